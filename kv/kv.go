@@ -1,0 +1,140 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+var (
+	// ErrNotFound is returned, unwrapped and without allocation, by Get and
+	// Locate when a key has no value. Layers above turn it into a fill value
+	// or into an error with a path.
+	ErrNotFound = errors.New("kv: not found")
+
+	// ErrRange means that a range does not lie inside a value.
+	ErrRange = errors.New("kv: range outside value")
+
+	// ErrCorrupt marks stored bytes that fail their own checks. It survives
+	// every wrapping up to the command line.
+	ErrCorrupt = errors.New("kv: corrupt")
+
+	// ErrInvalidKey means that a view cannot hold a key of this form.
+	ErrInvalidKey = errors.New("kv: invalid key")
+
+	// ErrReadOnly is returned by writes to a view that was opened for reading.
+	ErrReadOnly = errors.New("kv: read-only")
+
+	// ErrClosed is returned by every operation on a closed view.
+	ErrClosed = errors.New("kv: closed")
+)
+
+// Reader is a readable view.
+type Reader interface {
+	// Get returns the bytes of key that rng selects. The caller owns the
+	// slice. A key without a value is ErrNotFound, a range that does not lie
+	// inside the value ErrRange. Safe for concurrent use.
+	Get(ctx context.Context, key string, rng Range) ([]byte, error)
+}
+
+// Lister is a listable view.
+type Lister interface {
+	// List yields every key that begins with opts.Prefix, in byte order and
+	// each once. The sequence ends after the first error. Keys set or deleted
+	// while it runs may or may not appear.
+	List(ctx context.Context, opts ListOptions) iter.Seq2[string, error]
+}
+
+// ListOptions narrow a listing. The zero value lists everything.
+type ListOptions struct {
+	// Prefix is a string prefix, not a path: "a" matches "a/b" and "ab".
+	Prefix string
+	// After leaves out keys up to and including it.
+	After string
+}
+
+// Writer is a writeable view.
+type Writer interface {
+	// Set stores value under key and replaces what was there. The slice is the
+	// caller's again when Set returns. Safe for concurrent use; of concurrent
+	// sets to one key, one wins whole.
+	Set(ctx context.Context, key string, value []byte) error
+
+	// Delete removes key. A key without a value is no error.
+	Delete(ctx context.Context, key string) error
+}
+
+// ReadLister is a view that can be read and listed.
+type ReadLister interface {
+	Reader
+	Lister
+}
+
+// Store is a view that can be read, listed and written.
+type Store interface {
+	Reader
+	Lister
+	Writer
+}
+
+// ID identifies immutable bytes: two values with the same ID have the same
+// bytes for ever, whichever view they are read from. The zero ID says nothing.
+type ID [20]byte
+
+// Value is a value that was located once and may be read in ranges as often
+// as wished. It stays valid as long as the view that it came from. Safe for
+// concurrent use.
+type Value interface {
+	// Size is the length in bytes.
+	Size() int64
+
+	// ID identifies the bytes, or is zero where the view cannot promise that
+	// they never change.
+	ID() ID
+
+	// View calls fn once with the bytes that rng selects. They belong to the
+	// view, may be mapped from a file, must not be changed, and are invalid
+	// when fn returns. The error of fn is returned as it is.
+	View(ctx context.Context, rng Range, fn func([]byte) error) error
+}
+
+// Locator is an optional interface of a Reader; use [Locate].
+type Locator interface {
+	// Locate finds key without reading its bytes. Errors are those of Get.
+	Locate(ctx context.Context, key string) (Value, error)
+}
+
+// DirEntry is one child that ListDir yields: a key, or a prefix below which
+// there are keys. A name may be both and then is yielded twice, key first.
+type DirEntry struct {
+	// Name is the last component, without slash.
+	Name string
+	// Prefix says that keys begin with the listed prefix + Name + "/".
+	Prefix bool
+}
+
+// DirLister is an optional interface of a Lister; use [ListDir].
+type DirLister interface {
+	// ListDir yields the direct children of prefix, which is empty or ends in
+	// a slash, ordered by name.
+	ListDir(ctx context.Context, prefix string) iter.Seq2[DirEntry, error]
+}
+
+// RangeWriter is an optional interface of a Writer; use [SetRange].
+type RangeWriter interface {
+	// SetRange overwrites len(p) bytes of an existing value from offset on.
+	// The range may end past the value, which then grows; it may not begin
+	// past its end (ErrRange).
+	SetRange(ctx context.Context, key string, offset int64, p []byte) error
+}
+
+// PrefixDeleter is an optional interface of a Writer; use [DeletePrefix].
+type PrefixDeleter interface {
+	// DeletePrefix removes every key that begins with prefix.
+	DeletePrefix(ctx context.Context, prefix string) error
+}
+
+// Unwrapper is implemented by views around another view. [As] follows it.
+type Unwrapper interface {
+	Unwrap() any
+}

@@ -1,0 +1,71 @@
+package kv
+
+import "fmt"
+
+// Range selects bytes of a value. The zero Range is the whole value.
+type Range struct {
+	kind   rangeKind
+	off, n int64
+}
+
+type rangeKind uint8
+
+const (
+	rangeAll rangeKind = iota
+	rangeFrom
+	rangeSpan
+	rangeLast
+)
+
+// All selects the whole value.
+func All() Range { return Range{} }
+
+// From selects everything from byte off on.
+func From(off int64) Range { return Range{kind: rangeFrom, off: off} }
+
+// Span selects n bytes from byte off on; n may be zero.
+func Span(off, n int64) Range { return Range{kind: rangeSpan, off: off, n: n} }
+
+// Last selects the last n bytes.
+func Last(n int64) Range { return Range{kind: rangeLast, n: n} }
+
+// IsAll reports whether the range is the whole value whatever its size.
+func (r Range) IsAll() bool { return r.kind == rangeAll || r.kind == rangeFrom && r.off == 0 }
+
+// Resolve gives the offset and length of the range in a value of size bytes,
+// or ErrRange where it does not lie inside.
+func (r Range) Resolve(size int64) (off, n int64, err error) {
+	switch r.kind {
+	case rangeAll:
+		return 0, size, nil
+	case rangeFrom:
+		if r.off < 0 || r.off > size {
+			break
+		}
+		return r.off, size - r.off, nil
+	case rangeSpan:
+		if r.off < 0 || r.n < 0 || r.off > size || r.n > size-r.off {
+			break
+		}
+		return r.off, r.n, nil
+	case rangeLast:
+		if r.n < 0 || r.n > size {
+			break
+		}
+		return size - r.n, r.n, nil
+	}
+	return 0, 0, fmt.Errorf("%w: %v of %d bytes", ErrRange, r, size)
+}
+
+// String prints the range as [from, to).
+func (r Range) String() string {
+	switch r.kind {
+	case rangeFrom:
+		return fmt.Sprintf("[%d, end)", r.off)
+	case rangeSpan:
+		return fmt.Sprintf("[%d, +%d)", r.off, r.n)
+	case rangeLast:
+		return fmt.Sprintf("[end-%d, end)", r.n)
+	}
+	return "[0, end)"
+}
