@@ -1,0 +1,49 @@
+package txn
+
+// Policy is what this package must know about the documents that Zarr puts
+// beside its chunks. The engine supplies it; it does no I/O and is safe for
+// concurrent use. Documents may be anything at all: a Policy answers "no" for
+// what it does not understand and never fails because of it.
+type Policy interface {
+	// Forms returns the chunk key forms that a document names, given the last
+	// component of its key (".zarray", "zarr.json"). Keys of these forms below
+	// the document's directory are kept in a chunk map.
+	Forms(name string, doc []byte) []Form
+
+	// Structure returns what the bytes of an array's chunks depend on. ok is
+	// false if the document is not the metadata of an array.
+	Structure(name string, doc []byte) (s Structure, ok bool)
+
+	// MergeDocument merges three states of a metadata document field by field;
+	// nil stands for absent. Fields that both sides changed differently are
+	// returned as conflicts, and merged then holds ours for them.
+	MergeDocument(name string, base, ours, theirs []byte) (merged []byte, conflicts []FieldConflict, err error)
+
+	// Derived reports whether a document of this name is computed from others
+	// (".zmetadata"), so that a merge recomputes it and never conflicts.
+	Derived(name string) bool
+}
+
+// Form is a way in which chunk coordinates are spelled as a key: Prefix, then
+// Rank decimal numbers with Sep between them. "c/" '/' 3 spells c/0/1/2.
+type Form struct {
+	Prefix string
+	Sep    byte
+	Rank   int
+}
+
+// Structure is the part of an array's metadata that its chunks depend on.
+type Structure struct {
+	// Key is equal for two documents if, and only if, a chunk written under
+	// one reads the same under the other.
+	Key []byte
+	// Grid is the number of chunks along each dimension.
+	Grid []int64
+}
+
+// FieldConflict names a field of a document that both sides of a merge changed.
+// The values are JSON, "" for absent.
+type FieldConflict struct {
+	Field              string
+	Base, Ours, Theirs string
+}
