@@ -58,27 +58,27 @@ func guarded(n int) ([]byte, func() bool) {
 	return b[:n], func() bool { return bytes.Equal(b[n:n+64], bytes.Repeat([]byte{0xa5}, 64)) }
 }
 
-func checkTransform(t *testing.T, name string, src []byte, size int, want []byte, forward, back func(dst, src []byte, size int)) {
+func checkTransform(t *testing.T, arch, name string, src []byte, size int, want []byte, forward, back func(dst, src []byte, size int)) {
 	t.Helper()
 	got, intact := guarded(len(src))
 	forward(got, src, size)
 	if !bytes.Equal(got, want) || !intact() {
-		t.Fatalf("%s of %d bytes, size %d: wrong (intact %v)", name, len(src), size, intact())
+		t.Fatalf("%s: %s of %d bytes, size %d: wrong (intact %v)", arch, name, len(src), size, intact())
 	}
 	undone, intact := guarded(len(src))
 	back(undone, want, size)
 	if !bytes.Equal(undone, src) || !intact() {
-		t.Fatalf("un%s of %d bytes, size %d: wrong (intact %v)", name, len(src), size, intact())
+		t.Fatalf("%s: un%s of %d bytes, size %d: wrong (intact %v)", arch, name, len(src), size, intact())
 	}
 }
 
 func TestShuffle(t *testing.T) {
-	eachArch(t, func(t *testing.T) {
+	eachArch(func(arch string) {
 		for _, size := range sizes {
 			for _, n := range counts {
 				src := random(uint64(n), n*size+(n+size)%size)
-				checkTransform(t, "shuffle", src, size, shuffleByDefinition(src, size), Shuffle, Unshuffle)
-				checkTransform(t, "bitshuffle", src, size, bitShuffleByDefinition(src, size), BitShuffle, BitUnshuffle)
+				checkTransform(t, arch, "shuffle", src, size, shuffleByDefinition(src, size), Shuffle, Unshuffle)
+				checkTransform(t, arch, "bitshuffle", src, size, bitShuffleByDefinition(src, size), BitShuffle, BitUnshuffle)
 			}
 		}
 	})
@@ -93,15 +93,15 @@ func FuzzShuffle(f *testing.F) {
 		if size < 1 || size > 300 {
 			return
 		}
-		eachArch(t, func(t *testing.T) {
-			checkTransform(t, "shuffle", src, size, shuffleByDefinition(src, size), Shuffle, Unshuffle)
-			checkTransform(t, "bitshuffle", src, size, bitShuffleByDefinition(src, size), BitShuffle, BitUnshuffle)
+		eachArch(func(arch string) {
+			checkTransform(t, arch, "shuffle", src, size, shuffleByDefinition(src, size), Shuffle, Unshuffle)
+			checkTransform(t, arch, "bitshuffle", src, size, bitShuffleByDefinition(src, size), BitShuffle, BitUnshuffle)
 		})
 	})
 }
 
 func TestSwap(t *testing.T) {
-	eachArch(t, func(t *testing.T) {
+	eachArch(func(arch string) {
 		for _, size := range []int{1, 2, 4, 8} {
 			for n := range 300 {
 				src := random(uint64(n), n)
@@ -114,11 +114,11 @@ func TestSwap(t *testing.T) {
 				got, intact := guarded(n)
 				Swap(got, src, size)
 				if !bytes.Equal(got, want) || !intact() {
-					t.Fatalf("swap of %d bytes, size %d: wrong", n, size)
+					t.Fatalf(arch+": swap of %d bytes, size %d: wrong", n, size)
 				}
 				Swap(src, src, size)
 				if !bytes.Equal(src, want) {
-					t.Fatalf("swap in place of %d bytes, size %d: wrong", n, size)
+					t.Fatalf(arch+": swap in place of %d bytes, size %d: wrong", n, size)
 				}
 			}
 		}
@@ -126,15 +126,15 @@ func TestSwap(t *testing.T) {
 }
 
 func TestAdler32(t *testing.T) {
-	eachArch(t, func(t *testing.T) {
+	eachArch(func(arch string) {
 		for _, n := range []int{0, 1, 31, 32, 33, 1000, adlerRun - 1, adlerRun, adlerRun + 1, 5552, 100_000} {
 			for _, p := range [][]byte{random(uint64(n), n), bytes.Repeat([]byte{255}, n)} {
 				if got, want := Adler32(1, p), adler32.Checksum(p); got != want {
-					t.Fatalf("adler32 of %d bytes: %08x, want %08x", n, got, want)
+					t.Fatalf(arch+": adler32 of %d bytes: %08x, want %08x", n, got, want)
 				}
 				half := Adler32(Adler32(1, p[:n/3]), p[n/3:])
 				if want := adler32.Checksum(p); half != want {
-					t.Fatalf("adler32 of %d bytes in two parts: %08x, want %08x", n, half, want)
+					t.Fatalf(arch+": adler32 of %d bytes in two parts: %08x, want %08x", n, half, want)
 				}
 				// The worst sums to start from.
 				worst := uint32(adlerMod-1)<<16 | (adlerMod - 1)
@@ -144,7 +144,7 @@ func TestAdler32(t *testing.T) {
 					b = (b + a) % adlerMod
 				}
 				if got, want := Adler32(worst, p), uint32(b<<16|a); got != want {
-					t.Fatalf("adler32 of %d bytes from the largest sums: %08x, want %08x", n, got, want)
+					t.Fatalf(arch+": adler32 of %d bytes from the largest sums: %08x, want %08x", n, got, want)
 				}
 			}
 		}
