@@ -3,87 +3,88 @@ package codecs
 import (
 	"context"
 	"encoding/json"
-	"errors"
-
-	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-var (
-	// ErrCorrupt marks encoded bytes that do not decode to what the metadata
-	// says. It survives every wrapping up to the command line.
-	ErrCorrupt = errors.New("codecs: corrupt data")
+// Kind is what a codec turns into what on the encoding side (Zarr v3 core,
+// section Codecs).
+type Kind uint8
 
-	// ErrUnknown means that no codec of that name is registered.
-	ErrUnknown = errors.New("codecs: unknown codec")
-
-	// ErrConfig means that a codec's configuration is not allowed, by itself
-	// or for the data type and shape that it is bound to.
-	ErrConfig = errors.New("codecs: bad configuration")
+// The kinds, in the order in which they may follow each other in a chain.
+const (
+	ArrayToArray Kind = 1 + iota
+	ArrayToBytes
+	BytesToBytes
 )
 
-// Rep describes what flows between two codecs: the elements of one chunk, or
-// bytes.
-type Rep struct {
-	// Array says that the bytes are the elements of an array in the memory
-	// layout of dtype: C order of Shape, little-endian.
-	Array bool
-	// Type, Shape and Fill describe the array. Fill is one element, in memory
-	// layout; for variable-length types its bytes without offsets.
-	Type  dtype.Type
-	Shape []int
-	Fill  []byte
-	// Size is the number of bytes, -1 if it depends on the data. For arrays of
-	// fixed-size types it is always known.
-	Size int64
-	// Max bounds the number of bytes where Size is -1: a decoder stops with
-	// ErrCorrupt before it produces more.
-	Max int64
+// String returns the specification's spelling.
+func (k Kind) String() string {
+	switch k {
+	case ArrayToArray:
+		return "array -> array"
+	case ArrayToBytes:
+		return "array -> bytes"
+	case BytesToBytes:
+		return "bytes -> bytes"
+	}
+	return "invalid codec kind"
 }
 
 // Codec is a parsed codec: it knows its configuration and nothing of the
 // data yet. Safe for concurrent use.
 type Codec interface {
-	// Name is the registered name under which it was parsed.
-	Name() string
-	// Config prints the configuration as it must be stored, or nil for none.
+	// Config prints the configuration as it must be stored: a JSON object, or
+	// nil for none. For a codec of the v2 name space the "id" is left out.
 	Config() json.RawMessage
+
 	// Bind fixes what comes in on the encoding side and returns the running
-	// stage and what goes out, or an error that is ErrConfig and names codec
-	// and field.
+	// stage and what goes out. Errors are ErrConfig; one that is about a
+	// member of the configuration is made with [BadField], and the chain adds
+	// where the codec stands.
+	//
+	// A nil Stage means that the bytes stay as they are.
+	//
+	// An array-to-array codec in a v2 chain may be asked to bind to bytes,
+	// where it stands behind a filter that makes bytes; it refuses if its
+	// configuration does not say which elements it sees.
 	Bind(in Rep) (Stage, Rep, error)
 }
 
 // Stage is a bound codec. Safe for concurrent use. Both methods append to dst
-// and return it; src is only read and not kept. Decode fails with ErrCorrupt
-// rather than append more than the bound Rep allows.
+// and return it; src is only read, not kept, and does not overlap dst. Decode
+// fails with ErrCorrupt rather than append more than the bound Rep allows.
+//
+// The caller of Decode has checked the length of src if the Rep that goes out
+// says it, and checks the length of what was appended if the Rep that came in
+// says it. The caller of Encode passes as many bytes as the Rep that came in
+// says.
 type Stage interface {
 	Encode(dst, src []byte) ([]byte, error)
 	Decode(dst, src []byte) ([]byte, error)
 }
 
-// Source is the encoded value that a partial decode reads ranges of.
-// kv.Value has this shape on top of a range constructor.
-type Source interface {
-	// Size is the length in bytes.
-	Size() int64
-	// ReadRange calls fn once with n bytes from off on; they are invalid when
-	// fn returns.
-	ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error
+// InPlaceStage is an optional interface of a stage whose input and output
+// have the same length and that can work without a second buffer.
+type InPlaceStage interface {
+	Stage
+	EncodeInPlace(b []byte) error
+	DecodeInPlace(b []byte) error
 }
 
-// Box is a hyper-rectangle inside a chunk: Start and Count per dimension, in
-// elements.
-type Box struct {
-	Start, Count []int
+// ViewStage is an optional interface of a stage that decodes to a part of its
+// input, such as a checksum.
+type ViewStage interface {
+	Stage
+	// DecodeView returns a slice of src.
+	DecodeView(src []byte) ([]byte, error)
 }
 
-// Dst is where the elements of a Box are put: element (0, …, 0) at
-// Data[Offset], and one step along dimension d moves Strides[d] bytes. Only
-// for fixed-size types; the element itself is contiguous.
-type Dst struct {
-	Data    []byte
-	Offset  int
-	Strides []int
+// RangeStage is an optional interface of a bytes-to-bytes stage that can
+// decode a part of its output from a part of its input.
+type RangeStage interface {
+	Stage
+	// Open returns the decoded bytes as a Source that reads from src no more
+	// than it needs. It is used by one goroutine and dropped without notice.
+	Open(ctx context.Context, src Source) (Source, error)
 }
 
 // PartialStage is an optional interface of an array-to-bytes stage that can
@@ -93,3 +94,44 @@ type PartialStage interface {
 	// DecodeBox writes the elements of box into dst.
 	DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error
 }
+
+// Source is the encoded value that a partial decode reads ranges of.
+// kv.Value has this shape on top of a range constructor.
+type Source interface {
+	// Size is the length in bytes.
+	Size() int64
+	// ReadRange calls fn once with the n bytes from off on, which lie inside
+	// the value; they are invalid when fn returns. The error of fn is returned
+	// as it is.
+	ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error
+}
+
+// Bytes is a Source in memory.
+type Bytes []byte
+
+// Size returns the length.
+func (b Bytes) Size() int64 { return int64(len(b)) }
+
+// ReadRange passes the bytes themselves to fn.
+func (b Bytes) ReadRange(_ context.Context, off, n int64, fn func([]byte) error) error {
+	return fn(b[off : off+n])
+}
+
+// Box is a hyper-rectangle inside a chunk: Start and Count per dimension, in
+// elements.
+type Box struct {
+	Start, Count []int
+}
+
+// Dst is where the elements of a Box are put: element (0, …, 0) at
+// Data[Offset], and one step along dimension d moves Strides[d] bytes, which
+// may be negative. Only for fixed-size types; the element itself is
+// contiguous.
+type Dst struct {
+	Data    []byte
+	Offset  int
+	Strides []int
+}
+
+// Src is where the elements of a Box are taken from, laid out like a Dst.
+type Src = Dst

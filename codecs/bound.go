@@ -1,0 +1,256 @@
+package codecs
+
+import (
+	"context"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+)
+
+// Encode appends the encoded form of a whole chunk to dst; src holds its
+// elements in memory layout and is not changed.
+func (b *Bound) Encode(dst, src []byte) ([]byte, error) {
+	if err := b.checkElements(src); err != nil {
+		return dst, err
+	}
+	if b.perm == nil {
+		return b.stages.encode(dst, src)
+	}
+	return b.EncodeFrom(dst, Src{Data: src, Strides: b.callerBox.strides})
+}
+
+// EncodeFrom appends the encoded form of a whole chunk to dst, whose elements
+// lie in src. Only for fixed-size types.
+func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
+	if b.in.Type.Variable() {
+		return dst, errVariable
+	}
+	c := getCall()
+	defer c.put()
+	shape, src := b.storedShape(), c.stored(b.perm, src)
+	if b.storedBox.packed(shape, src) {
+		return b.stages.encode(dst, src.Data[src.Offset:][:b.in.Size])
+	}
+	tmp := getScratch(b.in.Size)
+	defer tmp.put()
+	tmp.b = tmp.b[:b.in.Size]
+	CopyStrided(Dst{Data: tmp.b, Strides: b.storedBox.strides}, src, shape, b.storedBox.size)
+	return b.stages.encode(dst, tmp.b)
+}
+
+// Decode appends the elements of a whole encoded chunk to dst, in memory
+// layout. What it appends has exactly the size of the chunk.
+func (b *Bound) Decode(dst, src []byte) ([]byte, error) {
+	if err := b.checkEncoded(int64(len(src))); err != nil {
+		return dst, err
+	}
+	if b.perm == nil {
+		return b.stages.decode(dst, src)
+	}
+	n := len(dst)
+	dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
+	c := getCall()
+	defer c.put()
+	err := b.decodeInto(c, src, wholeBox(b.callerBox.shape), Dst{Data: dst, Offset: n, Strides: b.callerBox.strides})
+	if err != nil {
+		return dst[:n], err
+	}
+	return dst, nil
+}
+
+// DecodeInto decodes a whole encoded chunk and puts the elements of box where
+// dst says, without a copy in between if the codecs and the layout allow it.
+// After an error dst may hold anything. Only for fixed-size types.
+func (b *Bound) DecodeInto(src []byte, box Box, dst Dst) error {
+	if err := b.checkBox(box, dst); err != nil {
+		return err
+	}
+	if err := b.checkEncoded(int64(len(src))); err != nil {
+		return err
+	}
+	c := getCall()
+	defer c.put()
+	return b.decodeInto(c, src, box, dst)
+}
+
+func (b *Bound) decodeInto(c *call, src []byte, box Box, dst Dst) error {
+	box, dst = c.storedBox(b.perm, box), c.stored(b.perm, dst)
+	whole := b.storedBox.whole(box.Count)
+	if len(b.stages) > 0 && b.inner == nil && whole && b.storedBox.packed(box.Count, dst) {
+		n := int(b.in.Size)
+		place := dst.Data[dst.Offset : dst.Offset : dst.Offset+n]
+		out, err := b.stages.decode(place, src)
+		if err != nil || n == 0 {
+			return err
+		}
+		if &out[0] != &dst.Data[dst.Offset] {
+			copy(dst.Data[dst.Offset:], out)
+		}
+		return nil
+	}
+	rest := b.stages
+	if b.partial != nil {
+		rest = b.tail
+	}
+	data := src
+	if len(rest) > 0 {
+		tmp := getScratch(0)
+		if b.partial == nil {
+			tmp = getScratch(b.in.expect(len(src)))
+		}
+		defer tmp.put()
+		var err error
+		if tmp.b, err = rest.decode(tmp.b, src); err != nil {
+			return err
+		}
+		data = tmp.b
+	}
+	if b.partial != nil {
+		c.mem = data
+		return b.partial.DecodeBox(context.Background(), &c.mem, box, dst)
+	}
+	CopyStrided(dst, b.part(data, box), box.Count, b.storedBox.size)
+	return nil
+}
+
+// part returns where a box lies in the stored order of a decoded chunk.
+func (b *Bound) part(data []byte, box Box) Src {
+	return Src{Data: data, Offset: b.storedBox.offset(box.Start), Strides: b.storedBox.strides}
+}
+
+// Partial reports whether DecodeBox may read less than the whole value.
+func (b *Bound) Partial() bool {
+	if b.partial == nil {
+		return false
+	}
+	for _, s := range b.tail {
+		if _, ok := s.Stage.(RangeStage); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// DecodeBox puts the elements of a box of an encoded chunk where dst says. It
+// reads and decodes only what it needs where the codecs can do that, and all
+// of src otherwise. After an error dst may hold anything. Only for fixed-size
+// types.
+func (b *Bound) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error {
+	if err := b.checkBox(box, dst); err != nil {
+		return err
+	}
+	if err := b.checkEncoded(src.Size()); err != nil {
+		return err
+	}
+	c := getCall()
+	defer c.put()
+	if !b.Partial() {
+		return src.ReadRange(ctx, 0, src.Size(), func(data []byte) error {
+			return b.decodeInto(c, data, box, dst)
+		})
+	}
+	for i := len(b.tail) - 1; i >= 0; i-- {
+		var err error
+		if src, err = b.tail[i].Stage.(RangeStage).Open(ctx, src); err != nil {
+			return err
+		}
+		if want := b.tail[i].in.Size; want >= 0 && src.Size() != want {
+			return Corruptf(b.tail[i].name, "decodes to %d bytes where there must be %d", src.Size(), want)
+		}
+	}
+	return b.partial.DecodeBox(ctx, src, c.storedBox(b.perm, box), c.stored(b.perm, dst))
+}
+
+// IsFill reports whether elems, any number of elements in memory layout, hold
+// nothing but the fill value, bit by bit.
+func (b *Bound) IsFill(elems []byte) bool {
+	if b.in.Type.Variable() {
+		return isFillVariable(elems, b.in.Fill)
+	}
+	if len(b.in.Fill) == 0 {
+		return allZero(elems)
+	}
+	return kernels.IsRepeat(elems, b.in.Fill)
+}
+
+// allZero reports whether b is empty or all zeros.
+func allZero(b []byte) bool {
+	return len(b) == 0 || b[0] == 0 && kernels.IsRepeat(b, b[:1])
+}
+
+// checkElements checks the length of a chunk in memory layout.
+func (b *Bound) checkElements(src []byte) error {
+	if b.in.Type.Variable() {
+		_, err := openVariable(src, b.in.Count())
+		return err
+	}
+	if int64(len(src)) != b.in.Size {
+		return errSize(len(src), b.in.Size)
+	}
+	return nil
+}
+
+// checkEncoded checks the length of an encoded chunk, if it is known.
+func (b *Bound) checkEncoded(n int64) error {
+	if b.out.Size >= 0 && n != b.out.Size {
+		return Corruptf("chunk", "%d bytes where there must be %d", n, b.out.Size)
+	}
+	return nil
+}
+
+func (b *Bound) checkBox(box Box, dst Dst) error {
+	if b.in.Type.Variable() {
+		return errVariable
+	}
+	if len(dst.Strides) != len(box.Count) {
+		return errStrides(len(dst.Strides), len(box.Count))
+	}
+	return b.callerBox.contains(box)
+}
+
+func (b *Bound) storedShape() []int { return b.storedBox.shape }
+
+// call holds what one call needs besides scratch buffers: boxes in stored
+// order and a Source in memory. Pooled, since they are passed to interfaces
+// and would be allocated each time.
+type call struct {
+	start, count, strides [MaxRank]int
+	mem                   Bytes
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func getCall() *call { return calls.Get().(*call) }
+
+func (c *call) put() {
+	c.mem = nil
+	calls.Put(c)
+}
+
+// storedBox returns box with its axes in stored order.
+func (c *call) storedBox(perm []int, box Box) Box {
+	if perm == nil {
+		return box
+	}
+	for i, axis := range perm {
+		c.start[i], c.count[i] = box.Start[axis], box.Count[axis]
+	}
+	return Box{Start: c.start[:len(perm)], Count: c.count[:len(perm)]}
+}
+
+// stored returns dst with its axes in stored order.
+func (c *call) stored(perm []int, dst Dst) Dst {
+	if perm == nil {
+		return dst
+	}
+	for i, axis := range perm {
+		c.strides[i] = dst.Strides[axis]
+	}
+	dst.Strides = c.strides[:len(perm)]
+	return dst
+}
+
+var zeros [MaxRank]int
+
+// wholeBox returns the box that is all of shape.
+func wholeBox(shape []int) Box { return Box{Start: zeros[:len(shape)], Count: shape} }

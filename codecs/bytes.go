@@ -1,0 +1,216 @@
+package codecs
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// bytesCodec is the v3 codec "bytes", and what v2 does without saying so:
+// elements one after another, their scalars in one byte order.
+type bytesCodec struct {
+	endian dtype.Order // None: not given
+	typed  bool        // v2: the byte order is that of the data type
+}
+
+func parseBytes(c Config) (Codec, error) {
+	f := c.Fields()
+	b := &bytesCodec{}
+	switch f.Enum("endian", "", "little", "big") {
+	case "little":
+		b.endian = dtype.Little
+	case "big":
+		b.endian = dtype.Big
+	}
+	return b, f.Err()
+}
+
+func (b *bytesCodec) Config() json.RawMessage {
+	switch b.endian {
+	case dtype.Little:
+		return Object("endian", "little")
+	case dtype.Big:
+		return Object("endian", "big")
+	}
+	return nil
+}
+
+func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
+	if in.Type.Variable() {
+		return nil, Rep{}, BadField("", "elements of variable length need a codec such as vlen-utf8")
+	}
+	out := BytesRep(in.Size, in.Size)
+	out.ItemSize = in.Type.Size()
+	st := &bytesStage{box: newLayout(in)}
+	for _, w := range wordsOf(in.Type) {
+		if w.Size <= 1 || w.Count == 0 {
+			continue
+		}
+		order := b.endian
+		if b.typed {
+			order = w.Order
+		} else if order == dtype.None {
+			return nil, Rep{}, BadField("endian", "missing, and the data type has scalars of %d bytes", w.Size)
+		}
+		if order == dtype.Big {
+			st.swaps = append(st.swaps, w)
+		}
+	}
+	st.merge(in.Type.Size())
+	return st, out, nil
+}
+
+// bytesStage swaps bytes, or does nothing but to know where elements lie.
+type bytesStage struct {
+	box   layout
+	swaps []word // the scalars of an element whose bytes are swapped
+	// flat is the size of the scalars if all of every element is swapped, so
+	// that elements do not matter; else 0.
+	flat int
+}
+
+var (
+	_ InPlaceStage = (*bytesStage)(nil)
+	_ PartialStage = (*bytesStage)(nil)
+)
+
+// merge finds out whether the scalars have one size and leave no gaps.
+func (s *bytesStage) merge(elem int) {
+	if len(s.swaps) == 0 {
+		return
+	}
+	end := 0
+	for _, w := range s.swaps {
+		if w.Size != s.swaps[0].Size || w.Offset != end {
+			return
+		}
+		end += w.Size * w.Count
+	}
+	if end == elem {
+		s.flat = s.swaps[0].Size
+	}
+}
+
+// identity reports whether stored and decoded bytes are the same.
+func (s *bytesStage) identity() bool { return len(s.swaps) == 0 }
+
+func (s *bytesStage) swap(b []byte) {
+	if s.flat != 0 {
+		kernels.Swap(b, b, s.flat)
+		return
+	}
+	if len(s.swaps) == 0 {
+		return
+	}
+	for size := s.box.size; len(b) >= size; b = b[size:] {
+		for _, w := range s.swaps {
+			part := b[w.Offset : w.Offset+w.Size*w.Count]
+			kernels.Swap(part, part, w.Size)
+		}
+	}
+}
+
+func (s *bytesStage) Encode(dst, src []byte) ([]byte, error) {
+	n := len(dst)
+	dst = append(dst, src...)
+	s.swap(dst[n:])
+	return dst, nil
+}
+
+func (s *bytesStage) Decode(dst, src []byte) ([]byte, error) { return s.Encode(dst, src) }
+
+func (s *bytesStage) EncodeInPlace(b []byte) error {
+	s.swap(b)
+	return nil
+}
+
+func (s *bytesStage) DecodeInPlace(b []byte) error {
+	s.swap(b)
+	return nil
+}
+
+// maxGap is how many bytes that nobody asked for are read rather than making
+// two reads.
+const maxGap = 16 << 10
+
+// DecodeBox reads the runs of bytes that hold the box, several at once where
+// the gaps between them are small.
+func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error {
+	if elements(box.Count) == 0 {
+		return nil
+	}
+	r := boxReader{s: s, ctx: ctx, src: src, box: box, dst: dst}
+	// The axes before depth are walked, those from it on are read at once: as
+	// many as possible, as long as the gaps are small or the waste is.
+	size, span, useful := s.box.size, s.box.size, s.box.size
+	for d := len(box.Count) - 1; d >= 0; d-- {
+		n := box.Count[d]
+		gap := s.box.strides[d] - span
+		if n > 1 && gap > maxGap && s.box.strides[d] > 4*useful {
+			r.depth = d + 1
+			break
+		}
+		span += (n - 1) * s.box.strides[d]
+		useful *= n
+	}
+	r.span = size
+	for d := r.depth; d < len(box.Count); d++ {
+		r.span += (box.Count[d] - 1) * s.box.strides[d]
+	}
+	return r.walk(0, s.box.offset(box.Start), dst.Offset)
+}
+
+// boxReader reads a box of a plain array.
+type boxReader struct {
+	s     *bytesStage
+	ctx   context.Context
+	src   Source
+	box   Box
+	dst   Dst
+	depth int // axes before it are walked
+	span  int // bytes of one read
+}
+
+// walk reads what lies at the given offsets, with the axes before axis fixed.
+func (r *boxReader) walk(axis, off, to int) error {
+	if axis == r.depth {
+		return r.src.ReadRange(r.ctx, int64(off), int64(r.span), func(b []byte) error {
+			return r.s.place(b, r.box.Count[axis:], r.s.box.strides[axis:], Dst{r.dst.Data, to, r.dst.Strides[axis:]})
+		})
+	}
+	for i := range r.box.Count[axis] {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.walk(axis+1, off+i*r.s.box.strides[axis], to+i*r.dst.Strides[axis]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place copies elements from b to dst and swaps their bytes.
+func (s *bytesStage) place(b []byte, count, strides []int, dst Dst) error {
+	if s.identity() {
+		CopyStrided(dst, Src{Data: b, Strides: strides}, count, s.box.size)
+		return nil
+	}
+	// Bytes are swapped where elements lie side by side.
+	n := elements(count) * s.box.size
+	tmp := getScratch(int64(n))
+	defer tmp.put()
+	tmp.b = tmp.b[:n]
+	var packed [MaxRank]int
+	step := s.box.size
+	for d := len(count) - 1; d >= 0; d-- {
+		packed[d] = step
+		step *= count[d]
+	}
+	side := Dst{Data: tmp.b, Strides: packed[:len(count)]}
+	CopyStrided(side, Src{Data: b, Strides: strides}, count, s.box.size)
+	s.swap(tmp.b)
+	CopyStrided(dst, side, count, s.box.size)
+	return nil
+}

@@ -1,0 +1,287 @@
+package codecs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// maxDepth bounds how deep shards may stand inside shards.
+const maxDepth = 16
+
+// Chain is a parsed list of codecs in encoding order. It is a value, nothing
+// in it changes after parsing, and it is safe for concurrent use. The zero
+// Chain cannot be bound.
+type Chain struct {
+	links []link
+	// v2 is what a v2 chain was parsed from.
+	v2  *V2
+	reg *Registry
+}
+
+// link is one codec of a chain with where it came from.
+type link struct {
+	codec Codec // nil: not known, and need not be understood
+	entry *Entry
+	// list, index and name are where the codec stood; index is -1 outside a
+	// list, and list is "" for what v2 leaves unsaid.
+	list  string
+	index int
+	name  string
+	raw   json.RawMessage
+}
+
+// fail adds to err where the codec stands.
+func (l *link) fail(err error) error {
+	var e *ConfigError
+	if errors.As(err, &e) && e.List == "" {
+		at := *e
+		at.List, at.Index, at.Codec = l.list, l.index, l.name
+		return &at
+	}
+	return &ConfigError{List: l.list, Index: l.index, Codec: l.name, Err: err}
+}
+
+// ParseV3 parses the "codecs" member of v3 metadata: a list of objects or
+// short-hand names in the order of encoding. An unknown codec that says
+// "must_understand": false is kept, printed, and otherwise passed over.
+func (r *Registry) ParseV3(list json.RawMessage) (Chain, error) {
+	return r.parseV3(list, "codecs", 0)
+}
+
+// ParseInner parses a list of codecs that is a member of a codec's
+// configuration, as in shards.
+func (c Config) ParseInner(list json.RawMessage, member string) (Chain, error) {
+	return c.Registry.parseV3(list, member, c.depth+1)
+}
+
+func (r *Registry) parseV3(list json.RawMessage, member string, depth int) (Chain, error) {
+	whole := link{list: member, index: -1}
+	if depth > maxDepth {
+		return Chain{}, whole.fail(fmt.Errorf("nested more than %d deep", maxDepth))
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(list, &items); err != nil || items == nil {
+		return Chain{}, whole.fail(errors.New("not a list"))
+	}
+	c := Chain{reg: r, links: make([]link, len(items))}
+	for i, item := range items {
+		l := link{list: member, index: i, raw: compact(item)}
+		if err := l.parseV3(r, depth); err != nil {
+			return Chain{}, l.fail(err)
+		}
+		c.links[i] = l
+	}
+	return c, c.checkOrder(member)
+}
+
+// parseV3 parses l.raw.
+func (l *link) parseV3(r *Registry, depth int) error {
+	var config json.RawMessage
+	mustUnderstand := true
+	if len(l.raw) > 0 && l.raw[0] == '"' {
+		if err := json.Unmarshal(l.raw, &l.name); err != nil {
+			return errors.New("not a string")
+		}
+	} else {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(l.raw, &members); err != nil || members == nil {
+			return errors.New("neither an object nor a name")
+		}
+		if err := json.Unmarshal(members["name"], &l.name); err != nil {
+			return errors.New("no name")
+		}
+		config = members["configuration"]
+		if config != nil && config[0] != '{' {
+			return errors.New("configuration is not an object")
+		}
+		if raw, ok := members["must_understand"]; ok {
+			if err := json.Unmarshal(raw, &mustUnderstand); err != nil || string(raw) == "null" {
+				return errors.New("must_understand is neither true nor false")
+			}
+		}
+		for name, raw := range members {
+			switch name {
+			case "name", "configuration", "must_understand":
+			default:
+				if !optional(raw) {
+					return fmt.Errorf("unknown member %q", name)
+				}
+			}
+		}
+	}
+	l.entry = r.v3[l.name]
+	if l.entry == nil {
+		if !mustUnderstand {
+			return nil
+		}
+		return unknown{l.name}
+	}
+	var err error
+	l.codec, err = l.entry.Parse(Config{Name: l.name, Raw: config, Registry: r, depth: depth})
+	return err
+}
+
+// checkOrder enforces array→array*, array→bytes, bytes→bytes*. In v2, where
+// the filters are whatever numcodecs takes, only the bytes at the end matter,
+// and parsing sees to those.
+func (c Chain) checkOrder(member string) error {
+	if c.v2 != nil {
+		return nil
+	}
+	whole := link{list: member, index: -1}
+	stored := -1
+	for i := range c.links {
+		l := &c.links[i]
+		if l.codec == nil {
+			continue
+		}
+		switch k := l.entry.Kind; {
+		case k == ArrayToBytes && stored >= 0:
+			return l.fail(fmt.Errorf("a second %v codec, after %q", k, c.links[stored].name))
+		case k == ArrayToBytes:
+			stored = i
+		case k == ArrayToArray && stored >= 0:
+			return l.fail(fmt.Errorf("an %v codec after the %v codec %q", k, ArrayToBytes, c.links[stored].name))
+		case k == BytesToBytes && stored < 0:
+			return l.fail(fmt.Errorf("a %v codec before an %v codec", k, ArrayToBytes))
+		}
+	}
+	if stored < 0 {
+		return whole.fail(fmt.Errorf("no %v codec", ArrayToBytes))
+	}
+	return nil
+}
+
+// V2 is what v1 and v2 metadata say about the encoding of a chunk.
+type V2 struct {
+	// Type is the data type with the byte order that is stored.
+	Type dtype.Type
+	// Order is "C" or "F".
+	Order string
+	// Rank is the number of dimensions.
+	Rank int
+	// Filters is a list of objects or null, Compressor an object or null; nil
+	// counts as null.
+	Filters, Compressor json.RawMessage
+}
+
+// ParseV2 makes one chain of order, filters and compressor. Where the first
+// codec that wants bytes stands, or at the end, the elements become bytes in
+// the byte order of their data type.
+func (r *Registry) ParseV2(v V2) (Chain, error) {
+	c := Chain{reg: r, v2: &v}
+	switch v.Order {
+	case "C":
+	case "F":
+		if v.Rank > 1 {
+			order := make([]int, v.Rank)
+			for i := range order {
+				order[i] = v.Rank - 1 - i
+			}
+			c.links = append(c.links, implicit("transpose", r, &transpose{order: order}))
+		}
+	default:
+		return Chain{}, &ConfigError{List: "order", Index: -1, Err: fmt.Errorf("%q is neither C nor F", v.Order)}
+	}
+	stored := false
+	add := func(l link) error {
+		if err := l.parseV2(r); err != nil {
+			return l.fail(err)
+		}
+		if l.entry.Kind == BytesToBytes && !stored {
+			stored = true
+			c.links = append(c.links, implicit("bytes", r, &bytesCodec{typed: true}))
+		}
+		stored = stored || l.entry.Kind == ArrayToBytes
+		c.links = append(c.links, l)
+		return nil
+	}
+	if !absent(v.Filters) {
+		var items []json.RawMessage
+		if err := json.Unmarshal(v.Filters, &items); err != nil {
+			return Chain{}, &ConfigError{List: "filters", Index: -1, Err: errors.New("neither a list nor null")}
+		}
+		for i, item := range items {
+			if err := add(link{list: "filters", index: i, raw: compact(item)}); err != nil {
+				return Chain{}, err
+			}
+		}
+	}
+	if !absent(v.Compressor) {
+		if err := add(link{list: "compressor", index: -1, raw: compact(v.Compressor)}); err != nil {
+			return Chain{}, err
+		}
+	}
+	if !stored {
+		c.links = append(c.links, implicit("bytes", r, &bytesCodec{typed: true}))
+	}
+	return c, nil
+}
+
+// implicit returns the link of a codec that v2 leaves unsaid.
+func implicit(name string, r *Registry, c Codec) link {
+	e := r.v3[name]
+	if e == nil {
+		// A registry without it can still read v2, where it has no name.
+		e = &Entry{V3: []string{name}, Kind: ArrayToBytes}
+		if name == "transpose" {
+			e.Kind = ArrayToArray
+		}
+	}
+	return link{codec: c, entry: e, index: -1, name: name}
+}
+
+// parseV2 parses l.raw.
+func (l *link) parseV2(r *Registry) error {
+	var head struct {
+		ID *string `json:"id"`
+	}
+	if err := json.Unmarshal(l.raw, &head); err != nil || l.raw[0] != '{' {
+		return errors.New("not an object")
+	}
+	if head.ID == nil {
+		return errors.New("no id")
+	}
+	l.name = *head.ID
+	l.entry = r.v2[l.name]
+	if l.entry == nil {
+		return unknown{l.name}
+	}
+	var err error
+	l.codec, err = l.entry.Parse(Config{Name: l.name, V2: true, Raw: l.raw, Registry: r})
+	return err
+}
+
+// Codecs returns the codecs in encoding order, those that v2 leaves unsaid
+// among them; a codec that is not known is left out.
+func (c Chain) Codecs() []Codec {
+	var list []Codec
+	for _, l := range c.links {
+		if l.codec != nil {
+			list = append(list, l.codec)
+		}
+	}
+	return list
+}
+
+// IsV2 reports whether the chain was parsed from v1 or v2 metadata.
+func (c Chain) IsV2() bool { return c.v2 != nil }
+
+func absent(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+// compact returns raw without white space, in memory of its own.
+func compact(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return slices.Clone(raw)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,211 @@
+package codecs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Config is what a codec is parsed from.
+type Config struct {
+	// Name is the name or id as it was written.
+	Name string
+	// V2 says that the codec stands in v2 metadata.
+	V2 bool
+	// Raw is the configuration: the object in "configuration" of v3, nil if
+	// there is none; the whole object with its "id" of v2.
+	Raw json.RawMessage
+	// Registry parses codecs that stand inside the configuration.
+	Registry *Registry
+
+	depth int
+}
+
+// Fields returns the members of the configuration for reading.
+func (c Config) Fields() *Fields {
+	f := &Fields{v2: c.V2, used: make([]string, 0, 8)}
+	if c.V2 {
+		f.used = append(f.used, "id")
+	}
+	if len(c.Raw) == 0 {
+		return f
+	}
+	if err := json.Unmarshal(c.Raw, &f.members); err != nil || f.members == nil {
+		f.fail("", "configuration is not an object")
+	}
+	return f
+}
+
+// Fields reads the members of a configuration object one by one. The first
+// error is kept and returned by Err; after an error the readers return what
+// they would for a missing member. Not safe for concurrent use.
+type Fields struct {
+	v2      bool
+	members map[string]json.RawMessage
+	used    []string
+	err     error
+}
+
+// Err returns the first error. In v3, where a reader must understand
+// everything, that includes a member that was never asked for; in v2 those
+// are ignored, as every reader there does.
+func (f *Fields) Err() error {
+	if f.err != nil || f.v2 {
+		return f.err
+	}
+	var unknown []string
+	for name, raw := range f.members {
+		if !slices.Contains(f.used, name) && !optional(raw) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	f.fail(unknown[0], "unknown member")
+	return f.err
+}
+
+// optional reports whether raw is an object that says that it need not be
+// understood.
+func optional(raw json.RawMessage) bool {
+	var o struct {
+		MustUnderstand *bool `json:"must_understand"`
+	}
+	return json.Unmarshal(raw, &o) == nil && o.MustUnderstand != nil && !*o.MustUnderstand
+}
+
+func (f *Fields) fail(field, format string, args ...any) {
+	if f.err == nil {
+		f.err = BadField(field, format, args...)
+	}
+}
+
+// Fail records an error about a member that was read.
+func (f *Fields) Fail(field, format string, args ...any) { f.fail(field, format, args...) }
+
+// Raw returns a member as it stands, or nil if it is missing. In v2 null
+// counts as missing.
+func (f *Fields) Raw(name string) json.RawMessage {
+	if !slices.Contains(f.used, name) {
+		f.used = append(f.used, name)
+	}
+	raw := f.members[name]
+	if f.v2 && bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return nil
+	}
+	return raw
+}
+
+// Require makes it an error that one of the members is missing.
+func (f *Fields) Require(names ...string) {
+	for _, name := range names {
+		if f.Raw(name) == nil {
+			f.fail(name, "missing")
+		}
+	}
+}
+
+// decode unmarshals a member into v and reports whether it was there.
+func (f *Fields) decode(name, want string, v any) bool {
+	raw := f.Raw(name)
+	if raw == nil || f.err != nil {
+		return false
+	}
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, v) != nil {
+		f.fail(name, "%s is not %s", clip(raw), want)
+		return false
+	}
+	return true
+}
+
+// Int returns an integer member between lo and hi, or def if it is missing.
+func (f *Fields) Int(name string, def, lo, hi int64) int64 {
+	var n int64
+	if !f.decode(name, "an integer", &n) {
+		return def
+	}
+	if n < lo || n > hi {
+		f.fail(name, "%d is not in %d to %d", n, lo, hi)
+		return def
+	}
+	return n
+}
+
+// Float returns a number member, or def if it is missing.
+func (f *Fields) Float(name string, def float64) float64 {
+	var n float64
+	if !f.decode(name, "a number", &n) {
+		return def
+	}
+	return n
+}
+
+// Bool returns a boolean member, or def if it is missing.
+func (f *Fields) Bool(name string, def bool) bool {
+	var b bool
+	if !f.decode(name, "true or false", &b) {
+		return def
+	}
+	return b
+}
+
+// String returns a string member, or def if it is missing.
+func (f *Fields) String(name, def string) string {
+	var s string
+	if !f.decode(name, "a string", &s) {
+		return def
+	}
+	return s
+}
+
+// Enum returns a string member that is one of values, or def if it is missing.
+func (f *Fields) Enum(name, def string, values ...string) string {
+	s := f.String(name, def)
+	if f.err == nil && s != def && !slices.Contains(values, s) {
+		f.fail(name, "%q is not one of %s", s, strings.Join(values, ", "))
+		return def
+	}
+	return s
+}
+
+// Ints returns a member that is a list of integers, nil if it is missing.
+func (f *Fields) Ints(name string) []int {
+	var n []int
+	if !f.decode(name, "a list of integers", &n) {
+		return nil
+	}
+	return n
+}
+
+// clip shortens a JSON value for an error text.
+func clip(raw json.RawMessage) string {
+	if len(raw) > 40 {
+		return fmt.Sprintf("%s…", raw[:40])
+	}
+	return string(raw)
+}
+
+// Object prints a configuration from names and values in turn. A value that
+// cannot be printed is a bug.
+func Object(members ...any) json.RawMessage {
+	b := []byte{'{'}
+	for i := 0; i < len(members); i += 2 {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := json.Marshal(members[i].(string))
+		if err != nil {
+			panic(err)
+		}
+		value, err := json.Marshal(members[i+1])
+		if err != nil {
+			panic(err)
+		}
+		b = append(append(append(b, name...), ':'), value...)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,84 @@
+package codecs
+
+import (
+	"fmt"
+	"slices"
+)
+
+// layout is a C-order array: the shape and how far apart elements lie.
+// Elements of variable length count as one byte, so that strides are in
+// elements.
+type layout struct {
+	shape   []int
+	strides []int
+	size    int // bytes of one element
+}
+
+func newLayout(r Rep) layout {
+	l := layout{shape: r.Shape, strides: make([]int, len(r.Shape)), size: r.Type.Size()}
+	if r.Type.Variable() {
+		l.size = 1
+	}
+	step := l.size
+	for i := len(r.Shape) - 1; i >= 0; i-- {
+		l.strides[i] = step
+		step *= r.Shape[i]
+	}
+	return l
+}
+
+// bytes returns the size of the whole array.
+func (l *layout) bytes() int {
+	n := l.size
+	for _, s := range l.shape {
+		n *= s
+	}
+	return n
+}
+
+// offset returns where the element at the given coordinates lies.
+func (l *layout) offset(at []int) int {
+	n := 0
+	for i, a := range at {
+		n += a * l.strides[i]
+	}
+	return n
+}
+
+// contains checks that box lies inside the array.
+func (l *layout) contains(box Box) error {
+	if len(box.Start) != len(l.shape) || len(box.Count) != len(l.shape) {
+		return fmt.Errorf("codecs: box of rank %d, %d for a chunk of rank %d", len(box.Start), len(box.Count), len(l.shape))
+	}
+	for i, n := range l.shape {
+		if box.Start[i] < 0 || box.Count[i] < 0 || box.Count[i] > n || box.Start[i] > n-box.Count[i] {
+			return fmt.Errorf("codecs: box %v + %v outside a chunk of shape %v", box.Start, box.Count, l.shape)
+		}
+	}
+	return nil
+}
+
+// whole reports whether a box of that extent is the whole array.
+func (l *layout) whole(count []int) bool { return slices.Equal(l.shape, count) }
+
+// packed reports whether a box of that extent lies in dst without gaps and in
+// C order.
+func (l *layout) packed(count []int, dst Dst) bool {
+	step := l.size
+	for i := len(count) - 1; i >= 0; i-- {
+		if count[i] != 1 && dst.Strides[i] != step {
+			return false
+		}
+		step *= count[i]
+	}
+	return true
+}
+
+// elements returns the number of elements in a box of that extent.
+func elements(count []int) int {
+	n := 1
+	for _, c := range count {
+		n *= c
+	}
+	return n
+}

@@ -1,0 +1,95 @@
+package codecs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Entry is one codec as the registry knows it.
+type Entry struct {
+	// V2 is the numcodecs id under which it stands in v2 metadata, or "".
+	V2 string
+	// V3 are the names under which it stands in v3 metadata. The first is the
+	// one that is printed when a chain is converted, the others are aliases.
+	V3 []string
+	// Kind is the same in both name spaces.
+	Kind Kind
+	// Parse reads the configuration. Errors are made with [BadField] or come
+	// from [Fields.Err].
+	Parse func(Config) (Codec, error)
+}
+
+// Registry knows codecs by name: numcodecs ids for v2 and extension names for
+// v3, in two name spaces. Parsing is safe for concurrent use; registering is
+// not and comes first.
+type Registry struct {
+	v2, v3 map[string]*Entry
+}
+
+// NewRegistry returns a registry of the given codecs and nothing else.
+func NewRegistry(entries ...Entry) *Registry {
+	r := &Registry{v2: make(map[string]*Entry), v3: make(map[string]*Entry)}
+	for _, e := range entries {
+		r.Register(e)
+	}
+	return r
+}
+
+// Default returns a new registry with the built-in codecs.
+func Default() *Registry { return NewRegistry(builtin()...) }
+
+// Register adds a codec. A name that is taken is a bug and panics.
+func (r *Registry) Register(e Entry) {
+	if e.Parse == nil || e.Kind < ArrayToArray || e.Kind > BytesToBytes || e.V2 == "" && len(e.V3) == 0 {
+		panic(fmt.Sprintf("codecs: incomplete entry %q %q", e.V2, e.V3))
+	}
+	add := func(m map[string]*Entry, name string) {
+		if m[name] != nil {
+			panic(fmt.Sprintf("codecs: %q is registered twice", name))
+		}
+		m[name] = &e
+	}
+	if e.V2 != "" {
+		add(r.v2, e.V2)
+	}
+	for _, name := range e.V3 {
+		add(r.v3, name)
+	}
+}
+
+// Names returns the names of both name spaces, unordered, for tables and
+// tests.
+func (r *Registry) Names() (v2, v3 []string) {
+	for name := range r.v2 {
+		v2 = append(v2, name)
+	}
+	for name := range r.v3 {
+		v3 = append(v3, name)
+	}
+	return v2, v3
+}
+
+// Lookup returns the codec of that name, in the v2 or the v3 name space.
+func (r *Registry) Lookup(name string, v2 bool) (Entry, bool) {
+	m := r.v3
+	if v2 {
+		m = r.v2
+	}
+	e := m[name]
+	if e == nil {
+		return Entry{}, false
+	}
+	return *e, true
+}
+
+// unknown is ErrUnknown with the name that was looked for.
+type unknown struct{ name string }
+
+func (u unknown) Error() string {
+	if strings.Contains(u.name, "pickle") {
+		return fmt.Sprintf("codec %q is refused: unpickling runs code", u.name)
+	}
+	return fmt.Sprintf("unknown codec %q", u.name)
+}
+
+func (u unknown) Is(target error) bool { return target == ErrUnknown }
