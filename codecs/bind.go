@@ -19,6 +19,8 @@ type Bound struct {
 	perm []int
 
 	callerBox, storedBox layout
+	// last is the name of the codec that makes the encoded value.
+	last string
 
 	// stages are what runs, in encoding order. tail are those that follow the
 	// array-to-bytes codec.
@@ -28,22 +30,16 @@ type Bound struct {
 	// lie, and so is not among stages.
 	partial  PartialStage
 	identity bool
-	// inner is partial if it holds inner chunks.
-	inner innerStage
-}
-
-// innerStage is an array-to-bytes stage that cuts the chunk into inner chunks.
-type innerStage interface {
-	PartialStage
-	innerShape() []int
+	// shard is partial if that is a shard.
+	shard *shardStage
 }
 
 // Bind fixes data type, shape and fill value of a chunk (the other fields of
 // rep are filled in; Max may bound what a chunk of variable-length elements
 // decodes to). Every error is a [ConfigError].
 func (c Chain) Bind(rep Rep) (*Bound, error) {
-	whole := link{list: "codecs", index: -1}
-	if err := c.checkOrder(whole.list); err != nil {
+	whole := link{list: c.member, index: -1}
+	if err := c.checkOrder(); err != nil {
 		return nil, err
 	}
 	rep.Array = true
@@ -78,7 +74,7 @@ func (c Chain) Bind(rep Rep) (*Bound, error) {
 		if err != nil {
 			return nil, l.fail(err)
 		}
-		cur = next
+		cur, b.last = next, l.name
 	}
 	if lead || cur.Array {
 		return nil, whole.fail(errors.New("no codec makes bytes of the array"))
@@ -90,7 +86,7 @@ func (c Chain) Bind(rep Rep) (*Bound, error) {
 	if identityOrder(b.perm) {
 		b.perm = nil
 	}
-	b.callerBox, b.storedBox = newLayout(b.in), newLayout(b.stored)
+	b.callerBox, b.storedBox = b.in.layout(), b.stored.layout()
 	b.stages.finish()
 	b.tail.finish()
 	return b, nil
@@ -115,7 +111,7 @@ func (b *Bound) add(l *link, cur Rep, v2 bool) (Rep, error) {
 	if kind == ArrayToBytes {
 		if len(b.stages) == 0 {
 			b.partial, _ = st.(PartialStage)
-			b.inner, _ = st.(innerStage)
+			b.shard, _ = st.(*shardStage)
 		}
 		if raw, ok := st.(*bytesStage); ok && raw.identity() {
 			b.identity = true
@@ -135,10 +131,10 @@ func (b *Bound) add(l *link, cur Rep, v2 bool) (Rep, error) {
 // InnerShape returns the shape of the inner chunks if the chunks are shards,
 // as the caller sees them, else nil. It must not be changed.
 func (b *Bound) InnerShape() []int {
-	if b.inner == nil {
+	if b.shard == nil {
 		return nil
 	}
-	inner := b.inner.innerShape()
+	inner := b.shard.inner.in.Shape
 	if b.perm == nil {
 		return inner
 	}

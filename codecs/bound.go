@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs/kernels"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Encode appends the encoded form of a whole chunk to dst; src holds its
@@ -76,7 +77,7 @@ func (b *Bound) DecodeInto(src []byte, box Box, dst Dst) error {
 func (b *Bound) decodeInto(c *call, src []byte, box Box, dst Dst) error {
 	box, dst = c.storedBox(b.perm, box), c.stored(b.perm, dst)
 	whole := b.storedBox.whole(box.Count)
-	if len(b.stages) > 0 && b.inner == nil && whole && b.storedBox.packed(box.Count, dst) {
+	if len(b.stages) > 0 && b.shard == nil && whole && b.storedBox.packed(box.Count, dst) {
 		n := int(b.in.Size)
 		place := dst.Data[dst.Offset : dst.Offset : dst.Offset+n]
 		out, err := b.stages.decode(place, src)
@@ -87,6 +88,10 @@ func (b *Bound) decodeInto(c *call, src []byte, box Box, dst Dst) error {
 			copy(dst.Data[dst.Offset:], out)
 		}
 		return nil
+	}
+	if !whole && len(b.tail) > 0 && b.Partial() {
+		c.mem = src
+		return b.decodeBox(context.Background(), &c.mem, box, dst)
 	}
 	rest := b.stages
 	if b.partial != nil {
@@ -149,6 +154,12 @@ func (b *Bound) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) err
 			return b.decodeInto(c, data, box, dst)
 		})
 	}
+	return b.decodeBox(ctx, src, c.storedBox(b.perm, box), c.stored(b.perm, dst))
+}
+
+// decodeBox is DecodeBox for a chain that can, with box and dst in stored
+// order.
+func (b *Bound) decodeBox(ctx context.Context, src Source, box Box, dst Dst) error {
 	for i := len(b.tail) - 1; i >= 0; i-- {
 		var err error
 		if src, err = b.tail[i].Stage.(RangeStage).Open(ctx, src); err != nil {
@@ -158,7 +169,7 @@ func (b *Bound) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) err
 			return Corruptf(b.tail[i].name, "decodes to %d bytes where there must be %d", src.Size(), want)
 		}
 	}
-	return b.partial.DecodeBox(ctx, src, c.storedBox(b.perm, box), c.stored(b.perm, dst))
+	return b.partial.DecodeBox(ctx, src, box, dst)
 }
 
 // IsFill reports whether elems, any number of elements in memory layout, hold
@@ -181,7 +192,7 @@ func allZero(b []byte) bool {
 // checkElements checks the length of a chunk in memory layout.
 func (b *Bound) checkElements(src []byte) error {
 	if b.in.Type.Variable() {
-		_, err := openVariable(src, b.in.Count())
+		_, err := dtype.OpenVariable(src, b.in.Count())
 		return err
 	}
 	if int64(len(src)) != b.in.Size {
@@ -193,7 +204,7 @@ func (b *Bound) checkElements(src []byte) error {
 // checkEncoded checks the length of an encoded chunk, if it is known.
 func (b *Bound) checkEncoded(n int64) error {
 	if b.out.Size >= 0 && n != b.out.Size {
-		return Corruptf("chunk", "%d bytes where there must be %d", n, b.out.Size)
+		return Corruptf(b.last, "%d bytes where there must be %d", n, b.out.Size)
 	}
 	return nil
 }

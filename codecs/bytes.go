@@ -43,11 +43,8 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 	}
 	out := BytesRep(in.Size, in.Size)
 	out.ItemSize = in.Type.Size()
-	st := &bytesStage{box: newLayout(in)}
-	for _, w := range wordsOf(in.Type) {
-		if w.Size <= 1 || w.Count == 0 {
-			continue
-		}
+	st := &bytesStage{box: in.layout()}
+	for _, w := range in.Type.Words() {
 		order := b.endian
 		if b.typed {
 			order = w.Order
@@ -65,7 +62,7 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 // bytesStage swaps bytes, or does nothing but to know where elements lie.
 type bytesStage struct {
 	box   layout
-	swaps []word // the scalars of an element whose bytes are swapped
+	swaps []dtype.Word // the scalars of an element whose bytes are swapped
 	// flat is the size of the scalars if all of every element is swapped, so
 	// that elements do not matter; else 0.
 	flat int
@@ -141,6 +138,9 @@ func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst
 	if elements(box.Count) == 0 {
 		return nil
 	}
+	if b, ok := inMemory(src); ok {
+		return s.place(b[s.box.offset(box.Start):], box.Count, s.box.strides, dst)
+	}
 	r := boxReader{s: s, ctx: ctx, src: src, box: box, dst: dst}
 	// The axes before depth are walked, those from it on are read at once: as
 	// many as possible, as long as the gaps are small or the waste is.
@@ -203,11 +203,7 @@ func (s *bytesStage) place(b []byte, count, strides []int, dst Dst) error {
 	defer tmp.put()
 	tmp.b = tmp.b[:n]
 	var packed [MaxRank]int
-	step := s.box.size
-	for d := len(count) - 1; d >= 0; d-- {
-		packed[d] = step
-		step *= count[d]
-	}
+	packedStrides(packed[:], count, s.box.size)
 	side := Dst{Data: tmp.b, Strides: packed[:len(count)]}
 	CopyStrided(side, Src{Data: b, Strides: strides}, count, s.box.size)
 	s.swap(tmp.b)

@@ -21,6 +21,8 @@ type Chain struct {
 	// v2 is what a v2 chain was parsed from.
 	v2  *V2
 	reg *Registry
+	// member is the metadata member that held the list.
+	member string
 }
 
 // link is one codec of a chain with where it came from.
@@ -68,7 +70,7 @@ func (r *Registry) parseV3(list json.RawMessage, member string, depth int) (Chai
 	if err := json.Unmarshal(list, &items); err != nil || items == nil {
 		return Chain{}, whole.fail(errors.New("not a list"))
 	}
-	c := Chain{reg: r, links: make([]link, len(items))}
+	c := Chain{reg: r, member: member, links: make([]link, len(items))}
 	for i, item := range items {
 		l := link{list: member, index: i, raw: compact(item)}
 		if err := l.parseV3(r, depth); err != nil {
@@ -76,7 +78,7 @@ func (r *Registry) parseV3(list json.RawMessage, member string, depth int) (Chai
 		}
 		c.links[i] = l
 	}
-	return c, c.checkOrder(member)
+	return c, c.checkOrder()
 }
 
 // parseV3 parses l.raw.
@@ -129,11 +131,11 @@ func (l *link) parseV3(r *Registry, depth int) error {
 // checkOrder enforces array→array*, array→bytes, bytes→bytes*. In v2, where
 // the filters are whatever numcodecs takes, only the bytes at the end matter,
 // and parsing sees to those.
-func (c Chain) checkOrder(member string) error {
+func (c Chain) checkOrder() error {
 	if c.v2 != nil {
 		return nil
 	}
-	whole := link{list: member, index: -1}
+	whole := link{list: c.member, index: -1}
 	stored := -1
 	for i := range c.links {
 		l := &c.links[i]
@@ -174,7 +176,7 @@ type V2 struct {
 // codec that wants bytes stands, or at the end, the elements become bytes in
 // the byte order of their data type.
 func (r *Registry) ParseV2(v V2) (Chain, error) {
-	c := Chain{reg: r, v2: &v}
+	c := Chain{reg: r, v2: &v, member: "filters"}
 	switch v.Order {
 	case "C":
 	case "F":

@@ -117,6 +117,17 @@ func (b Bytes) ReadRange(_ context.Context, off, n int64, fn func([]byte) error)
 	return fn(b[off : off+n])
 }
 
+// inMemory returns the bytes of a Source that has them at hand.
+func inMemory(src Source) ([]byte, bool) {
+	switch b := src.(type) {
+	case Bytes:
+		return b, true
+	case *Bytes:
+		return *b, true
+	}
+	return nil, false
+}
+
 // Box is a hyper-rectangle inside a chunk: Start and Count per dimension, in
 // elements.
 type Box struct {

@@ -17,6 +17,10 @@ var (
 	// ErrConfig means that a codec's configuration is not allowed, by itself
 	// or for the data type and shape that it is bound to.
 	ErrConfig = errors.New("codecs: bad configuration")
+
+	// ErrNoForm means that a chain cannot be written in the metadata of the
+	// other format version.
+	ErrNoForm = errors.New("codecs: has no form in this format version")
 )
 
 // ConfigError says which codec of which list is wrong, and which member of
@@ -92,9 +96,10 @@ func (e *ConfigError) place() string {
 // Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// Is makes every ConfigError an ErrConfig, unless it is an ErrUnknown.
+// Is makes every ConfigError an ErrConfig, unless it is an ErrUnknown or an
+// ErrNoForm.
 func (e *ConfigError) Is(target error) bool {
-	return target == ErrConfig && !errors.Is(e.Err, ErrUnknown)
+	return target == ErrConfig && !errors.Is(e.Err, ErrUnknown) && !errors.Is(e.Err, ErrNoForm)
 }
 
 // BadField returns an error about one member of a codec's configuration, for
@@ -130,4 +135,8 @@ func errSize(n int, want int64) error {
 
 func errStrides(n, want int) error {
 	return fmt.Errorf("codecs: %d strides for a box of rank %d", n, want)
+}
+
+func noForm(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrNoForm}, args...)...)
 }

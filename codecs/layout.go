@@ -14,17 +14,26 @@ type layout struct {
 	size    int // bytes of one element
 }
 
-func newLayout(r Rep) layout {
-	l := layout{shape: r.Shape, strides: make([]int, len(r.Shape)), size: r.Type.Size()}
-	if r.Type.Variable() {
-		l.size = 1
-	}
-	step := l.size
-	for i := len(r.Shape) - 1; i >= 0; i-- {
-		l.strides[i] = step
-		step *= r.Shape[i]
-	}
+func newLayout(shape []int, size int) layout {
+	l := layout{shape: shape, strides: make([]int, len(shape)), size: size}
+	packedStrides(l.strides, shape, size)
 	return l
+}
+
+// packedStrides sets strides to those of an array in C order.
+func packedStrides(strides, shape []int, size int) {
+	for i := len(shape) - 1; i >= 0; i-- {
+		strides[i] = size
+		size *= shape[i]
+	}
+}
+
+// layout returns where the elements of an array lie.
+func (r *Rep) layout() layout {
+	if r.Type.Variable() {
+		return newLayout(r.Shape, 1)
+	}
+	return newLayout(r.Shape, r.Type.Size())
 }
 
 // bytes returns the size of the whole array.

@@ -68,6 +68,9 @@ func (r *Rep) measure() error {
 		if n > (maxVariable-4)/4 {
 			return BadField("", "%d elements of variable length are too many for a chunk", n)
 		}
+		if r.Fill == nil {
+			r.Fill = r.Type.Zero()
+		}
 		r.Size = -1
 		if r.Max <= 0 || r.Max > maxVariable {
 			r.Max = min(maxVariable, math.MaxInt)

@@ -62,8 +62,8 @@ func (t *transpose) Bind(in Rep) (Stage, Rep, error) {
 	if identityOrder(t.order) {
 		return nil, out, nil
 	}
-	s := &transposeStage{in: newLayout(in), variable: in.Type.Variable()}
-	stored := newLayout(out)
+	s := &transposeStage{in: in.layout(), variable: in.Type.Variable()}
+	stored := out.layout()
 	// strides[i]: one step along axis i of in, in the bytes of out.
 	s.strides = make([]int, len(t.order))
 	for i, axis := range t.order {

@@ -1,0 +1,190 @@
+package codecs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// V3Printer is an optional interface of a codec whose configuration is spelled
+// differently in v3 metadata than Config prints it.
+type V3Printer interface {
+	// ConfigV3 prints the configuration for v3; in is what comes into the codec
+	// on the encoding side.
+	ConfigV3(in Rep) json.RawMessage
+}
+
+// V2Printer is the same for v2 metadata, without the id.
+type V2Printer interface {
+	ConfigV2(in Rep) json.RawMessage
+}
+
+// PrintV3 prints the chain as the "codecs" member of v3 metadata. What was
+// parsed from v3 comes out as it was, white space aside. A v2 chain is
+// converted; it fails with ErrNoForm if v3 cannot say the same.
+func (c Chain) PrintV3() (json.RawMessage, error) {
+	list := []json.RawMessage{}
+	if c.v2 == nil {
+		for _, l := range c.links {
+			list = append(list, l.raw)
+		}
+		return json.Marshal(list)
+	}
+	reps, err := c.reps()
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.links {
+		l := &c.links[i]
+		if l.entry.Kind == ArrayToArray && !reps[i].Array {
+			return nil, l.fail(noForm("an %v filter behind one that makes bytes", ArrayToArray))
+		}
+		if len(l.entry.V3) == 0 {
+			return nil, l.fail(noForm("codec %q has no name in v3", l.name))
+		}
+		config := l.codec.Config()
+		if p, ok := l.codec.(V3Printer); ok {
+			config = p.ConfigV3(reps[i])
+		}
+		if _, ok := l.codec.(*bytesCodec); ok {
+			endian, err := storedOrder(reps[i].Type)
+			if err != nil {
+				return nil, l.fail(err)
+			}
+			config = (&bytesCodec{endian: endian}).Config()
+		}
+		item := Object("name", l.entry.V3[0])
+		if config != nil {
+			item = Object("name", l.entry.V3[0], "configuration", config)
+		}
+		list = append(list, item)
+	}
+	return json.Marshal(list)
+}
+
+// reps returns what comes into each codec of a v2 chain, for a chunk of one
+// element.
+func (c Chain) reps() ([]Rep, error) {
+	shape := make([]int, c.v2.Rank)
+	for i := range shape {
+		shape[i] = 1
+	}
+	cur, err := ArrayRep(c.v2.Type, shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	reps := make([]Rep, len(c.links))
+	for i := range c.links {
+		reps[i] = cur
+		if _, cur, err = c.links[i].codec.Bind(cur); err != nil {
+			return nil, c.links[i].fail(err)
+		}
+	}
+	return reps, nil
+}
+
+// storedOrder returns the one byte order that the scalars of a v2 data type are
+// stored in, None if they are bytes.
+func storedOrder(t dtype.Type) (dtype.Order, error) {
+	order := dtype.None
+	for _, w := range t.Words() {
+		o := w.Order
+		if o == dtype.None {
+			o = dtype.Little
+		}
+		if order != dtype.None && o != order {
+			return dtype.None, noForm("fields of both byte orders")
+		}
+		order = o
+	}
+	return order, nil
+}
+
+// Endian returns the byte order that the bytes codec of a v3 chain names, None
+// if it names none or there is no such codec: what the data type has to say in
+// v2 metadata.
+func (c Chain) Endian() dtype.Order {
+	for _, l := range c.links {
+		if b, ok := l.codec.(*bytesCodec); ok {
+			return b.endian
+		}
+	}
+	return dtype.None
+}
+
+// V2 returns what v2 metadata has to say for the same encoding. What was parsed
+// from v2 comes out as it was. A v3 chain is converted; Type is then left out,
+// and has to carry the byte order that [Chain.Endian] returns. It fails with
+// ErrNoForm if v2 cannot say the same.
+func (c Chain) V2() (V2, error) {
+	if c.v2 != nil {
+		return *c.v2, nil
+	}
+	v := V2{Order: "C"}
+	var perm []int
+	var filters []json.RawMessage
+	lead := true
+	for i := range c.links {
+		l := &c.links[i]
+		if l.codec == nil {
+			return V2{}, l.fail(noForm("codec %q is not known", l.name))
+		}
+		if t, ok := l.codec.(*transpose); ok && lead {
+			if perm == nil {
+				perm = t.order
+			} else if len(perm) == len(t.order) {
+				perm = permuted(t.order, perm)
+			}
+			continue
+		}
+		lead = false
+		if _, ok := l.codec.(*bytesCodec); ok {
+			continue
+		}
+		if l.entry.V2 == "" {
+			return V2{}, l.fail(noForm("codec %q has no id in v2", l.name))
+		}
+		item, err := l.printV2()
+		if err != nil {
+			return V2{}, err
+		}
+		if i == len(c.links)-1 && l.entry.Kind == BytesToBytes {
+			v.Compressor = item
+		} else {
+			filters = append(filters, item)
+		}
+	}
+	v.Rank = len(perm)
+	if !identityOrder(perm) {
+		for i, axis := range perm {
+			if axis != len(perm)-1-i {
+				return V2{}, c.links[0].fail(noForm("axis order %v is neither C nor F", perm))
+			}
+		}
+		v.Order = "F"
+	}
+	if filters != nil {
+		var err error
+		if v.Filters, err = json.Marshal(filters); err != nil {
+			return V2{}, err
+		}
+	}
+	return v, nil
+}
+
+// printV2 prints the codec as an object with an id.
+func (l *link) printV2() (json.RawMessage, error) {
+	config := l.codec.Config()
+	if p, ok := l.codec.(V2Printer); ok {
+		config = p.ConfigV2(Rep{})
+	}
+	item := Object("id", l.entry.V2)
+	if len(config) <= len("{}") {
+		return item, nil
+	}
+	if config[0] != '{' {
+		return nil, l.fail(fmt.Errorf("configuration %s is not an object", clip(config)))
+	}
+	return append(append(item[:len(item)-1], ','), config[1:]...), nil
+}

@@ -1,0 +1,153 @@
+package codecs
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"hash/crc32"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/zarrdb/zarrdb/codecs/inflate"
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+)
+
+// deflate is the codecs "gzip" (RFC 1952) and "zlib" (RFC 1950): deflate
+// streams (RFC 1951) in two different wrappings.
+type deflate struct {
+	name  string
+	level int
+}
+
+// parseDeflate reads the configuration of v3 "gzip", where the level is required,
+// and of numcodecs' gzip and zlib, where it is 1 unless given.
+func parseDeflate(name string) func(Config) (Codec, error) {
+	return func(c Config) (Codec, error) {
+		f := c.Fields()
+		lowest := int64(flate.DefaultCompression)
+		if !c.V2 && c.Name == "gzip" {
+			f.Require("level")
+			lowest = 0
+		}
+		level := f.Int("level", 1, lowest, 9)
+		return &deflate{name, int(level)}, f.Err()
+	}
+}
+
+func (d *deflate) Config() json.RawMessage { return Object("level", d.level) }
+
+func (d *deflate) Bind(in Rep) (Stage, Rep, error) {
+	s := deflateStage{in: in, level: d.level}
+	if d.name == "zlib" {
+		return &zlibStage{s}, in.Grown(), nil
+	}
+	return &gzipStage{s}, in.Grown(), nil
+}
+
+type deflateStage struct {
+	in    Rep
+	level int
+}
+
+// deflater is a compressor and the slice that it appends to.
+type deflater struct {
+	w *flate.Writer
+	b []byte
+}
+
+func (d *deflater) Write(p []byte) (int, error) {
+	d.b = append(d.b, p...)
+	return len(p), nil
+}
+
+// Compressors by level + 1, some 100 KiB to 1 MiB each.
+var deflaters [11]sync.Pool
+
+// compress appends the deflate stream of src.
+func (s *deflateStage) compress(dst, src []byte) ([]byte, error) {
+	pool := &deflaters[s.level+1]
+	d, ok := pool.Get().(*deflater)
+	if !ok {
+		d = new(deflater)
+		var err error
+		if d.w, err = flate.NewWriter(d, s.level); err != nil {
+			return dst, err
+		}
+	} else {
+		d.w.Reset(d)
+	}
+	d.b = dst
+	_, err := d.w.Write(src)
+	if err == nil {
+		err = d.w.Close()
+	}
+	dst, d.b = d.b, nil
+	pool.Put(d)
+	return dst, err
+}
+
+// zlibStage is a deflate stream between two bytes and an Adler-32.
+type zlibStage struct{ deflateStage }
+
+func (s *zlibStage) Encode(dst, src []byte) ([]byte, error) {
+	// The second byte tells the level and makes the header divide by 31.
+	flags := byte(0x9c)
+	switch {
+	case s.level == 0 || s.level == 1:
+		flags = 0x01
+	case s.level >= 2 && s.level <= 5:
+		flags = 0x5e
+	case s.level >= 7:
+		flags = 0xda
+	}
+	dst = append(dst, 0x78, flags)
+	dst, err := s.compress(dst, src)
+	if err != nil {
+		return dst, err
+	}
+	return binary.BigEndian.AppendUint32(dst, kernels.Adler32(1, src)), nil
+}
+
+func (s *zlibStage) Decode(dst, src []byte) ([]byte, error) {
+	out, n, err := inflate.Zlib(dst, src, s.in.Limit(len(src)))
+	return wrapped("zlib", dst, out, src[n:], err)
+}
+
+// gzipStage is any number of members, each a header, a deflate stream, a
+// CRC-32 and a length.
+type gzipStage struct{ deflateStage }
+
+func (s *gzipStage) Encode(dst, src []byte) ([]byte, error) {
+	extra := byte(0)
+	switch s.level {
+	case 9:
+		extra = 2
+	case 1:
+		extra = 4
+	}
+	// No time and no operating system: equal input gives equal bytes.
+	dst = append(dst, 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, extra, 255)
+	dst, err := s.compress(dst, src)
+	if err != nil {
+		return dst, err
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(src))
+	return binary.LittleEndian.AppendUint32(dst, uint32(len(src))), nil
+}
+
+func (s *gzipStage) Decode(dst, src []byte) ([]byte, error) {
+	out, n, err := inflate.Gzip(dst, src, s.in.Limit(len(src)))
+	return wrapped("gzip", dst, out, src[n:], err)
+}
+
+// wrapped checks what follows a compressed stream: zeros, with which some
+// writers pad, or nothing.
+func wrapped(name string, dst, out, rest []byte, err error) ([]byte, error) {
+	if err != nil {
+		return dst, Corruptf(name, "%w", err)
+	}
+	if !allZero(rest) {
+		return dst, Corruptf(name, "%d bytes behind the stream", len(rest))
+	}
+	return out, nil
+}

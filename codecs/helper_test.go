@@ -1,0 +1,5 @@
+package codecs_test
+
+import "context"
+
+var t0 = context.Background()

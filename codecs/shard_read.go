@@ -1,0 +1,208 @@
+package codecs
+
+import (
+	"context"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// shardCall is what one partial read of a shard needs. Pooled.
+type shardCall struct {
+	index Index
+	parts parts
+	list  []wanted
+}
+
+var shardCalls = sync.Pool{New: func() any { return new(shardCall) }}
+
+func (c *shardCall) put() {
+	const large = 1 << 20
+	if cap(c.index.entries) > large {
+		c.index.entries = nil
+	}
+	if cap(c.list) > large/24 {
+		c.list = nil
+	}
+	c.parts.s, c.parts.box = nil, Box{}
+	shardCalls.Put(c)
+}
+
+// Decode appends the elements of a whole shard.
+func (s *shardStage) Decode(dst, src []byte) ([]byte, error) {
+	ctx := context.Background()
+	box := wholeBox(s.whole.shape)
+	if s.variable() {
+		return s.appendVariable(ctx, dst, Bytes(src), box)
+	}
+	n := len(dst)
+	size := s.whole.bytes()
+	if err := s.checkIndexFits(int64(len(src))); err != nil {
+		return dst, err
+	}
+	dst = grow(dst, int64(size))[:n+size]
+	if err := s.DecodeBox(ctx, Bytes(src), box, Dst{Data: dst, Offset: n, Strides: s.whole.strides}); err != nil {
+		return dst[:n], err
+	}
+	return dst, nil
+}
+
+// checkIndexFits fails before anything is allocated for a shard that is too
+// short to hold its index.
+func (s *shardStage) checkIndexFits(size int64) error {
+	_, err := s.indexRange(size)
+	return err
+}
+
+// DecodeBox reads the index and the inner chunks that the box touches.
+func (s *shardStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error {
+	c := shardCalls.Get().(*shardCall)
+	defer c.put()
+	if err := s.readIndex(ctx, src, &c.index); err != nil {
+		return err
+	}
+	return s.decode(ctx, c, src, &c.index, box, dst)
+}
+
+// decodeParts is DecodeBox with an index.
+func (s *shardStage) decodeParts(ctx context.Context, src Source, x *Index, box Box, dst Dst) error {
+	c := shardCalls.Get().(*shardCall)
+	defer c.put()
+	return s.decode(ctx, c, src, x, box, dst)
+}
+
+func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *Index, box Box, dst Dst) error {
+	memory, inMemory := inMemory(src)
+	c.list = c.list[:0]
+	p := &c.parts
+	for p.reset(s, box); p.next(); {
+		off, n, ok, err := x.Chunk(p.part.chunk)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !ok:
+			FillStrided(p.part.in(dst), p.part.count, s.fill, s.whole.size)
+		case inMemory:
+			err := s.inner.DecodeInto(memory[off:off+n:off+n], p.part.box(), p.part.in(dst))
+			if err != nil {
+				return errShardPart(p.part.chunk, err)
+			}
+		default:
+			c.list = append(c.list, wanted{off, n, p.part.chunk})
+		}
+	}
+	return join(c.list, func(off, n int64, run []wanted) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(run) == 1 {
+			// A large inner chunk of which little is wanted is read in part too:
+			// shards in shards.
+			p.seek(run[0].chunk)
+			if n > maxGap && !p.part.all && s.inner.Partial() {
+				sub := &section{src: src, off: off, n: n}
+				err := s.inner.DecodeBox(ctx, sub, p.part.box(), p.part.in(dst))
+				if err != nil {
+					return errShardPart(run[0].chunk, err)
+				}
+				return nil
+			}
+		}
+		return src.ReadRange(ctx, off, n, func(b []byte) error {
+			for _, w := range run {
+				p.seek(w.chunk)
+				b := b[w.off-off:][:w.n:w.n]
+				if err := s.inner.DecodeInto(b, p.part.box(), p.part.in(dst)); err != nil {
+					return errShardPart(w.chunk, err)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// section is a range of another Source.
+type section struct {
+	src    Source
+	off, n int64
+}
+
+func (s *section) Size() int64 { return s.n }
+
+func (s *section) ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error {
+	return s.src.ReadRange(ctx, s.off+off, n, fn)
+}
+
+// appendVariable appends the elements of a box whose elements have variable
+// length: the inner chunks are decoded first, and their elements then taken
+// in the order of the box.
+func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source, box Box) ([]byte, error) {
+	c := shardCalls.Get().(*shardCall)
+	defer c.put()
+	if err := s.readIndex(ctx, src, &c.index); err != nil {
+		return dst, err
+	}
+	p := &c.parts
+	// What the parts hold of the box, each in C order, by number of the inner
+	// chunk; an inner chunk that is not there has an empty view.
+	views := make(map[int]dtype.Variable)
+	c.list = c.list[:0]
+	total := int64(0)
+	for p.reset(s, box); p.next(); {
+		off, n, ok, err := c.index.Chunk(p.part.chunk)
+		if err != nil {
+			return dst, err
+		}
+		if ok {
+			c.list = append(c.list, wanted{off, n, p.part.chunk})
+		}
+	}
+	err := join(c.list, func(off, n int64, run []wanted) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return src.ReadRange(ctx, off, n, func(b []byte) error {
+			for _, w := range run {
+				block, err := s.inner.Decode(nil, b[w.off-off:][:w.n:w.n])
+				if err != nil {
+					return errShardPart(w.chunk, err)
+				}
+				if total += int64(len(block)); total > s.inner.in.Max {
+					return Corruptf("sharding_indexed", "more than the %d bytes that a chunk may have", s.inner.in.Max)
+				}
+				if views[w.chunk], err = dtype.OpenVariable(block, s.inner.in.Count()); err != nil {
+					return errShardPart(w.chunk, err)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return dst, err
+	}
+	count := elements(box.Count)
+	out, err := dtype.NewBuilder(grow(dst, total), count)
+	if err != nil {
+		return dst, err
+	}
+	var index [MaxRank]int
+	rank := len(box.Count)
+	for range count {
+		chunk, at := 0, 0
+		for d, n := range s.inner.in.Shape {
+			pos := box.Start[d] + index[d]
+			chunk += pos / n * s.grid.strides[d]
+			at = at*n + pos%n
+		}
+		item := s.fill
+		if v, ok := views[chunk]; ok {
+			item = v.At(at)
+		}
+		if err := out.Append(item); err != nil {
+			return dst, err
+		}
+		step(index[:rank], box.Count, zeros[:rank])
+	}
+	return out.Finish()
+}

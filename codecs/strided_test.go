@@ -1,0 +1,137 @@
+package codecs
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// copySlow is CopyStrided one element at a time.
+func copySlow(dst Dst, src Src, count []int, size int) {
+	n := elements(count)
+	index := make([]int, len(count))
+	for range n {
+		d, s := dst.Offset, src.Offset
+		for i, at := range index {
+			d += at * dst.Strides[i]
+			s += at * src.Strides[i]
+		}
+		copy(dst.Data[d:d+size], src.Data[s:s+size])
+		step(index, count, make([]int, len(count)))
+	}
+}
+
+// randomLayout returns a layout of the given extent whose elements do not
+// overlap: any axis order, gaps, and axes that run backwards.
+func randomLayout(r *rand.Rand, count []int, size int) Dst {
+	d := Dst{Strides: make([]int, len(count))}
+	step := size + r.IntN(2)*r.IntN(5)
+	for _, axis := range r.Perm(len(count)) {
+		d.Strides[axis] = step
+		step *= max(1, count[axis])
+		step += r.IntN(2) * r.IntN(7)
+	}
+	d.Data = make([]byte, step+size+8)
+	for axis, n := range count {
+		if n > 0 && r.IntN(4) == 0 {
+			d.Offset += (n - 1) * d.Strides[axis]
+			d.Strides[axis] = -d.Strides[axis]
+		}
+	}
+	d.Offset += r.IntN(8)
+	for i := range d.Data {
+		d.Data[i] = byte(r.Uint32())
+	}
+	return d
+}
+
+func TestCopyStrided(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 3000 {
+		rank := r.IntN(5)
+		count := make([]int, rank)
+		for i := range count {
+			count[i] = r.IntN(20)
+			if r.IntN(3) == 0 {
+				count[i] = 1
+			}
+		}
+		size := []int{1, 2, 3, 4, 8, 12, 16, 20}[r.IntN(8)]
+		dst, src := randomLayout(r, count, size), randomLayout(r, count, size)
+		want := dst
+		want.Data = bytes.Clone(dst.Data)
+		copySlow(want, src, count, size)
+		CopyStrided(dst, src, count, size)
+		if !bytes.Equal(dst.Data, want.Data) {
+			t.Fatalf("shape %v, size %d, from %v to %v: wrong copy", count, size, src.Strides, dst.Strides)
+		}
+
+		// Filling is copying from an array that stands still.
+		elem := src.Data[:size]
+		if r.IntN(4) == 0 {
+			elem = make([]byte, size)
+		}
+		copySlow(want, Src{Data: elem, Strides: make([]int, rank)}, count, size)
+		FillStrided(dst, count, elem, size)
+		if !bytes.Equal(dst.Data, want.Data) {
+			t.Fatalf("shape %v, size %d, into %v: wrong fill", count, size, dst.Strides)
+		}
+	}
+}
+
+func TestCopyStridedOutside(t *testing.T) {
+	ok := Dst{Data: make([]byte, 24), Strides: []int{12, 4}}
+	for _, bad := range []Dst{
+		{Data: make([]byte, 23), Strides: []int{12, 4}},
+		{Data: make([]byte, 24), Offset: 1, Strides: []int{12, 4}},
+		{Data: make([]byte, 24), Strides: []int{-12, 4}},
+		{Data: make([]byte, 24), Offset: -4, Strides: []int{12, 4}},
+	} {
+		for _, pair := range [][2]Dst{{ok, bad}, {bad, ok}} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("offset %d, strides %v in %d bytes: no panic", bad.Offset, bad.Strides, len(bad.Data))
+					}
+				}()
+				CopyStrided(pair[0], pair[1], []int{2, 3}, 4)
+			}()
+		}
+	}
+}
+
+func BenchmarkCopyStrided(b *testing.B) {
+	const n = 512 // a 1 MiB chunk of 4 byte elements
+	for _, c := range []struct {
+		name     string
+		dst, src []int
+		size     int
+	}{
+		{"rows", []int{8 * n, 4}, []int{4 * n, 4}, 4},
+		{"transpose", []int{4 * n, 4}, []int{4, 4 * n}, 4},
+		{"transpose_rows", []int{8 * n, 4}, []int{4, 4 * n}, 4},
+		{"transpose_8", []int{8 * n, 8}, []int{8, 8 * n}, 8},
+		{"transpose_1", []int{n, 1}, []int{1, n}, 1},
+		{"every_second", []int{4 * n, 4}, []int{8 * n, 8}, 4},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			dst := Dst{Data: make([]byte, 16*n*n), Strides: c.dst}
+			src := Src{Data: make([]byte, 16*n*n), Strides: c.src}
+			b.SetBytes(int64(n * n * c.size))
+			b.ReportAllocs()
+			for b.Loop() {
+				CopyStrided(dst, src, []int{n, n}, c.size)
+			}
+		})
+	}
+	b.Run("small", func(b *testing.B) {
+		dst := Dst{Data: make([]byte, 4096), Strides: []int{256, 64, 4}}
+		src := Src{Data: make([]byte, 4096), Strides: []int{64, 16, 4}}
+		b.ReportAllocs()
+		for b.Loop() {
+			CopyStrided(dst, src, []int{4, 4, 4}, 4)
+		}
+	})
+}

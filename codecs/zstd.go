@@ -1,0 +1,145 @@
+package codecs
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// zstdCodec is the codec "zstd" (RFC 8878) of v3 and numcodecs.
+type zstdCodec struct {
+	level    int
+	checksum bool
+}
+
+func parseZstd(c Config) (Codec, error) {
+	f := c.Fields()
+	// The least level of the reference library is -131072; newer releases may
+	// know more than 22.
+	return &zstdCodec{
+		level:    int(f.Int("level", 0, -1<<17, 22)),
+		checksum: f.Bool("checksum", false),
+	}, f.Err()
+}
+
+func (z *zstdCodec) Config() json.RawMessage {
+	return Object("level", z.level, "checksum", z.checksum)
+}
+
+func (z *zstdCodec) Bind(in Rep) (Stage, Rep, error) {
+	level := z.level
+	if level == 0 {
+		level = 3 // the default, as in the reference library
+	}
+	return &zstdStage{in: in, level: zstd.EncoderLevelFromZstd(level), checksum: z.checksum}, in.Grown(), nil
+}
+
+type zstdStage struct {
+	in       Rep
+	level    zstd.EncoderLevel
+	checksum bool
+}
+
+// Encoders by level, checksum and size of what they encode: they keep a window
+// and need not keep one larger than a chunk. The last size is for chunks that
+// are larger than any window here.
+const (
+	minZstdWindow = 17 // one block
+	maxZstdWindow = 23 // 8 MiB, which every decoder accepts
+)
+
+var (
+	zstdEncoders [5][2][maxZstdWindow - minZstdWindow + 2]sync.Pool
+	zstdDecoders sync.Pool
+)
+
+func (s *zstdStage) encoder(n int) (*zstd.Encoder, *sync.Pool, error) {
+	window := max(minZstdWindow, bits.Len(uint(max(n, 1)-1)))
+	fits := window <= maxZstdWindow
+	window = min(window, maxZstdWindow+1)
+	crc := 0
+	if s.checksum {
+		crc = 1
+	}
+	pool := &zstdEncoders[s.level][crc][window-minZstdWindow]
+	if e, ok := pool.Get().(*zstd.Encoder); ok {
+		return e, pool, nil
+	}
+	e, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(s.level),
+		zstd.WithEncoderCRC(s.checksum),
+		zstd.WithWindowSize(1<<min(window, maxZstdWindow)),
+		// Without it the frame of a small chunk would not tell its size, which
+		// some readers ask for.
+		zstd.WithSingleSegment(fits),
+		zstd.WithZeroFrames(true),
+		zstd.WithLowerEncoderMem(fits))
+	return e, pool, err
+}
+
+func (s *zstdStage) Encode(dst, src []byte) ([]byte, error) {
+	e, pool, err := s.encoder(len(src))
+	if err != nil {
+		return dst, err
+	}
+	dst = e.EncodeAll(src, dst)
+	pool.Put(e)
+	return dst, nil
+}
+
+func zstdDecoder() (*zstd.Decoder, error) {
+	if d, ok := zstdDecoders.Get().(*zstd.Decoder); ok {
+		return d, nil
+	}
+	return zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(1),
+		// What is decoded is its own window, so that a large one costs nothing.
+		zstd.WithDecoderMaxWindow(1<<32),
+		zstd.WithDecodeAllCapLimit(true))
+}
+
+func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
+	d, err := zstdDecoder()
+	if err != nil {
+		return dst, err
+	}
+	defer zstdDecoders.Put(d)
+	start, limit := len(dst), s.in.Limit(len(src))
+	dst = room(dst, s.guess(src, limit), len(src))
+	for {
+		// The decoder never writes past the capacity that it is given, and
+		// fails when that is not enough.
+		space := min(int64(cap(dst)-start), limit)
+		out, err := d.DecodeAll(src, dst[start:start:int64(start)+space])
+		switch {
+		case err == nil:
+			if len(out) > 0 && &out[0] != &dst[start : start+1][0] {
+				return append(dst, out...), nil
+			}
+			return dst[:start+len(out)], nil
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded) && space < limit:
+			dst = grow(dst, min(limit, max(4*space, 64<<10)))
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			return dst, Corruptf("zstd", "more than the %d bytes that there may be", limit)
+		default:
+			return dst, Corruptf("zstd", "%w", err)
+		}
+	}
+}
+
+// guess returns how much the frame is believed to hold.
+func (s *zstdStage) guess(src []byte, limit int64) int64 {
+	if s.in.Size >= 0 {
+		return limit
+	}
+	var h zstd.Header
+	if h.Decode(src) == nil && h.HasFCS && h.FrameContentSize < math.MaxInt64 {
+		return min(limit, int64(h.FrameContentSize))
+	}
+	return min(limit, 4*int64(len(src)))
+}
