@@ -14,10 +14,20 @@
 // value, a directory listing, an erased prefix) is an optional interface, and
 // a function of the same name in this package uses it or falls back.
 //
-// Keys are UTF-8 strings without a leading slash, ordered by their bytes;
-// values are byte strings. The operations are those of the abstract store
-// interface of the Zarr v3 core specification: get and get_partial_values are
-// [Reader.Get], set is [Writer.Set], set_partial_values is [SetRange], erase
-// and erase_values are [Writer.Delete], erase_prefix is [DeletePrefix], list
-// and list_prefix are [Lister.List], list_dir is [ListDir].
+// Keys are UTF-8 strings without a leading or trailing slash ([ValidKey]),
+// ordered by their bytes; values are byte strings. The operations are those of
+// the abstract store interface of the Zarr v3 core specification:
+//
+//	get                  [Reader.Get], [Get]
+//	get_partial_values   [GetMany], [GetPartial]
+//	set                  [Writer.Set]
+//	set_partial_values   [SetRange]
+//	erase                [Writer.Delete]
+//	erase_values         [DeleteAll]
+//	erase_prefix         [DeletePrefix]
+//	list, list_prefix    [Lister.List], [Keys]
+//	list_dir             [ListDir]
+//
+// A wrapper has a method even when what it wraps has not: it then returns
+// errors.ErrUnsupported, and the function of this package falls back.
 package kv

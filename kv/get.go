@@ -2,6 +2,8 @@ package kv
 
 import (
 	"context"
+	"errors"
+	"fmt"
 )
 
 // Get returns the whole value of key. See [Reader].
@@ -9,17 +11,141 @@ func Get(ctx context.Context, r Reader, key string) ([]byte, error) {
 	return r.Get(ctx, key, Range{})
 }
 
+// Exists reports whether key has a value.
+func Exists(ctx context.Context, r Reader, key string) (bool, error) {
+	var err error
+	if l, ok := r.(Locator); ok {
+		if _, err = l.Locate(ctx, key); !errors.Is(err, errors.ErrUnsupported) {
+			return found(err)
+		}
+	}
+	_, err = r.Get(ctx, key, Span(0, 0))
+	return found(err)
+}
+
+func found(err error) (bool, error) {
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Locate finds key in r, with the view's own method where it has one. The
 // fall-back reads the whole value at once.
 func Locate(ctx context.Context, r Reader, key string) (Value, error) {
 	if l, ok := r.(Locator); ok {
-		return l.Locate(ctx, key)
+		v, err := l.Locate(ctx, key)
+		if err == nil || !errors.Is(err, errors.ErrUnsupported) {
+			return v, err
+		}
 	}
 	b, err := r.Get(ctx, key, Range{})
 	if err != nil {
 		return nil, err
 	}
 	return Bytes(b), nil
+}
+
+// ReadValue returns a copy of the bytes of v that rng selects. The caller owns
+// the slice.
+func ReadValue(ctx context.Context, v Value, rng Range) ([]byte, error) {
+	var out []byte
+	err := v.View(ctx, rng, func(b []byte) error {
+		out = append(make([]byte, 0, len(b)), b...)
+		return nil
+	})
+	return out, err
+}
+
+// Request names a part of a value.
+type Request struct {
+	Key   string
+	Range Range
+}
+
+// BatchReader is an optional interface of a Reader for which many small reads
+// cost less together, as in a bucket; use [GetMany].
+type BatchReader interface {
+	// GetMany is [GetMany] for this view.
+	GetMany(ctx context.Context, reqs []Request) ([][]byte, error)
+}
+
+// GetMany is get_partial_values of the abstract store interface: it returns
+// the selected bytes in the order of the requests, a key occurring as often as
+// wished. A key without a value gives nil, an empty range of an existing value
+// an empty slice that is not nil. The caller owns the slices. Any other
+// failure fails the whole batch.
+//
+// The fall-back reads one after the other, locating a key once for requests
+// that follow each other.
+func GetMany(ctx context.Context, r Reader, reqs []Request) ([][]byte, error) {
+	if b, ok := r.(BatchReader); ok {
+		out, err := b.GetMany(ctx, reqs)
+		if err == nil || !errors.Is(err, errors.ErrUnsupported) {
+			return out, err
+		}
+	}
+	out := make([][]byte, len(reqs))
+	for i := 0; i < len(reqs); {
+		key := reqs[i].Key
+		same := i + 1
+		for same < len(reqs) && reqs[same].Key == key {
+			same++
+		}
+		if err := getRun(ctx, r, reqs[i:same], out[i:same]); err != nil {
+			return nil, fmt.Errorf("get %s: %w", quoteKey(key), err)
+		}
+		i = same
+	}
+	return out, nil
+}
+
+// getRun reads requests of one key.
+func getRun(ctx context.Context, r Reader, reqs []Request, out [][]byte) error {
+	if len(reqs) == 1 {
+		b, err := r.Get(ctx, reqs[0].Key, reqs[0].Range)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		out[0] = b
+		if err == nil && b == nil {
+			out[0] = []byte{}
+		}
+		return err
+	}
+	v, err := Locate(ctx, r, reqs[0].Key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i, q := range reqs {
+		if out[i], err = ReadValue(ctx, v, q.Range); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetPartial returns several parts of one value, in the order of the ranges.
+// The caller owns the slices. A key without a value is [ErrNotFound], a range
+// that does not lie inside the value [ErrRange].
+func GetPartial(ctx context.Context, r Reader, key string, ranges ...Range) ([][]byte, error) {
+	reqs := make([]Request, len(ranges))
+	for i, rng := range ranges {
+		reqs[i] = Request{key, rng}
+	}
+	out, err := GetMany(ctx, r, reqs)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range out {
+		if b == nil {
+			return nil, ErrNotFound
+		}
+	}
+	return out, nil
 }
 
 // Bytes is a [Value] in memory without an identity.

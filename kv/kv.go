@@ -19,6 +19,10 @@ var (
 	// every wrapping up to the command line.
 	ErrCorrupt = errors.New("kv: corrupt")
 
+	// ErrChanged means that a located value is no longer there as it was
+	// located: its key was set or deleted since. Locate it again.
+	ErrChanged = errors.New("kv: value changed since it was located")
+
 	// ErrInvalidKey means that a view cannot hold a key of this form.
 	ErrInvalidKey = errors.New("kv: invalid key")
 
@@ -82,7 +86,9 @@ type Store interface {
 type ID [20]byte
 
 // Value is a value that was located once and may be read in ranges as often
-// as wished. It stays valid as long as the view that it came from. Safe for
+// as wished. It stays valid as long as the view that it came from; where a
+// view does not keep what is set anew or deleted, reading it then is
+// ErrChanged, and never gives other bytes than those located. Safe for
 // concurrent use.
 type Value interface {
 	// Size is the length in bytes.

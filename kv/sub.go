@@ -1,0 +1,152 @@
+package kv
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// Sub returns a view of the keys of base below prefix, with the prefix cut
+// off: key "k" of the view is key prefix+"k" of base. A slash is added to a
+// prefix that lacks one; the empty prefix gives base itself. The view can do
+// what base can: it has [Lister] and [Writer] exactly where base has them, and
+// all optional interfaces, through the functions of this package.
+//
+// [ErrNotFound] and [ErrRange] pass unchanged; the text of other errors names
+// the key as base knows it.
+func Sub(base Reader, prefix string) Reader {
+	if prefix == "" {
+		return base
+	}
+	if prefix[len(prefix)-1] != '/' {
+		prefix += "/"
+	}
+	if s, ok := base.(interface{ sub() (Reader, string) }); ok {
+		inner, outer := s.sub()
+		return Sub(inner, outer+prefix)
+	}
+	r := subReader{base, prefix}
+	l, isLister := base.(Lister)
+	w, isWriter := base.(Writer)
+	switch {
+	case isLister && isWriter:
+		return subStore{r, subLister{l, prefix}, subWriter{w, prefix}}
+	case isLister:
+		return subReadLister{r, subLister{l, prefix}}
+	case isWriter:
+		return subReadWriter{r, subWriter{w, prefix}}
+	}
+	return r
+}
+
+// SubLister is [Sub] for a view that can be listed.
+func SubLister(base ReadLister, prefix string) ReadLister { return Sub(base, prefix).(ReadLister) }
+
+// SubStore is [Sub] for a store.
+func SubStore(base Store, prefix string) Store { return Sub(base, prefix).(Store) }
+
+type subReadLister struct {
+	subReader
+	subLister
+}
+
+type subReadWriter struct {
+	subReader
+	subWriter
+}
+
+type subStore struct {
+	subReader
+	subLister
+	subWriter
+}
+
+var (
+	_ Store         = subStore{}
+	_ Locator       = subStore{}
+	_ BatchReader   = subStore{}
+	_ DirLister     = subStore{}
+	_ RangeWriter   = subStore{}
+	_ PrefixDeleter = subStore{}
+	_ BatchDeleter  = subStore{}
+)
+
+type subReader struct {
+	base   Reader
+	prefix string
+}
+
+func (s subReader) sub() (Reader, string) { return s.base, s.prefix }
+
+func (s subReader) Get(ctx context.Context, key string, rng Range) ([]byte, error) {
+	return s.base.Get(ctx, s.prefix+key, rng)
+}
+
+func (s subReader) Locate(ctx context.Context, key string) (Value, error) {
+	return Locate(ctx, s.base, s.prefix+key)
+}
+
+func (s subReader) GetMany(ctx context.Context, reqs []Request) ([][]byte, error) {
+	inner := make([]Request, len(reqs))
+	for i, q := range reqs {
+		inner[i] = Request{s.prefix + q.Key, q.Range}
+	}
+	return GetMany(ctx, s.base, inner)
+}
+
+type subLister struct {
+	list Lister
+	pre  string
+}
+
+func (s subLister) List(ctx context.Context, opts ListOptions) iter.Seq2[string, error] {
+	inner := ListOptions{Prefix: s.pre + opts.Prefix}
+	if opts.After != "" {
+		inner.After = s.pre + opts.After
+	}
+	return func(yield func(string, error) bool) {
+		for key, err := range s.list.List(ctx, inner) {
+			if !yield(strings.TrimPrefix(key, s.pre), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s subLister) ListDir(ctx context.Context, prefix string) iter.Seq2[DirEntry, error] {
+	return ListDir(ctx, s.list, s.pre+prefix)
+}
+
+type subWriter struct {
+	w   Writer
+	pre string
+}
+
+// Set checks the key before base sees it: what base accepts below a prefix,
+// such as "p/" + "/k", may be no key of this view.
+func (s subWriter) Set(ctx context.Context, key string, value []byte) error {
+	if err := ValidKey(key); err != nil {
+		return err
+	}
+	return s.w.Set(ctx, s.pre+key, value)
+}
+
+func (s subWriter) Delete(ctx context.Context, key string) error {
+	return s.w.Delete(ctx, s.pre+key)
+}
+
+func (s subWriter) SetRange(ctx context.Context, key string, offset int64, p []byte) error {
+	return SetRange(ctx, s.w, s.pre+key, offset, p)
+}
+
+func (s subWriter) DeletePrefix(ctx context.Context, prefix string) error {
+	return DeletePrefix(ctx, s.w, s.pre+prefix)
+}
+
+func (s subWriter) DeleteAll(ctx context.Context, keys []string) error {
+	inner := make([]string, len(keys))
+	for i, key := range keys {
+		inner[i] = s.pre + key
+	}
+	return DeleteAll(ctx, s.w, inner)
+}
