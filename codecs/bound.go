@@ -48,12 +48,26 @@ func (b *Bound) Decode(dst, src []byte) ([]byte, error) {
 	if b.perm == nil {
 		return b.stages.decode(dst, src)
 	}
+	// What the metadata promises is allocated only when the data are there.
+	if b.shard == nil && len(b.stages) > 0 {
+		tmp := getScratch(b.in.expect(len(src)))
+		defer tmp.put()
+		var err error
+		if tmp.b, err = b.stages.decode(tmp.b, src); err != nil {
+			return dst, err
+		}
+		src = tmp.b
+	}
 	n := len(dst)
 	dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
 	c := getCall()
 	defer c.put()
-	err := b.decodeInto(c, src, wholeBox(b.callerBox.shape), Dst{Data: dst, Offset: n, Strides: b.callerBox.strides})
-	if err != nil {
+	box, to := wholeBox(b.storedBox.shape), c.stored(b.perm, Dst{Data: dst, Offset: n, Strides: b.callerBox.strides})
+	if b.shard == nil {
+		CopyStrided(to, b.part(src, box), box.Count, b.storedBox.size)
+		return dst, nil
+	}
+	if err := b.decodeStored(c, src, box, to); err != nil {
 		return dst[:n], err
 	}
 	return dst, nil
@@ -71,11 +85,11 @@ func (b *Bound) DecodeInto(src []byte, box Box, dst Dst) error {
 	}
 	c := getCall()
 	defer c.put()
-	return b.decodeInto(c, src, box, dst)
+	return b.decodeStored(c, src, c.storedBox(b.perm, box), c.stored(b.perm, dst))
 }
 
-func (b *Bound) decodeInto(c *call, src []byte, box Box, dst Dst) error {
-	box, dst = c.storedBox(b.perm, box), c.stored(b.perm, dst)
+// decodeStored is DecodeInto with box and dst in stored order.
+func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 	whole := b.storedBox.whole(box.Count)
 	if len(b.stages) > 0 && b.shard == nil && whole && b.storedBox.packed(box.Count, dst) {
 		n := int(b.in.Size)
@@ -149,12 +163,13 @@ func (b *Bound) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) err
 	}
 	c := getCall()
 	defer c.put()
+	box, dst = c.storedBox(b.perm, box), c.stored(b.perm, dst)
 	if !b.Partial() {
 		return src.ReadRange(ctx, 0, src.Size(), func(data []byte) error {
-			return b.decodeInto(c, data, box, dst)
+			return b.decodeStored(c, data, box, dst)
 		})
 	}
-	return b.decodeBox(ctx, src, c.storedBox(b.perm, box), c.stored(b.perm, dst))
+	return b.decodeBox(ctx, src, box, dst)
 }
 
 // decodeBox is DecodeBox for a chain that can, with box and dst in stored

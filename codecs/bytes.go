@@ -128,10 +128,6 @@ func (s *bytesStage) DecodeInPlace(b []byte) error {
 	return nil
 }
 
-// maxGap is how many bytes that nobody asked for are read rather than making
-// two reads.
-const maxGap = 16 << 10
-
 // DecodeBox reads the runs of bytes that hold the box, several at once where
 // the gaps between them are small.
 func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error {
@@ -145,14 +141,14 @@ func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst
 	// The axes before depth are walked, those from it on are read at once: as
 	// many as possible, as long as the gaps are small or the waste is.
 	size, span, useful := s.box.size, s.box.size, s.box.size
+	maxGap := gapOf(src)
 	for d := len(box.Count) - 1; d >= 0; d-- {
-		n := box.Count[d]
-		gap := s.box.strides[d] - span
-		if n > 1 && gap > maxGap && s.box.strides[d] > 4*useful {
+		n, stride := box.Count[d], s.box.strides[d]
+		if n > 1 && int64(stride-span) > maxGap && stride > 4*useful {
 			r.depth = d + 1
 			break
 		}
-		span += (n - 1) * s.box.strides[d]
+		span += (n - 1) * stride
 		useful *= n
 	}
 	r.span = size

@@ -106,6 +106,23 @@ type Source interface {
 	ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error
 }
 
+// Gapper is an optional interface of a Source for which a read costs more, or
+// less, than usual.
+type Gapper interface {
+	// Gap is how many bytes that nobody wants are better read than skipped with
+	// one more ReadRange.
+	Gap() int64
+}
+
+// gapOf returns the Gap of src. Without one it is 16 KiB, about what a system
+// call costs.
+func gapOf(src Source) int64 {
+	if g, ok := src.(Gapper); ok {
+		return g.Gap()
+	}
+	return 16 << 10
+}
+
 // Bytes is a Source in memory.
 type Bytes []byte
 

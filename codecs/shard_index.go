@@ -98,13 +98,13 @@ type wanted struct {
 	chunk  int
 }
 
-// Reads of inner chunks are joined if no more than maxGap bytes that nobody
-// wants lie between them, up to maxRead bytes.
+// maxRead bounds what is read at once for several inner chunks.
 const maxRead = 8 << 20
 
 // join sorts inner chunks by where they lie and cuts them into runs that are
-// read at once; it calls read for each.
-func join(list []wanted, read func(off, n int64, run []wanted) error) error {
+// read at once, with gaps of at most maxGap bytes and no longer than maxRead; it
+// calls read for each.
+func join(list []wanted, maxGap int64, read func(off, n int64, run []wanted) error) error {
 	slices.SortFunc(list, func(a, b wanted) int {
 		switch {
 		case a.off < b.off:

@@ -92,7 +92,8 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 			c.list = append(c.list, wanted{off, n, p.part.chunk})
 		}
 	}
-	return join(c.list, func(off, n int64, run []wanted) error {
+	maxGap := gapOf(src)
+	return join(c.list, maxGap, func(off, n int64, run []wanted) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -129,6 +130,7 @@ type section struct {
 }
 
 func (s *section) Size() int64 { return s.n }
+func (s *section) Gap() int64  { return gapOf(s.src) }
 
 func (s *section) ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error {
 	return s.src.ReadRange(ctx, s.off+off, n, fn)
@@ -158,7 +160,7 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 			c.list = append(c.list, wanted{off, n, p.part.chunk})
 		}
 	}
-	err := join(c.list, func(off, n int64, run []wanted) error {
+	err := join(c.list, gapOf(src), func(off, n int64, run []wanted) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

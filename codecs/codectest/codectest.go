@@ -1,0 +1,347 @@
+package codectest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// Case is a chain for chunks of one data type and shape.
+type Case struct {
+	// Registry parses the chain; nil means codecs.Default.
+	Registry *codecs.Registry
+	// V3 is the "codecs" member of v3 metadata, or else V2 what v2 metadata
+	// say; its Type and Rank are filled in.
+	V3 string
+	V2 *codecs.V2
+
+	Type  dtype.Type
+	Shape []int
+	Fill  []byte
+
+	// Elems appends n elements in memory layout to dst, if not all bits are
+	// allowed. Nil means any bits, and for variable-length types short texts.
+	Elems func(r *rand.Rand, dst []byte, n int) []byte
+	// Lossy says that what comes back may differ from what went in; encoding it
+	// again must then change nothing.
+	Lossy bool
+	// Unchecked says that damaged bytes may decode to anything, even in a
+	// different number; then only panics count.
+	Unchecked bool
+}
+
+// suite is a bound Case.
+type suite struct {
+	Case
+	r     *rand.Rand
+	chain codecs.Chain
+	b     *codecs.Bound
+	n     int // elements
+}
+
+// Run runs the suite. The seed is printed, and taken from the environment
+// variable CODECTEST_SEED if that is set.
+func Run(t *testing.T, c Case) {
+	t.Helper()
+	seed := rand.Uint64()
+	if s, err := strconv.ParseUint(os.Getenv("CODECTEST_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("CODECTEST_SEED=%d", seed)
+		}
+	})
+	if c.Registry == nil {
+		c.Registry = codecs.Default()
+	}
+	s := &suite{Case: c, r: rand.New(rand.NewPCG(seed, 0)), n: 1}
+	for _, n := range c.Shape {
+		s.n *= n
+	}
+	var err error
+	if s.chain, err = s.parse(); err != nil {
+		t.Fatal(err)
+	}
+	if s.b, err = s.chain.Bind(codecs.Rep{Type: c.Type, Shape: c.Shape, Fill: c.Fill}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("Print", s.testPrint)
+	t.Run("RoundTrip", s.testRoundTrip)
+	if c.Type.Variable() {
+		t.Run("Box", s.testVariableBox)
+	} else {
+		t.Run("Box", s.testBox)
+		t.Run("Partial", s.testPartial)
+	}
+	t.Run("Concurrent", s.testConcurrent)
+	t.Run("Damage", s.testDamage)
+}
+
+func (s *suite) parse() (codecs.Chain, error) {
+	if s.V2 == nil {
+		return s.Registry.ParseV3(json.RawMessage(s.V3))
+	}
+	v := *s.V2
+	v.Type, v.Rank = s.Type, len(s.Shape)
+	if v.Order == "" {
+		v.Order = "C"
+	}
+	return s.Registry.ParseV2(v)
+}
+
+// testPrint: what is printed parses to what prints the same.
+func (s *suite) testPrint(t *testing.T) {
+	var print func(c codecs.Chain) (string, error)
+	if s.V2 == nil {
+		print = func(c codecs.Chain) (string, error) {
+			raw, err := c.PrintV3()
+			return string(raw), err
+		}
+	} else {
+		print = func(c codecs.Chain) (string, error) {
+			v, err := c.V2()
+			return string(v.Filters) + string(v.Compressor) + v.Order, err
+		}
+	}
+	first, err := print(s.chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := print(again)
+	if err != nil || first != second {
+		t.Errorf("printed %s, then %s (%v)", first, second, err)
+	}
+	// Every codec prints a configuration that is an object, or none.
+	for _, c := range s.chain.Codecs() {
+		if raw := c.Config(); raw != nil && (raw[0] != '{' || !json.Valid(raw)) {
+			t.Errorf("%T prints the configuration %s", c, raw)
+		}
+	}
+}
+
+// chunks returns the elements of chunks of several kinds, in memory layout.
+func (s *suite) chunks() map[string][]byte {
+	all := map[string][]byte{"random": s.elems(s.n)}
+	one := s.elems(1)
+	if s.Type.Variable() {
+		all["constant"] = s.repeat(one[8:])
+		all["fill"] = s.repeat(s.b.Rep().Fill)
+		return all
+	}
+	all["constant"] = bytes.Repeat(one, s.n)
+	fill := s.fill()
+	all["fill"] = bytes.Repeat(fill, s.n)
+	// Runs of the fill value and of other values.
+	mixed := bytes.Clone(all["random"])
+	for i := 0; i < s.n; {
+		run := 1 + s.r.IntN(s.n)
+		if s.r.IntN(2) == 0 {
+			copy(mixed[i*len(fill):], bytes.Repeat(fill, min(run, s.n-i)))
+		}
+		i += run
+	}
+	all["mixed"] = mixed
+	return all
+}
+
+// fill returns one element of a fixed size.
+func (s *suite) fill() []byte {
+	if len(s.Fill) == 0 {
+		return make([]byte, s.Type.Size())
+	}
+	return s.Fill
+}
+
+// elems returns n random elements.
+func (s *suite) elems(n int) []byte {
+	if s.Elems != nil {
+		return s.Elems(s.r, nil, n)
+	}
+	if !s.Type.Variable() {
+		b := make([]byte, n*s.Type.Size())
+		for i := range b {
+			b[i] = byte(s.r.Uint32())
+			if s.Type.Kind() == dtype.Bool {
+				b[i] &= 1
+			}
+		}
+		return b
+	}
+	w, err := dtype.NewBuilder(nil, n)
+	for i := 0; err == nil && i < n; i++ {
+		err = w.AppendString("añ漢😀bcdefghij"[:[]int{0, 1, 3, 6, 10, 15}[s.r.IntN(6)]])
+	}
+	if err != nil {
+		panic(err)
+	}
+	b, err := w.Finish()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// repeat returns a chunk of one element of variable length.
+func (s *suite) repeat(item []byte) []byte {
+	w, err := dtype.NewBuilder(nil, s.n)
+	for i := 0; err == nil && i < s.n; i++ {
+		err = w.Append(item)
+	}
+	if err != nil {
+		panic(err)
+	}
+	b, err := w.Finish()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// encode encodes a chunk and checks what holds for every encoding.
+func (s *suite) encode(t *testing.T, elems []byte) []byte {
+	t.Helper()
+	src := bytes.Clone(elems)
+	stored, err := s.b.Encode(nil, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(src, elems) {
+		t.Fatal("Encode changed its source")
+	}
+	if n := int64(len(stored)); n > s.b.MaxEncodedSize() || s.b.EncodedSize() >= 0 && n != s.b.EncodedSize() {
+		t.Fatalf("encoded to %d bytes, said were %d, at most %d", n, s.b.EncodedSize(), s.b.MaxEncodedSize())
+	}
+	// Appended, and the same again.
+	head := []byte("head")
+	again, err := s.b.Encode(head, src)
+	if err != nil || !bytes.HasPrefix(again, head) || !bytes.Equal(again[4:], stored) {
+		t.Fatalf("encoding again gave other bytes (%v)", err)
+	}
+	return stored
+}
+
+// expected returns what a chunk must decode to.
+func (s *suite) expected(t *testing.T, elems, stored []byte) []byte {
+	t.Helper()
+	if !s.Lossy {
+		return elems
+	}
+	once, err := s.b.Decode(nil, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := s.b.Decode(nil, s.encode(t, once))
+	if err != nil || !bytes.Equal(once, twice) {
+		t.Fatalf("a second round changes the elements again (%v)", err)
+	}
+	return once
+}
+
+func (s *suite) testRoundTrip(t *testing.T) {
+	chunks := s.chunks()
+	for name, elems := range chunks {
+		stored := s.encode(t, elems)
+		want := s.expected(t, elems, stored)
+		src := bytes.Clone(stored)
+		got, err := s.b.Decode([]byte("head"), src)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !bytes.Equal(src, stored) {
+			t.Fatalf("%s: Decode changed its source", name)
+		}
+		if !bytes.HasPrefix(got, []byte("head")) || !bytes.Equal(got[4:], want) {
+			t.Fatalf("%s: decoded to other elements", name)
+		}
+		if is := s.b.IsFill(elems); is != bytes.Equal(elems, chunks["fill"]) {
+			t.Fatalf("%s: IsFill is %v", name, is)
+		}
+	}
+}
+
+func (s *suite) testConcurrent(t *testing.T) {
+	type chunk struct{ elems, stored []byte }
+	var chunks []chunk
+	for _, elems := range s.chunks() {
+		stored := s.encode(t, elems)
+		chunks = append(chunks, chunk{s.expected(t, elems, stored), stored})
+	}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			var buf []byte
+			for i := range 8 {
+				c := chunks[(g+i)%len(chunks)]
+				var err error
+				if buf, err = s.b.Decode(buf[:0], c.stored); err != nil || !bytes.Equal(buf, c.elems) {
+					t.Errorf("decoded to other elements (%v)", err)
+					return
+				}
+				if buf, err = s.b.Encode(buf[:0], c.elems); err != nil || !s.Lossy && !bytes.Equal(buf, c.stored) {
+					t.Errorf("encoded to other bytes (%v)", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// testDamage cuts off and flips bytes.
+func (s *suite) testDamage(t *testing.T) {
+	elems := s.elems(s.n)
+	stored := s.encode(t, elems)
+	try := func(what string, at int, damaged []byte) {
+		got, err := s.b.Decode(nil, damaged)
+		switch {
+		case err != nil:
+			if !errors.Is(err, codecs.ErrCorrupt) {
+				t.Errorf("%s %d: not ErrCorrupt: %v", what, at, err)
+			}
+		case s.Unchecked:
+		case s.Type.Variable():
+			if _, err := dtype.OpenVariable(got, s.n); err != nil {
+				t.Errorf("%s %d: decoded to what is no chunk", what, at)
+			}
+		case len(got) != len(elems):
+			t.Errorf("%s %d: decoded to %d bytes", what, at, len(got))
+		}
+		if s.Type.Variable() {
+			return
+		}
+		// Whatever it is, it stays inside the layout.
+		box := s.box()
+		dst := s.layout(box.Count)
+		guard := dst.guard()
+		_ = s.b.DecodeBox(context.Background(), codecs.Bytes(damaged), box, dst.Dst)
+		guard.check(t, what)
+	}
+	step := max(1, len(stored)/200)
+	for n := 0; n < len(stored); n += step {
+		try("cut at", n, stored[:n:n])
+	}
+	for range 200 {
+		damaged := bytes.Clone(stored)
+		if len(damaged) == 0 {
+			break
+		}
+		at := s.r.IntN(len(damaged))
+		damaged[at] ^= 1 << s.r.IntN(8)
+		try("flipped", at, damaged)
+	}
+	try("longer than", len(stored), append(bytes.Clone(stored), 1))
+}
