@@ -1,0 +1,255 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// Page is a page with its name.
+type Page struct {
+	Name  digest.Sum
+	Bytes []byte
+}
+
+const (
+	// ingestDir holds tables that are being made. Open empties it.
+	ingestDir = "ingest"
+	// ingestBytes is the size of one such table.
+	ingestBytes = 64 << 20
+)
+
+// Ingest stores pages, in ascending order of names without repetition, past
+// the log. It is atomic and durable when it returns nil; otherwise nothing was
+// stored, except after [ErrFailed]. Bytes are read before the next step of
+// pages. Memory does not grow with their number.
+func (x *Index) Ingest(pages iter.Seq2[Page, error]) error {
+	if err := x.enterWrite(); err != nil {
+		return err
+	}
+	defer x.use.leave()
+	x.ingest.Lock()
+	defer x.ingest.Unlock()
+	dir := x.fs.PathJoin(x.dir, ingestDir)
+	err := x.fs.MkdirAll(dir, 0o777)
+	if err == nil {
+		err = x.ingestFrom(dir, pages)
+	}
+	// What is left is garbage that the next Ingest or Open removes.
+	_ = x.fs.RemoveAll(dir)
+	if failed := x.guard.err(); failed != nil {
+		return failed
+	}
+	if err != nil {
+		if isFull(err) {
+			err = fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		return fmt.Errorf("index: ingest: %w", err)
+	}
+	return nil
+}
+
+func (x *Index) ingestFrom(dir string, pages iter.Seq2[Page, error]) error {
+	t := tableWriter{x: x, dir: dir}
+	err := t.add(pages)
+	err = errors.Join(err, t.finish())
+	if err != nil || len(t.paths) == 0 {
+		return err
+	}
+	x.quiet.RLock()
+	defer x.quiet.RUnlock()
+	if err := x.guard.err(); err != nil {
+		return err
+	}
+	return x.db.Ingest(context.Background(), t.paths)
+}
+
+// tableWriter cuts a sorted sequence into tables.
+type tableWriter struct {
+	x     *Index
+	dir   string
+	paths []string
+	w     *sstable.Writer
+	size  int64
+}
+
+func (t *tableWriter) add(pages iter.Seq2[Page, error]) error {
+	key := make([]byte, 1, 1+digest.Size)
+	key[0] = byte(SpacePage)
+	var last digest.Sum
+	for p, err := range pages {
+		if err != nil {
+			return err
+		}
+		if len(t.paths) > 0 && bytes.Compare(p.Name[:], last[:]) <= 0 {
+			return fmt.Errorf("page %v after %v: not ascending", p.Name, last)
+		}
+		last = p.Name
+		if t.w == nil {
+			if err := t.create(); err != nil {
+				return err
+			}
+		}
+		if err := t.w.Set(append(key[:1], p.Name[:]...), p.Bytes); err != nil {
+			return err
+		}
+		if t.size += int64(len(p.Bytes)); t.size >= ingestBytes {
+			if err := t.finish(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tableWriter) create() error {
+	if err := t.x.enterable(); err != nil {
+		return err
+	}
+	if err := t.x.disk.enter("ingest", ingestBytes, false); err != nil {
+		return err
+	}
+	t.x.disk.leave(ingestBytes)
+	path := t.x.fs.PathJoin(t.dir, fmt.Sprintf("%06d.sst", len(t.paths)))
+	f, err := t.x.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	o := t.x.opts.MakeWriterOptions(6, t.x.db.TableFormat())
+	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o)
+	t.paths = append(t.paths, path)
+	t.size = 0
+	return nil
+}
+
+// finish completes the table in work and syncs it.
+func (t *tableWriter) finish() error {
+	if t.w == nil {
+		return nil
+	}
+	w := t.w
+	t.w = nil
+	return w.Close()
+}
+
+// enterable reports why a long call should stop.
+func (x *Index) enterable() error {
+	if x.use.closed() {
+		return kv.ErrClosed
+	}
+	return x.guard.err()
+}
+
+// Flush writes what is in memory to tables, durably.
+func (x *Index) Flush() error {
+	if err := x.enterWrite(); err != nil {
+		return err
+	}
+	defer x.use.leave()
+	err := x.db.Flush()
+	if failed := x.guard.err(); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("index: flush: %w", err)
+	}
+	return nil
+}
+
+// Checkpoint makes a copy of the index in dir, which must not exist and must
+// not lie in the index. It holds every commit that has returned; commits wait
+// while it runs. Tables are hard links where the file system has them, so that
+// it takes milliseconds and shares the space. It is durable when it returns.
+func (x *Index) Checkpoint(dir string) error {
+	if err := x.enterWrite(); err != nil {
+		return err
+	}
+	defer x.use.leave()
+	if inside, err := lies(x.fs, dir, x.dir); err != nil || inside {
+		return errors.Join(fmt.Errorf("index: checkpoint %s: lies in the index", dir), err)
+	}
+	x.quiet.Lock()
+	defer x.quiet.Unlock()
+	_ = x.guard.takeOutside()
+	err := x.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	if err == nil {
+		err = x.guard.takeOutside()
+		if err == nil {
+			err = writeFormat(x.fs, dir)
+		}
+		if err != nil {
+			err = errors.Join(err, x.fs.RemoveAll(dir))
+		}
+	}
+	if failed := x.guard.err(); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("index: checkpoint %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Metrics are counters of an open index.
+type Metrics struct {
+	// DiskBytes is the size of all files of the index.
+	DiskBytes uint64
+	// LogBytes is what was written to the log since Open, TableBytes to
+	// tables, by flushes, compactions and Ingest.
+	LogBytes, TableBytes uint64
+	// Flushes and Compactions are numbers since Open.
+	Flushes, Compactions int64
+	// Tables is their number, Levels how many may have to be looked into for
+	// one key.
+	Tables int64
+	Levels int
+	// MemTableBytes is memory held by writes that are not in tables yet,
+	// CacheBytes by cached blocks.
+	MemTableBytes uint64
+	CacheBytes    int64
+	// BackgroundErrors is the number of flushes and compactions that failed
+	// and were or will be tried again, LastError the last reason.
+	BackgroundErrors int64
+	LastError        error
+}
+
+// Metrics returns the present counters. They are zero after Close.
+func (x *Index) Metrics() Metrics {
+	if x.enter() != nil {
+		return Metrics{}
+	}
+	defer x.use.leave()
+	m := x.db.Metrics()
+	r := Metrics{
+		DiskBytes:        m.DiskSpaceUsage(),
+		LogBytes:         m.WAL.BytesWritten,
+		Flushes:          x.events.flushes.Load(),
+		Compactions:      x.events.compactions.Load(),
+		Levels:           m.ReadAmp(),
+		MemTableBytes:    m.MemTable.Size,
+		CacheBytes:       m.BlockCache.Size,
+		BackgroundErrors: x.events.background.Load(),
+	}
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		r.Tables += l.TablesCount
+		r.TableBytes += l.TableBytesFlushed + l.TableBytesCompacted + l.TableBytesIngested
+	}
+	if err := x.events.lastError.Load(); err != nil {
+		r.LastError = *err
+	}
+	return r
+}
+
+var _ io.Closer = (*Index)(nil)

@@ -1,0 +1,84 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+var (
+	// ErrNotFound is returned, unwrapped, for a key without a value.
+	ErrNotFound = errors.New("index: not found")
+
+	// ErrNotExist means that there is no index in the directory and
+	// Options.Create is not set.
+	ErrNotExist = errors.New("index: does not exist")
+
+	// ErrLocked is matched by every [LockedError].
+	ErrLocked = errors.New("index: locked")
+
+	// ErrFormat is matched by every [FormatError].
+	ErrFormat = errors.New("index: unknown format")
+
+	// ErrFailed means that a write or sync of the log or of the list of tables
+	// failed earlier. What was not acknowledged before may or may not be there
+	// after the next Open; what was acknowledged is.
+	ErrFailed = errors.New("index: failed, open again")
+
+	// ErrFull means that a write was refused because the disk is nearly full.
+	// Nothing was written, the index is sound, and batches that only delete
+	// are still accepted as long as possible.
+	ErrFull = errors.New("index: disk full")
+
+	// ErrTooLarge means that a batch is larger than [MaxBatchBytes] or a key
+	// larger than [MaxKeyBytes].
+	ErrTooLarge = errors.New("index: too large")
+)
+
+// FormatError says that the directory was written by a newer version. It is
+// [ErrFormat].
+type FormatError struct {
+	Dir string
+	// Have is the format number found, Known the newest that this version
+	// reads.
+	Have, Known uint64
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("index: %s has format %d, this version knows up to %d", e.Dir, e.Have, e.Known)
+}
+
+// Is reports that a FormatError is [ErrFormat].
+func (e *FormatError) Is(target error) bool { return target == ErrFormat }
+
+// failure is what the first failed write left behind.
+type failure struct {
+	op, path string
+	err      error
+}
+
+func (f *failure) Error() string {
+	if f.path == "" {
+		return fmt.Sprintf("%v: %s: %v", ErrFailed, f.op, f.err)
+	}
+	return fmt.Sprintf("%v: %s %s: %v", ErrFailed, f.op, f.path, f.err)
+}
+
+func (f *failure) Is(target error) bool { return target == ErrFailed }
+func (f *failure) Unwrap() error        { return f.err }
+
+// readError gives errors of Pebble's read paths the marks of this project.
+func readError(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pebble.ErrNotFound):
+		return ErrNotFound
+	case pebble.IsCorruptionError(err):
+		return fmt.Errorf("index: %s: %w: %w", op, kv.ErrCorrupt, err)
+	}
+	return fmt.Errorf("index: %s: %w", op, err)
+}

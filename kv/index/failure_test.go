@@ -1,0 +1,456 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// faults decides which operations of a file system fail.
+type faults struct {
+	err   error
+	match func(errorfs.Op) bool // nil: all
+	once  bool
+	at    int64 // fail from this matching operation on, counted from 0
+	n     atomic.Int64
+	hits  atomic.Int64
+}
+
+func (f *faults) wrap(fs vfs.FS) vfs.FS {
+	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if f.match != nil && !f.match(op) {
+			return nil
+		}
+		i := f.n.Add(1) - 1
+		if i < f.at || f.once && i > f.at {
+			return nil
+		}
+		f.hits.Add(1)
+		return f.err
+	}))
+}
+
+// history writes to a database until an error, and knows what must be there.
+type history struct {
+	t     *testing.T
+	acked map[string]string // committed and synced
+	doubt map[string]string // in a batch whose Commit failed
+
+	copies int
+}
+
+func newHistory(t *testing.T) *history {
+	return &history{t: t, acked: map[string]string{}, doubt: map[string]string{}}
+}
+
+// run commits n batches of three keys each, with flushes, an ingest and a
+// checkpoint. Every key of one batch has the same value, so that a torn batch
+// shows.
+func (h *history) run(fs vfs.FS, n int) error {
+	x, err := Open("d", small(fs))
+	if err != nil {
+		return err
+	}
+	first := error(nil)
+	for i := range n {
+		keys := []string{fmt.Sprint("a", i%5), fmt.Sprint("b", i%5), fmt.Sprint("c", i%5)}
+		value := fmt.Sprint(i, strings.Repeat("x", 20<<10))
+		err := h.commit(x, keys, value)
+		if err == nil && i%8 == 3 {
+			err = x.Flush()
+		}
+		if err == nil && i%8 == 5 {
+			h.copies++
+			err = x.Checkpoint(fmt.Sprint("copy", h.copies))
+		}
+		if err == nil && i%8 == 6 {
+			err = x.Ingest(seqOf(pages(i, i+5), nil))
+		}
+		if first == nil {
+			first = err
+		}
+		h.checkReads(x)
+		if errors.Is(err, ErrFailed) {
+			h.checkFailed(x, keys)
+			break
+		}
+	}
+	if err := x.Close(); first == nil {
+		first = err
+	}
+	return first
+}
+
+func (h *history) commit(x *Index, keys []string, value string) error {
+	b := x.NewBatch()
+	defer b.Close()
+	for _, k := range keys {
+		b.Set(SpaceRef, []byte(k), []byte(value))
+	}
+	err := b.Commit(true)
+	for _, k := range keys {
+		if err == nil {
+			h.acked[k] = value
+			delete(h.doubt, k)
+		} else if !errors.Is(err, ErrFull) {
+			h.doubt[k] = value
+		}
+	}
+	return err
+}
+
+// allowed reports whether got may be the value of k.
+func (h *history) allowed(k, got string, found bool) bool {
+	want, ok := h.acked[k]
+	if found == ok && got == want {
+		return true
+	}
+	maybe, ok := h.doubt[k]
+	return ok && found && got == maybe
+}
+
+func (h *history) checkReads(x *Index) {
+	h.t.Helper()
+	for k := range h.acked {
+		v, err := x.Get(SpaceRef, []byte(k))
+		if err != nil && errors.Is(err, errorfs.ErrInjected) {
+			continue // a read that failed
+		}
+		if !h.allowed(k, string(v), err == nil) {
+			h.t.Fatalf("%s: %.20q %v, want %.20q", k, v, err, h.acked[k])
+		}
+	}
+}
+
+// checkFailed expects that a failed index refuses all writes and only those.
+func (h *history) checkFailed(x *Index, keys []string) {
+	h.t.Helper()
+	for i := range 3 {
+		if err := put(x, SpaceRef, keys[0], fmt.Sprint("late", i), true); !errors.Is(err, ErrFailed) {
+			h.t.Fatalf("commit after the failure: %v", err)
+		}
+	}
+	for name, err := range map[string]error{
+		"flush":      x.Flush(),
+		"checkpoint": x.Checkpoint("late"),
+		"ingest":     x.Ingest(seqOf(pages(0, 3), nil)),
+	} {
+		if !errors.Is(err, ErrFailed) {
+			h.t.Fatalf("%s after the failure: %v", name, err)
+		}
+	}
+	if x.Failed() == nil {
+		h.t.Fatal("Failed is nil")
+	}
+}
+
+// checkReopened opens what a crash left and expects every acknowledged batch,
+// and batches whole.
+func (h *history) checkReopened(fs vfs.FS) {
+	h.t.Helper()
+	x, err := Open("d", &Options{FS: fs})
+	if errors.Is(err, ErrNotExist) && len(h.acked) == 0 {
+		return
+	}
+	if err != nil {
+		h.t.Fatalf("reopen: %v", err)
+	}
+	h.checkReads(x)
+	for i := range 5 {
+		var got [3]string
+		for j, k := range []string{"a", "b", "c"} {
+			v, err := x.Get(SpaceRef, fmt.Append(nil, k, i))
+			if err != nil && err != ErrNotFound {
+				h.t.Fatal(err)
+			}
+			got[j] = string(v)
+		}
+		if got[0] != got[1] || got[1] != got[2] {
+			h.t.Fatalf("half a batch: %.20q", got)
+		}
+	}
+	// And it works again.
+	if err := put(x, SpaceRef, "again", "v", true); err != nil {
+		h.t.Fatal(err)
+	}
+	mustClose(h.t, x)
+}
+
+// TestErrorAtEveryOperation fails the k-th operation of the file system, for
+// every k, once or from there on. Nothing may be lost, hang or panic.
+func TestErrorAtEveryOperation(t *testing.T) {
+	isWrite := func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
+	// Some hundred operations in the whole history; a few milliseconds each.
+	step := int64(23)
+	if os.Getenv("ZARRDB_LONG") != "" {
+		step = 1
+	}
+	for _, c := range []struct {
+		name  string
+		err   error
+		match func(errorfs.Op) bool
+		once  bool
+	}{
+		{"write once", errorfs.ErrInjected, isWrite, true},
+		{"write for ever", errorfs.ErrInjected, isWrite, false},
+		{"full for ever", syscall.ENOSPC, isWrite, false},
+		{"any once", errorfs.ErrInjected, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for k := int64(0); ; k += step {
+				f := faults{err: c.err, match: c.match, once: c.once, at: k}
+				mem := vfs.NewCrashableMem()
+				h := newHistory(t)
+				err := h.run(f.wrap(mem), 24)
+				for _, percent := range []int{0, 50} {
+					rng := rand.New(rand.NewPCG(uint64(k), 2))
+					h.checkReopened(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}))
+				}
+				h.checkReopened(mem)
+				if f.hits.Load() == 0 {
+					if err != nil {
+						t.Fatalf("without a fault: %v", err)
+					}
+					if k < 100 {
+						t.Fatalf("only %d operations", k)
+					}
+					return
+				}
+				if t.Failed() {
+					t.Fatalf("fault at operation %d", k)
+				}
+			}
+		})
+	}
+}
+
+// TestConcurrentFailure lets the log fail under many writers.
+func TestConcurrentFailure(t *testing.T) {
+	for _, suffix := range []string{".log", "MANIFEST", ".sst", "marker", ""} {
+		for seed := range int64(6) {
+			t.Run(fmt.Sprintf("%s/%d", suffix, seed), func(t *testing.T) {
+				t.Parallel()
+				mem := vfs.NewCrashableMem()
+				x0 := mustOpen(t, "d", small(mem))
+				mustClose(t, x0)
+				f := &faults{err: errorfs.ErrInjected, at: 5 + 37*seed, match: func(op errorfs.Op) bool {
+					return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, suffix)
+				}}
+				x, err := Open("d", small(f.wrap(mem)))
+				if err != nil {
+					return // the fault came early
+				}
+				var mu sync.Mutex
+				acked := map[string]string{}
+				var wg sync.WaitGroup
+				for w := range 8 {
+					wg.Go(func() {
+						for i := range 60 {
+							k, v := fmt.Sprint(w, "/", i), strings.Repeat(fmt.Sprint(i), 4000)
+							if err := put(x, SpaceRef, k, v, i%3 > 0); err != nil {
+								if !errors.Is(err, ErrFailed) {
+									t.Errorf("commit: %v", err)
+								}
+								return
+							}
+							if i%3 > 0 {
+								mu.Lock()
+								acked[k] = v
+								mu.Unlock()
+							}
+						}
+					})
+				}
+				wg.Wait()
+				for k, v := range acked {
+					if got, err := x.Get(SpaceRef, []byte(k)); err != nil || string(got) != v {
+						t.Fatalf("read %s: %v", k, err)
+					}
+				}
+				if err := x.Close(); f.hits.Load() == 0 && err != nil {
+					t.Fatal(err)
+				}
+				x = mustOpen(t, "d", &Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})})
+				for k, v := range acked {
+					if got, err := x.Get(SpaceRef, []byte(k)); err != nil || string(got) != v {
+						t.Fatalf("lost %s: %v", k, err)
+					}
+				}
+				mustClose(t, x)
+			})
+		}
+	}
+}
+
+// TestCrash clones the file system at random moments of a history.
+func TestCrash(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		mem := vfs.NewCrashableMem()
+		h := newHistory(t)
+		for range 6 {
+			if err := h.run(mem, 1+rng.IntN(30)); err != nil {
+				t.Fatal(err)
+			}
+			x := mustOpen(t, "d", small(mem))
+			// Unsynced and never acknowledged: may be there, whole.
+			b := x.NewBatch()
+			for _, k := range []string{"a0", "b0", "c0"} {
+				h.doubt[k] = fmt.Sprint("unsynced", seed)
+				b.Set(SpaceRef, []byte(k), []byte(h.doubt[k]))
+			}
+			if err := b.Commit(false); err != nil {
+				t.Fatal(err)
+			}
+			b.Close()
+			next := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+			mustClose(t, x)
+			mem = next
+			h.checkReopened(mem)
+			// From here on the index decides what the doubtful keys are.
+			x = mustOpen(t, "d", small(mem))
+			for k := range h.doubt {
+				if v, err := x.Get(SpaceRef, []byte(k)); err == nil {
+					h.acked[k] = string(v)
+				}
+			}
+			clear(h.doubt)
+			mustClose(t, x)
+		}
+	}
+}
+
+func TestFull(t *testing.T) {
+	mem := vfs.NewMem()
+	o := small(mem)
+	var free atomic.Uint64
+	free.Store(1 << 30)
+	o.DiskFree = func() (uint64, error) { return free.Load(), nil }
+	o.MinFreeBytes, o.ReserveBytes = 10<<20, 4<<20
+	x := mustOpen(t, "d", o)
+	hasReserve := func() bool { _, err := mem.Stat("d/" + reserveFile); return err == nil }
+	if !hasReserve() {
+		t.Fatal("no reserve")
+	}
+	if err := put(x, SpaceRef, "k", "v", true); err != nil {
+		t.Fatal(err)
+	}
+	del := func(key string) error {
+		b := x.NewBatch()
+		defer b.Close()
+		b.Delete(SpaceRef, []byte(key))
+		return b.Commit(true)
+	}
+	for _, c := range []struct {
+		free        uint64
+		write, del  error
+		haveReserve bool
+	}{
+		{10 << 20, ErrFull, nil, true},
+		{2 << 20, ErrFull, nil, true},
+		{100 << 10, ErrFull, nil, false},
+		{30 << 20, nil, nil, true},
+		{10<<20 + 4096, nil, nil, true},
+	} {
+		free.Store(c.free)
+		if err := put(x, SpaceRef, "new", "v", true); !errors.Is(err, c.write) {
+			t.Errorf("%d free: write: %v", c.free, err)
+		}
+		if err := x.Ingest(seqOf(pages(0, 3), nil)); c.write != nil && !errors.Is(err, c.write) {
+			t.Errorf("%d free: ingest: %v", c.free, err)
+		}
+		if err := del("x"); !errors.Is(err, c.del) {
+			t.Errorf("%d free: delete: %v", c.free, err)
+		}
+		if hasReserve() != c.haveReserve {
+			t.Errorf("%d free: reserve %v", c.free, hasReserve())
+		}
+	}
+	// A batch counts, and so do those on their way.
+	free.Store(10<<20 + 1<<20)
+	if err := put(x, SpaceRef, "big", strings.Repeat("x", 600<<10), true); !errors.Is(err, ErrFull) {
+		t.Errorf("large batch: %v", err)
+	}
+	if v, err := x.Get(SpaceRef, []byte("k")); err != nil || string(v) != "v" {
+		t.Errorf("read: %q %v", v, err)
+	}
+	if n := x.disk.inflight.Load(); n != 0 {
+		t.Errorf("%d bytes in flight", n)
+	}
+	o.DiskFree = nil
+	mustClose(t, x)
+}
+
+// TestDamage flips bytes of every file; reads return the truth or an error.
+func TestDamage(t *testing.T) {
+	mem := vfs.NewMem()
+	x := mustOpen(t, "d", small(mem))
+	list := pages(0, 40)
+	b := x.NewBatch()
+	for _, p := range list {
+		b.PutPage(p.Name, p.Bytes)
+	}
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := x.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	names, err := mem.List("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range names {
+		data, err := mem.UnsafeGetFileDataBuffer("d/" + name)
+		if err != nil || !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		for i := 0; i < len(data); i += 1 + len(data)/25 {
+			data[i] ^= 0x40
+			x, err := Open("d", &Options{FS: mem, ReadOnly: true})
+			if err != nil {
+				if !errors.Is(err, kv.ErrCorrupt) {
+					t.Errorf("%s byte %d: open: %v", name, i, err)
+				}
+				data[i] ^= 0x40
+				continue
+			}
+			for _, p := range list {
+				got, err := x.GetPage(context.Background(), p.Name)
+				if err != nil {
+					// Pebble tries every single bit to tell what happened,
+					// which takes long enough once.
+					found++
+					break
+				}
+				if string(got) != string(p.Bytes) {
+					t.Errorf("%s byte %d: wrong bytes", name, i)
+				}
+			}
+			if err := x.Failed(); err != nil {
+				t.Errorf("%s byte %d: %v", name, i, err)
+			}
+			mustClose(t, x)
+			data[i] ^= 0x40
+		}
+	}
+	if found == 0 {
+		t.Fatal("no damage was found")
+	}
+}

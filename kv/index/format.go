@@ -1,0 +1,153 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// The format number gates everything durable in the directory: spaces, the
+// coding of keys, Pebble's own format. It is kept in a file beside Pebble's
+// and read before Pebble touches anything.
+const (
+	formatNumber = 1
+	formatFile   = "FORMAT"
+	formatPrefix = "zarrdb index "
+)
+
+// creatingFile is there while an index is being made. A crash at that time can
+// leave Pebble's files in a state that Pebble does not open; they are worth
+// nothing yet and are removed. The format file comes last, so that its absence
+// with tables and without this file is damage.
+const creatingFile = "CREATING"
+
+// prepare leaves a directory that Pebble may open. missing says that there is
+// no index yet; finishCreate ends its making.
+func prepare(o *Options, dir string) (missing bool, err error) {
+	fs := o.FS
+	missing, err = checkFormat(fs, dir)
+	if err != nil || o.ReadOnly || missing && !o.Create {
+		return missing, err
+	}
+	if !missing {
+		return false, errors.Join(
+			removeIfThere(fs, fs.PathJoin(dir, creatingFile)),
+			fs.RemoveAll(fs.PathJoin(dir, ingestDir)))
+	}
+	if _, err := fs.Stat(fs.PathJoin(dir, creatingFile)); err == nil {
+		return true, wipe(fs, dir)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return true, err
+	}
+	d, err := pebble.Peek(dir, fs)
+	if err != nil {
+		return true, err
+	}
+	if d.Exists {
+		return true, fmt.Errorf("%w: %s is missing", kv.ErrCorrupt, fs.PathJoin(dir, formatFile))
+	}
+	err = writeSmall(fs, fs.PathJoin(dir, creatingFile), nil)
+	return true, errors.Join(err, syncDir(fs, dir))
+}
+
+// finishCreate makes the new index in dir one that exists.
+func finishCreate(fs vfs.FS, dir string) error {
+	if err := writeFormat(fs, dir); err != nil {
+		return err
+	}
+	return errors.Join(fs.Remove(fs.PathJoin(dir, creatingFile)), syncDir(fs, dir))
+}
+
+// wipe removes what an interrupted creation left.
+func wipe(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == creatingFile || name == holderFile || name == "LOCK" {
+			continue
+		}
+		if err := fs.RemoveAll(fs.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(fs, dir)
+}
+
+func removeIfThere(fs vfs.FS, path string) error {
+	if err := fs.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// checkFormat reads the format number of dir. missing says that there is none.
+func checkFormat(fs vfs.FS, dir string) (missing bool, err error) {
+	b, err := readSmall(fs, fs.PathJoin(dir, formatFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	digits, ok := strings.CutPrefix(string(b), formatPrefix)
+	n, err := strconv.ParseUint(strings.TrimSuffix(digits, "\n"), 10, 64)
+	if !ok || err != nil || n == 0 {
+		return false, fmt.Errorf("index: %s: %w: not a format file: %q", fs.PathJoin(dir, formatFile), kv.ErrCorrupt, b)
+	}
+	if n > formatNumber {
+		return false, &FormatError{Dir: dir, Have: n, Known: formatNumber}
+	}
+	return false, nil
+}
+
+// writeFormat puts the format file into dir, durably.
+func writeFormat(fs vfs.FS, dir string) error {
+	path := fs.PathJoin(dir, formatFile)
+	if err := writeSmall(fs, path+".tmp", fmt.Appendf(nil, "%s%d\n", formatPrefix, formatNumber)); err != nil {
+		return err
+	}
+	if err := fs.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+// maxSmall bounds the files that are read whole.
+const maxSmall = 4 << 10
+
+func readSmall(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxSmall))
+}
+
+// writeSmall creates or replaces a file and syncs it.
+func writeSmall(fs vfs.FS, path string, b []byte) error {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,435 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// guardFS stands between Pebble and the file system because Pebble cannot
+// survive errors of its log and its manifest: it panics with locks held, loops
+// or hangs (docs/design/pebble-failures.md has the experiments). So it never
+// sees one. At the first such error the guard marks the index failed and from
+// then on
+//
+//   - nothing is written, renamed or removed below dir: the disk stays what a
+//     power loss at that moment would have left, which Pebble can recover;
+//   - Pebble is told that its log, manifest, marker and directory writes
+//     succeeded, so that its commit pipeline drains and Close ends;
+//   - tables that it still flushes go to memory, where it can read them;
+//     compactions wait for Close, so that memory stays bounded by the
+//     memtables that existed.
+//
+// Commit looks at the failure after Pebble has returned and acknowledges
+// nothing that was committed after it.
+//
+// Errors of table files are no failure, Pebble tries again with a new file.
+// The guard adds the back-off that Pebble lacks, and gives up after
+// maxTableErrors in a row.
+type guardFS struct {
+	vfs.FS        // the real file system
+	dir    string // the directory that Pebble owns
+	mem    *vfs.MemFS
+	pause  time.Duration // first back-off
+
+	// onFull is called when the disk turned out to be full, onFail once at the
+	// failure. Both may be called with locks of Pebble held.
+	onFull, onFail func()
+
+	failed  chan struct{} // closed by fail
+	closing chan struct{} // closed by stop
+
+	mu        sync.Mutex
+	opening   bool // compactions do not wait, Open waits for them
+	failure   *failure
+	tableErrs int   // table files in a row that could not be written
+	outside   error // first error of a directory sync outside dir
+}
+
+// maxTableErrors with a first pause of a millisecond is about two seconds.
+const maxTableErrors = 11
+
+func newGuardFS(base vfs.FS, dir string, pause time.Duration) *guardFS {
+	return &guardFS{
+		FS: base, dir: dir, mem: vfs.NewMem(), pause: pause,
+		onFull: func() {}, onFail: func() {},
+		failed: make(chan struct{}), closing: make(chan struct{}),
+		opening: true,
+	}
+}
+
+// fail marks the index failed. Only the first call counts. It may be called
+// with any lock of Pebble held.
+func (g *guardFS) fail(op, path string, err error) {
+	g.mu.Lock()
+	first := g.failure == nil
+	if first {
+		g.failure = &failure{op: op, path: path, err: err}
+		close(g.failed)
+	}
+	g.mu.Unlock()
+	if first {
+		g.onFail()
+	}
+}
+
+// err is nil or the failure.
+func (g *guardFS) err() error {
+	select {
+	case <-g.failed:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.failure
+	default:
+		return nil
+	}
+}
+
+func (g *guardFS) isFailed() bool { return g.err() != nil }
+
+// opened ends the phase in which Open waits for compactions.
+func (g *guardFS) opened() {
+	g.mu.Lock()
+	g.opening = false
+	g.mu.Unlock()
+}
+
+// stop lets waiting compactions go.
+func (g *guardFS) stop() { close(g.closing) }
+
+// takeOutside returns and clears the first error of a directory sync outside
+// dir. Pebble panics at such errors, so they take this way around it.
+func (g *guardFS) takeOutside() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.outside
+	g.outside = nil
+	return err
+}
+
+// tableDone counts table files that could not be written, in a row.
+func (g *guardFS) tableDone(path string, err error) {
+	g.mu.Lock()
+	if err == nil {
+		g.tableErrs = 0
+	} else {
+		g.tableErrs++
+	}
+	give := g.tableErrs >= maxTableErrors
+	g.mu.Unlock()
+	if isFull(err) {
+		g.onFull()
+	}
+	if give {
+		g.fail("write table", path, err)
+	}
+}
+
+// backOff waits before a table file is created after failed ones.
+func (g *guardFS) backOff() {
+	g.mu.Lock()
+	n, opening := g.tableErrs, g.opening
+	g.mu.Unlock()
+	if n == 0 || opening {
+		return
+	}
+	t := time.NewTimer(g.pause << min(n-1, 10))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-g.failed:
+	case <-g.closing:
+	}
+}
+
+// isFull reports whether err says that there is no space left.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+func isTable(name string) bool {
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
+}
+
+func (g *guardFS) inside(name string) bool { return g.FS.PathDir(name) == g.dir }
+
+// Create implements vfs.FS.
+func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if !g.inside(name) {
+		return g.FS.Create(name, category)
+	}
+	if isTable(name) {
+		return g.createTable(name, category)
+	}
+	return g.createLog(name, func() (vfs.File, error) { return g.FS.Create(name, category) })
+}
+
+// ReuseForWrite implements vfs.FS. Pebble uses it for logs only.
+func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.createLog(newname, func() (vfs.File, error) {
+		return g.FS.ReuseForWrite(oldname, newname, category)
+	})
+}
+
+func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.File, error) {
+	if !g.isFailed() {
+		f, err := create()
+		if err == nil {
+			return &logFile{File: f, g: g, name: name}, nil
+		}
+		g.fail("create", name, err)
+	}
+	return &logFile{File: vfs.NewMemFile(nil), g: g, name: name}, nil
+}
+
+func (g *guardFS) createTable(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	g.backOff()
+	if g.isFailed() {
+		if category == "pebble-memtable-flush" {
+			return g.mem.Create(g.FS.PathBase(name), category)
+		}
+		g.mu.Lock()
+		opening := g.opening
+		g.mu.Unlock()
+		if category == "pebble-compaction" && !opening {
+			<-g.closing
+		}
+		return nil, g.err()
+	}
+	f, err := g.FS.Create(name, category)
+	if err != nil {
+		g.tableDone(name, err)
+		return nil, err
+	}
+	return &tableFile{File: f, g: g, name: name}, nil
+}
+
+// Open implements vfs.FS.
+func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if g.inside(name) && isTable(name) && g.isFailed() {
+		if f, err := g.mem.Open(g.FS.PathBase(name)); err == nil {
+			return f, nil
+		}
+	}
+	return g.FS.Open(name, opts...)
+}
+
+// Stat implements vfs.FS.
+func (g *guardFS) Stat(name string) (vfs.FileInfo, error) {
+	if g.inside(name) && isTable(name) && g.isFailed() {
+		if fi, err := g.mem.Stat(g.FS.PathBase(name)); err == nil {
+			return fi, nil
+		}
+	}
+	return g.FS.Stat(name)
+}
+
+// List implements vfs.FS. Pebble lists its directory when it opens, and the
+// last time it does not stop what it has started if that fails. A failed index
+// that looks empty ends just as well.
+func (g *guardFS) List(dir string) ([]string, error) {
+	names, err := g.FS.List(dir)
+	if err != nil && dir == g.dir {
+		g.fail("list", dir, err)
+		return nil, nil
+	}
+	return names, err
+}
+
+// OpenDir implements vfs.FS.
+func (g *guardFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &guardDir{File: f, g: g, name: name}, nil
+}
+
+// OpenReadWrite implements vfs.FS. Pebble does not use it in its directory.
+func (g *guardFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if g.inside(name) {
+		return nil, fmt.Errorf("index: open %s for update: %w", name, errors.ErrUnsupported)
+	}
+	return g.FS.OpenReadWrite(name, category, opts...)
+}
+
+// Link implements vfs.FS.
+func (g *guardFS) Link(oldname, newname string) error {
+	if err := g.err(); err != nil && g.inside(newname) {
+		return err
+	}
+	return g.FS.Link(oldname, newname)
+}
+
+// Remove implements vfs.FS. A file that could not be removed is garbage and no
+// failure.
+func (g *guardFS) Remove(name string) error {
+	if g.inside(name) && g.isFailed() {
+		if isTable(name) {
+			_ = g.mem.Remove(g.FS.PathBase(name))
+		}
+		return nil
+	}
+	return g.FS.Remove(name)
+}
+
+// RemoveAll implements vfs.FS.
+func (g *guardFS) RemoveAll(name string) error {
+	if (g.inside(name) || name == g.dir) && g.isFailed() {
+		return nil
+	}
+	return g.FS.RemoveAll(name)
+}
+
+// Rename implements vfs.FS. Pebble renames only files that it never opens
+// again.
+func (g *guardFS) Rename(oldname, newname string) error {
+	if !g.inside(newname) {
+		return g.FS.Rename(oldname, newname)
+	}
+	if g.isFailed() {
+		return nil
+	}
+	if err := g.FS.Rename(oldname, newname); err != nil {
+		g.fail("rename", oldname, err)
+	}
+	return nil
+}
+
+// MkdirAll implements vfs.FS.
+func (g *guardFS) MkdirAll(dir string, perm os.FileMode) error {
+	if dir == g.dir && g.isFailed() {
+		return nil
+	}
+	return g.FS.MkdirAll(dir, perm)
+}
+
+// Unwrap implements vfs.FS.
+func (g *guardFS) Unwrap() vfs.FS { return g.FS }
+
+// logFile is a file whose errors Pebble must not see. After the failure it
+// swallows what it gets.
+type logFile struct {
+	vfs.File
+	g    *guardFS
+	name string
+}
+
+// do runs op unless the index is failed, and turns its error into the failure.
+func (f *logFile) do(name string, op func() error) {
+	if f.g.isFailed() {
+		return
+	}
+	if err := op(); err != nil {
+		if isFull(err) {
+			f.g.onFull()
+		}
+		f.g.fail(name, f.name, err)
+	}
+}
+
+func (f *logFile) Write(p []byte) (int, error) {
+	f.do("write", func() error {
+		_, err := f.File.Write(p)
+		return err
+	})
+	return len(p), nil
+}
+
+func (f *logFile) Sync() error {
+	f.do("sync", f.File.Sync)
+	return nil
+}
+
+func (f *logFile) SyncData() error {
+	f.do("sync", f.File.SyncData)
+	return nil
+}
+
+func (f *logFile) SyncTo(length int64) (full bool, err error) {
+	f.do("sync", func() error {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, nil
+}
+
+// Preallocate does nothing. Pebble would allocate a tenth more than a memtable
+// for each log, which is most of the size of a small database, and it writes
+// most logs over old ones anyway.
+func (f *logFile) Preallocate(offset, length int64) error { return nil }
+
+func (f *logFile) Close() error {
+	err := f.File.Close()
+	f.do("close", func() error { return err })
+	return nil
+}
+
+// tableFile counts its first error.
+type tableFile struct {
+	vfs.File
+	g      *guardFS
+	name   string
+	failed bool
+}
+
+func (f *tableFile) note(err error) error {
+	if err != nil && !f.failed {
+		f.failed = true
+		f.g.tableDone(f.name, err)
+	}
+	return err
+}
+
+func (f *tableFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.note(err)
+}
+
+func (f *tableFile) Sync() error     { return f.note(f.File.Sync()) }
+func (f *tableFile) SyncData() error { return f.note(f.File.SyncData()) }
+
+func (f *tableFile) SyncTo(length int64) (bool, error) {
+	full, err := f.File.SyncTo(length)
+	return full, f.note(err)
+}
+
+func (f *tableFile) Close() error {
+	err := f.note(f.File.Close())
+	if !f.failed {
+		f.g.tableDone(f.name, nil)
+	}
+	return err
+}
+
+// guardDir is a directory that Pebble syncs.
+type guardDir struct {
+	vfs.File
+	g    *guardFS
+	name string
+}
+
+func (d *guardDir) Sync() error {
+	if d.name != d.g.dir {
+		if err := d.File.Sync(); err != nil {
+			d.g.mu.Lock()
+			if d.g.outside == nil {
+				d.g.outside = fmt.Errorf("sync %s: %w", d.name, err)
+			}
+			d.g.mu.Unlock()
+		}
+		return nil
+	}
+	if !d.g.isFailed() {
+		if err := d.File.Sync(); err != nil {
+			d.g.fail("sync directory", d.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Holder describes the process that has an index open. It is what that process
+// wrote about itself; the operating system's lock alone decides who holds the
+// index, so that a holder left by a crash blocks nobody.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Program string    `json:"program"`
+	Since   time.Time `json:"since"`
+}
+
+// LockedError says that the index is open elsewhere, or a second time in this
+// process. It is [ErrLocked].
+type LockedError struct {
+	Dir string
+	// Holder is zero if the holder did not get to describe itself.
+	Holder Holder
+}
+
+func (e *LockedError) Error() string {
+	h := e.Holder
+	if h.PID == 0 {
+		return fmt.Sprintf("index: %s is in use by another process", e.Dir)
+	}
+	return fmt.Sprintf("index: %s is in use by %s (process %d on %s, since %s)",
+		e.Dir, h.Program, h.PID, h.Host, h.Since.Format(time.RFC3339))
+}
+
+// Is reports that a LockedError is [ErrLocked].
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+const holderFile = "HOLDER"
+
+// dirLock is the lock of a directory with the holder's description.
+type dirLock struct {
+	*pebble.Lock
+	fs   vfs.FS
+	path string
+}
+
+// lock takes the lock of dir. The description is best effort: a disk that is
+// full or read-only does not keep anybody from opening.
+func lock(fs vfs.FS, dir, program string) (*dirLock, error) {
+	path := fs.PathJoin(dir, holderFile)
+	l, err := pebble.LockDirectory(dir, fs)
+	if err != nil {
+		// A lock that is held gives a bare error number or a bare text; what
+		// could not be created or opened gives a path error.
+		var pe *os.PathError
+		if errors.As(err, &pe) {
+			return nil, fmt.Errorf("index: lock %s: %w", dir, err)
+		}
+		locked := &LockedError{Dir: dir}
+		if b, err := readSmall(fs, path); err == nil {
+			_ = json.Unmarshal(b, &locked.Holder)
+		}
+		return nil, locked
+	}
+	host, _ := os.Hostname()
+	b, err := json.Marshal(Holder{
+		PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second),
+	})
+	if err == nil {
+		if f, err := fs.Create(path, vfs.WriteCategoryUnspecified); err == nil {
+			_, _ = f.Write(append(b, '\n'))
+			_ = f.Close()
+		}
+	}
+	return &dirLock{Lock: l, fs: fs, path: path}, nil
+}
+
+var _ io.Closer = (*dirLock)(nil)
+
+// Close removes the description and gives up the lock.
+func (l *dirLock) Close() error {
+	_ = l.fs.Remove(l.path)
+	return l.Lock.Close()
+}
+
+// canonical names dir in one way, because the lock against a second Open in
+// one process goes by name.
+func canonical(fs vfs.FS, dir string) (string, error) {
+	if vfs.Root(fs) != vfs.Default {
+		return dir, nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// lies reports whether path is dir or something below it. dir is canonical,
+// path need not exist.
+func lies(fs vfs.FS, path, dir string) (bool, error) {
+	if vfs.Root(fs) == vfs.Default {
+		var err error
+		if path, err = filepath.Abs(path); err != nil {
+			return false, err
+		}
+		if p, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(p, filepath.Base(path))
+		}
+	}
+	for {
+		if path == dir {
+			return true, nil
+		}
+		up := fs.PathDir(path)
+		if up == path || up == "." || up == "" {
+			return false, nil
+		}
+		path = up
+	}
+}

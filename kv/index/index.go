@@ -1,0 +1,320 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Space is the first byte of a stored key. Keys of one space sort together;
+// 0xff is not a space.
+type Space byte
+
+// The spaces of a database. Only SpacePage means something to this package:
+// [Index.GetPage], [Batch.PutPage] and [Index.Ingest] use it.
+const (
+	SpacePage    Space = 'p'
+	SpaceCommit  Space = 'c'
+	SpaceRef     Space = 'r'
+	SpaceReflog  Space = 'l'
+	SpaceSession Space = 's'
+	SpacePack    Space = 'k'
+	SpacePin     Space = 'n'
+	SpaceMeta    Space = 'm'
+)
+
+// MaxKeyBytes bounds a key without its space.
+const MaxKeyBytes = 64 << 10
+
+// Index is an open index. All methods are safe for concurrent use.
+type Index struct {
+	dir   string
+	fs    vfs.FS // as it was given
+	opts  *pebble.Options
+	ro    bool
+	guard *guardFS
+	disk  *diskGuard
+	db    *pebble.DB
+	cache *pebble.Cache
+	lock  *dirLock
+
+	gate   gate
+	quiet  sync.RWMutex // commits shared, Checkpoint exclusive
+	ingest sync.Mutex   // one Ingest at a time, they share a directory
+	events events
+
+	use usage
+
+	mu        sync.Mutex
+	snapshots map[*Snapshot]struct{}
+}
+
+// events count what Pebble reports.
+type events struct {
+	flushes, compactions, background atomic.Int64
+	lastError                        atomic.Pointer[error]
+}
+
+// Open opens the index in dir. Errors are [ErrNotExist], [LockedError],
+// [FormatError], kv.ErrCorrupt for damaged files and those of the file system.
+func Open(dir string, o *Options) (*Index, error) {
+	opts := o.withDefaults()
+	x, err := open(dir, &opts)
+	if err != nil {
+		return nil, fmt.Errorf("index: open %s: %w", dir, err)
+	}
+	return x, nil
+}
+
+func open(dir string, o *Options) (_ *Index, err error) {
+	if o.Create && !o.ReadOnly {
+		if err := makeDir(o.FS, dir); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := o.FS.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNotExist
+	} else if err != nil {
+		return nil, err
+	}
+	if dir, err = canonical(o.FS, dir); err != nil {
+		return nil, err
+	}
+	if !o.Create {
+		// Before the lock, so that a wrong directory gets no lock file.
+		if missing, err := checkFormat(o.FS, dir); err != nil {
+			return nil, err
+		} else if missing {
+			return nil, ErrNotExist
+		}
+	}
+	l, err := lock(o.FS, dir, o.Program)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	missing, err := prepare(o, dir)
+	if err == nil && missing && (o.ReadOnly || !o.Create) {
+		err = ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	x, err := openPebble(o, dir, l)
+	if err != nil || !missing {
+		return x, err
+	}
+	if err = finishCreate(o.FS, dir); err != nil {
+		x.guard.stop()
+		err = errors.Join(err, x.db.Close())
+		x.cache.Unref()
+		return nil, err
+	}
+	return x, nil
+}
+
+func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
+	x := &Index{
+		dir: dir, fs: o.FS, ro: o.ReadOnly, lock: l,
+		guard:     newGuardFS(o.FS, dir, o.tablePause),
+		disk:      newDiskGuard(dir, o),
+		snapshots: map[*Snapshot]struct{}{},
+	}
+	x.use.init()
+	x.gate.init(x.guard)
+	x.guard.onFull = x.disk.release
+	x.guard.onFail = x.gate.wake
+
+	x.opts = o.pebble()
+	x.opts.FS = x.guard
+	x.opts.Lock = l.Lock
+	x.opts.ErrorIfNotExists = !o.Create
+	x.opts.Logger = logger{guard: x.guard}
+	x.opts.EventListener = x.listener()
+	x.cache = pebble.NewCache(o.CacheBytes)
+	x.opts.Cache = x.cache
+	defer func() {
+		if err != nil {
+			x.cache.Unref()
+		}
+	}()
+
+	x.db, err = callOpen(dir, x.opts)
+	if failed := x.guard.err(); failed != nil && err != nil {
+		return nil, failed // the cause of what Pebble says
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.guard.opened()
+	err = x.guard.err()
+	if out := x.guard.takeOutside(); err == nil && out != nil {
+		err = out
+	}
+	if err != nil {
+		x.guard.stop()
+		return nil, errors.Join(err, x.db.Close())
+	}
+	if !x.ro {
+		// The reserve is made by the first check with room to spare.
+		if err := x.disk.enter("open", 0, true); err == nil {
+			x.disk.leave(0)
+		}
+	}
+	return x, nil
+}
+
+// callOpen opens Pebble. It panics on some errors of the file system; nothing
+// that it holds then outlives the call.
+func callOpen(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(error)
+			if !ok {
+				panic(r)
+			}
+			db, err = nil, e
+		}
+	}()
+	db, err = pebble.Open(dir, o)
+	switch {
+	case errors.Is(err, pebble.ErrDBDoesNotExist):
+		return nil, ErrNotExist
+	case err != nil && pebble.IsCorruptionError(err):
+		return nil, fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
+	}
+	return db, err
+}
+
+// makeDir makes dir and syncs the directory that it is in.
+func makeDir(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	if err := fs.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(dir))
+}
+
+// Close waits for calls that are running, a Scan being one until its loop
+// ends, and closes the index. Open snapshots end. After a failure it returns
+// ErrFailed, with everything released. A second Close returns kv.ErrClosed.
+func (x *Index) Close() error {
+	if !x.use.close() {
+		return kv.ErrClosed
+	}
+	x.gate.wake()
+	x.use.wait()
+	x.mu.Lock()
+	for s := range x.snapshots {
+		_ = s.s.Close()
+	}
+	clear(x.snapshots)
+	x.mu.Unlock()
+	failed := x.guard.err()
+	x.guard.stop()
+	err := x.db.Close()
+	x.cache.Unref()
+	err = errors.Join(err, x.lock.Close())
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("index: close: %w", err)
+	}
+	return nil
+}
+
+// Failed returns nil, or the failure (ErrFailed) that stopped all writes.
+func (x *Index) Failed() error { return x.guard.err() }
+
+// enter begins a call, leave ends it.
+func (x *Index) enter() error {
+	if !x.use.enter() {
+		return kv.ErrClosed
+	}
+	return nil
+}
+
+// enterWrite begins a writing call.
+func (x *Index) enterWrite() error {
+	if x.ro {
+		return kv.ErrReadOnly
+	}
+	if err := x.enter(); err != nil {
+		return err
+	}
+	if err := x.guard.err(); err != nil {
+		x.use.leave()
+		return err
+	}
+	return nil
+}
+
+// usage counts running calls so that Close can wait for them.
+type usage struct {
+	state atomic.Int64 // calls, plus closedBit
+	once  sync.Once
+	idle  chan struct{} // closed when closed and idle
+}
+
+const closedBit = 1 << 40
+
+func (u *usage) init() { u.idle = make(chan struct{}) }
+
+func (u *usage) enter() bool {
+	if u.state.Add(1) < closedBit {
+		return true
+	}
+	u.leave()
+	return false
+}
+
+func (u *usage) leave() {
+	// A call that comes too late takes the count up and down once more.
+	if u.state.Add(-1) == closedBit {
+		u.once.Do(func() { close(u.idle) })
+	}
+}
+
+// close makes further enters fail. The first call returns true.
+func (u *usage) close() bool {
+	for {
+		s := u.state.Load()
+		if s >= closedBit {
+			return false
+		}
+		if u.state.CompareAndSwap(s, s+closedBit) {
+			if s == 0 {
+				u.once.Do(func() { close(u.idle) })
+			}
+			return true
+		}
+	}
+}
+
+func (u *usage) wait() { <-u.idle }
+
+// logger receives what Pebble says. Its fatal errors mark the index failed;
+// the guard keeps those away that Pebble would not survive.
+type logger struct{ guard *guardFS }
+
+func (logger) Infof(string, ...any)  {}
+func (logger) Errorf(string, ...any) {}
+func (l logger) Fatalf(format string, args ...any) {
+	l.guard.fail("pebble", "", fmt.Errorf(format, args...))
+}
+
+func (u *usage) closed() bool { return u.state.Load() >= closedBit }

@@ -1,0 +1,124 @@
+package index
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// holdForParent is the other process of TestLockedByProcess.
+func holdForParent(dir string) {
+	x, err := Open(dir, &Options{Program: "other"})
+	if err != nil {
+		fmt.Println("open:", err)
+		os.Exit(1)
+	}
+	fmt.Println("open")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err := x.Close(); err != nil {
+		fmt.Println("close:", err)
+		os.Exit(1)
+	}
+}
+
+func TestLockedByProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	mustClose(t, mustOpen(t, dir, &Options{Create: true}))
+	exe, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, kill := range []bool{false, true} {
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), "ZARRDB_INDEX_HOLD="+dir)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, _ := bufio.NewReader(out).ReadString('\n'); line != "open\n" {
+			t.Fatalf("other process: %q", line)
+		}
+		for _, o := range []*Options{nil, {Create: true}, {ReadOnly: true}} {
+			_, err := Open(dir, o)
+			var locked *LockedError
+			if !errors.Is(err, ErrLocked) || !errors.As(err, &locked) {
+				t.Fatalf("second process: %v", err)
+			}
+			if h := locked.Holder; h.PID != cmd.Process.Pid || h.Program != "other" || h.Since.IsZero() {
+				t.Errorf("holder %+v, want process %d", h, cmd.Process.Pid)
+			}
+		}
+		if kill {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+		} else {
+			in.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What a killed holder left blocks nobody.
+		mustClose(t, mustOpen(t, dir, nil))
+	}
+	if _, err := os.Stat(filepath.Join(dir, holderFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("holder is left: %v", err)
+	}
+}
+
+func TestLockedInProcess(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "d")
+	x := mustOpen(t, dir, &Options{Create: true, Program: "me"})
+	names := []string{dir, filepath.Join(parent, "d", "..", "d")}
+	if link := filepath.Join(parent, "link"); os.Symlink(dir, link) == nil {
+		names = append(names, link)
+	}
+	for _, name := range names {
+		_, err := Open(name, nil)
+		var locked *LockedError
+		if !errors.As(err, &locked) || locked.Holder.PID != os.Getpid() || locked.Holder.Program != "me" {
+			t.Errorf("second open of %s: %v", name, err)
+		}
+	}
+	// A failed open gives up nothing of the first one's.
+	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	mustClose(t, mustOpen(t, dir, nil))
+
+	mem := vfs.NewMem()
+	x = mustOpen(t, "d", small(mem))
+	if _, err := Open("d", small(mem)); !errors.Is(err, ErrLocked) {
+		t.Errorf("second open in memory: %v", err)
+	}
+	// A holder file of any content does not matter.
+	if err := writeSmall(mem, "d/"+holderFile, []byte("{]")); err != nil {
+		t.Fatal(err)
+	}
+	var locked *LockedError
+	if _, err := Open("d", small(mem)); !errors.As(err, &locked) || locked.Holder != (Holder{}) {
+		t.Errorf("unreadable holder: %v", err)
+	}
+	mustClose(t, x)
+	if err := writeSmall(mem, "d/"+holderFile, []byte("{]")); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, mustOpen(t, "d", small(mem)))
+}

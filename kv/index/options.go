@@ -1,0 +1,119 @@
+package index
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options of [Open]. nil and the zero value open an existing index on the
+// operating system's file system for reading and writing.
+type Options struct {
+	// FS holds the directory; nil is the operating system.
+	FS vfs.FS
+	// Create makes the directory and the index if there is none.
+	Create bool
+	// ReadOnly opens without a single write except for the lock. All writing
+	// methods return kv.ErrReadOnly.
+	ReadOnly bool
+	// Program is what a second opener is told; "" is the name of the running
+	// program.
+	Program string
+
+	// CacheBytes bounds the cache of blocks; 0 is 16 MiB. Parsed pages are
+	// cached by the layer above, so a large one pays twice.
+	CacheBytes int64
+	// MemTableBytes is how much is written before a table is made of it; 0 is
+	// 64 MiB. Memory for up to four of them is taken as they fill.
+	MemTableBytes int
+	// MaxOpenFiles bounds open tables; 0 is 500.
+	MaxOpenFiles int
+
+	// MinFreeBytes is the free space below which writes are refused; 0 is
+	// three times MemTableBytes, which is what Pebble may have to write to
+	// finish what it has in memory.
+	MinFreeBytes int64
+	// ReserveBytes is the size of a file that is given up when deletes need
+	// the space; 0 is 4 MiB, negative is none.
+	ReserveBytes int64
+	// DiskFree returns the free bytes for the index; nil asks FS. An FS that
+	// cannot tell has enough.
+	DiskFree func() (uint64, error)
+
+	// tablePause is the first back-off after a table could not be written.
+	tablePause time.Duration
+}
+
+const (
+	// blockBytes holds about four pages. Smaller blocks make a larger table
+	// index, larger ones read more for one page.
+	blockBytes = 16 << 10
+	// stopSublevels is how many overlapping young tables make writers wait.
+	// Pebble's own threshold is out of reach, see gate.
+	stopSublevels = 20
+)
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	if c.Program == "" && len(os.Args) > 0 {
+		c.Program = filepath.Base(os.Args[0])
+	}
+	if c.CacheBytes == 0 {
+		c.CacheBytes = 16 << 20
+	}
+	if c.MemTableBytes == 0 {
+		c.MemTableBytes = 64 << 20
+	}
+	if c.MaxOpenFiles == 0 {
+		c.MaxOpenFiles = 500
+	}
+	if c.MinFreeBytes == 0 {
+		c.MinFreeBytes = 3 * int64(c.MemTableBytes)
+	}
+	if c.ReserveBytes == 0 {
+		c.ReserveBytes = 4 << 20
+	}
+	if c.tablePause == 0 {
+		c.tablePause = time.Millisecond
+	}
+	return c
+}
+
+// pebble gives the options for Pebble, apart from those that Open adds.
+func (o *Options) pebble() *pebble.Options {
+	p := &pebble.Options{
+		ReadOnly:                    o.ReadOnly,
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                uint64(o.MemTableBytes),
+		MemTableStopWritesThreshold: 4,
+		// Tables are found by key hash, levels hold random names: little is
+		// gained by more levels in between.
+		L0CompactionThreshold:      4,
+		L0StopWritesThreshold:      1 << 20,
+		LBaseMaxBytes:              4 * int64(o.MemTableBytes),
+		MaxOpenFiles:               o.MaxOpenFiles,
+		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+	}
+	size := max(int64(o.MemTableBytes)/2, 2<<20)
+	for i := range p.Levels {
+		p.TargetFileSizes[i] = min(size<<i, 256<<20)
+		p.Levels[i] = pebble.LevelOptions{
+			BlockSize:      blockBytes,
+			IndexBlockSize: 64 << 10,
+			FilterPolicy:   bloom.FilterPolicy(10),
+		}
+	}
+	// Pages hold hashes and compressed names already.
+	p.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	return p
+}
