@@ -17,7 +17,7 @@ import (
 var ErrValue = errors.New("dtype: bad value")
 
 func badValue(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrValue}, args...)...)
+	return &reason{ErrValue, fmt.Sprintf(format, args...)}
 }
 
 // ParseFillV3 parses the fill_value of Zarr v3 metadata and returns one element

@@ -23,8 +23,18 @@ const (
 	maxWords = 1 << 16  // runs of scalars in one element
 )
 
+// reason is an error that matches a sentinel but does not repeat its text: what
+// holds a data type or a value says which member of metadata it is.
+type reason struct {
+	kind error
+	text string
+}
+
+func (r *reason) Error() string        { return r.text }
+func (r *reason) Is(target error) bool { return target == r.kind }
+
 func badType(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrType}, args...)...)
+	return &reason{ErrType, fmt.Sprintf(format, args...)}
 }
 
 // scalar makes a type whose element is n words of the same size.

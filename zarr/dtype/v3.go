@@ -124,7 +124,7 @@ func parseV3(raw json.RawMessage, depth int) (Type, error) {
 	if name, ok := asString(raw); ok {
 		t, ok := Named(name)
 		if !ok {
-			return Type{}, badType("unknown name %q", clip(name))
+			return Type{}, badType("unknown data type %q", clip(name))
 		}
 		return t, nil
 	}
@@ -214,7 +214,7 @@ func configured(name string, config map[string]json.RawMessage, depth int) (t Ty
 	}
 	t, ok := Named(name)
 	if !ok {
-		return Type{}, nil, badType("unknown name")
+		return Type{}, nil, badType("unknown data type")
 	}
 	return t, nil, nil
 }

@@ -1,0 +1,308 @@
+package zarr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// The names of v2 metadata documents.
+const (
+	docArrayV2 = ".zarray"
+	docGroupV2 = ".zgroup"
+	docAttrsV2 = ".zattrs"
+)
+
+// The members of .zarray in the order in which new ones are printed.
+var arrayV2 = []string{"chunks", "compressor", "dimension_separator", "dtype", "fill_value", "filters", "order",
+	"shape", "zarr_format"}
+
+// fieldsV2 says which field of the model each member of a v1 or v2 document
+// belongs to.
+var fieldsV2 = map[string]string{
+	"chunks": "chunk_grid", "compressor": "codecs", "dimension_separator": "chunk_key_encoding", "dtype": "data_type",
+	"fill_value": "fill_value", "filters": "codecs", "order": "codecs", "shape": "shape", "zarr_format": "zarr_format",
+	"compression": "codecs", "compression_opts": "codecs", // v1
+	"chunk_memory_layout": "codecs", "memory_layout": "codecs", // the early draft
+}
+
+// dimensionsKey is the attribute in which xarray keeps the names of dimensions
+// in v2.
+const dimensionsKey = "_ARRAY_DIMENSIONS"
+
+// ParseV2Array parses .zarray and, if it is not nil, .zattrs, the documents of
+// a v2 array. The slices are the caller's again afterwards. Members that the
+// specification does not know are ignored and kept. Errors are [FieldError].
+// (Zarr v2, Arrays.)
+func ParseV2Array(zarray, zattrs []byte, reg *codecs.Registry) (*Meta, error) {
+	p := &parser{doc: docArrayV2, reg: reg}
+	d, obj, err := p.read(zarray)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.arrayV2(obj)
+	if err != nil {
+		return nil, err
+	}
+	docs := []sourceDoc{d}
+	attrs, more, err := attributeDoc(docAttrsV2, zattrs)
+	if err != nil {
+		return nil, err
+	}
+	m.setAttributesV2(attrs)
+	return p.parsed(m, append(docs, more...)...), nil
+}
+
+// ParseV2Group parses .zgroup and, if it is not nil, .zattrs, the documents of
+// a v2 group. The slices are the caller's again afterwards. Errors are
+// [FieldError]. (Zarr v2, Groups.)
+func ParseV2Group(zgroup, zattrs []byte) (*Meta, error) {
+	p := &parser{doc: docGroupV2}
+	d, obj, err := p.read(zgroup)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.groupV2(obj)
+	if err != nil {
+		return nil, err
+	}
+	docs := []sourceDoc{d}
+	attrs, more, err := attributeDoc(docAttrsV2, zattrs)
+	if err != nil {
+		return nil, err
+	}
+	m.Attributes = attrs
+	return p.parsed(m, append(docs, more...)...), nil
+}
+
+func (p *parser) groupV2(obj object) (*Meta, error) {
+	if err := p.version(obj, 2); err != nil {
+		return nil, err
+	}
+	m := &Meta{Version: V2}
+	m.keep(obj, "zarr_format")
+	return m, nil
+}
+
+// keep remembers the members that are not known.
+func (m *Meta) keep(obj object, known ...string) {
+	for name, raw := range obj {
+		if !slices.Contains(known, name) {
+			if m.extra == nil {
+				m.extra = make(map[string]json.RawMessage)
+			}
+			m.extra[name] = raw
+		}
+	}
+}
+
+func (p *parser) arrayV2(obj object) (*Meta, error) {
+	if err := p.version(obj, 2); err != nil {
+		return nil, err
+	}
+	m := &Meta{Version: V2, Array: true}
+	m.keep(obj, arrayV2...)
+	var err error
+	if m.Shape, err = p.shape(obj); err != nil {
+		return nil, err
+	}
+	if err := p.chunksV2(m, obj); err != nil {
+		return nil, err
+	}
+	sep := byte('.')
+	if raw, ok := obj["dimension_separator"]; ok {
+		if sep, err = p.separator(raw, "dimension_separator"); err != nil {
+			return nil, err
+		}
+	}
+	m.Keys = V2Keys(sep, len(m.Shape))
+	filters, err := p.need(obj, "filters")
+	if err != nil {
+		return nil, err
+	}
+	object, err := p.filtersV2(filters)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.typeV2(m, obj, object); err != nil {
+		return nil, err
+	}
+	compressor, err := p.need(obj, "compressor")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.chainV2(m, obj, filters, compressor); err != nil {
+		return nil, err
+	}
+	if err := p.fillV2(m, obj, m.Type.ParseFillV2); err != nil {
+		return nil, err
+	}
+	return m, p.check(m, "chunks")
+}
+
+func (p *parser) chunksV2(m *Meta, obj object) error {
+	raw, err := p.need(obj, "chunks")
+	if err != nil {
+		return err
+	}
+	m.Grid, err = p.regular(raw, "chunks", m.Shape)
+	return err
+}
+
+// filtersV2 checks the form of the filters and returns what the object data
+// type stands for: the first filter that encodes objects says it.
+func (p *parser) filtersV2(raw json.RawMessage) (object dtype.Type, err error) {
+	if string(raw) == "null" {
+		return dtype.Type{}, nil
+	}
+	list, ok := items(raw)
+	if !ok {
+		return dtype.Type{}, p.fail("filters", errors.New("neither a list nor null"))
+	}
+	for i, f := range list {
+		obj, ok := asObject(f)
+		if !ok {
+			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d]", i), errors.New("not an object"))
+		}
+		if id, _ := asString(obj["id"]); id == "pickle" {
+			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d].id", i), errors.New("pickle is refused: unpickling runs code"))
+		}
+		if t, ok := dtype.ObjectV2(f); ok && object.Kind() == dtype.Invalid {
+			object = t
+		}
+	}
+	return object, nil
+}
+
+func (p *parser) typeV2(m *Meta, obj object, object dtype.Type) error {
+	raw, err := p.need(obj, "dtype")
+	if err != nil {
+		return err
+	}
+	if m.Type, err = dtype.ParseV2(raw, object); err != nil {
+		return p.fail("dtype", err)
+	}
+	return nil
+}
+
+func (p *parser) chainV2(m *Meta, obj object, filters, compressor json.RawMessage) error {
+	raw, err := p.need(obj, "order")
+	if err != nil {
+		return err
+	}
+	order, _ := asString(raw)
+	if order != "C" && order != "F" {
+		return p.fail("order", fmt.Errorf(`%s is neither "C" nor "F"`, show(raw)))
+	}
+	m.Codecs, err = p.reg.ParseV2(codecs.V2{Type: m.Type, Order: order, Rank: len(m.Shape), Filters: filters, Compressor: compressor})
+	if err != nil {
+		return p.fail("codecs", err)
+	}
+	return nil
+}
+
+func (p *parser) fillV2(m *Meta, obj object, parse func(json.RawMessage) ([]byte, bool, error)) error {
+	raw, err := p.need(obj, "fill_value")
+	if err != nil {
+		return err
+	}
+	if err := p.room(m.Type); err != nil {
+		return err
+	}
+	if m.Fill, m.NullFill, err = parse(raw); err != nil {
+		return p.fail("fill_value", err)
+	}
+	return nil
+}
+
+// setAttributesV2 sets the attributes of a v1 or v2 array and what they say of
+// its dimensions.
+func (m *Meta) setAttributesV2(a Attributes) {
+	m.Attributes = a
+	m.DimensionNames = dimensionsOf(a, len(m.Shape))
+}
+
+// dimensionsOf returns the dimension names that attributes give an array, nil
+// if they give none: anything but a list of as many strings as there are
+// dimensions belongs to someone else.
+func dimensionsOf(a Attributes, rank int) []*string {
+	raw, ok := a.Get(dimensionsKey)
+	if !ok {
+		return nil
+	}
+	list, ok := items(raw)
+	if !ok || len(list) != rank || rank == 0 {
+		return nil
+	}
+	names := make([]*string, rank)
+	for d, raw := range list {
+		name, ok := asString(raw)
+		if !ok {
+			return nil
+		}
+		names[d] = &name
+	}
+	return names
+}
+
+// attributesV2 returns the attributes as a v1 or v2 document must have them:
+// with the dimension names where xarray looks for them.
+func (m *Meta) attributesV2() (Attributes, error) {
+	a := m.Attributes
+	had := dimensionsOf(a, len(m.Shape))
+	switch {
+	case slices.EqualFunc(had, m.DimensionNames, sameName):
+	case m.DimensionNames == nil:
+		a.Delete(dimensionsKey)
+	case slices.Contains(m.DimensionNames, nil):
+		return a, fmt.Errorf("a dimension without a name beside others: %w", ErrNoForm)
+	default:
+		a.put(dimensionsKey, appendNames(nil, m.DimensionNames))
+	}
+	return a, nil
+}
+
+// memberV2 prints a member of .zarray; ok is false if it is left out.
+func (m *Meta) memberV2(name string) (raw json.RawMessage, ok bool, err error) {
+	switch name {
+	case "zarr_format":
+		raw = json.RawMessage("2")
+	case "shape":
+		raw = append(appendInts([]byte{'['}, m.Shape), ']')
+	case "chunks":
+		shape := m.Grid.Regular()
+		if shape == nil {
+			return nil, false, fmt.Errorf("a rectilinear grid: %w", ErrNoForm)
+		}
+		raw = append(appendInts([]byte{'['}, shape), ']')
+	case "dtype":
+		raw, err = m.Type.PrintV2()
+	case "fill_value":
+		if raw = json.RawMessage("null"); !m.NullFill {
+			raw, err = m.Type.PrintFillV2(m.Fill)
+		}
+	case "dimension_separator":
+		if m.Keys.enc != keysV2 {
+			return nil, false, fmt.Errorf("chunk keys other than those of v2: %w", ErrNoForm)
+		}
+		return json.RawMessage{'"', m.Keys.sep, '"'}, m.Keys.sep != '.', nil
+	case "order", "filters", "compressor":
+		v, err := m.Codecs.V2()
+		if err != nil {
+			return nil, false, err
+		}
+		switch name {
+		case "order":
+			raw = json.RawMessage(`"` + v.Order + `"`)
+		case "filters":
+			raw = orNull(v.Filters)
+		default:
+			raw = orNull(v.Compressor)
+		}
+	}
+	return raw, true, err
+}

@@ -1,0 +1,400 @@
+package zarr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// docV3 is the name of the one metadata document of a v3 node.
+const docV3 = "zarr.json"
+
+// The members of v3 documents in the order in which new ones are printed.
+var (
+	arrayV3 = []string{"zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding",
+		"fill_value", "codecs", "attributes", "dimension_names"}
+	groupV3 = []string{"zarr_format", "node_type", "attributes", "consolidated_metadata"}
+)
+
+// ParseV3 parses zarr.json, the metadata document of a v3 array or group. The
+// slice is the caller's again afterwards. The codecs are looked up in reg and
+// bound once, so that whatever is wrong with them shows here. Errors are
+// [FieldError]. (Zarr v3 core, Metadata.)
+func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) {
+	p := &parser{doc: docV3, reg: reg}
+	d, obj, err := p.read(doc)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.nodeV3(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.consolidatedV3(m, obj); err != nil {
+		return nil, err
+	}
+	return p.parsed(m, d), nil
+}
+
+// nodeV3 parses everything but consolidated metadata.
+func (p *parser) nodeV3(obj object) (*Meta, error) {
+	if err := p.version(obj, 3); err != nil {
+		return nil, err
+	}
+	raw, err := p.need(obj, "node_type")
+	if err != nil {
+		return nil, err
+	}
+	m := &Meta{Version: V3}
+	known := groupV3
+	switch kind, _ := asString(raw); kind {
+	case "array":
+		m.Array = true
+		known = arrayV3
+	case "group":
+	default:
+		return nil, p.fail("node_type", fmt.Errorf(`%s is neither "array" nor "group"`, show(raw)))
+	}
+	if m.Attributes, err = p.attributes(obj); err != nil {
+		return nil, err
+	}
+	if m.extra, err = p.extraV3(obj, known); err != nil || !m.Array {
+		return m, err
+	}
+	return m, p.arrayV3(m, obj)
+}
+
+// extraV3 collects the members that are not known, which must say that they
+// need not be understood. Storage transformers are among them: none is known.
+func (p *parser) extraV3(obj object, known []string) (map[string]json.RawMessage, error) {
+	var extra map[string]json.RawMessage
+	for _, name := range obj.names() {
+		raw := obj[name]
+		if slices.Contains(known, name) {
+			continue
+		}
+		if name == "storage_transformers" && slices.Contains(known, "shape") {
+			if err := p.transformers(raw); err != nil {
+				return nil, err
+			}
+		} else if !ignorable(raw) {
+			return nil, p.fail(clipText(name), errors.New(`unknown member that does not say "must_understand": false`))
+		}
+		if extra == nil {
+			extra = make(map[string]json.RawMessage)
+		}
+		extra[name] = raw
+	}
+	return extra, nil
+}
+
+// ignorable reports whether raw says that it need not be understood.
+func ignorable(raw json.RawMessage) bool {
+	obj, _ := asObject(raw)
+	return string(obj["must_understand"]) == "false"
+}
+
+func (p *parser) transformers(raw json.RawMessage) error {
+	list, ok := items(raw)
+	if !ok {
+		return p.fail("storage_transformers", errors.New("not a list"))
+	}
+	for i, raw := range list {
+		if !ignorable(raw) {
+			return p.fail(fmt.Sprintf("storage_transformers[%d]", i), fmt.Errorf("unknown storage transformer %s", show(raw)))
+		}
+	}
+	return nil
+}
+
+func (p *parser) arrayV3(m *Meta, obj object) error {
+	var err error
+	if m.Shape, err = p.shape(obj); err != nil {
+		return err
+	}
+	raw, err := p.need(obj, "data_type")
+	if err != nil {
+		return err
+	}
+	if m.Type, err = dtype.ParseV3(raw); err != nil {
+		return p.fail("data_type", err)
+	}
+	if err := p.gridV3(m, obj); err != nil {
+		return err
+	}
+	if err := p.keysV3(m, obj); err != nil {
+		return err
+	}
+	if raw, err = p.need(obj, "codecs"); err != nil {
+		return err
+	}
+	if m.Codecs, err = p.reg.ParseV3(raw); err != nil {
+		return p.fail("codecs", err)
+	}
+	if raw, err = p.need(obj, "fill_value"); err != nil {
+		return err
+	}
+	if err := p.room(m.Type); err != nil {
+		return err
+	}
+	if m.Fill, err = m.Type.ParseFillV3(raw); err != nil {
+		return p.fail("fill_value", err)
+	}
+	if m.Type.IsBase64(raw) && m.Codecs.Endian() == dtype.Big {
+		m.Type.Swap(m.Fill)
+	}
+	if err := p.namesV3(m, obj); err != nil {
+		return err
+	}
+	return p.check(m, "chunk_grid.configuration")
+}
+
+// extension reads the name and the configuration of a chunk grid or a chunk
+// key encoding, which must be understood: an object, or a name alone. (Zarr v3
+// core, Extension definition.)
+func (p *parser) extension(obj object, field string) (name string, config object, err error) {
+	raw, err := p.need(obj, field)
+	if err != nil {
+		return "", nil, err
+	}
+	if name, ok := asString(raw); ok {
+		return name, object{}, nil
+	}
+	ext, ok := asObject(raw)
+	if !ok {
+		return "", nil, p.fail(field, errors.New("neither an object nor a name"))
+	}
+	if name, ok = asString(ext["name"]); !ok {
+		return "", nil, p.fail(field+".name", errors.New("not a string"))
+	}
+	config = object{}
+	for _, member := range ext.names() {
+		raw := ext[member]
+		switch member {
+		case "name":
+		case "configuration":
+			if config, ok = asObject(raw); !ok {
+				return "", nil, p.fail(field+".configuration", errors.New("not an object"))
+			}
+		case "must_understand":
+			if string(raw) != "true" {
+				return "", nil, p.fail(field+".must_understand", errors.New("can only be true here"))
+			}
+		default:
+			return "", nil, p.fail(field+"."+clipText(member), errors.New("unknown member"))
+		}
+	}
+	return name, config, nil
+}
+
+// only refuses members of a configuration that are not listed.
+func (p *parser) only(config object, field string, known ...string) error {
+	for _, name := range config.names() {
+		if !slices.Contains(known, name) {
+			return p.fail(field+".configuration."+clipText(name), errors.New("unknown member"))
+		}
+	}
+	return nil
+}
+
+func (p *parser) gridV3(m *Meta, obj object) error {
+	const field = "chunk_grid"
+	name, config, err := p.extension(obj, field)
+	if err != nil {
+		return err
+	}
+	switch name {
+	case "regular":
+		if err := p.only(config, field, "chunk_shape"); err != nil {
+			return err
+		}
+		m.Grid, err = p.regular(config["chunk_shape"], field+".configuration.chunk_shape", m.Shape)
+		return err
+	case "rectilinear":
+		if err := p.only(config, field, "kind", "chunk_shapes"); err != nil {
+			return err
+		}
+		if kind, _ := asString(config["kind"]); kind != "inline" {
+			return p.fail(field+".configuration.kind", errors.New(`not "inline"`))
+		}
+		m.Grid, err = p.rectilinear(config["chunk_shapes"], field+".configuration.chunk_shapes", len(m.Shape))
+		return err
+	}
+	return p.fail(field+".name", fmt.Errorf("unknown chunk grid %q", clipText(name)))
+}
+
+// rectilinear reads chunk lengths per dimension: one number, or a list of
+// numbers and [length, count] pairs.
+func (p *parser) rectilinear(raw json.RawMessage, field string, rank int) (Grid, error) {
+	list, ok := items(raw)
+	if !ok {
+		return nil, p.fail(field, errors.New("not a list"))
+	}
+	if len(list) != rank {
+		return nil, p.fail(field, fmt.Errorf("%d entries for %d dimensions", len(list), rank))
+	}
+	dims := make([]Edges, rank)
+	for d, raw := range list {
+		at := fmt.Sprintf("%s[%d]", field, d)
+		runs, ok := items(raw)
+		if !ok {
+			n, err := asInt(raw)
+			if err == nil {
+				err = checkLength(n)
+			}
+			if err != nil {
+				return nil, p.fail(at, err)
+			}
+			dims[d].Step = n
+			continue
+		}
+		for i, raw := range runs {
+			pair, ok := items(raw)
+			if !ok {
+				pair = []json.RawMessage{raw, json.RawMessage("1")}
+			}
+			if len(pair) != 2 {
+				return nil, p.fail(fmt.Sprintf("%s[%d]", at, i), errors.New("not a length and a count"))
+			}
+			length, err := asInt(pair[0])
+			count, err2 := asInt(pair[1])
+			if err := errors.Join(err, err2); err != nil {
+				return nil, p.fail(fmt.Sprintf("%s[%d]", at, i), err)
+			}
+			dims[d].Runs = append(dims[d].Runs, [2]int64{length, count})
+		}
+	}
+	g, err := RectilinearGrid(dims)
+	if err != nil {
+		return nil, p.fail(field, err)
+	}
+	return g, nil
+}
+
+func (p *parser) keysV3(m *Meta, obj object) error {
+	const field = "chunk_key_encoding"
+	name, config, err := p.extension(obj, field)
+	if err != nil {
+		return err
+	}
+	var enc keyEncoding
+	var sep byte
+	switch name {
+	case "default":
+		enc, sep = keysDefault, '/'
+	case "v2":
+		enc, sep = keysV2, '.'
+	default:
+		return p.fail(field+".name", fmt.Errorf("unknown chunk key encoding %q", clipText(name)))
+	}
+	if err := p.only(config, field, "separator"); err != nil {
+		return err
+	}
+	if raw, ok := config["separator"]; ok {
+		if sep, err = p.separator(raw, field+".configuration.separator"); err != nil {
+			return err
+		}
+	}
+	m.Keys = newKeys(enc, sep, len(m.Shape))
+	return nil
+}
+
+func (p *parser) separator(raw json.RawMessage, field string) (byte, error) {
+	if s, _ := asString(raw); s == "/" || s == "." {
+		return s[0], nil
+	}
+	return 0, p.fail(field, fmt.Errorf(`%s is neither "/" nor "."`, show(raw)))
+}
+
+func (p *parser) namesV3(m *Meta, obj object) error {
+	const field = "dimension_names"
+	raw, ok := obj[field]
+	if !ok || string(raw) == "null" { // null is how some writers say that there are none
+		return nil
+	}
+	list, ok := items(raw)
+	if !ok {
+		return p.fail(field, errors.New("not a list"))
+	}
+	if len(list) != len(m.Shape) {
+		return p.fail(field, fmt.Errorf("%d names for %d dimensions", len(list), len(m.Shape)))
+	}
+	m.DimensionNames = make([]*string, len(list))
+	for d, raw := range list {
+		if string(raw) == "null" {
+			continue
+		}
+		name, ok := asString(raw)
+		if !ok {
+			return p.fail(fmt.Sprintf("%s[%d]", field, d), errors.New("neither a string nor null"))
+		}
+		m.DimensionNames[d] = &name
+	}
+	return nil
+}
+
+// memberV3 prints a member of zarr.json; ok is false if it is left out.
+func (m *Meta) memberV3(name string) (raw json.RawMessage, ok bool, err error) {
+	switch name {
+	case "zarr_format":
+		raw = json.RawMessage("3")
+	case "node_type":
+		raw = json.RawMessage(`"group"`)
+		if m.Array {
+			raw = json.RawMessage(`"array"`)
+		}
+	case "shape":
+		raw = append(appendInts([]byte{'['}, m.Shape), ']')
+	case "data_type":
+		raw, err = m.Type.PrintV3()
+	case "chunk_grid":
+		raw = appendGrid(nil, m.Grid)
+	case "chunk_key_encoding":
+		var enc string
+		switch m.Keys.enc {
+		case keysDefault:
+			enc = "default"
+		case keysV2:
+			enc = "v2"
+		default:
+			return nil, false, fmt.Errorf("chunk keys of the early draft: %w", ErrNoForm)
+		}
+		raw = fmt.Appendf(nil, `{"name":"%s","configuration":{"separator":"%c"}}`, enc, m.Keys.sep)
+	case "fill_value":
+		if m.NullFill {
+			return nil, false, fmt.Errorf("null: %w", ErrNoForm)
+		}
+		raw, err = m.Type.PrintFillV3(m.Fill)
+	case "codecs":
+		raw, err = m.Codecs.PrintV3()
+	case "attributes":
+		raw = m.Attributes.text()
+	case "dimension_names":
+		return appendNames(nil, m.DimensionNames), m.DimensionNames != nil, nil
+	case "consolidated_metadata":
+		if m.Consolidated == nil {
+			return nil, false, nil
+		}
+		raw, err = m.printInline()
+	}
+	return raw, true, err
+}
+
+func appendNames(dst []byte, names []*string) []byte {
+	dst = append(dst, '[')
+	for d, n := range names {
+		if d > 0 {
+			dst = append(dst, ',')
+		}
+		if n == nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = dtype.AppendString(dst, *n)
+		}
+	}
+	return append(dst, ']')
+}

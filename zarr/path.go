@@ -1,0 +1,63 @@
+package zarr
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// CheckName reports whether a Zarr v3 node may have the name: not empty, no
+// slash, not only periods, not beginning with the reserved "__", UTF-8. Errors
+// are ErrPath. (Zarr v3 core, Node names.)
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: a node name is not empty", ErrPath)
+	case strings.Contains(name, "/"):
+		return fmt.Errorf("%w: %q contains a slash", ErrPath, name)
+	case strings.Trim(name, ".") == "":
+		return fmt.Errorf("%w: %q consists of periods", ErrPath, name)
+	case strings.HasPrefix(name, "__"):
+		return fmt.Errorf("%w: %q begins with the reserved __", ErrPath, name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: %q is not UTF-8", ErrPath, name)
+	}
+	return nil
+}
+
+// CleanPath returns a Zarr v3 node path without the slash that it may begin
+// with; the root is "" or "/". Every name must pass [CheckName], so a slash at
+// the end or two in a row are refused. Errors are ErrPath.
+func CleanPath(path string) (string, error) {
+	clean := strings.TrimPrefix(path, "/")
+	if clean == "" {
+		return "", nil
+	}
+	for name := range strings.SplitSeq(clean, "/") {
+		if err := CheckName(name); err != nil {
+			return "", fmt.Errorf("%w in path %q", err, path)
+		}
+	}
+	return clean, nil
+}
+
+// CleanPathV2 normalises a logical path as Zarr v2 demands: backslashes become
+// slashes, slashes at the ends and repeated ones go. A segment that is "." or
+// ".." is ErrPath. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3
+// draft use it too.
+func CleanPathV2(path string) (string, error) {
+	var b strings.Builder
+	for name := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {
+		switch name {
+		case "":
+			continue
+		case ".", "..":
+			return "", fmt.Errorf("%w: segment %q in %q", ErrPath, name, path)
+		}
+		if b.Len() > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(name)
+	}
+	return b.String(), nil
+}
