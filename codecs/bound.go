@@ -113,16 +113,15 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 	}
 	data := src
 	if len(rest) > 0 {
-		tmp := getScratch(0)
-		if b.partial == nil {
-			tmp = getScratch(b.in.expect(len(src)))
-		}
+		tmp := getScratch(rest[0].in.expect(len(src)))
 		defer tmp.put()
+		var own *scratch
 		var err error
-		if tmp.b, err = rest.decode(tmp.b, src); err != nil {
+		data, own, err = rest.decodeView(tmp, src)
+		defer own.put()
+		if err != nil {
 			return err
 		}
-		data = tmp.b
 	}
 	if b.partial != nil {
 		c.mem = data
@@ -163,13 +162,13 @@ func (b *Bound) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) err
 	}
 	c := getCall()
 	defer c.put()
-	box, dst = c.storedBox(b.perm, box), c.stored(b.perm, dst)
+	part, to := c.storedBox(b.perm, box), c.stored(b.perm, dst)
 	if !b.Partial() {
 		return src.ReadRange(ctx, 0, src.Size(), func(data []byte) error {
-			return b.decodeStored(c, data, box, dst)
+			return b.decodeStored(c, data, part, to)
 		})
 	}
-	return b.decodeBox(ctx, src, box, dst)
+	return b.decodeBox(ctx, src, part, to)
 }
 
 // decodeBox is DecodeBox for a chain that can, with box and dst in stored
@@ -253,27 +252,31 @@ func (c *call) put() {
 	calls.Put(c)
 }
 
-// storedBox returns box with its axes in stored order.
+// storedBox returns box with its axes in stored order. It is always a copy, so
+// that slices of the caller need not be allocated.
 func (c *call) storedBox(perm []int, box Box) Box {
-	if perm == nil {
-		return box
-	}
-	for i, axis := range perm {
+	n := len(box.Count)
+	for i := range n {
+		axis := i
+		if perm != nil {
+			axis = perm[i]
+		}
 		c.start[i], c.count[i] = box.Start[axis], box.Count[axis]
 	}
-	return Box{Start: c.start[:len(perm)], Count: c.count[:len(perm)]}
+	return Box{Start: c.start[:n], Count: c.count[:n]}
 }
 
-// stored returns dst with its axes in stored order.
+// stored returns dst with its axes in stored order, as a copy too.
 func (c *call) stored(perm []int, dst Dst) Dst {
-	if perm == nil {
-		return dst
-	}
-	for i, axis := range perm {
+	n := len(dst.Strides)
+	for i := range n {
+		axis := i
+		if perm != nil {
+			axis = perm[i]
+		}
 		c.strides[i] = dst.Strides[axis]
 	}
-	dst.Strides = c.strides[:len(perm)]
-	return dst
+	return Dst{Data: dst.Data, Offset: dst.Offset, Strides: c.strides[:n]}
 }
 
 var zeros [MaxRank]int

@@ -61,7 +61,10 @@ func (l *layout) contains(box Box) error {
 	}
 	for i, n := range l.shape {
 		if box.Start[i] < 0 || box.Count[i] < 0 || box.Count[i] > n || box.Start[i] > n-box.Count[i] {
-			return fmt.Errorf("codecs: box %v + %v outside a chunk of shape %v", box.Start, box.Count, l.shape)
+			// Copies, so that the slices of callers who make no mistakes need not
+			// be allocated.
+			return fmt.Errorf("codecs: box %v + %v outside a chunk of shape %v",
+				slices.Clone(box.Start), slices.Clone(box.Count), l.shape)
 		}
 	}
 	return nil

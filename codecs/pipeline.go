@@ -42,54 +42,66 @@ func (p pipeline) finish() {
 	}
 }
 
-// decode appends the decoded src to dst. The buffers between stages come from
-// the pool, and a stage that can works in place.
+// decode appends the decoded src to dst.
 func (p pipeline) decode(dst, src []byte) ([]byte, error) {
-	var (
-		start = len(dst)
-		cur   = src
-		own   *scratch // holds cur, or nil
-		there = false  // cur is dst[start:]
-	)
-	defer func() { own.put() }()
+	start := len(dst)
+	dst, data, own, err := p.run(dst, src)
+	if err == nil && len(data) > 0 && (len(dst) == start || &data[0] != &dst[start]) {
+		dst = append(dst, data...)
+	}
+	own.put()
+	return dst, err
+}
+
+// decodeView decodes src to where it likes: into tmp, a buffer of its own, or
+// not at all where the result is a part of src. Both tmp and the buffer that
+// is returned, which may be nil, must be put back when data is done with.
+func (p pipeline) decodeView(tmp *scratch, src []byte) (data []byte, own *scratch, err error) {
+	tmp.b, data, own, err = p.run(tmp.b, src)
+	return data, own, err
+}
+
+// run decodes src. data is a part of src, of own, or what was appended to dst.
+// The buffers between stages come from the pool, and a stage that can works in
+// place.
+func (p pipeline) run(dst, src []byte) (_, data []byte, own *scratch, err error) {
+	start := len(dst)
+	there := false // data is dst[start:]
+	data = src
 	for i := len(p) - 1; i >= 0; i-- {
 		s := &p[i]
-		if s.out.Size >= 0 && int64(len(cur)) != s.out.Size {
-			return dst[:start], Corruptf(s.name, "%d bytes where there must be %d", len(cur), s.out.Size)
+		if s.out.Size >= 0 && int64(len(data)) != s.out.Size {
+			return dst[:start], nil, own, Corruptf(s.name, "%d bytes where there must be %d", len(data), s.out.Size)
 		}
-		var err error
 		switch {
 		case s.inPlace != nil && (own != nil || there):
-			err = s.inPlace.DecodeInPlace(cur)
+			err = s.inPlace.DecodeInPlace(data)
 		case s.view != nil:
-			cur, err = s.view.DecodeView(cur)
+			data, err = s.view.DecodeView(data)
 		case s.first:
 			if s.in.Size >= 0 {
-				dst = room(dst, s.in.Size, len(cur))
+				dst = room(dst, s.in.Size, len(data))
 			}
-			dst, err = s.Decode(dst, cur)
+			dst, err = s.Decode(dst, data)
 			if err == nil {
-				cur, there = dst[start:], true
+				data, there = dst[start:], true
 				own.put()
 				own = nil
 			}
 		default:
-			next := getScratch(s.in.expect(len(cur)))
-			next.b, err = s.Decode(next.b, cur)
+			next := getScratch(s.in.expect(len(data)))
+			next.b, err = s.Decode(next.b, data)
 			own.put()
-			own, cur = next, next.b
+			own, data = next, next.b
 		}
-		if err == nil && s.in.Size >= 0 && int64(len(cur)) != s.in.Size {
-			err = Corruptf(s.name, "decodes to %d bytes where there must be %d", len(cur), s.in.Size)
+		if err == nil && s.in.Size >= 0 && int64(len(data)) != s.in.Size {
+			err = Corruptf(s.name, "decodes to %d bytes where there must be %d", len(data), s.in.Size)
 		}
 		if err != nil {
-			return dst[:start], named(s.name, err)
+			return dst[:start], nil, own, named(s.name, err)
 		}
 	}
-	if !there {
-		dst = append(dst, cur...)
-	}
-	return dst, nil
+	return dst, data, own, nil
 }
 
 // encode appends the encoded src to dst.

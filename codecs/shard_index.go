@@ -56,6 +56,10 @@ func (s *shardStage) readIndex(ctx context.Context, src Source, x *Index) error 
 		return err
 	}
 	x.size, x.lo, x.hi = src.Size(), off, off+s.indexSize
+	if b, ok := inMemory(src); ok {
+		x.entries, err = s.index.Decode(x.entries[:0], b[x.lo:x.hi])
+		return err
+	}
 	return src.ReadRange(ctx, off, s.indexSize, func(b []byte) error {
 		var err error
 		x.entries, err = s.index.Decode(x.entries[:0], b)

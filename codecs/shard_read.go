@@ -12,6 +12,7 @@ type shardCall struct {
 	index Index
 	parts parts
 	list  []wanted
+	mem   Bytes
 }
 
 var shardCalls = sync.Pool{New: func() any { return new(shardCall) }}
@@ -24,7 +25,7 @@ func (c *shardCall) put() {
 	if cap(c.list) > large/24 {
 		c.list = nil
 	}
-	c.parts.s, c.parts.box = nil, Box{}
+	c.parts.s, c.parts.box, c.mem = nil, Box{}, nil
 	shardCalls.Put(c)
 }
 
@@ -41,7 +42,13 @@ func (s *shardStage) Decode(dst, src []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = grow(dst, int64(size))[:n+size]
-	if err := s.DecodeBox(ctx, Bytes(src), box, Dst{Data: dst, Offset: n, Strides: s.whole.strides}); err != nil {
+	c := shardCalls.Get().(*shardCall)
+	defer c.put()
+	c.mem = src
+	if err := s.readIndex(ctx, &c.mem, &c.index); err != nil {
+		return dst[:n], err
+	}
+	if err := s.decode(ctx, c, &c.mem, &c.index, box, Dst{Data: dst, Offset: n, Strides: s.whole.strides}); err != nil {
 		return dst[:n], err
 	}
 	return dst, nil
@@ -91,6 +98,9 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 		default:
 			c.list = append(c.list, wanted{off, n, p.part.chunk})
 		}
+	}
+	if len(c.list) == 0 {
+		return nil
 	}
 	maxGap := gapOf(src)
 	return join(c.list, maxGap, func(off, n int64, run []wanted) error {
