@@ -1,0 +1,5 @@
+//go:build !amd64 || noasm
+
+package inflate
+
+func fastLoop(d *decoder) int { return fastGeneric(d) }
