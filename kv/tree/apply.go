@@ -1,0 +1,434 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// A splice replaces the items of one level that have keys in a range by others.
+type splice struct {
+	lo    []byte  // first key
+	hi    []byte  // last key
+	open  bool    // hi itself stays
+	toEnd bool    // there is no hi
+	items []Entry // ascending; no item that stays lies between them
+}
+
+// covers reports whether a key that is not less than s.lo is replaced.
+func (s *splice) covers(key []byte) bool {
+	if s.toEnd {
+		return true
+	}
+	c := bytes.Compare(key, s.hi)
+	return c < 0 || c == 0 && !s.open
+}
+
+// splices yields splices in order; nil at the end. What it returns is valid until
+// the next call.
+type splices func() (*splice, error)
+
+// Apply makes the map that results from edits, which must be in strictly
+// ascending order of keys. It is the one that Build makes of the resulting
+// entries. Pages that the edits do not reach are shared; about three pages are
+// written for one edit.
+func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error) {
+	for i := range edits {
+		e := Entry{Key: edits[i].Key}
+		if !edits[i].Delete {
+			e.Value = edits[i].Value
+		}
+		if err := e.check(); err != nil {
+			return Root{}, err
+		}
+		if i > 0 && bytes.Compare(edits[i-1].Key, e.Key) >= 0 {
+			return Root{}, fmt.Errorf("%w: edit %s after %s", ErrOrder, quoteKey(e.Key), quoteKey(edits[i-1].Key))
+		}
+	}
+	var s splice
+	var item [1]Entry
+	return t.splice(ctx, root, func() (*splice, error) {
+		if len(edits) == 0 {
+			return nil, nil
+		}
+		e := &edits[0]
+		edits = edits[1:]
+		s = splice{lo: e.Key, hi: e.Key}
+		if !e.Delete {
+			item[0] = Entry{Key: e.Key, Value: e.Value}
+			s.items = item[:]
+		}
+		return &s, nil
+	})
+}
+
+// DeleteRange makes the map without the keys of a span. It reads and writes
+// pages at the two ends of the span only.
+func (t *Tree) DeleteRange(ctx context.Context, root Root, span Span) (Root, error) {
+	s := &splice{lo: span.first(), hi: span.To, open: true, toEnd: span.To == nil}
+	if !s.toEnd && bytes.Compare(s.lo, s.hi) >= 0 {
+		return root, nil
+	}
+	return t.splice(ctx, root, func() (*splice, error) {
+		out := s
+		s = nil
+		return out, nil
+	})
+}
+
+// first returns the least key that lies in the span if To does not say
+// otherwise.
+func (s *Span) first() []byte {
+	if s.After && s.From != nil {
+		return append(slices.Clip(s.From), 0) // no key lies between
+	}
+	return s.From
+}
+
+// splice applies splices of entries, level by level: the pages that change on
+// one level are splices of the level above.
+func (t *Tree) splice(ctx context.Context, root Root, in splices) (Root, error) {
+	if root.Empty() {
+		return t.buildSplices(ctx, in)
+	}
+	for height := uint8(0); ; height++ {
+		p := pass{ctx: ctx, t: t, root: root, height: height, in: in}
+		if err := p.run(); err != nil {
+			return Root{}, err
+		}
+		switch {
+		case len(p.out) == 0:
+			return root, nil
+		case p.top != nil:
+			return p.raise()
+		}
+		in = sliceSplices(p.out)
+	}
+}
+
+func (t *Tree) buildSplices(ctx context.Context, in splices) (Root, error) {
+	b := t.NewBuilder(ctx)
+	for {
+		s, err := in()
+		if err != nil {
+			return Root{}, err
+		}
+		if s == nil {
+			return b.Finish()
+		}
+		for _, e := range s.items {
+			if err := b.Add(e); err != nil {
+				return Root{}, err
+			}
+		}
+	}
+}
+
+func sliceSplices(list []splice) splices {
+	return func() (*splice, error) {
+		if len(list) == 0 {
+			return nil, nil
+		}
+		s := &list[0]
+		list = list[1:]
+		return s, nil
+	}
+}
+
+// pass applies splices to one level.
+//
+// It works in regions. A region begins at the page where the next splice
+// begins: all before it is as it was, so a page begins there in the new map as
+// well. It ends where a page of the new map ends together with one of the old
+// map and the next old page is not spliced: from there on both are cut alike.
+type pass struct {
+	ctx    context.Context
+	t      *Tree
+	root   Root
+	height uint8
+	in     splices
+
+	s   *splice // the next one; nil at the end
+	out []splice
+	// If the level was cut anew from end to end: all its pages, or the one item
+	// of which it would consist.
+	top *[]Entry
+}
+
+func (p *pass) advance() (err error) {
+	p.s, err = p.in()
+	return err
+}
+
+func (p *pass) run() error {
+	if err := p.advance(); err != nil {
+		return err
+	}
+	c := p.t.cursor(p.ctx, p.root, p.height)
+	for p.s != nil {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.seek(p.s.lo); err != nil {
+			return err
+		}
+		same, err := p.changesNothing(c)
+		if err != nil {
+			return err
+		}
+		if same {
+			if err := p.advance(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.region(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changesNothing reports whether the next splice sets a key to the value that
+// it has, or deletes one that is not there.
+func (p *pass) changesNothing(c *cursor) (bool, error) {
+	s := p.s
+	if s.open || s.toEnd || len(s.items) > 1 || !bytes.Equal(s.lo, s.hi) {
+		return false, nil
+	}
+	page, err := c.load()
+	if err != nil {
+		return false, err
+	}
+	var buf scratchKey
+	i, exact := page.keys.find(s.lo, buf[:])
+	if len(s.items) == 0 || !exact {
+		return len(s.items) == 0 && !exact, nil
+	}
+	if p.height > 0 || !bytes.Equal(s.items[0].Key, s.lo) {
+		return false, nil
+	}
+	var v Value
+	page.value(i, &v)
+	return v.Equal(&s.items[0].Value), nil
+}
+
+// region is the state of a region.
+type region struct {
+	*pass
+	c       *cursor
+	w       pageWriter
+	old     []Entry // pages that were read
+	edges   []Entry // pages that replace them
+	skipped bool    // pages between were removed unread
+	items   itemReader
+	item    Entry
+	have    bool // item is the next one of the old page
+}
+
+func (p *pass) region(c *cursor) error {
+	start := c.clone()
+	r := region{pass: p, c: c}
+	r.w = pageWriter{ctx: p.ctx, t: p.t, height: p.height}
+	r.w.edges = func(e Entry) error {
+		r.edges = append(r.edges, e)
+		return nil
+	}
+	r.w.start()
+	atEnd := false
+	for {
+		if err := r.open(); err != nil {
+			return err
+		}
+		if err := r.page(); err != nil {
+			return err
+		}
+		if atEnd = c.isLast(); atEnd {
+			break
+		}
+		next := c.clone()
+		if err := next.next(); err != nil {
+			return err
+		}
+		if r.w.clean() {
+			key, err := next.key()
+			if err != nil {
+				return err
+			}
+			if p.s == nil || bytes.Compare(p.s.lo, key) > 0 && !next.isLast() {
+				break
+			}
+		}
+		*c = *next
+	}
+	if atEnd && p.height > 0 && r.w.enc.n == 1 {
+		if start.isFirst() {
+			p.top = &[]Entry{*r.w.only}
+			p.out = []splice{{}}
+			return nil
+		}
+		if err := r.joinBefore(start); err != nil {
+			return err
+		}
+	} else if err := r.w.finish(); err != nil {
+		return err
+	}
+	if r.skipped || !slices.EqualFunc(r.old, r.edges, sameEdge) {
+		p.out = append(p.out, splice{lo: r.old[0].Key, hi: r.old[len(r.old)-1].Key, items: r.edges})
+		if atEnd && start.isFirst() {
+			p.top = &r.edges
+		}
+	}
+	return nil
+}
+
+func sameEdge(a, b Entry) bool {
+	return a.Value.Child == b.Value.Child && bytes.Equal(a.Key, b.Key)
+}
+
+// open begins to read the page at the cursor.
+func (r *region) open() error {
+	page, err := r.c.load()
+	if err != nil {
+		return err
+	}
+	edge, err := r.c.edge()
+	if err != nil {
+		return err
+	}
+	r.old = append(r.old, edge)
+	r.w.known = r.old
+	r.items.open(page, 0, r.items.keys.key)
+	r.item = Entry{}
+	r.step()
+	return nil
+}
+
+func (r *region) step() { r.have = r.items.next(&r.item) }
+
+// page merges the page with the splices that begin in it. A splice that ends in
+// a later page takes the cursor there.
+func (r *region) page() error {
+	for {
+		s := r.s
+		if s == nil || bytes.Compare(s.lo, r.old[len(r.old)-1].Key) > 0 && !r.c.isLast() {
+			break
+		}
+		for r.have && bytes.Compare(r.item.Key, s.lo) < 0 {
+			if err := r.w.add(&r.item); err != nil {
+				return err
+			}
+			r.step()
+		}
+		for i := range s.items {
+			if err := r.w.add(&s.items[i]); err != nil {
+				return err
+			}
+		}
+		if err := r.skip(s); err != nil {
+			return err
+		}
+		if err := r.advance(); err != nil {
+			return err
+		}
+	}
+	for r.have {
+		if err := r.w.add(&r.item); err != nil {
+			return err
+		}
+		r.step()
+	}
+	return nil
+}
+
+// skip leaves out the items that a splice replaces.
+func (r *region) skip(s *splice) error {
+	for r.have && s.covers(r.item.Key) {
+		// The last key of the page is covered: what remains of it goes unread.
+		if s.toEnd || bytes.Compare(s.hi, r.old[len(r.old)-1].Key) > 0 {
+			r.have = false
+			break
+		}
+		r.step()
+	}
+	if r.have || r.c.isLast() || !s.toEnd && bytes.Compare(s.hi, r.old[len(r.old)-1].Key) <= 0 {
+		return nil
+	}
+	r.skipped = true
+	if s.toEnd {
+		if err := r.c.seekLast(); err != nil {
+			return err
+		}
+		edge, err := r.c.edge()
+		r.old = append(r.old, edge)
+		return err
+	}
+	if err := r.c.seek(s.hi); err != nil {
+		return err
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
+	for r.have && s.covers(r.item.Key) {
+		r.step()
+	}
+	return nil
+}
+
+// joinBefore joins the one item that would be alone in the last page to the
+// page before the region.
+func (r *region) joinBefore(start *cursor) error {
+	only := r.w.only
+	r.w.start()
+	if err := start.prev(); err != nil {
+		return err
+	}
+	page, err := start.load()
+	if err != nil {
+		return err
+	}
+	edge, err := start.edge()
+	if err != nil {
+		return err
+	}
+	r.old = slices.Insert(r.old, 0, edge)
+	r.items.open(page, 0, nil)
+	r.item = Entry{}
+	for r.step(); r.have; r.step() {
+		if err := r.w.add(&r.item); err != nil {
+			return err
+		}
+	}
+	if err := r.w.add(only); err != nil {
+		return err
+	}
+	return r.w.finish()
+}
+
+// raise makes the levels above a level that was cut anew from end to end.
+func (p *pass) raise() (Root, error) {
+	edges := *p.top
+	for height := p.height + 1; len(edges) > 1; height++ {
+		w := pageWriter{ctx: p.ctx, t: p.t, height: height}
+		var above []Entry
+		w.edges = func(e Entry) error {
+			above = append(above, e)
+			return nil
+		}
+		w.start()
+		for i := range edges {
+			if err := w.add(&edges[i]); err != nil {
+				return Root{}, err
+			}
+		}
+		if err := w.finish(); err != nil {
+			return Root{}, err
+		}
+		edges = above
+	}
+	if len(edges) == 0 {
+		return Root{}, nil
+	}
+	return edges[0].Value.Child, nil
+}

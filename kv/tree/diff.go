@@ -1,0 +1,243 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+)
+
+// Diff yields the keys whose values differ between two maps, in order. Values
+// are compared by Value.Equal. It skips pages that both maps have, so that it
+// costs what changed and not what there is. An error ends it. Span.Reverse is
+// not supported.
+func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		if span.Reverse {
+			yield(Change{}, fmt.Errorf("%w: diff of a reverse span", ErrInvalid))
+			return
+		}
+		for d, err := range t.diff(ctx, a, b, span) {
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
+			if !yield(d.copy(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// delta is a Change that is valid until the next one.
+type delta struct {
+	key      []byte
+	old, new *Value
+}
+
+func (d *delta) copy() Change {
+	c := Change{Key: bytes.Clone(d.key)}
+	if c.Key == nil {
+		c.Key = []byte{}
+	}
+	if d.old != nil {
+		c.Old = new(*d.old)
+	}
+	if d.new != nil {
+		c.New = new(*d.new)
+	}
+	return c
+}
+
+func (t *Tree) diff(ctx context.Context, a, b Root, span Span) iter.Seq2[delta, error] {
+	return func(yield func(delta, error) bool) {
+		d := differ{a: t.side(ctx, a, &span), b: t.side(ctx, b, &span), to: span.To}
+		for {
+			change, ok, err := d.next()
+			if err != nil {
+				yield(delta{}, err)
+				return
+			}
+			if !ok || !yield(change, nil) {
+				return
+			}
+		}
+	}
+}
+
+// side walks over one of the maps. It stands before a page that it has not read,
+// at an item of a leaf, or at the end.
+type side struct {
+	t     *Tree
+	ctx   context.Context
+	lo    []byte // begin here; only for the first path
+	stack []frame
+	edge  Root // the page, unless leaf
+	leaf  bool
+	end   bool
+	items itemReader
+	item  Entry
+	buf   []byte
+}
+
+func (t *Tree) side(ctx context.Context, root Root, span *Span) *side {
+	return &side{t: t, ctx: ctx, lo: span.first(), edge: root, end: root.Empty(), buf: make([]byte, 0, len(scratchKey{}))}
+}
+
+// over goes past the page.
+func (s *side) over() {
+	s.lo, s.leaf = nil, false
+	for n := len(s.stack); n > 0; n-- {
+		f := &s.stack[n-1]
+		if f.i++; f.i < f.p.len() {
+			s.stack = s.stack[:n]
+			s.edge = f.p.child.get(f.i)
+			return
+		}
+	}
+	s.end = true
+}
+
+// into reads the page and goes to its first item.
+func (s *side) into() error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	p, err := s.t.load(s.ctx, &s.edge)
+	if err != nil {
+		return err
+	}
+	i := 0
+	if len(s.lo) > 0 {
+		i, _ = p.keys.find(s.lo, s.buf)
+	}
+	if i == p.len() {
+		s.over()
+		return nil
+	}
+	if !p.isLeaf() {
+		s.stack = append(s.stack, frame{p, i})
+		s.edge = p.child.get(i)
+		return nil
+	}
+	s.leaf = true
+	s.items.open(p, i, s.buf)
+	s.item = Entry{}
+	s.items.next(&s.item)
+	return nil
+}
+
+// step goes to the next item of the leaf, or past it.
+func (s *side) step() {
+	if !s.items.next(&s.item) {
+		s.over()
+	}
+}
+
+// lastKey is the last key below the page that s stands before; nil for the
+// root page.
+func (s *side) lastKey() []byte {
+	if n := len(s.stack); n > 0 {
+		f := s.stack[n-1]
+		return f.p.keys.at(f.i, s.buf)
+	}
+	return nil
+}
+
+type differ struct {
+	a, b           *side
+	to             []byte
+	stepA, stepB   bool // sides that stand at what was returned last
+	oldVal, newVal Value
+}
+
+// next returns the next difference.
+func (d *differ) next() (delta, bool, error) {
+	if d.stepA {
+		d.a.step()
+	}
+	if d.stepB {
+		d.b.step()
+	}
+	d.stepA, d.stepB = false, false
+	for {
+		if d.a.end && d.b.end {
+			return delta{}, false, nil
+		}
+		if descended, err := d.descend(); err != nil {
+			return delta{}, false, err
+		} else if descended {
+			continue
+		}
+		out, ok := d.compare()
+		if d.to != nil && bytes.Compare(out.key, d.to) >= 0 {
+			return delta{}, false, nil
+		}
+		if ok {
+			return out, true, nil
+		}
+		d.a.step()
+		d.b.step()
+	}
+}
+
+// descend brings the sides towards items. It returns false if each is at an item
+// or at its end.
+func (d *differ) descend() (bool, error) {
+	a, b := d.a, d.b
+	pageA, pageB := !a.end && !a.leaf, !b.end && !b.leaf
+	switch {
+	case !pageA && !pageB:
+		return false, nil
+	case pageA && pageB && a.edge == b.edge:
+		if d.to != nil {
+			if key := a.lastKey(); key != nil && bytes.Compare(key, d.to) >= 0 {
+				a.end, b.end = true, true
+				return true, nil
+			}
+		}
+		a.over()
+		b.over()
+	case pageA && pageB && a.edge.Height > b.edge.Height:
+		return true, a.into()
+	case pageA && pageB && a.edge.Height < b.edge.Height:
+		return true, b.into()
+	default:
+		if pageA {
+			if err := a.into(); err != nil {
+				return true, err
+			}
+		}
+		if pageB {
+			return true, b.into()
+		}
+	}
+	return true, nil
+}
+
+// compare returns the difference at the items of the two sides, of which one
+// may be at its end; false if they are equal.
+func (d *differ) compare() (delta, bool) {
+	a, b := d.a, d.b
+	c := 0
+	switch {
+	case a.end:
+		c = 1
+	case b.end:
+		c = -1
+	default:
+		c = bytes.Compare(a.item.Key, b.item.Key)
+	}
+	switch {
+	case c < 0:
+		d.stepA = true
+		return delta{key: a.item.Key, old: &a.item.Value}, true
+	case c > 0:
+		d.stepB = true
+		return delta{key: b.item.Key, new: &b.item.Value}, true
+	case a.item.Value.Equal(&b.item.Value):
+		return delta{key: a.item.Key}, false
+	}
+	d.stepA, d.stepB = true, true
+	return delta{key: a.item.Key, old: &a.item.Value, new: &b.item.Value}, true
+}

@@ -1,0 +1,39 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrMissing is what [Pages.GetPage] returns, wrapped or not, for a page
+	// that it does not have.
+	ErrMissing = errors.New("tree: page is missing")
+
+	// ErrCorrupt marks a page whose bytes are not what its name or the page
+	// above it says. The error names the page.
+	ErrCorrupt = errors.New("tree: corrupt page")
+
+	// ErrLimit marks a key or value that is larger than a page may hold.
+	ErrLimit = errors.New("tree: over the limit")
+
+	// ErrOrder marks keys that were not passed in strictly ascending order.
+	ErrOrder = errors.New("tree: keys are not ascending")
+
+	// ErrInvalid marks an argument that has no meaning, like a value of an
+	// unknown kind.
+	ErrInvalid = errors.New("tree: invalid argument")
+)
+
+// corrupt says what is wrong with a page.
+func corrupt(name Name, format string, args ...any) error {
+	return fmt.Errorf("%w %v: %s", ErrCorrupt, name, fmt.Sprintf(format, args...))
+}
+
+// quoteKey prints a key for an error, shortened if it is long.
+func quoteKey(key []byte) string {
+	if len(key) > 64 {
+		return fmt.Sprintf("%q… (%d bytes)", key[:64], len(key))
+	}
+	return fmt.Sprintf("%q", key)
+}

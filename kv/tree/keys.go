@@ -1,0 +1,376 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+)
+
+// Keys of a page, each coded against the one before:
+//
+//	first key     length (uvarint) · bytes
+//	0dddaaaa      drop ddd bytes at the end of the key before, then add aaaa
+//	              bytes, which follow. ddd = 7: 7 and a uvarint more; aaaa = 15:
+//	              15 and a uvarint more. The uvarints come first, drop then add
+//	1pprrrrr      the next rrrrr+1 keys are the key before with its byte at
+//	              pp from the end one greater each time
+//
+// Consecutive coordinates cost one byte per 32 keys, and the step from the end of
+// one row to the start of the next three or four.
+
+// stepLimit is the greatest distance from the end at which runs count.
+const stepLimit = 3
+
+// step returns the length of the common prefix of two keys and, if the second
+// is the first with one byte incremented near the end, the distance of that
+// byte from the end, else -1.
+func step(prev, key []byte) (common, dist int) {
+	n := min(len(prev), len(key))
+	for common < n && prev[common] == key[common] {
+		common++
+	}
+	if len(prev) != len(key) || common == n || key[common] != prev[common]+1 || key[common] == 0 {
+		return common, -1
+	}
+	dist = n - 1 - common
+	if dist > stepLimit || !bytes.Equal(prev[common+1:], key[common+1:]) {
+		return common, -1
+	}
+	return common, dist
+}
+
+type keyEncoder struct {
+	buf  []byte
+	last []byte
+	n    int
+	run  int // where the open run token is; 0 if there is none
+}
+
+func (e *keyEncoder) reset() {
+	e.buf, e.last, e.n, e.run = e.buf[:0], e.last[:0], 0, 0
+}
+
+// add codes the next key; false if it is not greater than the one before.
+func (e *keyEncoder) add(key []byte) bool {
+	if e.n == 0 {
+		e.buf = binary.AppendUvarint(e.buf, uint64(len(key)))
+		e.buf = append(e.buf, key...)
+		e.last = append(e.last[:0], key...)
+		e.n = 1
+		return true
+	}
+	common, dist := step(e.last, key)
+	if common == len(key) || common < len(e.last) && key[common] < e.last[common] {
+		return false
+	}
+	e.n++
+	if dist >= 0 {
+		token := byte(0x80 | dist<<5)
+		if e.run > 0 && e.buf[e.run]&0xe0 == token && e.buf[e.run]&31 < 31 {
+			e.buf[e.run]++
+		} else {
+			e.run = len(e.buf)
+			e.buf = append(e.buf, token)
+		}
+		e.last[common]++
+		return true
+	}
+	drop, add := len(e.last)-common, len(key)-common
+	e.buf = append(e.buf, byte(min(drop, 7)<<4|min(add, 15)))
+	if drop >= 7 {
+		e.buf = binary.AppendUvarint(e.buf, uint64(drop-7))
+	}
+	if add >= 15 {
+		e.buf = binary.AppendUvarint(e.buf, uint64(add-15))
+	}
+	e.buf = append(e.buf, key[common:]...)
+	e.last = append(e.last[:common], key[common:]...)
+	e.run = 0
+	return true
+}
+
+// markEvery is how many keys at least lie between two marks.
+const markEvery = 16
+
+// keyMark is a place where the keys of a page can be entered.
+type keyMark struct {
+	head uint64 // of the key after the common prefix, big-endian: compares fast
+	item int32  // which key it is
+	pos  int32  // of the token after it
+	end  int32  // its bytes are keyColumn.arena[end of the mark before : end]
+}
+
+// keyColumn is the index that the decoder makes of the keys of a page. Keys are
+// searched in their coded form.
+type keyColumn struct {
+	page   []byte
+	n      int
+	common int // bytes that all keys share
+	marks  []keyMark
+	arena  []byte // the keys at the marks
+	longest,
+	total int // bytes of the longest key, of all keys
+}
+
+func (c *keyColumn) markKey(m int) []byte {
+	start := int32(0)
+	if m > 0 {
+		start = c.marks[m-1].end
+	}
+	return c.arena[start:c.marks[m].end:c.marks[m].end]
+}
+
+// head is the 8 bytes of a key after the common prefix.
+func (c *keyColumn) head(key []byte) uint64 {
+	key = key[c.common:]
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var h uint64
+	for i, b := range key {
+		h |= uint64(b) << (56 - 8*i)
+	}
+	return h
+}
+
+// keyReader walks over coded keys. key is the current one, in a buffer that the
+// next step changes.
+type keyReader struct {
+	page []byte
+	key  []byte
+	pos  int32
+	left int32 // keys left in the run
+	at   int32 // index in key of the byte that the run increments
+}
+
+// enter goes to a mark. The key is copied into buf.
+func (c *keyColumn) enter(m int, buf []byte) keyReader {
+	return keyReader{page: c.page, key: append(buf[:0], c.markKey(m)...), pos: c.marks[m].pos}
+}
+
+// next goes to the next key, which must exist.
+func (r *keyReader) next() {
+	if r.left > 0 {
+		r.left--
+		r.key[r.at]++
+		return
+	}
+	drop, add := r.token()
+	if add < 0 {
+		r.at = int32(len(r.key) - 1 - drop)
+		r.left = int32(-add - 1)
+		r.key[r.at]++
+		return
+	}
+	r.key = append(r.key[:len(r.key)-drop], r.page[r.pos:int(r.pos)+add]...)
+	r.pos += int32(add)
+}
+
+// token reads a token of a validated page. add < 0 stands for a run of -add
+// keys at the distance drop.
+func (r *keyReader) token() (drop, add int) {
+	t := r.page[r.pos]
+	r.pos++
+	if t >= 0x80 {
+		return int(t >> 5 & 3), -int(t&31) - 1
+	}
+	drop, add = int(t>>4), int(t&15)
+	if drop == 7 {
+		v, n := binary.Uvarint(r.page[r.pos:])
+		drop += int(v)
+		r.pos += int32(n)
+	}
+	if add == 15 {
+		v, n := binary.Uvarint(r.page[r.pos:])
+		add += int(v)
+		r.pos += int32(n)
+	}
+	return drop, add
+}
+
+// find returns the index of the first key that is not less than key, c.n if
+// there is none, and whether it is key itself. buf is scratch space; if it holds
+// c.longest bytes, nothing is allocated.
+func (c *keyColumn) find(key, buf []byte) (item int, exact bool) {
+	m, done := c.findMark(key)
+	if done || m < 0 {
+		return 0, false // before all keys
+	}
+	if m == len(c.marks) {
+		return c.n, false
+	}
+	r := c.enter(m, buf)
+	item = int(c.marks[m].item)
+	same := commonLen(r.key, key) // bytes that r.key and key share
+	if same == len(key) {
+		return item, true // the key of the mark is not greater
+	}
+	// From here r.key < key: they differ at same, or r.key ends there.
+	for {
+		item++
+		if item == c.n {
+			return item, false
+		}
+		drop, add := r.token()
+		if add < 0 {
+			runs := -add
+			at := len(r.key) - 1 - drop
+			if at < same {
+				return item, false
+			}
+			if at == same {
+				if steps := int(key[at]) - int(r.key[at]); steps <= runs {
+					r.key[at] += byte(steps)
+					item += steps - 1
+					if rest := bytes.Compare(r.key[at:], key[at:]); rest >= 0 {
+						return item, rest == 0
+					}
+					if steps < runs {
+						return item + 1, false
+					}
+					same += commonLen(r.key[at:], key[at:])
+					continue
+				}
+			}
+			r.key[at] += byte(runs)
+			item += runs - 1
+			continue
+		}
+		keep := len(r.key) - drop
+		text := r.page[r.pos : int(r.pos)+add]
+		r.pos += int32(add)
+		r.key = append(r.key[:keep], text...)
+		if keep < same {
+			return item, false
+		}
+		if keep == same {
+			if rest := bytes.Compare(text, key[same:]); rest >= 0 {
+				return item, rest == 0
+			}
+			same += commonLen(text, key[same:])
+		}
+	}
+}
+
+// findMark returns the last mark whose key is not greater than key. before
+// means that key is less than every key, and len(marks) that it is greater than
+// all.
+func (c *keyColumn) findMark(key []byte) (m int, before bool) {
+	if c.common > 0 {
+		prefix := c.arena[:c.common]
+		head := key[:min(len(key), c.common)]
+		switch cmp := bytes.Compare(head, prefix); {
+		case cmp < 0:
+			return 0, true
+		case cmp > 0:
+			return len(c.marks), false
+		}
+	}
+	head := c.head(key)
+	m = sort.Search(len(c.marks), func(i int) bool {
+		if h := c.marks[i].head; h != head {
+			return h > head
+		}
+		return bytes.Compare(c.markKey(i), key) > 0
+	}) - 1
+	return m, m < 0
+}
+
+func commonLen(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// keys reads the keys of a page of n items into c, with marks and arena
+// appended to those passed in.
+func (d *decoder) keys(c *keyColumn, n int) {
+	first := d.bytes(d.size(MaxKey))
+	if d.err != "" {
+		return
+	}
+	var e keyChecker
+	e.key = append(d.keyBuf(), first...)
+	c.page, c.n, c.common = d.b, n, len(first)
+	c.addMark(0, e.key, d.pos)
+	c.total, c.longest = len(first), len(first)
+	for item := 1; item < n; {
+		if item-int(c.marks[len(c.marks)-1].item) >= markEvery {
+			// The token before ended exactly at the key before this one.
+			c.addMark(item-1, e.key, d.pos)
+		}
+		count := d.keyToken(&e, n-item)
+		if d.err != "" {
+			return
+		}
+		item += count
+		c.total += count * len(e.key)
+		c.longest = max(c.longest, len(e.key))
+		c.common = min(c.common, e.keep)
+	}
+	for i := range c.marks {
+		c.marks[i].head = c.head(c.markKey(i))
+	}
+}
+
+func (c *keyColumn) addMark(item int, key []byte, pos int) {
+	c.arena = append(c.arena, key...)
+	c.marks = append(c.marks, keyMark{item: int32(item), pos: int32(pos), end: int32(len(c.arena))})
+}
+
+// keyChecker is what the decoder knows of the keys before.
+type keyChecker struct {
+	key  []byte
+	keep int  // bytes that the last token left alone
+	run  byte // the token before, if it was a run
+}
+
+func (d *decoder) keyBuf() []byte { return make([]byte, 0, 64) }
+
+// keyToken reads the next token and returns how many keys it makes, of which at
+// most limit are expected.
+func (d *decoder) keyToken(e *keyChecker, limit int) int {
+	t := d.byte()
+	if t >= 0x80 {
+		dist, count := int(t>>5&3), int(t&31)+1
+		at := len(e.key) - 1 - dist
+		if at < 0 || count > limit || int(e.key[at])+count > 0xff {
+			d.fail("bad run of keys")
+			return 0
+		}
+		if e.run != 0 && e.run&0xe0 == t&0xe0 && e.run&31 != 31 {
+			d.fail("runs of keys are not joined")
+			return 0
+		}
+		e.key[at] += byte(count)
+		e.keep, e.run = at, t
+		return count
+	}
+	drop, add := int(t>>4), int(t&15)
+	if drop == 7 {
+		drop += d.size(MaxKey)
+	}
+	if add == 15 {
+		add += d.size(MaxKey)
+	}
+	text := d.bytes(add)
+	keep := len(e.key) - drop
+	if d.err != "" {
+		return 0
+	}
+	if keep < 0 || keep+add > MaxKey || add == 0 || drop > 0 && text[0] <= e.key[keep] {
+		d.fail("keys are not ascending")
+		return 0
+	}
+	if drop == add && text[0] == e.key[keep]+1 && drop-1 <= stepLimit && bytes.Equal(text[1:], e.key[keep+1:]) {
+		d.fail("run of keys is not coded as one")
+		return 0
+	}
+	e.key = append(e.key[:keep], text...)
+	e.keep, e.run = keep, 0
+	return 1
+}

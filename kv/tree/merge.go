@@ -1,0 +1,124 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"iter"
+)
+
+// Merge makes the map that has the changes from base to ours and those from base
+// to theirs. For a key that both changed, to different results, resolve says
+// what it becomes (nil: absent); keys come in order, and a nil value is an
+// absent one. The values it gets are its own.
+//
+// It costs as much as the smaller set of changes: that one is applied to the
+// other side, whose own changes are looked at only where the two meet.
+func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
+	resolve func(key []byte, base, ours, theirs *Value) (*Value, error)) (Root, error) {
+	switch {
+	case theirs == base || ours == theirs:
+		return ours, nil
+	case ours == base:
+		return theirs, nil
+	}
+	swap, err := t.changesLess(ctx, base, ours, theirs)
+	if err != nil {
+		return Root{}, err
+	}
+	m := merger{t: t, ctx: ctx, onto: ours, resolve: resolve}
+	from := theirs
+	if swap {
+		m.onto, from = theirs, ours
+		m.resolve = func(key []byte, base, theirs, ours *Value) (*Value, error) {
+			return resolve(key, base, ours, theirs)
+		}
+	}
+	next, stop := iter.Pull2(t.diff(ctx, base, from, Span{}))
+	defer stop()
+	m.changes = next
+	return t.splice(ctx, m.onto, m.next)
+}
+
+// changesLess reports whether there are fewer changes from base to a than from
+// base to b. It looks at no more of the larger set than the smaller one has.
+func (t *Tree) changesLess(ctx context.Context, base, a, b Root) (bool, error) {
+	nextA, stopA := iter.Pull2(t.diff(ctx, base, a, Span{}))
+	defer stopA()
+	nextB, stopB := iter.Pull2(t.diff(ctx, base, b, Span{}))
+	defer stopB()
+	for {
+		if _, err, ok := nextB(); err != nil || !ok {
+			return false, err
+		}
+		if _, err, ok := nextA(); err != nil || !ok {
+			return true, err
+		}
+	}
+}
+
+// merger turns the changes of one side into splices of the other.
+type merger struct {
+	t       *Tree
+	ctx     context.Context
+	onto    Root
+	changes func() (delta, error, bool)
+	resolve func(key []byte, base, onto, from *Value) (*Value, error)
+	s       splice
+	item    [1]Entry
+}
+
+func (m *merger) next() (*splice, error) {
+	for {
+		d, err, ok := m.changes()
+		if err != nil || !ok {
+			return nil, err
+		}
+		have, found, err := m.t.Get(m.ctx, m.onto, d.key)
+		if err != nil {
+			return nil, err
+		}
+		there := &have
+		if !found {
+			there = nil
+		}
+		result := d.new
+		if !equalValues(there, d.old) {
+			if equalValues(there, d.new) {
+				continue
+			}
+			if result, err = m.conflict(&d, there); err != nil {
+				return nil, err
+			}
+			if equalValues(there, result) {
+				continue
+			}
+		}
+		m.s = splice{lo: d.key, hi: d.key}
+		if result != nil {
+			m.item[0] = Entry{Key: d.key, Value: *result}
+			if err := m.item[0].check(); err != nil {
+				return nil, err
+			}
+			m.s.items = m.item[:]
+		}
+		return &m.s, nil
+	}
+}
+
+func (m *merger) conflict(d *delta, there *Value) (*Value, error) {
+	return m.resolve(bytes.Clone(d.key), copyValue(d.old), copyValue(there), copyValue(d.new))
+}
+
+func copyValue(v *Value) *Value {
+	if v == nil {
+		return nil
+	}
+	return new(*v)
+}
+
+func equalValues(a, b *Value) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(b)
+}

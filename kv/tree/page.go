@@ -1,0 +1,378 @@
+package tree
+
+import (
+	"bytes"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// The bytes of a page, format 1. All integers are uvarints unless said
+// otherwise; "packed" and "run-length" are described in column.go.
+//
+//	format (1 byte) · height (1 byte) · n, the number of items
+//	keys                       see keys.go
+//
+// An interior page (height ≥ 1) has n ≥ 2 items, one per child page. A key is
+// the last key of the child.
+//
+//	names                      20 bytes each
+//	sizes, entries, bytes, flags of the children, each packed
+//
+// A leaf page (height 0) has n ≥ 1 items.
+//
+//	kinds                      run-length
+//
+// and then, for each kind that occurs, in this order, the values of that kind
+// in key order:
+//
+//	inline    lengths (packed) · the bytes of all values
+//	native    dictionary of packs, 16 bytes each, and columns: see refs.go
+//	virtual   dictionary of sources: see source.go, and columns: see refs.go
+//	child     names, 20 bytes each · heights, sizes, entries, bytes, flags of
+//	          the roots, each packed; all zero for the empty map
+//
+// Every part has one encoding, so equal items make equal bytes.
+const pageFormat = 1
+
+const (
+	// minPageSize is a leaf with one empty inline value under the empty key:
+	// format, height, n, key length, kinds, and two bytes of lengths.
+	minPageSize = 7
+	// maxPageSize is more than any page has: at most maxPageItems values with
+	// a source of MaxURL+MaxValidator bytes each would be less than this.
+	maxPageSize = 1 << 27
+)
+
+// page is a parsed page. It is immutable but for the mark of its last use.
+type page struct {
+	self Root   // name and summary, as the page above must have them
+	raw  []byte // the stored bytes
+	keys keyColumn
+
+	kind  Kind     // of all values, or mixed
+	kinds []Kind   // of each value if kind is mixed
+	ords  []uint16 // if kind is mixed: how many values of its kind come before
+
+	inline  []int32 // where each inline value begins in raw, and the end of the last
+	native  refColumn
+	virtual refColumn
+	child   rootColumn // of child maps, or of the pages below
+
+	memory int64       // bytes that the page takes in memory
+	used   atomic.Bool // since the cache last looked
+}
+
+const mixed Kind = numKinds
+
+func (p *page) len() int     { return p.keys.n }
+func (p *page) height() int  { return int(p.self.Height) }
+func (p *page) name() Name   { return p.self.Name }
+func (p *page) isLeaf() bool { return p.self.Height == 0 }
+
+// rootColumn holds roots: of child maps in a leaf, of the pages below in an
+// interior page, whose height is known.
+type rootColumn struct {
+	names                                 []byte
+	height                                uint8 // of all, if heights has no data
+	heights, sizes, entries, bytes, flags packed
+}
+
+func (c *rootColumn) get(i int) Root {
+	return Root{
+		Name:    Name(c.names[i*digest.Size:]),
+		Height:  c.height + uint8(c.heights.get(i)),
+		Flags:   Flags(c.flags.get(i)),
+		Size:    uint32(c.sizes.get(i)),
+		Entries: c.entries.get(i),
+		Bytes:   c.bytes.get(i),
+	}
+}
+
+// ordinal returns the kind of value i and which of its kind it is.
+func (p *page) ordinal(i int) (Kind, int) {
+	if p.kind != mixed {
+		return p.kind, i
+	}
+	return p.kinds[i], int(p.ords[i])
+}
+
+// value sets v to value i of a leaf. v must be zero.
+func (p *page) value(i int, v *Value) {
+	kind, o := p.ordinal(i)
+	switch kind {
+	case KindInline:
+		v.Inline = p.inlineAt(o)
+	case KindNative:
+		r := p.native.enter(p.raw, o)
+		entry, offset, length := p.native.next(&r, p.raw, o)
+		p.native.set(v, o, entry, offset, length)
+	case KindVirtual:
+		r := p.virtual.enter(p.raw, o)
+		entry, offset, length := p.virtual.next(&r, p.raw, o)
+		p.virtual.set(v, o, entry, offset, length)
+	case KindChild:
+		v.Kind = KindChild
+		v.Child = p.child.get(o)
+	}
+}
+
+func (p *page) inlineAt(o int) []byte {
+	return p.raw[p.inline[o]:p.inline[o+1]:p.inline[o+1]]
+}
+
+// decodePage parses and validates the bytes of a page. It keeps raw. Whether
+// name is the hash of raw is the caller's business.
+func decodePage(name Name, raw []byte) (*page, error) {
+	p := &page{raw: raw, self: Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}}
+	d := decoder{b: raw}
+	if len(raw) > maxPageSize {
+		d.fail("too large")
+	}
+	if f := d.byte(); d.err == "" && f != pageFormat {
+		return nil, corrupt(name, "format %d, known is %d", f, pageFormat)
+	}
+	p.self.Height = d.byte()
+	if p.self.Height > maxHeight {
+		d.fail("too high")
+	}
+	n := d.size(maxPageItems)
+	if n == 0 || n == 1 && p.self.Height > 0 {
+		d.fail("too few items")
+	}
+	d.keys(&p.keys, n)
+	if d.err == "" {
+		if p.self.Height > 0 {
+			d.edges(p)
+		} else {
+			d.values(p)
+		}
+	}
+	if d.err == "" && d.pos != len(raw) {
+		d.fail("bytes after the end")
+	}
+	if d.err != "" {
+		return nil, corrupt(name, "%s", d.err)
+	}
+	p.memory = p.measure()
+	return p, nil
+}
+
+func (p *page) measure() int64 {
+	n := int(unsafe.Sizeof(*p)) + len(p.raw) + cap(p.keys.arena) + cap(p.keys.marks)*int(unsafe.Sizeof(keyMark{})) +
+		cap(p.kinds) + 2*cap(p.ords) + 4*cap(p.inline) + len(p.virtual.sources.text) +
+		cap(p.virtual.sources.list)*int(unsafe.Sizeof(sourceRef{})) +
+		(cap(p.native.marks)+cap(p.virtual.marks))*int(unsafe.Sizeof(refReader{}))
+	return int64(n)
+}
+
+// edges reads the items of an interior page.
+func (d *decoder) edges(p *page) {
+	n := p.keys.n
+	if p.keys.total+n*weightEdge > maxPageWeight {
+		d.fail("too many items")
+		return
+	}
+	c := &p.child
+	c.names = d.bytes(n * digest.Size)
+	c.height = p.self.Height - 1
+	d.roots(c, n)
+	if d.err != "" {
+		return
+	}
+	for i := range n {
+		r := c.get(i)
+		if r.Empty() || !r.valid() {
+			d.fail("impossible child page")
+			return
+		}
+		p.self.Entries += r.Entries
+		p.self.Bytes += r.Bytes
+		p.self.Flags |= r.Flags
+	}
+}
+
+func (d *decoder) roots(c *rootColumn, n int) {
+	c.sizes = d.packed(n, maxPageSize)
+	c.entries = d.packed(n, 1<<64-1)
+	c.bytes = d.packed(n, 1<<64-1)
+	c.flags = d.packed(n, uint64(allFlags))
+}
+
+// values reads the items of a leaf.
+func (d *decoder) values(p *page) {
+	count := d.kinds(p)
+	if d.err != "" {
+		return
+	}
+	p.self.Entries = uint64(p.keys.n)
+	weight := p.keys.total + count[KindInline]*weightInline + count[KindNative]*weightNative +
+		count[KindVirtual]*weightVirtual + count[KindChild]*weightChild
+	if n := count[KindInline]; n > 0 {
+		weight += d.inlines(p, n)
+	}
+	if weight > maxPageWeight {
+		d.fail("too many items")
+		return
+	}
+	if n := count[KindNative]; n > 0 {
+		d.natives(p, n)
+	}
+	if n := count[KindVirtual]; n > 0 {
+		d.virtuals(p, n)
+	}
+	if n := count[KindChild]; n > 0 {
+		d.children(p, n)
+	}
+}
+
+// kinds reads the kind of each value and returns how many there are of each.
+func (d *decoder) kinds(p *page) (count [numKinds]int) {
+	n := p.keys.n
+	var r runReader
+	kind := d.run(&r, n)
+	p.kind = Kind(kind)
+	for i := range n {
+		if i > 0 {
+			kind = d.run(&r, n-i)
+		}
+		if kind < 0 || kind >= numKinds {
+			d.fail("unknown kind of value")
+			return count
+		}
+		if Kind(kind) != p.kind && p.kind != mixed {
+			p.kinds = bytesOf(p.kind, i, n)
+			p.ords = ordinals(i, n)
+			p.kind = mixed
+		}
+		if p.kind == mixed {
+			p.kinds = append(p.kinds, Kind(kind))
+			p.ords = append(p.ords, uint16(count[kind]))
+		}
+		count[kind]++
+	}
+	return count
+}
+
+// bytesOf returns a slice with n times kind and room for size.
+func bytesOf(kind Kind, n, size int) []Kind {
+	out := make([]Kind, n, size)
+	for i := range out {
+		out[i] = kind
+	}
+	return out
+}
+
+// ordinals returns 0, 1, … n-1 and room for size.
+func ordinals(n, size int) []uint16 {
+	out := make([]uint16, n, size)
+	for i := range out {
+		out[i] = uint16(i)
+	}
+	return out
+}
+
+// inlines reads n inline values and returns the sum of their lengths.
+func (d *decoder) inlines(p *page, n int) int {
+	lengths := d.packed(n, MaxInline)
+	if d.err != "" {
+		return 0
+	}
+	p.inline = make([]int32, 0, n+1)
+	total := 0
+	for i := range n {
+		p.inline = append(p.inline, int32(d.pos+total))
+		total += int(lengths.get(i))
+	}
+	p.inline = append(p.inline, int32(d.pos+total))
+	d.bytes(total)
+	p.self.Bytes += uint64(total)
+	return total
+}
+
+func (d *decoder) natives(p *page, n int) {
+	c := &p.native
+	c.native = true
+	c.dict = d.size(n)
+	c.packs = d.bytes(c.dict * len(PackID{}))
+	if c.dict == 0 {
+		d.fail("no packs")
+	}
+	if d.err == "" && !uniquePacks(c.packs) {
+		d.fail("pack is listed twice")
+	}
+	if d.err == "" {
+		d.refs(c, n)
+	}
+	c.sums = d.bytes(n * digest.Size)
+	if d.err == "" {
+		p.self.Flags |= HasNative
+		p.self.Bytes += c.total(n)
+	}
+}
+
+func uniquePacks(packs []byte) bool {
+	const size = len(PackID{})
+	if n := len(packs) / size; n > 8 {
+		seen := make(map[PackID]struct{}, n)
+		for ; len(packs) > 0; packs = packs[size:] {
+			seen[PackID(packs)] = struct{}{}
+		}
+		return len(seen) == n
+	}
+	for ; len(packs) > 0; packs = packs[size:] {
+		for rest := packs[size:]; len(rest) > 0; rest = rest[size:] {
+			if bytes.Equal(rest[:size], packs[:size]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// total is the sum of the lengths of n values.
+func (c *refColumn) total(n int) (sum uint64) {
+	for i := range n {
+		sum += c.lengths.get(i)
+	}
+	return sum
+}
+
+func (d *decoder) virtuals(p *page, n int) {
+	c := &p.virtual
+	c.dict = d.size(n)
+	if c.dict == 0 {
+		d.fail("no sources")
+	}
+	if d.err == "" {
+		c.sources = d.sources(c.dict)
+	}
+	if d.err == "" {
+		d.refs(c, n)
+	}
+	if d.err == "" {
+		p.self.Flags |= HasVirtual
+		p.self.Bytes += c.total(n)
+	}
+}
+
+func (d *decoder) children(p *page, n int) {
+	c := &p.child
+	c.names = d.bytes(n * digest.Size)
+	c.heights = d.packed(n, maxHeight)
+	d.roots(c, n)
+	if d.err != "" {
+		return
+	}
+	p.self.Flags |= HasChild
+	for i := range n {
+		r := c.get(i)
+		if !r.valid() {
+			d.fail("impossible child map")
+			return
+		}
+		p.self.Flags |= r.Flags
+		p.self.Bytes += r.Bytes
+	}
+}

@@ -1,0 +1,208 @@
+package tree
+
+import (
+	"encoding/binary"
+)
+
+// The sources of a page in the order in which its values first use them, each
+// coded against the one before (the first against an empty one):
+//
+//	mmmmqpvw    w: Whole. v: same validator. p, q: as many bytes shared at the
+//	            front, at the back, as last time (none the first time).
+//	            mmmm: bytes between, 15 = 15 and a uvarint more
+//	            [front (uvarint) unless p] [back (uvarint) unless q]
+//	            [uvarint if mmmm is 15] · bytes between
+//	            [unless v: bytes shared at the front (uvarint) ·
+//	             length of the rest (uvarint) · rest of the validator]
+//
+// The next file of a numbered series costs two or three bytes.
+const (
+	sourceWhole = 1 << iota
+	sourceValidator
+	sourceFront
+	sourceBack
+
+	sourceMore = 15
+)
+
+// commonEnds returns how many bytes a and b share at the front, and of what
+// remains at the back.
+func commonEnds(a, b string) (front, back int) {
+	n := min(len(a), len(b))
+	for front < n && a[front] == b[front] {
+		front++
+	}
+	n -= front
+	for back < n && a[len(a)-1-back] == b[len(b)-1-back] {
+		back++
+	}
+	return front, back
+}
+
+type sourceEncoder struct {
+	buf         []byte
+	ids         map[Source]int
+	last        Source // that was coded
+	front, back int
+	hit         Source // that was looked up last
+	hitID       int
+}
+
+func (e *sourceEncoder) reset() {
+	if e.ids == nil {
+		e.ids = map[Source]int{}
+	}
+	clear(e.ids)
+	*e = sourceEncoder{buf: e.buf[:0], ids: e.ids}
+}
+
+// id returns the number of s, which it adds if it is new.
+func (e *sourceEncoder) id(s Source) int {
+	if len(e.ids) > 0 && s == e.hit {
+		return e.hitID
+	}
+	id, ok := e.ids[s]
+	if !ok {
+		id = len(e.ids)
+		e.ids[s] = id
+		e.add(s)
+	}
+	e.hit, e.hitID = s, id
+	return id
+}
+
+func (e *sourceEncoder) add(s Source) {
+	front, back := commonEnds(e.last.URL, s.URL)
+	between := s.URL[front : len(s.URL)-back]
+	h := min(len(between), sourceMore) << 4
+	if s.Whole {
+		h |= sourceWhole
+	}
+	if s.Validator == e.last.Validator {
+		h |= sourceValidator
+	}
+	if front == e.front {
+		h |= sourceFront
+	}
+	if back == e.back {
+		h |= sourceBack
+	}
+	b := append(e.buf, byte(h))
+	if front != e.front {
+		b = binary.AppendUvarint(b, uint64(front))
+	}
+	if back != e.back {
+		b = binary.AppendUvarint(b, uint64(back))
+	}
+	if len(between) >= sourceMore {
+		b = binary.AppendUvarint(b, uint64(len(between)-sourceMore))
+	}
+	b = append(b, between...)
+	if s.Validator != e.last.Validator {
+		n, _ := commonEnds(e.last.Validator, s.Validator)
+		b = binary.AppendUvarint(b, uint64(n))
+		b = binary.AppendUvarint(b, uint64(len(s.Validator)-n))
+		b = append(b, s.Validator[n:]...)
+	}
+	e.buf, e.last, e.front, e.back = b, s, front, back
+}
+
+// sourceList is the decoded dictionary. The strings are whole, so that a value
+// is read without building one.
+type sourceList struct {
+	text string
+	list []sourceRef
+}
+
+type sourceRef struct {
+	url, urlEnd             int32 // in text
+	validator, validatorEnd int32
+	whole                   bool
+}
+
+func (l *sourceList) get(i int) Source {
+	r := &l.list[i]
+	return Source{URL: l.text[r.url:r.urlEnd], Validator: l.text[r.validator:r.validatorEnd], Whole: r.whole}
+}
+
+// sources reads a dictionary of n sources.
+func (d *decoder) sources(n int) sourceList {
+	var (
+		text        []byte
+		list        = make([]sourceRef, 0, min(n, len(d.b)-d.pos))
+		last        sourceRef
+		front, back int
+	)
+	for range n {
+		h := int(d.byte())
+		wasFront, wasBack := front, back
+		if h&sourceFront == 0 {
+			front = d.size(MaxURL)
+		}
+		if h&sourceBack == 0 {
+			back = d.size(MaxURL)
+		}
+		between := h >> 4
+		if between == sourceMore {
+			between += d.size(MaxURL)
+		}
+		mid := d.bytes(between)
+		if old := int(last.urlEnd - last.url); front+back > old || front+back+between > MaxURL {
+			d.fail("source with a bad length")
+		}
+		if d.err != "" {
+			return sourceList{}
+		}
+		r := sourceRef{url: int32(len(text)), whole: h&sourceWhole != 0, validator: last.validator, validatorEnd: last.validatorEnd}
+		text = append(text, text[last.url:int(last.url)+front]...)
+		text = append(text, mid...)
+		text = append(text, text[int(last.urlEnd)-back:last.urlEnd]...)
+		r.urlEnd = int32(len(text))
+		if h&sourceValidator == 0 {
+			same, rest := d.size(MaxValidator), d.size(MaxValidator)
+			tail := d.bytes(rest)
+			if old := int(last.validatorEnd - last.validator); same > old || same+rest > MaxValidator {
+				d.fail("validator with a bad length")
+			}
+			if d.err != "" {
+				return sourceList{}
+			}
+			r.validator = int32(len(text))
+			text = append(text, text[last.validator:int(last.validator)+same]...)
+			text = append(text, tail...)
+			r.validatorEnd = int32(len(text))
+		}
+		d.checkSource(h, text, &last, &r, [4]int{front, back, wasFront, wasBack})
+		list = append(list, r)
+		last = r
+	}
+	l := sourceList{text: string(text), list: list}
+	d.checkUnique(&l)
+	return l
+}
+
+// checkSource refuses every other spelling than that of sourceEncoder.
+func (d *decoder) checkSource(h int, text []byte, last, r *sourceRef, ends [4]int) {
+	front, back := commonEnds(string(text[last.url:last.urlEnd]), string(text[r.url:r.urlEnd]))
+	if front != ends[0] || back != ends[1] ||
+		h&sourceFront == 0 && front == ends[2] || h&sourceBack == 0 && back == ends[3] {
+		d.fail("source is not coded tightly")
+	}
+	if h&sourceValidator == 0 {
+		old, val := text[last.validator:last.validatorEnd], text[r.validator:r.validatorEnd]
+		if string(old) == string(val) {
+			d.fail("validator is not coded tightly")
+		}
+	}
+}
+
+// checkUnique refuses a source that is in the dictionary twice.
+func (d *decoder) checkUnique(l *sourceList) {
+	seen := make(map[Source]struct{}, len(l.list))
+	for i := range l.list {
+		seen[l.get(i)] = struct{}{}
+	}
+	if len(seen) != len(l.list) {
+		d.fail("source is listed twice")
+	}
+}

@@ -1,0 +1,144 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// Pages is a page store, safe for concurrent use.
+type Pages interface {
+	// GetPage returns the bytes of a page, which nobody modifies, or an error
+	// that is ErrMissing.
+	GetPage(ctx context.Context, name Name) ([]byte, error)
+	// PutPage stores a page, which it may keep: the caller never modifies it.
+	// Putting a page that is there already is fine.
+	PutPage(ctx context.Context, name Name, page []byte) error
+}
+
+// Options of a Tree. Nil and the zero value work.
+type Options struct {
+	// CacheBytes bounds the memory of parsed pages. Default 64 MiB; negative
+	// means none.
+	CacheBytes int64
+
+	shape shape // tests use smaller pages
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.CacheBytes == 0 {
+		out.CacheBytes = 64 << 20
+	}
+	if out.shape == (shape{}) {
+		out.shape = defaultShape
+	}
+	return out
+}
+
+// Tree reads and makes maps in a page store. It has no state but a cache and is
+// safe for concurrent use.
+type Tree struct {
+	pages Pages
+	cache *cache // nil if there is none
+	shape shape
+}
+
+// New returns a Tree over a page store.
+func New(p Pages, o *Options) *Tree {
+	opts := o.withDefaults()
+	t := &Tree{pages: p, shape: opts.shape}
+	if opts.CacheBytes > 0 {
+		t.cache = newCache(opts.CacheBytes)
+	}
+	return t
+}
+
+// With returns a Tree over another page store that shares the cache of t. A
+// page in the cache is found even where the store does not have it; names are
+// hashes of content, so it is the right page.
+func (t *Tree) With(p Pages) *Tree {
+	u := *t
+	u.pages = p
+	return &u
+}
+
+// load returns the page that r names and checks that it is what r says.
+func (t *Tree) load(ctx context.Context, r *Root) (*page, error) {
+	var p *page
+	if t.cache != nil {
+		p = t.cache.get(&r.Name)
+	}
+	if p == nil {
+		var err error
+		if p, err = t.read(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if p.self != *r {
+		return nil, corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, *r)
+	}
+	return p, nil
+}
+
+// read fetches a page from the store into the cache.
+func (t *Tree) read(ctx context.Context, r *Root) (*page, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	raw, err := t.pages.GetPage(ctx, r.Name)
+	if err != nil {
+		if errors.Is(err, ErrMissing) {
+			return nil, fmt.Errorf("%w: %v", ErrMissing, r.Name)
+		}
+		return nil, fmt.Errorf("tree: read page %v: %w", r.Name, err)
+	}
+	if digest.Of(raw) != r.Name {
+		return nil, corrupt(r.Name, "its %d bytes have another hash", len(raw))
+	}
+	p, err := decodePage(r.Name, raw)
+	if err != nil {
+		return nil, err
+	}
+	if t.cache != nil {
+		t.cache.put(p)
+	}
+	return p, nil
+}
+
+// scratchKey is room for keys of a usual length; longer ones are built on the
+// heap.
+type scratchKey = [128]byte
+
+// Get returns the value of a key and whether there is one. It does not allocate
+// if the pages are in the cache and keys have at most 128 bytes.
+func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, error) {
+	var v Value
+	if root.Empty() {
+		return v, false, nil
+	}
+	var buf scratchKey
+	at := root
+	for {
+		p, err := t.load(ctx, &at)
+		if err != nil {
+			return v, false, err
+		}
+		i, exact := p.keys.find(key, buf[:])
+		if p.isLeaf() {
+			if exact {
+				p.value(i, &v)
+			}
+			return v, exact, nil
+		}
+		if i == p.len() {
+			return v, false, nil
+		}
+		at = p.child.get(i)
+	}
+}
