@@ -1,0 +1,110 @@
+package codecs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// What v2 says, v3 can say too, and chunks written by one are read by the
+// other.
+func TestConvert(t *testing.T) {
+	reg := codecs.Default()
+	for _, c := range []struct {
+		name                       string
+		typ                        dtype.Type
+		order, filters, compressor string
+		want                       string // v3
+	}{
+		{"nothing", dtype.NewUint(8), "C", `null`, `null`, `[{"name":"bytes"}]`},
+		{"little", dtype.NewInt(16).WithOrder(dtype.Little), "C", `null`, `null`, `[` + little + `]`},
+		{"big, F", dtype.NewInt(16).WithOrder(dtype.Big), "F", `null`, `null`, `[` + transpose(`[2,1,0]`) + `,` + big + `]`},
+		{"zlib", dtype.NewUint(8), "C", `null`, `{"id":"zlib","level":3}`,
+			`[{"name":"bytes"},{"name":"numcodecs.zlib","configuration":{"level":3}}]`},
+		{"zstd", dtype.NewUint(8), "C", `null`, `{"id":"zstd","level":3,"checksum":true}`,
+			`[{"name":"bytes"},{"name":"zstd","configuration":{"level":3,"checksum":true}}]`},
+		{"filter", dtype.NewFloat(32).WithOrder(dtype.Big), "C", `[{"id":"crc32c"}]`, `{"id":"gzip","level":1}`,
+			`[` + big + `,{"name":"crc32c"},{"name":"gzip","configuration":{"level":1}}]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := codecs.V2{Type: c.typ, Order: c.order, Rank: 3, Filters: json.RawMessage(c.filters), Compressor: json.RawMessage(c.compressor)}
+			old, err := reg.ParseV2(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := old.PrintV3()
+			if err != nil || string(list) != c.want {
+				t.Fatalf("got  %s (%v)\nwant %s", list, err, c.want)
+			}
+			new, err := reg.ParseV3(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rep := codecs.Rep{Type: c.typ, Shape: []int{2, 3, 4}}
+			b2, err := old.Bind(rep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rep.Type = c.typ.WithOrder(dtype.None)
+			b3, err := new.Bind(rep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			elems := ramp(24)[:24*c.typ.Size()]
+			stored, err := b2.Encode(nil, elems)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := b3.Decode(nil, stored); err != nil || !bytes.Equal(got, elems) {
+				t.Errorf("v3 reads other elements (%v)", err)
+			}
+			// And back.
+			back, err := new.V2()
+			if err != nil {
+				t.Fatal(err)
+			}
+			back.Type, back.Rank = c.typ.WithOrder(new.Endian()), 3
+			again, err := reg.ParseV2(back)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if list, err = again.PrintV3(); err != nil || string(list) != c.want {
+				t.Errorf("got  %s (%v)\nwant %s", list, err, c.want)
+			}
+		})
+	}
+}
+
+func TestConvertNoForm(t *testing.T) {
+	reg := codecs.Default()
+	for _, list := range []string{
+		`[` + transpose(`[1,0,2]`) + `,` + little + `]`,
+		`[` + shard(`[1,1,1]`, little, indexCRC, "end") + `]`,
+		`[` + little + `,{"name":"mystery","must_understand":false}]`,
+	} {
+		c, err := reg.ParseV3(json.RawMessage(list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := c.V2(); !errors.Is(err, codecs.ErrNoForm) {
+			t.Errorf("%s: %+v (%v)", list, v, err)
+		}
+	}
+	mixed, err := dtype.NewStruct([]dtype.Field{
+		{Name: "a", Type: dtype.NewInt(16).WithOrder(dtype.Little)}, {Name: "b", Type: dtype.NewInt(16).WithOrder(dtype.Big)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := reg.ParseV2(codecs.V2{Type: mixed, Order: "C", Rank: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := c.PrintV3(); !errors.Is(err, codecs.ErrNoForm) {
+		t.Errorf("fields of both byte orders: %s (%v)", list, err)
+	}
+}
