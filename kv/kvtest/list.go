@@ -58,7 +58,7 @@ func listDirAll(l kv.Lister, prefix string) (entries []kv.DirEntry, err error) {
 }
 
 func (s *suite) testList(t *testing.T) {
-	view, want := s.lister(t, trickyKeys())
+	view, want := s.lister(t, trickyKeys(60))
 	at := borders(want.keys())
 	check := func(opts kv.ListOptions) {
 		t.Helper()
@@ -83,7 +83,7 @@ func (s *suite) testList(t *testing.T) {
 }
 
 func (s *suite) testListStops(t *testing.T) {
-	view, want := s.lister(t, trickyKeys())
+	view, want := s.lister(t, trickyKeys(60))
 	keys := want.keys()
 	// A loop may be left at any place, and the sequence may be used again.
 	seq := view.List(bg, kv.ListOptions{})
@@ -133,7 +133,7 @@ func (s *suite) testListStops(t *testing.T) {
 }
 
 func (s *suite) testListDir(t *testing.T) {
-	view, want := s.lister(t, trickyKeys())
+	view, want := s.lister(t, trickyKeys(60))
 	prefixes := map[string]bool{"": true, "nothing/": true, "a/nothing/": true, "b/": true, "aa/": true}
 	for key := range want {
 		for i := range len(key) {

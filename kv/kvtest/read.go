@@ -174,7 +174,7 @@ func (s *suite) testBatch(t *testing.T) {
 }
 
 func (s *suite) testOddKeys(t *testing.T) {
-	content := trickyKeys()
+	content := trickyKeys(0)
 	for _, key := range []string{
 		" ", " a ", "a b/c d", "%20", "a%2Fb", "a?b#c", "a|b", "a:b", "c:/x", `a"b'c`, "a\nb", "a\tb", "\x01", "\x7f", "*", "$HOME", "~", "~/x", "-rf",
 		"NUL", "con.txt", "e\u0301", "é", "\u202e", "a&b=c+d", "@v1/x", ".hidden", "..hidden", "...", "a/..b", "a.", "\ufeffbom",
@@ -258,7 +258,7 @@ func (s *suite) testOwnedSlices(t *testing.T) {
 
 func (s *suite) testCanceled(t *testing.T) {
 	content := map[string][]byte{}
-	for i := range 1200 {
+	for i := range 600 {
 		content[fmt.Sprintf("d/%d", i)] = nil
 	}
 	view, want := s.filled(t, content)

@@ -198,9 +198,9 @@ func pattern(n int, seed byte) []byte {
 }
 
 // trickyKeys are keys whose order and nesting go wrong easily: bytes around
-// the slash, names that are prefixes of others, several levels, long runs
-// below one name.
-func trickyKeys() map[string][]byte {
+// the slash, names that are prefixes of others, several levels, and runs of
+// many keys below one name.
+func trickyKeys(many int) map[string][]byte {
 	content := map[string][]byte{}
 	for i, key := range []string{
 		"a", "a!", "a!/x", "a-b", "a-b/c", "a-b-c", "a.b", "a.b/c/d", "a/b", "a/b-c/d", "a/b/c", "a/b/c-d",
@@ -209,7 +209,7 @@ func trickyKeys() map[string][]byte {
 	} {
 		content[key] = fmt.Appendf(nil, "value %d", i)
 	}
-	for i := range 60 {
+	for i := range many {
 		content[fmt.Sprintf("many/%d", i)] = []byte{byte(i)}
 		content[fmt.Sprintf("many-/%d/%d", i%3, i)] = []byte{byte(i)}
 	}

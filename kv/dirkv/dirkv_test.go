@@ -1,0 +1,382 @@
+package dirkv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/kvtest"
+)
+
+var ctx = context.Background()
+
+func open(t *testing.T, opts *Options) *Store {
+	t.Helper()
+	return openAt(t, t.TempDir(), opts)
+}
+
+func openAt(t *testing.T, dir string, opts *Options) *Store {
+	t.Helper()
+	s, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && err != kv.ErrClosed {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func set(t *testing.T, s kv.Writer, key, value string) {
+	t.Helper()
+	if err := s.Set(ctx, key, []byte(value)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKeys(t *testing.T, s *Store, want ...string) {
+	t.Helper()
+	got, err := kv.Keys(ctx, s, "")
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("keys %q, %v, want %q", got, err, want)
+	}
+}
+
+func wantValue(t *testing.T, s kv.Reader, key, want string) {
+	t.Helper()
+	if got, err := s.Get(ctx, key, kv.All()); err != nil || string(got) != want {
+		t.Errorf("Get(%q) = %q, %v, want %q", key, got, err, want)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	kvtest.Run(t, func(t *testing.T) kv.Reader { return open(t, &Options{NoSync: true}) }, kvtest.Options{Tree: true})
+}
+
+func TestSubConformance(t *testing.T) {
+	kvtest.Run(t, func(t *testing.T) kv.Reader {
+		s := open(t, &Options{NoSync: true})
+		set(t, s, "p/q-/x", "neighbour")
+		set(t, s, "p/q0", "neighbour")
+		return kv.SubStore(s, "p/q")
+	}, kvtest.Options{Tree: true, Steps: 200})
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(filepath.Join(dir, "none"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open of nothing: %v", err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file, nil); !errors.Is(err, syscall.ENOTDIR) || !strings.Contains(err.Error(), file) {
+		t.Errorf("Open of a file: %v", err)
+	}
+	if _, err := Create(filepath.Join(file, "below"), nil); err == nil {
+		t.Error("Create below a file succeeded")
+	}
+	for range 2 { // the second finds the directory
+		s, err := Create(filepath.Join(dir, "a", "b"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uri, err := s.URI(); err != nil || !strings.HasSuffix(uri, "/a/b") || !strings.HasPrefix(uri, "file:///") {
+			t.Errorf("URI %q, %v", uri, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Chdir(dir)
+	s := openAt(t, "a", nil)
+	if s.Dir() != filepath.Join(dir, "a") {
+		t.Errorf("Dir() = %q", s.Dir())
+	}
+	t.Chdir("/")
+	set(t, s, "k", "v")
+	if _, err := os.Stat(filepath.Join(dir, "a", "k")); err != nil {
+		t.Errorf("a store opened by a relative path writes elsewhere after chdir: %v", err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := open(t, nil)
+	set(t, s, "a/k", "v")
+	v, err := s.Locate(ctx, "a/k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, getErr := s.Get(ctx, "a/k", kv.All())
+	_, locateErr := s.Locate(ctx, "a/k")
+	_, listErr := kv.Keys(ctx, s, "")
+	_, cleanErr := s.Clean(ctx, 0)
+	var dirErr error
+	for _, err := range s.ListDir(ctx, "") {
+		dirErr = err
+	}
+	for what, err := range map[string]error{
+		"Get": getErr, "Locate": locateErr, "List": listErr, "ListDir": dirErr, "Clean": cleanErr, "Close": s.Close(), "Sync": s.Sync(ctx),
+		"Set": s.Set(ctx, "k", nil), "Delete": s.Delete(ctx, "a/k"), "DeletePrefix": s.DeletePrefix(ctx, ""),
+		"View": v.View(ctx, kv.All(), func([]byte) error { return nil }),
+	} {
+		if err != kv.ErrClosed {
+			t.Errorf("%s after Close: %v", what, err)
+		}
+	}
+}
+
+// TestCloseDuringReads closes a store under readers: they must get the value
+// or ErrClosed, and never read some other file that got the same descriptor.
+func TestCloseDuringReads(t *testing.T) {
+	for range 20 {
+		s := open(t, nil)
+		set(t, s, "a/k", "value")
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for {
+					b, err := s.Get(ctx, "a/k", kv.All())
+					if err == kv.ErrClosed {
+						return
+					}
+					if err != nil || string(b) != "value" {
+						t.Errorf("Get: %q, %v", b, err)
+						return
+					}
+				}
+			})
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	set(t, openAt(t, dir, nil), "a/k", "v")
+	s := openAt(t, dir, &Options{ReadOnly: true})
+	_, cleanErr := s.Clean(ctx, 0)
+	for what, err := range map[string]error{
+		"Set": s.Set(ctx, "k", nil), "Delete": s.Delete(ctx, "a/k"), "DeletePrefix": s.DeletePrefix(ctx, "a/"), "SetRange": kv.SetRange(ctx, s, "a/k", 0, nil), "Clean": cleanErr,
+	} {
+		if !errors.Is(err, kv.ErrReadOnly) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	wantKeys(t, s, "a/k")
+}
+
+// TestDeleteRemovesEmptyDirectories deletes the last key of directories.
+func TestDeleteRemovesEmptyDirectories(t *testing.T) {
+	s := open(t, nil)
+	exists := func(rel string) bool {
+		_, err := os.Lstat(filepath.Join(s.Dir(), rel))
+		return err == nil
+	}
+	set(t, s, "a/b/c/k", "")
+	set(t, s, "a/k", "")
+	if err := s.Delete(ctx, "a/b/c/k"); err != nil {
+		t.Fatal(err)
+	}
+	if exists("a/b") || !exists("a/k") {
+		t.Errorf("a/b is there: %v, a/k is there: %v", exists("a/b"), exists("a/k"))
+	}
+	if err := s.DeletePrefix(ctx, "a/"); err != nil {
+		t.Fatal(err)
+	}
+	if exists("a") || !exists("") {
+		t.Errorf("a is there: %v, the base is there: %v", exists("a"), exists(""))
+	}
+	// Deleting a name that is a directory leaves it alone, empty or not.
+	if err := os.MkdirAll(filepath.Join(s.Dir(), "empty/dir"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"empty/dir", "empty"} {
+		if err := s.Delete(ctx, key); err != nil || !exists(key) {
+			t.Errorf("Delete(%q): %v, still there: %v", key, err, exists(key))
+		}
+	}
+	// Such a directory does not keep the name from being a key.
+	set(t, s, "empty/dir", "now a key")
+	wantKeys(t, s, "empty/dir")
+}
+
+func TestConflicts(t *testing.T) {
+	s := open(t, nil)
+	set(t, s, "a/b", "v")
+	for key, want := range map[string]string{"a": "there are keys below it", "a/b/c": "a name above it is a file", "a/b/c/d": "a name above it is a file"} {
+		err := s.Set(ctx, key, []byte("x"))
+		var pe *fs.PathError
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &pe) || pe.Path != filepath.Join(s.Dir(), key) || pe.Op != "set" {
+			t.Errorf("Set(%q): %v", key, err)
+		}
+	}
+	wantKeys(t, s, "a/b")
+	wantNoTemps(t, s)
+}
+
+func wantNoTemps(t *testing.T, s *Store) {
+	t.Helper()
+	err := filepath.WalkDir(s.Dir(), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasPrefix(filepath.Base(path), tempPrefix) {
+			t.Errorf("left behind: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLongNames(t *testing.T) {
+	s := open(t, nil)
+	long := strings.Repeat("n", 255)
+	set(t, s, "d/"+long, "v")
+	wantValue(t, s, "d/"+long, "v")
+	for _, key := range []string{long + "n", "d/" + long + "n/x", strings.Repeat("deep/", 900) + "x"} {
+		if err := s.Set(ctx, key, nil); !errors.Is(err, kv.ErrInvalidKey) {
+			t.Errorf("Set of a key of %d bytes: %v", len(key), err)
+		}
+		if _, err := s.Get(ctx, key, kv.All()); !errors.Is(err, kv.ErrInvalidKey) {
+			t.Errorf("Get of a key of %d bytes: %v", len(key), err)
+		}
+	}
+	wantKeys(t, s, "d/"+long)
+	wantNoTemps(t, s)
+}
+
+// TestLeftovers opens a directory in which a writer crashed.
+func TestLeftovers(t *testing.T) {
+	s := open(t, nil)
+	set(t, s, "a/k", "v")
+	for _, rel := range []string{tempName("x"), tempName("a/x"), tempName("a/b/x")} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.Dir(), rel)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(s.Dir(), rel), []byte("half a val"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree := tempName("x") // a tree that was being deleted
+	if err := os.MkdirAll(filepath.Join(s.Dir(), tree, "b"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	wantKeys(t, s, "a/k")
+	if _, err := s.Get(ctx, filepath.ToSlash(tree), kv.All()); !errors.Is(err, kv.ErrInvalidKey) {
+		t.Errorf("Get of a temporary: %v", err)
+	}
+	var names []kv.DirEntry
+	for e, err := range s.ListDir(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, e)
+	}
+	if !slices.Equal(names, []kv.DirEntry{{Name: "a", Prefix: true}}) {
+		t.Errorf("ListDir shows %v", names)
+	}
+	if n, err := s.Clean(ctx, time.Hour); n != 0 || err != nil {
+		t.Errorf("Clean of young temporaries: %d, %v", n, err)
+	}
+	if n, err := s.Clean(ctx, -time.Hour); n != 4 || err != nil {
+		t.Errorf("Clean: %d, %v, want 4", n, err)
+	}
+	wantNoTemps(t, s)
+	wantKeys(t, s, "a/k")
+}
+
+// TestChangedInPlace truncates and rewrites a file under a located value, as
+// other programs may.
+func TestChangedInPlace(t *testing.T) {
+	s := open(t, nil)
+	set(t, s, "k", strings.Repeat("x", 10_000))
+	path := filepath.Join(s.Dir(), "k")
+	v, err := s.Locate(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := func() error { return v.View(ctx, kv.Last(10), func([]byte) error { return nil }) }
+	if err := view(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 5000); err != nil {
+		t.Fatal(err)
+	}
+	if err := view(); !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("after truncation: %v", err)
+	}
+	if err := os.Truncate(path, 10_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, time.Time{}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := view(); !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("after a change of the same size: %v", err)
+	}
+	// Truncated between opening and reading.
+	if err := readFull(bytes.NewReader([]byte("abc")), make([]byte, 4), 0); !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("a file that ends early: %v", err)
+	}
+}
+
+func TestTwoStores(t *testing.T) {
+	dir := t.TempDir()
+	a, b := openAt(t, dir, &Options{NoSync: true}), openAt(t, dir, &Options{NoSync: true})
+	var wg sync.WaitGroup
+	for g, s := range []*Store{a, b, a, b} {
+		wg.Go(func() {
+			for i := range 150 {
+				key := fmt.Sprintf("d/%d/%d", i%3, g)
+				if err := s.Set(ctx, key, []byte(key)); err != nil {
+					t.Error(err)
+				}
+				if err := s.Delete(ctx, key); err != nil { // removes d/… under the others
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantKeys(t, a)
+}
+
+func TestPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may do everything")
+	}
+	s := open(t, nil)
+	set(t, s, "a/k", "v")
+	dir := filepath.Join(s.Dir(), "a")
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o777)
+	_, getErr := s.Get(ctx, "a/k", kv.All())
+	_, listErr := kv.Keys(ctx, s, "")
+	for what, err := range map[string]error{"get": getErr, "list": listErr, "set": s.Set(ctx, "a/x", nil)} {
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package dirkv
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// fsys is what writing needs of a file system. Paths are relative to the base
+// directory. Tests put failures in between.
+type fsys interface {
+	// writeFile makes a new file with data in it, synced if sync is set.
+	writeFile(rel string, data []byte, sync bool) error
+	// rename replaces newRel if it is a file.
+	rename(oldRel, newRel string) error
+	// remove removes a file or link, or an empty directory.
+	remove(rel string) error
+	// rmdir removes an empty directory and nothing else.
+	rmdir(rel string) error
+	// removeAll removes a directory with what is in it.
+	removeAll(rel string) error
+	mkdir(rel string) error
+	// syncDir makes the names in a directory durable; "." is the base.
+	syncDir(rel string) error
+	lstat(rel string) (fs.FileInfo, error)
+	stat(rel string) (fs.FileInfo, error)
+}
+
+// rootFS is the real one. os.Root refuses paths that lead out.
+type rootFS struct {
+	root *os.Root
+	dir  string
+}
+
+func (r rootFS) writeFile(rel string, data []byte, sync bool) error {
+	f, err := r.root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+func (r rootFS) rename(oldRel, newRel string) error    { return r.root.Rename(oldRel, newRel) }
+func (r rootFS) remove(rel string) error               { return r.root.Remove(rel) }
+func (r rootFS) removeAll(rel string) error            { return r.root.RemoveAll(rel) }
+func (r rootFS) mkdir(rel string) error                { return r.root.Mkdir(rel, 0o777) }
+func (r rootFS) lstat(rel string) (fs.FileInfo, error) { return r.root.Lstat(rel) }
+func (r rootFS) stat(rel string) (fs.FileInfo, error)  { return r.root.Stat(rel) }
+
+// rmdir must not be remove: between two calls an empty directory may have
+// become somebody's key. os.Root has no call that removes directories only.
+// The path was resolved beneath the base a moment ago, and all that could be
+// removed elsewhere is an empty directory.
+func (r rootFS) rmdir(rel string) error { return syscall.Rmdir(filepath.Join(r.dir, rel)) }
+
+func (r rootFS) syncDir(rel string) error {
+	if runtime.GOOS == "windows" {
+		return nil // directories cannot be synced there
+	}
+	f, err := r.root.Open(rel)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil // some network file systems
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}

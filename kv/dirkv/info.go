@@ -1,0 +1,98 @@
+package dirkv
+
+import (
+	"io"
+	"io/fs"
+	"os"
+)
+
+// info is what tells one file from another and from itself before a change. It
+// is as good as the file system's clock: two values of one size, written into
+// one file number within one tick, look the same.
+type info struct {
+	size     int64
+	modified int64 // nanoseconds
+	changed  int64 // of the inode, where the system says so
+	dev, ino uint64
+	fi       fs.FileInfo // where dev and ino are not known
+}
+
+func (a info) same(b info) bool {
+	if a.size != b.size || a.modified != b.modified || a.changed != b.changed || a.dev != b.dev || a.ino != b.ino {
+		return false
+	}
+	return a.fi == nil || b.fi == nil || os.SameFile(a.fi, b.fi)
+}
+
+// sameFile compares only what identifies a file or directory.
+func (a info) sameFile(b info) bool {
+	if a.fi != nil && b.fi != nil {
+		return os.SameFile(a.fi, b.fi)
+	}
+	return a.dev == b.dev && a.ino == b.ino
+}
+
+func fromFileInfo(fi fs.FileInfo) info {
+	return info{size: fi.Size(), modified: fi.ModTime().UnixNano(), fi: fi}
+}
+
+// openFile is a file that was opened for reading.
+type openFile interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// rootSource reads through os.Root, which resolves paths name by name in user
+// space.
+type rootSource struct {
+	root *os.Root
+}
+
+func (s rootSource) open(rel string) (openFile, info, error) {
+	f, err := s.root.OpenFile(rel, os.O_RDONLY|nonBlock, 0)
+	if err != nil {
+		return nil, info{}, err
+	}
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = errNotAFile
+	}
+	if err != nil {
+		f.Close()
+		return nil, info{}, err
+	}
+	return f, fromFileInfo(fi), nil
+}
+
+func (s rootSource) stat(rel string) (info, error) {
+	fi, err := s.root.Stat(rel)
+	if err != nil {
+		return info{}, err
+	}
+	if !fi.Mode().IsRegular() {
+		return info{}, errNotAFile
+	}
+	return fromFileInfo(fi), nil
+}
+
+// openDir opens a directory for listing; "" is the base.
+func (s rootSource) openDir(rel string) (*os.File, info, error) {
+	if rel == "" {
+		rel = "."
+	}
+	f, err := s.root.OpenFile(rel, os.O_RDONLY|nonBlock, 0)
+	if err != nil {
+		return nil, info{}, err
+	}
+	fi, err := f.Stat()
+	if err == nil && !fi.IsDir() {
+		err = errNotAFile
+	}
+	if err != nil {
+		f.Close()
+		return nil, info{}, err
+	}
+	return f, fromFileInfo(fi), nil
+}
+
+func (s rootSource) close() error { return s.root.Close() }

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package dirkv
+
+// nonBlock: there are no named pipes in directories.
+const nonBlock = 0

@@ -1,0 +1,264 @@
+package dirkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Options of a store. Nil and the zero value are ready to use.
+type Options struct {
+	// ReadOnly makes every write kv.ErrReadOnly. Default: false.
+	ReadOnly bool
+
+	// NoSync leaves it to the system when written values reach the disk, until
+	// [Store.Sync]. It is for writing many values of which none counts before
+	// all are there, such as an export: a crash then may leave empty or partly
+	// written files. Default: each Set and Delete is durable when it returns.
+	NoSync bool
+}
+
+// Store is a directory as a kv.Store. Safe for concurrent use, also by several
+// processes.
+type Store struct {
+	dir    string // absolute
+	opts   Options
+	src    *source
+	fsys   fsys
+	closed atomic.Bool
+}
+
+var (
+	_ kv.Store         = (*Store)(nil)
+	_ kv.Locator       = (*Store)(nil)
+	_ kv.DirLister     = (*Store)(nil)
+	_ kv.PrefixDeleter = (*Store)(nil)
+)
+
+// Open opens an existing directory. dir is a path, relative to the working
+// directory or absolute; it may be a symbolic link. A missing one is
+// fs.ErrNotExist. Close the store when done.
+func Open(dir string, opts *Options) (*Store, error) {
+	s := &Store{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("dirkv: open %s: %w", dir, err)
+	}
+	fi, err := os.Stat(abs)
+	if err != nil {
+		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, err))
+	}
+	if !fi.IsDir() {
+		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, syscall.ENOTDIR))
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, err))
+	}
+	s.dir = abs
+	s.src = newSource(root, abs)
+	s.fsys = rootFS{root, abs}
+	return s, nil
+}
+
+// Create makes the directory, with those above it, unless it exists, and opens
+// it. What is in it stays.
+func Create(dir string, opts *Options) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("dirkv: create: %w", err)
+	}
+	return Open(dir, opts)
+}
+
+// Dir returns the absolute path of the base directory.
+func (s *Store) Dir() string { return s.dir }
+
+// URI returns the canonical URI of the base directory.
+func (s *Store) URI() (string, error) { return URI(s.dir) }
+
+// Close releases the directory. Every operation afterwards is kv.ErrClosed,
+// values located before included.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	return s.src.close()
+}
+
+// Get implements kv.Reader. A key that names a directory is not found.
+func (s *Store) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	rel, err := s.begin(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	f, in, err := s.src.open(rel)
+	if err != nil {
+		return nil, s.readError("get", rel, err)
+	}
+	defer f.Close()
+	off, n, err := rng.Resolve(in.size)
+	if err != nil {
+		return nil, err
+	}
+	if n > math.MaxInt {
+		return nil, s.fail("get", rel, errors.New("value does not fit into memory"))
+	}
+	b := make([]byte, n)
+	if err := readFull(f, b, off); err != nil {
+		return nil, s.fail("get", rel, err)
+	}
+	return b, nil
+}
+
+// Locate implements kv.Locator. A value holds no open file, so as many may be
+// located as one likes; each View opens the file again and is kv.ErrChanged if
+// it is not the same any more (file number, size, times).
+func (s *Store) Locate(ctx context.Context, key string) (kv.Value, error) {
+	rel, err := s.begin(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	in, err := s.src.stat(rel)
+	if err != nil {
+		return nil, s.readError("locate", rel, err)
+	}
+	return &value{s, rel, in}, nil
+}
+
+// begin starts an operation on a key: it checks what can be checked without
+// the file system, and returns the relative path.
+func (s *Store) begin(ctx context.Context, key string) (rel string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if s.closed.Load() {
+		return "", kv.ErrClosed
+	}
+	rel, err = Native.rel(key)
+	if err == nil && len(s.dir)+1+len(rel) > maxPath {
+		return "", fmt.Errorf("dirkv: %w: path of %d bytes", kv.ErrInvalidKey, len(s.dir)+1+len(rel))
+	}
+	return rel, err
+}
+
+// maxPath is the longest path that Linux opens. os.Root, which goes name by
+// name, would make longer ones, and no other program could read them.
+const maxPath = 4095
+
+// errNotAFile is what the source returns for directories and the like.
+var errNotAFile = errors.New("not a regular file")
+
+// readError turns what the system says into what kv.Reader promises.
+func (s *Store) readError(op, rel string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == errNotAFile {
+		return kv.ErrNotFound
+	}
+	return s.fail(op, rel, err)
+}
+
+// fail wraps an error with operation and path. errors.Is and errors.As reach
+// the system's error through it.
+func (s *Store) fail(op, rel string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrClosed) && s.closed.Load():
+		return kv.ErrClosed
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		err = fmt.Errorf("%w: %w", kv.ErrInvalidKey, pathError(op, filepath.Join(s.dir, rel), err))
+	default:
+		err = pathError(op, filepath.Join(s.dir, rel), err)
+	}
+	return fmt.Errorf("dirkv: %w", err)
+}
+
+// pathError puts operation and path before an error, in place of those that
+// the system's error already has.
+func pathError(op, path string, err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		err = e.Err
+	case *os.LinkError:
+		err = e.Err
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}
+
+// value is a located file.
+type value struct {
+	s    *Store
+	rel  string
+	info info
+}
+
+func (v *value) Size() int64 { return v.info.size }
+
+// ID implements kv.Value. It is zero: a file can change.
+func (v *value) ID() kv.ID { return kv.ID{} }
+
+func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	if _, _, err := rng.Resolve(v.info.size); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if v.s.closed.Load() {
+		return kv.ErrClosed
+	}
+	f, now, err := v.s.src.open(v.rel)
+	if err != nil {
+		if v.s.readError("view", v.rel, err) == kv.ErrNotFound {
+			return v.changed()
+		}
+		return v.s.readError("view", v.rel, err)
+	}
+	defer f.Close()
+	if !now.same(v.info) {
+		return v.changed()
+	}
+	var fromFn error
+	err = kv.FromReaderAt(f, now.size, kv.ID{}).View(ctx, rng, func(b []byte) error {
+		fromFn = fn(b)
+		return fromFn
+	})
+	switch {
+	case err == nil || fromFn != nil || ctx.Err() != nil:
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return v.changed() // truncated since it was opened
+	}
+	return v.s.fail("view", v.rel, err)
+}
+
+func (v *value) changed() error {
+	return fmt.Errorf("dirkv: view %s: %w", filepath.Join(v.s.dir, v.rel), kv.ErrChanged)
+}
+
+// readFull fills b from off on. A file that ends early was truncated since it
+// was opened.
+func readFull(f io.ReaderAt, b []byte, off int64) error {
+	if len(b) == 0 {
+		return nil
+	}
+	n, err := f.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return fmt.Errorf("%w while it was read", kv.ErrChanged)
+	}
+	return err
+}

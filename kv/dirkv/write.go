@@ -1,0 +1,248 @@
+package dirkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// tempName returns the path of a new temporary beside rel. It does not depend
+// on the name, which may already be as long as the file system allows.
+func tempName(rel string) string {
+	return filepath.Join(filepath.Dir(rel), fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()))
+}
+
+func (s *Store) beginWrite(ctx context.Context, key string) (rel string, err error) {
+	rel, err = s.begin(ctx, key)
+	if err == nil && s.opts.ReadOnly {
+		err = kv.ErrReadOnly
+	}
+	return rel, err
+}
+
+// attempts bounds how often a write begins again because somebody removed the
+// directory it was working in. Each time, somebody else got something done.
+const attempts = 200
+
+// Set implements kv.Writer. Missing directories are made. The value is there
+// whole, and durable unless Options.NoSync is set, or not at all. It fails where
+// the key is a directory that is not empty, or a name above it is a file.
+func (s *Store) Set(ctx context.Context, key string, value []byte) error {
+	rel, err := s.beginWrite(ctx, key)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		if err = s.set(rel, value); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err = s.mkdirAll(filepath.Dir(rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return s.fail("set", rel, fmt.Errorf("a name above it is a file: %w", err))
+	case errors.Is(err, errIsDir):
+		return s.fail("set", rel, fmt.Errorf("there are keys below it: %w", err))
+	}
+	return s.fail("set", rel, err)
+}
+
+// errIsDir means that the name of a key is taken by a directory.
+var errIsDir = errors.New("is a directory")
+
+func (s *Store) set(rel string, value []byte) error {
+	tmp := tempName(rel)
+	err := s.fsys.writeFile(tmp, value, !s.opts.NoSync)
+	if err == nil {
+		err = s.place(tmp, rel)
+	}
+	if err != nil {
+		// The error says what went wrong; a temporary that cannot be removed
+		// either is invisible and harmless.
+		_ = s.fsys.remove(tmp)
+		return err
+	}
+	return s.syncDir(filepath.Dir(rel))
+}
+
+// place renames a finished temporary to rel, removing an empty directory that
+// has the name: such directories are left by programs that delete only files.
+func (s *Store) place(tmp, rel string) error {
+	err := s.fsys.rename(tmp, rel)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if fi, e := s.fsys.lstat(rel); e != nil || !fi.IsDir() {
+		return err
+	}
+	if s.fsys.rmdir(rel) != nil {
+		return errIsDir
+	}
+	return s.fsys.rename(tmp, rel)
+}
+
+// mkdirAll makes a directory and those above it, durably.
+func (s *Store) mkdirAll(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	err := s.fsys.mkdir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.mkdirAll(filepath.Dir(dir)); err == nil {
+			err = s.fsys.mkdir(dir)
+		}
+	}
+	switch {
+	case err == nil:
+		return s.syncDir(filepath.Dir(dir))
+	case errors.Is(err, fs.ErrExist):
+		fi, err := s.fsys.stat(dir)
+		if err == nil && !fi.IsDir() {
+			err = syscall.ENOTDIR
+		}
+		return err
+	}
+	return err
+}
+
+func (s *Store) syncDir(dir string) error {
+	if s.opts.NoSync {
+		return nil
+	}
+	return s.fsys.syncDir(dir)
+}
+
+// Delete implements kv.Writer. Directories that become empty by it are removed
+// up to the base directory, which stays. A directory is no key, so deleting its
+// name does nothing.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	rel, err := s.beginWrite(ctx, key)
+	if err != nil {
+		return err
+	}
+	fi, err := s.fsys.lstat(rel)
+	if err == nil && !fi.IsDir() {
+		err = s.fsys.remove(rel)
+	}
+	if err != nil {
+		if s.readError("delete", rel, err) == kv.ErrNotFound {
+			return nil
+		}
+		return s.fail("delete", rel, err)
+	}
+	if fi.IsDir() {
+		return nil
+	}
+	return s.fail("delete", rel, s.removed(filepath.Dir(rel)))
+}
+
+// removed makes a removal from dir durable, after removing dir and those above
+// it as far as they are empty.
+func (s *Store) removed(dir string) error {
+	for dir != "." && s.fsys.rmdir(dir) == nil {
+		dir = filepath.Dir(dir)
+	}
+	for {
+		err := s.syncDir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || dir == "." {
+			return err
+		}
+		// Somebody else removed it, and need not have synced yet.
+		dir = filepath.Dir(dir)
+	}
+}
+
+// DeletePrefix implements kv.PrefixDeleter. What is below a directory vanishes
+// at once: the directory is renamed to a temporary, and then removed.
+func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case s.closed.Load():
+		return kv.ErrClosed
+	case s.opts.ReadOnly:
+		return kv.ErrReadOnly
+	}
+	if name, isDir := strings.CutSuffix(prefix, "/"); isDir {
+		rel, err := Native.rel(name)
+		if err != nil {
+			return nil // no key can be below it
+		}
+		if fi, err := s.fsys.stat(rel); err != nil || !fi.IsDir() {
+			return s.gone("delete prefix", rel, err)
+		}
+		return s.gone("delete prefix", rel, s.deleteEntry(rel))
+	}
+	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
+	found, _, err := s.readDir(ctx, dir, func(entry []byte) bool { return hasPrefix(entry, prefix[len(dir):]) })
+	if err != nil {
+		return s.gone("delete prefix", dir, err)
+	}
+	for i := range found.len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rel, err := Native.rel(dir + strings.TrimSuffix(found.name(i), "/"))
+		if err != nil {
+			continue
+		}
+		if err := s.gone("delete prefix", rel, s.deleteEntry(rel)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone is nil for the error of a path that is not there.
+func (s *Store) gone(op, rel string, err error) error {
+	if err == nil || s.readError(op, rel, err) == kv.ErrNotFound {
+		return nil
+	}
+	return s.fail(op, rel, err)
+}
+
+// deleteEntry removes a file, a link, or a directory with what is in it.
+func (s *Store) deleteEntry(rel string) error {
+	fi, err := s.fsys.lstat(rel)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		err = s.fsys.remove(rel)
+	} else {
+		err = s.removeTree(rel)
+	}
+	if err != nil {
+		return err
+	}
+	return s.removed(filepath.Dir(rel))
+}
+
+// removeTree removes a directory with what is in it.
+func (s *Store) removeTree(rel string) error {
+	tmp := tempName(rel)
+	err := s.fsys.rename(rel, tmp)
+	for range attempts {
+		if err != nil {
+			return err
+		}
+		// A Set that found the directory before it was renamed may still put
+		// its temporary there; it then fails to rename it, and begins again.
+		err = s.fsys.removeAll(tmp)
+		if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
+			return err
+		}
+		err = nil
+	}
+	return syscall.ENOTEMPTY
+}
