@@ -1,0 +1,443 @@
+package zarr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// ErrExists means that there already is a node, or are keys, where one is to be
+// created.
+var ErrExists = errors.New("zarr: already exists")
+
+// Spec describes an array to be created. Shape and a data type are needed,
+// everything else has a default.
+type Spec struct {
+	// Version is V2 or V3. Default: that of the group above, else V3.
+	Version Version
+	// Shape is the length of each dimension in elements.
+	Shape []int64
+	// Chunks is the chunk length of each dimension; in a sharded array that of
+	// the inner chunks. Default: about 1 MiB per chunk, shaped like the array.
+	Chunks []int64
+	// Shards is the shard length of each dimension, multiples of Chunks; v3
+	// only. Default: no shards.
+	Shards []int64
+	// Type is the data type. If it is the zero Type, DataType spells it.
+	Type dtype.Type
+	// DataType is a v3 name ("float32"), a numpy type string ("<f4"), or JSON
+	// as it stands in the metadata of the version.
+	DataType string
+	// FillValue is JSON as it stands in the metadata of the version; v2 allows
+	// null. If it is nil, Fill is one element in memory layout (for
+	// variable-length types its bytes). Default: zeros, or the empty string.
+	FillValue json.RawMessage
+	Fill      []byte
+	// Codecs is JSON: for v3 the list "codecs", in a sharded array that of the
+	// inner chunks; for v2 a compressor, or an object with any of "compressor",
+	// "filters" and "order". Default: zstd.
+	Codecs json.RawMessage
+	// Separator stands between the numbers of a chunk key: '/' or '.'.
+	// Default: '/' for v3, '.' for v2.
+	Separator byte
+	// DimensionNames has a name per dimension, "" for none, or is nil.
+	DimensionNames []string
+	Attributes     Attributes
+}
+
+// Create makes an array and the groups above it that are missing, and opens it.
+// The view must be a [kv.Writer]. Where a node or any key lies at or below path
+// the error is [ErrExists], unless options say Overwrite: then all of that is
+// deleted first.
+func Create(ctx context.Context, view kv.Reader, path string, spec Spec, o *OpenOptions) (*Array, error) {
+	c, err := newCreator(ctx, view, path, spec.Version, o)
+	if err != nil {
+		return nil, failAt("create", path, err)
+	}
+	m, err := spec.meta(c.version, c.opts.Registry)
+	if err != nil {
+		return nil, failAt("create", path, err)
+	}
+	n, err := c.create(ctx, m)
+	if err != nil {
+		return nil, failAt("create", path, err)
+	}
+	return n.array, nil
+}
+
+// CreateGroup is [Create] for a group.
+func CreateGroup(ctx context.Context, view kv.Reader, path string, attrs Attributes, o *OpenOptions) (*Group, error) {
+	c, err := newCreator(ctx, view, path, 0, o)
+	if err != nil {
+		return nil, failAt("create", path, err)
+	}
+	n, err := c.create(ctx, &Meta{Version: c.version, Attributes: attrs})
+	if err != nil {
+		return nil, failAt("create", path, err)
+	}
+	return &Group{n}, nil
+}
+
+// creator makes one node.
+type creator struct {
+	finder
+	writer  kv.Writer
+	path    string
+	version Version
+	missing []string // groups above the node that are to be made, the root first
+}
+
+func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *OpenOptions) (*creator, error) {
+	c := &creator{finder: finder{view: view, opts: o.withDefaults()}}
+	var ok bool
+	if c.writer, ok = view.(kv.Writer); !ok {
+		return nil, kv.ErrReadOnly
+	}
+	if v == 0 {
+		v = c.opts.Version
+	}
+	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
+	clean, err := CleanPathV2(path)
+	if err != nil {
+		return nil, err
+	}
+	if c.version, err = c.above(ctx, clean); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.version == 0 && v == 0:
+		c.version = V3
+	case c.version == 0:
+		c.version = v
+	case v != 0 && v != c.version:
+		return nil, fmt.Errorf("%w: the group above has format %v, not %v", ErrKind, c.version, v)
+	}
+	switch c.version {
+	case V3:
+		clean, err = CleanPath(path)
+	case V2:
+	default:
+		err = fmt.Errorf("node of format %v: %w", c.version, ErrNoForm)
+	}
+	c.path = clean
+	return c, err
+}
+
+// above looks for the groups above path and returns the format of the nearest.
+func (c *creator) above(ctx context.Context, path string) (Version, error) {
+	for path != "" {
+		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+		n, err := c.find(ctx, path)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			c.missing = append(c.missing, path)
+		case err != nil:
+			return 0, failAt("open", path, err)
+		case n.array != nil:
+			return 0, failAt("open", path, fmt.Errorf("%w: an array, not a group", ErrKind))
+		default:
+			slices.Reverse(c.missing)
+			return n.loc.version, nil
+		}
+	}
+	slices.Reverse(c.missing)
+	return 0, nil
+}
+
+// create stores the metadata of the node and of missing groups above it.
+func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
+	docs, err := m.Print()
+	if err != nil {
+		return nil, err
+	}
+	// What is printed is what others will read: it has the last word.
+	var n *Node
+	if c.version == V3 {
+		n, err = c.parseV3(c.path, docs[docV3])
+	} else {
+		n, err = c.parseV2(ctx, c.path, [][]byte{docs[docArrayV2], docs[docGroupV2], docs[docAttrsV2]})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.clear(ctx, m.Array); err != nil {
+		return nil, err
+	}
+	for _, path := range c.missing {
+		if err := saveMeta(ctx, c.view, locate(c.version, path), nil, &Meta{Version: c.version}); err != nil {
+			return nil, failAt("create", path, err)
+		}
+	}
+	return n, saveMeta(ctx, c.view, n.loc, nil, m)
+}
+
+// clear makes sure that nothing is in the way. A group may be put above nodes
+// that have none yet.
+func (c *creator) clear(ctx context.Context, array bool) error {
+	if c.opts.Overwrite {
+		return kv.DeletePrefix(ctx, c.writer, below(c.path))
+	}
+	switch _, err := c.find(ctx, c.path); {
+	case err == nil:
+		return ErrExists
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	list, ok := c.view.(kv.Lister)
+	if !ok || !array {
+		return nil
+	}
+	some, err := kv.Any(ctx, list, below(c.path))
+	if err == nil && some {
+		err = fmt.Errorf("%w: keys that would become part of the array", ErrExists)
+	}
+	return err
+}
+
+// meta makes metadata of the spec.
+func (s *Spec) meta(v Version, reg *codecs.Registry) (*Meta, error) {
+	if err := checkShape(s.Shape); err != nil {
+		return nil, err
+	}
+	m := &Meta{Version: v, Array: true, Shape: slices.Clone(s.Shape), Type: s.Type, Attributes: s.Attributes}
+	var err error
+	if m.Type.Kind() == dtype.Invalid {
+		if m.Type, err = parseType(s.DataType, v); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.setFill(m); err != nil {
+		return nil, err
+	}
+	chunks := s.Chunks
+	if chunks == nil {
+		chunks = defaultChunks(s.Shape, s.Shards, m.Type)
+	}
+	if err := s.setCodecs(m, chunks, reg); err != nil {
+		return nil, err
+	}
+	outer := chunks
+	if s.Shards != nil {
+		outer = s.Shards
+	}
+	if m.Grid, err = gridOf(outer, len(s.Shape)); err != nil {
+		return nil, err
+	}
+	sep := s.Separator
+	switch {
+	case sep == 0 && v == V3:
+		sep = '/'
+	case sep == 0:
+		sep = '.'
+	case sep != '/' && sep != '.':
+		return nil, fmt.Errorf("%w: separator %q", ErrNoForm, sep)
+	}
+	if v == V3 {
+		m.Keys = DefaultKeys(sep, len(s.Shape))
+	} else {
+		m.Keys = V2Keys(sep, len(s.Shape))
+	}
+	if s.DimensionNames != nil {
+		for i := range s.DimensionNames {
+			var name *string
+			if s.DimensionNames[i] != "" {
+				name = &s.DimensionNames[i]
+			}
+			m.DimensionNames = append(m.DimensionNames, name)
+		}
+	}
+	return m, m.Validate()
+}
+
+// parseType reads a data type as [Spec] takes it.
+func parseType(s string, v Version) (dtype.Type, error) {
+	if s == "" {
+		return dtype.Type{}, fmt.Errorf("%w: no data type", ErrMetadata)
+	}
+	if strings.ContainsRune(`{["`, rune(s[0])) {
+		if !json.Valid([]byte(s)) {
+			return dtype.Type{}, fmt.Errorf("%w: data type %s is not JSON", ErrMetadata, clipText(s))
+		}
+		if v == V3 && s[0] != '[' {
+			return dtype.ParseV3(json.RawMessage(s))
+		}
+		return dtype.ParseV2(json.RawMessage(s), dtype.Type{})
+	}
+	if t, ok := dtype.Named(s); ok {
+		return t, nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return dtype.Type{}, err
+	}
+	return dtype.ParseV2(text, dtype.Type{})
+}
+
+func (s *Spec) setFill(m *Meta) error {
+	var err error
+	switch {
+	case s.FillValue != nil && m.Version == V3:
+		m.Fill, err = m.Type.ParseFillV3(s.FillValue)
+	case s.FillValue != nil:
+		m.Fill, m.NullFill, err = m.Type.ParseFillV2(s.FillValue)
+	case s.Fill != nil:
+		m.Fill = slices.Clone(s.Fill)
+	default:
+		m.Fill = m.Type.Zero()
+	}
+	return err
+}
+
+// setCodecs parses the codecs of the spec or chooses some.
+func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
+	var err error
+	if m.Version == V3 {
+		list := s.Codecs
+		if list == nil {
+			list = defaultCodecs(m.Type)
+		}
+		if s.Shards != nil {
+			list = shardCodecs(chunks, list)
+		}
+		m.Codecs, err = reg.ParseV3(list)
+		return err
+	}
+	if s.Shards != nil {
+		return fmt.Errorf("shards: %w", ErrNoForm)
+	}
+	v2 := codecs.V2{Type: m.Type, Order: "C", Rank: len(m.Shape)}
+	var given struct {
+		ID         *string
+		Order      *string
+		Filters    json.RawMessage
+		Compressor json.RawMessage
+	}
+	if s.Codecs == nil {
+		v2.Compressor = json.RawMessage(`{"id":"zstd","level":3}`)
+	} else if err := json.Unmarshal(s.Codecs, &given); err != nil {
+		return fmt.Errorf("%w: codecs: neither a compressor nor an object with filters and compressor", ErrMetadata)
+	} else if given.ID != nil {
+		v2.Compressor = s.Codecs
+	} else {
+		v2.Filters, v2.Compressor = given.Filters, given.Compressor
+		if given.Order != nil {
+			v2.Order = *given.Order
+		}
+	}
+	if id := objectCodec(m.Type); id != "" && len(v2.Filters) == 0 {
+		v2.Filters = fmt.Appendf(nil, `[{"id":%q}]`, id)
+	}
+	if m.Type.Order() == dtype.None {
+		v2.Type = m.Type.WithOrder(dtype.Little)
+		m.Type = v2.Type
+	}
+	m.Codecs, err = reg.ParseV2(v2)
+	return err
+}
+
+// objectCodec is the codec that turns elements of a variable-length type into
+// bytes, "" for others.
+func objectCodec(t dtype.Type) string {
+	switch t.Kind() {
+	case dtype.String:
+		return "vlen-utf8"
+	case dtype.Bytes:
+		return "vlen-bytes"
+	case dtype.JSON:
+		return "json2"
+	}
+	return ""
+}
+
+// defaultCodecs is the chain of a v3 array that names none.
+func defaultCodecs(t dtype.Type) json.RawMessage {
+	array := `{"name":"bytes"}`
+	if id := objectCodec(t); id != "" {
+		array = fmt.Sprintf(`{"name":%q}`, id)
+	} else if len(t.Words()) > 0 {
+		endian := "little"
+		if t.Order() == dtype.Big {
+			endian = "big"
+		}
+		array = fmt.Sprintf(`{"name":"bytes","configuration":{"endian":%q}}`, endian)
+	}
+	return json.RawMessage("[" + array + `,{"name":"zstd","configuration":{"level":3,"checksum":false}}]`)
+}
+
+// shardCodecs puts a chain into shards.
+func shardCodecs(inner []int64, list json.RawMessage) json.RawMessage {
+	shape := append(appendInts([]byte{'['}, inner), ']')
+	return fmt.Appendf(nil, `[{"name":"sharding_indexed","configuration":{"chunk_shape":%s,"codecs":%s,`+
+		`"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}]`, shape, list)
+}
+
+func gridOf(chunks []int64, rank int) (Grid, error) {
+	if len(chunks) != rank {
+		return nil, fmt.Errorf("%w: chunk shape %v for %d dimensions", ErrMetadata, chunks, rank)
+	}
+	shape := make([]int, rank)
+	for d, n := range chunks {
+		if err := checkLength(n); err != nil {
+			return nil, fmt.Errorf("%w: dimension %d: %w", ErrMetadata, d, err)
+		}
+		shape[d] = int(n)
+	}
+	return RegularGrid(shape), nil
+}
+
+// defaultChunkBytes is about how large chunks are if nobody says.
+const defaultChunkBytes = 1 << 20
+
+// defaultChunks halves the longest dimension until a chunk is small enough. In
+// shards the chunks divide the shard.
+func defaultChunks(shape, shards []int64, t dtype.Type) []int64 {
+	chunks := make([]int64, len(shape))
+	for d, n := range shape {
+		chunks[d] = max(n, 1)
+		if d < len(shards) {
+			chunks[d] = max(shards[d], 1)
+		}
+	}
+	size := int64(t.Size())
+	if size == 0 {
+		size = 64 // an average string, as far as anyone knows
+	}
+	for {
+		n, ok := elements(chunks)
+		if ok && n <= defaultChunkBytes/min(size, defaultChunkBytes) {
+			return chunks
+		}
+		long := 0
+		for d := range chunks {
+			if chunks[d] > chunks[long] {
+				long = d
+			}
+		}
+		if len(chunks) == 0 || chunks[long] == 1 {
+			return chunks
+		}
+		if shards == nil {
+			chunks[long] = (chunks[long] + 1) / 2
+			continue
+		}
+		chunks[long] = smaller(chunks[long])
+	}
+}
+
+// smaller returns the largest proper divisor of n > 1; it gives up, with 1, on
+// numbers that are products of large primes.
+func smaller(n int64) int64 {
+	for p := int64(2); p <= n/p && p < 1<<16; p++ {
+		if n%p == 0 {
+			return n / p
+		}
+	}
+	return 1
+}

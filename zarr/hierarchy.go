@@ -1,0 +1,393 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// knownNodes are the nodes below a group as its consolidated metadata tells
+// them, by path in the view, sorted.
+type knownNodes struct {
+	paths  []string
+	nodes  map[string]*Meta
+	broken map[string]error
+}
+
+func knowNodes(base string, nodes map[string]*Meta, broken map[string]error) *knownNodes {
+	k := &knownNodes{nodes: make(map[string]*Meta, len(nodes)), broken: make(map[string]error)}
+	for path, m := range nodes {
+		if path != "" {
+			k.nodes[joinPath(base, path)] = m
+		}
+	}
+	for path, err := range broken {
+		if path != "" {
+			k.broken[joinPath(base, path)] = err
+		}
+	}
+	k.paths = slices.Sorted(maps.Keys(k.nodes))
+	for path := range k.broken {
+		if k.nodes[path] == nil {
+			k.paths = append(k.paths, path)
+		}
+	}
+	slices.Sort(k.paths)
+	return k
+}
+
+// names returns the children of path, sorted.
+func (k *knownNodes) names(path string) []string {
+	prefix := below(path)
+	found := make(map[string]bool)
+	i, _ := slices.BinarySearch(k.paths, prefix)
+	for ; i < len(k.paths) && strings.HasPrefix(k.paths[i], prefix); i++ {
+		name, _, _ := strings.Cut(k.paths[i][len(prefix):], "/")
+		found[name] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// Children yields the nodes right below a group, ordered by name; an array has
+// none. A child that cannot be opened is yielded as its [Error], and the
+// sequence goes on; any other error, such as that of a view that is no
+// [kv.Lister], ends it.
+//
+// A child has the format of the group; what else lies below it is passed over.
+func (n *Node) Children(ctx context.Context) iter.Seq2[*Node, error] {
+	return func(yield func(*Node, error) bool) {
+		for c, err := range n.entries(ctx) {
+			if c.node == nil && err == nil {
+				continue
+			}
+			if !yield(c.node, err) {
+				return
+			}
+		}
+	}
+}
+
+// entry is what lies below a group: a node, or a name under which there are
+// keys but no node of the format that was looked for. inside then tells what
+// lies below that.
+type entry struct {
+	path   string
+	node   *Node
+	format Version
+	inside func() iter.Seq2[entry, error]
+}
+
+func (n *Node) entries(ctx context.Context) iter.Seq2[entry, error] {
+	f := finder{view: n.view, opts: n.opts}
+	switch {
+	case n.array != nil:
+		return func(func(entry, error) bool) {}
+	case n.known != nil:
+		return f.knownEntries(n.loc.path, n.loc.version, n.known)
+	case n.loc.version == Draft3:
+		return f.draftEntries(ctx, n.loc)
+	}
+	f.opts.Version = n.loc.version
+	return f.listEntries(ctx, n.loc.path)
+}
+
+// knownEntries yields the entries that consolidated metadata tells.
+func (f *finder) knownEntries(path string, v Version, known *knownNodes) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		for _, name := range known.names(path) {
+			e := entry{path: joinPath(path, name), format: v}
+			err := known.broken[e.path]
+			if m := known.nodes[e.path]; m != nil {
+				if e.node, err = f.node(locate(v, e.path), m); err == nil && !m.Array {
+					e.node.known = known
+				}
+			} else if err == nil {
+				e.inside = func() iter.Seq2[entry, error] { return f.knownEntries(e.path, v, known) }
+			}
+			if !yield(e, failAt("open", e.path, err)) {
+				return
+			}
+		}
+	}
+}
+
+// openBatch is how many children are opened with one request for documents.
+const openBatch = 64
+
+// listEntries yields what lies below path by listing it.
+func (f *finder) listEntries(ctx context.Context, path string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		list, ok := f.view.(kv.Lister)
+		if !ok {
+			yield(entry{}, failAt("list", path, errors.ErrUnsupported))
+			return
+		}
+		var batch []string
+		flush := func() bool {
+			more := f.openMany(ctx, batch, yield)
+			batch = batch[:0]
+			return more
+		}
+		for d, err := range kv.ListDir(ctx, list, below(path)) {
+			if err != nil {
+				yield(entry{}, failAt("list", path, err))
+				return
+			}
+			if !d.Prefix || !f.named(d.Name) {
+				continue
+			}
+			if batch = append(batch, joinPath(path, d.Name)); len(batch) == openBatch && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// named reports whether a node may have the name.
+func (f *finder) named(name string) bool {
+	if f.opts.Version == V3 {
+		return CheckName(name) == nil
+	}
+	clean, err := CleanPathV2(name)
+	return err == nil && clean == name && name != ""
+}
+
+// openMany yields an entry for each path; it returns false to stop.
+func (f *finder) openMany(ctx context.Context, paths []string, yield func(entry, error) bool) bool {
+	names := []string{docV3}
+	switch f.opts.Version {
+	case V3:
+	case V2:
+		names = docsV2
+	default: // the format is not known: one at a time
+		for _, path := range paths {
+			n, err := f.find(ctx, path)
+			if !f.yieldFound(ctx, yield, path, n, err) {
+				return false
+			}
+		}
+		return true
+	}
+	var reqs []kv.Request
+	for _, path := range paths {
+		for _, name := range names {
+			reqs = append(reqs, kv.Request{Key: below(path) + name})
+		}
+	}
+	docs, err := kv.GetMany(ctx, f.view, reqs)
+	if err != nil {
+		yield(entry{}, failAt("open", paths[0], err))
+		return false
+	}
+	for i, path := range paths {
+		own := docs[i*len(names) : (i+1)*len(names)]
+		var n *Node
+		err := kv.ErrNotFound
+		if f.opts.Version == V2 {
+			n, err = f.parseV2(ctx, path, own)
+		} else if own[0] != nil {
+			n, err = f.parseV3(path, own[0])
+		}
+		if !f.yieldFound(ctx, yield, path, n, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// yieldFound yields what was found at path.
+func (f *finder) yieldFound(ctx context.Context, yield func(entry, error) bool, path string, n *Node, err error) bool {
+	e := entry{path: path, format: f.opts.Version}
+	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrNotFound) {
+		e.inside = func() iter.Seq2[entry, error] { return f.listEntries(ctx, path) }
+		return yield(e, nil)
+	}
+	if err == nil {
+		e.node = n
+	}
+	return yield(e, failAt("open", path, err))
+}
+
+// draftEntries yields the nodes below a group of the early v3 draft.
+func (f *finder) draftEntries(ctx context.Context, loc location) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		list, ok := f.view.(kv.Lister)
+		if !ok {
+			yield(entry{}, failAt("list", loc.path, errors.ErrUnsupported))
+			return
+		}
+		names := make(map[string]bool)
+		for d, err := range kv.ListDir(ctx, list, loc.draft.GroupPrefix(loc.path)) {
+			if err != nil {
+				yield(entry{}, failAt("list", loc.path, err))
+				return
+			}
+			if name, ok := draftName(loc.draft, d); ok {
+				names[name] = true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			path := joinPath(loc.path, name)
+			n, err := f.findIn(ctx, loc.draft, path)
+			if errors.Is(err, kv.ErrNotFound) {
+				continue
+			}
+			if !f.yieldFound(ctx, yield, path, n, err) {
+				return
+			}
+		}
+	}
+}
+
+// draftName returns the name of the node that an entry of a directory of
+// documents belongs to.
+func draftName(l DraftLayout, d kv.DirEntry) (name string, ok bool) {
+	switch {
+	case l == DraftSuffix && d.Prefix:
+		if name, ok = strings.CutSuffix(d.Name, ".g"); !ok {
+			name, ok = strings.CutSuffix(d.Name, ".a")
+		}
+	case l == DraftRoot && d.Prefix:
+		return d.Name, d.Name != ""
+	case l == DraftRoot:
+		if name, ok = strings.CutSuffix(d.Name, ".array.json"); !ok {
+			name, ok = strings.CutSuffix(d.Name, ".group.json")
+		}
+	}
+	return name, ok && name != ""
+}
+
+// Walk yields the node at path and all nodes below it, of whatever format: a
+// group before its children, children ordered by name. Where there is no node, at path or
+// below a group, directories are searched all the same, so that a directory of
+// stores is found whole. A node that cannot be opened is yielded as its
+// [Error], and the walk goes on beside it; an error of the view ends it. If
+// there is no node at all the error is [ErrNotFound].
+//
+// The view must be a [kv.Lister] unless options ask for consolidated metadata
+// and the group at path carries it.
+func Walk(ctx context.Context, view kv.Reader, path string, o *OpenOptions) iter.Seq2[*Node, error] {
+	return func(yield func(*Node, error) bool) {
+		w := walk{ctx: ctx, finder: finder{view: view, opts: o.withDefaults()}, yield: yield}
+		n, err := w.find(ctx, path)
+		switch {
+		case err == nil:
+			w.node(n)
+		case !errors.Is(err, ErrNotFound):
+			yield(nil, failAt("open", path, err))
+		default:
+			clean, err := CleanPathV2(path)
+			if err == nil {
+				w.entries(w.listEntries(ctx, clean))
+			}
+			if !w.found {
+				yield(nil, failAt("open", path, ErrNotFound))
+			}
+		}
+	}
+}
+
+type walk struct {
+	ctx context.Context
+	finder
+	yield func(*Node, error) bool
+	found bool // something was yielded
+}
+
+// node yields n and what is below it; it returns false to stop.
+func (w *walk) node(n *Node) bool {
+	w.found = true
+	return w.yield(n, nil) && w.entries(n.entries(w.ctx))
+}
+
+func (w *walk) entries(list iter.Seq2[entry, error]) bool {
+	for e, err := range list {
+		switch {
+		case err != nil:
+			w.found = true
+			// What has a path can be passed over.
+			if !w.yield(nil, err) || e.path == "" {
+				return false
+			}
+		case e.node != nil:
+			if !w.node(e.node) {
+				return false
+			}
+		default:
+			if !w.inside(e) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// inside goes on below a name that is no node of its group's format. It may be
+// one of another.
+func (w *walk) inside(e entry) bool {
+	if e.format != w.opts.Version && !w.opts.Consolidated {
+		n, err := w.find(w.ctx, e.path)
+		switch {
+		case err == nil:
+			return w.node(n)
+		case !errors.Is(err, ErrNotFound):
+			return w.yield(nil, failAt("open", e.path, err))
+		}
+		return w.entries(w.listEntries(w.ctx, e.path))
+	}
+	return w.entries(e.inside())
+}
+
+// Consolidate stores copies of the metadata of all nodes below the group at
+// path with the group, as .zmetadata (v2) or inside zarr.json (v3), for readers
+// of stores that are slow to list. What is stored is a copy: whoever changes a
+// node below does it again. A node that cannot be opened is the error.
+func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOptions) error {
+	opts := o.withDefaults()
+	opts.Consolidated = false
+	group, err := OpenGroup(ctx, view, path, &opts)
+	if err != nil {
+		return err
+	}
+	nodes := make(map[string]*Meta)
+	for n, err := range Walk(ctx, view, path, &opts) {
+		if err != nil {
+			return err
+		}
+		if n.loc.version == group.loc.version {
+			nodes[strings.TrimPrefix(n.loc.path, below(group.loc.path))] = n.Meta()
+		}
+	}
+	return failAt("consolidate", path, group.consolidate(ctx, nodes))
+}
+
+// consolidate stores the nodes, by path relative to the group, itself among
+// them by its own path.
+func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
+	delete(nodes, n.loc.path)
+	switch n.loc.version {
+	case V3:
+		old := n.meta.Load()
+		m := old.Clone()
+		m.ConsolidateV3(nodes)
+		return saveMeta(ctx, n.view, n.loc, old, m)
+	case V2:
+		nodes[""] = n.Meta()
+		doc, err := PrintConsolidatedV2(nodes)
+		if err != nil {
+			return err
+		}
+		w, ok := n.view.(kv.Writer)
+		if !ok {
+			return kv.ErrReadOnly
+		}
+		return w.Set(ctx, n.loc.docs+docConsolidatedV2, doc)
+	}
+	return ErrNoForm
+}

@@ -1,0 +1,459 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// location is where a node lies in its view.
+type location struct {
+	version Version
+	path    string      // without slashes around it, "" is the root
+	docs    string      // a metadata document has the key docs + its name
+	chunks  string      // a chunk has the key chunks + what ChunkKeys spells
+	draft   DraftLayout // for Draft3
+}
+
+// locate returns the location of a node of Zarr v1, v2 or v3.
+func locate(v Version, path string) location {
+	prefix := below(path)
+	return location{version: v, path: path, docs: prefix, chunks: prefix}
+}
+
+func locateDraft(l DraftLayout, path string, array bool) location {
+	loc := location{version: Draft3, path: path, chunks: l.ChunkPrefix(path), draft: l}
+	if array {
+		loc.docs = strings.TrimSuffix(l.ArrayKey(path), docArrayDraft)
+	} else {
+		loc.docs = strings.TrimSuffix(l.GroupKey(path), docGroupDraft)
+	}
+	return loc
+}
+
+// below is what the keys below a path begin with.
+func below(path string) string {
+	if path == "" {
+		return ""
+	}
+	return path + "/"
+}
+
+// join is the path of a child.
+func joinPath(path, name string) string { return below(path) + name }
+
+// Node is an array or a group in a view. It is a handle, like an [Array], and
+// safe for concurrent use.
+type Node struct {
+	view  kv.Reader
+	loc   location
+	opts  OpenOptions
+	array *Array
+	meta  atomic.Pointer[Meta] // of a group
+	// known holds the nodes below a group that consolidated metadata tells.
+	known *knownNodes
+}
+
+// Path is the path of the node in the view without slashes around it; "" is
+// the root.
+func (n *Node) Path() string { return n.loc.path }
+
+// Name is the last name of the path; "" is the root.
+func (n *Node) Name() string { return n.loc.path[strings.LastIndexByte(n.loc.path, '/')+1:] }
+
+// Version is the format of the node.
+func (n *Node) Version() Version { return n.loc.version }
+
+// Meta returns the metadata, which must not be changed. A group of the early v3
+// draft that has no document has none, and an empty Meta.
+func (n *Node) Meta() *Meta {
+	if n.array != nil {
+		return n.array.Meta()
+	}
+	return n.meta.Load()
+}
+
+// Attributes returns the user attributes.
+func (n *Node) Attributes() Attributes { return n.Meta().Attributes }
+
+// Array returns the array if the node is one.
+func (n *Node) Array() (a *Array, ok bool) { return n.array, n.array != nil }
+
+// Group is a [Node] that is a group.
+type Group struct{ *Node }
+
+// Group returns the group if the node is one.
+func (n *Node) Group() (g *Group, ok bool) {
+	if n.array != nil {
+		return nil, false
+	}
+	return &Group{n}, true
+}
+
+// Open opens the array or group at path. Formats are tried in this order:
+// zarr.json (v3), .zarray and .zgroup (v2), meta (v1), and the two layouts of
+// the early v3 draft, whose root is that of the view. The error is an [Error]:
+// [ErrNotFound] if there is no node, [ErrPath] if the path is not allowed,
+// [ErrMetadata] if its metadata cannot be used.
+//
+// What can be done with the node is what the view can do: children need a
+// [kv.Lister] or consolidated metadata, changes a [kv.Writer].
+func Open(ctx context.Context, view kv.Reader, path string, o *OpenOptions) (*Node, error) {
+	f := finder{view: view, opts: o.withDefaults()}
+	n, err := f.find(ctx, path)
+	if err != nil {
+		return nil, failAt("open", path, err)
+	}
+	return n, nil
+}
+
+// OpenArray is [Open] for a node that must be an array.
+func OpenArray(ctx context.Context, view kv.Reader, path string, o *OpenOptions) (*Array, error) {
+	n, err := Open(ctx, view, path, o)
+	if err != nil {
+		return nil, err
+	}
+	if n.array == nil {
+		return nil, failAt("open", path, fmt.Errorf("%w: a group, not an array", ErrKind))
+	}
+	return n.array, nil
+}
+
+// OpenGroup is [Open] for a node that must be a group.
+func OpenGroup(ctx context.Context, view kv.Reader, path string, o *OpenOptions) (*Group, error) {
+	n, err := Open(ctx, view, path, o)
+	if err != nil {
+		return nil, err
+	}
+	if n.array != nil {
+		return nil, failAt("open", path, fmt.Errorf("%w: an array, not a group", ErrKind))
+	}
+	return &Group{n}, nil
+}
+
+// ErrKind means that a node is an array where a group is needed, or a group
+// where an array is.
+var ErrKind = errors.New("zarr: wrong kind of node")
+
+// failAt names operation and path in an error that does not have them yet.
+func failAt(op, path string, err error) error {
+	var e *Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &Error{Op: op, Path: strings.Trim(path, "/"), Err: err}
+}
+
+// finder looks for nodes in a view.
+type finder struct {
+	view kv.Reader
+	opts OpenOptions
+}
+
+func (f *finder) wants(v Version) bool { return f.opts.Version == 0 || f.opts.Version == v }
+
+// find opens the node at path. It returns ErrNotFound as it is.
+func (f *finder) find(ctx context.Context, path string) (*Node, error) {
+	v3, err3 := CleanPath(path)
+	v2, err2 := CleanPathV2(path)
+	if err2 != nil && err3 != nil {
+		return nil, err2
+	}
+	if f.wants(V3) && err3 == nil {
+		if n, err := f.findV3(ctx, v3); !errors.Is(err, kv.ErrNotFound) {
+			return n, err
+		}
+	}
+	if err2 != nil {
+		return nil, ErrNotFound
+	}
+	for _, try := range []struct {
+		v    Version
+		find func(context.Context, string) (*Node, error)
+	}{{V2, f.findV2}, {V1, f.findV1}, {Draft3, f.findDraft}} {
+		if !f.wants(try.v) {
+			continue
+		}
+		if n, err := try.find(ctx, v2); !errors.Is(err, kv.ErrNotFound) {
+			return n, err
+		}
+	}
+	if err3 != nil && f.opts.Version == V3 {
+		return nil, err3
+	}
+	return nil, ErrNotFound
+}
+
+func (f *finder) findV3(ctx context.Context, path string) (*Node, error) {
+	doc, err := kv.Get(ctx, f.view, below(path)+docV3)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" && IsDraft3Entry(doc) {
+		return nil, kv.ErrNotFound
+	}
+	return f.parseV3(path, doc)
+}
+
+func (f *finder) parseV3(path string, doc []byte) (*Node, error) {
+	m, err := ParseV3(doc, f.opts.Registry)
+	if err != nil {
+		return nil, err
+	}
+	n, err := f.node(locate(V3, path), m)
+	if err == nil && f.opts.Consolidated && m.Consolidated != nil {
+		n.known = knowNodes(path, m.Consolidated, m.ConsolidatedErrors)
+	}
+	return n, err
+}
+
+// docsV2 are the documents of a v2 node in the order that parseV2 takes them.
+var docsV2 = []string{docArrayV2, docGroupV2, docAttrsV2}
+
+func (f *finder) findV2(ctx context.Context, path string) (*Node, error) {
+	reqs := make([]kv.Request, len(docsV2))
+	for i, name := range docsV2 {
+		reqs[i].Key = below(path) + name
+	}
+	docs, err := kv.GetMany(ctx, f.view, reqs)
+	if err != nil {
+		return nil, err
+	}
+	return f.parseV2(ctx, path, docs)
+}
+
+// parseV2 opens a v2 node from its documents, those that are missing nil.
+func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node, error) {
+	zarray, zgroup, zattrs := docs[0], docs[1], docs[2]
+	var m *Meta
+	var err error
+	switch {
+	case zarray != nil:
+		m, err = ParseV2Array(zarray, zattrs, f.opts.Registry)
+	case zgroup != nil:
+		m, err = ParseV2Group(zgroup, zattrs)
+	default:
+		return nil, kv.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, err := f.node(locate(V2, path), m)
+	if err != nil || m.Array || !f.opts.Consolidated {
+		return n, err
+	}
+	doc, err := kv.Get(ctx, f.view, below(path)+docConsolidatedV2)
+	if errors.Is(err, kv.ErrNotFound) {
+		return n, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	nodes, broken, err := ParseConsolidatedV2(doc, f.opts.Registry)
+	if err != nil {
+		return nil, err
+	}
+	n.known = knowNodes(path, nodes, broken)
+	return n, nil
+}
+
+func (f *finder) findV1(ctx context.Context, path string) (*Node, error) {
+	meta, err := kv.Get(ctx, f.view, below(path)+docArrayV1)
+	if err != nil {
+		return nil, err
+	}
+	attrs, err := kv.Get(ctx, f.view, below(path)+docAttrsV1)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	m, err := ParseV1(meta, attrs, f.opts.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return f.node(locate(V1, path), m)
+}
+
+// findDraft looks for a node of the early v3 draft. The later layout has an
+// entry document; the earlier one is told by its keys.
+func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
+	layout := DraftSuffix
+	entry, err := kv.Get(ctx, f.view, docV3)
+	switch {
+	case err == nil && IsDraft3Entry(entry):
+		layout = DraftRoot
+	case err == nil:
+		return nil, kv.ErrNotFound // a v3 store
+	case !errors.Is(err, kv.ErrNotFound):
+		return nil, err
+	}
+	return f.findIn(ctx, layout, path)
+}
+
+// findIn looks for a node of the early v3 draft in one of its layouts.
+func (f *finder) findIn(ctx context.Context, layout DraftLayout, path string) (*Node, error) {
+	doc, err := kv.Get(ctx, f.view, layout.ArrayKey(path))
+	if err == nil {
+		m, err := ParseDraft3Array(doc, f.opts.Registry)
+		if err != nil {
+			return nil, err
+		}
+		return f.node(locateDraft(layout, path, true), m)
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	doc, err = kv.Get(ctx, f.view, layout.GroupKey(path))
+	if err == nil {
+		m, err := ParseDraft3Group(doc)
+		if err != nil {
+			return nil, err
+		}
+		return f.node(locateDraft(layout, path, false), m)
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	// A group without a document is there if a node is below it.
+	list, ok := f.view.(kv.Lister)
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	for key, err := range list.List(ctx, kv.ListOptions{Prefix: layout.GroupPrefix(path)}) {
+		if err != nil {
+			return nil, err
+		}
+		if _, _, ok := layout.ParseKey(key); ok {
+			return f.node(locateDraft(layout, path, false), &Meta{Version: Draft3})
+		}
+	}
+	return nil, kv.ErrNotFound
+}
+
+// node makes a Node of parsed metadata.
+func (f *finder) node(loc location, m *Meta) (*Node, error) {
+	n := &Node{view: f.view, loc: loc, opts: f.opts}
+	if !m.Array {
+		n.meta.Store(m)
+		return n, nil
+	}
+	var err error
+	n.array, err = newArray(f.view, loc, m, f.opts)
+	return n, err
+}
+
+// SetAttributes replaces the user attributes. Through an [Array] or a Node of
+// the same array they are seen at once; other handles keep what they opened.
+func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
+	if n.array != nil {
+		return n.array.SetAttributes(ctx, attrs)
+	}
+	old := n.meta.Load()
+	m := old.Clone()
+	m.Attributes = attrs
+	if err := saveMeta(ctx, n.view, n.loc, old, m); err != nil {
+		return failAt("set attributes of", n.loc.path, err)
+	}
+	n.meta.Store(m)
+	return nil
+}
+
+// SetAttributes replaces the user attributes.
+func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
+	a.change.Lock()
+	defer a.change.Unlock()
+	st := a.st.Load()
+	m := st.meta.Clone()
+	if m.Version == V3 || m.Version == Draft3 {
+		m.Attributes = attrs
+	} else {
+		m.setAttributesV2(attrs)
+	}
+	return a.fail("set attributes of", a.replaceMeta(ctx, st, m))
+}
+
+// replaceMeta stores changed metadata and uses it from then on. The caller
+// holds a.change. What chunks depend on must not have changed.
+func (a *Array) replaceMeta(ctx context.Context, st *arrayState, m *Meta) error {
+	if err := saveMeta(ctx, a.view, a.loc, st.meta, m); err != nil {
+		return err
+	}
+	next := &arrayState{meta: m, size: st.size, lens: st.lens, form: st.form}
+	next.forms.limit = st.forms.limit
+	a.st.Store(next)
+	return nil
+}
+
+// saveMeta stores the documents of a node that changed from old to m, and
+// deletes those that m has no more.
+func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) error {
+	w, ok := view.(kv.Writer)
+	if !ok {
+		return kv.ErrReadOnly
+	}
+	docs, err := m.Print()
+	if err != nil {
+		return err
+	}
+	var before map[string][]byte
+	if old != nil && old.src != nil {
+		if before, err = old.Print(); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		if had, ok := before[name]; ok && string(had) == string(docs[name]) {
+			continue
+		}
+		if err := w.Set(ctx, loc.docs+name, docs[name]); err != nil {
+			return err
+		}
+	}
+	for name := range before {
+		if _, ok := docs[name]; !ok {
+			if err := w.Delete(ctx, loc.docs+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Delete removes the node and everything below it.
+func (n *Node) Delete(ctx context.Context) error {
+	return failAt("delete", n.loc.path, deleteNode(ctx, n.view, n.loc, n.array != nil))
+}
+
+// Delete removes the array: its metadata and all chunks.
+func (a *Array) Delete(ctx context.Context) error {
+	return a.fail("delete", deleteNode(ctx, a.view, a.loc, true))
+}
+
+func deleteNode(ctx context.Context, view kv.Reader, loc location, array bool) error {
+	w, ok := view.(kv.Writer)
+	if !ok {
+		return kv.ErrReadOnly
+	}
+	if loc.version != Draft3 {
+		return kv.DeletePrefix(ctx, w, below(loc.path))
+	}
+	if array {
+		if err := w.Delete(ctx, loc.draft.ArrayKey(loc.path)); err != nil {
+			return err
+		}
+		return kv.DeletePrefix(ctx, w, loc.draft.ChunkPrefix(loc.path))
+	}
+	if err := w.Delete(ctx, loc.draft.GroupKey(loc.path)); err != nil {
+		return err
+	}
+	meta := loc.draft.GroupPrefix(loc.path)
+	if err := kv.DeletePrefix(ctx, w, meta); err != nil {
+		return err
+	}
+	return kv.DeletePrefix(ctx, w, "data"+strings.TrimPrefix(meta, "meta"))
+}

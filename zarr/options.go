@@ -1,0 +1,125 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"math"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Runner runs independent pieces of one call, some of them at the same time.
+type Runner interface {
+	// Run calls fn for 0 … n-1, each at most once and in any order, and
+	// returns when no call is running any more: nil if all returned nil, else
+	// the error of one that failed. The others may then be left out. The
+	// context that fn gets is ctx or one made from it.
+	Run(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error
+}
+
+// ChunkCache keeps decoded chunks. An entry is named by the identity of the
+// encoded bytes and by what decodes them (codecs, data type, shape and fill
+// value, and, inside a shard, which inner chunk), so it never becomes stale. A
+// cache may forget anything at any time. Safe for concurrent use.
+type ChunkCache interface {
+	// Get returns a decoded chunk. It is not changed by anyone, and stays
+	// valid after the cache has dropped it.
+	Get(id kv.ID, codec [16]byte) (chunk []byte, ok bool)
+	// Add hands a decoded chunk to the cache, which may keep the slice: it is
+	// not changed any more.
+	Add(id kv.ID, codec [16]byte, chunk []byte)
+}
+
+// ChunkLoader is an optional interface of a [ChunkCache] that decodes a chunk
+// once for several readers that want it at the same time.
+type ChunkLoader interface {
+	// Load returns the cached chunk or calls decode, at most once for all
+	// callers that name the same entry and wait, and caches what it returns.
+	Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error)
+}
+
+// OpenOptions change how nodes are opened, created, read and written. nil and
+// the zero value work. The options are copied and may be shared.
+type OpenOptions struct {
+	// Version, if not 0, is the only format that is looked for or created.
+	// Default: any is opened, V3 is created.
+	Version Version
+	// Consolidated makes groups tell their descendants from consolidated
+	// metadata where they carry it, without listing or reading anything else.
+	Consolidated bool
+	// Overwrite lets Create and CreateGroup replace a node and all below it.
+	Overwrite bool
+	// Registry parses codecs. Default: the built-in ones.
+	Registry *codecs.Registry
+	// Runner reads and writes the chunks of one call. Default: one after
+	// another in the calling goroutine.
+	Runner Runner
+	// Cache keeps decoded chunks of values that have an identity. Default: none.
+	Cache ChunkCache
+	// Locks makes several Array values of one store exclude each other where
+	// they change parts of one chunk. Default: each Array has its own.
+	Locks *ChunkLocks
+	// WriteEmptyChunks stores chunks that hold nothing but the fill value.
+	// Default: they are deleted.
+	WriteEmptyChunks bool
+	// MaxChunkBytes is the largest decoded chunk, of shards the largest decoded
+	// shard, that is read or written. Default: 2 GiB, on 32-bit machines 512 MiB.
+	MaxChunkBytes int64
+	// MaxResultBytes is the largest result that is allocated for a caller, by
+	// Read, ReadVar and the like. Default: 64 GiB, on 32-bit machines 1 GiB.
+	MaxResultBytes int64
+}
+
+// ErrTooLarge means that a chunk or a result is larger than the options or
+// the machine allow.
+var ErrTooLarge = errors.New("zarr: too large")
+
+var defaultRegistry = sync.OnceValue(codecs.Default)
+
+func (o *OpenOptions) withDefaults() OpenOptions {
+	var c OpenOptions
+	if o != nil {
+		c = *o
+	}
+	if c.Registry == nil {
+		c.Registry = defaultRegistry()
+	}
+	big := math.MaxInt > math.MaxInt32
+	if c.MaxChunkBytes <= 0 {
+		c.MaxChunkBytes = 512 << 20
+		if big {
+			c.MaxChunkBytes = 2 << 30
+		}
+	}
+	if c.MaxResultBytes <= 0 {
+		c.MaxResultBytes = 1 << 30
+		if big {
+			c.MaxResultBytes = 64 << 30
+		}
+	}
+	c.MaxChunkBytes = min(c.MaxChunkBytes, math.MaxInt)
+	c.MaxResultBytes = min(c.MaxResultBytes, math.MaxInt)
+	return c
+}
+
+// lockStripes is how many locks all chunks share. Writers hold one at a time.
+const lockStripes = 64
+
+// ChunkLocks serialises writers of one chunk inside one process: changing a
+// part of a chunk reads it, changes it and writes it whole. The zero value is
+// not ready; use [NewChunkLocks]. Safe for concurrent use.
+type ChunkLocks struct {
+	seed    maphash.Seed
+	stripes [lockStripes]sync.Mutex
+}
+
+// NewChunkLocks returns locks for the chunks of one store.
+func NewChunkLocks() *ChunkLocks { return &ChunkLocks{seed: maphash.MakeSeed()} }
+
+// of returns the lock of the chunk with that key.
+func (l *ChunkLocks) of(key []byte) *sync.Mutex {
+	return &l.stripes[maphash.Bytes(l.seed, key)%lockStripes]
+}

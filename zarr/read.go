@@ -1,0 +1,201 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// ReadBytes reads the elements of sel into dst in C order and memory layout
+// (little-endian scalars). dst must have exactly their size. Missing chunks
+// read as the fill value. After an error dst may hold anything. Only for
+// fixed-size types; see [Array.ReadVar].
+func (a *Array) ReadBytes(ctx context.Context, sel Selection, dst []byte) error {
+	return a.fail("read", a.readBytes(ctx, sel, dst))
+}
+
+func (a *Array) readBytes(ctx context.Context, sel Selection, dst []byte) error {
+	j, err := a.begin(sel)
+	if err != nil {
+		return err
+	}
+	defer j.end()
+	if err := j.checkLen(len(dst)); err != nil {
+		return err
+	}
+	j.pack(dst)
+	return j.read(ctx)
+}
+
+// ReadInto reads the elements of sel into memory of any layout: dst has a
+// stride per dimension of the result, of either sign; element (0, …, 0) goes
+// to dst.Offset. After an error the elements may hold anything. Only for
+// fixed-size types.
+func (a *Array) ReadInto(ctx context.Context, sel Selection, dst codecs.Dst) error {
+	return a.fail("read", a.readInto(ctx, sel, dst))
+}
+
+func (a *Array) readInto(ctx context.Context, sel Selection, dst codecs.Dst) error {
+	j, err := a.begin(sel)
+	if err != nil {
+		return err
+	}
+	defer j.end()
+	if err := j.checkFar(dst); err != nil {
+		return err
+	}
+	own := j.far.Strides
+	j.far = dst
+	err = j.read(ctx)
+	j.far.Strides = own
+	return err
+}
+
+// checkLen checks the length of packed memory for the result.
+func (j *job) checkLen(n int) error {
+	if j.st.meta.Type.Variable() {
+		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, j.st.meta.Type)
+	}
+	size := int64(j.st.size)
+	if size > 0 && j.total > int64(n)/size || int64(n) != j.total*size {
+		return fmt.Errorf("%w: %d bytes of memory for shape %v of %d byte elements", ErrSelection, n, j.shape, size)
+	}
+	return nil
+}
+
+// checkFar checks that every element of the result lies inside dst.
+func (j *job) checkFar(dst codecs.Dst) error {
+	if j.st.meta.Type.Variable() {
+		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, j.st.meta.Type)
+	}
+	if len(dst.Strides) != len(j.shape) {
+		return fmt.Errorf("%w: %d strides for shape %v", ErrSelection, len(dst.Strides), j.shape)
+	}
+	if j.total == 0 {
+		return nil
+	}
+	room := int64(len(dst.Data))
+	lo, hi := int64(dst.Offset), int64(dst.Offset)+int64(j.st.size)
+	for d, n := range j.shape {
+		s := int64(dst.Strides[d])
+		if n > 1 && s != 0 && (n-1) > room/max(s, -s) {
+			hi = room + 1
+			break
+		}
+		if reach := (n - 1) * s; reach < 0 {
+			lo += reach
+		} else {
+			hi += reach
+		}
+	}
+	if lo < 0 || hi > room {
+		return fmt.Errorf("%w: shape %v with strides %v reaches outside %d bytes of memory", ErrSelection, j.shape, dst.Strides, room)
+	}
+	return nil
+}
+
+// read reads every chunk of the plan into far.
+func (j *job) read(ctx context.Context) error {
+	j.split()
+	return j.work(ctx, (*task).read)
+}
+
+// read puts the wanted elements of the chunk in hand into far.
+func (t *task) read(ctx context.Context, _ int64) error {
+	v, err := kv.Locate(ctx, t.j.a.view, string(t.key))
+	if errors.Is(err, kv.ErrNotFound) {
+		t.putFill()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if most := t.form.bound.MaxEncodedSize(); t.form.inner == nil && v.Size() > most {
+		return codecs.Corruptf("chunk", "%d bytes where at most %d decode to shape %v", v.Size(), most, t.form.shape)
+	}
+	if cache := t.j.a.opts.Cache; cache != nil && !t.form.uncached {
+		if id := v.ID(); id != (kv.ID{}) {
+			return t.readCached(ctx, cache, id, v)
+		}
+	}
+	return t.readValue(ctx, v)
+}
+
+// readValue decodes the chunk v, as little of it as it can.
+func (t *task) readValue(ctx context.Context, v kv.Value) error {
+	t.source.value = v
+	if !t.partly() {
+		return v.View(ctx, kv.All(), t.onValue)
+	}
+	if t.j.straight && t.points == nil {
+		return t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far)
+	}
+	near := t.nearBox()
+	if err := t.form.bound.DecodeBox(ctx, &t.source, t.box, near); err != nil {
+		return err
+	}
+	t.putNear(near.Data, 0, near.Strides)
+	return nil
+}
+
+// partly decides whether to decode from parts of the value.
+func (t *task) partly() bool {
+	if !t.form.bound.Partial() || t.wholeBox() {
+		return false
+	}
+	return t.form.inner != nil || t.boxBytes() <= t.form.bytes/2
+}
+
+// decodeValue decodes the bytes of a whole chunk.
+func (t *task) decodeValue(encoded []byte) error {
+	if t.j.straight && t.points == nil {
+		return t.form.bound.DecodeInto(encoded, t.box, t.far)
+	}
+	near := t.nearBox()
+	if err := t.form.bound.DecodeInto(encoded, t.box, near); err != nil {
+		return err
+	}
+	t.putNear(near.Data, 0, near.Strides)
+	return nil
+}
+
+// nearBox returns scratch memory for the box.
+func (t *task) nearBox() codecs.Dst {
+	t.shape = resize(t.shape, len(t.box.Count))
+	return codecs.Dst{Data: t.buffer(t.boxBytes()), Strides: packed(t.shape, t.box.Count, t.j.st.size)}
+}
+
+// putNear copies the wanted elements to far from memory with the given strides
+// in which the first element of the box is at origin.
+func (t *task) putNear(data []byte, origin int, strides []int) {
+	if t.points != nil {
+		t.putPoints(data, origin, strides)
+		return
+	}
+	t.locateNear(data, origin, strides)
+	if !t.j.listed {
+		codecs.CopyStrided(t.far, t.near, t.n, t.j.st.size)
+		return
+	}
+	move(t.far.Data, t.far.Offset, data, origin, t.makeLanes(), t.j.st.size)
+}
+
+// putFill sets the wanted elements to the fill value.
+func (t *task) putFill() {
+	size, fill := t.j.st.size, t.j.st.meta.Fill
+	switch {
+	case t.points != nil:
+		for _, at := range t.points {
+			copy(t.pointFar(at), fill)
+		}
+	case !t.j.listed:
+		codecs.FillStrided(t.far, t.n, fill, size)
+	default:
+		t.near = codecs.Src{Data: fill, Strides: resize(t.near.Strides, len(t.parts))}
+		clear(t.near.Strides)
+		move(t.far.Data, t.far.Offset, fill, 0, t.makeLanes(), size)
+	}
+}

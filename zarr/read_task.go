@@ -1,0 +1,301 @@
+package zarr
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// job is one call that reads or writes elements of fixed size: a plan, and
+// where the elements of the result lie in the caller's memory. Jobs are pooled.
+type job struct {
+	plan
+	a  *Array
+	st *arrayState
+	// far is the caller's memory; its strides are those of the result.
+	far codecs.Dst
+	// along is the distance in far between neighbours along each dimension of
+	// the array, 0 for dropped ones.
+	along []int
+	slab  slabs
+	// step is what is done to the i-th chunk, a method value made once.
+	step func(t *task, ctx context.Context, i int64) error
+	// run is j.runOne, made once per job and not per call.
+	run func(ctx context.Context, i int) error
+}
+
+var jobs = sync.Pool{New: func() any {
+	j := new(job)
+	j.run = j.runOne
+	return j
+}}
+
+// begin resolves sel for the array. The caller ends the job.
+func (a *Array) begin(sel Selection) (*job, error) {
+	j := jobs.Get().(*job)
+	j.a, j.st = a, a.st.Load()
+	if err := j.prepare(j.st, sel); err != nil {
+		j.end()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *job) end() {
+	j.a, j.st, j.step, j.points = nil, nil, nil, nil
+	j.far.Data, j.slab = nil, slabs{}
+	for d := range j.axes {
+		j.axes[d].grid, j.axes[d].list, j.axes[d].order = nil, nil, nil
+	}
+	jobs.Put(j)
+}
+
+// pack sets far to memory that holds the result without gaps. Strides of
+// elements of variable length count elements.
+func (j *job) pack(data []byte) {
+	strides := j.far.Strides[:0]
+	for range j.shape {
+		strides = append(strides, 0)
+	}
+	size := max(j.st.size, 1)
+	for d := len(strides) - 1; d >= 0; d-- {
+		strides[d] = size
+		size *= int(j.shape[d]) // the product is that of the caller's slice
+	}
+	j.far = codecs.Dst{Data: data, Strides: strides}
+}
+
+// work does step to every chunk that the plan touches.
+func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context, i int64) error) error {
+	if j.chunks == 0 || j.total == 0 {
+		return ctx.Err()
+	}
+	j.step = step
+	j.along = j.along[:0]
+	for d := range j.dims {
+		s := 0
+		if axis := j.dims[d].axis; axis >= 0 {
+			s = j.far.Strides[axis]
+		}
+		j.along = append(j.along, s)
+	}
+	n := j.chunks * max(j.slab.n, 1)
+	if j.a.opts.Runner == nil || n == 1 || n > int64(maxTasks) {
+		t := getTask()
+		defer t.put()
+		for i := range n {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := t.do(ctx, j, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return j.a.opts.Runner.Run(ctx, int(n), j.run)
+}
+
+// maxTasks is the most that is handed to a Runner at once.
+const maxTasks = 1<<31 - 1
+
+func (j *job) runOne(ctx context.Context, i int) error {
+	t := getTask()
+	defer t.put()
+	return t.do(ctx, j, int64(i))
+}
+
+// task is what one goroutine needs to work on one chunk after another. Tasks
+// are pooled and keep their buffers.
+type task struct {
+	j *job
+	// coords, parts, key and form are those of the chunk in hand.
+	coords []int64
+	parts  []part
+	key    []byte
+	form   *chunkForm
+	shape  []int
+	// box holds all wanted elements of the chunk, and perhaps others between.
+	box codecs.Box
+	// n is how many elements are wanted along each dimension, far where they
+	// go, or come from, and near, where they lie in a buffer with the given
+	// strides, one step per wanted element; not used where there are lists.
+	n    []int
+	far  codecs.Dst
+	near codecs.Src
+	// points are the members of a point selection, if it is one.
+	points []int
+
+	lanes   []lane
+	tables  []int
+	scratch []byte
+	encoded []byte
+
+	source valueSource
+	// onValue is t.decodeValue, made once per task and not per chunk.
+	onValue func([]byte) error
+}
+
+var tasks = sync.Pool{New: func() any {
+	t := new(task)
+	t.onValue = t.decodeValue
+	return t
+}}
+
+func getTask() *task { return tasks.Get().(*task) }
+
+// keepScratch is the largest buffer that stays with a pooled task.
+const keepScratch = 32 << 20
+
+func (t *task) put() {
+	t.j, t.form, t.points, t.source.value = nil, nil, nil, nil
+	t.far.Data, t.near.Data = nil, nil
+	if cap(t.scratch) > keepScratch {
+		t.scratch = nil
+	}
+	if cap(t.encoded) > keepScratch {
+		t.encoded = nil
+	}
+	tasks.Put(t)
+}
+
+// do works on the i-th piece of a job.
+func (t *task) do(ctx context.Context, j *job, i int64) error {
+	t.j = j
+	some, err := t.aim(i)
+	if err == nil && some {
+		err = j.step(t, ctx, i)
+	}
+	if err != nil {
+		return fmt.Errorf("chunk %s: %w", t.key, err)
+	}
+	return nil
+}
+
+// aim finds out what the i-th piece is; some is false if it has no elements.
+func (t *task) aim(i int64) (some bool, err error) {
+	j := t.j
+	rank := len(j.st.meta.Shape)
+	t.coords = resize(t.coords, rank)
+	t.box.Start, t.box.Count = resize(t.box.Start, rank), resize(t.box.Count, rank)
+	piece := int64(0)
+	if j.slab.n > 1 {
+		i, piece = i/j.slab.n, i%j.slab.n
+	}
+	if j.points != nil {
+		j.coords(j.st, i, t.coords)
+		t.points = j.groups.group(i)
+	} else {
+		t.parts = resize(t.parts, rank)
+		for d := rank - 1; d >= 0; d-- {
+			a := &j.axes[d]
+			p := a.part(i % a.parts)
+			i /= a.parts
+			t.parts[d], t.coords[d] = p, p.chunk
+			t.box.Start[d], t.box.Count[d] = p.from, p.span
+		}
+	}
+	t.key = j.st.meta.Keys.Append(append(t.key[:0], j.a.loc.chunks...), t.coords)
+	if t.form, err = j.st.formOf(t.coords, &t.shape); err != nil {
+		return false, err
+	}
+	if j.points != nil {
+		t.boundPoints()
+		return true, nil
+	}
+	if j.slab.n > 1 && !t.cutSlab(piece) {
+		return false, nil
+	}
+	t.locateFar()
+	return true, nil
+}
+
+// locateFar sets n and far for the parts in hand.
+func (t *task) locateFar() {
+	j := t.j
+	t.n = resize(t.n, len(t.parts))
+	t.far.Data, t.far.Offset = j.far.Data, j.far.Offset
+	t.far.Strides = resize(t.far.Strides, len(t.parts))
+	for d := range t.parts {
+		p, a, along := &t.parts[d], &j.axes[d], j.along[d]
+		t.n[d] = p.n
+		t.far.Strides[d] = along
+		if a.list != nil {
+			continue // every element has a place of its own
+		}
+		t.far.Offset += int(a.place(p.k)) * along
+		if a.flip {
+			t.far.Strides[d] = -along
+		}
+	}
+}
+
+// locateNear sets near to the wanted elements in a buffer that holds the box,
+// or a whole chunk, with the given strides; origin is where the first element
+// of the box lies.
+func (t *task) locateNear(data []byte, origin int, strides []int) {
+	t.near.Data, t.near.Offset = data, origin
+	t.near.Strides = resize(t.near.Strides, len(t.parts))
+	for d := range t.parts {
+		t.near.Strides[d] = strides[d] * int(t.j.axes[d].step)
+	}
+}
+
+// origin is where the first element of the box lies in a whole chunk.
+func (t *task) origin() int {
+	off := 0
+	for d, s := range t.box.Start {
+		off += s * t.form.strides[d]
+	}
+	return off
+}
+
+// boxBytes is the size of the box.
+func (t *task) boxBytes() int {
+	n := t.j.st.size
+	for _, c := range t.box.Count {
+		n *= c
+	}
+	return n
+}
+
+// wholeBox reports whether the box is the chunk.
+func (t *task) wholeBox() bool {
+	for d, c := range t.box.Count {
+		if c != t.form.shape[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// buffer returns t.scratch with n bytes, which hold anything.
+func (t *task) buffer(n int) []byte {
+	if cap(t.scratch) < n {
+		t.scratch = make([]byte, n)
+	}
+	t.scratch = t.scratch[:n]
+	return t.scratch
+}
+
+// resize returns s with n elements, which hold anything.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// valueSource is a value as codecs read it. The value is located by then.
+type valueSource struct{ value kv.Value }
+
+// Size implements [codecs.Source].
+func (s *valueSource) Size() int64 { return s.value.Size() }
+
+// ReadRange implements [codecs.Source].
+func (s *valueSource) ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error {
+	return s.value.View(ctx, kv.Span(off, n), fn)
+}

@@ -1,0 +1,305 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// ResizeOptions say what happens to elements that a shrunk array loses.
+//
+// By default chunks that lie outside the new shape are deleted, and chunks at
+// its edge stay as they are: their elements outside are out of sight, and come
+// back if the array grows again. That is what zarr-python and tensorstore do
+// too.
+type ResizeOptions struct {
+	// KeepChunks changes nothing but the metadata: whole chunks come back too
+	// when the array grows again.
+	KeepChunks bool
+	// ResetEdges sets the elements outside in the chunks at the edge to the
+	// fill value, so that nothing ever comes back. It reads and writes these
+	// chunks.
+	ResetEdges bool
+}
+
+// Resize changes the shape of the array; the number of dimensions stays. New
+// elements hold the fill value, unless a chunk has them from before (see
+// [ResizeOptions]). The metadata is written first: if deleting chunks fails
+// afterwards, those that are left are out of sight.
+//
+// The grid of chunks stays the same, so a rectilinear one bounds the shape.
+func (a *Array) Resize(ctx context.Context, shape []int64, o ResizeOptions) error {
+	a.change.Lock()
+	defer a.change.Unlock()
+	return a.fail("resize", a.resize(ctx, shape, o))
+}
+
+func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) error {
+	if a.writer == nil {
+		return kv.ErrReadOnly
+	}
+	st := a.st.Load()
+	old := st.meta.Shape
+	if len(shape) != len(old) {
+		return fmt.Errorf("%w: shape %v for an array of %d dimensions", ErrSelection, shape, len(old))
+	}
+	if slices.Equal(shape, old) {
+		return nil
+	}
+	m := st.meta.Clone()
+	m.Shape = slices.Clone(shape)
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if o.ResetEdges && !o.KeepChunks {
+		// While the elements are still part of the array.
+		if err := a.resetEdges(ctx, st, shape); err != nil {
+			return err
+		}
+	}
+	if err := a.replaceMeta(ctx, st, m); err != nil {
+		return err
+	}
+	if o.KeepChunks {
+		return nil
+	}
+	return a.deleteOutside(ctx, st, shape)
+}
+
+// resetEdges sets to the fill value what chunks that stay hold outside shape.
+func (a *Array) resetEdges(ctx context.Context, st *arrayState, shape []int64) error {
+	grid, old := st.meta.Grid, st.meta.Shape
+	for d := range shape {
+		// Along d what is cut off the last chunk that stays; along the others
+		// what stays of the array.
+		if shape[d] >= old[d] || shape[d] == 0 {
+			continue
+		}
+		end := grid.Start(d, grid.Count(d, shape[d]))
+		if end = min(end, old[d]); end == shape[d] {
+			continue
+		}
+		index := make([]Index, len(shape))
+		for e := range shape {
+			index[e] = Slice(0, min(old[e], grid.Start(e, grid.Count(e, shape[e]))), 1)
+		}
+		index[d] = Slice(shape[d], end, 1)
+		if err := a.resetStored(ctx, Sel(index...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resetStored writes the fill value to those chunks of sel that exist.
+func (a *Array) resetStored(ctx context.Context, sel Selection) error {
+	return a.eachStored(ctx, sel, func(c Chunk) error {
+		index := make([]Index, len(c.Coords))
+		for d := range index {
+			x := sel.index[d]
+			index[d] = Slice(max(x.lo, c.Start[d]), min(x.hi, c.Start[d]+c.Shape[d]), 1)
+		}
+		return a.WriteFill(ctx, Sel(index...))
+	})
+}
+
+// fewChunks is how many chunks are asked for one by one rather than listed.
+const fewChunks = 4096
+
+// eachStored calls fn for the chunks that sel touches and that exist.
+func (a *Array) eachStored(ctx context.Context, sel Selection, fn func(Chunk) error) error {
+	st := a.st.Load()
+	var p plan
+	if err := p.prepare(st, sel); err != nil {
+		return err
+	}
+	list, ok := a.view.(kv.Lister)
+	if p.chunks > fewChunks && ok {
+		return a.eachListed(ctx, list, st, func(key string, coords []int64) error {
+			for d, c := range coords {
+				a := &p.axes[d]
+				if c < a.first || c-a.first >= a.parts {
+					return nil
+				}
+			}
+			return fn(a.chunkAt(st, coords))
+		})
+	}
+	for c, err := range a.Chunks(ctx, sel) {
+		if err != nil {
+			return err
+		}
+		there, err := kv.Exists(ctx, a.view, c.Key)
+		if err != nil {
+			return err
+		}
+		if there {
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteOutside deletes the chunks of the old shape that hold no element of
+// the new one.
+func (a *Array) deleteOutside(ctx context.Context, st *arrayState, shape []int64) error {
+	grid, old := st.meta.Grid, st.meta.Shape
+	keep := make([]int64, len(shape)) // chunks that stay along each dimension
+	all := make([]int64, len(shape))
+	for d := range shape {
+		keep[d], all[d] = grid.Count(d, shape[d]), grid.Count(d, old[d])
+		keep[d] = min(keep[d], all[d])
+	}
+	stay, ok1 := elements(keep)
+	total, ok2 := elements(all)
+	if ok1 && ok2 && total == stay {
+		return nil
+	}
+	list, ok := a.view.(kv.Lister)
+	few := ok1 && ok2 && total-stay <= fewChunks
+	switch {
+	case few, !ok && ok1 && ok2:
+		return a.deleteBox(ctx, st, keep, all)
+	case !ok:
+		return fmt.Errorf("deleting more than 2^63 chunks in a view that cannot be listed: %w", errors.ErrUnsupported)
+	}
+	var keys []string
+	err := a.eachListed(ctx, list, st, func(key string, coords []int64) error {
+		for d, c := range coords {
+			if c >= keep[d] {
+				keys = append(keys, key)
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return kv.DeleteAll(ctx, a.writer, keys)
+}
+
+// deleteBox deletes, one by one, the chunks inside all that are outside keep:
+// for each dimension those beyond keep there and within it in the dimensions
+// before.
+func (a *Array) deleteBox(ctx context.Context, st *arrayState, keep, all []int64) error {
+	coords := make([]int64, len(all))
+	var walk func(d, cut int) error
+	walk = func(d, cut int) error {
+		if d == len(all) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			key := string(st.meta.Keys.Append([]byte(a.loc.chunks), coords))
+			return a.writer.Delete(ctx, key)
+		}
+		lo, hi := int64(0), all[d]
+		switch {
+		case d < cut:
+			hi = keep[d]
+		case d == cut:
+			lo = keep[d]
+		}
+		for c := lo; c < hi; c++ {
+			coords[d] = c
+			if err := walk(d+1, cut); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for cut := range all {
+		if err := walk(0, cut); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachListed lists the keys below the array and calls fn for those of chunks
+// inside the grid of the state's shape.
+func (a *Array) eachListed(ctx context.Context, list kv.Lister, st *arrayState, fn func(key string, coords []int64) error) error {
+	counts := st.meta.ChunkCounts()
+	for key, err := range list.List(ctx, kv.ListOptions{Prefix: a.loc.chunks + st.meta.Keys.Prefix()}) {
+		if err != nil {
+			return err
+		}
+		coords, ok := st.meta.Keys.Parse(key[len(a.loc.chunks):])
+		for d := 0; ok && d < len(coords); d++ {
+			ok = coords[d] < counts[d]
+		}
+		if !ok {
+			continue
+		}
+		if err := fn(key, coords); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NChunksInitialised counts the chunks that are stored. It lists the keys of
+// the array: a view that is no [kv.Lister] gives errors.ErrUnsupported.
+func (a *Array) NChunksInitialised(ctx context.Context) (n int64, err error) {
+	list, ok := a.view.(kv.Lister)
+	if !ok {
+		return 0, a.fail("list", errors.ErrUnsupported)
+	}
+	err = a.eachListed(ctx, list, a.st.Load(), func(string, []int64) error {
+		n++
+		return nil
+	})
+	return n, a.fail("list", err)
+}
+
+// Append makes the array longer along axis and writes data, packed in C order
+// and memory layout, behind what it holds: as many whole layers as data has.
+// Appends through one Array follow each other. Only for fixed-size types; a
+// negative axis counts from the end.
+//
+// If writing fails the array stays longer, and the new elements may hold
+// anything that was to be written, or the fill value.
+func (a *Array) Append(ctx context.Context, axis int, data []byte) error {
+	a.change.Lock()
+	defer a.change.Unlock()
+	return a.fail("append to", a.append(ctx, axis, data))
+}
+
+func (a *Array) append(ctx context.Context, axis int, data []byte) error {
+	st := a.st.Load()
+	m := st.meta
+	if axis < 0 {
+		axis += len(m.Shape)
+	}
+	if axis < 0 || axis >= len(m.Shape) {
+		return fmt.Errorf("%w: axis %d of %d dimensions", ErrSelection, axis, len(m.Shape))
+	}
+	if st.size == 0 {
+		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, m.Type)
+	}
+	layer := slices.Clone(m.Shape)
+	layer[axis] = 1
+	n, ok := elements(layer)
+	if !ok || n == 0 || int64(len(data))%(int64(st.size)*n) != 0 {
+		return fmt.Errorf("%w: %d bytes are not whole layers of shape %v", ErrSelection, len(data), layer)
+	}
+	more := int64(len(data)) / (int64(st.size) * n)
+	if more == 0 {
+		return nil
+	}
+	shape := slices.Clone(m.Shape)
+	if shape[axis] += more; shape[axis] < 0 {
+		return fmt.Errorf("%w: dimension %d", ErrTooLarge, axis)
+	}
+	if err := a.resize(ctx, shape, ResizeOptions{}); err != nil {
+		return err
+	}
+	index := make([]Index, len(shape))
+	index[axis] = Slice(m.Shape[axis], None, 1)
+	return a.writeBytes(ctx, Sel(index...), data)
+}

@@ -1,0 +1,308 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// WriteBytes writes src to the elements of sel: C order, memory layout
+// (little-endian scalars). src has exactly the size of the selection, or is one
+// element, which is then written everywhere. Only for fixed-size types; see
+// [Array.WriteVar].
+//
+// Chunks that are covered as a whole are encoded without being read; of others
+// the rest keeps its value. A chunk that then holds nothing but the fill value
+// is deleted. In shards only the inner chunks that are touched are encoded.
+// After an error some of the chunks may have been written. Where a selection
+// names an element twice, the later value is stored.
+func (a *Array) WriteBytes(ctx context.Context, sel Selection, src []byte) error {
+	return a.fail("write", a.writeBytes(ctx, sel, src))
+}
+
+func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte) error {
+	j, err := a.begin(sel)
+	if err != nil {
+		return err
+	}
+	defer j.end()
+	if len(src) != j.st.size || j.st.size == 0 {
+		if err := j.checkLen(len(src)); err != nil {
+			return err
+		}
+	}
+	j.pack(src)
+	if len(src) == j.st.size {
+		clear(j.far.Strides)
+	}
+	return j.write(ctx)
+}
+
+// WriteFrom writes elements that lie in memory of any layout; see
+// [Array.ReadInto] for src and [Array.WriteBytes] for the rest. A stride of 0
+// repeats elements.
+func (a *Array) WriteFrom(ctx context.Context, sel Selection, src codecs.Src) error {
+	return a.fail("write", a.writeFrom(ctx, sel, src))
+}
+
+func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) error {
+	j, err := a.begin(sel)
+	if err != nil {
+		return err
+	}
+	defer j.end()
+	if err := j.checkFar(src); err != nil {
+		return err
+	}
+	own := j.far.Strides
+	j.far = src
+	err = j.write(ctx)
+	j.far.Strides = own
+	return err
+}
+
+// WriteFill resets the elements of sel to the fill value. Chunks that are
+// covered as a whole are deleted without being read.
+func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
+	m := a.Meta()
+	if m.Type.Variable() {
+		v, err := variableOf(m.Fill)
+		if err != nil {
+			return a.fail("write", err)
+		}
+		return a.WriteVar(ctx, sel, v)
+	}
+	fill := m.Fill
+	if len(fill) == 0 {
+		fill = m.Type.Zero()
+	}
+	return a.WriteBytes(ctx, sel, fill)
+}
+
+func (j *job) write(ctx context.Context) error {
+	if j.a.writer == nil {
+		return kv.ErrReadOnly
+	}
+	return j.work(ctx, (*task).write)
+}
+
+// write stores the wanted elements of the chunk in hand. Its lock is held from
+// reading to writing.
+func (t *task) write(ctx context.Context, _ int64) error {
+	lock := t.j.a.locks.of(t.key)
+	lock.Lock()
+	defer lock.Unlock()
+	whole, edge := t.covers()
+	switch {
+	case whole && !edge:
+		return t.writeWhole(ctx)
+	case whole:
+		buf := t.nearChunk()
+		codecs.FillStrided(buf, t.form.shape, t.j.st.meta.Fill, t.j.st.size)
+		t.takeNear(buf.Data, t.origin(), buf.Strides)
+		return t.storeNear(ctx, buf.Data, true)
+	case t.form.indexed:
+		return t.updateShard(ctx)
+	}
+	buf := t.nearChunk()
+	there, err := t.readChunk(ctx, buf)
+	if err != nil {
+		return err
+	}
+	t.takeNear(buf.Data, t.origin(), buf.Strides)
+	return t.storeNear(ctx, buf.Data, there)
+}
+
+// covers reports whether the wanted elements are all of the chunk that lies in
+// the array, and whether the chunk reaches beyond it.
+func (t *task) covers() (whole, edge bool) {
+	if t.points != nil || !t.j.straight {
+		return false, false
+	}
+	m := t.j.st.meta
+	for d := range t.parts {
+		p := &t.parts[d]
+		inside := int64(t.form.shape[d])
+		if rest := m.Shape[d] - m.Grid.Start(d, p.chunk); rest < inside {
+			inside, edge = rest, true
+		}
+		if p.from != 0 || int64(p.n) != inside {
+			return false, false
+		}
+	}
+	return true, edge
+}
+
+// writeWhole encodes the chunk straight from the caller's memory.
+func (t *task) writeWhole(ctx context.Context) error {
+	if !t.j.a.opts.WriteEmptyChunks && isFill(t.form.bound, t.far, t.n, t.j.st.size) {
+		return t.delete(ctx)
+	}
+	var err error
+	if t.encoded, err = t.form.bound.EncodeFrom(t.encoded[:0], t.far); err != nil {
+		return err
+	}
+	return t.set(ctx)
+}
+
+// isFill reports whether all elements of src are the fill value.
+func isFill(b *codecs.Bound, src codecs.Src, n []int, size int) bool {
+	// The last dimensions may lie together; they are compared as one run.
+	run, outer := size, len(n)
+	for outer > 0 && src.Strides[outer-1] == run {
+		outer--
+		run *= n[outer]
+	}
+	return isFillRuns(b, src.Data, src.Offset, src.Strides[:outer], n[:outer], run)
+}
+
+func isFillRuns(b *codecs.Bound, data []byte, off int, strides, n []int, run int) bool {
+	if len(n) == 0 {
+		return b.IsFill(data[off : off+run])
+	}
+	for i := range n[0] {
+		if !isFillRuns(b, data, off+i*strides[0], strides[1:], n[1:], run) {
+			return false
+		}
+		if strides[0] == 0 {
+			break
+		}
+	}
+	return true
+}
+
+// nearChunk returns scratch memory for the chunk.
+func (t *task) nearChunk() codecs.Dst {
+	return codecs.Dst{Data: t.buffer(t.form.bytes), Strides: t.form.strides}
+}
+
+// locate finds the chunk in hand, nil if it is not there.
+func (t *task) locate(ctx context.Context) (kv.Value, error) {
+	v, err := kv.Locate(ctx, t.j.a.view, string(t.key))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}
+
+// readChunk decodes the whole chunk into buf, or fills it if it is not there.
+func (t *task) readChunk(ctx context.Context, buf codecs.Dst) (there bool, err error) {
+	v, err := t.locate(ctx)
+	if err != nil {
+		return false, err
+	}
+	form := t.form
+	if v == nil {
+		codecs.FillStrided(buf, form.shape, t.j.st.meta.Fill, t.j.st.size)
+		return false, nil
+	}
+	whole := codecs.Box{Start: resize(t.shape, len(form.shape)), Count: form.shape}
+	clear(whole.Start)
+	t.shape = whole.Start
+	return true, v.View(ctx, kv.All(), func(encoded []byte) error {
+		return form.bound.DecodeInto(encoded, whole, buf)
+	})
+}
+
+// takeNear copies the wanted elements from far to memory with the given
+// strides in which the first element of the box is at origin.
+func (t *task) takeNear(data []byte, origin int, strides []int) {
+	size := t.j.st.size
+	if t.points != nil {
+		for _, at := range t.points {
+			off := t.pointNear(at, origin, strides)
+			copy(data[off:off+size], t.pointFar(at))
+		}
+		return
+	}
+	t.locateNear(data, origin, strides)
+	if !t.j.listed {
+		codecs.CopyStrided(t.near, t.far, t.n, size)
+		return
+	}
+	lanes := t.makeLanes()
+	for i := range lanes {
+		l := &lanes[i]
+		l.src, l.dst = l.dst, l.src
+		l.srcAt, l.dstAt = l.dstAt, l.srcAt
+	}
+	move(data, origin, t.far.Data, t.far.Offset, lanes, size)
+}
+
+// storeNear encodes a whole chunk; there says that it may exist already.
+func (t *task) storeNear(ctx context.Context, chunk []byte, there bool) error {
+	if !t.j.a.opts.WriteEmptyChunks && t.form.bound.IsFill(chunk) {
+		if !there {
+			return nil
+		}
+		return t.delete(ctx)
+	}
+	var err error
+	if t.encoded, err = t.form.bound.Encode(t.encoded[:0], chunk); err != nil {
+		return err
+	}
+	return t.set(ctx)
+}
+
+// updateShard replaces the box of a shard and keeps the inner chunks beside it
+// as they are encoded.
+func (t *task) updateShard(ctx context.Context) error {
+	v, err := t.locate(ctx)
+	if err != nil {
+		return err
+	}
+	var old codecs.Source
+	if v != nil {
+		t.source.value = v
+		old = &t.source
+	}
+	src := t.far
+	if t.points != nil || !t.j.straight {
+		// Elements between the wanted ones keep their value.
+		src = t.nearBox()
+		if old == nil {
+			codecs.FillStrided(src, t.box.Count, t.j.st.meta.Fill, t.j.st.size)
+		} else if err := t.form.bound.DecodeBox(ctx, old, t.box, src); err != nil {
+			return err
+		}
+		t.takeNear(src.Data, 0, src.Strides)
+	}
+	if t.encoded, err = t.form.bound.EncodePartial(ctx, t.encoded[:0], old, t.box, src); err != nil {
+		return err
+	}
+	if len(t.encoded) > 0 {
+		return t.set(ctx)
+	}
+	if t.j.a.opts.WriteEmptyChunks {
+		return t.storeEmpty(ctx)
+	}
+	if v == nil {
+		return nil
+	}
+	return t.delete(ctx)
+}
+
+// storeEmpty stores a chunk of nothing but the fill value.
+func (t *task) storeEmpty(ctx context.Context) error {
+	buf := t.nearChunk()
+	codecs.FillStrided(buf, t.form.shape, t.j.st.meta.Fill, t.j.st.size)
+	return t.storeNear(ctx, buf.Data, true)
+}
+
+// set stores t.encoded under the key of the chunk in hand.
+func (t *task) set(ctx context.Context) error {
+	return t.j.a.writer.Set(ctx, string(t.key), t.encoded)
+}
+
+func (t *task) delete(ctx context.Context) error {
+	return t.j.a.writer.Delete(ctx, string(t.key))
+}
+
+// errReadOnly is the answer of everything that changes a node in a view that
+// cannot be written.
+func errReadOnly(op, path string) error {
+	return &Error{Op: op, Path: path, Err: fmt.Errorf("the view cannot be written: %w", kv.ErrReadOnly)}
+}

@@ -1,0 +1,110 @@
+package zarr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// WriteVar writes elements of a variable-length type to sel: src has as many
+// as the selection, or one, which is then written everywhere. Elements are
+// checked to be of the array's type (UTF-8 text, whole numbers of a ragged
+// element). The rest is as for [Array.WriteBytes].
+func (a *Array) WriteVar(ctx context.Context, sel Selection, src dtype.Variable) error {
+	return a.fail("write", a.writeVar(ctx, sel, src))
+}
+
+func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable) error {
+	j, err := a.begin(sel)
+	if err != nil {
+		return err
+	}
+	defer j.end()
+	t := j.st.meta.Type
+	switch {
+	case !t.Variable():
+		return fmt.Errorf("%w: elements of type %v have a fixed size", ErrType, t)
+	case int64(src.Len()) != j.total && src.Len() != 1:
+		return fmt.Errorf("%w: %d elements for shape %v", ErrSelection, src.Len(), j.shape)
+	case a.writer == nil:
+		return kv.ErrReadOnly
+	}
+	if err := src.Validate(t); err != nil {
+		return err
+	}
+	j.pack(nil)
+	if src.Len() == 1 {
+		clear(j.far.Strides)
+	}
+	return j.work(ctx, func(t *task, ctx context.Context, _ int64) error { return t.writeBlock(ctx, src) })
+}
+
+// variableOf returns one element as a Variable.
+func variableOf(elem []byte) (dtype.Variable, error) {
+	b, err := dtype.NewBuilder(nil, 1)
+	if err != nil {
+		return dtype.Variable{}, err
+	}
+	if err := b.Append(elem); err != nil {
+		return dtype.Variable{}, err
+	}
+	buf, err := b.Finish()
+	if err != nil {
+		return dtype.Variable{}, err
+	}
+	return dtype.OpenVariable(buf, 1)
+}
+
+// writeBlock stores the wanted elements of the chunk in hand.
+func (t *task) writeBlock(ctx context.Context, src dtype.Variable) error {
+	lock := t.j.a.locks.of(t.key)
+	lock.Lock()
+	defer lock.Unlock()
+	form := t.form
+	var old dtype.Variable
+	there := true
+	if whole, _ := t.covers(); !whole {
+		v, err := t.locate(ctx)
+		if err != nil {
+			return err
+		}
+		if there = v != nil; there {
+			err := v.View(ctx, kv.All(), func(encoded []byte) error {
+				t.scratch, err = form.bound.Decode(t.scratch[:0], encoded)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if old, err = openBlock(t.scratch, form.count); err != nil {
+				return err
+			}
+		}
+	}
+	// which holds for each element of the chunk its number in src plus one.
+	which := make([]int32, form.count)
+	t.pairs(t.origin(), form.strides, func(near, far int) { which[near] = int32(far) + 1 })
+	out, err := dtype.NewBuilder(nil, form.count)
+	if err != nil {
+		return err
+	}
+	for i, w := range which {
+		elem := t.j.st.meta.Fill
+		switch {
+		case w > 0:
+			elem = src.At(int(w - 1))
+		case old.Len() > 0:
+			elem = old.At(i)
+		}
+		if err := out.Append(elem); err != nil {
+			return err
+		}
+	}
+	block, err := out.Finish()
+	if err != nil {
+		return err
+	}
+	return t.storeNear(ctx, block, there)
+}
