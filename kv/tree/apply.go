@@ -202,7 +202,7 @@ func (p *pass) changesNothing(c *cursor) (bool, error) {
 		return false, err
 	}
 	var buf scratchKey
-	i, exact := page.keys.find(s.lo, buf[:])
+	i, exact := page.find(s.lo, buf[:])
 	if len(s.items) == 0 || !exact {
 		return len(s.items) == 0 && !exact, nil
 	}

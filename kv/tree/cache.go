@@ -66,7 +66,7 @@ func (c *cache) get(name *Name) *page {
 
 // put keeps p if there is room for it, at the cost of others.
 func (c *cache) put(p *page) {
-	if p.memory > c.limit/2 {
+	if p.memory() > c.limit/2 {
 		return
 	}
 	c.mu.Lock()
@@ -87,7 +87,7 @@ func (c *cache) put(p *page) {
 	}
 	set.pages[at].Store(p)
 	set.tags[at].Store(tag)
-	c.bytes += p.memory
+	c.bytes += p.memory()
 	c.pages++
 	for c.bytes > c.limit {
 		c.tick(p)
@@ -125,6 +125,6 @@ func (c *cache) drop(set *cacheSet, at int) {
 	p := set.pages[at].Load()
 	set.tags[at].Store(0)
 	set.pages[at].Store(nil)
-	c.bytes -= p.memory
+	c.bytes -= p.memory()
 	c.pages--
 }

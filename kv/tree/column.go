@@ -15,6 +15,7 @@ type decoder struct {
 	b   []byte
 	pos int
 	err string
+	s   *scratch
 }
 
 func (d *decoder) fail(what string) {
@@ -41,6 +42,12 @@ func (d *decoder) bytes(n int) []byte {
 	}
 	d.pos += n
 	return d.b[d.pos-n : d.pos : d.pos]
+}
+
+// skip goes past n bytes and returns where they are.
+func (d *decoder) skip(n int) int32 {
+	d.bytes(n)
+	return int32(d.pos - n)
 }
 
 func (d *decoder) uvarint() uint64 {
@@ -78,35 +85,39 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 // A value is read without touching the others.
 type packed struct {
 	base  uint64
-	mask  uint64
-	width uint
-	data  []byte // from the first value to the end of the page
+	pos   int32 // of the first value
+	width uint8
 }
 
 func appendPacked(dst []byte, vals []uint64) []byte {
+	lo, width := bounds(vals)
+	dst = binary.AppendUvarint(dst, lo)
+	dst = append(dst, width)
+	return appendBits(dst, vals, lo, width)
+}
+
+// bounds returns the smallest value and the bits that the largest distance from
+// it takes.
+func bounds(vals []uint64) (lo uint64, width uint8) {
 	lo, hi := vals[0], vals[0]
 	for _, v := range vals {
 		lo, hi = min(lo, v), max(hi, v)
 	}
-	width := uint(bits.Len64(hi - lo))
-	dst = binary.AppendUvarint(dst, lo)
-	dst = append(dst, byte(width))
-	if width == 0 {
-		return dst
-	}
-	var acc uint64 // bits that do not fill a byte group yet
-	var have uint
+	return lo, uint8(bits.Len64(hi - lo))
+}
+
+func appendBits(dst []byte, vals []uint64, lo uint64, width uint8) []byte {
+	var acc uint64 // bits that do not fill 8 bytes yet
+	var have uint8
 	for _, v := range vals {
 		v -= lo
 		acc |= v << have
-		if have+width < 64 {
-			have += width
-			continue
+		have += width
+		if have >= 64 {
+			dst = binary.LittleEndian.AppendUint64(dst, acc)
+			have -= 64
+			acc = v >> (width - have) // 0 if nothing is left of v
 		}
-		dst = binary.LittleEndian.AppendUint64(dst, acc)
-		used := 64 - have
-		acc = v >> used // 0 if used is 64
-		have = width - used
 	}
 	for ; have > 0; have -= min(have, 8) {
 		dst = append(dst, byte(acc))
@@ -115,45 +126,40 @@ func appendPacked(dst []byte, vals []uint64) []byte {
 	return dst
 }
 
-// get returns value i, which must exist.
-func (p *packed) get(i int) uint64 {
+// get returns value i, which must exist, of a column in b.
+func (p *packed) get(b []byte, i int) uint64 {
 	if p.width == 0 {
 		return p.base
 	}
-	bit := uint(i) * p.width
-	off, shift := int(bit>>3), bit&7
-	if off+8 > len(p.data) {
-		return p.tail(off, shift)
+	bit := uint(i) * uint(p.width)
+	off, shift := int(p.pos)+int(bit>>3), bit&7
+	var v uint64
+	if off+8 < len(b) {
+		v = binary.LittleEndian.Uint64(b[off:])>>shift | uint64(b[off+8])<<(64-shift)
+	} else {
+		v = lastBits(b[off:], shift)
 	}
-	v := binary.LittleEndian.Uint64(p.data[off:]) >> shift
-	if shift+p.width > 64 {
-		v |= uint64(p.data[off+8]) << (64 - shift)
-	}
-	return p.base + v&p.mask
+	return p.base + v&(1<<p.width-1)
 }
 
-// tail is get within 8 bytes of the end of the page.
-func (p *packed) tail(off int, shift uint) uint64 {
-	var b [8]byte
-	copy(b[:], p.data[off:])
-	return p.base + binary.LittleEndian.Uint64(b[:])>>shift&p.mask
+// lastBits reads at the end of a page.
+func lastBits(b []byte, shift uint) uint64 {
+	var buf [9]byte
+	copy(buf[:], b)
+	return binary.LittleEndian.Uint64(buf[:])>>shift | uint64(buf[8])<<(64-shift)
 }
 
 // packed reads a column of n > 0 values, none above limit.
 func (d *decoder) packed(n int, limit uint64) packed {
-	p := packed{base: d.uvarint(), width: uint(d.byte())}
+	p := packed{base: d.uvarint(), width: d.byte(), pos: int32(d.pos)}
 	if p.width > 64 || p.base > limit {
 		d.fail("column out of bounds")
 		return packed{}
 	}
-	p.mask = 1<<p.width - 1 // all ones for a width of 64
 	total := uint64(n) * uint64(p.width)
-	if (total+7)/8 > uint64(len(d.b)-d.pos) {
-		d.fail("ends too early")
+	if d.bytes(int((total + 7) / 8)); d.err != "" {
 		return packed{}
 	}
-	p.data = d.b[d.pos:]
-	d.pos += int((total + 7) / 8)
 	if p.width == 0 {
 		return p
 	}
@@ -161,16 +167,16 @@ func (d *decoder) packed(n int, limit uint64) packed {
 		d.fail("column with bits set past its end")
 		return packed{}
 	}
-	lo, hi := p.get(0), p.get(0)
+	lo, hi := p.get(d.b, 0), p.get(d.b, 0)
 	for i := range n {
-		v := p.get(i)
+		v := p.get(d.b, i)
 		if v < p.base || v > limit {
 			d.fail("column out of bounds")
 			return packed{}
 		}
 		lo, hi = min(lo, v), max(hi, v)
 	}
-	if lo != p.base || uint(bits.Len64(hi-lo)) != p.width {
+	if lo != p.base || uint8(bits.Len64(hi-lo)) != p.width {
 		d.fail("column is not packed tightly")
 		return packed{}
 	}
@@ -209,52 +215,27 @@ func (e *runEncoder) flush() {
 	}
 }
 
-// runReader reads a run-length column. Its state is small, so that columns can
-// be entered in the middle.
+// runReader reads a run-length column, which is where the decoder is.
 type runReader struct {
-	pos    int32 // in the page
-	left   int32 // times that last comes again
+	left   int // times that last comes again
 	last   int64
-	repeat bool // the token before pos was a run; only the decoder cares
+	repeat bool // the token before was a run
 }
 
-// next reads from a page that was validated.
-func (r *runReader) next(page []byte) int64 {
-	if r.left > 0 {
-		r.left--
-		return r.last
-	}
-	t := uint64(page[r.pos])
-	r.pos++
-	if t >= 0x80 {
-		v, n := binary.Uvarint(page[r.pos-1:])
-		t = v
-		r.pos += int32(n) - 1
-	}
-	if t&1 != 0 {
-		r.left = int32(t >> 1)
-		return r.last
-	}
-	r.last = unzigzag(t >> 1)
-	return r.last
-}
-
-// run reads the next value of a run-length column of which remaining are left.
-// The column is where d is.
+// run reads the next value of a column of which remaining are left.
 func (d *decoder) run(r *runReader, remaining int) int64 {
 	if r.left > 0 {
 		r.left--
 		return r.last
 	}
 	t := d.uvarint()
-	r.pos = int32(d.pos)
 	if t&1 != 0 {
 		if r.repeat || t>>1 >= uint64(remaining) {
 			d.fail("bad run")
 			return r.last
 		}
 		r.repeat = true
-		r.left = int32(t >> 1)
+		r.left = int(t >> 1)
 		return r.last
 	}
 	r.repeat = false

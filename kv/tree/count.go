@@ -45,18 +45,18 @@ func (t *Tree) before(ctx context.Context, root Root, key []byte) (entries, size
 		if err != nil {
 			return 0, 0, err
 		}
-		i, _ := p.keys.find(key, buf[:])
+		i, _ := p.find(key, buf[:])
 		if p.isLeaf() {
 			return entries + uint64(i), size + p.bytesBefore(i), nil
 		}
 		for j := range i {
-			entries += p.child.entries.get(j)
-			size += p.child.bytes.get(j)
+			entries += p.child.entries.get(p.raw, j)
+			size += p.child.bytes.get(p.raw, j)
 		}
 		if i == p.len() {
 			return entries, size, nil
 		}
-		at = p.child.get(i)
+		at = p.childAt(i)
 	}
 }
 
@@ -69,11 +69,11 @@ func (p *page) bytesBefore(i int) (sum uint64) {
 		case KindInline:
 			sum += uint64(p.inline[o+1] - p.inline[o])
 		case KindNative:
-			sum += p.native.lengths.get(o)
+			sum += p.native.lengths.get(p.raw, o)
 		case KindVirtual:
-			sum += p.virtual.lengths.get(o)
+			sum += p.virtual.lengths.get(p.raw, o)
 		default:
-			v.Child.Bytes = p.child.bytes.get(o)
+			v.Child.Bytes = p.child.bytes.get(p.raw, o)
 			sum += v.Child.Bytes
 		}
 	}
@@ -104,14 +104,14 @@ func (t *Tree) keyAt(ctx context.Context, root Root, rank uint64) ([]byte, error
 			return nil, err
 		}
 		if p.isLeaf() {
-			return p.keys.at(int(rank), nil), nil
+			return p.keyAt(int(rank), nil), nil
 		}
 		i := 0
-		for i < p.len()-1 && rank >= p.child.entries.get(i) {
-			rank -= p.child.entries.get(i)
+		for i < p.len()-1 && rank >= p.child.entries.get(p.raw, i) {
+			rank -= p.child.entries.get(p.raw, i)
 			i++
 		}
-		at = p.child.get(i)
+		at = p.childAt(i)
 		if rank >= at.Entries {
 			return nil, corrupt(p.name(), "its counts do not add up")
 		}

@@ -42,7 +42,7 @@ func (c *cursor) descend(pick func(p *page) int) error {
 		}
 		i := pick(p)
 		c.stack = append(c.stack, frame{p, i})
-		c.at = p.child.get(i)
+		c.at = p.childAt(i)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (c *cursor) seek(key []byte) error {
 	c.stack, c.at = c.stack[:0], c.root
 	var buf scratchKey
 	return c.descend(func(p *page) int {
-		i, _ := p.keys.find(key, buf[:])
+		i, _ := p.find(key, buf[:])
 		return min(i, p.len()-1)
 	})
 }
@@ -85,7 +85,7 @@ func (c *cursor) move(by int, pick func(*page) int) error {
 		f := &c.stack[len(c.stack)-1]
 		if i := f.i + by; i >= 0 && i < f.p.len() {
 			f.i = i
-			c.at = f.p.child.get(i)
+			c.at = f.p.childAt(i)
 			return c.descend(pick)
 		}
 		c.stack = c.stack[:len(c.stack)-1]
@@ -100,7 +100,7 @@ func (c *cursor) load() (*page, error) { return c.t.load(c.ctx, &c.at) }
 func (c *cursor) key() ([]byte, error) {
 	if n := len(c.stack); n > 0 {
 		f := c.stack[n-1]
-		return f.p.keys.at(f.i, nil), nil
+		return f.p.keyAt(f.i, nil), nil
 	}
 	p, err := c.load()
 	if err != nil {

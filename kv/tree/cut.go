@@ -40,7 +40,7 @@ var defaultShape = shape{scale: 12, min: 512, max: 16 << 10}
 const (
 	weightInline  = 2
 	weightNative  = 20
-	weightVirtual = 4
+	weightVirtual = 2
 	weightChild   = 26
 	weightEdge    = 26 // of an item of an interior page
 

@@ -91,7 +91,7 @@ func (s *side) over() {
 		f := &s.stack[n-1]
 		if f.i++; f.i < f.p.len() {
 			s.stack = s.stack[:n]
-			s.edge = f.p.child.get(f.i)
+			s.edge = f.p.childAt(f.i)
 			return
 		}
 	}
@@ -109,7 +109,7 @@ func (s *side) into() error {
 	}
 	i := 0
 	if len(s.lo) > 0 {
-		i, _ = p.keys.find(s.lo, s.buf)
+		i, _ = p.find(s.lo, s.buf)
 	}
 	if i == p.len() {
 		s.over()
@@ -117,7 +117,7 @@ func (s *side) into() error {
 	}
 	if !p.isLeaf() {
 		s.stack = append(s.stack, frame{p, i})
-		s.edge = p.child.get(i)
+		s.edge = p.childAt(i)
 		return nil
 	}
 	s.leaf = true
@@ -139,7 +139,7 @@ func (s *side) step() {
 func (s *side) lastKey() []byte {
 	if n := len(s.stack); n > 0 {
 		f := s.stack[n-1]
-		return f.p.keys.at(f.i, s.buf)
+		return f.p.keyAt(f.i, s.buf)
 	}
 	return nil
 }

@@ -3,7 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/binary"
-	"sort"
+	"slices"
 )
 
 // Keys of a page, each coded against the one before:
@@ -94,22 +94,21 @@ const markEvery = 16
 
 // keyMark is a place where the keys of a page can be entered.
 type keyMark struct {
-	head uint64 // of the key after the common prefix, big-endian: compares fast
-	item int32  // which key it is
-	pos  int32  // of the token after it
-	end  int32  // its bytes are keyColumn.arena[end of the mark before : end]
+	item int32 // which key it is
+	pos  int32 // in the page, of the token after it
+	end  int32 // its bytes are keyColumn.arena[end of the mark before : end]
 }
 
 // keyColumn is the index that the decoder makes of the keys of a page. Keys are
 // searched in their coded form.
 type keyColumn struct {
-	page   []byte
 	n      int
-	common int // bytes that all keys share
+	common int      // bytes that all keys share
+	heads  []uint64 // of the key at each mark: 8 bytes after the common ones, big-endian
 	marks  []keyMark
 	arena  []byte // the keys at the marks
 	longest,
-	total int // bytes of the longest key, of all keys
+	total int32 // bytes of the longest key, of all keys
 }
 
 func (c *keyColumn) markKey(m int) []byte {
@@ -144,8 +143,8 @@ type keyReader struct {
 }
 
 // enter goes to a mark. The key is copied into buf.
-func (c *keyColumn) enter(m int, buf []byte) keyReader {
-	return keyReader{page: c.page, key: append(buf[:0], c.markKey(m)...), pos: c.marks[m].pos}
+func (c *keyColumn) enter(m int, page, buf []byte) keyReader {
+	return keyReader{page: page, key: append(buf[:0], c.markKey(m)...), pos: c.marks[m].pos}
 }
 
 // next goes to the next key, which must exist.
@@ -191,7 +190,7 @@ func (r *keyReader) token() (drop, add int) {
 // find returns the index of the first key that is not less than key, c.n if
 // there is none, and whether it is key itself. buf is scratch space; if it holds
 // c.longest bytes, nothing is allocated.
-func (c *keyColumn) find(key, buf []byte) (item int, exact bool) {
+func (c *keyColumn) find(page, key, buf []byte) (item int, exact bool) {
 	m, done := c.findMark(key)
 	if done || m < 0 {
 		return 0, false // before all keys
@@ -199,7 +198,7 @@ func (c *keyColumn) find(key, buf []byte) (item int, exact bool) {
 	if m == len(c.marks) {
 		return c.n, false
 	}
-	r := c.enter(m, buf)
+	r := c.enter(m, page, buf)
 	item = int(c.marks[m].item)
 	same := commonLen(r.key, key) // bytes that r.key and key share
 	if same == len(key) {
@@ -267,13 +266,16 @@ func (c *keyColumn) findMark(key []byte) (m int, before bool) {
 		}
 	}
 	head := c.head(key)
-	m = sort.Search(len(c.marks), func(i int) bool {
-		if h := c.marks[i].head; h != head {
-			return h > head
+	lo, hi := 0, len(c.heads) // heads before lo are less, from hi on greater
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if h := c.heads[mid]; h < head || h == head && bytes.Compare(c.markKey(mid), key) <= 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
 		}
-		return bytes.Compare(c.markKey(i), key) > 0
-	}) - 1
-	return m, m < 0
+	}
+	return lo - 1, lo == 0
 }
 
 func commonLen(a, b []byte) int {
@@ -286,40 +288,44 @@ func commonLen(a, b []byte) int {
 	return n
 }
 
-// keys reads the keys of a page of n items into c, with marks and arena
-// appended to those passed in.
+// keys reads the keys of a page of n items into c.
 func (d *decoder) keys(c *keyColumn, n int) {
 	first := d.bytes(d.size(MaxKey))
 	if d.err != "" {
 		return
 	}
-	var e keyChecker
-	e.key = append(d.keyBuf(), first...)
-	c.page, c.n, c.common = d.b, n, len(first)
-	c.addMark(0, e.key, d.pos)
-	c.total, c.longest = len(first), len(first)
-	for item := 1; item < n; {
-		if item-int(c.marks[len(c.marks)-1].item) >= markEvery {
-			// The token before ended exactly at the key before this one.
-			c.addMark(item-1, e.key, d.pos)
+	e := keyChecker{key: append(d.s.key[:0], first...)}
+	d.s.marks, d.s.arena = d.s.marks[:0], d.s.arena[:0]
+	c.n, c.common = n, len(first)
+	d.mark(0, e.key)
+	total, longest := len(first), len(first)
+	for item, marked := 1, 0; item < n; {
+		if item-marked > markEvery {
+			marked = item - 1 // e.key is that key
+			d.mark(marked, e.key)
 		}
 		count := d.keyToken(&e, n-item)
 		if d.err != "" {
 			return
 		}
 		item += count
-		c.total += count * len(e.key)
-		c.longest = max(c.longest, len(e.key))
+		total += count * len(e.key)
+		longest = max(longest, len(e.key))
 		c.common = min(c.common, e.keep)
 	}
-	for i := range c.marks {
-		c.marks[i].head = c.head(c.markKey(i))
+	c.total, c.longest = int32(total), int32(longest)
+	d.s.key = e.key
+	c.marks, c.arena = slices.Clone(d.s.marks), bytes.Clone(d.s.arena)
+	c.heads = make([]uint64, len(c.marks))
+	for m := range c.heads {
+		c.heads[m] = c.head(c.markKey(m))
 	}
 }
 
-func (c *keyColumn) addMark(item int, key []byte, pos int) {
-	c.arena = append(c.arena, key...)
-	c.marks = append(c.marks, keyMark{item: int32(item), pos: int32(pos), end: int32(len(c.arena))})
+// mark notes that key number item was read.
+func (d *decoder) mark(item int, key []byte) {
+	d.s.arena = append(d.s.arena, key...)
+	d.s.marks = append(d.s.marks, keyMark{item: int32(item), pos: int32(d.pos), end: int32(len(d.s.arena))})
 }
 
 // keyChecker is what the decoder knows of the keys before.
@@ -328,8 +334,6 @@ type keyChecker struct {
 	keep int  // bytes that the last token left alone
 	run  byte // the token before, if it was a run
 }
-
-func (d *decoder) keyBuf() []byte { return make([]byte, 0, 64) }
 
 // keyToken reads the next token and returns how many keys it makes, of which at
 // most limit are expected.

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -47,74 +48,78 @@ const (
 
 // page is a parsed page. It is immutable but for the mark of its last use.
 type page struct {
-	self Root   // name and summary, as the page above must have them
-	raw  []byte // the stored bytes
+	self Root        // name and summary, as the page above must have them
+	used atomic.Bool // since the cache last looked
+	kind Kind        // of all values, or mixed
+	raw  []byte      // the stored bytes
 	keys keyColumn
 
-	kind  Kind     // of all values, or mixed
-	kinds []Kind   // of each value if kind is mixed
-	ords  []uint16 // if kind is mixed: how many values of its kind come before
-
-	inline  []int32 // where each inline value begins in raw, and the end of the last
+	index   []byte     // columns that the decoder unpacked
+	child   rootColumn // of child maps, or of the pages below
 	native  refColumn
 	virtual refColumn
-	child   rootColumn // of child maps, or of the pages below
-
-	memory int64       // bytes that the page takes in memory
-	used   atomic.Bool // since the cache last looked
+	sources *sourceList // of virtual values
+	inline  []int32     // where each inline value begins in raw, and the end of the last
+	mixed   *mixedKinds // if kind is mixed
 }
 
 const mixed Kind = numKinds
 
+// mixedKinds are the kinds of the values of a page that has several.
+type mixedKinds struct {
+	kinds []Kind
+	ords  []uint16 // how many values of its kind come before each
+}
+
 func (p *page) len() int     { return p.keys.n }
-func (p *page) height() int  { return int(p.self.Height) }
 func (p *page) name() Name   { return p.self.Name }
 func (p *page) isLeaf() bool { return p.self.Height == 0 }
+
+// find returns the index of the first key that is not less than key, p.len() if
+// there is none, and whether it is key itself. buf is scratch space.
+func (p *page) find(key, buf []byte) (i int, exact bool) { return p.keys.find(p.raw, key, buf) }
 
 // rootColumn holds roots: of child maps in a leaf, of the pages below in an
 // interior page, whose height is known.
 type rootColumn struct {
-	names                                 []byte
-	height                                uint8 // of all, if heights has no data
+	names                                 int32 // where they are in the page
 	heights, sizes, entries, bytes, flags packed
 }
 
-func (c *rootColumn) get(i int) Root {
+func (c *rootColumn) get(raw []byte, i int) Root {
 	return Root{
-		Name:    Name(c.names[i*digest.Size:]),
-		Height:  c.height + uint8(c.heights.get(i)),
-		Flags:   Flags(c.flags.get(i)),
-		Size:    uint32(c.sizes.get(i)),
-		Entries: c.entries.get(i),
-		Bytes:   c.bytes.get(i),
+		Name:    Name(raw[int(c.names)+i*digest.Size:]),
+		Height:  uint8(c.heights.get(raw, i)),
+		Flags:   Flags(c.flags.get(raw, i)),
+		Size:    uint32(c.sizes.get(raw, i)),
+		Entries: c.entries.get(raw, i),
+		Bytes:   c.bytes.get(raw, i),
 	}
 }
+
+// childAt returns the page below, or the child map that is number i of them.
+func (p *page) childAt(i int) Root { return p.child.get(p.raw, i) }
 
 // ordinal returns the kind of value i and which of its kind it is.
 func (p *page) ordinal(i int) (Kind, int) {
 	if p.kind != mixed {
 		return p.kind, i
 	}
-	return p.kinds[i], int(p.ords[i])
+	return p.mixed.kinds[i], int(p.mixed.ords[i])
 }
 
-// value sets v to value i of a leaf. v must be zero.
+// value sets v to value i of a leaf. Fields of other kinds are left alone.
 func (p *page) value(i int, v *Value) {
 	kind, o := p.ordinal(i)
 	switch kind {
 	case KindInline:
-		v.Inline = p.inlineAt(o)
+		v.Kind, v.Inline = KindInline, p.inlineAt(o)
 	case KindNative:
-		r := p.native.enter(p.raw, o)
-		entry, offset, length := p.native.next(&r, p.raw, o)
-		p.native.set(v, o, entry, offset, length)
+		p.nativeAt(o, v)
 	case KindVirtual:
-		r := p.virtual.enter(p.raw, o)
-		entry, offset, length := p.virtual.next(&r, p.raw, o)
-		p.virtual.set(v, o, entry, offset, length)
+		p.virtualAt(o, v)
 	case KindChild:
-		v.Kind = KindChild
-		v.Child = p.child.get(o)
+		v.Kind, v.Child = KindChild, p.childAt(o)
 	}
 }
 
@@ -126,7 +131,8 @@ func (p *page) inlineAt(o int) []byte {
 // name is the hash of raw is the caller's business.
 func decodePage(name Name, raw []byte) (*page, error) {
 	p := &page{raw: raw, self: Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}}
-	d := decoder{b: raw}
+	d := decoder{b: raw, s: scratchPool.Get().(*scratch)}
+	defer scratchPool.Put(d.s)
 	if len(raw) > maxPageSize {
 		d.fail("too large")
 	}
@@ -144,9 +150,12 @@ func decodePage(name Name, raw []byte) (*page, error) {
 	d.keys(&p.keys, n)
 	if d.err == "" {
 		if p.self.Height > 0 {
+			p.kind = KindChild
 			d.edges(p)
 		} else {
+			d.s.index = d.s.index[:0]
 			d.values(p)
+			p.index = bytes.Clone(d.s.index)
 		}
 	}
 	if d.err == "" && d.pos != len(raw) {
@@ -155,34 +164,53 @@ func decodePage(name Name, raw []byte) (*page, error) {
 	if d.err != "" {
 		return nil, corrupt(name, "%s", d.err)
 	}
-	p.memory = p.measure()
 	return p, nil
 }
 
-func (p *page) measure() int64 {
-	n := int(unsafe.Sizeof(*p)) + len(p.raw) + cap(p.keys.arena) + cap(p.keys.marks)*int(unsafe.Sizeof(keyMark{})) +
-		cap(p.kinds) + 2*cap(p.ords) + 4*cap(p.inline) + len(p.virtual.sources.text) +
-		cap(p.virtual.sources.list)*int(unsafe.Sizeof(sourceRef{})) +
-		(cap(p.native.marks)+cap(p.virtual.marks))*int(unsafe.Sizeof(refReader{}))
+// memory is how many bytes the page takes.
+func (p *page) memory() int64 {
+	n := int(unsafe.Sizeof(*p)) + len(p.raw) + len(p.index) + len(p.keys.arena) +
+		len(p.keys.marks)*int(unsafe.Sizeof(keyMark{})+8) + 4*len(p.inline)
+	if p.sources != nil {
+		n += len(p.sources.text) + len(p.sources.list)*int(unsafe.Sizeof(sourceRef{}))
+	}
+	if p.mixed != nil {
+		n += 3 * p.len()
+	}
 	return int64(n)
 }
+
+// scratch is memory of a decoder that lives no longer than the decoding of a
+// page.
+type scratch struct {
+	key              []byte
+	marks            []keyMark
+	arena            []byte
+	offsets, entries []uint64
+	index            []byte
+	text             []byte
+	list             []sourceRef
+	table            []uint16
+}
+
+var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
 // edges reads the items of an interior page.
 func (d *decoder) edges(p *page) {
 	n := p.keys.n
-	if p.keys.total+n*weightEdge > maxPageWeight {
+	if int(p.keys.total)+n*weightEdge > maxPageWeight {
 		d.fail("too many items")
 		return
 	}
 	c := &p.child
-	c.names = d.bytes(n * digest.Size)
-	c.height = p.self.Height - 1
+	c.names = d.skip(n * digest.Size)
+	c.heights.base = uint64(p.self.Height - 1)
 	d.roots(c, n)
 	if d.err != "" {
 		return
 	}
 	for i := range n {
-		r := c.get(i)
+		r := p.childAt(i)
 		if r.Empty() || !r.valid() {
 			d.fail("impossible child page")
 			return
@@ -207,7 +235,7 @@ func (d *decoder) values(p *page) {
 		return
 	}
 	p.self.Entries = uint64(p.keys.n)
-	weight := p.keys.total + count[KindInline]*weightInline + count[KindNative]*weightNative +
+	weight := int(p.keys.total) + count[KindInline]*weightInline + count[KindNative]*weightNative +
 		count[KindVirtual]*weightVirtual + count[KindChild]*weightChild
 	if n := count[KindInline]; n > 0 {
 		weight += d.inlines(p, n)
@@ -242,35 +270,25 @@ func (d *decoder) kinds(p *page) (count [numKinds]int) {
 			return count
 		}
 		if Kind(kind) != p.kind && p.kind != mixed {
-			p.kinds = bytesOf(p.kind, i, n)
-			p.ords = ordinals(i, n)
+			p.mixed = newMixedKinds(p.kind, i, n)
 			p.kind = mixed
 		}
 		if p.kind == mixed {
-			p.kinds = append(p.kinds, Kind(kind))
-			p.ords = append(p.ords, uint16(count[kind]))
+			p.mixed.kinds[i] = Kind(kind)
+			p.mixed.ords[i] = uint16(count[kind])
 		}
 		count[kind]++
 	}
 	return count
 }
 
-// bytesOf returns a slice with n times kind and room for size.
-func bytesOf(kind Kind, n, size int) []Kind {
-	out := make([]Kind, n, size)
-	for i := range out {
-		out[i] = kind
+// newMixedKinds has room for n values, of which the first so many have a kind.
+func newMixedKinds(kind Kind, first, n int) *mixedKinds {
+	m := &mixedKinds{kinds: make([]Kind, n), ords: make([]uint16, n)}
+	for i := range first {
+		m.kinds[i], m.ords[i] = kind, uint16(i)
 	}
-	return out
-}
-
-// ordinals returns 0, 1, … n-1 and room for size.
-func ordinals(n, size int) []uint16 {
-	out := make([]uint16, n, size)
-	for i := range out {
-		out[i] = uint16(i)
-	}
-	return out
+	return m
 }
 
 // inlines reads n inline values and returns the sum of their lengths.
@@ -283,7 +301,7 @@ func (d *decoder) inlines(p *page, n int) int {
 	total := 0
 	for i := range n {
 		p.inline = append(p.inline, int32(d.pos+total))
-		total += int(lengths.get(i))
+		total += int(lengths.get(d.b, i))
 	}
 	p.inline = append(p.inline, int32(d.pos+total))
 	d.bytes(total)
@@ -294,21 +312,21 @@ func (d *decoder) inlines(p *page, n int) int {
 func (d *decoder) natives(p *page, n int) {
 	c := &p.native
 	c.native = true
-	c.dict = d.size(n)
-	c.packs = d.bytes(c.dict * len(PackID{}))
-	if c.dict == 0 {
+	dict := d.size(n)
+	c.dict = d.skip(dict * len(PackID{}))
+	if dict == 0 {
 		d.fail("no packs")
 	}
-	if d.err == "" && !uniquePacks(c.packs) {
+	if d.err == "" && !uniquePacks(d.b[c.dict:d.pos]) {
 		d.fail("pack is listed twice")
 	}
 	if d.err == "" {
-		d.refs(c, n)
+		d.refs(c, n, dict)
 	}
-	c.sums = d.bytes(n * digest.Size)
+	c.sums = d.skip(n * digest.Size)
 	if d.err == "" {
 		p.self.Flags |= HasNative
-		p.self.Bytes += c.total(n)
+		p.self.Bytes += c.total(d.b, n)
 	}
 }
 
@@ -332,34 +350,33 @@ func uniquePacks(packs []byte) bool {
 }
 
 // total is the sum of the lengths of n values.
-func (c *refColumn) total(n int) (sum uint64) {
+func (c *refColumn) total(raw []byte, n int) (sum uint64) {
 	for i := range n {
-		sum += c.lengths.get(i)
+		sum += c.lengths.get(raw, i)
 	}
 	return sum
 }
 
 func (d *decoder) virtuals(p *page, n int) {
-	c := &p.virtual
-	c.dict = d.size(n)
-	if c.dict == 0 {
+	dict := d.size(n)
+	if dict == 0 {
 		d.fail("no sources")
 	}
 	if d.err == "" {
-		c.sources = d.sources(c.dict)
+		p.sources = d.sources(dict)
 	}
 	if d.err == "" {
-		d.refs(c, n)
+		d.refs(&p.virtual, n, dict)
 	}
 	if d.err == "" {
 		p.self.Flags |= HasVirtual
-		p.self.Bytes += c.total(n)
+		p.self.Bytes += p.virtual.total(d.b, n)
 	}
 }
 
 func (d *decoder) children(p *page, n int) {
 	c := &p.child
-	c.names = d.bytes(n * digest.Size)
+	c.names = d.skip(n * digest.Size)
 	c.heights = d.packed(n, maxHeight)
 	d.roots(c, n)
 	if d.err != "" {
@@ -367,7 +384,7 @@ func (d *decoder) children(p *page, n int) {
 	}
 	p.self.Flags |= HasChild
 	for i := range n {
-		r := c.get(i)
+		r := p.childAt(i)
 		if !r.valid() {
 			d.fail("impossible child map")
 			return

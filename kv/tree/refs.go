@@ -92,127 +92,94 @@ func (e *refEncoder) appendTo(dst []byte, dict int) []byte {
 	return append(dst, e.offsets.buf...)
 }
 
-// refEvery is how many values lie between two marks.
-const refEvery = 32
-
-// refReader reads the columns in order.
-type refReader struct {
-	state   refState
-	entries runReader
-	offsets runReader
-}
-
-// refColumn is what the decoder keeps of the columns: places to enter them.
+// refColumn is what the decoder keeps of the columns. Offsets and dictionary
+// entries are packed anew in page.index, where each can be read by itself.
 type refColumn struct {
 	native  bool
-	dict    int // entries of the dictionary
-	lengths packed
-	marks   []refReader // before value 0, refEvery, 2·refEvery, …
-	sums    []byte      // native: the hashes
-	packs   []byte      // native: the dictionary
-	sources sourceList  // virtual: the dictionary
-}
-
-// next reads value i, which follows the one read before.
-func (c *refColumn) next(r *refReader, page []byte, i int) (entry int, offset, length uint64) {
-	entry = r.state.entry
-	if c.dict > 1 {
-		entry += int(r.entries.next(page))
-	}
-	length = c.lengths.get(i)
-	offset = r.state.expect(c.native, entry, length) + uint64(r.offsets.next(page))
-	r.state.move(entry, offset, length)
-	return entry, offset, length
-}
-
-// enter returns a reader that stands before value i.
-func (c *refColumn) enter(page []byte, i int) refReader {
-	if len(c.marks) == 0 {
-		return refReader{}
-	}
-	m := i / refEvery
-	if m == len(c.marks) { // past the last value
-		return refReader{}
-	}
-	r := c.marks[m]
-	for j := m * refEvery; j < i; j++ {
-		c.next(&r, page, j)
-	}
-	return r
-}
-
-// set makes v value i, with what next returned.
-func (c *refColumn) set(v *Value, i, entry int, offset, length uint64) {
-	v.Offset, v.Length = offset, length
-	if c.native {
-		v.Kind = KindNative
-		v.Sum = digest.Sum(c.sums[i*digest.Size:])
-		v.Pack = PackID(c.packs[entry*len(PackID{}):])
-		return
-	}
-	v.Kind = KindVirtual
-	v.Source = c.sources.get(entry)
+	lengths packed // in the page
+	offsets packed // in the index
+	entries packed // in the index
+	dict    int32  // native: where the dictionary is in the page
+	sums    int32  // native: where the hashes are in the page
 }
 
 // refs reads the columns after the dictionary of n > 0 values.
-func (d *decoder) refs(c *refColumn, n int) {
+func (d *decoder) refs(c *refColumn, n, dict int) {
 	c.lengths = d.packed(n, MaxExtent)
-	var entries []int16
-	c.marks = make([]refReader, 0, (n+refEvery-1)/refEvery)
-	if c.dict > 1 {
-		entries = d.refEntries(c, n)
+	entries, offsets := d.s.entries[:0], d.s.offsets[:0]
+	if dict > 1 {
+		entries = d.refEntries(entries, n, dict)
 	}
-	var r refReader
-	r.offsets.pos = int32(d.pos)
-	for i := range n {
-		if i%refEvery == 0 {
-			m := i / refEvery
-			if m == len(c.marks) {
-				c.marks = append(c.marks, refReader{})
-			}
-			c.marks[m].state, c.marks[m].offsets = r.state, r.offsets
-		}
-		entry := 0
-		if entries != nil {
+	var (
+		s refState
+		r runReader
+	)
+	entry := 0
+	for i := 0; i < n && d.err == ""; i++ {
+		if dict > 1 {
 			entry = int(entries[i])
 		}
-		length := c.lengths.get(i)
-		offset := int64(r.state.expect(c.native, entry, length)) + d.run(&r.offsets, n-i)
+		length := c.lengths.get(d.b, i)
+		offset := int64(s.expect(c.native, entry, length)) + d.run(&r, n-i)
 		if offset < 0 || offset > MaxExtent {
 			d.fail("offset out of bounds")
 		}
-		if d.err != "" {
-			return
-		}
-		r.state.move(entry, uint64(offset), length)
+		s.move(entry, uint64(offset), length)
+		offsets = append(offsets, uint64(offset))
 	}
+	if d.err == "" {
+		c.offsets = d.indexed(offsets)
+		if dict > 1 {
+			c.entries = d.indexed(entries)
+		}
+	}
+	d.s.entries, d.s.offsets = entries[:0], offsets[:0]
 }
 
-// refEntries reads which entries of the dictionary n values use, and notes
-// where the marks are.
-func (d *decoder) refEntries(c *refColumn, n int) []int16 {
-	out := make([]int16, n)
-	r := runReader{pos: int32(d.pos)}
-	entry, seen := 0, 0
+// refEntries reads which entries of the dictionary n values use.
+func (d *decoder) refEntries(out []uint64, n, dict int) []uint64 {
+	var r runReader
+	entry, seen := int64(0), int64(0)
 	for i := range n {
-		if i%refEvery == 0 {
-			c.marks = append(c.marks, refReader{entries: r})
-		}
 		step := d.run(&r, n-i)
 		if step < -maxPageItems || step > maxPageItems {
-			d.fail("dictionary entry out of bounds")
-			return nil
+			step = maxPageItems
 		}
-		entry += int(step)
-		if entry < 0 || entry > seen || entry >= c.dict {
+		entry += step
+		if entry < 0 || entry > seen || entry >= int64(dict) {
 			d.fail("dictionary entry out of bounds")
-			return nil
+			return out
 		}
 		seen = max(seen, entry+1)
-		out[i] = int16(entry)
+		out = append(out, uint64(entry))
 	}
-	if seen != c.dict {
+	if seen != int64(dict) {
 		d.fail("dictionary has unused entries")
 	}
 	return out
+}
+
+// indexed packs values into the index of the page.
+func (d *decoder) indexed(vals []uint64) packed {
+	lo, width := bounds(vals)
+	p := packed{base: lo, width: width, pos: int32(len(d.s.index))}
+	d.s.index = appendBits(d.s.index, vals, lo, width)
+	return p
+}
+
+// nativeAt sets v to native value i.
+func (p *page) nativeAt(i int, v *Value) {
+	c := &p.native
+	v.Kind = KindNative
+	v.Offset, v.Length = c.offsets.get(p.index, i), c.lengths.get(p.raw, i)
+	v.Sum = digest.Sum(p.raw[int(c.sums)+i*digest.Size:])
+	v.Pack = PackID(p.raw[int(c.dict)+int(c.entries.get(p.index, i))*len(PackID{}):])
+}
+
+// virtualAt sets v to virtual value i.
+func (p *page) virtualAt(i int, v *Value) {
+	c := &p.virtual
+	v.Kind = KindVirtual
+	v.Offset, v.Length = c.offsets.get(p.index, i), c.lengths.get(p.raw, i)
+	v.Source = p.sources.get(int(c.entries.get(p.index, i)))
 }

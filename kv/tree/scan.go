@@ -31,10 +31,10 @@ func (p *page) bounds(lo, to []byte) (begin, end int, before, after bool) {
 	var buf scratchKey
 	begin, end = 0, p.len()
 	if len(lo) > 0 {
-		begin, _ = p.keys.find(lo, buf[:])
+		begin, _ = p.find(lo, buf[:])
 	}
 	if to != nil {
-		end, _ = p.keys.find(to, buf[:])
+		end, _ = p.find(to, buf[:])
 	}
 	return begin, max(begin, end), begin == 0, end == p.len()
 }
@@ -73,7 +73,7 @@ func (p *page) scan(begin, end int, yield func(Entry, error) bool) bool {
 		buf  scratchKey
 		r    itemReader
 		e    Entry
-		keys = make([]byte, 0, min(p.keys.total, (end-begin)*p.keys.longest))
+		keys = make([]byte, 0, min(int(p.keys.total), (end-begin)*int(p.keys.longest)))
 	)
 	r.open(p, begin, buf[:])
 	for range end - begin {

@@ -2,6 +2,8 @@ package tree
 
 import (
 	"encoding/binary"
+	"math/bits"
+	"slices"
 )
 
 // The sources of a page in the order in which its values first use them, each
@@ -27,7 +29,7 @@ const (
 
 // commonEnds returns how many bytes a and b share at the front, and of what
 // remains at the back.
-func commonEnds(a, b string) (front, back int) {
+func commonEnds[T string | []byte](a, b T) (front, back int) {
 	n := min(len(a), len(b))
 	for front < n && a[front] == b[front] {
 		front++
@@ -126,10 +128,10 @@ func (l *sourceList) get(i int) Source {
 }
 
 // sources reads a dictionary of n sources.
-func (d *decoder) sources(n int) sourceList {
+func (d *decoder) sources(n int) *sourceList {
 	var (
-		text        []byte
-		list        = make([]sourceRef, 0, min(n, len(d.b)-d.pos))
+		text        = d.s.text[:0]
+		list        = d.s.list[:0]
 		last        sourceRef
 		front, back int
 	)
@@ -151,7 +153,7 @@ func (d *decoder) sources(n int) sourceList {
 			d.fail("source with a bad length")
 		}
 		if d.err != "" {
-			return sourceList{}
+			return nil
 		}
 		r := sourceRef{url: int32(len(text)), whole: h&sourceWhole != 0, validator: last.validator, validatorEnd: last.validatorEnd}
 		text = append(text, text[last.url:int(last.url)+front]...)
@@ -159,50 +161,65 @@ func (d *decoder) sources(n int) sourceList {
 		text = append(text, text[int(last.urlEnd)-back:last.urlEnd]...)
 		r.urlEnd = int32(len(text))
 		if h&sourceValidator == 0 {
-			same, rest := d.size(MaxValidator), d.size(MaxValidator)
-			tail := d.bytes(rest)
-			if old := int(last.validatorEnd - last.validator); same > old || same+rest > MaxValidator {
-				d.fail("validator with a bad length")
+			if text = d.validator(text, &last, &r); d.err != "" {
+				return nil
 			}
-			if d.err != "" {
-				return sourceList{}
-			}
-			r.validator = int32(len(text))
-			text = append(text, text[last.validator:int(last.validator)+same]...)
-			text = append(text, tail...)
-			r.validatorEnd = int32(len(text))
 		}
-		d.checkSource(h, text, &last, &r, [4]int{front, back, wasFront, wasBack})
+		gotFront, gotBack := commonEnds(text[last.url:last.urlEnd], text[r.url:r.urlEnd])
+		if gotFront != front || gotBack != back || h&sourceFront == 0 && front == wasFront || h&sourceBack == 0 && back == wasBack {
+			d.fail("source is not coded tightly")
+		}
 		list = append(list, r)
 		last = r
 	}
-	l := sourceList{text: string(text), list: list}
-	d.checkUnique(&l)
+	d.s.text, d.s.list = text, list
+	l := &sourceList{text: string(text), list: slices.Clone(list)}
+	d.checkUnique(l)
 	return l
 }
 
-// checkSource refuses every other spelling than that of sourceEncoder.
-func (d *decoder) checkSource(h int, text []byte, last, r *sourceRef, ends [4]int) {
-	front, back := commonEnds(string(text[last.url:last.urlEnd]), string(text[r.url:r.urlEnd]))
-	if front != ends[0] || back != ends[1] ||
-		h&sourceFront == 0 && front == ends[2] || h&sourceBack == 0 && back == ends[3] {
-		d.fail("source is not coded tightly")
+// validator reads the validator of r, which is not that of the source before.
+func (d *decoder) validator(text []byte, last, r *sourceRef) []byte {
+	front, rest := d.size(MaxValidator), d.size(MaxValidator)
+	tail := d.bytes(rest)
+	if old := int(last.validatorEnd - last.validator); front > old || front+rest > MaxValidator {
+		d.fail("validator with a bad length")
 	}
-	if h&sourceValidator == 0 {
-		old, val := text[last.validator:last.validatorEnd], text[r.validator:r.validatorEnd]
-		if string(old) == string(val) {
-			d.fail("validator is not coded tightly")
-		}
+	if d.err != "" {
+		return text
 	}
+	r.validator = int32(len(text))
+	text = append(text, text[last.validator:int(last.validator)+front]...)
+	text = append(text, tail...)
+	r.validatorEnd = int32(len(text))
+	old, val := text[last.validator:last.validatorEnd], text[r.validator:r.validatorEnd]
+	if same, _ := commonEnds(old, val); same != front || len(old) == same && rest == 0 {
+		d.fail("validator is not coded tightly")
+	}
+	return text
 }
 
 // checkUnique refuses a source that is in the dictionary twice.
 func (d *decoder) checkUnique(l *sourceList) {
-	seen := make(map[Source]struct{}, len(l.list))
-	for i := range l.list {
-		seen[l.get(i)] = struct{}{}
+	if len(l.list) == 1 {
+		return
 	}
-	if len(seen) != len(l.list) {
-		d.fail("source is listed twice")
+	// A hash table of list indices plus one, at most half full.
+	size := 1 << bits.Len(uint(2*len(l.list)))
+	if cap(d.s.table) < size {
+		d.s.table = make([]uint16, size)
+	}
+	table := d.s.table[:size]
+	clear(table)
+	for i := range l.list {
+		r := &l.list[i]
+		h := xxh64(d.s.text[r.url:r.urlEnd], uint64(r.validatorEnd-r.validator))
+		for ; table[int(h)&(size-1)] != 0; h++ {
+			if l.get(int(table[int(h)&(size-1)])-1) == l.get(i) {
+				d.fail("source is listed twice")
+				return
+			}
+		}
+		table[int(h)&(size-1)] = uint16(i + 1)
 	}
 }

@@ -129,7 +129,7 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		if err != nil {
 			return v, false, err
 		}
-		i, exact := p.keys.find(key, buf[:])
+		i, exact := p.find(key, buf[:])
 		if p.isLeaf() {
 			if exact {
 				p.value(i, &v)
@@ -139,6 +139,6 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		if i == p.len() {
 			return v, false, nil
 		}
-		at = p.child.get(i)
+		at = p.childAt(i)
 	}
 }

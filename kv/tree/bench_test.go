@@ -1,0 +1,330 @@
+package tree
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// coord appends a number as chunk maps keep coordinates: big-endian in the
+// fewest bytes, order-preserving.
+func coord(dst []byte, n uint64) []byte {
+	size := max(1, (bits.Len64(n)+6)/7)
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], n)
+	b[8-size] |= ^byte(0xff >> (size - 1))
+	return append(dst, b[8-size:]...)
+}
+
+// chunks yields n chunks of an array with 10×10 chunks per time step, with the
+// value that set gives to chunk i.
+func chunks(n int, set func(i int, r *rand.Rand, v *Value)) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		r := rand.New(rand.NewPCG(1, 2))
+		var e Entry
+		for i := range n {
+			e.Key = chunkKey(e.Key[:0], i)
+			set(i, r, &e.Value)
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func chunkKey(dst []byte, i int) []byte {
+	dst = coord(dst, uint64(i/100))
+	dst = coord(dst, uint64(i/10%10))
+	return coord(dst, uint64(i%10))
+}
+
+// natives sets payloads as one writer appends them: a header before, checksums
+// after, irregular lengths.
+func natives() func(int, *rand.Rand, *Value) {
+	end := uint64(0)
+	return func(i int, r *rand.Rand, v *Value) {
+		*v = Value{Kind: KindNative, Length: 700_000 + r.Uint64N(600_000)}
+		v.Pack[15] = byte(i / 4000)
+		binary.LittleEndian.PutUint64(v.Sum[:], r.Uint64())
+		binary.LittleEndian.PutUint64(v.Sum[8:], r.Uint64())
+		binary.LittleEndian.PutUint32(v.Sum[16:], r.Uint32())
+		if i%4000 == 0 {
+			end = 0
+		}
+		v.Offset = (end+80+4095)&^4095 + 0
+		end = v.Offset + v.Length + 4*((v.Length+65535)/65536)
+	}
+}
+
+// virtuals sets references into files of perFile chunks, which lie one after the
+// other with irregular lengths.
+func virtuals(perFile int) func(int, *rand.Rand, *Value) {
+	var src Source
+	end := uint64(0)
+	return func(i int, r *rand.Rand, v *Value) {
+		if i%perFile == 0 {
+			src.URL = fmt.Sprintf("s3://bucket/dir/file_%06d.nc4", i/perFile)
+			end = 23_816
+		}
+		*v = Value{Kind: KindVirtual, Source: src, Offset: end, Length: 700_000 + r.Uint64N(600_000)}
+		end += v.Length
+	}
+}
+
+func inlines(i int, r *rand.Rand, v *Value) {
+	v.Kind = KindInline
+	v.Inline = v.Inline[:0]
+	for range 20 + r.IntN(60) {
+		v.Inline = append(v.Inline, byte(r.Uint32()))
+	}
+}
+
+func children(i int, r *rand.Rand, v *Value) {
+	v.Kind = KindChild
+	v.Child = Root{Name: digest.Of(binary.AppendUvarint(nil, uint64(i))), Height: 1, Flags: HasNative,
+		Size: 500 + r.Uint32N(2000), Entries: 1000 + r.Uint64N(1000), Bytes: r.Uint64N(1e10)}
+}
+
+// kindsOfMaps are the maps that are measured.
+var kindsOfMaps = []struct {
+	name string
+	make func() func(int, *rand.Rand, *Value)
+}{
+	{"native", natives},
+	{"virtual8", func() func(int, *rand.Rand, *Value) { return virtuals(8) }},
+	{"virtual1", func() func(int, *rand.Rand, *Value) { return virtuals(1) }},
+	{"virtual1000", func() func(int, *rand.Rand, *Value) { return virtuals(1000) }},
+	{"inline50", func() func(int, *rand.Rand, *Value) { return inlines }},
+	{"child", func() func(int, *rand.Rand, *Value) { return children }},
+}
+
+func benchTree(tb testing.TB, n int, set func(int, *rand.Rand, *Value)) (*Tree, Root, *MemPages) {
+	tb.Helper()
+	m := NewMemPages()
+	t := New(m, &Options{CacheBytes: 1 << 30})
+	root, err := t.Build(context.Background(), chunks(n, set))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t, root, m
+}
+
+// pageSizes returns the sizes of the pages of a map by height.
+func pageSizes(tb testing.TB, t *Tree, root Root) [][]int {
+	tb.Helper()
+	sizes := make([][]int, root.Height+1)
+	err := t.Walk(context.Background(), root, func(_ Name, height uint8, size int) (bool, error) {
+		sizes[height] = append(sizes[height], size)
+		return height > 0, nil
+	}, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, s := range sizes {
+		slices.Sort(s)
+	}
+	return sizes
+}
+
+func mean(s []int) float64 {
+	sum := 0
+	for _, v := range s {
+		sum += v
+	}
+	return float64(sum) / float64(max(1, len(s)))
+}
+
+func quantile(s []int, q float64) int { return s[int(q*float64(len(s)-1))] }
+
+// measure skips a test that makes figures for docs/design/pages.md.
+func measure(tb testing.TB) {
+	if os.Getenv("ZARRDB_MEASURE") == "" {
+		tb.Skip("set ZARRDB_MEASURE=1 to print the figures of docs/design/pages.md")
+	}
+}
+
+func TestMeasureSizes(t *testing.T) {
+	measure(t)
+	for _, k := range kindsOfMaps {
+		tr, root, m := benchTree(t, 200_000, k.make())
+		_, bytes := m.Size()
+		t.Logf("%-12s %6.2f bytes per entry, cached %6.2f", k.name, float64(bytes)/200_000, float64(cachedBytes(t, tr, root))/200_000)
+		for h, s := range pageSizes(t, tr, root) {
+			if len(s) > 3 {
+				t.Logf("    height %d: %6d pages, mean %6.0f, p1 %5d p50 %5d p99 %5d max %5d", h, len(s), mean(s),
+					quantile(s, .01), quantile(s, .5), quantile(s, .99), quantile(s, 1))
+			}
+		}
+	}
+}
+
+// cachedBytes reads the whole map and returns what the cache holds then.
+func cachedBytes(tb testing.TB, t *Tree, root Root) int64 {
+	for _, err := range t.Scan(context.Background(), root, Span{}) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return t.cache.bytes
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, n := range []int{1e6, 1e7} {
+		for _, k := range kindsOfMaps[:3] {
+			b.Run(k.name+"/"+strconv.Itoa(n), func(b *testing.B) {
+				if n > 1e6 && testing.Short() {
+					b.Skip("large")
+				}
+				t, root, _ := benchTree(b, n, k.make())
+				cachedBytes(b, t, root)
+				ctx := context.Background()
+				r := rand.New(rand.NewPCG(3, 4))
+				var key []byte
+				b.ReportAllocs()
+				for b.Loop() {
+					key = chunkKey(key[:0], r.IntN(n))
+					if _, ok, err := t.Get(ctx, root, key); !ok || err != nil {
+						b.Fatal(ok, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	for _, k := range kindsOfMaps {
+		b.Run(k.name, func(b *testing.B) {
+			const n = 200_000
+			t, root, _ := benchTree(b, n, k.make())
+			for b.Loop() {
+				count := 0
+				for _, err := range t.Scan(context.Background(), root, Span{}) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					count++
+				}
+				if count != n {
+					b.Fatal(count)
+				}
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+		})
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, k := range kindsOfMaps {
+		b.Run(k.name, func(b *testing.B) {
+			const n = 200_000
+			var entries []Entry
+			for e := range chunks(n, k.make()) {
+				e.Key = slices.Clone(e.Key)
+				e.Value.Inline = slices.Clone(e.Value.Inline)
+				entries = append(entries, e)
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				bu := New(NewMemPages(), nil).NewBuilder(context.Background())
+				for i := range entries {
+					if err := bu.Add(entries[i]); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if _, err := bu.Finish(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+		})
+	}
+}
+
+// countPages counts what goes through a page store.
+type countPages struct {
+	Pages
+	gets, puts, bytes int
+}
+
+func (c *countPages) GetPage(ctx context.Context, name Name) ([]byte, error) {
+	c.gets++
+	return c.Pages.GetPage(ctx, name)
+}
+
+func (c *countPages) PutPage(ctx context.Context, name Name, page []byte) error {
+	c.puts++
+	c.bytes += len(page)
+	return c.Pages.PutPage(ctx, name, page)
+}
+
+func BenchmarkApply(b *testing.B) {
+	const n = 1_000_000
+	t, root, m := benchTree(b, n, natives())
+	cachedBytes(b, t, root)
+	for _, edits := range []int{1, 100, 10_000} {
+		b.Run(strconv.Itoa(edits), func(b *testing.B) {
+			c := &countPages{Pages: m}
+			tc := t.With(c)
+			r := rand.New(rand.NewPCG(3, 4))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tc.Apply(context.Background(), root, randomEdits(r, n, edits)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(c.puts)/float64(b.N), "pages/op")
+			b.ReportMetric(float64(c.bytes)/float64(b.N), "written/op")
+		})
+	}
+}
+
+// randomEdits sets random chunks of n anew.
+func randomEdits(r *rand.Rand, n, edits int) []Edit {
+	set := natives()
+	at := map[int]bool{}
+	for len(at) < edits {
+		at[r.IntN(n)] = true
+	}
+	var out []Edit
+	for i := range at {
+		e := Edit{Key: chunkKey(nil, i)}
+		set(1, r, &e.Value)
+		e.Value.Pack[0] = 1
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Edit) int { return slices.Compare(a.Key, b.Key) })
+	return out
+}
+
+func BenchmarkDiff(b *testing.B) {
+	const n = 1_000_000
+	t, root, _ := benchTree(b, n, natives())
+	cachedBytes(b, t, root)
+	ctx := context.Background()
+	other, err := t.Apply(ctx, root, randomEdits(rand.New(rand.NewPCG(5, 6)), n, 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		changes := 0
+		for _, err := range t.Diff(ctx, root, other, Span{}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			changes++
+		}
+		if changes != 1 {
+			b.Fatal(changes)
+		}
+	}
+}
