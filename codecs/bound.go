@@ -26,9 +26,12 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 	if b.in.Type.Variable() {
 		return dst, errVariable
 	}
+	if len(src.Strides) != len(b.in.Shape) {
+		return dst, errStrides(len(src.Strides), len(b.in.Shape))
+	}
 	c := getCall()
 	defer c.put()
-	shape, src := b.storedShape(), c.stored(b.perm, src)
+	shape, src := b.storedBox.shape, c.stored(b.perm, src)
 	if b.storedBox.packed(shape, src) {
 		return b.stages.encode(dst, src.Data[src.Offset:][:b.in.Size])
 	}
@@ -107,8 +110,14 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 		c.mem = src
 		return b.decodeBox(context.Background(), &c.mem, box, dst)
 	}
-	rest := b.stages
-	if b.partial != nil {
+	// Elements are picked from what the array-to-bytes codec takes, if it knows
+	// where they lie; not if its bytes have to be swapped, which is faster for
+	// all at once if many are wanted.
+	rest, pick := b.stages, b.partial != nil
+	if pick && b.shard == nil && len(b.tail) > 0 && !b.identity {
+		pick = 2*elements(box.Count) < elements(b.storedBox.shape)
+	}
+	if pick {
 		rest = b.tail
 	}
 	data := src
@@ -123,7 +132,7 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 			return err
 		}
 	}
-	if b.partial != nil {
+	if pick {
 		c.mem = data
 		return b.partial.DecodeBox(context.Background(), &c.mem, box, dst)
 	}
@@ -232,8 +241,6 @@ func (b *Bound) checkBox(box Box, dst Dst) error {
 	}
 	return b.callerBox.contains(box)
 }
-
-func (b *Bound) storedShape() []int { return b.storedBox.shape }
 
 // call holds what one call needs besides scratch buffers: boxes in stored
 // order and a Source in memory. Pooled, since they are passed to interfaces

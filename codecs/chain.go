@@ -19,8 +19,7 @@ const maxDepth = 16
 type Chain struct {
 	links []link
 	// v2 is what a v2 chain was parsed from.
-	v2  *V2
-	reg *Registry
+	v2 *V2
 	// member is the metadata member that held the list.
 	member string
 }
@@ -70,7 +69,7 @@ func (r *Registry) parseV3(list json.RawMessage, member string, depth int) (Chai
 	if err := json.Unmarshal(list, &items); err != nil || items == nil {
 		return Chain{}, whole.fail(errors.New("not a list"))
 	}
-	c := Chain{reg: r, member: member, links: make([]link, len(items))}
+	c := Chain{member: member, links: make([]link, len(items))}
 	for i, item := range items {
 		l := link{list: member, index: i, raw: compact(item)}
 		if err := l.parseV3(r, depth); err != nil {
@@ -176,7 +175,7 @@ type V2 struct {
 // codec that wants bytes stands, or at the end, the elements become bytes in
 // the byte order of their data type.
 func (r *Registry) ParseV2(v V2) (Chain, error) {
-	c := Chain{reg: r, v2: &v, member: "filters"}
+	c := Chain{v2: &v, member: "filters"}
 	switch v.Order {
 	case "C":
 	case "F":

@@ -67,33 +67,36 @@ func (s *shardStage) readIndex(ctx context.Context, src Source, x *Index) error 
 	})
 }
 
+// Indexed reports whether the chunks are shards whose index can be read: then
+// ReadIndex and DecodeBoxAt work, and EncodePartial keeps inner chunks that are
+// not touched as they are encoded.
+func (b *Bound) Indexed() bool { return b.shard != nil && len(b.tail) == 0 }
+
 // ReadIndex reads the index of an encoded shard, so that several calls of
-// DecodeBoxAt share it. It fails with errors.ErrUnsupported if the chunks are
-// not shards or the shard is encoded further as a whole.
+// DecodeBoxAt share it. It fails with errors.ErrUnsupported if b is not Indexed.
 func (b *Bound) ReadIndex(ctx context.Context, src Source) (*Index, error) {
-	s := b.shard
-	if s == nil || len(b.tail) > 0 {
+	if !b.Indexed() {
 		return nil, errors.ErrUnsupported
 	}
+	s := b.shard
 	x := &Index{entries: make([]byte, 0, min(16*int64(s.n), src.Size()))}
 	return x, s.readIndex(ctx, src, x)
 }
 
 // DecodeBoxAt is DecodeBox with an index that was read from src before.
 func (b *Bound) DecodeBoxAt(ctx context.Context, src Source, x *Index, box Box, dst Dst) error {
-	s := b.shard
-	if s == nil || len(b.tail) > 0 {
+	if !b.Indexed() {
 		return errors.ErrUnsupported
 	}
 	if err := b.checkBox(box, dst); err != nil {
 		return err
 	}
-	if x.size != src.Size() || x.Len() != s.n {
+	if x.size != src.Size() || x.Len() != b.shard.n {
 		return Corruptf("sharding_indexed", "the index is that of another shard")
 	}
 	c := getCall()
 	defer c.put()
-	return s.decodeParts(ctx, src, x, c.storedBox(b.perm, box), c.stored(b.perm, dst))
+	return b.shard.decodeParts(ctx, src, x, c.storedBox(b.perm, box), c.stored(b.perm, dst))
 }
 
 // wanted is an inner chunk to be read.

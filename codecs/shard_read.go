@@ -38,7 +38,8 @@ func (s *shardStage) Decode(dst, src []byte) ([]byte, error) {
 	}
 	n := len(dst)
 	size := s.whole.bytes()
-	if err := s.checkIndexFits(int64(len(src))); err != nil {
+	// A shard that has no room for its index fails before anything is allocated.
+	if _, err := s.indexRange(int64(len(src))); err != nil {
 		return dst, err
 	}
 	dst = grow(dst, int64(size))[:n+size]
@@ -52,13 +53,6 @@ func (s *shardStage) Decode(dst, src []byte) ([]byte, error) {
 		return dst[:n], err
 	}
 	return dst, nil
-}
-
-// checkIndexFits fails before anything is allocated for a shard that is too
-// short to hold its index.
-func (s *shardStage) checkIndexFits(size int64) error {
-	_, err := s.indexRange(size)
-	return err
 }
 
 // DecodeBox reads the index and the inner chunks that the box touches.

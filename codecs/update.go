@@ -27,10 +27,10 @@ func (b *Bound) merge(ctx context.Context, dst []byte, old Source, box Box, src 
 			return dst, err
 		}
 	}
-	if s := b.shard; s != nil && len(b.tail) == 0 {
+	if b.Indexed() {
 		c := getCall()
 		defer c.put()
-		return s.update(ctx, dst, old, c.storedBox(b.perm, box), c.stored(b.perm, src))
+		return b.shard.update(ctx, dst, old, c.storedBox(b.perm, box), c.stored(b.perm, src))
 	}
 	tmp := getScratch(b.in.Size)
 	defer tmp.put()
@@ -79,8 +79,8 @@ func (b *Bound) AppendBox(ctx context.Context, dst []byte, src Source, box Box) 
 }
 
 func (b *Bound) appendVariable(ctx context.Context, dst []byte, src Source, box Box) ([]byte, error) {
-	if s := b.shard; s != nil && len(b.tail) == 0 {
-		return s.appendVariable(ctx, dst, src, box)
+	if b.Indexed() {
+		return b.shard.appendVariable(ctx, dst, src, box)
 	}
 	err := src.ReadRange(ctx, 0, src.Size(), func(data []byte) error {
 		if b.callerBox.whole(box.Count) {
