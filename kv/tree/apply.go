@@ -218,7 +218,7 @@ func (p *pass) changesNothing(c *cursor) (bool, error) {
 type region struct {
 	*pass
 	c       *cursor
-	w       pageWriter
+	w       *pageWriter
 	old     []Entry // pages that were read
 	edges   []Entry // pages that replace them
 	skipped bool    // pages between were removed unread
@@ -230,12 +230,11 @@ type region struct {
 func (p *pass) region(c *cursor) error {
 	start := c.clone()
 	r := region{pass: p, c: c}
-	r.w = pageWriter{ctx: p.ctx, t: p.t, height: p.height}
-	r.w.edges = func(e Entry) error {
+	r.w = p.t.newPageWriter(p.ctx, p.height, func(e Entry) error {
 		r.edges = append(r.edges, e)
 		return nil
-	}
-	r.w.start()
+	})
+	defer r.w.close()
 	atEnd := false
 	for {
 		if err := r.open(); err != nil {
@@ -410,25 +409,29 @@ func (r *region) joinBefore(start *cursor) error {
 func (p *pass) raise() (Root, error) {
 	edges := *p.top
 	for height := p.height + 1; len(edges) > 1; height++ {
-		w := pageWriter{ctx: p.ctx, t: p.t, height: height}
-		var above []Entry
-		w.edges = func(e Entry) error {
-			above = append(above, e)
-			return nil
-		}
-		w.start()
-		for i := range edges {
-			if err := w.add(&edges[i]); err != nil {
-				return Root{}, err
-			}
-		}
-		if err := w.finish(); err != nil {
+		var err error
+		if edges, err = p.level(height, edges); err != nil {
 			return Root{}, err
 		}
-		edges = above
 	}
 	if len(edges) == 0 {
 		return Root{}, nil
 	}
 	return edges[0].Value.Child, nil
+}
+
+// level makes the pages of a level and returns the items of the one above.
+func (p *pass) level(height uint8, items []Entry) (above []Entry, err error) {
+	w := p.t.newPageWriter(p.ctx, height, func(e Entry) error {
+		above = append(above, e)
+		return nil
+	})
+	defer w.close()
+	for i := range items {
+		if err := w.add(&items[i]); err != nil {
+			return nil, err
+		}
+	}
+	err = w.finish()
+	return above, err
 }

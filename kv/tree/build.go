@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 )
 
 // pageWriter cuts the items of one level into pages and stores them.
@@ -11,7 +12,7 @@ type pageWriter struct {
 	ctx    context.Context
 	t      *Tree
 	height uint8
-	enc    pageEncoder
+	enc    *pageEncoder
 	weight uint64
 	last   []byte // key of the last item in enc
 
@@ -23,6 +24,24 @@ type pageWriter struct {
 
 	known []Entry // pages that are stored already and need not be put again
 	edges func(Entry) error
+}
+
+var encoderPool = sync.Pool{New: func() any { return new(pageEncoder) }}
+
+// newPageWriter returns a writer that gives the items of the level above to
+// edges. The caller closes it.
+func (t *Tree) newPageWriter(ctx context.Context, height uint8, edges func(Entry) error) *pageWriter {
+	w := &pageWriter{ctx: ctx, t: t, height: height, edges: edges, enc: encoderPool.Get().(*pageEncoder)}
+	w.start()
+	return w
+}
+
+// close gives the buffers of w back. What was not finished is lost.
+func (w *pageWriter) close() {
+	if w.enc != nil {
+		w.enc.release()
+		w.enc = nil
+	}
 }
 
 // start makes w ready for the first item of a page.
@@ -133,7 +152,7 @@ type Builder struct {
 // builderLevel is a level under construction. Its first edge waits: if it stays
 // the only one, it is the root and the level above does not exist.
 type builderLevel struct {
-	w     pageWriter
+	w     *pageWriter
 	first *Entry
 }
 
@@ -147,10 +166,8 @@ func (t *Tree) NewBuilder(ctx context.Context) *Builder {
 // level returns a level, which it adds if it is the next.
 func (b *Builder) level(n int) *builderLevel {
 	if n == len(b.levels) {
-		l := &builderLevel{w: pageWriter{ctx: b.ctx, t: b.t, height: uint8(n)}}
-		l.w.edges = func(e Entry) error { return b.edge(n, e) }
-		l.w.start()
-		b.levels = append(b.levels, l)
+		w := b.t.newPageWriter(b.ctx, uint8(n), func(e Entry) error { return b.edge(n, e) })
+		b.levels = append(b.levels, &builderLevel{w: w})
 	}
 	return b.levels[n]
 }
@@ -194,6 +211,7 @@ func (b *Builder) Finish() (Root, error) {
 		if err := b.levels[n].w.finish(); err != nil {
 			return Root{}, err
 		}
+		b.levels[n].w.close()
 	}
 	if top := b.levels[len(b.levels)-1]; top.first != nil {
 		return top.first.Value.Child, nil

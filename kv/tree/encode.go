@@ -78,6 +78,12 @@ func (e *pageEncoder) reset(height uint8) {
 	e.sources.reset()
 }
 
+// release puts the encoder back for others. It keeps nothing of the caller's.
+func (e *pageEncoder) release() {
+	e.reset(0)
+	encoderPool.Put(e)
+}
+
 // add appends an item; false if its key is not greater than the one before. In
 // an interior page the item is a KindChild value with the root of a page.
 func (e *pageEncoder) add(x *Entry) bool {
