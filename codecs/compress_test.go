@@ -189,7 +189,7 @@ func TestZstdForeign(t *testing.T) {
 // Chunks that hold less than a thousandth of what they decode to are no
 // bombs if the metadata say so.
 func TestHighlyCompressible(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("150 MiB")
 	}
 	elems := make([]byte, 150<<20)

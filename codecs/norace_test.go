@@ -1,0 +1,5 @@
+//go:build !race
+
+package codecs_test
+
+const raceEnabled = false
