@@ -35,6 +35,12 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 	if b.storedBox.packed(shape, src) {
 		return b.stages.encode(dst, src.Data[src.Offset:][:b.in.Size])
 	}
+	if b.stages.inPlace() {
+		n := len(dst)
+		dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
+		CopyStrided(Dst{Data: dst, Offset: n, Strides: b.storedBox.strides}, src, shape, b.storedBox.size)
+		return dst, b.stages.encodeInPlace(dst[n:])
+	}
 	tmp := getScratch(b.in.Size)
 	defer tmp.put()
 	tmp.b = tmp.b[:b.in.Size]

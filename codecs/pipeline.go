@@ -142,6 +142,26 @@ func (p pipeline) encode(dst, src []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// inPlace reports whether every stage works in place.
+func (p pipeline) inPlace() bool {
+	for i := range p {
+		if p[i].inPlace == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeInPlace encodes b where it lies.
+func (p pipeline) encodeInPlace(b []byte) error {
+	for i := range p {
+		if err := p[i].inPlace.EncodeInPlace(b); err != nil {
+			return named(p[i].name, err)
+		}
+	}
+	return nil
+}
+
 // expect guesses how many bytes there will be, made from n bytes.
 func (r Rep) expect(n int) int64 {
 	if r.Size >= 0 {
