@@ -3,11 +3,17 @@ package txn
 // Policy is what this package must know about the documents that Zarr puts
 // beside its chunks. The engine supplies it; it does no I/O and is safe for
 // concurrent use. Documents may be anything at all: a Policy answers "no" for
-// what it does not understand and never fails because of it.
+// what it does not understand and never fails because of it. Its answers are
+// functions of their arguments alone, because they shape what is stored.
 type Policy interface {
-	// Forms returns the chunk key forms that a document names, given the last
-	// component of its key (".zarray", "zarr.json"). Keys of these forms below
-	// the document's directory are kept in a chunk map.
+	// Node reports whether documents of this name, the last component of
+	// their keys, make their directory an array or a group (".zarray",
+	// ".zgroup", "zarr.json"). Only such documents are read and passed to
+	// Forms and Structure, so that millions of other keys are stored unread.
+	Node(name string) bool
+
+	// Forms returns the chunk key forms that a document names. Keys of these
+	// forms below the document's directory are kept in a chunk map.
 	Forms(name string, doc []byte) []Form
 
 	// Structure returns what the bytes of an array's chunks depend on. ok is
@@ -16,7 +22,8 @@ type Policy interface {
 
 	// MergeDocument merges three states of a metadata document field by field;
 	// nil stands for absent. Fields that both sides changed differently are
-	// returned as conflicts, and merged then holds ours for them.
+	// returned as conflicts, and merged then holds ours for them. A document
+	// that cannot be merged by fields is one conflict without a field.
 	MergeDocument(name string, base, ours, theirs []byte) (merged []byte, conflicts []FieldConflict, err error)
 
 	// Derived reports whether a document of this name is computed from others
@@ -26,6 +33,11 @@ type Policy interface {
 
 // Form is a way in which chunk coordinates are spelled as a key: Prefix, then
 // Rank decimal numbers with Sep between them. "c/" '/' 3 spells c/0/1/2.
+//
+// Sep is '.' or '/', Rank is at most 32, Prefix has no digits and at most 64
+// bytes; other forms are left aside and their keys stay documents. Rank 0
+// spells one key, Prefix itself, which is a document too, but merges know that
+// its bytes depend on the array's structure.
 type Form struct {
 	Prefix string
 	Sep    byte
