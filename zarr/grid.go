@@ -255,6 +255,9 @@ func sameGrid(a, b Grid) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
+	if x, y := a.Regular(), b.Regular(); x != nil && y != nil {
+		return slices.Equal(x, y)
+	}
 	return slices.Equal(appendGrid(nil, a), appendGrid(nil, b))
 }
 

@@ -183,7 +183,7 @@ func (m *Meta) codecText() string {
 		if err != nil {
 			return "" // the zero Chain
 		}
-		return string(canonical(text))
+		return string(appendCodecs(nil, text))
 	}
 	v, err := m.Codecs.V2()
 	if err != nil {
@@ -193,6 +193,52 @@ func (m *Meta) codecText() string {
 		v.Order = "C" // F is the same
 	}
 	return v.Order + " " + string(canonical(orNull(v.Filters))) + " " + string(canonical(orNull(v.Compressor)))
+}
+
+// appendCodecs appends the canonical form of a list of v3 codecs, in which a
+// name alone, an empty configuration and must_understand are spelled one way,
+// in shards too.
+func appendCodecs(dst []byte, list json.RawMessage) []byte {
+	codecs, ok := items(list)
+	if !ok {
+		return appendCanonical(dst, list)
+	}
+	dst = append(dst, '[')
+	for i, raw := range codecs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		obj, ok := asObject(raw)
+		if !ok {
+			obj = object{"name": raw}
+		}
+		dst = append(dst, '{')
+		first := true
+		for _, name := range obj.names() {
+			value := obj[name]
+			config, _ := members(value)
+			if name == "must_understand" && string(value) == "true" || name == "configuration" && len(config) == 0 {
+				continue
+			}
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(dtype.AppendString(dst, name), ':')
+			if name != "configuration" {
+				dst = appendCanonical(dst, value)
+				continue
+			}
+			for k, m := range config {
+				if m.name == "codecs" || m.name == "index_codecs" {
+					config[k].value = appendCodecs(nil, m.value)
+				}
+			}
+			dst = appendCanonical(dst, joinMembers(config))
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
 }
 
 func orNull(raw json.RawMessage) json.RawMessage {

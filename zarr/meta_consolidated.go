@@ -43,21 +43,40 @@ func (p *parser) consolidatedV3(m *Meta, obj object) error {
 	}
 	m.Consolidated = make(map[string]*Meta, len(nodes))
 	for _, x := range nodes {
-		path, err := CleanPath(x.name)
-		if err != nil || path == "" {
-			return p.fail(field+".metadata", fmt.Errorf("%w: %q", ErrPath, clipText(x.name)))
+		path, err := inlinePath(x.name)
+		var child *Meta
+		if err == nil {
+			p.doc = path + "/" + docV3
+			child, err = p.childV3(x.value)
+			p.doc = docV3
 		}
-		p.doc = path + "/" + docV3
-		child, err := p.childV3(x.value)
-		p.doc = docV3
 		m.addConsolidated(path, child, err)
 	}
 	return nil
 }
 
+// inlinePath returns the path of a node in consolidated metadata; the name as
+// it is if it is none.
+func inlinePath(name string) (string, error) {
+	path, err := CleanPath(name)
+	switch {
+	case err != nil:
+		return name, err
+	case path == "":
+		return name, fmt.Errorf("%w: the group itself stands in its consolidated metadata", ErrPath)
+	}
+	return path, nil
+}
+
+// addConsolidated adds a node, or why there is none. Of two spellings of one
+// path the first counts.
 func (m *Meta) addConsolidated(path string, child *Meta, err error) {
+	if m.Consolidated[path] != nil {
+		return
+	}
 	if err == nil {
 		m.Consolidated[path] = child
+		delete(m.ConsolidatedErrors, path)
 		return
 	}
 	if m.ConsolidatedErrors == nil {
@@ -126,7 +145,7 @@ func (m *Meta) unparsed() map[string]json.RawMessage {
 	obj, _ := asObject(d.members[i].value)
 	nodes, _ := members(obj["metadata"])
 	for _, x := range nodes {
-		path := strings.TrimPrefix(x.name, "/")
+		path, _ := inlinePath(x.name)
 		if _, ok := m.ConsolidatedErrors[path]; ok && m.Consolidated[path] == nil {
 			kept[path] = x.value
 		}
@@ -181,11 +200,12 @@ func ParseConsolidatedV2(doc []byte, reg *codecs.Registry) (nodes map[string]*Me
 		}
 		path, err := CleanPathV2(dir)
 		if err != nil {
-			return nil, nil, p.fail("metadata", err)
+			all.addConsolidated(dir, nil, err)
+			continue
 		}
 		m, err := p.childV2(name, x, attrs[dir])
-		if old := all.Consolidated[path]; err == nil && old != nil && old.Array {
-			continue // an array that has a group's document too stays an array
+		if err == nil && m.Array {
+			delete(all.Consolidated, path) // what has the document of a group too stays an array
 		}
 		all.addConsolidated(path, m, err)
 	}

@@ -164,7 +164,10 @@ func ParseDraft3Group(doc []byte) (*Meta, error) {
 	if m.Attributes, err = p.attributes(obj); err != nil {
 		return nil, err
 	}
-	return p.parsed(m, d), p.extensions(obj)
+	if err := p.extensions(obj); err != nil {
+		return nil, err
+	}
+	return p.parsed(m, d), nil
 }
 
 // The members of array.json that the model knows. Which of the two spellings a
@@ -368,13 +371,12 @@ func (m *Meta) printDraft(out map[string][]byte) error {
 }
 
 func (m *Meta) memberDraft(name string) (raw json.RawMessage, ok bool, err error) {
-	switch name {
-	case "attributes":
+	switch {
+	case m.src == nil:
+	case name == "attributes":
 		return m.Attributes.text(), true, nil
-	case "shape", "fill_value":
-		if m.src != nil {
-			return m.memberV2(name)
-		}
+	case name == "shape" || name == "fill_value":
+		return m.memberV2(name)
 	}
 	return nil, false, fmt.Errorf("early v3 draft: %w", ErrNoForm)
 }

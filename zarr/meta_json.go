@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -142,7 +143,7 @@ func (s *scanner) object() error {
 			return err
 		}
 		name := unquote(s.text[from:s.at])
-		if halfPair.Match(s.text[from:s.at]) && bytes.Contains(name, []byte("\ufffd")) {
+		if halfPair(s.text[from:s.at]) {
 			return s.fail("a name that is not text") // two of them would become one
 		}
 		if seen == nil && len(s.names)-first >= 16 {
@@ -419,6 +420,15 @@ func clipText[T ~string | ~[]byte](text T) string {
 	return string(text[:n]) + "…"
 }
 
+// fieldName returns the name of a member for the path of an error.
+func fieldName(name string) string {
+	name = clipText(name)
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(` ".[]`, r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // show returns text from a document for an error: one line, not long.
 func show(raw json.RawMessage) string {
 	return strings.Join(strings.Fields(clipText(string(raw))), " ")
@@ -503,7 +513,7 @@ func appendCanonical(dst []byte, raw json.RawMessage) []byte {
 		}
 		return append(dst, ']')
 	case '"':
-		if halfPair.Match(raw) {
+		if halfPair(raw) {
 			return append(dst, raw...) // half a pair alone is lost when unquoted
 		}
 		return dtype.AppendString(dst, string(unquote(raw)))
@@ -511,7 +521,19 @@ func appendCanonical(dst []byte, raw json.RawMessage) []byte {
 	return append(dst, raw...)
 }
 
-var halfPair = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
+// escapes finds the escapes of a JSON string, a surrogate pair as one.
+var escapes = regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.`)
+
+// halfPair reports whether a checked JSON string has a surrogate without the
+// other. It is no text; unquoting turns it into U+FFFD.
+func halfPair(quoted []byte) bool {
+	if !bytes.Contains(quoted, []byte(`\u`)) {
+		return false
+	}
+	return slices.ContainsFunc(escapes.FindAll(quoted, -1), func(e []byte) bool {
+		return len(e) == 6 && e[2]|0x20 == 'd' && e[3] >= '8'
+	})
+}
 
 // appendStrict appends checked JSON text with bare NaN, Infinity and -Infinity
 // as strings, so that every JSON reader takes it.

@@ -146,7 +146,8 @@ func (m *Meta) changed(member string) bool {
 			return a.name == b.name && string(a.value) == string(b.value)
 		})
 	case "chunk_grid":
-		return m.src.zeroChunks && m.differs(o, "shape")
+		return m.src.zeroChunks && m.differs(o, "shape") ||
+			m.Version == Draft3 && m.differs(o, "chunk_key_encoding") // the draft says both in one
 	case "fill_value": // its form depends on the type, and base64 on the byte order
 		return m.differs(o, "data_type") || m.Type.Kind() == dtype.Struct && m.differs(o, "codecs")
 	case "codecs": // v2 prints the byte order with the type

@@ -113,13 +113,9 @@ func (p *parser) arrayV2(obj object) (*Meta, error) {
 	if err := p.chunksV2(m, obj); err != nil {
 		return nil, err
 	}
-	sep := byte('.')
-	if raw, ok := obj["dimension_separator"]; ok {
-		if sep, err = p.separator(raw, "dimension_separator"); err != nil {
-			return nil, err
-		}
+	if err := p.keysV2(m, obj); err != nil {
+		return nil, err
 	}
-	m.Keys = V2Keys(sep, len(m.Shape))
 	filters, err := p.need(obj, "filters")
 	if err != nil {
 		return nil, err
@@ -151,6 +147,19 @@ func (p *parser) chunksV2(m *Meta, obj object) error {
 	}
 	m.Grid, err = p.regular(raw, "chunks", m.Shape)
 	return err
+}
+
+func (p *parser) keysV2(m *Meta, obj object) error {
+	const field = "dimension_separator"
+	sep := byte('.')
+	if raw, ok := obj[field]; ok {
+		var err error
+		if sep, err = p.separator(raw, field); err != nil {
+			return err
+		}
+	}
+	m.Keys = V2Keys(sep, len(m.Shape))
+	return nil
 }
 
 // filtersV2 checks the form of the filters and returns what the object data

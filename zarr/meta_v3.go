@@ -82,7 +82,7 @@ func (p *parser) extraV3(obj object, known []string) (map[string]json.RawMessage
 				return nil, err
 			}
 		} else if !ignorable(raw) {
-			return nil, p.fail(clipText(name), errors.New(`unknown member that does not say "must_understand": false`))
+			return nil, p.fail(fieldName(name), errors.New(`unknown member that does not say "must_understand": false`))
 		}
 		if extra == nil {
 			extra = make(map[string]json.RawMessage)
@@ -185,7 +185,7 @@ func (p *parser) extension(obj object, field string) (name string, config object
 				return "", nil, p.fail(field+".must_understand", errors.New("can only be true here"))
 			}
 		default:
-			return "", nil, p.fail(field+"."+clipText(member), errors.New("unknown member"))
+			return "", nil, p.fail(field+"."+fieldName(member), errors.New("unknown member"))
 		}
 	}
 	return name, config, nil
@@ -195,7 +195,7 @@ func (p *parser) extension(obj object, field string) (name string, config object
 func (p *parser) only(config object, field string, known ...string) error {
 	for _, name := range config.names() {
 		if !slices.Contains(known, name) {
-			return p.fail(field+".configuration."+clipText(name), errors.New("unknown member"))
+			return p.fail(field+".configuration."+fieldName(name), errors.New("unknown member"))
 		}
 	}
 	return nil
