@@ -1,0 +1,215 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// handle is a pack opened for reading: a map, or a file.
+type handle struct {
+	refs atomic.Int32 // one for the pack while it is the pack's handle
+	data []byte       // the map; its end may lie beyond the file's
+	f    vfs.File     // nil if mapped
+	all  *handles
+}
+
+// ref takes a reference unless the handle is closed already.
+func (h *handle) ref() bool {
+	for {
+		n := h.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if h.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (h *handle) unref() {
+	if h.refs.Add(-1) > 0 {
+		return
+	}
+	h.all.count.Add(-1)
+	if h.data != nil {
+		h.all.mapped.Add(-int64(len(h.data)))
+		_ = unmap(h.data)
+	}
+	if h.f != nil {
+		_ = h.f.Close()
+	}
+}
+
+// handles bounds what is open. Which handle goes is decided by a clock: the
+// hand passes those that were read since it came by, and closes the others.
+// Reading therefore sets one bit and takes no common lock.
+type handles struct {
+	s      *Store
+	count  atomic.Int64
+	mapped atomic.Int64
+
+	mu     sync.Mutex
+	ring   []*pack // packs with a handle
+	hand   int
+	closed bool
+}
+
+func (a *handles) init(s *Store) { a.s = s }
+
+// acquire returns a handle that holds the file up to end, if the file does.
+// The caller gives its reference back.
+func (a *handles) acquire(p *pack, end uint64) (*handle, error) {
+	for {
+		h := p.handle.Load()
+		if h == nil || h.data != nil && end > uint64(len(h.data)) {
+			if err := a.open(p, h, end); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if h.ref() {
+			if !p.touch.Load() {
+				p.touch.Store(true)
+			}
+			return h, nil
+		}
+	}
+}
+
+// open gives p a handle in place of old, which is nil or too short a map.
+func (a *handles) open(p *pack, old *handle, end uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return kv.ErrClosed
+	}
+	if p.handle.Load() != old {
+		return nil // somebody else was faster
+	}
+	if old != nil {
+		a.evictLocked(p)
+	}
+	length := a.mapLength(p, end)
+	a.makeRoom(length)
+	h, err := a.openFile(p, length)
+	if err != nil {
+		return err
+	}
+	p.touch.Store(true)
+	p.handle.Store(h)
+	a.ring = append(a.ring, p)
+	return nil
+}
+
+// mapLength is how much of p to map. On Linux a map may be longer than the
+// file, and what is appended later appears in it.
+func (a *handles) mapLength(p *pack, end uint64) int64 {
+	length := max(p.size.Load(), end)
+	if mapAhead && p.growing() {
+		length = max(length, a.s.o.MaxPackBytes)
+	}
+	if length > math.MaxInt64/2 {
+		return math.MaxInt64 / 2
+	}
+	return int64(length)
+}
+
+func (a *handles) openFile(p *pack, length int64) (*handle, error) {
+	path := a.s.path(p.id)
+	f, err := a.s.fs.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, p.corrupt(0, 0, "the file is missing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	if !p.growing() { // else the header may still be in memory
+		var head [fileHeaderSize]byte
+		n, err := readAt(f, head[:], 0)
+		if err == nil {
+			err = checkFileHeader(head[:n], p.id)
+		}
+		if err != nil {
+			_ = f.Close()
+			return nil, p.corrupt(0, fileHeaderSize, err.Error())
+		}
+	}
+	h := &handle{f: f, all: a}
+	h.refs.Store(1)
+	a.count.Add(1)
+	if fd := f.Fd(); fd != vfs.InvalidFd && length <= a.s.o.MapBytes-a.mapped.Load() {
+		if data, err := mapFile(fd, length); err == nil {
+			h.data, h.f = data, nil
+			a.mapped.Add(length)
+			_ = f.Close()
+		}
+	}
+	return h, nil
+}
+
+// makeRoom closes handles until another one fits, or all others are in use.
+// a.mu is held.
+func (a *handles) makeRoom(length int64) {
+	over := func() bool {
+		return a.count.Load() >= int64(a.s.o.OpenFiles) ||
+			length <= a.s.o.MapBytes && a.mapped.Load()+length > a.s.o.MapBytes
+	}
+	for steps := 2 * len(a.ring); steps > 0 && len(a.ring) > 0 && over(); steps-- {
+		a.hand %= len(a.ring)
+		p := a.ring[a.hand]
+		h := p.handle.Load()
+		if p.touch.Swap(false) || h != nil && h.refs.Load() > 1 {
+			a.hand++
+			continue
+		}
+		a.evictLocked(p)
+	}
+}
+
+// evict takes the handle of p away.
+func (a *handles) evict(p *pack) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.evictLocked(p)
+}
+
+func (a *handles) evictLocked(p *pack) {
+	for i, q := range a.ring {
+		if q == p {
+			last := len(a.ring) - 1
+			a.ring[i] = a.ring[last]
+			a.ring = a.ring[:last]
+			break
+		}
+	}
+	if h := p.handle.Swap(nil); h != nil {
+		h.unref()
+	}
+}
+
+// close takes all handles away, for good.
+func (a *handles) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for len(a.ring) > 0 {
+		a.evictLocked(a.ring[len(a.ring)-1])
+	}
+}
+
+// readAt reads as much of b as the file has. A full read is no error.
+func readAt(f vfs.File, b []byte, off uint64) (int, error) {
+	n, err := f.ReadAt(b, int64(off))
+	if n == len(b) {
+		err = nil
+	}
+	return n, err
+}

@@ -1,0 +1,97 @@
+package pack
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// pack is one file. The fields after mu are its state; a pack that does not
+// grow changes none of them.
+type pack struct {
+	s    *Store
+	id   ID
+	salt uint32
+
+	handle atomic.Pointer[handle] // for reading, nil if not open
+	touch  atomic.Bool            // read since the last look for unused handles
+
+	// memFrom is where bytes begin that are, at least in part, in memory and
+	// not yet in the file. MaxUint64 if there are none.
+	memFrom atomic.Uint64
+	// size is tail for readers.
+	size atomic.Uint64
+	// alive is false after a failure.
+	alive atomic.Bool
+	// busy counts writes to the file.
+	busy atomic.Int32
+
+	mu      sync.Mutex
+	cond    sync.Cond
+	durable uint64 // the durable end
+	tail    uint64 // what is reserved, exactly
+	sealed  bool
+	missing bool
+	named   bool // the directory is synced
+	full    bool // no further appends; sealed after the next Sync
+	short   bool // a range was given up: the file may end before tail
+	failure *FailedError
+
+	f         vfs.File // for writing, nil until the first append
+	seg       *segment // the buffer in use
+	live      []*segment
+	spans     []uint64 // beginnings of ranges that are being written
+	allocated uint64   // the file has blocks up to here
+	behind    uint64   // the kernel was asked to write up to here
+}
+
+func newPack(s *Store, id ID, size uint64) *pack {
+	p := &pack{s: s, id: id, salt: crc(id[:]), tail: size, sealed: true}
+	p.cond.L = &p.mu
+	p.memFrom.Store(math.MaxUint64)
+	p.size.Store(size)
+	p.alive.Store(true)
+	return p
+}
+
+func (p *pack) info() Info {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Info{
+		ID: p.id, End: p.durable, Size: p.tail, Sealed: p.sealed,
+		Missing: p.missing, Failed: p.failure != nil,
+	}
+}
+
+// growing reports whether the pack may be appended to or needs a Sync.
+func (p *pack) growing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.sealed && p.failure == nil
+}
+
+func (p *pack) isFailed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure != nil
+}
+
+// fileOffset is where a logical offset is in the file. They are the same
+// until packs are rewritten.
+func (p *pack) fileOffset(off uint64) uint64 { return off }
+
+// setTail is the only way to change tail. p.mu is held.
+func (p *pack) setTail(tail uint64) {
+	p.tail = tail
+	p.size.Store(tail)
+}
+
+// corrupt makes an error for a range of the pack.
+func (p *pack) corrupt(off, n uint64, reason string) *CorruptError {
+	return &CorruptError{Pack: p.id, Offset: off, Length: n, Reason: reason}
+}
+
+// drop gives up the handle for reading; running reads keep it.
+func (p *pack) drop() { p.s.files.evict(p) }

@@ -1,0 +1,214 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// Record is what a scan finds.
+type Record struct {
+	Address
+	Owner Owner
+	// Header is the offset of the record's header.
+	Header uint64
+}
+
+// Records yields the records of a pack from offset from on, which is the
+// beginning (0) or any other place. It reads headers, not payloads: [Store.Check]
+// compares those. Where it finds no header it yields a [CorruptError] for the
+// stretch up to the next one and goes on; other errors end it. It sees what is
+// in the file, recorded or not.
+func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		if err := s.check(ctx); err != nil {
+			yield(Record{}, err)
+			return
+		}
+		p := s.lookup(id)
+		if p == nil {
+			yield(Record{}, &CorruptError{Pack: id, Reason: "there is no such pack"})
+			return
+		}
+		f, err := s.fs.Open(s.path(id))
+		if err != nil {
+			yield(Record{}, fmt.Errorf("pack: %w", err))
+			return
+		}
+		defer f.Close()
+		fi, err := f.Stat()
+		if err != nil {
+			yield(Record{}, fmt.Errorf("pack: %w", err))
+			return
+		}
+		sc := scanner{ctx: ctx, p: p, f: f, size: uint64(fi.Size())}
+		sc.run(from, yield)
+	}
+}
+
+// scanner walks through a file by headers.
+type scanner struct {
+	ctx  context.Context
+	p    *pack
+	f    io.ReaderAt
+	size uint64
+	buf  []byte // of the file from at on
+	at   uint64
+}
+
+// scanBytes is how much of the file is read at one time.
+const scanBytes = 128 << 10
+
+// read returns n ≤ scanBytes bytes at off, fewer at the end of the file.
+func (c *scanner) read(off uint64, n int) ([]byte, error) {
+	if off >= c.size {
+		return nil, nil
+	}
+	n = int(min(uint64(n), c.size-off))
+	if off < c.at || off+uint64(n) > c.at+uint64(len(c.buf)) {
+		if err := c.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if c.buf == nil {
+			c.buf = make([]byte, scanBytes)
+		}
+		c.buf = c.buf[:min(scanBytes, c.size-off)]
+		m, err := c.f.ReadAt(c.buf, int64(c.p.fileOffset(off)))
+		if m < n {
+			c.buf = c.buf[:0]
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, fmt.Errorf("pack: read %v at %d: %w", c.p.id, off, err)
+		}
+		c.buf, c.at = c.buf[:m], off
+	}
+	i := off - c.at
+	return c.buf[i : i+uint64(n)], nil
+}
+
+func (c *scanner) run(from uint64, yield func(Record, error) bool) {
+	pos := roundUp(max(min(from, c.size), fileHeaderSize), smallAlign)
+	lost := pos // where the stretch without a header begins
+	for pos < c.size {
+		h, ok, err := parseHeader(c.read, pos, c.size, c.p.salt)
+		if err == nil && !ok {
+			pos, err = c.seek(pos + smallAlign)
+			if err == nil && pos < c.size {
+				continue
+			}
+		}
+		if lost < pos {
+			if !yield(Record{}, c.p.corrupt(lost, min(pos, c.size)-lost, "no record")) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		if !ok {
+			return
+		}
+		pos = h.next()
+		lost = pos
+		if h.skip {
+			continue
+		}
+		a := Address{Pack: c.p.id, Offset: h.payload, Length: h.length}
+		if !yield(Record{Address: a, Owner: h.owner, Header: h.at}, nil) {
+			return
+		}
+	}
+}
+
+// seek finds the next place that looks like a header, or the end.
+func (c *scanner) seek(pos uint64) (uint64, error) {
+	for pos < c.size {
+		b, err := c.read(pos, scanBytes/2)
+		if err != nil {
+			return pos, err
+		}
+		for i := 0; i+4 <= len(b); i += smallAlign {
+			if m := [4]byte(b[i:]); m == recordMagic || m == skipMagic {
+				return pos + uint64(i), nil
+			}
+		}
+		pos = roundUp(pos+uint64(len(b)), smallAlign)
+	}
+	return c.size, nil
+}
+
+// Check compares everything that is stored with the payload at a: the header,
+// its place and length, the owner if one is given, and every block, also where
+// Options.NoVerify is set.
+func (s *Store) Check(ctx context.Context, a Address, owner ...Owner) error {
+	r, err := s.locate(ctx, a, 0, a.Length)
+	if err != nil {
+		return err
+	}
+	if end := a.Offset + a.Length; end > r.p.memFrom.Load() {
+		if err := r.p.flush(end); err != nil {
+			return err
+		}
+	}
+	if err := s.checkHeader(ctx, &r, owner); err != nil {
+		return err
+	}
+	h, err := s.files.acquire(r.p, r.fileEnd())
+	if err != nil {
+		return err
+	}
+	defer h.unref()
+	const step = 4 << 20
+	for off := uint64(0); off < a.Length; off += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.off, r.n = off, min(step, a.Length-off)
+		nothing := func([]byte) error { return nil }
+		if h.data == nil {
+			err = r.viewFile(h, true, nothing)
+		} else if h.ref() { // viewMap gives one back
+			err = r.viewMap(h, true, nothing)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHeader reads the header of a record from the file.
+func (s *Store) checkHeader(ctx context.Context, r *part, owner []Owner) error {
+	f, err := s.fs.Open(s.path(r.a.Pack))
+	if err != nil {
+		return fmt.Errorf("pack: %w", err)
+	}
+	defer f.Close()
+	c := scanner{ctx: ctx, p: r.p, f: f, size: r.p.size.Load()}
+	back, err := c.read(r.a.Offset-backSize, backSize)
+	if err != nil {
+		return err
+	}
+	distance := uint64(binary.LittleEndian.Uint32(back))
+	if distance > r.a.Offset {
+		return r.p.corrupt(r.a.Offset-backSize, backSize, "no header")
+	}
+	h, ok, err := parseHeader(c.read, r.a.Offset-distance, c.size, r.p.salt)
+	if err != nil {
+		return err
+	}
+	if !ok || h.skip || h.payload != r.a.Offset || h.length != r.a.Length {
+		return r.p.corrupt(r.a.Offset-distance, distance, "no header of this payload")
+	}
+	for _, o := range owner {
+		if o.Array != h.owner.Array || !bytes.Equal(o.Key, h.owner.Key) {
+			return r.p.corrupt(h.at, h.payload-h.at, "the payload of another owner")
+		}
+	}
+	return nil
+}

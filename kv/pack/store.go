@@ -1,0 +1,383 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Options of [Open].
+type Options struct {
+	// FS holds the directory; nil is the operating system.
+	FS vfs.FS
+	// ReadOnly opens without a single write.
+	ReadOnly bool
+	// Incarnation is the first half of the IDs of new packs. Packs of other
+	// incarnations are only read.
+	Incarnation [8]byte
+	// Table is what the index knows about packs.
+	Table []Info
+
+	// MaxPackBytes is where a pack is sealed; 0 is 4 GiB. A payload that is
+	// larger gets a pack of its own.
+	MaxPackBytes uint64
+	// Writers bounds the packs that grow at one time; 0 is the number of
+	// processors, at most 4. A second one is begun only while the first is
+	// busy with a large write: writes to one file wait for each other in the
+	// kernel.
+	Writers int
+	// OpenFiles bounds files and maps that are kept open for reading; 0 is
+	// 512. Those in use are never closed, so that there may be more for a
+	// moment.
+	OpenFiles int
+	// MapBytes bounds address space used for maps; 0 is 256 GiB, and none on
+	// 32-bit machines. Beyond it, packs are read with pread. Negative is none.
+	MapBytes int64
+	// NoVerify leaves out the comparison with checksums on reads.
+	NoVerify bool
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	if c.MaxPackBytes == 0 {
+		c.MaxPackBytes = 4 << 30
+	}
+	if c.Writers == 0 {
+		c.Writers = min(runtime.GOMAXPROCS(0), 4)
+	}
+	if c.OpenFiles == 0 {
+		c.OpenFiles = 512
+	}
+	if c.MapBytes == 0 {
+		c.MapBytes = 256 << 30
+	}
+	if math.MaxInt == math.MaxInt32 || !canMap {
+		c.MapBytes = -1
+	}
+	return c
+}
+
+// Store is an open directory of packs. All methods are safe for concurrent
+// use.
+type Store struct {
+	dir string
+	fs  vfs.FS
+	o   Options
+
+	closed atomic.Bool
+	// packs is replaced as a whole, so that readers look up without a lock.
+	packs atomic.Pointer[map[ID]*pack]
+	files handles
+
+	sync sync.Mutex // one Sync at a time
+
+	mu      sync.Mutex // below sync, above pack.mu
+	active  []*pack    // packs that grow, at most o.Writers
+	counter uint64     // of the next pack
+	failed  error      // until Resume
+	changed map[ID]struct{}
+}
+
+const (
+	packSuffix = ".pack"
+	// goneSuffix marks an empty file that keeps the number of a removed pack
+	// from being used again.
+	goneSuffix = ".gone"
+)
+
+// Open opens the packs in dir, which is made if it does not exist. It reads no
+// payloads and opens no files.
+func Open(dir string, o *Options) (*Store, error) {
+	opts := o.withDefaults()
+	s := &Store{dir: dir, fs: opts.FS, o: opts, changed: map[ID]struct{}{}}
+	s.files.init(s)
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("pack: open %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (s *Store) load() error {
+	if !s.o.ReadOnly {
+		if err := s.makeDir(); err != nil {
+			return err
+		}
+	}
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return err
+	}
+	packs := map[ID]*pack{}
+	for _, name := range names {
+		stem, isPack := strings.CutSuffix(name, packSuffix)
+		if !isPack {
+			stem, _ = strings.CutSuffix(name, goneSuffix)
+		}
+		id, ok := parseID(stem)
+		if !ok {
+			continue
+		}
+		s.used(id)
+		if !isPack {
+			continue
+		}
+		fi, err := s.fs.Stat(s.path(id))
+		if err != nil {
+			return err
+		}
+		packs[id] = newPack(s, id, uint64(fi.Size()))
+	}
+	for _, info := range s.o.Table {
+		s.used(info.ID)
+		p := packs[info.ID]
+		if p == nil {
+			p = newPack(s, info.ID, 0)
+			p.missing = true
+			packs[info.ID] = p
+		}
+		p.durable, p.named = info.End, true
+		if info.Sealed || s.o.ReadOnly || info.ID.Incarnation() != s.o.Incarnation {
+			continue
+		}
+		// Only a file that is exactly what the index says may grow. Everything
+		// that is longer holds bytes that somebody may still name.
+		if !p.missing && p.tail == info.End && p.tail >= fileHeaderSize && len(s.active) < s.o.Writers {
+			p.sealed = false
+			s.active = append(s.active, p)
+			continue
+		}
+		s.changed[info.ID] = struct{}{}
+		if !p.missing {
+			s.trim(info.ID)
+		}
+	}
+	s.packs.Store(&packs)
+	return nil
+}
+
+// trim gives back what a process that crashed had allocated ahead.
+func (s *Store) trim(id ID) {
+	if f, err := s.fs.OpenReadWrite(s.path(id), vfs.WriteCategoryUnspecified); err == nil {
+		trim(f)
+		_ = f.Close()
+	}
+}
+
+// used notes the number of a pack.
+func (s *Store) used(id ID) {
+	if id.Incarnation() == s.o.Incarnation && id.Counter() >= s.counter {
+		s.counter = id.Counter()
+		if s.counter < math.MaxUint64 {
+			s.counter++
+		}
+	}
+}
+
+func (s *Store) makeDir() error {
+	if _, err := s.fs.Stat(s.dir); err == nil {
+		return nil
+	}
+	if err := s.fs.MkdirAll(s.dir, 0o777); err != nil {
+		return err
+	}
+	return syncDir(s.fs, s.fs.PathDir(s.dir))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (s *Store) path(id ID) string { return s.fs.PathJoin(s.dir, id.String()+packSuffix) }
+
+func (s *Store) lookup(id ID) *pack { return (*s.packs.Load())[id] }
+
+// setPack adds p, or removes id if p is nil. s.mu is held.
+func (s *Store) setPack(id ID, p *pack) {
+	m := maps.Clone(*s.packs.Load())
+	if p == nil {
+		delete(m, id)
+	} else {
+		m[id] = p
+	}
+	s.packs.Store(&m)
+}
+
+// Infos returns the state of all packs, ordered by ID: those with a file and
+// those of Options.Table without one.
+func (s *Store) Infos() []Info {
+	var list []Info
+	for _, p := range *s.packs.Load() {
+		list = append(list, p.info())
+	}
+	slices.SortFunc(list, func(a, b Info) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	return list
+}
+
+// Recorded says that the index holds infos that Sync returned, durably. Sync
+// repeats what was not recorded; without Recorded it repeats everything that
+// changed since Open.
+func (s *Store) Recorded(infos []Info) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, info := range infos {
+		p := s.lookup(info.ID)
+		if p == nil {
+			continue
+		}
+		p.mu.Lock()
+		same := p.durable == info.End && p.sealed == info.Sealed
+		p.mu.Unlock()
+		if same {
+			delete(s.changed, info.ID)
+		}
+	}
+}
+
+// Resume lets the store write again after a failure, into new packs. Failed
+// packs stay as they are; their payloads behind the durable end are gone. Call
+// it when everybody who may hold the address of such a payload has been told:
+// no later Sync speaks for them.
+func (s *Store) Resume() {
+	s.mu.Lock()
+	var failed []*pack
+	s.active = slices.DeleteFunc(s.active, func(p *pack) bool {
+		if p.isFailed() {
+			failed = append(failed, p)
+		}
+		return p.isFailed()
+	})
+	s.failed = nil
+	s.mu.Unlock()
+	for _, p := range failed {
+		// The error of a file that is lost already says nothing new.
+		_ = p.closeWriter()
+	}
+}
+
+// Durable reports whether the payload at a survives a crash.
+func (s *Store) Durable(a Address) bool {
+	p := s.lookup(a.Pack)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return a.Length <= p.durable && a.Offset <= p.durable-a.Length
+}
+
+// fail marks the store failed because of a pack. Locks of packs are not held.
+func (s *Store) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = err
+	}
+}
+
+// Remove deletes packs. A pack that may still grow is ErrInUse, one that does
+// not exist is no error. Reads that have begun end well.
+func (s *Store) Remove(ids ...ID) error {
+	if s.o.ReadOnly {
+		return kv.ErrReadOnly
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Load() {
+		return kv.ErrClosed
+	}
+	for _, id := range ids {
+		if err := s.remove(id); err != nil {
+			return fmt.Errorf("pack: remove %v: %w", id, err)
+		}
+	}
+	if err := syncDir(s.fs, s.dir); err != nil {
+		return fmt.Errorf("pack: remove: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) remove(id ID) error {
+	p := s.lookup(id)
+	if p == nil {
+		return nil
+	}
+	if p.growing() {
+		return ErrInUse
+	}
+	if id.Incarnation() == s.o.Incarnation {
+		if err := s.keepNumber(id); err != nil {
+			return err
+		}
+	}
+	if err := s.fs.Remove(s.path(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	s.setPack(id, nil)
+	delete(s.changed, id)
+	p.drop()
+	return nil
+}
+
+// keepNumber leaves a mark if id is the last pack of its incarnation, because
+// the next Open counts on from what it finds.
+func (s *Store) keepNumber(id ID) error {
+	if id.Counter()+1 != s.counter {
+		return nil
+	}
+	f, err := s.fs.Create(s.fs.PathJoin(s.dir, id.String()+goneSuffix), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	// The mark must be there before the file goes.
+	return errors.Join(f.Sync(), f.Close(), syncDir(s.fs, s.dir))
+}
+
+// Close ends reading and writing. Calls that are running end well. What was
+// appended after the last Sync is dropped.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	s.sync.Lock()
+	defer s.sync.Unlock()
+	var errs []error
+	for _, p := range *s.packs.Load() {
+		errs = append(errs, p.closeWriter())
+	}
+	s.files.close()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("pack: close: %w", err)
+	}
+	return nil
+}
+
+// check is the beginning of every call.
+func (s *Store) check(ctx context.Context) error {
+	if s.closed.Load() {
+		return kv.ErrClosed
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,127 @@
+package pack
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// ID names a pack for ever: 8 random bytes of the database's incarnation, and
+// a counter in big-endian, so that packs of one incarnation sort by age.
+type ID [16]byte
+
+// NewID puts an ID together.
+func NewID(incarnation [8]byte, counter uint64) (id ID) {
+	copy(id[:], incarnation[:])
+	binary.BigEndian.PutUint64(id[8:], counter)
+	return id
+}
+
+// Incarnation is the first half of the ID.
+func (id ID) Incarnation() [8]byte { return [8]byte(id[:8]) }
+
+// Counter is the second half of the ID.
+func (id ID) Counter() uint64 { return binary.BigEndian.Uint64(id[8:]) }
+
+// String is the name of the pack's file without extension, 32 hexadecimal
+// digits.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// parseID is the inverse of String. Upper case is no ID.
+func parseID(s string) (id ID, ok bool) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(id) {
+		return id, false
+	}
+	id = ID(b)
+	return id, id.String() == s
+}
+
+// Address says where a payload is. Offset is that of the first byte of the
+// payload. It is logical: see [Store.Locate] for the place in a file.
+type Address struct {
+	Pack           ID
+	Offset, Length uint64
+}
+
+// Owner is what a record says about whose payload it is. It serves salvage and
+// checks; reading does not look at it.
+type Owner struct {
+	// Array is the identity of the array.
+	Array [16]byte
+	// Key is the coordinates or the path of a document, at most MaxKeyBytes.
+	Key []byte
+}
+
+// Info is the state of a pack.
+type Info struct {
+	ID ID
+	// End is the durable end: everything before it survives a crash. Zero for
+	// a pack that the index does not know.
+	End uint64
+	// Size is how far the pack reaches, durable or not. The index need not
+	// keep it.
+	Size uint64
+	// Sealed packs do not grow any more.
+	Sealed bool
+	// Missing says that there is no file. The index need not keep it.
+	Missing bool
+	// Failed says that bytes behind End are lost. The index need not keep it.
+	Failed bool
+}
+
+var (
+	// ErrFailed means that a write or sync failed. Payloads behind the durable
+	// end of the failed pack are lost. See [Store.Resume].
+	ErrFailed = errors.New("pack: failed")
+
+	// ErrFull means that the disk is full. The payload was not stored; what
+	// was stored before is sound, and Append and Sync may be tried again.
+	ErrFull = errors.New("pack: disk full")
+
+	// ErrTooLarge means a key above MaxKeyBytes, or a payload above
+	// MaxPayloadBytes or what this machine can address.
+	ErrTooLarge = errors.New("pack: too large")
+
+	// ErrInUse is returned by Remove for a pack that may still grow.
+	ErrInUse = errors.New("pack: in use")
+)
+
+// FailedError is the failure of one pack. It is [ErrFailed].
+type FailedError struct {
+	Pack ID
+	// End is the durable end of the pack: payloads that reach beyond it are
+	// lost.
+	End uint64
+	Op  string
+	Err error
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("%v: %s %v: %v (durable to %d)", ErrFailed, e.Op, e.Pack, e.Err, e.End)
+}
+
+// Is reports that a FailedError is [ErrFailed].
+func (e *FailedError) Is(target error) bool { return target == ErrFailed }
+
+// Unwrap returns the error of the file system.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// CorruptError says that stored bytes are not what was stored, or cannot be
+// read. It is kv.ErrCorrupt.
+type CorruptError struct {
+	Pack ID
+	// Offset and Length say where in the file.
+	Offset, Length uint64
+	Reason         string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%v: pack %v at %d, %d bytes: %s", kv.ErrCorrupt, e.Pack, e.Offset, e.Length, e.Reason)
+}
+
+// Is reports that a CorruptError is kv.ErrCorrupt.
+func (e *CorruptError) Is(target error) bool { return target == kv.ErrCorrupt }

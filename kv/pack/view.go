@@ -1,0 +1,344 @@
+package pack
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// View calls fn once with the bytes [off, off+n) of the payload at a. They
+// belong to the store, may be mapped from a file, must not be changed, and are
+// invalid when fn returns. The error of fn is returned as it is.
+//
+// fn must touch the bytes on its own goroutine: only there a page that cannot
+// be read becomes an error instead of the end of the process. Panics of fn
+// pass through.
+//
+// Errors: kv.ErrRange for a range outside the payload, [CorruptError] for an
+// address where there is no payload, for damage, and for bytes that cannot be
+// read; ErrFailed for a payload that a failure took.
+func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
+	r, err := s.locate(ctx, a, off, n)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fn([]byte{})
+	}
+	if b, g := r.memory(); g != nil {
+		defer g.unref()
+		return fn(b)
+	}
+	h, err := s.files.acquire(r.p, r.fileEnd())
+	if err != nil {
+		return err
+	}
+	if h.data != nil {
+		return r.viewMap(h, !s.o.NoVerify, fn)
+	}
+	defer h.unref()
+	return r.viewFile(h, !s.o.NoVerify, fn)
+}
+
+// ReadInto copies len(dst) bytes of the payload at a, from off on. Errors are
+// those of View; dst then holds anything.
+func (s *Store) ReadInto(ctx context.Context, a Address, off uint64, dst []byte) error {
+	r, err := s.locate(ctx, a, off, uint64(len(dst)))
+	if err != nil || len(dst) == 0 {
+		return err
+	}
+	if b, g := r.memory(); g != nil {
+		copy(dst, b)
+		g.unref()
+		return nil
+	}
+	h, err := s.files.acquire(r.p, r.fileEnd())
+	if err != nil {
+		return err
+	}
+	if h.data != nil {
+		return r.copyMap(h, !s.o.NoVerify, dst)
+	}
+	defer h.unref()
+	if s.o.NoVerify {
+		return r.pread(h, dst, r.a.Offset+off)
+	}
+	if r.whole() {
+		return r.readWhole(h, dst)
+	}
+	return r.viewFile(h, true, func(b []byte) error {
+		copy(dst, b)
+		return nil
+	})
+}
+
+// Locate returns the file and the offset in it where the payload at a begins,
+// for programs that read packs without this one. The path is below the
+// directory that Open was given. Bytes that are not in the file yet are
+// written first.
+func (s *Store) Locate(a Address) (path string, fileOffset int64, err error) {
+	r, err := s.locate(context.Background(), a, 0, a.Length)
+	if err != nil {
+		return "", 0, err
+	}
+	if end := a.Offset + a.Length; end > r.p.memFrom.Load() {
+		if err := r.p.flush(end); err != nil {
+			return "", 0, err
+		}
+	}
+	return s.path(a.Pack), int64(r.p.fileOffset(a.Offset)), nil
+}
+
+// part is a range of a payload that exists as far as the sizes tell.
+type part struct {
+	p      *pack
+	a      Address
+	off, n uint64
+}
+
+func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, error) {
+	if err := s.check(ctx); err != nil {
+		return part{}, err
+	}
+	if off > a.Length || n > a.Length-off {
+		return part{}, fmt.Errorf("pack: %w: %d bytes from %d of %d", kv.ErrRange, n, off, a.Length)
+	}
+	if n > math.MaxInt-blockSize*2 {
+		return part{}, fmt.Errorf("%w: read of %d bytes", ErrTooLarge, n)
+	}
+	p := s.lookup(a.Pack)
+	if p == nil {
+		return part{}, &CorruptError{Pack: a.Pack, Offset: a.Offset, Length: a.Length, Reason: "there is no such pack"}
+	}
+	size := p.size.Load()
+	front := fixedSize + sumSize*blocks(min(a.Length, MaxPayloadBytes)) + backSize
+	if a.Length > size || a.Offset > size-a.Length || a.Offset < fileHeaderSize+front || a.Offset%smallAlign != 0 {
+		if p.missing {
+			return part{}, p.corrupt(a.Offset, a.Length, "the file is missing")
+		}
+		return part{}, p.corrupt(a.Offset, a.Length, "no payload can be here")
+	}
+	if !p.alive.Load() {
+		p.mu.Lock()
+		err := p.lost(a.Offset + a.Length)
+		p.mu.Unlock()
+		if err != nil {
+			return part{}, err
+		}
+	}
+	return part{p, a, off, n}, nil
+}
+
+// memory returns the part if it is in a buffer.
+func (r *part) memory() ([]byte, *segment) {
+	if r.a.Offset+r.a.Length <= r.p.memFrom.Load() {
+		return nil, nil
+	}
+	return r.p.inMemory(r.a.Offset+r.off, r.n)
+}
+
+// fileEnd is where the payload ends in the file.
+func (r *part) fileEnd() uint64 { return r.p.fileOffset(r.a.Offset) + r.a.Length }
+
+// window is the range of whole blocks around the part, relative to the
+// payload.
+func (r *part) window() (from, to uint64) {
+	return r.off &^ (blockSize - 1), min(roundUp(r.off+r.n, blockSize), r.a.Length)
+}
+
+// whole reports whether the part is made of whole blocks.
+func (r *part) whole() bool {
+	from, to := r.window()
+	return from == r.off && to == r.off+r.n
+}
+
+// sums is where the sums of the blocks from byte from of the payload on are,
+// relative to the payload: that many bytes before it.
+func (r *part) sums(from uint64) uint64 {
+	return backSize + sumSize*(blocks(r.a.Length)-from/blockSize)
+}
+
+// check compares one block, which begins at byte at of the payload.
+func (r *part) check(block []byte, at uint64, sum []byte) error {
+	if blockSum(r.p.salt, block, r.a.Offset+at) != binary.LittleEndian.Uint32(sum) {
+		return r.p.corrupt(r.a.Offset+at, uint64(len(block)), "checksum mismatch")
+	}
+	return nil
+}
+
+// checkAll compares the blocks of b, which begins at byte at of the payload.
+func (r *part) checkAll(b []byte, at uint64, sums []byte) error {
+	for i := 0; len(b) > 0; i += sumSize {
+		block := b[:min(blockSize, len(b))]
+		if err := r.check(block, at, sums[i:]); err != nil {
+			return err
+		}
+		b, at = b[len(block):], at+uint64(len(block))
+	}
+	return nil
+}
+
+// viewMap is View for a mapped pack. It gives the handle back.
+func (r *part) viewMap(h *handle, verify bool, fn func([]byte) error) (err error) {
+	defer h.unref()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer r.fault(h, &err)
+	base := r.p.fileOffset(r.a.Offset)
+	if verify {
+		from, to := r.window()
+		if err := r.checkAll(h.data[base+from:base+to], from, h.data[base-r.sums(from):]); err != nil {
+			return err
+		}
+	}
+	from, to := base+r.off, base+r.off+r.n
+	return fn(h.data[from:to:to])
+}
+
+// copyMap copies from a mapped pack, block by block, so that a block is still
+// in the processor's cache when it is compared. It gives the handle back.
+func (r *part) copyMap(h *handle, verify bool, dst []byte) (err error) {
+	defer h.unref()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer r.fault(h, &err)
+	base := r.p.fileOffset(r.a.Offset)
+	if !verify {
+		copy(dst, h.data[base+r.off:base+r.off+r.n])
+		return nil
+	}
+	from, to := r.window()
+	sums := h.data[base-r.sums(from) : base]
+	for at := from; at < to; at += blockSize {
+		block := h.data[base+at : base+min(at+blockSize, to)]
+		if err := r.check(block, at, sums[(at-from)/blockSize*sumSize:]); err != nil {
+			return err
+		}
+		if at < r.off {
+			block = block[r.off-at:]
+		}
+		dst = dst[copy(dst, block):]
+	}
+	return nil
+}
+
+// fault turns a page of the map that could not be read into an error. All
+// other panics pass through. It must be deferred itself.
+func (r *part) fault(h *handle, err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if e, ok := p.(interface {
+		runtime.Error
+		Addr() uintptr
+	}); ok {
+		if at, ok := offsetIn(h.data, e.Addr()); ok {
+			*err = r.p.corrupt(at, 1, "cannot be read")
+			return
+		}
+	}
+	panic(p)
+}
+
+// viewFile is View with pread.
+func (r *part) viewFile(h *handle, verify bool, fn func([]byte) error) error {
+	if !verify {
+		buf := getBuffer(int(r.n))
+		defer putBuffer(buf)
+		b := (*buf)[:r.n]
+		if err := r.pread(h, b, r.a.Offset+r.off); err != nil {
+			return err
+		}
+		return fn(b)
+	}
+	from, to := r.window()
+	table := sumSize * int(blocks(to)-from/blockSize)
+	// Sums and payload are one range if the part begins with the payload.
+	joined := from == 0
+	lead := table
+	if joined {
+		lead = int(r.sums(0))
+	}
+	buf := getBuffer(lead + int(to-from))
+	defer putBuffer(buf)
+	b := (*buf)[:lead+int(to-from)]
+	if joined {
+		if err := r.pread(h, b, r.a.Offset-uint64(lead)); err != nil {
+			return err
+		}
+	} else {
+		if err := r.pread(h, b[:table], r.a.Offset-r.sums(from)); err != nil {
+			return err
+		}
+		if err := r.pread(h, b[lead:], r.a.Offset+from); err != nil {
+			return err
+		}
+	}
+	if err := r.checkAll(b[lead:], from, b); err != nil {
+		return err
+	}
+	b = b[lead+int(r.off-from):]
+	return fn(b[:r.n:r.n])
+}
+
+// readWhole reads whole blocks to where they belong.
+func (r *part) readWhole(h *handle, dst []byte) error {
+	from, to := r.window()
+	buf := getBuffer(sumSize * int(blocks(to)-from/blockSize))
+	defer putBuffer(buf)
+	sums := (*buf)[:sumSize*int(blocks(to)-from/blockSize)]
+	if err := r.pread(h, sums, r.a.Offset-r.sums(from)); err != nil {
+		return err
+	}
+	if err := r.pread(h, dst, r.a.Offset+from); err != nil {
+		return err
+	}
+	return r.checkAll(dst, from, sums)
+}
+
+// pread fills b from a logical offset.
+func (r *part) pread(h *handle, b []byte, off uint64) error {
+	n, err := readAt(h.f, b, r.p.fileOffset(off))
+	if err == io.EOF {
+		return r.p.corrupt(off+uint64(n), uint64(len(b)-n), "behind the end of the file")
+	}
+	if err != nil {
+		return r.p.corrupt(off, uint64(len(b)), err.Error())
+	}
+	return nil
+}
+
+// Buffers are pooled by powers of two up to maxPooled.
+const (
+	minPooled = 12 // bits: 4 KiB
+	maxPooled = 24 // 16 MiB
+)
+
+var buffers [maxPooled + 1]sync.Pool
+
+// getBuffer returns a buffer of at least n bytes.
+func getBuffer(n int) *[]byte {
+	class := max(bits.Len(uint(n-1)), minPooled)
+	if class > maxPooled {
+		b := make([]byte, n)
+		return &b
+	}
+	if b, ok := buffers[class].Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 1<<class)
+	return &b
+}
+
+func putBuffer(b *[]byte) {
+	if class := bits.Len(uint(len(*b) - 1)); class <= maxPooled && len(*b) == 1<<class {
+		buffers[class].Put(b)
+	}
+}
