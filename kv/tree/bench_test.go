@@ -178,7 +178,7 @@ func cachedBytes(tb testing.TB, t *Tree, root Root) int64 {
 }
 
 func BenchmarkGet(b *testing.B) {
-	for _, n := range []int{1e6, 1e7} {
+	for _, n := range []int{1e5, 1e6, 1e7} {
 		for _, k := range kindsOfMaps[:3] {
 			b.Run(k.name+"/"+strconv.Itoa(n), func(b *testing.B) {
 				if n > 1e6 && testing.Short() {

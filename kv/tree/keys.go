@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 )
 
 // Keys of a page, each coded against the one before:
@@ -92,35 +91,48 @@ func (e *keyEncoder) add(key []byte) bool {
 // markEvery is how many keys at least lie between two marks.
 const markEvery = 16
 
-// keyMark is a place where the keys of a page can be entered.
-type keyMark struct {
-	item int32 // which key it is
-	pos  int32 // in the page, of the token after it
-	end  int32 // its bytes are keyColumn.arena[end of the mark before : end]
-}
-
-// keyColumn is the index that the decoder makes of the keys of a page. Keys are
-// searched in their coded form.
+// keyColumn is the way into the keys of a page, which are searched in their
+// coded form. It is part of page.index:
+//
+//	heads   8 bytes for each mark, a place where the keys can be entered: the
+//	        key there, after the bytes that all keys share, cut or filled up
+//	marks   12 bytes each: number of the key, where the token after it is in
+//	        the page, where the key ends below (it begins where the one before
+//	        ends)
+//	keys    those at the marks
 type keyColumn struct {
-	n      int
-	common int      // bytes that all keys share
-	heads  []uint64 // of the key at each mark: 8 bytes after the common ones, big-endian
-	marks  []keyMark
-	arena  []byte // the keys at the marks
-	longest,
-	total int32 // bytes of the longest key, of all keys
+	n       int32 // keys
+	common  int32 // bytes that all keys share
+	marks   int32 // how many
+	longest int32 // bytes of the longest key
+	total   int32 // bytes of all keys
 }
 
-func (c *keyColumn) markKey(m int) []byte {
-	start := int32(0)
+const (
+	headSize = 8
+	markSize = 12
+)
+
+func (p *page) head(m int) uint64 { return binary.LittleEndian.Uint64(p.index[m*headSize:]) }
+
+// mark returns field 0, 1 or 2 of a mark.
+func (p *page) mark(m, field int) int {
+	return int(int32(binary.LittleEndian.Uint32(p.index[int(p.keys.marks)*headSize+m*markSize+4*field:])))
+}
+
+func (p *page) markItem(m int) int { return p.mark(m, 0) }
+
+func (p *page) markKey(m int) []byte {
+	begin, end := 0, p.mark(m, 2)
 	if m > 0 {
-		start = c.marks[m-1].end
+		begin = p.mark(m-1, 2)
 	}
-	return c.arena[start:c.marks[m].end:c.marks[m].end]
+	keys := p.index[int(p.keys.marks)*(headSize+markSize):]
+	return keys[begin:end:end]
 }
 
-// head is the 8 bytes of a key after the common prefix.
-func (c *keyColumn) head(key []byte) uint64 {
+// headOf is the head of a key that shares what all keys share.
+func (c *keyColumn) headOf(key []byte) uint64 {
 	key = key[c.common:]
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
@@ -143,8 +155,8 @@ type keyReader struct {
 }
 
 // enter goes to a mark. The key is copied into buf.
-func (c *keyColumn) enter(m int, page, buf []byte) keyReader {
-	return keyReader{page: page, key: append(buf[:0], c.markKey(m)...), pos: c.marks[m].pos}
+func (p *page) enter(m int, buf []byte) keyReader {
+	return keyReader{page: p.raw, key: append(buf[:0], p.markKey(m)...), pos: int32(p.mark(m, 1))}
 }
 
 // next goes to the next key, which must exist.
@@ -187,19 +199,19 @@ func (r *keyReader) token() (drop, add int) {
 	return drop, add
 }
 
-// find returns the index of the first key that is not less than key, c.n if
+// find returns the index of the first key that is not less than key, p.len() if
 // there is none, and whether it is key itself. buf is scratch space; if it holds
-// c.longest bytes, nothing is allocated.
-func (c *keyColumn) find(page, key, buf []byte) (item int, exact bool) {
-	m, done := c.findMark(key)
-	if done || m < 0 {
-		return 0, false // before all keys
+// the longest key, nothing is allocated.
+func (p *page) find(key, buf []byte) (item int, exact bool) {
+	m, before := p.findMark(key)
+	if before {
+		return 0, false
 	}
-	if m == len(c.marks) {
-		return c.n, false
+	if m == int(p.keys.marks) {
+		return p.len(), false
 	}
-	r := c.enter(m, page, buf)
-	item = int(c.marks[m].item)
+	r := p.enter(m, buf)
+	item = p.markItem(m)
 	same := commonLen(r.key, key) // bytes that r.key and key share
 	if same == len(key) {
 		return item, true // the key of the mark is not greater
@@ -207,7 +219,7 @@ func (c *keyColumn) find(page, key, buf []byte) (item int, exact bool) {
 	// From here r.key < key: they differ at same, or r.key ends there.
 	for {
 		item++
-		if item == c.n {
+		if item == p.len() {
 			return item, false
 		}
 		drop, add := r.token()
@@ -252,24 +264,22 @@ func (c *keyColumn) find(page, key, buf []byte) (item int, exact bool) {
 }
 
 // findMark returns the last mark whose key is not greater than key. before
-// means that key is less than every key, and len(marks) that it is greater than
-// all.
-func (c *keyColumn) findMark(key []byte) (m int, before bool) {
-	if c.common > 0 {
-		prefix := c.arena[:c.common]
-		head := key[:min(len(key), c.common)]
-		switch cmp := bytes.Compare(head, prefix); {
-		case cmp < 0:
+// means that key is less than every key. If it is greater than what all keys
+// share, the number of marks is returned.
+func (p *page) findMark(key []byte) (m int, before bool) {
+	if common := int(p.keys.common); common > 0 {
+		switch c := bytes.Compare(key[:min(len(key), common)], p.markKey(0)[:common]); {
+		case c < 0:
 			return 0, true
-		case cmp > 0:
-			return len(c.marks), false
+		case c > 0:
+			return int(p.keys.marks), false
 		}
 	}
-	head := c.head(key)
-	lo, hi := 0, len(c.heads) // heads before lo are less, from hi on greater
+	head := p.keys.headOf(key)
+	lo, hi := 0, int(p.keys.marks) // marks before lo are not greater, from hi on greater
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if h := c.heads[mid]; h < head || h == head && bytes.Compare(c.markKey(mid), key) <= 0 {
+		if h := p.head(mid); h < head || h == head && bytes.Compare(p.markKey(mid), key) <= 0 {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -288,7 +298,10 @@ func commonLen(a, b []byte) int {
 	return n
 }
 
-// keys reads the keys of a page of n items into c.
+// keyMark is a mark that the decoder has set.
+type keyMark struct{ item, pos, end int }
+
+// keys reads the keys of a page of n items into c, and begins its index.
 func (d *decoder) keys(c *keyColumn, n int) {
 	first := d.bytes(d.size(MaxKey))
 	if d.err != "" {
@@ -296,9 +309,8 @@ func (d *decoder) keys(c *keyColumn, n int) {
 	}
 	e := keyChecker{key: append(d.s.key[:0], first...)}
 	d.s.marks, d.s.arena = d.s.marks[:0], d.s.arena[:0]
-	c.n, c.common = n, len(first)
 	d.mark(0, e.key)
-	total, longest := len(first), len(first)
+	common, total, longest := len(first), len(first), len(first)
 	for item, marked := 1, 0; item < n; {
 		if item-marked > markEvery {
 			marked = item - 1 // e.key is that key
@@ -311,21 +323,32 @@ func (d *decoder) keys(c *keyColumn, n int) {
 		item += count
 		total += count * len(e.key)
 		longest = max(longest, len(e.key))
-		c.common = min(c.common, e.keep)
+		common = min(common, e.keep)
 	}
-	c.total, c.longest = int32(total), int32(longest)
 	d.s.key = e.key
-	c.marks, c.arena = slices.Clone(d.s.marks), bytes.Clone(d.s.arena)
-	c.heads = make([]uint64, len(c.marks))
-	for m := range c.heads {
-		c.heads[m] = c.head(c.markKey(m))
-	}
+	*c = keyColumn{n: int32(n), common: int32(common), marks: int32(len(d.s.marks)), longest: int32(longest), total: int32(total)}
+	d.indexKeys(c)
 }
 
 // mark notes that key number item was read.
 func (d *decoder) mark(item int, key []byte) {
 	d.s.arena = append(d.s.arena, key...)
-	d.s.marks = append(d.s.marks, keyMark{item: int32(item), pos: int32(d.pos), end: int32(len(d.s.arena))})
+	d.s.marks = append(d.s.marks, keyMark{item, d.pos, len(d.s.arena)})
+}
+
+func (d *decoder) indexKeys(c *keyColumn) {
+	index := d.s.index[:0]
+	begin := 0
+	for _, m := range d.s.marks {
+		index = binary.LittleEndian.AppendUint64(index, c.headOf(d.s.arena[begin:m.end]))
+		begin = m.end
+	}
+	for _, m := range d.s.marks {
+		for _, v := range [...]int{m.item, m.pos, m.end} {
+			index = binary.LittleEndian.AppendUint32(index, uint32(v))
+		}
+	}
+	d.s.index = append(index, d.s.arena...)
 }
 
 // keyChecker is what the decoder knows of the keys before.

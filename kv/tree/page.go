@@ -51,10 +51,10 @@ type page struct {
 	self Root        // name and summary, as the page above must have them
 	used atomic.Bool // since the cache last looked
 	kind Kind        // of all values, or mixed
-	raw  []byte      // the stored bytes
-	keys keyColumn
 
-	index   []byte     // columns that the decoder unpacked
+	raw     []byte // the stored bytes
+	index   []byte // what the decoder found out: ways into the keys, columns
+	keys    keyColumn
 	child   rootColumn // of child maps, or of the pages below
 	native  refColumn
 	virtual refColumn
@@ -71,13 +71,9 @@ type mixedKinds struct {
 	ords  []uint16 // how many values of its kind come before each
 }
 
-func (p *page) len() int     { return p.keys.n }
+func (p *page) len() int     { return int(p.keys.n) }
 func (p *page) name() Name   { return p.self.Name }
 func (p *page) isLeaf() bool { return p.self.Height == 0 }
-
-// find returns the index of the first key that is not less than key, p.len() if
-// there is none, and whether it is key itself. buf is scratch space.
-func (p *page) find(key, buf []byte) (i int, exact bool) { return p.keys.find(p.raw, key, buf) }
 
 // rootColumn holds roots: of child maps in a leaf, of the pages below in an
 // interior page, whose height is known.
@@ -153,9 +149,7 @@ func decodePage(name Name, raw []byte) (*page, error) {
 			p.kind = KindChild
 			d.edges(p)
 		} else {
-			d.s.index = d.s.index[:0]
 			d.values(p)
-			p.index = bytes.Clone(d.s.index)
 		}
 	}
 	if d.err == "" && d.pos != len(raw) {
@@ -164,13 +158,13 @@ func decodePage(name Name, raw []byte) (*page, error) {
 	if d.err != "" {
 		return nil, corrupt(name, "%s", d.err)
 	}
+	p.index = bytes.Clone(d.s.index)
 	return p, nil
 }
 
 // memory is how many bytes the page takes.
 func (p *page) memory() int64 {
-	n := int(unsafe.Sizeof(*p)) + len(p.raw) + len(p.index) + len(p.keys.arena) +
-		len(p.keys.marks)*int(unsafe.Sizeof(keyMark{})+8) + 4*len(p.inline)
+	n := int(unsafe.Sizeof(*p)) + len(p.raw) + len(p.index) + 4*len(p.inline)
 	if p.sources != nil {
 		n += len(p.sources.text) + len(p.sources.list)*int(unsafe.Sizeof(sourceRef{}))
 	}
@@ -197,7 +191,7 @@ var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
 // edges reads the items of an interior page.
 func (d *decoder) edges(p *page) {
-	n := p.keys.n
+	n := p.len()
 	if int(p.keys.total)+n*weightEdge > maxPageWeight {
 		d.fail("too many items")
 		return
@@ -234,7 +228,7 @@ func (d *decoder) values(p *page) {
 	if d.err != "" {
 		return
 	}
-	p.self.Entries = uint64(p.keys.n)
+	p.self.Entries = uint64(p.len())
 	weight := int(p.keys.total) + count[KindInline]*weightInline + count[KindNative]*weightNative +
 		count[KindVirtual]*weightVirtual + count[KindChild]*weightChild
 	if n := count[KindInline]; n > 0 {
@@ -257,7 +251,7 @@ func (d *decoder) values(p *page) {
 
 // kinds reads the kind of each value and returns how many there are of each.
 func (d *decoder) kinds(p *page) (count [numKinds]int) {
-	n := p.keys.n
+	n := p.len()
 	var r runReader
 	kind := d.run(&r, n)
 	p.kind = Kind(kind)

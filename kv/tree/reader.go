@@ -13,10 +13,9 @@ func (p *page) lastKey() []byte { return p.keyAt(p.len()-1, nil) }
 
 // enterItem returns a reader that stands at key i.
 func (p *page) enterItem(i int, buf []byte) keyReader {
-	marks := p.keys.marks
-	m := sort.Search(len(marks), func(m int) bool { return int(marks[m].item) > i }) - 1
-	r := p.keys.enter(m, p.raw, buf)
-	for at := int(marks[m].item); at < i; at++ {
+	m := sort.Search(int(p.keys.marks), func(m int) bool { return p.markItem(m) > i }) - 1
+	r := p.enter(m, buf)
+	for at := p.markItem(m); at < i; at++ {
 		r.next()
 	}
 	return r
