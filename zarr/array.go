@@ -227,13 +227,7 @@ func (a *Array) Resolve(sel Selection) ([]int64, error) {
 }
 
 // fail names the array in an error.
-func (a *Array) fail(op string, err error) error {
-	var e *Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-	return &Error{Op: op, Path: a.loc.path, Err: err}
-}
+func (a *Array) fail(op string, err error) error { return failAt(op, a.loc.path, err) }
 
 // ChunkKey returns the key of the chunk at coords, an index into the grid per
 // dimension, in the view that the array was opened in.
@@ -261,7 +255,7 @@ func (a *Array) Chunks(ctx context.Context, sel Selection) iter.Seq2[Chunk, erro
 	return func(yield func(Chunk, error) bool) {
 		st := a.st.Load()
 		var p plan
-		if err := p.prepare(st, sel); err != nil {
+		if err := p.prepare(st, sel, false); err != nil {
 			yield(Chunk{}, a.fail("select", err))
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -481,25 +482,21 @@ func (m *model) write(t *testing.T, r *rand.Rand, a *Array, p picked, fill []byt
 // keys returns the keys that the array must have: one for every chunk that
 // holds something.
 func (m *model) keys(a *Array, fill []byte) []string {
-	var keys []string
-	for c, err := range a.Chunks(context.Background(), Sel()) {
-		must(0, err)
-		some := false
-		for i, e := range m.elems {
-			inside, rest := true, int64(i)
-			for d := len(m.shape) - 1; d >= 0; d-- {
-				x := rest%m.shape[d] - c.Start[d]
-				rest /= m.shape[d]
-				inside = inside && x >= 0 && x < c.Shape[d]
-			}
-			some = some || inside && !bytes.Equal(e, fill)
+	found := make(map[string]bool)
+	coords := make([]int64, len(m.shape))
+	for i, e := range m.elems {
+		if bytes.Equal(e, fill) {
+			continue
 		}
-		if some {
-			keys = append(keys, c.Key)
+		rest := int64(i)
+		for d := len(m.shape) - 1; d >= 0; d-- {
+			x := rest % m.shape[d]
+			rest /= m.shape[d]
+			coords[d], _ = a.Meta().Grid.Range(d, x, x+1)
 		}
+		found[a.ChunkKey(coords)] = true
 	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(found))
 }
 
 // goRunner runs everything at once.

@@ -143,8 +143,11 @@ var ErrKind = errors.New("zarr: wrong kind of node")
 
 // failAt names operation and path in an error that does not have them yet.
 func failAt(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
-	if err == nil || errors.As(err, &e) {
+	if errors.As(err, &e) {
 		return err
 	}
 	return &Error{Op: op, Path: strings.Trim(path, "/"), Err: err}

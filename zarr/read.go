@@ -18,7 +18,7 @@ func (a *Array) ReadBytes(ctx context.Context, sel Selection, dst []byte) error 
 }
 
 func (a *Array) readBytes(ctx context.Context, sel Selection, dst []byte) error {
-	j, err := a.begin(sel)
+	j, err := a.begin(sel, true)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (a *Array) ReadInto(ctx context.Context, sel Selection, dst codecs.Dst) err
 }
 
 func (a *Array) readInto(ctx context.Context, sel Selection, dst codecs.Dst) error {
-	j, err := a.begin(sel)
+	j, err := a.begin(sel, true)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (j *job) read(ctx context.Context) error {
 
 // read puts the wanted elements of the chunk in hand into far.
 func (t *task) read(ctx context.Context, _ int64) error {
-	v, err := kv.Locate(ctx, t.j.a.view, string(t.key))
+	v, err := kv.Locate(ctx, t.j.a.view, t.key)
 	if errors.Is(err, kv.ErrNotFound) {
 		t.putFill()
 		return nil
@@ -127,11 +127,19 @@ func (t *task) read(ctx context.Context, _ int64) error {
 // readValue decodes the chunk v, as little of it as it can.
 func (t *task) readValue(ctx context.Context, v kv.Value) error {
 	t.source.value = v
+	if d := t.sparseAxis(); d >= 0 && t.thin(d) {
+		return t.eachLayer(d, func() error {
+			return t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far)
+		})
+	}
 	if !t.partly() {
 		return v.View(ctx, kv.All(), t.onValue)
 	}
-	if t.j.straight && t.points == nil {
+	if t.direct {
 		return t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far)
+	}
+	if t.points != nil && t.form.uncached && len(t.points) <= t.boxBytes()/tune.point {
+		return t.decodePoints(ctx)
 	}
 	near := t.nearBox()
 	if err := t.form.bound.DecodeBox(ctx, &t.source, t.box, near); err != nil {
@@ -151,8 +159,13 @@ func (t *task) partly() bool {
 
 // decodeValue decodes the bytes of a whole chunk.
 func (t *task) decodeValue(encoded []byte) error {
-	if t.j.straight && t.points == nil {
+	if t.direct {
 		return t.form.bound.DecodeInto(encoded, t.box, t.far)
+	}
+	if d := t.sparseAxis(); d >= 0 && t.form.inner == nil {
+		return t.eachLayer(d, func() error {
+			return t.form.bound.DecodeInto(encoded, t.box, t.far)
+		})
 	}
 	near := t.nearBox()
 	if err := t.form.bound.DecodeInto(encoded, t.box, near); err != nil {
@@ -173,6 +186,11 @@ func (t *task) nearBox() codecs.Dst {
 func (t *task) putNear(data []byte, origin int, strides []int) {
 	if t.points != nil {
 		t.putPoints(data, origin, strides)
+		return
+	}
+	if t.direct {
+		near := codecs.Src{Data: data, Offset: origin, Strides: strides}
+		codecs.CopyStrided(t.far, near, t.box.Count, t.j.st.size)
 		return
 	}
 	t.locateNear(data, origin, strides)

@@ -58,17 +58,11 @@ type slabs struct {
 	thick int // elements along axis
 }
 
-// A shard is cut if fewer than slabShards are read at once, into slabs of at
-// least slabBytes: each reads the index of the shard anew.
-const (
-	slabShards = 32
-	slabBytes  = 4 << 20
-)
-
-// split decides whether to cut shards.
+// split decides whether to cut shards. Each slab reads the index of the shard
+// anew, so they are not made small, and only where few shards are read.
 func (j *job) split() {
 	f := j.st.form
-	if j.a.opts.Runner == nil || !j.straight || j.points != nil || f == nil || f.inner == nil || j.chunks >= slabShards {
+	if j.a.opts.Runner == nil || !j.straight || f == nil || f.inner == nil || j.chunks >= 32 {
 		return
 	}
 	for d, inner := range f.inner {
@@ -76,7 +70,7 @@ func (j *job) split() {
 			continue
 		}
 		layer := max(f.bytes/f.shape[d]*inner, 1)
-		thick := inner * (1 + (slabBytes-1)/layer)
+		thick := inner * (1 + (tune.slab-1)/layer)
 		if thick < f.shape[d] {
 			j.slab = slabs{n: int64((f.shape[d]-1)/thick + 1), axis: d, thick: thick}
 		}

@@ -1,5 +1,7 @@
 package zarr
 
+import "context"
+
 // boundPoints sets the box to the smallest one that holds the points in hand.
 func (t *task) boundPoints() {
 	j := t.j
@@ -36,4 +38,23 @@ func (t *task) putPoints(data []byte, origin int, strides []int) {
 		off := t.pointNear(at, origin, strides)
 		copy(t.pointFar(at), data[off:off+size])
 	}
+}
+
+// decodePoints decodes the points in hand one by one.
+func (t *task) decodePoints(ctx context.Context) error {
+	for d := range t.box.Count {
+		t.box.Count[d] = 1
+	}
+	t.far.Strides = resize(t.far.Strides, len(t.box.Count)) // of one element: any will do
+	t.far.Data = t.j.far.Data
+	for _, at := range t.points {
+		for d, coords := range t.j.points {
+			t.box.Start[d] = int(coords[at] - t.j.st.meta.Grid.Start(d, t.coords[d]))
+		}
+		t.far.Offset = t.j.far.Offset + at*t.j.far.Strides[0]
+		if err := t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -28,14 +28,13 @@ type shardRead struct {
 	inner codecs.Dst
 }
 
-// maxCachedRead is the most bytes of one shard that are read through the
-// cache at once: what is larger streams past it.
-const maxCachedRead = 32 << 20
-
 func (t *task) readShard(ctx context.Context, cache ChunkCache, id kv.ID, v kv.Value) error {
+	if d := t.sparseAxis(); d >= 0 && t.thin(d) {
+		return t.eachLayer(d, func() error { return t.readShard(ctx, cache, id, v) })
+	}
 	s := shardRead{t: t, cache: cache, id: id}
 	s.widen()
-	if s.bytes > maxCachedRead {
+	if s.bytes > tune.cached {
 		return t.readValue(ctx, v)
 	}
 	if hit, err := s.fromCache(ctx, v); hit || err != nil {
@@ -104,8 +103,8 @@ func (s *shardRead) fromCache(ctx context.Context, v kv.Value) (bool, error) {
 	if err != nil || len(blocks) < total || blocks[total-1] == nil {
 		return false, err
 	}
-	to, direct := t.far, t.j.straight && t.points == nil
-	if !direct {
+	to := t.far
+	if !t.direct {
 		to = t.nearBox()
 	}
 	i := 0
@@ -124,7 +123,7 @@ func (s *shardRead) fromCache(ctx context.Context, v kv.Value) (bool, error) {
 		i++
 		return true
 	})
-	if !direct {
+	if !t.direct {
 		t.putNear(to.Data, 0, to.Strides)
 	}
 	return true, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
@@ -33,11 +34,12 @@ var jobs = sync.Pool{New: func() any {
 	return j
 }}
 
-// begin resolves sel for the array. The caller ends the job.
-func (a *Array) begin(sel Selection) (*job, error) {
+// begin resolves sel for the array, for reading or for writing. The caller ends
+// the job.
+func (a *Array) begin(sel Selection, read bool) (*job, error) {
 	j := jobs.Get().(*job)
 	j.a, j.st = a, a.st.Load()
-	if err := j.prepare(j.st, sel); err != nil {
+	if err := j.prepare(j.st, sel, read); err != nil {
 		j.end()
 		return nil, err
 	}
@@ -115,7 +117,8 @@ type task struct {
 	// coords, parts, key and form are those of the chunk in hand.
 	coords []int64
 	parts  []part
-	key    []byte
+	key    string
+	keys   []byte // see spell
 	form   *chunkForm
 	shape  []int
 	// box holds all wanted elements of the chunk, and perhaps others between.
@@ -128,6 +131,9 @@ type task struct {
 	near codecs.Src
 	// points are the members of a point selection, if it is one.
 	points []int
+	// direct says that what is wanted is the box as it is, so that it can be
+	// decoded straight into far.
+	direct bool
 
 	lanes   []lane
 	tables  []int
@@ -151,7 +157,7 @@ func getTask() *task { return tasks.Get().(*task) }
 const keepScratch = 32 << 20
 
 func (t *task) put() {
-	t.j, t.form, t.points, t.source.value = nil, nil, nil, nil
+	t.j, t.form, t.points, t.source.value, t.key = nil, nil, nil, nil, ""
 	t.far.Data, t.near.Data = nil, nil
 	if cap(t.scratch) > keepScratch {
 		t.scratch = nil
@@ -198,10 +204,11 @@ func (t *task) aim(i int64) (some bool, err error) {
 			t.box.Start[d], t.box.Count[d] = p.from, p.span
 		}
 	}
-	t.key = j.st.meta.Keys.Append(append(t.key[:0], j.a.loc.chunks...), t.coords)
+	t.spell()
 	if t.form, err = j.st.formOf(t.coords, &t.shape); err != nil {
 		return false, err
 	}
+	t.direct = j.straight
 	if j.points != nil {
 		t.boundPoints()
 		return true, nil
@@ -211,6 +218,23 @@ func (t *task) aim(i int64) (some bool, err error) {
 	}
 	t.locateFar()
 	return true, nil
+}
+
+// keyBlock is how many bytes of keys share one allocation.
+const keyBlock = 2048
+
+// spell sets key. Keys are cut from a block that is written once and then left
+// alone: whoever keeps one keeps the block.
+func (t *task) spell() {
+	chunks := t.j.a.loc.chunks
+	most := len(chunks) + len("c/") + 20*len(t.coords)
+	if cap(t.keys)-len(t.keys) < most {
+		t.keys = make([]byte, 0, max(keyBlock, most))
+	}
+	from := len(t.keys)
+	t.keys = t.j.st.meta.Keys.Append(append(t.keys, chunks...), t.coords)
+	own := t.keys[from:]
+	t.key = unsafe.String(unsafe.SliceData(own), len(own))
 }
 
 // locateFar sets n and far for the parts in hand.

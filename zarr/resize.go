@@ -106,18 +106,15 @@ func (a *Array) resetStored(ctx context.Context, sel Selection) error {
 	})
 }
 
-// fewChunks is how many chunks are asked for one by one rather than listed.
-const fewChunks = 4096
-
 // eachStored calls fn for the chunks that sel touches and that exist.
 func (a *Array) eachStored(ctx context.Context, sel Selection, fn func(Chunk) error) error {
 	st := a.st.Load()
 	var p plan
-	if err := p.prepare(st, sel); err != nil {
+	if err := p.prepare(st, sel, false); err != nil {
 		return err
 	}
 	list, ok := a.view.(kv.Lister)
-	if p.chunks > fewChunks && ok {
+	if p.chunks > tune.few && ok {
 		return a.eachListed(ctx, list, st, func(key string, coords []int64) error {
 			for d, c := range coords {
 				a := &p.axes[d]
@@ -161,7 +158,7 @@ func (a *Array) deleteOutside(ctx context.Context, st *arrayState, shape []int64
 		return nil
 	}
 	list, ok := a.view.(kv.Lister)
-	few := ok1 && ok2 && total-stay <= fewChunks
+	few := ok1 && ok2 && total-stay <= tune.few
 	switch {
 	case few, !ok && ok1 && ok2:
 		return a.deleteBox(ctx, st, keep, all)

@@ -17,7 +17,7 @@ type plan struct {
 	// chunks is the number of chunks touched, the product of axes[d].parts.
 	chunks int64
 	// straight says that every axis is a slice of step 1, in either direction,
-	// and listed that one is a list.
+	// and listed that one is a list. Points are neither.
 	straight, listed bool
 	groups           pointGroups
 }
@@ -215,14 +215,15 @@ func (a *planAxis) part(i int64) part {
 	return part{chunk: c, k: k, n: n, from: int(a.start + k*a.step - lo), span: int(int64(n-1)*a.step + 1)}
 }
 
-// pointGroups sorts the points of a selection by chunk: the members of group
+// pointGroups sorts the points of a selection by chunk or inner chunk: the members of group
 // g are points order[starts[g]:starts[g+1]].
 type pointGroups struct {
 	order  []int
 	starts []int
 }
 
-// groupPoints fills the groups of a plan for a resolved point selection.
+// groupPoints fills the groups of a plan for a resolved point selection. lens
+// are the lengths of what points are grouped by, nil for the chunks of grid.
 func (p *plan) groupPoints(grid Grid, lens []int) {
 	n := int(p.total)
 	g := &p.groups
@@ -262,13 +263,19 @@ func (p *plan) groupPoints(grid Grid, lens []int) {
 // group returns the points of the i-th touched chunk.
 func (g *pointGroups) group(i int64) []int { return g.order[g.starts[i]:g.starts[i+1]] }
 
-// prepare resolves sel for an array and cuts it along its grid.
-func (p *plan) prepare(st *arrayState, sel Selection) error {
+// prepare resolves sel for an array and cuts it along its grid. fine groups
+// points by inner chunk in shards, so that a chunk may come up several times.
+func (p *plan) prepare(st *arrayState, sel Selection, fine bool) error {
 	if err := p.resolve(sel, st.meta.Shape, st.meta.Grid); err != nil {
 		return err
 	}
 	if p.points != nil {
-		p.groupPoints(st.meta.Grid, st.lens)
+		p.straight, p.listed = false, false
+		lens := st.lens
+		if fine && st.form != nil && st.form.inner != nil {
+			lens = st.form.inner
+		}
+		p.groupPoints(st.meta.Grid, lens)
 		return nil
 	}
 	return p.cut(st.meta.Grid, st.lens)

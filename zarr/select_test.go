@@ -291,7 +291,7 @@ func TestPlan(t *testing.T) {
 			const n = 31
 			var p plan
 			st := &arrayState{meta: &Meta{Shape: []int64{n}, Grid: grid}, lens: grid.Regular()}
-			if err := p.prepare(st, s); err != nil {
+			if err := p.prepare(st, s, false); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			got := make([]int64, p.total)

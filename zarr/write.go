@@ -3,7 +3,6 @@ package zarr
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
@@ -24,7 +23,7 @@ func (a *Array) WriteBytes(ctx context.Context, sel Selection, src []byte) error
 }
 
 func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte) error {
-	j, err := a.begin(sel)
+	j, err := a.begin(sel, false)
 	if err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (a *Array) WriteFrom(ctx context.Context, sel Selection, src codecs.Src) er
 }
 
 func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) error {
-	j, err := a.begin(sel)
+	j, err := a.begin(sel, false)
 	if err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func (t *task) write(ctx context.Context, _ int64) error {
 // covers reports whether the wanted elements are all of the chunk that lies in
 // the array, and whether the chunk reaches beyond it.
 func (t *task) covers() (whole, edge bool) {
-	if t.points != nil || !t.j.straight {
+	if !t.direct {
 		return false, false
 	}
 	m := t.j.st.meta
@@ -181,7 +180,7 @@ func (t *task) nearChunk() codecs.Dst {
 
 // locate finds the chunk in hand, nil if it is not there.
 func (t *task) locate(ctx context.Context) (kv.Value, error) {
-	v, err := kv.Locate(ctx, t.j.a.view, string(t.key))
+	v, err := kv.Locate(ctx, t.j.a.view, t.key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -260,7 +259,7 @@ func (t *task) updateShard(ctx context.Context) error {
 		old = &t.source
 	}
 	src := t.far
-	if t.points != nil || !t.j.straight {
+	if !t.direct {
 		// Elements between the wanted ones keep their value.
 		src = t.nearBox()
 		if old == nil {
@@ -294,15 +293,9 @@ func (t *task) storeEmpty(ctx context.Context) error {
 
 // set stores t.encoded under the key of the chunk in hand.
 func (t *task) set(ctx context.Context) error {
-	return t.j.a.writer.Set(ctx, string(t.key), t.encoded)
+	return t.j.a.writer.Set(ctx, t.key, t.encoded)
 }
 
 func (t *task) delete(ctx context.Context) error {
-	return t.j.a.writer.Delete(ctx, string(t.key))
-}
-
-// errReadOnly is the answer of everything that changes a node in a view that
-// cannot be written.
-func errReadOnly(op, path string) error {
-	return &Error{Op: op, Path: path, Err: fmt.Errorf("the view cannot be written: %w", kv.ErrReadOnly)}
+	return t.j.a.writer.Delete(ctx, t.key)
 }

@@ -17,7 +17,7 @@ func (a *Array) WriteVar(ctx context.Context, sel Selection, src dtype.Variable)
 }
 
 func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable) error {
-	j, err := a.begin(sel)
+	j, err := a.begin(sel, false)
 	if err != nil {
 		return err
 	}

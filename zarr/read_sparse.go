@@ -1,0 +1,63 @@
+package zarr
+
+// A selection such as a[::100] or a[[3, 70, 500]] wants thin layers of a chunk.
+// Where a part of a chunk can be decoded at little more than its share of the
+// cost, layers are decoded one by one straight to where they belong; otherwise
+// everything between the first and the last goes through a buffer.
+
+// sparseAxis returns the only axis of the box that has a step or a list, if
+// layers along it can be decoded one by one, else -1.
+func (t *task) sparseAxis() int {
+	if t.direct || t.points != nil || !t.form.bound.Partial() || t.form.inner == nil && !t.form.uncached {
+		return -1
+	}
+	axis, layer := -1, t.j.st.size
+	for d := range t.parts {
+		a := &t.j.axes[d]
+		switch {
+		case a.step == 1 && a.list == nil || t.parts[d].n == 1 && a.list == nil:
+			layer *= t.parts[d].n
+		case axis >= 0:
+			return -1
+		default:
+			axis = d
+		}
+	}
+	if axis < 0 || layer < tune.layer {
+		return -1
+	}
+	return axis
+}
+
+// thin reports whether the layers along axis are so far apart that what lies
+// between them should not even be read.
+func (t *task) thin(axis int) bool {
+	p := &t.parts[axis]
+	if t.form.inner != nil {
+		// Layers in one inner chunk decode it again for each.
+		return p.n <= (p.span-1)/t.form.inner[axis]
+	}
+	return p.n <= p.span/4
+}
+
+// eachLayer calls read for each wanted layer along axis, with box and far set
+// to it.
+func (t *task) eachLayer(axis int, read func() error) error {
+	a, p := &t.j.axes[axis], &t.parts[axis]
+	from, origin := p.from, t.far.Offset
+	t.box.Count[axis], t.direct = 1, true
+	for i := range p.n {
+		k := p.k + int64(i)
+		if a.list != nil {
+			t.box.Start[axis] = from + int(a.element(int(k))-a.element(int(p.k)))
+			t.far.Offset = origin + int(a.place(k))*t.j.along[axis]
+		} else {
+			t.box.Start[axis] = from + i*int(a.step)
+			t.far.Offset = origin + i*t.far.Strides[axis]
+		}
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
