@@ -36,8 +36,11 @@ var benchChains = []struct{ name, v3 string }{
 	{"gzip5", `[` + little + `,` + gzip5 + `]`},
 	{"zstd3", `[` + little + `,` + zstd3 + `]`},
 	{"zstd3_crc32c", `[` + little + `,` + zstd3 + `,"crc32c"]`},
+	{"blosc_lz4", `[` + little + `,` + blosc("lz4", "shuffle", 4, 0) + `]`},
+	{"blosc_zstd", `[` + little + `,` + blosc("zstd", "shuffle", 4, 0) + `]`},
 	{"shard_raw", `[` + shard(`[128,128]`, little, indexCRC, "end") + `]`},
 	{"shard_zstd3", `[` + shard(`[128,128]`, little+`,`+zstd3, indexCRC, "end") + `]`},
+	{"shard_blosc_lz4", `[` + shard(`[128,128]`, little+`,`+blosc("lz4", "shuffle", 4, 0), indexCRC, "end") + `]`},
 }
 
 func bind(t testing.TB, v3 string, typ dtype.Type, shape []int, fill []byte) *codecs.Bound {

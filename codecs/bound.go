@@ -39,7 +39,10 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 		n := len(dst)
 		dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
 		CopyStrided(Dst{Data: dst, Offset: n, Strides: b.storedBox.strides}, src, shape, b.storedBox.size)
-		return dst, b.stages.encodeInPlace(dst[n:])
+		if err := b.stages.encodeInPlace(dst[n:]); err != nil {
+			return dst[:n], err
+		}
+		return dst, nil
 	}
 	tmp := getScratch(b.in.Size)
 	defer tmp.put()
@@ -112,7 +115,8 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 		}
 		return nil
 	}
-	if !whole && len(b.tail) > 0 && b.Partial() {
+	few := 2*elements(box.Count) < elements(b.storedBox.shape)
+	if few && len(b.tail) > 0 && b.in.Size >= minBlocks && b.Partial() {
 		c.mem = src
 		return b.decodeBox(context.Background(), &c.mem, box, dst)
 	}
@@ -121,7 +125,7 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 	// all at once if many are wanted.
 	rest, pick := b.stages, b.partial != nil
 	if pick && b.shard == nil && len(b.tail) > 0 && !b.identity {
-		pick = 2*elements(box.Count) < elements(b.storedBox.shape)
+		pick = few
 	}
 	if pick {
 		rest = b.tail
@@ -145,6 +149,10 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 	CopyStrided(dst, b.part(data, box), box.Count, b.storedBox.size)
 	return nil
 }
+
+// minBlocks is the size of a chunk from which on it pays to decode single
+// blocks of what lies in memory.
+const minBlocks = 128 << 10
 
 // part returns where a box lies in the stored order of a decoded chunk.
 func (b *Bound) part(data []byte, box Box) Src {

@@ -63,6 +63,14 @@ func TestConfigV3(t *testing.T) {
 		{"zstd checksum", `[` + little + `,{"name":"zstd","configuration":{"level":2,"checksum":1}}]`, "codecs[1].configuration.checksum: zstd: 1 is not true or false"},
 		{"crc32c", `[` + little + `,{"name":"crc32c","configuration":{"location":"start"}}]`, "codecs[1].configuration.location: crc32c: unknown member"},
 
+		// blosc
+		{"blosc cname", `[` + little + `,{"name":"blosc","configuration":{"cname":"lzma","clevel":5,"shuffle":"noshuffle"}}]`, `codecs[1].configuration.cname: blosc: "lzma" is not one of`},
+		{"blosc clevel", `[` + little + `,{"name":"blosc","configuration":{"cname":"lz4","clevel":10,"shuffle":"noshuffle"}}]`, "codecs[1].configuration.clevel: blosc: 10 is not in 0 to 9"},
+		{"blosc shuffle", `[` + little + `,{"name":"blosc","configuration":{"cname":"lz4","clevel":1,"shuffle":1,"typesize":4}}]`, "codecs[1].configuration.shuffle: blosc: 1 is not a string"},
+		{"blosc auto", `[` + little + `,{"name":"blosc","configuration":{"cname":"lz4","clevel":1,"shuffle":"auto","typesize":4}}]`, `codecs[1].configuration.shuffle: blosc: "auto" is not one of`},
+		{"blosc no typesize", `[` + little + `,{"name":"blosc","configuration":{"cname":"lz4","clevel":1,"shuffle":"shuffle"}}]`, "codecs[1].configuration.typesize: blosc: missing"},
+		{"blosc typesize", `[` + little + `,{"name":"blosc","configuration":{"cname":"lz4","clevel":1,"shuffle":"shuffle","typesize":0}}]`, "codecs[1].configuration.typesize: blosc: 0"},
+
 		// sharding_indexed
 		{"shard nothing", `["sharding_indexed"]`, "codecs[0].configuration.chunk_shape: sharding_indexed: missing"},
 		{"shard no index", sharding(inner), "codecs[0].configuration.index_codecs: sharding_indexed: missing"},

@@ -2,6 +2,7 @@ package codecs_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -22,6 +23,11 @@ const (
 func shard(shape, inner, index, location string) string {
 	return `{"name":"sharding_indexed","configuration":{"chunk_shape":` + shape + `,"codecs":[` + inner +
 		`],"index_codecs":` + index + `,"index_location":"` + location + `"}}`
+}
+
+func blosc(cname, shuffle string, typeSize, blockSize int) string {
+	return fmt.Sprintf(`{"name":"blosc","configuration":{"cname":%q,"clevel":5,"shuffle":%q,"typesize":%d,"blocksize":%d}}`,
+		cname, shuffle, typeSize, blockSize)
 }
 
 func transpose(order string) string {
@@ -83,6 +89,14 @@ func TestConformance(t *testing.T) {
 		"vlen_bytes":      {V3: `["vlen-bytes",` + gzip5 + `]`, Type: dtype.NewBytes(), Shape: []int{3}},
 		"vlen_transpose":  {V3: `[` + transpose(`[1,2,0]`) + `,"vlen-utf8"]`, Type: dtype.NewString(), Shape: []int{2, 3, 4}},
 		"vlen_order_F":    {V2: &codecs.V2{Order: "F", Filters: json.RawMessage(`[{"id":"vlen-utf8"}]`)}, Type: dtype.NewString(), Shape: []int{3, 4}},
+
+		"blosc":           {V3: `[` + little + `,` + blosc("lz4", "shuffle", 4, 0) + `]`, Type: f4, Shape: []int{30, 50}},
+		"blosc_blocks":    {V3: `[` + big + `,` + blosc("zstd", "bitshuffle", 2, 512) + `]`, Type: i2, Shape: []int{20, 9, 10}, Fill: two},
+		"blosc_transpose": {V3: `[` + transpose(`[1,2,0]`) + `,` + little + `,` + blosc("blosclz", "noshuffle", 8, 1024) + `]`, Type: f8, Shape: []int{5, 9, 10}},
+		"blosc_checksum":  {V3: `[` + little + `,` + blosc("zlib", "shuffle", 2, 256) + `,"crc32c"]`, Type: i2, Shape: []int{20, 30}},
+		"blosc_v2":        {V2: &codecs.V2{Order: "F", Compressor: json.RawMessage(`{"id":"blosc","cname":"lz4hc","clevel":9,"shuffle":-1}`)}, Type: f4.WithOrder(dtype.Big), Shape: []int{7, 8, 9}},
+		"blosc_text":      {V3: `["vlen-utf8",` + blosc("snappy", "shuffle", 1, 0) + `]`, Type: dtype.NewString(), Shape: []int{20}},
+		"blosc_in_shard":  {V3: `[` + shard(`[10,10]`, little+`,`+blosc("lz4", "shuffle", 4, 128), indexCRC, "end") + `]`, Type: f4, Shape: []int{20, 30}},
 
 		"shard":              {V3: `[` + shard(`[2,5]`, inner, indexCRC, "end") + `]`, Type: i2, Shape: []int{6, 10}, Fill: two},
 		"shard_start":        {V3: `[` + shard(`[3,2]`, inner, indexCRC, "start") + `]`, Type: i2, Shape: []int{6, 10}},

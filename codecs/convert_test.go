@@ -27,6 +27,10 @@ func TestConvert(t *testing.T) {
 			`[{"name":"bytes"},{"name":"numcodecs.zlib","configuration":{"level":3}}]`},
 		{"zstd", dtype.NewUint(8), "C", `null`, `{"id":"zstd","level":3,"checksum":true}`,
 			`[{"name":"bytes"},{"name":"zstd","configuration":{"level":3,"checksum":true}}]`},
+		{"blosc", dtype.NewFloat(32).WithOrder(dtype.Little), "C", `null`, `{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1,"blocksize":0}`,
+			`[` + little + `,` + blosc("lz4", "shuffle", 4, 0) + `]`},
+		{"blosc auto", dtype.NewUint(8), "C", `null`, `{"id":"blosc","cname":"zstd","clevel":5,"shuffle":-1}`,
+			`[{"name":"bytes"},` + blosc("zstd", "bitshuffle", 1, 0) + `]`},
 		{"filter", dtype.NewFloat(32).WithOrder(dtype.Big), "C", `[{"id":"crc32c"}]`, `{"id":"gzip","level":1}`,
 			`[` + big + `,{"name":"crc32c"},{"name":"gzip","configuration":{"level":1}}]`},
 	} {

@@ -27,6 +27,7 @@ func FuzzDecode(f *testing.F) {
 		{`[` + little + `,` + zstd3 + `]`, i2},
 		{`[` + little + `,"crc32c"]`, i2},
 		{`[` + transpose(`[1,0]`) + `,` + little + `,` + zstd3 + `,"crc32c"]`, i2},
+		{`[` + little + `,` + blosc("lz4", "shuffle", 2, 0) + `]`, i2},
 		{`["vlen-utf8"]`, text},
 		{`["vlen-bytes"]`, dtype.NewBytes()},
 		{`["vlen-utf8",` + zstd3 + `]`, text},
