@@ -17,5 +17,6 @@
 // plain Go that checks every step. The build tag noasm leaves out the assembly.
 //
 // Streams are accepted exactly if compress/flate, compress/zlib and
-// compress/gzip accept them; the tests compare.
+// compress/gzip accept them; the tests compare. The one exception are reserved
+// flags in a gzip header, which RFC 1952 tells a decoder to refuse.
 package inflate

@@ -1,0 +1,153 @@
+package blosc
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+)
+
+// Decode appends the data of the frame src, at most max bytes, to dst. src is
+// one whole frame and nothing more. An error is ErrCorrupt or ErrTooLarge; the
+// slice is then dst as it was, but bytes up to its capacity may be overwritten.
+func Decode(dst, src []byte, max int64) ([]byte, error) {
+	i, table, err := whole(src)
+	if err != nil {
+		return dst, err
+	}
+	if i.Size > max {
+		return dst, fmt.Errorf("%w: %d, not %d", ErrTooLarge, i.Size, max)
+	}
+	return i.decode(dst, table, src, 0, 0, i.Size)
+}
+
+// DecodeRange appends n bytes of the data of the frame src, from off on, to
+// dst. It decodes only the blocks that have some of them. It fails if the data
+// do not reach so far; errors are as those of [Decode].
+func DecodeRange(dst, src []byte, off, n int64) ([]byte, error) {
+	i, table, err := whole(src)
+	if err != nil {
+		return dst, err
+	}
+	return i.decode(dst, table, src, 0, off, n)
+}
+
+// whole reads the header of a frame that is all there, and returns the block
+// starts too.
+func whole(src []byte) (Info, []byte, error) {
+	i, err := Header(src)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	if i.FrameSize != int64(len(src)) {
+		return Info{}, nil, corrupt("%d bytes, not the %d that the header says", len(src), i.FrameSize)
+	}
+	return i, src[HeaderSize:i.IndexSize()], nil
+}
+
+// decode appends n bytes of the data, from off on, to dst. enc is the part of
+// the frame that begins at lo, table the block starts.
+func (i Info) decode(dst, table, enc []byte, lo, off, n int64) ([]byte, error) {
+	if off < 0 || n < 0 || n > i.Size-off {
+		return dst, corrupt("%d bytes from %d on of %d", n, off, i.Size)
+	}
+	if n == 0 {
+		return dst, nil
+	}
+	if i.Stored {
+		at := HeaderSize + off - lo
+		if at < 0 || n > int64(len(enc))-at {
+			return dst, corrupt("%d bytes from %d on are not all there", n, off)
+		}
+		return append(dst, enc[at:at+n]...), nil
+	}
+	start := len(dst)
+	out := slices.Grow(dst, int(n))[:start+int(n)]
+	rest := out[start:]
+	s := scratchPool.Get().(*scratch)
+	defer scratchPool.Put(s)
+	for k := off / i.BlockSize; len(rest) > 0; k++ {
+		from := k * i.BlockSize
+		size := min(i.BlockSize, i.Size-from)
+		skip := max(off-from, 0)
+		keep := min(size-skip, int64(len(rest)))
+		block := rest[:keep]
+		if keep < size {
+			block = sized(&s.part, int(size))
+		}
+		if err := i.block(block, enc, int64(binary.LittleEndian.Uint32(table[4*k:]))-lo, s); err != nil {
+			return dst, fmt.Errorf("%w (block %d)", err, k)
+		}
+		if keep < size {
+			copy(rest[:keep], block[skip:])
+		}
+		rest = rest[keep:]
+	}
+	return out, nil
+}
+
+// scratch has the buffers of one decoding call.
+type scratch struct {
+	shuffled []byte // a block before it is unshuffled
+	part     []byte // a block of which only a part is wanted
+}
+
+var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
+
+// sized returns a buffer of n bytes, in *b if that is large enough.
+func sized(b *[]byte, n int) []byte {
+	if cap(*b) < n {
+		*b = make([]byte, n)
+	}
+	return (*b)[:n]
+}
+
+// filter returns the filter of a block of n bytes. Bits are only shuffled if
+// there are whole groups of eight elements.
+func (i Info) filter(n int) Shuffle {
+	if i.Shuffle == BitShuffle && (n < i.TypeSize || n/i.TypeSize%8 != 0) {
+		return NoShuffle
+	}
+	return i.Shuffle
+}
+
+// block decodes the block at enc[at] into out, which has its size.
+func (i Info) block(out, enc []byte, at int64, s *scratch) error {
+	streams := 1
+	if i.Split && int64(len(out)) == i.BlockSize {
+		streams = i.TypeSize
+	}
+	filter := i.filter(len(out))
+	to := out
+	if filter != NoShuffle {
+		to = sized(&s.shuffled, len(out))
+	}
+	n := len(out) / streams
+	for j := range streams {
+		if at < 0 || at > int64(len(enc))-4 {
+			return corrupt("stream %d is outside", j)
+		}
+		size := int64(binary.LittleEndian.Uint32(enc[at:]))
+		at += 4
+		if size > int64(len(enc))-at {
+			return corrupt("stream %d has %d bytes of %d", j, int32(size), int64(len(enc))-at)
+		}
+		stream := enc[at : at+size]
+		part := to[j*n : (j+1)*n : (j+1)*n]
+		if len(stream) == n {
+			copy(part, stream)
+		} else if err := decompress(i.code, part, stream); err != nil {
+			return corrupt("stream %d: %s: %w", j, i.Compressor, err)
+		}
+		at += size
+	}
+	switch filter {
+	case ByteShuffle:
+		kernels.Unshuffle(out, to, i.TypeSize)
+	case BitShuffle:
+		kernels.BitUnshuffle(out, to, i.TypeSize)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Package blosc reads and writes the chunk format of the C library Blosc 1,
+// which Zarr calls the codec "blosc".
+//
+//	┌────────┬──────────────┬───────────────────┬───────────────────┬─
+//	│ header │ block starts │ block: streams    │ block             │ …
+//	│ 16     │ 4 each       │ size, data, size… │                   │
+//	└────────┴──────────────┴───────────────────┴───────────────────┴─
+//
+// The bytes are cut into blocks of equal size, the last one shorter. Each is
+// shuffled by itself (see package kernels) and compressed by itself, as one
+// stream or, so that each byte of the elements gets a stream of its own, as
+// many as an element has bytes. So a part can be read without decoding the
+// rest: see [Index].
+//
+// The header (little-endian):
+//
+//	0      version of the format: 2
+//	1      version of the compressed streams: 1
+//	2      flags: 1 byte shuffle, 2 stored, 4 bit shuffle, 8 reserved,
+//	       16 not split; the upper three bits are the compressor
+//	3      bytes of an element
+//	4–7    size of the data
+//	8–11   size of a block
+//	12–15  size of the frame, header included
+//
+// A stored frame is the header and the data as they are, not shuffled. A block
+// start counts from the begin of the frame. A stream as long as what it stands
+// for is stored.
+//
+// What the C library writes can be read, whatever its compressor, and the
+// other way round; with lz4 the two usually write the same bytes.
+package blosc
