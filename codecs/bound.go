@@ -29,26 +29,34 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 	if len(src.Strides) != len(b.in.Shape) {
 		return dst, errStrides(len(src.Strides), len(b.in.Shape))
 	}
-	c := getCall()
-	defer c.put()
-	shape, src := b.storedBox.shape, c.stored(b.perm, src)
-	if b.storedBox.packed(shape, src) {
-		return b.stages.encode(dst, src.Data[src.Offset:][:b.in.Size])
-	}
-	if b.stages.inPlace() {
+	if b.perm == nil && b.stages.inPlace() && !b.storedBox.packed(b.in.Shape, src) {
 		n := len(dst)
 		dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
-		CopyStrided(Dst{Data: dst, Offset: n, Strides: b.storedBox.strides}, src, shape, b.storedBox.size)
+		CopyStrided(Dst{Data: dst, Offset: n, Strides: b.storedBox.strides}, src, b.in.Shape, b.storedBox.size)
 		if err := b.stages.encodeInPlace(dst[n:]); err != nil {
 			return dst[:n], err
 		}
 		return dst, nil
 	}
-	tmp := getScratch(b.in.Size)
+	elems, tmp := b.gather(src)
 	defer tmp.put()
+	return b.stages.encode(dst, elems)
+}
+
+// gather returns the elements of a whole chunk in the order in which the
+// stages take them: a part of src, or a copy in tmp, which then must be put
+// back.
+func (b *Bound) gather(src Src) (elems []byte, tmp *scratch) {
+	c := getCall()
+	defer c.put()
+	shape, from := b.storedBox.shape, c.stored(b.perm, src)
+	if b.storedBox.packed(shape, from) {
+		return from.Data[from.Offset:][:b.in.Size], nil
+	}
+	tmp = getScratch(b.in.Size)
 	tmp.b = tmp.b[:b.in.Size]
-	CopyStrided(Dst{Data: tmp.b, Strides: b.storedBox.strides}, src, shape, b.storedBox.size)
-	return b.stages.encode(dst, tmp.b)
+	CopyStrided(Dst{Data: tmp.b, Strides: b.storedBox.strides}, from, shape, b.storedBox.size)
+	return tmp.b, tmp
 }
 
 // Decode appends the elements of a whole encoded chunk to dst, in memory

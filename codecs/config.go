@@ -197,15 +197,35 @@ func Object(members ...any) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		name, err := json.Marshal(members[i].(string))
-		if err != nil {
-			panic(err)
-		}
-		value, err := json.Marshal(members[i+1])
-		if err != nil {
-			panic(err)
-		}
-		b = append(append(append(b, name...), ':'), value...)
+		b = appendJSON(b, members[i].(string))
+		b = append(b, ':')
+		b = appendJSON(b, members[i+1])
 	}
 	return append(b, '}')
+}
+
+// appendJSON appends v, with "<i4" as it is and not escaped for web pages.
+func appendJSON(b []byte, v any) []byte {
+	if raw, ok := v.(json.RawMessage); ok {
+		return append(b, raw...)
+	}
+	buf := bytes.NewBuffer(b)
+	e := json.NewEncoder(buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// joinJSON prints a list.
+func joinJSON(items []json.RawMessage) json.RawMessage {
+	b := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	return append(b, ']')
 }

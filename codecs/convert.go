@@ -24,12 +24,12 @@ type V2Printer interface {
 // parsed from v3 comes out as it was, white space aside. A v2 chain is
 // converted; it fails with ErrNoForm if v3 cannot say the same.
 func (c Chain) PrintV3() (json.RawMessage, error) {
-	list := []json.RawMessage{}
+	var list []json.RawMessage
 	if c.v2 == nil {
 		for _, l := range c.links {
 			list = append(list, l.raw)
 		}
-		return json.Marshal(list)
+		return joinJSON(list), nil
 	}
 	reps, err := c.reps()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 		}
 		list = append(list, item)
 	}
-	return json.Marshal(list)
+	return joinJSON(list), nil
 }
 
 // reps returns what comes into each codec of a v2 chain, for a chunk of one
@@ -165,10 +165,7 @@ func (c Chain) V2() (V2, error) {
 		v.Order = "F"
 	}
 	if filters != nil {
-		var err error
-		if v.Filters, err = json.Marshal(filters); err != nil {
-			return V2{}, err
-		}
+		v.Filters = joinJSON(filters)
 	}
 	return v, nil
 }

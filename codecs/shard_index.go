@@ -42,6 +42,17 @@ func (x *Index) Chunk(i int) (off, n int64, ok bool, err error) {
 	return int64(o), int64(l), true, nil
 }
 
+// chunk is x.Chunk for an inner chunk that is going to be read: it is
+// ErrCorrupt if it is longer than any encoded inner chunk can be, so that
+// entries which overlap do not multiply what a shard holds.
+func (s *shardStage) chunk(x *Index, i int) (off, n int64, ok bool, err error) {
+	off, n, ok, err = x.Chunk(i)
+	if limit := s.inner.MaxEncodedSize(); n > limit {
+		return 0, 0, false, Corruptf("sharding_indexed", "inner chunk %d of %d bytes is longer than %d", i, n, limit)
+	}
+	return off, n, ok, err
+}
+
 // set stores an entry.
 func (x *Index) set(i int, off, n uint64) {
 	binary.LittleEndian.PutUint64(x.entries[16*i:], off)

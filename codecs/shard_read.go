@@ -77,7 +77,7 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 	c.list = c.list[:0]
 	p := &c.parts
 	for p.reset(s, box); p.next(); {
-		off, n, ok, err := x.Chunk(p.part.chunk)
+		off, n, ok, err := s.chunk(x, p.part.chunk)
 		if err != nil {
 			return err
 		}
@@ -127,6 +127,10 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 	})
 }
 
+func errShardMax(n int64) error {
+	return Corruptf("sharding_indexed", "more than the %d bytes that a chunk may have", n)
+}
+
 // section is a range of another Source.
 type section struct {
 	src    Source
@@ -156,7 +160,7 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 	c.list = c.list[:0]
 	total := int64(0)
 	for p.reset(s, box); p.next(); {
-		off, n, ok, err := c.index.Chunk(p.part.chunk)
+		off, n, ok, err := c.indes.chunk(x, p.part.chunk)
 		if err != nil {
 			return dst, err
 		}
@@ -175,7 +179,7 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 					return errShardPart(w.chunk, err)
 				}
 				if total += int64(len(block)); total > s.inner.in.Max {
-					return Corruptf("sharding_indexed", "more than the %d bytes that a chunk may have", s.inner.in.Max)
+					return errShardMax(s.inner.in.Max)
 				}
 				if views[w.chunk], err = dtype.OpenVariable(block, s.inner.in.Count()); err != nil {
 					return errShardPart(w.chunk, err)
@@ -207,6 +211,9 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 		}
 		if err := out.Append(item); err != nil {
 			return dst, err
+		}
+		if int64(out.Size()) > s.inner.in.Max {
+			return dst, errShardMax(s.inner.in.Max)
 		}
 		step(index[:rank], box.Count, zeros[:rank])
 	}

@@ -217,6 +217,44 @@ func TestShardHugeIndex(t *testing.T) {
 	}
 }
 
+// Entries that overlap do not let a small shard grow into a large one.
+func TestShardOverlap(t *testing.T) {
+	b := bind(t, `[`+shard(`[4,4]`, little+`,`+gzip5, `[`+little+`]`, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
+	stored, err := b.Encode(make([]byte, 0, 1<<20), ramp(256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := bytes.Clone(stored[len(stored)-256:])
+	stored = append(make([]byte, 1<<20), index...)
+	for i := range 16 {
+		setEntry(stored, i, 0, 1<<20)
+	}
+	touch := codecs.Box{Start: []int{0, 0}, Count: []int{4, 4}}
+	_, err = b.EncodePartial(t0, nil, codecs.Bytes(stored), touch, codecs.Src{Data: make([]byte, 64), Strides: []int{16, 4}})
+	if !errors.Is(err, codecs.ErrCorrupt) {
+		t.Error(err)
+	}
+	if _, err = b.Decode(nil, stored); !errors.Is(err, codecs.ErrCorrupt) {
+		t.Error(err)
+	}
+}
+
+// Inner chunks that are replaced as a whole need not be readable.
+func TestShardUpdateRepairs(t *testing.T) {
+	b := bind(t, `[`+shard(`[4,4]`, little, `[`+little+`]`, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
+	want, err := b.Encode(nil, ramp(256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := bytes.Clone(want)
+	setEntry(broken, 5, 1<<40, 7)
+	at := codecs.Src{Data: ramp(256), Offset: 4*64 + 4*4, Strides: []int{64, 4}}
+	got, err := b.EncodePartial(t0, nil, codecs.Bytes(broken), codecs.Box{Start: []int{4, 4}, Count: []int{4, 4}}, at)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Error(err)
+	}
+}
+
 // An update copies what it does not touch as it is stored, even if this
 // encoder would write other bytes, and in whatever order it lies.
 func TestShardUpdateKeepsNeighbours(t *testing.T) {

@@ -51,8 +51,11 @@ func (w *shardWriter) missing() {
 
 // done writes the entry of the inner chunk whose bytes were appended from off
 // in dst on.
-func (w *shardWriter) done(off int) {
-	w.call.index.set(w.next, uint64(off-w.start), uint64(len(w.dst)-off))
+func (w *shardWriter) done(off int) { w.entry(off, int64(len(w.dst)-off)) }
+
+// entry writes the entry of an inner chunk of n bytes from off in dst on.
+func (w *shardWriter) entry(off int, n int64) {
+	w.call.index.set(w.next, uint64(off-w.start), uint64(n))
 	w.next++
 	w.some = true
 }
@@ -62,38 +65,25 @@ func (w *shardWriter) done(off int) {
 func (w *shardWriter) encode(block []byte, src Src, p *part) error {
 	s := w.s
 	var elems []byte
+	var tmp *scratch
 	if s.variable() {
-		tmp := getScratch(int64(len(block) / s.n))
-		defer tmp.put()
+		tmp = getScratch(int64(len(block) / s.n))
 		var err error
 		if tmp.b, err = gatherVariable(tmp.b, block, &s.whole, Box{Start: p.inBox, Count: p.count}); err != nil {
 			return err
 		}
 		elems = tmp.b
 	} else {
-		// Elements are gathered in the order that the inner chain stores.
-		src = p.in(src)
-		if s.inner.callerBox.packed(p.count, src) {
-			elems = src.Data[src.Offset:][:s.inner.in.Size]
-		} else {
-			tmp := getScratch(s.inner.in.Size)
-			defer tmp.put()
-			elems = tmp.b[:s.inner.in.Size]
-			CopyStrided(Dst{Data: elems, Strides: s.inner.callerBox.strides}, src, p.count, s.whole.size)
-		}
+		elems, tmp = s.inner.gather(p.in(src))
 	}
-	return w.add(elems)
-}
-
-// add writes an inner chunk from its elements in memory layout.
-func (w *shardWriter) add(elems []byte) error {
-	if w.s.inner.IsFill(elems) {
+	defer tmp.put()
+	if s.inner.IsFill(elems) {
 		w.missing()
 		return nil
 	}
 	off := len(w.dst)
 	var err error
-	if w.dst, err = w.s.inner.Encode(w.dst, elems); err != nil {
+	if w.dst, err = s.inner.stages.encode(w.dst, elems); err != nil {
 		return err
 	}
 	w.done(off)
@@ -108,10 +98,10 @@ func (w *shardWriter) finish(always bool) ([]byte, error) {
 	}
 	s := w.s
 	if s.atStart {
-		head, err := s.index.Encode(w.dst[w.start:w.start:w.start+int(s.indexSize)], w.call.index.entries)
-		if err == nil && int64(len(head)) != s.indexSize {
-			err = errSize(len(head), s.indexSize)
-		}
+		room := w.dst[w.start : w.start : w.start+int(s.indexSize)]
+		index, err := s.index.Encode(room, w.call.index.entries)
+		// Encoded where it belongs, unless a codec took other memory.
+		copy(room[:s.indexSize], index)
 		return w.dst, err
 	}
 	return s.index.Encode(w.dst, w.call.index.entries)
@@ -134,37 +124,20 @@ func (s *shardStage) update(ctx context.Context, dst []byte, old Source, box Box
 	touched := &before.parts
 	touched.reset(s, box)
 	more := touched.next()
-	for chunk := range s.n {
-		var off, n int64
-		var there bool
-		if old != nil {
-			var err error
-			if off, n, there, err = before.index.Chunk(chunk); err != nil {
-				return dst, err
-			}
-		}
+	for w.next < s.n {
 		var err error
+		chunk := w.next
 		switch {
-		case more && touched.part.chunk == chunk:
-			if touched.part.all {
-				err = w.encode(nil, src, &touched.part)
-			} else {
-				var inner Source
-				if there {
-					inner = &section{src: old, off: off, n: n}
-				}
-				err = w.merge(ctx, inner, &touched.part, src)
-			}
+		case !more:
+			err = w.keep(ctx, old, &before.index, s.n)
+		case chunk < touched.part.chunk:
+			err = w.keep(ctx, old, &before.index, touched.part.chunk)
+		case touched.part.all:
+			err = w.encode(nil, src, &touched.part)
 			more = touched.next()
-		case !there:
-			w.missing()
 		default:
-			at := len(w.dst)
-			err = old.ReadRange(ctx, off, n, func(b []byte) error {
-				w.dst = append(w.dst, b...)
-				return nil
-			})
-			w.done(at)
+			err = w.merge(ctx, old, &before.index, &touched.part, src)
+			more = touched.next()
 		}
 		if err != nil {
 			return dst, errShardPart(chunk, err)
@@ -173,11 +146,57 @@ func (s *shardStage) update(ctx context.Context, dst []byte, old Source, box Box
 	return w.finish(false)
 }
 
+// keep copies inner chunks of old as they are, from the next one on: some that
+// lie side by side there too, or one that is missing, and none from end on.
+func (w *shardWriter) keep(ctx context.Context, old Source, x *Index, end int) error {
+	if old == nil {
+		for w.next < end {
+			w.missing()
+		}
+		return nil
+	}
+	off, n, there, err := w.s.chunk(x, w.next)
+	if err != nil {
+		return err
+	}
+	if !there {
+		w.missing()
+		return nil
+	}
+	at, to := len(w.dst), off+n
+	w.entry(at, n)
+	for w.next < end && to-off < maxRead {
+		next, n, there, err := w.s.chunk(x, w.next)
+		if err != nil {
+			return err
+		}
+		if !there || next != to {
+			break
+		}
+		w.entry(at+int(to-off), n)
+		to += n
+	}
+	return old.ReadRange(ctx, off, to-off, func(b []byte) error {
+		w.dst = append(w.dst, b...)
+		return nil
+	})
+}
+
 // merge writes an inner chunk that is old with a part replaced.
-func (w *shardWriter) merge(ctx context.Context, old Source, p *part, src Src) error {
+func (w *shardWriter) merge(ctx context.Context, old Source, x *Index, p *part, src Src) error {
+	var inner Source
+	if old != nil {
+		off, n, there, err := w.s.chunk(x, p.chunk)
+		if err != nil {
+			return err
+		}
+		if there {
+			inner = &section{src: old, off: off, n: n}
+		}
+	}
 	off := len(w.dst)
 	var err error
-	w.dst, err = w.s.inner.merge(ctx, w.dst, old, p.box(), p.in(src), false)
+	w.dst, err = w.s.inner.merge(ctx, w.dst, inner, p.box(), p.in(src), false)
 	if err != nil {
 		return err
 	}
