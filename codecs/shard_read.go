@@ -160,7 +160,7 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 	c.list = c.list[:0]
 	total := int64(0)
 	for p.reset(s, box); p.next(); {
-		off, n, ok, err := c.indes.chunk(x, p.part.chunk)
+		off, n, ok, err := s.chunk(&c.index, p.part.chunk)
 		if err != nil {
 			return dst, err
 		}
