@@ -254,3 +254,10 @@ func TestDeepNesting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestObject(t *testing.T) {
+	got := codecs.Object("dtype", "<i4", "n", 5, "raw", json.RawMessage(`{"a":1.50}`), "é\u2028", []int{1})
+	if want := "{\"dtype\":\"<i4\",\"n\":5,\"raw\":{\"a\":1.50},\"é\\u2028\":[1]}"; string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
