@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 )
 
 // Attributes are the user attributes of a node: names with JSON values, in the
@@ -133,7 +132,7 @@ func (a Attributes) Equal(b Attributes) bool {
 
 func (a Attributes) byName() []jsonMember {
 	list := slices.Clone(a.list)
-	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	sortMembers(list)
 	return list
 }
 

@@ -148,18 +148,16 @@ func (m *Meta) Form() (prefix string, sep byte, rank int, ok bool) {
 	return k.Prefix(), k.sep, k.rank, m.Array && k.enc != keysNone && k.rank > 0
 }
 
-// StructureKey returns a text that is the same for two states of an array if a
-// chunk written under one reads the same under the other: it tells format
-// family, data type, chunk grid, fill value, codecs and chunk keys, but not
-// shape, attributes and names, nor how any of it is spelled. It is nil for a
-// group.
+// StructureKey returns a text that is the same for two states of an array only
+// if a chunk written under one is found and reads the same under the other. It
+// is made of data type, fill value, codecs, chunk grid and chunk keys, however
+// they are spelled; shape, attributes and names are not part of it. Two formats
+// may say the same with different keys. It is nil for a group.
 func (m *Meta) StructureKey() []byte {
 	if !m.Array {
 		return nil
 	}
-	key := fmt.Appendf(nil, "%q %t", m.typeText(), m.NullFill)
-	key = fmt.Appendf(key, " %q %q", m.Fill, m.codecText())
-	key = append(key, ' ')
+	key := fmt.Appendf(nil, "%q %q %t %q ", m.typeText(), m.Fill, m.NullFill, m.codecText())
 	if shape := m.Grid.Regular(); shape != nil {
 		key = fmt.Appendf(key, "%d", shape)
 	} else {
@@ -199,23 +197,24 @@ func (m *Meta) codecText() string {
 // name alone, an empty configuration and must_understand are spelled one way,
 // in shards too.
 func appendCodecs(dst []byte, list json.RawMessage) []byte {
-	codecs, ok := items(list)
+	chain, ok := items(list)
 	if !ok {
 		return appendCanonical(dst, list)
 	}
 	dst = append(dst, '[')
-	for i, raw := range codecs {
+	for i, raw := range chain {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		obj, ok := asObject(raw)
+		obj, ok := members(raw)
 		if !ok {
-			obj = object{"name": raw}
+			obj = object{{"name", raw}}
 		}
+		sortMembers(obj)
 		dst = append(dst, '{')
 		first := true
-		for _, name := range obj.names() {
-			value := obj[name]
+		for _, m := range obj {
+			name, value := m.name, m.value
 			config, _ := members(value)
 			if name == "must_understand" && string(value) == "true" || name == "configuration" && len(config) == 0 {
 				continue
@@ -302,7 +301,7 @@ func (m *Meta) differs(o *Meta, field string) bool {
 	case "dimension_names":
 		return !slices.EqualFunc(m.DimensionNames, o.DimensionNames, sameName)
 	case "consolidated_metadata":
-		return !maps.EqualFunc(m.Consolidated, o.Consolidated, (*Meta).Equal)
+		return !maps.EqualFunc(m.Consolidated, o.Consolidated, func(a, b *Meta) bool { return a == b || a.Equal(b) })
 	}
 	panic("zarr: no field " + field)
 }

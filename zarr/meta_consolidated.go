@@ -26,16 +26,16 @@ const docConsolidatedV2 = ".zmetadata"
 // the outer one says.
 func (p *parser) consolidatedV3(m *Meta, obj object) error {
 	const field = "consolidated_metadata"
-	raw, ok := obj[field]
+	raw, ok := obj.lookup(field)
 	if !ok || m.Array || string(raw) == "null" {
 		return nil
 	}
-	inline, ok := asObject(raw)
+	inline, ok := members(raw)
 	if !ok {
 		return p.fail(field, errors.New("not an object"))
 	}
-	nodes, ok := members(inline["metadata"])
-	if kind, _ := asString(inline["kind"]); kind != "inline" || !ok {
+	nodes, ok := members(inline.get("metadata"))
+	if kind, _ := asString(inline.get("kind")); kind != "inline" || !ok {
 		if ignorable(raw) {
 			return nil
 		}
@@ -142,8 +142,8 @@ func (m *Meta) unparsed() map[string]json.RawMessage {
 	if i < 0 {
 		return kept
 	}
-	obj, _ := asObject(d.members[i].value)
-	nodes, _ := members(obj["metadata"])
+	obj, _ := members(d.members[i].value)
+	nodes, _ := members(obj.get("metadata"))
 	for _, x := range nodes {
 		path, _ := inlinePath(x.name)
 		if _, ok := m.ConsolidatedErrors[path]; ok && m.Consolidated[path] == nil {

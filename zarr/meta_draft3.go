@@ -28,9 +28,9 @@ func IsDraft3Entry(doc []byte) bool {
 	if len(doc) > 1<<16 || checkJSON(doc) != nil {
 		return false
 	}
-	obj, _ := asObject(doc)
-	format, _ := asString(obj["zarr_format"])
-	suffix, ok := obj["metadata_key_suffix"]
+	obj, _ := members(doc)
+	format, _ := asString(obj.get("zarr_format"))
+	suffix, ok := obj.lookup("metadata_key_suffix")
 	return strings.HasPrefix(format, draftEntry) && (!ok || string(suffix) == `".json"`)
 }
 
@@ -200,29 +200,29 @@ func ParseDraft3Array(doc []byte, reg *codecs.Registry) (*Meta, error) {
 	if err := p.gridDraft(m, obj); err != nil {
 		return nil, err
 	}
-	filters, object, err := p.filtersDraft(m, obj)
+	filters, objType, err := p.filtersDraft(m, obj)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.typeDraft(m, obj, object); err != nil {
+	if err := p.typeDraft(m, obj, objType); err != nil {
 		return nil, err
 	}
 	compressor := json.RawMessage("null")
-	if raw, ok := obj["compressor"]; ok && string(raw) != "null" {
+	if raw, ok := obj.lookup("compressor"); ok && string(raw) != "null" {
 		if compressor, err = p.codecDraft(raw, "compressor"); err != nil {
 			return nil, err
 		}
 	}
-	order, ok := obj["chunk_memory_layout"]
+	order, ok := obj.lookup("chunk_memory_layout")
 	if !ok {
-		if order, ok = obj["memory_layout"]; !ok {
+		if order, ok = obj.lookup("memory_layout"); !ok {
 			return nil, p.fail("chunk_memory_layout", errMissing)
 		}
 	}
-	if err := p.chainV2(m, map[string]json.RawMessage{"order": order}, filters, compressor); err != nil {
+	if err := p.chainV2(m, object{{"order", order}}, filters, compressor); err != nil {
 		return nil, err
 	}
-	if _, ok := obj["fill_value"]; !ok {
+	if _, ok := obj.lookup("fill_value"); !ok {
 		m.Fill, m.NullFill = m.Type.Zero(), true
 	} else if err := p.fillV2(m, obj, m.Type.ParseFillV2); err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func ParseDraft3Array(doc []byte, reg *codecs.Registry) (*Meta, error) {
 
 // extensions refuses extensions that must be understood; none is known.
 func (p *parser) extensions(obj object) error {
-	raw, ok := obj["extensions"]
+	raw, ok := obj.lookup("extensions")
 	if !ok {
 		return nil
 	}
@@ -256,18 +256,18 @@ func (p *parser) gridDraft(m *Meta, obj object) error {
 	if err != nil {
 		return err
 	}
-	grid, ok := asObject(raw)
+	grid, ok := members(raw)
 	if !ok {
 		return p.fail("chunk_grid", errors.New("not an object"))
 	}
-	if kind, _ := asString(grid["type"]); kind != "regular" {
+	if kind, _ := asString(grid.get("type")); kind != "regular" {
 		return p.fail("chunk_grid.type", errors.New(`not "regular"`))
 	}
-	if m.Grid, err = p.regular(grid["chunk_shape"], "chunk_grid.chunk_shape", m.Shape); err != nil {
+	if m.Grid, err = p.regular(grid.get("chunk_shape"), "chunk_grid.chunk_shape", m.Shape); err != nil {
 		return err
 	}
 	m.Keys = V2Keys('.', len(m.Shape))
-	if raw, ok := grid["separator"]; ok {
+	if raw, ok := grid.lookup("separator"); ok {
 		sep, err := p.separator(raw, "chunk_grid.separator")
 		if err != nil {
 			return err
@@ -279,13 +279,13 @@ func (p *parser) gridDraft(m *Meta, obj object) error {
 
 // typeDraft reads a data type: a v2 type string, without byte order where it
 // has one byte, or an object of an extension that holds one.
-func (p *parser) typeDraft(m *Meta, obj object, object dtype.Type) error {
+func (p *parser) typeDraft(m *Meta, obj object, objType dtype.Type) error {
 	raw, err := p.need(obj, "data_type")
 	if err != nil {
 		return err
 	}
-	if ext, ok := asObject(raw); ok {
-		raw = ext["type"]
+	if ext, ok := members(raw); ok {
+		raw = ext.get("type")
 	}
 	switch name, _ := asString(raw); name {
 	case "bool":
@@ -293,7 +293,7 @@ func (p *parser) typeDraft(m *Meta, obj object, object dtype.Type) error {
 	case "i1", "u1":
 		raw = json.RawMessage(`"|` + name + `"`)
 	}
-	if m.Type, err = dtype.ParseV2(raw, object); err != nil {
+	if m.Type, err = dtype.ParseV2(raw, objType); err != nil {
 		return p.fail("data_type", err)
 	}
 	return nil
@@ -301,17 +301,17 @@ func (p *parser) typeDraft(m *Meta, obj object, object dtype.Type) error {
 
 // filtersDraft returns the filters as v2 has them: the codecs of the document,
 // or those that zarr-python kept among the attributes.
-func (p *parser) filtersDraft(m *Meta, obj object) (filters json.RawMessage, object dtype.Type, err error) {
-	if raw, ok := obj["codecs"]; ok {
+func (p *parser) filtersDraft(m *Meta, obj object) (filters json.RawMessage, objType dtype.Type, err error) {
+	if raw, ok := obj.lookup("codecs"); ok {
 		list, ok := items(raw)
 		if !ok {
-			return nil, object, p.fail("codecs", errors.New("not a list"))
+			return nil, objType, p.fail("codecs", errors.New("not a list"))
 		}
 		filters = json.RawMessage{'['}
 		for i, raw := range list {
 			f, err := p.codecDraft(raw, fmt.Sprintf("codecs[%d]", i))
 			if err != nil {
-				return nil, object, err
+				return nil, objType, err
 			}
 			if i > 0 {
 				filters = append(filters, ',')
@@ -322,18 +322,18 @@ func (p *parser) filtersDraft(m *Meta, obj object) (filters json.RawMessage, obj
 	} else if raw, ok := m.Attributes.Get("filters"); ok && isFilters(raw) {
 		filters = raw
 	} else {
-		return json.RawMessage("null"), object, nil
+		return json.RawMessage("null"), objType, nil
 	}
-	object, err = p.filtersV2(filters)
-	return filters, object, err
+	objType, err = p.filtersV2(filters)
+	return filters, objType, err
 }
 
 // isFilters reports whether an attribute is a list of v2 filters.
 func isFilters(raw json.RawMessage) bool {
 	list, ok := items(raw)
 	return ok && !slices.ContainsFunc(list, func(f json.RawMessage) bool {
-		obj, _ := asObject(f)
-		_, ok := asString(obj["id"])
+		obj, _ := members(f)
+		_, ok := asString(obj.get("id"))
 		return !ok
 	})
 }
@@ -341,17 +341,17 @@ func isFilters(raw json.RawMessage) bool {
 // codecDraft turns {"codec": ".../codec/zlib/1.0", "configuration": {…}} into
 // {"id": "zlib", …}.
 func (p *parser) codecDraft(raw json.RawMessage, field string) (json.RawMessage, error) {
-	obj, ok := asObject(raw)
+	obj, ok := members(raw)
 	if !ok {
 		return nil, p.fail(field, errors.New("not an object"))
 	}
-	uri, _ := asString(obj["codec"])
+	uri, _ := asString(obj.get("codec"))
 	parts := strings.Split(uri, "/")
 	if len(parts) < 3 {
-		return nil, p.fail(field+".codec", fmt.Errorf("%s is not the URI of a codec", show(obj["codec"])))
+		return nil, p.fail(field+".codec", fmt.Errorf("%s is not the URI of a codec", show(obj.get("codec"))))
 	}
 	list := []jsonMember{{"id", dtype.AppendString(nil, parts[len(parts)-2])}}
-	if raw, ok := obj["configuration"]; ok {
+	if raw, ok := obj.lookup("configuration"); ok {
 		config, ok := members(raw)
 		if !ok || slices.ContainsFunc(config, func(m jsonMember) bool { return m.name == "id" }) {
 			return nil, p.fail(field+".configuration", errors.New("not an object, or with an id"))

@@ -23,7 +23,7 @@ func FormOf(name string, doc []byte) (prefix string, sep byte, rank int, ok bool
 	}
 	switch name {
 	case docV3:
-		if kind, _ := asString(obj["node_type"]); kind != "array" || p.version(obj, 3) != nil || p.keysV3(m, obj) != nil {
+		if kind, _ := asString(obj.get("node_type")); kind != "array" || p.version(obj, 3) != nil || p.keysV3(m, obj) != nil {
 			return "", 0, 0, false
 		}
 	case docArrayV2:

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -304,13 +302,13 @@ func (s *scanner) skip() {
 
 // members returns the members of raw in order, or false if it is no object.
 // raw has been checked, and what is returned shares its memory.
-func members(raw json.RawMessage) ([]jsonMember, bool) {
+func members(raw json.RawMessage) (object, bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false
 	}
 	s := scanner{text: raw, at: 1}
-	list := []jsonMember{}
+	list := object{}
 	for s.space(); s.peek() != '}'; s.space() {
 		if s.peek() == ',' {
 			s.at++
@@ -350,24 +348,25 @@ func items(raw json.RawMessage) ([]json.RawMessage, bool) {
 	return list, true
 }
 
-// object is the members of an object by name.
-type object map[string]json.RawMessage
+// object is the members of an object in their order. There are few of them
+// where one is looked up.
+type object []jsonMember
 
-func asObject(raw json.RawMessage) (object, bool) {
-	list, ok := members(raw)
-	if !ok {
-		return nil, false
+// lookup returns the value of a member, if there is one.
+func (o object) lookup(name string) (json.RawMessage, bool) {
+	for i := range o {
+		if o[i].name == name {
+			return o[i].value, true
+		}
 	}
-	m := make(object, len(list))
-	for _, x := range list {
-		m[x.name] = x.value
-	}
-	return m, true
+	return nil, false
 }
 
-// names returns the names in a fixed order, so that errors are the same each
-// time.
-func (o object) names() []string { return slices.Sorted(maps.Keys(o)) }
+// get is lookup that gives nil for no member.
+func (o object) get(name string) json.RawMessage {
+	raw, _ := o.lookup(name)
+	return raw
+}
 
 // unquote returns the text of a checked JSON string.
 func unquote(quoted []byte) []byte {
@@ -479,6 +478,10 @@ func appendIndented(dst []byte, raw json.RawMessage, indent string, level int) [
 	}
 }
 
+func sortMembers(list []jsonMember) {
+	slices.SortFunc(list, func(a, b jsonMember) int { return strings.Compare(a.name, b.name) })
+}
+
 // canonical returns checked JSON text in a form that is the same for values
 // that mean the same: no space, members ordered by name, strings without
 // needless escapes. Numbers stay as they are.
@@ -492,7 +495,7 @@ func appendCanonical(dst []byte, raw json.RawMessage) []byte {
 	switch raw[0] {
 	case '{':
 		list, _ := members(raw)
-		sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+		sortMembers(list)
 		dst = append(dst, '{')
 		for i, m := range list {
 			if i > 0 {

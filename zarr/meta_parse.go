@@ -59,20 +59,17 @@ func (p *parser) read(doc []byte) (sourceDoc, object, error) {
 
 // open takes the document apart.
 func (d *sourceDoc) open() (object, error) {
-	var ok bool
-	if d.members, ok = members(d.text); !ok {
+	obj, ok := members(d.text)
+	if !ok {
 		return nil, errors.New("not an object")
 	}
-	obj := make(object, len(d.members))
-	for _, m := range d.members {
-		obj[m.name] = m.value
-	}
+	d.members = obj
 	return obj, nil
 }
 
 // version checks the member zarr_format.
 func (p *parser) version(obj object, want int64) error {
-	raw, ok := obj["zarr_format"]
+	raw, ok := obj.lookup("zarr_format")
 	if !ok {
 		return p.fail("zarr_format", errMissing)
 	}
@@ -84,7 +81,7 @@ func (p *parser) version(obj object, want int64) error {
 
 // need returns a member that must be there.
 func (p *parser) need(obj object, name string) (json.RawMessage, error) {
-	raw, ok := obj[name]
+	raw, ok := obj.lookup(name)
 	if !ok {
 		return nil, p.fail(name, errMissing)
 	}
@@ -175,7 +172,7 @@ func (p *parser) check(m *Meta, grid string) error {
 
 // attributes reads the attributes that are a member of the document.
 func (p *parser) attributes(obj object) (Attributes, error) {
-	raw, ok := obj["attributes"]
+	raw, ok := obj.lookup("attributes")
 	if !ok {
 		return Attributes{}, nil
 	}

@@ -1,6 +1,7 @@
 package zarr
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,34 +18,34 @@ import (
 // say. Otherwise the members that changed are printed anew in their old place,
 // the others keep their text, and only the white space between them changes.
 // Members that are new come last. It fails with an error that is ErrNoForm,
-// [dtype.ErrNoForm] or codecs.ErrNoForm, inside a [FieldError], if the format
-// version cannot say what m says. The caller owns the documents.
+// [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot say what
+// m says. The caller owns the documents.
+//
+// In v1 and v2 the names of dimensions are printed as an attribute if they were
+// changed; otherwise that attribute is printed as Attributes has it.
 func (m *Meta) Print() (map[string][]byte, error) {
 	out := make(map[string][]byte)
+	var err error
 	switch {
 	case m.Version == V3 && m.Array:
-		return out, m.printDoc(out, docV3, arrayV3, m.memberV3)
+		err = m.printDoc(out, docV3, arrayV3, m.memberV3)
 	case m.Version == V3:
-		return out, m.printDoc(out, docV3, groupV3, m.memberV3)
-	case m.Version == Draft3:
-		return out, m.printDraft(out)
+		err = m.printDoc(out, docV3, groupV3, m.memberV3)
 	case m.Version == V2 && m.Array:
-		if err := m.printDoc(out, docArrayV2, arrayV2, m.memberV2); err != nil {
-			return nil, err
-		}
-		return out, m.printAttributes(out, docAttrsV2, false)
+		err = cmp.Or(m.printDoc(out, docArrayV2, arrayV2, m.memberV2), m.printAttributes(out, docAttrsV2, false))
 	case m.Version == V2:
-		if err := m.printDoc(out, docGroupV2, []string{"zarr_format"}, m.memberV2); err != nil {
-			return nil, err
-		}
-		return out, m.printAttributes(out, docAttrsV2, false)
+		err = cmp.Or(m.printDoc(out, docGroupV2, []string{"zarr_format"}, m.memberV2), m.printAttributes(out, docAttrsV2, false))
 	case m.Version == V1 && m.Array:
-		if err := m.printDoc(out, docArrayV1, arrayV1, m.memberV1); err != nil {
-			return nil, err
-		}
-		return out, m.printAttributes(out, docAttrsV1, true)
+		err = cmp.Or(m.printDoc(out, docArrayV1, arrayV1, m.memberV1), m.printAttributes(out, docAttrsV1, true))
+	case m.Version == Draft3:
+		err = m.printDraft(out)
+	default:
+		err = fmt.Errorf("node of format %s: %w", m.Version, ErrNoForm)
 	}
-	return nil, fmt.Errorf("node of format %s: %w", m.Version, ErrNoForm)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // indent is what other writers of the format use.

@@ -238,6 +238,17 @@ func TestPrintV2Attributes(t *testing.T) {
 	if _, err := c.Print(); !errors.Is(err, ErrNoForm) {
 		t.Errorf("half-named dimensions: %v", err)
 	}
+	// Whoever changes the attribute alone means it.
+	c = m.Clone()
+	check(t, c.Attributes.Set(dimensionsKey, []string{"b", "a"}))
+	if got := parseV2(t, arrayDocV2, printed(t, c)[docAttrsV2]).DimensionNames; *got[0] != "b" {
+		t.Errorf("dimension %s", *got[0])
+	}
+	c.src = nil
+	c.DimensionNames = nil
+	if got := parseV2(t, arrayDocV2, printed(t, c)[docAttrsV2]).DimensionNames; got == nil || *got[0] != "b" {
+		t.Errorf("dimensions %v", got)
+	}
 	m = parseV2(t, arrayDocV2, "")
 	if _, ok := printed(t, m)[docAttrsV2]; ok {
 		t.Error("a document out of nothing")

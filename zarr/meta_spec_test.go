@@ -78,7 +78,7 @@ var specV3 = []specRow{
 	array("node_type", "mandatory", "node_type", "node_type", ""),
 	array("node_type", "must be array or group", "node_type", "node_type", `"dataset"`),
 	array("node_type", "is a string", "node_type", "node_type", `null`),
-	array("node_type", "a group has no shape", "chunk_grid", "node_type", `"group"`),
+	array("node_type", "a group has no shape", "shape", "node_type", `"group"`),
 
 	array("shape", "mandatory", "shape", "shape", ""),
 	array("shape", "an array of integers", "shape", "shape", `4`),

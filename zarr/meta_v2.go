@@ -90,12 +90,12 @@ func (p *parser) groupV2(obj object) (*Meta, error) {
 
 // keep remembers the members that are not known.
 func (m *Meta) keep(obj object, known ...string) {
-	for name, raw := range obj {
-		if !slices.Contains(known, name) {
+	for _, x := range obj {
+		if !slices.Contains(known, x.name) {
 			if m.extra == nil {
 				m.extra = make(map[string]json.RawMessage)
 			}
-			m.extra[name] = raw
+			m.extra[x.name] = x.value
 		}
 	}
 }
@@ -120,11 +120,11 @@ func (p *parser) arrayV2(obj object) (*Meta, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := p.filtersV2(filters)
+	objType, err := p.filtersV2(filters)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.typeV2(m, obj, object); err != nil {
+	if err := p.typeV2(m, obj, objType); err != nil {
 		return nil, err
 	}
 	compressor, err := p.need(obj, "compressor")
@@ -152,7 +152,7 @@ func (p *parser) chunksV2(m *Meta, obj object) error {
 func (p *parser) keysV2(m *Meta, obj object) error {
 	const field = "dimension_separator"
 	sep := byte('.')
-	if raw, ok := obj[field]; ok {
+	if raw, ok := obj.lookup(field); ok {
 		var err error
 		if sep, err = p.separator(raw, field); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (p *parser) keysV2(m *Meta, obj object) error {
 
 // filtersV2 checks the form of the filters and returns what the object data
 // type stands for: the first filter that encodes objects says it.
-func (p *parser) filtersV2(raw json.RawMessage) (object dtype.Type, err error) {
+func (p *parser) filtersV2(raw json.RawMessage) (objType dtype.Type, err error) {
 	if string(raw) == "null" {
 		return dtype.Type{}, nil
 	}
@@ -173,26 +173,26 @@ func (p *parser) filtersV2(raw json.RawMessage) (object dtype.Type, err error) {
 		return dtype.Type{}, p.fail("filters", errors.New("neither a list nor null"))
 	}
 	for i, f := range list {
-		obj, ok := asObject(f)
+		obj, ok := members(f)
 		if !ok {
 			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d]", i), errors.New("not an object"))
 		}
-		if id, _ := asString(obj["id"]); id == "pickle" {
+		if id, _ := asString(obj.get("id")); id == "pickle" {
 			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d].id", i), errors.New("pickle is refused: unpickling runs code"))
 		}
-		if t, ok := dtype.ObjectV2(f); ok && object.Kind() == dtype.Invalid {
-			object = t
+		if t, ok := dtype.ObjectV2(f); ok && objType.Kind() == dtype.Invalid {
+			objType = t
 		}
 	}
-	return object, nil
+	return objType, nil
 }
 
-func (p *parser) typeV2(m *Meta, obj object, object dtype.Type) error {
+func (p *parser) typeV2(m *Meta, obj object, objType dtype.Type) error {
 	raw, err := p.need(obj, "dtype")
 	if err != nil {
 		return err
 	}
-	if m.Type, err = dtype.ParseV2(raw, object); err != nil {
+	if m.Type, err = dtype.ParseV2(raw, objType); err != nil {
 		return p.fail("dtype", err)
 	}
 	return nil
@@ -259,12 +259,16 @@ func dimensionsOf(a Attributes, rank int) []*string {
 }
 
 // attributesV2 returns the attributes as a v1 or v2 document must have them:
-// with the dimension names where xarray looks for them.
+// with the dimension names where xarray looks for them, if those were changed.
 func (m *Meta) attributesV2() (Attributes, error) {
+	var was []*string
+	if m.src != nil {
+		was = m.src.model.DimensionNames
+	}
 	a := m.Attributes
-	had := dimensionsOf(a, len(m.Shape))
+	said := dimensionsOf(a, len(m.Shape))
 	switch {
-	case slices.EqualFunc(had, m.DimensionNames, sameName):
+	case slices.EqualFunc(m.DimensionNames, was, sameName), slices.EqualFunc(m.DimensionNames, said, sameName):
 	case m.DimensionNames == nil:
 		a.Delete(dimensionsKey)
 	case slices.Contains(m.DimensionNames, nil):

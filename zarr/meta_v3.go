@@ -1,6 +1,7 @@
 package zarr
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,8 +73,8 @@ func (p *parser) nodeV3(obj object) (*Meta, error) {
 // need not be understood. Storage transformers are among them: none is known.
 func (p *parser) extraV3(obj object, known []string) (map[string]json.RawMessage, error) {
 	var extra map[string]json.RawMessage
-	for _, name := range obj.names() {
-		raw := obj[name]
+	for _, x := range obj {
+		name, raw := x.name, x.value
 		if slices.Contains(known, name) {
 			continue
 		}
@@ -94,8 +95,8 @@ func (p *parser) extraV3(obj object, known []string) (map[string]json.RawMessage
 
 // ignorable reports whether raw says that it need not be understood.
 func ignorable(raw json.RawMessage) bool {
-	obj, _ := asObject(raw)
-	return string(obj["must_understand"]) == "false"
+	obj, _ := members(raw)
+	return string(obj.get("must_understand")) == "false"
 }
 
 func (p *parser) transformers(raw json.RawMessage) error {
@@ -164,20 +165,20 @@ func (p *parser) extension(obj object, field string) (name string, config object
 	if name, ok := asString(raw); ok {
 		return name, object{}, nil
 	}
-	ext, ok := asObject(raw)
+	ext, ok := members(raw)
 	if !ok {
 		return "", nil, p.fail(field, errors.New("neither an object nor a name"))
 	}
-	if name, ok = asString(ext["name"]); !ok {
+	if name, ok = asString(ext.get("name")); !ok {
 		return "", nil, p.fail(field+".name", errors.New("not a string"))
 	}
 	config = object{}
-	for _, member := range ext.names() {
-		raw := ext[member]
+	for _, x := range ext {
+		member, raw := x.name, x.value
 		switch member {
 		case "name":
 		case "configuration":
-			if config, ok = asObject(raw); !ok {
+			if config, ok = members(raw); !ok {
 				return "", nil, p.fail(field+".configuration", errors.New("not an object"))
 			}
 		case "must_understand":
@@ -193,9 +194,9 @@ func (p *parser) extension(obj object, field string) (name string, config object
 
 // only refuses members of a configuration that are not listed.
 func (p *parser) only(config object, field string, known ...string) error {
-	for _, name := range config.names() {
-		if !slices.Contains(known, name) {
-			return p.fail(field+".configuration."+fieldName(name), errors.New("unknown member"))
+	for _, x := range config {
+		if !slices.Contains(known, x.name) {
+			return p.fail(field+".configuration."+fieldName(x.name), errors.New("unknown member"))
 		}
 	}
 	return nil
@@ -212,16 +213,16 @@ func (p *parser) gridV3(m *Meta, obj object) error {
 		if err := p.only(config, field, "chunk_shape"); err != nil {
 			return err
 		}
-		m.Grid, err = p.regular(config["chunk_shape"], field+".configuration.chunk_shape", m.Shape)
+		m.Grid, err = p.regular(config.get("chunk_shape"), field+".configuration.chunk_shape", m.Shape)
 		return err
 	case "rectilinear":
 		if err := p.only(config, field, "kind", "chunk_shapes"); err != nil {
 			return err
 		}
-		if kind, _ := asString(config["kind"]); kind != "inline" {
+		if kind, _ := asString(config.get("kind")); kind != "inline" {
 			return p.fail(field+".configuration.kind", errors.New(`not "inline"`))
 		}
-		m.Grid, err = p.rectilinear(config["chunk_shapes"], field+".configuration.chunk_shapes", len(m.Shape))
+		m.Grid, err = p.rectilinear(config.get("chunk_shapes"), field+".configuration.chunk_shapes", len(m.Shape))
 		return err
 	}
 	return p.fail(field+".name", fmt.Errorf("unknown chunk grid %q", clipText(name)))
@@ -262,7 +263,7 @@ func (p *parser) rectilinear(raw json.RawMessage, field string, rank int) (Grid,
 			}
 			length, err := asInt(pair[0])
 			count, err2 := asInt(pair[1])
-			if err := errors.Join(err, err2); err != nil {
+			if err := cmp.Or(err, err2); err != nil {
 				return nil, p.fail(fmt.Sprintf("%s[%d]", at, i), err)
 			}
 			dims[d].Runs = append(dims[d].Runs, [2]int64{length, count})
@@ -294,7 +295,7 @@ func (p *parser) keysV3(m *Meta, obj object) error {
 	if err := p.only(config, field, "separator"); err != nil {
 		return err
 	}
-	if raw, ok := config["separator"]; ok {
+	if raw, ok := config.lookup("separator"); ok {
 		if sep, err = p.separator(raw, field+".configuration.separator"); err != nil {
 			return err
 		}
@@ -312,7 +313,7 @@ func (p *parser) separator(raw json.RawMessage, field string) (byte, error) {
 
 func (p *parser) namesV3(m *Meta, obj object) error {
 	const field = "dimension_names"
-	raw, ok := obj[field]
+	raw, ok := obj.lookup(field)
 	if !ok || string(raw) == "null" { // null is how some writers say that there are none
 		return nil
 	}

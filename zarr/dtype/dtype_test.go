@@ -178,6 +178,7 @@ var v2Forms = []struct {
 	{`"int4"`, "", "int4", Int, 1, None},
 	{`[["r", "|u1"], ["g", "<i4"]]`, `[["r","|u1"],["g","<i4"]]`, "struct{r: uint8, g: int32}", Struct, 5, None},
 	{`[["x","<f4"],["z",">f4",[2,3]]]`, "", "struct{x: float32, z: float32[2 3]}", Struct, 28, None},
+	{`[["x: int8, y","<f4"]]`, "", `struct{"x: int8, y": float32}`, Struct, 4, None},
 	{`[["x","<f4",3]]`, `[["x","<f4",[3]]]`, "struct{x: float32[3]}", Struct, 12, None},
 	{`[["x","<f4",[]]]`, `[["x","<f4"]]`, "struct{x: float32}", Struct, 4, None},
 	{`[["","|V3"],["n",[["p","<f8",[2]],["q","|S2"]]]]`, `[["f0","|V3"],["n",[["p","<f8",[2]],["q","|S2"]]]]`, "struct{f0: r24, n: struct{p: float64[2], q: null_terminated_bytes[2]}}", Struct, 21, None},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Named returns the type that a plain v3 name stands for: the core types, r8,
@@ -320,7 +321,11 @@ func (t Type) String() string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "%s: %s", f.Name, f.Type)
+			name := f.Name
+			if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
+				name = strconv.Quote(name) // so that no name looks like two
+			}
+			fmt.Fprintf(&b, "%s: %s", name, f.Type)
 		}
 		return "struct{" + b.String() + "}"
 	case Subarray:
