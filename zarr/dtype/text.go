@@ -202,9 +202,10 @@ func (t Type) appendValue(dst, elem []byte) []byte {
 	case Bool:
 		return strconv.AppendBool(dst, elem[0] != 0)
 	case Int, Datetime, Timedelta:
-		return strconv.AppendInt(dst, loadInt(elem), 10)
+		s := 64 - t.bits // bits above those of int2 and int4 mean nothing
+		return strconv.AppendInt(dst, int64(loadUint(elem)<<s)>>s, 10)
 	case Uint:
-		return strconv.AppendUint(dst, loadUint(elem), 10)
+		return strconv.AppendUint(dst, loadUint(elem)&(1<<t.bits-1), 10)
 	case Float:
 		return t.appendFloatValue(dst, elem, false)
 	case Complex:
