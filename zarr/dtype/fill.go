@@ -44,7 +44,7 @@ func (t Type) ParseFillV3(raw json.RawMessage) ([]byte, error) {
 	case Bytes:
 		return parseBytes(raw)
 	case Invalid, Ragged, JSON, Subarray:
-		return nil, fmt.Errorf("fill value of %s %w", t, ErrNoForm)
+		return nil, fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 	}
 	elem := make([]byte, t.size)
 	if err := t.fillV3(elem, raw); err != nil {
@@ -90,7 +90,7 @@ func (t Type) fillV3(elem []byte, raw json.RawMessage) error {
 	case Struct:
 		return t.parseStructFill(elem, raw)
 	}
-	return fmt.Errorf("fill value of %s %w", t, ErrNoForm)
+	return fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 }
 
 // setBytes puts p into elem, padding what may be shorter.
@@ -381,7 +381,7 @@ func (t Type) appendFillV3(dst, elem []byte) ([]byte, error) {
 		}
 		return append(dst, '}'), nil
 	}
-	return nil, fmt.Errorf("fill value of %s %w", t, ErrNoForm)
+	return nil, fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 }
 
 // appendExact appends a Float or Complex so that every bit of it comes back.

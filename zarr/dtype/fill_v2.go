@@ -154,7 +154,7 @@ func (t Type) appendFillV2(dst, elem []byte) ([]byte, error) {
 	case Float, Complex:
 		p := t.appendExact(dst, elem)
 		if bytes.Contains(p[len(dst):], []byte("0x")) {
-			return nil, fmt.Errorf("NaN %s %w", p[len(dst):], ErrNoForm)
+			return nil, fmt.Errorf("NaN %s: %w", p[len(dst):], ErrNoForm)
 		}
 		return p, nil
 	case FixedUTF32:
@@ -199,7 +199,7 @@ func (t Type) PrintFillV1(elem []byte) (json.RawMessage, error) {
 		return AppendString(nil, string(s)), nil
 	case Raw, Struct, Subarray:
 		if len(trimZeros(elem)) > 0 {
-			return nil, fmt.Errorf("fill value of %s %w", t, ErrNoForm)
+			return nil, fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 		}
 		return json.RawMessage("0"), nil
 	}

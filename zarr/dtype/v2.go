@@ -320,7 +320,7 @@ func (t Type) typestr() (string, error) {
 		}
 	}
 	if c == 0 {
-		return "", fmt.Errorf("%s %w", t, ErrNoForm)
+		return "", fmt.Errorf("%s: %w", t, ErrNoForm)
 	}
 	s := t.orderMark() + string(c) + strconv.Itoa(n)
 	switch {

@@ -270,7 +270,7 @@ func (t Type) PrintV3() (json.RawMessage, error) {
 func (t Type) appendV3(dst []byte) ([]byte, error) {
 	name := t.v3Name()
 	if name == "" {
-		return nil, fmt.Errorf("%s %w", t, ErrNoForm)
+		return nil, fmt.Errorf("%s: %w", t, ErrNoForm)
 	}
 	switch t.kind {
 	case Raw, FixedBytes, FixedUTF32:
