@@ -104,6 +104,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 		v = c.opts.Version
 	}
 	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
+	path = strings.TrimSuffix(path, "/")
 	clean, err := CleanPathV2(path)
 	if err != nil {
 		return nil, err

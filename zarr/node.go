@@ -100,7 +100,8 @@ func (n *Node) Group() (g *Group, ok bool) {
 // zarr.json (v3), .zarray and .zgroup (v2), meta (v1), and the two layouts of
 // the early v3 draft, whose root is that of the view. The error is an [Error]:
 // [ErrNotFound] if there is no node, [ErrPath] if the path is not allowed,
-// [ErrMetadata] if its metadata cannot be used.
+// [ErrMetadata] if its metadata cannot be used. A slash at either end of the
+// path is left out.
 //
 // What can be done with the node is what the view can do: children need a
 // [kv.Lister] or consolidated metadata, changes a [kv.Writer].
@@ -163,6 +164,7 @@ func (f *finder) wants(v Version) bool { return f.opts.Version == 0 || f.opts.Ve
 
 // find opens the node at path. It returns ErrNotFound as it is.
 func (f *finder) find(ctx context.Context, path string) (*Node, error) {
+	path = strings.TrimSuffix(path, "/")
 	v3, err3 := CleanPath(path)
 	v2, err2 := CleanPathV2(path)
 	if err2 != nil && err3 != nil {

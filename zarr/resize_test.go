@@ -1,0 +1,172 @@
+package zarr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// whole selects all of a model.
+func (m *model) whole() picked {
+	p := picked{sel: Sel(), shape: m.shape}
+	for i := range m.elems {
+		p.flat = append(p.flat, int64(i))
+	}
+	return p
+}
+
+// writeOnly hides everything of a store but reading and writing.
+type writeOnly struct {
+	kv.Reader
+	kv.Writer
+}
+
+// TestResizeModel resizes and writes random arrays. With ResetEdges what is
+// cut off never comes back, so that a plain array is the model; the set of
+// keys, too, is that of an array that always had its shape.
+func TestResizeModel(t *testing.T) {
+	n := 600
+	if testing.Short() {
+		n = 100
+	}
+	for _, seed := range seeds(n) {
+		runResize(t, seed)
+	}
+}
+
+func runResize(t *testing.T, seed uint64) {
+	t.Helper()
+	ctx := context.Background()
+	if seed%2 == 0 {
+		defer smallTuning()()
+	}
+	c := randomConfig(seed)
+	c.empty = false
+	r := rand.New(rand.NewPCG(seed, 3))
+	store := kv.NewMem()
+	var view kv.Reader = store
+	if seed%3 == 0 {
+		view = writeOnly{store, store}
+	}
+	a := c.open(t, view)
+	m := newModel(c.shape, c.fill)
+	for range 8 {
+		m.write(t, r, a, pick(r, m.shape), c.fill, c.String())
+		shape := slices.Clone(m.shape)
+		for d := range shape {
+			if r.IntN(2) == 0 {
+				shape[d] = r.Int64N(c.shape[d] + 3)
+			}
+		}
+		name := fmt.Sprintf("%v: resize %v to %v", c, m.shape, shape)
+		switch err := a.Resize(ctx, shape, ResizeOptions{ResetEdges: true}); {
+		case errors.Is(err, ErrMetadata) && covers(c.grid, shape) != nil:
+			continue // beyond the grid
+		case err != nil:
+			t.Fatalf("%s: %v", name, err)
+		}
+		m.resize(shape, c.fill)
+		if !slices.Equal(a.Shape(), shape) {
+			t.Fatalf("%s: shape %v", name, a.Shape())
+		}
+		m.check(t, a, m.whole(), name)
+		if a.loc.docs != "" && must(kv.Exists(ctx, store, a.loc.docs+docV3)) {
+			must(0, store.Delete(ctx, a.loc.docs+docV3))
+		}
+		must(0, store.Delete(ctx, a.loc.docs+docArrayV2))
+		if got, want := must(kv.Keys(ctx, store, "")), m.keys(a, c.fill); !slices.Equal(got, want) {
+			t.Fatalf("%s: keys %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestResizeKeeps(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		o     ResizeOptions
+		grown []int32
+		keys  int64 // after shrinking
+	}{
+		// Chunks of 3: elements 3 and 4 of the second chunk are at the edge.
+		{ResizeOptions{}, []int32{1, 2, 3, 4, 5, 6, 0, 0, 0, 0}, 2},
+		{ResizeOptions{KeepChunks: true}, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 4},
+		{ResizeOptions{ResetEdges: true}, []int32{1, 2, 3, 4, 0, 0, 0, 0, 0, 0}, 2},
+		{ResizeOptions{KeepChunks: true, ResetEdges: true}, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 4},
+	} {
+		store := kv.NewMem()
+		a := must(Create(ctx, store, "a", Spec{Shape: []int64{10}, Chunks: []int64{3}, DataType: "int32"}, nil))
+		must(0, Write(ctx, a, Sel(), []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))
+		must(0, a.Resize(ctx, []int64{4}, c.o))
+		stored := int64(len(must(kv.Keys(ctx, store, "a/c/"))))
+		if n := must(a.NChunksInitialised(ctx)); stored != c.keys || n != 2 {
+			t.Errorf("%+v: %d chunks stored, %d counted", c.o, stored, n)
+		}
+		if got := must(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{1, 2, 3, 4}) {
+			t.Errorf("%+v: %v", c.o, got)
+		}
+		must(0, a.Resize(ctx, []int64{10}, ResizeOptions{}))
+		if got := must(Read[int32](ctx, a, Sel())); !slices.Equal(got, c.grown) {
+			t.Errorf("%+v: grown again %v, want %v", c.o, got, c.grown)
+		}
+	}
+}
+
+func TestResizeErrors(t *testing.T) {
+	ctx := context.Background()
+	store := kv.NewMem()
+	a := must(Create(ctx, store, "a", Spec{Shape: []int64{10}, DataType: "int32"}, nil))
+	for _, shape := range [][]int64{{}, {1, 2}, {-1}} {
+		err := a.Resize(ctx, shape, ResizeOptions{})
+		var e *Error
+		if !errors.As(err, &e) || e.Op != "resize" || e.Path != "a" {
+			t.Errorf("%v: %v", shape, err)
+		}
+	}
+	ro := must(OpenArray(ctx, kv.ReadOnly(store), "a", nil))
+	if err := ro.Resize(ctx, []int64{1}, ResizeOptions{}); !errors.Is(err, kv.ErrReadOnly) {
+		t.Error(err)
+	}
+	// A sparse array of 2^60 chunks is resized by what is stored.
+	big := must(Create(ctx, store, "big", Spec{Shape: []int64{1 << 60}, Chunks: []int64{1}, DataType: "int8"}, nil))
+	must(0, Write(ctx, big, Sel(At(-1)), []int8{1}))
+	must(0, Write(ctx, big, Sel(At(5)), []int8{2}))
+	must(0, big.Resize(ctx, []int64{10}, ResizeOptions{}))
+	if keys := must(kv.Keys(ctx, store, "big/c/")); !slices.Equal(keys, []string{"big/c/5"}) {
+		t.Errorf("chunks %v", keys)
+	}
+}
+
+func TestAppend(t *testing.T) {
+	ctx := context.Background()
+	a := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{0, 3}, Chunks: []int64{2, 2}, DataType: "uint8"}, nil))
+	want := []byte{}
+	for i := range 5 {
+		rows := make([]byte, 3*i)
+		for k := range rows {
+			rows[k] = byte(10*i + k + 1)
+		}
+		must(0, a.Append(ctx, 0, rows))
+		want = append(want, rows...)
+	}
+	if got := must(Read[uint8](ctx, a, Sel())); !slices.Equal(got, want) || !slices.Equal(a.Shape(), []int64{10, 3}) {
+		t.Errorf("%v of shape %v", got, a.Shape())
+	}
+	must(0, a.Append(ctx, -1, make([]byte, 20)))
+	if !slices.Equal(a.Shape(), []int64{10, 5}) {
+		t.Errorf("shape %v", a.Shape())
+	}
+	for _, bad := range []struct{ axis, n int }{{2, 3}, {-3, 3}, {0, 4}} {
+		if err := a.Append(ctx, bad.axis, make([]byte, bad.n)); !errors.Is(err, ErrSelection) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	empty := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{2, 0}, DataType: "uint8"}, nil))
+	if err := empty.Append(ctx, 0, nil); !errors.Is(err, ErrSelection) {
+		t.Errorf("layers without elements: %v", err)
+	}
+}
