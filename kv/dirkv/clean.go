@@ -4,10 +4,10 @@ import (
 	"context"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
 // Sync makes everything that was written before durable. It is needed only
@@ -58,7 +58,7 @@ func (s *Store) eachTemp(ctx context.Context, rel string, fn func(rel string) er
 	var temps, below []string
 	err = eachEntry(ctx, f, func(e fs.DirEntry) error {
 		switch path := filepath.Join(rel, e.Name()); {
-		case strings.HasPrefix(e.Name(), tempPrefix):
+		case temp.Is(e.Name()):
 			temps = append(temps, path)
 		case e.IsDir():
 			below = append(below, path)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
 
@@ -238,7 +239,7 @@ func TestConflicts(t *testing.T) {
 func wantNoTemps(t *testing.T, s *Store) {
 	t.Helper()
 	err := filepath.WalkDir(s.Dir(), func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasPrefix(filepath.Base(path), tempPrefix) {
+		if strings.HasPrefix(filepath.Base(path), temp.Prefix) {
 			t.Errorf("left behind: %s", path)
 		}
 		return err
@@ -269,7 +270,7 @@ func TestLongNames(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "a/k", "v")
-	for _, rel := range []string{tempName("x"), tempName("a/x"), tempName("a/b/x")} {
+	for _, rel := range []string{temp.Name("x"), temp.Name("a/x"), temp.Name("a/b/x")} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.Dir(), rel)), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +278,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tree := tempName("x") // a tree that was being deleted
+	tree := temp.Name("x") // a tree that was being deleted
 	if err := os.MkdirAll(filepath.Join(s.Dir(), tree, "b"), 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
 // hookFS calls before ahead of every step that changes the file system, and
@@ -29,7 +30,7 @@ func (h hookFS) do(step string, fn func() error) error {
 }
 
 func clean(rel string) string {
-	if i := strings.Index(rel, tempPrefix); i >= 0 {
+	if i := strings.Index(rel, temp.Prefix); i >= 0 {
 		return rel[:i] + "TMP"
 	}
 	return rel

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
 // Form is how a system spells paths. All of it is string work, so both forms
@@ -86,9 +87,6 @@ func (f Form) rel(key string) (string, error) {
 	return key, nil
 }
 
-// tempPrefix begins the names of temporary files and directories.
-const tempPrefix = ".zarrdb-tmp-"
-
 // validNames checks the names of a key one by one.
 func (f Form) validNames(key string) error {
 	for rest, more := key, true; more; {
@@ -100,7 +98,7 @@ func (f Form) validNames(key string) error {
 			reason = "an empty name"
 		case name == "." || name == "..":
 			reason = "the name " + name
-		case strings.HasPrefix(name, tempPrefix):
+		case temp.Is(name):
 			reason = "a name reserved for temporary files"
 		case f == Windows:
 			reason = notOnWindows(name)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
 // TestKeyTranslation has the examples of the specification, "Key translation",
@@ -36,7 +37,7 @@ func TestKeyTranslation(t *testing.T) {
 			t.Errorf("PathToKey(%q, %q) = %q, %v, want %q", c.base, c.path, key, err, c.key)
 		}
 	}
-	both := []string{"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", "./a", "a\x00b", "\xff", tempPrefix + "1", "a/" + tempPrefix}
+	both := []string{"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", "./a", "a\x00b", "\xff", temp.Prefix + "1", "a/" + temp.Prefix}
 	for _, key := range both {
 		for _, form := range []Form{Posix, Windows} {
 			if path, err := form.KeyToPath("/d", key); !errors.Is(err, kv.ErrInvalidKey) {

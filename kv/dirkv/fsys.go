@@ -1,12 +1,12 @@
 package dirkv
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
+
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
 // fsys is what writing needs of a file system. Paths are relative to the base
@@ -64,17 +64,11 @@ func (r rootFS) stat(rel string) (fs.FileInfo, error)  { return r.root.Stat(rel)
 func (r rootFS) rmdir(rel string) error { return syscall.Rmdir(filepath.Join(r.dir, rel)) }
 
 func (r rootFS) syncDir(rel string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be synced there
-	}
 	f, err := r.root.Open(rel)
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil // some network file systems
-	}
+	err = temp.SyncDir(f)
 	if e := f.Close(); err == nil {
 		err = e
 	}

@@ -5,19 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
-
-// tempName returns the path of a new temporary beside rel. It does not depend
-// on the name, which may already be as long as the file system allows.
-func tempName(rel string) string {
-	return filepath.Join(filepath.Dir(rel), fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()))
-}
 
 func (s *Store) beginWrite(ctx context.Context, key string) (rel string, err error) {
 	rel, err = s.begin(ctx, key)
@@ -60,7 +54,7 @@ func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 var errIsDir = errors.New("is a directory")
 
 func (s *Store) set(rel string, value []byte) error {
-	tmp := tempName(rel)
+	tmp := temp.Name(rel)
 	err := s.fsys.writeFile(tmp, value, !s.opts.NoSync)
 	if err == nil {
 		err = s.place(tmp, rel)
@@ -230,7 +224,7 @@ func (s *Store) deleteEntry(rel string) error {
 
 // removeTree removes a directory with what is in it.
 func (s *Store) removeTree(rel string) error {
-	tmp := tempName(rel)
+	tmp := temp.Name(rel)
 	err := s.fsys.rename(rel, tmp)
 	for range attempts {
 		if err != nil {

@@ -1,0 +1,236 @@
+package zipkv
+
+import (
+	"archive/zip"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// readAll returns the members that can be read.
+func readAll(data []byte) (map[string][]byte, error) {
+	r, err := Open(ctx, kv.Bytes(data), &Options{MaxMemberBytes: 1 << 20})
+	if err != nil {
+		return nil, err
+	}
+	keys, err := kv.Keys(ctx, r, "")
+	if err != nil {
+		return nil, err
+	}
+	got := map[string][]byte{}
+	for _, key := range keys {
+		if b, err := r.Get(ctx, key, kv.All()); err == nil {
+			got[key] = b
+		}
+	}
+	return got, nil
+}
+
+// single returns an archive of the first member of another: decoders of bzip2
+// and lzma are slow to set up.
+func single(tb testing.TB, path string) []byte {
+	tb.Helper()
+	in, err := zip.OpenReader(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer in.Close()
+	var b bytes.Buffer
+	out := zip.NewWriter(&b)
+	if err := out.Copy(in.File[0]); err != nil {
+		tb.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// FuzzOpen reads anything as an archive. What the standard library reads whole
+// must be the same here, or an error; and all that is read in pieces must be
+// part of the whole.
+func FuzzOpen(f *testing.F) {
+	for _, pattern := range []string{"testdata/valid/*.zip", "testdata/corrupt/*.zip"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			if len(data) < 1000 {
+				f.Add(data)
+			}
+		}
+	}
+	for _, name := range []string{"bzip2", "lzma", "deflated"} {
+		f.Add(single(f, filepath.Join("testdata/valid", name+".zip")))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		r, err := Open(ctx, kv.Bytes(data), &Options{MaxMemberBytes: 1 << 20})
+		if err != nil {
+			return
+		}
+		keys, err := kv.Keys(ctx, r, "")
+		if err != nil || !slices.IsSorted(keys) {
+			t.Fatalf("%q, %v", keys, err)
+		}
+		whole := map[string][]byte{}
+		for _, key := range keys {
+			if reason := refused(key); reason != "" {
+				t.Errorf("key %q: %s", key, reason)
+			}
+			b, err := r.Get(ctx, key, kv.All())
+			if err != nil {
+				continue
+			}
+			whole[key] = b
+			for _, rng := range []kv.Range{kv.Last(int64(min(len(b), 3))), kv.Span(int64(len(b)/2), int64(len(b)/4))} {
+				off, n, _ := rng.Resolve(int64(len(b)))
+				if part, err := r.Get(ctx, key, rng); err != nil || !bytes.Equal(part, b[off:off+n]) {
+					t.Errorf("%q: %v is %d bytes, %v", key, rng, len(part), err)
+				}
+			}
+		}
+		compareStd(t, data, whole)
+	})
+}
+
+// compareStd checks members that the standard library reads too.
+func compareStd(t *testing.T, data []byte, whole map[string][]byte) {
+	std, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return
+	}
+	last := map[string]*zip.File{}
+	for _, file := range std.File {
+		last[file.Name] = file
+	}
+	for name, file := range last {
+		got, ok := whole[name]
+		if !ok || file.NonUTF8 || strings.HasSuffix(name, "/") || file.Flags&flagEncrypted != 0 {
+			continue
+		}
+		in, err := file.Open()
+		if err != nil {
+			continue
+		}
+		want, err := io.ReadAll(io.LimitReader(in, 1<<20))
+		if err == nil && !bytes.Equal(got, want) {
+			t.Errorf("%q: %d bytes, the standard library has %d", name, len(got), len(want))
+		}
+	}
+}
+
+// TestFlippedBytes damages every byte of archives, and cuts them anywhere: what
+// is read under its name is what was there, or there is an error.
+func TestFlippedBytes(t *testing.T) {
+	archives := map[string][]byte{}
+	for _, name := range []string{"features", "stream"} {
+		data, err := os.ReadFile(filepath.Join("testdata/valid", name+".zip"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives[name] = data
+	}
+	for _, name := range []string{"lzma", "bzip2"} {
+		archives[name] = single(t, filepath.Join("testdata/valid", name+".zip"))
+	}
+	for name, data := range archives {
+		want, err := readAll(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// When the name of the second "dup" is damaged, the first one shows.
+		delete(want, "dup")
+		for i := range data {
+			for _, flip := range []byte{0x01, 0x80, 0xff} {
+				bad := bytes.Clone(data)
+				bad[i] ^= flip
+				got, err := readAll(bad)
+				if err != nil {
+					continue
+				}
+				for key, b := range got {
+					if w, ok := want[key]; ok && !bytes.Equal(b, w) {
+						t.Errorf("%s, byte %d ^ %#x: %q has %d other bytes", name, i, flip, key, len(b))
+					}
+				}
+			}
+		}
+		for n := range data {
+			if _, err := readAll(data[:n]); err == nil {
+				t.Errorf("%s, cut to %d of %d bytes, was opened", name, n, len(data))
+			}
+		}
+	}
+}
+
+// archiveOf returns an archive of one member with these compressed bytes.
+func archiveOf(method uint16, size, crc uint32, packed []byte) []byte {
+	z := NewWriter(nil, nil)
+	h := record{name: "k", method: method, crc: crc, size: uint64(size), packed: uint64(len(packed))}
+	b := append(h.local(z), packed...)
+	z.dir = h.appendCentral(nil, z)
+	z.count = 1
+	at := uint64(len(b))
+	return z.appendEnd(append(b, z.dir...), at)
+}
+
+// FuzzMember gives anything to the decoders: they must not panic, nor make
+// more than a member declares.
+func FuzzMember(f *testing.F) {
+	for _, name := range []string{"bzip2", "lzma", "deflated"} {
+		path := filepath.Join("testdata/valid", name+".zip")
+		in, err := zip.OpenReader(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		raw, err := in.File[0].OpenRaw()
+		if err != nil {
+			f.Fatal(err)
+		}
+		packed, err := io.ReadAll(raw)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(in.File[0].Method, uint32(in.File[0].UncompressedSize64), in.File[0].CRC32, packed)
+		in.Close()
+	}
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(uint16(methodZstd), uint32(6), crcOf("abcabc"), enc.EncodeAll([]byte("abcabc"), nil))
+	// A dictionary of 4 GiB for a few bytes.
+	f.Add(uint16(methodLZMA), uint32(100), uint32(0), append([]byte{9, 20, 5, 0, 0x5d, 0xff, 0xff, 0xff, 0xff}, make([]byte, 20)...))
+	f.Fuzz(func(t *testing.T, method uint16, size, crc uint32, packed []byte) {
+		if len(packed) > 1<<12 {
+			return
+		}
+		r, err := Open(ctx, kv.Bytes(archiveOf(method, size, crc, packed)), &Options{MaxMemberBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := r.Get(ctx, "k", kv.All())
+		if err == nil && (len(b) != int(size) || crcOf(string(b)) != crc) {
+			t.Errorf("%d bytes of %d", len(b), size)
+		}
+		if part, err := r.Get(ctx, "k", kv.Span(int64(size/2), int64(min(size/3, 10)))); err == nil && b != nil && !bytes.Equal(part, b[size/2:][:len(part)]) {
+			t.Errorf("part %x is not in %x", part, b)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package zipkv
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// storedValue is a member without compression: a range of the archive.
+type storedValue struct {
+	r  *Reader
+	m  *member
+	at int64
+}
+
+func (v *storedValue) Size() int64 { return v.m.size }
+func (v *storedValue) ID() kv.ID   { return v.r.id(v.m) }
+
+func (v *storedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	off, n, err := rng.Resolve(v.m.size)
+	if err != nil {
+		return err
+	}
+	if err := v.r.begin(ctx); err != nil {
+		return err
+	}
+	return v.r.archive.View(ctx, kv.Span(v.at+off, n), func(b []byte) error {
+		if n == v.m.size {
+			if err := v.r.checkCRC(v.m, crc32.ChecksumIEEE(b)); err != nil {
+				return err
+			}
+		}
+		return fn(b)
+	})
+}
+
+func (r *Reader) checkCRC(m *member, got uint32) error {
+	if got != m.crc {
+		return corrupt("member %q has checksum %08x instead of %08x", r.name(m), got, m.crc)
+	}
+	return nil
+}
+
+// packedValue is a compressed member. The first View decompresses what it
+// needs; if there is a second, all is decompressed and kept as long as the
+// value is, so that reading a shard in pieces does not cost its square.
+type packedValue struct {
+	r  *Reader
+	m  *member
+	at int64
+
+	mu     sync.Mutex
+	viewed bool
+	kept   []byte
+}
+
+// keepBytes is the largest member that a value keeps.
+const keepBytes = 16 << 20
+
+func (v *packedValue) Size() int64 { return v.m.size }
+func (v *packedValue) ID() kv.ID   { return v.r.id(v.m) }
+
+func (v *packedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	b, err := v.read(ctx, rng)
+	if err != nil {
+		return err
+	}
+	return fn(b)
+}
+
+// read returns bytes that must not be changed.
+func (v *packedValue) read(ctx context.Context, rng kv.Range) ([]byte, error) {
+	off, n, err := rng.Resolve(v.m.size)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	kept, again := v.kept, v.viewed && v.m.size <= keepBytes
+	v.viewed = true
+	v.mu.Unlock()
+	if kept == nil && again {
+		if kept, err = v.get(ctx, kv.All()); err != nil {
+			return nil, err
+		}
+		v.mu.Lock()
+		v.kept = kept
+		v.mu.Unlock()
+	}
+	if kept != nil {
+		return kept[off : off+n : off+n], v.r.begin(ctx)
+	}
+	return v.get(ctx, rng)
+}
+
+// get decompresses a range into memory of its own.
+func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
+	m := v.m
+	off, n, err := rng.Resolve(m.size)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.r.begin(ctx); err != nil {
+		return nil, err
+	}
+	if n > v.r.opts.MaxMemberBytes || int64(int(n)) != n {
+		return nil, v.r.errTooLarge(m, n)
+	}
+	var out []byte
+	err = v.withPacked(ctx, func(in *source) error {
+		d, err := decoders[m.method](in, m)
+		if err == nil {
+			out, err = v.unpack(ctx, d, off, n)
+			d.release()
+		}
+		switch {
+		case in.err != nil:
+			return in.err // the archive could not be read
+		case err == nil || ctx.Err() != nil || errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrMethod):
+			return err
+		}
+		return corrupt("member %q: %v", v.r.name(m), err)
+	})
+	return out, err
+}
+
+// source is the compressed bytes. It remembers the first error of the archive,
+// to be told from those of the decoder.
+type source struct {
+	// r is a *bytes.Reader or a *bufio.Reader: inflate has fast ways for them.
+	r interface {
+		io.Reader
+		io.ByteReader
+	}
+	err error
+}
+
+// packedAtOnce is the size up to which compressed bytes are viewed in one
+// piece.
+const packedAtOnce = 4 << 20
+
+// withPacked calls fn with the compressed bytes.
+func (v *packedValue) withPacked(ctx context.Context, fn func(*source) error) error {
+	if v.m.packed <= packedAtOnce {
+		return v.r.archive.View(ctx, kv.Span(v.at, v.m.packed), func(b []byte) error {
+			return fn(&source{r: bytes.NewReader(b)})
+		})
+	}
+	s := &source{}
+	section := io.NewSectionReader(kv.ReaderAt(ctx, v.r.archive), v.at, v.m.packed)
+	s.r = bufio.NewReaderSize(errorReader{section, &s.err}, 1<<20)
+	return fn(s)
+}
+
+type errorReader struct {
+	r   io.Reader
+	err *error
+}
+
+func (e errorReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err != nil && err != io.EOF {
+		*e.err = err
+	}
+	return n, err
+}
+
+// unpack reads n bytes from off on. What comes before is decompressed and
+// dropped. Where the range goes to the end, so does the stream, and the
+// checksum must agree.
+func (v *packedValue) unpack(ctx context.Context, d io.Reader, off, n int64) ([]byte, error) {
+	sum := crc32.NewIEEE()
+	if off > 0 {
+		if err := skip(ctx, io.TeeReader(d, sum), off); err != nil {
+			return nil, fmt.Errorf("%w after less than %d bytes", noEOF(err), off)
+		}
+	}
+	out, err := readGrowing(ctx, d, n)
+	if err != nil {
+		return nil, fmt.Errorf("%w after %d of %d bytes", noEOF(err), off+int64(len(out)), v.m.size)
+	}
+	if off+n < v.m.size {
+		return out, nil
+	}
+	var more [1]byte
+	switch k, err := io.ReadFull(d, more[:]); {
+	case k > 0:
+		return nil, fmt.Errorf("more than the %d declared bytes", v.m.size)
+	case err != io.EOF:
+		return nil, err
+	}
+	sum.Write(out)
+	return out, v.r.checkCRC(v.m, sum.Sum32())
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// step is how much is decompressed between two looks at the context.
+const step = 1 << 20
+
+func skip(ctx context.Context, d io.Reader, n int64) error {
+	for n > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k, err := io.CopyN(io.Discard, d, min(n, step))
+		if n -= k; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readGrowing reads n bytes, making room as they come: a declared size is
+// believed for the first MiB only.
+func readGrowing(ctx context.Context, d io.Reader, n int64) ([]byte, error) {
+	out := make([]byte, 0, min(n, step))
+	for int64(len(out)) < n {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		if len(out) == cap(out) {
+			bigger := make([]byte, len(out), min(n, int64(cap(out))*2))
+			copy(bigger, out)
+			out = bigger
+		}
+		k, err := io.ReadFull(d, out[len(out):min(cap(out), len(out)+step)])
+		out = out[:len(out)+k]
+		if err != nil {
+			return out, noEOF(err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,268 @@
+package zipkv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Options of a Reader. Nil and the zero value are ready to use.
+type Options struct {
+	// MaxMemberBytes bounds how much of one compressed member is held in
+	// memory; asking for more is an error that says so. Stored members are not
+	// bounded: they are as large as the archive is. Default: 256 MiB.
+	MaxMemberBytes int64
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.MaxMemberBytes <= 0 {
+		out.MaxMemberBytes = 256 << 20
+	}
+	return out
+}
+
+// Reader is an open archive as a view. Safe for concurrent use.
+type Reader struct {
+	archive kv.Value
+	opts    Options
+	closer  io.Closer
+	closed  atomic.Bool
+
+	names   string   // of all members, in the order of the directory
+	members []member // ordered by name
+	refused []string
+	dataEnd int64 // where the directory begins: members end before
+}
+
+var (
+	_ kv.ReadLister = (*Reader)(nil)
+	_ kv.Locator    = (*Reader)(nil)
+)
+
+// Open reads the directory of an archive; ctx is for that alone. The archive
+// must stay readable as long as the view is used. It is read in ranges: its
+// last 64 KiB first, then the rest of the directory, then members as they are
+// asked for.
+//
+// What is no archive is [ErrFormat], a broken one kv.ErrCorrupt.
+func Open(ctx context.Context, archive kv.Value, opts *Options) (*Reader, error) {
+	r := &Reader{archive: archive, opts: opts.withDefaults()}
+	if err := r.readIndex(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// OpenFile opens the archive at a path. Close the view when done.
+func OpenFile(ctx context.Context, path string, opts *Options) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("zipkv: %w", err)
+	}
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is not a file", ErrFormat, path)
+	}
+	var r *Reader
+	if err == nil {
+		r, err = Open(ctx, kv.FromReaderAt(f, fi.Size(), kv.ID{}), opts)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	r.closer = f
+	return r, nil
+}
+
+// Close releases the file of OpenFile. Every operation afterwards is
+// kv.ErrClosed.
+func (r *Reader) Close() error {
+	if r.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	if r.closer != nil {
+		return r.closer.Close()
+	}
+	return nil
+}
+
+// Len is the number of keys.
+func (r *Reader) Len() int { return len(r.members) }
+
+// Refused returns the names of members that are not shown, for a name that is
+// no key or could lead out of a directory; at most the first 100. The caller
+// must not change the slice.
+func (r *Reader) Refused() []string { return r.refused }
+
+func (r *Reader) name(m *member) string { return r.names[m.name:][:m.len] }
+
+// search returns the index of the first member from key on.
+func (r *Reader) search(key string) int {
+	return sort.Search(len(r.members), func(i int) bool { return r.name(&r.members[i]) >= key })
+}
+
+// begin checks what every operation checks.
+func (r *Reader) begin(ctx context.Context) error {
+	if r.closed.Load() {
+		return kv.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Get implements kv.Reader.
+func (r *Reader) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	v, err := r.Locate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := v.(*packedValue); ok {
+		return p.get(ctx, rng) // decompressed into memory that the caller may keep
+	}
+	return kv.ReadValue(ctx, v, rng)
+}
+
+// Locate implements kv.Locator. The local header is read once for each member.
+func (r *Reader) Locate(ctx context.Context, key string) (kv.Value, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	i := r.search(key)
+	if i == len(r.members) || r.name(&r.members[i]) != key {
+		if reason := refused(key); reason != "" {
+			return nil, fmt.Errorf("zipkv: %w: %q: %s", kv.ErrInvalidKey, key, reason)
+		}
+		return nil, kv.ErrNotFound
+	}
+	m := &r.members[i]
+	if err := checkMethod(m); err != nil {
+		return nil, fmt.Errorf("%w of member %q", err, key)
+	}
+	at, err := r.dataAt(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if m.method == methodStore {
+		if m.packed != m.size {
+			return nil, corrupt("stored member %q of %d bytes has %d", key, m.size, m.packed)
+		}
+		return &storedValue{r, m, at}, nil
+	}
+	if m.method == methodDeflate && m.size/maxInflate > m.packed {
+		return nil, corrupt("member %q declares %d bytes, more than its %d can hold", key, m.size, m.packed)
+	}
+	return &packedValue{r: r, m: m, at: at}, nil
+}
+
+// maxInflate is how many bytes one byte of a deflate stream can become: 258 for
+// every two bits.
+const maxInflate = 1032
+
+// checkMethod says whether a member can be read at all.
+func checkMethod(m *member) error {
+	switch {
+	case m.flags&(flagEncrypted|flagMasked) != 0 || m.method == methodAES:
+		return fmt.Errorf("%w: encryption", ErrMethod)
+	case m.method != methodStore && decoders[m.method] == nil:
+		return fmt.Errorf("%w: compression method %d", ErrMethod, m.method)
+	}
+	return nil
+}
+
+// dataAt returns where the bytes of a member begin.
+func (r *Reader) dataAt(ctx context.Context, m *member) (int64, error) {
+	name := r.name(m)
+	if m.offset == outside {
+		return 0, corrupt("member %q does not lie in the archive", name)
+	}
+	head := atomic.LoadUint32(&m.head)
+	if n := head &^ rawName; n != 0 {
+		return m.offset + int64(n), nil
+	}
+	var n int64
+	err := r.archive.View(ctx, kv.Span(m.offset, min(lenLocal+int64(m.rawLen), r.dataEnd-m.offset)), func(b []byte) error {
+		if sig := le.Uint32(b); sig != sigLocal {
+			return corrupt("local header of %q with signature %#x", name, sig)
+		}
+		if le.Uint16(b[26:]) != m.rawLen || head&rawName != 0 && string(b[lenLocal:]) != name {
+			return corrupt("local header of %q has another name", name)
+		}
+		if method := le.Uint16(b[8:]); method != m.method {
+			return corrupt("local header of %q has method %d, the directory %d", name, method, m.method)
+		}
+		if le.Uint16(b[6:])&flagEncrypted != 0 {
+			return fmt.Errorf("%w: encryption of member %q", ErrMethod, name)
+		}
+		n = lenLocal + int64(m.rawLen) + int64(le.Uint16(b[28:]))
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if m.offset+n > r.dataEnd-m.packed {
+		return 0, corrupt("member %q of %d bytes at %d reaches into the directory at %d", name, m.packed, m.offset+n, r.dataEnd)
+	}
+	atomic.StoreUint32(&m.head, head|uint32(n))
+	return m.offset + n, nil
+}
+
+// List implements kv.Lister.
+func (r *Reader) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		i := r.search(max(opts.Prefix, opts.After))
+		for n := 0; ; n++ {
+			if n%checkEvery == 0 {
+				if err := r.begin(ctx); err != nil {
+					yield("", err)
+					return
+				}
+			}
+			if i == len(r.members) {
+				return
+			}
+			key := r.name(&r.members[i])
+			i++
+			if key <= opts.After && opts.After != "" {
+				continue
+			}
+			if !strings.HasPrefix(key, opts.Prefix) || !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// checkEvery is how many keys are yielded between two looks at the context.
+const checkEvery = 256
+
+// id derives the identity of a member from that of the archive.
+func (r *Reader) id(m *member) kv.ID {
+	archive := r.archive.ID()
+	if archive == (kv.ID{}) {
+		return kv.ID{}
+	}
+	b := append([]byte("zip member\x00"), archive[:]...)
+	for _, n := range []int64{m.offset, m.packed, m.size, int64(m.crc), int64(m.method)} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	sum := sha256.Sum256(b)
+	return kv.ID(sum[:len(kv.ID{})])
+}
+
+// errTooLarge says that more of a member was asked for than may be held.
+func (r *Reader) errTooLarge(m *member, n int64) error {
+	return fmt.Errorf("zipkv: %d bytes of compressed member %q: more than %d are not held in memory", n, r.name(m), r.opts.MaxMemberBytes)
+}

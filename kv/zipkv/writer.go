@@ -1,0 +1,343 @@
+package zipkv
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/temp"
+)
+
+// WriterOptions of a Writer. Nil and the zero value are ready to use.
+type WriterOptions struct {
+	// Level 0 stores members as they are, so that ranges of them can be read.
+	// 1 (fast) to 9 (small) deflate those that shrink by it. Default: 0.
+	Level int
+}
+
+// Writer makes an archive. Equal members in equal order give equal bytes: there
+// are no times in it (all are 1980-01-01) and no names of machines. What it
+// keeps in memory is the directory, about 50 bytes and the name for a member.
+//
+// It is a kv.Writer that can only add: setting a key again is an error, and so
+// is deleting one that was set. After an error of the output every further
+// call returns it. Safe for concurrent use; members are written one after the
+// other.
+type Writer struct {
+	mu    sync.Mutex
+	out   *bufio.Writer
+	at    int64 // bytes written
+	level int
+	err   error
+
+	deflate *flate.Writer
+	packed  counter // what measure found out
+
+	dir   []byte // the directory so far
+	count uint64
+	names nameSet
+
+	path, tmp string // of Create
+	file      *os.File
+
+	// From these sizes on, numbers go into zip64 fields. Tests lower them.
+	limit32, limit16 uint64
+}
+
+var _ kv.Writer = (*Writer)(nil)
+
+// NewWriter writes an archive to w. Close completes it and does not close w.
+func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
+	z := &Writer{out: bufio.NewWriterSize(w, 1<<18), limit32: max32, limit16: max16}
+	if opts != nil {
+		z.level = opts.Level
+	}
+	return z
+}
+
+// Create writes an archive to a file. Until Close it is a temporary beside
+// path; then it is synced and takes the place of what is at path. Abort, or an
+// error, leaves path as it is.
+func Create(path string, opts *WriterOptions) (*Writer, error) {
+	tmp := temp.Name(path)
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("zipkv: create %s: %w", path, err)
+	}
+	z := NewWriter(f, opts)
+	z.path, z.tmp, z.file = path, tmp, f
+	return z, nil
+}
+
+// ErrExists is returned by Set for a key that the archive already has.
+var ErrExists = errors.New("zipkv: member exists")
+
+// Set implements kv.Writer.
+func (z *Writer) Set(ctx context.Context, key string, value []byte) error {
+	return z.SetValue(ctx, key, kv.Bytes(value))
+}
+
+// Delete implements kv.Writer. An archive that is being written cannot give up
+// a member, so it is errors.ErrUnsupported for keys that were set.
+func (z *Writer) Delete(ctx context.Context, key string) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if err := z.begin(ctx); err != nil {
+		return err
+	}
+	if z.names.has(z.dir, key) {
+		return fmt.Errorf("zipkv: delete %q: an archive only grows: %w", key, errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// SetValue writes a value of any size as member key. A large one is read in
+// pieces: once for its checksum (and packed size), once to write it. It must
+// not change in between.
+func (z *Writer) SetValue(ctx context.Context, key string, v kv.Value) error {
+	if reason := refused(key); reason != "" || len(key) > max16 {
+		return fmt.Errorf("zipkv: set: %w: %.200q: %s", kv.ErrInvalidKey, key, reason)
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if err := z.begin(ctx); err != nil {
+		return err
+	}
+	if v.Size() > atOnce {
+		return z.set(ctx, key, v)
+	}
+	return v.View(ctx, kv.All(), func(b []byte) error { return z.set(ctx, key, kv.Bytes(b)) })
+}
+
+// set writes a member.
+func (z *Writer) set(ctx context.Context, key string, v kv.Value) error {
+	if !z.names.add(z.dir, key) {
+		return fmt.Errorf("zipkv: set %q: %w", key, ErrExists)
+	}
+	h := record{name: key, size: uint64(v.Size()), packed: uint64(v.Size()), offset: uint64(z.at)}
+	if err := z.measure(ctx, v, &h); err != nil {
+		z.names.drop(key) // nothing was written yet
+		return fmt.Errorf("zipkv: set %q: %w", key, err)
+	}
+	if err := z.write(h.local(z)); err != nil {
+		return err
+	}
+	if err := z.copy(ctx, v, &h); err != nil {
+		return z.fail(fmt.Errorf("zipkv: set %q: %w", key, err))
+	}
+	z.dir = h.appendCentral(z.dir, z)
+	z.count++
+	return nil
+}
+
+func (z *Writer) begin(ctx context.Context) error {
+	if z.err != nil {
+		return z.err
+	}
+	return ctx.Err()
+}
+
+func (z *Writer) fail(err error) error {
+	if z.err == nil {
+		z.err = err
+	}
+	return err
+}
+
+// write appends to the archive.
+func (z *Writer) write(b []byte) error {
+	n, err := z.out.Write(b)
+	z.at += int64(n)
+	if err != nil {
+		return z.fail(fmt.Errorf("zipkv: write: %w", err))
+	}
+	return nil
+}
+
+const (
+	// atOnce is the size up to which a value is read once, and its packed
+	// bytes are kept until they are written.
+	atOnce = 8 << 20
+	// piece is how much of a larger one is viewed at a time.
+	piece = 1 << 20
+)
+
+// eachPiece calls fn with the bytes of v, in order.
+func eachPiece(ctx context.Context, v kv.Value, fn func([]byte) error) error {
+	for off := int64(0); off < v.Size(); off += piece {
+		if err := v.View(ctx, kv.Span(off, min(piece, v.Size()-off)), fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pack sends the bytes of v through the checksum and, deflated if method says
+// so, to out.
+func (z *Writer) pack(ctx context.Context, v kv.Value, method uint16, out io.Writer) (crc uint32, err error) {
+	to := out
+	if method == methodDeflate {
+		if z.deflate == nil {
+			if z.deflate, err = flate.NewWriter(nil, z.level); err != nil {
+				return 0, err
+			}
+		}
+		z.deflate.Reset(out)
+		to = z.deflate
+	}
+	err = eachPiece(ctx, v, func(b []byte) error {
+		crc = crc32.Update(crc, crc32.IEEETable, b)
+		_, err := to.Write(b)
+		return err
+	})
+	if err == nil && method == methodDeflate {
+		err = z.deflate.Close()
+	}
+	return crc, err
+}
+
+// measure finds the checksum, the method and the packed size of a value.
+func (z *Writer) measure(ctx context.Context, v kv.Value, h *record) (err error) {
+	z.packed = counter{keep: h.size <= atOnce, b: z.packed.b[:0]}
+	method := uint16(methodStore)
+	if z.level > 0 {
+		method = methodDeflate
+	} else {
+		z.packed.keep = false
+	}
+	if h.crc, err = z.pack(ctx, v, method, &z.packed); err != nil {
+		return err
+	}
+	if method == methodDeflate && z.packed.n < h.size {
+		h.method, h.packed = method, z.packed.n
+	}
+	return nil
+}
+
+// copy writes the bytes of a value, which must be those that were measured.
+func (z *Writer) copy(ctx context.Context, v kv.Value, h *record) error {
+	if h.method == methodDeflate && z.packed.keep {
+		return z.write(z.packed.b)
+	}
+	start := z.at
+	crc, err := z.pack(ctx, v, h.method, writerFunc(z.write))
+	if err == nil && (crc != h.crc || uint64(z.at-start) != h.packed) {
+		err = kv.ErrChanged
+	}
+	return err
+}
+
+// counter counts bytes and may keep them.
+type counter struct {
+	n    uint64
+	keep bool
+	b    []byte
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += uint64(len(p))
+	if c.keep {
+		c.b = append(c.b, p...)
+	}
+	return len(p), nil
+}
+
+type writerFunc func([]byte) error
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	if err := f(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes the directory. With Create the archive is then durable at its
+// path; after an error nothing is left.
+func (z *Writer) Close() error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.err == kv.ErrClosed {
+		return z.err
+	}
+	err := z.err
+	if err == nil {
+		err = z.finish()
+	}
+	z.err = kv.ErrClosed
+	if z.file == nil {
+		return err
+	}
+	if err == nil {
+		err = z.place()
+	}
+	if err != nil {
+		z.discard()
+	}
+	return err
+}
+
+// Abort gives up. With Create the temporary is removed.
+func (z *Writer) Abort() error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.err == kv.ErrClosed {
+		return z.err
+	}
+	z.err = kv.ErrClosed
+	if z.file == nil {
+		return nil
+	}
+	return z.discard()
+}
+
+func (z *Writer) discard() error {
+	z.file.Close()
+	return os.Remove(z.tmp)
+}
+
+// place makes a finished temporary the archive.
+func (z *Writer) place() error {
+	err := z.file.Sync()
+	if e := z.file.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(z.tmp, z.path)
+	}
+	if err != nil {
+		return fmt.Errorf("zipkv: create %s: %w", z.path, err)
+	}
+	dir, err := os.Open(filepath.Dir(z.path))
+	if err == nil {
+		err = temp.SyncDir(dir)
+		dir.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("zipkv: create %s: %w", z.path, err)
+	}
+	return nil
+}
+
+// finish writes what comes behind the members.
+func (z *Writer) finish() error {
+	at := uint64(z.at)
+	if err := z.write(z.dir); err != nil {
+		return err
+	}
+	if err := z.write(z.appendEnd(nil, at)); err != nil {
+		return err
+	}
+	if err := z.out.Flush(); err != nil {
+		return z.fail(fmt.Errorf("zipkv: write: %w", err))
+	}
+	return nil
+}
