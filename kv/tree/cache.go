@@ -36,8 +36,7 @@ type cacheSet struct {
 // newCache makes room for limit bytes, and places for pages of 1 KiB; a cache of
 // smaller pages does not use all its bytes.
 func newCache(limit int64) *cache {
-	sets := uint64(1) << bits.Len64(uint64(max(limit>>10, 1)/cacheWays))
-	sets = min(sets, 1<<22)
+	sets := min(uint64(1)<<bits.Len64(uint64(max(limit-1, 0))>>10/cacheWays), 1<<22)
 	return &cache{limit: limit, mask: sets - 1, sets: make([]cacheSet, sets)}
 }
 

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"context"
 	"slices"
 )
@@ -36,7 +37,7 @@ func (c *cursor) clone() *cursor {
 // chooses.
 func (c *cursor) descend(pick func(p *page) int) error {
 	for c.at.Height > c.height {
-		p, err := c.t.load(c.ctx, &c.at)
+		p, err := c.load()
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,37 @@ func (c *cursor) move(by int, pick func(*page) int) error {
 }
 
 // load returns the page.
-func (c *cursor) load() (*page, error) { return c.t.load(c.ctx, &c.at) }
+func (c *cursor) load() (*page, error) {
+	p, err := c.t.load(c.ctx, &c.at)
+	if err == nil {
+		err = checkPlace(c.stack, p)
+	}
+	return p, err
+}
+
+// checkPlace checks that the keys of a page lie where the pages above it say: the
+// last one is its key there, and the first one is greater than the key before.
+// Then the order within pages is the order of the map, whatever is stored.
+func checkPlace(above []frame, p *page) error {
+	if len(above) == 0 {
+		return nil
+	}
+	var one, two scratchKey
+	f := above[len(above)-1]
+	if !bytes.Equal(f.p.keyAt(f.i, one[:]), p.keyAt(p.len()-1, two[:])) {
+		return corrupt(p.name(), "its last key is not the one in the page above")
+	}
+	for _, f := range slices.Backward(above) {
+		if f.i == 0 {
+			continue
+		}
+		if bytes.Compare(f.p.keyAt(f.i-1, one[:]), p.keyAt(0, two[:])) >= 0 {
+			return corrupt(p.name(), "its first key is not greater than the key before it")
+		}
+		break
+	}
+	return nil
+}
 
 // key returns the last key of the page, which the caller owns. p is the page if
 // it is loaded; only the root page is loaded for it.

@@ -104,6 +104,9 @@ func (s *side) into() error {
 		return err
 	}
 	p, err := s.t.load(s.ctx, &s.edge)
+	if err == nil {
+		err = checkPlace(s.stack, p)
+	}
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ type version struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{Rand: newRand(seed)}
 	w.keys = []int{10, 100, 1000, 5000}[w.IntN(4)]
 	o := Options{shape: tinyShape, CacheBytes: []int64{-1, 4 << 10, 1 << 20}[w.IntN(3)]}
 	if w.IntN(5) == 0 {
@@ -422,3 +422,5 @@ func reencode(t *testing.T, name Name, raw []byte) []byte {
 	out, _ := enc.finish()
 	return out
 }
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"context"
 )
 
@@ -30,8 +29,8 @@ type walk struct {
 	leaf  func(Entry) error
 }
 
-// page walks from a page, whose last key is known unless it is a root.
-func (w *walk) page(root Root, last []byte) error {
+// page walks from a page of a map.
+func (w *walk) page(root Root, above []frame) error {
 	if root.Empty() {
 		return nil
 	}
@@ -43,19 +42,17 @@ func (w *walk) page(root Root, last []byte) error {
 		return err
 	}
 	p, err := w.t.load(w.ctx, &root)
+	if err == nil {
+		err = checkPlace(above, p)
+	}
 	if err != nil {
 		return err
-	}
-	if last != nil && !bytes.Equal(last, p.lastKey()) {
-		return corrupt(root.Name, "its last key is not the one in the page above")
 	}
 	if p.isLeaf() {
 		return w.entries(p)
 	}
-	var r itemReader
-	var e Entry
-	for r.open(p, 0, nil); r.next(&e); {
-		if err := w.page(e.Value.Child, e.Key); err != nil {
+	for i := range p.len() {
+		if err := w.page(p.childAt(i), append(above, frame{p, i})); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,396 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// samplePages returns pages of every kind and height.
+func samplePages(tb testing.TB) map[string][]byte {
+	out := map[string][]byte{}
+	add := func(name string, tr *Tree, root Root) {
+		err := tr.Walk(context.Background(), root, func(n Name, height uint8, _ int) (bool, error) {
+			raw, err := tr.pages.GetPage(context.Background(), n)
+			if err == nil { // else it is of a child map that is made up
+				out[fmt.Sprint(name, " height ", height)] = raw
+			}
+			return err == nil, nil
+		}, func(Entry) error { return nil })
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for _, k := range kindsOfMaps {
+		m := NewMemPages()
+		tr := New(m, &Options{shape: tinyShape})
+		root, err := tr.Build(context.Background(), chunks(300, k.make()))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		add(k.name, tr, root)
+	}
+	w := &world{Rand: newRand(9), keys: 100, t: New(NewMemPages(), &Options{shape: shape{scale: 9, min: 100, max: 2000}})}
+	m := model{}
+	root, err := w.t.Apply(context.Background(), Root{}, w.edits(m, 300))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	add("mixed", w.t, root)
+	root, err = w.t.Apply(context.Background(), Root{}, []Edit{{}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	add("smallest", w.t, root)
+	if s := root.Size; s != minPageSize {
+		tb.Errorf("the smallest page has %d bytes, not %d", s, minPageSize)
+	}
+	return out
+}
+
+// use calls everything that reads a page. Damage that decodes may give any
+// answer, but no panic.
+func use(p *page) {
+	var e Entry
+	var r itemReader
+	for r.open(p, 0, nil); r.next(&e); {
+		_ = e.Value.bytes()
+	}
+	for i := range p.len() {
+		key := p.keyAt(i, nil)
+		if j, exact := p.find(key, nil); j != i || !exact {
+			panic(fmt.Sprintf("key %d is found at %d, %v", i, j, exact))
+		}
+		if j, exact := p.find(append(bytes.Clone(key), 0), nil); j != i+1 || exact && p.keyAt(j, nil)[len(key)] != 0 {
+			panic(fmt.Sprintf("what follows key %d is found at %d, %v", i, j, exact))
+		}
+	}
+	if p.isLeaf() {
+		_ = p.bytesBefore(p.len())
+	}
+}
+
+// TestDamagedPages changes every byte of pages. The hash tells; with a name that
+// fits, decoding tells, or the page means something else.
+func TestDamagedPages(t *testing.T) {
+	for name, raw := range samplePages(t) {
+		p, err := decodePage(digest.Of(raw), raw)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		use(p)
+		for i := range raw {
+			for _, flip := range []byte{1, 0x80, 0xff} {
+				bad := bytes.Clone(raw)
+				bad[i] ^= flip
+				damagedStore(t, name, p.self, bad)
+				damagedPage(t, name, bad)
+			}
+			damagedPage(t, name, raw[:i])
+		}
+		damagedPage(t, name, append(bytes.Clone(raw), 0))
+	}
+}
+
+func damagedStore(t *testing.T, name string, root Root, bad []byte) {
+	t.Helper()
+	m := NewMemPages()
+	if err := m.PutPage(context.Background(), root.Name, bad); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := New(m, &Options{CacheBytes: -1}).Get(context.Background(), root, []byte("a"))
+	if !errors.Is(err, ErrCorrupt) || !bytes.Contains([]byte(err.Error()), []byte(root.Name.String())) {
+		t.Fatalf("%s: damaged page: %v", name, err)
+	}
+}
+
+func damagedPage(t *testing.T, name string, bad []byte) {
+	t.Helper()
+	p, err := decodePage(digest.Of(bad), bad)
+	if err != nil {
+		if !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return
+	}
+	use(p)
+	if again := reencode(t, p.name(), bad); !bytes.Equal(again, bad) {
+		t.Fatalf("%s: page %x is encoded again as %x", name, bad, again)
+	}
+}
+
+// forge stores an interior page over items, whatever they say.
+func forge(t *testing.T, m *MemPages, height uint8, items []Entry) Root {
+	t.Helper()
+	var enc pageEncoder
+	enc.reset(height)
+	for i := range items {
+		if !enc.add(&items[i]) {
+			t.Fatal("forged keys must ascend")
+		}
+	}
+	raw, root := enc.finish()
+	if err := m.PutPage(context.Background(), root.Name, raw); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// TestLyingPages makes pages that are well-formed but do not fit those below.
+// Every operation that meets one says so, or at least does not panic.
+func TestLyingPages(t *testing.T) {
+	ctx := context.Background()
+	leaf := func(m *MemPages, keys ...string) Entry {
+		var items []Entry
+		for _, k := range keys {
+			items = append(items, Entry{Key: []byte(k), Value: Value{Inline: []byte("v" + k)}})
+		}
+		return Entry{Key: []byte(keys[len(keys)-1]), Value: Value{Kind: KindChild, Child: forge(t, m, 0, items)}}
+	}
+	for _, test := range []struct {
+		name string
+		make func(m *MemPages) []Entry
+	}{
+		{"last key too small", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			a.Key = []byte("a")
+			return []Entry{a, b}
+		}},
+		{"last key too large", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			a.Key = []byte("bb")
+			return []Entry{a, b}
+		}},
+		{"pages overlap", func(m *MemPages) []Entry { return []Entry{leaf(m, "a", "c"), leaf(m, "b", "d")} }},
+		{"wrong count", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			b.Value.Child.Entries = 1 << 63
+			return []Entry{a, b}
+		}},
+		{"counts wrap", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			a.Value.Child.Entries = 1<<64 - 1
+			return []Entry{a, b}
+		}},
+		{"wrong bytes", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			b.Value.Child.Bytes++
+			return []Entry{a, b}
+		}},
+		{"wrong flags", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			b.Value.Child.Flags = HasNative
+			return []Entry{a, b}
+		}},
+		{"wrong size", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			b.Value.Child.Size++
+			return []Entry{a, b}
+		}},
+		{"too deep", func(m *MemPages) []Entry {
+			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
+			b.Value.Child = forge(t, m, 1, []Entry{leaf(m, "c"), leaf(m, "d")})
+			return []Entry{a, b}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := NewMemPages()
+			root := forge(t, m, 1, test.make(m))
+			good, err := New(m, nil).Apply(ctx, Root{}, []Edit{{Key: []byte("c")}, {Key: []byte("x")}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, err := range everything(ctx, New(m, &Options{CacheBytes: 1 << 20}), root, good) {
+				if err != nil && !errors.Is(err, ErrCorrupt) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err == nil && slices.Contains([]string{"scan", "scan down", "walk", "diff"}, name) {
+					t.Errorf("%s does not see it", name)
+				}
+			}
+		})
+	}
+}
+
+// everything runs each operation on a map and returns their errors.
+func everything(ctx context.Context, tr *Tree, root, other Root) map[string]error {
+	out := map[string]error{}
+	for _, down := range []bool{false, true} {
+		var err error
+		for _, err = range tr.Scan(ctx, root, Span{Reverse: down}) {
+		}
+		out[map[bool]string{false: "scan", true: "scan down"}[down]] = err
+	}
+	for _, key := range []string{"", "a", "b", "bb", "c", "d", "e"} {
+		_, _, err := tr.Get(ctx, root, []byte(key))
+		out["get "+key] = err
+		_, err = tr.Apply(ctx, root, []Edit{{Key: []byte(key), Value: Value{Inline: []byte("new")}}})
+		out["put "+key] = err
+		_, err = tr.Apply(ctx, root, []Edit{{Key: []byte(key), Delete: true}})
+		out["delete "+key] = err
+		_, err = tr.DeleteRange(ctx, root, Span{From: []byte(key)})
+		out["delete from "+key] = err
+		_, err = tr.DeleteRange(ctx, root, Span{To: []byte(key + "!")})
+		out["delete to "+key] = err
+		_, _, err = tr.CountRange(ctx, root, Span{From: []byte(key)})
+		out["count from "+key] = err
+	}
+	for c, err := range tr.Diff(ctx, root, other, Span{}) {
+		out["diff"] = err
+		_ = c
+	}
+	out["walk"] = tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil }, func(Entry) error { return nil })
+	_, out["split"] = tr.SplitKeys(ctx, root, 4)
+	ours := func(_ []byte, _, ours, _ *Value) (*Value, error) { return ours, nil }
+	_, out["merge onto"] = tr.Merge(ctx, Root{}, root, other, ours)
+	_, out["merge from"] = tr.Merge(ctx, Root{}, other, root, ours)
+	_, out["merge base"] = tr.Merge(ctx, root, Root{}, other, ours)
+	return out
+}
+
+// TestMissingPages takes pages away one at a time.
+func TestMissingPages(t *testing.T) {
+	ctx := context.Background()
+	m := NewMemPages()
+	tr := New(m, &Options{shape: tinyShape, CacheBytes: -1})
+	root, err := tr.Build(ctx, chunks(200, natives()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []Name
+	all := func(n Name, _ uint8, _ int) (bool, error) { names = append(names, n); return true, nil }
+	if err := tr.Walk(ctx, root, all, func(Entry) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		raw, _ := m.GetPage(ctx, name)
+		m.Delete(name)
+		for _, op := range []string{"scan", "scan down", "walk"} {
+			err := everything(ctx, tr, root, Root{})[op]
+			if !errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) || !bytes.Contains([]byte(err.Error()), []byte(name.String())) {
+				t.Fatalf("%s without page %v: %v", op, name, err)
+			}
+		}
+		for op, err := range everything(ctx, tr, root, Root{}) {
+			if err != nil && !errors.Is(err, ErrMissing) {
+				t.Fatalf("%s without page %v: %v", op, name, err)
+			}
+		}
+		if err := m.PutPage(ctx, name, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// failAfter fails with its error after so many calls.
+type failAfter struct {
+	Pages
+	left int
+	fail func()
+	err  error
+}
+
+func (f *failAfter) tick() error {
+	if f.left--; f.left < 0 {
+		if f.fail != nil {
+			f.fail()
+		}
+		return f.err
+	}
+	return nil
+}
+
+func (f *failAfter) GetPage(ctx context.Context, name Name) ([]byte, error) {
+	if err := f.tick(); err != nil {
+		return nil, err
+	}
+	return f.Pages.GetPage(ctx, name)
+}
+
+func (f *failAfter) PutPage(ctx context.Context, name Name, page []byte) error {
+	if err := f.tick(); err != nil {
+		return err
+	}
+	return f.Pages.PutPage(ctx, name, page)
+}
+
+// TestFailingStore lets the k-th call of the store fail, and cancels the context
+// in the k-th call, for every k.
+func TestFailingStore(t *testing.T) {
+	m := NewMemPages()
+	tr := New(m, &Options{shape: tinyShape, CacheBytes: -1})
+	root, err := tr.Build(context.Background(), chunks(400, natives()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := tr.Apply(context.Background(), root, []Edit{{Key: chunkKey(nil, 100), Delete: true}, {Key: chunkKey(nil, 350), Delete: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken store")
+	ours := func(_ []byte, _, ours, _ *Value) (*Value, error) { return ours, nil }
+	for name, run := range map[string]func(ctx context.Context, tr *Tree) error{
+		"apply": func(ctx context.Context, tr *Tree) error {
+			_, err := tr.Apply(ctx, root, []Edit{{Key: chunkKey(nil, 200)}, {Key: chunkKey(nil, 390)}})
+			return err
+		},
+		"delete": func(ctx context.Context, tr *Tree) error {
+			_, err := tr.DeleteRange(ctx, root, Span{From: chunkKey(nil, 50), To: chunkKey(nil, 300)})
+			return err
+		},
+		"merge": func(ctx context.Context, tr *Tree) error {
+			third, err := tr.Apply(ctx, root, []Edit{{Key: chunkKey(nil, 10)}, {Key: chunkKey(nil, 100)}})
+			if err == nil {
+				_, err = tr.Merge(ctx, root, third, other, ours)
+			}
+			return err
+		},
+		"build": func(ctx context.Context, tr *Tree) error {
+			_, err := tr.Build(ctx, chunks(300, natives()))
+			return err
+		},
+		"scan": func(ctx context.Context, tr *Tree) (err error) {
+			for _, err = range tr.Scan(ctx, root, Span{}) {
+			}
+			return err
+		},
+		"diff": func(ctx context.Context, tr *Tree) (err error) {
+			for _, err = range tr.Diff(ctx, root, other, Span{}) {
+			}
+			return err
+		},
+		"walk": func(ctx context.Context, tr *Tree) error {
+			return tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil }, func(Entry) error { return nil })
+		},
+	} {
+		for k := 0; ; k++ {
+			err := run(context.Background(), tr.With(&failAfter{Pages: m, left: k, err: broken}))
+			if err == nil {
+				if k < 3 {
+					t.Errorf("%s makes only %d calls", name, k)
+				}
+				break
+			}
+			if !errors.Is(err, broken) {
+				t.Fatalf("%s, call %d: %v", name, k, err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			err = run(ctx, tr.With(&failAfter{Pages: m, left: k, fail: cancel}))
+			cancel()
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s cancelled in call %d: %v", name, k, err)
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := run(ctx, tr); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with a cancelled context: %v", name, err)
+		}
+	}
+}
