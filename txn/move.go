@@ -1,0 +1,268 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// deletePrefix removes every key that begins with prefix. It costs a handful of
+// pages, however many keys there are: they are ranges in one directory and in
+// the chunk maps of the directories above.
+func (s *space) deletePrefix(ctx context.Context, root tree.Root, prefix string) (tree.Root, error) {
+	if prefix == "" || root.Entries == 0 {
+		return tree.Root{}, nil
+	}
+	info, err := s.dir(ctx, root)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	state, err := s.eraseChunks(ctx, &info.dirState, prefix)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	out := dirWriter{s: s, root: root}
+	if slash := strings.IndexByte(prefix, '/'); slash >= 0 {
+		name, rest := prefix[:slash+1], prefix[slash+1:]
+		child, ok, err := s.sub(ctx, root, info, name)
+		if err != nil {
+			return tree.Root{}, err
+		}
+		if ok {
+			sub, err := s.deletePrefix(ctx, child, rest)
+			if err != nil {
+				return tree.Root{}, err
+			}
+			if sub != child {
+				out.edits = append(out.edits, subEdit(keyBytes(name), sub))
+			}
+		}
+	} else {
+		span := tree.Span{From: []byte(prefix), To: keyAfter([]byte(prefix))}
+		if out.root, err = s.t.DeleteRange(ctx, root, span); err != nil {
+			return tree.Root{}, err
+		}
+		for _, n := range info.nodes {
+			if strings.HasPrefix(n.name, prefix) {
+				state.nodes = setNode(state.nodes, n.name, nil)
+			}
+		}
+	}
+	s.settle(&state)
+	return out.finish(ctx, stateEdits(&info.dirState, &state))
+}
+
+// eraseChunks removes the chunks of a directory whose keys begin with prefix.
+func (s *space) eraseChunks(ctx context.Context, d *dirState, prefix string) (dirState, error) {
+	state := *d
+	state.forms = append([]dirForm(nil), d.forms...)
+	for i := range state.forms {
+		f := &state.forms[i]
+		cut, ok := f.cut(prefix)
+		if !ok {
+			continue
+		}
+		for from, to := range cut.spans {
+			var err error
+			if f.root, err = s.t.DeleteRange(ctx, f.root, tree.Span{From: from, To: to}); err != nil {
+				return dirState{}, err
+			}
+		}
+	}
+	return state, nil
+}
+
+// move renames a node: the document at from and all that is below it. Errors:
+// kv.ErrNotFound if there is nothing, ErrExists if there is something at to.
+// Arrays keep their identity. It costs a handful of pages, except for keys
+// whose home changes because a form above from or to spells them.
+func (s *space) move(ctx context.Context, root tree.Root, from, to string) (tree.Root, error) {
+	if from == to || strings.HasPrefix(to, dirPath(from)) {
+		return tree.Root{}, fmt.Errorf("txn: move %q to %q: %w", from, to, errInside)
+	}
+	g, err := s.take(ctx, root, from)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	if err := s.free(ctx, root, to); err != nil {
+		return tree.Root{}, err
+	}
+	if root, err = s.deletePrefix(ctx, root, dirPath(from)); err != nil {
+		return tree.Root{}, err
+	}
+	if g.doc != nil {
+		if root, err = s.apply(ctx, root, []edit{{key: from, del: true}}); err != nil {
+			return tree.Root{}, err
+		}
+	}
+	return s.graft(ctx, root, g, to)
+}
+
+// errInside means that a node would be moved into itself.
+var errInside = fmt.Errorf("%w: the destination is the node itself or inside it", kv.ErrInvalidKey)
+
+// copy puts a copy of the node from of src at to of dst. Errors are those of
+// move. Arrays get fresh identities, which costs a page for each directory;
+// chunks are shared.
+func (s *space) copy(ctx context.Context, dst, src tree.Root, from, to string, newID func() [16]byte) (tree.Root, error) {
+	g, err := s.take(ctx, src, from)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	if err := s.free(ctx, dst, to); err != nil {
+		return tree.Root{}, err
+	}
+	if g.dir, err = s.renew(ctx, g.dir, dirPath(from), newID); err != nil {
+		return tree.Root{}, err
+	}
+	return s.graft(ctx, dst, g, to)
+}
+
+// graft is a node that was taken from a root.
+type graft struct {
+	src  tree.Root
+	from string
+	doc  *tree.Value // at from
+	dir  tree.Root   // below it; chunks of directories above are in src only
+}
+
+// take finds a node.
+func (s *space) take(ctx context.Context, root tree.Root, path string) (g graft, err error) {
+	g = graft{src: root, from: path}
+	if path != "" {
+		v, ok, err := s.get(ctx, root, path)
+		if err != nil {
+			return g, err
+		}
+		if ok {
+			g.doc = &v
+		}
+	}
+	if _, g.dir, err = s.dirAt(ctx, root, dirPath(path)); err != nil {
+		return g, err
+	}
+	if g.doc == nil && g.dir.Entries == 0 {
+		any, err := s.any(ctx, root, dirPath(path))
+		if err == nil && !any {
+			err = fmt.Errorf("txn: %q: %w", path, kv.ErrNotFound)
+		}
+		return g, err
+	}
+	return g, nil
+}
+
+// free checks that there is nothing at a path.
+func (s *space) free(ctx context.Context, root tree.Root, path string) error {
+	taken, err := s.any(ctx, root, dirPath(path))
+	if err == nil && !taken && path != "" {
+		_, taken, err = s.get(ctx, root, path)
+	}
+	if err == nil && taken {
+		err = fmt.Errorf("txn: %q: %w", path, ErrExists)
+	}
+	return err
+}
+
+// graft puts a node at a path where there is nothing.
+func (s *space) graft(ctx context.Context, root tree.Root, g graft, to string) (tree.Root, error) {
+	below := dirPath(to)
+	frames, err := s.walk(ctx, root, below)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	// Documents below that a form above the new place spells leave the
+	// directory and come back as chunks of that form.
+	captured := func(fn visit) error { return s.capturedAbove(ctx, frames, g.dir, below, fn) }
+	dir := g.dir
+	err = s.inBatches(captured, func(batch []edit) (err error) {
+		for i := range batch {
+			batch[i].key, batch[i].del = batch[i].key[len(below):], true
+		}
+		dir, err = s.place(ctx, dir, batch, nil, nil)
+		return err
+	})
+	if err != nil {
+		return tree.Root{}, err
+	}
+	if root, err = s.setDir(ctx, root, below, dir); err != nil {
+		return tree.Root{}, err
+	}
+	put := func(batch []edit) (err error) {
+		root, err = s.place(ctx, root, batch, nil, nil)
+		return err
+	}
+	if err := s.inBatches(captured, put); err != nil {
+		return tree.Root{}, err
+	}
+	loose := func(fn visit) error { return s.loose(ctx, g, below, fn) }
+	if err := s.inBatches(loose, put); err != nil {
+		return tree.Root{}, err
+	}
+	if g.doc == nil {
+		return root, nil
+	}
+	return s.apply(ctx, root, []edit{{key: to, value: *g.doc}})
+}
+
+// capturedAbove visits the documents of a directory that would move if it were
+// at path, below the given directories: what forms of these spell.
+func (s *space) capturedAbove(ctx context.Context, frames []dirFrame, dir tree.Root, path string, fn visit) error {
+	for _, fr := range frames {
+		for i := range fr.info.forms {
+			if err := s.spelled(ctx, dir, fr.path, path[len(fr.path):], &fr.info.forms[i].Form, fn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loose visits what is below a node as chunks of directories above it, with the
+// keys that it has at a new place.
+func (s *space) loose(ctx context.Context, g graft, to string, fn visit) error {
+	from := dirPath(g.from)
+	frames, err := s.walk(ctx, g.src, from)
+	if err != nil {
+		return err
+	}
+	if last := len(frames) - 1; frames[last].path == from {
+		frames = frames[:last]
+	}
+	return s.chunksBelow(ctx, frames, from, func(key string, v tree.Value) error {
+		return fn(to+key[len(from):], v)
+	})
+}
+
+// renew gives every array at and below a directory a new identity.
+func (s *space) renew(ctx context.Context, root tree.Root, path string, newID func() [16]byte) (tree.Root, error) {
+	if err := checkPath(ctx, path); err != nil {
+		return tree.Root{}, err
+	}
+	info, err := s.dir(ctx, root)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	out := dirWriter{s: s, root: root}
+	for sub, err := range s.subs(ctx, root, info) {
+		if err != nil {
+			return tree.Root{}, err
+		}
+		renewed, err := s.renew(ctx, sub.root, path+sub.name, newID)
+		if err != nil {
+			return tree.Root{}, err
+		}
+		if renewed != sub.root {
+			if err := out.add(ctx, subEdit(keyBytes(sub.name), renewed)); err != nil {
+				return tree.Root{}, err
+			}
+		}
+	}
+	state := info.dirState
+	if state.hasID {
+		state.id = newID()
+	}
+	return out.finish(ctx, stateEdits(&info.dirState, &state))
+}

@@ -1,0 +1,249 @@
+package txn
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// space is the versioned namespace: functions from roots to roots. From
+// outside a root is a plain map of keys to values; inside it is a tree of
+// directories whose chunk keys are folded into chunk maps (dir.go).
+//
+//	key "temp/c/0/1/2"
+//
+//	  root ──"temp/"──▶ directory of the array
+//	                      "/c…"  ──▶ chunk map of "c/" '/' 3:  (0,1,2) ──▶ value
+//	                      "/i"       identity
+//	                      "/n…"      what zarr.json says of itself
+//	                      "zarr.json"
+//
+// A key's home is the deepest directory with a form that prints the key back
+// byte for byte; without one it is a document of its directory. Which forms a
+// directory has follows from its documents and chunks, so every operation here
+// keeps each key at its home and nobody else has to know.
+//
+// A space knows trees, not files or sessions, and is safe for concurrent use.
+type space struct {
+	t      *tree.Tree
+	policy Policy
+	// load reads the bytes of an inline or native value.
+	load func(ctx context.Context, v tree.Value) ([]byte, error)
+	// store makes a value of the bytes of a merged document that is too large
+	// to be inline. Without it such a merge is a conflict.
+	store func(ctx context.Context, key string, doc []byte) (tree.Value, error)
+	// newID makes the identity of a new array.
+	newID func() [16]byte
+
+	dirs *dirCache
+	lim  limits
+}
+
+// limits bound what is held in memory at once. Tests use smaller ones to meet
+// the boundaries.
+type limits struct {
+	smallDir uint64 // entries up to which a directory is kept parsed whole
+	edits    int    // given to a tree at once
+	refs     int    // chunk edits sorted at once; mapBatch or less
+	moved    int    // keys on their way to a new home
+	group    int    // chunks that a listing sorts
+	read     int    // entries that a cursor reads at once
+}
+
+var defaultLimits = limits{smallDir: 64, edits: 1 << 14, refs: mapBatch, moved: 1 << 14, group: 512, read: 256}
+
+func newSpace(t *tree.Tree, policy Policy, load func(context.Context, tree.Value) ([]byte, error)) *space {
+	return &space{
+		t: t, policy: policy, load: load, dirs: newDirCache(dirCacheBytes), lim: defaultLimits,
+		newID: func() (id [16]byte) { rand.Read(id[:]); return id },
+	}
+}
+
+// with returns a space over another page store. Caches are shared: what they
+// hold is named by its content.
+func (s *space) with(p tree.Pages) *space {
+	c := *s
+	c.t = s.t.With(p)
+	return &c
+}
+
+// edit puts or deletes one key. The value is never a child.
+type edit struct {
+	key   string
+	value tree.Value
+	del   bool
+}
+
+// item is a key with its value.
+type item struct {
+	key   string
+	value tree.Value
+}
+
+// No policy, no nodes.
+func (noPolicy) Node(string) bool { return false }
+
+// maxNodeName bounds names of documents that may be node documents: their
+// reserved entries repeat the name.
+const maxNodeName = 255
+
+// isNode reports whether a document of this name is read for forms. Chunk keys
+// end in a digit, so a node document never becomes a chunk and the question
+// which keys are chunks has one answer.
+func (s *space) isNode(name string) bool {
+	if name == "" || len(name) > maxNodeName || name[len(name)-1]-'0' < 10 {
+		return false
+	}
+	return s.policy.Node(name)
+}
+
+// get finds a key. Among any number of chunks it costs one search per
+// directory on the path and one in the chunk map; cached, it does not allocate.
+func (s *space) get(ctx context.Context, root tree.Root, key string) (tree.Value, bool, error) {
+	var home *dirForm // the deepest so far that spells the key
+	var homeKey string
+	var buf [maxCoordsLen]byte
+	rel := key
+	for {
+		info, err := s.dir(ctx, root)
+		if err != nil {
+			return tree.Value{}, false, err
+		}
+		for i := range info.forms {
+			if _, ok := info.forms[i].parse(buf[:0], rel); ok {
+				home, homeKey = &info.forms[i], rel
+			}
+		}
+		slash := strings.IndexByte(rel, '/')
+		if slash < 0 {
+			if home == nil {
+				return s.t.Get(ctx, root, append(buf[:0], rel...))
+			}
+			break
+		}
+		child, ok, err := s.sub(ctx, root, info, rel[:slash+1])
+		if err != nil {
+			return tree.Value{}, false, err
+		}
+		if !ok {
+			break
+		}
+		root, rel = child, rel[slash+1:]
+	}
+	if home == nil {
+		return tree.Value{}, false, nil
+	}
+	coords, _ := home.parse(buf[:0], homeKey)
+	return s.t.Get(ctx, home.root, coords)
+}
+
+// any reports whether some key begins with prefix.
+func (s *space) any(ctx context.Context, root tree.Root, prefix string) (bool, error) {
+	for {
+		if prefix == "" {
+			return root.Entries > 0, nil
+		}
+		info, err := s.dir(ctx, root)
+		if err != nil {
+			return false, err
+		}
+		for i := range info.forms {
+			f := &info.forms[i]
+			cut, ok := f.cut(prefix)
+			if !ok {
+				continue
+			}
+			for from, to := range cut.spans {
+				for _, err := range s.t.Scan(ctx, f.root, tree.Span{From: from, To: to}) {
+					return err == nil, err
+				}
+			}
+		}
+		slash := strings.IndexByte(prefix, '/')
+		if slash < 0 {
+			for _, err := range s.t.Scan(ctx, root, tree.Span{From: []byte(prefix), To: keyAfter([]byte(prefix))}) {
+				return err == nil, err
+			}
+			return false, nil
+		}
+		child, ok, err := s.sub(ctx, root, info, prefix[:slash+1])
+		if err != nil || !ok {
+			return false, err
+		}
+		root, prefix = child, prefix[slash+1:]
+	}
+}
+
+// identity returns the identity of the array at a node path, "" for the root.
+func (s *space) identity(ctx context.Context, root tree.Root, path string) (id [16]byte, ok bool, err error) {
+	info, _, err := s.dirAt(ctx, root, dirPath(path))
+	if err != nil || info == nil {
+		return id, false, err
+	}
+	return info.id, info.hasID, nil
+}
+
+// dirPath turns a node path into the prefix of what is below it.
+func dirPath(path string) string {
+	if path == "" {
+		return ""
+	}
+	return path + "/"
+}
+
+// splitKey cuts a key behind its last slash.
+func splitKey(key string) (dir, name string) {
+	i := strings.LastIndexByte(key, '/') + 1
+	return key[:i], key[i:]
+}
+
+// keyBytes is the bytes of a key without copying them. They must not be
+// changed: trees only read the keys they are given.
+func keyBytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+
+// sameBytes reports whether two values stand for the same bytes: by content
+// hash, wherever the bytes lie; for virtual values, the same reference.
+func sameBytes(a, b *tree.Value) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Kind == b.Kind && a.Kind != tree.KindNative {
+		return a.Equal(b)
+	}
+	return a.Kind != tree.KindVirtual && b.Kind != tree.KindVirtual && a.ContentSum() == b.ContentSum()
+}
+
+// makeDoc makes a value of a document's bytes; ok is false if they are too many
+// to be inline and nobody stores them.
+func (s *space) makeDoc(ctx context.Context, key string, doc []byte) (v tree.Value, ok bool, err error) {
+	if len(doc) <= inlineLimit(key) {
+		return tree.Value{Kind: tree.KindInline, Inline: doc}, true, nil
+	}
+	if s.store == nil {
+		return v, false, nil
+	}
+	v, err = s.store(ctx, key, doc)
+	return v, err == nil, err
+}
+
+// checkEdits refuses what a caller must not pass in.
+func checkEdits(edits []edit) error {
+	for i := range edits {
+		e := &edits[i]
+		if i > 0 && edits[i-1].key >= e.key {
+			return fmt.Errorf("txn: bug: edits out of order: %.80q, %.80q", edits[i-1].key, e.key)
+		}
+		if len(e.key) > maxKey {
+			return fmt.Errorf("%w: %.80q… has %d bytes, more than %d", kv.ErrInvalidKey, e.key, len(e.key), maxKey)
+		}
+		if !e.del && e.value.Kind == tree.KindChild {
+			return fmt.Errorf("txn: bug: put %.80q: value is a child", e.key)
+		}
+	}
+	return nil
+}
