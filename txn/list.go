@@ -1,0 +1,305 @@
+package txn
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// A listing yields keys in byte order. Directories have that order already,
+// with the keys below a sub-directory where its entry is. Chunk maps have not
+// (ns_listmap.go). So a listing walks down the directories and merges the walk
+// with the chunk maps of the directories that it is in.
+
+// list yields every key that begins with prefix and comes after another key, in
+// byte order. after "" leaves out nothing. Memory is bounded.
+func (s *space) list(ctx context.Context, root tree.Root, prefix, after string) iter.Seq2[item, error] {
+	return s.listing(ctx, root, boundsOf(prefix, after), noFlat)
+}
+
+// listDir yields the direct children of prefix, which is empty or ends in a
+// slash, ordered by name. It does not read what is below them.
+func (s *space) listDir(ctx context.Context, root tree.Root, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return kv.ListDir(ctx, flatLister{s, root, prefix}, prefix)
+}
+
+// flatLister lists one directory as a view whose keys are the names of the
+// children; all that is below a child is one key, its name with a slash.
+type flatLister struct {
+	s    *space
+	root tree.Root
+	dir  string
+}
+
+var _ kv.Lister = flatLister{}
+
+func (l flatLister) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for it, err := range l.s.listing(ctx, l.root, boundsOf(o.Prefix, o.After), len(l.dir)) {
+			if !yield(it.key, err) {
+				return
+			}
+		}
+	}
+}
+
+// listBounds say which keys are wanted.
+type listBounds struct {
+	prefix string // keys begin with it
+	low    string // and are not less than this, which is not less than prefix
+}
+
+func boundsOf(prefix, after string) listBounds {
+	if after == "" || after < prefix {
+		return listBounds{prefix, prefix}
+	}
+	return listBounds{prefix, after + "\x00"}
+}
+
+// below returns the bounds of what follows dir in keys that begin with it; ok
+// is false if no such key is wanted.
+func (b listBounds) below(dir string) (r listBounds, ok bool) {
+	switch {
+	case strings.HasPrefix(b.prefix, dir):
+		r.prefix = b.prefix[len(dir):]
+	case !strings.HasPrefix(dir, b.prefix):
+		return r, false
+	}
+	r.low, ok = lowBelow(b.low, dir)
+	return r, ok
+}
+
+// lowBelow returns the bound low for what follows dir in keys that begin with
+// it; ok is false if all these keys are less.
+func lowBelow(low, dir string) (r string, ok bool) {
+	if strings.HasPrefix(low, dir) {
+		return low[len(dir):], true
+	}
+	return "", low < dir
+}
+
+// entries returns the span of a directory's own entries that are wanted.
+func (b *listBounds) entries() (span tree.Span) {
+	if b.low != "" {
+		span.From = []byte(firstName(b.low))
+	}
+	if b.prefix != "" {
+		span.To = keyAfter([]byte(firstName(b.prefix)))
+	}
+	return span
+}
+
+// firstName cuts a relative key behind its first slash.
+func firstName(rel string) string {
+	if i := strings.IndexByte(rel, '/'); i >= 0 {
+		return rel[:i+1]
+	}
+	return rel
+}
+
+// noFlat says that no directory is listed flat.
+const noFlat = -1
+
+// listing runs a lister. flat is the length of the directory whose children are
+// not entered, or noFlat.
+func (s *space) listing(ctx context.Context, root tree.Root, b listBounds, flat int) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		l := lister{s: s, ctx: ctx, bounds: b, flat: flat}
+		err := l.enter("", root)
+		for err == nil {
+			var it item
+			var ok bool
+			if it, ok, err = l.next(); err == nil && (!ok || !yield(it, nil)) {
+				return
+			}
+		}
+		yield(item{}, err)
+	}
+}
+
+// lister merges the directories that it is in with their chunk maps.
+type lister struct {
+	s      *space
+	ctx    context.Context
+	bounds listBounds
+	flat   int
+	dirs   []*dirCursor   // from the root to where it is
+	chunks []*chunkLister // of these directories, none at its end
+}
+
+// dirCursor is a directory with the entries not yet passed.
+type dirCursor struct {
+	path string
+	cur  cursor
+	key  string // of the first of them, full; valid if ok
+	ok   bool
+}
+
+// enter adds a directory.
+func (l *lister) enter(path string, root tree.Root) error {
+	b, ok := l.bounds.below(path)
+	if !ok || root.Entries == 0 {
+		return nil
+	}
+	if err := checkPath(l.ctx, path); err != nil {
+		return err
+	}
+	info, err := l.s.dir(l.ctx, root)
+	if err != nil {
+		return err
+	}
+	for i := range info.forms {
+		c := &chunkLister{s: l.s, ctx: l.ctx, dir: path, form: &info.forms[i], bounds: b}
+		if err := c.seek(b.low); err != nil {
+			return err
+		}
+		if c.head() != nil {
+			l.chunks = append(l.chunks, c)
+		}
+	}
+	l.dirs = append(l.dirs, &dirCursor{path: path, cur: cursor{root: root, span: b.entries()}})
+	return nil
+}
+
+// head loads the next entry of the directories; nil at the end.
+func (l *lister) head() (*dirCursor, error) {
+	for len(l.dirs) > 0 {
+		d := l.dirs[len(l.dirs)-1]
+		for !d.ok {
+			e, err := d.cur.peek(l.ctx, l.s)
+			if err != nil {
+				return nil, err
+			}
+			if e == nil {
+				break
+			}
+			if isReserved(e.Key) {
+				d.cur.pos++
+				continue
+			}
+			d.key, d.ok = d.path+string(e.Key), true
+		}
+		if d.ok {
+			return d, nil
+		}
+		l.dirs = l.dirs[:len(l.dirs)-1]
+	}
+	return nil, nil
+}
+
+// next returns the next key; ok is false at the end.
+func (l *lister) next() (it item, ok bool, err error) {
+	for {
+		d, err := l.head()
+		if err != nil {
+			return item{}, false, err
+		}
+		first := -1
+		for i, c := range l.chunks {
+			if first < 0 || c.head().key < l.chunks[first].head().key {
+				first = i
+			}
+		}
+		if first >= 0 && (d == nil || l.chunks[first].head().key < d.key) {
+			it, err := l.nextChunk(first)
+			return it, err == nil, err
+		}
+		if d == nil {
+			return item{}, false, nil
+		}
+		e := &d.cur.buf[d.cur.pos]
+		d.cur.pos++
+		d.ok = false
+		it := item{key: d.key}
+		if isSub(e.Key) && l.flat != len(d.path) {
+			if err := l.enter(d.key, e.Value.Child); err != nil {
+				return item{}, false, err
+			}
+			continue
+		}
+		if !isSub(e.Key) {
+			it.value = e.Value
+		}
+		if it.key >= l.bounds.low && strings.HasPrefix(it.key, l.bounds.prefix) {
+			return it, true, nil
+		}
+	}
+}
+
+// nextChunk takes the head of a chunk map.
+func (l *lister) nextChunk(i int) (it item, err error) {
+	c := l.chunks[i]
+	it = *c.head()
+	slash := -1
+	if l.flat != noFlat {
+		slash = strings.IndexByte(it.key[l.flat:], '/')
+	}
+	if slash < 0 {
+		err = c.advance()
+	} else {
+		it = item{key: it.key[:l.flat+slash+1]}
+		err = c.seek(string(keyAfter([]byte(it.key[len(c.dir):]))))
+	}
+	if err == nil && c.head() == nil {
+		l.chunks = slices.Delete(l.chunks, i, i+1)
+	}
+	return it, err
+}
+
+// cursor reads the entries of a span in growing batches, so that a short look
+// is cheap and a long one pays one search per batch.
+type cursor struct {
+	root tree.Root
+	span tree.Span // of what is not in buf
+	buf  []tree.Entry
+	pos  int // first entry not passed
+	size int // of the last batch
+	end  bool
+}
+
+// peek returns the first entry that is left, nil at the end. It is valid until
+// the next call.
+func (c *cursor) peek(ctx context.Context, s *space) (*tree.Entry, error) {
+	if c.pos < len(c.buf) {
+		return &c.buf[c.pos], nil
+	}
+	if c.end {
+		return nil, nil
+	}
+	c.size = min(max(8, 4*c.size), s.lim.read)
+	c.buf, c.pos, c.end = c.buf[:0], 0, true
+	for e, err := range s.t.Scan(ctx, c.root, c.span) {
+		if err != nil {
+			return nil, err
+		}
+		c.buf = append(c.buf, e)
+		if len(c.buf) == c.size {
+			c.span.From, c.span.After, c.end = e.Key, true, false
+			break
+		}
+	}
+	if len(c.buf) == 0 {
+		return nil, nil
+	}
+	return &c.buf[0], nil
+}
+
+// seek goes to the first entry not less than from.
+func (c *cursor) seek(from []byte) {
+	*c = cursor{root: c.root, span: tree.Span{From: from, To: c.span.To}, buf: c.buf[:0]}
+}
+
+// limit makes the cursor end before to.
+func (c *cursor) limit(to []byte) {
+	c.span.To = to
+	for i := c.pos; i < len(c.buf); i++ {
+		if string(c.buf[i].Key) >= string(to) {
+			c.buf, c.end = c.buf[:i], true
+			return
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package txn
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// chunkLister yields the keys of a chunk map in byte order, which differs from
+// the order of the map:
+//
+//	map      (2) (9) (10) (11) (100)          keys     10 100 11 2 9
+//
+// Separators come before digits, so 1/… comes before 10/… and numbers can be
+// ordered as decimal strings; and numbers of the same count of digits have the
+// same order as numbers and as strings. So a dimension is read through one
+// cursor for each count of digits that occurs, and these are merged. Where all
+// that is below one number fits a buffer, it is read and sorted; else the
+// same happens for the next dimension.
+type chunkLister struct {
+	s      *space
+	ctx    context.Context
+	dir    string // path of the directory
+	form   *dirForm
+	bounds listBounds // relative to dir; low "" once it is passed
+
+	levels []listLevel
+	out    []item // the next keys, full
+	pos    int
+
+	group   []tree.Entry // scratch
+	text    []byte
+	printed []printedChunk
+	spare   [][]tree.Entry // buffers of cursors that are done
+}
+
+// listLevel is a dimension that is being merged: all chunks that begin with
+// lead.
+type listLevel struct {
+	dim     int
+	lead    []byte // encoded coordinates before dim
+	text    string // their full key, up to where number dim begins
+	classes []numberCursor
+}
+
+// numberCursor reads the numbers of one count of digits.
+type numberCursor struct {
+	cur    cursor
+	digits int
+	num    uint64 // at the cursor
+	ok     bool
+}
+
+type printedChunk struct {
+	key string
+	i   int // in group
+}
+
+// head is the next key, nil at the end.
+func (c *chunkLister) head() *item {
+	if c.pos < len(c.out) {
+		return &c.out[c.pos]
+	}
+	return nil
+}
+
+// advance passes the head.
+func (c *chunkLister) advance() error {
+	if c.pos++; c.pos < len(c.out) {
+		return nil
+	}
+	return c.fill()
+}
+
+// seek goes to the first key that is wanted and not less than low, which is
+// relative to dir.
+func (c *chunkLister) seek(low string) error {
+	for len(c.levels) > 0 {
+		c.pop()
+	}
+	c.bounds.low = low
+	cut, ok := c.form.cut(c.bounds.prefix)
+	if ok && c.form.root.Entries > 0 {
+		text := []byte(c.dir + c.form.Prefix)
+		for rest := cut.lead; len(rest) > 0; {
+			var n uint64
+			n, rest, _ = takeCoord(rest)
+			text = append(strconv.AppendUint(text, n, 10), c.form.Sep)
+		}
+		if err := c.push(cut.dim, cut.lead, string(text), cut.digits); err != nil {
+			return err
+		}
+	}
+	return c.fill()
+}
+
+// push begins a dimension whose numbers begin with the given digits.
+func (c *chunkLister) push(dim int, lead []byte, text, digits string) error {
+	low, ok := lowBelow(c.bounds.low, text[len(c.dir):])
+	if !ok {
+		return nil
+	}
+	lv := listLevel{dim: dim, lead: lead, text: text}
+	end := keyAfter(lead)
+	for k := max(1, len(digits)); k <= maxDigits; k++ {
+		lo, hi, ok := numberRange(digits, low, k)
+		if !ok {
+			continue
+		}
+		n := numberCursor{digits: k}
+		n.cur = cursor{root: c.form.root, span: tree.Span{From: appendCoord(clip(lead), lo), To: end}}
+		if last := len(c.spare) - 1; last >= 0 {
+			n.cur.buf, c.spare = c.spare[last][:0], c.spare[:last]
+		}
+		if err := c.load(&lv, &n); err != nil {
+			return err
+		}
+		if !n.ok {
+			break // nothing greater either
+		}
+		if n.num <= hi {
+			n.cur.limit(keyAfter(appendCoord(clip(lead), hi)))
+			lv.classes = append(lv.classes, n)
+		} else {
+			k = max(k, countDigits(n.num)-1)
+		}
+	}
+	if len(lv.classes) > 0 {
+		c.levels = append(c.levels, lv)
+	}
+	return nil
+}
+
+// pop ends the innermost dimension.
+func (c *chunkLister) pop() {
+	lv := &c.levels[len(c.levels)-1]
+	for i := range lv.classes {
+		c.spare = append(c.spare, lv.classes[i].cur.buf)
+	}
+	c.levels = c.levels[:len(c.levels)-1]
+}
+
+// load reads the number at a cursor.
+func (c *chunkLister) load(lv *listLevel, n *numberCursor) error {
+	e, err := n.cur.peek(c.ctx, c.s)
+	if n.ok = e != nil; err != nil || e == nil {
+		return err
+	}
+	var ok bool
+	if n.num, _, ok = takeCoord(e.Key[len(lv.lead):]); !ok {
+		return corrupt("chunk map of %q: coordinates %x", c.dir, e.Key)
+	}
+	return nil
+}
+
+// fill makes the next keys.
+func (c *chunkLister) fill() error {
+	c.out, c.pos = c.out[:0], 0
+	for len(c.out) == 0 && len(c.levels) > 0 {
+		lv := &c.levels[len(c.levels)-1]
+		n := lv.first()
+		if n == nil {
+			c.pop()
+			continue
+		}
+		err := c.ctx.Err()
+		if err != nil {
+			return err
+		}
+		if lv.dim == c.form.Rank-1 {
+			err = c.fillNumbers(lv)
+		} else {
+			err = c.fillGroup(lv, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(c.out) > 0 {
+		c.bounds.low = "" // the rest is greater
+	}
+	return nil
+}
+
+// first is the cursor with the first number in the order of strings.
+func (lv *listLevel) first() *numberCursor {
+	var first *numberCursor
+	for i := range lv.classes {
+		n := &lv.classes[i]
+		// The classes ascend, so n has more digits than first.
+		if n.ok && (first == nil || n.num/pow10[n.digits-first.digits] < first.num) {
+			first = n
+		}
+	}
+	return first
+}
+
+// fillNumbers makes keys of the last dimension.
+func (c *chunkLister) fillNumbers(lv *listLevel) error {
+	c.text, c.printed, c.group = c.text[:0], c.printed[:0], c.group[:0]
+	for n := lv.first(); n != nil && len(c.group) < c.s.lim.read; n = lv.first() {
+		c.group = append(c.group, n.cur.buf[n.cur.pos])
+		c.text = strconv.AppendUint(append(c.text, lv.text...), n.num, 10)
+		c.printed = append(c.printed, printedChunk{i: len(c.text)})
+		n.cur.pos++
+		if err := c.load(lv, n); err != nil {
+			return err
+		}
+	}
+	c.cutText()
+	for i := range c.printed {
+		c.emit(c.printed[i].key, i)
+	}
+	return nil
+}
+
+// cutText makes strings of the keys in text, which end where printed says.
+func (c *chunkLister) cutText() {
+	all, start := string(c.text), 0
+	for i := range c.printed {
+		p := &c.printed[i]
+		p.key, start, p.i = all[start:p.i], p.i, i
+	}
+}
+
+func (c *chunkLister) emit(key string, i int) {
+	if low := c.bounds.low; low == "" || key[len(c.dir):] >= low {
+		c.out = append(c.out, item{key, c.group[i].Value})
+	}
+}
+
+// fillGroup makes the keys below the number at a cursor, or begins the next
+// dimension below it if they are many.
+func (c *chunkLister) fillGroup(lv *listLevel, n *numberCursor) error {
+	lead := appendCoord(clip(lv.lead), n.num)
+	text := string(append(strconv.AppendUint([]byte(lv.text), n.num, 10), c.form.Sep))
+	_, many := lowBelow(c.bounds.low, text[len(c.dir):])
+	many = !many // all less: pass them like many
+	if !many {
+		c.group = c.group[:0]
+		for num := n.num; n.ok && n.num == num; {
+			if many = len(c.group) == c.s.lim.group; many {
+				break
+			}
+			c.group = append(c.group, n.cur.buf[n.cur.pos])
+			n.cur.pos++
+			if err := c.load(lv, n); err != nil {
+				return err
+			}
+		}
+	}
+	if many {
+		n.cur.seek(keyAfter(lead))
+		if err := c.load(lv, n); err != nil {
+			return err
+		}
+		return c.push(lv.dim+1, lead, text, "")
+	}
+	return c.emitGroup(text)
+}
+
+// emitGroup prints and sorts the chunks in group, whose keys begin with text.
+func (c *chunkLister) emitGroup(text string) error {
+	c.text, c.printed = c.text[:0], c.printed[:0]
+	for i := range c.group {
+		var ok bool
+		c.text = append(c.text, c.dir...)
+		if c.text, ok = c.form.print(c.text, c.group[i].Key); !ok {
+			return corrupt("chunk map of %q: coordinates %x", c.dir, c.group[i].Key)
+		}
+		c.printed = append(c.printed, printedChunk{i: len(c.text)})
+	}
+	c.cutText()
+	order := func(a, b printedChunk) int { return strings.Compare(a.key[len(text):], b.key[len(text):]) }
+	if !slices.IsSortedFunc(c.printed, order) {
+		slices.SortFunc(c.printed, order)
+	}
+	for _, p := range c.printed {
+		c.emit(p.key, p.i)
+	}
+	return nil
+}
+
+var pow10 = func() (p [maxDigits + 1]uint64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = p[i-1] * 10
+	}
+	return p
+}()
+
+func countDigits(n uint64) int {
+	k := 1
+	for k < maxDigits && n >= pow10[k] {
+		k++
+	}
+	return k
+}
+
+// numberRange returns the numbers of k digits that begin with the given digits
+// and whose keys may be not less than low, as a range; keys go on with a byte
+// less than any digit or end.
+func numberRange(digits, low string, k int) (lo, hi uint64, ok bool) {
+	lo, hi = pow10[k-1], pow10[k]-1
+	if k == 1 {
+		lo = 0
+	}
+	if digits != "" {
+		d, _ := strconv.ParseUint(digits, 10, 64)
+		if d == 0 && k > 1 {
+			return 0, 0, false
+		}
+		scale := pow10[k-len(digits)]
+		lo, hi = d*scale, d*scale+(scale-1)
+	}
+	hi = min(hi, maxCoord)
+	j := 0 // digits that low begins with
+	for j < k && j < len(low) && low[j]-'0' < 10 {
+		j++
+	}
+	var n uint64
+	if j > 0 {
+		n, _ = strconv.ParseUint(low[:j], 10, 64)
+	}
+	if j < k {
+		if j < len(low) && low[j] > '9' {
+			if n++; j == 0 || n == pow10[j] {
+				return 0, 0, false
+			}
+		}
+		if n *= pow10[k-j]; n > math.MaxInt64 {
+			return 0, 0, false
+		}
+	}
+	lo = max(lo, n)
+	return lo, hi, lo <= hi
+}
