@@ -1,0 +1,152 @@
+package txn
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ConflictKind names why two sides of a merge do not go together.
+type ConflictKind uint8
+
+const (
+	// ConflictChunk: both sides changed a chunk, to different bytes.
+	ConflictChunk ConflictKind = iota + 1
+	// ConflictStructure: one side changed a chunk, the other what the bytes of
+	// the array's chunks depend on (codecs, data type, chunk shape, fill value).
+	ConflictStructure
+	// ConflictShrink: one side wrote a chunk that lies outside the shape that
+	// the other gave the array.
+	ConflictShrink
+	// ConflictDocument: both sides changed a document, or a field of it.
+	ConflictDocument
+	// ConflictCreate: both sides created something different at a path.
+	ConflictCreate
+	// ConflictGone: one side removed or moved away what the other changed.
+	ConflictGone
+	// ConflictRename: both sides renamed an array, to different paths, or the
+	// place that it was renamed to is taken.
+	ConflictRename
+	// ConflictAncestor: one side put something below a group or array that the
+	// other removed, moved or turned into an array.
+	ConflictAncestor
+	// ConflictGuard: something changed that a session had read and guarded.
+	ConflictGuard
+	// ConflictBranchRewound: the base of the session is no longer part of its
+	// branch.
+	ConflictBranchRewound
+
+	numConflictKinds
+)
+
+var conflictNames = [numConflictKinds]string{
+	"", "chunk", "structure", "shrink", "document", "create", "gone", "rename", "ancestor", "guard", "branch rewound",
+}
+
+func (k ConflictKind) String() string {
+	if k > 0 && k < numConflictKinds {
+		return conflictNames[k]
+	}
+	return fmt.Sprintf("ConflictKind(%d)", uint8(k))
+}
+
+// Conflict is one reason why a merge is refused. Its strings are for people.
+type Conflict struct {
+	Kind ConflictKind
+	// Path is the key of a chunk or document, or the path of a node.
+	Path string
+	// Coords are a chunk's coordinates in its array, nil for anything else.
+	Coords []int64
+	// Field is the part of a document, "" for all of it.
+	Field string
+	// Base, Ours and Theirs are short forms of the three states.
+	Base, Ours, Theirs string
+}
+
+func (c Conflict) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %s", c.Kind, c.Path)
+	if c.Field != "" {
+		fmt.Fprintf(&b, ": %s", c.Field)
+	}
+	if c.Base != "" || c.Ours != "" || c.Theirs != "" {
+		fmt.Fprintf(&b, " (%s: ours %s, theirs %s)", orNone(c.Base), orNone(c.Ours), orNone(c.Theirs))
+	}
+	return b.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+func sortConflicts(cs []Conflict) {
+	slices.SortStableFunc(cs, func(a, b Conflict) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Field, b.Field))
+	})
+}
+
+// ConflictError is returned by what merges when changes do not go together.
+// errors.Is matches it to [ErrConflict].
+type ConflictError struct {
+	// Branch that was to be moved.
+	Branch string
+	// Base is the commit that the changes began from, Head the one that they
+	// met.
+	Base, Head CommitID
+	// Conflicts are sorted by path. There may be more than are listed.
+	Conflicts []Conflict
+}
+
+func (e *ConflictError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "txn: conflict with branch %s", e.Branch)
+	for i, c := range e.Conflicts {
+		if i == 3 {
+			fmt.Fprintf(&b, "; and %d more", len(e.Conflicts)-i)
+			break
+		}
+		fmt.Fprintf(&b, "; %v", c)
+	}
+	return b.String()
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// Choice says which side of a conflict to take.
+type Choice uint8
+
+const (
+	// Refuse takes neither: the merge fails.
+	Refuse Choice = iota
+	// Ours takes what the first side has.
+	Ours
+	// Theirs takes what the second side has.
+	Theirs
+)
+
+// PathChoice is a choice for all conflicts at and below a path.
+type PathChoice struct {
+	Path   string // "" is everything
+	Choice Choice
+}
+
+// ChooseByPath makes a function for merges out of rules: the one with the
+// longest path that a conflict is at or below decides, without one it is
+// refused.
+func ChooseByPath(rules ...PathChoice) func(Conflict) Choice {
+	rules = slices.Clone(rules)
+	slices.SortStableFunc(rules, func(a, b PathChoice) int { return cmp.Compare(len(b.Path), len(a.Path)) })
+	return func(c Conflict) Choice {
+		for _, r := range rules {
+			if r.Path == "" || c.Path == r.Path || strings.HasPrefix(c.Path, r.Path+"/") {
+				return r.Choice
+			}
+		}
+		return Refuse
+	}
+}

@@ -1,0 +1,322 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestMergeHistories runs the histories in testdata/merge. Commands:
+//
+//	base, ours, theirs   changes, one a line; ours and theirs begin from base
+//	merge [guard=(path…)] [choose=(path:ours|theirs…)] [derived]
+//	root                 the keys of the last of base, ours, theirs
+//
+// Changes: "put KEY VALUE…", "del KEY", "delprefix PREFIX", "move FROM TO",
+// "copy FROM TO"; puts and dels that follow each other are one apply. A merge
+// prints the conflicts, or the keys of the result with the identities of arrays
+// as they were numbered when first seen. It is run both ways round.
+func TestMergeHistories(t *testing.T) {
+	datadriven.Walk(t, "testdata/merge", func(t *testing.T, path string) {
+		h := &mergeHistory{toySpace: newToySpace(2), t: t, ids: map[[16]byte]string{}}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			h.t = t
+			return h.run(d)
+		})
+	})
+}
+
+type mergeHistory struct {
+	toySpace
+	t    *testing.T
+	r    sides
+	last int
+	ids  map[[16]byte]string
+}
+
+func (h *mergeHistory) run(d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "base":
+		h.last = sideBase
+		h.r[sideBase] = h.change(tree.Root{}, d.Input)
+		h.r[sideOurs], h.r[sideTheirs] = h.r[sideBase], h.r[sideBase]
+	case "ours":
+		h.last = sideOurs
+		h.r[sideOurs] = h.change(h.r[sideBase], d.Input)
+	case "theirs":
+		h.last = sideTheirs
+		h.r[sideTheirs] = h.change(h.r[sideBase], d.Input)
+	case "root":
+		return h.print(h.r[h.last])
+	case "merge":
+		return h.merged(d)
+	default:
+		h.t.Fatalf("unknown command %q", d.Cmd)
+	}
+	return ""
+}
+
+func (h *mergeHistory) change(root tree.Root, script string) tree.Root {
+	ctx := context.Background()
+	batch := map[string]edit{}
+	flush := func() {
+		edits := slices.SortedFunc(maps.Values(batch), func(a, b edit) int { return strings.Compare(a.key, b.key) })
+		root = h.mustApply(h.t, root, edits)
+		clear(batch)
+	}
+	for _, line := range strings.Split(script, "\n") {
+		f := strings.Fields(line)
+		var err error
+		switch {
+		case len(f) == 0:
+		case f[0] == "put":
+			batch[f[1]] = edit{key: f[1], value: inline(strings.Join(f[2:], " "))}
+		case f[0] == "del":
+			batch[f[1]] = edit{key: f[1], del: true}
+		case f[0] == "flush":
+			flush()
+		case f[0] == "delprefix":
+			flush()
+			root, err = h.deletePrefix(ctx, root, f[1])
+		case f[0] == "move":
+			flush()
+			root, err = h.move(ctx, root, f[1], f[2])
+		case f[0] == "copy":
+			flush()
+			root, err = h.copy(ctx, root, root, f[1], f[2], h.newID)
+		default:
+			h.t.Fatalf("unknown change %q", line)
+		}
+		if err != nil {
+			h.t.Fatalf("%s: %v", line, err)
+		}
+	}
+	flush()
+	return root
+}
+
+func (h *mergeHistory) merged(d *datadriven.TestData) string {
+	ctx := context.Background()
+	o := mergeOptions{}
+	var rules []PathChoice
+	var derived []string
+	for _, arg := range d.CmdArgs {
+		for _, v := range arg.Vals {
+			switch arg.Key {
+			case "guard":
+				o.guards = append(o.guards, v)
+			case "choose":
+				path, side, _ := strings.Cut(v, ":")
+				rules = append(rules, PathChoice{path, map[string]Choice{"ours": Ours, "theirs": Theirs}[side]})
+			case "limit":
+				fmt.Sscan(v, &o.limit)
+			}
+		}
+		if arg.Key == "derived" {
+			o.derived = func(key string) { derived = append(derived, key) }
+		}
+	}
+	if len(rules) > 0 {
+		o.choose = ChooseByPath(rules...)
+	}
+	root, conflicts, err := h.merge(ctx, h.r[sideBase], h.r[sideOurs], h.r[sideTheirs], o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, c := range conflicts {
+		fmt.Fprintf(&b, "%v", c)
+		if c.Coords != nil {
+			fmt.Fprintf(&b, " %v", c.Coords)
+		}
+		b.WriteByte('\n')
+	}
+	if len(conflicts) == 0 {
+		if err := h.verify(ctx, root); err != nil {
+			h.t.Fatal(err)
+		}
+		b.WriteString(h.print(root))
+	}
+	for _, key := range derived {
+		fmt.Fprintf(&b, "derived: %s\n", key)
+	}
+	if len(o.guards) == 0 && o.choose == nil && o.limit == 0 {
+		h.mirrored(root, conflicts)
+	}
+	return b.String()
+}
+
+// mirrored merges the other way round: the same conflicts or the same content.
+func (h *mergeHistory) mirrored(root tree.Root, conflicts []Conflict) {
+	h.t.Helper()
+	back, cs, err := h.merge(context.Background(), h.r[sideBase], h.r[sideTheirs], h.r[sideOurs], mergeOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if len(cs) != len(conflicts) {
+		h.t.Fatalf("mirrored: conflicts %v, not %v", cs, conflicts)
+	}
+	for i := range cs {
+		if cs[i].Kind != conflicts[i].Kind || cs[i].Path != conflicts[i].Path || cs[i].Field != conflicts[i].Field {
+			h.t.Fatalf("mirrored: conflict %+v, not %+v", cs[i], conflicts[i])
+		}
+	}
+	if len(cs) == 0 {
+		a, b := h.model(h.t, root), h.model(h.t, back)
+		for _, m := range []toyModel{a, b} {
+			maps.DeleteFunc(m, func(k string, _ tree.Value) bool { return strings.HasSuffix(k, ".zmetadata") })
+		}
+		if !maps.EqualFunc(a, b, func(a, b tree.Value) bool { return sameBytes(&a, &b) }) {
+			h.t.Fatalf("mirrored: %q, not %q", b.keys(""), a.keys(""))
+		}
+	}
+}
+
+// print lists the keys of a root with their values, and its arrays.
+func (h *mergeHistory) print(root tree.Root) string {
+	ctx := context.Background()
+	var b strings.Builder
+	for it, err := range h.list(ctx, root, "", "") {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		doc, err := h.load(ctx, it.value)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s = %s\n", it.key, doc)
+	}
+	err := h.changedDirs(ctx, "", tree.Root{}, root, func(path string, _, info *dirInfo) error {
+		if info.hasID {
+			if h.ids[info.id] == "" {
+				h.ids[info.id] = fmt.Sprintf("#%d", len(h.ids)+1)
+			}
+			fmt.Fprintf(&b, "array %s: %s\n", nodePath(path), h.ids[info.id])
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if b.Len() == 0 {
+		return "nothing\n"
+	}
+	return b.String()
+}
+
+// bruteMerge merges plain maps. The conflicts are the keys that both changed
+// to different bytes.
+func bruteMerge(base, ours, theirs toyModel) (merged toyModel, conflicts []string) {
+	merged = toyModel{}
+	all := maps.Clone(base)
+	maps.Copy(all, ours)
+	maps.Copy(all, theirs)
+	for k := range all {
+		get := func(m toyModel) *tree.Value {
+			if v, ok := m[k]; ok {
+				return &v
+			}
+			return nil
+		}
+		v, ok := mergeSame(get(base), get(ours), get(theirs))
+		switch {
+		case !ok:
+			conflicts = append(conflicts, k)
+		case v != nil:
+			merged[k] = *v
+		}
+	}
+	slices.Sort(conflicts)
+	return merged, conflicts
+}
+
+// TestMergeModel merges random histories. Without changes of node documents a
+// merge is that of plain maps exactly. With them it may refuse more, but never
+// lose or invent a key.
+func TestMergeModel(t *testing.T) {
+	rnd, seed := newRand(t)
+	runs := 200
+	if testing.Short() {
+		runs = 50
+	}
+	merges, clean := 0, 0
+	for run := range runs {
+		structure := run%2 == 1
+		h := &history{toySpace: newToySpace(seed + uint64(run)/2), t: t, rnd: rnd, want: toyModel{}}
+		for range 1 + rnd.IntN(4) {
+			h.apply(h.edits(20, true))
+		}
+		base, want := h.root, maps.Clone(h.want)
+		branch := func() (tree.Root, toyModel) {
+			h.logf("--- branch")
+			h.root, h.want = base, maps.Clone(want)
+			for range 1 + rnd.IntN(3) {
+				edits := h.edits(1+rnd.IntN(8), structure)
+				edits = slices.DeleteFunc(edits, func(e edit) bool {
+					_, name := splitKey(e.key)
+					return !structure && h.isNode(name)
+				})
+				h.apply(edits)
+			}
+			return h.root, h.want
+		}
+		ours, oursModel := branch()
+		theirs, theirsModel := branch()
+		h.logf("--- merge")
+		root, conflicts, err := h.merge(context.Background(), base, ours, theirs, mergeOptions{})
+		if err != nil {
+			h.fatalf("merge: %v", err)
+		}
+		merges++
+		merged, keys := bruteMerge(want, oursModel, theirsModel)
+		if !structure {
+			var got []string
+			for _, c := range conflicts {
+				got = append(got, c.Path)
+			}
+			if !slices.Equal(got, keys) {
+				h.fatalf("conflicts %q, want %q", conflicts, keys)
+			}
+		}
+		back, mirrored, err := h.merge(context.Background(), base, theirs, ours, mergeOptions{})
+		if err != nil {
+			h.fatalf("merge mirrored: %v", err)
+		}
+		if !slices.EqualFunc(conflicts, mirrored, func(a, b Conflict) bool { return a.Kind == b.Kind && a.Path == b.Path && a.Field == b.Field }) {
+			h.fatalf("conflicts %v, mirrored %v", conflicts, mirrored)
+		}
+		if len(conflicts) > 0 {
+			continue
+		}
+		if a, b := h.model(t, root), h.model(t, back); !maps.EqualFunc(a, b, func(a, b tree.Value) bool { return sameBytes(&a, &b) }) {
+			h.fatalf("merged %q, mirrored %q", a.keys(""), b.keys(""))
+		}
+		clean++
+		h.root, h.want = root, merged
+		for _, k := range keys {
+			if _, name := splitKey(k); !h.isNode(name) {
+				h.fatalf("no conflict at %q", k)
+			}
+			delete(merged, k) // merged by fields
+		}
+		for k, v := range h.model(t, root) {
+			// Of equal bytes at two addresses either may be taken.
+			if want, ok := merged[k]; ok && sameBytes(&v, &want) || slices.Contains(keys, k) {
+				merged[k] = v
+			}
+		}
+		h.check()
+		h.checkCanonical()
+	}
+	t.Logf("%d merges, %d without conflict", merges, clean)
+	if clean < merges/10 {
+		t.Errorf("only %d of %d merges without conflict", clean, merges)
+	}
+}

@@ -1,0 +1,178 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// TestMergeFollowsRenames: one side moves arrays and groups about, the other
+// changes chunks and attributes. Each change must arrive where its array is
+// now.
+func TestMergeFollowsRenames(t *testing.T) {
+	rnd, seed := newRand(t)
+	runs := 60
+	if testing.Short() {
+		runs = 20
+	}
+	followed := 0
+	for run := range runs {
+		h := &history{toySpace: newToySpace(seed + uint64(run)), t: t, rnd: rnd, want: toyModel{}}
+		ctx := context.Background()
+		arrays := map[[16]byte]string{} // where they are in base
+		var edits []edit
+		for g := range 2 + rnd.IntN(3) {
+			group := fmt.Sprintf("g%d", g)
+			edits = append(edits, edit{key: group + "/zarr.json", value: inline("group")})
+			for a := range 1 + rnd.IntN(3) {
+				path := fmt.Sprintf("%s/a%d", group, a)
+				edits = append(edits, edit{key: path + "/zarr.json", value: inline("array f=c/:/:1 k=x g=99")})
+				for c := range 3 {
+					edits = append(edits, edit{key: fmt.Sprintf("%s/c/%d", path, c), value: h.value()})
+				}
+			}
+		}
+		slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
+		h.apply(edits)
+		base, baseModel := h.root, maps.Clone(h.want)
+		err := h.changedDirs(ctx, "", tree.Root{}, base, func(path string, _, info *dirInfo) error {
+			if info.hasID {
+				arrays[info.id] = nodePath(path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// Ours: moves, then chunks with even numbers.
+		moves := 0
+		for range 1 + rnd.IntN(4) {
+			before := h.root
+			h.moveNodes()
+			if h.root != before {
+				moves++
+			}
+		}
+		now := map[[16]byte]string{}
+		err = h.changedDirs(ctx, "", tree.Root{}, h.root, func(path string, _, info *dirInfo) error {
+			if info.hasID {
+				now[info.id] = nodePath(path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.apply(h.chunkEdits(slices.Collect(maps.Values(now)), 0))
+		ours, oursModel := h.root, h.want
+
+		// Theirs: chunks with odd numbers, and attributes.
+		h.root, h.want = base, maps.Clone(baseModel)
+		theirEdits := h.chunkEdits(slices.Collect(maps.Values(arrays)), 1)
+		h.logf("--- theirs")
+		h.apply(theirEdits)
+		theirs := h.root
+
+		want := maps.Clone(oursModel)
+		byPath := map[string][16]byte{}
+		for id, path := range arrays {
+			byPath[path] = id
+		}
+		for _, e := range theirEdits {
+			i := strings.Index(e.key, "/") + 1
+			i += strings.IndexByte(e.key[i:], '/')
+			key := now[byPath[e.key[:i]]] + e.key[i:]
+			if e.key[:i] != now[byPath[e.key[:i]]] {
+				followed++
+			}
+			if e.del {
+				delete(want, key)
+			} else {
+				want[key] = e.value
+			}
+		}
+		for _, mirrored := range []bool{false, true} {
+			a, b := ours, theirs
+			if mirrored {
+				a, b = b, a
+			}
+			root, conflicts, err := h.merge(ctx, base, a, b, mergeOptions{})
+			if err != nil || len(conflicts) > 0 {
+				h.fatalf("merge: %v %v", conflicts, err)
+			}
+			h.root, h.want = root, want
+			h.check()
+			for id, path := range now {
+				if got, ok, err := h.identity(ctx, root, path); err != nil || !ok || got != id {
+					h.fatalf("identity of %q: %x %v %v, want %x", path, got, ok, err, id)
+				}
+			}
+		}
+		var want2 []rename
+		for id, from := range arrays {
+			if to := now[id]; to != from {
+				want2 = append(want2, rename{id, from, to})
+			}
+		}
+		slices.SortFunc(want2, func(a, b rename) int { return strings.Compare(a.from, b.from) })
+		if got, err := h.renames(ctx, base, ours); err != nil || !slices.Equal(got, want2) {
+			h.fatalf("renames %v %v, want %v", got, err, want2)
+		}
+	}
+	if followed == 0 {
+		t.Error("nothing was followed")
+	}
+	t.Logf("%d changes followed", followed)
+}
+
+// moveNodes moves an array or group to a place that may be taken.
+func (h *history) moveNodes() {
+	h.t.Helper()
+	node := func() string {
+		switch h.rnd.IntN(4) {
+		case 0:
+			return fmt.Sprintf("g%d", h.rnd.IntN(6))
+		case 1:
+			return fmt.Sprintf("g%d/a%d", h.rnd.IntN(4), h.rnd.IntN(6))
+		case 2:
+			return fmt.Sprintf("g%d/g%d/a%d", h.rnd.IntN(4), h.rnd.IntN(2), h.rnd.IntN(2))
+		}
+		return fmt.Sprintf("a%d", h.rnd.IntN(3))
+	}
+	from, to := node(), node()
+	root, err := h.move(context.Background(), h.root, from, to)
+	if err != nil {
+		return // nothing there, or taken
+	}
+	h.logf("move %q %q", from, to)
+	want := toyModel{}
+	for k, v := range h.want {
+		if rest, ok := strings.CutPrefix(k, from+"/"); ok {
+			k = to + "/" + rest
+		}
+		want[k] = v
+	}
+	h.root, h.want = root, want
+}
+
+// chunkEdits changes chunks of arrays whose numbers have a parity; with parity
+// 1 attributes too.
+func (h *history) chunkEdits(arrays []string, parity int) []edit {
+	set := map[string]edit{}
+	for range 1 + h.rnd.IntN(6) {
+		path := h.pick(arrays)
+		key := fmt.Sprintf("%s/c/%d", path, 2*h.rnd.IntN(6)+parity)
+		set[key] = edit{key: key, value: h.value(), del: h.rnd.IntN(4) == 0}
+		if parity == 1 && h.rnd.IntN(3) == 0 {
+			key = path + "/zarr.json"
+			set[key] = edit{key: key, value: inline(fmt.Sprintf("array f=c/:/:1 k=x g=99 attr=%d", h.rnd.IntN(9)))}
+		}
+	}
+	return slices.SortedFunc(maps.Values(set), func(a, b edit) int { return strings.Compare(a.key, b.key) })
+}

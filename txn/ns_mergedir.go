@@ -1,0 +1,287 @@
+package txn
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// dirMerge is the merge of one directory that both sides changed.
+type dirMerge struct {
+	m     *merger
+	path  string
+	r     sides
+	infos [3]*dirInfo
+	again []string // node documents whose /n entries are to be made again
+}
+
+// dir merges a directory.
+func (m *merger) dir(path string, r sides) (tree.Root, error) {
+	if root, ok := r.simple(); ok {
+		return root, nil
+	}
+	if err := checkPath(m.ctx, path); err != nil {
+		return tree.Root{}, err
+	}
+	d := &dirMerge{m: m, path: path, r: r}
+	for side := range r {
+		var err error
+		if d.infos[side], err = m.s.dir(m.ctx, r[side]); err != nil {
+			return tree.Root{}, err
+		}
+	}
+	switch choice, err := d.guard(); {
+	case err != nil:
+		return tree.Root{}, err
+	case choice == Ours:
+		return r[sideOurs], nil
+	case choice == Theirs:
+		return r[sideTheirs], nil
+	}
+	if err := d.tellDerived(); err != nil {
+		return tree.Root{}, err
+	}
+	root, err := m.s.t.Merge(m.ctx, r[sideBase], r[sideOurs], r[sideTheirs], d.entry)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	return d.settle(root)
+}
+
+// entry resolves an entry that both sides changed differently.
+func (d *dirMerge) entry(key []byte, base, ours, theirs *tree.Value) (*tree.Value, error) {
+	switch {
+	case isSub(key):
+		root, err := d.sub(string(key), sides{childOf(base), childOf(ours), childOf(theirs)})
+		if err != nil || root.Entries == 0 {
+			return nil, err
+		}
+		return &tree.Value{Kind: tree.KindChild, Child: root}, nil
+	case !isReserved(key):
+		return d.document(string(key), base, ours, theirs)
+	case key[1] == reservedMap:
+		f := Form{Rank: int(key[2]), Sep: key[3], Prefix: string(key[4:])}
+		root, err := d.chunks(f, sides{childOf(base), childOf(ours), childOf(theirs)})
+		return &tree.Value{Kind: tree.KindChild, Child: root}, err
+	}
+	// An identity that both gave, or what a document says that both changed:
+	// settle has a look.
+	if ours == nil {
+		return theirs, nil
+	}
+	return ours, nil
+}
+
+// chunks merges a chunk map.
+func (d *dirMerge) chunks(f Form, r sides) (tree.Root, error) {
+	if root, ok := r.simple(); ok {
+		return root, nil
+	}
+	return d.m.s.t.Merge(d.m.ctx, r[sideBase], r[sideOurs], r[sideTheirs], func(coords []byte, base, ours, theirs *tree.Value) (*tree.Value, error) {
+		if v, ok := mergeSame(base, ours, theirs); ok {
+			return v, nil
+		}
+		return d.m.settleValue(d.chunkConflict(ConflictChunk, f, coords, base, ours, theirs), ours, theirs)
+	})
+}
+
+// mergeSame merges values of which two stand for the same bytes.
+func mergeSame(base, ours, theirs *tree.Value) (*tree.Value, bool) {
+	switch {
+	case sameBytes(ours, theirs), sameBytes(base, theirs):
+		return ours, true
+	case sameBytes(base, ours):
+		return theirs, true
+	}
+	return nil, false
+}
+
+func (d *dirMerge) chunkConflict(kind ConflictKind, f Form, coords []byte, base, ours, theirs *tree.Value) Conflict {
+	key, _ := f.print([]byte(d.path), coords)
+	return Conflict{
+		Kind: kind, Path: string(key), Coords: f.numbers(coords),
+		Base: brief(base), Ours: brief(ours), Theirs: brief(theirs),
+	}
+}
+
+// document merges a document.
+func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.Value, error) {
+	if v, ok := mergeSame(base, ours, theirs); ok {
+		return v, nil
+	}
+	if d.m.s.policy.Derived(name) {
+		if ours == nil {
+			return theirs, nil
+		}
+		return ours, nil
+	}
+	c := Conflict{
+		Kind: ConflictDocument, Path: d.path + name,
+		Base: brief(base), Ours: brief(ours), Theirs: brief(theirs),
+	}
+	node := d.m.s.isNode(name)
+	switch {
+	case d.isScalarChunk(name):
+		c.Kind, c.Coords = ConflictChunk, []int64{}
+	case ours == nil || theirs == nil:
+		c.Kind = ConflictGone
+	case base == nil && node:
+		c.Kind = ConflictCreate
+	default:
+		if base == nil {
+			c.Kind = ConflictCreate
+		}
+		return d.fields(name, c, base, ours, theirs)
+	}
+	if node {
+		d.again = append(d.again, name)
+	}
+	return d.m.settleValue(c, ours, theirs)
+}
+
+// isScalarChunk reports whether a document is the one chunk of an array
+// without dimensions.
+func (d *dirMerge) isScalarChunk(name string) bool {
+	return slices.ContainsFunc(d.infos[:], func(i *dirInfo) bool { return i.names(Form{Prefix: name, Sep: '/'}) })
+}
+
+// fields merges a document field by field.
+func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Value) (*tree.Value, error) {
+	var docs [3][]byte
+	whole := false
+	for i, v := range [3]*tree.Value{base, ours, theirs} {
+		if v == nil {
+			continue
+		}
+		doc, ok, err := d.m.s.readDoc(d.m.ctx, *v)
+		if err != nil {
+			return nil, err
+		}
+		docs[i], whole = doc, whole || !ok
+	}
+	if d.m.s.isNode(name) {
+		d.again = append(d.again, name)
+	}
+	if whole {
+		return d.m.settleValue(c, ours, theirs)
+	}
+	policy := d.m.s.policy
+	merged, fields, err := policy.MergeDocument(name, docs[sideBase], docs[sideOurs], docs[sideTheirs])
+	if err != nil {
+		return nil, err
+	}
+	if len(fields) > 0 {
+		if fields[0].Field == "" {
+			return d.m.settleValue(c, ours, theirs)
+		}
+		switch d.m.ask(c) {
+		case Ours: // merged has ours for them
+		case Theirs:
+			merged, _, err = policy.MergeDocument(name, docs[sideBase], docs[sideTheirs], docs[sideOurs])
+			if err != nil {
+				return nil, err
+			}
+		default:
+			return ours, d.fieldConflicts(c, fields)
+		}
+	}
+	switch {
+	case bytes.Equal(merged, docs[sideOurs]):
+		return ours, nil
+	case bytes.Equal(merged, docs[sideTheirs]):
+		return theirs, nil
+	}
+	v, ok, err := d.m.s.makeDoc(d.m.ctx, d.path+name, merged)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return d.m.settleValue(c, ours, theirs)
+	}
+	// What it says may bring forms in, so it is put when all else is merged.
+	d.m.docs = append(d.m.docs, edit{key: d.path + name, value: v})
+	return ours, nil
+}
+
+func (d *dirMerge) fieldConflicts(c Conflict, fields []FieldConflict) error {
+	for _, f := range fields {
+		c.Field, c.Base, c.Ours, c.Theirs = f.Field, f.Base, f.Ours, f.Theirs
+		if err := d.m.add(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellDerived names the documents that were computed from others.
+func (d *dirMerge) tellDerived() error {
+	if d.m.o.derived == nil {
+		return nil
+	}
+	told := map[string]bool{}
+	for side := sideOurs; side <= sideTheirs; side++ {
+		for c, err := range d.m.s.t.Diff(d.m.ctx, d.r[sideBase], d.r[side], tree.Span{}) {
+			if err != nil {
+				return err
+			}
+			name := string(c.Key)
+			if !isReserved(c.Key) && !isSub(c.Key) && !told[name] && d.m.s.policy.Derived(name) {
+				told[name] = true
+				d.m.o.derived(d.path + name)
+			}
+		}
+	}
+	return nil
+}
+
+// settle makes the reserved entries of a merged directory follow from its
+// documents and chunks.
+func (d *dirMerge) settle(root tree.Root) (tree.Root, error) {
+	s, ctx := d.m.s, d.m.ctx
+	info, err := s.dir(ctx, root)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	state := info.dirState
+	state.forms = slices.Clone(state.forms)
+	for _, name := range d.again {
+		v, ok, err := s.t.Get(ctx, root, keyBytes(name))
+		if err != nil {
+			return tree.Root{}, err
+		}
+		var doc *nodeDoc
+		if ok {
+			if doc, err = s.describe(ctx, name, v); err != nil {
+				return tree.Root{}, err
+			}
+		}
+		state.nodes = setNode(state.nodes, name, doc)
+	}
+	if ours, theirs := d.infos[sideOurs], d.infos[sideTheirs]; !state.hasID && state.isArray() {
+		if state.id, state.hasID = ours.id, ours.hasID; !ours.hasID {
+			state.id, state.hasID = theirs.id, theirs.hasID
+		}
+	}
+	s.settle(&state)
+	out := dirWriter{s: s, root: root}
+	return out.finish(ctx, stateEdits(&info.dirState, &state))
+}
+
+// sub merges a sub-directory.
+func (d *dirMerge) sub(name string, r sides) (tree.Root, error) {
+	path := d.path + name
+	if r[sideBase].Entries > 0 {
+		switch {
+		case r[sideOurs].Entries == 0:
+			return d.m.gone(path, r, sideTheirs)
+		case r[sideTheirs].Entries == 0:
+			return d.m.gone(path, r, sideOurs)
+		}
+	}
+	return d.m.dir(path, r)
+}
+
+// nodePath is the path of the node that a directory is.
+func nodePath(dir string) string { return strings.TrimSuffix(dir, "/") }

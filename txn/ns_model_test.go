@@ -1,0 +1,430 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// history makes random changes to a root and to a plain map alike.
+type history struct {
+	toySpace
+	t    *testing.T
+	rnd  *rand.Rand
+	root tree.Root
+	want toyModel
+	log  []string
+}
+
+var (
+	toyNames = []string{"a", "b", "0", "1", "10", "2", "c", "c.0", "00", "0.0", "1.10", "10.2", "c0", "a-b", "", "a.b", "9223372036854775808"}
+	toyDocs  = []string{
+		"array f=c/:/:2 k=x g=9,9", "array f=:.:2 k=x g=9,9", "array f=:/:2", "array f=:/:1", "array f=:.:1 f=c/:/:1",
+		"array f=c/:/:3 f=c.:.:2", "array k=y", "group", "broken", "array f=c:/:0 k=z", "f=:/:3", "array f=c1:/:2 f=:.:99",
+	}
+)
+
+func (h *history) pick(from []string) string { return from[h.rnd.IntN(len(from))] }
+
+func (h *history) path() string {
+	parts := make([]string, 1+h.rnd.IntN(4))
+	for i := range parts {
+		parts[i] = h.pick(toyNames)
+	}
+	return strings.Join(parts, "/")
+}
+
+// key is mostly one that a form may spell, often one that exists.
+func (h *history) key() string {
+	if keys := h.want.keys(""); len(keys) > 0 && h.rnd.IntN(3) == 0 {
+		return h.pick(keys)
+	}
+	if h.rnd.IntN(2) == 0 {
+		return h.path()
+	}
+	dir := ""
+	for range h.rnd.IntN(3) {
+		dir += h.pick([]string{"a/", "b/", "0/", "1/", "c/"})
+	}
+	n := func() int { return h.rnd.IntN([]int{3, 12, 200}[h.rnd.IntN(3)]) }
+	return dir + h.pick([]string{
+		fmt.Sprintf("c/%d/%d", n(), n()), fmt.Sprintf("%d.%d", n(), n()), fmt.Sprintf("%d/%d", n(), n()),
+		fmt.Sprint(n()), fmt.Sprintf("c/%d", n()), fmt.Sprintf("c/%d/%d/%d", n(), n(), n()), fmt.Sprintf("c.%d.%d", n(), n()),
+	})
+}
+
+func (h *history) docKey() string {
+	dir := ""
+	for range h.rnd.IntN(3) {
+		dir += h.pick([]string{"a/", "b/", "0/", "1/", "c/"})
+	}
+	return dir + h.pick([]string{".zarray", "zarr.json", ".zgroup"})
+}
+
+func (h *history) value() tree.Value {
+	doc := fmt.Sprint("value ", h.rnd.IntN(50))
+	switch h.rnd.IntN(4) {
+	case 0:
+		return h.packs.native(doc, h.rnd.Uint64N(100))
+	case 1:
+		return tree.Value{Kind: tree.KindVirtual, Source: tree.Source{URL: "file:///x"}, Offset: h.rnd.Uint64N(9), Length: 7}
+	}
+	return inline(doc)
+}
+
+func (h *history) edits(n int, docs bool) []edit {
+	set := map[string]edit{}
+	for range n {
+		e := edit{key: h.key(), value: h.value(), del: h.rnd.IntN(4) == 0}
+		if docs && h.rnd.IntN(8) == 0 {
+			e.key, e.value = h.docKey(), inline(h.pick(toyDocs))
+			if h.rnd.IntN(5) == 0 {
+				e.value = h.packs.native(string(e.value.Inline), 1)
+			}
+		}
+		if e.del {
+			e.value = tree.Value{}
+		}
+		set[e.key] = e
+	}
+	edits := slices.Collect(maps.Values(set))
+	slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
+	return edits
+}
+
+func (h *history) logf(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+func (h *history) fatalf(format string, args ...any) {
+	h.t.Helper()
+	h.t.Fatalf("%s\nhistory:\n%s", fmt.Sprintf(format, args...), strings.Join(h.log, "\n"))
+}
+
+func (h *history) apply(edits []edit) {
+	h.t.Helper()
+	for _, e := range edits {
+		if e.del {
+			h.logf("del %q", e.key)
+			delete(h.want, e.key)
+		} else {
+			h.logf("put %q %q", e.key, e.value.Inline)
+			h.want[e.key] = e.value
+		}
+	}
+	h.logf("apply")
+	root, err := h.toySpace.apply(context.Background(), h.root, edits)
+	if err != nil {
+		h.fatalf("apply: %v", err)
+	}
+	h.root = root
+}
+
+// step makes one random change.
+func (h *history) step() {
+	h.t.Helper()
+	ctx := context.Background()
+	var err error
+	switch h.rnd.IntN(10) {
+	case 0:
+		prefix := h.key()
+		prefix = prefix[:h.rnd.IntN(len(prefix)+1)]
+		if prefix == "" && h.rnd.IntN(8) > 0 {
+			return
+		}
+		h.logf("deletePrefix %q", prefix)
+		if h.root, err = h.deletePrefix(ctx, h.root, prefix); err != nil {
+			h.fatalf("deletePrefix %q: %v", prefix, err)
+		}
+		maps.DeleteFunc(h.want, func(k string, _ tree.Value) bool { return strings.HasPrefix(k, prefix) })
+	case 1, 2:
+		h.moveOrCopy(true)
+	case 3:
+		h.moveOrCopy(false)
+	case 4, 5:
+		h.apply(h.edits(1, true))
+	default:
+		h.apply(h.edits(1+h.rnd.IntN(20), true))
+	}
+}
+
+func (h *history) moveOrCopy(move bool) {
+	h.t.Helper()
+	ctx := context.Background()
+	from, to := h.path(), h.path()
+	if keys := h.want.keys(""); len(keys) > 0 && h.rnd.IntN(4) > 0 {
+		from = h.pick(keys)
+		if i := strings.LastIndexByte(from[:h.rnd.IntN(len(from)+1)], '/'); i > 0 {
+			from = from[:i]
+		}
+	}
+	if from == "" || to == "" { // the root is no node to move
+		return
+	}
+	want := maps.Clone(h.want)
+	var wantErr error
+	moved := toyModel{}
+	for k, v := range h.want {
+		if rest, ok := strings.CutPrefix(k, from+"/"); ok {
+			moved[to+"/"+rest] = v
+		} else if k == from {
+			moved[to] = v
+		}
+		if k == to || strings.HasPrefix(k, to+"/") {
+			wantErr = ErrExists
+		}
+	}
+	switch {
+	case move && (from == to || strings.HasPrefix(to, from+"/")):
+		wantErr = kv.ErrInvalidKey
+	case len(moved) == 0:
+		wantErr = kv.ErrNotFound
+	}
+	var root tree.Root
+	var err error
+	if h.logf("move(%v) %q %q: %v", move, from, to, wantErr); move {
+		root, err = h.move(ctx, h.root, from, to)
+		maps.DeleteFunc(want, func(k string, _ tree.Value) bool { return k == from || strings.HasPrefix(k, from+"/") })
+	} else {
+		root, err = h.copy(ctx, h.root, h.root, from, to, h.newID)
+	}
+	if !errors.Is(err, wantErr) || wantErr == nil && err != nil {
+		h.fatalf("move(%v) %q to %q: %v, want %v", move, from, to, err, wantErr)
+	}
+	if err == nil {
+		maps.Copy(want, moved)
+		h.root, h.want = root, want
+	}
+}
+
+// check compares the root with the plain map in every way there is.
+func (h *history) check() {
+	h.t.Helper()
+	ctx := context.Background()
+	if err := h.verify(ctx, h.root); err != nil {
+		h.fatalf("verify: %v", err)
+	}
+	got := h.model(h.t, h.root)
+	for k, v := range h.want {
+		if g, ok := got[k]; !ok || !g.Equal(&v) {
+			h.fatalf("scan: %q is %+v %v, want %+v", k, g, ok, v)
+		}
+		if g, ok, err := h.get(ctx, h.root, k); err != nil || !ok || !g.Equal(&v) {
+			h.fatalf("get %q: %+v %v %v, want %+v", k, g, ok, err, v)
+		}
+	}
+	if len(got) != len(h.want) {
+		h.fatalf("scan: %d keys, want %d: %q", len(got), len(h.want), got.keys(""))
+	}
+	for range 5 {
+		key := h.key()
+		if _, ok, err := h.get(ctx, h.root, key); err != nil || ok != hasKey(h.want, key) {
+			h.fatalf("get %q: %v %v", key, ok, err)
+		}
+	}
+	h.checkList("", "")
+	for range 4 {
+		prefix, after := h.key(), h.key()
+		prefix = prefix[:h.rnd.IntN(len(prefix)+1)]
+		if h.rnd.IntN(2) == 0 {
+			after = prefix + after
+		}
+		h.checkList(prefix, after)
+		h.checkList(prefix, "")
+		dir, _ := splitKey(prefix)
+		h.checkListDir(dir)
+	}
+}
+
+func hasKey(m toyModel, key string) bool { _, ok := m[key]; return ok }
+
+func (h *history) checkList(prefix, after string) {
+	h.t.Helper()
+	ctx := context.Background()
+	want := h.want.keys(prefix)
+	any, err := h.any(ctx, h.root, prefix)
+	if err != nil || any != (len(want) > 0) {
+		h.fatalf("any %q: %v %v, want %d keys", prefix, any, err, len(want))
+	}
+	scanned := 0
+	for it, err := range h.scan(ctx, h.root, prefix) {
+		if err != nil || !strings.HasPrefix(it.key, prefix) {
+			h.fatalf("scan %q: %q %v", prefix, it.key, err)
+		}
+		scanned++
+	}
+	if scanned != len(want) {
+		h.fatalf("scan %q: %d keys, want %d", prefix, scanned, len(want))
+	}
+	if after != "" {
+		want = slices.DeleteFunc(want, func(k string) bool { return k <= after })
+	}
+	var got []string
+	for it, err := range h.list(ctx, h.root, prefix, after) {
+		if err != nil {
+			h.fatalf("list %q after %q: %v", prefix, after, err)
+		}
+		if v := h.want[it.key]; !it.value.Equal(&v) {
+			h.fatalf("list: %q is %+v, want %+v", it.key, it.value, v)
+		}
+		got = append(got, it.key)
+	}
+	if !slices.Equal(got, want) {
+		h.fatalf("list %q after %q:\n got %q\nwant %q", prefix, after, got, want)
+	}
+}
+
+func (h *history) checkListDir(dir string) {
+	h.t.Helper()
+	set := map[kv.DirEntry]bool{}
+	for k := range h.want {
+		if rest, ok := strings.CutPrefix(k, dir); ok {
+			name, _, sub := strings.Cut(rest, "/")
+			set[kv.DirEntry{Name: name, Prefix: sub}] = true
+		}
+	}
+	want := slices.SortedFunc(maps.Keys(set), func(a, b kv.DirEntry) int {
+		if a.Name == b.Name && a.Prefix != b.Prefix {
+			if a.Prefix {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	var got []kv.DirEntry
+	for e, err := range h.listDir(context.Background(), h.root, dir) {
+		if err != nil {
+			h.fatalf("listDir %q: %v", dir, err)
+		}
+		got = append(got, e)
+	}
+	if !slices.Equal(got, want) {
+		h.fatalf("listDir %q:\n got %v\nwant %v", dir, got, want)
+	}
+}
+
+// checkDiff compares diff with a comparison of plain maps.
+func (h *history) checkDiff(a, b tree.Root, ma, mb toyModel, prefix string) {
+	h.t.Helper()
+	want := map[string]bool{}
+	for _, m := range []toyModel{ma, mb} {
+		for k := range m {
+			va, ina := ma[k]
+			vb, inb := mb[k]
+			if strings.HasPrefix(k, prefix) && (ina != inb || !sameBytes(&va, &vb)) {
+				want[k] = true
+			}
+		}
+	}
+	for it, err := range h.diff(context.Background(), a, b, prefix) {
+		if err != nil {
+			h.fatalf("diff: %v", err)
+		}
+		if !want[it.key] {
+			h.fatalf("diff %q: %q is no change or told twice", prefix, it.key)
+		}
+		delete(want, it.key)
+		va, ina := ma[it.key]
+		vb, inb := mb[it.key]
+		if ina != (it.old != nil) || inb != (it.new != nil) || ina && !sameBytes(&va, it.old) || inb && !sameBytes(&vb, it.new) {
+			h.fatalf("diff %q: %+v %+v, want %+v %+v", it.key, it.old, it.new, va, vb)
+		}
+	}
+	if len(want) > 0 {
+		h.fatalf("diff %q: missing %q", prefix, slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// checkCanonical builds the same content in another order: the root must be the
+// same, if no form is there that only the history explains.
+func (h *history) checkCanonical() {
+	h.t.Helper()
+	ctx := context.Background()
+	stale := false
+	ids := map[string][16]byte{}
+	err := h.changedDirs(ctx, "", tree.Root{}, h.root, func(path string, _, info *dirInfo) error {
+		for _, f := range info.forms {
+			stale = stale || !info.names(f.Form)
+		}
+		if info.hasID {
+			ids[path] = info.id
+		}
+		return nil
+	})
+	if err != nil {
+		h.fatalf("walk: %v", err)
+	}
+	if stale {
+		return
+	}
+	keys := h.want.keys("")
+	h.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	var root tree.Root
+	for len(keys) > 0 {
+		n := 1 + h.rnd.IntN(len(keys))
+		batch := slices.Clone(keys[:n])
+		slices.Sort(batch)
+		keys = keys[n:]
+		var edits []edit
+		for _, k := range batch {
+			edits = append(edits, edit{key: k, value: h.want[k]})
+		}
+		root = h.mustApply(h.t, root, edits)
+	}
+	for path, id := range ids {
+		info, dir, err := h.dirAt(ctx, root, path)
+		if err != nil || info == nil {
+			h.fatalf("canonical: directory %q: %v", path, err)
+		}
+		state := info.dirState
+		state.id = id
+		if edits := stateEdits(&info.dirState, &state); len(edits) > 0 {
+			if dir, err = h.t2().Apply(ctx, dir, edits); err != nil {
+				h.fatalf("canonical: %v", err)
+			}
+		}
+		if root, err = h.setDir(ctx, root, path, dir); err != nil {
+			h.fatalf("canonical: %v", err)
+		}
+	}
+	if root != h.root {
+		h.fatalf("not canonical: %+v, rebuilt %+v", h.root, root)
+	}
+}
+
+func (h *history) t2() *tree.Tree { return h.space.t }
+
+func TestNamespaceModel(t *testing.T) {
+	rnd, seed := newRand(t)
+	runs := 60
+	if testing.Short() {
+		runs = 20
+	}
+	for run := range runs {
+		h := &history{toySpace: newToySpace(seed + uint64(run)), t: t, rnd: rnd, want: toyModel{}}
+		var old tree.Root
+		oldModel := toyModel{}
+		for i := range 30 {
+			h.step()
+			if i%3 == 0 {
+				h.check()
+				h.checkCanonical()
+				prefix := h.key()
+				h.checkDiff(old, h.root, oldModel, h.want, prefix[:h.rnd.IntN(len(prefix)+1)])
+				h.checkDiff(h.root, old, h.want, oldModel, "")
+			}
+			if h.rnd.IntN(5) == 0 {
+				old, oldModel = h.root, maps.Clone(h.want)
+			}
+		}
+	}
+}
