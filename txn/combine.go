@@ -1,0 +1,138 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Merge brings the changes of another branch, tag or commit onto a branch, as
+// a commit with both as parents. If the branch's head is an ancestor of other,
+// it still gets a merge commit, so that the log tells what happened. The error
+// is a *[ConflictError] where both changed the same; nothing is changed then.
+func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
+	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base, theirs tree.Root, err error) {
+		c, err := db.Commit(ctx, other)
+		if err != nil {
+			return base, theirs, err
+		}
+		id, err := db.MergeBase(ctx, head.ID, other)
+		if err != nil {
+			return base, theirs, err
+		}
+		from, err := db.Commit(ctx, id)
+		if err != nil {
+			return base, theirs, err
+		}
+		return from.Root, c.Root, nil
+	}, other)
+}
+
+// Revert undoes one commit on a branch by a new commit. parent chooses, from 1
+// on, which parent of a merge commit to go back to; 0 is for commits with one.
+func (db *DB) Revert(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
+	c, p, err := db.withParent(ctx, "revert", id, parent)
+	if err != nil {
+		return nil, err
+	}
+	if o.Message == "" {
+		o.Message = fmt.Sprintf("revert %q\n\nThis reverts commit %v.", firstLine(c.Message), c.ID)
+	}
+	return db.combine(ctx, branch, o, "revert", func(*Commit) (tree.Root, tree.Root, error) {
+		return c.Root, p.Root, nil
+	})
+}
+
+// CherryPick repeats on a branch what one commit changed elsewhere.
+func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
+	c, p, err := db.withParent(ctx, "cherry-pick", id, parent)
+	if err != nil {
+		return nil, err
+	}
+	if o.Message == "" {
+		o.Message = c.Message
+	}
+	return db.combine(ctx, branch, o, "cherry-pick", func(*Commit) (tree.Root, tree.Root, error) {
+		return p.Root, c.Root, nil
+	})
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// withParent reads a commit and the parent that its change is relative to.
+func (db *DB) withParent(ctx context.Context, op string, id CommitID, parent int) (c, p *Commit, err error) {
+	if c, err = db.Commit(ctx, id); err != nil {
+		return nil, nil, err
+	}
+	switch n := len(c.Parents); {
+	case n == 0:
+		return nil, nil, fmt.Errorf("%s %s: the first commit has no parent", op, id.Short())
+	case n > 1 && parent == 0:
+		return nil, nil, fmt.Errorf("%s %s: a merge commit needs the number of a parent, 1 to %d", op, id.Short(), n)
+	case parent < 0 || parent > n:
+		return nil, nil, fmt.Errorf("%s %s: there is no parent %d", op, id.Short(), parent)
+	}
+	p, err = db.Commit(ctx, c.Parents[max(parent-1, 0)])
+	return c, p, err
+}
+
+// combine makes a commit on a branch by a three-way merge of its head with a
+// change from elsewhere.
+func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op string, pick func(head *Commit) (base, theirs tree.Root, err error), parents ...CommitID) (*Commit, error) {
+	s, err := db.Begin(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Abort() // does nothing after the commit
+	head, err := db.Commit(ctx, s.base)
+	if err != nil {
+		return nil, err
+	}
+	base, theirs, err := pick(head)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	err = s.change(ctx, func(work tree.Root) (tree.Root, error) {
+		root, conflicts, err := s.space.merge(ctx, base, work, theirs, mergeOptions{})
+		if err == nil && len(conflicts) > 0 {
+			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
+		}
+		return root, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	o.op, o.parents = op, parents
+	return s.Commit(ctx, o)
+}
+
+// Refresh takes what the branch got since the session's base into the session
+// and makes the head its new base. On a conflict nothing changes.
+func (s *Session) Refresh(ctx context.Context) error {
+	id, err := s.db.Head(s.branch)
+	if err != nil {
+		return err
+	}
+	head, err := s.db.Commit(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, func(work tree.Root) (tree.Root, error) {
+		if id == s.base {
+			return work, nil
+		}
+		root, conflicts, err := s.space.merge(ctx, s.start, head.Root, work, mergeOptions{guards: s.guards})
+		if err == nil && len(conflicts) > 0 {
+			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
+		}
+		if err == nil {
+			s.base, s.start = id, head.Root
+		}
+		return root, err
+	})
+}

@@ -1,0 +1,236 @@
+package txn
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Keys of index.SpaceMeta.
+var (
+	metaIncarnation = []byte("incarnation")
+	metaReady       = []byte("ready")
+)
+
+// MainBranch is the branch that a new database begins with.
+const MainBranch = "main"
+
+// DB is an open database. Safe for concurrent use.
+type DB struct {
+	opts  Options
+	dir   string
+	idx   *index.Index
+	packs *pack.Store
+	space *space // over committed pages only
+
+	heads  refTable
+	commit committer
+	ends   sync.Mutex // held from the sync of packs to the batch that records it
+
+	mu       sync.Mutex
+	sessions map[SessionID]*Session // open in this process
+	roots    map[tree.Root]int      // of open snapshots, for gc
+
+	closed atomic.Bool
+}
+
+// Open opens the database in dir. Errors: ErrNotDatabase if there is none,
+// index.ErrLocked if another process has it open, index.ErrFormat if a newer
+// program wrote it.
+func Open(dir string, o *Options) (*DB, error) {
+	opts := o.withDefaults()
+	fs := fsOf(opts.FS)
+	if err := readFormat(fs, dir); err != nil {
+		return nil, err
+	}
+	return open(dir, opts, false)
+}
+
+// Create makes a new database in dir, with one empty commit on the branch
+// "main", and opens it. dir may exist if it is empty; a creation that was
+// interrupted is taken up again. If a database is there already the error is
+// ErrExists.
+func Create(dir string, o *Options) (*DB, error) {
+	opts := o.withDefaults()
+	fs := fsOf(opts.FS)
+	if err := prepareDir(fs, dir); err != nil {
+		return nil, err
+	}
+	db, err := open(dir, opts, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.writeFirstCommit(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	// The format file comes last: a directory without it is no database yet.
+	if err := writeFormat(fs, dir); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func open(dir string, opts Options, create bool) (_ *DB, err error) {
+	fs := fsOf(opts.FS)
+	idx, err := index.Open(fs.PathJoin(dir, "index"), &index.Options{
+		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, idx.Close())
+		}
+	}()
+	db := &DB{
+		opts: opts, dir: dir, idx: idx,
+		sessions: map[SessionID]*Session{},
+		roots:    map[tree.Root]int{},
+	}
+	incarnation, err := db.incarnation(create)
+	if err != nil {
+		return nil, err
+	}
+	var table []pack.Info
+	for rec, err := range idx.Scan(index.SpacePack, nil, nil, false) {
+		if err != nil {
+			return nil, err
+		}
+		info, err := decodePackInfo(rec.Key, rec.Value)
+		if err != nil {
+			return nil, err
+		}
+		table = append(table, info)
+	}
+	db.packs, err = pack.Open(fs.PathJoin(dir, "packs"), &pack.Options{
+		FS: fs, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := tree.New(indexPages{idx}, &tree.Options{CacheBytes: opts.PageCacheBytes})
+	db.space = newSpace(t, opts.Policy, db.load)
+	db.space.store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
+		return db.store(ctx, key, doc, digest.Of(doc))
+	}
+	if err := db.heads.load(idx); err != nil {
+		return nil, errors.Join(err, db.packs.Close())
+	}
+	db.commit.db = db
+	return db, nil
+}
+
+// incarnation returns the random name under which this directory writes packs.
+func (db *DB) incarnation(create bool) (id [8]byte, err error) {
+	b, err := db.idx.Get(index.SpaceMeta, metaIncarnation)
+	switch {
+	case err == nil && len(b) == len(id):
+		return [8]byte(b), nil
+	case err == nil:
+		return id, corrupt("incarnation of %d bytes", len(b))
+	case !errors.Is(err, index.ErrNotFound) || !create:
+		return id, err
+	}
+	rand.Read(id[:])
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	batch.Set(index.SpaceMeta, metaIncarnation, id[:])
+	return id, batch.Commit(true)
+}
+
+// writeFirstCommit gives a new database its empty first commit.
+func (db *DB) writeFirstCommit() error {
+	if _, err := db.idx.Get(index.SpaceMeta, metaReady); err == nil {
+		return nil // an earlier creation came this far
+	}
+	now := db.opts.Now().UTC()
+	first := &Commit{Author: db.opts.Author, Time: now, Message: "create database"}
+	rec := first.encode()
+	first.ID = CommitID(digest.Of(rec))
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	batch.Set(index.SpaceCommit, first.ID[:], rec)
+	batch.Set(index.SpaceMeta, metaReady, []byte{1})
+	moves := []RefMove{{Ref: headRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: "create"}}
+	return db.commitRefs(batch, moves)
+}
+
+// Close closes the database. Sessions that made a savepoint can be resumed
+// later, others are lost; snapshots must not be used any more.
+func (db *DB) Close() error {
+	if db.closed.Swap(true) {
+		return nil
+	}
+	for _, s := range db.openSessions() {
+		s.close()
+	}
+	db.commit.mu.Lock() // a commit under way ends first
+	defer db.commit.mu.Unlock()
+	return errors.Join(db.packs.Close(), db.idx.Close())
+}
+
+// DiskUse says how much room the database takes.
+type DiskUse struct {
+	// IndexBytes and PackBytes are the sizes of the files; Packs is how many
+	// packs there are.
+	IndexBytes, PackBytes int64
+	Packs                 int
+	// IndexWritten is what was written to the log of the index since it was
+	// opened.
+	IndexWritten int64
+}
+
+// DiskUse returns the present sizes.
+func (db *DB) DiskUse() DiskUse {
+	m := db.idx.Metrics()
+	use := DiskUse{IndexBytes: int64(m.DiskBytes), IndexWritten: int64(m.LogBytes)}
+	for _, i := range db.packs.Infos() {
+		if !i.Missing {
+			use.PackBytes += int64(i.Size)
+			use.Packs++
+		}
+	}
+	return use
+}
+
+// Dir returns the directory that the database was opened in.
+func (db *DB) Dir() string { return db.dir }
+
+func (db *DB) check() error {
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (db *DB) writable() error {
+	if db.opts.ReadOnly {
+		return kv.ErrReadOnly
+	}
+	return db.check()
+}
+
+// indexPages is the page store of committed pages.
+type indexPages struct{ idx *index.Index }
+
+func (p indexPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	b, err := p.idx.GetPage(ctx, name)
+	if errors.Is(err, index.ErrNotFound) {
+		return nil, fmt.Errorf("page %v: %w", name, tree.ErrMissing)
+	}
+	return b, err
+}
+
+func (p indexPages) PutPage(context.Context, tree.Name, []byte) error {
+	return errors.New("txn: bug: page written outside a session")
+}

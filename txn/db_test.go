@@ -1,0 +1,597 @@
+package txn
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/kvtest"
+)
+
+func TestCreateAndOpen(t *testing.T) {
+	fs := vfs.NewMem()
+	if _, err := Open("db", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
+		t.Fatalf("open of nothing: %v", err)
+	}
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"a": "1", "b/c": strings.Repeat("x", 5000)})
+	want := at(t, db, "main")
+	closeChecked(t, db)
+	if _, err := db.At(bg, "main"); !errors.Is(err, ErrClosed) {
+		t.Errorf("use after close: %v", err)
+	}
+	if _, err := Create("db", testOptions(fs)); !errors.Is(err, ErrExists) {
+		t.Errorf("create over a database: %v", err)
+	}
+	db, err = Open("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	if got := at(t, db, ""); !maps.Equal(got, want) {
+		t.Errorf("after reopening: %v", got)
+	}
+}
+
+func TestNewerFormatIsRefusedByName(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+	f, err := fs.Create("db/"+FormatFile, index.WriteCategory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(f, "zarrdb %d\n", Format+1)
+	f.Close()
+	_, err = Open("db", testOptions(fs))
+	var fe *index.FormatError
+	if !errors.As(err, &fe) || fe.Have != Format+1 || fe.Known != Format {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCreateRefusesOtherFiles(t *testing.T) {
+	fs := vfs.NewMem()
+	if err := fs.MkdirAll("db", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.Create("db/precious", index.WriteCategory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := Create("db", testOptions(fs)); !errors.Is(err, ErrExists) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSessionsAreIsolated(t *testing.T) {
+	db := openTest(t, nil)
+	update(t, db, "main", map[string]string{"a": "1", "gone": "x"})
+	before, err := db.At(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	s, _ := db.Begin(bg, "main")
+	other, _ := db.Begin(bg, "main")
+	set(t, s, map[string]string{"a": "2", "new": "n", "gone": ""})
+	want := map[string]string{"a": "2", "new": "n"}
+	if got := contents(t, s); !maps.Equal(got, want) {
+		t.Errorf("the session sees %v", got)
+	}
+	old := map[string]string{"a": "1", "gone": "x"}
+	for name, v := range map[string]kv.ReadLister{"another session": other, "the snapshot": before} {
+		if got := contents(t, v); !maps.Equal(got, old) {
+			t.Errorf("%s sees %v", name, got)
+		}
+	}
+	c, err := s.Commit(bg, CommitOptions{Message: "m", Properties: map[string]string{"k": "v"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main"); !maps.Equal(got, want) {
+		t.Errorf("main is %v", got)
+	}
+	if got := contents(t, before); !maps.Equal(got, old) {
+		t.Errorf("the snapshot moved to %v", got)
+	}
+	again, err := db.Commit(bg, c.ID)
+	if err != nil || again.Message != "m" || again.Author != "tester" || again.Properties["k"] != "v" || len(again.Parents) != 1 {
+		t.Errorf("commit reads back as %+v, %v", again, err)
+	}
+	if err := s.Set(bg, "late", nil); !errors.Is(err, ErrSessionClosed) {
+		t.Errorf("write after commit: %v", err)
+	}
+	if err := other.Abort(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEmptyCommitMakesNone(t *testing.T) {
+	db := openTest(t, nil)
+	c := update(t, db, "main", map[string]string{"a": "1"})
+	if again := update(t, db, "main", map[string]string{"a": "1"}); again.ID != c.ID {
+		t.Error("setting equal bytes made a commit")
+	}
+	s, _ := db.Begin(bg, "main")
+	forced, err := s.Commit(bg, CommitOptions{AllowEmpty: true})
+	if err != nil || forced.ID == c.ID || forced.Root != c.Root {
+		t.Errorf("%+v, %v", forced, err)
+	}
+}
+
+func TestMovedHeadMergesOrConflicts(t *testing.T) {
+	db := openTest(t, nil)
+	update(t, db, "main", map[string]string{"a": "1", "b": "1", "c": "1"})
+	s, _ := db.Begin(bg, "main")
+	set(t, s, map[string]string{"a": "2"})
+	update(t, db, "main", map[string]string{"b": "2"})
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatalf("disjoint changes: %v", err)
+	}
+	if got, want := at(t, db, ""), (map[string]string{"a": "2", "b": "2", "c": "1"}); !maps.Equal(got, want) {
+		t.Errorf("merged to %v", got)
+	}
+	s, _ = db.Begin(bg, "main")
+	set(t, s, map[string]string{"c": "mine"})
+	update(t, db, "main", map[string]string{"c": "theirs"})
+	_, err := s.Commit(bg, CommitOptions{})
+	var ce *ConflictError
+	if !errors.As(err, &ce) || !errors.Is(err, ErrConflict) || len(ce.Conflicts) != 1 || ce.Conflicts[0].Path != "c" {
+		t.Fatalf("got %v", err)
+	}
+	if got := contents(t, s)["c"]; got != "mine" {
+		t.Errorf("after the conflict the session has %q", got)
+	}
+	set(t, s, map[string]string{"c": "theirs"})
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Errorf("equal results: %v", err)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	db := openTest(t, nil)
+	update(t, db, "main", map[string]string{"in/x": "1", "out": "1"})
+	s, _ := db.Begin(bg, "main")
+	if err := s.Guard("in"); err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, map[string]string{"out": "2"})
+	update(t, db, "main", map[string]string{"in/x": "2"})
+	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("a guarded path changed: %v", err)
+	}
+}
+
+func TestRewoundBranchIsAConflict(t *testing.T) {
+	db := openTest(t, nil)
+	first := update(t, db, "main", map[string]string{"a": "1"})
+	update(t, db, "main", map[string]string{"a": "2"})
+	s, _ := db.Begin(bg, "main")
+	set(t, s, map[string]string{"b": "1"})
+	if _, err := db.Reset(bg, "main", first.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Commit(bg, CommitOptions{})
+	var ce *ConflictError
+	if !errors.As(err, &ce) || ce.Conflicts[0].Kind != ConflictBranchRewound {
+		t.Errorf("got %v", err)
+	}
+	if err := db.DeleteBranch("main"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrNoRef) {
+		t.Errorf("commit to a deleted branch: %v", err)
+	}
+}
+
+func TestRevisions(t *testing.T) {
+	clk := newClock()
+	o := testOptions(vfs.NewMem())
+	o.Now = clk.now
+	db := openTest(t, o)
+	var ids []CommitID
+	var times []time.Time
+	first, _ := db.Head("main")
+	ids, times = append(ids, first), append(times, clk.t)
+	for i := range 4 {
+		ids = append(ids, update(t, db, "main", map[string]string{"a": fmt.Sprint(i)}).ID)
+		times = append(times, clk.t)
+	}
+	if err := db.CreateTag(bg, "v1", ids[2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateBranch(bg, "exp/one", ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	for rev, want := range map[string]int{
+		"": 4, "main": 4, "main~": 3, "main~1": 3, "main~3~": 0, "v1": 2, "v1~2": 0, "exp/one": 1,
+		ids[3].String(): 3, ids[3].String()[:12]: 3, strings.ToUpper(ids[3].String()): 3, "main@{0}": 4, "main@{2}": 2, "@{1}": 3, "main@{1}~2": 1,
+		"main@{" + times[2].Format(time.RFC3339) + "}": 2,
+	} {
+		got, err := db.Resolve(bg, rev)
+		if err != nil || got != ids[want] {
+			t.Errorf("%q is %v, %v; want commit %d", rev, got, err, want)
+		}
+	}
+	for _, rev := range []string{"nope", "main~5", "main~x", "v2", "abc", "zzzzzzzz", "main@{9}", "main@{1", "main@{noon}", "main@{1999-01-01}", "~", strings.Repeat("a", 41)} {
+		if id, err := db.Resolve(bg, rev); !errors.Is(err, ErrNoRef) && rev != "~" {
+			t.Errorf("%q is %v, %v", rev, id, err)
+		}
+	}
+}
+
+func TestRefNames(t *testing.T) {
+	db := openTest(t, nil)
+	head, _ := db.Head("main")
+	for _, name := range []string{"", " ", "a b", "a~1", "a@b", "/a", "a/", "a//b", "..", "a/./b", "-x", "a\x00", "a\nb", strings.Repeat("x", 256), "a:b"} {
+		if err := db.CreateBranch(bg, name, head); !errors.Is(err, ErrRefName) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if err := db.CreateTag(bg, "ok/é-1.0", head); err != nil {
+		t.Error(err)
+	}
+	if err := db.CreateTag(bg, "ok/é-1.0", head); !errors.Is(err, ErrRefExists) {
+		t.Errorf("twice: %v", err)
+	}
+	if err := db.CreateBranch(bg, "x", CommitID{1}); !errors.Is(err, ErrNoRef) {
+		t.Errorf("at a commit that is not there: %v", err)
+	}
+	if err := db.DeleteTag("nope"); !errors.Is(err, ErrNoRef) {
+		t.Errorf("delete of nothing: %v", err)
+	}
+}
+
+func TestReflogAndUndo(t *testing.T) {
+	db := openTest(t, nil)
+	one := update(t, db, "main", map[string]string{"a": "1"})
+	two := update(t, db, "main", map[string]string{"a": "2"})
+	if _, err := db.Reset(bg, "main", one.ID); err != nil {
+		t.Fatal(err)
+	}
+	var ops []string
+	for m, err := range db.Reflog(bg, "main") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, m.Op)
+	}
+	if want := []string{"reset", "commit", "commit", "create"}; !slices.Equal(ops, want) {
+		t.Errorf("reflog %v, want %v", ops, want)
+	}
+	back, err := db.Resolve(bg, "main@{1}")
+	if err != nil || back != two.ID {
+		t.Errorf("main@{1} is %v, %v", back, err)
+	}
+}
+
+func TestRevertAndCherryPick(t *testing.T) {
+	db := openTest(t, nil)
+	update(t, db, "main", map[string]string{"a": "1", "b": "1"})
+	bad := update(t, db, "main", map[string]string{"a": "bad", "extra": "x"})
+	update(t, db, "main", map[string]string{"b": "2"})
+	if _, err := db.Revert(bg, "main", bad.ID, 0, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := at(t, db, ""), (map[string]string{"a": "1", "b": "2"}); !maps.Equal(got, want) {
+		t.Errorf("reverted to %v", got)
+	}
+	if _, err := db.CherryPick(bg, "main", bad.ID, 0, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "")["a"]; got != "bad" {
+		t.Errorf("picked to %q", got)
+	}
+	update(t, db, "main", map[string]string{"a": "later"})
+	if _, err := db.Revert(bg, "main", bad.ID, 0, CommitOptions{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("revert of what changed since: %v", err)
+	}
+	first, _ := db.Resolve(bg, "main~5")
+	if _, err := db.Revert(bg, "main", first, 0, CommitOptions{}); err == nil {
+		t.Error("the first commit was reverted")
+	}
+}
+
+func TestMergeBranches(t *testing.T) {
+	db := openTest(t, nil)
+	base := update(t, db, "main", map[string]string{"a": "1", "b": "1"})
+	if err := db.CreateBranch(bg, "exp", base.ID); err != nil {
+		t.Fatal(err)
+	}
+	theirs := update(t, db, "exp", map[string]string{"b": "2"})
+	ours := update(t, db, "main", map[string]string{"a": "2"})
+	if got, err := db.MergeBase(bg, ours.ID, theirs.ID); err != nil || got != base.ID {
+		t.Fatalf("base %v, %v", got, err)
+	}
+	m, err := db.Merge(bg, "main", theirs.ID, CommitOptions{Message: "m"})
+	if err != nil || len(m.Parents) != 2 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if got, want := at(t, db, ""), (map[string]string{"a": "2", "b": "2"}); !maps.Equal(got, want) {
+		t.Errorf("merged to %v", got)
+	}
+	if got, err := db.MergeBase(bg, m.ID, theirs.ID); err != nil || got != theirs.ID {
+		t.Errorf("base after the merge %v, %v", got, err)
+	}
+	n := 0
+	for c, err := range db.Log(bg, m.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 && c.ID != m.ID {
+			t.Error("the log does not begin at the head")
+		}
+		n++
+	}
+	if n != 5 {
+		t.Errorf("%d commits in the log", n)
+	}
+	// Criss-cross: two best common ancestors.
+	x, _ := db.Merge(bg, "exp", ours.ID, CommitOptions{})
+	if _, err := db.MergeBase(bg, x.ID, m.ID); !errors.Is(err, ErrManyBases) {
+		t.Errorf("criss-cross: %v", err)
+	}
+}
+
+func TestSavepointAndResume(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := db.Begin(bg, "main")
+	s.SetLabel("import of x")
+	big := strings.Repeat("big", 3000)
+	set(t, s, map[string]string{"a": "1", "p/q": big})
+	if err := s.Savepoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, ErrSessionBusy) {
+		t.Errorf("resume of an open session: %v", err)
+	}
+	set(t, s, map[string]string{"lost": "x"})
+	closeChecked(t, db)
+
+	if db, err = Open("db", testOptions(fs)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { closeChecked(t, db) }()
+	list, err := db.Sessions(bg)
+	if err != nil || len(list) != 1 || list[0].ID != s.ID() || list[0].Label != "import of x" || list[0].Open {
+		t.Fatalf("sessions %+v, %v", list, err)
+	}
+	r, err := db.Resume(bg, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(t, r), (map[string]string{"a": "1", "p/q": big}); !maps.Equal(got, want) {
+		t.Errorf("resumed with %d keys", len(got))
+	}
+	if _, err := r.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := db.Sessions(bg); err != nil || len(list) != 0 {
+		t.Errorf("sessions after the commit %+v, %v", list, err)
+	}
+	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, ErrNoRef) {
+		t.Errorf("resume after the commit: %v", err)
+	}
+}
+
+func TestAbortForgets(t *testing.T) {
+	db := openTest(t, nil)
+	s, _ := db.Begin(bg, "main")
+	set(t, s, map[string]string{"a": "1"})
+	if err := s.Savepoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := db.Sessions(bg); len(list) != 0 {
+		t.Errorf("sessions %+v", list)
+	}
+	if got := at(t, db, ""); len(got) != 0 {
+		t.Errorf("main is %v", got)
+	}
+}
+
+func TestMoveAndCopy(t *testing.T) {
+	db := openTest(t, nil)
+	old := update(t, db, "main", map[string]string{"g/a/x": "1", "g/a/y": "2", "g/b": "3"})
+	s, _ := db.Begin(bg, "main")
+	if err := s.Move(bg, "g/a", "h"); err != nil {
+		t.Fatal(err)
+	}
+	snap, _ := db.Snapshot(bg, old.ID)
+	defer snap.Close()
+	if err := s.Copy(bg, snap, "g/a", "g/old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Copy(bg, nil, "h", "g/b2"); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"h/x": "1", "h/y": "2", "g/b": "3", "g/old/x": "1", "g/old/y": "2", "g/b2/x": "1", "g/b2/y": "2"}
+	if got := contents(t, s); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if err := s.Move(bg, "nothing", "n"); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("move of nothing: %v", err)
+	}
+	if err := s.Move(bg, "h", "g/old"); !errors.Is(err, ErrExists) {
+		t.Errorf("move onto something: %v", err)
+	}
+	if err := s.DeletePrefix(bg, "g/"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(t, s), (map[string]string{"h/x": "1", "h/y": "2"}); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	s.Abort()
+}
+
+func TestDiffAndChanges(t *testing.T) {
+	db := openTest(t, nil)
+	a := update(t, db, "main", map[string]string{"d/a": "1", "d/b": "1", "e": "1"})
+	b := update(t, db, "main", map[string]string{"d/a": "2", "d/b": "", "f": strings.Repeat("n", 4000)})
+	kinds := map[string]string{}
+	for c, err := range db.Diff(bg, a.ID, b.ID, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds[c.Key] = fmt.Sprint(c.Old != nil, c.New != nil)
+	}
+	if want := (map[string]string{"d/a": "true true", "d/b": "true false", "f": "false true"}); !maps.Equal(kinds, want) {
+		t.Errorf("diff %v", kinds)
+	}
+	s, _ := db.Begin(bg, "main")
+	set(t, s, map[string]string{"e": "2"})
+	n := 0
+	for c, err := range s.Changes(bg, "") {
+		if err != nil || c.Key != "e" {
+			t.Errorf("%v, %v", c, err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d changes", n)
+	}
+	s.Abort()
+}
+
+// Many sessions on one branch and others commit at the same time; every
+// acknowledged write is there, and the history is one line.
+func TestConcurrentCommits(t *testing.T) {
+	db := openTest(t, nil)
+	const writers, rounds = 16, 12
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for r := range rounds {
+				s, err := db.Begin(bg, "main")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				key := fmt.Sprintf("w%d/k%d", w, r%3)
+				val := bytes.Repeat([]byte{byte(w), byte(r)}, 300*(r%4)+1)
+				if err := s.Set(bg, key, val); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := s.Commit(bg, CommitOptions{Message: key}); err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := kv.Get(bg, mustAt(t, db), key)
+				if err != nil || !bytes.Equal(got, val) {
+					t.Errorf("%s is not what was committed: %v", key, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	head, _ := db.Head("main")
+	n := 0
+	for c, err := range db.Log(bg, head) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Parents) > 1 {
+			t.Error("a merge commit")
+		}
+		n++
+	}
+	if n != writers*rounds+1 {
+		t.Errorf("%d commits, want %d", n, writers*rounds+1)
+	}
+}
+
+func mustAt(t *testing.T, db *DB) *Snapshot {
+	s, err := db.At(bg, "main")
+	if err != nil {
+		t.Error(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// The session and the snapshot are plain views; small buffers make them spill
+// and savepoint all the time.
+func TestConformance(t *testing.T) {
+	for name, tune := range map[string]func(*Options){
+		"default": func(*Options) {},
+		"tiny":    func(o *Options) { o.SessionBytes, o.SavepointBytes, o.PageCacheBytes = 4<<10, 16<<10, 64<<10 },
+	} {
+		t.Run("session/"+name, func(t *testing.T) {
+			kvtest.Run(t, func(t *testing.T) kv.Reader {
+				o := testOptions(vfs.NewMem())
+				tune(o)
+				s, err := openTest(t, o).Begin(bg, "main")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}, kvtest.Options{Steps: 200})
+		})
+	}
+	t.Run("snapshot", func(t *testing.T) {
+		kvtest.Run(t, nil, kvtest.Options{Fill: func(t *testing.T, content map[string][]byte) kv.Reader {
+			db := openTest(t, nil)
+			s, err := db.Begin(bg, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range content {
+				if err := s.Set(bg, k, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			return mustAt(t, db)
+		}})
+	})
+}
+
+func TestRecordsSurviveDamage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := &Commit{Parents: []CommitID{{1}, {2}}, Generation: 7, Author: "a", Message: "m", Time: time.Unix(5, 6).UTC(), Properties: map[string]string{"x": "y", "z": ""}}
+	good := c.encode()
+	for range 20000 {
+		b := slices.Clone(good[:rng.IntN(len(good)+1)])
+		for range rng.IntN(4) {
+			if len(b) > 0 {
+				b[rng.IntN(len(b))] = byte(rng.Uint32())
+			}
+		}
+		// Must end in an error or a value, never in a panic; a commit whose
+		// bytes do not hash to its id is always an error.
+		_, _ = decodeSession(SessionID{}, b)
+		_, _ = decodeRefMove(reflogKey("heads/x", 1), b)
+		if _, err := decodeCommit(CommitID{}, b); !errors.Is(err, kv.ErrCorrupt) {
+			t.Fatalf("damaged commit: %v", err)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// FormatFile is the file that says that a directory is a database. It holds
+// one line, "zarrdb N", with the number of the on-disk format.
+const FormatFile = "FORMAT"
+
+// Format is the newest on-disk format that this program reads and writes.
+const Format = 1
+
+const formatWord = "zarrdb "
+
+func fsOf(fs index.FS) index.FS {
+	if fs == nil {
+		return index.DefaultFS
+	}
+	return fs
+}
+
+// ParseFormat reads the contents of a FormatFile. A newer format is an
+// *index.FormatError.
+func ParseFormat(b []byte) (int, error) {
+	word, ok := strings.CutPrefix(strings.TrimRight(string(b), "\n"), formatWord)
+	n, err := strconv.Atoi(word)
+	if !ok || err != nil || n < 1 {
+		return 0, fmt.Errorf("%w: %s is not understood", ErrNotDatabase, FormatFile)
+	}
+	if n > Format {
+		return n, &index.FormatError{Have: uint64(n), Known: Format}
+	}
+	return n, nil
+}
+
+func readFormat(fs index.FS, dir string) error {
+	f, err := fs.Open(fs.PathJoin(dir, FormatFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("open %s: %w", dir, ErrNotDatabase)
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 64))
+	if err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	if _, err := ParseFormat(b); err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	return nil
+}
+
+// prepareDir makes dir and refuses one that holds a database or other files.
+func prepareDir(fs index.FS, dir string) error {
+	if _, err := fs.Stat(fs.PathJoin(dir, FormatFile)); err == nil {
+		return fmt.Errorf("create %s: %w", dir, ErrExists)
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("create %s: %w", dir, err)
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", dir, err)
+	}
+	for _, n := range names {
+		if n != "index" && n != "packs" && n != FormatFile+".tmp" {
+			return fmt.Errorf("create %s: %w: the directory is not empty", dir, ErrExists)
+		}
+	}
+	return nil
+}
+
+func writeFormat(fs index.FS, dir string) error {
+	tmp, name := fs.PathJoin(dir, FormatFile+".tmp"), fs.PathJoin(dir, FormatFile)
+	f, err := fs.Create(tmp, index.WriteCategory)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s%d\n", formatWord, Format)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(tmp, name); err != nil {
+		return err
+	}
+	for _, d := range []string{dir, fs.PathDir(dir)} {
+		if err := syncDir(fs, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(fs index.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,123 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+var bg = context.Background()
+
+// clock is a clock that ticks a second each time that it is asked.
+type clock struct{ t time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.t = c.t.Add(time.Second)
+	return c.t
+}
+
+func testOptions(fs vfs.FS) *Options {
+	return &Options{FS: fs, MemTableBytes: 1 << 20, PageCacheBytes: 4 << 20, Author: "tester"}
+}
+
+// openTest makes a database in memory, which is checked when the test ends.
+func openTest(t *testing.T, o *Options) *DB {
+	t.Helper()
+	if o == nil {
+		o = testOptions(vfs.NewMem())
+	}
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeChecked(t, db) })
+	return db
+}
+
+// closeChecked verifies everything and closes.
+func closeChecked(t *testing.T, db *DB) {
+	t.Helper()
+	if db.closed.Load() {
+		return
+	}
+	mustBeSound(t, db)
+	if err := db.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func mustBeSound(t *testing.T, db *DB) *CheckReport {
+	t.Helper()
+	r, err := db.Check(bg, CheckOptions{Payloads: true})
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	for _, p := range r.Problems {
+		t.Errorf("check: %v", p)
+	}
+	return r
+}
+
+// update commits the given values, "" deletes.
+func update(t *testing.T, db *DB, branch string, values map[string]string) *Commit {
+	t.Helper()
+	s, err := db.Begin(bg, branch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, values)
+	c, err := s.Commit(bg, CommitOptions{Message: fmt.Sprint(values)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func set(t *testing.T, s *Session, values map[string]string) {
+	t.Helper()
+	for k, v := range values {
+		var err error
+		if v == "" {
+			err = s.Delete(bg, k)
+		} else {
+			err = s.Set(bg, k, []byte(v))
+		}
+		if err != nil {
+			t.Fatalf("set %s: %v", k, err)
+		}
+	}
+}
+
+// contents reads everything that a view lists.
+func contents(t *testing.T, v kv.ReadLister) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for k, err := range v.List(bg, kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := v.Get(bg, k, kv.All())
+		if err != nil {
+			t.Fatalf("get %s: %v", k, err)
+		}
+		got[k] = string(b)
+	}
+	return got
+}
+
+func at(t *testing.T, db *DB, rev string) map[string]string {
+	t.Helper()
+	s, err := db.At(bg, rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	return contents(t, s)
+}

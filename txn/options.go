@@ -1,0 +1,121 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+var (
+	// ErrConflict matches every [ConflictError].
+	ErrConflict = errors.New("txn: conflict")
+
+	// ErrNoRef means that a branch, tag, commit or session does not exist.
+	ErrNoRef = errors.New("txn: no such revision")
+
+	// ErrRefExists means that a branch or tag of that name is there already.
+	ErrRefExists = errors.New("txn: name exists already")
+
+	// ErrRefName means that a string cannot be the name of a branch or tag.
+	ErrRefName = errors.New("txn: invalid name")
+
+	// ErrSessionClosed is returned by operations on a session that was
+	// committed, aborted, or is being committed.
+	ErrSessionClosed = errors.New("txn: session is closed")
+
+	// ErrSessionBusy means that a stored session is open in this process.
+	ErrSessionBusy = errors.New("txn: session is open elsewhere")
+
+	// ErrManyBases means that two commits have several best common ancestors.
+	ErrManyBases = errors.New("txn: more than one merge base")
+
+	// ErrNoVirtual means that a value lies outside the database and no
+	// resolver was configured to read it.
+	ErrNoVirtual = errors.New("txn: no resolver for virtual values")
+
+	// ErrNotDatabase means that a directory holds no database.
+	ErrNotDatabase = errors.New("txn: not a zarrdb database")
+
+	// ErrExists means that a path of a move, copy or new database is taken.
+	ErrExists = errors.New("txn: exists already")
+
+	// ErrClosed is returned by every operation on a closed database.
+	ErrClosed = errors.New("txn: database is closed")
+)
+
+// Resolver reads values that lie outside the database.
+type Resolver interface {
+	// Locate finds the given part of a resource. src.Whole says that length is
+	// not known and everything from offset on is meant. The resolver must fail
+	// rather than give bytes of a resource that src.Validator no longer fits.
+	Locate(ctx context.Context, src tree.Source, offset, length uint64) (kv.Value, error)
+}
+
+// Options configure a database. nil and the zero value work.
+type Options struct {
+	// FS is where the database lives; nil is the operating system's.
+	FS index.FS
+	// ReadOnly opens without writing anything, which still needs the lock.
+	ReadOnly bool
+	// Policy answers questions about metadata documents; nil knows none, so
+	// every key is a document.
+	Policy Policy
+	// Resolver reads virtual values; nil refuses them with ErrNoVirtual.
+	Resolver Resolver
+	// PageCacheBytes bounds parsed index pages in memory; default 128 MiB.
+	PageCacheBytes int64
+	// SessionBytes bounds the private pages and buffered writes that one
+	// session keeps in memory before they spill to disk; default 64 MiB.
+	SessionBytes int64
+	// SavepointBytes is how much payload a session may write before it makes
+	// a savepoint by itself; default 1 GiB, negative never.
+	SavepointBytes int64
+	// PackBytes is the size at which a pack is full; default 4 GiB.
+	PackBytes uint64
+	// MemTableBytes is the size of the index's write buffer; default 64 MiB.
+	MemTableBytes int
+	// Author is recorded in commits that name none; default "unknown".
+	Author string
+	// Now is the clock for commit and reflog times; default [time.Now].
+	Now func() time.Time
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Policy == nil {
+		c.Policy = noPolicy{}
+	}
+	if c.PageCacheBytes == 0 {
+		c.PageCacheBytes = 128 << 20
+	}
+	if c.SessionBytes == 0 {
+		c.SessionBytes = 64 << 20
+	}
+	if c.SavepointBytes == 0 {
+		c.SavepointBytes = 1 << 30
+	}
+	if c.Author == "" {
+		c.Author = "unknown"
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// noPolicy knows no documents.
+type noPolicy struct{}
+
+func (noPolicy) Forms(string, []byte) []Form                { return nil }
+func (noPolicy) Structure(string, []byte) (Structure, bool) { return Structure{}, false }
+func (noPolicy) Derived(string) bool                        { return false }
+func (noPolicy) MergeDocument(string, []byte, []byte, []byte) ([]byte, []FieldConflict, error) {
+	return nil, []FieldConflict{{}}, nil
+}

@@ -1,0 +1,147 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// overlay is the page store of a session: pages it made are private, in memory
+// until they outgrow a bound and then in the index, where nothing names them.
+//
+// Pages are made bottom-up, so what a spilled page names was spilled before or
+// with it: a walk from a root that stops at pages which are not in memory
+// finds every page that still has to be written.
+type overlay struct {
+	idx   *index.Index
+	bound int64
+
+	mu    sync.RWMutex
+	pages map[tree.Name][]byte
+	bytes int64
+}
+
+var _ tree.Pages = (*overlay)(nil)
+
+func newOverlay(idx *index.Index, bound int64) *overlay {
+	return &overlay{idx: idx, bound: bound, pages: map[tree.Name][]byte{}}
+}
+
+func (o *overlay) own(name tree.Name) []byte {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.pages[name]
+}
+
+// GetPage implements [tree.Pages].
+func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	if b := o.own(name); b != nil {
+		return b, nil
+	}
+	return indexPages{o.idx}.GetPage(ctx, name)
+}
+
+// PutPage implements [tree.Pages].
+func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.pages[name]; !ok {
+		o.pages[name] = page
+		o.bytes += int64(len(page))
+	}
+	if o.bytes <= o.bound {
+		return nil
+	}
+	return o.spill()
+}
+
+// spill moves every page to the index without waiting for the disk: the synced
+// batch of the savepoint or commit comes later in the same log. The caller
+// holds mu.
+func (o *overlay) spill() error {
+	batch := o.idx.NewBatch()
+	defer batch.Close()
+	for name, page := range o.pages {
+		batch.PutPage(name, page)
+	}
+	if err := batch.Commit(false); err != nil {
+		return fmt.Errorf("txn: spill pages of a session: %w", err)
+	}
+	clear(o.pages)
+	o.bytes = 0
+	return nil
+}
+
+// drop forgets pages that have been written.
+func (o *overlay) drop(names map[tree.Name]struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name := range names {
+		if b, ok := o.pages[name]; ok {
+			delete(o.pages, name)
+			o.bytes -= int64(len(b))
+		}
+	}
+}
+
+// forget drops everything that is in memory.
+func (o *overlay) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.pages)
+	o.bytes = 0
+}
+
+// overlays is the page store of a commit group: it sees the private pages of
+// every session in the group and puts new ones (of merges) into the first.
+type overlays []*overlay
+
+var _ tree.Pages = overlays(nil)
+
+func (g overlays) own(name tree.Name) []byte {
+	for _, o := range g {
+		if b := o.own(name); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// GetPage implements [tree.Pages].
+func (g overlays) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	if b := g.own(name); b != nil {
+		return b, nil
+	}
+	// A page may have gone from memory to the index between the two looks.
+	return g[0].GetPage(ctx, name)
+}
+
+// PutPage implements [tree.Pages].
+func (g overlays) PutPage(ctx context.Context, name tree.Name, page []byte) error {
+	return g[0].PutPage(ctx, name, page)
+}
+
+// private yields the pages below root that are in memory only. seen collects
+// their names and keeps shared ones from being visited twice.
+func (g overlays) private(ctx context.Context, t *tree.Tree, root tree.Root, seen map[tree.Name]struct{}, put func(tree.Name, []byte)) error {
+	err := t.Walk(ctx, root, func(name tree.Name, _ uint8, _ int) (bool, error) {
+		if _, ok := seen[name]; ok {
+			return false, nil
+		}
+		page := g.own(name)
+		if page == nil {
+			return false, nil
+		}
+		seen[name] = struct{}{}
+		put(name, page)
+		return true, nil
+	}, nil)
+	if errors.Is(err, tree.ErrMissing) {
+		return fmt.Errorf("txn: bug: a new version names a page that was never written: %w", err)
+	}
+	return err
+}

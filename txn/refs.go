@@ -1,0 +1,284 @@
+package txn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// Refs are stored under these prefixes.
+const (
+	headPrefix = "heads/"
+	tagPrefix  = "tags/"
+)
+
+func headRef(branch string) string { return headPrefix + branch }
+func tagRef(tag string) string     { return tagPrefix + tag }
+
+// Ref is a named commit: a branch, which moves, or a tag, which does not.
+type Ref struct {
+	Name   string
+	Commit CommitID
+}
+
+// refTable holds what refs point at as far as it is durable: a batch can be
+// read from the index before it is synced, so readers ask here instead.
+type refTable struct {
+	mu sync.RWMutex
+	m  map[string]CommitID
+}
+
+func (t *refTable) load(idx *index.Index) error {
+	t.m = map[string]CommitID{}
+	for rec, err := range idx.Scan(index.SpaceRef, nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		if len(rec.Value) != digest.Size {
+			return corrupt("ref %q of %d bytes", rec.Key, len(rec.Value))
+		}
+		t.m[string(rec.Key)] = CommitID(rec.Value)
+	}
+	return nil
+}
+
+func (t *refTable) get(ref string) (CommitID, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	id, ok := t.m[ref]
+	return id, ok
+}
+
+func (t *refTable) publish(moves []RefMove) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range moves {
+		if m.New.IsZero() {
+			delete(t.m, m.Ref)
+		} else {
+			t.m[m.Ref] = m.New
+		}
+	}
+}
+
+func (t *refTable) list(prefix string) []Ref {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var refs []Ref
+	for _, name := range slices.Sorted(maps.Keys(t.m)) {
+		if short, ok := strings.CutPrefix(name, prefix); ok {
+			refs = append(refs, Ref{Name: short, Commit: t.m[name]})
+		}
+	}
+	return refs
+}
+
+// CheckRefName reports whether s can name a branch or tag. Names are UTF-8
+// without spaces, control characters and the characters that revisions use
+// (~ ^ : @ and \); their parts between slashes are not empty, "." or "..".
+func CheckRefName(s string) error {
+	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrRefName, s, why) }
+	if s == "" || len(s) > 255 {
+		return bad("its length must be 1 to 255 bytes")
+	}
+	if strings.HasPrefix(s, "-") {
+		return bad("it begins with a dash")
+	}
+	for _, r := range s {
+		if r <= ' ' || r == 0x7f || r == 0xfffd || strings.ContainsRune(`~^:@\?*[`, r) {
+			return bad(fmt.Sprintf("it holds %q", r))
+		}
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "" || part == "." || part == ".." {
+			return bad("a part between slashes is empty or dots")
+		}
+	}
+	return nil
+}
+
+// commitRefs adds ref moves and their reflog entries to batch, commits it
+// synced and then publishes them. The caller holds commit.mu (or is alone).
+func (db *DB) commitRefs(batch *index.Batch, moves []RefMove) error {
+	for i := range moves {
+		m := &moves[i]
+		seq, err := db.nextReflogSeq(m.Ref)
+		if err != nil {
+			return err
+		}
+		// Two moves of one ref in one batch get consecutive numbers.
+		for _, earlier := range moves[:i] {
+			if earlier.Ref == m.Ref {
+				seq = earlier.Seq + 1
+			}
+		}
+		m.Seq = seq
+		batch.Set(index.SpaceReflog, reflogKey(m.Ref, seq), m.encode())
+		if m.New.IsZero() {
+			batch.Delete(index.SpaceRef, []byte(m.Ref))
+		} else {
+			batch.Set(index.SpaceRef, []byte(m.Ref), m.New[:])
+		}
+	}
+	if err := batch.Commit(true); err != nil {
+		return err
+	}
+	db.heads.publish(moves)
+	return nil
+}
+
+func (db *DB) nextReflogSeq(ref string) (uint64, error) {
+	from, to := reflogKey(ref, 0), append([]byte(ref), 1)
+	for rec, err := range db.idx.Scan(index.SpaceReflog, from, to, true) {
+		if err != nil {
+			return 0, err
+		}
+		return binary.BigEndian.Uint64(rec.Key[len(rec.Key)-8:]) + 1, nil
+	}
+	return 0, nil
+}
+
+// moveRef makes one ref move under the commit lock. decide gets the current
+// target (zero if none) and returns the new one.
+func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitID, error)) (RefMove, error) {
+	if err := db.writable(); err != nil {
+		return RefMove{}, err
+	}
+	db.commit.mu.Lock()
+	defer db.commit.mu.Unlock()
+	old, _ := db.heads.get(ref)
+	id, err := decide(old)
+	if err != nil {
+		return RefMove{}, err
+	}
+	if author == "" {
+		author = db.opts.Author
+	}
+	moves := []RefMove{{Ref: ref, Old: old, New: id, Time: db.opts.Now().UTC(), Author: author, Op: op}}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	if err := db.commitRefs(batch, moves); err != nil {
+		return RefMove{}, err
+	}
+	return moves[0], nil
+}
+
+// Branches lists the branches by name.
+func (db *DB) Branches() []Ref { return db.heads.list(headPrefix) }
+
+// Tags lists the tags by name.
+func (db *DB) Tags() []Ref { return db.heads.list(tagPrefix) }
+
+// Head returns the commit that a branch points at, or ErrNoRef.
+func (db *DB) Head(branch string) (CommitID, error) {
+	if id, ok := db.heads.get(headRef(branch)); ok {
+		return id, nil
+	}
+	return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
+}
+
+// CreateBranch makes a branch that points at a commit. Its cost does not
+// depend on what the commit holds.
+func (db *DB) CreateBranch(ctx context.Context, name string, at CommitID) error {
+	return db.createRef(ctx, headRef(name), name, "branch", at)
+}
+
+// CreateTag makes a tag, which never moves.
+func (db *DB) CreateTag(ctx context.Context, name string, at CommitID) error {
+	return db.createRef(ctx, tagRef(name), name, "tag", at)
+}
+
+func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID) error {
+	if err := CheckRefName(name); err != nil {
+		return err
+	}
+	if _, err := db.Commit(ctx, at); err != nil {
+		return err
+	}
+	_, err := db.moveRef(ref, "", kind, func(old CommitID) (CommitID, error) {
+		if !old.IsZero() {
+			return old, fmt.Errorf("%s %q: %w", kind, name, ErrRefExists)
+		}
+		return at, nil
+	})
+	return err
+}
+
+// DeleteBranch removes a branch. Its commits stay until they are collected;
+// the reflog still names them.
+func (db *DB) DeleteBranch(name string) error { return db.deleteRef(headRef(name), "branch", name) }
+
+// DeleteTag removes a tag.
+func (db *DB) DeleteTag(name string) error { return db.deleteRef(tagRef(name), "tag", name) }
+
+func (db *DB) deleteRef(ref, kind, name string) error {
+	_, err := db.moveRef(ref, "", "delete", func(old CommitID) (CommitID, error) {
+		if old.IsZero() {
+			return old, fmt.Errorf("%s %q: %w", kind, name, ErrNoRef)
+		}
+		return CommitID{}, nil
+	})
+	return err
+}
+
+// Reset moves a branch to any commit. Sessions that began on it see a conflict
+// when they commit, unless the new head has their base as an ancestor.
+func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
+	if _, err := db.Commit(ctx, to); err != nil {
+		return RefMove{}, err
+	}
+	return db.moveRef(headRef(branch), "", "reset", func(old CommitID) (CommitID, error) {
+		if old.IsZero() {
+			return old, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
+		}
+		return to, nil
+	})
+}
+
+// Reflog yields the moves of a branch, newest first. Branches that were
+// deleted keep theirs.
+func (db *DB) Reflog(ctx context.Context, branch string) iter.Seq2[RefMove, error] {
+	ref := headRef(branch)
+	return func(yield func(RefMove, error) bool) {
+		if err := db.check(); err != nil {
+			yield(RefMove{}, err)
+			return
+		}
+		for rec, err := range db.idx.Scan(index.SpaceReflog, reflogKey(ref, 0), append([]byte(ref), 1), true) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			var m RefMove
+			if err == nil {
+				m, err = decodeRefMove(rec.Key, rec.Value)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Commit reads one commit by its full id, or ErrNoRef.
+func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
+	if err := db.check(); err != nil {
+		return nil, err
+	}
+	b, err := db.idx.Get(index.SpaceCommit, id[:])
+	if errors.Is(err, index.ErrNotFound) {
+		return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeCommit(id, b)
+}

@@ -1,0 +1,224 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Snapshot is one version as a read-only view. It never changes, costs nothing
+// to hold, and is safe for concurrent use. Until Close, its version is kept
+// even if no ref names it any more.
+type Snapshot struct {
+	db     *DB
+	commit *Commit
+	close  func()
+}
+
+var (
+	_ kv.Reader    = (*Snapshot)(nil)
+	_ kv.Locator   = (*Snapshot)(nil)
+	_ kv.Lister    = (*Snapshot)(nil)
+	_ kv.DirLister = (*Snapshot)(nil)
+)
+
+// At opens the version that a revision names; see [DB.Resolve].
+func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
+	id, err := db.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return db.Snapshot(ctx, id)
+}
+
+// Snapshot opens the version of a commit.
+func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
+	c, err := db.Commit(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	db.roots[c.Root]++
+	db.mu.Unlock()
+	return &Snapshot{db: db, commit: c, close: sync.OnceFunc(func() {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if db.roots[c.Root]--; db.roots[c.Root] == 0 {
+			delete(db.roots, c.Root)
+		}
+	})}, nil
+}
+
+// Commit returns the commit that this is the version of; it must not be changed.
+func (s *Snapshot) Commit() *Commit { return s.commit }
+
+// Close lets the version go. Calling it twice is fine.
+func (s *Snapshot) Close() error {
+	s.close()
+	return nil
+}
+
+// Get implements [kv.Reader].
+func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.db.read(ctx, v, rng)
+}
+
+// Locate implements [kv.Locator].
+func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.db.locate(ctx, v)
+}
+
+func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
+	if err := s.db.check(); err != nil {
+		return tree.Value{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return tree.Value{}, err
+	}
+	v, ok, err := s.db.space.get(ctx, s.commit.Root, key)
+	if err == nil && !ok {
+		err = kv.ErrNotFound
+	}
+	return v, err
+}
+
+// List implements [kv.Lister].
+func (s *Snapshot) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	return listKeys(s.db.check(), s.db.space.list(ctx, s.commit.Root, o.Prefix, o.After))
+}
+
+// ListDir implements [kv.DirLister].
+func (s *Snapshot) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	if err := s.db.check(); err != nil {
+		return failed[kv.DirEntry](err)
+	}
+	return s.db.space.listDir(ctx, s.commit.Root, prefix)
+}
+
+// Values yields every key below prefix with where its bytes are, in an order
+// that is fast rather than sorted.
+func (s *Snapshot) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
+	return keyValues(s.db, s.db.space.scan(ctx, s.commit.Root, prefix))
+}
+
+// KeyValue is a key and where its bytes are.
+type KeyValue struct {
+	Key string
+	// Kind is where they are: "inline", "native" or "virtual".
+	Kind string
+	// Length in bytes; -1 for a virtual value that is a whole resource.
+	Length int64
+	// URL and Offset of a virtual value.
+	URL    string
+	Offset uint64
+}
+
+func keyValues(db *DB, items iter.Seq2[item, error]) iter.Seq2[KeyValue, error] {
+	if err := db.check(); err != nil {
+		return failed[KeyValue](err)
+	}
+	return func(yield func(KeyValue, error) bool) {
+		for it, err := range items {
+			if err != nil {
+				yield(KeyValue{}, err)
+				return
+			}
+			if !yield(keyValue(it.key, it.value), nil) {
+				return
+			}
+		}
+	}
+}
+
+func keyValue(key string, v tree.Value) KeyValue {
+	out := KeyValue{Key: key, Length: int64(v.Length)}
+	switch v.Kind {
+	case tree.KindInline:
+		out.Kind, out.Length = "inline", int64(len(v.Inline))
+	case tree.KindNative:
+		out.Kind = "native"
+	case tree.KindVirtual:
+		out.Kind, out.URL, out.Offset = "virtual", v.Source.URL, v.Offset
+		if v.Source.Whole {
+			out.Length = -1
+		}
+	}
+	return out
+}
+
+// listKeys drops the values of a listing.
+func listKeys(err error, items iter.Seq2[item, error]) iter.Seq2[string, error] {
+	if err != nil {
+		return failed[string](err)
+	}
+	return func(yield func(string, error) bool) {
+		for it, err := range items {
+			if !yield(it.key, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// failed is a sequence that consists of one error.
+func failed[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		yield(zero, err)
+	}
+}
+
+// Change is one key that differs between two versions.
+type Change struct {
+	Key string
+	// Old and New say where the bytes were and are; nil stands for absent.
+	Old, New *KeyValue
+}
+
+// Diff yields the keys below prefix that differ between two versions. Equal
+// parts are skipped whole, so the cost is that of the changes.
+func (db *DB) Diff(ctx context.Context, from, to CommitID, prefix string) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		var roots [2]tree.Root
+		for i, id := range []CommitID{from, to} {
+			c, err := db.Commit(ctx, id)
+			if err != nil {
+				yield(Change{}, fmt.Errorf("diff: %w", err))
+				return
+			}
+			roots[i] = c.Root
+		}
+		changes(db.space.diff(ctx, roots[0], roots[1], prefix), yield)
+	}
+}
+
+func changes(items iter.Seq2[diffItem, error], yield func(Change, error) bool) {
+	side := func(key string, v *tree.Value) *KeyValue {
+		if v == nil {
+			return nil
+		}
+		out := keyValue(key, *v)
+		return &out
+	}
+	for it, err := range items {
+		if err != nil {
+			yield(Change{}, err)
+			return
+		}
+		if !yield(Change{Key: it.key, Old: side(it.key, it.old), New: side(it.key, it.new)}, nil) {
+			return
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Values up to these sizes live in the pages themselves: reading them costs
+// nothing more, and a pack record would be mostly header.
+const (
+	maxInline         = 512
+	maxInlineDocument = 1024
+)
+
+// inlineLimit is larger for metadata documents, which every open reads.
+func inlineLimit(key string) int {
+	name := key[strings.LastIndexByte(key, '/')+1:]
+	if strings.HasSuffix(name, ".json") || strings.HasPrefix(name, ".z") {
+		return maxInlineDocument
+	}
+	return maxInline
+}
+
+// located is a [kv.Value] of a snapshot or session.
+type located struct {
+	db *DB
+	v  tree.Value
+}
+
+var _ kv.Value = located{}
+
+// Size implements [kv.Value].
+func (l located) Size() int64 {
+	if l.v.Kind == tree.KindInline {
+		return int64(len(l.v.Inline))
+	}
+	return int64(l.v.Length)
+}
+
+// ID implements [kv.Value].
+func (l located) ID() kv.ID { return kv.ID(l.v.ContentSum()) }
+
+// View implements [kv.Value].
+func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	if l.v.Kind == tree.KindInline {
+		return kv.Bytes(l.v.Inline).View(ctx, rng, fn)
+	}
+	off, n, err := rng.Resolve(int64(l.v.Length))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fn(nil)
+	}
+	return l.db.packs.View(ctx, addressOf(l.v), uint64(off), uint64(n), fn)
+}
+
+func addressOf(v tree.Value) pack.Address {
+	return pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}
+}
+
+// locate makes a readable value of what a tree holds.
+func (db *DB) locate(ctx context.Context, v tree.Value) (kv.Value, error) {
+	switch v.Kind {
+	case tree.KindInline, tree.KindNative:
+		return located{db, v}, nil
+	case tree.KindVirtual:
+		if db.opts.Resolver == nil {
+			return nil, fmt.Errorf("%w: %s", ErrNoVirtual, v.Source.URL)
+		}
+		return db.opts.Resolver.Locate(ctx, v.Source, v.Offset, v.Length)
+	}
+	return nil, corrupt("value of kind %d", v.Kind)
+}
+
+// load reads the whole bytes of a value; the caller owns them.
+func (db *DB) load(ctx context.Context, v tree.Value) ([]byte, error) {
+	return db.read(ctx, v, kv.All())
+}
+
+func (db *DB) read(ctx context.Context, v tree.Value, rng kv.Range) ([]byte, error) {
+	l, err := db.locate(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	err = l.View(ctx, rng, func(b []byte) error {
+		out = slices.Clone(b)
+		if out == nil {
+			out = []byte{}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// store makes a tree value of bytes: inline if they are few, else in a pack.
+func (db *DB) store(ctx context.Context, key string, value []byte, sum digest.Sum) (tree.Value, error) {
+	if len(value) <= inlineLimit(key) {
+		return tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}, nil
+	}
+	a, err := db.packs.Append(ctx, pack.Owner{Key: []byte(key)}, value)
+	if err != nil {
+		return tree.Value{}, err
+	}
+	return tree.Value{Kind: tree.KindNative, Sum: sum, Pack: tree.PackID(a.Pack), Offset: a.Offset, Length: a.Length}, nil
+}
