@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func readCmd() *cobra.Command {
+	var src sourceFlags
+	var sel, out string
+	cmd := &cobra.Command{
+		Use:   "read TARGET [--select SEL] [-o FILE]",
+		Short: "Read an array or a part of it",
+		Long: `Read an array, or the part of it that --select names, and print it or write it to
+a file whose ending chooses the form: .npy, .csv, .png, or - for raw bytes
+(C order, little-endian; variable-length elements as one JSON value a line).
+
+SEL is numpy's basic indexing, or DIM=LO:HI by dimension name.`,
+		Example: `  zarrdb read weather.zdb:temp --select '0,100:110,::2'
+  zarrdb read weather.zdb@v1.0:temp --select 'time=0:24,lat=5' -o t.npy
+  zarrdb read ./era5.zarr/temp -o - | wc -c`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, n, err := src.node(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			a, ok := n.Array()
+			if !ok {
+				return fmt.Errorf("read /%s: it is a group, not an array", n.Path())
+			}
+			r := reading{a: a, whole: sel == ""}
+			if r.sel, err = zarr.ParseSelection(sel, a.DimensionNames()); err != nil {
+				return usageError{err}
+			}
+			if r.shape, err = a.Resolve(r.sel); err != nil {
+				return err
+			}
+			return r.write(cmd, out)
+		},
+	}
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.png, or - for raw bytes on standard output")
+	src.register(cmd)
+	return cmd
+}
+
+// reading is what one read command reads.
+type reading struct {
+	a     *zarr.Array
+	sel   zarr.Selection
+	shape []int64
+	whole bool // no selection was given
+}
+
+func (r *reading) write(cmd *cobra.Command, out string) error {
+	ctx := cmd.Context()
+	form := r.text
+	switch ext := strings.ToLower(filepath.Ext(out)); {
+	case out == "":
+		return r.print(ctx, cmd.OutOrStdout())
+	case out == "-":
+		form = r.raw
+	case ext == ".npy":
+		form = r.npy
+	case ext == ".csv":
+	case ext == ".png":
+		form = r.png
+	default:
+		return usagef("-o %s: the name must end in .npy, .csv or .png, or be -", out)
+	}
+	if out == "-" {
+		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
+		return errors.Join(form(ctx, w), w.Flush())
+	}
+	return writeFile(out, func(w io.Writer) error { return form(ctx, w) })
+}
+
+// writeFile writes a file so that it is there whole or not at all.
+func writeFile(name string, fill func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".zarrdb-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 256<<10)
+	err = errors.Join(fill(w), w.Flush(), f.Chmod(0o644), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// slabBytes bounds what is read at a time when the result is written out in
+// order.
+const slabBytes = 64 << 20
+
+// raw writes elements in C order. A whole array goes out slab by slab, so that
+// memory does not depend on its size.
+func (r *reading) raw(ctx context.Context, w io.Writer) error {
+	if r.a.Type().Variable() {
+		return r.lines(ctx, w)
+	}
+	size := int64(r.a.Type().Size())
+	row := size
+	for _, n := range r.shape[min(1, len(r.shape)):] {
+		row *= max(n, 1)
+	}
+	if !r.whole || len(r.shape) == 0 {
+		b, err := r.bytes(ctx)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
+	}
+	// Slabs end where chunks do, so that none is decoded twice.
+	rows := max(slabBytes/row, 1)
+	if c := r.a.Meta().Grid.Regular(); c != nil && rows > int64(c[0]) {
+		rows -= rows % int64(c[0])
+	}
+	for lo := int64(0); lo < r.shape[0]; lo += rows {
+		slab := reading{a: r.a, sel: zarr.Sel(zarr.Slice(lo, min(lo+rows, r.shape[0]), 1))}
+		slab.shape = append([]int64{min(rows, r.shape[0]-lo)}, r.shape[1:]...)
+		b, err := slab.bytes(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxBytes bounds what is read into memory at once.
+const maxBytes = min(16<<30, math.MaxInt)
+
+// bytes reads the selection at once.
+func (r *reading) bytes(ctx context.Context) ([]byte, error) {
+	size := int64(r.a.Type().Size())
+	for _, n := range r.shape {
+		if n > 0 && size > maxBytes/n {
+			return nil, fmt.Errorf("read /%s: a result of shape %v does not fit into memory: use --select", r.a.Path(), r.shape)
+		}
+		size *= n
+	}
+	b := make([]byte, size)
+	return b, r.a.ReadBytes(ctx, r.sel, b)
+}
+
+// lines writes one JSON value a line.
+func (r *reading) lines(ctx context.Context, w io.Writer) error {
+	var line []byte
+	return r.each(ctx, func(v []byte) error {
+		line = append(append(line[:0], v...), '\n')
+		_, err := w.Write(line)
+		return err
+	})
+}
+
+// each calls fn with every element as JSON, in C order. The slice is reused.
+func (r *reading) each(ctx context.Context, fn func([]byte) error) error {
+	t := r.a.Type()
+	var buf []byte
+	emit := func(elem []byte) (err error) {
+		if buf, err = t.AppendJSON(buf[:0], elem); err != nil {
+			return err
+		}
+		return fn(buf)
+	}
+	if t.Variable() {
+		v, err := r.a.ReadVar(ctx, r.sel)
+		if err != nil {
+			return err
+		}
+		for i := range v.Len() {
+			if err := emit(v.At(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	b, err := r.bytes(ctx)
+	if err != nil {
+		return err
+	}
+	for size := t.Size(); len(b) > 0; b = b[size:] {
+		if err := emit(b[:size]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reading) npy(ctx context.Context, w io.Writer) error {
+	h, err := npyHeader(r.a.Type(), r.shape)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(h); err != nil {
+		return err
+	}
+	return r.raw(ctx, w)
+}
+
+// text writes a table of comma-separated values: one dimension down, the second
+// across.
+func (r *reading) text(ctx context.Context, w io.Writer) error {
+	if len(r.shape) > 2 {
+		return usagef("a table has two dimensions, not %d: use --select", len(r.shape))
+	}
+	across := int64(1)
+	if len(r.shape) == 2 {
+		across = r.shape[1]
+	}
+	n := int64(0)
+	return r.each(ctx, func(v []byte) error {
+		sep := byte(',')
+		if n++; n%across == 0 {
+			sep = '\n'
+		}
+		_, err := w.Write(append(csvField(v), sep))
+		return err
+	})
+}
+
+// csvField makes a field of a JSON value: strings lose their quotes unless they
+// need them, everything else stays as it is.
+func csvField(v []byte) []byte {
+	s := string(v)
+	if len(s) >= 2 && s[0] == '"' && !strings.ContainsAny(s[1:len(s)-1], `",\`) {
+		return []byte(s[1 : len(s)-1])
+	}
+	if strings.ContainsAny(s, `",`) && s[0] != '"' || strings.Contains(s, `\`) || strings.Contains(s, ",") {
+		return []byte(`"` + strings.ReplaceAll(s, `"`, `""`) + `"`)
+	}
+	return []byte(s)
+}
+
+// maxPrinted is how many elements are printed in full.
+const maxPrinted = 1000
+
+// print shows the values as nested lists for people, the middle of long
+// dimensions left out.
+func (r *reading) print(ctx context.Context, w io.Writer) error {
+	total := int64(1)
+	for _, n := range r.shape {
+		if n > 0 && total > slabBytes*4/n {
+			return fmt.Errorf("%v elements are too many to print: use --select, or -o FILE", r.shape)
+		}
+		total *= n
+	}
+	var values []string
+	err := r.each(ctx, func(v []byte) error {
+		values = append(values, string(v))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	edge := int64(3)
+	if total <= maxPrinted {
+		edge = maxPrinted
+	}
+	out := newLineWriter(w)
+	if err := out.line(nested(values, r.shape, edge, "")); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// nested prints values as nested lists with edge elements at either end of each
+// dimension.
+func nested(values []string, shape []int64, edge int64, indent string) string {
+	if len(shape) == 0 {
+		return values[0]
+	}
+	if shape[0] == 0 {
+		return "[]"
+	}
+	step := int64(len(values)) / shape[0]
+	sep := ", "
+	if len(shape) > 1 {
+		sep = ",\n" + strings.Repeat("\n", len(shape)-2) + indent + " "
+	}
+	var parts []string
+	for i := int64(0); i < shape[0]; i++ {
+		if shape[0] > 2*edge && i == edge {
+			parts = append(parts, "...")
+			i = shape[0] - edge
+		}
+		parts = append(parts, nested(values[i*step:(i+1)*step], shape[1:], edge, indent+" "))
+	}
+	return "[" + strings.Join(parts, sep) + "]"
+}

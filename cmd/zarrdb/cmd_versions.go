@@ -1,0 +1,398 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// withDB opens the database of a target for reading or writing refs.
+func withDB(s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
+	t, err := parseDB(s)
+	if err != nil {
+		return err
+	}
+	db, err := engine.Open(t.db, o)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return fn(t, db)
+}
+
+var readOnly = &engine.Options{ReadOnly: true}
+
+// commitJSON is a commit as --json prints it.
+type commitJSON struct {
+	ID         string            `json:"id"`
+	Parents    []string          `json:"parents"`
+	Author     string            `json:"author"`
+	Time       time.Time         `json:"time"`
+	Message    string            `json:"message"`
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+func toJSON(c *txn.Commit) commitJSON {
+	out := commitJSON{c.ID.String(), []string{}, c.Author, c.Time, c.Message, c.Properties}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return out
+}
+
+func logCmd() *cobra.Command {
+	var n int
+	var asJSON, oneline bool
+	cmd := &cobra.Command{
+		Use:   "log DB[@REV]",
+		Short: "List commits, newest first",
+		Example: `  zarrdb log weather.zdb
+  zarrdb log weather.zdb@experiment -n 5 --oneline`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+				head, err := db.Resolve(cmd.Context(), t.rev)
+				if err != nil {
+					return err
+				}
+				names := refNames(db)
+				for c, err := range db.Log(cmd.Context(), head) {
+					if err != nil {
+						return err
+					}
+					if n--; n < 0 {
+						break
+					}
+					switch {
+					case asJSON:
+						err = printJSONLine(cmd, toJSON(c))
+					case oneline:
+						cmd.Printf("%s %s%s\n", c.ID.Short(), names[c.ID], firstLine(c.Message))
+					default:
+						printCommit(cmd, c, names[c.ID])
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 1<<30, "how many at most")
+	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line a commit")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// refNames says for each commit which refs point at it.
+func refNames(db *engine.DB) map[txn.CommitID]string {
+	names := map[txn.CommitID]string{}
+	for _, r := range db.Branches() {
+		names[r.Commit] += "(" + r.Name + ") "
+	}
+	for _, r := range db.Tags() {
+		names[r.Commit] += "(tag " + r.Name + ") "
+	}
+	return names
+}
+
+func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
+	cmd.Printf("commit %v %s\n", c.ID, names)
+	if len(c.Parents) > 1 {
+		cmd.Print("Merge: ")
+		for _, p := range c.Parents {
+			cmd.Print(" ", p.Short())
+		}
+		cmd.Println()
+	}
+	cmd.Printf("Author: %s\nDate:   %s\n\n", c.Author, c.Time.Local().Format(time.RFC1123Z))
+	printIndented(cmd, c.Message)
+	for k, v := range sorted(c.Properties) {
+		cmd.Printf("    %s: %s\n", k, v)
+	}
+	cmd.Println()
+}
+
+func showCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show DB[@REV]",
+		Short:   "Show a commit and what it changed",
+		Example: `  zarrdb show weather.zdb@main~1`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+				ctx := cmd.Context()
+				id, err := db.Resolve(ctx, t.rev)
+				if err != nil {
+					return err
+				}
+				c, err := db.Commit(ctx, id)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd, toJSON(c))
+				}
+				printCommit(cmd, c, refNames(db)[c.ID])
+				if len(c.Parents) == 0 {
+					return nil
+				}
+				return printDiff(cmd, db, c.Parents[0], c.ID, "", false)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the commit as JSON")
+	return cmd
+}
+
+func diffCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff DB[@A][:PATH] [B]",
+		Short: "Compare two versions",
+		Long: `Compare version A with version B (default: the head of main) of one database:
+which arrays and groups came, went or changed, which metadata fields differ,
+and how many chunks.`,
+		Example: `  zarrdb diff weather.zdb@v1.0
+  zarrdb diff weather.zdb@main~3:temp experiment`,
+		Args: argCount(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+				from, err := db.Resolve(cmd.Context(), t.rev)
+				if err != nil {
+					return err
+				}
+				rev := txn.MainBranch
+				if len(args) > 1 {
+					rev = args[1]
+				}
+				to, err := db.Resolve(cmd.Context(), rev)
+				if err != nil {
+					return err
+				}
+				return printDiff(cmd, db, from, to, t.path, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func printDiff(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, path string, asJSON bool) error {
+	changes, err := db.NodeChanges(cmd.Context(), from, to, path)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if asJSON {
+			if err := printJSONLine(cmd, c); err != nil {
+				return err
+			}
+			continue
+		}
+		cmd.Println(c.String())
+	}
+	return nil
+}
+
+// refCmd is branch and tag, which differ in little.
+func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB) func(context.Context, string, txn.CommitID) error, remove func(*engine.DB) func(string) error) *cobra.Command {
+	var del string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   kind + " DB[@REV] [NAME]",
+		Short: "List, make or delete a " + kind,
+		Long:  "Without NAME, list. With NAME, make a " + kind + " at REV (default main). It costs the same for a database of any size.",
+		Example: fmt.Sprintf(`  zarrdb %[1]s weather.zdb
+  zarrdb %[1]s weather.zdb@main~2 NAME
+  zarrdb %[1]s weather.zdb --delete NAME`, kind),
+		Args: argCount(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := &engine.Options{ReadOnly: len(args) == 1 && del == ""}
+			return withDB(args[0], o, func(t target, db *engine.DB) error {
+				if del != "" {
+					return remove(db)(del)
+				}
+				if len(args) == 2 {
+					at, err := db.Resolve(cmd.Context(), t.rev)
+					if err != nil {
+						return err
+					}
+					return create(db)(cmd.Context(), args[1], at)
+				}
+				for _, r := range list(db) {
+					if asJSON {
+						if err := printJSONLine(cmd, map[string]string{"name": r.Name, "commit": r.Commit.String()}); err != nil {
+							return err
+						}
+						continue
+					}
+					cmd.Printf("%s %s\n", r.Commit.Short(), r.Name)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&del, "delete", "d", "", "delete the "+kind+" with this `NAME`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func branchCmd() *cobra.Command {
+	return refCmd("branch",
+		func(db *engine.DB) []txn.Ref { return db.Branches() },
+		func(db *engine.DB) func(context.Context, string, txn.CommitID) error { return db.CreateBranch },
+		func(db *engine.DB) func(string) error { return db.DeleteBranch })
+}
+
+func tagCmd() *cobra.Command {
+	return refCmd("tag",
+		func(db *engine.DB) []txn.Ref { return db.Tags() },
+		func(db *engine.DB) func(context.Context, string, txn.CommitID) error { return db.CreateTag },
+		func(db *engine.DB) func(string) error { return db.DeleteTag })
+}
+
+func resetCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset DB[@BRANCH] REV",
+		Short: "Move a branch to another version",
+		Long: `Make REV the newest version of a branch (default main). Nothing is lost: the
+reflog remembers where the branch was, and "reset DB 'main@{1}'" goes back.`,
+		Example: `  zarrdb reset weather.zdb main~1`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+				id, err := db.Resolve(cmd.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				m, err := db.Reset(cmd.Context(), orMain(t.rev), id)
+				if err == nil {
+					cmd.Printf("%s: %s -> %s\n", orMain(t.rev), m.Old.Short(), m.New.Short())
+				}
+				return err
+			})
+		},
+	}
+}
+
+func orMain(branch string) string {
+	if branch == "" {
+		return txn.MainBranch
+	}
+	return branch
+}
+
+// pickCmd is revert and cherry-pick, which differ in direction.
+func pickCmd(use, short, long, example string, run func(*engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error)) *cobra.Command {
+	var o txn.CommitOptions
+	var parent int
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+				id, err := db.Resolve(cmd.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				c, err := run(db)(cmd.Context(), t.rev, id, parent, o)
+				if err == nil {
+					report(cmd, c)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
+	return cmd
+}
+
+func revertCmd() *cobra.Command {
+	return pickCmd("revert DB[@BRANCH] REV", "Undo one commit by a new one",
+		"Undo what commit REV changed, on top of everything that came after it.",
+		`  zarrdb revert weather.zdb main~2`,
+		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
+			return db.Revert
+		})
+}
+
+func cherryPickCmd() *cobra.Command {
+	return pickCmd("cherry-pick DB[@BRANCH] REV", "Repeat one commit on another branch",
+		"Make the change of commit REV again, on top of a branch (default main).",
+		`  zarrdb cherry-pick weather.zdb experiment~1`,
+		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
+			return db.CherryPick
+		})
+}
+
+func mergeCmd() *cobra.Command {
+	var o txn.CommitOptions
+	cmd := &cobra.Command{
+		Use:   "merge DB[@BRANCH] REV",
+		Short: "Bring another branch's changes in",
+		Long: `Merge version REV into a branch (default main). Changes that do not touch each
+other are combined; where both sides changed the same chunk or the same field,
+nothing is done and every conflict is listed (exit code 3).`,
+		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+				id, err := db.Resolve(cmd.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				if o.Message == "" {
+					o.Message = fmt.Sprintf("merge %s into %s", args[1], orMain(t.rev))
+				}
+				c, err := db.Merge(cmd.Context(), t.rev, id, o)
+				if err == nil {
+					report(cmd, c)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	return cmd
+}
+
+func reflogCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "reflog DB[@BRANCH]",
+		Short:   "List where a branch has been",
+		Example: `  zarrdb reflog weather.zdb`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+				branch := orMain(t.rev)
+				n := 0
+				for m, err := range db.Reflog(cmd.Context(), branch) {
+					if err != nil {
+						return err
+					}
+					at := "(deleted) "
+					if !m.New.IsZero() {
+						at = m.New.Short()
+					}
+					cmd.Printf("%s %s@{%d} %s %s (%s)\n", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
+					n++
+				}
+				if n == 0 {
+					return fmt.Errorf("branch %q: %w", branch, txn.ErrNoRef)
+				}
+				return nil
+			})
+		},
+	}
+}

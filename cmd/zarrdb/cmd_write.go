@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func writeCmd() *cobra.Command {
+	var wf writeFlags
+	var sel, in string
+	cmd := &cobra.Command{
+		Use:   "write TARGET --select SEL -i FILE.npy",
+		Short: "Write into an array",
+		Long: `Write the values of a .npy file into the part of an array that --select names
+(default all of it), as one commit. The data type must be the array's, the
+shape that of the selection; a single element is written everywhere.`,
+		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			if in == "" {
+				return usagef("write: -i FILE.npy is needed")
+			}
+			data, err := readInput(cmd, in)
+			if err != nil {
+				return err
+			}
+			message := fmt.Sprintf("write /%s", t.path)
+			if sel != "" {
+				message += "[" + sel + "]"
+			}
+			c, err := wf.update(cmd.Context(), t, message, func(_ *engine.DB, s *engine.Session) error {
+				a, err := s.Array(cmd.Context(), t.path)
+				if err != nil {
+					return err
+				}
+				return writeArray(cmd, a, sel, data)
+			})
+			if err == nil {
+				report(cmd, c)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
+	cmd.Flags().StringVarP(&in, "input", "i", "", "the .npy file to write, or - for standard input")
+	wf.register(cmd)
+	return cmd
+}
+
+func readInput(cmd *cobra.Command, name string) (*npyFile, error) {
+	var r io.Reader = cmd.InOrStdin()
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		r = f
+	}
+	data, err := readNpy(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
+}
+
+func writeArray(cmd *cobra.Command, a *zarr.Array, sel string, data *npyFile) error {
+	s, err := zarr.ParseSelection(sel, a.DimensionNames())
+	if err != nil {
+		return usageError{err}
+	}
+	shape, err := a.Resolve(s)
+	if err != nil {
+		return err
+	}
+	have, _ := data.typ.NumPy()
+	want, ok := a.Type().NumPy()
+	if !ok || have != want {
+		return fmt.Errorf("write /%s: the array holds %v, the file %v", a.Path(), a.Type(), data.typ)
+	}
+	if len(data.data) != data.typ.Size() && !slices.Equal(shape, data.shape) {
+		return fmt.Errorf("write /%s: the selection has shape %v, the file %v", a.Path(), shape, data.shape)
+	}
+	return a.WriteBytes(cmd.Context(), s, data.data)
+}

@@ -1,0 +1,95 @@
+// Command zarrdb is a versioned database for Zarr arrays in a directory.
+//
+//	zarrdb import weather.zdb ./era5.zarr
+//	zarrdb read weather.zdb@main:temp --select '0:24,::2,5' -o t.npy
+//	zarrdb log weather.zdb
+//
+// Type "zarrdb help" for the rest. Exit codes: 0 fine, 1 failed, 2 usage,
+// 3 conflict, 4 not found, 5 corrupt data, 130 interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Exit codes, as the help of the root command lists them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitConflict    = 3
+	exitNotFound    = 4
+	exitCorrupt     = 5
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitCode(ctx, err)
+	if code != exitInterrupted || !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(stderr, "zarrdb: "+oneLine(err))
+	} else {
+		fmt.Fprintln(stderr, "zarrdb: interrupted"+strings.TrimPrefix(oneLine(err), context.Canceled.Error()))
+	}
+	return code
+}
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func exitCode(ctx context.Context, err error) int {
+	switch {
+	case errors.As(err, &usageError{}):
+		return exitUsage
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return exitInterrupted
+	case errors.Is(err, txn.ErrConflict):
+		return exitConflict
+	case engine.IsCorrupt(err):
+		return exitCorrupt
+	case errors.Is(err, kv.ErrNotFound), errors.Is(err, zarr.ErrNotFound), errors.Is(err, fs.ErrNotExist),
+		errors.Is(err, txn.ErrNoRef), errors.Is(err, txn.ErrNotDatabase):
+		return exitNotFound
+	}
+	return exitFailed
+}
+
+// oneLine makes one line of a joined or wrapped error.
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	return strings.Join(lines, "; ")
+}

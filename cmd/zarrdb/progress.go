@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+// progress shows how far long work is: a bar with rate and time left on a
+// terminal, nothing anywhere else.
+type progress struct {
+	p     *mpb.Progress
+	bar   *mpb.Bar
+	begun time.Time
+	bytes atomic.Int64
+}
+
+func newProgress(cmd *cobra.Command, what string) *progress {
+	f, ok := cmd.ErrOrStderr().(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return &progress{}
+	}
+	out := &progress{begun: time.Now()}
+	p := mpb.New(mpb.WithOutput(f), mpb.WithRefreshRate(200*time.Millisecond))
+	bar := p.AddBar(0,
+		mpb.PrependDecorators(decor.Name(what+" "), decor.CountersNoUnit("%d / %d keys")),
+		mpb.AppendDecorators(
+			decor.Percentage(decor.WCSyncSpace),
+			decor.Any(func(decor.Statistics) string { return out.rate() }),
+			decor.Name(" left "), decor.AverageETA(decor.ET_STYLE_GO),
+		),
+	)
+	out.p, out.bar = p, bar
+	return out
+}
+
+// rate prints what was copied so far, and how fast.
+func (p *progress) rate() string {
+	n := p.bytes.Load()
+	return fmt.Sprintf(" %s, %s/s", size(n), size(int64(float64(n)/time.Since(p.begun).Seconds())))
+}
+
+// update takes a report of the engine. Calls do not overlap.
+func (p *progress) update(r engine.Progress) {
+	if p.bar == nil {
+		return
+	}
+	p.bytes.Store(r.Bytes)
+	p.bar.SetTotal(max(r.TotalKeys, r.Keys+1), false)
+	p.bar.SetCurrent(r.Keys)
+}
+
+// finish leaves the terminal in order.
+func (p *progress) finish(err error) {
+	if p.bar == nil {
+		return
+	}
+	if err != nil {
+		p.bar.Abort(false)
+	} else {
+		p.bar.SetTotal(-1, true)
+	}
+	p.p.Wait()
+}

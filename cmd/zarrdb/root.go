@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootHelp = `zarrdb is a versioned database for Zarr arrays that lives in a directory:
+git's commits, branches, tags, diff and rollback; a database's transactions and
+crash safety; and arrays that every Zarr program can read and write.
+
+A TARGET is a place in a database or in any other store:
+
+  weather.zdb                    the newest version on branch main
+  weather.zdb:temp               the node temp in it
+  weather.zdb@v1.0:temp          as of a branch, tag, commit, REV~N or REV@{time}
+  ./era5.zarr                    a Zarr directory (v1, v2, v3)
+  file:///d/x.zip|zip:a/|zarr3:  a URL pipeline (ZEP 8)
+
+Exit codes: 0 fine, 1 failed, 2 usage, 3 conflict, 4 not found, 5 corrupt data,
+130 interrupted.`
+
+// Groups of the help page.
+const (
+	groupData     = "data"
+	groupNodes    = "nodes"
+	groupVersions = "versions"
+	groupRaw      = "raw"
+	groupCare     = "care"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "zarrdb",
+		Short:         "A versioned database for Zarr arrays",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          subcommandOnly,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddGroup(
+		&cobra.Group{ID: groupData, Title: "Data in and out:"},
+		&cobra.Group{ID: groupNodes, Title: "Arrays and groups:"},
+		&cobra.Group{ID: groupVersions, Title: "Versions:"},
+		&cobra.Group{ID: groupRaw, Title: "Keys and URLs:"},
+		&cobra.Group{ID: groupCare, Title: "Keeping it healthy:"},
+	)
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), writeCmd(), demoCmd())
+	add(groupNodes, lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), cherryPickCmd(), reflogCmd(), sessionCmd())
+	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd())
+	add(groupCare, statsCmd(), fsckCmd())
+	root.AddCommand(versionCmd())
+	return root
+}
+
+// subcommandOnly is for commands that only group others.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	msg := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		msg += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+	}
+	return usagef("%s", msg)
+}
+
+// argCount checks the number of arguments.
+func argCount(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usagef("%s: %d arguments given; usage: %s", cmd.CommandPath(), len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Kind is what kind of resource a URL names (ZEP 8, "Resource kinds").
+type Kind uint8
+
+// The kinds. Either is a path of which only the store can tell.
+const (
+	Either Kind = iota
+	File
+	Directory
+	Dataset
+)
+
+// Place is how far a URL pipeline has been followed.
+type Place struct {
+	// URL is the pipeline up to here.
+	URL zurl.URL
+	// View is the store that the place is in.
+	View kv.Reader
+	// Path is the key of a file, or the path of a directory or node, in View,
+	// without slashes around it.
+	Path string
+	Kind Kind
+	// Version is the only format that a Dataset may be in, 0 for any.
+	Version zarr.Version
+	// OSPath is where the place is on this machine, "" if it is not a plain
+	// file or directory.
+	OSPath string
+}
+
+// file locates the bytes of a place that is a file.
+func (p Place) file(ctx context.Context) (kv.Value, error) {
+	if p.Kind == Directory || p.Kind == Dataset {
+		return nil, fmt.Errorf("%w: it is not a file", ErrFormat)
+	}
+	return kv.Locate(ctx, p.View, p.Path)
+}
+
+// dir returns the view of what is below a place that is a directory.
+func (p Place) dir() kv.Reader {
+	if p.Path == "" {
+		return p.View
+	}
+	return kv.Sub(p.View, p.Path+"/")
+}
+
+// Root opens the first part of a pipeline.
+type Root func(ctx context.Context, e *Env, part zurl.Part) (Place, error)
+
+// Adapter is one step of a pipeline.
+type Adapter struct {
+	// Open follows the step from a place. The URL of the result is filled in
+	// by the caller.
+	Open func(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error)
+	// Detect reports whether a place is in the format, given what was looked
+	// up of it; nil if the format is never detected.
+	Detect func(Evidence) bool
+	// Files are names whose presence in a directory Detect wants to know.
+	Files []string
+}
+
+// Adapters maps URL schemes to what opens them. Registering is not safe for
+// concurrent use and comes first.
+type Adapters struct {
+	roots map[string]Root
+	steps map[string]Adapter
+}
+
+// NewAdapters returns a registry without schemes.
+func NewAdapters() *Adapters {
+	return &Adapters{roots: map[string]Root{}, steps: map[string]Adapter{}}
+}
+
+// DefaultAdapters returns a new registry with the built-in schemes.
+func DefaultAdapters() *Adapters {
+	a := NewAdapters()
+	for scheme, r := range builtinRoots() {
+		a.RegisterRoot(scheme, r)
+	}
+	for scheme, s := range builtinAdapters() {
+		a.RegisterAdapter(scheme, s)
+	}
+	return a
+}
+
+// RegisterRoot adds a root scheme. A scheme that is taken is a bug and panics.
+func (a *Adapters) RegisterRoot(scheme string, r Root) {
+	if a.roots[scheme] != nil || r == nil {
+		panic("engine: root scheme " + scheme + " registered twice or without a function")
+	}
+	a.roots[scheme] = r
+}
+
+// RegisterAdapter adds an adapter. A scheme that is taken is a bug and panics.
+func (a *Adapters) RegisterAdapter(scheme string, s Adapter) {
+	if _, ok := a.steps[scheme]; ok || s.Open == nil {
+		panic("engine: adapter " + scheme + " registered twice or without a function")
+	}
+	a.steps[scheme] = s
+}
+
+// Schemes lists the root schemes and the adapters, sorted.
+func (a *Adapters) Schemes() (roots, adapters []string) {
+	for s := range a.roots {
+		roots = append(roots, s)
+	}
+	for s := range a.steps {
+		adapters = append(adapters, s)
+	}
+	slices.Sort(roots)
+	slices.Sort(adapters)
+	return roots, adapters
+}
+
+// Env is what opening one URL shares: the registry, and what must be closed.
+type Env struct {
+	adapters *Adapters
+
+	mu      sync.Mutex
+	closers []func() error
+}
+
+// onClose has a function called when the source is closed, last one first.
+func (e *Env) onClose(fn func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closers = append(e.closers, fn)
+}
+
+func (e *Env) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for _, fn := range slices.Backward(e.closers) {
+		errs = append(errs, fn())
+	}
+	e.closers = nil
+	return errors.Join(errs...)
+}
+
+// open follows a whole pipeline.
+func (e *Env) open(ctx context.Context, u zurl.URL) (Place, error) {
+	root := e.adapters.roots[u.Root().Scheme]
+	if root == nil {
+		return Place{}, fmt.Errorf("%s: %w: unknown scheme %q", u, ErrFormat, u.Root().Scheme)
+	}
+	at, err := root(ctx, e, u.Root())
+	if err != nil {
+		return at, fmt.Errorf("%s: %w", u, err)
+	}
+	at.URL = u.Prefix(0)
+	for i, part := range u.Adapters() {
+		if at, err = e.step(ctx, at, part); err != nil {
+			return at, fmt.Errorf("%s: %w", u, err)
+		}
+		at.URL = u.Prefix(i + 1)
+	}
+	return at, nil
+}
+
+func (e *Env) step(ctx context.Context, at Place, part zurl.Part) (Place, error) {
+	a, ok := e.adapters.steps[part.Scheme]
+	if !ok {
+		return at, fmt.Errorf("%w: unknown adapter %q", ErrFormat, part.Scheme)
+	}
+	if at.Kind == Dataset && part.Scheme != ".." {
+		return at, fmt.Errorf("%w: nothing can follow a node, but %s: does", ErrFormat, part.Scheme)
+	}
+	return a.Open(ctx, e, at, part)
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dgraph-io/ristretto/v2"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// chunkKey names a decoded chunk: what its bytes are, then how they are decoded.
+// Both are immutable, so nothing is ever invalidated and every snapshot, branch
+// and session shares the cache.
+type chunkKey [len(kv.ID{}) + 16]byte
+
+var keys = sync.Pool{New: func() any { return new(chunkKey) }}
+
+func keyOf(id kv.ID, codec [16]byte) *chunkKey {
+	k := keys.Get().(*chunkKey)
+	copy(k[copy(k[:], id[:]):], codec[:])
+	return k
+}
+
+// hash gives two independent 64-bit words: the first finds an entry, the second
+// tells it from others. All of it is bits of cryptographic hashes.
+func hashKey(k []byte) (uint64, uint64) {
+	le := binary.LittleEndian
+	id, codec := k[:len(kv.ID{})], k[len(kv.ID{}):]
+	return le.Uint64(id) ^ le.Uint64(codec), le.Uint64(id[8:]) ^ le.Uint64(codec[8:])
+}
+
+// chunkCache keeps decoded chunks. Whether a chunk is found never changes what
+// is read: ristretto may drop or delay any of them. A nil cache is empty.
+type chunkCache struct {
+	c      *ristretto.Cache[[]byte, []byte]
+	budget int64
+	queued atomic.Int64 // bytes handed over since the last wait
+
+	mu      sync.Mutex
+	flights map[chunkKey]*flight
+}
+
+var _ zarr.ChunkLoader = (*chunkCache)(nil)
+
+// newChunkCache makes a cache of decoded chunks of at most budget bytes; nil if
+// budget is not positive.
+func newChunkCache(budget int64) (*chunkCache, error) {
+	if budget <= 0 {
+		return nil, nil
+	}
+	c, err := ristretto.NewCache(&ristretto.Config[[]byte, []byte]{
+		MaxCost: budget,
+		// Ten counters for each chunk that may be there, if chunks are 64 KiB.
+		NumCounters:        max(budget>>16, 1<<10) * 10,
+		BufferItems:        64,
+		IgnoreInternalCost: true, // chunks are large, its own 56 bytes are not
+		KeyToHash:          hashKey,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: chunk cache: %w", err)
+	}
+	return &chunkCache{c: c, budget: budget}, nil
+}
+
+// Get returns a decoded chunk, which must not be changed.
+func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
+	if c == nil {
+		return nil, false
+	}
+	k := keyOf(id, codec)
+	defer keys.Put(k)
+	return c.c.Get(k[:])
+}
+
+// Add offers a decoded chunk, which must not be changed afterwards. The cache
+// keeps it or not.
+func (c *chunkCache) Add(id kv.ID, codec [16]byte, chunk []byte) {
+	if c == nil || int64(cap(chunk)) > c.budget/4 {
+		return
+	}
+	cost := int64(cap(chunk))
+	k := keyOf(id, codec)
+	c.c.Set(k[:], chunk, cost) // keeps the hash of the key, not the key
+	keys.Put(k)
+	// Chunks in its queue are outside its budget. Draining the queue after
+	// every sixteenth of the budget keeps them below that.
+	if c.queued.Add(cost) > c.budget/16 {
+		c.queued.Store(0)
+		c.c.Wait()
+	}
+}
+
+// forArrays is the cache as arrays take it: nil, not a nil pointer, if it is off.
+func (c *chunkCache) forArrays() zarr.ChunkCache {
+	if c == nil {
+		return nil
+	}
+	return c
+}
+
+// Load implements [zarr.ChunkLoader]: of several readers that miss the same
+// chunk at the same time, one decodes it.
+func (c *chunkCache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
+	if b, ok := c.Get(id, codec); ok {
+		return b, nil
+	}
+	k := *keyOf(id, codec)
+	c.mu.Lock()
+	if f := c.flights[k]; f != nil {
+		c.mu.Unlock()
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if f.err == nil {
+			return f.chunk, nil
+		}
+		return decode() // the other reader's trouble, such as its context, may not be ours
+	}
+	f := &flight{done: make(chan struct{}), err: errAbandoned}
+	if c.flights == nil {
+		c.flights = map[chunkKey]*flight{}
+	}
+	c.flights[k] = f
+	c.mu.Unlock()
+	defer func() { // also if decode panics
+		c.mu.Lock()
+		delete(c.flights, k)
+		c.mu.Unlock()
+		close(f.done)
+	}()
+	f.chunk, f.err = decode()
+	if f.err == nil {
+		c.Add(id, codec, f.chunk)
+	}
+	return f.chunk, f.err
+}
+
+// flight is a chunk being decoded.
+type flight struct {
+	done  chan struct{}
+	chunk []byte
+	err   error
+}
+
+var errAbandoned = errors.New("engine: decoding was abandoned")
+
+func (c *chunkCache) close() {
+	if c != nil {
+		c.c.Close()
+	}
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// DB is an open database. Safe for concurrent use. The methods of the embedded
+// store are the versions: branches, tags, log, diff, reset, revert.
+type DB struct {
+	*txn.DB
+	opts  Options
+	cache *chunkCache
+	pool  *pool
+}
+
+// Open opens the database in a directory. Errors: txn.ErrNotDatabase if there
+// is none and Options.Create is not set, index.ErrLocked (naming the holder)
+// if another process has it open, index.ErrFormat if a newer program wrote it.
+func Open(dir string, o *Options) (*DB, error) {
+	opts := o.withDefaults()
+	to := opts.txn()
+	store, err := txn.Open(dir, &to)
+	if errors.Is(err, txn.ErrNotDatabase) && opts.Create && !opts.ReadOnly {
+		store, err = txn.Create(dir, &to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newDB(store, opts)
+}
+
+// Create makes a new database and opens it. The directory may exist if it is
+// empty; txn.ErrExists if it holds a database or other files.
+func Create(dir string, o *Options) (*DB, error) {
+	opts := o.withDefaults()
+	to := opts.txn()
+	store, err := txn.Create(dir, &to)
+	if err != nil {
+		return nil, err
+	}
+	return newDB(store, opts)
+}
+
+func newDB(store *txn.DB, opts Options) (*DB, error) {
+	cache, err := newChunkCache(opts.CacheBytes)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers)}, nil
+}
+
+func (o *Options) txn() txn.Options {
+	return txn.Options{
+		FS: o.FS, ReadOnly: o.ReadOnly, Policy: policy{},
+		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
+		Author: o.Author, Now: o.Now,
+	}
+}
+
+// IsDatabase reports whether a directory holds a database, of this or a newer
+// format.
+func IsDatabase(dir string) bool {
+	f, err := os.Stat(dir + string(os.PathSeparator) + txn.FormatFile)
+	return err == nil && f.Mode().IsRegular()
+}
+
+// Close closes the database; see [txn.DB.Close].
+func (db *DB) Close() error {
+	err := db.DB.Close()
+	db.cache.close()
+	return err
+}
+
+// arrays is how arrays of this database are opened.
+func (db *DB) arrays() *zarr.OpenOptions {
+	return &zarr.OpenOptions{Registry: db.opts.Codecs, Runner: db.pool, Cache: db.cache.forArrays()}
+}
+
+// At opens the version that a revision names: a branch, a tag, a commit id
+// prefix, REV~N or REV@{time}; "" is the branch main.
+func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
+	s, err := db.DB.At(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{Snapshot: s, nodes: nodes{view: s, open: db.arrays()}}, nil
+}
+
+// View runs fn on one version and closes it afterwards.
+func (db *DB) View(ctx context.Context, rev string, fn func(*Snapshot) error) error {
+	s, err := db.At(ctx, rev)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return fn(s)
+}
+
+// Begin opens a session on a branch.
+func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
+	s, err := db.DB.Begin(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	return db.session(s), nil
+}
+
+// Resume opens a stored session at its last savepoint.
+func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
+	s, err := db.DB.Resume(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return db.session(s), nil
+}
+
+func (db *DB) session(s *txn.Session) *Session {
+	return &Session{Session: s, nodes: nodes{view: s, open: db.arrays()}}
+}
+
+// Update runs fn in a session on a branch and commits what it wrote with the
+// given message. If fn fails nothing is written and its error is returned. If
+// the branch moved meanwhile and the changes touch each other, the error is a
+// *[txn.ConflictError].
+func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) error {
+	s, err := db.Begin(ctx, branch)
+	if err != nil {
+		return err
+	}
+	defer s.Abort() // does nothing after the commit
+	if err := fn(s); err != nil {
+		return err
+	}
+	_, err = s.Commit(ctx, txn.CommitOptions{Message: message})
+	return err
+}
+
+// notFound makes an error about a path that says so in every vocabulary.
+func notFound(op, path string) error {
+	return fmt.Errorf("%s %q: %w", op, path, errors.Join(zarr.ErrNotFound, fs.ErrNotExist))
+}

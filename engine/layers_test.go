@@ -1,0 +1,143 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/zarrdb/zarrdb/"
+
+// layers is the policy, not a description: which packages of this module each
+// package may import, outside tests. A package that is not listed may not exist.
+// A trailing "/" allows everything below.
+var layers = map[string][]string{
+	// Elements and metadata know no storage; storage knows no arrays.
+	"zarr/dtype":       {},
+	"codecs":           {"zarr/dtype", "codecs/"},
+	"codecs/blosc":     {"codecs/kernels", "codecs/inflate"},
+	"codecs/inflate":   {"codecs/kernels"},
+	"codecs/lzma":      {},
+	"codecs/kernels":   {},
+	"codecs/codectest": {"codecs", "zarr/dtype"},
+	"zarr":             {"zarr/dtype", "codecs", "kv"},
+
+	"kv":        {},
+	"kv/kvtest": {"kv"},
+	"kv/dirkv":  {"kv", "kv/internal/temp"},
+	"kv/zipkv":  {"kv", "kv/internal/temp"},
+	"kv/digest": {},
+
+	"kv/internal/temp": {},
+	"kv/tree":          {"kv/digest"},
+	"kv/index":         {"kv", "kv/digest"},
+	"kv/pack":          {"kv", "kv/digest"},
+	"txn":              {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
+	"refs":             {"kv"},
+	"refs/parquet":     {"kv", "refs"},
+
+	// Only the engine joins them.
+	"engine/zurl": {},
+	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+
+	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
+	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},
+	"bench/field":    {},
+	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
+}
+
+// single names dependencies with one importing package each, so that each can
+// be replaced in one place.
+var single = map[string][]string{
+	"github.com/cockroachdb/pebble/v2":     {"kv/index"},
+	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/pack"}, // the file system interface that faults are injected into
+	"github.com/dgraph-io/ristretto/v2":    {"engine"},
+	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
+	"github.com/zeebo/blake3":              {"kv/digest"},
+	"github.com/spf13/cobra":               {"cmd/zarrdb"},
+	"github.com/vbauerster/mpb/v8":         {"cmd/zarrdb"},
+	"github.com/vmihailenco/msgpack/v5":    {"codecs"},
+	"github.com/ulikunitz/xz":              {"codecs", "codecs/lzma", "kv/zipkv"},
+}
+
+type listed struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Standard,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return pkgs
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func allowed(imp string, list []string) bool {
+	return slices.ContainsFunc(list, func(a string) bool {
+		return imp == a || strings.HasSuffix(a, "/") && strings.HasPrefix(imp, a)
+	})
+}
+
+func TestLayers(t *testing.T) {
+	pkgs := packages(t)
+	if len(pkgs) < 10 {
+		t.Fatalf("only %d packages found", len(pkgs))
+	}
+	for _, p := range pkgs {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		may, ok := layers[name]
+		if !ok {
+			t.Errorf("package %s has no place in the layers", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if own, ok := strings.CutPrefix(imp, module); ok && !allowed(own, may) {
+				t.Errorf("%s imports %s, which its layer does not allow", name, own)
+			}
+		}
+	}
+}
+
+func TestSingleImporters(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			rule := ""
+			for dep := range single {
+				if (imp == dep || strings.HasPrefix(imp, dep+"/")) && len(dep) > len(rule) {
+					rule = dep
+				}
+			}
+			if rule != "" && !slices.Contains(single[rule], name) {
+				t.Errorf("%s imports %s; only %v may", name, imp, single[rule])
+			}
+		}
+	}
+}
+
+// The library never stops the process and never needs cgo.
+func TestNoCgo(t *testing.T) {
+	for _, p := range packages(t) {
+		if slices.Contains(p.Imports, "C") {
+			t.Errorf("%s uses cgo", p.ImportPath)
+		}
+	}
+}

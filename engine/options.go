@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"math"
+	"os"
+	"os/user"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// Options configure a database. nil and the zero value work.
+type Options struct {
+	// ReadOnly opens without writing anything.
+	ReadOnly bool
+	// Create makes the database if the directory holds none.
+	Create bool
+	// Author is recorded in commits that name none; default user@host.
+	Author string
+	// CacheBytes bounds the decoded chunks kept in memory; default an eighth
+	// of what the process may use, negative none.
+	CacheBytes int64
+	// Workers is how many chunks are read or written at a time by all
+	// operations together; default GOMAXPROCS.
+	Workers int
+	// Codecs is what arrays may be encoded with; nil is [codecs.Default].
+	Codecs *codecs.Registry
+	// Adapters resolves URL schemes; nil is [DefaultAdapters].
+	Adapters *Adapters
+	// PageCacheBytes bounds index pages in memory; default 128 MiB.
+	PageCacheBytes int64
+	// SessionBytes bounds what one session buffers in memory; default 64 MiB.
+	SessionBytes int64
+	// FS is where the database lives; nil is the operating system's.
+	FS index.FS
+	// Now is the clock for commit times; default [time.Now].
+	Now func() time.Time
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Author == "" {
+		c.Author = defaultAuthor()
+	}
+	if c.CacheBytes == 0 {
+		c.CacheBytes = memoryBudget() / 8
+	}
+	if c.Workers <= 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.Codecs == nil {
+		c.Codecs = codecs.Default()
+	}
+	if c.Adapters == nil {
+		c.Adapters = DefaultAdapters()
+	}
+	return c
+}
+
+// defaultAuthor is who runs the process.
+func defaultAuthor() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		name += "@" + host
+	}
+	return name
+}
+
+// memoryBudget is how many bytes the process may use: its own soft limit, else
+// what the machine has, else a guess.
+func memoryBudget() int64 {
+	budget := int64(4 << 30)
+	if n := systemMemory(); n > 0 {
+		budget = n
+	}
+	if limit := debug.SetMemoryLimit(-1); limit > 0 && limit < math.MaxInt64 {
+		budget = min(budget, limit)
+	}
+	if math.MaxInt == math.MaxInt32 {
+		budget = min(budget, 1<<30) // the address space of a 32-bit process
+	}
+	return budget
+}

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// policy tells the versioned store what it must know of Zarr documents. It reads
+// them leniently: an array whose codecs are unknown still has chunk keys.
+type policy struct{}
+
+var _ txn.Policy = policy{}
+
+// Names of the documents that Zarr v1, v2 and v3 keep beside chunks.
+const (
+	docV1Array    = "meta"
+	docV1Attrs    = "attrs"
+	docV3         = "zarr.json"
+	docV2Array    = ".zarray"
+	docV2Group    = ".zgroup"
+	docV2Attrs    = ".zattrs"
+	docV2Metadata = ".zmetadata"
+)
+
+// Node implements [txn.Policy].
+func (policy) Node(name string) bool {
+	switch name {
+	case docV3, docV2Array, docV2Group, docV1Array:
+		return true
+	}
+	return false
+}
+
+// Forms implements [txn.Policy].
+func (policy) Forms(name string, doc []byte) []txn.Form {
+	prefix, sep, rank, ok := zarr.FormOf(name, doc)
+	if !ok {
+		return nil
+	}
+	return []txn.Form{{Prefix: prefix, Sep: sep, Rank: rank}}
+}
+
+// structural names the members of a document that chunk bytes and their
+// coordinates depend on.
+var structural = map[string][]string{
+	docV1Array: {"chunks", "dtype", "compression", "compression_opts", "fill_value", "order"},
+	docV2Array: {"chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"},
+	docV3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
+}
+
+// Structure implements [txn.Policy]. It reads documents leniently: an array
+// whose codecs are unknown has a structure too.
+func (policy) Structure(name string, doc []byte) (txn.Structure, bool) {
+	members, ok := structural[name]
+	if !ok {
+		return txn.Structure{}, false
+	}
+	o, err := parseObject(doc)
+	if err != nil || o.values["shape"] == nil || name == docV3 && string(o.values["node_type"]) != `"array"` {
+		return txn.Structure{}, false
+	}
+	var canonical []byte
+	for _, m := range members {
+		canonical = append(append(append(canonical, m...), 0), canonicalJSON(o.values[m])...)
+		canonical = append(canonical, 0)
+	}
+	sum := digest.Of(canonical)
+	return txn.Structure{Key: sum[:], Grid: gridShape(name, o)}, true
+}
+
+// canonicalJSON sorts the members of objects and drops white space. What is not
+// strict JSON stays as it is.
+func canonicalJSON(raw json.RawMessage) []byte {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
+}
+
+// gridShape counts the chunks along each dimension, or is nil where the grid
+// is not a regular one.
+func gridShape(name string, o *object) []int64 {
+	var shape, chunks []int64
+	raw := o.values["chunks"]
+	if name == docV3 {
+		var grid struct {
+			Name          string `json:"name"`
+			Configuration struct {
+				ChunkShape json.RawMessage `json:"chunk_shape"`
+			} `json:"configuration"`
+		}
+		if json.Unmarshal(o.values["chunk_grid"], &grid) != nil || grid.Name != "regular" {
+			return nil
+		}
+		raw = grid.Configuration.ChunkShape
+	}
+	if json.Unmarshal(o.values["shape"], &shape) != nil || json.Unmarshal(raw, &chunks) != nil || len(chunks) != len(shape) {
+		return nil
+	}
+	counts := make([]int64, len(chunks))
+	for i, c := range chunks {
+		if c < 1 || shape[i] < 0 {
+			return nil
+		}
+		if shape[i] > 0 {
+			counts[i] = (shape[i]-1)/c + 1
+		}
+	}
+	return counts
+}
+
+// Derived implements [txn.Policy].
+func (policy) Derived(name string) bool { return name == docV2Metadata }
+
+// mergeable reports whether a document is merged member by member.
+func mergeable(name string) bool {
+	switch name {
+	case docV3, docV2Array, docV2Group, docV2Attrs:
+		return true
+	}
+	return false
+}
+
+// MergeDocument implements [txn.Policy]: metadata documents merge member by
+// member, their attributes key by key and their shape axis by axis.
+func (policy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []txn.FieldConflict, error) {
+	whole := func() ([]byte, []txn.FieldConflict, error) {
+		return ours, []txn.FieldConflict{{Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)}}, nil
+	}
+	if !mergeable(name) {
+		return whole()
+	}
+	var docs [3]*object
+	for i, b := range [][]byte{base, ours, theirs} {
+		if b == nil && i == 0 {
+			b = []byte("{}")
+		}
+		var err error
+		if docs[i], err = parseObject(b); err != nil {
+			return whole()
+		}
+	}
+	m := merger{}
+	out := m.objects("", docs[0], docs[1], docs[2], name == docV3 || name == docV2Array)
+	return out.print(), m.conflicts, nil
+}
+
+// merger merges JSON values and collects the members that both sides changed.
+type merger struct{ conflicts []txn.FieldConflict }
+
+// objects merges member by member, in the order of ours. special says that
+// this is the top of an array or group document.
+func (m *merger) objects(at string, base, ours, theirs *object, special bool) *object {
+	out := &object{values: map[string]json.RawMessage{}}
+	for _, key := range unionKeys(ours, theirs) {
+		field := key
+		if at != "" {
+			field = at + "." + key
+		}
+		v := m.member(field, key, base.values[key], ours.values[key], theirs.values[key], special)
+		if v != nil {
+			out.set(key, v)
+		}
+	}
+	return out
+}
+
+func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, special bool) json.RawMessage {
+	switch {
+	case sameJSON(ours, theirs), sameJSON(base, theirs):
+		return ours
+	case sameJSON(base, ours):
+		return theirs
+	}
+	if special {
+		switch key {
+		case "attributes":
+			if v, ok := m.attributes(field, base, ours, theirs); ok {
+				return v
+			}
+		case "shape":
+			if v, ok := mergeShape(base, ours, theirs); ok {
+				return v
+			}
+		case "consolidated_metadata":
+			// It is derived from the documents below and now stale on both
+			// sides; without it readers look at the documents themselves.
+			return nil
+		}
+	}
+	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)})
+	return ours
+}
+
+func (m *merger) attributes(field string, base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
+	var objs [3]*object
+	for i, raw := range []json.RawMessage{base, ours, theirs} {
+		if raw == nil {
+			raw = json.RawMessage("{}")
+		}
+		var err error
+		if objs[i], err = parseObject(raw); err != nil {
+			return nil, false
+		}
+	}
+	return m.objects(field, objs[0], objs[1], objs[2], false).print(), true
+}
+
+// mergeShape takes for each axis the length of the side that changed it.
+func mergeShape(base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
+	var s [3][]int64
+	for i, raw := range []json.RawMessage{base, ours, theirs} {
+		if raw == nil || json.Unmarshal(raw, &s[i]) != nil || len(s[i]) != len(s[0]) {
+			return nil, false
+		}
+	}
+	out := make([]int64, len(s[0]))
+	for d := range out {
+		b, o, t := s[0][d], s[1][d], s[2][d]
+		switch {
+		case o == t, t == b:
+			out[d] = o
+		case o == b:
+			out[d] = t
+		default:
+			return nil, false
+		}
+	}
+	raw, err := json.Marshal(out)
+	return raw, err == nil
+}
+
+// brief cuts a value short for people.
+func brief(b []byte) string {
+	const most = 60
+	s := strings.ToValidUTF8(string(b[:min(len(b), most)]), "�")
+	if len(b) > most {
+		s += "…"
+	}
+	return s
+}

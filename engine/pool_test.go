@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+)
+
+func TestPoolRunsEachOnceWithinBound(t *testing.T) {
+	for _, workers := range []int{1, 2, 5} {
+		p := newPool(workers)
+		var running, most atomic.Int64
+		counts := make([]atomic.Int64, 1000)
+		err := p.Run(context.Background(), len(counts), func(_ context.Context, i int) error {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			counts[i].Add(1)
+			running.Add(-1)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range counts {
+			if c := counts[i].Load(); c != 1 {
+				t.Fatalf("%d workers: call %d ran %d times", workers, i, c)
+			}
+		}
+		if m := most.Load(); m > int64(workers) {
+			t.Errorf("%d workers: %d calls at a time", workers, m)
+		}
+		if len(p.spare) != cap(p.spare) {
+			t.Errorf("%d workers: %d of %d tokens came back", workers, len(p.spare), cap(p.spare))
+		}
+	}
+}
+
+func TestPoolStopsAtFirstError(t *testing.T) {
+	p := newPool(3)
+	boom := errors.New("boom")
+	var calls atomic.Int64
+	err := p.Run(context.Background(), 1<<30, func(context.Context, int) error {
+		if calls.Add(1) == 10 {
+			return boom
+		}
+		return nil
+	})
+	if !errors.Is(err, boom) {
+		t.Fatalf("got %v", err)
+	}
+	if calls.Load() > 1<<20 {
+		t.Errorf("%d calls after the error", calls.Load())
+	}
+}
+
+func TestPoolNests(t *testing.T) {
+	p := newPool(2)
+	var calls atomic.Int64
+	inner := func(ctx context.Context, _ int) error {
+		return p.Run(ctx, 8, func(context.Context, int) error { calls.Add(1); return nil })
+	}
+	if err := p.Run(context.Background(), 8, inner); err != nil || calls.Load() != 64 {
+		t.Fatalf("%d calls, %v", calls.Load(), err)
+	}
+}
+
+func TestPoolHonoursContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := newPool(2).Run(ctx, 5, func(context.Context, int) error { t.Error("called"); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}

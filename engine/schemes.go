@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/kv/zipkv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// The built-in schemes are these two lists and nothing else.
+
+func builtinRoots() map[string]Root {
+	return map[string]Root{
+		"file":   openFile,
+		"memory": openMemory,
+	}
+}
+
+func builtinAdapters() map[string]Adapter {
+	return map[string]Adapter{
+		"zip":    {Open: openZip, Detect: isZip},
+		"zarr":   {Open: openZarr(0)},
+		"zarr2":  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
+		"zarr3":  {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
+		"zarrdb": {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
+	}
+}
+
+// openFile opens file:///path: a directory as a store, or a file in the
+// directory around it.
+func openFile(_ context.Context, e *Env, part zurl.Part) (Place, error) {
+	path, err := part.OSPath()
+	if err != nil {
+		return Place{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Place{}, err
+	}
+	if info.IsDir() {
+		view, err := e.openDir(path)
+		return Place{View: view, Kind: Directory, OSPath: path}, err
+	}
+	if strings.HasSuffix(part.Path, "/") {
+		return Place{}, fmt.Errorf("%w: it is a file, the URL says a directory", ErrFormat)
+	}
+	view, err := e.openDir(filepath.Dir(path))
+	return Place{View: view, Path: filepath.Base(path), Kind: File, OSPath: path}, err
+}
+
+// openDir opens a directory for reading until the source is closed.
+func (e *Env) openDir(path string) (kv.Reader, error) {
+	store, err := dirkv.Open(path, &dirkv.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	e.onClose(store.Close)
+	return store, nil
+}
+
+// memories are the stores that memory: URLs name, by the first component of
+// their path. They live as long as the process.
+var memories struct {
+	mu sync.Mutex
+	m  map[string]*kv.Mem
+}
+
+// Memory returns the store that memory:NAME/ names. It is made when it is
+// first asked for.
+func Memory(name string) *kv.Mem {
+	memories.mu.Lock()
+	defer memories.mu.Unlock()
+	if memories.m == nil {
+		memories.m = map[string]*kv.Mem{}
+	}
+	if memories.m[name] == nil {
+		memories.m[name] = kv.NewMem()
+	}
+	return memories.m[name]
+}
+
+func openMemory(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+	key, err := part.Key()
+	if err != nil {
+		return Place{}, err
+	}
+	name, path, below := strings.Cut(key, "/")
+	p := Place{View: Memory(name), Path: cleanPath(path)}
+	if !below || path == "" || strings.HasSuffix(path, "/") {
+		p.Kind = Directory
+	}
+	return p, nil
+}
+
+func isZip(e Evidence) bool {
+	return bytes.HasPrefix(e.Head, []byte("PK\x03\x04")) || bytes.HasPrefix(e.Head, []byte("PK\x05\x06"))
+}
+
+func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
+	v, err := from.file(ctx)
+	if err != nil {
+		return from, err
+	}
+	z, err := zipkv.Open(ctx, v, nil)
+	if err != nil {
+		return from, err
+	}
+	key, err := part.Key()
+	if err != nil {
+		return from, err
+	}
+	at := Place{View: z, Path: cleanPath(key)}
+	if part.Directory() {
+		at.Kind = Directory
+	}
+	return at, nil
+}
+
+func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) }
+func isZarr3(e Evidence) bool { return e.Has(docV3) }
+
+func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part) (Place, error) {
+	return func(_ context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
+		if from.Kind == File {
+			return from, fmt.Errorf("%w: it is a file, not a Zarr hierarchy", ErrFormat)
+		}
+		path, err := part.Key()
+		if err != nil {
+			return from, err
+		}
+		path = cleanPath(path)
+		for c := range strings.SplitSeq(path, "/") {
+			if c == ".." || c == "." {
+				return from, fmt.Errorf("%w: the path %q leaves the hierarchy", ErrFormat, part.Path)
+			}
+		}
+		return Place{View: from.dir(), Path: path, Kind: Dataset, Version: version}, nil
+	}
+}
+
+func isZarrdb(e Evidence) bool { return e.Has(txn.FormatFile) }
+
+// openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,
+// zarrdb:@tag.T/PATH, zarrdb:@REV/PATH.
+func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
+	if from.OSPath == "" {
+		return from, errors.New("a database must lie in a directory of this machine")
+	}
+	rev := part.Version
+	for _, kind := range []string{"branch.", "tag."} {
+		if name, ok := strings.CutPrefix(rev, kind); ok {
+			rev = name
+			break
+		}
+	}
+	view, err := e.database(ctx, from.OSPath, rev, "")
+	if err != nil {
+		return from, err
+	}
+	key, err := part.Key()
+	if err != nil {
+		return from, err
+	}
+	return Place{View: view, Path: cleanPath(key), Kind: Dataset}, nil
+}

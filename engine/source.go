@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// ErrFormat means that a resource is not, or not unambiguously, of a format
+// that can be read.
+var ErrFormat = errors.New("engine: format not recognised")
+
+// SourceOptions say how a URL is opened. nil and the zero value work.
+type SourceOptions struct {
+	// Adapters resolves URL schemes; nil is [DefaultAdapters].
+	Adapters *Adapters
+	// Codecs is what arrays may be encoded with; nil is [codecs.Default].
+	Codecs *codecs.Registry
+	// Workers is how many chunks are read at a time; default GOMAXPROCS.
+	Workers int
+	// CacheBytes bounds decoded chunks in memory; default none, because a
+	// source is mostly read once.
+	CacheBytes int64
+}
+
+// Source is what a URL pipeline names: a file, a directory of keys, or a node of
+// a hierarchy. Safe for concurrent use; Close when done.
+type Source struct {
+	at    Place
+	open  *zarr.OpenOptions
+	pool  *pool
+	cache *chunkCache
+	env   *Env
+}
+
+// OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL
+// leaves out are detected when they are needed.
+func OpenSource(ctx context.Context, url string, o *SourceOptions) (*Source, error) {
+	p, err := zurl.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSource(o)
+	if err != nil {
+		return nil, err
+	}
+	if s.at, err = s.env.open(ctx, p); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// OpenDatabaseSource opens a node of a database: of the version that rev names
+// or, if session is not empty, of a stored session as it was last saved. path
+// "" is the root.
+func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *SourceOptions) (*Source, error) {
+	s, err := newSource(o)
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.env.database(ctx, dir, rev, session)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	u, err := zurl.File(dir)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.at = Place{URL: u, View: view, Path: path, Kind: Dataset}
+	return s, nil
+}
+
+func newSource(o *SourceOptions) (*Source, error) {
+	var c SourceOptions
+	if o != nil {
+		c = *o
+	}
+	base := (&Options{Codecs: c.Codecs, Adapters: c.Adapters, Workers: c.Workers, CacheBytes: max(c.CacheBytes, 0)}).withDefaults()
+	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters}}
+	var err error
+	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
+		return nil, err
+	}
+	s.open = &zarr.OpenOptions{Registry: base.Codecs, Runner: s.pool, Cache: s.cache.forArrays()}
+	return s, nil
+}
+
+// Close closes everything that was opened on the way.
+func (s *Source) Close() error {
+	err := s.env.close()
+	s.cache.close()
+	return err
+}
+
+// URL is the normalised URL, without formats that were detected.
+func (s *Source) URL() string { return s.at.URL.String() }
+
+// dataset detects formats until the place is a node of a hierarchy.
+func (s *Source) dataset(ctx context.Context) (Place, error) {
+	at := s.at
+	for at.Kind != Dataset {
+		next, err := s.env.detect(ctx, at)
+		if err != nil {
+			return at, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// Detect returns the URL with the formats that lead to a node.
+func (s *Source) Detect(ctx context.Context) (string, error) {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.nodeAt(ctx, at); err != nil {
+		return "", err
+	}
+	return at.URL.String(), nil
+}
+
+// Node opens the array or group that the URL names.
+func (s *Source) Node(ctx context.Context) (*zarr.Node, error) {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.nodeAt(ctx, at)
+}
+
+func (s *Source) nodeAt(ctx context.Context, at Place) (*zarr.Node, error) {
+	o := *s.open
+	o.Version = at.Version
+	return zarr.Open(ctx, at.View, at.Path, &o)
+}
+
+// Store returns the keys that the URL names, of a directory or below a node.
+func (s *Source) Store() (kv.ReadLister, error) {
+	view, ok := s.at.View.(kv.ReadLister)
+	if !ok {
+		return nil, fmt.Errorf("%s: it cannot be listed", s.URL())
+	}
+	if s.at.Kind == File {
+		return nil, fmt.Errorf("%s: %w: it is a file, not a store", s.URL(), ErrFormat)
+	}
+	if s.at.Path == "" {
+		return view, nil
+	}
+	return kv.SubLister(view, dir(s.at.Path)), nil
+}
+
+// File returns the file that the URL names.
+func (s *Source) File(ctx context.Context) (kv.Value, error) {
+	v, err := s.at.file(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.URL(), err)
+	}
+	return v, nil
+}
+
+// hierarchy returns the view and the path in it that Import and Export copy.
+func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, string, error) {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	view, ok := at.View.(kv.ReadLister)
+	if !ok {
+		return nil, "", fmt.Errorf("%s: its keys cannot be listed", s.URL())
+	}
+	return view, at.Path, nil
+}
+
+// IsCorrupt reports whether an error is about damaged data.
+func IsCorrupt(err error) bool {
+	return errors.Is(err, kv.ErrCorrupt) || errors.Is(err, codecs.ErrCorrupt) || errors.Is(err, zarr.ErrCorrupt)
+}
+
+// Damaged marks what a check found as damaged data, whatever the reason.
+func Damaged(p txn.Problem) error {
+	if IsCorrupt(p) {
+		return p
+	}
+	return fmt.Errorf("%w: %w", p, kv.ErrCorrupt)
+}
+
+// NormalizeURL returns the canonical spelling of a URL pipeline.
+func NormalizeURL(url string) (string, error) { return zurl.Normalize(url) }
+
+// ResolveURL returns what a relative URL pipeline means beside a base.
+func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(base, relative) }
+
+// database opens a version or a stored session for reading.
+func (e *Env) database(ctx context.Context, dir, rev, session string) (kv.ReadLister, error) {
+	// A session can only be taken up by a writer.
+	db, err := Open(dir, &Options{ReadOnly: session == ""})
+	if err != nil {
+		return nil, err
+	}
+	e.onClose(db.Close)
+	if session == "" {
+		return db.At(ctx, rev)
+	}
+	id, err := txn.ParseSessionID(session)
+	if err != nil {
+		return nil, err
+	}
+	return db.Resume(ctx, id)
+}
+
+// cleanPath removes slashes around a path inside a store.
+func cleanPath(p string) string { return strings.Trim(p, "/") }

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Stats counts what a database holds.
+type Stats struct {
+	Branches int `json:"branches"`
+	Tags     int `json:"tags"`
+	Sessions int `json:"sessions"`
+	// Commits that the version descends from, itself included.
+	Commits int64 `json:"commits"`
+
+	// Of the version: its nodes, its keys by where their bytes are, and how
+	// many bytes that is.
+	Groups  int64 `json:"groups"`
+	Arrays  int64 `json:"arrays"`
+	Keys    int64 `json:"keys"`
+	Inline  int64 `json:"inline"`
+	Native  int64 `json:"native"`
+	Virtual int64 `json:"virtual"`
+	Bytes   int64 `json:"bytes"`
+
+	// Of the whole directory.
+	IndexBytes int64 `json:"index_bytes"`
+	PackBytes  int64 `json:"pack_bytes"`
+	Packs      int   `json:"packs"`
+}
+
+// Stats counts what a version and the directory around it hold. It reads the
+// index of the version, no payloads.
+func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
+	s, err := db.At(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	out := &Stats{Branches: len(db.Branches()), Tags: len(db.Tags())}
+	sessions, err := db.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.Sessions = len(sessions)
+	for _, err := range db.Log(ctx, s.Commit().ID) {
+		if err != nil {
+			return nil, err
+		}
+		out.Commits++
+	}
+	for v, err := range s.Values(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		out.count(v)
+	}
+	for n, err := range s.Walk(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := n.Array(); ok {
+			out.Arrays++
+		} else {
+			out.Groups++
+		}
+	}
+	use := db.DiskUse()
+	out.IndexBytes, out.PackBytes, out.Packs = use.IndexBytes, use.PackBytes, use.Packs
+	return out, nil
+}
+
+func (s *Stats) count(v txn.KeyValue) {
+	s.Keys++
+	s.Bytes += max(v.Length, 0)
+	switch v.Kind {
+	case "inline":
+		s.Inline++
+	case "native":
+		s.Native++
+	case "virtual":
+		s.Virtual++
+	}
+}
