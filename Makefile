@@ -1,0 +1,51 @@
+# Everything a developer types. `make check` is what the continuous integration runs.
+GO       ?= go
+FUZZTIME ?= 5s
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: build test check race lint fuzz noasm cross demo interop bench soak clean
+
+build:            ## build the program into ./zarrdb
+	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
+
+test:             ## run the tests
+	$(GO) test ./...
+
+demo:             ## run the main job on bundled data
+	$(GO) run ./cmd/zarrdb demo
+
+check: lint test race noasm cross fuzz   ## everything that must be green
+
+race:             ## tests under the race detector
+	$(GO) test -race -short ./...
+
+lint:             ## formatting, vet, staticcheck, tidy module files
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+
+noasm:            ## the generic twins of all assembly
+	$(GO) test -short -tags noasm ./codecs/...
+
+cross:            ## 32-bit, big-endian and other systems must build
+	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
+	GOARCH=386 CGO_ENABLED=0 $(GO) test -short ./kv/... ./codecs/... ./zarr/... ./txn/...
+	GOOS=windows GOARCH=amd64 $(GO) build ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	GOARCH=s390x $(GO) build ./...
+
+fuzz:             ## every fuzz target for FUZZTIME
+	./scripts/fuzz.sh $(FUZZTIME)
+
+interop:          ## other implementations read what we write, and the reverse
+	./interop/run.sh
+
+bench:            ## benchmarks, with the figures of other programs beside them
+	./bench/run.sh
+
+soak:             ## random histories for SOAK (default 1h)
+	ZARRDB_SOAK=$${SOAK:-1h} $(GO) test -run Soak -timeout 0 ./txn ./engine
+
+clean:
+	rm -rf zarrdb bench/out .cache

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the module for a short time each.
+#   scripts/fuzz.sh [TIME]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-5s}
+n=0
+for pkg in $(go list ./...); do
+	dir=$(go list -f '{{.Dir}}' "$pkg")
+	for target in $(grep -ho '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go 2>/dev/null | cut -c6- | sort -u); do
+		echo "fuzz $pkg $target"
+		go test "$pkg" -run '^$' -fuzz "^$target\$" -fuzztime "$time" -parallel 2 >/tmp/fuzz.$$ 2>&1 || { cat /tmp/fuzz.$$; rm -f /tmp/fuzz.$$; exit 1; }
+		n=$((n + 1))
+	done
+done
+rm -f /tmp/fuzz.$$
+echo "$n fuzz targets, $time each"
