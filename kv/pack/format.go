@@ -36,7 +36,7 @@ import (
 //
 //	The payload begins at the first possible multiple of 8, or of 4096 if
 //	N ≥ 64 KiB. A skip has H = 48, no key and no sums, and covers bytes that a
-//	failed write left.
+//	failed write left; it may reach beyond the end of the file.
 //
 //	salt          = crc32c of the 16 bytes of the ID
 //	sum of block i = crc32c of the block, xor salt, xor bits 32 to 63 of the
@@ -94,7 +94,30 @@ func place(r uint64, keyLen int, n uint64) (payload uint64) {
 
 // blockSum is the sum of one block at an offset.
 func blockSum(salt uint32, block []byte, offset uint64) uint32 {
-	return crc(block) ^ salt ^ uint32(offset*0x9e3779b97f4a7c15>>32)
+	mix := salt ^ uint32(offset*0x9e3779b97f4a7c15>>32)
+	var sum uint32
+	for len(block) > 0 {
+		page := block[:min(pageSize, len(block))]
+		touch(page)
+		sum = crc32.Update(sum, castagnoli, page)
+		block = block[len(page):]
+	}
+	return sum ^ mix
+}
+
+const pageSize = 4096
+
+// touch brings a page into the processor's cache. crc32c works on three parts
+// of its input side by side, which the processor does not foresee: of a map
+// that is not in the cache it does 6 GB/s, and 14 GB/s of pages that were
+// walked through before.
+//
+//go:noinline
+func touch(page []byte) (x byte) {
+	for i := 0; i < len(page); i += 64 {
+		x ^= page[i]
+	}
+	return x
 }
 
 // appendFileHeader appends the first 64 bytes of a pack.
@@ -190,14 +213,15 @@ func parseHeader(read func(off uint64, n int) ([]byte, error), at, size uint64, 
 	keyLen := int(binary.LittleEndian.Uint16(b[40:]))
 	distance := uint64(binary.LittleEndian.Uint32(b[4:]))
 	check := binary.LittleEndian.Uint32(b[44:])
-	if h.at != at || h.length > size || binary.LittleEndian.Uint16(b[42:]) != 0 {
+	want := at + fixedSize
+	if h.skip && keyLen == 0 {
+		h.length = min(h.length, size-want) // at+fixedSize was read
+	}
+	if h.at != at || h.length > size || binary.LittleEndian.Uint16(b[42:]) != 0 || h.skip && keyLen != 0 {
 		return h, false, nil
 	}
-	want := at + fixedSize
 	if !h.skip {
 		want = place(at, keyLen, h.length)
-	} else if keyLen != 0 {
-		return h, false, nil
 	}
 	h.payload = at + distance
 	if h.payload != want || h.payload > size || h.length > size-h.payload {

@@ -41,12 +41,7 @@ func (s *Store) Sync(ctx context.Context) ([]Info, error) {
 		errs[0] = dirty[0].sync()
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return s.unrecorded(dirty)
+	return s.unrecorded(dirty, errs)
 }
 
 // dirty returns the packs with bytes behind their durable end.
@@ -149,12 +144,20 @@ func (p *pack) pending(target uint64) bool {
 	return slices.ContainsFunc(p.spans, func(from uint64) bool { return from < target })
 }
 
-// unrecorded adds dirty to what the index has to be told, and returns it all.
-func (s *Store) unrecorded(dirty []*pack) ([]Info, error) {
+// unrecorded adds the packs that were synced to what the index has to be told,
+// also if others failed, and returns it all.
+func (s *Store) unrecorded(dirty []*pack, errs []error) ([]Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range dirty {
-		s.changed[p.id] = struct{}{}
+	for i, p := range dirty {
+		if errs[i] == nil {
+			s.changed[p.id] = struct{}{}
+		}
+	}
+	for _, err := range append(errs, s.failed) {
+		if err != nil {
+			return nil, err
+		}
 	}
 	var list []Info
 	for id := range s.changed {
@@ -163,7 +166,7 @@ func (s *Store) unrecorded(dirty []*pack) ([]Info, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b Info) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	return list, s.failed
+	return list, nil
 }
 
 // flush writes what is in memory up to end to the file, without syncing it.
