@@ -1,0 +1,95 @@
+// Command bench measures zarrdb on fixed work through its public interface and
+// puts the figures of other programs on the same work beside them.
+//
+//	go run ./bench [-quick] [-dir DIR] [-only read,versions] [-out bench/RESULTS.md]
+//
+// The figures of others are in peers.json: they were taken on another day, so
+// compare ratios between rows of one column rather than single numbers, and
+// read the limits of this machine, measured in the same run, first.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// result is one figure.
+type result struct {
+	Workload, Variant, Metric string
+	Value                     float64
+	Unit                      string
+}
+
+// bench is one run.
+type bench struct {
+	dir     string // scratch
+	quick   bool
+	results []result
+}
+
+func (b *bench) add(workload, variant, metric string, value float64, unit string) {
+	b.results = append(b.results, result{workload, variant, metric, value, unit})
+	fmt.Printf("%-10s %-18s %-28s %12.4g %s\n", workload, variant, metric, value, unit)
+}
+
+// workloads in the order in which they run.
+var workloads = []struct {
+	name string
+	run  func(context.Context, *bench) error
+}{
+	{"limits", limits},
+	{"field", readWrite},
+	{"versions", versions},
+	{"lookup", lookup},
+}
+
+func main() {
+	log.SetFlags(0)
+	quick := flag.Bool("quick", false, "small sizes, to see that it runs")
+	dir := flag.String("dir", "", "where to work (default a temporary directory)")
+	only := flag.String("only", "", "comma-separated names of workloads")
+	out := flag.String("out", "", "write the table to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *quick, *dir, *only, *out); err != nil {
+		log.Fatal("bench: ", err)
+	}
+}
+
+func run(ctx context.Context, quick bool, dir, only, out string) error {
+	scratch, err := os.MkdirTemp(dir, "zarrdb-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	b := &bench{dir: scratch, quick: quick}
+	names := strings.Split(only, ",")
+	for _, w := range workloads {
+		if only != "" && !slices.Contains(names, w.name) {
+			continue
+		}
+		if err := w.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		runtime.GC()
+	}
+	if out == "" {
+		return nil
+	}
+	table, err := report(b.results)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, table, 0o644)
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// peersJSON holds what other programs reached on the same work.
+//
+//go:embed peers.json
+var peersJSON []byte
+
+// peer is one figure of another program.
+type peer struct {
+	Workload, Variant, Metric, Unit, System string
+	Value                                   float64
+	Better                                  string // "more" or "less"
+}
+
+// best finds the best peer on the same work.
+func best(peers []peer, r result) (b peer, ok bool) {
+	for _, p := range peers {
+		if p.Workload != r.Workload || p.Variant != r.Variant || p.Metric != r.Metric {
+			continue
+		}
+		if !ok || (p.Better == "more") == (p.Value > b.Value) {
+			b, ok = p, true
+		}
+	}
+	return b, ok
+}
+
+// report makes the table: our figures, the best peer's, and how many times
+// better ours is.
+func report(results []result) ([]byte, error) {
+	var recorded struct {
+		About   string
+		Figures []peer
+	}
+	if err := json.Unmarshal(peersJSON, &recorded); err != nil {
+		return nil, fmt.Errorf("peers.json: %w", err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Figures\n\nMade by `make bench` on %s, %s/%s, %d processors.\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(&b, "Writes are durable when they are counted. Reads go into memory that was touched before; \"hot\" is from the page cache, with the\ndatabase's own chunk cache off. \"times\" is how many times better than the best peer, whose figures were taken on another day:\n%s\n", recorded.About)
+	var workloads []string
+	for _, r := range results {
+		if !slices.Contains(workloads, r.Workload) {
+			workloads = append(workloads, r.Workload)
+		}
+	}
+	for _, w := range workloads {
+		fmt.Fprintf(&b, "\n## %s\n\n| variant | what | zarrdb | best peer | times |\n|---|---|---:|---:|---:|\n", w)
+		for _, r := range results {
+			if r.Workload != w {
+				continue
+			}
+			other, times := "", ""
+			if p, ok := best(recorded.Figures, r); ok {
+				ratio := r.Value / p.Value
+				if p.Better == "less" {
+					ratio = 1 / ratio
+				}
+				other, times = fmt.Sprintf("%s %s (%s)", figure(p.Value), p.Unit, p.System), fmt.Sprintf("%.2f", ratio)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", r.Variant, r.Metric, figure(r.Value), r.Unit, other, times)
+		}
+	}
+	return []byte(b.String()), nil
+}
+
+// figure prints three significant digits without an exponent.
+func figure(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}
