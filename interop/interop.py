@@ -158,7 +158,10 @@ def cases():
         for dt in ["<i4", ">f8", "|u1", "<c8"]:
             def ours2(run, tmp, comp=comp, dt=dt):
                 tensor = not isinstance(comp, (GZip, LZ4))
-                check_ours(run, values(dt, shape), 2, comp and comp.get_config(), tmp, dt, tensor)
+                conf = comp and comp.get_config()
+                if conf and conf["id"] == "zstd":
+                    del conf["checksum"]  # numcodecs' default, which tensorstore does not know
+                check_ours(run, values(dt, shape), 2, conf, tmp, dt, tensor)
             yield f"ours/v2/{name}/{dt}", ours2
 
 
