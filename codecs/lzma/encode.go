@@ -16,8 +16,8 @@ type Options struct {
 	// Dict is the size of the dictionary in bytes, at least 4 KiB. More than
 	// the data have is not used.
 	Dict int64
-	// Deltas are the distances, 1 to 256, of delta filters in front; at most
-	// three, for .xz and LZMA2 only.
+	// Deltas are the distances, 1 to 256, of delta filters in front, at most
+	// three. They are for .xz and LZMA2; the other forms ignore them.
 	Deltas []int
 	// Check is the checksum of .xz data.
 	Check byte
@@ -60,12 +60,7 @@ func EncodeLZMA2(dst, src []byte, o Options) ([]byte, error) {
 	if err := o.check(true); err != nil {
 		return dst, err
 	}
-	for i, d := range o.Deltas {
-		if i == 0 {
-			src = bytes.Clone(src)
-		}
-		delta(src, d)
-	}
+	src = Delta(src, o.Deltas)
 	b := bytes.NewBuffer(dst)
 	w, err := lzma.Writer2Config{Properties: o.properties(), DictCap: o.dict(len(src)), BufSize: encodeBuffer}.NewWriter2(b)
 	if err == nil {
@@ -163,7 +158,19 @@ func pad(dst []byte, n int) []byte {
 	return dst
 }
 
-// Undelta undoes delta filters, which raw LZMA2 data say nothing of, in place.
+// Delta returns src behind delta filters, a copy if there are any. [EncodeXZ]
+// and [EncodeLZMA2] do it themselves.
+func Delta(src []byte, deltas []int) []byte {
+	if len(deltas) > 0 {
+		src = bytes.Clone(src)
+	}
+	for _, d := range deltas {
+		delta(src, d)
+	}
+	return src
+}
+
+// Undelta undoes delta filters, of which raw data say nothing, in place.
 func Undelta(p []byte, deltas []int) {
 	for i := len(deltas) - 1; i >= 0; i-- {
 		undelta(p, deltas[i])
