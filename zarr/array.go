@@ -48,7 +48,8 @@ type arrayState struct {
 	lens []int
 	form *chunkForm
 	// forms holds those of other grids, by shape.
-	forms formCache
+	forms   formCache
+	indexes indexCache
 }
 
 // newArray binds the codecs of m.
@@ -247,10 +248,10 @@ type Chunk struct {
 	Start, Shape []int64
 }
 
-// Chunks yields the chunks that sel touches, stored or not, in C order of the
-// grid; those of a point selection each once. It does no I/O and takes constant memory for slices
-// of any length. The sequence ends after an error, which is that of a bad
-// selection or of ctx. Each Chunk is the caller's.
+// Chunks yields the chunks that sel touches, stored or not, each once and in C
+// order of the grid. It does no I/O, and takes constant memory for slices of any
+// length. The sequence ends after an error, which is that of a bad selection or
+// of ctx. Each Chunk is the caller's.
 func (a *Array) Chunks(ctx context.Context, sel Selection) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		st := a.st.Load()

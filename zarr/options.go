@@ -38,6 +38,8 @@ type ChunkCache interface {
 type ChunkLoader interface {
 	// Load returns the cached chunk or calls decode, at most once for all
 	// callers that name the same entry and wait, and caches what it returns.
+	// decode does not run any more when the Load that it was passed to has
+	// returned.
 	Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error)
 }
 

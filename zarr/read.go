@@ -104,7 +104,7 @@ func (j *job) read(ctx context.Context) error {
 }
 
 // read puts the wanted elements of the chunk in hand into far.
-func (t *task) read(ctx context.Context, _ int64) error {
+func (t *task) read(ctx context.Context) error {
 	v, err := kv.Locate(ctx, t.j.a.view, t.key)
 	if errors.Is(err, kv.ErrNotFound) {
 		t.putFill()
@@ -129,32 +129,36 @@ func (t *task) readValue(ctx context.Context, v kv.Value) error {
 	t.source.value = v
 	if d := t.sparseAxis(); d >= 0 && t.thin(d) {
 		return t.eachLayer(d, func() error {
-			return t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far)
+			return t.decodeBox(ctx, t.box, t.far)
 		})
 	}
-	if !t.partly() {
+	if !t.partly(v.Size()) {
 		return v.View(ctx, kv.All(), t.onValue)
 	}
 	if t.direct {
-		return t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far)
+		return t.decodeBox(ctx, t.box, t.far)
 	}
 	if t.points != nil && t.form.uncached && len(t.points) <= t.boxBytes()/tune.point {
 		return t.decodePoints(ctx)
 	}
 	near := t.nearBox()
-	if err := t.form.bound.DecodeBox(ctx, &t.source, t.box, near); err != nil {
+	if err := t.decodeBox(ctx, t.box, near); err != nil {
 		return err
 	}
 	t.putNear(near.Data, 0, near.Strides)
 	return nil
 }
 
-// partly decides whether to decode from parts of the value.
-func (t *task) partly() bool {
-	if !t.form.bound.Partial() || t.wholeBox() {
+// partly decides whether to decode from parts of a value of that size.
+func (t *task) partly(size int64) bool {
+	switch {
+	case !t.form.bound.Partial():
 		return false
+	case t.form.inner == nil:
+		return t.boxBytes() <= t.form.bytes/2
 	}
-	return t.form.inner != nil || t.boxBytes() <= t.form.bytes/2
+	// A shard may hold any amount of bytes that its index does not name.
+	return !t.wholeBox() || size > t.form.bound.MaxEncodedSize()
 }
 
 // decodeValue decodes the bytes of a whole chunk.
@@ -177,8 +181,8 @@ func (t *task) decodeValue(encoded []byte) error {
 
 // nearBox returns scratch memory for the box.
 func (t *task) nearBox() codecs.Dst {
-	t.shape = resize(t.shape, len(t.box.Count))
-	return codecs.Dst{Data: t.buffer(t.boxBytes()), Strides: packed(t.shape, t.box.Count, t.j.st.size)}
+	t.ints = resize(t.ints, len(t.box.Count))
+	return codecs.Dst{Data: t.buffer(t.boxBytes()), Strides: packed(t.ints, t.box.Count, t.j.st.size)}
 }
 
 // putNear copies the wanted elements to far from memory with the given strides

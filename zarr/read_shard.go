@@ -20,51 +20,71 @@ type shardRead struct {
 	t     *task
 	cache ChunkCache
 	id    kv.ID
+	value kv.Value
 	// lo and n are the inner chunks that the box touches, and wide the box
-	// widened to them.
-	lo, n []int
-	wide  codecs.Box
-	bytes int64 // of wide
-	inner codecs.Dst
+	// widened to them, of so many bytes and with these strides.
+	lo, n   []int
+	wide    codecs.Box
+	bytes   int64
+	strides []int
+	// inner are the strides of an inner chunk.
+	inner []int
+	at    []int // see each
+	count []int // of what the box has in common with an inner chunk
+	// blocks are the decoded inner chunks, as far as they are cached.
+	blocks [][]byte
 }
 
-func (t *task) readShard(ctx context.Context, cache ChunkCache, id kv.ID, v kv.Value) error {
+// readShard reads the box, or the wanted layers of it one by one, of the shard
+// that t.shard is set to.
+func (t *task) readShard(ctx context.Context) error {
 	if d := t.sparseAxis(); d >= 0 && t.thin(d) {
-		return t.eachLayer(d, func() error { return t.readShard(ctx, cache, id, v) })
+		return t.eachLayer(d, func() error { return t.shard.read(ctx) })
 	}
-	s := shardRead{t: t, cache: cache, id: id}
+	return t.shard.read(ctx)
+}
+
+func (s *shardRead) read(ctx context.Context) error {
+	t := s.t
 	s.widen()
 	if s.bytes > tune.cached {
-		return t.readValue(ctx, v)
+		return t.readValue(ctx, s.value)
 	}
-	if hit, err := s.fromCache(ctx, v); hit || err != nil {
-		return err
+	defer func() {
+		clear(s.blocks)
+		s.blocks = s.blocks[:0]
+	}()
+	if s.collect() {
+		s.put()
+		return nil
 	}
-	block, err := s.decode(ctx, v)
+	if len(s.blocks) == 1 && s.single() {
+		block, err := s.load(ctx)
+		if err != nil {
+			return err
+		}
+		s.blocks[0] = block
+		s.put()
+		return nil
+	}
+	block, err := s.decode(ctx)
 	if err != nil {
 		return err
 	}
-	strides := packed(make([]int, len(s.n)), s.wide.Count, t.j.st.size)
 	origin := 0
-	for d, stride := range strides {
+	for d, stride := range s.strides {
 		origin += (t.box.Start[d] - s.wide.Start[d]) * stride
 	}
-	t.putNear(block, origin, strides)
-	s.keep(block, strides)
+	t.putNear(block, origin, s.strides)
+	s.keep(block)
 	return nil
 }
 
 func (s *shardRead) widen() {
 	t := s.t
 	rank := len(t.form.inner)
-	ints := make([]int, 5*rank)
-	cut := func() []int {
-		c := ints[:rank:rank]
-		ints = ints[rank:]
-		return c
-	}
-	s.lo, s.n = cut(), cut()
-	s.wide = codecs.Box{Start: cut(), Count: cut()}
+	s.lo, s.n = resize(s.lo, rank), resize(s.n, rank)
+	s.wide.Start, s.wide.Count = resize(s.wide.Start, rank), resize(s.wide.Count, rank)
 	s.bytes = int64(t.j.st.size)
 	for d, inner := range t.form.inner {
 		s.lo[d] = t.box.Start[d] / inner
@@ -72,50 +92,57 @@ func (s *shardRead) widen() {
 		s.wide.Start[d], s.wide.Count[d] = s.lo[d]*inner, s.n[d]*inner
 		s.bytes *= int64(s.wide.Count[d])
 	}
-	s.inner.Strides = packed(cut(), t.form.inner, t.j.st.size)
+	s.strides = packed(resize(s.strides, rank), s.wide.Count, t.j.st.size)
+	s.inner = packed(resize(s.inner, rank), t.form.inner, t.j.st.size)
 }
 
-// fromCache puts the box if every inner chunk that it touches is cached, and
-// also if it touches only one, which then is loaded.
-func (s *shardRead) fromCache(ctx context.Context, v kv.Value) (bool, error) {
-	t := s.t
-	single := true
+// single reports whether the box touches one inner chunk only.
+func (s *shardRead) single() bool {
 	for _, n := range s.n {
-		single = single && n == 1
-	}
-	// Blocks are collected first: far is written once.
-	var one [1][]byte
-	blocks := one[:0]
-	var err error
-	s.each(func(_ []int, name [16]byte) bool {
-		block, ok := s.cache.Get(s.id, name)
-		if !ok && single {
-			block, err = load(ctx, s.cache, s.id, name, func() ([]byte, error) { return s.decode(ctx, v) })
-			ok = err == nil
+		if n > 1 {
+			return false
 		}
-		blocks = append(blocks, block)
-		return ok
+	}
+	return true
+}
+
+// collect looks the inner chunks up in the cache, until one is not there.
+func (s *shardRead) collect() (all bool) {
+	all = true
+	s.each(func(name [16]byte) bool {
+		var block []byte
+		block, all = s.cache.Get(s.id, name)
+		s.blocks = append(s.blocks, block)
+		return all
 	})
-	total := 1
-	for _, n := range s.n {
-		total *= n
-	}
-	if err != nil || len(blocks) < total || blocks[total-1] == nil {
-		return false, err
-	}
+	return all
+}
+
+// load returns the only inner chunk through the cache.
+func (s *shardRead) load(ctx context.Context) (block []byte, err error) {
+	s.each(func(name [16]byte) bool {
+		block, err = load(ctx, s.cache, s.id, name, func() ([]byte, error) { return s.decode(ctx) })
+		return false
+	})
+	return block, err
+}
+
+// put copies the box together from the inner chunks.
+func (s *shardRead) put() {
+	t := s.t
 	to := t.far
 	if !t.direct {
 		to = t.nearBox()
 	}
-	i := 0
-	count := make([]int, len(s.n))
-	s.each(func(at []int, _ [16]byte) bool {
-		src := codecs.Src{Data: blocks[i], Strides: s.inner.Strides}
+	count, i := s.count[:0], 0
+	s.each(func([16]byte) bool {
+		src := codecs.Src{Data: s.blocks[i], Strides: s.inner}
 		dst := to
+		count = count[:0]
 		for d, inner := range t.form.inner {
-			start := at[d] * inner
+			start := s.at[d] * inner
 			lo := max(start, t.box.Start[d])
-			count[d] = min(start+inner, t.box.Start[d]+t.box.Count[d]) - lo
+			count = append(count, min(start+inner, t.box.Start[d]+t.box.Count[d])-lo)
 			src.Offset += (lo - start) * src.Strides[d]
 			dst.Offset += (lo - t.box.Start[d]) * dst.Strides[d]
 		}
@@ -123,35 +150,34 @@ func (s *shardRead) fromCache(ctx context.Context, v kv.Value) (bool, error) {
 		i++
 		return true
 	})
+	s.count = count
 	if !t.direct {
 		t.putNear(to.Data, 0, to.Strides)
 	}
-	return true, nil
 }
 
-// each calls fn with the coordinates and the cache name of every inner chunk
-// that the box touches, in C order, until it returns false.
-func (s *shardRead) each(fn func(at []int, name [16]byte) bool) {
+// each calls fn with the cache name of every inner chunk that the box touches,
+// in C order, with s.at set to its coordinates, until fn returns false.
+func (s *shardRead) each(fn func(name [16]byte) bool) {
 	form := s.t.form
-	at := make([]int, len(s.n))
-	copy(at, s.lo)
+	s.at = append(s.at[:0], s.lo...)
 	for {
 		index := uint64(0)
 		for d, inner := range form.inner {
-			index = index*uint64(form.shape[d]/inner) + uint64(at[d])
+			index = index*uint64(form.shape[d]/inner) + uint64(s.at[d])
 		}
 		name := form.name
 		low := name[8:]
 		binary.LittleEndian.PutUint64(low, binary.LittleEndian.Uint64(low)+1+index)
-		if !fn(at, name) {
+		if !fn(name) {
 			return
 		}
-		d := len(at) - 1
+		d := len(s.at) - 1
 		for ; d >= 0; d-- {
-			if at[d]++; at[d] < s.lo[d]+s.n[d] {
+			if s.at[d]++; s.at[d] < s.lo[d]+s.n[d] {
 				break
 			}
-			at[d] = s.lo[d]
+			s.at[d] = s.lo[d]
 		}
 		if d < 0 {
 			return
@@ -160,23 +186,25 @@ func (s *shardRead) each(fn func(at []int, name [16]byte) bool) {
 }
 
 // decode returns the widened box.
-func (s *shardRead) decode(ctx context.Context, v kv.Value) ([]byte, error) {
-	return s.t.form.bound.AppendBox(ctx, nil, &valueSource{v}, s.wide)
+func (s *shardRead) decode(ctx context.Context) ([]byte, error) {
+	s.t.source.value = s.value
+	block := make([]byte, s.bytes)
+	return block, s.t.decodeBox(ctx, s.wide, codecs.Dst{Data: block, Strides: s.strides})
 }
 
 // keep cuts a widened box into inner chunks and caches them.
-func (s *shardRead) keep(block []byte, strides []int) {
+func (s *shardRead) keep(block []byte) {
 	form, size := s.t.form, s.t.j.st.size
 	bytes := size
 	for _, n := range form.inner {
 		bytes *= n
 	}
-	s.each(func(at []int, name [16]byte) bool {
-		src := codecs.Src{Data: block, Strides: strides}
+	s.each(func(name [16]byte) bool {
+		src := codecs.Src{Data: block, Strides: s.strides}
 		for d, inner := range form.inner {
-			src.Offset += (at[d]*inner - s.wide.Start[d]) * strides[d]
+			src.Offset += (s.at[d]*inner - s.wide.Start[d]) * s.strides[d]
 		}
-		own := codecs.Dst{Data: make([]byte, bytes), Strides: s.inner.Strides}
+		own := codecs.Dst{Data: make([]byte, bytes), Strides: s.inner}
 		codecs.CopyStrided(own, src, form.inner, size)
 		s.cache.Add(s.id, name, own.Data)
 		return true

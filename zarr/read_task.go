@@ -10,8 +10,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// job is one call that reads or writes elements of fixed size: a plan, and
-// where the elements of the result lie in the caller's memory. Jobs are pooled.
+// job is one call that reads or writes: a plan, and where the elements of the
+// result lie in the caller's memory. Jobs are pooled.
 type job struct {
 	plan
 	a  *Array
@@ -22,8 +22,8 @@ type job struct {
 	// the array, 0 for dropped ones.
 	along []int
 	slab  slabs
-	// step is what is done to the i-th chunk, a method value made once.
-	step func(t *task, ctx context.Context, i int64) error
+	// step is what is done to each chunk.
+	step func(t *task, ctx context.Context) error
 	// run is j.runOne, made once per job and not per call.
 	run func(ctx context.Context, i int) error
 }
@@ -71,7 +71,7 @@ func (j *job) pack(data []byte) {
 }
 
 // work does step to every chunk that the plan touches.
-func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context, i int64) error) error {
+func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context) error) error {
 	if j.chunks == 0 || j.total == 0 {
 		return ctx.Err()
 	}
@@ -89,9 +89,6 @@ func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context, 
 		t := getTask()
 		defer t.put()
 		for i := range n {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			if err := t.do(ctx, j, i); err != nil {
 				return err
 			}
@@ -120,7 +117,7 @@ type task struct {
 	key    string
 	keys   []byte // see spell
 	form   *chunkForm
-	shape  []int
+	ints   []int // a shape or strides, for as long as one function needs them
 	// box holds all wanted elements of the chunk, and perhaps others between.
 	box codecs.Box
 	// n is how many elements are wanted along each dimension, far where they
@@ -135,6 +132,7 @@ type task struct {
 	// decoded straight into far.
 	direct bool
 
+	shard   shardRead
 	lanes   []lane
 	tables  []int
 	scratch []byte
@@ -159,6 +157,7 @@ const keepScratch = 32 << 20
 func (t *task) put() {
 	t.j, t.form, t.points, t.source.value, t.key = nil, nil, nil, nil, ""
 	t.far.Data, t.near.Data = nil, nil
+	t.shard.t, t.shard.cache, t.shard.value = nil, nil, nil
 	if cap(t.scratch) > keepScratch {
 		t.scratch = nil
 	}
@@ -170,10 +169,13 @@ func (t *task) put() {
 
 // do works on the i-th piece of a job.
 func (t *task) do(ctx context.Context, j *job, i int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	t.j = j
 	some, err := t.aim(i)
 	if err == nil && some {
-		err = j.step(t, ctx, i)
+		err = j.step(t, ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("chunk %s: %w", t.key, err)
@@ -205,7 +207,7 @@ func (t *task) aim(i int64) (some bool, err error) {
 		}
 	}
 	t.spell()
-	if t.form, err = j.st.formOf(t.coords, &t.shape); err != nil {
+	if t.form, err = j.st.formOf(t.coords, &t.ints); err != nil {
 		return false, err
 	}
 	t.direct = j.straight

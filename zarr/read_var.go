@@ -36,7 +36,7 @@ func (a *Array) readVar(ctx context.Context, sel Selection) (dtype.Variable, err
 		return dtype.Variable{}, err
 	}
 	j.pack(nil)
-	err = j.work(ctx, func(t *task, ctx context.Context, _ int64) error { return t.collect(ctx, &c) })
+	err = j.work(ctx, func(t *task, ctx context.Context) error { return t.collect(ctx, &c) })
 	if err != nil {
 		return dtype.Variable{}, err
 	}
@@ -168,8 +168,8 @@ func (t *task) readBlock(ctx context.Context, v kv.Value) (block dtype.Variable,
 		n *= c
 	}
 	block, err = openBlock(t.scratch, n)
-	t.shape = resize(t.shape, len(t.box.Count))
-	return block, 0, packed(t.shape, t.box.Count, 1), err
+	t.ints = resize(t.ints, len(t.box.Count))
+	return block, 0, packed(t.ints, t.box.Count, 1), err
 }
 
 // openBlock opens what a codec decoded.

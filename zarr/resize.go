@@ -87,56 +87,8 @@ func (a *Array) resetEdges(ctx context.Context, st *arrayState, shape []int64) e
 			index[e] = Slice(0, min(old[e], grid.Start(e, grid.Count(e, shape[e]))), 1)
 		}
 		index[d] = Slice(shape[d], end, 1)
-		if err := a.resetStored(ctx, Sel(index...)); err != nil {
+		if err := a.writeFill(ctx, Sel(index...)); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// resetStored writes the fill value to those chunks of sel that exist.
-func (a *Array) resetStored(ctx context.Context, sel Selection) error {
-	return a.eachStored(ctx, sel, func(c Chunk) error {
-		index := make([]Index, len(c.Coords))
-		for d := range index {
-			x := sel.index[d]
-			index[d] = Slice(max(x.lo, c.Start[d]), min(x.hi, c.Start[d]+c.Shape[d]), 1)
-		}
-		return a.WriteFill(ctx, Sel(index...))
-	})
-}
-
-// eachStored calls fn for the chunks that sel touches and that exist.
-func (a *Array) eachStored(ctx context.Context, sel Selection, fn func(Chunk) error) error {
-	st := a.st.Load()
-	var p plan
-	if err := p.prepare(st, sel, false); err != nil {
-		return err
-	}
-	list, ok := a.view.(kv.Lister)
-	if p.chunks > tune.few && ok {
-		return a.eachListed(ctx, list, st, func(key string, coords []int64) error {
-			for d, c := range coords {
-				a := &p.axes[d]
-				if c < a.first || c-a.first >= a.parts {
-					return nil
-				}
-			}
-			return fn(a.chunkAt(st, coords))
-		})
-	}
-	for c, err := range a.Chunks(ctx, sel) {
-		if err != nil {
-			return err
-		}
-		there, err := kv.Exists(ctx, a.view, c.Key)
-		if err != nil {
-			return err
-		}
-		if there {
-			if err := fn(c); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -64,21 +64,49 @@ func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) er
 }
 
 // WriteFill resets the elements of sel to the fill value. Chunks that are
-// covered as a whole are deleted without being read.
+// covered as a whole are deleted without being read. Where sel is a box of very
+// many chunks, only those that are stored cost anything, if the view is a
+// [kv.Lister].
 func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
-	m := a.Meta()
-	if m.Type.Variable() {
-		v, err := variableOf(m.Fill)
+	return a.fail("write", a.writeFill(ctx, sel))
+}
+
+func (a *Array) writeFill(ctx context.Context, sel Selection) error {
+	st := a.st.Load()
+	var p plan
+	if err := p.prepare(st, sel, false); err != nil {
+		return err
+	}
+	list, ok := a.view.(kv.Lister)
+	if ok && p.straight && p.chunks > tune.few && !a.opts.WriteEmptyChunks {
+		return a.eachListed(ctx, list, st, func(_ string, coords []int64) error {
+			return a.writeFillChunk(ctx, st, &p, coords)
+		})
+	}
+	if st.meta.Type.Variable() {
+		v, err := variableOf(st.meta.Fill)
 		if err != nil {
-			return a.fail("write", err)
+			return err
 		}
-		return a.WriteVar(ctx, sel, v)
+		return a.writeVar(ctx, sel, v)
 	}
-	fill := m.Fill
-	if len(fill) == 0 {
-		fill = m.Type.Zero()
+	return a.writeBytes(ctx, sel, st.meta.Fill)
+}
+
+// writeFillChunk resets what the plan, a box, has in common with the chunk at
+// coords.
+func (a *Array) writeFillChunk(ctx context.Context, st *arrayState, p *plan, coords []int64) error {
+	grid := st.meta.Grid
+	index := make([]Index, len(coords))
+	for d, c := range coords {
+		lo := max(grid.Start(d, c), p.dims[d].start)
+		hi := min(grid.Start(d, c+1), p.dims[d].start+p.dims[d].n)
+		if lo >= hi {
+			return nil
+		}
+		index[d] = Slice(lo, hi, 1)
 	}
-	return a.WriteBytes(ctx, sel, fill)
+	return a.writeFill(ctx, Sel(index...))
 }
 
 func (j *job) write(ctx context.Context) error {
@@ -90,7 +118,7 @@ func (j *job) write(ctx context.Context) error {
 
 // write stores the wanted elements of the chunk in hand. Its lock is held from
 // reading to writing.
-func (t *task) write(ctx context.Context, _ int64) error {
+func (t *task) write(ctx context.Context) error {
 	lock := t.j.a.locks.of(t.key)
 	lock.Lock()
 	defer lock.Unlock()
@@ -198,9 +226,9 @@ func (t *task) readChunk(ctx context.Context, buf codecs.Dst) (there bool, err e
 		codecs.FillStrided(buf, form.shape, t.j.st.meta.Fill, t.j.st.size)
 		return false, nil
 	}
-	whole := codecs.Box{Start: resize(t.shape, len(form.shape)), Count: form.shape}
-	clear(whole.Start)
-	t.shape = whole.Start
+	t.ints = resize(t.ints, len(form.shape))
+	clear(t.ints)
+	whole := codecs.Box{Start: t.ints, Count: form.shape}
 	return true, v.View(ctx, kv.All(), func(encoded []byte) error {
 		return form.bound.DecodeInto(encoded, whole, buf)
 	})

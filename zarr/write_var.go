@@ -38,7 +38,7 @@ func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable)
 	if src.Len() == 1 {
 		clear(j.far.Strides)
 	}
-	return j.work(ctx, func(t *task, ctx context.Context, _ int64) error { return t.writeBlock(ctx, src) })
+	return j.work(ctx, func(t *task, ctx context.Context) error { return t.writeBlock(ctx, src) })
 }
 
 // variableOf returns one element as a Variable.
