@@ -219,10 +219,15 @@ func (a *Array) DimensionNames() []string {
 
 // Resolve returns the shape of what sel yields. Errors are [ErrSelection].
 func (a *Array) Resolve(sel Selection) ([]int64, error) {
+	shape, err := a.resolve(sel)
+	return shape, a.fail("select", err)
+}
+
+func (a *Array) resolve(sel Selection) ([]int64, error) {
 	m := a.Meta()
 	var r region
 	if err := r.resolve(sel, m.Shape, m.Grid); err != nil {
-		return nil, a.fail("select", err)
+		return nil, err
 	}
 	return r.shape, nil
 }

@@ -36,7 +36,7 @@ func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 		setItems(out, v)
 		return out, nil
 	}
-	shape, err := a.Resolve(sel)
+	shape, err := a.resolve(sel)
 	if err != nil {
 		return nil, err
 	}
