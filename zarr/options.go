@@ -71,7 +71,7 @@ type OpenOptions struct {
 	// shard, that is read or written. Default: 2 GiB, on 32-bit machines 512 MiB.
 	MaxChunkBytes int64
 	// MaxResultBytes is the largest result that is allocated for a caller, by
-	// Read, ReadVar and the like. Default: 64 GiB, on 32-bit machines 1 GiB.
+	// Read, ReadVar and the like. Default: 16 GiB, on 32-bit machines 1 GiB.
 	MaxResultBytes int64
 }
 
@@ -99,7 +99,7 @@ func (o *OpenOptions) withDefaults() OpenOptions {
 	if c.MaxResultBytes <= 0 {
 		c.MaxResultBytes = 1 << 30
 		if big {
-			c.MaxResultBytes = 64 << 30
+			c.MaxResultBytes = 16 << 30
 		}
 	}
 	c.MaxChunkBytes = min(c.MaxChunkBytes, math.MaxInt)

@@ -15,7 +15,7 @@ func (t *task) sparseAxis() int {
 	for d := range t.parts {
 		a := &t.j.axes[d]
 		switch {
-		case a.step == 1 && a.list == nil || t.parts[d].n == 1 && a.list == nil:
+		case a.list == nil && t.parts[d].n == t.parts[d].span:
 			layer *= t.parts[d].n
 		case axis >= 0:
 			return -1

@@ -210,8 +210,8 @@ func (t *task) aim(i int64) (some bool, err error) {
 	if t.form, err = j.st.formOf(t.coords, &t.ints); err != nil {
 		return false, err
 	}
-	t.direct = j.straight
 	if j.points != nil {
+		t.direct = false
 		t.boundPoints()
 		return true, nil
 	}
@@ -239,9 +239,10 @@ func (t *task) spell() {
 	t.key = unsafe.String(unsafe.SliceData(own), len(own))
 }
 
-// locateFar sets n and far for the parts in hand.
+// locateFar sets n, far and direct for the parts in hand.
 func (t *task) locateFar() {
 	j := t.j
+	t.direct = true
 	t.n = resize(t.n, len(t.parts))
 	t.far.Data, t.far.Offset = j.far.Data, j.far.Offset
 	t.far.Strides = resize(t.far.Strides, len(t.parts))
@@ -249,6 +250,7 @@ func (t *task) locateFar() {
 		p, a, along := &t.parts[d], &j.axes[d], j.along[d]
 		t.n[d] = p.n
 		t.far.Strides[d] = along
+		t.direct = t.direct && a.list == nil && p.n == p.span
 		if a.list != nil {
 			continue // every element has a place of its own
 		}

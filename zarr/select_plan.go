@@ -2,8 +2,6 @@ package zarr
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
 )
 
@@ -59,12 +57,12 @@ type part struct {
 
 // cut prepares the plan for a resolved region on a grid; lens are the chunk
 // lengths of a regular grid, else nil.
-func (p *plan) cut(grid Grid, lens []int) error {
+func (p *plan) cut(grid Grid, lens []int) {
 	p.axes = p.axes[:0]
 	p.chunks, p.straight, p.listed = 1, true, false
 	if p.total == 0 {
 		p.chunks = 0
-		return nil
+		return
 	}
 	for d := range p.dims {
 		if len(p.axes) < cap(p.axes) {
@@ -80,15 +78,8 @@ func (p *plan) cut(grid Grid, lens []int) error {
 		a.prepare()
 		p.listed = p.listed || a.list != nil
 		p.straight = p.straight && a.step == 1 && a.list == nil
-		// Every part holds an element of the result, so that the product is
-		// not larger than total, unless a dropped or repeated element makes it
-		// so: check all the same.
-		if a.parts != 0 && p.chunks > math.MaxInt64/a.parts {
-			return fmt.Errorf("%w: a selection of more than 2^63 chunks", ErrTooLarge)
-		}
-		p.chunks *= a.parts
+		p.chunks *= a.parts // at most total: every part holds an element
 	}
-	return nil
 }
 
 // prepare decides how the axis is cut. It has at least one element.
@@ -215,8 +206,8 @@ func (a *planAxis) part(i int64) part {
 	return part{chunk: c, k: k, n: n, from: int(a.start + k*a.step - lo), span: int(int64(n-1)*a.step + 1)}
 }
 
-// pointGroups sorts the points of a selection by chunk or inner chunk: the members of group
-// g are points order[starts[g]:starts[g+1]].
+// pointGroups sorts the points of a selection by chunk, or by inner chunk: the
+// members of group g are points order[starts[g]:starts[g+1]].
 type pointGroups struct {
 	order  []int
 	starts []int
@@ -278,7 +269,8 @@ func (p *plan) prepare(st *arrayState, sel Selection, fine bool) error {
 		p.groupPoints(st.meta.Grid, lens)
 		return nil
 	}
-	return p.cut(st.meta.Grid, st.lens)
+	p.cut(st.meta.Grid, st.lens)
+	return nil
 }
 
 // coords sets coords to the grid coordinates of the i-th chunk.
