@@ -217,14 +217,13 @@ func (p *pass) changesNothing(c *cursor) (bool, error) {
 // region is the state of a region.
 type region struct {
 	*pass
-	c       *cursor
-	w       *pageWriter
-	old     []Entry // pages that were read
-	edges   []Entry // pages that replace them
-	skipped bool    // pages between were removed unread
-	items   itemReader
-	item    Entry
-	have    bool // item is the next one of the old page
+	c     *cursor
+	w     *pageWriter
+	old   []Entry // pages that were met; between two of them a splice removed others
+	edges []Entry // pages that replace them
+	items itemReader
+	item  Entry
+	have  bool // item is the next one of the old page
 }
 
 func (p *pass) region(c *cursor) error {
@@ -255,7 +254,7 @@ func (p *pass) region(c *cursor) error {
 			if err != nil {
 				return err
 			}
-			if p.s == nil || bytes.Compare(p.s.lo, key) > 0 && !next.isLast() {
+			if p.s == nil || bytes.Compare(p.s.lo, key) > 0 {
 				break
 			}
 		}
@@ -273,17 +272,11 @@ func (p *pass) region(c *cursor) error {
 	} else if err := r.w.finish(); err != nil {
 		return err
 	}
-	if r.skipped || !slices.EqualFunc(r.old, r.edges, sameEdge) {
-		p.out = append(p.out, splice{lo: r.old[0].Key, hi: r.old[len(r.old)-1].Key, items: r.edges})
-		if atEnd && start.isFirst() {
-			p.top = &r.edges
-		}
+	p.out = append(p.out, splice{lo: r.old[0].Key, hi: r.old[len(r.old)-1].Key, items: r.edges})
+	if atEnd && start.isFirst() {
+		p.top = &r.edges
 	}
 	return nil
-}
-
-func sameEdge(a, b Entry) bool {
-	return a.Value.Child == b.Value.Child && bytes.Equal(a.Key, b.Key)
 }
 
 // open begins to read the page at the cursor.
@@ -344,17 +337,11 @@ func (r *region) page() error {
 // skip leaves out the items that a splice replaces.
 func (r *region) skip(s *splice) error {
 	for r.have && s.covers(r.item.Key) {
-		// The last key of the page is covered: what remains of it goes unread.
-		if s.toEnd || bytes.Compare(s.hi, r.old[len(r.old)-1].Key) > 0 {
-			r.have = false
-			break
-		}
 		r.step()
 	}
-	if r.have || r.c.isLast() || !s.toEnd && bytes.Compare(s.hi, r.old[len(r.old)-1].Key) <= 0 {
-		return nil
+	if r.c.isLast() || !s.toEnd && bytes.Compare(s.hi, r.old[len(r.old)-1].Key) <= 0 {
+		return nil // it ends in this page
 	}
-	r.skipped = true
 	if s.toEnd {
 		if err := r.c.seekLast(); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -193,6 +194,14 @@ func TestLyingPages(t *testing.T) {
 			b.Value.Child.Size++
 			return []Entry{a, b}
 		}},
+		{"pages overlap across their parents", func(m *MemPages) []Entry {
+			var out []Entry
+			for _, items := range [][]Entry{{leaf(m, "a"), leaf(m, "c")}, {leaf(m, "b", "d"), leaf(m, "e")}} {
+				e := Entry{Key: items[1].Key, Value: Value{Kind: KindChild, Child: forge(t, m, 1, items)}}
+				out = append(out, e)
+			}
+			return out
+		}},
 		{"too deep", func(m *MemPages) []Entry {
 			a, b := leaf(m, "a", "b"), leaf(m, "c", "d")
 			b.Value.Child = forge(t, m, 1, []Entry{leaf(m, "c"), leaf(m, "d")})
@@ -201,7 +210,8 @@ func TestLyingPages(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := NewMemPages()
-			root := forge(t, m, 1, test.make(m))
+			items := test.make(m)
+			root := forge(t, m, items[0].Value.Child.Height+1, items)
 			good, err := New(m, nil).Apply(ctx, Root{}, []Edit{{Key: []byte("c")}, {Key: []byte("x")}})
 			if err != nil {
 				t.Fatal(err)
@@ -391,6 +401,103 @@ func TestFailingStore(t *testing.T) {
 		cancel()
 		if err := run(ctx, tr); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with a cancelled context: %v", name, err)
+		}
+	}
+}
+
+// TestOtherSpellings checks that a page that means the same in other bytes is
+// refused: equal content must have equal names.
+func TestOtherSpellings(t *testing.T) {
+	virtual := func(i int) Entry {
+		return Entry{Key: []byte{byte(i)}, Value: Value{Kind: KindVirtual, Source: Source{URL: fmt.Sprint("s3://bucket/", i)}}}
+	}
+	native := func(i int) Entry {
+		return Entry{Key: []byte{byte(i)}, Value: Value{Kind: KindNative, Pack: PackID{byte(i)}}}
+	}
+	for name, spoil := range map[string]func(e *pageEncoder){
+		"": func(*pageEncoder) {},
+		"too heavy": func(e *pageEncoder) {
+			for i := range 40 {
+				e.add(&Entry{Key: []byte{20, byte(i)}, Value: Value{Inline: make([]byte, 1000)}})
+			}
+		},
+		"unused source": func(e *pageEncoder) {
+			again := virtual(1)
+			again.Key = []byte{9}
+			e.add(&again)
+			e.sources.ids[Source{URL: "other"}] = 2
+			e.sources.add(Source{URL: "other"})
+		},
+		"source listed twice": func(e *pageEncoder) {
+			again := virtual(1)
+			again.Key = []byte{9}
+			e.add(&again)
+			e.sources.ids[Source{URL: "other"}] = 3
+			e.sources.add(again.Value.Source)
+			e.virtual.entries.reset()
+			for _, step := range []int64{0, 1, 1} {
+				e.virtual.entries.add(step)
+			}
+		},
+		"unused pack": func(e *pageEncoder) { e.packs = append(e.packs, make([]byte, 16)...) },
+		"pack listed twice": func(e *pageEncoder) {
+			again := native(4)
+			again.Key = []byte{9}
+			e.add(&again)
+			clear(e.packIDs)
+			again.Value.Pack = PackID{3}
+			again.Key = []byte{10}
+			e.add(&again)
+		},
+	} {
+		var e pageEncoder
+		e.reset(0)
+		for _, item := range []Entry{virtual(1), virtual(2), native(3), native(4)} {
+			e.add(&item)
+		}
+		spoil(&e)
+		raw, root := e.finish()
+		if _, err := decodePage(root.Name, raw); errors.Is(err, ErrCorrupt) != (name != "") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+
+	// Four keys a, b, c, d with empty inline values, by hand.
+	for name, raw := range map[string]string{
+		"":                      "\x01\x00\x04" + "\x01a\x82" + "\x07" + "\x00\x00",
+		"format":                "\x02\x00\x04" + "\x01a\x82" + "\x07" + "\x00\x00",
+		"long varint":           "\x01\x00\x84\x00" + "\x01a\x82" + "\x07" + "\x00\x00",
+		"split run of keys":     "\x01\x00\x04" + "\x01a\x80\x81" + "\x07" + "\x00\x00",
+		"key for a run":         "\x01\x00\x04" + "\x01a\x81\x11d" + "\x07" + "\x00\x00",
+		"key coded too long":    "\x01\x00\x02" + "\x02aa\x22ac" + "\x03" + "\x00\x00",
+		"equal keys":            "\x01\x00\x02" + "\x01a\x11a" + "\x03" + "\x00\x00",
+		"descending keys":       "\x01\x00\x02" + "\x01b\x11a" + "\x03" + "\x00\x00",
+		"shorter key":           "\x01\x00\x02" + "\x02ab\x10" + "\x03" + "\x00\x00",
+		"run past the items":    "\x01\x00\x03" + "\x01a\x82" + "\x05" + "\x00\x00",
+		"run past 255":          "\x01\x00\x04" + "\x01\xfd\x82" + "\x07" + "\x00\x00",
+		"run before the key":    "\x01\x00\x04" + "\x01a\xa2" + "\x07" + "\x00\x00",
+		"literal for a run":     "\x01\x00\x04" + "\x01a\x82" + "\x00\x05" + "\x00\x00",
+		"split run of kinds":    "\x01\x00\x04" + "\x01a\x82" + "\x03\x03" + "\x00\x00",
+		"run past the kinds":    "\x01\x00\x04" + "\x01a\x82" + "\x09" + "\x00\x00",
+		"unknown kind":          "\x01\x00\x04" + "\x01a\x82" + "\x10\x05" + "\x00\x00",
+		"wide column":           "\x01\x00\x04" + "\x01a\x82" + "\x07" + "\x00\x01\x00",
+		"column too wide":       "\x01\x00\x04" + "\x01a\x82" + "\x07" + "\x00\x41" + strings.Repeat("\x00", 40),
+		"bits past the end":     "\x01\x00\x04" + "\x01a\x82" + "\x07" + "\x00\x01\x11x",
+		"base is not the least": "\x01\x00\x04" + "\x01a\x82" + "\x07" + "\x00\x02\xa9xyxyxyx",
+		"sources":               "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3exay" + "\x12\x01\x01b" + "\x00\x00" + "\x01\x04" + "\x03",
+		"front again":           "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3a\x00xay" + "\x12\x01\x01b" + "\x00\x00" + "\x01\x04" + "\x03",
+		"back again":            "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x36\x00xay" + "\x12\x01\x01b" + "\x00\x00" + "\x01\x04" + "\x03",
+		"validator again":       "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3cxay\x00\x00" + "\x12\x01\x01b" + "\x00\x00" + "\x01\x04" + "\x03",
+		"front too short":       "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3exay" + "\x26\x01xb" + "\x00\x00" + "\x01\x04" + "\x03",
+		"back too short":        "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3exay" + "\x2a\x01by" + "\x00\x00" + "\x01\x04" + "\x03",
+		"ends overlap":          "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3exay" + "\x12\x02\x02b" + "\x00\x00" + "\x01\x04" + "\x03",
+		"entries out of order":  "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3exay" + "\x12\x01\x01b" + "\x00\x00" + "\x04\x02" + "\x03",
+		"offset below zero":     "\x01\x00\x02" + "\x01a\x80" + "\x08\x01" + "\x02" + "\x3exay" + "\x12\x01\x01b" + "\x00\x00" + "\x01\x04" + "\x02\x00",
+		"no items":              "\x01\x00\x00" + "\x00" + "\x00\x00\x00",
+		"one child":             "\x01\x01\x01" + "\x01a" + strings.Repeat("n", 20) + "\x64\x00" + "\x01\x00" + "\x00\x00" + "\x00\x00",
+	} {
+		if _, err := decodePage(Name{}, []byte(raw)); errors.Is(err, ErrCorrupt) != (name != "" && name != "sources") {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }

@@ -59,8 +59,14 @@ func TestCost(t *testing.T) {
 			}
 			return nil
 		}},
-		{"Diff before the change", 2 * (height + 1), 0, func() error {
-			for c, err := range tr.Diff(ctx, root, one, Span{To: chunkKey(nil, n/3)}) {
+		{"Diff before the change", 2, 0, func() error {
+			for c, err := range tr.Diff(ctx, root, one, Span{To: chunkKey(nil, 7)}) {
+				return fmt.Errorf("change %v, %w", c, err)
+			}
+			return nil
+		}},
+		{"Diff behind the change", 2 * (height + 1), 0, func() error {
+			for c, err := range tr.Diff(ctx, root, one, Span{From: chunkKey(nil, n/2)}) {
 				return fmt.Errorf("change %v, %w", c, err)
 			}
 			return nil
@@ -85,7 +91,7 @@ func TestCost(t *testing.T) {
 			_, err := tr.DeleteRange(ctx, root, Span{From: span.From})
 			return err
 		}},
-		{"DeleteRange of nothing", 2 * (height + 1), 0, func() error {
+		{"DeleteRange of nothing", height + 1, 0, func() error {
 			got, err := tr.DeleteRange(ctx, root, Span{From: append(chunkKey(nil, 7), 1), To: append(chunkKey(nil, 7), 2)})
 			if got != root {
 				return errors.New("root has changed")
@@ -118,6 +124,13 @@ func TestCost(t *testing.T) {
 		{"Walk of pages only", 0, 0, func() error {
 			return tr.Walk(ctx, root, func(_ Name, height uint8, _ int) (bool, error) { return height == 0, nil }, nil)
 		}},
+		{"Scan of a short span", height + 2, 0, func() (err error) {
+			for _, err = range tr.Scan(ctx, root, Span{From: chunkKey(nil, n/2), To: chunkKey(nil, n/2+9)}) {
+			}
+			for _, err = range tr.Scan(ctx, root, Span{From: chunkKey(nil, n/2), To: chunkKey(nil, n/2+9), Reverse: true}) {
+			}
+			return err
+		}},
 		{"Scan of ten", height + 2, 0, func() error {
 			i := 0
 			for _, err := range tr.Scan(ctx, root, Span{From: span.From}) {
@@ -138,6 +151,45 @@ func TestCost(t *testing.T) {
 			t.Errorf("%s: %d pages read, at most %d expected; %d written, at most %d",
 				test.name, c.gets, test.gets, c.puts, test.writes)
 		}
+	}
+}
+
+// TestCostOfHeights compares maps that differ by one entry and by their heights.
+func TestCostOfHeights(t *testing.T) {
+	ctx := context.Background()
+	m := NewMemPages()
+	c := &countPages{Pages: m}
+	tr := New(c, &Options{shape: tinyShape})
+	var root Root
+	for i := 0; root.Height < 4; i++ {
+		next, err := tr.Apply(ctx, root, []Edit{{Key: chunkKey(nil, i), Value: Value{Kind: KindNative}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.Height != root.Height && root.Height > 1 {
+			pages := 0
+			count := func(Name, uint8, int) (bool, error) { pages++; return true, nil }
+			if err := tr.Walk(ctx, next, count, nil); err != nil {
+				t.Fatal(err)
+			}
+			// Only pages on the right edge differ, and most levels have two there.
+			limit := 3 * int(next.Height+1)
+			for _, pair := range [][2]Root{{root, next}, {next, root}} {
+				c.gets = 0
+				tr.cache = newCache(1 << 20)
+				changes := 0
+				for _, err := range tr.Diff(ctx, pair[0], pair[1], Span{}) {
+					if changes++; err != nil {
+						t.Error(err)
+					}
+				}
+				if c.gets > limit || changes != 1 {
+					t.Errorf("diff of heights %d and %d: %d changes, %d of %d pages read, at most %d",
+						pair[0].Height, pair[1].Height, changes, c.gets, pages, limit)
+				}
+			}
+		}
+		root = next
 	}
 }
 

@@ -89,9 +89,6 @@ func (m *merger) next() (*splice, error) {
 			if result, err = m.conflict(&d, there); err != nil {
 				return nil, err
 			}
-			if equalValues(there, result) {
-				continue
-			}
 		}
 		m.s = splice{lo: d.key, hi: d.key}
 		if result != nil {

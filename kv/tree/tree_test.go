@@ -38,6 +38,36 @@ func TestXXH64(t *testing.T) {
 	}
 }
 
+// TestCuts checks the rule at its bounds.
+func TestCuts(t *testing.T) {
+	s := tinyShape
+	few := []byte("few") // with a hash that cuts at the least weight
+	for i := 0; xxh64(few, 0)>>36 >= 40*40*40*40-30*30*30*30; i++ {
+		few = fmt.Append(nil, i)
+	}
+	none := []byte("none") // with a hash that never cuts
+	for i := 0; xxh64(none, 0)>>36 < 1<<28-1<<20; i++ {
+		none = fmt.Append(nil, i)
+	}
+	for _, test := range []struct {
+		key    []byte
+		w0, w1 uint64
+		want   bool
+	}{
+		{few, 30, s.min, true},
+		{few, 29, s.min - 1, false},
+		{none, s.max - 2, s.max - 1, false},
+		{none, s.max - 1, s.max, true},
+		{none, 10, s.max + 5000, true},
+		{none, 0, 127, false},
+		{none, 0, 128, true}, // the whole hazard of one scale
+	} {
+		if got := s.cuts(0, test.key, test.w0, test.w1); got != test.want {
+			t.Errorf("%q from %d to %d: %v", test.key, test.w0, test.w1, got)
+		}
+	}
+}
+
 // TestFormat holds the names of some maps. They may never change within a format:
 // databases with the same content have the same names everywhere.
 func TestFormat(t *testing.T) {
@@ -77,6 +107,23 @@ func TestRootBinary(t *testing.T) {
 			if _, _, err := DecodeRoot(b[4 : 4+n]); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%d bytes of a root: %v", n, err)
 			}
+		}
+	}
+}
+
+func TestDecodeImpossibleRoot(t *testing.T) {
+	good := Root{Name: digest.Of(nil), Size: 100, Entries: 1}
+	for name, change := range map[string]func(r *Root){
+		"height":  func(r *Root) { r.Height = maxHeight + 1 },
+		"flags":   func(r *Root) { r.Flags = 8 },
+		"small":   func(r *Root) { r.Size = minPageSize - 1 },
+		"large":   func(r *Root) { r.Size = maxPageSize + 1 },
+		"entries": func(r *Root) { r.Entries = 0 },
+	} {
+		bad := good
+		change(&bad)
+		if r, _, err := DecodeRoot(bad.AppendBinary(nil)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 }
