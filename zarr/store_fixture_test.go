@@ -172,6 +172,21 @@ func (c *storeCase) view(tb testing.TB) *kv.Mem {
 	return m
 }
 
+// pendingCodecs are the codecs that some of the stores use and that are not
+// registered yet: a store is skipped for one of these, and for no other.
+var pendingCodecs = map[string]bool{
+	"astype": true, "bitround": true, "cast_value": true, "categorize": true, "delta": true, "fixedscaleoffset": true,
+	"json2": true, "msgpack2": true, "packbits": true, "pcodec": true, "quantize": true, "scale_offset": true,
+	"vlen-array": true,
+}
+
+// pending returns the name of the codec that err does not know if it is
+// excused.
+func pending(err error) (name string, ok bool) {
+	name = unknownCodec(err)
+	return name, pendingCodecs[strings.TrimPrefix(name, "numcodecs.")]
+}
+
 // unknownCodec returns the name of the codec that err does not know.
 func unknownCodec(err error) string {
 	if !errors.Is(err, codecs.ErrUnknown) {
@@ -216,7 +231,7 @@ func checkStoreNode(t *testing.T, view kv.Reader, want storeNode, met map[string
 	t.Helper()
 	ctx := context.Background()
 	n, err := Open(ctx, view, want.Path, nil)
-	if name := unknownCodec(err); name != "" {
+	if name, ok := pending(err); ok {
 		met[name] = true
 		t.Skipf("codec %q is not registered", name)
 	}
@@ -307,7 +322,7 @@ func checkWalk(t *testing.T, view kv.Reader, nodes []storeNode) {
 		got := make(map[string]bool)
 		last := ""
 		for n, err := range Walk(context.Background(), view, "", &OpenOptions{Consolidated: consolidated}) {
-			if name := unknownCodec(err); name != "" {
+			if name, ok := pending(err); ok {
 				t.Skipf("codec %q is not registered", name)
 			}
 			if err != nil {
@@ -401,7 +416,7 @@ func TestStoresDamaged(t *testing.T) {
 					t.Errorf("wrong values")
 				}
 			})
-			if name := unknownCodec(err); name != "" {
+			if name, ok := pending(err); ok {
 				t.Skipf("codec %q is not registered", name)
 			}
 			if (err == nil) != (c.Outcome == "ok") && c.Outcome != "either" {
