@@ -306,6 +306,38 @@ func randomEdits(r *rand.Rand, n, edits int) []Edit {
 	return out
 }
 
+// BenchmarkDecode parses and validates leaves, which a read from the store adds
+// to hashing them.
+func BenchmarkDecode(b *testing.B) {
+	for _, k := range kindsOfMaps {
+		b.Run(k.name, func(b *testing.B) {
+			t, root, m := benchTree(b, 100_000, k.make())
+			var pages [][]byte
+			err := t.Walk(context.Background(), root, func(n Name, height uint8, _ int) (bool, error) {
+				raw, err := m.GetPage(context.Background(), n)
+				if err == nil && height == 0 {
+					pages = append(pages, raw)
+				}
+				return height > 0, err
+			}, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			bytes := 0
+			for i := 0; b.Loop(); i++ {
+				raw := pages[i%len(pages)]
+				if _, err := decodePage(Name{}, raw); err != nil {
+					b.Fatal(err)
+				}
+				bytes += len(raw)
+			}
+			b.ReportMetric(100_000/float64(len(pages))*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+			b.SetBytes(int64(bytes / b.N))
+		})
+	}
+}
+
 func BenchmarkDiff(b *testing.B) {
 	const n = 1_000_000
 	t, root, _ := benchTree(b, n, natives())
