@@ -143,10 +143,10 @@ func (c *checker) sessions(ctx context.Context) error {
 
 // history checks a commit and its ancestors, each once.
 func (c *checker) history(ctx context.Context, id CommitID, from string) error {
-	todo := []CommitID{id}
-	for len(todo) > 0 {
-		id := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	pending := []CommitID{id}
+	for len(pending) > 0 {
+		id := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
 		if _, ok := c.commits[id]; ok {
 			continue
 		}
@@ -163,7 +163,7 @@ func (c *checker) history(ctx context.Context, id CommitID, from string) error {
 		if err := c.root(ctx, commit.Root, "commit "+id.Short()); err != nil {
 			return err
 		}
-		todo = append(todo, commit.Parents...)
+		pending = append(pending, commit.Parents...)
 		from = "commit " + id.Short()
 	}
 	return nil

@@ -62,7 +62,8 @@ const maxCommitGroup = 256
 // since the session began, the changes of both are merged; where they touch,
 // the error is a *[ConflictError] and the session stays open and unchanged. On
 // any other error it stays open too. Once the commit is under way ctx does not
-// stop it, so that its outcome is always known.
+// stop it, so that its outcome is known; only after index.ErrFailed, when the
+// disk did not say whether it took the commit, the next Open tells.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
