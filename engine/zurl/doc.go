@@ -1,9 +1,43 @@
 // Package zurl is the syntax of URL pipelines (ZEP 8): where an array lies, as
-// a root URL and adapters that lead further in. It does no I/O.
+// a root URL and adapters that lead further in. It is string work and opens
+// nothing.
 //
-//	s3://bucket/outer.zip | zip:path/inner.zip | zip:data/ | zarr3:temp
-//	└──── root part ────┘   └──────── adapter parts ────────────────┘
+//	gs://bucket/a/outer.zip | zip:b/inner.zip | zip:c/ | zarr3:d
+//	└──────── root ───────┘   └──────────── adapters ────────┘
+//	a file in a bucket        a file in it      …        a Zarr node
 //
-// [Parse] reads a pipeline and resolves its ".." adapters, [Resolve] a relative
-// one beside a base, and [URL.String] prints the canonical spelling.
+// A [URL] is always normal: schemes in lower case, adapters with their colon,
+// paths without "." and "..", "..:" adapters carried out, escapes only where
+// they are needed, and a slash behind a path that the next adapter needs to be
+// a directory. Two URLs are equal exactly if they print alike, and parsing what
+// one prints gives it back. So a check whether a URL lies below an allowed one
+// is safe on what [URL.String] prints.
+//
+// # Paths
+//
+// An escaped dot or slash is no way around anything: escapes are decoded before
+// ".." is looked for, and what is printed is escaped anew. Only http and https
+// keep escapes of reserved characters, which belong to the server, and may have
+// a query. Elsewhere "?" and "#" must be escaped. Spaces and characters beyond
+// ASCII may stand as they are, control characters and NUL may not.
+//
+// ".." above the root of a store is an error, except for http and https (RFC
+// 3986, 5.2.4) and in paths as the file system writes them.
+//
+// An adapter's path begins at its root, with or without a leading slash. That of
+// json is a JSON pointer, in which dots mean nothing; a relative URL resolves
+// them all the same.
+//
+// # Where the proposal leaves things open
+//
+//   - A root without a scheme is a path of the file system, taken literally up
+//     to the first "|". So is one that begins with a drive, "c:/" or `c:\`. A
+//     relative one, and file:a/b, are relative to the working directory.
+//   - The slash for an adapter that needs a directory is there when a later
+//     "..:" goes by that path: "db|ocdbt:|..:x" is "db/x".
+//   - A relative URL applies to the path of the last sub-URL, as the grammar
+//     says. The first example in the proposal's section on relative URLs goes by
+//     the one before, which contradicts the grammar.
+//   - file: has no host but localhost. Schemes that are not known here are passed
+//     on: whether they can be opened is for others to say.
 package zurl

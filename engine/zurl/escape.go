@@ -1,0 +1,124 @@
+package zurl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Characters that need no escape (RFC 3986): in a path those of pchar and the
+// slash, in a version the same without the slash, in a query also "?".
+const (
+	unreserved = "-._~"
+	subDelims  = "!$&'()*+,;="
+	inPath     = unreserved + subDelims + ":@/"
+	inVersion  = unreserved + subDelims + ":@"
+	inQuery    = inPath + "?"
+	inHost     = unreserved + subDelims + ":@[]%"
+)
+
+var errNUL = errors.New("a NUL in it")
+
+func mayStand(c byte, set string) bool {
+	return isLetter(c) || isDigit(c) || strings.IndexByte(set, c) >= 0
+}
+
+// escape returns s with all bytes but those of set percent-encoded.
+func escape(s, set string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; mayStand(c, set) {
+			b.WriteByte(c)
+		} else {
+			escapeByte(&b, c)
+		}
+	}
+	return b.String()
+}
+
+func escapeByte(b *strings.Builder, c byte) {
+	const hex = "0123456789ABCDEF"
+	b.WriteByte('%')
+	b.WriteByte(hex[c>>4])
+	b.WriteByte(hex[c&15])
+}
+
+// unescape decodes all percent-encoded bytes. NUL, raw control characters and
+// the characters in forbidden are refused.
+func unescape(s, forbidden string) (string, error) {
+	if err := checkRaw(s, forbidden); err != nil {
+		return "", err
+	}
+	if strings.IndexByte(s, '%') < 0 {
+		return s, nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '%' {
+			c = unhex(s[i+1])<<4 | unhex(s[i+2])
+			if c == 0 {
+				return "", errNUL
+			}
+			i += 2
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), nil
+}
+
+// checkRaw checks what stands in a URL before it is decoded.
+func checkRaw(s, forbidden string) error {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == 0:
+			return errNUL
+		case c < ' ' || c == 0x7f:
+			return fmt.Errorf("the control character %q", c)
+		case strings.IndexByte(forbidden, c) >= 0:
+			return fmt.Errorf("%q, which must be written %%%02X", c, c)
+		case c == '%':
+			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+				return fmt.Errorf("the broken escape %q", s[i:min(i+3, len(s))])
+			}
+			i += 2
+		}
+	}
+	return nil
+}
+
+// reescape brings the escapes of a string that stays escaped into their normal
+// form (RFC 3986, 6.2.2): those of unreserved characters are decoded, what may
+// not stand as it is is encoded, and digits are in upper case.
+func reescape(s, set, forbidden string) (string, error) {
+	if err := checkRaw(s, forbidden); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != '%' {
+			b.WriteString(escape(s[i:i+1], set))
+			continue
+		}
+		c = unhex(s[i+1])<<4 | unhex(s[i+2])
+		if i += 2; c == 0 {
+			return "", errNUL
+		}
+		if mayStand(c, unreserved) {
+			b.WriteByte(c)
+		} else {
+			escapeByte(&b, c)
+		}
+	}
+	return b.String(), nil
+}
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+func unhex(c byte) byte {
+	if isDigit(c) {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}

@@ -1,0 +1,296 @@
+package zurl
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxAdapters bounds the length of a pipeline: each adapter may be a file to
+// open.
+const maxAdapters = 64
+
+// Parse reads an absolute pipeline. A root without a scheme is a path on this
+// machine; a relative one is relative to the working directory.
+func Parse(s string) (URL, error) { return ParseIn("", s) }
+
+// ParseIn is Parse with dir, an absolute path on this machine, in place of the
+// working directory.
+func ParseIn(dir, s string) (URL, error) {
+	text, adapters, more := strings.Cut(s, "|")
+	root, err := parseRoot(dir, text)
+	if err != nil {
+		return URL{}, &Error{URL: s, Part: text, Err: err}
+	}
+	u := URL{[]Part{root}}
+	if !more {
+		return u, nil
+	}
+	return u.extend(s, adapters)
+}
+
+// File returns the URL of a path on this machine, in which "|" and "%" mean
+// nothing.
+func File(path string) (URL, error) {
+	p, err := fileRoot("", path)
+	if err != nil {
+		return URL{}, &Error{URL: path, Err: err}
+	}
+	return URL{[]Part{p}}, nil
+}
+
+// Normalize returns the canonical spelling of a pipeline.
+func Normalize(s string) (string, error) {
+	u, err := Parse(s)
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+// extend appends the adapters of the text, which stand behind a "|" of whole,
+// and carries out "..:".
+func (u URL) extend(whole, text string) (URL, error) {
+	for sub := range strings.SplitSeq(text, "|") {
+		var err error
+		if rest, ok := strings.CutPrefix(sub, parent); ok && (rest == "" || rest[0] == ':') {
+			u, err = u.up(strings.TrimPrefix(rest, ":"))
+		} else {
+			u, err = u.with(sub)
+		}
+		if err == nil && len(u.parts) > maxAdapters+1 {
+			err = fmt.Errorf("more than %d adapters", maxAdapters)
+		}
+		if err != nil {
+			return URL{}, &Error{URL: whole, Part: sub, Err: err}
+		}
+	}
+	return u, nil
+}
+
+// up discards the last adapter and applies a path to the part before it.
+func (u URL) up(path string) (URL, error) {
+	if len(u.parts) < 2 {
+		return URL{}, fmt.Errorf("%w: there is no adapter left to leave", ErrAboveRoot)
+	}
+	return u.Prefix(len(u.parts) - 2).apply(path)
+}
+
+// with appends one adapter.
+func (u URL) with(sub string) (URL, error) {
+	name, rest, ok := cutScheme(sub)
+	if !ok {
+		if !isScheme(sub) {
+			return URL{}, errors.New("it does not begin with the name of an adapter")
+		}
+		name = lower(sub) // the colon may be left out
+		rest = ""
+	}
+	p, err := parseAdapter(name, rest)
+	if err != nil {
+		return URL{}, err
+	}
+	next := u.Append(p)
+	before := next.parts[len(next.parts)-2]
+	switch needs, is := schemes[name].needs, before.Kind(); {
+	case is == KindDataset:
+		return URL{}, fmt.Errorf("%w: nothing can follow %s:, which is a dataset", ErrKind, before.Scheme)
+	case needs != KindUnknown && is != KindUnknown && needs != is:
+		return URL{}, fmt.Errorf("%w: %s: needs a %s, and %s is a %s", ErrKind, name, needs, quote(before.String()), is)
+	}
+	return next, nil
+}
+
+func parseRoot(dir, text string) (Part, error) {
+	name, rest, ok := cutScheme(text)
+	known := schemes[name]
+	_, isKnown := schemes[name]
+	switch {
+	case strings.HasPrefix(text, parent+":"):
+		return Part{}, errors.New("an absolute URL does not begin with ..:")
+	case !ok, isDrive(text):
+		return fileRoot(dir, text)
+	case isKnown && !known.root:
+		return Part{}, fmt.Errorf("%s: is an adapter and cannot come first", name)
+	case name == "file":
+		return parseFile(dir, rest)
+	}
+	p := Part{Scheme: name}
+	host, hasHost := strings.CutPrefix(rest, "//")
+	if hasHost {
+		i := strings.IndexAny(host+"/", "/?#")
+		host, rest = host[:i], host[i:]
+	}
+	var err error
+	switch {
+	case known.host && !hasHost:
+		return Part{}, fmt.Errorf("%s: is followed by //", name)
+	case isKnown && !known.host && hasHost:
+		return Part{}, fmt.Errorf("%s: has no host", name)
+	case known.host && host == "":
+		return Part{}, errors.New("no host or bucket")
+	case hasHost:
+		if p.Host, err = parseHost(name, host); err != nil {
+			return Part{}, err
+		}
+	}
+	if known.web {
+		rest, p.Query, _ = strings.Cut(rest, "?")
+		if p.Query, err = reescape(p.Query, inQuery, "#"); err != nil {
+			return Part{}, err
+		}
+	}
+	if p.Host != "" && rest == "" {
+		rest = "/"
+	}
+	return p, p.set(rest)
+}
+
+// parseFile reads what follows "file:" (RFC 8089, and relative paths).
+func parseFile(dir, rest string) (Part, error) {
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		i := strings.IndexByte(after, '/')
+		if i < 0 {
+			return Part{}, errors.New("no path; a relative one is written without //")
+		}
+		if host := after[:i]; host != "" && lower(host) != "localhost" {
+			return Part{}, fmt.Errorf("files of another host (%s) cannot be read", host)
+		}
+		rest = after[i:]
+	}
+	p := Part{Scheme: "file"}
+	if strings.HasPrefix(rest, "/") {
+		return p, p.set(rest)
+	}
+	path, err := p.decode(rest)
+	if err != nil {
+		return Part{}, err
+	}
+	return fileRoot(dir, path)
+}
+
+// fileRoot makes a root of a path on this machine.
+func fileRoot(dir, path string) (Part, error) {
+	switch {
+	case path == "":
+		return Part{}, errors.New("it is empty")
+	case strings.IndexByte(path, 0) >= 0:
+		return Part{}, errNUL
+	case isDrive(path):
+		path = "/" + strings.ReplaceAll(path, `\`, "/")
+	case filepath.Separator == '\\':
+		path = filepath.ToSlash(path)
+	}
+	if !strings.HasPrefix(path, "/") {
+		abs, err := absolute(dir)
+		if err != nil {
+			return Part{}, err
+		}
+		path = strings.TrimSuffix(abs, "/") + "/" + path
+	}
+	p := Part{Scheme: "file"}
+	clean, err := p.clean("/", path[1:], true)
+	p.Path = escape(clean, inPath)
+	return p, err
+}
+
+// absolute returns the working directory, or dir in its place, with slashes and
+// a leading one.
+func absolute(dir string) (string, error) {
+	if dir == "" {
+		var err error
+		if dir, err = filepath.Abs("."); err != nil {
+			return "", err
+		}
+	}
+	if isDrive(dir) {
+		return "/" + strings.ReplaceAll(dir, `\`, "/"), nil
+	}
+	if dir = filepath.ToSlash(dir); !strings.HasPrefix(dir, "/") {
+		return "", fmt.Errorf("the directory %q is not absolute", dir)
+	}
+	return dir, nil
+}
+
+// isDrive reports whether a path begins with a drive of Windows, which is not a
+// scheme.
+func isDrive(s string) bool {
+	return len(s) > 2 && isLetter(s[0]) && s[1] == ':' && (s[2] == '/' || s[2] == '\\')
+}
+
+// parseHost checks a host or bucket. In hosts case does not count, and neither
+// does the default port.
+func parseHost(scheme, text string) (string, error) {
+	for i := range len(text) {
+		if !mayStand(text[i], inHost) {
+			return "", fmt.Errorf("%q in the host or bucket", text[i])
+		}
+	}
+	text, err := reescape(text, inHost, "")
+	if err != nil || !schemes[scheme].domain {
+		return text, err
+	}
+	user := text[:strings.LastIndexByte(text, '@')+1]
+	name := lower(text[len(user):])
+	if i := strings.LastIndexByte(name, ':'); i >= 0 && strings.IndexByte(name[i:], ']') < 0 {
+		port, err := strconv.ParseUint("0"+name[i+1:], 10, 16)
+		if err != nil {
+			return "", fmt.Errorf("the port %q", name[i+1:])
+		}
+		name = name[:i]
+		if port != 0 && port != defaultPort[scheme] {
+			name += ":" + strconv.FormatUint(port, 10)
+		}
+	}
+	if name == "" || name[0] == ':' {
+		return "", errors.New("no host")
+	}
+	return user + name, nil
+}
+
+var defaultPort = map[string]uint64{"http": 80, "https": 443, "s3+http": 80, "s3+https": 443}
+
+func parseAdapter(name, rest string) (Part, error) {
+	p := Part{Scheme: name}
+	known := schemes[name]
+	if known.root {
+		return Part{}, fmt.Errorf("%s: is no adapter and can only come first", name)
+	}
+	switch known.syntax {
+	case noPath:
+		if rest != "" {
+			return Part{}, fmt.Errorf("%s: takes no path", name)
+		}
+		return p, nil
+	case byteRange:
+		return p, p.setByteRange(rest)
+	case pointer:
+		return p, p.set(rest)
+	case versioned:
+		if version, ok := strings.CutPrefix(rest, "@"); ok {
+			version, rest, _ = strings.Cut(version, "/")
+			var err error
+			if p.Version, err = parseVersion(name, version); err != nil {
+				return Part{}, err
+			}
+			return p, p.set(rest)
+		}
+	}
+	return p, p.set(strings.TrimPrefix(rest, "/"))
+}
+
+func (p *Part) setByteRange(text string) error {
+	from, to, ok := strings.Cut(text, "-")
+	start, err1 := strconv.ParseUint(from, 10, 63)
+	end, err2 := strconv.ParseUint(to, 10, 63)
+	if !ok || err1 != nil || err2 != nil {
+		return fmt.Errorf("a byte range is two numbers, start-end, and not %s", quote(text))
+	}
+	if start > end {
+		return fmt.Errorf("the byte range %d-%d ends before it begins", start, end)
+	}
+	p.Path = strconv.FormatUint(start, 10) + "-" + strconv.FormatUint(end, 10)
+	return nil
+}

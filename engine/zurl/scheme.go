@@ -1,0 +1,126 @@
+package zurl
+
+// Kind is what a URL leads to (ZEP 8, "Resource kinds"), as far as the URL
+// alone says.
+type Kind uint8
+
+const (
+	// KindUnknown may be a file or a directory, or anything for schemes that
+	// are not known.
+	KindUnknown Kind = iota
+	// KindFile is a single value without a format.
+	KindFile
+	// KindDirectory is a set of keys without a format.
+	KindDirectory
+	// KindDataset has a format: an array, a group, an image, a JSON value.
+	KindDataset
+)
+
+// String returns the name of the kind in lower case.
+func (k Kind) String() string {
+	return [...]string{"unknown", "file", "directory", "dataset"}[k]
+}
+
+// syntaxOf is how the part of a URL behind the scheme is written.
+type syntaxOf uint8
+
+const (
+	keyPath   syntaxOf = iota // a path of keys
+	versioned                 // "@version/" and a path of keys
+	noPath                    // nothing
+	pointer                   // a JSON pointer
+	byteRange                 // two numbers
+)
+
+// scheme describes a known scheme.
+type scheme struct {
+	root   bool
+	syntax syntaxOf
+	// needs is what the URL before an adapter must be; KindUnknown is anything.
+	needs Kind
+	// kind is what comes of it; KindUnknown with byPath is a directory where the
+	// path is empty or ends in a slash.
+	kind   Kind
+	byPath bool
+	// web keeps escapes and may have a query.
+	web bool
+	// host says that a root has "//" and a host or bucket; domain that it is a
+	// host, in which case does not count.
+	host, domain bool
+}
+
+// schemes are those of the proposal, and three of this project: zarrdb opens a
+// database, kerchunk a reference set, memory a store of the process.
+var schemes = map[string]scheme{
+	"file":     {root: true, byPath: true},
+	"http":     {root: true, host: true, domain: true, web: true},
+	"https":    {root: true, host: true, domain: true, web: true},
+	"s3":       {root: true, host: true, byPath: true},
+	"gs":       {root: true, host: true, byPath: true},
+	"s3+http":  {root: true, host: true, domain: true, byPath: true},
+	"s3+https": {root: true, host: true, domain: true, byPath: true},
+	"memory":   {root: true, byPath: true},
+
+	"zip":        {needs: KindFile, byPath: true},
+	"ocdbt":      {needs: KindDirectory, syntax: versioned},
+	"icechunk":   {needs: KindDirectory, syntax: versioned, byPath: true},
+	"zarrdb":     {needs: KindDirectory, syntax: versioned, byPath: true},
+	"kerchunk":   {byPath: true}, // of a file, or of a directory of parquet files
+	"zarr":       {needs: KindDirectory, kind: KindDataset},
+	"zarr2":      {needs: KindDirectory, kind: KindDataset},
+	"zarr3":      {needs: KindDirectory, kind: KindDataset},
+	"n5":         {needs: KindDirectory, kind: KindDataset},
+	"gzip":       {needs: KindFile, kind: KindFile, syntax: noPath},
+	"zstd":       {needs: KindFile, kind: KindFile, syntax: noPath},
+	"byte-range": {needs: KindFile, kind: KindFile, syntax: byteRange},
+	"json":       {needs: KindFile, kind: KindDataset, syntax: pointer},
+	"tiff":       {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"jpeg":       {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"png":        {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"bmp":        {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"avif":       {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"webp":       {needs: KindFile, kind: KindDataset, syntax: noPath},
+
+	"neuroglancer-precomputed": {needs: KindDirectory, kind: KindDataset, syntax: noPath},
+}
+
+// parent is the scheme of the adapter that takes one away.
+const parent = ".."
+
+// cutScheme splits "scheme:rest". The scheme is returned in lower case; ok says
+// that there is one (RFC 3986, 3.1).
+func cutScheme(s string) (name, rest string, ok bool) {
+	for i := range len(s) {
+		if s[i] == ':' && i > 0 {
+			return lower(s[:i]), s[i+1:], true
+		}
+		if !isScheme(s[:i+1]) {
+			break
+		}
+	}
+	return "", s, false
+}
+
+func isScheme(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !isLetter(c) && (i == 0 || !isDigit(c) && c != '+' && c != '-' && c != '.') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// lower is strings.ToLower for ASCII.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}

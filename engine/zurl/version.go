@@ -1,0 +1,104 @@
+package zurl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// VersionKind says what a [Version] names.
+type VersionKind uint8
+
+const (
+	// NoVersion is the default of the database: its newest state or its main
+	// branch.
+	NoVersion VersionKind = iota
+	// Generation is a number, of ocdbt.
+	Generation
+	// Time is a time, of ocdbt and zarrdb.
+	Time
+	// Branch is the head of a branch, of icechunk and zarrdb.
+	Branch
+	// Tag is a tag, of icechunk and zarrdb.
+	Tag
+	// ID is a snapshot of icechunk, or whatever else names a commit of zarrdb.
+	ID
+)
+
+// Version is what the "@version" of ocdbt, icechunk and zarrdb means.
+type Version struct {
+	Kind VersionKind
+	// Name is the name of the branch or tag, the id, the decimal number of the
+	// generation, or the time as RFC 3339 writes it.
+	Name string
+}
+
+// Generation returns the number of a version of that kind, else 0.
+func (v Version) Generation() uint64 {
+	if v.Kind != Generation {
+		return 0
+	}
+	n, _ := strconv.ParseUint(v.Name, 10, 64) // versionOf has checked it
+	return n
+}
+
+// Time returns the time of a version of that kind, else the zero time.
+func (v Version) Time() time.Time {
+	if v.Kind != Time {
+		return time.Time{}
+	}
+	t, _ := time.Parse(time.RFC3339Nano, v.Name) // versionOf has checked it
+	return t
+}
+
+// parseVersion reads what stands between "@" and the next slash, and returns
+// its only spelling.
+func parseVersion(scheme, raw string) (string, error) {
+	s, err := unescape(raw, "?#")
+	if err != nil {
+		return "", err
+	}
+	v := versionOf(scheme, s)
+	switch {
+	case v.Kind == NoVersion:
+		return "", fmt.Errorf("%q is no version of %s", "@"+s, scheme)
+	case v.Kind == Generation:
+		return "v" + v.Name, nil
+	}
+	return s, nil
+}
+
+// versionOf says what a version means to a scheme; NoVersion is nothing.
+func versionOf(scheme, s string) Version {
+	if n, ok := strings.CutPrefix(s, "v"); ok && scheme == "ocdbt" {
+		if g, err := strconv.ParseUint(n, 10, 64); err == nil {
+			return Version{Generation, strconv.FormatUint(g, 10)}
+		}
+	}
+	if _, err := time.Parse(time.RFC3339Nano, s); err == nil && scheme != "icechunk" {
+		return Version{Time, s}
+	}
+	if scheme == "ocdbt" {
+		return Version{}
+	}
+	if name, ok := strings.CutPrefix(s, "branch."); ok && name != "" {
+		return Version{Branch, name}
+	}
+	if name, ok := strings.CutPrefix(s, "tag."); ok && name != "" {
+		return Version{Tag, name}
+	}
+	if s == "" || scheme == "icechunk" && !isID(s) {
+		return Version{}
+	}
+	return Version{ID, s}
+}
+
+func isID(s string) bool {
+	for i := range len(s) {
+		if !isLetter(s[i]) && !isDigit(s[i]) {
+			return false
+		}
+	}
+	return true
+}
