@@ -72,6 +72,9 @@ func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
 }
 
 func (a *Array) writeFill(ctx context.Context, sel Selection) error {
+	if a.writer == nil {
+		return kv.ErrReadOnly
+	}
 	st := a.st.Load()
 	var p plan
 	if err := p.prepare(st, sel, false); err != nil {
@@ -126,13 +129,13 @@ func (t *task) write(ctx context.Context) error {
 	switch {
 	case whole && !edge:
 		return t.writeWhole(ctx)
+	case t.form.indexed:
+		return t.updateShard(ctx, whole)
 	case whole:
 		buf := t.nearChunk()
 		codecs.FillStrided(buf, t.form.shape, t.j.st.meta.Fill, t.j.st.size)
 		t.takeNear(buf.Data, t.origin(), buf.Strides)
 		return t.storeNear(ctx, buf.Data, true)
-	case t.form.indexed:
-		return t.updateShard(ctx)
 	}
 	buf := t.nearChunk()
 	there, err := t.readChunk(ctx, buf)
@@ -275,16 +278,19 @@ func (t *task) storeNear(ctx context.Context, chunk []byte, there bool) error {
 }
 
 // updateShard replaces the box of a shard and keeps the inner chunks beside it
-// as they are encoded.
-func (t *task) updateShard(ctx context.Context) error {
-	v, err := t.locate(ctx)
-	if err != nil {
-		return err
-	}
+// as they are encoded, or, if whole says that there is nothing to keep, leaves
+// them out.
+func (t *task) updateShard(ctx context.Context, whole bool) error {
 	var old codecs.Source
-	if v != nil {
-		t.source.value = v
-		old = &t.source
+	if !whole {
+		v, err := t.locate(ctx)
+		if err != nil {
+			return err
+		}
+		if v != nil {
+			t.source.value = v
+			old = &t.source
+		}
 	}
 	src := t.far
 	if !t.direct {
@@ -297,6 +303,7 @@ func (t *task) updateShard(ctx context.Context) error {
 		}
 		t.takeNear(src.Data, 0, src.Strides)
 	}
+	var err error
 	if t.encoded, err = t.form.bound.EncodePartial(ctx, t.encoded[:0], old, t.box, src); err != nil {
 		return err
 	}
@@ -306,7 +313,7 @@ func (t *task) updateShard(ctx context.Context) error {
 	if t.j.a.opts.WriteEmptyChunks {
 		return t.storeEmpty(ctx)
 	}
-	if v == nil {
+	if old == nil && !whole {
 		return nil
 	}
 	return t.delete(ctx)
