@@ -98,10 +98,10 @@ func (t *Tree) splice(ctx context.Context, root Root, in splices) (Root, error) 
 			return Root{}, err
 		}
 		switch {
+		case p.whole:
+			return p.raise()
 		case len(p.out) == 0:
 			return root, nil
-		case p.top != nil:
-			return p.raise()
 		}
 		in = sliceSplices(p.out)
 	}
@@ -151,9 +151,10 @@ type pass struct {
 
 	s   *splice // the next one; nil at the end
 	out []splice
-	// If the level was cut anew from end to end: all its pages, or the one item
-	// of which it would consist.
-	top *[]Entry
+	// whole: the level was cut anew from end to end, and top are all its pages, or
+	// the one item of which it would consist.
+	whole bool
+	top   []Entry
 }
 
 func (p *pass) advance() (err error) {
@@ -190,8 +191,8 @@ func (p *pass) run() error {
 	return nil
 }
 
-// changesNothing reports whether the next splice sets a key to the value that
-// it has, or deletes one that is not there.
+// changesNothing reports whether the next splice sets a key to the value that it
+// has, or deletes one that is not there: then no page need be made anew.
 func (p *pass) changesNothing(c *cursor) (bool, error) {
 	s := p.s
 	if s.open || s.toEnd || len(s.items) > 1 || !bytes.Equal(s.lo, s.hi) {
@@ -206,7 +207,7 @@ func (p *pass) changesNothing(c *cursor) (bool, error) {
 	if len(s.items) == 0 || !exact {
 		return len(s.items) == 0 && !exact, nil
 	}
-	if p.height > 0 || !bytes.Equal(s.items[0].Key, s.lo) {
+	if !bytes.Equal(s.items[0].Key, s.lo) {
 		return false, nil
 	}
 	var v Value
@@ -262,8 +263,7 @@ func (p *pass) region(c *cursor) error {
 	}
 	if atEnd && p.height > 0 && r.w.enc.n == 1 {
 		if start.isFirst() {
-			p.top = &[]Entry{*r.w.only}
-			p.out = []splice{{}}
+			p.whole, p.top = true, []Entry{*r.w.only}
 			return nil
 		}
 		if err := r.joinBefore(start); err != nil {
@@ -272,10 +272,10 @@ func (p *pass) region(c *cursor) error {
 	} else if err := r.w.finish(); err != nil {
 		return err
 	}
-	p.out = append(p.out, splice{lo: r.old[0].Key, hi: r.old[len(r.old)-1].Key, items: r.edges})
-	if atEnd && start.isFirst() {
-		p.top = &r.edges
+	if p.whole = atEnd && start.isFirst(); p.whole {
+		p.top = r.edges
 	}
+	p.out = append(p.out, splice{lo: r.old[0].Key, hi: r.old[len(r.old)-1].Key, items: r.edges})
 	return nil
 }
 
@@ -394,7 +394,7 @@ func (r *region) joinBefore(start *cursor) error {
 
 // raise makes the levels above a level that was cut anew from end to end.
 func (p *pass) raise() (Root, error) {
-	edges := *p.top
+	edges := p.top
 	for height := p.height + 1; len(edges) > 1; height++ {
 		var err error
 		if edges, err = p.level(height, edges); err != nil {

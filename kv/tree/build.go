@@ -14,7 +14,6 @@ type pageWriter struct {
 	height uint8
 	enc    *pageEncoder
 	weight uint64
-	last   []byte // key of the last item in enc
 
 	// An interior page that ends waits until two items for the next are there:
 	// one alone would be joined to it.

@@ -269,7 +269,7 @@ func TestMissingPages(t *testing.T) {
 	ctx := context.Background()
 	m := NewMemPages()
 	tr := New(m, &Options{shape: tinyShape, CacheBytes: -1})
-	root, err := tr.Build(ctx, chunks(200, natives()))
+	root, err := tr.Build(ctx, chunks(120, natives()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func (f *failAfter) PutPage(ctx context.Context, name Name, page []byte) error {
 func TestFailingStore(t *testing.T) {
 	m := NewMemPages()
 	tr := New(m, &Options{shape: tinyShape, CacheBytes: -1})
-	root, err := tr.Build(context.Background(), chunks(400, natives()))
+	root, err := tr.Build(context.Background(), chunks(360, natives()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func TestPutsAreReachable(t *testing.T) {
 
 // TestBudgets holds the sizes that the storage design promises.
 func TestBudgets(t *testing.T) {
-	const n = 100_000
+	const n = 40_000
 	for name, limit := range map[string]float64{"native": 26, "virtual8": 6, "virtual1": 16, "virtual1000": 6} {
 		for _, k := range kindsOfMaps {
 			if k.name != name {

@@ -62,7 +62,6 @@ func (t *Tree) before(ctx context.Context, root Root, key []byte) (entries, size
 
 // bytesBefore is the payload bytes of the values before i in a leaf.
 func (p *page) bytesBefore(i int) (sum uint64) {
-	var v Value
 	for j := range i {
 		kind, o := p.ordinal(j)
 		switch kind {
@@ -73,8 +72,7 @@ func (p *page) bytesBefore(i int) (sum uint64) {
 		case KindVirtual:
 			sum += p.virtual.lengths.get(p.raw, o)
 		default:
-			v.Child.Bytes = p.child.bytes.get(p.raw, o)
-			sum += v.Child.Bytes
+			sum += p.child.bytes.get(p.raw, o)
 		}
 	}
 	return sum

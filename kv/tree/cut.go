@@ -99,8 +99,7 @@ func xxh64(b []byte, seed uint64) uint64 {
 	n := uint64(len(b))
 	var h uint64
 	if len(b) >= 32 {
-		one, two := uint64(prime1), uint64(prime2) // variables, because their sums wrap
-		acc := [4]uint64{seed + one + two, seed + two, seed, seed - one}
+		acc := [4]uint64{seed + prime1 + prime2, seed + prime2, seed, seed - prime1}
 		for ; len(b) >= 32; b = b[32:] {
 			for i := range acc {
 				acc[i] = round64(acc[i], binary.LittleEndian.Uint64(b[8*i:]))

@@ -17,12 +17,14 @@ func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change,
 			yield(Change{}, fmt.Errorf("%w: diff of a reverse span", ErrInvalid))
 			return
 		}
-		for d, err := range t.diff(ctx, a, b, span) {
+		d := t.newDiffer(ctx, a, b, &span)
+		for {
+			change, ok, err := d.next()
 			if err != nil {
 				yield(Change{}, err)
 				return
 			}
-			if !yield(d.copy(), nil) {
+			if !ok || !yield(change.copy(), nil) {
 				return
 			}
 		}
@@ -47,22 +49,6 @@ func (d *delta) copy() Change {
 		c.New = new(*d.new)
 	}
 	return c
-}
-
-func (t *Tree) diff(ctx context.Context, a, b Root, span Span) iter.Seq2[delta, error] {
-	return func(yield func(delta, error) bool) {
-		d := differ{a: t.side(ctx, a, &span), b: t.side(ctx, b, &span), to: span.To}
-		for {
-			change, ok, err := d.next()
-			if err != nil {
-				yield(delta{}, err)
-				return
-			}
-			if !ok || !yield(change, nil) {
-				return
-			}
-		}
-	}
 }
 
 // side walks over one of the maps. It stands before a page that it has not read,
@@ -147,14 +133,18 @@ func (s *side) lastKey() []byte {
 	return nil
 }
 
+// differ walks over two maps and skips what they share.
 type differ struct {
-	a, b           *side
-	to             []byte
-	stepA, stepB   bool // sides that stand at what was returned last
-	oldVal, newVal Value
+	a, b         *side
+	to           []byte
+	stepA, stepB bool // sides that stand at what was returned last
 }
 
-// next returns the next difference.
+func (t *Tree) newDiffer(ctx context.Context, a, b Root, span *Span) *differ {
+	return &differ{a: t.side(ctx, a, span), b: t.side(ctx, b, span), to: span.To}
+}
+
+// next returns the next difference; false at the end.
 func (d *differ) next() (delta, bool, error) {
 	if d.stepA {
 		d.a.step()

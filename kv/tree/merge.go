@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"context"
-	"iter"
 )
 
 // Merge makes the map that has the changes from base to ours and those from base
@@ -33,24 +32,19 @@ func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 			return resolve(key, base, ours, theirs)
 		}
 	}
-	next, stop := iter.Pull2(t.diff(ctx, base, from, Span{}))
-	defer stop()
-	m.changes = next
+	m.changes = t.newDiffer(ctx, base, from, &Span{})
 	return t.splice(ctx, m.onto, m.next)
 }
 
 // changesLess reports whether there are fewer changes from base to a than from
 // base to b. It looks at no more of the larger set than the smaller one has.
 func (t *Tree) changesLess(ctx context.Context, base, a, b Root) (bool, error) {
-	nextA, stopA := iter.Pull2(t.diff(ctx, base, a, Span{}))
-	defer stopA()
-	nextB, stopB := iter.Pull2(t.diff(ctx, base, b, Span{}))
-	defer stopB()
+	changesA, changesB := t.newDiffer(ctx, base, a, &Span{}), t.newDiffer(ctx, base, b, &Span{})
 	for {
-		if _, err, ok := nextB(); err != nil || !ok {
+		if _, more, err := changesB.next(); err != nil || !more {
 			return false, err
 		}
-		if _, err, ok := nextA(); err != nil || !ok {
+		if _, more, err := changesA.next(); err != nil || !more {
 			return true, err
 		}
 	}
@@ -61,7 +55,7 @@ type merger struct {
 	t       *Tree
 	ctx     context.Context
 	onto    Root
-	changes func() (delta, error, bool)
+	changes *differ
 	resolve func(key []byte, base, onto, from *Value) (*Value, error)
 	s       splice
 	item    [1]Entry
@@ -69,7 +63,7 @@ type merger struct {
 
 func (m *merger) next() (*splice, error) {
 	for {
-		d, err, ok := m.changes()
+		d, ok, err := m.changes.next()
 		if err != nil || !ok {
 			return nil, err
 		}

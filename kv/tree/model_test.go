@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -156,6 +157,11 @@ func TestModel(t *testing.T) {
 	histories := uint64(300)
 	if testing.Short() {
 		histories = 60
+	}
+	if s := os.Getenv("ZARRDB_HISTORIES"); s != "" { // for a soak
+		if _, err := fmt.Sscan(s, &histories); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for seed := range histories {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {

@@ -68,7 +68,7 @@ type Value struct {
 // ContentSum identifies the content of v: equal sums mean equal bytes for
 // inline and native values, wherever they are kept. For a virtual value it is a
 // hash of the reference, for a child the name of its root page.
-func (v *Value) ContentSum() digest.Sum {
+func (v Value) ContentSum() digest.Sum {
 	switch v.Kind {
 	case KindInline:
 		return digest.Of(v.Inline)
