@@ -238,7 +238,7 @@ func TestRegistry(t *testing.T) {
 	}
 	// The ids and names of v2 and v3 do not meet.
 	r.Register(codecs.Entry{V3: []string{"mine"}, Kind: entry.Kind, Parse: entry.Parse})
-	if codecs.Default() == codecs.Default() {
+	if a, b := codecs.Default(), codecs.Default(); a == b {
 		t.Error("two callers of Default share a registry")
 	}
 }

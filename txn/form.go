@@ -47,7 +47,7 @@ func (f Form) normal() (Form, bool) {
 	}
 	// Without digits in prefixes no two forms spell the same key: the key says
 	// where its prefix ends, and then its separators say the rest.
-	return f, (f.Sep == '.' || f.Sep == '/') && strings.IndexAny(f.Prefix, "0123456789") < 0
+	return f, (f.Sep == '.' || f.Sep == '/') && !strings.ContainsAny(f.Prefix, "0123456789")
 }
 
 func compareForms(a, b Form) int {

@@ -72,7 +72,7 @@ func TestConsolidatedFixtures(t *testing.T) {
 		if c.Error != "" {
 			continue
 		}
-		nodes := map[string]*Meta{}
+		var nodes map[string]*Meta
 		var broken map[string]error
 		if text, ok := c.Docs[docConsolidatedV2]; ok {
 			var err error

@@ -126,7 +126,6 @@ func pickDims(r *rand.Rand, shape []int64, make func(...Index) Selection, lists 
 			if r.IntN(2) == 0 {
 				index = append(index, Ellipsis())
 			}
-			cut = d
 			break
 		}
 		if r.IntN(10) == 0 {

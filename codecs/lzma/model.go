@@ -29,8 +29,6 @@ func propsOf(b byte) (Props, bool) {
 	return p, p.PB <= 4
 }
 
-func (p Props) code() byte { return byte((p.PB*5+p.LP)*9 + p.LC) }
-
 // Valid reports whether a stream can have such properties.
 func (p Props) Valid() bool {
 	return p.LC >= 0 && p.LC <= 8 && p.LP >= 0 && p.LP <= 4 && p.PB >= 0 && p.PB <= 4
