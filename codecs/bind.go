@@ -122,7 +122,7 @@ func (b *Bound) add(l *link, cur Rep, v2 bool) (Rep, error) {
 		return next, nil
 	}
 	b.stages = append(b.stages, s)
-	if kind == BytesToBytes {
+	if !cur.Array {
 		b.tail = append(b.tail, s)
 	}
 	return next, nil

@@ -1,7 +1,10 @@
 package codecs_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -47,6 +50,141 @@ func TestByteFilters(t *testing.T) {
 		"jenkins_prefix":    {V2: filters(`[{"id":"jenkins_lookup3","initval":4294967295,"prefix":[1,2,255]}]`), Type: i2, Shape: []int{6, 7}},
 		"jenkins_no_prefix": {V2: filters(`[{"id":"jenkins_lookup3","initval":0,"prefix":null}]`), Type: dtype.NewInt(8), Shape: []int{13}},
 		"checksums":         {V2: filters(`[{"id":"crc32"},{"id":"adler32"},{"id":"fletcher32"},{"id":"jenkins_lookup3"},{"id":"crc32c"}]`), Type: i2, Shape: []int{6, 7}},
+	} {
+		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
+	}
+}
+
+// small appends whole numbers from 0 to 99 of a type of size bytes.
+func small(size int) func(*rand.Rand, []byte, int) []byte {
+	return func(r *rand.Rand, dst []byte, n int) []byte {
+		for range n {
+			dst = append(append(dst, byte(r.IntN(100))), make([]byte, size-1)...)
+		}
+		return dst
+	}
+}
+
+// TestArrayFilters runs the suite on what turns arrays into arrays.
+func TestArrayFilters(t *testing.T) {
+	i1, i2, i4, u1, f4, f8 := dtype.NewInt(8), dtype.NewInt(16), dtype.NewInt(32), dtype.NewUint(8), dtype.NewFloat(32), dtype.NewFloat(64)
+	text, err := dtype.NewFixedUTF32(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bools := func(r *rand.Rand, dst []byte, n int) []byte {
+		for range n {
+			dst = append(dst, byte(r.IntN(2)))
+		}
+		return dst
+	}
+	labels := func(r *rand.Rand, dst []byte, n int) []byte {
+		for range n {
+			dst = append(dst, "a\x00\x00\x00\x00\x00\x00\x00"...)
+			dst[len(dst)-8] += byte(r.IntN(3))
+		}
+		return dst
+	}
+	words := func(r *rand.Rand, dst []byte, n int) []byte {
+		w, err := dtype.NewBuilder(dst, n)
+		for range n {
+			if err == nil {
+				err = w.AppendString([]string{"", "yes", "no", "über"}[r.IntN(4)])
+			}
+		}
+		if err != nil {
+			panic(err)
+		}
+		dst, err = w.Finish()
+		if err != nil {
+			panic(err)
+		}
+		return dst
+	}
+	before := func(codec string) string { return `[` + codec + `,` + little + `]` }
+	for name, c := range map[string]codectest.Case{
+		"delta":            {V3: before(numcodec("delta", `"dtype":"<i2"`)), Type: i2, Shape: []int{7, 9}, Fill: []byte{7, 0}},
+		"delta_wide":       {V3: before(numcodec("delta", `"dtype":"<i2","astype":"<i8"`)), Type: i2, Shape: []int{7, 90}},
+		"delta_big":        {V2: filters(`[{"id":"delta","dtype":">i4"}]`), Type: i4.WithOrder(dtype.Big), Shape: []int{7, 9}},
+		"delta_other":      {V2: filters(`[{"id":"delta","dtype":">i2","astype":"<i4"}]`), Type: f8.WithOrder(dtype.Big), Shape: []int{7, 9}},
+		"delta_behind":     {V2: filters(`[{"id":"shuffle","elementsize":2},{"id":"delta","dtype":">i2","astype":">i4"},{"id":"crc32"}]`), Type: i2, Shape: []int{7, 10}},
+		"delta_order_F":    {V2: &codecs.V2{Order: "F", Filters: json.RawMessage(`[{"id":"delta","dtype":"|i1"}]`)}, Type: i1, Shape: []int{7, 9}},
+		"delta_shard":      {V3: `[` + numcodec("delta", `"dtype":"<i2"`) + `,` + shard(`[2,3]`, little, indexCRC, "end") + `]`, Type: i2, Shape: []int{4, 6}, Fill: []byte{3, 0}},
+		"astype":           {V3: before(numcodec("astype", `"encode_dtype":"<f8","decode_dtype":"<i4"`)), Type: i4, Shape: []int{20, 30}},
+		"astype_narrow":    {V3: before(numcodec("astype", `"encode_dtype":"|u1","decode_dtype":"<i4"`)), Type: i4, Shape: []int{9}, Elems: small(4)},
+		"fixedscaleoffset": {V3: before(numcodec("fixedscaleoffset", `"offset":3,"scale":2,"dtype":"<i4","astype":"<i8"`)), Type: i4, Shape: []int{9, 40}, Elems: small(4)},
+		"bitround":         {V3: before(`{"name":"bitround","configuration":{"keepbits":9}}`), Type: f4, Shape: []int{9, 40}, Lossy: true},
+		"bitround_all":     {V3: before(numcodec("bitround", `"keepbits":23`)), Type: f4, Shape: []int{9, 4}},
+		"bitround_many":    {V3: before(`{"name":"bitround","configuration":{"keepbits":99}}`), Type: f8, Shape: []int{9, 4}},
+		"bitround_int":     {V3: before(`{"name":"bitround","configuration":{"keepbits":3}}`), Type: i2, Shape: []int{9, 40}, Lossy: true},
+		"bitround_uint":    {V3: before(`{"name":"bitround","configuration":{"keepbits":1}}`), Type: dtype.NewUint(64), Shape: []int{9, 40}, Lossy: true},
+		"bitround_complex": {V3: `[` + `{"name":"bitround","configuration":{"keepbits":5}},` + big + `,` + zstd3 + `]`, Type: dtype.NewComplex(64), Shape: []int{9, 4}, Lossy: true},
+		"packbits_old":     {V3: `[` + numcodec("packbits", ``) + `,"bytes"]`, Type: dtype.NewBool(), Shape: []int{5, 7}, Elems: bools},
+		"packbits_v2":      {V2: filters(`[{"id":"packbits"}]`), Type: dtype.NewBool(), Shape: []int{16}, Elems: bools},
+		"packbits_bool":    {V3: `["packbits"]`, Type: dtype.NewBool(), Shape: []int{5, 7}, Elems: bools},
+		"packbits_first":   {V3: `[{"name":"packbits","configuration":{"padding_encoding":"first_byte","last_bit":6}}]`, Type: u1, Shape: []int{5, 7}, Elems: small(1)},
+		"packbits_last":    {V3: `[{"name":"packbits","configuration":{"padding_encoding":"last_byte","first_bit":null,"last_bit":8}}]`, Type: i2, Shape: []int{5, 7}, Elems: small(2)},
+		"packbits_whole":   {V3: `[{"name":"packbits","configuration":{}}]`, Type: f8, Shape: []int{5, 7}},
+		"packbits_low":     {V3: `[{"name":"packbits","configuration":{"first_bit":3,"last_bit":62}}]`, Type: dtype.NewInt(64), Shape: []int{5, 7}, Lossy: true},
+		"packbits_complex": {V3: `[{"name":"packbits","configuration":{"last_bit":20}},` + zstd3 + `]`, Type: dtype.NewComplex(64), Shape: []int{5, 7}, Lossy: true},
+		"categorize":       {V2: filters(`[{"id":"categorize","labels":["a","b","c"],"dtype":"<U2","astype":">u2"}]`), Type: text, Shape: []int{5, 7}, Elems: labels},
+		"categorize_text":  {V2: filters(`[{"id":"categorize","labels":["yes","no","über"],"dtype":"|O"}]`), Type: dtype.NewString(), Shape: []int{5, 7}, Elems: words},
+	} {
+		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
+	}
+}
+
+// TestObjects runs the suite on what turns objects into bytes.
+func TestObjects(t *testing.T) {
+	values := []string{`1`, `"two"`, `null`, `{"three":[3.5,true],"":{}}`, `-7`, `[]`, `NaN`, `-Infinity`, `1e300`, `18446744073709551615`, `"\u00e9\n"`,
+		`[1,[2,[3]],"` + strings.Repeat("x", 40) + `"]`, `"` + strings.Repeat("y", 300) + `"`, `-70000`, `300`, `false`, `[` + strings.Repeat("0,", 20) + `0]`}
+	objects := func(r *rand.Rand, dst []byte, n int) []byte {
+		w, err := dtype.NewBuilder(dst, n)
+		for range n {
+			if err == nil {
+				err = w.AppendString(values[r.IntN(len(values))])
+			}
+		}
+		if err != nil {
+			panic(err)
+		}
+		dst, err = w.Finish()
+		if err != nil {
+			panic(err)
+		}
+		return dst
+	}
+	ragged := func(elem dtype.Type) dtype.Type {
+		r, err := dtype.NewRagged(elem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	arrays := func(r *rand.Rand, dst []byte, n int) []byte {
+		w, err := dtype.NewBuilder(dst, n)
+		for range n {
+			if err == nil {
+				err = w.Append(bytes.Repeat([]byte{byte(r.Uint32()), 1, 2, 3}, r.IntN(5)))
+			}
+		}
+		if err != nil {
+			panic(err)
+		}
+		dst, err = w.Finish()
+		if err != nil {
+			panic(err)
+		}
+		return dst
+	}
+	for name, c := range map[string]codectest.Case{
+		"json2":          {V2: filters(`[{"id":"json2","encoding":"utf-8"}]`), Type: dtype.NewJSON(), Shape: []int{30}, Elems: objects},
+		"json2_2d":       {V2: &codecs.V2{Filters: json.RawMessage(`[{"id":"json2"}]`), Compressor: json.RawMessage(`{"id":"zlib"}`)}, Type: dtype.NewJSON(), Shape: []int{3, 4}, Elems: objects},
+		"json":           {V2: filters(`[{"id":"json"}]`), Type: dtype.NewJSON(), Shape: []int{3, 4}, Elems: objects},
+		"msgpack2":       {V2: filters(`[{"id":"msgpack2","use_bin_type":true}]`), Type: dtype.NewJSON(), Shape: []int{3, 40}, Elems: objects, Lossy: true},
+		"msgpack":        {V2: filters(`[{"id":"msgpack"}]`), Type: dtype.NewJSON(), Shape: []int{30}, Elems: objects, Lossy: true},
+		"vlen_array":     {V2: filters(`[{"id":"vlen-array","dtype":"<i4"}]`), Type: ragged(dtype.NewInt(32)), Shape: []int{30}, Elems: arrays},
+		"vlen_array_big": {V2: filters(`[{"id":"vlen-array","dtype":">i2"}]`), Type: ragged(dtype.NewInt(16).WithOrder(dtype.Big)), Shape: []int{3, 5}, Elems: arrays},
 	} {
 		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
 	}

@@ -1,0 +1,174 @@
+package codecs
+
+import (
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// elementOp is what an array-to-array filter does with elements: n of from on
+// the one side, n of to on the other, both in memory layout. dst has the right
+// length and may be src if the two sizes are equal.
+type elementOp interface {
+	encode(dst, src []byte) error
+	decode(dst, src []byte) error
+}
+
+// bindElements binds a filter whose configuration says that it takes elements of
+// from and gives elements of to. Like numcodecs, it takes whatever bytes come in
+// for such elements: in v2 the data type of the array may be another one, and
+// what comes in may be bytes already, in stored byte order.
+func bindElements(name string, in Rep, from, to dtype.Type, op elementOp) (Stage, Rep, error) {
+	if in.Size < 0 || in.Array && in.Type.Variable() {
+		return nil, Rep{}, BadField("", "what comes in has no fixed size")
+	}
+	if in.Size%int64(from.Size()) != 0 {
+		return nil, Rep{}, BadField("dtype", "%d bytes are not elements of %v", in.Size, from)
+	}
+	s := elementStage{name: name, op: op, from: from.Size(), to: to.Size()}
+	n := int(in.Size / int64(from.Size()))
+	out := BytesRep(int64(n)*int64(to.Size()), int64(n)*int64(to.Size()))
+	out.ItemSize = to.Size()
+	swaps := func(t dtype.Type) *bytesStage {
+		st, _, err := (&bytesCodec{typed: true}).Bind(Rep{Array: true, Type: t, Shape: []int{n}})
+		if err != nil || st.(*bytesStage).identity() {
+			return nil
+		}
+		return st.(*bytesStage)
+	}
+	if in.Array {
+		// From memory to stored bytes, and from there to memory as from has it.
+		if s.stored, s.pre = swaps(in.Type), swaps(from); s.stored != nil && s.pre != nil && s.stored.flat == s.pre.flat && s.pre.flat != 0 {
+			s.stored, s.pre = nil, nil
+		}
+		shape := in.Shape
+		if in.Type.Size() != from.Size() {
+			shape = []int{n}
+		}
+		out = Rep{Array: true, Type: to, Shape: shape}
+		if err := s.setFill(in, &out); err != nil {
+			return nil, Rep{}, err
+		}
+	} else {
+		s.pre, s.post = swaps(from), swaps(to)
+	}
+	if s.from == s.to {
+		return &inPlaceElementStage{s}, out, nil
+	}
+	return &s, out, nil
+}
+
+// setFill makes the fill value of what goes out. If that cannot be encoded,
+// there is none that means anything.
+func (s *elementStage) setFill(in Rep, out *Rep) error {
+	if in.Type.Size() != s.from {
+		return nil
+	}
+	fill := make([]byte, s.from)
+	copy(fill, in.Fill)
+	encoded, err := s.Encode(nil, fill)
+	if err != nil {
+		return BadField("", "the fill value cannot be encoded: %w", err)
+	}
+	out.Fill = encoded
+	return nil
+}
+
+// elementStage runs an elementOp.
+type elementStage struct {
+	name     string
+	op       elementOp
+	from, to int // bytes of an element
+	// What turns the bytes that come in into memory layout of the elements, and
+	// what goes out into bytes; nil if nothing.
+	stored, pre, post *bytesStage
+}
+
+func swapAll(b []byte, stages ...*bytesStage) {
+	for _, s := range stages {
+		if s != nil {
+			s.swap(b)
+		}
+	}
+}
+
+func (s *elementStage) Encode(dst, src []byte) ([]byte, error) {
+	start, n := len(dst), len(src)/s.from
+	if s.stored != nil || s.pre != nil {
+		tmp := getScratch(int64(len(src)))
+		defer tmp.put()
+		tmp.b = append(tmp.b, src...)
+		swapAll(tmp.b, s.stored, s.pre)
+		src = tmp.b
+	}
+	dst = grow(dst, int64(n)*int64(s.to))[:start+n*s.to]
+	if err := s.op.encode(dst[start:], src); err != nil {
+		return dst[:start], err
+	}
+	swapAll(dst[start:], s.post)
+	return dst, nil
+}
+
+func (s *elementStage) Decode(dst, src []byte) ([]byte, error) {
+	start, n := len(dst), len(src)/s.to
+	if n*s.to != len(src) {
+		return dst, Corruptf(s.name, "%d bytes are not elements of %d", len(src), s.to)
+	}
+	if s.post != nil {
+		tmp := getScratch(int64(len(src)))
+		defer tmp.put()
+		tmp.b = append(tmp.b, src...)
+		swapAll(tmp.b, s.post)
+		src = tmp.b
+	}
+	dst = grow(dst, int64(n)*int64(s.from))[:start+n*s.from]
+	if err := s.op.decode(dst[start:], src); err != nil {
+		return dst[:start], err
+	}
+	swapAll(dst[start:], s.pre, s.stored)
+	return dst, nil
+}
+
+// inPlaceElementStage is for elements of one size on both sides.
+type inPlaceElementStage struct{ elementStage }
+
+var _ InPlaceStage = (*inPlaceElementStage)(nil)
+
+func (s *inPlaceElementStage) EncodeInPlace(b []byte) error {
+	swapAll(b, s.stored, s.pre)
+	err := s.op.encode(b, b)
+	swapAll(b, s.post)
+	return err
+}
+
+func (s *inPlaceElementStage) DecodeInPlace(b []byte) error {
+	swapAll(b, s.post)
+	err := s.op.decode(b, b)
+	swapAll(b, s.pre, s.stored)
+	return err
+}
+
+// Type reads a member that is a numpy data type, def if it is missing. It must
+// be one that filters can compute with.
+func (f *Fields) numpyType(name string, def dtype.Type) (dtype.Type, number) {
+	t := def
+	if raw := f.Raw(name); raw != nil {
+		var err error
+		if t, err = dtype.ParseV2(raw, dtype.Type{}); err != nil {
+			f.Fail(name, "%w", err)
+			return def, notANumber
+		}
+	}
+	k := numberOf(t)
+	if k == notANumber && f.err == nil {
+		f.Fail(name, "%v is no type to compute with", t)
+	}
+	return t, k
+}
+
+// printNumpy prints a type that was read by numpyType.
+func printNumpy(t dtype.Type) string {
+	raw, err := t.PrintV2()
+	if err != nil || len(raw) < 2 {
+		panic(err) // it was parsed from such text
+	}
+	return string(raw[1 : len(raw)-1])
+}

@@ -1,0 +1,58 @@
+package codecs
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// quantizeCodec is numcodecs' "quantize": floats rounded to as many binary
+// digits behind the point as the decimal digits need, stored as astype.
+type quantizeCodec struct {
+	digits        int
+	dtype, astype dtype.Type
+	from, to      number
+}
+
+func parseQuantize(c Config) (Codec, error) {
+	f := c.Fields()
+	f.Require("digits", "dtype")
+	q := &quantizeCodec{digits: int(f.Int("digits", 0, -300, 300))}
+	q.dtype, q.from = f.numpyType("dtype", dtype.Type{})
+	q.astype, q.to = f.numpyType("astype", q.dtype)
+	for name, k := range map[string]number{"dtype": q.from, "astype": q.to} {
+		if f.err == nil && !k.isFloat() {
+			f.Fail(name, "not a float")
+		}
+	}
+	return q, f.Err()
+}
+
+func (q *quantizeCodec) Config() json.RawMessage {
+	return Object("digits", q.digits, "dtype", printNumpy(q.dtype), "astype", printNumpy(q.astype))
+}
+
+func (q *quantizeCodec) Bind(in Rep) (Stage, Rep, error) {
+	return bindElements("quantize", in, q.dtype, q.astype, q)
+}
+
+func (q *quantizeCodec) encode(dst, src []byte) error {
+	bits := math.Ceil(math.Log2(math.Pow(10, float64(q.digits))))
+	scale := q.from.round(math.Pow(2, bits))
+	var block floatBlock
+	eachBlock(dst, src, q.to, q.from, func(dst, src []byte, n int) {
+		q.from.loadFloats(block[:n], src)
+		for i, v := range block[:n] {
+			block[i] = q.from.round(math.RoundToEven(q.from.round(scale*v)) / scale)
+		}
+		q.to.storeFloats(dst, block[:n])
+	})
+	return nil
+}
+
+// decode only converts: what was rounded is gone.
+func (q *quantizeCodec) decode(dst, src []byte) error {
+	convert(dst, src, q.from, q.to)
+	return nil
+}
