@@ -55,10 +55,12 @@ func ListDir(ctx context.Context, l Lister, prefix string) iter.Seq2[DirEntry, e
 // ownListDir passes on what the view lists itself and reports false where it
 // turns out that it cannot.
 func ownListDir(ctx context.Context, d DirLister, prefix string, yield func(DirEntry, error) bool) bool {
+	first := true
 	for e, err := range d.ListDir(ctx, prefix) {
-		if errors.Is(err, errors.ErrUnsupported) {
+		if first && errors.Is(err, errors.ErrUnsupported) {
 			return false
 		}
+		first = false
 		if !yield(e, err) || err != nil {
 			break
 		}

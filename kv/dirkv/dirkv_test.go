@@ -68,6 +68,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestSubConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of files")
+	}
 	kvtest.Run(t, func(t *testing.T) kv.Reader {
 		s := open(t, &Options{NoSync: true})
 		set(t, s, "p/q-/x", "neighbour")

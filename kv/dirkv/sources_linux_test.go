@@ -23,6 +23,9 @@ func slow(s *Store) *Store {
 }
 
 func TestSlowConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of files")
+	}
 	kvtest.Run(t, func(t *testing.T) kv.Reader { return slow(open(t, &Options{NoSync: true})) }, kvtest.Options{Tree: true, Steps: 200})
 }
 

@@ -65,7 +65,13 @@ func (s *Store) set(rel string, value []byte) error {
 		_ = s.fsys.remove(tmp)
 		return err
 	}
-	return s.syncDir(filepath.Dir(rel))
+	err = s.syncDir(filepath.Dir(rel))
+	if errors.Is(err, fs.ErrNotExist) {
+		// It was removed with its directory, which is for the remover to sync.
+		// Setting it once more might bury what somebody else set since.
+		err = nil
+	}
+	return err
 }
 
 // place renames a finished temporary to rel, removing an empty directory that
@@ -168,33 +174,45 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 		return kv.ErrReadOnly
 	}
 	if name, isDir := strings.CutSuffix(prefix, "/"); isDir {
-		rel, err := Native.rel(name)
-		if err != nil {
-			return nil // no key can be below it
-		}
-		if fi, err := s.fsys.stat(rel); err != nil || !fi.IsDir() {
-			return s.gone("delete prefix", rel, err)
-		}
-		return s.gone("delete prefix", rel, s.deleteEntry(rel))
+		return s.deleteDir(name)
 	}
 	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	found, _, err := s.readDir(ctx, dir, func(entry []byte) bool { return hasPrefix(entry, prefix[len(dir):]) })
-	if err != nil {
+	if err != nil || found.len() == 0 {
 		return s.gone("delete prefix", dir, err)
 	}
+	rel := ""
 	for i := range found.len() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rel, err := Native.rel(dir + strings.TrimSuffix(found.name(i), "/"))
-		if err != nil {
-			continue
+		if rel, err = Native.rel(dir + strings.TrimSuffix(found.name(i), "/")); err != nil {
+			return err // readDir has checked it
 		}
 		if err := s.gone("delete prefix", rel, s.deleteEntry(rel)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.fail("delete prefix", rel, s.removed(filepath.Dir(rel)))
+}
+
+// deleteDir removes what is below a name.
+func (s *Store) deleteDir(name string) error {
+	rel, err := Native.rel(name)
+	if err != nil {
+		return nil // no key can be below it
+	}
+	fi, err := s.fsys.stat(rel)
+	if err == nil && !fi.IsDir() {
+		return nil
+	}
+	if err == nil {
+		err = s.deleteEntry(rel)
+	}
+	if err == nil {
+		err = s.removed(filepath.Dir(rel))
+	}
+	return s.gone("delete prefix", rel, err)
 }
 
 // gone is nil for the error of a path that is not there.
@@ -208,35 +226,32 @@ func (s *Store) gone(op, rel string, err error) error {
 // deleteEntry removes a file, a link, or a directory with what is in it.
 func (s *Store) deleteEntry(rel string) error {
 	fi, err := s.fsys.lstat(rel)
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case !fi.IsDir():
+		return s.fsys.remove(rel)
+	}
+	tmp := temp.Name(rel)
+	if err := s.fsys.rename(rel, tmp); err != nil {
 		return err
 	}
-	if !fi.IsDir() {
-		err = s.fsys.remove(rel)
-	} else {
-		err = s.removeTree(rel)
+	if fi, err := s.fsys.lstat(tmp); err == nil && !fi.IsDir() {
+		return s.fsys.rename(tmp, rel) // it became a key meanwhile
 	}
-	if err != nil {
-		return err
-	}
-	return s.removed(filepath.Dir(rel))
+	return s.removeTree(tmp)
 }
 
-// removeTree removes a directory with what is in it.
-func (s *Store) removeTree(rel string) error {
-	tmp := temp.Name(rel)
-	err := s.fsys.rename(rel, tmp)
+// removeTree removes a directory with what is in it. A Set that found it before
+// it got its temporary name may still put something there; it then fails to
+// rename that, and begins again.
+func (s *Store) removeTree(tmp string) error {
+	var err error
 	for range attempts {
-		if err != nil {
-			return err
-		}
-		// A Set that found the directory before it was renamed may still put
-		// its temporary there; it then fails to rename it, and begins again.
 		err = s.fsys.removeAll(tmp)
 		if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
-			return err
+			break
 		}
-		err = nil
 	}
-	return syscall.ENOTEMPTY
+	return err
 }
