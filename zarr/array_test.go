@@ -18,7 +18,7 @@ func sum(b []byte) []byte {
 // TestModel writes and reads random selections of random arrays and compares
 // everything with a plain array in memory, the set of keys included.
 func TestModel(t *testing.T) {
-	n := 1500
+	n := 1000
 	if testing.Short() {
 		n = 200
 	}

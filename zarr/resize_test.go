@@ -30,7 +30,7 @@ type writeOnly struct {
 // cut off never comes back, so that a plain array is the model; the set of
 // keys, too, is that of an array that always had its shape.
 func TestResizeModel(t *testing.T) {
-	n := 600
+	n := 400
 	if testing.Short() {
 		n = 100
 	}
