@@ -32,7 +32,6 @@ const (
 	extraUnicode = 0x7075
 
 	flagEncrypted = 1 << 0
-	flagEOSMarker = 1 << 1 // of lzma
 	flagUTF8      = 1 << 11
 	flagMasked    = 1 << 13
 

@@ -45,8 +45,8 @@ type end struct {
 // maxTail is how far from the end of the archive the end record may begin.
 const maxTail = lenEnd + max16
 
-// maxCandidates bounds how often the directory is parsed for end records that
-// turn out to be part of a comment.
+// maxCandidates bounds how many end records are tried, of which all but one are
+// part of a comment. Each may cost a parse of the directory.
 const maxCandidates = 8
 
 // readIndex finds and parses the directory.
@@ -65,9 +65,9 @@ func (r *Reader) readIndex(ctx context.Context) error {
 		if le.Uint32(tail[i:]) != sigEnd || int(le.Uint16(tail[i+20:])) > len(tail)-i-lenEnd {
 			continue
 		}
+		tried++
 		e, err := r.parseEnd(ctx, tail[:i+lenEnd], tailAt)
 		if err == nil {
-			tried++
 			err = r.parseDirectory(ctx, e)
 		}
 		if err == nil || !errors.Is(err, kv.ErrCorrupt) {

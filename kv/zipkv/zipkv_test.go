@@ -512,3 +512,18 @@ func ExampleOpenFile() {
 	// a/b/0.1 <nil>
 	// a/b/0.2 <nil>
 }
+
+// TestManyEndRecords has a comment full of end records, each of which leads to
+// reads of the archive if it is believed.
+func TestManyEndRecords(t *testing.T) {
+	data := write(t, map[string][]byte{"a": []byte("a")}, nil)
+	comment := bytes.Repeat(append(le.AppendUint32(nil, sigLocator64), make([]byte, lenLocator64-4)...), 1)
+	comment = bytes.Repeat(append(comment, append(le.AppendUint32(nil, sigEnd), make([]byte, lenEnd-4)...)...), 1000)
+	le.PutUint16(data[len(data)-2:], uint16(len(comment)))
+	v := &countedValue{Value: kv.Bytes(append(data, comment...))}
+	// What the last one says, no members at all, would be true of an empty
+	// archive of that length only.
+	if r, err := Open(ctx, v, nil); err == nil && r.Len() > 1 || v.views > 50 {
+		t.Errorf("%v after %d reads", err, v.views)
+	}
+}
