@@ -8,6 +8,50 @@ import (
 	"testing"
 )
 
+// TestApplyLarge checks that edits of a map with pages of the real size give the
+// root that Build gives.
+func TestApplyLarge(t *testing.T) {
+	ctx := context.Background()
+	n := 60_000
+	if testing.Short() {
+		n = 10_000
+	}
+	for _, k := range kindsOfMaps[:2] {
+		tr, root, _ := benchTree(t, n, k.make())
+		r := newRand(11)
+		m := map[int]Value{}
+		for e := range tr.Scan(ctx, root, Span{}) {
+			m[len(m)] = e.Value
+		}
+		for _, op := range []string{"delete", "insert", "replace", "delete", "insert"} {
+			edits := cascadeEdits(r, op, n/2, n/20, k.make())
+			var err error
+			if root, err = tr.Apply(ctx, root, edits); err != nil {
+				t.Fatal(err)
+			}
+			at := 0 // edits and chunks are both in order
+			for i := range n {
+				if at < len(edits) && string(edits[at].Key) == string(chunkKey(nil, i)) {
+					if m[i] = edits[at].Value; edits[at].Delete {
+						delete(m, i)
+					}
+					at++
+				}
+			}
+			built, err := tr.Build(ctx, func(yield func(Entry, error) bool) {
+				for i := range n {
+					if v, ok := m[i]; ok && !yield(Entry{Key: chunkKey(nil, i), Value: v}, nil) {
+						return
+					}
+				}
+			})
+			if err != nil || built != root {
+				t.Fatalf("%s, %s: root %+v, but built at once %+v, %v", k.name, op, root, built, err)
+			}
+		}
+	}
+}
+
 // TestMeasureCascade prints how many pages a small change makes in a map of a
 // million entries. An edit of a value makes one page per level; an insertion or
 // removal shifts the weights behind it until the cuts of the new and the old map
