@@ -45,7 +45,12 @@ func At(i int64) Index { return Index{kind: indexAt, lo: i} }
 // outside the dimension are cut, [None] stands for an omitted one, and a
 // negative step walks backwards. A step of 0 is refused when the selection is
 // used.
-func Slice(lo, hi, step int64) Index { return Index{kind: indexSlice, lo: lo, hi: hi, step: step} }
+func Slice(lo, hi, step int64) Index {
+	if lo == None && hi == None && step == 1 {
+		return All()
+	}
+	return Index{kind: indexSlice, lo: lo, hi: hi, step: step}
+}
 
 // All selects a whole dimension.
 func All() Index { return Index{} }
