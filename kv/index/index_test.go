@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -309,6 +310,110 @@ func TestLimits(t *testing.T) {
 		t.Errorf("large batch: %v", err)
 	}
 	b.Close()
+}
+
+// TestInterruptedCreation leaves what a crash while an index is made can
+// leave: Pebble's marker of a manifest that does not exist.
+func TestInterruptedCreation(t *testing.T) {
+	fs := vfs.NewMem()
+	mustClose(t, mustOpen(t, "d", small(fs)))
+	names, err := fs.List("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "MANIFEST") || name == formatFile {
+			if err := fs.Remove("d/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := Open("d", small(fs)); err == nil {
+		t.Fatal("opened without a manifest")
+	}
+	if err := writeSmall(fs, "d/"+creatingFile, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open("d", &Options{FS: fs}); !errors.Is(err, ErrNotExist) {
+		t.Fatalf("half an index: %v", err)
+	}
+	x := mustOpen(t, "d", small(fs))
+	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	// The mark alone harms nothing once the index exists.
+	if err := writeSmall(fs, "d/"+creatingFile, nil); err != nil {
+		t.Fatal(err)
+	}
+	x = mustOpen(t, "d", &Options{FS: fs})
+	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
+		t.Fatalf("%q %v", v, err)
+	}
+	mustClose(t, x)
+	if _, err := fs.Stat("d/" + creatingFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the mark is left: %v", err)
+	}
+}
+
+func TestMetricsAndViews(t *testing.T) {
+	x := mustOpen(t, "d", small(vfs.NewMem()))
+	ctx := context.Background()
+	list := pages(0, 200)
+	b := x.NewBatch()
+	for _, p := range list {
+		b.PutPage(p.Name, p.Bytes)
+	}
+	if n := b.Len(); n < 400_000 || n > 420_000 {
+		t.Errorf("batch of %d bytes", n)
+	}
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := x.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.GetPage(ctx, list[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	m := x.Metrics()
+	if m.DiskBytes < 400_000 || m.LogBytes < 400_000 || m.TableBytes < 400_000 || m.Flushes == 0 ||
+		m.Tables == 0 || m.Levels == 0 || m.CacheBytes == 0 || m.BackgroundErrors != 0 || m.LastError != nil {
+		t.Errorf("%+v", m)
+	}
+	snap := x.Snapshot()
+	stop := errors.New("stop")
+	for name, view := range map[string]func(Space, []byte, func([]byte) error) error{"index": x.View, "snapshot": snap.View} {
+		p := list[1]
+		err := view(SpacePage, p.Name[:], func(v []byte) error {
+			if !bytes.Equal(v, p.Bytes) {
+				t.Errorf("%s: wrong bytes", name)
+			}
+			return stop
+		})
+		if err != stop {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := view(SpacePage, []byte("none"), nil); err != ErrNotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if v, err := snap.GetPage(ctx, list[2].Name); err != nil || !bytes.Equal(v, list[2].Bytes) {
+		t.Errorf("page: %v", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := snap.GetPage(ctx, list[2].Name); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := x.GetPage(ctx, list[2].Name); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
+	}
+	mustClose(t, x)
+	if m := x.Metrics(); m != (Metrics{}) {
+		t.Errorf("after close: %+v", m)
+	}
 }
 
 // TestModel runs random operations against a map, with flushes, compactions,

@@ -17,8 +17,8 @@ type Options struct {
 	FS vfs.FS
 	// Create makes the directory and the index if there is none.
 	Create bool
-	// ReadOnly opens without a single write except for the lock. All writing
-	// methods return kv.ErrReadOnly.
+	// ReadOnly opens without a write except for the lock and what a second
+	// opener is told. All writing methods return kv.ErrReadOnly.
 	ReadOnly bool
 	// Program is what a second opener is told; "" is the name of the running
 	// program.

@@ -41,12 +41,15 @@ func (s *Store) Append(ctx context.Context, owner Owner, payload []byte) (Addres
 			s.retire(p)
 			continue
 		}
-		return a, err
+		if err != nil {
+			return Address{}, err
+		}
+		return a, nil
 	}
 }
 
 // errRolled says that a pack takes no more.
-var errRolled = errors.New("pack: full")
+var errRolled = errors.New("pack: takes no more")
 
 // pick chooses a growing pack: the first that is not busy with the file, so
 // that a lone writer uses one pack.
@@ -115,6 +118,7 @@ func (p *pack) open() error {
 		return err
 	}
 	p.f = f
+	p.behind = p.tail
 	return nil
 }
 
@@ -134,7 +138,8 @@ func (p *pack) append(owner Owner, payload []byte) (Address, error) {
 	return a, p.appendLarge(&h, payload)
 }
 
-// reserveCheck finds out whether a record may be reserved at the tail.
+// reserveCheck finds out whether a record may be reserved at the tail. p.mu is
+// held. It may be released meanwhile, but not after the last look.
 func (p *pack) reserveCheck(keyLen int, n uint64) error {
 	if p.failure != nil {
 		return p.failure
@@ -158,7 +163,11 @@ func (p *pack) reserveCheck(keyLen int, n uint64) error {
 		}
 	}
 	if err := p.open(); err != nil {
-		return p.writeError("create", err)
+		// Nothing was appended since the file was last sound.
+		if isFull(err) {
+			return p.writeError("create", err)
+		}
+		return fmt.Errorf("pack: create %v: %w", p.id, err)
 	}
 	return p.allocate(end)
 }
@@ -289,9 +298,6 @@ func (p *pack) writeLater(g *segment) error {
 // write writes a filled segment. After a full disk it stays in memory. p.mu is
 // held, and released for the time of it.
 func (p *pack) write(g *segment) error {
-	if err := p.open(); err != nil {
-		return p.writeError("create", err)
-	}
 	g.writing = true
 	g.refs.Add(1) // a failure may drop it meanwhile
 	defer g.unref()

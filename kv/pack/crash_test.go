@@ -190,7 +190,11 @@ func TestModel(t *testing.T) {
 // import, power loss, import again. The index may be one that was restored
 // from an older copy.
 func TestCrash(t *testing.T) {
-	for seed := range uint64(25) {
+	seeds := uint64(25)
+	if raceEnabled {
+		seeds = 8
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			w := newWorld(t, seed, mem, "packs")

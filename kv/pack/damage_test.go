@@ -2,10 +2,12 @@ package pack
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -149,6 +151,42 @@ func TestWrongPlace(t *testing.T) {
 		}
 	}
 	mustClose(t, s)
+}
+
+// TestUnknownFormat opens packs of a later version.
+func TestUnknownFormat(t *testing.T) {
+	for name, change := range map[string]func(head []byte){
+		"number 2, this version knows up to 1": func(h []byte) { h[8] = 2 },
+		"flags 0x1":                            func(h []byte) { h[12] = 1 },
+	} {
+		id, file, payloads := smallPack(t, 100)
+		change(file)
+		binary.LittleEndian.PutUint32(file[60:], crc(file[:60]))
+		mem := vfs.NewMem()
+		if err := mem.MkdirAll("packs", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		f, err := mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(file); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		s := mustOpen(t, "packs", &Options{FS: mem})
+		for a := range payloads {
+			if _, err := readAll(s, a); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for r, err := range s.Records(bg, id, 0) {
+			if !errors.Is(err, ErrFormat) {
+				t.Errorf("%s: scan: %+v %v", name, r, err)
+			}
+		}
+		mustClose(t, s)
+	}
 }
 
 // FuzzRecords scans any bytes as a pack: no panic, an end, and only records

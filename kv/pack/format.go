@@ -137,9 +137,9 @@ func checkFileHeader(b []byte, id ID) error {
 	case len(b) < fileHeaderSize || [8]byte(b[:8]) != fileMagic || crc(b[:60]) != binary.LittleEndian.Uint32(b[60:]):
 		return fmt.Errorf("not the header of a pack")
 	case binary.LittleEndian.Uint32(b[8:]) > formatNumber:
-		return fmt.Errorf("format %d, this version knows up to %d", binary.LittleEndian.Uint32(b[8:]), formatNumber)
+		return fmt.Errorf("%w: number %d, this version knows up to %d", ErrFormat, binary.LittleEndian.Uint32(b[8:]), formatNumber)
 	case binary.LittleEndian.Uint32(b[12:]) != 0:
-		return fmt.Errorf("unknown flags %#x", binary.LittleEndian.Uint32(b[12:]))
+		return fmt.Errorf("%w: flags %#x", ErrFormat, binary.LittleEndian.Uint32(b[12:]))
 	case ID(b[16:32]) != id:
 		return fmt.Errorf("the file is pack %v", ID(b[16:32]))
 	}

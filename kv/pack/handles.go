@@ -3,6 +3,7 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"sync"
@@ -131,16 +132,9 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
-	if !p.growing() { // else the header may still be in memory
-		var head [fileHeaderSize]byte
-		n, err := readAt(f, head[:], 0)
-		if err == nil {
-			err = checkFileHeader(head[:n], p.id)
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, p.corrupt(0, fileHeaderSize, err.Error())
-		}
+	if err := p.checkFile(f); err != nil {
+		_ = f.Close()
+		return nil, err
 	}
 	h := &handle{f: f, all: a}
 	h.refs.Store(1)
@@ -153,6 +147,26 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 		}
 	}
 	return h, nil
+}
+
+// checkFile looks at the header of a file. That of a growing pack may still be
+// in memory.
+func (p *pack) checkFile(f vfs.File) error {
+	if p.growing() {
+		return nil
+	}
+	var head [fileHeaderSize]byte
+	n, err := readAt(f, head[:], 0)
+	if err == nil || err == io.EOF {
+		err = checkFileHeader(head[:n], p.id)
+	}
+	if errors.Is(err, ErrFormat) {
+		return fmt.Errorf("pack %v: %w", p.id, err)
+	}
+	if err != nil {
+		return p.corrupt(0, fileHeaderSize, err.Error())
+	}
+	return nil
 }
 
 // makeRoom closes handles until another one fits, or all others are in use.

@@ -72,6 +72,13 @@ func (p *pack) growing() bool {
 	return !p.sealed && p.failure == nil
 }
 
+// inUse reports whether somebody may still write to the file.
+func (p *pack) inUse() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.sealed && p.failure == nil || p.f != nil
+}
+
 func (p *pack) isFailed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

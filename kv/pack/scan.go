@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -42,6 +43,9 @@ func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Recor
 		fi, err := f.Stat()
 		if err != nil {
 			yield(Record{}, fmt.Errorf("pack: %w", err))
+			return
+		}
+		if err := p.checkFile(f); err != nil && (!yield(Record{}, err) || errors.Is(err, ErrFormat)) {
 			return
 		}
 		sc := scanner{ctx: ctx, p: p, f: f, size: uint64(fi.Size())}

@@ -127,6 +127,7 @@ func (s *Store) load() error {
 		return err
 	}
 	packs := map[ID]*pack{}
+	var gone []ID
 	for _, name := range names {
 		stem, isPack := strings.CutSuffix(name, packSuffix)
 		if !isPack {
@@ -138,6 +139,7 @@ func (s *Store) load() error {
 		}
 		s.used(id)
 		if !isPack {
+			gone = append(gone, id)
 			continue
 		}
 		fi, err := s.fs.Stat(s.path(id))
@@ -171,6 +173,12 @@ func (s *Store) load() error {
 		}
 	}
 	s.packs.Store(&packs)
+	for _, id := range gone {
+		// A mark below the last number is of no use any more.
+		if !s.o.ReadOnly && id.Incarnation() == s.o.Incarnation && id.Counter()+1 < s.counter {
+			_ = s.fs.Remove(s.goneMark(id))
+		}
+	}
 	return nil
 }
 
@@ -261,19 +269,17 @@ func (s *Store) Recorded(infos []Info) {
 // it when everybody who may hold the address of such a payload has been told:
 // no later Sync speaks for them.
 func (s *Store) Resume() {
+	s.sync.Lock()
+	defer s.sync.Unlock()
 	s.mu.Lock()
-	var failed []*pack
-	s.active = slices.DeleteFunc(s.active, func(p *pack) bool {
-		if p.isFailed() {
-			failed = append(failed, p)
-		}
-		return p.isFailed()
-	})
+	s.active = slices.DeleteFunc(s.active, (*pack).isFailed)
 	s.failed = nil
 	s.mu.Unlock()
-	for _, p := range failed {
-		// The error of a file that is lost already says nothing new.
-		_ = p.closeWriter()
+	for _, p := range *s.packs.Load() {
+		if p.isFailed() {
+			// An error of a file that is lost already says nothing new.
+			_ = p.closeWriter()
+		}
 	}
 }
 
@@ -297,8 +303,9 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// Remove deletes packs. A pack that may still grow is ErrInUse, one that does
-// not exist is no error. Reads that have begun end well.
+// Remove deletes packs. A pack that may still grow is ErrInUse, also a failed
+// one before Resume; one that does not exist is no error. Reads that have begun
+// end well.
 func (s *Store) Remove(ids ...ID) error {
 	if s.o.ReadOnly {
 		return kv.ErrReadOnly
@@ -324,7 +331,7 @@ func (s *Store) remove(id ID) error {
 	if p == nil {
 		return nil
 	}
-	if p.growing() {
+	if p.inUse() {
 		return ErrInUse
 	}
 	if id.Incarnation() == s.o.Incarnation {
@@ -341,13 +348,15 @@ func (s *Store) remove(id ID) error {
 	return nil
 }
 
+func (s *Store) goneMark(id ID) string { return s.fs.PathJoin(s.dir, id.String()+goneSuffix) }
+
 // keepNumber leaves a mark if id is the last pack of its incarnation, because
 // the next Open counts on from what it finds.
 func (s *Store) keepNumber(id ID) error {
 	if id.Counter()+1 != s.counter {
 		return nil
 	}
-	f, err := s.fs.Create(s.fs.PathJoin(s.dir, id.String()+goneSuffix), vfs.WriteCategoryUnspecified)
+	f, err := s.fs.Create(s.goneMark(id), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}

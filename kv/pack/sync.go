@@ -193,7 +193,7 @@ func (p *pack) closeWriter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = true
-	for len(p.spans) > 0 || slices.ContainsFunc(p.live, func(g *segment) bool { return g.writing || g.filling > 0 }) {
+	for p.busy.Load() > 0 || len(p.spans) > 0 || slices.ContainsFunc(p.live, func(g *segment) bool { return g.filling > 0 }) {
 		p.cond.Wait()
 	}
 	for len(p.live) > 0 {
@@ -211,7 +211,7 @@ func (p *pack) closeFile() error {
 		return nil
 	}
 	p.f = nil
-	if p.allocated > p.tail {
+	if p.allocated > 0 {
 		trim(f)
 	}
 	if err := f.Close(); err != nil {

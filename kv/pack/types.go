@@ -82,6 +82,9 @@ var (
 	// was stored before is sound, and Append and Sync may be tried again.
 	ErrFull = errors.New("pack: disk full")
 
+	// ErrFormat means that a pack was written by a newer version.
+	ErrFormat = errors.New("pack: unknown format")
+
 	// ErrTooLarge means a key above MaxKeyBytes, or a payload above
 	// MaxPayloadBytes or what this machine can address.
 	ErrTooLarge = errors.New("pack: too large")
