@@ -233,19 +233,23 @@ func parseHost(scheme, text string) (string, error) {
 		return text, err
 	}
 	user := text[:strings.LastIndexByte(text, '@')+1]
-	name := lower(text[len(user):])
+	name, port := lower(text[len(user):]), ""
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && strings.IndexByte(name[i:], ']') < 0 {
-		port, err := strconv.ParseUint("0"+name[i+1:], 10, 16)
-		if err != nil {
-			return "", fmt.Errorf("the port %q", name[i+1:])
-		}
-		name = name[:i]
-		if port != 0 && port != defaultPort[scheme] {
-			name += ":" + strconv.FormatUint(port, 10)
-		}
+		name, port = name[:i], name[i+1:]
 	}
-	if name == "" || name[0] == ':' {
-		return "", errors.New("no host")
+	inside := name
+	if len(name) > 2 && name[0] == '[' && name[len(name)-1] == ']' {
+		inside = strings.ReplaceAll(name[1:len(name)-1], ":", "") // an IPv6 address
+	}
+	if name == "" || strings.ContainsAny(inside, ":[]") {
+		return "", fmt.Errorf("no host, but %s", quote(name))
+	}
+	n, err := strconv.ParseUint("0"+port, 10, 16)
+	if err != nil {
+		return "", fmt.Errorf("the port %s", quote(port))
+	}
+	if n != 0 && n != defaultPort[scheme] {
+		name += ":" + strconv.FormatUint(n, 10)
 	}
 	return user + name, nil
 }

@@ -182,6 +182,7 @@ func TestParse(t *testing.T) {
 		"https://h/a|zarr":              "https://h/a/|zarr:",
 		"https://h/a?s=1|zarr":          "https://h/a/?s=1|zarr:",
 		"http://[::1]:8080/x":           "http://[::1]:8080/x",
+		"http://[::1]:/x":               "http://[::1]/x",
 		"memory:x/y":                    "memory:x/y",
 		"memory:/x":                     "memory:/x",
 		"memory:/%2Fx":                  "memory:/%2Fx",
@@ -488,7 +489,7 @@ func TestVersions(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"file:///a|zip:b|..:../c", "x|zarrdb:@branch.main/a%2fb", "s3://b/%41?x|gzip", "/r|ocdbt:@2025-01-01T01:23:45.678Z/p", "memory:/%2Fx", "a://b//c|d:%2F",
-		"https://u@H:443/a%2fb/../c?d=%7e", "/j|json:/a~1/../b", "/x|byte-range:01-2", `c:\x|zip`, "new:////a", "/r|ocdbt:./@x", "/é\xff|zip:%ff",
+		"https://u@H:443/a%2fb/../c?d=%7e", "/j|json:/a~1/../b", "/x|byte-range:01-2", `c:\x|zip`, "new:////a", "/r|ocdbt:./@x", "/é\xff|zip:%ff", "http://0::", "http://[::1]:80/",
 	} {
 		f.Add(s, "../x|zip:")
 		f.Add(s, "..:/%2e%2e/y?z|..:")
