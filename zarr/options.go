@@ -130,9 +130,9 @@ func (l *ChunkLocks) of(key string) *sync.Mutex {
 // another, as the benchmarks tell. Only tests change them, to reach every way
 // with small arrays.
 var tune = struct {
-	layer  int   // bytes of a layer that is decoded by itself: see sparseAxis
+	run    int   // bytes in a row that a layer has which is decoded by itself: see sparseAxis
 	point  int   // bytes between points that are copied rather than decoding each point by itself
 	slab   int   // bytes of a piece of a shard that is work of its own
 	cached int64 // bytes of one shard that are read through the cache at once; more streams past it
 	few    int64 // chunks that are asked for one by one rather than listed
-}{layer: 256, point: 4096, slab: 4 << 20, cached: 32 << 20, few: 4096}
+}{run: 256, point: 4096, slab: 4 << 20, cached: 32 << 20, few: 4096}

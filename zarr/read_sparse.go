@@ -11,19 +11,19 @@ func (t *task) sparseAxis() int {
 	if t.direct || t.points != nil || !t.form.bound.Partial() || t.form.inner == nil && !t.form.uncached {
 		return -1
 	}
-	axis, layer := -1, t.j.st.size
+	axis, run := -1, t.j.st.size // run: bytes of a layer that lie together
 	for d := range t.parts {
 		a := &t.j.axes[d]
 		switch {
 		case a.list == nil && t.parts[d].n == t.parts[d].span:
-			layer *= t.parts[d].n
+			run *= t.parts[d].n
 		case axis >= 0:
 			return -1
 		default:
-			axis = d
+			axis, run = d, t.j.st.size
 		}
 	}
-	if axis < 0 || layer < tune.layer {
+	if axis < 0 || run < tune.run {
 		return -1
 	}
 	return axis
