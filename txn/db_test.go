@@ -595,3 +595,31 @@ func TestRecordsSurviveDamage(t *testing.T) {
 		}
 	}
 }
+
+func TestCloseKeepsTheLastSavepoint(t *testing.T) {
+	db := openTest(t, nil)
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, map[string]string{"a": "1"})
+	if err := s.Savepoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, map[string]string{"b": "2"})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set(bg, "c", nil); !errors.Is(err, ErrSessionClosed) {
+		t.Errorf("set after close: %v", err)
+	}
+	if s, err = db.Resume(bg, s.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, s); len(got) != 1 || got["a"] != "1" {
+		t.Errorf("resumed with %v", got)
+	}
+	if err := s.Abort(); err != nil {
+		t.Fatal(err)
+	}
+}

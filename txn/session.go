@@ -544,6 +544,13 @@ func (s *Session) close() {
 	}
 }
 
+// Close ends the session in this process and forgets what was written since
+// the last savepoint; if there was one, the session can be resumed from it.
+func (s *Session) Close() error {
+	s.close()
+	return nil
+}
+
 // Detach closes the session after a savepoint, to be resumed later, perhaps by
 // another process.
 func (s *Session) Detach(ctx context.Context) error {
