@@ -174,7 +174,7 @@ func (c *storeCase) view(tb testing.TB) *kv.Mem {
 
 // pendingCodecs are the codecs that some of the stores use and that are not
 // registered yet: a store is skipped for one of these, and for no other.
-var pendingCodecs = map[string]bool{"cast_value": true, "pcodec": true, "scale_offset": true}
+var pendingCodecs = map[string]bool{"pcodec": true}
 
 // pending returns the name of the codec that err does not know if it is
 // excused.
