@@ -38,10 +38,16 @@ type Place struct {
 	// OSPath is where the place is on this machine, "" if it is not a plain
 	// file or directory.
 	OSPath string
+	// Value is what a Dataset is made of if that is one piece of text, so that
+	// it can be read as a file too; else nil.
+	Value kv.Value
 }
 
 // file locates the bytes of a place that is a file.
 func (p Place) file(ctx context.Context) (kv.Value, error) {
+	if p.Value != nil {
+		return p.Value, nil
+	}
 	if p.Kind == Directory || p.Kind == Dataset {
 		return nil, fmt.Errorf("%w: it is not a file", ErrFormat)
 	}
@@ -67,7 +73,7 @@ type Adapter struct {
 	// Detect reports whether a place is in the format, given what was looked
 	// up of it; nil if the format is never detected.
 	Detect func(Evidence) bool
-	// Files are names whose presence in a directory Detect wants to know.
+	// Files are the files of a directory that Detect wants to look into.
 	Files []string
 }
 

@@ -81,7 +81,7 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 
 // gathering collects changes of keys by node.
 type gathering struct {
-	older, newer *txn.Snapshot
+	older, newer *Snapshot
 	nodes        map[string]*NodeChange
 	owners       map[string]string // directory of a chunk key -> node
 }
@@ -127,7 +127,7 @@ func (g *gathering) owner(ctx context.Context, where string) (string, error) {
 	found := where
 	for p := where; ; {
 		for _, doc := range []string{docV3, docV2Array, docV2Group} {
-			for _, s := range []*txn.Snapshot{g.newer, g.older} {
+			for _, s := range []*Snapshot{g.newer, g.older} {
 				_, err := s.Locate(ctx, dir(p)+doc)
 				if err == nil {
 					g.owners[where] = p
@@ -162,7 +162,7 @@ func (g *gathering) document(ctx context.Context, n *NodeChange, c txn.Change) e
 		return nil
 	}
 	var docs [2]*object
-	for i, s := range []*txn.Snapshot{g.older, g.newer} {
+	for i, s := range []*Snapshot{g.older, g.newer} {
 		b, err := kv.Get(ctx, s, c.Key)
 		if err != nil {
 			return err

@@ -86,7 +86,16 @@ func (db *DB) arrays() *zarr.OpenOptions {
 // At opens the version that a revision names: a branch, a tag, a commit id
 // prefix, REV~N or REV@{time}; "" is the branch main.
 func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
-	s, err := db.DB.At(ctx, rev)
+	id, err := db.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return db.Snapshot(ctx, id)
+}
+
+// Snapshot opens the version of a commit.
+func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) {
+	s, err := db.DB.Snapshot(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +131,10 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 }
 
 func (db *DB) session(s *txn.Session) *Session {
-	return &Session{Session: s, nodes: nodes{view: s, open: db.arrays()}}
+	open := db.arrays()
+	open.Locks = zarr.NewChunkLocks()
+	c := &copies{s: s, open: open}
+	return &Session{Session: s, nodes: nodes{view: tracked{s, c}, open: open}, copies: c}
 }
 
 // Update runs fn in a session on a branch and commits what it wrote with the

@@ -11,22 +11,25 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// headBytes is how much of a file's beginning format detection looks at.
-const headBytes = 64
+// headBytes is how much of a file's beginning format detection looks at, also
+// of the files in a directory: enough for documents that say what they are.
+const headBytes = 64 << 10
 
 // Evidence is what format detection knows of a place: one look serves all
 // adapters.
 type Evidence struct {
-	// Directory says that the place is a directory; Has then tells which of
-	// the names that adapters asked about are in it.
-	Directory bool
-	has       map[string]bool
-	// Head is the beginning of a file.
+	// Head is the beginning of a file, nil for a directory.
 	Head []byte
+	// heads are the beginnings of files in a directory, by name.
+	heads map[string][]byte
 }
 
-// Has reports whether a directory holds a file of that name.
-func (e Evidence) Has(name string) bool { return e.has[name] }
+// Has reports whether a directory holds a file of that name, one of those that
+// an adapter wants to know of.
+func (e Evidence) Has(name string) bool { return e.heads[name] != nil }
+
+// File returns the beginning of that file, nil if there is none.
+func (e Evidence) File(name string) []byte { return e.heads[name] }
 
 // detect adds the one adapter that fits a place.
 func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
@@ -43,7 +46,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	slices.Sort(match)
 	switch len(match) {
 	case 0:
-		return at, fmt.Errorf("%s: %w", at.URL, ErrFormat)
+		return at, fmt.Errorf("%s: %w: %s", at.URL, ErrFormat, e.lacks(at.Kind))
 	case 1:
 	default:
 		return at, fmt.Errorf("%s: %w: it could be %s; add one of them to the URL", at.URL, ErrFormat, strings.Join(match, " or "))
@@ -57,18 +60,26 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	return next, nil
 }
 
+// lacks says what a place would have to be.
+func (e *Env) lacks(kind Kind) string {
+	if kind == File {
+		return "its beginning is of no known file format"
+	}
+	var names []string
+	for _, a := range e.adapters.steps {
+		names = append(names, a.Files...)
+	}
+	slices.Sort(names)
+	return "the directory holds none of " + strings.Join(slices.Compact(names), ", ")
+}
+
 // look gathers evidence, and finds out whether a place is a file or a directory.
 func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	if at.Kind != Directory {
-		v, err := kv.Locate(ctx, at.View, at.Path)
+		head, err := headOf(ctx, at.View, at.Path)
 		if err == nil {
 			at.Kind = File
-			ev := Evidence{}
-			err = v.View(ctx, kv.Span(0, min(headBytes, v.Size())), func(b []byte) error {
-				ev.Head = slices.Clone(b)
-				return nil
-			})
-			return ev, at, err
+			return Evidence{Head: head}, at, nil
 		}
 		if !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrInvalidKey) || at.Kind == File {
 			return Evidence{}, at, err
@@ -76,19 +87,28 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 		at.Kind = Directory
 		at.URL = at.URL.AsDirectory()
 	}
-	ev := Evidence{Directory: true, has: map[string]bool{}}
+	ev := Evidence{heads: map[string][]byte{}}
 	below := at.dir()
 	for _, a := range e.adapters.steps {
 		for _, name := range a.Files {
-			if _, seen := ev.has[name]; seen {
+			if _, seen := ev.heads[name]; seen {
 				continue
 			}
-			_, err := kv.Locate(ctx, below, name)
+			head, err := headOf(ctx, below, name)
 			if err != nil && !errors.Is(err, kv.ErrNotFound) {
-				return ev, at, err
+				return ev, at, fmt.Errorf("%s: %w", name, err)
 			}
-			ev.has[name] = err == nil
+			ev.heads[name] = head
 		}
 	}
 	return ev, at, nil
+}
+
+// headOf returns the beginning of a file; it is not nil.
+func headOf(ctx context.Context, view kv.Reader, key string) ([]byte, error) {
+	v, err := kv.Locate(ctx, view, key)
+	if err != nil {
+		return nil, err
+	}
+	return kv.ReadValue(ctx, v, kv.Span(0, min(headBytes, v.Size())))
 }

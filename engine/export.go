@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -14,14 +15,18 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/zipkv"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // ExportOptions say how an export is written. The zero value works.
 type ExportOptions struct {
-	// Overwrite removes what is at the destination first.
+	// Overwrite removes the Zarr store or zip archive at the destination
+	// first. Anything else that lies there is left alone.
 	Overwrite bool
-	// Resume keeps what an earlier export to the same directory wrote.
+	// Resume goes on with an export of the same version to the same directory
+	// that was stopped. What is there is compared and kept. A key there that
+	// the version does not have is an error.
 	Resume bool
 	// Workers is how many keys are copied at a time; default as the source.
 	Workers int
@@ -38,16 +43,21 @@ type ExportResult struct {
 // Export copies the hierarchy that src names to a directory, or to a zip archive
 // if dest ends in ".zip": keys and bytes as they are stored. In a directory,
 // metadata is written last, so that an export that was stopped does not pass
-// for a complete array; a zip archive appears when it is complete.
+// for a complete array; a zip archive appears when it is complete. Something at
+// the destination is fs.ErrExist.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
-	view, from, err := src.hierarchy(ctx)
+	at, err := src.dataset(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := zarr.Open(ctx, view, from, src.open); err != nil {
+	view, err := src.listable(at)
+	if err != nil {
+		return nil, err
+	}
+	if err := src.holdsNode(ctx, at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	ex := &exporter{view: view, from: dir(from), o: o, pool: src.pool}
+	ex := &exporter{view: view, from: dir(at.Path), only: at.Version, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = newPool(o.Workers)
 	}
@@ -55,7 +65,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	if o.Progress != nil {
-		if err := ex.count(ctx); err != nil {
+		if ex.meter.total, err = countKeys(ctx, view, ex.from); err != nil {
 			return nil, err
 		}
 	}
@@ -70,58 +80,107 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load()}, nil
 }
 
+// holdsNode makes sure that there is a node at or below a place.
+func (s *Source) holdsNode(ctx context.Context, at Place) error {
+	o := *s.open
+	o.Version = at.Version
+	for _, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+		return err
+	}
+	return zarr.ErrNotFound
+}
+
 // prepareDest makes sure that nothing is overwritten by accident.
 func prepareDest(dest string, o ExportOptions) error {
-	entries, err := os.ReadDir(dest)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
-		return nil
-	case o.Overwrite:
-		return os.RemoveAll(dest)
-	case err == nil && o.Resume:
+	info, err := os.Lstat(dest)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dest)
+	switch {
+	case err == nil && len(entries) == 0, err == nil && o.Resume:
+		return nil
+	case o.Overwrite && (info.Mode().IsRegular() && isZipFile(dest) || err == nil && isStore(entries)):
+		return os.RemoveAll(dest)
+	case o.Overwrite:
+		return fmt.Errorf("%s: %w and is neither a Zarr store nor a zip archive: remove it yourself", dest, fs.ErrExist)
+	}
 	return fmt.Errorf("%s: %w", dest, fs.ErrExist)
+}
+
+// isStore reports whether a directory has the metadata of a Zarr node at its
+// root, and is not a database.
+func isStore(entries []os.DirEntry) bool {
+	store := false
+	for _, e := range entries {
+		switch e.Name() {
+		case txn.FormatFile:
+			return false
+		case docV3, docV2Array, docV2Group, docV1Array:
+			store = true
+		}
+	}
+	return store
+}
+
+func isZipFile(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	_, err = io.ReadFull(f, head)
+	return err == nil && isZip(Evidence{Head: head})
 }
 
 // exporter is one export under way.
 type exporter struct {
 	view  kv.ReadLister
 	from  string
+	only  zarr.Version // the only format that counts, 0 for all
 	o     ExportOptions
 	pool  *pool
 	meter meter
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
-	return ex.view.List(ctx, kv.ListOptions{Prefix: ex.from})
-}
-
-func (ex *exporter) count(ctx context.Context) error {
-	for _, err := range ex.list(ctx) {
-		if err != nil {
-			return err
+	return func(yield func(string, error) bool) {
+		for key, err := range ex.view.List(ctx, kv.ListOptions{Prefix: ex.from}) {
+			if err == nil && !wanted(ex.only, key) {
+				continue
+			}
+			if !yield(key, err) {
+				return
+			}
 		}
-		ex.meter.total++
 	}
-	return nil
 }
 
 // isDocument reports whether a key is the metadata of a node in any version.
 func isDocument(key string) bool {
-	switch path.Base(key) {
-	case docV3, docV2Array, docV2Group, docV2Attrs, docV2Metadata, docV1Array, docV1Attrs, "group.json", "array.json":
+	switch name := path.Base(key); name {
+	case docV3, docV2Array, docV2Group, docV2Attrs, docV2Metadata, docV1Array, docV1Attrs:
 		return true
+	default: // those of the early v3 draft
+		return strings.HasSuffix(name, "group.json") || strings.HasSuffix(name, "array.json")
 	}
-	return false
 }
 
-func (ex *exporter) toDir(ctx context.Context, dest string) error {
+func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 	store, err := dirkv.Create(dest, &dirkv.Options{NoSync: true})
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if ex.o.Resume {
+		if err := ex.onlyOurs(ctx, store); err != nil {
+			return err
+		}
+	}
 	var documents []string
 	err = batches(ex.list(ctx), func(keys []string) error {
 		chunks := keys[:0:0]
@@ -144,6 +203,29 @@ func (ex *exporter) toDir(ctx context.Context, dest string) error {
 		return err
 	}
 	return store.Sync(ctx)
+}
+
+// onlyOurs makes sure that a directory holds nothing that is not exported:
+// it would become part of the arrays there.
+func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
+	next, stop := iter.Pull2(ex.list(ctx))
+	defer stop()
+	ours, err, more := next()
+	for key, lerr := range store.List(ctx, kv.ListOptions{}) {
+		if lerr != nil {
+			return lerr
+		}
+		for more && err == nil && ours[len(ex.from):] < key {
+			ours, err, more = next()
+		}
+		if err != nil {
+			return err
+		}
+		if !more || ours[len(ex.from):] != key {
+			return fmt.Errorf("%s is there, which this version does not have: %w", key, fs.ErrExist)
+		}
+	}
+	return nil
 }
 
 func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) error {
@@ -184,11 +266,10 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 			return err
 		}
 		v, err := kv.Locate(ctx, ex.view, key)
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+		if err == nil {
+			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v)
 		}
-		name := strings.TrimPrefix(key, ex.from)
-		if err := v.View(ctx, kv.All(), func(b []byte) error { return z.Set(ctx, name, b) }); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		ex.meter.add(v.Size(), ex.o.Progress)

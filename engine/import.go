@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -20,7 +20,8 @@ var ErrResumable = errors.New("engine: import can be resumed")
 // ImportOptions say where an import goes. The zero value imports to the root of
 // the branch main.
 type ImportOptions struct {
-	// To is the path that the source's node gets.
+	// To is the path that the source's node gets. Groups above it are made
+	// where they are missing.
 	To string
 	// Branch is the branch to import onto; default main.
 	Branch string
@@ -29,9 +30,12 @@ type ImportOptions struct {
 	// Overwrite replaces what is at To; otherwise it must be empty.
 	Overwrite bool
 	// Resume goes on with an import of the same source to the same place that
-	// was stopped. If there is none, it begins.
+	// was stopped. If there is none, it begins. What is there already is read
+	// again and compared, but not stored again: a source that changed
+	// meanwhile is imported as it is now.
 	Resume bool
 	// Session imports into a stored session, which is saved and not committed.
+	// If the import fails, the session is as it was last saved.
 	Session *txn.SessionID
 	// Progress, if set, is told from time to time how far the import is. Calls
 	// do not overlap.
@@ -51,142 +55,186 @@ type ImportResult struct {
 // copied, so what cannot be opened is not imported. If ctx ends, the branch is
 // as it was, and the error is ErrResumable.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
-	o.To = strings.Trim(o.To, "/")
-	view, from, err := src.hierarchy(ctx)
+	o.To = cleanPath(o.To)
+	sv, err := src.Survey(ctx)
 	if err != nil {
 		return nil, err
 	}
-	im := &importer{db: db, o: o, view: view, from: dir(from), to: dir(o.To)}
-	if err := im.survey(ctx, src, from); err != nil {
-		return nil, err
+	im := &importer{db: db, o: o, src: src, Survey: sv, to: dir(o.To)}
+	if err := im.check(); err != nil {
+		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
-	s, err := im.session(ctx, src)
+	if o.Progress != nil {
+		if im.meter.total, err = countKeys(ctx, sv.view, sv.prefix); err != nil {
+			return nil, err
+		}
+	}
+	s, err := im.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return im.run(ctx, s)
 }
 
-// importer is one import under way.
-type importer struct {
-	db        *DB
-	o         ImportOptions
+// Survey is what was found in a source before it is copied: every node, opened.
+type Survey struct {
+	// Nodes is how many there are.
+	Nodes int64
+
 	view      kv.ReadLister
-	from, to  string // prefixes
+	prefix    string       // of the keys to copy
+	version   zarr.Version // of the topmost node, 0 if that has no metadata
+	only      zarr.Version // the only format that counts, 0 for all
 	documents []string
-	resumed   bool
-	nodes     int64
-	meter     meter
 }
 
-// survey opens every node of the source, which proves that its metadata is
-// sound, and notes the documents.
-func (im *importer) survey(ctx context.Context, src *Source, from string) error {
-	for n, err := range zarr.Walk(ctx, im.view, from, im.db.arrays()) {
+// Survey opens every node of the hierarchy that the source names, which proves
+// that its metadata is sound. It is done once.
+func (s *Source) Survey(ctx context.Context) (*Survey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.survey != nil {
+		return s.survey, nil
+	}
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.listable(at)
+	if err != nil {
+		return nil, err
+	}
+	o := *s.open
+	o.Version = at.Version
+	sv := &Survey{view: view, prefix: dir(at.Path), only: at.Version}
+	for n, err := range zarr.Walk(ctx, view, at.Path, &o) {
 		if err != nil {
-			return fmt.Errorf("import %s: %w", src.URL(), err)
+			return nil, fmt.Errorf("%s: %w", s.URL(), err)
 		}
-		im.nodes++
-		im.documents = append(im.documents, documentsOf(n)...)
-	}
-	if im.nodes == 0 {
-		return fmt.Errorf("import %s: %w", src.URL(), zarr.ErrNotFound)
-	}
-	if im.o.Progress == nil {
-		return nil
-	}
-	for _, err := range im.view.List(ctx, kv.ListOptions{Prefix: im.from}) {
-		if err != nil {
-			return err
+		if n.Path() == at.Path {
+			sv.version = n.Version()
 		}
-		im.meter.total++
+		sv.Nodes++
+		sv.documents = append(sv.documents, documentsOf(n)...)
 	}
-	return nil
+	s.survey = sv
+	return sv, nil
 }
 
 // documentsOf lists the keys that the metadata of a node may have, where they
 // tell which other keys are chunks.
 func documentsOf(n *zarr.Node) (keys []string) {
-	names := map[zarr.Version][]string{
-		zarr.V1: {docV1Array, docV1Attrs},
-		zarr.V3: {docV3},
-		zarr.V2: {docV2Array, docV2Group, docV2Attrs, docV2Metadata},
-	}
-	for _, name := range names[n.Version()] {
+	for _, name := range documentsIn[n.Version()] {
 		keys = append(keys, dir(n.Path())+name)
 	}
 	return keys
 }
 
+// documentsIn are the names of metadata documents by format.
+var documentsIn = map[zarr.Version][]string{
+	zarr.V1: {docV1Array, docV1Attrs},
+	zarr.V2: {docV2Array, docV2Group, docV2Attrs, docV2Metadata},
+	zarr.V3: {docV3},
+}
+
+// wanted reports whether a key is to be copied. If the URL names one of two
+// formats that a directory is in, the documents of the other stay behind.
+func wanted(only zarr.Version, key string) bool {
+	name := path.Base(key)
+	switch only {
+	case zarr.V2:
+		return name != docV3
+	case zarr.V3:
+		return name != docV2Array && name != docV2Group && name != docV2Attrs && name != docV2Metadata
+	}
+	return true
+}
+
+// importer is one import under way.
+type importer struct {
+	*Survey
+	db    *DB
+	src   *Source
+	o     ImportOptions
+	to    string // prefix of the destination's keys
+	saved time.Time
+	meter meter
+}
+
+// check refuses destinations that no session can help.
+func (im *importer) check() error {
+	if im.o.To == "" {
+		return nil
+	}
+	if im.version == zarr.Draft3 {
+		return fmt.Errorf("%w: keys of the early v3 draft begin at the root", zarr.ErrNoForm)
+	}
+	return checkPath(im.version, im.o.To)
+}
+
 // session begins or resumes the session that the import writes into.
-func (im *importer) session(ctx context.Context, src *Source) (*Session, error) {
+func (im *importer) session(ctx context.Context) (*Session, error) {
 	if im.o.Session != nil {
 		s, err := im.db.Resume(ctx, *im.o.Session)
 		if err != nil {
 			return nil, err
 		}
-		if err := im.clear(ctx, s); err != nil {
-			return nil, errors.Join(err, s.Detach(context.WithoutCancel(ctx)))
+		if im.o.Branch != "" && im.o.Branch != s.Branch() {
+			return nil, errors.Join(fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), im.o.Branch), s.Close())
+		}
+		if err := im.prepare(ctx, s); err != nil {
+			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
 	}
-	label := fmt.Sprintf("import %s to /%s", src.URL(), im.o.To)
+	branch := im.o.Branch
+	if branch == "" {
+		branch = txn.MainBranch
+	}
+	label := fmt.Sprintf("import %s to /%s", im.src.URL(), im.o.To)
 	if im.o.Resume {
 		list, err := im.db.Sessions(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range list {
-			if i.Label == label && !i.Open && (im.o.Branch == "" || im.o.Branch == i.Branch) {
-				im.resumed = true
+			if i.Label == label && !i.Open && i.Branch == branch {
 				return im.db.Resume(ctx, i.ID)
 			}
 		}
 	}
-	s, err := im.db.Begin(ctx, im.o.Branch)
+	s, err := im.db.Begin(ctx, branch)
 	if err != nil {
 		return nil, err
 	}
 	s.SetLabel(label)
-	if err := im.clear(ctx, s); err != nil {
+	if err := im.prepare(ctx, s); err != nil {
 		return nil, errors.Join(err, s.Abort())
 	}
 	return s, nil
 }
 
-// clear makes sure that nothing is at the destination.
-func (im *importer) clear(ctx context.Context, s *Session) error {
+// prepare makes sure that nothing is at the destination, and groups are above.
+func (im *importer) prepare(ctx context.Context, s *Session) error {
 	for key, err := range s.List(ctx, kv.ListOptions{Prefix: im.to}) {
 		if err != nil {
 			return err
 		}
 		if !im.o.Overwrite {
-			return fmt.Errorf("import to /%s: %w (%s is there); choose another path or say overwrite", im.o.To, txn.ErrExists, key)
+			return fmt.Errorf("import to /%s: %w: there is %s; choose another path or overwrite it", im.o.To, zarr.ErrExists, key)
 		}
-		return s.DeletePrefix(ctx, im.to)
-	}
-	return im.ancestors(ctx, s)
-}
-
-// ancestors refuses a destination below an array.
-func (im *importer) ancestors(ctx context.Context, s *Session) error {
-	for p := im.o.To; p != ""; {
-		if p = path.Dir(p); p == "." {
-			p = ""
-		}
-		n, err := s.Node(ctx, p)
-		if errors.Is(err, zarr.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		if err := s.Remove(ctx, im.o.To); err != nil {
 			return err
 		}
-		if _, ok := n.Array(); ok {
-			return fmt.Errorf("import to /%s: /%s is an array", im.o.To, p)
-		}
+		break
+	}
+	if im.o.To == "" {
 		return nil
 	}
-	return nil
+	if err := s.groupsAbove(ctx, im.o.To, im.version, false); err != nil {
+		return fmt.Errorf("import to /%s: %w", im.o.To, err)
+	}
+	return s.copies.above(ctx, im.o.To)
 }
 
 // run copies and commits.
@@ -202,14 +250,14 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a
-// session of the caller's stays at the savepoint it came with.
+// session of the caller's stays as it was last saved.
 func (im *importer) stop(ctx context.Context, s *Session, err error) error {
 	if im.o.Session != nil {
-		return err
+		return errors.Join(err, s.Close())
 	}
 	if ctx.Err() != nil {
 		if derr := s.Detach(context.WithoutCancel(ctx)); derr == nil {
@@ -222,6 +270,7 @@ func (im *importer) stop(ctx context.Context, s *Session, err error) error {
 // copy writes documents first: they say which keys are chunks, so that those
 // go where they belong at once.
 func (im *importer) copy(ctx context.Context, s *Session) error {
+	im.saved = time.Now()
 	done := make(map[string]struct{}, len(im.documents))
 	for _, key := range im.documents {
 		if err := im.copyKey(ctx, s, key); err != nil {
@@ -229,17 +278,38 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 		}
 		done[key] = struct{}{}
 	}
-	return batches(im.view.List(ctx, kv.ListOptions{Prefix: im.from}), func(keys []string) error {
-		return im.db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
+	return batches(im.view.List(ctx, kv.ListOptions{Prefix: im.prefix}), func(keys []string) error {
+		err := im.db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
 			if _, ok := done[keys[i]]; ok {
 				return nil
 			}
 			return im.copyKey(ctx, s, keys[i])
 		})
+		if err != nil {
+			return err
+		}
+		return im.save(ctx, s)
 	})
 }
 
+// saveEvery is how much work a crash may cost. A session also saves itself
+// after every GiB.
+const saveEvery = 10 * time.Second
+
+func (im *importer) save(ctx context.Context, s *Session) error {
+	// The caller's session is saved when the import is complete.
+	if im.o.Session != nil || time.Since(im.saved) < saveEvery {
+		return nil
+	}
+	im.saved = time.Now()
+	return s.Savepoint(ctx)
+}
+
+// copyKey copies one value. Setting what is there already is no write.
 func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
+	if !wanted(im.only, key) {
+		return nil
+	}
 	v, err := kv.Locate(ctx, im.view, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil // an optional document, or deleted since it was listed
@@ -247,13 +317,7 @@ func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 	if err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
-	to := im.to + strings.TrimPrefix(key, im.from)
-	if im.resumed {
-		if have, err := s.Locate(ctx, to); err == nil && have.Size() == v.Size() {
-			im.meter.add(v.Size(), im.o.Progress)
-			return nil
-		}
-	}
+	to := im.to + strings.TrimPrefix(key, im.prefix)
 	err = v.View(ctx, kv.All(), func(b []byte) error { return s.Set(ctx, to, b) })
 	if err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
@@ -262,33 +326,12 @@ func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 	return nil
 }
 
-// Progress says how far long work is.
-type Progress struct {
-	// Keys of TotalKeys are done; the total is 0 where it is not known.
-	Keys, TotalKeys int64
-	// Bytes were copied.
-	Bytes int64
-}
-
-// meter counts what is done and reports about every mebibyte or 256 keys.
-type meter struct {
-	total       int64
-	keys, bytes atomic.Int64
-	reported    atomic.Int64
-	busy        atomic.Bool
-}
-
-func (m *meter) add(bytes int64, report func(Progress)) {
-	k, b := m.keys.Add(1), m.bytes.Add(bytes)
-	if report == nil || !m.due(k, b) || !m.busy.CompareAndSwap(false, true) {
-		return
+func countKeys(ctx context.Context, view kv.Lister, prefix string) (n int64, err error) {
+	for _, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return n, err
+		}
+		n++
 	}
-	defer m.busy.Store(false)
-	report(Progress{Keys: k, TotalKeys: m.total, Bytes: b})
-}
-
-func (m *meter) due(keys, bytes int64) bool {
-	at := keys>>8 + bytes>>20
-	last := m.reported.Load()
-	return at != last && m.reported.CompareAndSwap(last, at)
+	return n, nil
 }

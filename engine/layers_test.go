@@ -37,7 +37,8 @@ var layers = map[string][]string{
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
 	"txn":              {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
-	"refs":             {"kv"},
+	"refs":             {"kv", "refs/jinja"},
+	"refs/jinja":       {},
 	"refs/parquet":     {"kv", "refs"},
 
 	// Only the engine joins them.

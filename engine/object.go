@@ -36,6 +36,11 @@ func (o *object) set(key string, v json.RawMessage) {
 	o.values[key] = v
 }
 
+func (o *object) remove(key string) {
+	delete(o.values, key)
+	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
+}
+
 // print gives the object with an indentation of two, as Zarr writers do.
 func (o *object) print() []byte {
 	var flat bytes.Buffer

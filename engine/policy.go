@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"path"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -134,42 +135,60 @@ func mergeable(name string) bool {
 }
 
 // MergeDocument implements [txn.Policy]: metadata documents merge member by
-// member, their attributes key by key and their shape axis by axis.
+// member, their attributes key by key and their shape axis by axis, and copies
+// of them (consolidated metadata) like the documents themselves. Where copies
+// disagree they are left out of zarr.json, and .zmetadata is a conflict, upon
+// which it is left out too.
 func (policy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []txn.FieldConflict, error) {
 	whole := func() ([]byte, []txn.FieldConflict, error) {
 		return ours, []txn.FieldConflict{{Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)}}, nil
 	}
+	if name == docV2Metadata {
+		merged, ok := mergeCopies(base, ours, theirs)
+		if !ok {
+			return whole()
+		}
+		return merged, nil, nil
+	}
 	if !mergeable(name) {
 		return whole()
 	}
-	var docs [3]*object
-	for i, b := range [][]byte{base, ours, theirs} {
-		if b == nil && i == 0 {
-			b = []byte("{}")
-		}
-		var err error
-		if docs[i], err = parseObject(b); err != nil {
-			return whole()
-		}
+	docs, ok := parseSides(base, ours, theirs)
+	if !ok {
+		return whole()
 	}
 	m := merger{}
-	out := m.objects("", docs[0], docs[1], docs[2], name == docV3 || name == docV2Array)
+	out := m.objects("", docs, name != docV2Attrs)
 	return out.print(), m.conflicts, nil
+}
+
+// parseSides takes three states of an object apart. What base has not is empty.
+func parseSides(base, ours, theirs json.RawMessage) (docs [3]*object, ok bool) {
+	for i, raw := range [3]json.RawMessage{base, ours, theirs} {
+		if raw == nil && i == 0 {
+			raw = json.RawMessage("{}")
+		}
+		var err error
+		if docs[i], err = parseObject(raw); err != nil {
+			return docs, false
+		}
+	}
+	return docs, true
 }
 
 // merger merges JSON values and collects the members that both sides changed.
 type merger struct{ conflicts []txn.FieldConflict }
 
-// objects merges member by member, in the order of ours. special says that
-// this is the top of an array or group document.
-func (m *merger) objects(at string, base, ours, theirs *object, special bool) *object {
+// objects merges member by member, in the order of ours. document says that
+// this is a whole document of an array or group.
+func (m *merger) objects(at string, docs [3]*object, document bool) *object {
 	out := &object{values: map[string]json.RawMessage{}}
-	for _, key := range unionKeys(ours, theirs) {
+	for _, key := range unionKeys(docs[1], docs[2]) {
 		field := key
 		if at != "" {
 			field = at + "." + key
 		}
-		v := m.member(field, key, base.values[key], ours.values[key], theirs.values[key], special)
+		v := m.member(field, key, docs[0].values[key], docs[1].values[key], docs[2].values[key], document)
 		if v != nil {
 			out.set(key, v)
 		}
@@ -177,45 +196,76 @@ func (m *merger) objects(at string, base, ours, theirs *object, special bool) *o
 	return out
 }
 
-func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, special bool) json.RawMessage {
+// oneSided merges values of which two are the same.
+func oneSided(base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
 	switch {
 	case sameJSON(ours, theirs), sameJSON(base, theirs):
-		return ours
+		return ours, true
 	case sameJSON(base, ours):
-		return theirs
+		return theirs, true
 	}
-	if special {
+	return nil, false
+}
+
+func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, document bool) json.RawMessage {
+	if v, ok := oneSided(base, ours, theirs); ok {
+		return v
+	}
+	if document {
 		switch key {
 		case "attributes":
-			if v, ok := m.attributes(field, base, ours, theirs); ok {
-				return v
+			if docs, ok := parseSides(base, ours, theirs); ok {
+				return m.objects(field, docs, false).print()
 			}
 		case "shape":
 			if v, ok := mergeShape(base, ours, theirs); ok {
 				return v
 			}
-		case "consolidated_metadata":
-			// It is derived from the documents below and now stale on both
-			// sides; without it readers look at the documents themselves.
-			return nil
+		case inlineCopy:
+			v, _ := mergeCopies(base, ours, theirs)
+			return v // or nothing: then readers look at the documents themselves
 		}
 	}
 	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)})
 	return ours
 }
 
-func (m *merger) attributes(field string, base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
-	var objs [3]*object
-	for i, raw := range []json.RawMessage{base, ours, theirs} {
-		if raw == nil {
-			raw = json.RawMessage("{}")
+// mergeCopies merges consolidated metadata: what lies in its member "metadata",
+// documents by key (v2) or by path of their node (v3), is merged like these
+// documents. It fails where they would conflict.
+func mergeCopies(base, ours, theirs json.RawMessage) (merged json.RawMessage, ok bool) {
+	tops, ok := parseSides(base, ours, theirs)
+	if !ok {
+		return nil, false
+	}
+	var nodes [3]json.RawMessage
+	for i, o := range tops {
+		nodes[i] = orEmpty(o.values["metadata"])
+		o.remove("metadata")
+	}
+	lists, ok := parseSides(nodes[0], nodes[1], nodes[2])
+	if !ok {
+		return nil, false
+	}
+	m := merger{}
+	all := &object{values: map[string]json.RawMessage{}}
+	for _, key := range unionKeys(lists[1], lists[2]) {
+		b, o, t := lists[0].values[key], lists[1].values[key], lists[2].values[key]
+		v, ok := oneSided(b, o, t)
+		if !ok {
+			docs, ok := parseSides(b, o, t)
+			if !ok || b == nil || o == nil || t == nil {
+				return nil, false
+			}
+			v = m.objects(key, docs, path.Base(key) != docV2Attrs).print()
 		}
-		var err error
-		if objs[i], err = parseObject(raw); err != nil {
-			return nil, false
+		if v != nil {
+			all.set(key, v)
 		}
 	}
-	return m.objects(field, objs[0], objs[1], objs[2], false).print(), true
+	out := m.objects("", tops, false)
+	out.set("metadata", all.print())
+	return out.print(), len(m.conflicts) == 0
 }
 
 // mergeShape takes for each axis the length of the side that changed it.

@@ -3,8 +3,8 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,11 +29,15 @@ func builtinRoots() map[string]Root {
 
 func builtinAdapters() map[string]Adapter {
 	return map[string]Adapter{
-		"zip":    {Open: openZip, Detect: isZip},
-		"zarr":   {Open: openZarr(0)},
-		"zarr2":  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
-		"zarr3":  {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
-		"zarrdb": {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
+		"zip":        {Open: openZip, Detect: isZip},
+		"gzip":       {Open: openGzip, Detect: isGzip},
+		"zstd":       {Open: openZstd, Detect: isZstd},
+		"byte-range": {Open: openByteRange},
+		"json":       {Open: openJSON},
+		"zarr":       {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
+		"zarr2":      {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
+		"zarr3":      {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
+		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
 	}
 }
 
@@ -128,7 +132,23 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 }
 
 func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) }
-func isZarr3(e Evidence) bool { return e.Has(docV3) }
+func isZarr3(e Evidence) bool { return e.Has(docV3) && !zarr.IsDraft3Entry(e.File(docV3)) }
+
+// Documents at the root of a store in the first layout of the early v3 draft.
+// They may be missing; then nothing tells the format but the URL.
+const (
+	docDraftGroup = "meta/group.json"
+	docDraftArray = "meta/array.json"
+)
+
+// isZarrOld detects Zarr v1 and the early v3 draft, which have no adapter of
+// their own. Their files have ordinary names, so the newer formats win.
+func isZarrOld(e Evidence) bool {
+	if isZarr2(e) || isZarr3(e) {
+		return false
+	}
+	return zarr.IsDraft3Entry(e.File(docV3)) || e.Has(docV1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
+}
 
 func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part) (Place, error) {
 	return func(_ context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
@@ -149,28 +169,47 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 	}
 }
 
-func isZarrdb(e Evidence) bool { return e.Has(txn.FormatFile) }
+func isZarrdb(e Evidence) bool { return bytes.HasPrefix(e.File(txn.FormatFile), []byte("zarrdb ")) }
 
 // openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,
-// zarrdb:@tag.T/PATH, zarrdb:@REV/PATH.
+// zarrdb:@tag.T/PATH, zarrdb:@REV/PATH. A slash in the version is written %2F.
 func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
 	if from.OSPath == "" {
-		return from, errors.New("a database must lie in a directory of this machine")
+		return from, fmt.Errorf("%w: a database must lie in a directory of this machine", ErrFormat)
 	}
-	rev := part.Version
-	for _, kind := range []string{"branch.", "tag."} {
-		if name, ok := strings.CutPrefix(rev, kind); ok {
-			rev = name
-			break
-		}
-	}
-	view, err := e.database(ctx, from.OSPath, rev, "")
+	version, err := url.PathUnescape(part.Version)
 	if err != nil {
-		return from, err
+		return from, fmt.Errorf("version %q: %w", part.Version, err)
 	}
 	key, err := part.Key()
 	if err != nil {
 		return from, err
 	}
+	view, err := e.database(from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
+		id, err := db.version(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+		return db.Snapshot(ctx, id)
+	})
+	if err != nil {
+		return from, err
+	}
 	return Place{View: view, Path: cleanPath(key), Kind: Dataset}, nil
+}
+
+// version finds the commit that the version of a zarrdb: adapter names.
+func (db *DB) version(ctx context.Context, version string) (txn.CommitID, error) {
+	if name, ok := strings.CutPrefix(version, "branch."); ok {
+		return db.Head(name)
+	}
+	if name, ok := strings.CutPrefix(version, "tag."); ok {
+		for _, t := range db.Tags() {
+			if t.Name == name {
+				return t.Commit, nil
+			}
+		}
+		return txn.CommitID{}, fmt.Errorf("tag %q: %w", name, txn.ErrNoRef)
+	}
+	return db.Resolve(ctx, version)
 }

@@ -14,7 +14,7 @@ import (
 
 // nodes opens the hierarchy that a view holds.
 type nodes struct {
-	view kv.ReadLister
+	view kv.Reader
 	open *zarr.OpenOptions
 }
 
@@ -47,21 +47,51 @@ type Snapshot struct {
 }
 
 // Session is a transaction as a hierarchy and as a writeable kv view. Arrays
-// opened from it read and write through it until it ends.
+// opened from it read and write through it until it ends; arrays that are
+// opened twice may be written at the same time.
+//
+// What is changed through arrays, groups and the methods here keeps
+// consolidated metadata up to date. Keys set and deleted through the view are
+// stored as they are given.
 type Session struct {
 	*txn.Session
 	nodes
+	copies *copies
+}
+
+// Commit is [txn.Session.Commit].
+func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
+	if err := s.copies.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return s.Session.Commit(ctx, o)
+}
+
+// Savepoint is [txn.Session.Savepoint].
+func (s *Session) Savepoint(ctx context.Context) error {
+	if err := s.copies.refresh(ctx); err != nil {
+		return err
+	}
+	return s.Session.Savepoint(ctx)
+}
+
+// Detach is [txn.Session.Detach].
+func (s *Session) Detach(ctx context.Context) error {
+	if err := s.copies.refresh(ctx); err != nil {
+		return err
+	}
+	return s.Session.Detach(ctx)
 }
 
 // CreateArray makes an array, and groups above it where they are missing. If
 // there is a node already the error is zarr.ErrExists.
 func (s *Session) CreateArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
-	return zarr.Create(ctx, s.Session, path, spec, s.open)
+	return zarr.Create(ctx, s.view, path, spec, s.open)
 }
 
 // ReplaceArray is CreateArray in place of whatever is there.
 func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
-	return zarr.Create(ctx, s.Session, path, spec, s.overwriting(0))
+	return zarr.Create(ctx, s.view, path, spec, s.overwriting(0))
 }
 
 // CreateGroup makes a group of a format (0 for that of the group above, else
@@ -70,12 +100,12 @@ func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec)
 func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
 	o := *s.open
 	o.Version = version
-	return zarr.CreateGroup(ctx, s.Session, path, attrs, &o)
+	return zarr.CreateGroup(ctx, s.view, path, attrs, &o)
 }
 
 // ReplaceGroup is CreateGroup in place of whatever is there.
 func (s *Session) ReplaceGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
-	return zarr.CreateGroup(ctx, s.Session, path, attrs, s.overwriting(version))
+	return zarr.CreateGroup(ctx, s.view, path, attrs, s.overwriting(version))
 }
 
 func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
@@ -85,72 +115,145 @@ func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
 }
 
 // Rename moves the node at a path, with everything below it. Chunks are not
-// touched. Errors: zarr.ErrNotFound if there is none, zarr.ErrExists if
-// something is at the new path, and an error if that lies below an array.
+// touched. Groups above the new path are made where they are missing. Errors:
+// zarr.ErrNotFound if there is no node, zarr.ErrExists if something is at the
+// new path, zarr.ErrKind if that lies below an array or below a group of another
+// format.
 func (s *Session) Rename(ctx context.Context, from, to string) error {
-	if err := s.place(ctx, s, from, to); err != nil {
+	from, to = cleanPath(from), cleanPath(to)
+	if err := s.place(ctx, "rename", s.nodes, from, to); err != nil {
+		return err
+	}
+	if err := s.copies.above(ctx, from); err != nil {
 		return err
 	}
 	return s.Move(ctx, from, to)
 }
 
 // CopyNode copies the node at a path of a version, nil for the session itself,
-// with everything below it. Chunks are shared. Errors are those of Rename.
+// with everything below it. Chunks are shared. The rest is as for Rename.
 func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) error {
-	if src == nil {
-		if err := s.place(ctx, s, from, to); err != nil {
-			return err
-		}
-		return s.Copy(ctx, nil, from, to)
+	from, to = cleanPath(from), cleanPath(to)
+	source, version := s.nodes, (*txn.Snapshot)(nil)
+	if src != nil {
+		source, version = src.nodes, src.Snapshot
 	}
-	if err := s.place(ctx, src, from, to); err != nil {
+	if err := s.place(ctx, "copy", source, from, to); err != nil {
 		return err
 	}
-	return s.Copy(ctx, src.Snapshot, from, to)
+	return s.Copy(ctx, version, from, to)
 }
 
 // place makes sure that a node is at from, and that to can take it.
-func (s *Session) place(ctx context.Context, src interface {
-	Node(context.Context, string) (*zarr.Node, error)
-}, from, to string) error {
-	if _, err := src.Node(ctx, from); err != nil {
+func (s *Session) place(ctx context.Context, op string, src nodes, from, to string) error {
+	n, err := src.Node(ctx, from)
+	if err != nil {
 		return err
 	}
-	if to == "" {
-		return fmt.Errorf("%w: nothing can be moved to the root", zarr.ErrPath)
+	fail := func(err error) error { return fmt.Errorf("%s /%s to /%s: %w", op, from, to, err) }
+	switch {
+	case n.Version() == zarr.Draft3:
+		return fail(fmt.Errorf("%w: keys of the early v3 draft begin at its root", zarr.ErrNoForm))
+	case to == "":
+		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
+	case to == from || strings.HasPrefix(to, dir(from)):
+		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
 	}
-	if _, err := s.Node(ctx, to); !errors.Is(err, zarr.ErrNotFound) {
-		return errors.Join(fmt.Errorf("/%s: %w", to, zarr.ErrExists), err)
+	if err := checkPath(n.Version(), to); err != nil {
+		return fail(err)
 	}
-	for p := parent(to); ; p = parent(p) {
+	found, err := kv.Any(ctx, s, dir(to))
+	if err == nil && !found {
+		found, err = kv.Exists(ctx, s, to)
+	}
+	if err == nil && found {
+		err = zarr.ErrExists
+	}
+	if err == nil {
+		err = s.groupsAbove(ctx, to, n.Version(), true)
+	}
+	if err == nil {
+		err = s.copies.above(ctx, to)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// checkPath refuses paths that a format does not allow.
+func checkPath(v zarr.Version, path string) error {
+	clean, err := zarr.CleanPathV2(path)
+	if v == zarr.V3 {
+		clean, err = zarr.CleanPath(path)
+	}
+	if err == nil && clean != path {
+		err = fmt.Errorf("%w: %q", zarr.ErrPath, path)
+	}
+	return err
+}
+
+// groupsAbove makes groups of a format above a path where they are missing. If
+// strict, a group of another format there is an error; otherwise nothing is made
+// below it, because it would not show what is inside.
+func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, strict bool) error {
+	group := parent(path)
+	for p := group; path != ""; p = parent(p) {
 		n, err := s.Node(ctx, p)
-		if err != nil && !errors.Is(err, zarr.ErrNotFound) {
+		switch {
+		case errors.Is(err, zarr.ErrNotFound):
+			if p == "" {
+				return s.makeGroup(ctx, group, v)
+			}
+			continue
+		case err != nil:
 			return err
 		}
-		if err == nil {
-			if _, ok := n.Array(); ok {
-				return fmt.Errorf("/%s: %w: /%s is an array", to, zarr.ErrKind, p)
-			}
+		if _, ok := n.Array(); ok {
+			return fmt.Errorf("%w: /%s is an array", zarr.ErrKind, p)
 		}
-		if p == "" {
+		if n.Version() != v {
+			if !strict {
+				return nil
+			}
+			return fmt.Errorf("%w: /%s has format %v, the node %v", zarr.ErrKind, p, n.Version(), v)
+		}
+		if p == group {
 			return nil
 		}
+		return s.makeGroup(ctx, group, v)
 	}
+	return nil
+}
+
+// makeGroup makes a group with those above it. Zarr v1 has none.
+func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) error {
+	if v != zarr.V2 && v != zarr.V3 {
+		return nil
+	}
+	_, err := s.CreateGroup(ctx, path, v, zarr.Attributes{})
+	return err
 }
 
 // parent is the path of the group above.
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
-// Remove deletes the node at a path with everything below it. Its cost does
-// not depend on how much that is. zarr.ErrNotFound if there is nothing.
+// Remove deletes the node at a path with everything below it; "" is
+// everything. Its cost does not depend on how much that is. zarr.ErrNotFound if
+// there is nothing.
 func (s *Session) Remove(ctx context.Context, path string) error {
-	for _, err := range s.List(ctx, kv.ListOptions{Prefix: dir(path)}) {
-		if err != nil {
-			return err
-		}
-		return s.DeletePrefix(ctx, dir(path))
+	path = cleanPath(path)
+	found, err := kv.Any(ctx, s, dir(path))
+	if err == nil && !found {
+		err = notFound("remove", path)
 	}
-	return notFound("remove", path)
+	if err == nil {
+		err = s.copies.above(ctx, path)
+	}
+	if err != nil {
+		return err
+	}
+	return s.DeletePrefix(ctx, dir(path))
 }
 
 // dir is the key prefix of everything at and below a node path.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -38,6 +39,9 @@ type Source struct {
 	pool  *pool
 	cache *chunkCache
 	env   *Env
+
+	mu     sync.Mutex
+	survey *Survey // once it was made
 }
 
 // OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL
@@ -65,7 +69,16 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.env.database(ctx, dir, rev, session)
+	view, err := s.env.database(dir, session != "", func(db *DB) (kv.ReadLister, error) {
+		if session == "" {
+			return db.At(ctx, rev)
+		}
+		id, err := txn.ParseSessionID(session)
+		if err != nil {
+			return nil, err
+		}
+		return db.Resume(ctx, id) // only a writer can take up a session
+	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -144,12 +157,12 @@ func (s *Source) nodeAt(ctx context.Context, at Place) (*zarr.Node, error) {
 
 // Store returns the keys that the URL names, of a directory or below a node.
 func (s *Source) Store() (kv.ReadLister, error) {
-	view, ok := s.at.View.(kv.ReadLister)
-	if !ok {
-		return nil, fmt.Errorf("%s: it cannot be listed", s.URL())
-	}
 	if s.at.Kind == File {
 		return nil, fmt.Errorf("%s: %w: it is a file, not a store", s.URL(), ErrFormat)
+	}
+	view, err := s.listable(s.at)
+	if err != nil {
+		return nil, err
 	}
 	if s.at.Path == "" {
 		return view, nil
@@ -166,17 +179,13 @@ func (s *Source) File(ctx context.Context) (kv.Value, error) {
 	return v, nil
 }
 
-// hierarchy returns the view and the path in it that Import and Export copy.
-func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, string, error) {
-	at, err := s.dataset(ctx)
-	if err != nil {
-		return nil, "", err
-	}
+// listable returns the view that a place is in.
+func (s *Source) listable(at Place) (kv.ReadLister, error) {
 	view, ok := at.View.(kv.ReadLister)
 	if !ok {
-		return nil, "", fmt.Errorf("%s: its keys cannot be listed", s.URL())
+		return nil, fmt.Errorf("%s: its keys cannot be listed: %w", s.URL(), errors.ErrUnsupported)
 	}
-	return view, at.Path, nil
+	return view, nil
 }
 
 // IsCorrupt reports whether an error is about damaged data.
@@ -198,22 +207,16 @@ func NormalizeURL(url string) (string, error) { return zurl.Normalize(url) }
 // ResolveURL returns what a relative URL pipeline means beside a base.
 func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(base, relative) }
 
-// database opens a version or a stored session for reading.
-func (e *Env) database(ctx context.Context, dir, rev, session string) (kv.ReadLister, error) {
-	// A session can only be taken up by a writer.
-	db, err := Open(dir, &Options{ReadOnly: session == ""})
+// database opens a database until the source is closed, and the view of it that
+// pick chooses.
+func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (kv.ReadLister, error) {
+	// The source reads arrays with a cache and workers of its own.
+	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters})
 	if err != nil {
 		return nil, err
 	}
 	e.onClose(db.Close)
-	if session == "" {
-		return db.At(ctx, rev)
-	}
-	id, err := txn.ParseSessionID(session)
-	if err != nil {
-		return nil, err
-	}
-	return db.Resume(ctx, id)
+	return pick(db)
 }
 
 // cleanPath removes slashes around a path inside a store.

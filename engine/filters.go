@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Adapters that make a file of a file (ZEP 8, "byte-range", "gzip", "zstd").
+
+// aFile is the place of a value that lies in no store.
+func aFile(v kv.Value) Place {
+	const name = "file"
+	return Place{View: oneFile{name, v}, Path: name, Kind: File}
+}
+
+// oneFile is a view of a single value.
+type oneFile struct {
+	name string
+	v    kv.Value
+}
+
+var _ kv.Locator = oneFile{}
+
+func (f oneFile) Locate(ctx context.Context, key string) (kv.Value, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if key != f.name {
+		return nil, kv.ErrNotFound
+	}
+	return f.v, nil
+}
+
+func (f oneFile) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	v, err := f.Locate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return kv.ReadValue(ctx, v, rng)
+}
+
+// openByteRange opens byte-range:START-END: START is the first byte, END the
+// first after the range.
+func openByteRange(ctx context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
+	v, err := from.file(ctx)
+	if err != nil {
+		return from, err
+	}
+	first, second, ok := strings.Cut(part.Path, "-")
+	start, err1 := strconv.ParseInt(first, 10, 64)
+	end, err2 := strconv.ParseInt(second, 10, 64)
+	if !ok || err1 != nil || err2 != nil || start < 0 || first[0] == '+' || second[0] == '+' {
+		return from, fmt.Errorf("byte-range:%s: two offsets are due, START-END", part.Path)
+	}
+	if end < start {
+		return from, fmt.Errorf("byte-range:%s: it ends before it starts", part.Path)
+	}
+	if end > v.Size() {
+		return from, fmt.Errorf("byte-range:%s: %w of %d bytes", part.Path, kv.ErrRange, v.Size())
+	}
+	return aFile(section{v, start, end - start}), nil
+}
+
+// section is a range of a value as a value.
+type section struct {
+	v      kv.Value
+	off, n int64
+}
+
+func (s section) Size() int64 { return s.n }
+
+// ID implements [kv.Value]. It is zero: the identity is that of all bytes.
+func (s section) ID() kv.ID { return kv.ID{} }
+
+func (s section) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	off, n, err := rng.Resolve(s.n)
+	if err != nil {
+		return err
+	}
+	return s.v.View(ctx, kv.Span(s.off+off, n), fn)
+}
+
+func isGzip(e Evidence) bool { return bytes.HasPrefix(e.Head, []byte{0x1f, 0x8b, 8}) }
+func isZstd(e Evidence) bool { return bytes.HasPrefix(e.Head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
+
+func openGzip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
+	return e.decompress(ctx, from, part, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) })
+}
+
+// maxZstdWindow is how much of its own output a zstd frame may refer back to,
+// which has to be held in memory. It is what the format asks every decoder for,
+// and more than its command line ever uses unasked.
+const maxZstdWindow = 128 << 20
+
+func openZstd(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
+	var d *zstd.Decoder
+	at, err := e.decompress(ctx, from, part, func(r io.Reader) (_ io.Reader, err error) {
+		d, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		return d, err
+	})
+	if d != nil {
+		d.Close()
+	}
+	return at, err
+}
+
+// decompress opens a compressed file as what is in it.
+func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open func(io.Reader) (io.Reader, error)) (Place, error) {
+	if part.Path != "" {
+		return from, fmt.Errorf("%s: takes no path, but %q follows", part.Scheme, part.Path)
+	}
+	v, err := from.file(ctx)
+	if err != nil {
+		return from, err
+	}
+	if v.Size() == 0 {
+		return from, fmt.Errorf("%w: %s: the file is empty", kv.ErrCorrupt, part.Scheme)
+	}
+	in := &noted{r: io.NewSectionReader(kv.ReaderAt(ctx, v), 0, v.Size())}
+	out, err := open(bufio.NewReaderSize(in, 1<<20))
+	if err == nil {
+		v, err = e.spool(ctx, out)
+	}
+	switch {
+	case err == nil:
+		return aFile(v), nil
+	case in.err != nil:
+		return from, fmt.Errorf("%s: %w", part.Scheme, in.err)
+	case errors.Is(err, errSpool) || ctx.Err() != nil:
+		return from, fmt.Errorf("%s: %w", part.Scheme, err)
+	}
+	return from, fmt.Errorf("%w: %s: %w", kv.ErrCorrupt, part.Scheme, err)
+}
+
+// noted notes the error of a reader, to tell a file that cannot be read from
+// one that cannot be decompressed.
+type noted struct {
+	r   io.Reader
+	err error
+}
+
+func (n *noted) Read(p []byte) (int, error) {
+	k, err := n.r.Read(p)
+	if err != nil && err != io.EOF {
+		n.err = err
+	}
+	return k, err
+}

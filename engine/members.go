@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Member is what lies right below a path: a node or, if Node is nil, a
+// directory that is none but has keys below.
+type Member struct {
+	Name string
+	Node *zarr.Node
+}
+
+// Members yields what lies right below a path, sorted by name, nodes of every
+// format. Chunks of an array are no members. A node that cannot be opened is
+// yielded as its error, and the sequence goes on. If there is nothing at the
+// path the error is zarr.ErrNotFound; an empty store has an empty root.
+func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
+	return func(yield func(Member, error) bool) {
+		path = cleanPath(path)
+		at, err := n.Node(ctx, path)
+		switch {
+		case err == nil && at.Version() == zarr.Draft3: // its keys are elsewhere
+			for c, err := range at.Children(ctx) {
+				m := Member{Node: c}
+				if c != nil {
+					m.Name = c.Name()
+				}
+				if !yield(m, err) {
+					return
+				}
+			}
+			return
+		case err == nil:
+			if _, ok := at.Array(); ok {
+				return
+			}
+		case !errors.Is(err, zarr.ErrNotFound):
+			yield(Member{}, err)
+			return
+		}
+		missing := err
+		for e, err := range n.directories(ctx, path) {
+			missing = nil
+			var m Member
+			if err == nil {
+				m = Member{Name: e.Name}
+				m.Node, err = n.Node(ctx, dir(path)+e.Name)
+				if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrPath) {
+					m.Node, err = nil, nil
+				}
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+		if missing != nil && path != "" {
+			yield(Member{}, missing)
+		}
+	}
+}
+
+// directories yields the directories right below a path.
+func (n nodes) directories(ctx context.Context, path string) iter.Seq2[kv.DirEntry, error] {
+	return func(yield func(kv.DirEntry, error) bool) {
+		list, ok := n.view.(kv.Lister)
+		if !ok {
+			yield(kv.DirEntry{}, errors.ErrUnsupported)
+			return
+		}
+		for e, err := range kv.ListDir(ctx, list, dir(path)) {
+			if err == nil && !e.Prefix {
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Members yields what lies right below the node that the URL names, or below a
+// path from there; see [Snapshot.Members].
+func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
+	return func(yield func(Member, error) bool) {
+		at, err := s.dataset(ctx)
+		if err != nil {
+			yield(Member{}, err)
+			return
+		}
+		o := *s.open
+		o.Version = at.Version
+		for m, err := range (nodes{at.View, &o}).Members(ctx, cleanPath(dir(at.Path)+path)) {
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}

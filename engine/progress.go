@@ -1,0 +1,34 @@
+package engine
+
+import "sync/atomic"
+
+// Progress says how far long work is.
+type Progress struct {
+	// Keys of TotalKeys are done; the total is 0 where it is not known.
+	Keys, TotalKeys int64
+	// Bytes were copied.
+	Bytes int64
+}
+
+// meter counts what is done and reports about every mebibyte or 256 keys.
+type meter struct {
+	total       int64
+	keys, bytes atomic.Int64
+	reported    atomic.Int64
+	busy        atomic.Bool
+}
+
+func (m *meter) add(bytes int64, report func(Progress)) {
+	k, b := m.keys.Add(1), m.bytes.Add(bytes)
+	if report == nil || !m.due(k, b) || !m.busy.CompareAndSwap(false, true) {
+		return
+	}
+	defer m.busy.Store(false)
+	report(Progress{Keys: k, TotalKeys: m.total, Bytes: b})
+}
+
+func (m *meter) due(keys, bytes int64) bool {
+	at := keys>>8 + bytes>>20
+	last := m.reported.Load()
+	return at != last && m.reported.CompareAndSwap(last, at)
+}
