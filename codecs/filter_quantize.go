@@ -21,10 +21,11 @@ func parseQuantize(c Config) (Codec, error) {
 	q := &quantizeCodec{digits: int(f.Int("digits", 0, -300, 300))}
 	q.dtype, q.from = f.numpyType("dtype", dtype.Type{})
 	q.astype, q.to = f.numpyType("astype", q.dtype)
-	for name, k := range map[string]number{"dtype": q.from, "astype": q.to} {
-		if f.err == nil && !k.isFloat() {
-			f.Fail(name, "not a float")
-		}
+	switch {
+	case !q.from.isFloat():
+		f.Fail("dtype", "%v is no float", q.dtype)
+	case !q.to.isFloat():
+		f.Fail("astype", "%v is no float", q.astype)
 	}
 	return q, f.Err()
 }

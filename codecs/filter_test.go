@@ -55,6 +55,11 @@ func TestByteFilters(t *testing.T) {
 	}
 }
 
+// n5 returns the codec of N5 blocks.
+func n5(order, more string) string {
+	return `{"name":"n5_default","configuration":{"codecs":[` + transpose(order) + `,` + big + more + `]}}`
+}
+
 // small appends whole numbers from 0 to 99 of a type of size bytes.
 func small(size int) func(*rand.Rand, []byte, int) []byte {
 	return func(r *rand.Rand, dst []byte, n int) []byte {
@@ -127,6 +132,19 @@ func TestArrayFilters(t *testing.T) {
 		"packbits_whole":   {V3: `[{"name":"packbits","configuration":{}}]`, Type: f8, Shape: []int{5, 7}},
 		"packbits_low":     {V3: `[{"name":"packbits","configuration":{"first_bit":3,"last_bit":62}}]`, Type: dtype.NewInt(64), Shape: []int{5, 7}, Lossy: true},
 		"packbits_complex": {V3: `[{"name":"packbits","configuration":{"last_bit":20}},` + zstd3 + `]`, Type: dtype.NewComplex(64), Shape: []int{5, 7}, Lossy: true},
+		"cast_exact":       {V3: before(`{"name":"cast_value","configuration":{"data_type":"float64"}}`), Type: i4, Shape: []int{5, 90}},
+		"cast_whole":       {V3: before(`{"name":"cast_value","configuration":{"data_type":"uint8"}}`), Type: i4, Shape: []int{5, 9}, Elems: small(4)},
+		"cast_lossy":       {V3: before(`{"name":"cast_value","configuration":{"data_type":"float16","rounding":"towards-zero","out_of_range":"clamp"}}`), Type: f8, Shape: []int{5, 9}, Lossy: true},
+		"cast_map":         {V3: before(`{"name":"cast_value","configuration":{"data_type":"int16","out_of_range":"clamp","scalar_map":{"encode":[["NaN",-1],["+Infinity",-2],["-Infinity",-3]],"decode":[[-1,"NaN"],[-2,"Infinity"],[-3,"-Infinity"]]}}}`), Type: f4, Shape: []int{5, 9}, Lossy: true},
+		"cast_shard":       {V3: `[{"name":"cast_value","configuration":{"data_type":"int64"}},` + shard(`[2,3]`, little, indexCRC, "end") + `]`, Type: i2, Shape: []int{4, 6}, Fill: []byte{3, 0}},
+		"scale_offset":     {V3: before(`{"name":"scale_offset","configuration":{"offset":-3,"scale":2}}`), Type: i4, Shape: []int{5, 9}, Elems: small(4)},
+		"scale_none":       {V3: before(`"scale_offset"`), Type: i4, Shape: []int{5, 9}},
+		"reshape":          {V3: before(`{"name":"reshape","configuration":{"shape":[[0,1],3,-1]}}`), Type: i2, Shape: []int{2, 3, 6}},
+		"reshape_moved":    {V3: `[` + transpose(`[1,0]`) + `,{"name":"reshape","configuration":{"shape":[-1]}},` + little + `,` + zstd3 + `]`, Type: i2, Shape: []int{6, 4}},
+		"reshape_shard":    {V3: `[{"name":"reshape","configuration":{"shape":[[0],[1,2]]}},` + shard(`[1,6]`, little, indexCRC, "end") + `]`, Type: i2, Shape: []int{2, 3, 4}},
+		"reshape_text":     {V3: `[{"name":"reshape","configuration":{"shape":[6]}},"vlen-utf8"]`, Type: dtype.NewString(), Shape: []int{2, 3}, Elems: words},
+		"n5":               {V3: `[` + n5(`[1,0]`, ``) + `]`, Type: i2, Shape: []int{5, 7}, Fill: []byte{1, 0}},
+		"n5_zstd":          {V3: `[` + n5(`[2,1,0]`, `,`+zstd3) + `,"crc32c"]`, Type: f4, Shape: []int{5, 7, 2}},
 		"categorize":       {V2: filters(`[{"id":"categorize","labels":["a","b","c"],"dtype":"<U2","astype":">u2"}]`), Type: text, Shape: []int{5, 7}, Elems: labels},
 		"categorize_text":  {V2: filters(`[{"id":"categorize","labels":["yes","no","über"],"dtype":"|O"}]`), Type: dtype.NewString(), Shape: []int{5, 7}, Elems: words},
 	} {

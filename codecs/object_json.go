@@ -132,7 +132,7 @@ func (s *jsonStage) Decode(dst, src []byte) ([]byte, error) {
 func count(shape []int) int64 {
 	n := int64(1)
 	for _, d := range shape {
-		if d < 0 || d > 1<<31 || n > 1<<31 {
+		if d < 0 || int64(d) > 1<<31 || n > 1<<31 {
 			return -1
 		}
 		n *= int64(d)

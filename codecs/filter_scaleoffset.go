@@ -1,0 +1,154 @@
+package codecs
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/bits"
+)
+
+// scaleOffset is the registered v3 codec "scale_offset": (x - offset) · scale,
+// computed in the data type of the array. A result that the type cannot say is an
+// error.
+type scaleOffset struct {
+	config        json.RawMessage
+	offset, scale json.RawMessage // nil: 0 and 1
+}
+
+func parseScaleOffset(c Config) (Codec, error) {
+	f := c.Fields()
+	s := &scaleOffset{offset: f.Raw("offset"), scale: f.Raw("scale")}
+	var members []any
+	if s.offset != nil {
+		members = append(members, "offset", s.offset)
+	}
+	if s.scale != nil {
+		members = append(members, "scale", s.scale)
+	}
+	if members != nil {
+		s.config = Object(members...)
+	}
+	return s, f.Err()
+}
+
+func (s *scaleOffset) Config() json.RawMessage { return s.config }
+
+func (s *scaleOffset) Bind(in Rep) (Stage, Rep, error) {
+	t, err := realOf(in.Type)
+	if err != nil {
+		return nil, Rep{}, err
+	}
+	if s.config == nil {
+		return nil, in, nil
+	}
+	op := &scaleOp{t: t, scale: real{f: 1, mag: 1}}
+	if s.offset != nil {
+		if op.offset, err = t.parse(s.offset); err != nil {
+			return nil, Rep{}, BadField("offset", "%w", err)
+		}
+	}
+	if s.scale != nil {
+		if op.scale, err = t.parse(s.scale); err != nil {
+			return nil, Rep{}, BadField("scale", "%w", err)
+		}
+	}
+	zero := op.scale.mag == 0
+	if !t.whole {
+		zero = op.scale.f == 0 || math.IsNaN(op.scale.f) || math.IsInf(op.scale.f, 0)
+	}
+	if zero {
+		return nil, Rep{}, BadField("scale", "%s cannot be undone", clip(s.scale))
+	}
+	return bindElements("scale_offset", in, in.Type, in.Type, op)
+}
+
+// scaleOp computes with numbers of type t.
+type scaleOp struct {
+	t             realType
+	offset, scale real
+}
+
+func (o *scaleOp) encode(dst, src []byte) error {
+	err := o.each(dst, src, func(v real) (real, bool) {
+		v, ok := o.add(v, negate(o.offset))
+		if !ok {
+			return v, false
+		}
+		return o.multiply(v, o.scale)
+	})
+	if err != nil {
+		return BadField("", "%w", err)
+	}
+	return nil
+}
+
+func (o *scaleOp) decode(dst, src []byte) error {
+	err := o.each(dst, src, func(v real) (real, bool) {
+		v, ok := o.divide(v, o.scale)
+		if !ok {
+			return v, false
+		}
+		return o.add(v, o.offset)
+	})
+	if err != nil {
+		return Corruptf("scale_offset", "%w", err)
+	}
+	return nil
+}
+
+func (o *scaleOp) each(dst, src []byte, fn func(real) (real, bool)) error {
+	for ; len(src) > 0; dst, src = dst[o.t.size:], src[o.t.size:] {
+		v, ok := fn(o.t.load(src))
+		if !ok {
+			return errors.New("a result that the data type cannot say")
+		}
+		o.t.store(dst, v)
+	}
+	return nil
+}
+
+func negate(v real) real { return real{f: -v.f, mag: v.mag, negative: !v.negative} }
+
+// float rounds a result, and reports whether it overflowed: x and y are what it
+// was made of.
+func (o *scaleOp) float(v, x, y float64) (real, bool) {
+	v = o.t.round(v, math.RoundToEven)
+	if math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsNaN(v) {
+		return real{f: v}, true
+	}
+	return real{f: v}, o.t.finite(v)
+}
+
+func (o *scaleOp) add(x, y real) (real, bool) {
+	if !o.t.whole {
+		return o.float(x.f+y.f, x.f, y.f)
+	}
+	if x.negative == y.negative {
+		sum, carry := bits.Add64(x.mag, y.mag, 0)
+		v := real{mag: sum, negative: x.negative && sum != 0}
+		return v, carry == 0 && o.t.fits(v)
+	}
+	if x.mag < y.mag {
+		x, y = y, x
+	}
+	v := real{mag: x.mag - y.mag, negative: x.negative && x.mag != y.mag}
+	return v, o.t.fits(v)
+}
+
+func (o *scaleOp) multiply(x, y real) (real, bool) {
+	if !o.t.whole {
+		return o.float(x.f*y.f, x.f, y.f)
+	}
+	hi, lo := bits.Mul64(x.mag, y.mag)
+	v := real{mag: lo, negative: x.negative != y.negative && lo != 0}
+	return v, hi == 0 && o.t.fits(v)
+}
+
+// divide divides; whole numbers only without a rest.
+func (o *scaleOp) divide(x, y real) (real, bool) {
+	if !o.t.whole {
+		return o.float(x.f/y.f, x.f, y.f)
+	}
+	v := real{mag: x.mag / y.mag, negative: x.negative != y.negative && x.mag != 0}
+	return v, x.mag%y.mag == 0 && o.t.fits(v)
+}
