@@ -72,7 +72,7 @@ type merger struct {
 	o         mergeOptions
 	conflicts []Conflict
 	told      map[conflictID]struct{}
-	docs      []edit          // merged documents, put at the end
+	docs      []edit          // merged documents that are put again at the end
 	moved     map[string]bool // directories of arrays that were followed
 }
 

@@ -11,6 +11,10 @@ import (
 // and the other changed it, the array is moved in the base and on the other
 // side too, and the three meet at the new path. Arrays are known by their
 // identity, so this also finds those that moved with a group.
+//
+//	base    a  b                       z  z/b
+//	ours    a  a/b   (b renamed)  ──▶  z  z/b
+//	theirs  z  b     (a renamed)       z  z/b
 func (m *merger) follow(r *sides) error {
 	var moves [3]arrayMoves
 	for side := sideOurs; side <= sideTheirs; side++ {
@@ -19,41 +23,47 @@ func (m *merger) follow(r *sides) error {
 			return err
 		}
 	}
-	before := *r
+	var take [3][]rename
+	var both []rename
 	for side := sideOurs; side <= sideTheirs; side++ {
 		other := sideOurs + sideTheirs - side
-		var take, both []rename
 		for _, mv := range moves[side].renames() {
-			if to := moves[other].came[mv.id]; slices.Equal(to, []string{mv.to}) {
-				both = append(both, mv)
+			if slices.Equal(moves[other].came[mv.id], []string{mv.to}) {
+				if side == sideOurs {
+					both = append(both, mv)
+				}
 				continue
-			} else if len(to) > 0 && side == sideTheirs {
-				continue // said already
 			}
-			ok, err := m.followed(before, mv, side, other, &moves[other])
+			ok, err := m.followed(r, mv, side, &moves[other])
 			if err != nil {
 				return err
 			}
 			if ok {
-				take = append(take, mv)
-			}
-		}
-		if err := m.moveArrays(r, take, side, sideBase, other); err != nil {
-			return err
-		}
-		if side == sideOurs {
-			if err := m.moveArrays(r, both, side, sideBase); err != nil {
-				return err
+				take[side] = append(take[side], mv)
 			}
 		}
 	}
-	return nil
+	if err := m.dropCycles(&take); err != nil {
+		return err
+	}
+	if err := m.moveArrays(r, both, sideOurs, []int{sideBase}, [][]rename{nil}); err != nil {
+		return err
+	}
+	// A new path is one of its own side. Where the other side has moved what
+	// is around it, it is a path there too; and in the base, when it has made
+	// the moves of the other side.
+	ours, theirs := take[sideOurs], take[sideTheirs]
+	if err := m.moveArrays(r, ours, sideOurs, []int{sideBase, sideTheirs}, [][]rename{nil, theirs}); err != nil {
+		return err
+	}
+	return m.moveArrays(r, theirs, sideTheirs, []int{sideBase, sideOurs}, [][]rename{ours, ours})
 }
 
 // followed decides whether a rename by one side is followed on the other. It is
 // not if the other left the array as it was, and cannot be if the other moved
 // or removed it.
-func (m *merger) followed(r sides, mv rename, side, other int, moves *arrayMoves) (bool, error) {
+func (m *merger) followed(r *sides, mv rename, side int, moves *arrayMoves) (bool, error) {
+	other := sideOurs + sideTheirs - side
 	c := Conflict{Kind: ConflictRename, Path: mv.from, Base: "array"}
 	c.set(side, "renamed to "+mv.to)
 	if to := moves.came[mv.id]; len(to) > 0 {
@@ -73,45 +83,85 @@ func (m *merger) followed(r sides, mv rename, side, other int, moves *arrayMoves
 	return was != is, err
 }
 
-// moveArrays makes the renames of one side in the base and on the other side.
-func (m *merger) moveArrays(r *sides, moves []rename, side int, in ...int) error {
-	moves = slices.DeleteFunc(moves, func(mv rename) bool { return movedWithin(moves, mv) })
-	if len(moves) == 0 {
-		return nil
+// dropCycles refuses that each side moves an array into what the other moves.
+func (m *merger) dropCycles(take *[3][]rename) error {
+	into := func(mv rename, others []rename) bool { return movedAlong(mv.to, others) != mv.to }
+	var cycle []rename
+	for _, mv := range take[sideOurs] {
+		for _, other := range take[sideTheirs] {
+			if into(mv, []rename{other}) && into(other, []rename{mv}) {
+				cycle = append(cycle, mv, other)
+				c := Conflict{Kind: ConflictRename, Path: min(mv.from, other.from), Base: "arrays"}
+				c.set(sideOurs, mv.from+" renamed to "+mv.to)
+				c.set(sideTheirs, other.from+" renamed to "+other.to)
+				if err := m.add(c); err != nil {
+					return err
+				}
+			}
+		}
 	}
-	taken := make([][]graft, len(in))
+	for side := range take {
+		take[side] = slices.DeleteFunc(take[side], func(mv rename) bool { return slices.Contains(cycle, mv) })
+	}
+	return nil
+}
+
+// movedAlong returns where a path is when the arrays around it have moved.
+func movedAlong(path string, moves []rename) string {
+	out, longest := path, -1
+	for _, mv := range moves {
+		if rest, ok := strings.CutPrefix(path, dirPath(mv.from)); ok && len(mv.from) > longest {
+			out, longest = dirPath(mv.to)+rest, len(mv.from)
+		}
+	}
+	return out
+}
+
+// moveArrays makes the renames of one side in other roots, to paths that have
+// moved along with others there.
+func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along [][]rename) error {
+	var moves []rename // without those that follow from another
+	for _, mv := range all {
+		if movedAlong(mv.from, all) != mv.to {
+			moves = append(moves, mv)
+		}
+	}
+	taken := make([]map[[16]byte]graft, len(in))
 	for i, at := range in {
 		var err error
 		if r[at], taken[i], err = m.takeAll(r[at], moves); err != nil {
 			return err
 		}
 	}
-	for k, mv := range moves {
+	// Outer ones first, so that inner ones find them.
+	slices.SortFunc(moves, func(a, b rename) int { return strings.Compare(a.to, b.to) })
+	for _, mv := range moves {
 		// What lies at the new place made room on the side of the rename. So
 		// it goes here too, unless the other side changed it.
-		var there sides
+		var there [2]tree.Root
 		for i, at := range in {
 			var err error
-			if _, there[i], err = m.s.dirAt(m.ctx, r[at], dirPath(mv.to)); err != nil {
+			if _, there[i], err = m.s.dirAt(m.ctx, r[at], dirPath(movedAlong(mv.to, along[i]))); err != nil {
 				return err
 			}
 		}
 		if len(in) > 1 && there[0] != there[1] {
 			c := Conflict{Kind: ConflictRename, Path: mv.to}
 			c.set(side, "renamed from "+mv.from)
-			c.set(in[1], "put something else")
+			c.set(sideOurs+sideTheirs-side, "put something else")
 			if err := m.add(c); err != nil {
 				return err
 			}
 			continue
 		}
-		m.moved[dirPath(mv.to)] = true
 		for i, at := range in {
+			to := movedAlong(mv.to, along[i])
+			m.moved[dirPath(to)] = true
 			var err error
-			if r[at], err = m.s.deletePrefix(m.ctx, r[at], dirPath(mv.to)); err != nil {
+			if r[at], err = m.s.deletePrefix(m.ctx, r[at], dirPath(to)); err != nil {
 				return err
 			}
-			if r[at], err = m.s.graft(m.ctx, r[at], taken[i][k], mv.to); err != nil {
+			if r[at], err = m.s.graft(m.ctx, r[at], taken[i][mv.id], to); err != nil {
 				return err
 			}
 		}
@@ -119,26 +169,19 @@ func (m *merger) moveArrays(r *sides, moves []rename, side int, in ...int) error
 	return nil
 }
 
-// takeAll takes the nodes of renames out of a root, inner ones first.
-func (m *merger) takeAll(root tree.Root, moves []rename) (tree.Root, []graft, error) {
-	taken := make([]graft, len(moves))
-	for k := len(moves) - 1; k >= 0; k-- { // ascending: what is inside comes later
+// takeAll takes the arrays of renames out of a root, inner ones first.
+func (m *merger) takeAll(root tree.Root, moves []rename) (tree.Root, map[[16]byte]graft, error) {
+	taken := map[[16]byte]graft{}
+	for _, mv := range slices.Backward(moves) { // ascending: what is inside comes later
+		g := graft{src: root, from: mv.from}
 		var err error
-		if _, taken[k].dir, err = m.s.dirAt(m.ctx, root, dirPath(moves[k].from)); err != nil {
+		if _, g.dir, err = m.s.dirAt(m.ctx, root, dirPath(mv.from)); err != nil {
 			return tree.Root{}, nil, err
 		}
-		taken[k].src, taken[k].from = root, moves[k].from
-		if root, err = m.s.deletePrefix(m.ctx, root, dirPath(moves[k].from)); err != nil {
+		taken[mv.id] = g
+		if root, err = m.s.deletePrefix(m.ctx, root, dirPath(mv.from)); err != nil {
 			return tree.Root{}, nil, err
 		}
 	}
 	return root, taken, nil
-}
-
-// movedWithin reports whether a rename follows from that of an array around it.
-func movedWithin(moves []rename, mv rename) bool {
-	return slices.ContainsFunc(moves, func(outer rename) bool {
-		rest, ok := strings.CutPrefix(mv.from, dirPath(outer.from))
-		return ok && outer.from != mv.from && mv.to == dirPath(outer.to)+rest
-	})
 }

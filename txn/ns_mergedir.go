@@ -43,9 +43,10 @@ func (m *merger) dir(path string, r sides) (tree.Root, error) {
 	if err := d.tellDerived(); err != nil {
 		return tree.Root{}, err
 	}
+	told := len(m.conflicts)
 	root, err := m.s.t.Merge(m.ctx, r[sideBase], r[sideOurs], r[sideTheirs], d.entry)
-	if err != nil {
-		return tree.Root{}, err
+	if err != nil || len(m.conflicts) > told {
+		return tree.Root{}, err // nobody looks at it
 	}
 	return d.settle(root)
 }
@@ -200,9 +201,7 @@ func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Valu
 	if !ok {
 		return d.m.settleValue(c, ours, theirs)
 	}
-	// What it says may bring forms in, so it is put when all else is merged.
-	d.m.docs = append(d.m.docs, edit{key: d.path + name, value: v})
-	return ours, nil
+	return &v, nil
 }
 
 func (d *dirMerge) fieldConflicts(c Conflict, fields []FieldConflict) error {
@@ -256,10 +255,24 @@ func (d *dirMerge) settle(root tree.Root) (tree.Root, error) {
 			if doc, err = s.describe(ctx, name, v); err != nil {
 				return tree.Root{}, err
 			}
+			if known := d.knownForms(doc.forms); len(known) < len(doc.forms) {
+				// A form that no side had may take up keys. The document is
+				// put again when all else is merged, and brings it in.
+				doc.forms = known
+				d.m.docs = append(d.m.docs, edit{key: d.path + name, value: v})
+			}
 		}
 		state.nodes = setNode(state.nodes, name, doc)
 	}
-	if ours, theirs := d.infos[sideOurs], d.infos[sideTheirs]; !state.hasID && state.isArray() {
+	ours, theirs := d.infos[sideOurs], d.infos[sideTheirs]
+	switch array := state.isArray(); {
+	case !array && ours.isArray() && theirs.isArray():
+		// Of two metadata documents each side left another.
+		c := Conflict{Kind: ConflictStructure, Path: nodePath(d.path), Base: "array", Ours: "array", Theirs: "array"}
+		if err := d.m.add(c); err != nil {
+			return tree.Root{}, err
+		}
+	case array && !state.hasID:
 		if state.id, state.hasID = ours.id, ours.hasID; !ours.hasID {
 			state.id, state.hasID = theirs.id, theirs.hasID
 		}
@@ -267,6 +280,17 @@ func (d *dirMerge) settle(root tree.Root) (tree.Root, error) {
 	s.settle(&state)
 	out := dirWriter{s: s, root: root}
 	return out.finish(ctx, stateEdits(&info.dirState, &state))
+}
+
+// knownForms returns those of some forms that a side has a chunk map for, or
+// that need none.
+func (d *dirMerge) knownForms(forms []Form) (known []Form) {
+	for _, f := range forms {
+		if f.Rank == 0 || slices.ContainsFunc(d.infos[:], func(i *dirInfo) bool { return i.form(f) != nil }) {
+			known = append(known, f)
+		}
+	}
+	return known
 }
 
 // sub merges a sub-directory.
