@@ -36,9 +36,6 @@ type mergeOptions struct {
 	// its bytes; a side is then taken with all that is below. Guards and
 	// renames are never asked.
 	choose func(Conflict) Choice
-	// derived, if not nil, is told the keys of documents that either side
-	// computed from others and that are to be computed again.
-	derived func(key string)
 	// limit bounds how many conflicts are returned; default 1000.
 	limit int
 }

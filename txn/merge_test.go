@@ -16,7 +16,7 @@ import (
 // TestMergeHistories runs the histories in testdata/merge. Commands:
 //
 //	base, ours, theirs   changes, one a line; ours and theirs begin from base
-//	merge [guard=(path…)] [choose=(path:ours|theirs…)] [derived]
+//	merge [guard=(path…)] [choose=(path:ours|theirs…)]
 //	root                 the keys of the last of base, ours, theirs
 //
 // Changes: "put KEY VALUE…", "del KEY", "delprefix PREFIX", "move FROM TO",
@@ -106,7 +106,6 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 	ctx := context.Background()
 	o := mergeOptions{}
 	var rules []PathChoice
-	var derived []string
 	for _, arg := range d.CmdArgs {
 		for _, v := range arg.Vals {
 			switch arg.Key {
@@ -118,9 +117,6 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 			case "limit":
 				fmt.Sscan(v, &o.limit)
 			}
-		}
-		if arg.Key == "derived" {
-			o.derived = func(key string) { derived = append(derived, key) }
 		}
 	}
 	if len(rules) > 0 {
@@ -143,9 +139,6 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 			h.t.Fatal(err)
 		}
 		b.WriteString(h.print(root))
-	}
-	for _, key := range derived {
-		fmt.Fprintf(&b, "derived: %s\n", key)
 	}
 	if len(o.guards) == 0 && o.choose == nil && o.limit == 0 {
 		h.mirrored(root, conflicts)
@@ -170,9 +163,6 @@ func (h *mergeHistory) mirrored(root tree.Root, conflicts []Conflict) {
 	}
 	if len(cs) == 0 {
 		a, b := h.model(h.t, root), h.model(h.t, back)
-		for _, m := range []toyModel{a, b} {
-			maps.DeleteFunc(m, func(k string, _ tree.Value) bool { return strings.HasSuffix(k, ".zmetadata") })
-		}
 		if !maps.EqualFunc(a, b, func(a, b tree.Value) bool { return sameBytes(&a, &b) }) {
 			h.t.Fatalf("mirrored: %q, not %q", b.keys(""), a.keys(""))
 		}

@@ -40,9 +40,6 @@ func (m *merger) dir(path string, r sides) (tree.Root, error) {
 	case choice == Theirs:
 		return r[sideTheirs], nil
 	}
-	if err := d.tellDerived(); err != nil {
-		return tree.Root{}, err
-	}
 	told := len(m.conflicts)
 	root, err := m.s.t.Merge(m.ctx, r[sideBase], r[sideOurs], r[sideTheirs], d.entry)
 	if err != nil || len(m.conflicts) > told {
@@ -113,10 +110,7 @@ func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.
 		return v, nil
 	}
 	if d.m.s.policy.Derived(name) {
-		if ours == nil {
-			return theirs, nil
-		}
-		return ours, nil
+		return d.derived(name, base, ours, theirs)
 	}
 	c := Conflict{
 		Kind: ConflictDocument, Path: d.path + name,
@@ -142,6 +136,44 @@ func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.
 	return d.m.settleValue(c, ours, theirs)
 }
 
+// derived merges a document that is a copy of others, by fields as they are
+// merged. Where that is not possible it is left out: readers then look at the
+// others, which a wrong copy would keep them from.
+func (d *dirMerge) derived(name string, base, ours, theirs *tree.Value) (*tree.Value, error) {
+	if ours == nil || theirs == nil {
+		return nil, nil
+	}
+	docs, whole, err := d.read(base, ours, theirs)
+	if err != nil || whole {
+		return nil, err
+	}
+	merged, conflicts, err := d.m.s.policy.MergeDocument(name, docs[sideBase], docs[sideOurs], docs[sideTheirs])
+	if err != nil || len(conflicts) > 0 {
+		return nil, err
+	}
+	v, ok, err := d.m.s.makeDoc(d.m.ctx, d.path+name, merged)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &v, nil
+}
+
+// read returns the documents of three values. whole says that one of them
+// cannot be taken apart.
+func (d *dirMerge) read(base, ours, theirs *tree.Value) (docs [3][]byte, whole bool, err error) {
+	for i, v := range [3]*tree.Value{base, ours, theirs} {
+		if v == nil {
+			continue
+		}
+		doc, ok, err := d.m.s.readDoc(d.m.ctx, *v)
+		if err != nil {
+			return docs, false, err
+		}
+		docs[i], whole = doc, whole || !ok
+	}
+	return docs, whole, nil
+}
+
 // isScalarChunk reports whether a document is the one chunk of an array
 // without dimensions.
 func (d *dirMerge) isScalarChunk(name string) bool {
@@ -150,17 +182,9 @@ func (d *dirMerge) isScalarChunk(name string) bool {
 
 // fields merges a document field by field.
 func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Value) (*tree.Value, error) {
-	var docs [3][]byte
-	whole := false
-	for i, v := range [3]*tree.Value{base, ours, theirs} {
-		if v == nil {
-			continue
-		}
-		doc, ok, err := d.m.s.readDoc(d.m.ctx, *v)
-		if err != nil {
-			return nil, err
-		}
-		docs[i], whole = doc, whole || !ok
+	docs, whole, err := d.read(base, ours, theirs)
+	if err != nil {
+		return nil, err
 	}
 	if d.m.s.isNode(name) {
 		d.again = append(d.again, name)
@@ -209,27 +233,6 @@ func (d *dirMerge) fieldConflicts(c Conflict, fields []FieldConflict) error {
 		c.Field, c.Base, c.Ours, c.Theirs = f.Field, f.Base, f.Ours, f.Theirs
 		if err := d.m.add(c); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// tellDerived names the documents that were computed from others.
-func (d *dirMerge) tellDerived() error {
-	if d.m.o.derived == nil {
-		return nil
-	}
-	told := map[string]bool{}
-	for side := sideOurs; side <= sideTheirs; side++ {
-		for c, err := range d.m.s.t.Diff(d.m.ctx, d.r[sideBase], d.r[side], tree.Span{}) {
-			if err != nil {
-				return err
-			}
-			name := string(c.Key)
-			if !isReserved(c.Key) && !isSub(c.Key) && !told[name] && d.m.s.policy.Derived(name) {
-				told[name] = true
-				d.m.o.derived(d.path + name)
-			}
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (p toyPolicy) Structure(name string, doc []byte) (s Structure, ok bool) {
 
 // MergeDocument merges fields; g by axis.
 func (p toyPolicy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []FieldConflict, error) {
-	if !p.Node(name) && name != ".zattrs" {
+	if !p.Node(name) && name != ".zattrs" && !p.Derived(name) {
 		return nil, []FieldConflict{{}}, nil
 	}
 	parse := func(doc []byte) map[string]string {

@@ -26,8 +26,10 @@ type Policy interface {
 	// that cannot be merged by fields is one conflict without a field.
 	MergeDocument(name string, base, ours, theirs []byte) (merged []byte, conflicts []FieldConflict, err error)
 
-	// Derived reports whether a document of this name is computed from others
-	// (".zmetadata"), so that a merge recomputes it and never conflicts.
+	// Derived reports whether a document of this name is a copy of others
+	// (".zmetadata"). It never conflicts: a merge combines the copies of both
+	// sides with MergeDocument or, where that finds a conflict or one side
+	// has removed it, leaves it out.
 	Derived(name string) bool
 }
 
