@@ -1,6 +1,7 @@
 package codecs
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"math/bits"
@@ -93,6 +94,17 @@ var (
 // round rounds every number of b.
 func (s *bitroundStage) round(b []byte) {
 	w := 8 * s.word
+	le := binary.LittleEndian
+	switch {
+	case s.mantissa > 0 && s.word == 4:
+		for ; len(b) >= 4; b = b[4:] {
+			le.PutUint32(b, uint32(s.roundFloat(uint64(le.Uint32(b)), 32)))
+		}
+	case s.mantissa > 0 && s.word == 8:
+		for ; len(b) >= 8; b = b[8:] {
+			le.PutUint64(b, s.roundFloat(le.Uint64(b), 64))
+		}
+	}
 	for ; len(b) >= s.word; b = b[s.word:] {
 		var v uint64
 		for i := range s.word {

@@ -15,7 +15,7 @@ import (
 type castValue struct {
 	config     json.RawMessage
 	typ        dtype.Type
-	rule       func(float64) float64
+	rounding   string
 	outOfRange string
 	encode     [][2]json.RawMessage
 	decode     [][2]json.RawMessage
@@ -34,7 +34,7 @@ func parseCastValue(c Config) (Codec, error) {
 		}
 	}
 	names := []string{"nearest-even", "nearest-away", "towards-zero", "towards-positive", "towards-negative"}
-	x.rule = roundings[f.Enum("rounding", names[0], names...)]
+	x.rounding = f.Enum("rounding", names[0], names...)
 	x.outOfRange = f.Enum("out_of_range", "", "clamp", "wrap")
 	var scalars struct {
 		Encode [][2]json.RawMessage `json:"encode"`
@@ -67,7 +67,7 @@ func (c *castValue) Bind(in Rep) (Stage, Rep, error) {
 		*caster
 		pairs [][2]json.RawMessage
 	}{{&op.forth, c.encode}, {&op.back, c.decode}} {
-		k.rule, k.outOfRange = c.rule, c.outOfRange
+		k.rule, k.rounding, k.outOfRange = roundings[c.rounding], c.rounding, c.outOfRange
 		if k.outOfRange == "wrap" && !k.to.whole {
 			if k.caster == &op.forth {
 				return nil, Rep{}, BadField("out_of_range", "floats do not wrap")
@@ -77,6 +77,7 @@ func (c *castValue) Bind(in Rep) (Stage, Rep, error) {
 		if err := k.setPairs(k.pairs); err != nil {
 			return nil, Rep{}, err
 		}
+		k.blocks = newBlockCast(k.caster)
 	}
 	st, out, err := bindElements("cast_value", in, in.Type, c.typ, op)
 	if err != nil {
@@ -111,8 +112,10 @@ func (o *castOp) decode(dst, src []byte) error {
 // caster casts in one direction.
 type caster struct {
 	from, to   realType
+	rounding   string // the name of rule
 	rule       func(float64) float64
 	outOfRange string
+	blocks     *blockCast    // or nil
 	scalars    map[real]real // NaN stands under nan
 	nan        *real
 }
@@ -140,13 +143,18 @@ func (c *caster) setPairs(pairs [][2]json.RawMessage) error {
 }
 
 func (c *caster) cast(dst, src []byte) error {
-	for i := 0; len(src) > 0; i++ {
-		v, err := c.one(c.from.load(src))
-		if err != nil {
-			return fmt.Errorf("element %d: %w", i, err)
+	for i := 0; len(src) > 0; {
+		n := min(len(src)/c.from.size, numberBlock)
+		if c.blocks == nil || !c.blocks.cast(dst, src, n) {
+			for j := range n {
+				v, err := c.one(c.from.load(src[j*c.from.size:]))
+				if err != nil {
+					return fmt.Errorf("element %d: %w", i+j, err)
+				}
+				c.to.store(dst[j*c.to.size:], v)
+			}
 		}
-		c.to.store(dst, v)
-		dst, src = dst[c.to.size:], src[c.from.size:]
+		i, dst, src = i+n, dst[n*c.to.size:], src[n*c.from.size:]
 	}
 	return nil
 }

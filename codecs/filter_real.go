@@ -105,7 +105,7 @@ func (r *realType) value(b uint64) float64 {
 	var v float64
 	switch {
 	case exp == r.most-r.least+2 && man != 0:
-		return math.NaN()
+		return math.Float64frombits(b>>(r.bits-1)<<63 | 0x7ff<<52 | man<<(52-r.man))
 	case exp == r.most-r.least+2:
 		v = math.Inf(1)
 	case exp == 0:
@@ -127,11 +127,12 @@ func (r *realType) code(v float64) uint64 {
 	case 64:
 		return math.Float64bits(v)
 	}
-	sign := math.Float64bits(v) >> 63 << (r.bits - 1)
+	b := math.Float64bits(v)
+	sign := b >> 63 << (r.bits - 1)
 	top := uint64(r.most-r.least+2) << r.man
 	switch v = math.Abs(v); {
 	case math.IsNaN(v):
-		return sign | top | 1<<(r.man-1)
+		return sign | top | 1<<(r.man-1) | b&(1<<52-1)>>(52-r.man)
 	case math.IsInf(v, 0):
 		return sign | top
 	case v == 0:

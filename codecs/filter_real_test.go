@@ -1,6 +1,7 @@
 package codecs
 
 import (
+	"bytes"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -270,5 +271,77 @@ func TestScaleOffset(t *testing.T) {
 	op := &scaleOp{t: i8, scale: whole(3)}
 	if err := op.decode(make([]byte, 1), []byte{4}); err == nil {
 		t.Error("4 / 3 is a whole number")
+	}
+}
+
+// TestBlocks compares what is done a block at a time with what is done one by
+// one, for all types, rules and errors.
+func TestBlocks(t *testing.T) {
+	types := []dtype.Type{
+		dtype.NewInt(8), dtype.NewInt(16), dtype.NewInt(32), dtype.NewInt(64), dtype.NewInt(4), dtype.NewUint(8), dtype.NewUint(16), dtype.NewUint(32), dtype.NewUint(64),
+		dtype.NewFloat(16), dtype.NewFloat(32), dtype.NewFloat(64), narrowFloat(t, "bfloat16"),
+	}
+	r := rand.New(rand.NewPCG(4, 1))
+	// elements returns n numbers that tend to fit other types.
+	elements := func(k *realType, n int) []byte {
+		b := make([]byte, n*k.size)
+		for i := range n {
+			v := real{mag: uint64(r.IntN(130)), negative: k.signed && r.IntN(2) == 0}
+			if r.IntN(40) == 0 {
+				v = k.wrap(real{mag: r.Uint64()})
+			}
+			if !k.whole {
+				v = real{f: k.round(float64(r.IntN(500)-250)/4, math.RoundToEven)}
+				if r.IntN(100) == 0 {
+					v.f = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e30, 300}[r.IntN(6)]
+				}
+				if !k.finite(v.f) && !math.IsInf(v.f, 0) {
+					v.f = 1
+				}
+			}
+			k.store(b[i*k.size:], v)
+		}
+		return b
+	}
+	names := []string{"nearest-even", "nearest-away", "towards-zero", "towards-positive", "towards-negative"}
+	for range 6000 {
+		from, to := mustReal(t, types[r.IntN(len(types))]), mustReal(t, types[r.IntN(len(types))])
+		rounding := names[r.IntN(len(names))]
+		c := caster{from: from, to: to, rounding: rounding, rule: roundings[rounding], outOfRange: []string{"", "clamp", "wrap"}[r.IntN(3)], scalars: map[real]real{}}
+		if !to.whole && c.outOfRange == "wrap" {
+			c.outOfRange = ""
+		}
+		for range r.IntN(3) {
+			k, v := from.load(elements(&from, 1)), to.load(elements(&to, 1))
+			if math.IsNaN(k.f) {
+				c.nan = &v
+			} else {
+				c.scalars[k] = v
+			}
+		}
+		src := elements(&from, 1+r.IntN(3*numberBlock))
+		want, got := make([]byte, len(src)/from.size*to.size), make([]byte, len(src)/from.size*to.size)
+		wantErr := c.cast(want, src)
+		c.blocks = newBlockCast(&c)
+		gotErr := c.cast(got, src)
+		if (wantErr == nil) != (gotErr == nil) || wantErr != nil && wantErr.Error() != gotErr.Error() || wantErr == nil && !bytes.Equal(want, got) {
+			t.Fatalf("%v to %v, %s, %q, %v: % x becomes % x (%v), want % x (%v)", from.typ, to.typ, rounding, c.outOfRange, c.scalars, src, got, gotErr, want, wantErr)
+		}
+
+		o := &scaleOp{t: from, offset: from.load(elements(&from, 1)), scale: from.load(elements(&from, 1))}
+		odd := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+		if from.whole && o.scale.mag == 0 || !from.whole && o.scale.f == 0 || odd(o.scale.f) || odd(o.offset.f) {
+			continue // refused before
+		}
+		want, got = make([]byte, len(src)), make([]byte, len(src))
+		for _, run := range []func(dst, src []byte) error{o.encode, o.decode} {
+			o.blocks = nil
+			wantErr := run(want, src)
+			o.blocks = newBlockScale(o)
+			gotErr := run(got, src)
+			if (wantErr == nil) != (gotErr == nil) || wantErr == nil && !bytes.Equal(want, got) {
+				t.Fatalf("%v, offset %+v, scale %+v: % x becomes % x (%v), want % x (%v)", from.typ, o.offset, o.scale, src, got, gotErr, want, wantErr)
+			}
+		}
 	}
 }

@@ -52,13 +52,14 @@ func (s *scaleOffset) Bind(in Rep) (Stage, Rep, error) {
 			return nil, Rep{}, BadField("scale", "%w", err)
 		}
 	}
-	zero := op.scale.mag == 0
-	if !t.whole {
-		zero = op.scale.f == 0 || math.IsNaN(op.scale.f) || math.IsInf(op.scale.f, 0)
-	}
-	if zero {
+	odd := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+	if odd(op.scale.f) || t.whole && op.scale.mag == 0 || !t.whole && op.scale.f == 0 {
 		return nil, Rep{}, BadField("scale", "%s cannot be undone", clip(s.scale))
 	}
+	if odd(op.offset.f) {
+		return nil, Rep{}, BadField("offset", "%s cannot be undone", clip(s.offset))
+	}
+	op.blocks = newBlockScale(op)
 	return bindElements("scale_offset", in, in.Type, in.Type, op)
 }
 
@@ -66,10 +67,11 @@ func (s *scaleOffset) Bind(in Rep) (Stage, Rep, error) {
 type scaleOp struct {
 	t             realType
 	offset, scale real
+	blocks        *blockScale // or nil
 }
 
 func (o *scaleOp) encode(dst, src []byte) error {
-	err := o.each(dst, src, func(v real) (real, bool) {
+	err := o.each(dst, src, false, func(v real) (real, bool) {
 		v, ok := o.add(v, negate(o.offset))
 		if !ok {
 			return v, false
@@ -83,7 +85,7 @@ func (o *scaleOp) encode(dst, src []byte) error {
 }
 
 func (o *scaleOp) decode(dst, src []byte) error {
-	err := o.each(dst, src, func(v real) (real, bool) {
+	err := o.each(dst, src, true, func(v real) (real, bool) {
 		v, ok := o.divide(v, o.scale)
 		if !ok {
 			return v, false
@@ -96,13 +98,20 @@ func (o *scaleOp) decode(dst, src []byte) error {
 	return nil
 }
 
-func (o *scaleOp) each(dst, src []byte, fn func(real) (real, bool)) error {
-	for ; len(src) > 0; dst, src = dst[o.t.size:], src[o.t.size:] {
-		v, ok := fn(o.t.load(src))
-		if !ok {
-			return errors.New("a result that the data type cannot say")
+func (o *scaleOp) each(dst, src []byte, decode bool, fn func(real) (real, bool)) error {
+	size := o.t.size
+	for len(src) > 0 {
+		n := min(len(src)/size, numberBlock)
+		if o.blocks == nil || !o.blocks.run(dst, src, n, decode) {
+			for i := 0; i < n*size; i += size {
+				v, ok := fn(o.t.load(src[i:]))
+				if !ok {
+					return errors.New("a result that the data type cannot say")
+				}
+				o.t.store(dst[i:], v)
+			}
 		}
-		o.t.store(dst, v)
+		dst, src = dst[n*size:], src[n*size:]
 	}
 	return nil
 }
