@@ -19,7 +19,7 @@ import (
 //	merge [guard=(path…)] [choose=(path:ours|theirs…)]
 //	root                 the keys of the last of base, ours, theirs
 //
-// Changes: "put KEY VALUE…", "del KEY", "delprefix PREFIX", "move FROM TO",
+// Changes: "put KEY VALUE…", "native KEY VALUE…" (each at an address of its own), "del KEY", "delprefix PREFIX", "move FROM TO",
 // "copy FROM TO"; puts and dels that follow each other are one apply. A merge
 // prints the conflicts, or the keys of the result with the identities of arrays
 // as they were numbered when first seen. It is run both ways round.
@@ -35,10 +35,11 @@ func TestMergeHistories(t *testing.T) {
 
 type mergeHistory struct {
 	toySpace
-	t    *testing.T
-	r    sides
-	last int
-	ids  map[[16]byte]string
+	t       *testing.T
+	r       sides
+	last    int
+	address uint64
+	ids     map[[16]byte]string
 }
 
 func (h *mergeHistory) run(d *datadriven.TestData) string {
@@ -78,6 +79,9 @@ func (h *mergeHistory) change(root tree.Root, script string) tree.Root {
 		case len(f) == 0:
 		case f[0] == "put":
 			batch[f[1]] = edit{key: f[1], value: inline(strings.Join(f[2:], " "))}
+		case f[0] == "native":
+			h.address++
+			batch[f[1]] = edit{key: f[1], value: h.packs.native(strings.Join(f[2:], " "), h.address)}
 		case f[0] == "del":
 			batch[f[1]] = edit{key: f[1], del: true}
 		case f[0] == "flush":

@@ -328,7 +328,7 @@ func numberRange(digits, low string, k int) (lo, hi uint64, ok bool) {
 	}
 	if j < k {
 		if j < len(low) && low[j] > '9' {
-			if n++; j == 0 || n == pow10[j] {
+			if n++; j == 0 {
 				return 0, 0, false
 			}
 		}

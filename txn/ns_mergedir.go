@@ -268,16 +268,11 @@ func (d *dirMerge) settle(root tree.Root) (tree.Root, error) {
 		state.nodes = setNode(state.nodes, name, doc)
 	}
 	ours, theirs := d.infos[sideOurs], d.infos[sideTheirs]
-	switch array := state.isArray(); {
-	case !array && ours.isArray() && theirs.isArray():
+	if ours.isArray() && theirs.isArray() && !state.isArray() {
 		// Of two metadata documents each side left another.
 		c := Conflict{Kind: ConflictStructure, Path: nodePath(d.path), Base: "array", Ours: "array", Theirs: "array"}
 		if err := d.m.add(c); err != nil {
 			return tree.Root{}, err
-		}
-	case array && !state.hasID:
-		if state.id, state.hasID = ours.id, ours.hasID; !ours.hasID {
-			state.id, state.hasID = theirs.id, theirs.hasID
 		}
 	}
 	s.settle(&state)

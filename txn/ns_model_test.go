@@ -388,7 +388,7 @@ func (h *history) checkCanonical() {
 		state := info.dirState
 		state.id = id
 		if edits := stateEdits(&info.dirState, &state); len(edits) > 0 {
-			if dir, err = h.t2().Apply(ctx, dir, edits); err != nil {
+			if dir, err = h.space.t.Apply(ctx, dir, edits); err != nil {
 				h.fatalf("canonical: %v", err)
 			}
 		}
@@ -400,8 +400,6 @@ func (h *history) checkCanonical() {
 		h.fatalf("not canonical: %+v, rebuilt %+v", h.root, root)
 	}
 }
-
-func (h *history) t2() *tree.Tree { return h.space.t }
 
 func TestNamespaceModel(t *testing.T) {
 	rnd, seed := newRand(t)
@@ -427,4 +425,98 @@ func TestNamespaceModel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHomes: what a change does to the homes of keys that it does not name.
+// After each step every key must be at its home, with its value.
+func TestHomes(t *testing.T) {
+	const one, two, nested = "array f=:/:1", "array f=:/:2", "array f=c/:/:2"
+	for _, c := range []struct {
+		name  string
+		steps []map[string]string
+		move  [2]string
+		homes map[string]string // key: directory and form of its home, "" for a document
+	}{
+		{"metadata after chunks", []map[string]string{{"a/c/0/1": "x", "a/c/0/01": "x", "a/c/9/9": "x"}, {"a/zarr.json": nested}}, [2]string{},
+			map[string]string{"a/c/0/1": "a/ c/", "a/c/0/01": "", "a/c/9/9": "a/ c/"}},
+		{"together", []map[string]string{{"a/zarr.json": nested, "a/c/0/1": "x", "a/c/x": "y"}}, [2]string{},
+			map[string]string{"a/c/0/1": "a/ c/", "a/c/x": ""}},
+		{"some below a new directory are documents", []map[string]string{{"a/zarr.json": nested},
+			{"a/c/0/00": "x", "a/c/0/1": "x", "a/c/0/x": "y", "a/c/0/2": "x", "a/c/1/y": "z", "a/c/1/1": "x"}}, [2]string{},
+			map[string]string{"a/c/0/1": "a/ c/", "a/c/0/2": "a/ c/", "a/c/1/1": "a/ c/", "a/c/0/x": "", "a/c/1/y": ""}},
+		{"array inside an array", []map[string]string{{"a/zarr.json": two, "a/0/5": "x", "a/1/5": "x"}, {"a/0/zarr.json": one}}, [2]string{},
+			map[string]string{"a/0/5": "a/0/ ", "a/1/5": "a/ "}},
+		{"metadata broken", []map[string]string{{"a/zarr.json": nested, "a/c/0/1": "x"}, {"a/zarr.json": "broken"}, {"a/c/5/5": "x"}}, [2]string{},
+			map[string]string{"a/c/0/1": "a/ c/", "a/c/5/5": "a/ c/"}},
+		{"form gone with its last chunk", []map[string]string{{"a/zarr.json": nested, "a/c/0/1": "x"}, {"a/zarr.json": "broken"}, {"a/c/0/1": ""}, {"a/c/5/5": "x"}}, [2]string{},
+			map[string]string{"a/c/5/5": ""}},
+		{"metadata and the last chunk at once", []map[string]string{{"a/zarr.json": nested}, {"a/zarr.json": "broken", "a/c/5/5": "x"}}, [2]string{},
+			map[string]string{"a/c/5/5": ""}},
+		{"another form", []map[string]string{{"a/.zarray": "array f=:.:2", "a/0.0": "x", "a/0/0": "y"}, {"a/.zarray": two}}, [2]string{},
+			map[string]string{"a/0.0": "a/ ", "a/0/0": "a/ "}},
+		{"group becomes an array", []map[string]string{{"a/zarr.json": "group", "a/c/0/1": "x"}, {"a/zarr.json": nested}}, [2]string{},
+			map[string]string{"a/c/0/1": "a/ c/"}},
+		{"moved below an array", []map[string]string{{"a/zarr.json": two, "b/7": "x", "b/y": "z"}}, [2]string{"b", "a/0"},
+			map[string]string{"a/0/7": "a/ ", "a/0/y": ""}},
+		{"moved out of an array", []map[string]string{{"a/zarr.json": two, "a/0/7": "x", "a/0/y": "z", "a/1/7": "x"}}, [2]string{"a/0", "b"},
+			map[string]string{"b/7": "", "b/y": "", "a/1/7": "a/ "}},
+		{"array moved into an array", []map[string]string{{"a/zarr.json": two, "b/zarr.json": one, "b/7": "x"}}, [2]string{"b", "a/0"},
+			map[string]string{"a/0/7": "a/0/ "}},
+		{"chunk moved to a chunk", []map[string]string{{"a/zarr.json": two, "a/0/7": "x"}}, [2]string{"a/0", "a/5"},
+			map[string]string{"a/5/7": "a/ "}},
+		{"document becomes a chunk", []map[string]string{{"a/zarr.json": two, "doc": "x"}}, [2]string{"doc", "a/3/4"},
+			map[string]string{"a/3/4": "a/ "}},
+		{"metadata moved in", []map[string]string{{"a/zarr.jso": two, "a/1/1": "x"}}, [2]string{"a/zarr.jso", "a/zarr.json"},
+			map[string]string{"a/1/1": "a/ "}},
+	} {
+		for seed := range uint64(2) {
+			s := newToySpace(seed)
+			h := &history{toySpace: s, t: t, rnd: rand.New(rand.NewPCG(1, 1)), want: toyModel{}}
+			h.logf("%s", c.name)
+			for _, step := range c.steps {
+				h.apply(puts(step))
+				h.check()
+			}
+			if from, to := c.move[0], c.move[1]; from != "" {
+				root, err := h.move(context.Background(), h.root, from, to)
+				if err != nil {
+					h.fatalf("move: %v", err)
+				}
+				h.root = root
+				for _, k := range h.want.keys(from) {
+					if k == from || strings.HasPrefix(k, from+"/") {
+						h.want[to+k[len(from):]] = h.want[k]
+						delete(h.want, k)
+					}
+				}
+				h.check()
+			}
+			for key, want := range c.homes {
+				if got := h.home(key); got != want {
+					h.fatalf("home of %q: %q, want %q", key, got, want)
+				}
+			}
+		}
+	}
+}
+
+// home returns the directory and the prefix of the form where a key is kept.
+func (h *history) home(key string) string {
+	h.t.Helper()
+	frames, err := h.walk(context.Background(), h.root, key)
+	if err != nil {
+		h.fatalf("walk: %v", err)
+	}
+	for _, fr := range frames {
+		for _, f := range fr.info.forms {
+			coords, ok := f.parse(nil, key[len(fr.path):])
+			if !ok {
+				continue
+			}
+			if _, ok, err := h.space.t.Get(context.Background(), f.root, coords); err != nil || ok {
+				return fr.path + " " + f.Prefix
+			}
+		}
+	}
+	return ""
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // toyPolicy reads documents of fields separated by spaces: "array",
-// "f=prefix:sep:rank" names a form, "k=…" is the structure, "g=4,5" the grid,
+// "f=prefix:sep:rank" names a form, as do "sep=…" and "rank=…" together, "k=…" is the structure, "g=4,5" the grid,
 // and any other field is an attribute.
 type toyPolicy struct{}
 
@@ -26,7 +26,14 @@ func (toyPolicy) Node(name string) bool {
 }
 
 func (p toyPolicy) Forms(name string, doc []byte) (forms []Form) {
+	var parts Form
 	for _, field := range strings.Fields(string(doc)) {
+		switch key, value, _ := strings.Cut(field, "="); key {
+		case "sep":
+			parts.Sep = value[0]
+		case "rank":
+			parts.Rank, _ = strconv.Atoi(value)
+		}
 		spec, ok := strings.CutPrefix(field, "f=")
 		if !ok || !p.Node(name) {
 			continue
@@ -36,6 +43,9 @@ func (p toyPolicy) Forms(name string, doc []byte) (forms []Form) {
 		if len(parts) == 3 && len(parts[1]) == 1 && err == nil {
 			forms = append(forms, Form{parts[0], parts[1][0], rank})
 		}
+	}
+	if parts.Rank > 0 && p.Node(name) {
+		forms = append(forms, parts)
 	}
 	return forms
 }
