@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"path"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -144,7 +143,7 @@ func (policy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []t
 		return ours, []txn.FieldConflict{{Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)}}, nil
 	}
 	if name == docV2Metadata {
-		merged, ok := mergeCopies(base, ours, theirs)
+		merged, ok := mergeCopies(base, ours, theirs, true)
 		if !ok {
 			return whole()
 		}
@@ -222,50 +221,12 @@ func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, d
 				return v
 			}
 		case inlineCopy:
-			v, _ := mergeCopies(base, ours, theirs)
+			v, _ := mergeCopies(base, ours, theirs, false)
 			return v // or nothing: then readers look at the documents themselves
 		}
 	}
 	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)})
 	return ours
-}
-
-// mergeCopies merges consolidated metadata: what lies in its member "metadata",
-// documents by key (v2) or by path of their node (v3), is merged like these
-// documents. It fails where they would conflict.
-func mergeCopies(base, ours, theirs json.RawMessage) (merged json.RawMessage, ok bool) {
-	tops, ok := parseSides(base, ours, theirs)
-	if !ok {
-		return nil, false
-	}
-	var nodes [3]json.RawMessage
-	for i, o := range tops {
-		nodes[i] = orEmpty(o.values["metadata"])
-		o.remove("metadata")
-	}
-	lists, ok := parseSides(nodes[0], nodes[1], nodes[2])
-	if !ok {
-		return nil, false
-	}
-	m := merger{}
-	all := &object{values: map[string]json.RawMessage{}}
-	for _, key := range unionKeys(lists[1], lists[2]) {
-		b, o, t := lists[0].values[key], lists[1].values[key], lists[2].values[key]
-		v, ok := oneSided(b, o, t)
-		if !ok {
-			docs, ok := parseSides(b, o, t)
-			if !ok || b == nil || o == nil || t == nil {
-				return nil, false
-			}
-			v = m.objects(key, docs, path.Base(key) != docV2Attrs).print()
-		}
-		if v != nil {
-			all.set(key, v)
-		}
-	}
-	out := m.objects("", tops, false)
-	out.set("metadata", all.print())
-	return out.print(), len(m.conflicts) == 0
 }
 
 // mergeShape takes for each axis the length of the side that changed it.

@@ -156,7 +156,7 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 		return fail(fmt.Errorf("%w: keys of the early v3 draft begin at its root", zarr.ErrNoForm))
 	case to == "":
 		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
-	case to == from || strings.HasPrefix(to, dir(from)):
+	case src == s.nodes && (to == from || strings.HasPrefix(to, dir(from))):
 		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
 	}
 	if err := checkPath(n.Version(), to); err != nil {

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// consolidatedStore is a store of a format with copies of metadata at the root
+// and in the group g.
+func consolidatedStore(t *testing.T, db *DB, v zarr.Version) {
+	t.Helper()
+	spec := line(6, 2)
+	spec.Version = v
+	commit(t, db, "", "store", func(s *Session) error {
+		if _, err := s.CreateGroup(bg, "", v, zarr.Attributes{}); err != nil {
+			return err
+		}
+		for _, path := range []string{"x", "g/y", "g/h/z"} {
+			if err := create(s, path, spec); err != nil {
+				return err
+			}
+		}
+		for _, path := range []string{"g", ""} {
+			if err := zarr.Consolidate(bg, s, path, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	wantCopies(t, at(t, db, ""), "", "g")
+}
+
+// wantCopies makes sure that exactly these groups carry consolidated metadata,
+// and that it says what the documents say.
+func wantCopies(t *testing.T, s *Snapshot, want ...string) {
+	t.Helper()
+	var have []string
+	for n, err := range s.Walk(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, isArray := n.Array()
+		copied, err := kv.Exists(bg, s, dir(n.Path())+docV2Metadata)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !isArray && (copied || n.Meta().Consolidated != nil) {
+			have = append(have, n.Path())
+			sameNodes(t, s, n.Path())
+		}
+	}
+	if !slices.Equal(have, want) {
+		t.Errorf("consolidated metadata in %q, want %q", have, want)
+	}
+}
+
+// sameNodes compares the nodes below a group with their copies.
+func sameNodes(t *testing.T, s *Snapshot, group string) {
+	t.Helper()
+	var lists [2][]string
+	for i, o := range []*zarr.OpenOptions{{}, {Consolidated: true}} {
+		for n, err := range zarr.Walk(bg, s, group, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs, err := n.Meta().Print()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, doc := range docs {
+				o, err := parseObject(doc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.remove(inlineCopy) // that of an inner group is compared by itself
+				lists[i] = append(lists[i], dir(n.Path())+name+" "+string(canonicalJSON(o.print())))
+			}
+		}
+		slices.Sort(lists[i])
+	}
+	if !slices.Equal(lists[0], lists[1]) {
+		t.Errorf("/%s: the copies say\n%s\nthe documents\n%s", group, strings.Join(lists[1], "\n"), strings.Join(lists[0], "\n"))
+	}
+}
+
+func TestConsolidatedMetadataFollowsChanges(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		t.Run(v.String(), func(t *testing.T) {
+			db := openDB(t, nil)
+			consolidatedStore(t, db, v)
+			old := at(t, db, "")
+			spec := line(6, 2)
+			spec.Version = v
+			for _, step := range []struct {
+				what   string
+				do     func(*Session) error
+				copies []string
+			}{
+				{"attributes of an array", func(s *Session) error { return setAttr(s, "g/y", "units", "K") }, []string{"", "g"}},
+				{"attributes of a group", func(s *Session) error { return setAttr(s, "g", "n", 1) }, []string{"", "g"}},
+				{"attributes of the root", func(s *Session) error { return setAttr(s, "", "n", 1) }, []string{"", "g"}},
+				{"a chunk", func(s *Session) error { return put(s, "g/y", 1, 7) }, []string{"", "g"}},
+				{"a shape", func(s *Session) error { return array(t, s, "x").Resize(bg, []int64{3}, zarr.ResizeOptions{}) }, []string{"", "g"}},
+				{"a new array", func(s *Session) error { return create(s, "g/new/w", spec) }, []string{"", "g"}},
+				{"an array in place of a group", func(s *Session) error { _, err := s.ReplaceArray(bg, "g/h", spec); return err }, []string{"", "g"}},
+				{"a rename", func(s *Session) error { return s.Rename(bg, "g/y", "g/y2") }, []string{"", "g"}},
+				{"a renamed group", func(s *Session) error { return s.Rename(bg, "g", "g2") }, []string{"", "g2"}},
+				{"a copy from before", func(s *Session) error { return s.CopyNode(bg, old, "g", "g") }, []string{"", "g", "g2"}},
+				{"a removal", func(s *Session) error { return s.Remove(bg, "g2/y2") }, []string{"", "g", "g2"}},
+				{"a deleted handle", func(s *Session) error { return array(t, s, "g/h/z").Delete(bg) }, []string{"", "g", "g2"}},
+				{"a removed group", func(s *Session) error { return s.Remove(bg, "g2") }, []string{"", "g"}},
+				{"keys by hand", func(s *Session) error { return s.DeletePrefix(bg, "g/") }, nil},
+			} {
+				commit(t, db, "", step.what, step.do)
+				if step.copies != nil {
+					wantCopies(t, at(t, db, ""), step.copies...)
+				}
+				if t.Failed() {
+					t.Fatal(step.what)
+				}
+			}
+		})
+	}
+}
+
+// Between a change and the commit there is no copy rather than a wrong one.
+func TestConsolidatedMetadataIsDroppedAtOnce(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		db := openDB(t, nil)
+		consolidatedStore(t, db, v)
+		s, err := db.Begin(bg, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Abort()
+		copies := func() bool {
+			n, err := s.Node(bg, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			has, err := kv.Exists(bg, s, docV2Metadata)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return has || n.Meta().Consolidated != nil
+		}
+		if err := put(s, "x", 0, 9); err != nil || !copies() {
+			t.Errorf("v%v: after a chunk: %v, %v", v, copies(), err)
+		}
+		if err := setAttr(s, "x", "a", 1); err != nil || copies() {
+			t.Errorf("v%v: after a change: %v, %v", v, copies(), err)
+		}
+		if err := s.Savepoint(bg); err != nil || !copies() {
+			t.Errorf("v%v: after the savepoint: %v, %v", v, copies(), err)
+		}
+	}
+}
+
+// Where a node cannot be opened there can be no copy, and the commit goes on.
+func TestConsolidatedMetadataNextToSomethingUnknown(t *testing.T) {
+	db := openDB(t, nil)
+	consolidatedStore(t, db, zarr.V3)
+	commit(t, db, "", "unknown codec", func(s *Session) error {
+		return s.Set(bg, "g/odd/zarr.json", []byte(arrayV3(`"name":"bytes"`, `"name":"unheard-of"`)))
+	})
+	commit(t, db, "", "change", func(s *Session) error { return setAttr(s, "x", "a", 1) })
+	n, err := at(t, db, "").Group(bg, "")
+	if err != nil || n.Meta().Consolidated != nil {
+		t.Errorf("a copy of what cannot be opened: %v", err)
+	}
+}
+
+func TestConsolidatedMetadataIsMerged(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		t.Run(v.String(), func(t *testing.T) {
+			db := openDB(t, nil)
+			consolidatedStore(t, db, v)
+			spec := line(6, 2)
+			spec.Version = v
+			sides := func(ours, theirs func(*Session) error) error {
+				s, err := db.Begin(bg, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Abort()
+				if err := theirs(s); err != nil {
+					t.Fatal(err)
+				}
+				commit(t, db, "", "ours", ours)
+				_, err = s.Commit(bg, txn.CommitOptions{Message: "theirs"})
+				return err
+			}
+			err := sides(
+				func(s *Session) error { return errors.Join(setAttr(s, "x", "a", 1), create(s, "g/n1", spec)) },
+				func(s *Session) error { return errors.Join(setAttr(s, "x", "b", 2), create(s, "g/n2", spec)) },
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := at(t, db, "")
+			wantCopies(t, now, "", "g")
+			if got := attrsOf(t, now, "x"); got != `{"a":1,"b":2}` {
+				t.Errorf("attributes %s", got)
+			}
+			for _, path := range []string{"g/n1", "g/n2"} {
+				wantInts(t, now, path, 0, 1, 2, 3, 4, 5)
+			}
+
+			// One renames what the other changes.
+			err = sides(
+				func(s *Session) error { return s.Rename(bg, "g/y", "moved") },
+				func(s *Session) error { return setAttr(s, "g/y", "c", 3) },
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = at(t, db, "")
+			if got := attrsOf(t, now, "moved"); got != `{"c":3}` {
+				t.Errorf("attributes %s", got)
+			}
+			for n, err := range now.Walk(bg, "") { // whichever copies are left are true
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := n.Group(); ok {
+					sameNodes(t, now, n.Path())
+				}
+			}
+
+			// A conflict is one about the array, not about its copies.
+			err = sides(
+				func(s *Session) error { return setAttr(s, "x", "a", 10) },
+				func(s *Session) error { return setAttr(s, "x", "a", 20) },
+			)
+			var conflict *txn.ConflictError
+			if !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 {
+				t.Fatalf("error %v", err)
+			}
+			want := map[zarr.Version]string{zarr.V2: "x/.zattrs a", zarr.V3: "x/zarr.json attributes.a"}[v]
+			if c := conflict.Conflicts[0]; fmt.Sprint(c.Path, " ", c.Field) != want {
+				t.Errorf("conflict %+v", c)
+			}
+		})
+	}
+}
