@@ -208,6 +208,8 @@ type Metrics struct {
 	// LogBytes is what was written to the log since Open, TableBytes to
 	// tables, by flushes, compactions and Ingest.
 	LogBytes, TableBytes uint64
+	// LogLiveBytes is what the next Open would read of the log.
+	LogLiveBytes uint64
 	// Flushes and Compactions are numbers since Open.
 	Flushes, Compactions int64
 	// Tables is their number, Levels how many may have to be looked into for
@@ -234,6 +236,7 @@ func (x *Index) Metrics() Metrics {
 	r := Metrics{
 		DiskBytes:        m.DiskSpaceUsage(),
 		LogBytes:         m.WAL.BytesWritten,
+		LogLiveBytes:     m.WAL.Size,
 		Flushes:          x.events.flushes.Load(),
 		Compactions:      x.events.compactions.Load(),
 		Levels:           m.ReadAmp(),

@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/goleak"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -627,5 +629,48 @@ func TestCheckpointErrors(t *testing.T) {
 	}
 	if err := put(x, SpaceRef, "k", "v", true); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What is left in the log is read again by the next Open, so Close leaves
+// little.
+func TestCloseLeavesALittleLog(t *testing.T) {
+	var reads atomic.Int64
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileRead && strings.HasSuffix(op.Path, ".log") {
+			reads.Add(1)
+		}
+		return nil
+	}))
+	x, err := Open("db", &Options{FS: fs, Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := bytes.Repeat([]byte("x"), 1<<20)
+	for i := range 8 {
+		b := x.NewBatch()
+		b.Set(SpaceMeta, []byte{byte(i)}, value)
+		if err := b.Commit(true); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+	}
+	if n := x.Metrics().LogLiveBytes; n < 8<<20 {
+		t.Fatalf("the log holds %d bytes before Close", n)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = Open("db", &Options{FS: fs}); err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if n := reads.Load(); n > 16 {
+		t.Errorf("Open read the log %d times", n)
+	}
+	for i := range 8 {
+		if got, err := x.Get(SpaceMeta, []byte{byte(i)}); err != nil || !bytes.Equal(got, value) {
+			t.Errorf("value %d: %d bytes, %v", i, len(got), err)
+		}
 	}
 }
