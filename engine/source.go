@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -190,7 +191,12 @@ func (s *Source) listable(at Place) (kv.ReadLister, error) {
 
 // IsCorrupt reports whether an error is about damaged data.
 func IsCorrupt(err error) bool {
-	return errors.Is(err, kv.ErrCorrupt) || errors.Is(err, codecs.ErrCorrupt) || errors.Is(err, zarr.ErrCorrupt)
+	for _, mark := range []error{kv.ErrCorrupt, codecs.ErrCorrupt, zarr.ErrCorrupt, tree.ErrCorrupt, tree.ErrMissing} {
+		if errors.Is(err, mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // Damaged marks what a check found as damaged data, whatever the reason.
