@@ -49,7 +49,7 @@ type Form struct {
 // Structure is the part of an array's metadata that its chunks depend on.
 type Structure struct {
 	// Key is equal for two documents if, and only if, a chunk written under
-	// one reads the same under the other.
+	// one reads the same under the other. How its key is spelled counts too.
 	Key []byte
 	// Grid is the number of chunks along each dimension.
 	Grid []int64
