@@ -16,7 +16,7 @@ import (
 var benchMillion = sync.OnceValues(func() (*bigSpace, toySpace) {
 	b := newBigSpace(new(testing.B), 1000, 100)
 	s := newToySpace(1)
-	s.space.t = tree.New(b.pages, nil)
+	s.space.t = tree.New(b.pages, &tree.Options{CacheBytes: 256 << 20})
 	return b, s
 })
 
@@ -27,6 +27,9 @@ func BenchmarkGet(b *testing.B) {
 	keys := make([]string, 1<<12)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("g/big/c/%d/%d", rnd.IntN(1000), rnd.IntN(1000))
+		if _, _, err := s.get(ctx, big.root, keys[i]); err != nil { // into the cache
+			b.Fatal(err)
+		}
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -32,7 +32,7 @@ func (d *dirMerge) guard() (Choice, error) {
 // array, and their metadata differs. Then their chunks do not go together.
 func (d *dirMerge) guardCreate() (Choice, error) {
 	base, ours, theirs := d.infos[sideBase], d.infos[sideOurs], d.infos[sideTheirs]
-	if base.kind() == arrayNode || ours.kind() != arrayNode && theirs.kind() != arrayNode {
+	if base.kind() == arrayNode || max(ours.kind(), theirs.kind()) != arrayNode || min(ours.kind(), theirs.kind()) == noNode {
 		return Refuse, nil
 	}
 	var found []Conflict
@@ -128,7 +128,7 @@ func (d *dirMerge) changedOwn(side int) (bool, error) {
 	return false, nil
 }
 
-// nodeKind says what a directory is.
+// nodeKind says what a directory is, in ascending order.
 type nodeKind uint8
 
 const (
