@@ -24,51 +24,14 @@ func TestMergeFollowsRenames(t *testing.T) {
 	for run := range runs {
 		h := &history{toySpace: newToySpace(seed + uint64(run)), t: t, rnd: rnd, want: toyModel{}}
 		ctx := context.Background()
-		arrays := map[[16]byte]string{} // where they are in base
-		var edits []edit
-		for g := range 2 + rnd.IntN(3) {
-			group := fmt.Sprintf("g%d", g)
-			edits = append(edits, edit{key: group + "/zarr.json", value: inline("group")})
-			for a := range 1 + rnd.IntN(3) {
-				path := fmt.Sprintf("%s/a%d", group, a)
-				edits = append(edits, edit{key: path + "/zarr.json", value: inline("array f=c/:/:1 k=x g=99")})
-				for c := range 3 {
-					edits = append(edits, edit{key: fmt.Sprintf("%s/c/%d", path, c), value: h.value()})
-				}
-			}
-		}
-		slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
-		h.apply(edits)
-		base, baseModel := h.root, maps.Clone(h.want)
-		err := h.changedDirs(ctx, "", tree.Root{}, base, func(path string, _, info *dirInfo) error {
-			if info.hasID {
-				arrays[info.id] = nodePath(path)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h.apply(h.groupsOfArrays())
+		base, baseModel, arrays := h.root, maps.Clone(h.want), h.arrayPaths()
 
 		// Ours: moves, then chunks with even numbers.
-		moves := 0
 		for range 1 + rnd.IntN(4) {
-			before := h.root
 			h.moveNodes()
-			if h.root != before {
-				moves++
-			}
 		}
-		now := map[[16]byte]string{}
-		err = h.changedDirs(ctx, "", tree.Root{}, h.root, func(path string, _, info *dirInfo) error {
-			if info.hasID {
-				now[info.id] = nodePath(path)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := h.arrayPaths()
 		h.apply(h.chunkEdits(slices.Collect(maps.Values(now)), 0))
 		ours, oursModel := h.root, h.want
 
@@ -129,6 +92,39 @@ func TestMergeFollowsRenames(t *testing.T) {
 		t.Error("nothing was followed")
 	}
 	t.Logf("%d changes followed", followed)
+}
+
+// groupsOfArrays makes a few of them, with three chunks each.
+func (h *history) groupsOfArrays() (edits []edit) {
+	for g := range 2 + h.rnd.IntN(3) {
+		group := fmt.Sprintf("g%d", g)
+		edits = append(edits, edit{key: group + "/zarr.json", value: inline("group")})
+		for a := range 1 + h.rnd.IntN(3) {
+			path := fmt.Sprintf("%s/a%d", group, a)
+			edits = append(edits, edit{key: path + "/zarr.json", value: inline("array f=c/:/:1 k=x g=99")})
+			for c := range 3 {
+				edits = append(edits, edit{key: fmt.Sprintf("%s/c/%d", path, c), value: h.value()})
+			}
+		}
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
+	return edits
+}
+
+// arrayPaths returns where each array is.
+func (h *history) arrayPaths() map[[16]byte]string {
+	h.t.Helper()
+	paths := map[[16]byte]string{}
+	err := h.changedDirs(context.Background(), "", tree.Root{}, h.root, func(path string, _, info *dirInfo) error {
+		if info.hasID {
+			paths[info.id] = nodePath(path)
+		}
+		return nil
+	})
+	if err != nil {
+		h.fatalf("walk: %v", err)
+	}
+	return paths
 }
 
 // moveNodes moves an array or group to a place that may be taken.
