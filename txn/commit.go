@@ -196,7 +196,10 @@ func (p *plan) add(r *commitRequest) error {
 		r.commit = head
 		return nil
 	}
-	r.commit, r.made = p.newCommit(r, head, root), true
+	// The commit and the move of its branch happen at the same time, so that
+	// REV@{time of a commit} is that commit.
+	now := p.db.opts.Now().UTC()
+	r.commit, r.made = p.newCommit(r, head, root, now), true
 	p.local[r.commit.ID] = r.commit
 	p.heads[ref] = r.commit.ID
 	op := r.o.op
@@ -205,7 +208,7 @@ func (p *plan) add(r *commitRequest) error {
 	}
 	p.moves = append(p.moves, RefMove{
 		Ref: ref, Old: head.ID, New: r.commit.ID,
-		Time: p.db.opts.Now().UTC(), Author: r.commit.Author, Op: op,
+		Time: now, Author: r.commit.Author, Op: op,
 	})
 	return nil
 }
@@ -233,7 +236,7 @@ func (p *plan) merge(r *commitRequest, head *Commit) (tree.Root, error) {
 	return root, nil
 }
 
-func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root) *Commit {
+func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now time.Time) *Commit {
 	c := &Commit{
 		Parents:    append([]CommitID{head.ID}, r.o.parents...),
 		Generation: head.Generation + 1,
@@ -253,7 +256,7 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root) *Commit
 		c.Author = p.db.opts.Author
 	}
 	if r.o.Time.IsZero() {
-		c.Time = p.db.opts.Now().UTC()
+		c.Time = now
 	}
 	c.ID = CommitID(digest.Of(c.encode()))
 	return c

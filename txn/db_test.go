@@ -623,3 +623,13 @@ func TestCloseKeepsTheLastSavepoint(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestTimeOfACommitNamesIt(t *testing.T) {
+	db := openTest(t, nil)
+	c := update(t, db, "", map[string]string{"a": "1"})
+	update(t, db, "", map[string]string{"a": "2"})
+	id, err := db.Resolve(bg, "main@{"+c.Time.Format(time.RFC3339Nano)+"}")
+	if err != nil || id != c.ID {
+		t.Errorf("resolved to %v, %v; want %v", id, err, c.ID)
+	}
+}
