@@ -38,6 +38,9 @@ type Place struct {
 	// OSPath is where the place is on this machine, "" if it is not a plain
 	// file or directory.
 	OSPath string
+	// database says that View is a version of a database, which holds nodes of
+	// any format.
+	database bool
 	// Value is what a Dataset is made of if that is one piece of text, so that
 	// it can be read as a file too; else nil.
 	Value kv.Value

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -58,14 +56,9 @@ func openByteRange(ctx context.Context, _ *Env, from Place, part zurl.Part) (Pla
 	if err != nil {
 		return from, err
 	}
-	first, second, ok := strings.Cut(part.Path, "-")
-	start, err1 := strconv.ParseInt(first, 10, 64)
-	end, err2 := strconv.ParseInt(second, 10, 64)
-	if !ok || err1 != nil || err2 != nil || start < 0 || first[0] == '+' || second[0] == '+' {
-		return from, fmt.Errorf("byte-range:%s: two offsets are due, START-END", part.Path)
-	}
-	if end < start {
-		return from, fmt.Errorf("byte-range:%s: it ends before it starts", part.Path)
+	start, end, ok := part.ByteRange()
+	if !ok {
+		return from, fmt.Errorf("byte-range:%s: %w: START-END is due", part.Path, zurl.ErrURL)
 	}
 	if end > v.Size() {
 		return from, fmt.Errorf("byte-range:%s: %w of %d bytes", part.Path, kv.ErrRange, v.Size())
@@ -118,9 +111,6 @@ func openZstd(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, e
 
 // decompress opens a compressed file as what is in it.
 func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open func(io.Reader) (io.Reader, error)) (Place, error) {
-	if part.Path != "" {
-		return from, fmt.Errorf("%s: takes no path, but %q follows", part.Scheme, part.Path)
-	}
 	v, err := from.file(ctx)
 	if err != nil {
 		return from, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -34,9 +33,9 @@ func openJSON(ctx context.Context, _ *Env, from Place, part zurl.Part) (Place, e
 	if !json.Valid(doc) {
 		return from, fmt.Errorf("%w: json: the file is not a JSON document", kv.ErrCorrupt)
 	}
-	pointer, err := url.PathUnescape(part.Path)
+	pointer, err := part.Pointer()
 	if err != nil {
-		return from, fmt.Errorf("json:%s: %w", part.Path, err)
+		return from, err
 	}
 	text, err := pointed(doc, pointer)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +47,7 @@ func openFile(_ context.Context, e *Env, part zurl.Part) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
+	path = filepath.Clean(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return Place{}, err
@@ -172,21 +172,19 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 func isZarrdb(e Evidence) bool { return bytes.HasPrefix(e.File(txn.FormatFile), []byte("zarrdb ")) }
 
 // openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,
-// zarrdb:@tag.T/PATH, zarrdb:@REV/PATH. A slash in the version is written %2F.
+// zarrdb:@tag.T/PATH, zarrdb:@REV/PATH, or zarrdb:@TIME/PATH for the branch main
+// as it was then. A slash in the version is written %2F. What is in it needs no
+// detection: a path is the node there, whatever its format.
 func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
 	if from.OSPath == "" {
 		return from, fmt.Errorf("%w: a database must lie in a directory of this machine", ErrFormat)
-	}
-	version, err := url.PathUnescape(part.Version)
-	if err != nil {
-		return from, fmt.Errorf("version %q: %w", part.Version, err)
 	}
 	key, err := part.Key()
 	if err != nil {
 		return from, err
 	}
 	view, err := e.database(from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
-		id, err := db.version(ctx, version)
+		id, err := db.version(ctx, part.At())
 		if err != nil {
 			return nil, err
 		}
@@ -195,21 +193,27 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if err != nil {
 		return from, err
 	}
-	return Place{View: view, Path: cleanPath(key), Kind: Dataset}, nil
+	at := Place{View: view, Path: cleanPath(key), database: true}
+	if part.Directory() {
+		at.Kind = Directory
+	}
+	return at, nil
 }
 
-// version finds the commit that the version of a zarrdb: adapter names.
-func (db *DB) version(ctx context.Context, version string) (txn.CommitID, error) {
-	if name, ok := strings.CutPrefix(version, "branch."); ok {
-		return db.Head(name)
-	}
-	if name, ok := strings.CutPrefix(version, "tag."); ok {
+// version finds the commit that the version of a zarrdb: adapter means.
+func (db *DB) version(ctx context.Context, v zurl.Version) (txn.CommitID, error) {
+	switch v.Kind {
+	case zurl.Branch:
+		return db.Head(v.Name)
+	case zurl.Tag:
 		for _, t := range db.Tags() {
-			if t.Name == name {
+			if t.Name == v.Name {
 				return t.Commit, nil
 			}
 		}
-		return txn.CommitID{}, fmt.Errorf("tag %q: %w", name, txn.ErrNoRef)
+		return txn.CommitID{}, fmt.Errorf("tag %q: %w", v.Name, txn.ErrNoRef)
+	case zurl.Time:
+		return db.Resolve(ctx, "@{"+v.Name+"}")
 	}
-	return db.Resolve(ctx, version)
+	return db.Resolve(ctx, v.Name)
 }

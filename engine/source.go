@@ -120,6 +120,10 @@ func (s *Source) URL() string { return s.at.URL.String() }
 func (s *Source) dataset(ctx context.Context) (Place, error) {
 	at := s.at
 	for at.Kind != Dataset {
+		if at.database {
+			at.Kind = Dataset
+			break
+		}
 		next, err := s.env.detect(ctx, at)
 		if err != nil {
 			return at, err
