@@ -1,0 +1,341 @@
+package parquet_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/parquet/compress"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
+)
+
+// table makes what Append takes.
+func table(rows []row) *parquet.Table {
+	t := &parquet.Table{}
+	number := map[string]int32{}
+	for _, r := range rows {
+		n := int32(-1)
+		if r.path != nil {
+			var ok bool
+			if n, ok = number[*r.path]; !ok {
+				n = int32(len(t.Paths))
+				number[*r.path] = n
+				t.Paths = append(t.Paths, *r.path)
+			}
+		}
+		t.Path, t.Offset, t.Size, t.Raw = append(t.Path, n), append(t.Offset, r.offset), append(t.Size, r.size), append(t.Raw, r.raw)
+	}
+	return t
+}
+
+func TestReadArrow(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	var r parquet.Reader // one for all: nothing may stay behind
+	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd}
+	for i := range 120 {
+		l := layout{
+			v2: rnd.IntN(2) == 0, dictionary: rnd.IntN(2) == 0, delta: rnd.IntN(3) == 0, groups: 1 + rnd.IntN(3), pageSize: 100 << rnd.IntN(12),
+			codec: codecs[i%len(codecs)], extra: rnd.IntN(4) == 0, noRaw: rnd.IntN(4) == 0, small: rnd.IntN(4) == 0,
+		}
+		if l.delta {
+			l.dictionary = false
+		}
+		rows := random(rnd, rnd.IntN(2000))
+		for k := range rows {
+			x := &rows[k]
+			if l.small {
+				x.offset, x.size = int64(int32(x.offset)), int64(int32(x.size))
+			}
+			if l.noRaw {
+				x.raw = nil
+			}
+		}
+		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) {
+			b := arrowWrite(t, rows, l)
+			got, err := readWith(t, &r, kv.Bytes(b), nil)
+			if err != nil {
+				t.Fatalf("%+v: %v", l, err)
+			}
+			compare(t, got, rows)
+		})
+	}
+}
+
+func TestRequired(t *testing.T) {
+	p := "a/b"
+	rows := []row{{&p, 1, 2, []byte("x")}, {&p, 3, 4, []byte{}}}
+	for _, v2 := range []bool{false, true} {
+		b := arrowWrite(t, rows, layout{v2: v2, groups: 1, pageSize: 1000, required: true})
+		got, err := read(t, kv.Bytes(b), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, got, rows)
+	}
+}
+
+// TestLarge reads a file that is too large to be read at once.
+func TestLarge(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	rows := random(rnd, 300_000)
+	for i := range rows {
+		rows[i].offset, rows[i].size = rnd.Int64(), rnd.Int64()
+	}
+	b, err := table(rows).Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b) < 4<<20 {
+		t.Fatalf("a file of %d bytes", len(b))
+	}
+	b = arrowWrite(t, append(rows, rows...), layout{groups: 2, pageSize: 1 << 18, dictionary: true})
+	if len(b) < 9<<20 {
+		t.Fatalf("a file of %d bytes", len(b))
+	}
+	got, err := read(t, kv.Bytes(b), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, got, append(rows, rows...))
+
+	if _, err := read(t, kv.Bytes(b), &parquet.Options{MaxBytes: 1 << 16}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("with little memory: %v", err)
+	}
+}
+
+// TestWrite has Arrow and the package read what the package writes.
+func TestWrite(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	a := "a"
+	cases := [][]row{nil, {{}}, {{path: &a}}, {{raw: []byte{}}}, {{raw: []byte("x")}, {}, {path: &a, offset: 1, size: 2}}, make([]row, 70_000)}
+	for range 30 {
+		cases = append(cases, random(rnd, rnd.IntN(3000)))
+	}
+	cases = append(cases, random(rnd, 200_000))
+	for _, rows := range cases {
+		tb := table(rows)
+		b, err := tb.Append([]byte("before"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := tb.Append([]byte("before"))
+		if err != nil || !bytes.Equal(again, b) {
+			t.Fatalf("the same table gives other bytes, %v", err)
+		}
+		b = b[len("before"):]
+		got, err := read(t, kv.Bytes(b), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, got, rows)
+		if got, err = arrowRead(b); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, got, rows)
+	}
+}
+
+func TestWriteShortRaw(t *testing.T) {
+	tb := &parquet.Table{Path: []int32{-1, -1, -1}, Offset: make([]int64, 3), Size: make([]int64, 3), Raw: [][]byte{[]byte("x")}}
+	b, err := tb.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(t, kv.Bytes(b), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, got, []row{{raw: []byte("x")}, {}, {}})
+	tb.Size = tb.Size[1:]
+	if _, err := tb.Append(nil); err == nil {
+		t.Error("columns of different lengths are written")
+	}
+	tb = &parquet.Table{Path: []int32{0}, Offset: make([]int64, 1), Size: make([]int64, 1)}
+	if _, err := tb.Append(nil); err == nil {
+		t.Error("a path without text is written")
+	}
+}
+
+// TestGolden reads files of other writers; testdata/README.md names them.
+func TestGolden(t *testing.T) {
+	for name, want := range map[string]struct {
+		rows  int
+		first string
+	}{
+		"fastparquet.parq":            {4, `{data/blob.bin 0 48 "" true}`},
+		"fastparquet_categories.parq": {6, `{data/a.nc 21394 107 "" true}`},
+		"pyarrow_null_raw.parq":       {5, `{data/b.bin 0 12 "" true}`},
+	} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := read(t, kv.Bytes(b), nil)
+		if err != nil || len(rows) != want.rows || rows[0].String() != want.first {
+			t.Errorf("%s: %v, %v", name, rows, err)
+		}
+	}
+}
+
+// BenchmarkArrow reads the files of BenchmarkRead with Arrow's column readers.
+func BenchmarkArrow(b *testing.B) {
+	file := arrowWrite(b, benchmarkRows(b), layout{groups: 1, pageSize: 1 << 20, codec: compress.Codecs.Zstd, dictionary: true})
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		k, err := arrowScan(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += k
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+}
+
+// TestCorrupt cuts and changes files. Each reading must end in rows or in an
+// error that says that the file is bad, never in a panic.
+func TestCorrupt(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	files := map[string][]byte{}
+	for i, l := range []layout{
+		{groups: 1, pageSize: 500, codec: compress.Codecs.Zstd, dictionary: true},
+		{groups: 2, pageSize: 300, v2: true, codec: compress.Codecs.Snappy},
+		{groups: 1, pageSize: 1000, delta: true},
+	} {
+		files[fmt.Sprint(i)] = arrowWrite(t, random(rnd, 60), l)
+	}
+	own, err := table(random(rnd, 50)).Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["own"] = own
+	for name, b := range files {
+		try := func(what string, b []byte) {
+			rows, err := read(t, kv.Bytes(b), &parquet.Options{MaxBytes: 1 << 20})
+			if err != nil && !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+			if len(rows) > 1<<20 {
+				t.Errorf("%s %s: %d rows", name, what, len(rows))
+			}
+		}
+		for i := range b {
+			for _, x := range []byte{0xff, 1 << rnd.IntN(8)} {
+				c := bytes.Clone(b)
+				c[i] ^= x
+				try(fmt.Sprintf("byte %d ^ %x", i, x), c)
+			}
+			if _, err := read(t, kv.Bytes(b[:i]), nil); err == nil {
+				t.Errorf("%s: %d of %d bytes are read", name, i, len(b))
+			}
+		}
+	}
+}
+
+func TestNoParquet(t *testing.T) {
+	huge := append([]byte("PAR1xxxxxxxx"), binary.LittleEndian.AppendUint32(nil, 1<<31)...)
+	for name, b := range map[string][]byte{"empty": nil, "text": []byte("this is no parquet file"), "magic": []byte("PAR1PAR1PAR1"), "footer": append(huge, "PAR1"...)} {
+		if _, err := read(t, kv.Bytes(b), nil); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, l := range []layout{
+		{groups: 1, pageSize: 500, codec: compress.Codecs.Zstd, dictionary: true}, {groups: 2, pageSize: 300, v2: true}, {groups: 1, pageSize: 1000, delta: true, v2: true},
+		{groups: 1, pageSize: 1000, delta: true}, {groups: 1, pageSize: 1000, noRaw: true, small: true},
+	} {
+		f.Add(arrowWrite(f, random(rnd, 20), l))
+	}
+	own, err := table(random(rnd, 30)).Append(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(own)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r parquet.Reader
+		if err := r.Open(t.Context(), kv.Bytes(b), &parquet.Options{MaxBytes: 1 << 20}); err != nil {
+			return
+		}
+		var batch parquet.Batch
+		for n := 0; n < 1<<20 && r.Next(&batch) == nil; n += batch.Len() {
+		}
+	})
+}
+
+func benchmarkRows(b *testing.B) []row {
+	const n = 100_000
+	rows := make([]row, n)
+	for i := range rows {
+		p := fmt.Sprintf("s3://some-bucket/prefix/of/a/file/file_%05d.nc", i/1000)
+		if i%1000 > 0 {
+			rows[i].path = rows[i-1].path
+		} else {
+			rows[i].path = &p
+		}
+		rows[i].offset, rows[i].size = int64(i)*123457, 100_000+int64(i*7919%30_000)
+	}
+	b.ReportMetric(0, "ns/op")
+	return rows
+}
+
+func BenchmarkRead(b *testing.B) {
+	for name, l := range map[string]layout{
+		"arrow_dictionary_zstd": {groups: 1, pageSize: 1 << 20, codec: compress.Codecs.Zstd, dictionary: true},
+		"arrow_plain_snappy":    {groups: 1, pageSize: 1 << 20, codec: compress.Codecs.Snappy},
+		"own":                   {},
+	} {
+		rows := benchmarkRows(b)
+		var file []byte
+		if l.groups > 0 {
+			file = arrowWrite(b, rows, l)
+		} else {
+			file, _ = table(rows).Append(nil)
+		}
+		b.Run(name, func(b *testing.B) {
+			var r parquet.Reader
+			var batch parquet.Batch
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := r.Open(b.Context(), kv.Bytes(file), nil); err != nil {
+					b.Fatal(err)
+				}
+				for r.Next(&batch) == nil {
+					n += batch.Len()
+				}
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+			b.ReportMetric(float64(len(file))/float64(len(rows)), "bytes/row")
+		})
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	tb := table(benchmarkRows(b))
+	var buf []byte
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if buf, err = tb.Append(buf[:0]); err != nil {
+			b.Fatal(err)
+		}
+		n += len(tb.Path)
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+	b.ReportMetric(float64(len(buf))/float64(len(tb.Path)), "bytes/row")
+}
