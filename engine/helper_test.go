@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -270,4 +271,16 @@ func openURL(t testing.TB, url string) *Source {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+func validJSON(s string) bool { return json.Valid([]byte(s)) }
+
+// mustPart is an adapter without a path.
+func mustPart(t testing.TB, scheme string) zurl.Part {
+	t.Helper()
+	u, err := zurl.Parse("memory:x|" + scheme + ":")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Last()
 }
