@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,13 +28,21 @@ type cutHistory struct {
 	t      *testing.T
 	rng    *rand.Rand
 	states []map[string]string // after each commit
+
+	mu     sync.Mutex // files are written in the background too
 	acked  int
 	images []crashed
 }
 
 func (h *cutHistory) hook(fs *vfs.MemFS, oneIn int) errorfs.Injector {
 	return errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && rand.IntN(oneIn) == 0 && len(h.images) < 60 {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		// The first one does not depend on luck.
+		if (rand.IntN(oneIn) == 0 || len(h.images) == 0 && h.acked > 5) && len(h.images) < 60 {
 			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rand.IntN(101), RNG: rand.New(rand.NewPCG(rand.Uint64(), 0))}
 			h.images = append(h.images, crashed{fs.CrashClone(cfg), fmt.Sprint(op.Kind, " ", op.Path), h.acked})
 		}
@@ -72,7 +81,9 @@ func (h *cutHistory) run(db *DB, commits int) {
 		if _, err := s.Commit(bg, CommitOptions{Message: "c", AllowEmpty: true}); err != nil {
 			h.t.Fatal(err)
 		}
+		h.mu.Lock()
 		h.acked = len(h.states) - 1
+		h.mu.Unlock()
 	}
 }
 
@@ -91,7 +102,9 @@ func TestPowerCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		h.mu.Lock()
 		h.images = nil // a database that is not made yet is another test
+		h.mu.Unlock()
 		h.run(db, 25)
 		closeChecked(t, db)
 		for _, image := range h.images {
