@@ -109,7 +109,7 @@ func parseRoot(dir, text string) (Part, error) {
 	_, isKnown := schemes[name]
 	switch {
 	case strings.HasPrefix(text, parent+":"):
-		return Part{}, errors.New("an absolute URL does not begin with ..:")
+		return Part{}, errors.New("it begins with ..: and is not absolute")
 	case !ok, isDrive(text):
 		return fileRoot(dir, text)
 	case isKnown && !known.root:

@@ -19,7 +19,6 @@ type column struct {
 	left   int    // values of the page not yet decoded, nulls too
 	page   []byte // the page without compression
 	levels hybrid // 1: there is a value, where the column is optional
-	absent bool   // every value of the page is null
 
 	encoding int32
 	plain    []byte // encPlain, and the bytes of encDeltaLength and encDeltaBytes

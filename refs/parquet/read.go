@@ -88,7 +88,6 @@ func (r *Reader) Open(ctx context.Context, v kv.Value, o *Options) error {
 			return err
 		}
 		whole = r.whole
-		size = int64(len(whole))
 	}
 	m, err := readMeta(ctx, v, whole)
 	if err != nil {
