@@ -215,7 +215,7 @@ func TestParseErrors(t *testing.T) {
 	}{
 		"":                                    {text: "it is empty"},
 		"|zip:":                               {text: "it is empty"},
-		"..:x":                                {text: "does not begin with ..:"},
+		"..:x":                                {text: "begins with ..:"},
 		"zip:x":                               {text: "zip: is an adapter"},
 		"file://other/x":                      {text: "another host (other)"},
 		"file://relative":                     {text: "no path"},
