@@ -633,3 +633,25 @@ func TestTimeOfACommitNamesIt(t *testing.T) {
 		t.Errorf("resolved to %v, %v; want %v", id, err, c.ID)
 	}
 }
+
+func TestNoBranchIsMain(t *testing.T) {
+	db := openTest(t, nil)
+	first, err := db.Head("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "", map[string]string{"a": "1"})
+	if m, err := db.Reset(bg, "", first); err != nil || m.New != first {
+		t.Errorf("reset %+v, %v", m, err)
+	}
+	n := 0
+	for _, err := range db.Reflog(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d moves, want 3", n)
+	}
+}

@@ -178,8 +178,9 @@ func (db *DB) Branches() []Ref { return db.heads.list(headPrefix) }
 // Tags lists the tags by name.
 func (db *DB) Tags() []Ref { return db.heads.list(tagPrefix) }
 
-// Head returns the commit that a branch points at, or ErrNoRef.
+// Head returns the commit that a branch ("" is main) points at, or ErrNoRef.
 func (db *DB) Head(branch string) (CommitID, error) {
+	branch = orMain(branch)
 	if id, ok := db.heads.get(headRef(branch)); ok {
 		return id, nil
 	}
@@ -230,9 +231,10 @@ func (db *DB) deleteRef(ref, kind, name string) error {
 	return err
 }
 
-// Reset moves a branch to any commit. Sessions that began on it see a conflict
+// Reset moves a branch ("" is main) to any commit. Sessions that began on it see a conflict
 // when they commit, unless the new head has their base as an ancestor.
 func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
+	branch = orMain(branch)
 	if _, err := db.Commit(ctx, to); err != nil {
 		return RefMove{}, err
 	}
@@ -244,10 +246,10 @@ func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, e
 	})
 }
 
-// Reflog yields the moves of a branch, newest first. Branches that were
-// deleted keep theirs.
+// Reflog yields the moves of a branch ("" is main), newest first. Branches that
+// were deleted keep theirs.
 func (db *DB) Reflog(ctx context.Context, branch string) iter.Seq2[RefMove, error] {
-	ref := headRef(branch)
+	ref := headRef(orMain(branch))
 	return func(yield func(RefMove, error) bool) {
 		if err := db.check(); err != nil {
 			yield(RefMove{}, err)
