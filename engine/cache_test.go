@@ -1,7 +1,12 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -79,4 +84,135 @@ func TestChunkCacheOff(t *testing.T) {
 		t.Error("found in a cache that is off")
 	}
 	c.close()
+}
+
+// Of readers that miss one chunk at the same time, one decodes it.
+func TestChunkIsDecodedOnce(t *testing.T) {
+	c, err := newChunkCache(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	const readers = 8
+	var decoded, waiting atomic.Int64
+	gate := make(chan struct{})
+	decode := func() ([]byte, error) {
+		decoded.Add(1)
+		<-gate
+		return []byte("chunk"), nil
+	}
+	var wg sync.WaitGroup
+	for range readers {
+		wg.Go(func() {
+			waiting.Add(1)
+			b, err := c.Load(bg, kv.ID{1}, [16]byte{2}, decode)
+			if err != nil || string(b) != "chunk" {
+				t.Errorf("%q, %v", b, err)
+			}
+		})
+	}
+	// All have begun; those that are not decoding wait for the one that is, or
+	// will find the chunk in the cache.
+	for waiting.Load() < readers || decoded.Load() == 0 {
+		runtime.Gosched()
+	}
+	close(gate)
+	wg.Wait()
+	c.c.Wait()
+	if b, err := c.Load(bg, kv.ID{1}, [16]byte{2}, decode); err != nil || string(b) != "chunk" {
+		t.Errorf("%q, %v", b, err)
+	}
+	// Those that began before the first had put it into the cache did not
+	// decode; a late one may have, if the cache was not settled yet.
+	if n := decoded.Load(); n > 2 {
+		t.Errorf("decoded %d times", n)
+	}
+	if len(c.flights) > 0 {
+		t.Errorf("%d flights are left", len(c.flights))
+	}
+}
+
+// What goes wrong for one reader is not taken for what is wrong with the chunk,
+// and a reader that is no longer wanted does not wait.
+func TestChunkDecodingFails(t *testing.T) {
+	c, err := newChunkCache(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	boom := errors.New("boom")
+	begun, gate := make(chan struct{}), make(chan struct{})
+	first := make(chan error)
+	go func() {
+		_, err := c.Load(bg, kv.ID{1}, [16]byte{}, func() ([]byte, error) {
+			close(begun)
+			<-gate
+			return nil, boom
+		})
+		first <- err
+	}()
+	<-begun
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	if _, err := c.Load(ctx, kv.ID{1}, [16]byte{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled while waiting: %v", err)
+	}
+	second := make(chan string)
+	go func() {
+		b, _ := c.Load(bg, kv.ID{1}, [16]byte{}, func() ([]byte, error) { return []byte("good"), nil })
+		second <- string(b)
+	}()
+	close(gate)
+	if err := <-first; !errors.Is(err, boom) {
+		t.Errorf("first: %v", err)
+	}
+	if b := <-second; b != "good" {
+		t.Errorf("second: %q", b)
+	}
+
+	// A decoder that panics leaves nobody waiting.
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		c.Load(bg, kv.ID{9}, [16]byte{}, func() ([]byte, error) { panic("bug") })
+	}()
+	if b, err := c.Load(bg, kv.ID{9}, [16]byte{}, func() ([]byte, error) { return []byte("ok"), nil }); err != nil || string(b) != "ok" {
+		t.Errorf("after a panic: %q, %v", b, err)
+	}
+}
+
+// counting counts what is decoded.
+type counting struct {
+	*chunkCache
+	decoded *atomic.Int64
+}
+
+func (c counting) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
+	return c.chunkCache.Load(ctx, id, codec, func() ([]byte, error) {
+		c.decoded.Add(1)
+		return decode()
+	})
+}
+
+// The cache serves all versions: a chunk that is the same in two of them is
+// decoded once, from whichever it is read.
+func TestVersionsShareTheCache(t *testing.T) {
+	db := openDB(t, nil)
+	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(4000, 1000)) })
+	commit(t, db, "", "change", func(s *Session) error { return put(s, "x", 0, 7) })
+	var decoded atomic.Int64
+	for i, want := range []int64{4, 5, 5} { // the second version has one other chunk
+		s := at(t, db, []string{"main~1", "main", "main~1"}[i])
+		s.open.Cache = counting{db.cache, &decoded}
+		if v := ints(t, s, "x"); v[3999] != 3999 {
+			t.Fatal("other values")
+		}
+		db.cache.c.Wait()
+		if n := decoded.Load(); n != want {
+			t.Errorf("after %d versions %d chunks were decoded, want %d", i+1, n, want)
+		}
+	}
 }

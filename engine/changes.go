@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,10 +22,12 @@ type NodeChange struct {
 	Kind string `json:"kind"`
 	// Fields of the metadata that differ, as "field: old -> new".
 	Fields []string `json:"fields,omitempty"`
-	// Chunks (and other keys) that came, went, or have other bytes.
+	// Chunks of an array that came, went, or have other bytes.
 	ChunksAdded   int64 `json:"chunks_added,omitempty"`
 	ChunksRemoved int64 `json:"chunks_removed,omitempty"`
 	ChunksChanged int64 `json:"chunks_changed,omitempty"`
+	// OtherKeys are keys that are neither metadata nor part of an array.
+	OtherKeys int64 `json:"other_keys,omitempty"`
 }
 
 // String describes the change in a line, and a line for each field.
@@ -43,14 +46,23 @@ func (c NodeChange) String() string {
 	if len(counts) > 0 {
 		b.WriteString(" chunks: " + strings.Join(counts, ", "))
 	}
+	if c.OtherKeys > 0 {
+		fmt.Fprintf(&b, " other keys: %d", c.OtherKeys)
+	}
 	for _, f := range c.Fields {
 		b.WriteString("\n    " + f)
 	}
 	return b.String()
 }
 
+// empty reports whether nothing but copies of other documents differs.
+func (c *NodeChange) empty() bool {
+	return c.Kind == "changed" && len(c.Fields) == 0 && c.ChunksAdded+c.ChunksRemoved+c.ChunksChanged+c.OtherKeys == 0
+}
+
 // NodeChanges sums up by node what differs at and below a path between two
-// versions, sorted by path. Its cost is that of the changes.
+// versions, sorted by path. Consolidated metadata, which copies what is said
+// elsewhere, is left out. Its cost is that of the changes.
 func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string) ([]NodeChange, error) {
 	older, err := db.Snapshot(ctx, from)
 	if err != nil {
@@ -62,8 +74,8 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 		return nil, err
 	}
 	defer newer.Close()
-	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]string{}}
-	for c, err := range db.Diff(ctx, from, to, dir(at)) {
+	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]owner{}}
+	for c, err := range db.Diff(ctx, from, to, dir(cleanPath(at))) {
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +85,9 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 	}
 	list := make([]NodeChange, 0, len(g.nodes))
 	for _, n := range g.nodes {
-		list = append(list, *n)
+		if !n.empty() {
+			list = append(list, *n)
+		}
 	}
 	slices.SortFunc(list, func(a, b NodeChange) int { return strings.Compare(a.Path, b.Path) })
 	return list, nil
@@ -83,7 +97,13 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 type gathering struct {
 	older, newer *Snapshot
 	nodes        map[string]*NodeChange
-	owners       map[string]string // directory of a chunk key -> node
+	owners       map[string]owner // by directory of a key
+}
+
+// owner is the node that a key belongs to.
+type owner struct {
+	path  string
+	array bool
 }
 
 func (g *gathering) node(path string) *NodeChange {
@@ -96,10 +116,7 @@ func (g *gathering) node(path string) *NodeChange {
 }
 
 func (g *gathering) add(ctx context.Context, c txn.Change) error {
-	where := path.Dir(c.Key)
-	if where == "." {
-		where = ""
-	}
+	where := parent(c.Key)
 	if isDocument(c.Key) {
 		return g.document(ctx, g.node(where), c)
 	}
@@ -107,8 +124,10 @@ func (g *gathering) add(ctx context.Context, c txn.Change) error {
 	if err != nil {
 		return err
 	}
-	n := g.node(owner)
+	n := g.node(owner.path)
 	switch {
+	case !owner.array:
+		n.OtherKeys++
 	case c.Old == nil:
 		n.ChunksAdded++
 	case c.New == nil:
@@ -120,50 +139,62 @@ func (g *gathering) add(ctx context.Context, c txn.Change) error {
 }
 
 // owner finds the nearest directory upwards that has metadata in either version.
-func (g *gathering) owner(ctx context.Context, where string) (string, error) {
+func (g *gathering) owner(ctx context.Context, where string) (owner, error) {
 	if o, ok := g.owners[where]; ok {
 		return o, nil
 	}
-	found := where
-	for p := where; ; {
-		for _, doc := range []string{docV3, docV2Array, docV2Group} {
+	found := owner{path: where}
+search:
+	for p := where; ; p = parent(p) {
+		for _, name := range []string{docV3, docV2Array, docV2Group, docV1Array} {
 			for _, s := range []*Snapshot{g.newer, g.older} {
-				_, err := s.Locate(ctx, dir(p)+doc)
-				if err == nil {
-					g.owners[where] = p
-					return p, nil
+				doc, err := kv.Get(ctx, s, dir(p)+name)
+				if errors.Is(err, kv.ErrNotFound) {
+					continue
 				}
-				if !errors.Is(err, kv.ErrNotFound) {
-					return "", err
+				if err != nil {
+					return owner{}, err
 				}
+				_, isArray := policy{}.Structure(name, doc)
+				found = owner{path: p, array: isArray}
+				break search
 			}
 		}
 		if p == "" {
-			g.owners[where] = found
-			return found, nil
-		}
-		if p = path.Dir(p); p == "." {
-			p = ""
+			break
 		}
 	}
+	g.owners[where] = found
+	return found, nil
 }
 
 // document compares two states of a metadata document.
 func (g *gathering) document(ctx context.Context, n *NodeChange, c txn.Change) error {
-	name := path.Base(c.Key)
-	node := name == docV3 || name == docV2Array || name == docV2Group
-	switch {
-	case c.Old == nil && node:
-		n.Kind = "added"
-	case c.New == nil && node:
-		n.Kind = "removed"
+	name, prefix := path.Base(c.Key), ""
+	switch name {
+	case docV2Metadata:
+		return nil
+	case docV2Attrs, docV1Attrs: // without it there are none
+		prefix = "attributes."
+	default:
+		switch {
+		case c.Old == nil:
+			n.Kind, n.Fields = "added", nil
+			return nil
+		case c.New == nil:
+			n.Kind, n.Fields = "removed", nil
+			return nil
+		}
 	}
-	if c.Old == nil || c.New == nil {
+	if n.Kind != "changed" {
 		return nil
 	}
-	var docs [2]*object
+	docs := [2]*object{{}, {}}
 	for i, s := range []*Snapshot{g.older, g.newer} {
 		b, err := kv.Get(ctx, s, c.Key)
+		if errors.Is(err, kv.ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -172,21 +203,26 @@ func (g *gathering) document(ctx context.Context, n *NodeChange, c txn.Change) e
 			return nil
 		}
 	}
-	prefix := ""
-	if name == docV2Attrs {
-		prefix = "attributes."
+	before := len(n.Fields)
+	copies := n.fields(prefix, docs[0], docs[1])
+	if len(n.Fields) == before && !copies {
+		n.Fields = append(n.Fields, name+" is spelled differently")
 	}
-	n.fields(prefix, docs[0], docs[1])
 	return nil
 }
 
-func (n *NodeChange) fields(prefix string, a, b *object) {
+// fields notes the members that differ; copies says that copies of other
+// documents do.
+func (n *NodeChange) fields(prefix string, a, b *object) (copies bool) {
 	for _, k := range unionKeys(a, b) {
 		x, y := a.values[k], b.values[k]
-		if sameJSON(x, y) {
+		switch {
+		case sameJSON(x, y):
 			continue
-		}
-		if k == "attributes" && prefix == "" {
+		case prefix == "" && k == inlineCopy:
+			copies = true
+			continue
+		case prefix == "" && k == "attributes":
 			p, perr := parseObject(orEmpty(x))
 			q, qerr := parseObject(orEmpty(y))
 			if perr == nil && qerr == nil {
@@ -196,6 +232,7 @@ func (n *NodeChange) fields(prefix string, a, b *object) {
 		}
 		n.Fields = append(n.Fields, fmt.Sprintf("%s%s: %s -> %s", prefix, k, shown(x), shown(y)))
 	}
+	return copies
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {
@@ -205,9 +242,14 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// shown is a value for people, on one line.
 func shown(raw json.RawMessage) string {
 	if raw == nil {
 		return "(none)"
 	}
-	return strings.Join(strings.Fields(brief(raw)), " ")
+	var flat bytes.Buffer
+	if json.Compact(&flat, raw) != nil { // a bare NaN
+		return strings.Join(strings.Fields(brief(raw)), " ")
+	}
+	return brief(flat.Bytes())
 }

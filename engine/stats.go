@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // Stats counts what a database holds.
@@ -18,6 +20,8 @@ type Stats struct {
 	// many bytes that is.
 	Groups  int64 `json:"groups"`
 	Arrays  int64 `json:"arrays"`
+	// Nodes whose metadata cannot be read.
+	Unreadable int64 `json:"unreadable"`
 	Keys    int64 `json:"keys"`
 	Inline  int64 `json:"inline"`
 	Native  int64 `json:"native"`
@@ -57,6 +61,13 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 		out.count(v)
 	}
 	for n, err := range s.Walk(ctx, "") {
+		if errors.Is(err, zarr.ErrNotFound) {
+			break // there is none
+		}
+		if errors.Is(err, zarr.ErrMetadata) {
+			out.Unreadable++
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
