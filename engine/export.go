@@ -278,8 +278,8 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 }
 
 // batchKeys is how many keys are handed out to workers at a time: enough to
-// keep them busy, few enough to hold in memory.
-const batchKeys = 4096
+// keep them busy, few enough to hold in memory. Tests make it small.
+var batchKeys = 4096
 
 // batches cuts a listing into slices, which are reused.
 func batches(keys iter.Seq2[string, error], fn func([]string) error) error {

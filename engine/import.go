@@ -292,9 +292,9 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 	})
 }
 
-// saveEvery is how much work a crash may cost. A session also saves itself
-// after every GiB.
-const saveEvery = 10 * time.Second
+// saveEvery is how much work a crash may cost; tests make it small. A session
+// also saves itself after every GiB.
+var saveEvery = 10 * time.Second
 
 func (im *importer) save(ctx context.Context, s *Session) error {
 	// The caller's session is saved when the import is complete.

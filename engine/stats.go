@@ -18,15 +18,15 @@ type Stats struct {
 
 	// Of the version: its nodes, its keys by where their bytes are, and how
 	// many bytes that is.
-	Groups  int64 `json:"groups"`
-	Arrays  int64 `json:"arrays"`
+	Groups int64 `json:"groups"`
+	Arrays int64 `json:"arrays"`
 	// Nodes whose metadata cannot be read.
 	Unreadable int64 `json:"unreadable"`
-	Keys    int64 `json:"keys"`
-	Inline  int64 `json:"inline"`
-	Native  int64 `json:"native"`
-	Virtual int64 `json:"virtual"`
-	Bytes   int64 `json:"bytes"`
+	Keys       int64 `json:"keys"`
+	Inline     int64 `json:"inline"`
+	Native     int64 `json:"native"`
+	Virtual    int64 `json:"virtual"`
+	Bytes      int64 `json:"bytes"`
 
 	// Of the whole directory.
 	IndexBytes int64 `json:"index_bytes"`

@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/kvtest"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Some tests need a second process: this one, run again with a role.
+const roleVariable = "ZARRDB_TEST_ROLE"
+
+var roles = map[string]func(args []string) error{
+	"hold":   holdDatabase,
+	"commit": commitForEver,
+	"import": importForEver,
+}
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := roles[role](os.Args[1:]); err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// child is a process in a role.
+type child struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func start(t *testing.T, role string, args ...string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &child{cmd, in, bufio.NewReader(out)}
+}
+
+// line reads what the child prints next.
+func (c *child) line(t *testing.T) string {
+	t.Helper()
+	s, err := c.out.ReadString('\n')
+	if err != nil || strings.HasPrefix(s, "error") {
+		t.Fatalf("the child said %q, %v", s, err)
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+// kill ends the child at once and returns what it had still printed.
+func (c *child) kill(t *testing.T) (lines []string) {
+	t.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(c.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.cmd.Wait() // says that it was killed
+	all := strings.Split(string(rest), "\n")
+	return all[:len(all)-1] // the last line may be cut
+}
+
+func holdDatabase(args []string) error {
+	db, err := Open(args[0], nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, db.Close())
+}
+
+// A second process is told who has the database open.
+func TestLockedByAnotherProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t.zdb")
+	openAt(t, dir, &Options{Create: true}).Close()
+	c := start(t, "hold", dir)
+	if got := c.line(t); got != "open" {
+		t.Fatal(got)
+	}
+	for _, o := range []*Options{nil, {ReadOnly: true}} {
+		_, err := Open(dir, o)
+		var locked *index.LockedError
+		if !errors.As(err, &locked) || !errors.Is(err, index.ErrLocked) {
+			t.Fatalf("error %v", err)
+		}
+		if locked.Holder.PID != c.cmd.Process.Pid || !strings.Contains(err.Error(), strconv.Itoa(locked.Holder.PID)) {
+			t.Errorf("holder %+v, want process %d: %v", locked.Holder, c.cmd.Process.Pid, err)
+		}
+	}
+	if _, err := OpenSource(bg, dir+"|zarrdb:", nil); !errors.Is(err, index.ErrLocked) {
+		t.Errorf("as a source: %v", err)
+	}
+	c.in.Close()
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	openAt(t, dir, nil)
+
+	// A holder that was killed holds nothing.
+	dir = filepath.Join(t.TempDir(), "t.zdb")
+	openAt(t, dir, &Options{Create: true}).Close()
+	c = start(t, "hold", dir)
+	c.line(t)
+	c.kill(t)
+	openAt(t, dir, nil)
+}
+
+// soak is how long the tests named Soak run; they are left out otherwise.
+func soak(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
+	if err != nil {
+		t.Skip("ZARRDB_SOAK is not set")
+	}
+	return d
+}
+
+const killRounds = 16
+
+func TestKilledCommits(t *testing.T) { killCommits(t, func(n int) bool { return n < killRounds }) }
+func TestKilledImports(t *testing.T) { killImports(t, func(n int) bool { return n < killRounds }) }
+
+func TestSoakKilledCommits(t *testing.T) {
+	end := time.Now().Add(soak(t) / 2)
+	killCommits(t, func(int) bool { return time.Now().Before(end) })
+}
+
+func TestSoakKilledImports(t *testing.T) {
+	end := time.Now().Add(soak(t) / 2)
+	killImports(t, func(int) bool { return time.Now().Before(end) })
+}
+
+// commitForEver gives two arrays the same new value in one commit after the
+// other, and says when each is acknowledged.
+func commitForEver(args []string) error {
+	db, err := Open(args[0], nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	k, err := valueOf(db)
+	if err != nil {
+		return err
+	}
+	for {
+		k++
+		err := db.Update(bg, "", fmt.Sprint(k), func(s *Session) error {
+			for _, path := range []string{"x", "g/y"} {
+				a, err := s.Array(bg, path)
+				if err != nil {
+					return err
+				}
+				if err := zarr.Write(bg, a, zarr.Sel(), []int32{k}); err != nil {
+					return err
+				}
+			}
+			return setAttr(s, "g", "k", k)
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Println(k)
+	}
+}
+
+// valueOf returns the one value that everything holds at the head.
+func valueOf(db *DB) (int32, error) {
+	s, err := db.At(bg, "")
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	seen := map[string]bool{}
+	for _, path := range []string{"x", "g/y"} {
+		a, err := s.Array(bg, path)
+		if err != nil {
+			return 0, err
+		}
+		v, err := zarr.Read[int32](bg, a, zarr.Sel())
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range v {
+			seen[fmt.Sprint(n)] = true
+		}
+	}
+	g, err := s.Group(bg, "g")
+	if err != nil {
+		return 0, err
+	}
+	attr, _ := g.Attributes().Get("k")
+	seen[string(attr)] = true
+	seen[s.Commit().Message] = true
+	if len(seen) != 1 {
+		return 0, fmt.Errorf("a mixture of commits: %v", seen)
+	}
+	k, err := strconv.ParseInt(s.Commit().Message, 10, 32)
+	return int32(k), err
+}
+
+// killCommits kills a process that commits, at moments that nobody chose. What
+// it acknowledged is there, whole, and at most one commit more.
+func killCommits(t *testing.T, more func(int) bool) {
+	dir := filepath.Join(t.TempDir(), "t.zdb")
+	db := openAt(t, dir, &Options{Create: true})
+	commit(t, db, "", "0", func(s *Session) error {
+		spec := zarr.Spec{Shape: []int64{4000}, Chunks: []int64{1000}, DataType: "int32", Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}
+		if _, err := s.CreateArray(bg, "x", spec); err != nil {
+			return err
+		}
+		if _, err := s.CreateArray(bg, "g/y", line(40, 10)); err != nil {
+			return err
+		}
+		return setAttr(s, "g", "k", 0)
+	})
+	closeChecked(t, db)
+	total := 0
+	for round := 0; more(round); round++ {
+		c := start(t, "commit", dir)
+		last := c.line(t)
+		for range rand.IntN(30) {
+			last = c.line(t)
+		}
+		if rest := c.kill(t); len(rest) > 0 {
+			last = rest[len(rest)-1]
+		}
+		acknowledged, err := strconv.Atoi(last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := openAt(t, dir, nil)
+		k, err := valueOf(db)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if int(k) != acknowledged && int(k) != acknowledged+1 {
+			t.Fatalf("round %d: the head is commit %d, %d was acknowledged", round, k, acknowledged)
+		}
+		total = int(k)
+		closeChecked(t, db)
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	t.Logf("%d commits", total)
+}
+
+// importForEver imports a directory to one place after the other. It prints a
+// dot at every operation on the directory.
+func importForEver(args []string) error {
+	saveEvery, batchKeys = 0, 16
+	db, err := Open(args[0], nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for n := 0; ; n++ {
+		src, err := OpenSource(bg, args[1], nil)
+		if err != nil {
+			return err
+		}
+		src.at.View = kvtest.Hook(src.at.View, func(op kvtest.Op, _ string) error {
+			fmt.Println(".")
+			return nil
+		})
+		_, err = db.Import(bg, src, ImportOptions{To: fmt.Sprintf("y%d", n), Resume: true})
+		if err != nil && !errors.Is(err, zarr.ErrExists) {
+			return err
+		}
+		if err := src.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+// killImports kills a process that imports. Every import at the head is whole;
+// the one that was under way goes on where it was last saved.
+func killImports(t *testing.T, more func(int) bool) {
+	keys := smallStore(t)
+	for i := range 100 {
+		keys[fmt.Sprintf("g/b/c/%d", i)] = strings.Repeat(fmt.Sprint(i), 300)
+	}
+	source := filepath.Join(t.TempDir(), "s.zarr")
+	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), source, ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "t.zdb")
+	openAt(t, dir, &Options{Create: true}).Close()
+	resumed, done := 0, 0
+	for round := 0; more(round); round++ {
+		c := start(t, "import", dir, source)
+		for range 1 + rand.IntN(600) {
+			c.line(t)
+		}
+		c.kill(t)
+		db := openAt(t, dir, nil)
+		s := at(t, db, "")
+		n := 0
+		for m, err := range s.Members(bg, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameContents(t, contents(t, kv.SubLister(s, m.Name)), keys)
+			n++
+		}
+		list, err := db.Sessions(bg)
+		if err != nil || len(list) > 1 {
+			t.Fatalf("round %d: sessions %v, %v", round, list, err)
+		}
+		resumed += len(list)
+		done = n
+		closeChecked(t, db)
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	t.Logf("%d imports, %d of them resumed", done, resumed)
+}
