@@ -26,10 +26,10 @@ var (
 
 // ticking is a clock that moves a second each time that it is asked.
 func ticking() func() time.Time {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var ticks atomic.Int64
 	return func() time.Time {
-		at = at.Add(time.Second)
-		return at
+		return begin.Add(time.Duration(ticks.Add(1)) * time.Second)
 	}
 }
 

@@ -36,7 +36,8 @@ type Options struct {
 	SessionBytes int64
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
-	// Now is the clock for commit times; default [time.Now].
+	// Now is the clock for commit times, safe for concurrent use; default
+	// [time.Now].
 	Now func() time.Time
 }
 

@@ -80,7 +80,8 @@ type Options struct {
 	MemTableBytes int
 	// Author is recorded in commits that name none; default "unknown".
 	Author string
-	// Now is the clock for commit and reflog times; default [time.Now].
+	// Now is the clock for commit and reflog times, safe for concurrent use;
+	// default [time.Now].
 	Now func() time.Time
 }
 
