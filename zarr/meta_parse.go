@@ -145,9 +145,10 @@ func (p *parser) regular(raw json.RawMessage, field string, shape []int64) (Grid
 
 // room counts the memory of a fill value before it is parsed.
 func (p *parser) room(t dtype.Type) error {
-	if p.fills += t.Size(); p.fills > maxFills {
+	if t.Size() > maxFills-p.fills { // not a sum, which many refused nodes would make overflow
 		return p.fail("fill_value", fmt.Errorf("fill values take over %d bytes", maxFills))
 	}
+	p.fills += t.Size()
 	return nil
 }
 
