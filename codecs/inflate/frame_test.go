@@ -108,6 +108,7 @@ func TestGzip(t *testing.T) {
 	damage("method", func(b []byte) { b[2] = 7 })
 	damage("header CRC", func(b []byte) { b[3] |= 2 })
 	damage("extra too long", func(b []byte) { b[10], b[11] = 0xff, 0xff })
+	damage("reserved flags", func(b []byte) { b[3] |= 0x20 })
 	damage("CRC-32", func(b []byte) { b[len(b)-8] ^= 1 })
 	damage("size", func(b []byte) { b[len(b)-4] ^= 1 })
 }
@@ -140,6 +141,11 @@ func FuzzFrames(f *testing.F) {
 		if err == nil {
 			gr.Multistream(false)
 			want, err = io.ReadAll(io.LimitReader(gr, limit+1))
+		}
+		if len(src) > 3 && src[3]&0xe0 != 0 {
+			// RFC 1952, 2.3.1.2: reserved flags must be an error, which the
+			// standard library does not make of them.
+			want, err = nil, errors.New("reserved flags")
 		}
 		check("gzip", want, err, member)
 	})
