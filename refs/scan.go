@@ -1,0 +1,514 @@
+package refs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"math/bits"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The JSON of a reference set is read through a window that moves over the
+// text. What is read as one (an entry, a template object) lies in the window as
+// a whole; where it does not, the window is filled up and reading begins again
+// at the same place.
+//
+//	            pos            end
+//	┌────────────┬──────────────┬───────┐
+//	│ done with  │ unread       │ free  │  buf
+//	└────────────┴──────────────┴───────┘
+
+// errMore means that the window ends before what is read does.
+var errMore = errors.New("refs: more bytes are needed")
+
+// scanner holds the window.
+type scanner struct {
+	ctx  context.Context
+	r    io.Reader
+	buf  []byte
+	pos  int
+	end  int
+	base int64 // place of buf[0] in the text
+	eof  bool
+	max  int // bytes that one thing may take
+}
+
+func newScanner(ctx context.Context, r io.Reader, window, max int) *scanner {
+	return &scanner{ctx: ctx, r: r, buf: make([]byte, min(window, max)), max: max}
+}
+
+// fill moves the window to pos and reads until it is full or the text ends.
+func (s *scanner) fill() error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if s.eof {
+		return s.errorAt(s.end, "the text ends early")
+	}
+	s.end = copy(s.buf, s.buf[s.pos:s.end])
+	s.base += int64(s.pos)
+	s.pos = 0
+	if s.end == len(s.buf) {
+		if len(s.buf) >= s.max {
+			return limit("a value of more than %d bytes (MaxValue)", s.max)
+		}
+		bigger := make([]byte, min(2*len(s.buf), s.max))
+		copy(bigger, s.buf[:s.end])
+		s.buf = bigger
+	}
+	n, err := io.ReadFull(s.r, s.buf[s.end:])
+	s.end += n
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		s.eof = true
+		return nil
+	}
+	return err
+}
+
+// each calls read with a cursor at pos until it has enough, and goes to where
+// the cursor then stands.
+func (s *scanner) each(read func(c *cursor) error) error {
+	for {
+		c := cursor{b: s.buf[s.pos:s.end], eof: s.eof}
+		err := read(&c)
+		if err == nil {
+			s.pos += c.i
+			return nil
+		}
+		if err == errMore {
+			if err = s.fill(); err != nil {
+				return err
+			}
+			continue
+		}
+		return s.explain(err)
+	}
+}
+
+// explain adds the place to an error of a cursor at pos.
+func (s *scanner) explain(err error) error {
+	var syn *syntaxError
+	if errors.As(err, &syn) && !syn.placed {
+		return &syntaxError{text: syn.text, at: s.base + int64(s.pos) + syn.at, placed: true}
+	}
+	return err
+}
+
+func (s *scanner) errorAt(i int, text string) error {
+	return &syntaxError{text: text, at: s.base + int64(i), placed: true}
+}
+
+// syntaxError is a violation of the JSON grammar.
+type syntaxError struct {
+	text   string
+	at     int64 // byte in the text, or in the window as long as it is not placed
+	placed bool
+}
+
+func (e *syntaxError) Error() string {
+	return "refs: JSON at byte " + strconv.FormatInt(e.at, 10) + ": " + e.text
+}
+
+func (e *syntaxError) Is(target error) bool { return target == ErrInvalid }
+
+// cursor reads JSON in a slice. At the end of a slice that is not the end of
+// the text its methods return errMore.
+type cursor struct {
+	b       []byte
+	i       int
+	eof     bool
+	scratch []byte // for strings with escapes; valid until the next one
+}
+
+func (c *cursor) fail(text string) error { return &syntaxError{text: text, at: int64(c.i)} }
+
+// short is the error at the end of the slice.
+func (c *cursor) short() error {
+	if c.eof {
+		c.i = len(c.b)
+		return c.fail("the text ends early")
+	}
+	return errMore
+}
+
+// peek skips white space and returns the byte that follows.
+func (c *cursor) peek() (byte, error) {
+	for ; c.i < len(c.b); c.i++ {
+		switch x := c.b[c.i]; x {
+		case ' ', '\n', '\r', '\t':
+		default:
+			return x, nil
+		}
+	}
+	return 0, c.short()
+}
+
+// expect skips white space and a byte.
+func (c *cursor) expect(want byte) error {
+	x, err := c.peek()
+	if err != nil {
+		return err
+	}
+	if x != want {
+		return c.fail("unexpected " + printByte(x) + " instead of " + printByte(want))
+	}
+	c.i++
+	return nil
+}
+
+func printByte(x byte) string {
+	if x < 0x20 || x >= 0x7f {
+		const hex = "0123456789abcdef"
+		return "byte 0x" + string(hex[x>>4]) + string(hex[x&15])
+	}
+	return "'" + string(rune(x)) + "'"
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// rawString goes over a string and returns what stands between the quotes.
+func (c *cursor) rawString() (raw []byte, escaped, ascii bool, err error) {
+	x, err := c.peek()
+	if err != nil {
+		return nil, false, false, err
+	}
+	if x != '"' {
+		return nil, false, false, c.fail("unexpected " + printByte(x) + " instead of a string")
+	}
+	b := c.b
+	i := c.i + 1
+	from := i
+	ascii = true
+	for {
+		// Eight bytes at a time until a quote, a backslash, a control byte or
+		// one that is not ASCII. Bits above the lowest one may be wrong.
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			q, s := w^(ones*'"'), w^(ones*'\\')
+			m := ((q-ones)&^q | (s-ones)&^s | (w-ones*0x20)&^w | w) & highs
+			if m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		for i < len(b) && b[i] >= 0x20 && b[i] < 0x80 && b[i] != '"' && b[i] != '\\' {
+			i++
+		}
+		if i == len(b) {
+			return nil, false, false, c.short()
+		}
+		switch x := b[i]; {
+		case x == '"':
+			c.i = i + 1
+			return b[from:i], escaped, ascii, nil
+		case x == '\\':
+			if i+1 == len(b) {
+				return nil, false, false, c.short()
+			}
+			escaped = true
+			i += 2
+		case x >= 0x80:
+			ascii = false
+			i++
+		default:
+			c.i = i
+			return nil, false, false, c.fail(printByte(x) + " in a string")
+		}
+	}
+}
+
+// str reads a string. The bytes are those of the slice or of c.scratch.
+func (c *cursor) str() ([]byte, error) {
+	raw, escaped, ascii, err := c.rawString()
+	if err != nil {
+		return nil, err
+	}
+	if escaped {
+		if c.scratch, err = unquote(c.scratch[:0], raw); err != nil {
+			return nil, c.fail(err.Error())
+		}
+		raw = c.scratch
+	}
+	if !ascii && !utf8.Valid(raw) {
+		return nil, c.fail("a string is not UTF-8")
+	}
+	return raw, nil
+}
+
+// unquote appends a string without its escapes. What they stand for must be
+// text: half of a surrogate pair is refused.
+func unquote(dst, raw []byte) ([]byte, error) {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			dst = append(dst, raw[i])
+			continue
+		}
+		i++ // there is a byte: the string did not end here
+		switch raw[i] {
+		case '"', '\\', '/':
+			dst = append(dst, raw[i])
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r, ok := hex4(raw, i+1)
+			i += 4
+			if ok && utf16.IsSurrogate(r) {
+				var low rune
+				if i+2 < len(raw) && raw[i+1] == '\\' && raw[i+2] == 'u' {
+					low, ok = hex4(raw, i+3)
+				}
+				if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+					return dst, errors.New("half of a surrogate pair")
+				}
+				i += 6
+			}
+			if !ok {
+				return dst, errors.New(`bad escape \u`)
+			}
+			dst = utf8.AppendRune(dst, r)
+		default:
+			return dst, errors.New("bad escape " + printByte(raw[i]))
+		}
+	}
+	return dst, nil
+}
+
+func hex4(b []byte, i int) (r rune, ok bool) {
+	if i+4 > len(b) {
+		return 0, false
+	}
+	for _, x := range b[i : i+4] {
+		switch {
+		case x >= '0' && x <= '9':
+			r = r<<4 | rune(x-'0')
+		case x|0x20 >= 'a' && x|0x20 <= 'f':
+			r = r<<4 | rune(x|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+// number reads a number and reports whether it has neither fraction nor
+// exponent.
+func (c *cursor) number() (text []byte, integral bool, err error) {
+	b, i := c.b, c.i
+	digits := func() bool {
+		from := i
+		for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	at := func(set string) bool {
+		for k := range len(set) {
+			if i < len(b) && b[i] == set[k] {
+				return true
+			}
+		}
+		return false
+	}
+	if at("-") {
+		i++
+	}
+	ok := true
+	if at("0") {
+		i++
+	} else {
+		ok = digits()
+	}
+	integral = true
+	if ok && at(".") {
+		i++
+		integral, ok = false, digits()
+	}
+	if ok && at("eE") {
+		if i++; at("+-") {
+			i++
+		}
+		integral, ok = false, digits()
+	}
+	if i == len(b) && !c.eof {
+		return nil, false, errMore
+	}
+	if !ok {
+		return nil, false, c.fail("not a number")
+	}
+	text, c.i = b[c.i:i], i
+	return text, integral, nil
+}
+
+var errNoInteger = errors.New("not an integer of 64 bits")
+
+// integer reads a value that should be an integer; another value is skipped
+// and errNoInteger.
+func (c *cursor) integer() (int64, error) {
+	x, err := c.peek()
+	if err != nil {
+		return 0, err
+	}
+	if x != '-' && (x < '0' || x > '9') {
+		if err := c.skip(0); err != nil {
+			return 0, err
+		}
+		return 0, errNoInteger
+	}
+	// The usual number: some digits and a comma or bracket behind them.
+	var v int64
+	i := c.i
+	for ; i < len(c.b) && i < c.i+18 && c.b[i] >= '0' && c.b[i] <= '9'; i++ {
+		v = v*10 + int64(c.b[i]-'0')
+	}
+	if i > c.i && i < len(c.b) && (c.b[c.i] != '0' || i == c.i+1) {
+		switch c.b[i] {
+		case ',', ']', '}', ' ', '\n', '\r', '\t':
+			c.i = i
+			return v, nil
+		}
+	}
+	text, integral, err := c.number()
+	if err != nil {
+		return 0, err
+	}
+	if !integral {
+		return 0, errNoInteger
+	}
+	v, ok := parseInt(text)
+	if !ok {
+		return 0, errNoInteger
+	}
+	return v, nil
+}
+
+func parseInt(text []byte) (v int64, ok bool) {
+	negative := text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	var u uint64
+	for _, x := range text {
+		d := uint64(x - '0')
+		if u > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		u = u*10 + d
+	}
+	switch {
+	case negative && u <= 1<<63:
+		return -int64(u), true
+	case !negative && u <= math.MaxInt64:
+		return int64(u), true
+	}
+	return 0, false
+}
+
+// maxNesting is how deep values nest at most.
+const maxNesting = 1000
+
+// skip goes over a value and checks it. NaN, Infinity and -Infinity are taken
+// as numbers, since Python writes them.
+func (c *cursor) skip(depth int) error {
+	if depth > maxNesting {
+		return c.fail("nested too deep")
+	}
+	x, err := c.peek()
+	if err != nil {
+		return err
+	}
+	switch {
+	case x == '"':
+		_, err := c.str()
+		return err
+	case x == '{' || x == '[':
+		return c.members(x == '{', func(bool) error { return c.skip(depth + 1) })
+	case x == '-' && c.i+1 < len(c.b) && c.b[c.i+1] == 'I':
+		return c.word("-Infinity")
+	case x == '-' || x >= '0' && x <= '9':
+		_, _, err := c.number()
+		return err
+	}
+	for _, w := range []string{"true", "false", "null", "NaN", "Infinity"} {
+		if x == w[0] {
+			return c.word(w)
+		}
+	}
+	return c.fail("unexpected " + printByte(x))
+}
+
+// word reads a literal.
+func (c *cursor) word(w string) error {
+	for i := range len(w) {
+		if c.i+i == len(c.b) {
+			return c.short()
+		}
+		if c.b[c.i+i] != w[i] {
+			return c.fail("unexpected " + printByte(c.b[c.i+i]))
+		}
+	}
+	c.i += len(w)
+	return nil
+}
+
+// members calls value before each value of an object or array, behind the key
+// and the colon of an object; key says that it is called before a key instead.
+func (c *cursor) members(object bool, value func(key bool) error) error {
+	open, end := byte('['), byte(']')
+	if object {
+		open, end = '{', '}'
+	}
+	if err := c.expect(open); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		x, err := c.peek()
+		if err != nil {
+			return err
+		}
+		if x == end && first {
+			c.i++
+			return nil
+		}
+		if object {
+			if x != '"' {
+				return c.fail("unexpected " + printByte(x) + " instead of a key")
+			}
+			if err := value(true); err != nil {
+				return err
+			}
+			if err := c.expect(':'); err != nil {
+				return err
+			}
+		}
+		if err := value(false); err != nil {
+			return err
+		}
+		if x, err = c.peek(); err != nil {
+			return err
+		}
+		c.i++
+		if x == end {
+			return nil
+		}
+		if x != ',' {
+			c.i--
+			return c.fail("unexpected " + printByte(x) + " instead of ',' or " + printByte(end))
+		}
+	}
+}

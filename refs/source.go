@@ -1,0 +1,131 @@
+package refs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// windowSize is how many bytes are read at a time. A remote file is one
+// request for each, so they are not small.
+const windowSize = 4 << 20
+
+// maxZstdWindow bounds the memory of a zstd stream: what "zstd --long" takes
+// by default.
+const maxZstdWindow = 128 << 20
+
+// valueReader reads a value from front to back.
+type valueReader struct {
+	ctx context.Context
+	v   kv.Value
+	off int64
+}
+
+func (r *valueReader) Read(p []byte) (int, error) {
+	n := min(int64(len(p)), r.v.Size()-r.off)
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	err := r.v.View(r.ctx, kv.Span(r.off, n), func(b []byte) error {
+		copy(p, b)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	r.off += n
+	return int(n), nil
+}
+
+// ctxReader ends with its context.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r ctxReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// prefixReader puts back what was read ahead.
+type prefixReader struct {
+	first []byte
+	r     io.Reader
+}
+
+func (r *prefixReader) Read(p []byte) (int, error) {
+	if len(r.first) > 0 {
+		n := copy(p, r.first)
+		r.first = r.first[n:]
+		return n, nil
+	}
+	return r.r.Read(p)
+}
+
+// decompressed undoes gzip and zstd, which are told by their first bytes. done
+// releases what that takes.
+func decompressed(r io.Reader) (out io.Reader, done func(), err error) {
+	head := make([]byte, 4)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, nil, err
+	}
+	head = head[:n]
+	r = &prefixReader{head, r}
+	switch {
+	case isGzip(head):
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, nil, &streamError{"gzip", err}
+		}
+		return &streamReader{"gzip", z}, func() {}, nil
+	case isZstd(head):
+		// Decoding goes on in the background while the text is read.
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, nil, &streamError{"zstd", err}
+		}
+		return &streamReader{"zstd", z}, z.Close, nil
+	}
+	return r, func() {}, nil
+}
+
+func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
+
+// isZstd recognises frames and the frames that are skipped.
+func isZstd(head []byte) bool {
+	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
+		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
+}
+
+// streamReader marks what is wrong with compressed bytes as invalid.
+type streamReader struct {
+	name string
+	r    io.Reader
+}
+
+func (r *streamReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && err != io.EOF {
+		err = &streamError{r.name, err}
+	}
+	return n, err
+}
+
+type streamError struct {
+	name string
+	err  error
+}
+
+func (e *streamError) Error() string        { return fmt.Sprintf("refs: %s: %v", e.name, e.err) }
+func (e *streamError) Unwrap() error        { return e.err }
+func (e *streamError) Is(target error) bool { return target == ErrInvalid || target == kv.ErrCorrupt }
