@@ -16,6 +16,7 @@ func builtin() []Entry {
 		{V2: "msgpack2", Kind: ArrayToBytes, Parse: parseMsgpack2},
 		{V2: "msgpack", Kind: ArrayToBytes, Parse: parseMsgpack2},
 		{V3: []string{"packbits"}, Kind: ArrayToBytes, Parse: parsePackbits},
+		{V2: "pcodec", V3: []string{"numcodecs.pcodec"}, Kind: ArrayToBytes, Parse: parsePcodec},
 		{V2: "delta", V3: []string{"numcodecs.delta"}, Kind: ArrayToArray, Parse: parseDelta},
 		{V2: "astype", V3: []string{"numcodecs.astype"}, Kind: ArrayToArray, Parse: parseAsType},
 		{V2: "fixedscaleoffset", V3: []string{"numcodecs.fixedscaleoffset"}, Kind: ArrayToArray, Parse: parseFixedScaleOffset},

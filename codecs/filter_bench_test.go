@@ -31,6 +31,7 @@ func BenchmarkFilters(b *testing.B) {
 		{"zlib", `[` + little + `,` + numcodec("shuffle", `"elementsize":4`) + `,` + numcodec("zlib", `"level":5`) + `]`, f4},
 		{"bz2", `[` + little + `,` + numcodec("bz2", ``) + `]`, f4},
 		{"lzma", `[` + little + `,` + numcodec("lzma", `"preset":1`) + `]`, f4},
+		{"pcodec", `[` + numcodec("pcodec", ``) + `]`, f4},
 		{"packbits", `["packbits"]`, dtype.NewBool()},
 	} {
 		n := 2 << 20 / c.typ.Size()

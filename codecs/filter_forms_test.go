@@ -50,6 +50,11 @@ func TestFilterConfigs(t *testing.T) {
 		{text, `{"id":"categorize","labels":[1],"dtype":"|O"}`, "labels"},
 		{text, `{"id":"categorize","labels":["a"],"dtype":"|O","astype":"<f4"}`, "astype"},
 		{i4, `{"id":"shuffle","elementsize":5}`, "elementsize"},
+		{i4, `{"id":"pcodec","level":13}`, "level"},
+		{i4, `{"id":"pcodec","mode_spec":"try_dict"}`, "mode_spec"},
+		{i4, `{"id":"pcodec","delta_spec":"none","delta_encoding_order":1}`, "delta_encoding_order"},
+		{i4.WithOrder(dtype.Big), `{"id":"pcodec"}`, "int32"},
+		{text, `{"id":"pcodec"}`, "string"},
 		{i4, `{"id":"crc32","location":"middle"}`, "location"},
 		{i4, `{"id":"jenkins_lookup3","initval":-1}`, "initval"},
 		{i4, `{"id":"jenkins_lookup3","prefix":[256]}`, "prefix"},
@@ -329,6 +334,7 @@ func FuzzFilters(f *testing.F) {
 	v3(`[`+numcodec("astype", `"encode_dtype":"<f8","decode_dtype":"<i2"`)+`,`+big+`]`, i2)
 	v3(`[`+numcodec("packbits", ``)+`,"bytes"]`, bools)
 	v3(`["packbits"]`, bools)
+	v3(`[`+numcodec("pcodec", ``)+`]`, i2)
 	v3(`[{"name":"packbits","configuration":{"padding_encoding":"first_byte","first_bit":2,"last_bit":12}}]`, i2)
 	v3(`[{"name":"cast_value","configuration":{"data_type":"float32"}},`+little+`]`, i2)
 	v3(`[{"name":"scale_offset","configuration":{"offset":5,"scale":-3}},`+little+`]`, i2)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/zarrdb/zarrdb/codecs/kernels"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -131,7 +132,7 @@ func (k number) storeInts(dst []byte, src []int64) {
 		}
 	case float16s:
 		for i, v := range src {
-			le.PutUint16(dst[2*i:], halfOf(float64(v)))
+			le.PutUint16(dst[2*i:], kernels.HalfOf(float64(v)))
 		}
 	case float32s:
 		for i, v := range src {
@@ -169,7 +170,7 @@ func (k number) loadFloats(dst []float64, src []byte) {
 	switch k {
 	case float16s:
 		for i := range dst {
-			dst[i] = halfValue(le.Uint16(src[2*i:]))
+			dst[i] = kernels.HalfValue(le.Uint16(src[2*i:]))
 		}
 	case float32s:
 		for i := range dst {
@@ -203,7 +204,7 @@ func (k number) storeFloats(dst []byte, src []float64) {
 	switch k {
 	case float16s:
 		for i, v := range src {
-			le.PutUint16(dst[2*i:], halfOf(v))
+			le.PutUint16(dst[2*i:], kernels.HalfOf(v))
 		}
 	case float32s:
 		for i, v := range src {
@@ -251,51 +252,9 @@ func truncated(v float64) int64 {
 func (k number) round(v float64) float64 {
 	switch k {
 	case float16s:
-		return halfValue(halfOf(v))
+		return kernels.HalfValue(kernels.HalfOf(v))
 	case float32s:
 		return float64(float32(v))
 	}
 	return v
-}
-
-// halfValue returns the value of a binary16 number.
-func halfValue(h uint16) float64 {
-	sign := uint64(h>>15) << 63
-	exp, man := uint64(h>>10&31), uint64(h&0x3ff)
-	switch exp {
-	case 0:
-		v := float64(man) / (1 << 24)
-		return math.Float64frombits(math.Float64bits(v) | sign)
-	case 31:
-		return math.Float64frombits(sign | 0x7ff<<52 | man<<42)
-	}
-	return math.Float64frombits(sign | (exp+1023-15)<<52 | man<<42)
-}
-
-// halfOf rounds v to the nearest binary16 number, ties to even.
-func halfOf(v float64) uint16 {
-	b := math.Float64bits(v)
-	sign := uint16(b >> 48 & 0x8000)
-	exp, man := int(b>>52&0x7ff)-1023, b&(1<<52-1)
-	switch {
-	case exp == 1024 && man != 0:
-		return sign | 0x7e00 | uint16(man>>42)
-	case exp > 15:
-		return sign | 0x7c00
-	case exp < -25:
-		return sign
-	}
-	drop := 42
-	if exp < -14 {
-		// Subnormal: the leading one is written out, and the exponent is fixed.
-		man |= 1 << 52
-		drop += -14 - exp
-		exp = -15
-	}
-	h := uint16(exp+15)<<10 + uint16(man>>drop)
-	rest, half := man&(1<<drop-1), uint64(1)<<(drop-1)
-	if rest > half || rest == half && h&1 != 0 {
-		h++ // a carry into the exponent is right, up to infinity
-	}
-	return sign | h
 }

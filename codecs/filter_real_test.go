@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/codecs/kernels"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -46,14 +47,14 @@ func randomFloat(r *rand.Rand) float64 {
 func TestHalf(t *testing.T) {
 	f16 := mustReal(t, dtype.NewFloat(16))
 	for h := range 1 << 16 {
-		v := halfValue(uint16(h))
+		v := kernels.HalfValue(uint16(h))
 		if w := f16.value(uint64(h)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
 			t.Fatalf("%#04x is %v and %v", h, v, w)
 		}
 		if math.IsNaN(v) {
 			continue
 		}
-		if got := halfOf(v); got != uint16(h) {
+		if got := kernels.HalfOf(v); got != uint16(h) {
 			t.Fatalf("%#04x comes back as %#04x", h, got)
 		}
 		if got := f16.code(v); got != uint64(h) {
@@ -70,7 +71,7 @@ func TestHalf(t *testing.T) {
 		if !f16.finite(want) {
 			want = math.Inf(int(math.Copysign(1, v)))
 		}
-		if got := halfValue(halfOf(v)); got != want || math.Signbit(got) != math.Signbit(v) {
+		if got := kernels.HalfValue(kernels.HalfOf(v)); got != want || math.Signbit(got) != math.Signbit(v) {
 			t.Fatalf("%v rounds to %v, want %v", v, got, want)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package kernels holds the inner loops of the codecs: byte and bit shuffle,
-// byte swap, Adler-32, and the test for a repeated pattern.
+// byte swap, Adler-32, half-precision floats, and the test for a repeated pattern.
 //
 // A block of n elements of size bytes is a matrix of bytes; shuffling
 // transposes it, so that bytes of equal significance lie side by side:

@@ -1,0 +1,87 @@
+package pco
+
+import "math/bits"
+
+// undo turns the residuals of a batch into n latents. known is how many
+// residuals there are; at the end of a page they are fewer, because latents come
+// from what the page began with. looks are the distances of lookback.
+func (v *variable) undo(c *chunk, looks []uint64, known, n int) error {
+	switch v.delta {
+	case consecutive:
+		v.undoConsecutive(known, n)
+	case lookback:
+		return v.undoLookback(c, looks, known, n)
+	case conv1:
+		v.undoConv(c, known, n)
+	}
+	return nil
+}
+
+// center is what residuals are moved by, to make small negative ones small.
+func (v *variable) center() uint64 { return 1 << (v.bits - 1) }
+
+func (v *variable) undoConsecutive(known, n int) {
+	center := v.center()
+	for i := range v.latents[:known] {
+		v.latents[i] ^= center
+	}
+	clear(v.latents[known:n])
+	for o := len(v.past) - 1; o >= 0; o-- {
+		sum := v.past[o]
+		for i, d := range v.latents[:n] {
+			v.latents[i] = sum
+			sum += d
+		}
+		v.past[o] = sum
+	}
+}
+
+// undoConv predicts a latent by a weighted sum of the ones before.
+func (v *variable) undoConv(c *chunk, known, n int) {
+	var all [maxConvOrder + batchSize]uint64
+	order, center, mask := c.order, v.center(), low(v.bits)
+	copy(all[:order], v.past)
+	for i, d := range v.latents[:known] {
+		sum := c.bias
+		before := all[i : i+order]
+		for j, w := range c.weights[:len(before)] {
+			sum += w * int64(before[j])
+		}
+		all[i+order] = (d ^ center + uint64(max(sum, 0)>>c.quant)) & mask
+	}
+	copy(v.latents[:n], all[:n])
+	copy(v.past, all[n:n+order])
+}
+
+// startRing makes room for the latents that lookback reaches. Before those that
+// a page begins with it finds zeros.
+func (v *variable) startRing(c *chunk, n int) {
+	// Never more than there are in the page, whatever the window: then nothing
+	// is overwritten. One more, so that the oldest is there until it is out.
+	reach := min(1<<c.window, n) + v.stored
+	v.past = resize(v.past, 1<<bits.Len(uint(reach)))
+	clear(v.past)
+}
+
+// undoLookback predicts a latent by an earlier one.
+func (v *variable) undoLookback(c *chunk, looks []uint64, known, n int) error {
+	center, window := v.center(), uint64(1)<<c.window
+	ring, head, mask := v.past, v.head, len(v.past)-1
+	for i := range v.latents[:n] {
+		if i < known {
+			back := looks[i] & low(32)
+			if back == 0 || back > window {
+				return corrupt("a lookback of %d in a window of %d", back, window)
+			}
+			d := v.latents[i] ^ center
+			if back < uint64(len(ring)) {
+				d += ring[(head-int(back))&mask]
+			}
+			ring[head&mask] = d
+		}
+		v.latents[i] = ring[(head-v.stored)&mask]
+		head++
+	}
+	v.head = head
+	return nil
+}
