@@ -293,7 +293,10 @@ func (s *Spec) setFill(m *Meta) error {
 	default:
 		m.Fill = m.Type.Zero()
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("fill value: %w", err)
+	}
+	return nil
 }
 
 // setCodecs parses the codecs of the spec or chooses some.
