@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -20,9 +21,12 @@ type DB struct {
 	pool  *pool
 }
 
+// LockedError says which process has a database open.
+type LockedError = index.LockedError
+
 // Open opens the database in a directory. Errors: txn.ErrNotDatabase if there
-// is none and Options.Create is not set, index.ErrLocked (naming the holder)
-// if another process has it open, index.ErrFormat if a newer program wrote it.
+// is none and Options.Create is not set, *[LockedError] if another process has
+// it open, index.ErrFormat if a newer program wrote it.
 func Open(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	to := opts.txn()

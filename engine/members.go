@@ -95,7 +95,7 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 		}
 		o := *s.open
 		o.Version = at.Version
-		for m, err := range (nodes{at.View, &o}).Members(ctx, cleanPath(dir(at.Path)+path)) {
+		for m, err := range (nodes{at.View, &o}).Members(ctx, cleanPath(dir(at.Path)+cleanPath(path))) {
 			if !yield(m, err) {
 				return
 			}

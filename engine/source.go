@@ -62,9 +62,9 @@ func OpenSource(ctx context.Context, url string, o *SourceOptions) (*Source, err
 	return s, nil
 }
 
-// OpenDatabaseSource opens a node of a database: of the version that rev names
-// or, if session is not empty, of a stored session as it was last saved. path
-// "" is the root.
+// OpenDatabaseSource opens a node or key of a database: of the version that rev
+// names or, if session is not empty, of a stored session as it was last saved.
+// path "" is the root.
 func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *SourceOptions) (*Source, error) {
 	s, err := newSource(o)
 	if err != nil {
@@ -87,7 +87,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.at = Place{URL: u, View: view, Path: path, Kind: Dataset}
+	s.at = Place{URL: u, View: view, Path: cleanPath(path), database: true}
 	return s, nil
 }
 

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,45 +37,30 @@ func importCmd() *cobra.Command {
 seen of it before it is complete. SOURCE is a TARGET; its format is detected.
 Chunks are copied as they are, without decoding. DB is made if it is missing.
 
+What is at the destination already is left alone unless you say --overwrite.
 An import that is interrupted leaves the database as it was, and what it copied
 in a session: the same command with --resume goes on from there.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
-  zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming -m "first delivery"`,
+  zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
+  zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
+  zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			from, err := src.open(ctx, args[1])
+			dir, err := importDest(args[0], &o)
 			if err != nil {
 				return err
-			}
-			defer from.Close()
-			db, err := engine.Open(args[0], &engine.Options{Create: true, Author: o.Author})
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			if o.Message == "" {
-				o.Message = "import " + args[1]
 			}
 			if session != "" {
+				if o.Message != "" || o.Author != "" {
+					return usagef("import: --message and --author belong to the commit of session %s", session)
+				}
 				id, err := txn.ParseSessionID(session)
 				if err != nil {
 					return err
 				}
 				o.Session = &id
 			}
-			bar := newProgress(cmd, "importing")
-			o.Progress = bar.update
-			res, err := db.Import(ctx, from, o)
-			bar.finish(err)
-			if errors.Is(err, engine.ErrResumable) {
-				return fmt.Errorf("%w: what was copied is kept, add --resume to go on", err)
-			}
-			if err != nil {
-				return err
-			}
-			report(cmd, res.Commit)
-			return nil
+			return runImport(cmd, dir, args[1], &src, o)
 		},
 	}
 	f := cmd.Flags()
@@ -89,6 +74,74 @@ in a session: the same command with --resume goes on from there.`,
 	return cmd
 }
 
+// importDest reads the first argument of import, which may name a branch and a
+// path of a database that is there.
+func importDest(arg string, o *engine.ImportOptions) (dir string, err error) {
+	t := parseTarget(arg)
+	if t.db == "" {
+		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
+			return "", usagef("import: %s is a URL, a database is a directory of this machine", arg)
+		}
+		return arg, nil
+	}
+	if t.rev != "" {
+		if o.Branch != "" && o.Branch != t.rev {
+			return "", usagef("import: onto branch %s or %s?", t.rev, o.Branch)
+		}
+		o.Branch = t.rev
+	}
+	if t.path != "" {
+		if o.To != "" && strings.Trim(o.To, "/") != t.path {
+			return "", usagef("import: to %s or %s?", t.path, o.To)
+		}
+		o.To = t.path
+	}
+	return t.db, nil
+}
+
+func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.ImportOptions) error {
+	ctx := cmd.Context()
+	if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
+		return usagef("import: %s is in the same database: use zarrdb cp, with --from for another version", source)
+	}
+	from, err := src.open(ctx, source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	// What cannot be imported makes no database.
+	if _, err := from.Survey(ctx); err != nil {
+		return err
+	}
+	db, err := engine.Open(dir, &engine.Options{Create: true, Author: o.Author})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if o.Message == "" {
+		o.Message = "import " + source
+	}
+	bar := newProgress(cmd, "importing")
+	o.Progress = bar.update
+	res, err := db.Import(ctx, from, o)
+	bar.finish(err)
+	if err != nil {
+		return onlyBranches(db, o.Branch, err)
+	}
+	if res.Commit != nil {
+		cmd.Printf("%s %s\n", res.Commit.ID.Short(), firstLine(res.Commit.Message))
+	}
+	cmd.Printf("%s, %s, %s\n", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
+	return nil
+}
+
+// sameFile reports whether two paths lead to one file or directory.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
 func exportCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ExportOptions
@@ -97,7 +150,8 @@ func exportCmd() *cobra.Command {
 		Short: "Copy any version out to a Zarr store",
 		Long: `Copy what TARGET names to a directory, or to a zip file if DEST ends in .zip.
 Keys and bytes are written as they were imported or written, so that any Zarr
-program reads the result. An interrupted export goes on with --resume.`,
+program reads the result. Metadata comes last: what an interrupted export left
+does not pass for a store, and --resume completes it.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb:temp temp.zip`,
 		Args: argCount(2, 2),
@@ -109,13 +163,16 @@ program reads the result. An interrupted export goes on with --resume.`,
 			defer s.Close()
 			bar := newProgress(cmd, "exporting")
 			o.Progress = bar.update
-			_, err = engine.Export(cmd.Context(), s, args[1], o)
+			res, err := engine.Export(cmd.Context(), s, args[1], o)
 			bar.finish(err)
+			if err == nil {
+				cmd.Printf("%s, %s\n", count(res.Keys, "key"), size(res.Bytes))
+			}
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace DEST")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
 	src.register(cmd)
 	return cmd
@@ -123,80 +180,13 @@ program reads the result. An interrupted export goes on with --resume.`,
 
 func versionCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of the program and of its formats",
-		Args:  argCount(0, 0),
+		Use:     "version",
+		Short:   "Print the versions of the program and of its formats",
+		Example: `  zarrdb version`,
+		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.Printf("zarrdb %s, database format %d\n", version(), txn.Format)
 			return nil
 		},
 	}
-}
-
-func statsCmd() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "stats DB[@REV]",
-		Short:   "Count what a database holds",
-		Example: `  zarrdb stats weather.zdb`,
-		Args:    argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
-				st, err := db.Stats(cmd.Context(), t.rev)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printJSON(cmd, st)
-				}
-				cmd.Printf("branches %d, tags %d, commits %d, sessions %d\n", st.Branches, st.Tags, st.Commits, st.Sessions)
-				cmd.Printf("groups %d, arrays %d\n", st.Groups, st.Arrays)
-				cmd.Printf("keys %d: %d inline, %d native, %d virtual\n", st.Keys, st.Inline, st.Native, st.Virtual)
-				cmd.Printf("stored bytes of this version: %s\n", size(st.Bytes))
-				cmd.Printf("on disk: index %s, packs %s in %d files\n", size(st.IndexBytes), size(st.PackBytes), st.Packs)
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
-	return cmd
-}
-
-func fsckCmd() *cobra.Command {
-	var o txn.CheckOptions
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "fsck DB",
-		Short: "Verify a database",
-		Long: `Verify that every commit, page and value that a ref, the reflog or a session
-reaches is there and is what its name says. --full also reads every payload and
-compares it with its checksum and hash. Exit code 5 if anything is damaged.`,
-		Example: `  zarrdb fsck weather.zdb --full`,
-		Args:    argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(_ target, db *engine.DB) error {
-				o.Found = func(p txn.Problem) { cmd.PrintErrln(p.Error()) }
-				r, err := db.Check(cmd.Context(), o)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					err = printJSON(cmd, map[string]int64{
-						"refs": r.Refs, "commits": r.Commits, "sessions": r.Sessions, "pages": r.Pages, "values": r.Values,
-						"payloads": r.Payloads, "payload_bytes": r.PayloadBytes, "problems": int64(len(r.Problems)),
-					})
-				} else {
-					cmd.Printf("%d refs, %d commits, %d sessions, %d pages, %d values, %d payloads of %s\n",
-						r.Refs, r.Commits, r.Sessions, r.Pages, r.Values, r.Payloads, size(r.PayloadBytes))
-				}
-				if n := len(r.Problems); n > 0 {
-					return fmt.Errorf("%s: %d problems, the first: %w", args[0], n, engine.Damaged(r.Problems[0]))
-				}
-				return err
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the counts as JSON")
-	return cmd
 }

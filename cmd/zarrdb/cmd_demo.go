@@ -74,8 +74,9 @@ func demoCmd() *cobra.Command {
 		Long: `Import real data that is bundled with the program, read it, change it, look at
 the history, roll back, export and verify. Each step is shown as the command that
 does it. Everything happens in a temporary directory, or in --dir.`,
-		Args: argCount(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return demo(cmd, keep) },
+		Example: `  zarrdb demo --dir ./tour`,
+		Args:    argCount(0, 0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return demo(cmd, keep) },
 	}
 	cmd.Flags().StringVar(&keep, "dir", "", "work in this `DIRECTORY` and leave everything there")
 	return cmd

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,27 +20,27 @@ func lsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls TARGET",
 		Short: "List the members of a group",
+		Long: `List what lies right below a group: arrays by their names, groups (and plain
+directories, in which there is something else) with a slash behind.`,
 		Example: `  zarrdb ls weather.zdb
   zarrdb ls -l weather.zdb@v1.0:surface`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, n, err := src.node(cmd.Context(), args[0])
+			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			if _, ok := n.Array(); ok {
-				return printMember(cmd, n, long, asJSON)
-			}
-			for child, err := range n.Children(cmd.Context()) {
-				if err != nil {
-					return err
+			show := func(name string, n *zarr.Node) error { return printMember(cmd, name, n, long, asJSON) }
+			n, err := s.Node(cmd.Context())
+			if err == nil {
+				if _, ok := n.Array(); ok {
+					return show(n.Name(), n)
 				}
-				if err := printMember(cmd, child, long, asJSON); err != nil {
-					return err
-				}
+			} else if !errors.Is(err, zarr.ErrNotFound) {
+				return err
 			}
-			return nil
+			return eachMember(cmd.Context(), s, "", func(m engine.Member) error { return show(m.Name, m.Node) })
 		},
 	}
 	cmd.Flags().BoolVarP(&long, "long", "l", false, "show data types, shapes and chunks")
@@ -46,22 +49,44 @@ func lsCmd() *cobra.Command {
 	return cmd
 }
 
-func printMember(cmd *cobra.Command, n *zarr.Node, long, asJSON bool) error {
+// eachMember calls fn for everything right below a path. A node that cannot be
+// opened does not keep the others from being shown; its error comes last.
+func eachMember(ctx context.Context, s *engine.Source, path string, fn func(engine.Member) error) error {
+	var failed error
+	for m, err := range s.Members(ctx, path) {
+		if err == nil {
+			err = fn(m)
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// printMember prints a node, or a directory that is none.
+func printMember(cmd *cobra.Command, name string, n *zarr.Node, long, asJSON bool) error {
 	if asJSON {
+		if n == nil {
+			return nil
+		}
 		info, err := nodeInfo(n)
 		if err != nil {
 			return err
 		}
 		return printJSONLine(cmd, info)
 	}
-	a, ok := n.Array()
+	a, isArray := (*zarr.Array)(nil), false
+	if n != nil {
+		a, isArray = n.Array()
+	}
 	switch {
-	case !ok:
-		cmd.Println(n.Name() + "/")
+	case !isArray:
+		cmd.Println(name + "/")
 	case long:
-		cmd.Println(n.Name(), summary(a))
+		cmd.Println(name, summary(a))
 	default:
-		cmd.Println(n.Name())
+		cmd.Println(name)
 	}
 	return nil
 }
@@ -80,36 +105,46 @@ func treeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "tree TARGET",
 		Short:   "Show everything below a group",
+		Long:    "Show a group and everything below it, arrays with data type, shape and chunks.",
 		Example: `  zarrdb tree weather.zdb@v1.0`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, root, err := src.node(cmd.Context(), args[0])
+			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			return printTree(cmd, root, "")
+			n, err := s.Node(cmd.Context())
+			switch {
+			case err == nil:
+				if a, ok := n.Array(); ok {
+					cmd.Println(n.Name(), summary(a))
+					return nil
+				}
+				cmd.Println(n.Name() + "/")
+			case errors.Is(err, zarr.ErrNotFound): // a directory, or nothing
+				cmd.Println("/")
+			default:
+				return err
+			}
+			return printTree(cmd, s, "", "  ")
 		},
 	}
 	src.register(cmd)
 	return cmd
 }
 
-func printTree(cmd *cobra.Command, n *zarr.Node, indent string) error {
-	if a, ok := n.Array(); ok {
-		cmd.Println(indent + n.Name() + " " + summary(a))
-		return nil
-	}
-	cmd.Println(indent + n.Name() + "/")
-	for child, err := range n.Children(cmd.Context()) {
-		if err != nil {
-			return err
+func printTree(cmd *cobra.Command, s *engine.Source, path, indent string) error {
+	return eachMember(cmd.Context(), s, path, func(m engine.Member) error {
+		if m.Node != nil {
+			if a, ok := m.Node.Array(); ok {
+				cmd.Println(indent + m.Name + " " + summary(a))
+				return nil
+			}
 		}
-		if err := printTree(cmd, child, indent+"  "); err != nil {
-			return err
-		}
-	}
-	return nil
+		cmd.Println(indent + m.Name + "/")
+		return printTree(cmd, s, path+"/"+m.Name, indent+"  ")
+	})
 }
 
 func infoCmd() *cobra.Command {
@@ -149,10 +184,10 @@ func printInfo(cmd *cobra.Command, i info) error {
 	row("zarr format", fmt.Sprint(i.ZarrFormat))
 	if i.NodeType == "array" {
 		row("shape", fmt.Sprint(i.Shape))
-		row("data type", string(i.DataType))
-		row("chunk shape", string(i.ChunkShape))
-		row("codecs", string(i.Codecs))
-		row("fill value", string(i.FillValue))
+		row("data type", flatJSON(i.DataType))
+		row("chunk shape", flatJSON(i.ChunkShape))
+		row("codecs", flatJSON(i.Codecs))
+		row("fill value", flatJSON(i.FillValue))
 	}
 	if len(i.DimensionNames) > 0 {
 		var names []string
@@ -167,14 +202,14 @@ func printInfo(cmd *cobra.Command, i info) error {
 	}
 	for _, k := range i.Attributes.Keys() {
 		v, _ := i.Attributes.Get(k)
-		row("@"+k, string(v))
+		row("@"+k, flatJSON(v))
 	}
 	return nil
 }
 
 func createCmd() *cobra.Command {
 	var wf writeFlags
-	var shape, chunks, shards []int64
+	var shape, chunks, shards lengths
 	var spec struct {
 		dtype, codecs, fill, attrs string
 		dims                       []string
@@ -208,6 +243,7 @@ made where they are missing. Chunks default to about 1 MiB, codecs to zstd.`,
 				Codecs: raw(spec.codecs), FillValue: raw(spec.fill),
 			}
 			switch spec.format {
+			case 0:
 			case 2:
 				zs.Version = zarr.V2
 			case 3:
@@ -215,7 +251,7 @@ made where they are missing. Chunks default to about 1 MiB, codecs to zstd.`,
 			default:
 				return usagef("create: --format %d: 2 or 3 are possible", spec.format)
 			}
-			c, err := wf.update(cmd.Context(), t, "create "+t.path, func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, "create "+t.path, func(_ *engine.DB, s *engine.Session) error {
 				makeGroup, makeArray := s.CreateGroup, s.CreateArray
 				if spec.overwrite {
 					makeGroup, makeArray = s.ReplaceGroup, s.ReplaceArray
@@ -227,27 +263,47 @@ made where they are missing. Chunks default to about 1 MiB, codecs to zstd.`,
 				_, err := makeArray(cmd.Context(), t.path, zs)
 				return err
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	f := cmd.Flags()
-	f.Int64SliceVar(&shape, "shape", nil, "length of each dimension")
-	f.Int64SliceVar(&chunks, "chunks", nil, "chunk length of each dimension")
-	f.Int64SliceVar(&shards, "shards", nil, "shard length of each dimension (v3)")
+	f.Var(&shape, "shape", "length of each dimension, `N,…`; '' for an array without dimensions")
+	f.Var(&chunks, "chunks", "chunk length of each dimension, `N,…`")
+	f.Var(&shards, "shards", "shard length of each dimension, `N,…` (v3)")
 	f.StringVar(&spec.dtype, "dtype", "", "data type: a v3 name, JSON, or a numpy string such as <f4")
 	f.StringVar(&spec.codecs, "codecs", "", "codecs as `JSON`: a v3 list, or a v2 compressor")
 	f.StringVar(&spec.fill, "fill", "", "fill value as `JSON`")
 	f.StringVar(&spec.attrs, "attrs", "", "attributes as a `JSON` object")
 	f.StringSliceVar(&spec.dims, "dims", nil, "dimension names")
-	f.IntVar(&spec.format, "format", 3, "Zarr format, 2 or 3")
+	f.IntVar(&spec.format, "format", 0, "Zarr format, 2 or 3 (default that of the group above, else 3)")
 	f.BoolVar(&spec.group, "group", false, "make a group")
 	f.BoolVar(&spec.overwrite, "overwrite", false, "replace what is there")
 	wf.register(cmd)
 	return cmd
 }
+
+// lengths is a flag that holds a number per dimension.
+type lengths []int64
+
+// Set implements pflag.Value.
+func (l *lengths) Set(s string) error {
+	*l = lengths{}
+	for _, n := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' }) {
+		v, err := strconv.ParseInt(n, 10, 64)
+		if err != nil || v < 0 {
+			return fmt.Errorf("%q is not a length", n)
+		}
+		*l = append(*l, v)
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *lengths) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int64(*l)), " ", ","), "[]")
+}
+
+// Type implements pflag.Value.
+func (l *lengths) Type() string { return "N,…" }
 
 // raw is a flag's value as JSON; empty is none.
 func raw(s string) json.RawMessage {
@@ -292,7 +348,7 @@ func attrsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := wf.update(cmd.Context(), t, "change attributes of /"+t.path, func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, "change attributes of /"+t.path, func(_ *engine.DB, s *engine.Session) error {
 				n, err := s.Node(cmd.Context(), t.path)
 				if err != nil {
 					return err
@@ -314,10 +370,6 @@ func attrsCmd() *cobra.Command {
 				}
 				return n.SetAttributes(cmd.Context(), attrs)
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "set an attribute: `NAME=JSON`")
@@ -328,7 +380,7 @@ func attrsCmd() *cobra.Command {
 
 func resizeCmd() *cobra.Command {
 	var wf writeFlags
-	var shape []int64
+	var shape lengths
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "resize TARGET --shape N,…",
@@ -346,20 +398,16 @@ where they are, to appear again when the array grows.`,
 			if !cmd.Flags().Changed("shape") {
 				return usagef("resize: --shape is needed")
 			}
-			c, err := wf.update(cmd.Context(), t, fmt.Sprintf("resize /%s to %v", t.path, shape), func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, fmt.Sprintf("resize /%s to %v", t.path, []int64(shape)), func(_ *engine.DB, s *engine.Session) error {
 				a, err := s.Array(cmd.Context(), t.path)
 				if err != nil {
 					return err
 				}
 				return a.Resize(cmd.Context(), shape, zarr.ResizeOptions{KeepChunks: keep})
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
-	cmd.Flags().Int64SliceVar(&shape, "shape", nil, "new length of each dimension")
+	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,…`")
 	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "do not delete chunks outside the new shape")
 	wf.register(cmd)
 	return cmd
@@ -379,13 +427,9 @@ func mvCmd() *cobra.Command {
 				return err
 			}
 			to := strings.Trim(args[1], "/")
-			c, err := wf.update(cmd.Context(), t, fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
 				return s.Rename(cmd.Context(), t.path, to)
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	wf.register(cmd)
@@ -409,7 +453,7 @@ from any other. Chunks are shared, so it costs the same for any size.`,
 				return err
 			}
 			to := strings.Trim(args[1], "/")
-			c, err := wf.update(cmd.Context(), t, fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
 				if from == "" {
 					return s.CopyNode(cmd.Context(), nil, t.path, to)
 				}
@@ -420,10 +464,6 @@ from any other. Chunks are shared, so it costs the same for any size.`,
 				defer snap.Close()
 				return s.CopyNode(cmd.Context(), snap, t.path, to)
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "copy from this `REV`")
@@ -444,13 +484,9 @@ func rmCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := wf.update(cmd.Context(), t, "delete /"+t.path, func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, "delete /"+t.path, func(_ *engine.DB, s *engine.Session) error {
 				return s.Remove(cmd.Context(), t.path)
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	wf.register(cmd)

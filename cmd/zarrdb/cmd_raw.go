@@ -17,6 +17,7 @@ func getCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get TARGET KEY",
 		Short: "Print the stored bytes of a key",
+		Long:  "Print the bytes of a key below the target's path, as they are stored.",
 		Example: `  zarrdb get weather.zdb temp/zarr.json
   zarrdb get weather.zdb:temp c/0/0 > chunk`,
 		Args: argCount(2, 2),
@@ -61,6 +62,7 @@ func keysCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "keys TARGET [PREFIX]",
 		Short:   "List stored keys, one a line",
+		Long:    "List the keys below the target's path, those that begin with PREFIX, in byte order.",
 		Example: `  zarrdb keys weather.zdb temp/c/0/`,
 		Args:    argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,8 +103,11 @@ func putCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put TARGET KEY [FILE]",
 		Short: "Store bytes under a key",
-		Long:  "Store the bytes of FILE, or of standard input, under KEY below the target's path, as one commit.",
-		Args:  argCount(2, 3),
+		Long: `Store the bytes of FILE, or of standard input, under KEY below the target's path,
+as one commit. Any key may be set; what Zarr programs make of it is up to them.`,
+		Example: `  zarrdb put weather.zdb notes/readme.md README.md -m "say what this is"
+  echo '{"zarr_format":3,"node_type":"group"}' | zarrdb put weather.zdb:g zarr.json`,
+		Args: argCount(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
 			if err != nil {
@@ -118,13 +123,9 @@ func putCmd() *cobra.Command {
 				return err
 			}
 			key := strings.TrimPrefix(t.path+"/"+args[1], "/")
-			c, err := wf.update(cmd.Context(), t, "put "+key, func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, "put "+key, func(_ *engine.DB, s *engine.Session) error {
 				return s.Set(cmd.Context(), key, value)
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	wf.register(cmd)
@@ -134,10 +135,14 @@ func putCmd() *cobra.Command {
 func catCmd() *cobra.Command {
 	var src sourceFlags
 	cmd := &cobra.Command{
-		Use:     "cat URL",
-		Short:   "Print the file or JSON value that a URL names",
-		Example: `  zarrdb cat 'file:///d/x.zip|zip:a/zarr.json'`,
-		Args:    argCount(1, 1),
+		Use:   "cat URL",
+		Short: "Print the file or JSON value that a URL names",
+		Long: `Print the bytes of the file that a URL names, or the text of a JSON value. Files
+may lie in archives, be compressed, or be a range of another file.`,
+		Example: `  zarrdb cat 'file:///d/x.zip|zip:a/zarr.json'
+  zarrdb cat 'file:///d/x.zip|zip:a/zarr.json|json:/attributes/units'
+  zarrdb cat 'data.bin.gz|gzip:|byte-range:100-200'`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {
@@ -159,13 +164,17 @@ func urlCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "url",
 		Short: "Work with URL pipelines",
-		Args:  subcommandOnly,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: `URL pipelines (ZEP 8) say where data lies in a chain of steps: a root URL or path,
+then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
+		Example: `  zarrdb url detect ./data.zip`,
+		Args:    subcommandOnly,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use: "normalize URL", Short: "Print the canonical spelling of a URL",
-			Args: argCount(1, 1),
+			Example: `  zarrdb url normalize 's3://bucket/a/../b.zip|zip|zarr3'`,
+			Args:    argCount(1, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				s, err := engine.NormalizeURL(args[0])
 				if err == nil {
@@ -176,7 +185,8 @@ func urlCmd() *cobra.Command {
 		},
 		&cobra.Command{
 			Use: "resolve BASE RELATIVE", Short: "Print what a relative URL means",
-			Args: argCount(2, 2),
+			Example: `  zarrdb url resolve 's3://bucket/d/x.zip|zip:a' '..:y.zip|zip:b'`,
+			Args:    argCount(2, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				s, err := engine.ResolveURL(args[0], args[1])
 				if err == nil {
@@ -194,7 +204,8 @@ func urlDetectCmd() *cobra.Command {
 	var src sourceFlags
 	cmd := &cobra.Command{
 		Use: "detect URL", Short: "Open a URL and print it with the formats that were detected",
-		Args: argCount(1, 1),
+		Example: `  zarrdb url detect file:///d/x.zip`,
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {

@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -91,6 +93,10 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 // writeFile writes a file so that it is there whole or not at all.
 func writeFile(name string, fill func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".zarrdb-*")
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = &fs.PathError{Op: "write", Path: name, Err: pe.Err} // not the temporary's name
+	}
 	if err != nil {
 		return err
 	}
@@ -240,72 +246,17 @@ func (r *reading) text(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// csvField makes a field of a JSON value: strings lose their quotes unless they
-// need them, everything else stays as it is.
+// csvField makes a field (RFC 4180) of a JSON value: a string stands for what it
+// says, everything else for its text.
 func csvField(v []byte) []byte {
-	s := string(v)
-	if len(s) >= 2 && s[0] == '"' && !strings.ContainsAny(s[1:len(s)-1], `",\`) {
-		return []byte(s[1 : len(s)-1])
-	}
-	if strings.ContainsAny(s, `",`) && s[0] != '"' || strings.Contains(s, `\`) || strings.Contains(s, ",") {
-		return []byte(`"` + strings.ReplaceAll(s, `"`, `""`) + `"`)
-	}
-	return []byte(s)
-}
-
-// maxPrinted is how many elements are printed in full.
-const maxPrinted = 1000
-
-// print shows the values as nested lists for people, the middle of long
-// dimensions left out.
-func (r *reading) print(ctx context.Context, w io.Writer) error {
-	total := int64(1)
-	for _, n := range r.shape {
-		if n > 0 && total > slabBytes*4/n {
-			return fmt.Errorf("%v elements are too many to print: use --select, or -o FILE", r.shape)
+	text := string(v)
+	if len(v) > 0 && v[0] == '"' {
+		if json.Unmarshal(v, &text) != nil {
+			text = string(v)
 		}
-		total *= n
 	}
-	var values []string
-	err := r.each(ctx, func(v []byte) error {
-		values = append(values, string(v))
-		return nil
-	})
-	if err != nil {
-		return err
+	if !strings.ContainsAny(text, "\",\r\n") {
+		return []byte(text)
 	}
-	edge := int64(3)
-	if total <= maxPrinted {
-		edge = maxPrinted
-	}
-	out := newLineWriter(w)
-	if err := out.line(nested(values, r.shape, edge, "")); err != nil {
-		return err
-	}
-	return out.flush()
-}
-
-// nested prints values as nested lists with edge elements at either end of each
-// dimension.
-func nested(values []string, shape []int64, edge int64, indent string) string {
-	if len(shape) == 0 {
-		return values[0]
-	}
-	if shape[0] == 0 {
-		return "[]"
-	}
-	step := int64(len(values)) / shape[0]
-	sep := ", "
-	if len(shape) > 1 {
-		sep = ",\n" + strings.Repeat("\n", len(shape)-2) + indent + " "
-	}
-	var parts []string
-	for i := int64(0); i < shape[0]; i++ {
-		if shape[0] > 2*edge && i == edge {
-			parts = append(parts, "...")
-			i = shape[0] - edge
-		}
-		parts = append(parts, nested(values[i*step:(i+1)*step], shape[1:], edge, indent+" "))
-	}
-	return "[" + strings.Join(parts, sep) + "]"
+	return []byte(`"` + strings.ReplaceAll(text, `"`, `""`) + `"`)
 }

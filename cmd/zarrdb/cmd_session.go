@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,12 +31,15 @@ func sessionBegin() *cobra.Command {
 	return &cobra.Command{
 		Use:   "begin DB[@BRANCH]",
 		Short: "Open a session and print its id",
-		Args:  argCount(1, 1),
+		Long: `Open a session on a branch (default main) and print its id, for --session ID of
+every writing command.`,
+		Example: `  id=$(zarrdb session begin weather.zdb)`,
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				s, err := db.Begin(cmd.Context(), t.rev)
 				if err != nil {
-					return err
+					return onlyBranches(db, t.rev, err)
 				}
 				if err := s.Detach(cmd.Context()); err != nil {
 					return err
@@ -52,7 +57,7 @@ func onSession(cmd *cobra.Command, args []string, fn func(*engine.Session) error
 	if err != nil {
 		return err
 	}
-	return withDB(args[0], nil, func(_ target, db *engine.DB) error {
+	return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error {
 		s, err := db.Resume(cmd.Context(), id)
 		if err != nil {
 			return err
@@ -66,12 +71,17 @@ func sessionCommit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "commit DB ID -m MSG",
 		Short: "Publish a session as one commit",
-		Args:  argCount(2, 2),
+		Long: `Publish everything that was written into a session as one commit. If its branch
+has moved since, the changes of both are merged; where they touch each other,
+the conflicts are listed (exit code 3) and the session stays open.`,
+		Example: `  zarrdb session commit weather.zdb $id -m "first day"`,
+		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onSession(cmd, args, func(s *engine.Session) error {
+				base := s.Base()
 				c, err := s.Commit(cmd.Context(), o)
 				if err == nil {
-					report(cmd, c)
+					report(cmd, c, base)
 				}
 				return err
 			})
@@ -84,9 +94,11 @@ func sessionCommit() *cobra.Command {
 
 func sessionAbort() *cobra.Command {
 	return &cobra.Command{
-		Use:   "abort DB ID",
-		Short: "Forget a session",
-		Args:  argCount(2, 2),
+		Use:     "abort DB ID",
+		Short:   "Forget a session",
+		Long:    "End a session and forget what was written into it.",
+		Example: `  zarrdb session abort weather.zdb $id`,
+		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onSession(cmd, args, func(s *engine.Session) error { return s.Abort() })
 		},
@@ -96,11 +108,13 @@ func sessionAbort() *cobra.Command {
 func sessionList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list DB",
-		Short: "List open sessions",
-		Args:  argCount(1, 1),
+		Use:     "list DB",
+		Short:   "List open sessions",
+		Long:    "List the sessions that were begun and neither committed nor aborted, imports that were interrupted included.",
+		Example: `  zarrdb session list weather.zdb`,
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(_ target, db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				list, err := db.Sessions(cmd.Context())
 				if err != nil {
 					return err
@@ -116,7 +130,8 @@ func sessionList() *cobra.Command {
 						}
 						continue
 					}
-					cmd.Printf("%v %s from %s, saved %s %s\n", s.ID, s.Branch, s.Base.Short(), s.Saved.Local().Format(time.DateTime), s.Label)
+					line := fmt.Sprintf("%v %s from %s, saved %s %s", s.ID, s.Branch, s.Base.Short(), s.Saved.Local().Format(time.DateTime), s.Label)
+					cmd.Println(strings.TrimRight(line, " "))
 				}
 				return nil
 			})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,12 +12,29 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// withDB opens the database of a target for reading or writing refs.
-func withDB(s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
+// withDB opens the database of a target whose version, but not path, counts.
+func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
 	t, err := parseDB(s)
+	if err == nil {
+		err = t.wholeDB(cmd)
+	}
 	if err != nil {
 		return err
 	}
+	return t.with(o, fn)
+}
+
+// withOnlyDB opens a database for a command that is about all versions.
+func withOnlyDB(cmd *cobra.Command, s string, o *engine.Options, fn func(db *engine.DB) error) error {
+	return withDB(cmd, s, o, func(t target, db *engine.DB) error {
+		if t.rev != "" {
+			return usagef("%s: it is about all versions, leave out @%s", cmd.CommandPath(), t.rev)
+		}
+		return fn(db)
+	})
+}
+
+func (t target) with(o *engine.Options, fn func(t target, db *engine.DB) error) error {
 	db, err := engine.Open(t.db, o)
 	if err != nil {
 		return err
@@ -55,7 +73,7 @@ func logCmd() *cobra.Command {
   zarrdb log weather.zdb@experiment -n 5 --oneline`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
@@ -103,7 +121,7 @@ func refNames(db *engine.DB) map[txn.CommitID]string {
 }
 
 func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
-	cmd.Printf("commit %v %s\n", c.ID, names)
+	cmd.Println(strings.TrimRight(fmt.Sprintf("commit %v %s", c.ID, names), " "))
 	if len(c.Parents) > 1 {
 		cmd.Print("Merge: ")
 		for _, p := range c.Parents {
@@ -127,7 +145,7 @@ func showCmd() *cobra.Command {
 		Example: `  zarrdb show weather.zdb@main~1`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
 				ctx := cmd.Context()
 				id, err := db.Resolve(ctx, t.rev)
 				if err != nil {
@@ -164,7 +182,11 @@ and how many chunks.`,
   zarrdb diff weather.zdb@main~3:temp experiment`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			return t.with(readOnly, func(t target, db *engine.DB) error {
 				from, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
@@ -215,8 +237,11 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
   zarrdb %[1]s weather.zdb --delete NAME`, kind),
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if del != "" && len(args) > 1 {
+				return usagef("%s: make %s or delete %s?", cmd.CommandPath(), args[1], del)
+			}
 			o := &engine.Options{ReadOnly: len(args) == 1 && del == ""}
-			return withDB(args[0], o, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], o, func(t target, db *engine.DB) error {
 				if del != "" {
 					return remove(db)(del)
 				}
@@ -268,16 +293,17 @@ reflog remembers where the branch was, and "reset DB 'main@{1}'" goes back.`,
 		Example: `  zarrdb reset weather.zdb main~1`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				id, err := db.Resolve(cmd.Context(), args[1])
 				if err != nil {
 					return err
 				}
-				m, err := db.Reset(cmd.Context(), orMain(t.rev), id)
-				if err == nil {
-					cmd.Printf("%s: %s -> %s\n", orMain(t.rev), m.Old.Short(), m.New.Short())
+				m, err := db.Reset(cmd.Context(), t.rev, id)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
 				}
-				return err
+				cmd.Printf("%s: %s -> %s\n", orMain(t.rev), m.Old.Short(), m.New.Short())
+				return nil
 			})
 		},
 	}
@@ -298,14 +324,18 @@ func pickCmd(use, short, long, example string, run func(*engine.DB) func(context
 		Use: use, Short: short, Long: long, Example: example,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				id, err := db.Resolve(cmd.Context(), args[1])
 				if err != nil {
 					return err
 				}
+				base, err := db.Head(t.rev)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
 				c, err := run(db)(cmd.Context(), t.rev, id, parent, o)
 				if err == nil {
-					report(cmd, c)
+					report(cmd, c, base)
 				}
 				return err
 			})
@@ -346,7 +376,7 @@ nothing is done and every conflict is listed (exit code 3).`,
 		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], nil, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				id, err := db.Resolve(cmd.Context(), args[1])
 				if err != nil {
 					return err
@@ -355,10 +385,11 @@ nothing is done and every conflict is listed (exit code 3).`,
 					o.Message = fmt.Sprintf("merge %s into %s", args[1], orMain(t.rev))
 				}
 				c, err := db.Merge(cmd.Context(), t.rev, id, o)
-				if err == nil {
-					report(cmd, c)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
 				}
-				return err
+				report(cmd, c, txn.CommitID{})
+				return nil
 			})
 		},
 	}
@@ -368,24 +399,26 @@ nothing is done and every conflict is listed (exit code 3).`,
 }
 
 func reflogCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:     "reflog DB[@BRANCH]",
-		Short:   "List where a branch has been",
-		Example: `  zarrdb reflog weather.zdb`,
-		Args:    argCount(1, 1),
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reflog DB[@BRANCH]",
+		Short: "List where a branch has been",
+		Long: `List every move of a branch (default main), newest first, also of one that was
+deleted. Each line begins with the commit and with the revision that names it.`,
+		Example: `  zarrdb reflog weather.zdb
+  zarrdb reset weather.zdb 'main@{1}'`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], readOnly, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
 				branch := orMain(t.rev)
 				n := 0
 				for m, err := range db.Reflog(cmd.Context(), branch) {
 					if err != nil {
 						return err
 					}
-					at := "(deleted) "
-					if !m.New.IsZero() {
-						at = m.New.Short()
+					if err := printMove(cmd, branch, n, m, asJSON); err != nil {
+						return err
 					}
-					cmd.Printf("%s %s@{%d} %s %s (%s)\n", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
 					n++
 				}
 				if n == 0 {
@@ -395,4 +428,24 @@ func reflogCmd() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func printMove(cmd *cobra.Command, branch string, n int, m txn.RefMove, asJSON bool) error {
+	if asJSON {
+		out := map[string]any{"revision": fmt.Sprintf("%s@{%d}", branch, n), "op": m.Op, "author": m.Author, "time": m.Time}
+		for name, id := range map[string]txn.CommitID{"old": m.Old, "new": m.New} {
+			if !id.IsZero() {
+				out[name] = id.String()
+			}
+		}
+		return printJSONLine(cmd, out)
+	}
+	at := "(deleted) "
+	if !m.New.IsZero() {
+		at = m.New.Short()
+	}
+	cmd.Printf("%s %s@{%d} %s %s (%s)\n", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
+	return nil
 }

@@ -39,17 +39,13 @@ shape that of the selection; a single element is written everywhere.`,
 			if sel != "" {
 				message += "[" + sel + "]"
 			}
-			c, err := wf.update(cmd.Context(), t, message, func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, message, func(_ *engine.DB, s *engine.Session) error {
 				a, err := s.Array(cmd.Context(), t.path)
 				if err != nil {
 					return err
 				}
 				return writeArray(cmd, a, sel, data)
 			})
-			if err == nil {
-				report(cmd, c)
-			}
-			return err
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")

@@ -16,8 +16,11 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -55,12 +58,33 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitOK
 	}
 	code := exitCode(ctx, err)
-	if code != exitInterrupted || !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr, "zarrdb: "+oneLine(err))
-	} else {
-		fmt.Fprintln(stderr, "zarrdb: interrupted"+strings.TrimPrefix(oneLine(err), context.Canceled.Error()))
+	var conflict *txn.ConflictError
+	if errors.As(err, &conflict) {
+		for _, c := range conflict.Conflicts {
+			fmt.Fprintln(stdout, c)
+		}
 	}
+	fmt.Fprintln(stderr, "zarrdb: "+message(err, code))
 	return code
+}
+
+// message is an error on one line, for people.
+func message(err error, code int) string {
+	var locked *engine.LockedError
+	switch {
+	case code == exitInterrupted && errors.Is(err, engine.ErrResumable):
+		return "interrupted; what was copied is kept: the same command with --resume goes on"
+	case code == exitInterrupted:
+		return "interrupted"
+	case errors.As(err, &locked):
+		h := locked.Holder
+		if h.PID == 0 {
+			return filepath.Dir(locked.Dir) + " is in use by another process"
+		}
+		return fmt.Sprintf("%s is in use by %s (process %d on %s, since %s)",
+			filepath.Dir(locked.Dir), h.Program, h.PID, h.Host, h.Since.Local().Format(time.DateTime))
+	}
+	return oneLine(err)
 }
 
 // usageError is a mistake in how the program was called.
@@ -88,8 +112,16 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
+// packages matches the names that errors of this module begin with. They help
+// programmers, not people at a terminal.
+var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|index|pack|tree|txn|zarr|dtype|codecs|refs|engine|zurl): `)
+
 // oneLine makes one line of a joined or wrapped error.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	return strings.Join(lines, "; ")
+	s := strings.Join(lines, "; ")
+	for again := ""; again != s; {
+		again, s = s, packages.ReplaceAllString(s, "$1")
+	}
+	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -56,8 +57,8 @@ type npyFile struct {
 
 const maxNpyHeader = 1 << 20
 
-// readNpy reads a file with a simple data type in C order. Big-endian elements
-// are swapped.
+// readNpy reads a file with a simple data type. Fortran order becomes C order,
+// and big-endian elements are swapped.
 func readNpy(r io.Reader) (*npyFile, error) {
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(r, head); err != nil || !bytes.Equal(head[:6], npyMagic[:6]) {
@@ -82,9 +83,6 @@ func readNpy(r io.Reader) (*npyFile, error) {
 	if descr == nil || fortran == nil || shape == nil {
 		return nil, fmt.Errorf("%w: structured or unusual header %.80q", errNpy, h)
 	}
-	if string(fortran[1]) == "True" {
-		return nil, fmt.Errorf("%w: Fortran order", errNpy)
-	}
 	f := &npyFile{}
 	var err error
 	if f.typ, err = dtype.ParseV2([]byte(strconv.Quote(string(descr[1]))), dtype.Type{}); err != nil {
@@ -98,19 +96,14 @@ func readNpy(r io.Reader) (*npyFile, error) {
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("%w: shape (%s)", errNpy, shape[1])
 		}
-		f.shape = append(f.shape, n)
+		if f.shape = append(f.shape, n); len(f.shape) > zarr.MaxRank {
+			return nil, fmt.Errorf("%w: more than %d dimensions", errNpy, zarr.MaxRank)
+		}
 	}
 	if f.data, err = io.ReadAll(r); err != nil {
 		return nil, err
 	}
-	want := int64(f.typ.Size())
-	for _, n := range f.shape {
-		if n > 0 && want > int64(len(f.data))/n {
-			return nil, fmt.Errorf("%w: %d bytes are too few for shape %v", errNpy, len(f.data), f.shape)
-		}
-		want *= n
-	}
-	if want != int64(len(f.data)) {
+	if n := product(append([]int64{int64(f.typ.Size())}, f.shape...)); n != int64(len(f.data)) {
 		return nil, fmt.Errorf("%w: %d bytes do not fit shape %v", errNpy, len(f.data), f.shape)
 	}
 	if f.typ.Order() == dtype.Big {
@@ -118,5 +111,28 @@ func readNpy(r io.Reader) (*npyFile, error) {
 			f.typ.Swap(p[:f.typ.Size()])
 		}
 	}
+	if string(fortran[1]) == "True" {
+		f.data = fromFortran(f.data, f.shape, f.typ.Size())
+	}
 	return f, nil
+}
+
+// fromFortran puts elements whose first index runs fastest into C order.
+func fromFortran(src []byte, shape []int64, size int) []byte {
+	if len(src) == 0 {
+		return src
+	}
+	dst := make([]byte, 0, len(src))
+	var walk func(d int, at, step int64)
+	walk = func(d int, at, step int64) {
+		if d == len(shape) {
+			dst = append(dst, src[at*int64(size):][:size]...)
+			return
+		}
+		for i := range shape[d] {
+			walk(d+1, at+i*step, step*shape[d])
+		}
+	}
+	walk(0, 0, 1)
+	return dst
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -31,6 +32,15 @@ func printJSONLine(cmd *cobra.Command, v any) error {
 	return err
 }
 
+// flatJSON is a JSON value on one line.
+func flatJSON(raw json.RawMessage) string {
+	var flat bytes.Buffer
+	if json.Compact(&flat, raw) != nil { // a bare NaN
+		return strings.Join(strings.Fields(string(raw)), " ")
+	}
+	return flat.String()
+}
+
 func printIndented(cmd *cobra.Command, text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		cmd.Printf("    %s\n", line)
@@ -46,6 +56,14 @@ func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 			}
 		}
 	}
+}
+
+// count prints how many there are of something.
+func count(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // size prints a number of bytes for people.

@@ -41,7 +41,9 @@ func newRoot() *cobra.Command {
 		Args:          subcommandOnly,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
+	})
 	root.AddGroup(
 		&cobra.Group{ID: groupData, Title: "Data in and out:"},
 		&cobra.Group{ID: groupNodes, Title: "Arrays and groups:"},
@@ -70,6 +72,7 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	msg := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		msg += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -63,6 +65,14 @@ func revEnd(s string) int {
 		}
 	}
 	return len(s)
+}
+
+// wholeDB refuses a path where a command is about the whole database.
+func (t target) wholeDB(cmd *cobra.Command) error {
+	if t.path != "" {
+		return usagef("%s: it is about the whole database, leave out :%s", cmd.CommandPath(), t.path)
+	}
+	return nil
 }
 
 // parseDB is parseTarget for commands that only work on databases.
@@ -130,28 +140,50 @@ func (f *writeFlags) register(cmd *cobra.Command) {
 }
 
 // update runs fn on a session of the target's branch and commits, or leaves a
-// savepoint if a session was named. It returns the commit, nil for a session.
-func (f *writeFlags) update(ctx context.Context, t target, message string, fn func(*engine.DB, *engine.Session) error) (*txn.Commit, error) {
+// savepoint if a session was named. It prints what came of it.
+func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn func(*engine.DB, *engine.Session) error) error {
+	if f.session != "" && (f.message != "" || f.author != "") {
+		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
+	}
+	ctx := cmd.Context()
 	db, err := engine.Open(t.db, &engine.Options{Author: f.author})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close()
 	if f.session != "" {
-		return nil, f.inSession(ctx, db, t, fn)
+		return f.inSession(ctx, db, t, fn)
 	}
 	s, err := db.Begin(ctx, t.rev)
 	if err != nil {
-		return nil, err
+		return onlyBranches(db, t.rev, err)
 	}
 	defer s.Abort() // does nothing after the commit
 	if err := fn(db, s); err != nil {
-		return nil, err
+		return err
 	}
 	if f.message != "" {
 		message = f.message
 	}
-	return s.Commit(ctx, txn.CommitOptions{Message: message, Author: f.author})
+	base := s.Base()
+	c, err := s.Commit(ctx, txn.CommitOptions{Message: message, Author: f.author})
+	if err != nil {
+		return err
+	}
+	report(cmd, c, base)
+	return nil
+}
+
+// onlyBranches says more about a branch that does not exist if it is another
+// kind of revision.
+func onlyBranches(db *engine.DB, rev string, err error) error {
+	if rev == "" || !errors.Is(err, txn.ErrNoRef) {
+		return err
+	}
+	if _, rerr := db.Resolve(context.Background(), rev); rerr == nil {
+		return fmt.Errorf("%s is no branch, and only those can be written to: %w", rev, err)
+	}
+	return err
 }
 
 func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn func(*engine.DB, *engine.Session) error) error {
@@ -167,16 +199,18 @@ func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn 
 		return usagef("session %s is on branch %s, not %s", f.session, s.Branch(), t.rev)
 	}
 	if err := fn(db, s); err != nil {
-		return err // the session stays at its last savepoint
+		return err // closing the database leaves the session at its last savepoint
 	}
 	return s.Detach(ctx)
 }
 
-// report prints what a writing command did.
-func report(cmd *cobra.Command, c *txn.Commit) {
-	if c != nil {
-		cmd.Printf("%s %s\n", c.ID.Short(), firstLine(c.Message))
+// report prints what a writing command did on top of a commit.
+func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID) {
+	if c.ID == base {
+		cmd.Println("nothing changed")
+		return
 	}
+	cmd.Printf("%s %s\n", c.ID.Short(), firstLine(c.Message))
 }
 
 func firstLine(s string) string {
