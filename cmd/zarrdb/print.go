@@ -13,23 +13,16 @@ import (
 )
 
 // printJSON prints one indented JSON value.
-func printJSON(cmd *cobra.Command, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", b)
-	return err
-}
+func printJSON(cmd *cobra.Command, v any) error { return encode(cmd, v, "  ") }
 
 // printJSONLine prints one JSON value on one line.
-func printJSONLine(cmd *cobra.Command, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", b)
-	return err
+func printJSONLine(cmd *cobra.Command, v any) error { return encode(cmd, v, "") }
+
+func encode(cmd *cobra.Command, v any, indent string) error {
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc.Encode(v)
 }
 
 // flatJSON is a JSON value on one line.

@@ -63,7 +63,21 @@ func newRoot() *cobra.Command {
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd())
 	add(groupCare, statsCmd(), fsckCmd())
 	root.AddCommand(versionCmd())
+	addCompletion(root)
 	return root
+}
+
+// addCompletion adds the command that makes completion scripts for shells.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err) // it was just added
+	}
+	c.Short = "Make a script that completes commands in your shell"
+	c.Example = "  source <(zarrdb completion bash)"
+	c.Args = subcommandOnly
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // subcommandOnly is for commands that only group others.
