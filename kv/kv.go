@@ -104,6 +104,16 @@ type Value interface {
 	View(ctx context.Context, rng Range, fn func([]byte) error) error
 }
 
+// Validator is an optional interface of a Value whose bytes others may change:
+// a file, or an object of a server.
+type Validator interface {
+	// Validator returns a short text that another version of the bytes would
+	// not have, for example "etag:…", or the time of the last change and the
+	// size; "" if nothing is known. It is what was seen when the value was
+	// located, and reading other bytes later is [ErrChanged].
+	Validator() string
+}
+
 // Locator is an optional interface of a Reader; use [Locate].
 type Locator interface {
 	// Locate finds key without reading its bytes. Errors are those of Get.
