@@ -37,9 +37,9 @@ var layers = map[string][]string{
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
 	"txn":              {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
-	"refs":             {"kv", "refs/jinja"},
+	"refs":             {"kv", "refs/jinja", "refs/parquet"},
 	"refs/jinja":       {},
-	"refs/parquet":     {"kv", "refs"},
+	"refs/parquet":     {"kv"},
 
 	// Only the engine joins them.
 	"engine/zurl": {},

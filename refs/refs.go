@@ -137,7 +137,7 @@ func quote(s string) string {
 }
 
 // maxKey is the longest key, in bytes.
-const maxKey = 1 << 16
+const maxKey = 1<<16 - 1
 
 // checkKey returns an error for a key that no store can have or that leads out
 // of it. Each caller that takes keys from a set calls it.

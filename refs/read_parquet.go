@@ -1,0 +1,177 @@
+package refs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
+)
+
+// ReadParquet yields the entries of the parquet set in dir, as fsspec's
+// LazyReferenceMapper, kerchunk and VirtualiZarr write it (References
+// specification, "Parquet references"): first the metadata documents in the
+// order of keys, then for each array its chunks in C order. Each key occurs
+// once. The sequence ends after the first error.
+//
+// Rows with neither URL nor bytes, and partitions that do not exist, are chunks
+// without a value and not yielded. The set's own ".zmetadata" is no entry: it
+// is the index and stands in no store.
+//
+// Memory is bounded: one page of each column of one partition
+// ([ReadOptions].Partition). If dir is no kv.Lister, partitions are looked for
+// one by one, and a set that could have more than a million of them is
+// [ErrLimit].
+func ReadParquet(ctx context.Context, dir kv.Reader, o *ReadOptions) iter.Seq2[Entry, error] {
+	opts := o.withDefaults()
+	return func(yield func(Entry, error) bool) {
+		p, err := readZmetadata(ctx, dir, opts)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		streamPartitions(ctx, dir, p, opts)(yield)
+	}
+}
+
+// maxProbed bounds the partitions that are looked for one by one.
+const maxProbed = 1 << 20
+
+func streamPartitions(ctx context.Context, dir kv.Reader, p *partitioned, o ReadOptions) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for _, d := range p.docs {
+			if !yield(Entry{d.key, Reference{Data: bytes.Clone(d.data), Form: FormText}}, nil) {
+				return
+			}
+		}
+		s := streamer{ctx: ctx, dir: dir, o: o, yield: yield}
+		for i := range p.arrays {
+			if err := s.array(&p.arrays[i]); err != nil {
+				if err != errStopped {
+					yield(Entry{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+var errStopped = errors.New("refs: the caller stopped")
+
+// streamer yields the chunks of arrays.
+type streamer struct {
+	ctx    context.Context
+	dir    kv.Reader
+	o      ReadOptions
+	yield  func(Entry, error) bool
+	reader parquet.Reader
+	keys   arena
+}
+
+func (s *streamer) array(a *array) error {
+	numbers, all, err := existing(s.ctx, s.dir, a)
+	if err != nil {
+		return err
+	}
+	if !all {
+		for _, n := range numbers {
+			if err := s.partition(a, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for n := range a.partitions() {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.partition(a, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partition yields what one partition has, if it is there.
+func (s *streamer) partition(a *array, number int64) error {
+	at := newOdometer(a, number*a.record)
+	rows := int64(0)
+	err := eachBatch(s.ctx, &s.reader, s.dir, a, number, s.o, func(b *parquet.Batch) error {
+		rows += int64(b.Len())
+		for i, url := range b.Path {
+			if raw := b.Raw[i]; url != "" || raw != nil {
+				ref, err := rowReference(url, b.Offset[i], b.Size[i], raw)
+				key := s.keys.string(at.key)
+				if err != nil {
+					return keyError(key, err)
+				}
+				if raw != nil && ref.Form == FormAuto {
+					ref.Data = bytes.Clone(raw)
+				}
+				if !s.yield(Entry{key, ref}, nil) {
+					return errStopped
+				}
+			}
+			at.next()
+		}
+		return nil
+	})
+	switch {
+	case err == kv.ErrNotFound:
+		return nil
+	case err == nil && rows < a.rows(number):
+		return tooFewRows(a, number, rows)
+	}
+	return err
+}
+
+// odometer goes through the chunks of an array in C order.
+type odometer struct {
+	a      *array
+	coords []int64
+	key    []byte
+	last   int // where the last coordinate begins in key
+}
+
+// newOdometer begins at a chunk.
+func newOdometer(a *array, number int64) *odometer {
+	o := &odometer{a: a, coords: make([]int64, len(a.counts))}
+	for d := len(a.counts) - 1; d >= 0; d-- {
+		if n := a.counts[d]; n > 0 {
+			o.coords[d] = number % n
+			number /= n
+		}
+	}
+	o.print()
+	return o
+}
+
+func (o *odometer) print() {
+	o.key = append(o.key[:0], o.a.prefix...)
+	for d, c := range o.coords {
+		if d > 0 {
+			o.key = append(o.key, o.a.sep)
+		}
+		o.last = len(o.key)
+		o.key = strconv.AppendInt(o.key, c, 10)
+	}
+}
+
+// next goes to the chunk that follows; after the last one to the first.
+func (o *odometer) next() {
+	d := len(o.coords) - 1
+	if o.coords[d]++; o.coords[d] < o.a.counts[d] {
+		o.key = strconv.AppendInt(o.key[:o.last], o.coords[d], 10)
+		return
+	}
+	for ; o.coords[d] == o.a.counts[d]; d-- {
+		if o.coords[d] = 0; d == 0 {
+			break
+		}
+		o.coords[d-1]++
+	}
+	o.print()
+}

@@ -1,0 +1,311 @@
+package refs
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Rules say where the URLs of a set may lead. The zero Rules let none through.
+//
+// A URL is followed if it lies, after mapping, below Base, below the target of
+// a mapping, or below a prefix of Allow. Everything else is [ErrForbidden]. So a
+// set from a stranger reads neither files of the machine nor hosts of the
+// network that nobody named.
+//
+// URLs, here and in sets, are written as they are and not percent-encoded: a
+// file with a space has a space in its URL. A path without a scheme is a local
+// one if it begins with "/" (or a drive), else relative to Base. Prefixes end
+// between two segments: "s3://a" is a prefix of "s3://a/x" and not of "s3://ab".
+type Rules struct {
+	// Base is the URL of the folder that holds the set. Relative URLs are
+	// resolved against it. Empty: they are forbidden.
+	Base string
+
+	// Map rewrites prefixes; of several that fit, the longest counts.
+	Map []Mapping
+
+	// Allow lists further prefixes. "s3://" and the like allow a whole scheme.
+	Allow []string
+}
+
+// Mapping replaces the prefix From of a URL by To.
+type Mapping struct{ From, To string }
+
+// A Place is where a URL leads: a path below a root.
+type Place struct {
+	// Root is a URL that ends in "/", below which the rules allow to read.
+	// Whoever opens the place should let no symbolic link lead out of it.
+	Root string
+	// Path has neither "." nor ".." in it, and is not empty.
+	Path string
+}
+
+// URL is the whole URL.
+func (p Place) URL() string { return p.Root + p.Path }
+
+// forbidden makes an error that matches ErrForbidden.
+func forbidden(u, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrForbidden, quote(u), fmt.Sprintf(format, args...))
+}
+
+// resolver is Rules in the form in which they are applied.
+type resolver struct {
+	base  string // ends in "/", or is empty
+	maps  []Mapping
+	allow []string
+}
+
+// newResolver checks the rules.
+func newResolver(r Rules) (*resolver, error) {
+	out := &resolver{}
+	prefix := func(what, s string) (string, error) {
+		u, ok, err := absolute(s)
+		if err == nil && !ok {
+			err = fmt.Errorf("it is relative")
+		}
+		if err != nil {
+			return "", fmt.Errorf("refs: %s %s: %w", what, quote(s), err)
+		}
+		return u, nil
+	}
+	var err error
+	if r.Base != "" {
+		if out.base, err = prefix("base", r.Base); err != nil {
+			return nil, err
+		}
+		out.base = slashed(out.base)
+	}
+	for _, m := range r.Map {
+		if m.From, err = prefix("mapped URL", m.From); err != nil {
+			return nil, err
+		}
+		if m.To, err = prefix("target of a mapping", m.To); err != nil {
+			return nil, err
+		}
+		out.maps = append(out.maps, m)
+	}
+	sort.SliceStable(out.maps, func(i, j int) bool { return len(out.maps[i].From) > len(out.maps[j].From) })
+	for _, a := range r.Allow {
+		if a, err = prefix("allowed prefix", a); err != nil {
+			return nil, err
+		}
+		out.allow = append(out.allow, a)
+	}
+	return out, nil
+}
+
+// Resolve applies the rules to a URL of a set.
+func (r Rules) Resolve(u string) (Place, error) {
+	rs, err := newResolver(r)
+	if err != nil {
+		return Place{}, err
+	}
+	return rs.resolve(u)
+}
+
+func (r *resolver) resolve(u string) (Place, error) {
+	abs, ok, err := absolute(u)
+	if err != nil {
+		return Place{}, forbidden(u, "%v", err)
+	}
+	if !ok {
+		if r.base == "" {
+			return Place{}, forbidden(u, "it is relative, and the folder of the set is not known")
+		}
+		path, err := clean(abs)
+		if err != nil {
+			return Place{}, forbidden(u, "%v", err)
+		}
+		abs = r.base + path
+	}
+	for _, m := range r.maps {
+		if rest, ok := below(abs, m.From); ok {
+			return place(u, m.To, rest)
+		}
+	}
+	if r.base != "" && strings.HasPrefix(abs, r.base) {
+		return place(u, r.base, abs[len(r.base):])
+	}
+	for _, a := range r.allow {
+		rest, ok := below(abs, a)
+		if !ok {
+			continue
+		}
+		if strings.HasSuffix(a, "://") { // a whole scheme: the root is the host
+			host, path, _ := strings.Cut(rest, "/")
+			a, rest = a+host, path
+		}
+		return place(u, a, rest)
+	}
+	return Place{}, forbidden(u, "it is neither below the folder of the set nor mapped nor allowed")
+}
+
+// below returns what follows prefix in u, without the slash between them.
+func below(u, prefix string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(u, prefix)
+	switch {
+	case !ok:
+		return "", false
+	case rest == "" || prefix[len(prefix)-1] == '/':
+		return rest, true
+	}
+	return strings.CutPrefix(rest, "/")
+}
+
+func slashed(s string) string {
+	if strings.HasSuffix(s, "/") {
+		return s
+	}
+	return s + "/"
+}
+
+// place makes a Place. A root that is itself the file becomes its folder.
+func place(u, root, path string) (Place, error) {
+	if path == "" {
+		i := strings.LastIndexByte(root, '/') + 1
+		root, path = root[:i], root[i:]
+		if path == "" || strings.HasSuffix(root, "://") {
+			return Place{}, forbidden(u, "it names no file")
+		}
+	}
+	return Place{slashed(root), path}, nil
+}
+
+// absolute brings a URL into the one form in which URLs are compared: scheme
+// and host in lower case, local paths as "file:///…", no "." and "..". A
+// relative one is returned as it is, with ok false.
+func absolute(u string) (abs string, ok bool, err error) {
+	if strings.IndexByte(u, 0) >= 0 {
+		return "", false, fmt.Errorf("it has a NUL")
+	}
+	if strings.Contains(u, "::") && strings.Contains(u, "://") {
+		return "", false, fmt.Errorf("chained URLs are not supported")
+	}
+	scheme, rest, found := strings.Cut(u, "://")
+	switch {
+	case len(u) > 2 && u[1] == ':' && (u[2] == '\\' || u[2] == '/') && letter(u[0]) && (!found || len(scheme) > 1):
+		scheme, rest = "file", "/"+strings.ReplaceAll(u, `\`, "/")
+	case strings.HasPrefix(u, "/"):
+		scheme, rest = "file", u
+	case !found && strings.HasPrefix(u, "file:/"):
+		scheme, rest = "file", u[len("file:"):]
+	case !found:
+		return u, false, nil
+	case !isScheme(scheme):
+		return "", false, fmt.Errorf("bad scheme %s", quote(scheme))
+	}
+	if scheme = strings.ToLower(scheme); scheme == "local" {
+		scheme = "file"
+	}
+	if scheme == "file" {
+		rest = strings.TrimPrefix(rest, "localhost")
+		if rest != "" && rest[0] != '/' {
+			return "", false, fmt.Errorf("a file URL with a host, or a relative one")
+		}
+		for strings.Contains(rest, "//") {
+			rest = strings.ReplaceAll(rest, "//", "/")
+		}
+		path, err := clean(strings.TrimPrefix(rest, "/"))
+		return "file:///" + path, true, err
+	}
+	host, path, hasPath := strings.Cut(rest, "/")
+	query := ""
+	if scheme == "http" || scheme == "https" {
+		if i := strings.IndexAny(rest, `?#\`); i >= 0 && i < len(host) {
+			return "", false, fmt.Errorf("no path behind the host")
+		}
+		host = strings.ToLower(host)
+		if i := strings.IndexAny(path, "?#"); i >= 0 { // opaque: it leads nowhere else
+			path, query = path[:i], path[i:]
+		}
+	}
+	if host == "" && hasPath {
+		return "", false, fmt.Errorf("no host")
+	}
+	if path, err = clean(path); err != nil {
+		return "", false, err
+	}
+	if hasPath {
+		host += "/"
+	}
+	return scheme + "://" + host + path + query, true, nil
+}
+
+func letter(x byte) bool { return x|0x20 >= 'a' && x|0x20 <= 'z' }
+
+func isScheme(s string) bool {
+	for i := range len(s) {
+		x := s[i]
+		if !letter(x) && (i == 0 || (x < '0' || x > '9') && x != '+' && x != '-' && x != '.') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// clean removes "." and ".." from a path. One that leaves where it begins is an
+// error, and so is a segment that somebody might decode to "..".
+func clean(path string) (string, error) {
+	plain := true
+	for rest, more := path, true; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, "/")
+		if name == "." || name == ".." || strings.ContainsAny(name, `%\`) {
+			plain = false
+		}
+	}
+	if plain {
+		return path, nil
+	}
+	var out []string
+	for name := range strings.SplitSeq(path, "/") {
+		switch {
+		case name == ".":
+		case name == ".." && len(out) == 0:
+			return "", fmt.Errorf("it leads out of the folder")
+		case name == "..":
+			out = out[:len(out)-1]
+		case hidesDots(name):
+			return "", fmt.Errorf("segment %s", quote(name))
+		default:
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, "/"), nil
+}
+
+// hidesDots reports whether a segment is more than one, or "." or "..", for
+// somebody who decodes it or takes backslashes for slashes.
+func hidesDots(name string) bool {
+	for range 4 {
+		for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if part == "." || part == ".." {
+				return true
+			}
+		}
+		decoded := unescape(name)
+		if decoded == name {
+			return false
+		}
+		name = decoded
+	}
+	return true // encoded again and again: nobody does so in good faith
+}
+
+// unescape decodes percent-encoding as lenient programs do: what is none stays.
+func unescape(s string) string {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if x, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				out = append(out, byte(x))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}

@@ -1,0 +1,98 @@
+package refs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+func TestRules(t *testing.T) {
+	rules := refs.Rules{
+		Base: "/data/sets",
+		Map: []refs.Mapping{
+			{From: "s3://bucket", To: "/mirror/bucket"}, {From: "s3://bucket/deep/", To: "https://Host.org/deep"}, {From: "s3://one/file.nc", To: "/one.nc"},
+		},
+		Allow: []string{"gs://open/part", "https://allowed.org/", "memory://"},
+	}
+	for _, c := range []struct{ url, root, path string }{
+		// Below the folder of the set.
+		{"a.nc", "file:///data/sets/", "a.nc"},
+		{"./a/./b.nc", "file:///data/sets/", "a/b.nc"},
+		{"a/../b.nc", "file:///data/sets/", "b.nc"},
+		{"a b%20c.nc", "file:///data/sets/", "a b%20c.nc"},
+		{"100%.nc", "file:///data/sets/", "100%.nc"},
+		{"..a/b..", "file:///data/sets/", "..a/b.."},
+		{"/data/sets/x/y.nc", "file:///data/sets/", "x/y.nc"},
+		{"file:///data//sets/../sets/y.nc", "file:///data/sets/", "y.nc"},
+		{"file:/data/sets/y.nc", "file:///data/sets/", "y.nc"},
+		{"file://localhost/data/sets/y.nc", "file:///data/sets/", "y.nc"},
+		{"local:///data/sets/y.nc", "file:///data/sets/", "y.nc"},
+		// Mapped: the longest prefix counts, and ends between segments.
+		{"s3://bucket/a/b.nc", "file:///mirror/bucket/", "a/b.nc"},
+		{"S3://bucket/a/../b.nc", "file:///mirror/bucket/", "b.nc"},
+		{"s3://bucket/deep/b.nc", "https://host.org/deep/", "b.nc"},
+		{"s3://one/file.nc", "file:///", "one.nc"},
+		// Allowed.
+		{"gs://open/part/x", "gs://open/part/", "x"},
+		{"https://Allowed.org/x?version=../y", "https://allowed.org/", "x?version=../y"},
+		{"memory://h/p/q", "memory://h/", "p/q"},
+	} {
+		p, err := rules.Resolve(c.url)
+		if err != nil || p.Root != c.root || p.Path != c.path {
+			t.Errorf("%s leads to %q + %q, %v", c.url, p.Root, p.Path, err)
+		}
+	}
+	for _, u := range []string{
+		"", ".", "a/..", "../x", "a/../../x", "/etc/passwd", "/data/setsx/y", "file:///data/sets", "file://host/data/sets/y", "file:relative",
+		"%2e%2e/x", "a/%2E%2e/x", "..%2fx", "%252e%252e/x", "%2e%2e%2f%zz", `..\x`, `a\..\..\x`, "%25252525252e", "a\x00b",
+		"s3://bucketx/y", "s3://other/y", "gs://open/partial/x", "gs://open/part/../x", "http://allowed.org/x", "https://allowed.org@evil.org/x",
+		"https://allowed.org.evil.org/x", `https://allowed.org\@evil.org/x`, "https://allowed.org?x/y", "https:///x", "simplecache::https://allowed.org/x", "://x", "1a://x", "https://allowed.org/",
+	} {
+		p, err := rules.Resolve(u)
+		if u == "file:relative" {
+			// A name like another, below the folder of the set.
+			if err != nil || p.URL() != "file:///data/sets/file:relative" {
+				t.Errorf("%q leads to %q, %v", u, p.URL(), err)
+			}
+			continue
+		}
+		if !errors.Is(err, refs.ErrForbidden) {
+			t.Errorf("%q leads to %q, %v", u, p.URL(), err)
+		}
+	}
+	for _, r := range []refs.Rules{{Base: "relative"}, {Allow: []string{"x"}}, {Map: []refs.Mapping{{From: "s3://a", To: "b"}}}, {Base: "file://host/x"}} {
+		if _, err := r.Resolve("x"); err == nil || errors.Is(err, refs.ErrForbidden) {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+}
+
+// FuzzRules asserts what the rules are for: no URL leads out.
+func FuzzRules(f *testing.F) {
+	for _, s := range []string{"a/b", "../a", "/etc/passwd", "file:///data/sets/../x", "s3://bucket/x", "a/%2e%2e/b", `a\..\b`, "https://h/x?y#z", "c:/x", "::", "memory://a/b"} {
+		f.Add(s)
+	}
+	rules := refs.Rules{Base: "/data/sets", Map: []refs.Mapping{{From: "s3://bucket", To: "/mirror"}}, Allow: []string{"https://h/dir", "memory://"}}
+	roots := []string{"file:///data/sets/", "file:///mirror/", "https://h/dir/", "memory://"}
+	f.Fuzz(func(t *testing.T, u string) {
+		p, err := rules.Resolve(u)
+		if err != nil {
+			if !errors.Is(err, refs.ErrForbidden) {
+				t.Fatalf("%q: %v", u, err)
+			}
+			return
+		}
+		inside := false
+		for _, root := range roots {
+			// What is mapped or allowed may be a file.
+			inside = inside || p.Root == root || p.URL()+"/" == root || root == "memory://" && strings.HasPrefix(p.Root, root)
+		}
+		path, _, _ := strings.Cut(p.Path, "?")
+		path, _, _ = strings.Cut(path, "#")
+		if !inside || p.Path == "" || strings.HasPrefix(path, "../") || strings.HasSuffix(path, "/..") || strings.Contains(path, "/../") || path == ".." {
+			t.Fatalf("%q leads to %q + %q", u, p.Root, p.Path)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+package refs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Opener opens a file that the rules allow: path below root, both as in
+// [Place]. A missing file is kv.ErrNotFound. It must be safe for concurrent use.
+//
+// It should not follow symbolic links out of root: the rules cannot see them. A
+// view of root, as dirkv is one of a folder, does so by itself.
+type Opener func(ctx context.Context, root, path string) (kv.Value, error)
+
+// Options of a view. nil and the zero value work: then the set can be listed,
+// and values that stand in it can be read.
+type Options struct {
+	// Rules say which URLs are followed. Default: none.
+	Rules Rules
+
+	// Open opens what the rules allow. Default: every URL is ErrForbidden.
+	Open Opener
+
+	// Read bounds the reading of the set.
+	Read ReadOptions
+
+	// MaxTable bounds the memory that a JSON set takes, in bytes. Default 2 GiB.
+	MaxTable int64
+
+	// CacheBytes bounds the partitions of a parquet set in memory. The last one
+	// used stays whatever its size. Default 64 MiB.
+	CacheBytes int64
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	out.Read = out.Read.withDefaults()
+	if out.MaxTable <= 0 {
+		out.MaxTable = 2 << 30
+	}
+	if out.CacheBytes <= 0 {
+		out.CacheBytes = 64 << 20
+	}
+	return out
+}
+
+// View is a reference set as a store that can be read and listed. Keys are
+// found as fsspec finds them. Safe for concurrent use.
+//
+// A value whose file is missing or too short is [ErrUnreachable], one whose URL
+// may not be followed [ErrForbidden]; neither is kv.ErrNotFound, so no layer
+// above takes it for a chunk that was never written.
+type View struct {
+	set  backend
+	urls *resolver
+	open Opener
+
+	mu    sync.Mutex
+	files map[string]*located // by URL as it stands in the set
+}
+
+var (
+	_ kv.ReadLister = (*View)(nil)
+	_ kv.Locator    = (*View)(nil)
+	_ kv.Validator  = (*section)(nil)
+)
+
+// located is a file that was found.
+type located struct{ kv.Value }
+
+// backend is a set of either kind.
+type backend interface {
+	// lookup returns the reference of a key, or kv.ErrNotFound.
+	lookup(ctx context.Context, key string) (Reference, error)
+	// list is kv.Lister.
+	list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error]
+	// entries yields everything once, in any order.
+	entries(ctx context.Context) iter.Seq2[Entry, error]
+}
+
+// Open opens the set that lies in dir under name: a JSON file, or the prefix of
+// a parquet set (empty, or with or without a slash at its end). What is neither
+// is [ErrInvalid], what does not exist kv.ErrNotFound.
+func Open(ctx context.Context, dir kv.Reader, name string, o *Options) (*View, error) {
+	if name != "" && name[len(name)-1] != '/' {
+		v, err := kv.Locate(ctx, dir, name)
+		if err == nil {
+			return OpenJSON(ctx, v, o)
+		}
+		if !errors.Is(err, kv.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return OpenParquet(ctx, kv.Sub(dir, name), o)
+}
+
+// OpenJSON reads a JSON set into memory (about 32 bytes for each reference, and
+// its key).
+func OpenJSON(ctx context.Context, v kv.Value, o *Options) (*View, error) {
+	opts := o.withDefaults()
+	return newView(opts, func() (backend, error) {
+		t, err := buildTable(ReadJSON(ctx, v, &opts.Read), opts.MaxTable)
+		if err != nil {
+			return nil, err
+		}
+		return t, nil
+	})
+}
+
+// OpenParquet opens the parquet set in dir. Of it only the metadata is read;
+// partitions are read when they are needed and kept up to Options.CacheBytes.
+// dir must be readable as long as the view is used.
+func OpenParquet(ctx context.Context, dir kv.Reader, o *Options) (*View, error) {
+	opts := o.withDefaults()
+	return newView(opts, func() (backend, error) {
+		s, err := openPartitions(ctx, dir, opts)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+}
+
+func newView(opts Options, open func() (backend, error)) (*View, error) {
+	urls, err := newResolver(opts.Rules)
+	if err != nil {
+		return nil, err
+	}
+	set, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return &View{set: set, urls: urls, open: opts.Open, files: map[string]*located{}}, nil
+}
+
+// Lookup returns the reference of a key as it stands in the set, or
+// kv.ErrNotFound.
+func (v *View) Lookup(ctx context.Context, key string) (Reference, error) {
+	return v.set.lookup(ctx, key)
+}
+
+// Entries yields the whole set, each key once: a JSON set in the order of keys,
+// a parquet set as [ReadParquet] does.
+func (v *View) Entries(ctx context.Context) iter.Seq2[Entry, error] { return v.set.entries(ctx) }
+
+// Resolve applies the rules of the view to a URL of the set.
+func (v *View) Resolve(url string) (Place, error) { return v.urls.resolve(url) }
+
+// Get implements [kv.Reader].
+func (v *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	val, err := v.Locate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	b, err := kv.ReadValue(ctx, val, rng)
+	if errors.Is(err, kv.ErrChanged) {
+		// The file was written anew since another key of it was located.
+		if val, err = v.Locate(ctx, key); err == nil {
+			b, err = kv.ReadValue(ctx, val, rng)
+		}
+	}
+	return b, err
+}
+
+// Locate implements [kv.Locator]. The identity of a value is that of its file
+// and the range in it, where the file has one.
+func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ref, err := v.set.lookup(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Inline() {
+		return kv.Bytes(ref.Data), nil
+	}
+	file, err := v.file(ctx, ref.URL)
+	if err != nil {
+		return nil, keyError(key, err)
+	}
+	size := file.Size()
+	if ref.Whole() {
+		ref.Offset, ref.Length = 0, size
+	}
+	if ref.Offset > size || ref.Length > size-ref.Offset {
+		return nil, keyError(key, fmt.Errorf("%w: bytes from %d on, %d of them, of %s, which has %d",
+			ErrUnreachable, ref.Offset, ref.Length, quote(ref.URL), size))
+	}
+	return &section{view: v, file: file, key: key, url: ref.URL, off: ref.Offset, n: ref.Length}, nil
+}
+
+// maxFiles bounds the files that stay located.
+const maxFiles = 4096
+
+// file returns the located file of a URL.
+func (v *View) file(ctx context.Context, url string) (*located, error) {
+	v.mu.Lock()
+	file, ok := v.files[url]
+	v.mu.Unlock()
+	if ok {
+		return file, nil
+	}
+	at, err := v.urls.resolve(url)
+	if err != nil {
+		return nil, err
+	}
+	if v.open == nil {
+		return nil, forbidden(url, "no URLs are followed")
+	}
+	value, err := v.open(ctx, at.Root, at.Path)
+	if err != nil {
+		if errors.Is(err, kv.ErrNotFound) { // hidden: the key is not missing
+			return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, quote(at.URL()))
+		}
+		return nil, fmt.Errorf("%s: %w", quote(at.URL()), err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.files) >= maxFiles {
+		for other := range v.files { // any one
+			delete(v.files, other)
+			break
+		}
+	}
+	file = &located{value}
+	v.files[url] = file
+	return file, nil
+}
+
+// forget has a file located anew.
+func (v *View) forget(url string, file *located) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.files[url] == file {
+		delete(v.files, url)
+	}
+}
+
+// List implements [kv.Lister].
+func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	return v.set.list(ctx, opts)
+}
+
+// section is a part of a file as a value.
+type section struct {
+	view     *View
+	file     *located
+	key, url string
+	off, n   int64
+}
+
+func (s *section) Size() int64 { return s.n }
+
+func (s *section) ID() kv.ID {
+	id := s.file.ID()
+	if id == (kv.ID{}) || s.off == 0 && s.n == s.file.Size() {
+		return id
+	}
+	b := append(make([]byte, 0, 64), "refs: part of a file"...)
+	b = append(b, id[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.off))
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.n))
+	sum := sha256.Sum256(b)
+	return kv.ID(sum[:len(id)])
+}
+
+// Validator implements [kv.Validator]: that of the file.
+func (s *section) Validator() string {
+	if v, ok := s.file.Value.(kv.Validator); ok {
+		return v.Validator()
+	}
+	return ""
+}
+
+func (s *section) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	off, n, err := rng.Resolve(s.n)
+	if err != nil {
+		return err
+	}
+	called := false
+	err = s.file.View(ctx, kv.Span(s.off+off, n), func(b []byte) error {
+		called = true
+		return fn(b)
+	})
+	if err == nil || called {
+		return err
+	}
+	if errors.Is(err, kv.ErrChanged) {
+		s.view.forget(s.url, s.file)
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = fmt.Errorf("%w: %s is gone", ErrUnreachable, quote(s.url))
+	}
+	return keyError(s.key, err)
+}
