@@ -22,6 +22,7 @@ var layers = map[string][]string{
 	"codecs/blosc":     {"codecs/kernels", "codecs/inflate"},
 	"codecs/inflate":   {"codecs/kernels"},
 	"codecs/lzma":      {},
+	"codecs/pco":       {"codecs/kernels"},
 	"codecs/kernels":   {},
 	"codecs/codectest": {"codecs", "zarr/dtype"},
 	"zarr":             {"zarr/dtype", "codecs", "kv"},
