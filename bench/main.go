@@ -48,6 +48,7 @@ var workloads = []struct {
 	{"limits", limits},
 	{"field", readWrite},
 	{"versions", versions},
+	{"commits", commits},
 	{"lookup", lookup},
 }
 

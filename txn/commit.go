@@ -41,10 +41,13 @@ type committer struct {
 
 // commitRequest is a session waiting for its commit.
 type commitRequest struct {
-	ctx  context.Context
-	s    *Session
-	o    CommitOptions
-	work tree.Root
+	ctx context.Context
+	s   *Session
+	o   CommitOptions
+	// edits are all that the session wrote, if that is little; else nil and
+	// work has it.
+	edits []edit
+	work  tree.Root
 	// wake receives true when this request is to lead the next group, false
 	// when it is done.
 	wake chan bool
@@ -83,7 +86,9 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 	return req.commit, nil
 }
 
-// freeze flushes the session and keeps writers out of it.
+// freeze keeps writers out of the session. Few edits are left for the leader,
+// who makes them on the head, so that they are made once; more are flushed here,
+// beside other sessions.
 func (r *commitRequest) freeze(ctx context.Context) error {
 	s := r.s
 	s.mu.Lock()
@@ -91,7 +96,9 @@ func (r *commitRequest) freeze(ctx context.Context) error {
 	if s.state != sessionOpen {
 		return ErrSessionClosed
 	}
-	if err := s.flush(ctx); err != nil {
+	if s.work == s.start && 0 < len(s.buf) && len(s.buf) <= maxPoints && len(s.guards) == 0 {
+		r.edits = s.buffered()
+	} else if err := s.flush(ctx); err != nil {
 		return err
 	}
 	s.state, r.work = sessionCommitting, s.work
@@ -138,11 +145,16 @@ func (c *committer) submit(req *commitRequest) {
 func (c *committer) run(group []*commitRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := make(overlays, len(group))
-	for i, r := range group {
-		g[i] = r.s.pages
+	g := overlays{newOverlay(c.db.idx, c.db.opts.SessionBytes)}
+	for _, r := range group {
+		if !r.s.pages.empty() {
+			g = append(g, r.s.pages)
+		}
 	}
-	p := plan{db: c.db, pages: g, space: c.db.space.with(g), local: map[CommitID]*Commit{}, heads: map[string]CommitID{}}
+	p := plan{
+		db: c.db, pages: g, space: c.db.space.with(g),
+		local: map[CommitID]*Commit{}, heads: map[string]CommitID{}, lines: map[string]*lineage{},
+	}
 	for _, r := range group {
 		r.err = p.add(r)
 	}
@@ -162,6 +174,7 @@ type plan struct {
 	space *space
 	local map[CommitID]*Commit // made by this group
 	heads map[string]CommitID  // moved by this group
+	lines map[string]*lineage  // of the heads, by ref
 	moves []RefMove
 }
 
@@ -186,11 +199,9 @@ func (p *plan) add(r *commitRequest) error {
 	if err != nil {
 		return err
 	}
-	root := r.work
-	if head.ID != s.base {
-		if root, err = p.merge(r, head); err != nil {
-			return err
-		}
+	root, err := p.root(r, head)
+	if err != nil {
+		return err
 	}
 	if root == head.Root && !r.o.AllowEmpty && len(r.o.parents) == 0 {
 		r.commit = head
@@ -213,27 +224,87 @@ func (p *plan) add(r *commitRequest) error {
 	return nil
 }
 
-// merge brings the session's changes onto a head that is not its base.
-func (p *plan) merge(r *commitRequest, head *Commit) (tree.Root, error) {
-	s := r.s
-	conflict := func(cs []Conflict) error {
-		return &ConflictError{Branch: s.branch, Base: s.base, Head: head.ID, Conflicts: cs}
+// root returns the head's root with the session's changes.
+func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) {
+	s, onBase := r.s, head.ID == r.s.base
+	if onBase && r.edits == nil {
+		return r.work, nil
 	}
-	on, err := isAncestor(r.ctx, p.get, s.base, head.ID)
+	if !onBase {
+		on, err := p.contains(r.ctx, head, s)
+		if err != nil {
+			return root, err
+		}
+		if !on {
+			return root, p.conflict(r, head, []Conflict{{Kind: ConflictBranchRewound}})
+		}
+	}
+	if r.edits == nil {
+		return p.merge(r, head, r.work)
+	}
+	if onBase {
+		return p.space.apply(r.ctx, head.Root, r.edits)
+	}
+	root, ok, err := p.space.onto(r.ctx, s.start, head.Root, r.edits)
+	if err != nil || ok {
+		return root, err
+	}
+	work, err := p.space.apply(r.ctx, s.start, r.edits)
 	if err != nil {
-		return tree.Root{}, err
+		return work, err
 	}
-	if !on {
-		return tree.Root{}, conflict([]Conflict{{Kind: ConflictBranchRewound}})
-	}
-	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, r.work, mergeOptions{guards: s.guards})
+	return p.merge(r, head, work)
+}
+
+// merge brings the session's changes onto a head that is not its base.
+func (p *plan) merge(r *commitRequest, head *Commit, work tree.Root) (tree.Root, error) {
+	s := r.s
+	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, work, mergeOptions{guards: s.guards})
 	if err != nil {
 		return root, fmt.Errorf("commit: merge onto %s: %w", head.ID.Short(), err)
 	}
 	if len(conflicts) > 0 {
-		return root, conflict(conflicts)
+		return root, p.conflict(r, head, conflicts)
 	}
 	return root, nil
+}
+
+func (p *plan) conflict(r *commitRequest, head *Commit, cs []Conflict) error {
+	return &ConflictError{Branch: r.s.branch, Base: r.s.base, Head: head.ID, Conflicts: cs}
+}
+
+// lineage is the line of first parents of a head, as far as it was read.
+type lineage struct {
+	seen map[CommitID]struct{}
+	last *Commit
+}
+
+// contains reports whether the base of a session is the head or an ancestor.
+// The line of first parents is read once for all sessions of the group.
+func (p *plan) contains(ctx context.Context, head *Commit, s *Session) (bool, error) {
+	ref := headRef(s.branch)
+	l := p.lines[ref]
+	if l == nil {
+		l = &lineage{map[CommitID]struct{}{head.ID: {}}, head}
+		p.lines[ref] = l
+	}
+	if _, ok := l.seen[s.base]; ok {
+		return true, nil
+	}
+	base, err := p.get(ctx, s.base)
+	if err != nil {
+		return false, err
+	}
+	for l.last.Generation > base.Generation && len(l.last.Parents) > 0 {
+		if l.last, err = p.get(ctx, l.last.Parents[0]); err != nil {
+			return false, err
+		}
+		l.seen[l.last.ID] = struct{}{}
+	}
+	if _, ok := l.seen[s.base]; ok {
+		return true, nil
+	}
+	return isAncestor(ctx, p.get, s.base, head.ID)
 }
 
 func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now time.Time) *Commit {

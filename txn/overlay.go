@@ -96,8 +96,14 @@ func (o *overlay) forget() {
 	o.bytes = 0
 }
 
+func (o *overlay) empty() bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return len(o.pages) == 0
+}
+
 // overlays is the page store of a commit group: it sees the private pages of
-// every session in the group and puts new ones (of merges) into the first.
+// every session in the group and puts new ones into the first.
 type overlays []*overlay
 
 var _ tree.Pages = overlays(nil)

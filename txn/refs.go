@@ -109,19 +109,17 @@ func CheckRefName(s string) error {
 // commitRefs adds ref moves and their reflog entries to batch, commits it
 // synced and then publishes them. The caller holds commit.mu (or is alone).
 func (db *DB) commitRefs(batch *index.Batch, moves []RefMove) error {
+	next := map[string]uint64{}
 	for i := range moves {
 		m := &moves[i]
-		seq, err := db.nextReflogSeq(m.Ref)
-		if err != nil {
-			return err
-		}
-		// Two moves of one ref in one batch get consecutive numbers.
-		for _, earlier := range moves[:i] {
-			if earlier.Ref == m.Ref {
-				seq = earlier.Seq + 1
+		seq, ok := next[m.Ref]
+		if !ok {
+			var err error
+			if seq, err = db.nextReflogSeq(m.Ref); err != nil {
+				return err
 			}
 		}
-		m.Seq = seq
+		m.Seq, next[m.Ref] = seq, seq+1
 		batch.Set(index.SpaceReflog, reflogKey(m.Ref, seq), m.encode())
 		if m.New.IsZero() {
 			batch.Delete(index.SpaceRef, []byte(m.Ref))

@@ -394,12 +394,7 @@ func (s *Session) flush(ctx context.Context) error {
 	if len(s.buf) == 0 {
 		return nil
 	}
-	edits := make([]edit, 0, len(s.buf))
-	for _, e := range s.buf {
-		edits = append(edits, e)
-	}
-	slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
-	work, err := s.space.apply(ctx, s.work, edits)
+	work, err := s.space.apply(ctx, s.work, s.buffered())
 	if err != nil {
 		return err
 	}
@@ -407,6 +402,16 @@ func (s *Session) flush(ctx context.Context) error {
 	clear(s.buf)
 	s.bufSize = 0
 	return nil
+}
+
+// buffered returns the write buffer in order. The caller holds mu.
+func (s *Session) buffered() []edit {
+	edits := make([]edit, 0, len(s.buf))
+	for _, e := range s.buf {
+		edits = append(edits, e)
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
+	return edits
 }
 
 // flushed returns the working root with every write in it.
