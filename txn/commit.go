@@ -76,6 +76,7 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 		return nil, err
 	}
 	s.db.commit.submit(req)
+	defer s.db.checkpointIfDue()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if req.err != nil {

@@ -32,9 +32,10 @@ type DB struct {
 	packs *pack.Store
 	space *space // over committed pages only
 
-	heads  refTable
-	commit committer
-	ends   sync.Mutex // held from the sync of packs to the batch that records it
+	heads       refTable
+	commit      committer
+	checkpoints checkpointer
+	ends        sync.Mutex // held from the sync of packs to the batch that records it
 
 	mu       sync.Mutex
 	sessions map[SessionID]*Session // open in this process
@@ -126,6 +127,9 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 	if err := db.heads.load(idx); err != nil {
 		return nil, errors.Join(err, db.packs.Close())
 	}
+	if err := db.checkpoints.load(db); err != nil {
+		return nil, errors.Join(err, db.packs.Close())
+	}
 	db.commit.db = db
 	return db, nil
 }
@@ -176,6 +180,8 @@ func (db *DB) Close() error {
 	}
 	db.commit.mu.Lock() // a commit under way ends first
 	defer db.commit.mu.Unlock()
+	db.checkpoints.mu.Lock() // and a checkpoint
+	defer db.checkpoints.mu.Unlock()
 	return errors.Join(db.packs.Close(), db.idx.Close())
 }
 

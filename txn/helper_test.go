@@ -24,7 +24,7 @@ func (c *clock) now() time.Time {
 }
 
 func testOptions(fs vfs.FS) *Options {
-	return &Options{FS: fs, MemTableBytes: 1 << 20, PageCacheBytes: 4 << 20, Author: "tester"}
+	return &Options{FS: fs, MemTableBytes: 1 << 20, PageCacheBytes: 4 << 20, Author: "tester", CheckpointCommits: -1}
 }
 
 // openTest makes a database in memory, which is checked when the test ends.

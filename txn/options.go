@@ -78,6 +78,10 @@ type Options struct {
 	PackBytes uint64
 	// MemTableBytes is the size of the index's write buffer; default 64 MiB.
 	MemTableBytes int
+	// CheckpointCommits is after how many moves of refs the index is copied,
+	// see [DB.Checkpoint]; default 1024, sooner in a young database. Negative
+	// never does it by itself.
+	CheckpointCommits int
 	// Author is recorded in commits that name none; default "unknown".
 	Author string
 	// Now is the clock for commit and reflog times, safe for concurrent use;
@@ -101,6 +105,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.SavepointBytes == 0 {
 		c.SavepointBytes = 1 << 30
+	}
+	if c.CheckpointCommits == 0 {
+		c.CheckpointCommits = 1024
 	}
 	if c.Author == "" {
 		c.Author = "unknown"

@@ -127,9 +127,12 @@ func (db *DB) commitRefs(batch *index.Batch, moves []RefMove) error {
 			batch.Set(index.SpaceRef, []byte(m.Ref), m.New[:])
 		}
 	}
+	db.checkpoints.count(batch, len(moves))
+	size := batch.Len()
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
+	db.checkpoints.counted(len(moves), size)
 	db.heads.publish(moves)
 	return nil
 }
@@ -151,6 +154,7 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 	if err := db.writable(); err != nil {
 		return RefMove{}, err
 	}
+	defer db.checkpointIfDue()
 	db.commit.mu.Lock()
 	defer db.commit.mu.Unlock()
 	old, _ := db.heads.get(ref)

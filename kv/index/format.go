@@ -151,3 +151,10 @@ func syncDir(fs vfs.FS, dir string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// Complete reports whether dir holds an index, as far as its format file, which
+// is written last, tells.
+func Complete(fs FS, dir string) bool {
+	missing, err := checkFormat(fs, dir)
+	return err == nil && !missing
+}

@@ -1,0 +1,320 @@
+package txn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Checkpoints of the index are copies of it that share its tables (hard
+// links). Should the index be lost, [Salvage] begins from the newest one that
+// is sound. docs/design/salvage.md has the rules.
+//
+//	checkpoints/0000000000000400-00000000/    after 0x400 moves of refs
+//	checkpoints/0000000000000800-00000000/
+const (
+	checkpointDir   = "checkpoints"
+	keptCheckpoints = 2
+	// checkpointBytes of new index batches make a checkpoint due as well.
+	checkpointBytes = 256 << 20
+	// checkpointRefs bounds how many heads the verification looks at.
+	checkpointRefs = 64
+)
+
+// metaMoves counts the moves of refs since the database was made.
+var metaMoves = []byte("moves")
+
+// Checkpoint is a copy of the index that a lost one can be restored from.
+type Checkpoint struct {
+	// Name is that of its directory in "checkpoints", in order of age.
+	Name string
+	// Moves is how many moves of refs the database had seen.
+	Moves uint64
+	// Time is when it was made.
+	Time time.Time
+}
+
+// checkpointer decides when the index is copied, and does it.
+type checkpointer struct {
+	every uint64 // moves of refs; 0 is never
+	moves atomic.Uint64
+	bytes atomic.Int64 // of batches since the last checkpoint
+	last  atomic.Uint64
+
+	mu  sync.Mutex // one at a time; held by Close
+	err error      // of the last attempt
+}
+
+func (c *checkpointer) load(db *DB) error {
+	if n := db.opts.CheckpointCommits; n > 0 && !db.opts.ReadOnly {
+		c.every = uint64(n)
+	}
+	b, err := db.idx.Get(index.SpaceMeta, metaMoves)
+	switch {
+	case errors.Is(err, index.ErrNotFound):
+	case err != nil:
+		return err
+	case len(b) != 8:
+		return corrupt("count of moves of %d bytes", len(b))
+	default:
+		c.moves.Store(binary.BigEndian.Uint64(b))
+	}
+	list, err := listCheckpoints(fsOf(db.opts.FS), db.dir)
+	if err == nil && len(list) > 0 {
+		c.last.Store(list[len(list)-1].Moves)
+	}
+	return err
+}
+
+// count adds moves to a batch.
+func (c *checkpointer) count(batch *index.Batch, moves int) {
+	if moves > 0 {
+		batch.Set(index.SpaceMeta, metaMoves, binary.BigEndian.AppendUint64(nil, c.moves.Load()+uint64(moves)))
+	}
+}
+
+// counted says that such a batch was committed.
+func (c *checkpointer) counted(moves int, bytes int64) {
+	c.moves.Add(uint64(moves))
+	c.bytes.Add(bytes)
+}
+
+// due reports whether it is time. A young database is copied when it grew by a
+// quarter, so that the first commits are not without one.
+func (c *checkpointer) due() bool {
+	if c.every == 0 {
+		return false
+	}
+	moves, last := c.moves.Load(), c.last.Load()
+	return moves >= last+min(c.every, 1+last/4) || c.bytes.Load() >= checkpointBytes
+}
+
+// checkpointIfDue is called after commits, with no lock held. That it failed
+// does not concern the commit: it is tried again when it is due the next time,
+// and [DB.Checkpoints] tells.
+func (db *DB) checkpointIfDue() {
+	c := &db.checkpoints
+	if !c.due() || !c.mu.TryLock() {
+		return
+	}
+	defer c.mu.Unlock()
+	if c.due() && !db.closed.Load() {
+		c.err = db.checkpoint()
+	}
+}
+
+// Checkpoint copies the index now, so that [Salvage] can restore everything up
+// to here, and removes all but the two newest copies. The copies share tables
+// with the index: one takes milliseconds, and space only as the index changes.
+func (db *DB) Checkpoint(ctx context.Context) error {
+	if err := errors.Join(db.writable(), ctx.Err()); err != nil {
+		return err
+	}
+	c := &db.checkpoints
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := db.check(); err != nil {
+		return err
+	}
+	c.err = db.checkpoint()
+	return c.err
+}
+
+// Checkpoints lists the copies of the index, oldest first. The error may also
+// be that of the last attempt to make one.
+func (db *DB) Checkpoints() ([]Checkpoint, error) {
+	if err := db.check(); err != nil {
+		return nil, err
+	}
+	c := &db.checkpoints
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list, err := listCheckpoints(fsOf(db.opts.FS), db.dir)
+	return list, errors.Join(err, c.err)
+}
+
+// checkpointForReclaim is what has to happen between the synced delete of
+// pages and the reclaim of the payloads that only they named: afterwards no
+// checkpoint reaches such a payload. If no new one can be made, the old ones
+// go all the same, because space may be what is missing.
+func (db *DB) checkpointForReclaim() error {
+	c := &db.checkpoints
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keep := 1
+	if c.err = db.checkpoint(); c.err != nil {
+		keep = 0
+	}
+	if err := db.dropCheckpoints(keep); err != nil {
+		return fmt.Errorf("checkpoint before reclaim: %w", errors.Join(err, c.err))
+	}
+	return nil
+}
+
+// checkpoint makes and verifies a copy and removes old ones. c.mu is held.
+func (db *DB) checkpoint() error {
+	fs, c := fsOf(db.opts.FS), &db.checkpoints
+	moves := c.moves.Load()
+	// Also if it fails: another attempt is made when there is more to lose.
+	c.last.Store(moves)
+	c.bytes.Store(0)
+	parent := fs.PathJoin(db.dir, checkpointDir)
+	if err := makeDir(fs, parent); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	name, err := nextCheckpoint(fs, parent, moves)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	path := fs.PathJoin(parent, name)
+	// Tables are linked, logs are copied: what is in tables costs nothing.
+	if err := db.idx.Flush(); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := db.idx.Checkpoint(path); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := verifyCheckpoint(fs, path); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", name, errors.Join(err, fs.RemoveAll(path)))
+	}
+	if err := db.dropCheckpoints(keptCheckpoints); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+// dropCheckpoints removes all but the newest, and what interrupted ones left.
+func (db *DB) dropCheckpoints(keep int) error {
+	fs := fsOf(db.opts.FS)
+	list, err := listCheckpoints(fs, db.dir)
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, c := range list[max(len(list)-keep, 0):] {
+		kept[c.Name] = true
+	}
+	parent := fs.PathJoin(db.dir, checkpointDir)
+	names, err := fs.List(parent)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	removed := false
+	for _, name := range names {
+		if _, ok := parseCheckpoint(name); ok && !kept[name] {
+			removed = true
+			err = errors.Join(err, fs.RemoveAll(fs.PathJoin(parent, name)))
+		}
+	}
+	if removed && err == nil {
+		err = syncDir(fs, parent)
+	}
+	return err
+}
+
+// verifyCheckpoint opens a copy and reads what its first refs point at.
+func verifyCheckpoint(fs index.FS, path string) (err error) {
+	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, idx.Close()) }()
+	var refs refTable
+	if err := refs.load(idx); err != nil {
+		return err
+	}
+	t := tree.New(indexPages{idx}, &tree.Options{CacheBytes: -1})
+	list := refs.list("")
+	for _, r := range list[:min(len(list), checkpointRefs)] {
+		b, err := idx.Get(index.SpaceCommit, r.Commit[:])
+		if err != nil {
+			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)
+		}
+		c, err := decodeCommit(r.Commit, b)
+		if err != nil {
+			return err
+		}
+		for _, err := range t.Scan(context.Background(), c.Root, tree.Span{}) {
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.Name, err)
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// listCheckpoints lists complete copies, oldest first.
+func listCheckpoints(fs index.FS, dir string) ([]Checkpoint, error) {
+	parent := fs.PathJoin(dir, checkpointDir)
+	names, err := fs.List(parent)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list checkpoints: %w", err)
+	}
+	slices.Sort(names)
+	var list []Checkpoint
+	for _, name := range names {
+		moves, ok := parseCheckpoint(name)
+		if !ok || !index.Complete(fs, fs.PathJoin(parent, name)) {
+			continue
+		}
+		c := Checkpoint{Name: name, Moves: moves}
+		if fi, err := fs.Stat(fs.PathJoin(parent, name)); err == nil {
+			c.Time = fi.ModTime()
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// nextCheckpoint is a name that is not used yet and later than the others.
+func nextCheckpoint(fs index.FS, parent string, moves uint64) (string, error) {
+	names, err := fs.List(parent)
+	if err != nil {
+		return "", err
+	}
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%016x-%08x", moves, i)
+		if !slices.ContainsFunc(names, func(n string) bool { return n >= name && strings.HasPrefix(n, name[:16]) }) {
+			return name, nil
+		}
+	}
+}
+
+func parseCheckpoint(name string) (moves uint64, ok bool) {
+	head, tail, found := strings.Cut(name, "-")
+	if !found || len(head) != 16 || len(tail) != 8 {
+		return 0, false
+	}
+	moves, err := strconv.ParseUint(head, 16, 64)
+	if err != nil {
+		return 0, false
+	}
+	_, err = strconv.ParseUint(tail, 16, 32)
+	return moves, err == nil
+}
+
+// makeDir makes a directory durably unless it is there.
+func makeDir(fs index.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(dir))
+}

@@ -1,0 +1,111 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+func checkpointNames(t *testing.T, db *DB) []string {
+	t.Helper()
+	list, err := db.Checkpoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// A young database is copied often, an old one every so many commits, over
+// processes; two copies are kept.
+func TestCheckpointSchedule(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	o.CheckpointCommits = 4
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]bool{}
+	for i := range 16 {
+		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
+		names := checkpointNames(t, db)
+		if len(names) > keptCheckpoints {
+			t.Fatalf("%d checkpoints are kept", len(names))
+		}
+		for _, n := range names {
+			made[n] = true
+		}
+		if i%3 == 0 { // the count survives
+			closeChecked(t, db)
+			if db, err = Open("db", o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	closeChecked(t, db)
+	var got []uint64
+	for n := range made {
+		moves, _ := parseCheckpoint(n)
+		got = append(got, moves)
+	}
+	slices.Sort(got)
+	if want := []uint64{2, 3, 4, 6, 8, 11, 14}; !slices.Equal(got, want) {
+		t.Errorf("copied after %v moves of refs, want %v", got, want)
+	}
+}
+
+// What gc calls leaves one copy, which is newer than everything before it.
+func TestCheckpointForReclaim(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	for range 3 {
+		if err := db.Checkpoint(bg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := checkpointNames(t, db)
+	if len(before) != 2 {
+		t.Fatalf("%v", before)
+	}
+	// An attempt that a crash ended.
+	if err := fs.MkdirAll("db/checkpoints/0000000000000001-0000000a", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.checkpointForReclaim(); err != nil {
+		t.Fatal(err)
+	}
+	after := checkpointNames(t, db)
+	if len(after) != 1 || after[0] <= before[1] {
+		t.Errorf("%v, before %v", after, before)
+	}
+	all, err := fs.List("db/checkpoints")
+	if err != nil || len(all) != 1 {
+		t.Errorf("%v %v", all, err)
+	}
+}
+
+// A checkpoint is an index with all commits that were acknowledged.
+func TestCheckpointHoldsEverything(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	c := update(t, db, "main", map[string]string{"a": "1"})
+	if err := db.Checkpoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	idx, err := index.Open("db/checkpoints/"+checkpointNames(t, db)[0], &index.Options{FS: fs, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idx.Close()
+	if id, err := idx.Get(index.SpaceRef, []byte("heads/main")); err != nil || CommitID(id) != c.ID {
+		t.Errorf("main is %x, %v", id, err)
+	}
+}
