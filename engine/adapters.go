@@ -44,6 +44,11 @@ type Place struct {
 	// Value is what a Dataset is made of if that is one piece of text, so that
 	// it can be read as a file too; else nil.
 	Value kv.Value
+	// origin is the file in a store whose content, decompressed or a range of
+	// it, this place is; nil if it is a file itself.
+	origin *Place
+	// set is the reference set that View shows.
+	set *refSet
 }
 
 // file locates the bytes of a place that is a file.
@@ -136,6 +141,10 @@ func (a *Adapters) Schemes() (roots, adapters []string) {
 // Env is what opening one URL shares: the registry, and what must be closed.
 type Env struct {
 	adapters *Adapters
+	follow   Follow
+
+	opening sync.Mutex
+	roots   map[string]kv.Reader // what references lead below, by URL
 
 	mu      sync.Mutex
 	closers []func() error

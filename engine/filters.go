@@ -17,10 +17,14 @@ import (
 
 // Adapters that make a file of a file (ZEP 8, "byte-range", "gzip", "zstd").
 
-// aFile is the place of a value that lies in no store.
-func aFile(v kv.Value) Place {
+// aFile is the place of a value that lies in no store but is made of a file.
+func aFile(v kv.Value, from Place) Place {
 	const name = "file"
-	return Place{View: oneFile{name, v}, Path: name, Kind: File}
+	origin := from.origin
+	if origin == nil {
+		origin = &from
+	}
+	return Place{View: oneFile{name, v}, Path: name, Kind: File, origin: origin}
 }
 
 // oneFile is a view of a single value.
@@ -63,7 +67,7 @@ func openByteRange(ctx context.Context, _ *Env, from Place, part zurl.Part) (Pla
 	if end > v.Size() {
 		return from, fmt.Errorf("byte-range:%s: %w of %d bytes", part.Path, kv.ErrRange, v.Size())
 	}
-	return aFile(section{v, start, end - start}), nil
+	return aFile(section{v, start, end - start}, from), nil
 }
 
 // section is a range of a value as a value.
@@ -125,7 +129,7 @@ func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open f
 	}
 	switch {
 	case err == nil:
-		return aFile(v), nil
+		return aFile(v, from), nil
 	case in.err != nil:
 		return from, fmt.Errorf("%s: %w", part.Scheme, in.err)
 	case errors.Is(err, errSpool) || ctx.Err() != nil:

@@ -150,7 +150,7 @@ func TestDecompressionFails(t *testing.T) {
 }
 
 func TestOneFileIsAView(t *testing.T) {
-	at := aFile(kv.Bytes("text"))
+	at := aFile(kv.Bytes("text"), Place{})
 	if b, err := kv.Get(bg, at.View, at.Path); err != nil || string(b) != "text" {
 		t.Errorf("%q, %v", b, err)
 	}
@@ -229,7 +229,7 @@ func TestJSONPointers(t *testing.T) {
 		}
 	}
 	huge := &Env{adapters: DefaultAdapters()}
-	_, err := huge.step(bg, aFile(section{n: maxJSON + 1}), mustPart(t, "json"))
+	_, err := huge.step(bg, aFile(section{n: maxJSON + 1}, Place{}), mustPart(t, "json"))
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxJSON)) {
 		t.Errorf("a huge document: %v", err)
 	}

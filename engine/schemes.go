@@ -36,6 +36,7 @@ func builtinAdapters() map[string]Adapter {
 		"zarr":       {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
 		"zarr2":      {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
 		"zarr3":      {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
+		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
 		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
 	}
 }

@@ -30,6 +30,8 @@ type SourceOptions struct {
 	// CacheBytes bounds decoded chunks in memory; default none, because a
 	// source is mostly read once.
 	CacheBytes int64
+	// Follow says where references may lead.
+	Follow Follow
 }
 
 // Source is what a URL pipeline names: a file, a directory of keys, or a node of
@@ -97,7 +99,10 @@ func newSource(o *SourceOptions) (*Source, error) {
 		c = *o
 	}
 	base := (&Options{Codecs: c.Codecs, Adapters: c.Adapters, Workers: c.Workers, CacheBytes: max(c.CacheBytes, 0)}).withDefaults()
-	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters}}
+	if err := c.Follow.check(); err != nil {
+		return nil, err
+	}
+	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow}}
 	var err error
 	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
 		return nil, err

@@ -311,7 +311,7 @@ func TestRegisteredAdapters(t *testing.T) {
 			return from, err
 		}
 		b, err := kv.ReadValue(ctx, v, kv.All())
-		return aFile(kv.Bytes(strings.ToUpper(string(b)))), err
+		return aFile(kv.Bytes(strings.ToUpper(string(b))), from), err
 	}})
 	url := memoryURL(t, map[string]string{"a": "text"})
 	src, err := OpenSource(bg, url+"a|upper:", &SourceOptions{Adapters: a})

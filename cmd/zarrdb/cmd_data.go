@@ -64,6 +64,7 @@ in a session: the same command with --resume goes on from there.`,
 		},
 	}
 	f := cmd.Flags()
+	src.followFlags.register(cmd)
 	f.StringVar(&o.To, "to", "", "put it at this `PATH` (default the root)")
 	f.StringVar(&o.Branch, "branch", "", "import onto this branch (default main)")
 	f.StringVarP(&o.Message, "message", "m", "", "what the commit does")

@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("STORES", mustAbs(t, "../../zarr/testdata/stores"))
+			e.Setenv("REFS", mustAbs(t, "../../refs/testdata/fixtures"))
 			e.Setenv("URLPIPE", mustAbs(t, "../../engine/testdata/urlpipe"))
 			return nil
 		},

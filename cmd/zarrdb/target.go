@@ -93,23 +93,30 @@ func parseDB(s string) (target, error) {
 
 // sourceFlags are the flags of every command that reads a TARGET.
 type sourceFlags struct {
+	followFlags
 	session string
 }
 
 func (f *sourceFlags) register(cmd *cobra.Command) {
+	f.followFlags.register(cmd)
 	cmd.Flags().StringVar(&f.session, "session", "", "look into the open session with this `ID`")
 }
 
 // open opens what a target names for reading.
 func (f *sourceFlags) open(ctx context.Context, s string) (*engine.Source, error) {
+	follow, err := f.follow()
+	if err != nil {
+		return nil, err
+	}
+	o := &engine.SourceOptions{Follow: follow}
 	t := parseTarget(s)
 	if t.url != "" {
 		if f.session != "" {
 			return nil, usagef("--session needs a database")
 		}
-		return engine.OpenSource(ctx, t.url, nil)
+		return engine.OpenSource(ctx, t.url, o)
 	}
-	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, nil)
+	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
 }
 
 // node opens the array or group that a target names.

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// Mapping replaces the prefix From of the URLs of references by To.
+type Mapping = refs.Mapping
+
+// ErrForbidden means that a reference leads where nobody allowed it to.
+var ErrForbidden = refs.ErrForbidden
+
+// ErrUnreachable means that the bytes which a reference names do not exist.
+var ErrUnreachable = refs.ErrUnreachable
+
+// Follow says where references may lead, beside the folder of their set: below
+// the targets of mappings, and below allowed prefixes. Both are written as in
+// reference sets: "s3://bucket/a", "/data/a" or "file:///data/a", not
+// percent-encoded. "s3://" allows a whole scheme. The zero Follow allows nothing.
+type Follow struct {
+	// Map rewrites URLs before anything else; of several prefixes that fit, the
+	// longest counts.
+	Map []Mapping
+	// Allow lists further prefixes.
+	Allow []string
+}
+
+// rules are those of a set that lies in the folder base, "" if there is none.
+func (f Follow) rules(base string) refs.Rules {
+	return refs.Rules{Base: base, Map: f.Map, Allow: f.Allow}
+}
+
+// check reports what is wrong with the prefixes.
+func (f Follow) check() error {
+	_, err := f.rules("").Resolve("file:///")
+	if err == nil || errors.Is(err, refs.ErrForbidden) {
+		return nil
+	}
+	return err
+}
+
+// reference opens the file that a reference leads to: a path below a root, as
+// rules resolved it. It implements [refs.Opener].
+func (e *Env) reference(ctx context.Context, root, path string) (kv.Value, error) {
+	if strings.ContainsAny(path, "%?") && isWeb(root) {
+		// What the server makes of these is its own affair: the URL goes to it
+		// as it is.
+		return e.wholeURL(ctx, root+path)
+	}
+	view, err := e.below(ctx, root)
+	if err == nil {
+		var v kv.Value
+		if v, err = kv.Locate(ctx, view, path); err == nil {
+			return v, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = kv.ErrNotFound
+	}
+	return nil, err
+}
+
+func isWeb(url string) bool {
+	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
+}
+
+// below returns the store of everything below a root, which stays open.
+func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if view := e.roots[root]; view != nil {
+		return view, nil
+	}
+	at, err := e.openReferred(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	if at.Kind == File {
+		return nil, fmt.Errorf("%w: it is a file, not a folder", ErrFormat)
+	}
+	view := at.dir()
+	if e.roots == nil {
+		e.roots = map[string]kv.Reader{}
+	}
+	e.roots[root] = view
+	return view, nil
+}
+
+func (e *Env) wholeURL(ctx context.Context, url string) (kv.Value, error) {
+	at, err := e.openReferred(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return at.file(ctx)
+}
+
+// openReferred opens a URL that is written as in reference sets.
+func (e *Env) openReferred(ctx context.Context, url string) (Place, error) {
+	u, err := referredURL(url)
+	if err != nil {
+		return Place{}, err
+	}
+	return e.open(ctx, u)
+}
+
+// referredURL makes a pipeline of a URL in which nothing is escaped.
+func referredURL(url string) (zurl.URL, error) {
+	if path, ok := strings.CutPrefix(url, "file://"); ok {
+		if filepath.Separator == '\\' {
+			path = strings.TrimPrefix(path, "/") // of /c:/x
+		}
+		return zurl.File(filepath.FromSlash(path))
+	}
+	escapes := strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23", "|", "%7C")
+	if isWeb(url) {
+		escapes = strings.NewReplacer("#", "%23", "|", "%7C")
+	}
+	return zurl.Parse(escapes.Replace(url))
+}
+
+// referred prints the root of a pipeline as reference sets do; ok is false for
+// schemes that they do not have.
+func referred(p zurl.Part) (url string, ok bool) {
+	switch {
+	case p.Scheme == "file":
+		path, err := p.OSPath()
+		if err != nil {
+			return "", false
+		}
+		path = filepath.ToSlash(path)
+		if !strings.HasPrefix(path, "/") {
+			path = "/" + path
+		}
+		return "file://" + path, true
+	case p.Host == "":
+		return "", false
+	case p.Scheme == "http" || p.Scheme == "https":
+		return p.Scheme + "://" + p.Host + p.Path, true
+	}
+	key, err := p.Key()
+	return p.Scheme + "://" + p.Host + "/" + key, err == nil
+}
+
+// PlainURL spells the root of a URL pipeline as reference sets do, without
+// escapes.
+func PlainURL(url string) (string, error) {
+	u, err := zurl.Parse(url)
+	if err != nil {
+		return "", err
+	}
+	plain, ok := referred(u.Root())
+	if !ok || len(u.Adapters()) > 0 {
+		return "", fmt.Errorf("%w: %s: references do not lead there", ErrFormat, url)
+	}
+	return plain, nil
+}

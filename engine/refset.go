@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// The kerchunk: adapter, a project scheme beside those of ZEP 8: a JSON file or
+// a directory of parquet files that is a reference set, as the store which it
+// describes.
+
+// docParquet is what a parquet set has at its root, and a v2 hierarchy beside
+// its own documents.
+const docParquet = docV2Metadata
+
+// insideBase stands for the folder of a set that no URL names, such as a member
+// of an archive. No root scheme is spelled like this.
+const insideBase = "zarrdb-set://folder/"
+
+func isReferenceSet(e Evidence) bool {
+	if e.heads != nil {
+		return e.Has(docParquet) && !isZarr2(e) && !e.Has(docV3)
+	}
+	return looksLikeReferences(e.Head)
+}
+
+// looksLikeReferences reports whether a file begins as a JSON set does, from
+// the first members of the object: a version with templates, generators or
+// references (version 1), a key of Zarr metadata, or a key whose value is a
+// list (version 0).
+func looksLikeReferences(head []byte) bool {
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	if !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte{'{'}) {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(head))
+	if _, err := d.Token(); err != nil {
+		return false
+	}
+	version := false
+	for {
+		t, err := d.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			return false
+		}
+		switch name := path.Base(key); {
+		case key == "version":
+			version = true
+		case key == "refs", version && (key == "templates" || key == "gen"):
+			return true
+		case name == docV2Array || name == docV2Group || name == docV2Attrs || name == docV3:
+			return true
+		case key == "zarr_format" || key == "zarr_consolidated_format":
+			return false
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return false
+		}
+		if value[0] == '[' && !version {
+			return isReference(value)
+		}
+	}
+}
+
+// isReference reports whether a JSON value is [url] or [url, offset, length].
+func isReference(value []byte) bool {
+	var list []any
+	if json.Unmarshal(value, &list) != nil || len(list) != 1 && len(list) != 3 {
+		return false
+	}
+	_, ok := list[0].(string)
+	return ok
+}
+
+func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
+	set, err := e.set(ctx, from)
+	if err != nil {
+		return from, err
+	}
+	key, err := part.Key()
+	if err != nil {
+		return from, err
+	}
+	view, err := set.open(ctx)
+	if err != nil {
+		return from, err
+	}
+	at := Place{View: view, Path: cleanPath(key), set: set}
+	if part.Directory() {
+		at.Kind = Directory
+	}
+	return at, nil
+}
+
+// refSet is a reference set that was found.
+type refSet struct {
+	// file is a JSON set, dir a parquet set; the other is nil.
+	file kv.Value
+	dir  kv.Reader
+	opts refs.Options
+}
+
+// set finds the reference set at a place.
+func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
+	if at.set != nil {
+		return at.set, nil
+	}
+	s := &refSet{}
+	base, folder := baseOf(at)
+	s.opts.Rules = e.follow.rules(base)
+	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
+		if root == insideBase {
+			return kv.Locate(ctx, folder, path)
+		}
+		return e.reference(ctx, root, path)
+	}
+	if at.Kind != Directory {
+		v, err := at.file(ctx)
+		if err == nil {
+			s.file = v
+			return s, nil
+		}
+		if at.Kind == File || !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrInvalidKey) {
+			return nil, err
+		}
+	}
+	s.dir = at.dir()
+	return s, nil
+}
+
+// baseOf returns the URL of the folder that holds a set, and the folder.
+func baseOf(at Place) (base string, folder kv.Reader) {
+	if at.origin != nil {
+		at = *at.origin
+	}
+	folder = kv.Sub(at.View, dir(parent(at.Path)))
+	if len(at.URL.Adapters()) > 0 {
+		return insideBase, folder
+	}
+	url, ok := referred(at.URL.Root())
+	if !ok {
+		return insideBase, folder
+	}
+	url, _, _ = strings.Cut(strings.TrimRight(url, "/"), "?")
+	if i := strings.LastIndexByte(url, '/') + 1; !strings.HasSuffix(url[:i], "://") || strings.HasPrefix(url, "file://") {
+		return url[:i], folder
+	}
+	return url + "/", folder // a bucket is its own folder
+}
+
+func (s *refSet) open(ctx context.Context) (*refs.View, error) {
+	if s.dir != nil {
+		return refs.OpenParquet(ctx, s.dir, &s.opts)
+	}
+	return refs.OpenJSON(ctx, s.file, &s.opts)
+}
+
+// ExpandReferences writes the JSON reference set that src names as version 0:
+// templates rendered, generators written out. What was written before an error
+// is no complete document.
+func ExpandReferences(ctx context.Context, src *Source, w io.Writer) error {
+	v, err := src.File(ctx)
+	if errors.Is(err, ErrFormat) {
+		return fmt.Errorf("%w (a set of parquet files has nothing to expand)", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := refs.Expand(ctx, w, v, nil); err != nil {
+		return fmt.Errorf("%s: %w", src.URL(), err)
+	}
+	return nil
+}
