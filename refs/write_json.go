@@ -125,14 +125,11 @@ func (w *jsonWriter) entry(e *Entry) error {
 	if e.Inline() {
 		b = appendData(b, e.Data, e.Form)
 	} else {
-		if !utf8.ValidString(e.URL) {
-			return keyError(e.Key, invalid("URL %s is not UTF-8", quote(e.URL)))
+		if err := e.check(); err != nil {
+			return keyError(e.Key, err)
 		}
 		b = w.url(append(b, '['), e.URL)
 		if !e.Whole() {
-			if e.Offset < 0 {
-				return keyError(e.Key, invalid("negative offset %d", e.Offset))
-			}
 			b = strconv.AppendInt(append(b, ','), e.Offset, 10)
 			b = strconv.AppendInt(append(b, ','), e.Length, 10)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -31,13 +32,27 @@ const (
 	createdBy = "zarrdb"
 )
 
-var zstdEncoders = sync.Pool{New: func() any {
+// writers holds what files are written with: an encoder and buffers of some
+// MiB. Sets of many small arrays write many files of mostly nothing.
+var writers = sync.Pool{New: func() any {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false))
 	if err != nil {
 		panic(err) // options are constant
 	}
-	return e
+	return &writer{zstd: e}
 }}
+
+// maxPooled is the largest buffer that stays in the pool.
+const maxPooled = 4 << 20
+
+// release forgets the file and keeps the buffers.
+func (w *writer) release() {
+	if cap(w.page) > maxPooled || cap(w.packed) > maxPooled {
+		w.page, w.packed = nil, nil
+	}
+	*w = writer{zstd: w.zstd, page: w.page, packed: w.packed, numbers: w.numbers}
+	writers.Put(w)
+}
 
 // Append appends a parquet file of t to dst. The same table gives the same
 // bytes. The file has one row group, zstd compression, data pages of version 1
@@ -48,10 +63,9 @@ func (t *Table) Append(dst []byte) ([]byte, error) {
 	if len(t.Offset) != rows || len(t.Size) != rows || len(t.Raw) > rows {
 		return dst, fmt.Errorf("parquet: columns of %d, %d, %d and %d rows", rows, len(t.Offset), len(t.Size), len(t.Raw))
 	}
-	w := &writer{dst: dst, start: len(dst)}
-	w.dst = append(w.dst, magic...)
-	w.zstd = zstdEncoders.Get().(*zstd.Encoder)
-	defer zstdEncoders.Put(w.zstd)
+	w := writers.Get().(*writer)
+	defer w.release()
+	w.dst, w.start = append(dst, magic...), len(dst)
 	if err := w.paths(t); err != nil {
 		return dst, err
 	}
@@ -59,7 +73,7 @@ func (t *Table) Append(dst []byte) ([]byte, error) {
 	w.column(colSize, rows, func(b []byte, from, to int) []byte { return appendInts(b, t.Size[from:to]) })
 	w.column(colRaw, rows, func(b []byte, from, to int) []byte {
 		raw := t.Raw[min(from, len(t.Raw)):min(to, len(t.Raw))]
-		b = appendLevels(b, to-from, func(i int) bool { return i < len(raw) && raw[i] != nil })
+		b = w.appendLevels(b, to-from, func(i int) bool { return i < len(raw) && raw[i] != nil })
 		for _, v := range raw {
 			if v != nil {
 				b = append(binary.LittleEndian.AppendUint32(b, uint32(len(v))), v...)
@@ -87,6 +101,7 @@ type writer struct {
 	zstd    *zstd.Encoder
 	page    []byte
 	packed  []byte
+	numbers []uint32 // levels or numbers of paths of a page
 	columns [numCols]written
 	err     error
 }
@@ -165,7 +180,7 @@ func (w *writer) paths(t *Table) error {
 	c := &w.columns[colPath]
 	if used < 2*len(t.Paths) {
 		w.column(colPath, len(t.Path), func(b []byte, from, to int) []byte {
-			b = appendLevels(b, to-from, there(from))
+			b = w.appendLevels(b, to-from, there(from))
 			for _, p := range t.Path[from:to] {
 				if p >= 0 {
 					b = text(b, t.Paths[p])
@@ -186,32 +201,33 @@ func (w *writer) paths(t *Table) error {
 	}
 	width := max(bits.Len(uint(max(len(t.Paths)-1, 0))), 1) // some readers know no width 0
 	w.column(colPath, len(t.Path), func(b []byte, from, to int) []byte {
-		b = appendLevels(b, to-from, there(from))
+		b = w.appendLevels(b, to-from, there(from))
 		if c.encoding == encPlain {
 			return b
 		}
-		var index []uint32
+		w.numbers = w.numbers[:0]
 		for _, p := range t.Path[from:to] {
 			if p >= 0 {
-				index = append(index, uint32(p))
+				w.numbers = append(w.numbers, uint32(p))
 			}
 		}
-		return appendHybrid(append(b, byte(width)), index, width)
+		return appendHybrid(append(b, byte(width)), w.numbers, width)
 	})
 	return w.err
 }
 
 // appendLevels appends the levels of an optional column with their length.
-func appendLevels(b []byte, n int, there func(i int) bool) []byte {
+func (w *writer) appendLevels(b []byte, n int, there func(i int) bool) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
-	levels := make([]uint32, n)
-	for i := range levels {
+	w.numbers = slices.Grow(w.numbers[:0], n)[:n]
+	for i := range w.numbers {
+		w.numbers[i] = 0
 		if there(i) {
-			levels[i] = 1
+			w.numbers[i] = 1
 		}
 	}
-	b = appendHybrid(b, levels, 1)
+	b = appendHybrid(b, w.numbers, 1)
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b
 }

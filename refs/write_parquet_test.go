@@ -1,0 +1,458 @@
+package refs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// sequence yields entries, and then an error if there is one.
+func sequence(entries []refs.Entry, last error) iter.Seq2[refs.Entry, error] {
+	return func(yield func(refs.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if last != nil {
+			yield(refs.Entry{}, last)
+		}
+	}
+}
+
+func collect(t testing.TB, seq iter.Seq2[refs.Entry, error]) []refs.Entry {
+	t.Helper()
+	var out []refs.Entry
+	for e, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// contents returns the values of a store.
+func contents(t testing.TB, m *kv.Mem) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for key, err := range m.List(t.Context(), kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := kv.Get(t.Context(), m, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[key] = string(b)
+	}
+	return out
+}
+
+// sameReference compares what two sets say of a key. The form of a value is
+// a matter of spelling.
+func sameReference(a, b refs.Reference) bool {
+	return a.URL == b.URL && a.Offset == b.Offset && a.Length == b.Length && bytes.Equal(a.Data, b.Data)
+}
+
+// TestRoundTripFixtures writes the sets of others in each format and reads
+// them back.
+func TestRoundTripFixtures(t *testing.T) {
+	n := 0
+	for _, c := range fixtures(t, "*") {
+		if c.Keys == "" {
+			continue
+		}
+		n++
+		t.Run(c.name, func(t *testing.T) {
+			from, err := c.open(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := collect(t, from.Entries(t.Context()))
+			check := func(format string, got *refs.View) {
+				t.Helper()
+				keys := 0
+				for _, e := range want {
+					if e.Key == ".zmetadata" && format == "parquet" {
+						continue
+					}
+					keys++
+					ref, err := got.Lookup(t.Context(), e.Key)
+					if err != nil {
+						t.Errorf("%s: %s: %v", format, e.Key, err)
+						continue
+					}
+					if format == "parquet" && strings.Contains("/"+e.Key, "/.z") {
+						text, err := kv.Get(t.Context(), from, e.Key)
+						if err != nil {
+							t.Fatal(err)
+						}
+						var a, b any
+						nan := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("NaN"), []byte("null")) }
+						if json.Unmarshal(nan(text), &a) != nil || json.Unmarshal(nan(ref.Data), &b) != nil || !reflect.DeepEqual(a, b) {
+							t.Errorf("%s: %s is %s, want %s", format, e.Key, ref.Data, text)
+						}
+						continue
+					}
+					if !sameReference(ref, e.Reference) {
+						t.Errorf("%s: %s is %v, want %v", format, e.Key, ref, e.Reference)
+					}
+				}
+				if all := collect(t, got.Entries(t.Context())); len(all) != keys {
+					t.Errorf("%s: %d entries, want %d", format, len(all), keys)
+				}
+			}
+			for version := range 2 {
+				var buf, again bytes.Buffer
+				if err := refs.WriteJSON(&buf, from.Entries(t.Context()), &refs.WriteOptions{Version: version}); err != nil {
+					t.Fatal(err)
+				}
+				got, err := refs.OpenJSON(t.Context(), kv.Bytes(buf.Bytes()), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(fmt.Sprint("version ", version), got)
+				if err := refs.WriteJSON(&again, refs.ReadJSON(t.Context(), kv.Bytes(buf.Bytes()), nil), &refs.WriteOptions{Version: version}); err != nil || !bytes.Equal(again.Bytes(), buf.Bytes()) {
+					t.Errorf("version %d: written again it is other, %v", version, err)
+				}
+			}
+			for _, record := range []int64{0, 3} {
+				var dir, again kv.Mem
+				if err := refs.WriteParquet(t.Context(), &dir, from.Entries(t.Context()), &refs.ParquetOptions{RecordSize: record, Documents: from}); err != nil {
+					t.Fatal(err)
+				}
+				got, err := refs.OpenParquet(t.Context(), &dir, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check("parquet", got)
+				if err := refs.WriteParquet(t.Context(), &again, got.Entries(t.Context()), &refs.ParquetOptions{RecordSize: record}); err != nil || !reflect.DeepEqual(contents(t, &again), contents(t, &dir)) {
+					t.Errorf("parquet: written again it is other, %v", err)
+				}
+			}
+		})
+	}
+	if n < 20 {
+		t.Errorf("%d cases", n)
+	}
+}
+
+// randomSet makes the documents and chunks of some arrays, sorted by key.
+func randomSet(rnd *rand.Rand) []refs.Entry {
+	var out []refs.Entry
+	doc := func(key, text string) {
+		out = append(out, refs.Entry{Key: key, Reference: refs.Reference{Data: []byte(text), Form: refs.FormText}})
+	}
+	doc(".zgroup", `{"zarr_format": 2}`)
+	for i, prefix := range []string{"a", "a.b", "a/0x", "a/b", "a/b/c", "b/c", "t", "t/.hidden"} {
+		if rnd.IntN(3) == 0 {
+			continue
+		}
+		rank := rnd.IntN(4)
+		shape, chunks, counts := make([]int, rank), make([]int, rank), make([]int, rank)
+		for d := range rank {
+			shape[d], chunks[d] = rnd.IntN(40/rank), 1+rnd.IntN(3)
+			if i == 0 && rank == 1 {
+				shape[d] = 900 + rnd.IntN(200)
+			}
+			counts[d] = (shape[d] + chunks[d] - 1) / chunks[d]
+		}
+		text, err := json.Marshal(map[string]any{"shape": shape, "chunks": chunks})
+		if err != nil {
+			panic(err)
+		}
+		doc(prefix+"/.zarray", strings.NewReplacer(",", ", ", ":", ": ").Replace(string(text)))
+		if rnd.IntN(2) == 0 {
+			doc(prefix+"/.zattrs", `{"n": [1, 2.5, "x/y"]}`)
+		}
+		missing, at := rnd.IntN(3), make([]int, rank)
+		total := 1
+		for _, n := range counts {
+			total *= n
+		}
+		files := 1 + rnd.IntN(20)
+		for k := range total {
+			for d, rest := rank-1, k; d >= 0; d-- {
+				at[d] = rest % counts[d]
+				rest /= counts[d]
+			}
+			key := prefix + "/" + strings.ReplaceAll(strings.Trim(fmt.Sprint(at), "[]"), " ", ".")
+			if rank == 0 {
+				key = prefix + "/0"
+			}
+			url := fmt.Sprintf("s3://bucket/%d.nc", k/files)
+			var ref refs.Reference
+			switch what := rnd.IntN(10); {
+			case missing > 0 && what < 3*missing, missing == 2 && k%60 < 30:
+				continue
+			case what == 9:
+				ref = refs.Reference{Data: []byte(fmt.Sprintf("base64:%d", k))[:rnd.IntN(9)]}
+			case what == 8:
+				ref = refs.Reference{URL: url, Length: refs.WholeFile}
+			default:
+				ref = refs.Reference{URL: url, Offset: rnd.Int64N(1 << 40), Length: 1 + rnd.Int64N(1<<20)}
+			}
+			out = append(out, refs.Entry{Key: key, Reference: ref})
+		}
+	}
+	slices.SortFunc(out, func(a, b refs.Entry) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// TestParquetModel writes random sets in several orders, and compares the view
+// of each with that of the same set as JSON.
+func TestParquetModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 40 {
+		set := randomSet(rnd)
+		o := &refs.ParquetOptions{RecordSize: 1 + rnd.Int64N(50)}
+		var dir kv.Mem
+		if err := refs.WriteParquet(t.Context(), &dir, sequence(set, nil), o); err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := refs.WriteJSON(&text, sequence(set, nil), nil); err != nil {
+			t.Fatal(err)
+		}
+		want, err := refs.OpenJSON(t.Context(), kv.Bytes(text.Bytes()), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A cache that holds nothing but the last partition changes nothing.
+		got, err := refs.OpenParquet(t.Context(), &dir, &refs.Options{CacheBytes: 1 + rnd.Int64N(1<<14)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareViews(t, rnd, set, got, want)
+
+		// In C order, documents first, and shuffled, it is the same.
+		ordered := collect(t, got.Entries(t.Context()))
+		docs := 0
+		for docs < len(ordered) && strings.Contains("/"+ordered[docs].Key, "/.z") {
+			docs++
+		}
+		var inOrder, shuffled kv.Mem
+		o.MaxMemory = 1 << 20
+		if err := refs.WriteParquet(t.Context(), &inOrder, sequence(ordered, nil), o); err != nil {
+			t.Fatal(err)
+		}
+		rnd.Shuffle(docs, func(i, j int) { ordered[i], ordered[j] = ordered[j], ordered[i] })
+		rnd.Shuffle(len(ordered)-docs, func(i, j int) { ordered[docs+i], ordered[docs+j] = ordered[docs+j], ordered[docs+i] })
+		if err := refs.WriteParquet(t.Context(), &shuffled, sequence(ordered, nil), o); err != nil {
+			t.Fatal(err)
+		}
+		if files := contents(t, &dir); !reflect.DeepEqual(files, contents(t, &inOrder)) || !reflect.DeepEqual(files, contents(t, &shuffled)) {
+			t.Fatal("the order of the entries changes the files")
+		}
+	}
+}
+
+// compareViews asserts that two views have the same keys and references.
+func compareViews(t *testing.T, rnd *rand.Rand, set []refs.Entry, got, want *refs.View) {
+	t.Helper()
+	keys := []string{"", "a", "a/", "a/0", "a/1", "b/c/", "t/.h", "zz"}
+	for _, e := range set {
+		keys = append(keys, e.Key, e.Key+"0", e.Key[:len(e.Key)-1])
+		a, err := got.Lookup(t.Context(), e.Key)
+		if err != nil || !sameReference(a, e.Reference) {
+			t.Fatalf("%s: %v, %v, want %v", e.Key, a, err, e.Reference)
+		}
+	}
+	for range 60 {
+		o := kv.ListOptions{Prefix: keys[rnd.IntN(len(keys))]}
+		if o.Prefix = o.Prefix[:rnd.IntN(len(o.Prefix)+1)]; rnd.IntN(2) == 0 {
+			o.After = keys[rnd.IntN(len(keys))]
+		}
+		a, b := list(t, got, o), list(t, want, o)
+		if !slices.Equal(a, b) {
+			t.Fatalf("%+v: %q, want %q", o, a, b)
+		}
+		key := keys[rnd.IntN(len(keys))]
+		x, errX := got.Lookup(t.Context(), key)
+		y, errY := want.Lookup(t.Context(), key)
+		if !sameReference(x, y) || errX != errY {
+			t.Fatalf("%q: %v, %v, want %v, %v", key, x, errX, y, errY)
+		}
+	}
+}
+
+func list(t *testing.T, l kv.Lister, o kv.ListOptions) (keys []string) {
+	t.Helper()
+	for key, err := range l.List(t.Context(), o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func text(key, s string) refs.Entry {
+	return refs.Entry{Key: key, Reference: refs.Reference{Data: []byte(s)}}
+}
+
+func ranged(key string, off, n int64) refs.Entry {
+	return refs.Entry{Key: key, Reference: refs.Reference{URL: "s3://b/" + key, Offset: off, Length: n}}
+}
+
+func TestWriteParquetErrors(t *testing.T) {
+	array := text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1]}`)
+	boom := errors.New("boom")
+	for name, c := range map[string]struct {
+		entries []refs.Entry
+		last    error
+		o       refs.ParquetOptions
+		want    error
+		key     string
+	}{
+		"no array":             {entries: []refs.Entry{ranged("a/0.0", 0, 1)}, want: refs.ErrInvalid, key: "a/0.0"},
+		"array too late":       {entries: []refs.Entry{ranged("a/0.0", 0, 1), array}, want: refs.ErrInvalid, key: "a/0.0"},
+		"outside of the grid":  {entries: []refs.Entry{array, ranged("a/0.9", 0, 1)}, want: refs.ErrInvalid, key: "a/0.9"},
+		"other rank":           {entries: []refs.Entry{array, ranged("a/0", 0, 1)}, want: refs.ErrInvalid, key: "a/0"},
+		"array at the root":    {entries: []refs.Entry{text(".zarray", `{"shape": [9], "chunks": [1]}`), ranged("0", 0, 1)}, want: refs.ErrInvalid, key: "0"},
+		"document elsewhere":   {entries: []refs.Entry{ranged("a/.zarray", 0, 1)}, want: refs.ErrInvalid, key: "a/.zarray"},
+		"document is a list":   {entries: []refs.Entry{text("a/.zattrs", `[1]`)}, want: refs.ErrInvalid, key: "a/.zattrs"},
+		"document is cut":      {entries: []refs.Entry{text("a/.zattrs", `{"a": [1`)}, want: refs.ErrInvalid, key: "a/.zattrs"},
+		"document is two":      {entries: []refs.Entry{text("a/.zattrs", `{} {}`)}, want: refs.ErrInvalid, key: "a/.zattrs"},
+		"array without shape":  {entries: []refs.Entry{text("a/.zarray", `{"chunks": [1]}`)}, want: refs.ErrInvalid, key: "a/.zarray"},
+		"array changes":        {entries: []refs.Entry{array, text("a/.zarray", `{"shape": [8, 9], "chunks": [1, 1]}`)}, want: refs.ErrInvalid, key: "a/.zarray"},
+		"negative offset":      {entries: []refs.Entry{array, ranged("a/0.0", -1, 1)}, want: refs.ErrInvalid, key: "a/0.0"},
+		"key leads out":        {entries: []refs.Entry{array, ranged("a/../0.0", 0, 1)}, want: kv.ErrInvalidKey, key: "a/../0.0"},
+		"URL is no text":       {entries: []refs.Entry{array, {Key: "a/0.0", Reference: refs.Reference{URL: "\xff", Length: 1}}}, want: refs.ErrInvalid, key: "a/0.0"},
+		"too late":             {entries: []refs.Entry{array, ranged("a/0.0", 0, 1), ranged("a/0.1", 0, 1), ranged("a/0.0", 0, 1)}, o: refs.ParquetOptions{RecordSize: 2}, want: refs.ErrLimit, key: "a/0.0"},
+		"no memory":            {entries: []refs.Entry{array, ranged("a/0.0", 0, 1)}, o: refs.ParquetOptions{MaxMemory: 100}, want: refs.ErrLimit},
+		"large partitions":     {o: refs.ParquetOptions{RecordSize: 1 << 40}},
+		"error of the entries": {entries: []refs.Entry{array}, last: boom, want: boom},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var dir kv.Mem
+			err := refs.WriteParquet(t.Context(), &dir, sequence(c.entries, c.last), &c.o)
+			t.Log(err)
+			if err == nil || !errors.Is(err, c.want) && c.want != nil {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			var ke *refs.KeyError
+			if errors.As(err, &ke) != (c.key != "") || ke != nil && ke.Key != c.key {
+				t.Errorf("%v is about %v, want %q", err, ke, c.key)
+			}
+			if _, err := refs.OpenParquet(t.Context(), &dir, nil); err != kv.ErrNotFound {
+				t.Errorf("there is a set: %v", err)
+			}
+		})
+	}
+	dir := kv.NewMem()
+	if err := dir.Set(t.Context(), "x", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := refs.WriteParquet(t.Context(), dir, sequence(nil, nil), nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("beside other things: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	many := slices.Repeat([]refs.Entry{array}, 1000)
+	if err := refs.WriteParquet(ctx, kv.NewMem(), sequence(many, nil), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// TestWriteParquetForms looks at what is written for values that a parquet set
+// spells in another way.
+func TestWriteParquetForms(t *testing.T) {
+	entries := []refs.Entry{
+		text(".zmetadata", `{"metadata": {}}`),
+		text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1], "dimension_separator": "/", "fill_value": NaN}`),
+		text("a/.zattrs", `{ "x" : 1.50, "é": "/" }`),
+		ranged("a/0/0", 5, 0),
+		ranged("a/8/8", 0, 0),
+		text("a/0/1", "base64:AAAA"),
+		text("a/0/2", ""),
+		text("a/0/3", "first"),
+		ranged("a/0/3", 7, 8),
+		ranged("a/0/4", 7, 8),
+		text("a/0/4", "second"),
+	}
+	var dir kv.Mem
+	if err := refs.WriteParquet(t.Context(), &dir, sequence(entries, nil), &refs.ParquetOptions{RecordSize: 10}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := kv.Get(t.Context(), &dir, ".zmetadata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const index = `{"metadata": {"a/.zarray": {"shape": [9, 9], "chunks": [1, 1], "dimension_separator": ".", "fill_value": NaN}, ` +
+		`"a/.zattrs": {"x": 1.5, "\u00e9": "/"}}, "record_size": 10}`
+	if string(b) != index {
+		t.Errorf("the index is %s", b)
+	}
+	view, err := refs.OpenParquet(t.Context(), &dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]refs.Reference{
+		"a/0.0": {}, "a/8.8": {}, "a/0.1": {Data: []byte("base64:AAAA")}, "a/0.2": {}, "a/0.3": {URL: "s3://b/a/0/3", Offset: 7, Length: 8}, "a/0.4": {Data: []byte("second")},
+	} {
+		if got, err := view.Lookup(t.Context(), key); err != nil || !sameReference(got, want) {
+			t.Errorf("%s: %v, %v", key, got, err)
+		}
+	}
+	keys := slices.Sorted(func(yield func(string) bool) {
+		for key := range contents(t, &dir) {
+			if !yield(key) {
+				return
+			}
+		}
+	})
+	if !slices.Equal(keys, []string{".zmetadata", "a/refs.0.parq", "a/refs.8.parq"}) {
+		t.Errorf("files %q", keys)
+	}
+}
+
+// failing is a store whose n-th write fails.
+type failing struct {
+	*kv.Mem
+	n   int
+	err error
+}
+
+func (f *failing) Set(ctx context.Context, key string, value []byte) error {
+	if f.n--; f.n < 0 {
+		return f.err
+	}
+	return f.Mem.Set(ctx, key, value)
+}
+
+func TestWriteParquetFaults(t *testing.T) {
+	set := randomSet(rand.New(rand.NewPCG(1, 2)))
+	boom := errors.New("boom")
+	for n := 0; ; n++ {
+		dir := &failing{kv.NewMem(), n, boom}
+		err := refs.WriteParquet(t.Context(), dir, sequence(set, nil), &refs.ParquetOptions{RecordSize: 20})
+		if err == nil {
+			if n < 10 {
+				t.Errorf("only %d writes", n)
+			}
+			return
+		}
+		if !errors.Is(err, boom) {
+			t.Fatal(err)
+		}
+		if _, err := refs.OpenParquet(t.Context(), dir, nil); err != kv.ErrNotFound {
+			t.Fatalf("after %d writes there is a set: %v", n, err)
+		}
+	}
+}
