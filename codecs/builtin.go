@@ -30,11 +30,12 @@ func builtin() []Entry {
 		{V2: "categorize", Kind: ArrayToArray, Parse: parseCategorize},
 		{V2: "blosc", V3: []string{"blosc", "numcodecs.blosc"}, Kind: BytesToBytes, Parse: parseBlosc},
 		{V2: "gzip", V3: []string{"gzip", "numcodecs.gzip"}, Kind: BytesToBytes, Parse: parseDeflate("gzip")},
-		{V2: "zlib", V3: []string{"numcodecs.zlib"}, Kind: BytesToBytes, Parse: parseDeflate("zlib")},
+		{V2: "zlib", V3: []string{"numcodecs.zlib", "zlib"}, Kind: BytesToBytes, Parse: parseDeflate("zlib")},
 		{V2: "zstd", V3: []string{"zstd", "numcodecs.zstd"}, Kind: BytesToBytes, Parse: parseZstd},
 		{V2: "lz4", V3: []string{"numcodecs.lz4"}, Kind: BytesToBytes, Parse: parseLZ4},
-		{V2: "bz2", V3: []string{"numcodecs.bz2"}, Kind: BytesToBytes, Parse: parseBZ2},
+		{V2: "bz2", V3: []string{"numcodecs.bz2", "bz2"}, Kind: BytesToBytes, Parse: parseBZ2},
 		{V2: "lzma", V3: []string{"numcodecs.lzma"}, Kind: BytesToBytes, Parse: parseLZMA},
+		{V3: []string{"conditional"}, Kind: BytesToBytes, Parse: parseConditional},
 		{V2: "shuffle", V3: []string{"numcodecs.shuffle"}, Kind: BytesToBytes, Parse: parseShuffle},
 		{V2: "base64", Kind: BytesToBytes, Parse: parseBase64},
 		{V2: "adler32", V3: []string{"numcodecs.adler32"}, Kind: BytesToBytes, Parse: parseAdler32},
@@ -43,4 +44,10 @@ func builtin() []Entry {
 		{V2: "jenkins_lookup3", V3: []string{"numcodecs.jenkins_lookup3"}, Kind: BytesToBytes, Parse: parseJenkins},
 		{V2: "crc32c", V3: []string{"crc32c", "numcodecs.crc32c"}, Kind: BytesToBytes, Parse: parseCRC32C},
 	}
+}
+
+// refusals are the codecs that are known by name and not supported.
+var refusals = []Refusal{
+	{V2: []string{"pickle"}, V3: []string{"numcodecs.pickle"}, Why: "unpickling runs code"},
+	{V2: []string{"zfpy"}, V3: []string{"zfp", "zarrs.zfp", "numcodecs.zfpy"}, Why: "zfp streams are not supported"},
 }

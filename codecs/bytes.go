@@ -43,13 +43,18 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 	}
 	out := BytesRep(in.Size, in.Size)
 	out.ItemSize = in.Type.Size()
-	st := &bytesStage{box: in.layout()}
+	st := &bytesStage{box: in.layout(), narrow: in.Type.Narrow()}
 	for _, w := range in.Type.Words() {
 		order := b.endian
-		if b.typed {
+		switch {
+		case b.typed:
 			order = w.Order
-		} else if order == dtype.None {
+		case order != dtype.None:
+		case in.Type.Kind() != dtype.Struct:
 			return nil, Rep{}, BadField("endian", "missing, and the data type has scalars of %d bytes", w.Size)
+		default:
+			// Arrays of the data type "structured" were written without it and
+			// are little-endian.
 		}
 		if order == dtype.Big {
 			st.swaps = append(st.swaps, w)
@@ -66,6 +71,10 @@ type bytesStage struct {
 	// flat is the size of the scalars if all of every element is swapped, so
 	// that elements do not matter; else 0.
 	flat int
+	// narrow are the scalars of less than eight bits. The bits above them mean
+	// nothing where they are stored; decoding makes them what they are in
+	// memory.
+	narrow []dtype.NarrowRun
 }
 
 var (
@@ -91,7 +100,7 @@ func (s *bytesStage) merge(elem int) {
 }
 
 // identity reports whether stored and decoded bytes are the same.
-func (s *bytesStage) identity() bool { return len(s.swaps) == 0 }
+func (s *bytesStage) identity() bool { return len(s.swaps) == 0 && s.narrow == nil }
 
 func (s *bytesStage) swap(b []byte) {
 	if s.flat != 0 {
@@ -109,6 +118,26 @@ func (s *bytesStage) swap(b []byte) {
 	}
 }
 
+// tidy sets the bits above narrow scalars.
+func (s *bytesStage) tidy(b []byte) {
+	if s.narrow == nil {
+		return
+	}
+	for size := s.box.size; len(b) >= size; b = b[size:] {
+		for _, r := range s.narrow {
+			part := b[r.Offset : r.Offset+r.Count]
+			shift := 8 - r.Bits
+			for i, v := range part {
+				if r.Signed {
+					part[i] = byte(int8(v<<shift) >> shift)
+				} else {
+					part[i] = v << shift >> shift
+				}
+			}
+		}
+	}
+}
+
 func (s *bytesStage) Encode(dst, src []byte) ([]byte, error) {
 	n := len(dst)
 	dst = append(dst, src...)
@@ -116,7 +145,11 @@ func (s *bytesStage) Encode(dst, src []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (s *bytesStage) Decode(dst, src []byte) ([]byte, error) { return s.Encode(dst, src) }
+func (s *bytesStage) Decode(dst, src []byte) ([]byte, error) {
+	n := len(dst)
+	dst = append(dst, src...)
+	return dst, s.DecodeInPlace(dst[n:])
+}
 
 func (s *bytesStage) EncodeInPlace(b []byte) error {
 	s.swap(b)
@@ -125,6 +158,7 @@ func (s *bytesStage) EncodeInPlace(b []byte) error {
 
 func (s *bytesStage) DecodeInPlace(b []byte) error {
 	s.swap(b)
+	s.tidy(b)
 	return nil
 }
 
@@ -187,13 +221,13 @@ func (r *boxReader) walk(axis, off, to int) error {
 	return nil
 }
 
-// place copies elements from b to dst and swaps their bytes.
+// place copies elements from b to dst and decodes them.
 func (s *bytesStage) place(b []byte, count, strides []int, dst Dst) error {
 	if s.identity() {
 		CopyStrided(dst, Src{Data: b, Strides: strides}, count, s.box.size)
 		return nil
 	}
-	// Bytes are swapped where elements lie side by side.
+	// Elements are decoded where they lie side by side.
 	n := elements(count) * s.box.size
 	tmp := getScratch(int64(n))
 	defer tmp.put()
@@ -202,7 +236,9 @@ func (s *bytesStage) place(b []byte, count, strides []int, dst Dst) error {
 	packedStrides(packed[:], count, s.box.size)
 	side := Dst{Data: tmp.b, Strides: packed[:len(count)]}
 	CopyStrided(side, Src{Data: b, Strides: strides}, count, s.box.size)
-	s.swap(tmp.b)
+	if err := s.DecodeInPlace(tmp.b); err != nil {
+		return err
+	}
 	CopyStrided(dst, side, count, s.box.size)
 	return nil
 }

@@ -60,7 +60,35 @@ func (c Config) ParseInner(list json.RawMessage, member string) (Chain, error) {
 	return c.Registry.parseV3(list, member, c.depth+1)
 }
 
+// parseInnerBytes is ParseInner for a list of bytes-to-bytes codecs alone, all of
+// which must be known.
+func (c Config) parseInnerBytes(list json.RawMessage, member string) (Chain, error) {
+	chain, err := c.Registry.parseList(list, member, c.depth+1)
+	if err != nil {
+		return Chain{}, err
+	}
+	for i := range chain.links {
+		l := &chain.links[i]
+		if l.codec == nil {
+			return Chain{}, l.fail(unknown{l.name})
+		}
+		if l.entry.Kind != BytesToBytes {
+			return Chain{}, l.fail(fmt.Errorf("an %v codec among %v codecs", l.entry.Kind, BytesToBytes))
+		}
+	}
+	return chain, nil
+}
+
 func (r *Registry) parseV3(list json.RawMessage, member string, depth int) (Chain, error) {
+	c, err := r.parseList(list, member, depth)
+	if err != nil {
+		return Chain{}, err
+	}
+	return c, c.checkOrder()
+}
+
+// parseList parses the codecs and leaves it to the caller which may follow which.
+func (r *Registry) parseList(list json.RawMessage, member string, depth int) (Chain, error) {
 	whole := link{list: member, index: -1}
 	if depth > maxDepth {
 		return Chain{}, whole.fail(fmt.Errorf("nested more than %d deep", maxDepth))
@@ -77,7 +105,7 @@ func (r *Registry) parseV3(list json.RawMessage, member string, depth int) (Chai
 		}
 		c.links[i] = l
 	}
-	return c, c.checkOrder()
+	return c, nil
 }
 
 // parseV3 parses l.raw.

@@ -34,6 +34,23 @@ func transpose(order string) string {
 	return `{"name":"transpose","configuration":{"order":` + order + `}}`
 }
 
+func conditional(codecs string) string {
+	return `{"name":"conditional","configuration":{"codecs":[` + codecs + `]}}`
+}
+
+// narrowRecord is a struct of scalars that have less than eight bits.
+func narrowRecord(t testing.TB) dtype.Type {
+	half, err := dtype.NewNarrowComplex("float4_e2m1fn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(4)}, {Name: "b", Type: dtype.NewBool()}, {Name: "c", Type: half}, {Name: "d", Type: dtype.NewUint(2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
 // record is a struct with scalars of several widths, some of them not aligned.
 func record(t testing.TB) dtype.Type {
 	text, err := dtype.NewFixedUTF32(2)
@@ -89,6 +106,14 @@ func TestConformance(t *testing.T) {
 		"vlen_bytes":      {V3: `["vlen-bytes",` + gzip5 + `]`, Type: dtype.NewBytes(), Shape: []int{3}},
 		"vlen_transpose":  {V3: `[` + transpose(`[1,2,0]`) + `,"vlen-utf8"]`, Type: dtype.NewString(), Shape: []int{2, 3, 4}},
 		"vlen_order_F":    {V2: &codecs.V2{Order: "F", Filters: json.RawMessage(`[{"id":"vlen-utf8"}]`)}, Type: dtype.NewString(), Shape: []int{3, 4}},
+
+		"int4":              {V3: `["bytes",` + zstd3 + `]`, Type: dtype.NewInt(4), Shape: []int{7, 9}},
+		"uint2_shard":       {V3: `[` + shard(`[2,5]`, `"bytes"`, indexCRC, "end") + `]`, Type: dtype.NewUint(2), Shape: []int{6, 10}},
+		"narrow_record":     {V3: `["bytes"]`, Type: narrowRecord(t), Shape: []int{4, 5}},
+		"conditional":       {V3: `[` + little + `,` + conditional(`{"name":"numcodecs.shuffle","configuration":{"elementsize":4}},`+zstd3+`,"crc32c"`) + `]`, Type: f4, Shape: []int{30, 20}},
+		"conditional_empty": {V3: `[` + little + `,{"name":"conditional","configuration":{"codecs":[],"header_bits":16}},"crc32c"]`, Type: f4, Shape: []int{3, 2}},
+		"conditional_inner": {V3: `[` + shard(`[2,2]`, little+`,`+conditional(conditional(gzip5)), indexCRC, "end") + `]`, Type: f4, Shape: []int{4, 6}},
+		"conditional_text":  {V3: `["vlen-utf8",` + conditional(gzip5+`,`+zstd3) + `]`, Type: dtype.NewString(), Shape: []int{4, 5}},
 
 		"blosc":           {V3: `[` + little + `,` + blosc("lz4", "shuffle", 4, 0) + `]`, Type: f4, Shape: []int{30, 50}},
 		"blosc_blocks":    {V3: `[` + big + `,` + blosc("zstd", "bitshuffle", 2, 512) + `]`, Type: i2, Shape: []int{20, 9, 10}, Fill: two},

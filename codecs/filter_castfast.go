@@ -37,9 +37,9 @@ func newBlockCast(c *caster) *blockCast {
 		least, most := c.to.limits()
 		b.least, b.most = -int64(least), int64(most)
 	} else {
-		b.largest = math.Ldexp(2-math.Ldexp(1, -c.to.man), c.to.most)
+		b.largest = c.to.info.Max
 		// Conversions round to nearest; other rules matter if they round at all.
-		exact := c.from.whole && c.from.bits <= c.to.man+1 || !c.from.whole && c.from.man <= c.to.man
+		exact := c.from.whole && c.from.bits <= c.to.info.Mantissa+1 || !c.from.whole && c.from.info.Mantissa <= c.to.info.Mantissa
 		if !exact && c.rounding != "nearest-even" {
 			return nil
 		}

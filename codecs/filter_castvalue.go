@@ -166,7 +166,7 @@ func (c *caster) one(v real) (real, error) {
 		switch {
 		case c.nan != nil:
 			return *c.nan, nil
-		case c.to.whole:
+		case c.to.whole || !c.to.info.NaN:
 			return real{}, fmt.Errorf("NaN is no %v", c.to.typ)
 		}
 		return v, nil
@@ -234,16 +234,27 @@ func (c *caster) rangeError(v real) error {
 
 func (c *caster) toFloat(v real) (real, error) {
 	var f float64
-	if c.from.whole {
+	switch {
+	case c.from.whole:
 		f = c.to.roundWhole(v, c.rule)
-	} else {
+	case !math.IsInf(v.f, 0):
 		f = c.to.round(v.f, c.rule)
+	case c.to.info.Infinity:
+		return v, nil
+	default:
+		// Clamping is for numbers; only the map can say what infinity becomes.
+		return real{}, fmt.Errorf("%v is no %v", v.f, c.to.typ)
 	}
-	if math.IsInf(v.f, 0) || c.to.finite(f) {
+	switch info := &c.to.info; {
+	case c.to.inRange(f):
 		return real{f: f}, nil
-	}
-	if c.outOfRange == "clamp" {
+	case c.outOfRange != "clamp":
+		return real{}, c.rangeError(v)
+	case info.Infinity:
 		return real{f: math.Inf(int(math.Copysign(1, f)))}, nil
+	case f > info.Max:
+		return real{f: info.Max}, nil
+	default:
+		return real{f: info.Min}, nil
 	}
-	return real{}, c.rangeError(v)
 }

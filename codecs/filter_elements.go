@@ -29,7 +29,7 @@ func bindElements(name string, in Rep, from, to dtype.Type, op elementOp) (Stage
 	out.ItemSize = to.Size()
 	swaps := func(t dtype.Type) *bytesStage {
 		st, _, err := (&bytesCodec{typed: true}).Bind(Rep{Array: true, Type: t, Shape: []int{n}})
-		if err != nil || st.(*bytesStage).identity() {
+		if err != nil || len(st.(*bytesStage).swaps) == 0 {
 			return nil
 		}
 		return st.(*bytesStage)

@@ -9,17 +9,14 @@ import (
 )
 
 // realType is a type of real numbers for the codecs of v3 that may not lose a
-// value without being told so: whole numbers of any width, and floats that are
-// built like IEEE 754.
+// value without being told so: whole numbers and floats of any width.
 type realType struct {
 	typ    dtype.Type
 	size   int
 	whole  bool
 	signed bool // whole numbers
 	bits   int
-	// Floats: bits of the mantissa, and the exponents of the least and the
-	// largest normal number.
-	man, least, most int
+	info   dtype.FloatInfo // floats
 }
 
 // real is a number: a float64, which can say every float, or a magnitude and a
@@ -32,48 +29,24 @@ type real struct {
 
 func realOf(t dtype.Type) (realType, error) {
 	r := realType{typ: t, size: t.Size(), bits: t.Bits()}
-	float := func(exponent, mantissa int) {
-		bias := 1<<(exponent-1) - 1
-		r.man, r.least, r.most = mantissa, 1-bias, bias
-	}
-	switch name := t.Format(); {
-	case t.Kind() == dtype.Int:
+	switch t.Kind() {
+	case dtype.Int:
 		r.whole, r.signed = true, true
-		return r, nil
-	case t.Kind() == dtype.Uint:
+	case dtype.Uint:
 		r.whole = true
-		return r, nil
-	case t.Kind() != dtype.Float:
-	case name == "bfloat16":
-		float(8, 7)
-		return r, nil
-	case name == "float8_e5m2":
-		float(5, 2)
-		return r, nil
-	case name == "float8_e4m3":
-		float(4, 3)
-		return r, nil
-	case name == "float8_e3m4":
-		float(3, 4)
-		return r, nil
-	case name == "" && t.Bits() == 16:
-		float(5, 10)
-		return r, nil
-	case name == "" && t.Bits() == 32:
-		float(8, 23)
-		return r, nil
-	case name == "" && t.Bits() == 64:
-		float(11, 52)
-		return r, nil
+	case dtype.Float:
+		r.info = t.FloatInfo()
+	default:
+		return r, BadField("", "does not compute with the data type %v", t)
 	}
-	return r, BadField("", "does not compute with the data type %v", t)
+	return r, nil
 }
 
 // load reads an element.
 func (r *realType) load(p []byte) real {
 	v := loadWord(p, r.size)
 	if !r.whole {
-		return real{f: r.value(v)}
+		return real{f: r.typ.FloatValue(v)}
 	}
 	if s := int64(v<<(64-8*r.size)) >> (64 - 8*r.size); r.signed && s < 0 {
 		return real{mag: uint64(-s), negative: true}
@@ -85,64 +58,12 @@ func (r *realType) load(p []byte) real {
 func (r *realType) store(p []byte, v real) {
 	switch {
 	case !r.whole:
-		storeWord(p, r.size, r.code(v.f))
+		storeWord(p, r.size, r.typ.FloatBits(v.f))
 	case v.negative:
 		storeWord(p, r.size, -v.mag)
 	default:
 		storeWord(p, r.size, v.mag)
 	}
-}
-
-// value returns the float that is encoded as b.
-func (r *realType) value(b uint64) float64 {
-	switch r.bits {
-	case 32:
-		return float64(math.Float32frombits(uint32(b)))
-	case 64:
-		return math.Float64frombits(b)
-	}
-	exp, man := int(b>>r.man&(1<<(r.bits-1-r.man)-1)), b&(1<<r.man-1)
-	var v float64
-	switch {
-	case exp == r.most-r.least+2 && man != 0:
-		return math.Float64frombits(b>>(r.bits-1)<<63 | 0x7ff<<52 | man<<(52-r.man))
-	case exp == r.most-r.least+2:
-		v = math.Inf(1)
-	case exp == 0:
-		v = math.Ldexp(float64(man), r.least-r.man)
-	default:
-		v = math.Ldexp(float64(man|1<<r.man), exp-1+r.least-r.man)
-	}
-	if b>>(r.bits-1)&1 != 0 {
-		v = -v
-	}
-	return v
-}
-
-// code returns the encoding of a float that the type can say.
-func (r *realType) code(v float64) uint64 {
-	switch r.bits {
-	case 32:
-		return uint64(math.Float32bits(float32(v)))
-	case 64:
-		return math.Float64bits(v)
-	}
-	b := math.Float64bits(v)
-	sign := b >> 63 << (r.bits - 1)
-	top := uint64(r.most-r.least+2) << r.man
-	switch v = math.Abs(v); {
-	case math.IsNaN(v):
-		return sign | top | 1<<(r.man-1) | b&(1<<52-1)>>(52-r.man)
-	case math.IsInf(v, 0):
-		return sign | top
-	case v == 0:
-		return sign
-	}
-	_, e := math.Frexp(v)
-	exp := max(e-1, r.least)
-	// A normal mantissa has its leading one at r.man, where it adds one to the
-	// exponent field.
-	return sign | uint64(exp-r.least)<<r.man + uint64(math.Ldexp(v, r.man-exp))
 }
 
 // roundings are the rules for what lies between two numbers, by name.
@@ -161,16 +82,14 @@ func (r *realType) round(v float64, rule func(float64) float64) float64 {
 		return v
 	}
 	_, e := math.Frexp(v)
-	unit := max(e-1, r.least) - r.man
+	unit := max(e-1, r.info.MinExponent) - r.info.Mantissa
 	w := math.Ldexp(rule(math.Ldexp(v, -unit)), unit)
 	return math.Copysign(w, v)
 }
 
-// finite reports whether v, rounded, is not beyond the largest number.
-func (r *realType) finite(v float64) bool {
-	_, e := math.Frexp(v)
-	return e-1 <= r.most && !math.IsInf(v, 0)
-}
+// inRange reports whether v, rounded, is not beyond the least and the largest
+// finite number.
+func (r *realType) inRange(v float64) bool { return v >= r.info.Min && v <= r.info.Max }
 
 // roundWhole is round for a whole number, which may have more digits than a
 // float64. The rule is asked about 2 bits, so that it sees on which side of the
@@ -183,7 +102,7 @@ func (r *realType) roundWhole(v real, rule func(float64) float64) float64 {
 		}
 		return x
 	}
-	drop := bits.Len64(v.mag) - (r.man + 1)
+	drop := bits.Len64(v.mag) - (r.info.Mantissa + 1)
 	if drop <= 0 {
 		return f(v.mag, 0)
 	}

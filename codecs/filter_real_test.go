@@ -29,6 +29,19 @@ func narrowFloat(t *testing.T, name string) dtype.Type {
 	return typ
 }
 
+// narrowFloats are the floats of the registry that are not IEEE 754's.
+func narrowFloats(t *testing.T) []dtype.Type {
+	t.Helper()
+	var list []dtype.Type
+	for _, name := range []string{
+		"bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+		"float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn",
+	} {
+		list = append(list, narrowFloat(t, name))
+	}
+	return list
+}
+
 // randomFloat returns floats of all magnitudes, many of them whole or half.
 func randomFloat(r *rand.Rand) float64 {
 	switch r.IntN(4) {
@@ -48,7 +61,7 @@ func TestHalf(t *testing.T) {
 	f16 := mustReal(t, dtype.NewFloat(16))
 	for h := range 1 << 16 {
 		v := kernels.HalfValue(uint16(h))
-		if w := f16.value(uint64(h)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
+		if w := f16.typ.FloatValue(uint64(h)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
 			t.Fatalf("%#04x is %v and %v", h, v, w)
 		}
 		if math.IsNaN(v) {
@@ -57,7 +70,7 @@ func TestHalf(t *testing.T) {
 		if got := kernels.HalfOf(v); got != uint16(h) {
 			t.Fatalf("%#04x comes back as %#04x", h, got)
 		}
-		if got := f16.code(v); got != uint64(h) {
+		if got := f16.typ.FloatBits(v); got != uint64(h) {
 			t.Fatalf("%#04x comes back as %#04x", h, got)
 		}
 	}
@@ -68,7 +81,7 @@ func TestHalf(t *testing.T) {
 			continue
 		}
 		want := f16.round(v, math.RoundToEven)
-		if !f16.finite(want) {
+		if !f16.inRange(want) {
 			want = math.Inf(int(math.Copysign(1, v)))
 		}
 		if got := kernels.HalfValue(kernels.HalfOf(v)); got != want || math.Signbit(got) != math.Signbit(v) {
@@ -87,15 +100,15 @@ func TestRound(t *testing.T) {
 			continue
 		}
 		got := f32.round(v, math.RoundToEven)
-		if want := float64(float32(v)); f32.finite(got) && got != want || !f32.finite(got) && !math.IsInf(want, 0) {
+		if want := float64(float32(v)); f32.inRange(got) && got != want || !f32.inRange(got) && !math.IsInf(want, 0) {
 			t.Fatalf("%v rounds to %v, want %v", v, got, want)
 		}
 	}
-	for _, typ := range []dtype.Type{dtype.NewFloat(16), dtype.NewFloat(32), narrowFloat(t, "bfloat16"), narrowFloat(t, "float8_e4m3"), narrowFloat(t, "float8_e5m2"), narrowFloat(t, "float8_e3m4")} {
+	for _, typ := range append(narrowFloats(t), dtype.NewFloat(16), dtype.NewFloat(32)) {
 		k := mustReal(t, typ)
-		for range 50_000 {
+		for range 20_000 {
 			v := randomFloat(r)
-			if math.IsNaN(v) || math.Abs(v) > 1e300 {
+			if math.IsNaN(v) || math.Abs(v) > 1e300 || k.info.Unsigned && v < k.info.Min {
 				continue
 			}
 			down, up := k.round(v, math.Floor), k.round(v, math.Ceil)
@@ -106,10 +119,10 @@ func TestRound(t *testing.T) {
 			if !ok {
 				t.Fatalf("%v: %v rounds to %v, %v, %v, %v, %v", typ, v, down, up, zero, even, away)
 			}
-			if k.finite(even) && k.value(k.code(even)) != even {
-				t.Fatalf("%v: %v comes back as %v", typ, even, k.value(k.code(even)))
+			if k.inRange(even) && k.typ.FloatValue(k.typ.FloatBits(even)) != even {
+				t.Fatalf("%v: %v comes back as %v", typ, even, k.typ.FloatValue(k.typ.FloatBits(even)))
 			}
-			if down != up && k.finite(up) && k.finite(down) {
+			if down != up && k.inRange(up) && k.inRange(down) {
 				// Nothing of the type lies between the two.
 				if mid := down + (up-down)/2; k.round(mid, math.Floor) != down || k.round(mid, math.Ceil) != up {
 					t.Fatalf("%v: %v lies between %v and %v", typ, mid, down, up)
@@ -135,7 +148,7 @@ func TestRoundWhole(t *testing.T) {
 				v.mag = uint64(r.IntN(1<<12)) << r.IntN(50)
 			}
 			for name, mode := range modes {
-				x := new(big.Float).SetPrec(uint(k.man + 1)).SetMode(mode)
+				x := new(big.Float).SetPrec(uint(k.info.Mantissa + 1)).SetMode(mode)
 				exact := new(big.Float).SetPrec(64).SetUint64(v.mag)
 				if v.negative {
 					exact.Neg(exact)
@@ -224,6 +237,43 @@ func TestCastValue(t *testing.T) {
 			t.Errorf("%v to %v, %s, %q: %+v becomes %+v (%v), want %+v; %s", c.from, c.to, c.rule, c.beyond, c.v, got, err, c.want, c.comment)
 		}
 	}
+	for _, typ := range narrowFloats(t) {
+		k := mustReal(t, typ)
+		// Every number of the type is itself as float64, and back.
+		for b := range uint64(1) << min(k.bits, 16) {
+			v, err := castOne(t, typ, f64, "", "", real{f: typ.FloatValue(b)})
+			if err == nil {
+				v, err = castOne(t, f64, typ, "nearest-even", "", v)
+			}
+			if err != nil || !math.IsNaN(v.f) && typ.FloatBits(v.f) != b || math.IsNaN(v.f) != math.IsNaN(typ.FloatValue(b)) {
+				t.Fatalf("%v: %#x becomes %v (%v)", typ, b, v.f, err)
+			}
+		}
+		// What is beyond it is clamped, or becomes infinite where there is that.
+		want := k.info.Max
+		if k.info.Infinity {
+			want = inf
+		}
+		if v, err := castOne(t, f64, typ, "nearest-even", "clamp", f(1e300)); err != nil || v.f != want {
+			t.Errorf("%v: 1e300 becomes %v (%v)", typ, v.f, err)
+		}
+		if _, err := castOne(t, f64, typ, "nearest-even", "", f(1e300)); err == nil {
+			t.Errorf("%v: takes 1e300", typ)
+		}
+		if _, err := castOne(t, f64, typ, "nearest-even", "clamp", f(-inf)); (err == nil) != k.info.Infinity {
+			t.Errorf("%v: -Infinity: %v", typ, err)
+		}
+		if _, err := castOne(t, f64, typ, "nearest-even", "clamp", f(math.NaN())); (err == nil) != k.info.NaN {
+			t.Errorf("%v: NaN: %v", typ, err)
+		}
+	}
+	e8m0 := narrowFloat(t, "float8_e8m0fnu")
+	if v, err := castOne(t, f64, e8m0, "nearest-even", "clamp", f(-3)); err != nil || v.f != math.Ldexp(1, -127) {
+		t.Errorf("-3 becomes %v (%v) in a type without sign", v.f, err)
+	}
+	if _, err := castOne(t, i64, e8m0, "nearest-even", "", n(0)); err == nil {
+		t.Error("0 is in a type without zero")
+	}
 	if v, err := castOne(t, f64, f16, "nearest-even", "", f(math.Copysign(0, -1))); err != nil || !math.Signbit(v.f) {
 		t.Errorf("-0 becomes %v (%v)", v, err)
 	}
@@ -281,6 +331,7 @@ func TestBlocks(t *testing.T) {
 	types := []dtype.Type{
 		dtype.NewInt(8), dtype.NewInt(16), dtype.NewInt(32), dtype.NewInt(64), dtype.NewInt(4), dtype.NewUint(8), dtype.NewUint(16), dtype.NewUint(32), dtype.NewUint(64),
 		dtype.NewFloat(16), dtype.NewFloat(32), dtype.NewFloat(64), narrowFloat(t, "bfloat16"),
+		narrowFloat(t, "float8_e4m3fnuz"), narrowFloat(t, "float8_e8m0fnu"), narrowFloat(t, "float4_e2m1fn"),
 	}
 	r := rand.New(rand.NewPCG(4, 1))
 	// elements returns n numbers that tend to fit other types.
@@ -296,7 +347,7 @@ func TestBlocks(t *testing.T) {
 				if r.IntN(100) == 0 {
 					v.f = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e30, 300}[r.IntN(6)]
 				}
-				if !k.finite(v.f) && !math.IsInf(v.f, 0) {
+				if !k.inRange(v.f) && !(k.info.Infinity && math.IsInf(v.f, 0)) && !(k.info.NaN && math.IsNaN(v.f)) {
 					v.f = 1
 				}
 			}

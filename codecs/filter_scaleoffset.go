@@ -125,7 +125,7 @@ func (o *scaleOp) float(v, x, y float64) (real, bool) {
 	if math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsNaN(v) {
 		return real{f: v}, true
 	}
-	return real{f: v}, o.t.finite(v)
+	return real{f: v}, o.t.inRange(v)
 }
 
 func (o *scaleOp) add(x, y real) (real, bool) {

@@ -2,7 +2,7 @@ package codecs
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // Entry is one codec as the registry knows it.
@@ -82,12 +82,27 @@ func (r *Registry) Lookup(name string, v2 bool) (Entry, bool) {
 	return *e, true
 }
 
+// Refusal is a codec that is known and not supported.
+type Refusal struct {
+	// V2 and V3 are its names in the two name spaces.
+	V2, V3 []string
+	// Why is the reason, the end of a sentence.
+	Why string
+}
+
+// Refusals returns the codecs that are refused by name, for tables: opening an
+// array that uses one fails with ErrUnknown and the reason. The caller owns the
+// slice.
+func Refusals() []Refusal { return slices.Clone(refusals) }
+
 // unknown is ErrUnknown with the name that was looked for.
 type unknown struct{ name string }
 
 func (u unknown) Error() string {
-	if strings.Contains(u.name, "pickle") {
-		return fmt.Sprintf("codec %q is refused: unpickling runs code", u.name)
+	for _, r := range refusals {
+		if slices.Contains(r.V2, u.name) || slices.Contains(r.V3, u.name) {
+			return fmt.Sprintf("codec %q is refused: %s", u.name, r.Why)
+		}
 	}
 	return fmt.Sprintf("unknown codec %q", u.name)
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -172,30 +170,8 @@ func (c *storeCase) view(tb testing.TB) *kv.Mem {
 	return m
 }
 
-// pendingCodecs are the codecs that some of the stores use and that are not
-// registered yet: a store is skipped for one of these, and for no other.
-var pendingCodecs = map[string]bool{"pcodec": true}
-
-// pending returns the name of the codec that err does not know if it is
-// excused.
-func pending(err error) (name string, ok bool) {
-	name = unknownCodec(err)
-	return name, pendingCodecs[strings.TrimPrefix(name, "numcodecs.")]
-}
-
-// unknownCodec returns the name of the codec that err does not know.
-func unknownCodec(err error) string {
-	if !errors.Is(err, codecs.ErrUnknown) {
-		return ""
-	}
-	_, name, _ := strings.Cut(err.Error(), `unknown codec "`)
-	name, _, _ = strings.Cut(name, `"`)
-	return name
-}
-
 // TestStores reads every array of every store, and compares the values.
 func TestStores(t *testing.T) {
-	met := make(map[string]bool)
 	for _, area := range []string{"v1", "v2", "v3", "early-v3"} {
 		arrays := 0
 		for _, c := range storeCases(t, area) {
@@ -211,26 +187,19 @@ func TestStores(t *testing.T) {
 					checkWalk(t, view, nodes)
 				}
 				for _, n := range nodes {
-					arrays += checkStoreNode(t, view, n, met)
+					arrays += checkStoreNode(t, view, n)
 				}
 			})
 		}
 		t.Logf("%s: %d arrays", area, arrays)
 	}
-	if len(met) > 0 {
-		t.Logf("skipped for lack of codecs: %v", slices.Sorted(maps.Keys(met)))
-	}
 }
 
 // checkStoreNode compares one node; it returns how many arrays it read.
-func checkStoreNode(t *testing.T, view kv.Reader, want storeNode, met map[string]bool) int {
+func checkStoreNode(t *testing.T, view kv.Reader, want storeNode) int {
 	t.Helper()
 	ctx := context.Background()
 	n, err := Open(ctx, view, want.Path, nil)
-	if name, ok := pending(err); ok {
-		met[name] = true
-		t.Skipf("codec %q is not registered", name)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,9 +287,6 @@ func checkWalk(t *testing.T, view kv.Reader, nodes []storeNode) {
 		got := make(map[string]bool)
 		last := ""
 		for n, err := range Walk(context.Background(), view, "", &OpenOptions{Consolidated: consolidated}) {
-			if name, ok := pending(err); ok {
-				t.Skipf("codec %q is not registered", name)
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -412,9 +378,6 @@ func TestStoresDamaged(t *testing.T) {
 					t.Errorf("wrong values")
 				}
 			})
-			if name, ok := pending(err); ok {
-				t.Skipf("codec %q is not registered", name)
-			}
 			if (err == nil) != (c.Outcome == "ok") && c.Outcome != "either" {
 				t.Errorf("%s: outcome %s, error %v", c.Fail, c.Outcome, err)
 			}

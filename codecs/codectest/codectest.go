@@ -179,6 +179,18 @@ func (s *suite) elems(n int) []byte {
 				b[i] &= 1
 			}
 		}
+		for _, r := range s.Type.Narrow() {
+			// The bits above a narrow scalar are those of its sign, or none.
+			for at := r.Offset; at < len(b); at += s.Type.Size() {
+				for i := at; i < at+r.Count; i++ {
+					if b[i] <<= 8 - r.Bits; r.Signed {
+						b[i] = byte(int8(b[i]) >> (8 - r.Bits))
+					} else {
+						b[i] >>= 8 - r.Bits
+					}
+				}
+			}
+		}
 		return b
 	}
 	w, err := dtype.NewBuilder(nil, n)

@@ -197,6 +197,40 @@ func (t Type) appendWords(dst []Word, off int) []Word {
 	return dst
 }
 
+// NarrowRun is a run of scalars of less than eight bits inside one element:
+// Count of them, a byte each, from Offset on. In memory the bits above Bits are
+// copies of the sign if Signed, else 0.
+type NarrowRun struct {
+	Offset, Count, Bits int
+	Signed              bool
+}
+
+// Narrow returns the scalars of one element that have less than eight bits, such
+// as int4 and float6_e3m2fn: nil for almost every type. A Subarray, which only v1
+// and v2 know, has none, for those have no such scalars. The caller owns the
+// slice.
+func (t Type) Narrow() []NarrowRun { return t.appendNarrow(nil, 0) }
+
+func (t Type) appendNarrow(dst []NarrowRun, off int) []NarrowRun {
+	bits := t.Bits()
+	switch t.kind {
+	case Struct:
+		for _, f := range t.fields {
+			dst = f.Type.appendNarrow(dst, off+f.Offset)
+		}
+		return dst
+	case Int, Uint, Float:
+	case Complex:
+		bits /= 2
+	default:
+		return dst
+	}
+	if bits < 8 {
+		dst = append(dst, NarrowRun{Offset: off, Count: t.size, Bits: bits, Signed: t.kind == Int})
+	}
+	return dst
+}
+
 // appendWord joins w to the run before it where they are alike.
 func appendWord(dst []Word, w Word) []Word {
 	if n := len(dst); n > 0 {

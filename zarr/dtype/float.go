@@ -2,6 +2,7 @@ package dtype
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -89,6 +90,103 @@ func (t Type) narrowFormat() *floatFormat {
 	panic("dtype: no such float: " + t.String())
 }
 
+// FloatInfo says which numbers a Float can have.
+type FloatInfo struct {
+	// Mantissa are the stored bits of the mantissa. MinExponent and
+	// MaxExponent are those of the least normal and the largest number, written
+	// as 1.xxx × 2^e.
+	Mantissa, MinExponent, MaxExponent int
+	// Max is the largest finite number.
+	Max float64
+	// Min is the least number: -Max, or what is least above 0 if Unsigned,
+	// when there is no zero either.
+	Min           float64
+	Unsigned      bool
+	NaN, Infinity bool
+}
+
+// FloatInfo returns what t can say; t must be a Float.
+func (t Type) FloatInfo() FloatInfo {
+	switch t.bits {
+	case 64:
+		return FloatInfo{52, -1022, 1023, math.MaxFloat64, -math.MaxFloat64, false, true, true}
+	case 32:
+		return FloatInfo{23, -126, 127, math.MaxFloat32, -math.MaxFloat32, false, true, true}
+	}
+	f := t.narrowFormat()
+	i := FloatInfo{Mantissa: f.man, MinExponent: 1 - f.bias, Max: f.decode(f.largest())}
+	_, e := math.Frexp(i.Max)
+	i.MaxExponent, i.Min = e-1, -i.Max
+	_, i.NaN = f.nan()
+	_, i.Infinity = f.inf(1)
+	if f.special == scaling {
+		i.Unsigned, i.MinExponent, i.Min = true, -f.bias, f.decode(0)
+	}
+	return i
+}
+
+// FloatValue returns the number that is encoded in the low bits of b; bits above
+// those of t, which must be a Float, are ignored. NaNs keep their sign and
+// payload where the format has any.
+func (t Type) FloatValue(b uint64) float64 {
+	switch t.bits {
+	case 64:
+		return math.Float64frombits(b)
+	case 32:
+		return float64(math.Float32frombits(uint32(b)))
+	}
+	f := t.narrowFormat()
+	v := f.decode(b)
+	if math.IsNaN(v) && f.special == ieee {
+		return math.Float64frombits(b>>(f.bits-1)<<63 | 0x7ff<<52 | b&(1<<f.man-1)<<(52-f.man))
+	}
+	return v
+}
+
+// FloatBits returns the encoding of v, which t must be able to say exactly, in
+// the low bits: t must be a Float. A NaN keeps its sign and as much of its
+// payload as there is room for.
+func (t Type) FloatBits(v float64) uint64 {
+	switch t.bits {
+	case 64:
+		return math.Float64bits(v)
+	case 32:
+		return uint64(math.Float32bits(float32(v)))
+	}
+	f := t.narrowFormat()
+	b, ok := uint64(0), true
+	switch {
+	case math.IsNaN(v):
+		if b, ok = f.nan(); f.special == ieee {
+			w := math.Float64bits(v)
+			b |= w>>63<<(f.bits-1) | w&(1<<52-1)>>(52-f.man)
+		}
+	case math.IsInf(v, 0):
+		b, ok = f.inf(int(math.Copysign(1, v)))
+	default:
+		var err error
+		b, err = f.encode(v)
+		ok = err == nil
+	}
+	if !ok {
+		panic(fmt.Sprintf("dtype: %v has no %v", t, v))
+	}
+	return b
+}
+
+// largest returns the encoding of the largest finite number.
+func (f *floatFormat) largest() uint64 {
+	switch f.special {
+	case ieee:
+		return (1<<f.exp-1)<<f.man - 1
+	case oneNaN:
+		return f.maxMagnitude() - 1
+	case scaling:
+		return 0xfe
+	}
+	return f.maxMagnitude()
+}
+
 // decode returns the value of the encoded number.
 func (f *floatFormat) decode(b uint64) float64 {
 	if f.special == scaling {
@@ -151,14 +249,7 @@ func (f *floatFormat) encode(v float64) (uint64, error) {
 	// A normal q has its top bit at f.man, where it counts one in the exponent
 	// field; a subnormal one has not. Carries go where they belong.
 	b := uint64(exp-lowest)<<f.man + q
-	top := f.maxMagnitude()
-	switch f.special {
-	case ieee:
-		top = (1<<f.exp-1)<<f.man - 1
-	case oneNaN:
-		top--
-	}
-	if b > top {
+	if b > f.largest() {
 		return 0, errRange
 	}
 	return f.signed(b, neg), nil

@@ -26,7 +26,7 @@ func named(name string) (Type, bool) {
 		return NewBool(), true
 	case "string":
 		return NewString(), true
-	case "bytes", "variable_length_bytes":
+	case "bytes", "variable_length_bytes", "binary":
 		return NewBytes(), true
 	case "complex_float16":
 		return NewComplex(32), true

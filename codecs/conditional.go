@@ -1,0 +1,152 @@
+package codecs
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// conditional is the registered v3 codec "conditional": bytes-to-bytes codecs of
+// which each chunk has some. A header of bits, the lowest of the first byte for
+// the first codec, tells which were applied.
+//
+//	header │ what the codecs whose bit is set made of the bytes
+type conditional struct {
+	codecs Chain
+	header int // bytes
+	raw    json.RawMessage
+}
+
+// maxHeaderBits bounds the header, which nothing in the specification does.
+const maxHeaderBits = 1 << 16
+
+func parseConditional(c Config) (Codec, error) {
+	f := c.Fields()
+	f.Require("codecs")
+	x := &conditional{raw: c.Raw}
+	list := f.Raw("codecs")
+	bits := f.Int("header_bits", -1, 0, maxHeaderBits)
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if x.codecs, err = c.parseInnerBytes(list, "codecs"); err != nil {
+		return nil, err
+	}
+	n := len(x.codecs.links)
+	if bits < 0 {
+		bits = int64(n+7) / 8 * 8
+	}
+	if bits%8 != 0 || bits < int64(n) || n > maxHeaderBits {
+		return nil, BadField("header_bits", "%d is not a multiple of 8 with a bit for each of %d codecs", bits, n)
+	}
+	x.header = int(bits / 8)
+	return x, nil
+}
+
+func (c *conditional) Config() json.RawMessage { return c.raw }
+
+func (c *conditional) Bind(in Rep) (Stage, Rep, error) {
+	s := &conditionalStage{in: in, header: c.header}
+	cur := in
+	for i := range c.codecs.links {
+		l := &c.codecs.links[i]
+		st, next, err := l.codec.Bind(cur)
+		if err != nil {
+			return nil, Rep{}, l.fail(err)
+		}
+		// A compressor is what makes an unknown number of bytes of nothing.
+		_, none, err := l.codec.Bind(BytesRep(0, 0))
+		s.steps = append(s.steps, conditionalStep{newStage(l.name, st, cur, next), err == nil && none.Size < 0})
+		cur = either(cur, next)
+	}
+	return s, cur.Longer(int64(c.header)), nil
+}
+
+// either returns the Rep of what is one of two.
+func either(a, b Rep) Rep {
+	if a.Size != b.Size {
+		a.Size = -1
+	}
+	a.Max = max(a.Max, b.Max)
+	a.floor = max(a.floor, b.floor)
+	if a.ItemSize != b.ItemSize {
+		a.ItemSize = 0
+	}
+	return a
+}
+
+type conditionalStage struct {
+	in     Rep
+	steps  []conditionalStep
+	header int
+}
+
+type conditionalStep struct {
+	boundStage
+	compresses bool
+}
+
+// Encode leaves out what does not make the chunk smaller, if that is what it is
+// for: a compressor. What puts out as many bytes whatever the data is, such as
+// a shuffle or a checksum, is there for another reason.
+func (s *conditionalStage) Encode(dst, src []byte) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, make([]byte, s.header)...)
+	cur := src
+	var own *scratch
+	defer func() { own.put() }()
+	for i := range s.steps {
+		st := &s.steps[i]
+		if st.Stage != nil {
+			next := getScratch(st.out.expect(len(cur)))
+			var err error
+			if next.b, err = st.Encode(next.b, cur); err != nil {
+				next.put()
+				return dst[:start], named(st.name, err)
+			}
+			if st.compresses && len(next.b) >= len(cur) {
+				next.put()
+				continue
+			}
+			own.put()
+			own, cur = next, next.b
+		}
+		dst[start+i/8] |= 1 << (i % 8)
+	}
+	return append(dst, cur...), nil
+}
+
+func (s *conditionalStage) Decode(dst, src []byte) ([]byte, error) {
+	if len(src) < s.header {
+		return dst, Corruptf("conditional", "%d bytes have no room for a header of %d", len(src), s.header)
+	}
+	header, cur := src[:s.header], src[s.header:]
+	for i := len(s.steps); i < 8*s.header; i++ {
+		if header[i/8]>>(i%8)&1 != 0 {
+			return dst, Corruptf("conditional", "bit %d is set, and there are %d codecs", i, len(s.steps))
+		}
+	}
+	var own *scratch
+	defer func() { own.put() }()
+	for i := range slices.Backward(s.steps) {
+		st := &s.steps[i]
+		if header[i/8]>>(i%8)&1 == 0 || st.Stage == nil {
+			continue
+		}
+		if st.out.Size >= 0 && int64(len(cur)) != st.out.Size {
+			return dst, Corruptf(st.name, "%d bytes where there must be %d", len(cur), st.out.Size)
+		}
+		next := getScratch(st.in.expect(len(cur)))
+		var err error
+		if next.b, err = st.Decode(next.b, cur); err != nil {
+			next.put()
+			return dst, named(st.name, err)
+		}
+		own.put()
+		own, cur = next, next.b
+	}
+	if s.in.Size < 0 && int64(len(cur)) > s.in.Max {
+		return dst, Corruptf("conditional", "%d bytes are more than %d", len(cur), s.in.Max)
+	}
+	return append(dst, cur...), nil
+}
