@@ -153,7 +153,7 @@ func (c *committer) run(group []*commitRequest) {
 		}
 	}
 	p := plan{
-		db: c.db, pages: g, space: c.db.space.with(g),
+		db: c.db, pages: g, space: c.db.space.with(g), failures: c.db.packFailures.Load(),
 		local: map[CommitID]*Commit{}, heads: map[string]CommitID{}, lines: map[string]*lineage{},
 	}
 	for _, r := range group {
@@ -177,6 +177,8 @@ type plan struct {
 	heads map[string]CommitID  // moved by this group
 	lines map[string]*lineage  // of the heads, by ref
 	moves []RefMove
+	// failures is the count under which merged documents are stored.
+	failures uint64
 }
 
 func (p *plan) get(ctx context.Context, id CommitID) (*Commit, error) {
@@ -189,6 +191,9 @@ func (p *plan) get(ctx context.Context, id CommitID) (*Commit, error) {
 // add makes the commit of one request on top of the local head.
 func (p *plan) add(r *commitRequest) error {
 	s := r.s
+	if err := s.fresh.check(p.failures); err != nil {
+		return err
+	}
 	ref := headRef(s.branch)
 	id, ok := p.heads[ref]
 	if !ok {
@@ -360,7 +365,7 @@ func (p *plan) write(group []*commitRequest) error {
 	if !changed {
 		return nil
 	}
-	if err := p.db.syncAndCommit(ctx, batch, p.moves); err != nil {
+	if err := p.db.syncAndCommit(ctx, batch, p.moves, p.failures); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	for _, o := range p.pages {
@@ -370,13 +375,18 @@ func (p *plan) write(group []*commitRequest) error {
 }
 
 // syncAndCommit syncs the packs, records their ends in batch and commits it
-// with the given ref moves. When it returns nil, everything is on disk. The
-// lock keeps a later end from being overwritten by an earlier one.
-func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []RefMove) error {
+// with the given ref moves. When it returns nil, everything is on disk, unless
+// packs failed since failures were counted: then it is ErrLost. The lock keeps
+// a later end from being overwritten by an earlier one.
+func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []RefMove, failures uint64) error {
 	db.ends.Lock()
 	defer db.ends.Unlock()
+	if now := db.packFailures.Load(); now != failures {
+		return errLost(now)
+	}
 	infos, err := db.packs.Sync(ctx)
 	if err != nil {
+		db.resumePacks()
 		return err
 	}
 	for _, i := range infos {

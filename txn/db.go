@@ -37,6 +37,8 @@ type DB struct {
 	checkpoints checkpointer
 	ends        sync.Mutex // held from the sync of packs to the batch that records it
 
+	packFailures atomic.Uint64 // see lost.go
+
 	mu       sync.Mutex
 	sessions map[SessionID]*Session // open in this process
 	roots    map[tree.Root]int      // of open snapshots, for gc
@@ -122,7 +124,10 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 	t := tree.New(indexPages{idx}, &tree.Options{CacheBytes: opts.PageCacheBytes})
 	db.space = newSpace(t, opts.Policy, db.load)
 	db.space.store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
-		return db.store(ctx, key, doc, digest.Of(doc))
+		if v, ok := inlineValue(key, doc); ok {
+			return v, nil
+		}
+		return db.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
 	}
 	if err := db.heads.load(idx); err != nil {
 		return nil, errors.Join(err, db.packs.Close())

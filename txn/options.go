@@ -27,6 +27,12 @@ var (
 	// committed, aborted, or is being committed.
 	ErrSessionClosed = errors.New("txn: session is closed")
 
+	// ErrLost means that a payload which the session wrote since its last
+	// savepoint was lost, because a write or sync of its pack failed. The
+	// session can be closed and resumed at that savepoint, or aborted; other
+	// sessions go on.
+	ErrLost = errors.New("txn: the disk failed, and what the session wrote last is lost")
+
 	// ErrSessionBusy means that a stored session is open in this process.
 	ErrSessionBusy = errors.New("txn: session is open elsewhere")
 

@@ -29,18 +29,19 @@ type Session struct {
 	pages   *overlay
 	space   *space
 
-	mu      sync.RWMutex
-	state   sessionState
-	base    CommitID
-	start   tree.Root // of base
-	work    tree.Root // start and everything flushed
-	buf     map[string]edit
-	bufSize int64
-	unsaved int64 // payload bytes since the last savepoint
-	stored  bool  // a record of it is in the index
-	saved   time.Time
-	label   string
-	guards  []string
+	mu       sync.RWMutex
+	state    sessionState
+	base     CommitID
+	start    tree.Root // of base
+	work     tree.Root // start and everything flushed
+	buf      map[string]edit
+	bufSize  int64
+	newNodes bool  // buf has node documents, so that work does not know all arrays
+	fresh    fresh // payloads since the last savepoint
+	stored   bool  // a record of it is in the index
+	saved    time.Time
+	label    string
+	guards   []string
 }
 
 type sessionState uint8
@@ -110,12 +111,14 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 
 func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Session {
 	pages := newOverlay(db.idx, db.opts.SessionBytes)
-	return &Session{
+	s := &Session{
 		db: db, id: id, branch: rec.branch, created: rec.created,
 		pages: pages, space: db.space.with(pages),
 		base: rec.base, start: start, work: rec.work, guards: rec.guards, label: rec.label,
 		buf: map[string]edit{},
 	}
+	s.space.store = s.storeDoc
+	return s
 }
 
 func (db *DB) register(s *Session) error {
@@ -335,26 +338,29 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return err
 	}
-	v, err := s.db.store(ctx, key, value, sum)
+	if v, ok := inlineValue(key, value); ok {
+		return s.put(ctx, edit{key: key, value: v}, 0)
+	}
+	v, failures, err := s.storeChunk(ctx, key, value, sum)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", key, err)
 	}
-	return s.put(ctx, edit{key: key, value: v})
+	return s.put(ctx, edit{key: key, value: v}, failures)
 }
 
 // SetVirtual stores a reference to bytes that lie outside the database: length
 // bytes from offset on, or everything from there if src.Whole.
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	return s.put(ctx, edit{key: key, value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}})
+	return s.put(ctx, edit{key: key, value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}}, 0)
 }
 
 // Delete implements [kv.Writer].
 func (s *Session) Delete(ctx context.Context, key string) error {
-	return s.put(ctx, edit{key: key, del: true})
+	return s.put(ctx, edit{key: key, del: true}, 0)
 }
 
-// put buffers one edit.
-func (s *Session) put(ctx context.Context, e edit) error {
+// put buffers one edit. failures is the count under which a payload was stored.
+func (s *Session) put(ctx context.Context, e edit, failures uint64) error {
 	if err := errors.Join(ctx.Err(), checkKey(e.key)); err != nil {
 		return err
 	}
@@ -363,17 +369,22 @@ func (s *Session) put(ctx context.Context, e edit) error {
 	if s.state != sessionOpen {
 		return ErrSessionClosed
 	}
+	if e.value.Kind == tree.KindNative {
+		if err := s.fresh.note(e.value.Length, failures); err != nil {
+			return err
+		}
+	}
 	s.buf[e.key] = e
 	s.bufSize += int64(len(e.key)) + int64(len(e.value.Inline)) + 160
-	if e.value.Kind == tree.KindNative {
-		s.unsaved += int64(e.value.Length)
+	if _, name := splitKey(e.key); s.space.isNode(name) {
+		s.newNodes = true
 	}
 	if len(s.buf) >= maxBuffered || s.bufSize > s.db.opts.SessionBytes {
 		if err := s.flush(ctx); err != nil {
 			return err
 		}
 	}
-	if limit := s.db.opts.SavepointBytes; limit > 0 && s.unsaved >= limit {
+	if limit := s.db.opts.SavepointBytes; limit > 0 && s.fresh.bytes >= limit {
 		return s.savepoint(ctx)
 	}
 	return nil
@@ -400,7 +411,7 @@ func (s *Session) flush(ctx context.Context) error {
 	}
 	s.work = work
 	clear(s.buf)
-	s.bufSize = 0
+	s.bufSize, s.newNodes = 0, false
 	return nil
 }
 
@@ -490,6 +501,10 @@ func (s *Session) savepoint(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
+	failures := s.db.packFailures.Load()
+	if err := s.fresh.check(failures); err != nil {
+		return err
+	}
 	batch := s.db.idx.NewBatch()
 	defer batch.Close()
 	group := overlays{s.pages}
@@ -502,11 +517,11 @@ func (s *Session) savepoint(ctx context.Context) error {
 		created: s.created, saved: s.db.opts.Now().UTC(), label: s.label, guards: s.guards,
 	}
 	batch.Set(index.SpaceSession, s.id[:], rec.encode())
-	if err := s.db.syncAndCommit(ctx, batch, nil); err != nil {
+	if err := s.db.syncAndCommit(ctx, batch, nil, failures); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
 	s.pages.drop(written)
-	s.stored, s.saved, s.unsaved = true, rec.saved, 0
+	s.stored, s.saved, s.fresh = true, rec.saved, fresh{}
 	return nil
 }
 

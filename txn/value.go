@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,13 +102,21 @@ func (db *DB) read(ctx context.Context, v tree.Value, rng kv.Range) ([]byte, err
 	return out, err
 }
 
-// store makes a tree value of bytes: inline if they are few, else in a pack.
-func (db *DB) store(ctx context.Context, key string, value []byte, sum digest.Sum) (tree.Value, error) {
-	if len(value) <= inlineLimit(key) {
-		return tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}, nil
+// inlineValue makes a value that lives in a page, if the bytes are few.
+func inlineValue(key string, value []byte) (tree.Value, bool) {
+	if len(value) > inlineLimit(key) {
+		return tree.Value{}, false
 	}
-	a, err := db.packs.Append(ctx, pack.Owner{Key: []byte(key)}, value)
+	return tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}, true
+}
+
+// store puts bytes into a pack. The owner is for whoever has the packs only.
+func (db *DB) store(ctx context.Context, owner pack.Owner, value []byte, sum digest.Sum) (tree.Value, error) {
+	a, err := db.packs.Append(ctx, owner, value)
 	if err != nil {
+		if errors.Is(err, pack.ErrFailed) {
+			db.afterPackFailure()
+		}
 		return tree.Value{}, err
 	}
 	return tree.Value{Kind: tree.KindNative, Sum: sum, Pack: tree.PackID(a.Pack), Offset: a.Offset, Length: a.Length}, nil

@@ -283,6 +283,14 @@ func (s *Store) Resume() {
 	}
 }
 
+// Failed returns nil, or the failure that keeps the store from writing until
+// Resume.
+func (s *Store) Failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
 // Durable reports whether the payload at a survives a crash.
 func (s *Store) Durable(a Address) bool {
 	p := s.lookup(a.Pack)
