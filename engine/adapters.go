@@ -172,16 +172,16 @@ func (e *Env) close() error {
 func (e *Env) open(ctx context.Context, u zurl.URL) (Place, error) {
 	root := e.adapters.roots[u.Root().Scheme]
 	if root == nil {
-		return Place{}, fmt.Errorf("%s: %w: unknown scheme %q", u, ErrFormat, u.Root().Scheme)
+		return Place{}, fmt.Errorf("%s: %w: unknown scheme %q", u.Redacted(), ErrFormat, u.Root().Scheme)
 	}
 	at, err := root(ctx, e, u.Root())
 	if err != nil {
-		return at, fmt.Errorf("%s: %w", u, err)
+		return at, fmt.Errorf("%s: %w", u.Redacted(), err)
 	}
 	at.URL = u.Prefix(0)
 	for i, part := range u.Adapters() {
 		if at, err = e.step(ctx, at, part); err != nil {
-			return at, fmt.Errorf("%s: %w", u, err)
+			return at, fmt.Errorf("%s: %w", u.Redacted(), err)
 		}
 		at.URL = u.Prefix(i + 1)
 	}

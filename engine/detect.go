@@ -35,8 +35,27 @@ func (e Evidence) File(name string) []byte { return e.heads[name] }
 func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	ev, at, err := e.look(ctx, at)
 	if err != nil {
-		return at, fmt.Errorf("%s: %w", at.URL, err)
+		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 	}
+	match := e.matches(ev)
+	switch len(match) {
+	case 0:
+		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, e.lacks(at.Kind))
+	case 1:
+	default:
+		return at, fmt.Errorf("%s: %w: it could be %s; add one of them to the URL", at.URL.Redacted(), ErrFormat, strings.Join(match, " or "))
+	}
+	part := zurl.Part{Scheme: match[0]}
+	next, err := e.step(ctx, at, part)
+	if err != nil {
+		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
+	}
+	next.URL = at.URL.Append(part)
+	return next, nil
+}
+
+// matches lists the adapters that evidence speaks for.
+func (e *Env) matches(ev Evidence) []string {
 	var match []string
 	for scheme, a := range e.adapters.steps {
 		if a.Detect != nil && a.Detect(ev) {
@@ -44,20 +63,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		}
 	}
 	slices.Sort(match)
-	switch len(match) {
-	case 0:
-		return at, fmt.Errorf("%s: %w: %s", at.URL, ErrFormat, e.lacks(at.Kind))
-	case 1:
-	default:
-		return at, fmt.Errorf("%s: %w: it could be %s; add one of them to the URL", at.URL, ErrFormat, strings.Join(match, " or "))
-	}
-	part := zurl.Part{Scheme: match[0]}
-	next, err := e.step(ctx, at, part)
-	if err != nil {
-		return at, fmt.Errorf("%s: %w", at.URL, err)
-	}
-	next.URL = at.URL.Append(part)
-	return next, nil
+	return match
 }
 
 // lacks says what a place would have to be.
@@ -65,12 +71,7 @@ func (e *Env) lacks(kind Kind) string {
 	if kind == File {
 		return "its beginning is of no known file format"
 	}
-	var names []string
-	for _, a := range e.adapters.steps {
-		names = append(names, a.Files...)
-	}
-	slices.Sort(names)
-	return "the directory holds none of " + strings.Join(slices.Compact(names), ", ")
+	return "the directory holds none of " + strings.Join(e.wantedFiles(), ", ")
 }
 
 // look gathers evidence, and finds out whether a place is a file or a directory.
@@ -78,8 +79,18 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	if at.Kind != Directory {
 		head, err := headOf(ctx, at.View, at.Path)
 		if err == nil {
+			ev := Evidence{Head: head}
+			if at.Kind == Either && len(e.matches(ev)) == 0 {
+				// Keys may lie below a key. And web servers answer for a
+				// directory with a page about it.
+				below := at
+				below.Kind, below.URL = Directory, at.URL.AsDirectory()
+				if in, _, err := e.look(ctx, below); err == nil && len(e.matches(in)) > 0 {
+					return in, below, nil
+				}
+			}
 			at.Kind = File
-			return Evidence{Head: head}, at, nil
+			return ev, at, nil
 		}
 		if !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrInvalidKey) || at.Kind == File {
 			return Evidence{}, at, err
@@ -89,19 +100,30 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	}
 	ev := Evidence{heads: map[string][]byte{}}
 	below := at.dir()
-	for _, a := range e.adapters.steps {
-		for _, name := range a.Files {
-			if _, seen := ev.heads[name]; seen {
-				continue
-			}
-			head, err := headOf(ctx, below, name)
-			if err != nil && !errors.Is(err, kv.ErrNotFound) {
-				return ev, at, fmt.Errorf("%s: %w", name, err)
-			}
-			ev.heads[name] = head
+	names := e.wantedFiles()
+	heads := make([][]byte, len(names))
+	// At a time, because each may be a request to a distant server.
+	err := newPool(len(names)).Run(ctx, len(names), func(ctx context.Context, i int) (err error) {
+		heads[i], err = headOf(ctx, below, names[i])
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return fmt.Errorf("%s: %w", names[i], err)
 		}
+		return nil
+	})
+	for i, name := range names {
+		ev.heads[name] = heads[i]
 	}
-	return ev, at, nil
+	return ev, at, err
+}
+
+// wantedFiles are the files of a directory that some adapter wants to know of.
+func (e *Env) wantedFiles() []string {
+	var names []string
+	for _, a := range e.adapters.steps {
+		names = append(names, a.Files...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // headOf returns the beginning of a file; it is not nil.

@@ -109,7 +109,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	sv := &Survey{view: view, prefix: dir(at.Path), only: at.Version}
 	for n, err := range zarr.Walk(ctx, view, at.Path, &o) {
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.URL(), err)
+			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
 		if n.Path() == at.Path {
 			sv.version = n.Version()
@@ -191,7 +191,7 @@ func (im *importer) session(ctx context.Context) (*Session, error) {
 	if branch == "" {
 		branch = txn.MainBranch
 	}
-	label := fmt.Sprintf("import %s to /%s", im.src.URL(), im.o.To)
+	label := fmt.Sprintf("import %s to /%s", im.src.name(), im.o.To)
 	if im.o.Resume {
 		list, err := im.db.Sessions(ctx)
 		if err != nil {

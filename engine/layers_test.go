@@ -33,6 +33,9 @@ var layers = map[string][]string{
 	"kv/zipkv":  {"kv", "kv/internal/temp"},
 	"kv/digest": {},
 
+	"kv/remote": {"kv"},
+	"kv/httpkv": {"kv", "kv/remote"},
+
 	"kv/internal/temp": {},
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
@@ -44,7 +47,7 @@ var layers = map[string][]string{
 
 	// Only the engine joins them.
 	"engine/zurl": {},
-	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},

@@ -17,13 +17,13 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// The built-in schemes are these two lists and nothing else.
+// The built-in schemes are these two lists and that of RemoteRoots.
 
 func builtinRoots() map[string]Root {
-	return map[string]Root{
-		"file":   openFile,
-		"memory": openMemory,
-	}
+	roots := RemoteRoots(nil)
+	roots["file"] = openFile
+	roots["memory"] = openMemory
+	return roots
 }
 
 func builtinAdapters() map[string]Adapter {

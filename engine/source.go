@@ -121,6 +121,9 @@ func (s *Source) Close() error {
 // URL is the normalised URL, without formats that were detected.
 func (s *Source) URL() string { return s.at.URL.String() }
 
+// name is the URL for messages and records, without what gives access.
+func (s *Source) name() string { return s.at.URL.Redacted() }
+
 // dataset detects formats until the place is a node of a hierarchy.
 func (s *Source) dataset(ctx context.Context) (Place, error) {
 	at := s.at
@@ -168,7 +171,7 @@ func (s *Source) nodeAt(ctx context.Context, at Place) (*zarr.Node, error) {
 // Store returns the keys that the URL names, of a directory or below a node.
 func (s *Source) Store() (kv.ReadLister, error) {
 	if s.at.Kind == File {
-		return nil, fmt.Errorf("%s: %w: it is a file, not a store", s.URL(), ErrFormat)
+		return nil, fmt.Errorf("%s: %w: it is a file, not a store", s.name(), ErrFormat)
 	}
 	view, err := s.listable(s.at)
 	if err != nil {
@@ -184,7 +187,7 @@ func (s *Source) Store() (kv.ReadLister, error) {
 func (s *Source) File(ctx context.Context) (kv.Value, error) {
 	v, err := s.at.file(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.URL(), err)
+		return nil, fmt.Errorf("%s: %w", s.name(), err)
 	}
 	return v, nil
 }
@@ -193,7 +196,7 @@ func (s *Source) File(ctx context.Context) (kv.Value, error) {
 func (s *Source) listable(at Place) (kv.ReadLister, error) {
 	view, ok := at.View.(kv.ReadLister)
 	if !ok {
-		return nil, fmt.Errorf("%s: its keys cannot be listed: %w", s.URL(), errors.ErrUnsupported)
+		return nil, fmt.Errorf("%s: its keys cannot be listed: %w", s.name(), errors.ErrUnsupported)
 	}
 	return view, nil
 }

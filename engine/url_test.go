@@ -22,6 +22,15 @@ import (
 
 // TestPipelines opens what testdata/urlpipe lists.
 func TestPipelines(t *testing.T) {
+	checkPipelines(t, func(abs string) string {
+		return "file://" + (&url.URL{Path: filepath.ToSlash(abs)}).EscapedPath() + "/"
+	})
+}
+
+// checkPipelines opens what testdata/urlpipe lists, below the URL that base
+// gives for each directory.
+func checkPipelines(t *testing.T, base func(dir string) string) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/urlpipe/*/expect.json")
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
@@ -39,9 +48,8 @@ func TestPipelines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		base := "file://" + (&url.URL{Path: filepath.ToSlash(abs)}).EscapedPath() + "/"
 		for _, c := range spec.Cases {
-			t.Run(filepath.Base(filepath.Dir(file))+"/"+c.URL, func(t *testing.T) { c.check(t, base) })
+			t.Run(filepath.Base(filepath.Dir(file))+"/"+c.URL, func(t *testing.T) { c.check(t, base(abs)) })
 		}
 	}
 }

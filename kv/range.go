@@ -1,6 +1,9 @@
 package kv
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Range selects bytes of a value. The zero Range is the whole value.
 type Range struct {
@@ -31,6 +34,22 @@ func Last(n int64) Range { return Range{kind: rangeLast, n: n} }
 
 // IsAll reports whether the range is the whole value whatever its size.
 func (r Range) IsAll() bool { return r.kind == rangeAll || r.kind == rangeFrom && r.off == 0 }
+
+// Bounds gives the range as it was made, for views that ask somebody else for
+// the bytes: n bytes from byte off on, where n is -1 for "to the end" and off
+// is -1 for "the last n bytes". valid says that there could be a value with
+// such bytes; where it is false, Resolve fails for every size.
+func (r Range) Bounds() (off, n int64, valid bool) {
+	switch r.kind {
+	case rangeFrom:
+		return r.off, -1, r.off >= 0
+	case rangeSpan:
+		return r.off, r.n, r.off >= 0 && r.n >= 0 && r.off <= math.MaxInt64-r.n
+	case rangeLast:
+		return -1, r.n, r.n >= 0
+	}
+	return 0, -1, true
+}
 
 // Resolve gives the offset and length of the range in a value of size bytes,
 // or ErrRange where it does not lie inside.

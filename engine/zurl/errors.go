@@ -3,6 +3,7 @@ package zurl
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -31,9 +32,31 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	if e.Part == "" || e.Part == e.URL {
-		return fmt.Sprintf("URL %s: %v", quote(e.URL), e.Err)
+		return fmt.Sprintf("URL %s: %v", quote(redact(e.URL)), e.Err)
 	}
-	return fmt.Sprintf("URL %s: %s: %v", quote(e.URL), quote(e.Part), e.Err)
+	return fmt.Sprintf("URL %s: %s: %v", quote(redact(e.URL)), quote(redact(e.Part)), e.Err)
+}
+
+// redact takes out of a URL that may be malformed what may give access: user
+// information, and the query where there may be one.
+func redact(s string) string {
+	root, adapters, more := strings.Cut(s, "|")
+	name, rest, ok := cutScheme(root)
+	if host, isHost := strings.CutPrefix(rest, "//"); ok && isHost && name != "file" {
+		end := strings.IndexAny(host+"/", "/?#")
+		host, rest = host[:end], host[end:]
+		if schemes[name].domain || !schemes[name].root {
+			host = host[strings.LastIndexByte(host, '@')+1:]
+		}
+		if path, query, ok := strings.Cut(rest, "?"); ok && query != "" {
+			rest = path + "?…"
+		}
+		root = name + "://" + host + rest
+	}
+	if more {
+		return root + "|" + adapters
+	}
+	return root
 }
 
 // Unwrap returns what is wrong.

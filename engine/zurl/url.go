@@ -171,3 +171,22 @@ func (u URL) String() string {
 	}
 	return b.String()
 }
+
+// Redacted prints the pipeline for messages and records: without the user
+// information of hosts and without the query, which may give access.
+func (u URL) Redacted() string {
+	var b strings.Builder
+	for i, p := range u.parts {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		if schemes[p.Scheme].domain {
+			p.Host = p.Host[strings.LastIndexByte(p.Host, '@')+1:]
+		}
+		if p.Query != "" {
+			p.Query = "…"
+		}
+		b.WriteString(p.String())
+	}
+	return b.String()
+}

@@ -549,3 +549,32 @@ func checkNormal(t *testing.T, from string, u URL) {
 		}
 	}
 }
+
+// TestRedacted makes sure that nothing which gives access is printed, well
+// formed or not.
+func TestRedacted(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://joe:pw@h:1/a?sig=x|zip:b/|zarr3:": "https://h:1/a?…|zip:b/|zarr3:",
+		"http://joe@h/a":             "http://h/a",
+		"s3://bucket/a@b":            "s3://bucket/a@b",
+		"s3+https://k:s@h/b/a":       "s3+https://h/b/a",
+		"memory:x|zip:who@where":     "memory:x|zip:who@where",
+		"file:///a@b/c/|zarrdb:@x/y": "file:///a@b/c/|zarrdb:@x/y",
+	} {
+		u, err := Parse(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.Redacted(); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+	for _, in := range []string{
+		"https://joe:pw@h/a?sig=pw#f", "https://joe:pw@h/%zz?pw", "http://joe:pw@/x?pw", "http://pw@h:port/?pw=pw", "https://pw@h/a?pw|nope nope", "other://pw@h/?pw|zip:|json|x:",
+	} {
+		_, err := Parse(in)
+		if err == nil || strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv/httpkv"
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+// RemoteOptions say how the roots of servers ask them. nil and the zero value
+// work.
+type RemoteOptions struct {
+	// Requests says how requests are sent, tried again and merged.
+	Requests remote.Options
+	// Forbidden takes the answer 403 for a missing key, as buckets give it
+	// that are read without the right to list. See [httpkv.Options].
+	Forbidden bool
+}
+
+// RemoteRoots returns the roots of servers by scheme, to be registered in place
+// of the built-in ones in a registry made with [NewAdapters].
+func RemoteRoots(o *RemoteOptions) map[string]Root {
+	var c RemoteOptions
+	if o != nil {
+		c = *o
+	}
+	return map[string]Root{
+		"http":  c.openHTTP,
+		"https": c.openHTTP,
+	}
+}
+
+// openHTTP opens http://host/path/name as the key "name" or what is below it,
+// in the view of http://host/path/. The query goes with every request.
+func (o RemoteOptions) openHTTP(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+	i := strings.LastIndexByte(part.Path, '/') + 1
+	last := part.Path[i:]
+	name, err := url.PathUnescape(last)
+	if err != nil || strings.Contains(name, "/") {
+		return Place{}, fmt.Errorf("%w: the name %q", ErrFormat, last)
+	}
+	c := httpkv.Options{Remote: o.Requests, Forbidden: o.Forbidden}
+	if name != "" && httpkv.Escape(name) != last {
+		c.Spelled = map[string]string{name: last}
+	}
+	part.Path = part.Path[:i]
+	view, err := httpkv.Open(part.String(), &c)
+	if err != nil {
+		return Place{}, err
+	}
+	at := Place{View: view, Path: name}
+	if name == "" {
+		at.Kind = Directory
+	}
+	return at, nil
+}

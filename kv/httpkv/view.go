@@ -1,0 +1,153 @@
+package httpkv
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+// Options say how a server is read. nil and the zero value work.
+type Options struct {
+	// Remote says how requests are sent, tried again and merged.
+	Remote remote.Options
+
+	// Forbidden takes answer 403 for a missing key. Buckets whose keys may be
+	// read but not listed give it for keys that they do not have. They give it
+	// for wrong or outdated credentials too, and then missing chunks would be
+	// read as the fill value: so it is an error unless asked for.
+	Forbidden bool
+
+	// Spelled says how first names of keys are to be escaped where the server
+	// has its own way, by name: {"a+b": "a%2Bb"}.
+	Spelled map[string]string
+}
+
+// View is what lies below an address. Safe for concurrent use; it needs no
+// Close.
+type View struct{ *remote.Objects }
+
+var (
+	_ kv.Reader      = (*View)(nil)
+	_ kv.Locator     = (*View)(nil)
+	_ kv.BatchReader = (*View)(nil)
+)
+
+// Open returns the view of what lies below base, an http or https URL, without
+// asking the server anything. Its path is taken as if it ended in a slash; its
+// query is sent with every request, and so are a user and password in it.
+func Open(base string, o *Options) (*View, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, fmt.Errorf("httpkv: malformed URL") // the reason would quote it with its secrets
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("httpkv: %s is no http or https URL", remote.Redact(u))
+	}
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	s := &server{scheme: u.Scheme, host: u.Host, path: strings.TrimSuffix(u.EscapedPath(), "/") + "/", query: u.RawQuery, o: c}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		h := http.Request{Header: http.Header{}}
+		h.SetBasicAuth(u.User.Username(), password)
+		s.auth = h.Header.Get("Authorization")
+	}
+	return &View{remote.NewObjects(remote.NewClient(&c.Remote), s)}, nil
+}
+
+// server is the remote.Protocol of one address.
+type server struct {
+	scheme, host, path, query, auth string
+	o                               Options
+}
+
+var _ remote.Protocol = (*server)(nil)
+
+// Request implements [remote.Protocol].
+func (s *server) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
+	if err := validKey(key); err != nil {
+		return nil, err
+	}
+	name, rest, more := strings.Cut(key, "/")
+	escaped := s.o.Spelled[name]
+	if escaped == "" {
+		escaped = Escape(name)
+	}
+	if more {
+		escaped += "/" + Escape(rest)
+	}
+	// Built by hand, because a URL is to be sent as it is spelled.
+	u := s.scheme + "://" + s.host + s.path + escaped
+	if s.query != "" {
+		u += "?" + s.query
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u, nil)
+	if err != nil {
+		return nil, fmt.Errorf("httpkv: %w: it makes no URL", kv.ErrInvalidKey)
+	}
+	if s.auth != "" {
+		req.Header.Set("Authorization", s.auth)
+	}
+	pin.Condition(req.Header)
+	return req, nil
+}
+
+// Version implements [remote.Protocol].
+func (s *server) Version(h http.Header) remote.Version { return remote.VersionOf(h) }
+
+// Missing implements [remote.Protocol].
+func (s *server) Missing(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone:
+		return true
+	case http.StatusForbidden:
+		return s.o.Forbidden
+	}
+	// Who is led to an address with a slash at its end gets the page of a
+	// directory, which is not the value of a key.
+	first := resp.Request
+	for first.Response != nil {
+		first = first.Response.Request
+	}
+	return first != resp.Request && strings.HasSuffix(resp.Request.URL.Path, "/")
+}
+
+// Code implements [remote.Protocol].
+func (s *server) Code(*http.Response) string { return "" }
+
+func validKey(key string) error {
+	if err := kv.ValidKey(key); err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(key, "/") {
+		if name == "." || name == ".." {
+			return fmt.Errorf("%w: %.200q: servers resolve the name %q", kv.ErrInvalidKey, key, name)
+		}
+	}
+	return nil
+}
+
+// Escape escapes a key for the path of a URL. A plus sign is escaped too,
+// because some servers take it for a space.
+func Escape(key string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(key) {
+		c := key[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~!$&'()*,;=:@/", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(hex[c>>4])
+		b.WriteByte(hex[c&15])
+	}
+	return b.String()
+}

@@ -1,0 +1,208 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client sends requests and tries again where that may help: after answers 408,
+// 429, 500, 502, 503 and 504, broken connections and stalls. Safe for
+// concurrent use.
+//
+// Redirects are followed on the same host and port, or from http to https of
+// the same host at the usual ports. Elsewhere they are followed only to a
+// public address, never to one of this machine or of a local network, and not
+// from https to http; Options.Redirect replaces this rule. Credentials are not
+// sent along to another host, and the address that a request came from never
+// is.
+type Client struct {
+	o    Options
+	http http.Client
+}
+
+// NewClient returns a client. o is copied.
+func NewClient(o *Options) *Client {
+	c := &Client{o: o.withDefaults()}
+	c.http = http.Client{Transport: guard{c.o.Transport}, CheckRedirect: c.redirect}
+	return c
+}
+
+// Do sends the request that build makes, and calls handle with the answer,
+// whatever its status. Both are called anew with each try. If handle returns
+// [Client.Failed], or the body breaks while it reads, Do may try again. The
+// body is closed when handle returns.
+func (c *Client) Do(ctx context.Context, build func(context.Context) (*http.Request, error), handle func(*http.Response) error) error {
+	for try := 1; ; try++ {
+		err := c.try(ctx, build, handle)
+		var t *transient
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, &t):
+			return err
+		case try >= c.o.Tries || t.after > c.o.MaxRetryAfter:
+			return err
+		}
+		if err := c.o.Sleep(ctx, max(t.after, c.backoff(try))); err != nil {
+			return err
+		}
+	}
+}
+
+// backoff is the wait after a number of tries.
+func (c *Client) backoff(tries int) time.Duration {
+	d := c.o.MaxBackoff
+	if shift := tries - 1; shift < 30 && c.o.Backoff<<shift < d && c.o.Backoff<<shift > 0 {
+		d = c.o.Backoff << shift
+	}
+	return d - time.Duration(c.o.Rand()*float64(d)/2)
+}
+
+func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Request, error), handle func(*http.Response) error) error {
+	ctx, cancel := context.WithCancelCause(mark(ctx))
+	defer cancel(nil)
+	req, err := build(ctx)
+	if err != nil {
+		return err
+	}
+	// Compressed bytes are not those that ranges count.
+	req.Header.Set("Accept-Encoding", "identity")
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "zarrdb")
+	}
+	if c.o.Sign != nil {
+		if err := c.o.Sign(req); err != nil {
+			return &Error{Method: req.Method, URL: Redact(req.URL), Err: err}
+		}
+	}
+	watch := c.watch(cancel)
+	defer watch.stop()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.broken(ctx, req, err)
+	}
+	watch.progress()
+	resp.Body = &body{ctx: ctx, req: req, rc: resp.Body, watch: watch, c: c}
+	err = handle(resp)
+	if err == nil || resp.StatusCode >= 300 {
+		// What is left is read if it is short, so that the connection serves
+		// the next request.
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	}
+	_ = resp.Body.Close() // its bytes are in or given up
+	return err
+}
+
+// broken is the error of a try that ended without an answer.
+func (c *Client) broken(ctx context.Context, req *http.Request, err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err // the rest names the address with its secrets
+	}
+	if strings.Contains(err.Error(), "Location header") {
+		err = errors.New("a malformed redirect") // it is quoted, and may hold secrets too
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	out := &Error{Method: req.Method, URL: Redact(req.URL), Err: err}
+	if worthless(err) {
+		return out
+	}
+	return &transient{err: out}
+}
+
+// worthless reports whether an error would come again with every try.
+func worthless(err error) bool {
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	return errors.Is(err, ErrRedirect) || errors.Is(err, ErrAnswer) ||
+		errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &cert) || errors.As(err, &record) ||
+		strings.Contains(err.Error(), "unsupported protocol scheme") || strings.Contains(err.Error(), "malformed redirect")
+}
+
+// Failed is the error of an answer with a status that is no success. code is
+// what the server calls the failure, may be empty.
+func (c *Client) Failed(resp *http.Response, code string) error {
+	err := &Error{Method: resp.Request.Method, URL: Redact(resp.Request.URL), Status: resp.StatusCode, Code: code}
+	switch resp.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return &transient{err, c.retryAfter(resp.Header.Get("Retry-After"))}
+	}
+	return err
+}
+
+// wrong is the error of an answer that cannot be.
+func wrong(resp *http.Response, err error) error {
+	return &Error{Method: resp.Request.Method, URL: Redact(resp.Request.URL), Status: resp.StatusCode, Err: err}
+}
+
+// retryAfter reads the wait that a server asks for: seconds, or a time.
+func (c *Client) retryAfter(text string) time.Duration {
+	if s, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return max(time.Duration(s)*time.Second, 0)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(c.o.Now()), 0)
+	}
+	return 0
+}
+
+// watch cancels a try that makes no progress.
+type watch struct {
+	timer *time.Timer
+	stall time.Duration
+}
+
+func (c *Client) watch(cancel context.CancelCauseFunc) watch {
+	if c.o.Stall < 0 {
+		return watch{}
+	}
+	return watch{time.AfterFunc(c.o.Stall, func() { cancel(errStalled) }), c.o.Stall}
+}
+
+func (w watch) progress() {
+	if w.timer != nil {
+		w.timer.Reset(w.stall)
+	}
+}
+
+func (w watch) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// body is the body of an answer. Its errors are transient.
+type body struct {
+	ctx   context.Context
+	req   *http.Request
+	rc    io.ReadCloser
+	watch watch
+	c     *Client
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.rc.Read(p)
+	if n > 0 {
+		b.watch.progress()
+	}
+	if err != nil && err != io.EOF {
+		err = b.c.broken(b.ctx, b.req, err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return b.rc.Close() }

@@ -1,0 +1,73 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// ErrAnswer means that a server's answer contradicts itself or the request.
+var ErrAnswer = errors.New("remote: impossible answer")
+
+// ErrRedirect means that a redirect was not followed.
+var ErrRedirect = errors.New("remote: redirect refused")
+
+// errStalled ends a try that gave no byte for too long.
+var errStalled = errors.New("remote: the server sends nothing")
+
+// Error is a request that failed.
+type Error struct {
+	Method string
+	// URL is the address without secrets, see [Redact].
+	URL string
+	// Status is that of the answer, 0 if there was none.
+	Status int
+	// Code is what an object store calls the failure, such as "AccessDenied".
+	Code string
+	// Err is the reason where that is not the status.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", e.Method, e.URL)
+	if e.Status != 0 && (e.Err == nil || e.Status >= 300) {
+		fmt.Fprintf(&b, ": %d %s", e.Status, http.StatusText(e.Status))
+	}
+	if e.Code != "" {
+		fmt.Fprintf(&b, " (%s)", e.Code)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Redact prints a URL without user information and without the values of its
+// query, which may be keys and signatures.
+func Redact(u *url.URL) string {
+	c := *u
+	c.User, c.Fragment, c.RawFragment = nil, "", ""
+	if c.RawQuery != "" {
+		c.RawQuery = "…"
+	}
+	s := c.String()
+	return strings.ReplaceAll(s, "%E2%80%A6", "…")
+}
+
+// transient marks an error after which a request is worth another try.
+type transient struct {
+	err error
+	// after is how long the server asks to wait, 0 if it does not say.
+	after time.Duration
+}
+
+func (t *transient) Error() string { return t.err.Error() }
+func (t *transient) Unwrap() error { return t.err }
