@@ -11,14 +11,18 @@ import (
 // Merge brings the changes of another branch, tag or commit onto a branch, as
 // a commit with both as parents. If the branch's head is an ancestor of other,
 // it still gets a merge commit, so that the log tells what happened. The error
-// is a *[ConflictError] where both changed the same; nothing is changed then.
+// is a *[ConflictError] where both changed the same and o.Choose does not decide;
+// nothing is changed then. Its cost is that of the changes on both sides.
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
 	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base, theirs tree.Root, err error) {
 		c, err := db.Commit(ctx, other)
 		if err != nil {
 			return base, theirs, err
 		}
-		id, err := db.MergeBase(ctx, head.ID, other)
+		id := o.Base
+		if id.IsZero() {
+			id, err = db.MergeBase(ctx, head.ID, other)
+		}
 		if err != nil {
 			return base, theirs, err
 		}
@@ -98,7 +102,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	err = s.change(ctx, func(work tree.Root) (tree.Root, error) {
-		root, conflicts, err := s.space.merge(ctx, base, work, theirs, mergeOptions{})
+		root, conflicts, err := s.space.merge(ctx, base, work, theirs, mergeOptions{choose: o.Choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
 		}

@@ -23,6 +23,21 @@ type CommitOptions struct {
 	// AllowEmpty makes a commit even if nothing changed. Otherwise the head
 	// is returned as it is.
 	AllowEmpty bool
+	// Choose decides conflicts; nil refuses them all. It is asked once for a
+	// document or chunk, and once for a whole node where the conflict is about
+	// more than its bytes; a side is then taken with all that is below. Guards,
+	// renames and rewound branches are never asked. Ours is what the branch
+	// has, Theirs what comes to it: the session's changes, the other branch, the
+	// commit that is repeated, the undoing of the one that is reverted. It is called while
+	// commits wait for it, so it must not use the database. See [ChooseByPath].
+	Choose func(Conflict) Choice
+	// Base is what [DB.Merge] compares both sides with; zero is their one best
+	// common ancestor. Others ignore it.
+	Base CommitID
+	// DryRun does everything but publish: the error tells the conflicts, the
+	// session stays open, and the commit is returned that would have been made,
+	// which cannot be opened.
+	DryRun bool
 
 	op      string     // for the reflog; "" is "commit"
 	parents []CommitID // beside the head, for merges
@@ -79,9 +94,9 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 	defer s.db.checkpointIfDue()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if req.err != nil {
+	if req.err != nil || o.DryRun {
 		s.state = sessionOpen
-		return nil, req.err
+		return req.commit, req.err
 	}
 	s.end()
 	return req.commit, nil
@@ -216,7 +231,11 @@ func (p *plan) add(r *commitRequest) error {
 	// The commit and the move of its branch happen at the same time, so that
 	// REV@{time of a commit} is that commit.
 	now := p.db.opts.Now().UTC()
-	r.commit, r.made = p.newCommit(r, head, root, now), true
+	r.commit = p.newCommit(r, head, root, now)
+	if r.o.DryRun {
+		return nil
+	}
+	r.made = true
 	p.local[r.commit.ID] = r.commit
 	p.heads[ref] = r.commit.ID
 	op := r.o.op
@@ -265,7 +284,7 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 // merge brings the session's changes onto a head that is not its base.
 func (p *plan) merge(r *commitRequest, head *Commit, work tree.Root) (tree.Root, error) {
 	s := r.s
-	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, work, mergeOptions{guards: s.guards})
+	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, work, mergeOptions{guards: s.guards, choose: r.o.Choose})
 	if err != nil {
 		return root, fmt.Errorf("commit: merge onto %s: %w", head.ID.Short(), err)
 	}
@@ -351,14 +370,15 @@ func (p *plan) write(group []*commitRequest) error {
 		if r.err != nil {
 			continue
 		}
-		changed = changed || r.made || r.s.stored
+		ends := r.s.stored && !r.o.DryRun
+		changed = changed || r.made || ends
 		if r.made {
 			if err := p.pages.private(ctx, p.space.t, r.commit.Root, written, batch.PutPage); err != nil {
 				return err
 			}
 			batch.Set(index.SpaceCommit, r.commit.ID[:], r.commit.encode())
 		}
-		if r.s.stored {
+		if ends {
 			batch.Delete(index.SpaceSession, r.s.id[:])
 		}
 	}

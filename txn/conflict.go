@@ -34,7 +34,7 @@ const (
 	// ConflictGuard: something changed that a session had read and guarded.
 	ConflictGuard
 	// ConflictBranchRewound: the base of the session is no longer part of its
-	// branch.
+	// branch; or of a rebase, no longer its head.
 	ConflictBranchRewound
 
 	numConflictKinds

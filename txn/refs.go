@@ -251,7 +251,15 @@ func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, e
 // Reflog yields the moves of a branch ("" is main), newest first. Branches that
 // were deleted keep theirs.
 func (db *DB) Reflog(ctx context.Context, branch string) iter.Seq2[RefMove, error] {
-	ref := headRef(orMain(branch))
+	return db.reflog(ctx, headRef(orMain(branch)))
+}
+
+// TagReflog is [DB.Reflog] of a tag: where it was made and that it was deleted.
+func (db *DB) TagReflog(ctx context.Context, tag string) iter.Seq2[RefMove, error] {
+	return db.reflog(ctx, tagRef(tag))
+}
+
+func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] {
 	return func(yield func(RefMove, error) bool) {
 		if err := db.check(); err != nil {
 			yield(RefMove{}, err)

@@ -19,7 +19,8 @@ const minPrefix = 4
 //
 //	rev  = base *( "~" [N] ) | base "@{" when "}" *( "~" [N] )
 //	base = branch | tag | commit id prefix of at least 4 digits | "" for main
-//	when = N moves ago | time: the branch as the reflog saw it then
+//	when = N moves ago | time: the branch or tag as the reflog saw it then,
+//	       which still knows those that were deleted
 //
 // "~N" is the N-th first parent. Times are RFC 3339, "2006-01-02 15:04:05",
 // "2006-01-02 15:04" or "2006-01-02", local where no zone is given. A name
@@ -132,7 +133,13 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 			return CommitID{}, revError(rev, err.Error())
 		}
 	}
-	for m, err := range db.Reflog(ctx, branch) {
+	ref := headRef(branch)
+	if next, err := db.nextReflogSeq(ref); err != nil {
+		return CommitID{}, err
+	} else if next == 0 {
+		ref = tagRef(branch) // never a branch of that name
+	}
+	for m, err := range db.reflog(ctx, ref) {
 		if err != nil {
 			return CommitID{}, err
 		}
@@ -144,7 +151,7 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 			continue
 		}
 		if m.New.IsZero() {
-			return CommitID{}, revError(rev, "the branch was deleted then")
+			return CommitID{}, revError(rev, "it was deleted then")
 		}
 		return m.New, nil
 	}

@@ -42,6 +42,7 @@ type Session struct {
 	saved    time.Time
 	label    string
 	guards   []string
+	held     []func() // release roots that nothing names yet
 }
 
 type sessionState uint8
@@ -551,6 +552,9 @@ func (s *Session) Abort() error {
 func (s *Session) end() {
 	s.state = sessionClosed
 	s.buf = nil
+	for _, release := range s.held {
+		release()
+	}
 	s.pages.forget()
 	s.db.unregister(s)
 }

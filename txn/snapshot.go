@@ -41,16 +41,21 @@ func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	return &Snapshot{db: db, commit: c, close: db.hold(c.Root)}, nil
+}
+
+// hold keeps all below a root from being collected until release is called.
+func (db *DB) hold(root tree.Root) (release func()) {
 	db.mu.Lock()
-	db.roots[c.Root]++
-	db.mu.Unlock()
-	return &Snapshot{db: db, commit: c, close: sync.OnceFunc(func() {
+	defer db.mu.Unlock()
+	db.roots[root]++
+	return sync.OnceFunc(func() {
 		db.mu.Lock()
 		defer db.mu.Unlock()
-		if db.roots[c.Root]--; db.roots[c.Root] == 0 {
-			delete(db.roots, c.Root)
+		if db.roots[root]--; db.roots[root] == 0 {
+			delete(db.roots, root)
 		}
-	})}, nil
+	})
 }
 
 // Commit returns the commit that this is the version of; it must not be changed.

@@ -316,103 +316,26 @@ func orMain(branch string) string {
 	return branch
 }
 
-// pickCmd is revert and cherry-pick, which differ in direction.
-func pickCmd(use, short, long, example string, run func(*engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error)) *cobra.Command {
-	var o txn.CommitOptions
-	var parent int
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: example,
-		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
-				id, err := db.Resolve(cmd.Context(), args[1])
-				if err != nil {
-					return err
-				}
-				base, err := db.Head(t.rev)
-				if err != nil {
-					return onlyBranches(db, t.rev, err)
-				}
-				c, err := run(db)(cmd.Context(), t.rev, id, parent, o)
-				if err == nil {
-					report(cmd, c, base)
-				}
-				return err
-			})
-		},
-	}
-	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
-	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
-	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
-	return cmd
-}
-
-func revertCmd() *cobra.Command {
-	return pickCmd("revert DB[@BRANCH] REV", "Undo one commit by a new one",
-		"Undo what commit REV changed, on top of everything that came after it.",
-		`  zarrdb revert weather.zdb main~2`,
-		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
-			return db.Revert
-		})
-}
-
-func cherryPickCmd() *cobra.Command {
-	return pickCmd("cherry-pick DB[@BRANCH] REV", "Repeat one commit on another branch",
-		"Make the change of commit REV again, on top of a branch (default main).",
-		`  zarrdb cherry-pick weather.zdb experiment~1`,
-		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
-			return db.CherryPick
-		})
-}
-
-func mergeCmd() *cobra.Command {
-	var o txn.CommitOptions
-	cmd := &cobra.Command{
-		Use:   "merge DB[@BRANCH] REV",
-		Short: "Bring another branch's changes in",
-		Long: `Merge version REV into a branch (default main). Changes that do not touch each
-other are combined; where both sides changed the same chunk or the same field,
-nothing is done and every conflict is listed (exit code 3).`,
-		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"`,
-		Args:    argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
-				id, err := db.Resolve(cmd.Context(), args[1])
-				if err != nil {
-					return err
-				}
-				if o.Message == "" {
-					o.Message = fmt.Sprintf("merge %s into %s", args[1], orMain(t.rev))
-				}
-				c, err := db.Merge(cmd.Context(), t.rev, id, o)
-				if err != nil {
-					return onlyBranches(db, t.rev, err)
-				}
-				report(cmd, c, txn.CommitID{})
-				return nil
-			})
-		},
-	}
-	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
-	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
-	return cmd
-}
-
 func reflogCmd() *cobra.Command {
-	var asJSON bool
+	var asJSON, tag bool
 	cmd := &cobra.Command{
-		Use:   "reflog DB[@BRANCH]",
+		Use:   "reflog DB[@NAME]",
 		Short: "List where a branch has been",
-		Long: `List every move of a branch (default main), newest first, also of one that was
-deleted. Each line begins with the commit and with the revision that names it.`,
+		Long: `List every move of a branch (default main) or, with --tag, of a tag, newest
+first, also of one that was deleted. Each line begins with the commit and with
+the revision that names it. "zarrdb undo" takes the last move back.`,
 		Example: `  zarrdb reflog weather.zdb
-  zarrdb reset weather.zdb 'main@{1}'`,
+  zarrdb reset weather.zdb 'main@{1}'
+  zarrdb branch 'weather.zdb@gone@{1}' gone`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
-				branch := orMain(t.rev)
-				n := 0
-				for m, err := range db.Reflog(cmd.Context(), branch) {
+				branch, n := orMain(t.rev), 0
+				moves, kind := db.Reflog, "branch"
+				if tag {
+					moves, kind = db.TagReflog, "tag"
+				}
+				for m, err := range moves(cmd.Context(), branch) {
 					if err != nil {
 						return err
 					}
@@ -422,14 +345,53 @@ deleted. Each line begins with the commit and with the revision that names it.`,
 					n++
 				}
 				if n == 0 {
-					return fmt.Errorf("branch %q: %w", branch, txn.ErrNoRef)
+					return fmt.Errorf("%s %q: %w", kind, branch, txn.ErrNoRef)
 				}
 				return nil
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&tag, "tag", false, "NAME is a tag")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
+}
+
+func undoCmd() *cobra.Command {
+	var tag bool
+	cmd := &cobra.Command{
+		Use:   "undo DB[@NAME]",
+		Short: "Take the last move of a branch back",
+		Long: `Put a branch (default main) or, with --tag, a tag back to where it was before
+its last move: before a commit, merge, rebase or reset; one that was deleted is
+there again. A second undo undoes the first. For older moves see "zarrdb reflog".`,
+		Example: `  zarrdb undo weather.zdb
+  zarrdb undo weather.zdb@experiment
+  zarrdb undo weather.zdb@v1.0 --tag`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				name, undo := orMain(t.rev), db.UndoBranch
+				if tag {
+					undo = db.UndoTag
+				}
+				m, err := undo(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				cmd.Printf("%s: %s -> %s\n", name, shortOrNone(m.Old), shortOrNone(m.New))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&tag, "tag", false, "NAME is a tag")
+	return cmd
+}
+
+func shortOrNone(id txn.CommitID) string {
+	if id.IsZero() {
+		return "(none)"
+	}
+	return id.Short()
 }
 
 func printMove(cmd *cobra.Command, branch string, n int, m txn.RefMove, asJSON bool) error {

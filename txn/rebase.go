@@ -1,0 +1,171 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// RebaseOptions configure [DB.Rebase]. The zero value works.
+type RebaseOptions struct {
+	// Onto is where the commits go; zero is upstream itself.
+	Onto CommitID
+	// Choose decides conflicts as in [CommitOptions]: Ours is what was rebuilt
+	// so far, Theirs the commit that is repeated.
+	Choose func(Conflict) Choice
+	// DryRun repeats everything but leaves the branch where it is.
+	DryRun bool
+}
+
+// Rebase takes the commits of a branch that upstream has not, repeats them one
+// by one on top of upstream, or Onto, and moves the branch to the last. Message,
+// author, time and properties stay. What changes nothing any more is left out,
+// and a merge becomes one commit of all that it brought in. All of it happens,
+// durably, or nothing: a conflict is a *[ConflictError] that names its commit,
+// as is a branch that moved meanwhile. The head is returned.
+//
+//	before  o──u──u  upstream       after  o──u──u──a'──b'  branch
+//	         \
+//	          a──b   branch
+func (db *DB) Rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
+	s, err := db.Begin(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Abort()
+	c, err := s.rebase(ctx, upstream, o)
+	if err != nil {
+		return nil, fmt.Errorf("rebase: %w", err)
+	}
+	return c, nil
+}
+
+func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions) (*Commit, error) {
+	db := s.db
+	if o.Onto.IsZero() {
+		o.Onto = upstream
+	}
+	failures := db.packFailures.Load()
+	onto, err := db.Snapshot(ctx, o.Onto)
+	if err != nil {
+		return nil, err
+	}
+	defer onto.Close()
+	todo, base, err := db.since(ctx, s.base, upstream)
+	if err != nil {
+		return nil, err
+	}
+	if base.ID == o.Onto {
+		return db.Commit(ctx, s.base) // it is there already
+	}
+	made, err := s.repeat(ctx, onto.commit, base, todo, o.Choose)
+	if err != nil {
+		return nil, err
+	}
+	head := onto.commit
+	if len(made) > 0 {
+		head = made[len(made)-1]
+	}
+	if o.DryRun {
+		return head, nil
+	}
+	return head, s.moveTo(ctx, made, head, failures)
+}
+
+// since returns the line of first parents from head down to what upstream has,
+// oldest first, and the commit below them.
+func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, base *Commit, err error) {
+	next, stop := iter.Pull2(ancestry(ctx, db.Commit, []CommitID{upstream}, func(*Commit) bool { return true }))
+	defer stop()
+	has := map[CommitID]struct{}{}
+	oldest := uint64(math.MaxUint64) // generation that has is complete above
+	c, err := db.Commit(ctx, head)
+	for err == nil {
+		for oldest >= c.Generation {
+			u, err, ok := next()
+			if !ok {
+				break
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			has[u.ID], oldest = struct{}{}, u.Generation
+		}
+		if _, ok := has[c.ID]; ok {
+			slices.Reverse(line)
+			return line, c, nil
+		}
+		if len(c.Parents) == 0 {
+			return nil, nil, fmt.Errorf("%s and %s: no common ancestor: %w", head.Short(), upstream.Short(), ErrNoRef)
+		}
+		line = append(line, c)
+		c, err = db.Commit(ctx, c.Parents[0])
+	}
+	return nil, nil, err
+}
+
+// repeat makes new commits of old ones on top of another. Nothing names them
+// yet, so the roots are held until the session ends.
+func (s *Session) repeat(ctx context.Context, onto, parent *Commit, todo []*Commit, choose func(Conflict) Choice) (made []*Commit, err error) {
+	for _, c := range todo {
+		root, conflicts, err := s.space.merge(ctx, parent.Root, onto.Root, c.Root, mergeOptions{choose: choose})
+		if err == nil && len(conflicts) > 0 {
+			err = &ConflictError{Branch: s.branch, Base: parent.ID, Head: onto.ID, Conflicts: conflicts}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("commit %s %q: %w", c.ID.Short(), firstLine(c.Message), err)
+		}
+		if parent = c; root == onto.Root {
+			continue
+		}
+		again := &Commit{
+			Parents: []CommitID{onto.ID}, Generation: onto.Generation + 1,
+			Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties, Root: root,
+		}
+		again.ID = CommitID(digest.Of(again.encode()))
+		s.hold(root)
+		made, onto = append(made, again), again
+	}
+	return made, nil
+}
+
+// hold keeps a root as an open snapshot does, until the session ends.
+func (s *Session) hold(root tree.Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = append(s.held, s.db.hold(root))
+}
+
+// moveTo writes new commits and moves the session's branch from its base to
+// head, in one synced batch. failures is the count under which documents that
+// were merged have been stored.
+func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64) error {
+	db := s.db
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	written := map[tree.Name]struct{}{}
+	for _, c := range made {
+		if err := (overlays{s.pages}).private(ctx, s.space.t, c.Root, written, batch.PutPage); err != nil {
+			return err
+		}
+		batch.Set(index.SpaceCommit, c.ID[:], c.encode())
+	}
+	defer db.checkpointIfDue()
+	db.commit.mu.Lock()
+	defer db.commit.mu.Unlock()
+	ref := headRef(s.branch)
+	switch is, ok := db.heads.get(ref); {
+	case !ok:
+		return fmt.Errorf("branch %q: %w", s.branch, ErrNoRef)
+	case is != s.base:
+		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: ConflictBranchRewound}}}
+	}
+	move := RefMove{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "rebase"}
+	return db.syncAndCommit(ctx, batch, []RefMove{move}, failures)
+}

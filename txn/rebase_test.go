@@ -1,0 +1,214 @@
+package txn
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+// messages lists the log down to the first commit.
+func messages(t *testing.T, db *DB, rev string) (list []string) {
+	t.Helper()
+	id, err := db.Resolve(bg, rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, err := range db.Log(bg, id) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c.Message)
+	}
+	return list
+}
+
+// forked makes main: base, u1, u2 and side: base, a, b.
+func forked(t *testing.T) (db *DB, base CommitID) {
+	t.Helper()
+	db = openTest(t, nil)
+	say := func(branch, message string, values map[string]string) {
+		t.Helper()
+		s, err := db.Begin(bg, branch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(t, s, values)
+		if _, err := s.Commit(bg, CommitOptions{Message: message, Author: message + "'s", Time: time.Unix(1e9, 0), Properties: map[string]string{"k": message}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("", "base", map[string]string{"x": "0", "y": "0"})
+	base, _ = db.Head("")
+	if err := db.CreateBranch(bg, "side", base); err != nil {
+		t.Fatal(err)
+	}
+	say("", "u1", map[string]string{"x": "1"})
+	say("", "u2", map[string]string{"u": "2"})
+	say("side", "a", map[string]string{"y": "a", "z/a": "a"})
+	say("side", "b", map[string]string{"z/b": "b"})
+	return db, base
+}
+
+func TestRebase(t *testing.T) {
+	db, base := forked(t)
+	upstream, _ := db.Head("")
+	before, _ := db.Head("side")
+	if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
+	if head, _ := db.Head("side"); head != before {
+		t.Error("a dry run moved the branch")
+	}
+	c, err := db.Rebase(bg, "side", upstream, RebaseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if head, _ := db.Head("side"); head != c.ID {
+		t.Errorf("the branch is at %v, not %v", head, c.ID)
+	}
+	if got, want := messages(t, db, "side"), []string{"b", "a", "u2", "u1", "base", "create database"}; !slices.Equal(got, want) {
+		t.Errorf("history %q, want %q", got, want)
+	}
+	if want := map[string]string{"x": "1", "y": "a", "u": "2", "z/a": "a", "z/b": "b"}; !maps.Equal(at(t, db, "side"), want) {
+		t.Errorf("holds %v, want %v", at(t, db, "side"), want)
+	}
+	if c.Author != "b's" || !c.Time.Equal(time.Unix(1e9, 0)) || c.Properties["k"] != "b" {
+		t.Errorf("the commit is now %+v", c)
+	}
+	if again, err := db.Rebase(bg, "side", upstream, RebaseOptions{}); err != nil || again.ID != c.ID {
+		t.Errorf("again: %v, %v", again, err)
+	}
+	if m, err := db.UndoBranch(bg, "side"); err != nil || m.New != before {
+		t.Errorf("undo: %+v, %v", m, err)
+	}
+	// Onto something else than what is left out.
+	b, err := db.Commit(bg, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Rebase(bg, "side", b.Parents[0], RebaseOptions{Onto: upstream}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := messages(t, db, "side"), []string{"b", "u2", "u1", "base", "create database"}; !slices.Equal(got, want) {
+		t.Errorf("history %q, want %q", got, want)
+	}
+	// Nothing of its own: the branch moves forward.
+	if err := db.CreateBranch(bg, "old", base); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := db.Rebase(bg, "old", upstream, RebaseOptions{}); err != nil || c.ID != upstream {
+		t.Errorf("a branch without commits of its own: %v, %v", c, err)
+	}
+	if len(db.roots) > 0 {
+		t.Errorf("%d roots are still held", len(db.roots))
+	}
+}
+
+func TestRebaseConflicts(t *testing.T) {
+	db, _ := forked(t)
+	update(t, db, "", map[string]string{"y": "main"})
+	upstream, _ := db.Head("")
+	before, _ := db.Head("side")
+	_, err := db.Rebase(bg, "side", upstream, RebaseOptions{})
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || !errors.Is(err, ErrConflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Path != "y" {
+		t.Fatalf("error %v", err)
+	}
+	if head, _ := db.Head("side"); head != before {
+		t.Error("a conflict moved the branch")
+	}
+	for choice, want := range map[Choice]string{Ours: "main", Theirs: "a"} {
+		if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{Choose: ChooseByPath(PathChoice{"y", choice})}); err != nil {
+			t.Fatal(err)
+		}
+		if got := at(t, db, "side"); got["y"] != want || got["z/b"] != "b" {
+			t.Errorf("chosen %v: %v", choice, got)
+		}
+		if _, err := db.Reset(bg, "side", before); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What upstream has already is left out, and a merge is one commit of what it
+// brought in.
+func TestRebaseOfPicksAndMerges(t *testing.T) {
+	db, base := forked(t)
+	side, _ := db.Head("side")
+	if _, err := db.CherryPick(bg, "", side, 0, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateBranch(bg, "third", base); err != nil {
+		t.Fatal(err)
+	}
+	third := update(t, db, "third", map[string]string{"t": "3"})
+	if _, err := db.Merge(bg, "side", third.ID, CommitOptions{Message: "merge third"}); err != nil {
+		t.Fatal(err)
+	}
+	upstream, _ := db.Head("")
+	if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := messages(t, db, "side"), []string{"merge third", "a", "b", "u2", "u1", "base", "create database"}; !slices.Equal(got, want) {
+		t.Errorf("history %q, want %q", got, want)
+	}
+	if got := at(t, db, "side"); got["t"] != "3" || got["z/a"] != "a" || got["z/b"] != "b" {
+		t.Errorf("holds %v", got)
+	}
+	if _, err := db.Rebase(bg, "side", CommitID{9}, RebaseOptions{}); !errors.Is(err, ErrNoRef) {
+		t.Errorf("onto nothing: %v", err)
+	}
+}
+
+func TestDryRunsAndChoices(t *testing.T) {
+	db, _ := forked(t)
+	update(t, db, "", map[string]string{"y": "main"})
+	head, _ := db.Head("")
+	side, _ := db.Head("side")
+	if _, err := db.Merge(bg, "", side, CommitOptions{DryRun: true}); !errors.Is(err, ErrConflict) {
+		t.Errorf("a dry run of a merge with conflicts: %v", err)
+	}
+	asked := 0
+	c, err := db.Merge(bg, "", side, CommitOptions{DryRun: true, Choose: func(c Conflict) Choice { asked++; return Theirs }})
+	if err != nil || asked != 1 || len(c.Parents) != 2 {
+		t.Errorf("a dry run that chooses: %+v, %v, asked %d times", c, err, asked)
+	}
+	if now, _ := db.Head(""); now != head {
+		t.Error("a dry run moved the branch")
+	}
+	if _, err := db.Commit(bg, c.ID); !errors.Is(err, ErrNoRef) {
+		t.Errorf("the commit of a dry run: %v", err)
+	}
+	// Both sides are older than what they are compared with: nothing of ours
+	// is left to conflict with.
+	if _, err := db.Merge(bg, "", side, CommitOptions{Base: head}); err != nil {
+		t.Errorf("with a base that was chosen: %v", err)
+	}
+	if got := at(t, db, ""); got["y"] != "a" {
+		t.Errorf("holds %v", got)
+	}
+	s, err := db.Begin(bg, "side")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, map[string]string{"y": "mine"})
+	update(t, db, "side", map[string]string{"y": "other"})
+	if _, err := s.Commit(bg, CommitOptions{DryRun: true, Choose: ChooseByPath(PathChoice{"", Ours})}); err != nil {
+		t.Errorf("a dry run of a session: %v", err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("a session: %v", err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{Choose: ChooseByPath(PathChoice{"", Theirs})}); err != nil {
+		t.Errorf("a session that chooses: %v", err)
+	}
+	if got := at(t, db, "side"); got["y"] != "mine" {
+		t.Errorf("holds %v", got)
+	}
+	pick, err := db.CherryPick(bg, "", side, 0, CommitOptions{Choose: func(Conflict) Choice { return Ours }, DryRun: true})
+	if err != nil {
+		t.Errorf("a dry pick: %+v, %v", pick, err)
+	}
+}

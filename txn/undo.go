@@ -1,0 +1,41 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+)
+
+// UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,
+// rebase or reset is left behind, a branch that was deleted is there again, one
+// that was made goes. That is a move too, so that a second undo undoes the first.
+// ErrNoRef if there never was such a branch, or if the commit to go back to was
+// let go.
+func (db *DB) UndoBranch(ctx context.Context, branch string) (RefMove, error) {
+	branch = orMain(branch)
+	return db.undo(ctx, headRef(branch), "branch", branch)
+}
+
+// UndoTag is [DB.UndoBranch] for a tag.
+func (db *DB) UndoTag(ctx context.Context, tag string) (RefMove, error) {
+	return db.undo(ctx, tagRef(tag), "tag", tag)
+}
+
+func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error) {
+	return db.moveRef(ref, "", "undo", func(now CommitID) (CommitID, error) {
+		for m, err := range db.reflog(ctx, ref) {
+			if err != nil {
+				return now, err
+			}
+			if m.New != now {
+				return now, corrupt("%s %q: its reflog ends at %s, not at %s", kind, name, m.New.Short(), now.Short())
+			}
+			if !m.Old.IsZero() {
+				if _, err := db.Commit(ctx, m.Old); err != nil {
+					return now, fmt.Errorf("%s %q: %w", kind, name, err)
+				}
+			}
+			return m.Old, nil
+		}
+		return now, fmt.Errorf("%s %q: %w", kind, name, ErrNoRef)
+	})
+}
