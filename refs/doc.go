@@ -10,4 +10,12 @@
 // kerchunk, VirtualiZarr and others write such sets for NetCDF, HDF5, GRIB and
 // TIFF files, which then read as Zarr. A set is a JSON file of version 0 or 1
 // (References specification) or a folder of parquet files.
+//
+//	            ┌─ Open ──────────────── View: a store, key by key
+//	JSON ───────┤
+//	parquet ────┼─ ReadJSON, ReadParquet ─── entries ── WriteJSON, WriteParquet
+//	            └─ OpenParquetSet ────── columns of one array after the other
+//
+// Opening and reading follow no URL. A [View] follows those that its [Rules]
+// let through, with the [Opener] that it is given.
 package refs

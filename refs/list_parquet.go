@@ -202,7 +202,7 @@ func (w *chunkWalk) chunk(number int64) error {
 		}
 		w.part, w.at = part, n
 	}
-	if !w.part.exists(int(number%w.a.record)) || !bytes.HasPrefix(w.key, w.prefix) || string(w.key) <= w.opts.After {
+	if !w.part.exists(number%w.a.record) || !bytes.HasPrefix(w.key, w.prefix) || string(w.key) <= w.opts.After {
 		return nil
 	}
 	if len(w.docs) > 0 && w.docs[0].key < string(w.key) || len(w.arrays) > 0 && w.arrays[0].prefix < string(w.key) {

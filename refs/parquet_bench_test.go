@@ -2,36 +2,44 @@ package refs_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
-	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
-func BenchmarkReadParquet(b *testing.B) {
-	const n, record = 1_000_000, 100_000
-	for _, per := range []int{100, 1} {
-		dir := kv.NewMem()
-		_ = dir.Set(b.Context(), ".zmetadata", fmt.Appendf(nil, `{"metadata":{"t/.zarray":{"shape":[%d,100,10],"chunks":[1,1,1]}},"record_size":%d}`, n/1000, record))
-		for p := range n / record {
-			var t parquet.Table
-			for i := range record {
-				k := (p*record + i)
-				if f := k / per; f >= 0 && k%per == 0 {
-					t.Paths = append(t.Paths, fmt.Sprintf("s3://some-bucket/era5/2020/file_%06d.nc", f))
-				}
-				t.Path = append(t.Path, int32(len(t.Paths)-1))
-				t.Offset = append(t.Offset, 4000+int64(k%100)*1_048_576)
-				t.Size = append(t.Size, 1_000_000+int64(k*7919%48_000))
-			}
-			f, err := t.Append(nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			_ = dir.Set(b.Context(), fmt.Sprintf("t/refs.%d.parq", p), f)
+// bigParquet writes a set of n references, some to each file.
+func bigParquet(b *testing.B, n, perFile int) *kv.Mem {
+	b.Helper()
+	entries := func(yield func(refs.Entry, error) bool) {
+		if !yield(text("t/.zarray", fmt.Sprintf(`{"shape": [%d, 100, 10], "chunks": [1, 1, 1]}`, n/1000)), nil) {
+			return
 		}
-		b.Run(fmt.Sprintf("per_file_%d", per), func(b *testing.B) {
+		for i := range n {
+			ref := refs.Reference{
+				URL:    fmt.Sprintf("s3://some-bucket/era5/2020/file_%06d.nc", i/perFile),
+				Offset: 4000 + int64(i%100)*1_048_576, Length: 1_000_000 + int64(i*7919%48_000),
+			}
+			if !yield(refs.Entry{Key: fmt.Sprintf("t/%d.%d.%d", i/1000, i/10%100, i%10), Reference: ref}, nil) {
+				return
+			}
+		}
+	}
+	dir := kv.NewMem()
+	if err := refs.WriteParquet(b.Context(), dir, entries, nil); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+// BenchmarkReadParquet reads sets key by key and as columns. Run it with
+// -cpu 1 for what one core reads.
+func BenchmarkReadParquet(b *testing.B) {
+	const n = 1_000_000
+	for _, per := range []int{100, 1} {
+		dir := bigParquet(b, n, per)
+		b.Run(fmt.Sprintf("entries/per_file_%d", per), func(b *testing.B) {
 			got := 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -44,6 +52,41 @@ func BenchmarkReadParquet(b *testing.B) {
 			}
 			b.ReportMetric(float64(got)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 		})
+		b.Run(fmt.Sprintf("batches/per_file_%d", per), func(b *testing.B) {
+			got := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				set, err := refs.OpenParquetSet(b.Context(), dir, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, a := range set.Arrays() {
+					for batch, err := range set.Batches(b.Context(), &a) {
+						if err != nil {
+							b.Fatal(err)
+						}
+						got += batch.Len()
+					}
+				}
+			}
+			b.ReportMetric(float64(got)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
+		})
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	view, err := refs.OpenParquet(b.Context(), bigParquet(b, 1_000_000, 100), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var key []byte
+	for b.Loop() {
+		i := rnd.IntN(1_000_000)
+		key = fmt.Appendf(key[:0], "t/%d.%d.%d", i/1000, i/10%100, i%10)
+		if _, err := view.Lookup(b.Context(), string(key)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *lazySet) lookup(ctx context.Context, key string) (Reference, error) {
 	if err != nil {
 		return Reference{}, err
 	}
-	ref, err := p.reference(int(n % s.recordSize))
+	ref, err := p.reference(n % s.recordSize)
 	if err != nil && err != kv.ErrNotFound {
 		err = keyError(key, err)
 	}
@@ -93,7 +93,7 @@ func (s *lazySet) entries(ctx context.Context) iter.Seq2[Entry, error] {
 type partition struct {
 	urls  []string // different ones
 	rows  []packedRow
-	raw   map[int][]byte
+	raw   map[int64][]byte
 	bytes int64
 }
 
@@ -110,8 +110,8 @@ const (
 )
 
 // reference returns a row, or kv.ErrNotFound.
-func (p *partition) reference(row int) (Reference, error) {
-	if row >= len(p.rows) { // only a missing file has fewer rows than chunks
+func (p *partition) reference(row int64) (Reference, error) {
+	if row >= int64(len(p.rows)) { // only a missing file has fewer rows than chunks
 		return Reference{}, kv.ErrNotFound
 	}
 	r := p.rows[row]
@@ -131,8 +131,8 @@ func (p *partition) reference(row int) (Reference, error) {
 }
 
 // exists reports whether a row has a value.
-func (p *partition) exists(row int) bool {
-	return row < len(p.rows) && p.rows[row].url != rowMissing
+func (p *partition) exists(row int64) bool {
+	return row < int64(len(p.rows)) && p.rows[row].url != rowMissing
 }
 
 // rowReference makes a reference of a row, whose raw bytes or URL is given.
@@ -176,7 +176,8 @@ func (s *lazySet) read(ctx context.Context, a *array, number int64) (*partition,
 	rows := a.rows(number)
 	known := map[string]int32{}
 	lastURL, last := "", int32(rowMissing)
-	err := eachBatch(ctx, &parquet.Reader{}, s.dir, a, number, s.o, func(b *parquet.Batch) error {
+	var file partitionReader
+	err := file.each(ctx, s.dir, a, number, s.o, func(b *parquet.Batch) error {
 		if p.bytes += rowBytes * int64(b.Len()); p.rows == nil {
 			p.rows = make([]packedRow, 0, b.Len())
 		}
@@ -192,9 +193,9 @@ func (s *lazySet) read(ctx context.Context, a *array, number int64) (*partition,
 					raw = ref.Data
 				}
 				if p.raw == nil {
-					p.raw = map[int][]byte{}
+					p.raw = map[int64][]byte{}
 				}
-				p.raw[len(p.rows)] = raw
+				p.raw[int64(len(p.rows))] = raw
 				p.bytes += int64(len(raw)) + 64
 				r.offset, r.length = 0, 0
 			case url != "":
@@ -236,9 +237,15 @@ func tooFewRows(a *array, number, got int64) error {
 	return &invalidError{fmt.Sprintf("refs: %s has %d rows, %d are needed", a.file(number), got, a.rows(number)), kv.ErrCorrupt}
 }
 
-// eachBatch calls fn with the rows of a partition that are chunks. A missing
-// file is kv.ErrNotFound.
-func eachBatch(ctx context.Context, r *parquet.Reader, dir kv.Reader, a *array, number int64, o ReadOptions, fn func(*parquet.Batch) error) error {
+// partitionReader reads one partition after the other into the same memory.
+type partitionReader struct {
+	file  parquet.Reader
+	batch parquet.Batch
+}
+
+// each calls fn with the rows of a partition that are chunks. A missing file is
+// kv.ErrNotFound. fn may change the columns.
+func (r *partitionReader) each(ctx context.Context, dir kv.Reader, a *array, number int64, o ReadOptions, fn func(*parquet.Batch) error) error {
 	v, err := kv.Locate(ctx, dir, a.file(number))
 	if err != nil {
 		if errors.Is(err, kv.ErrNotFound) {
@@ -255,15 +262,15 @@ func eachBatch(ctx context.Context, r *parquet.Reader, dir kv.Reader, a *array, 
 		}
 		return fmt.Errorf("refs: %s: %w", a.file(number), err)
 	}
-	if err := r.Open(ctx, v, &parquet.Options{MaxBytes: o.Partition}); err != nil {
+	if err := r.file.Open(ctx, v, &parquet.Options{MaxBytes: o.Partition}); err != nil {
 		return in(err)
 	}
-	var b parquet.Batch
 	for left := a.rows(number); left > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.Next(&b); err == io.EOF {
+		b := &r.batch
+		if err := r.file.Next(b); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return in(err)
@@ -273,7 +280,7 @@ func eachBatch(ctx context.Context, r *parquet.Reader, dir kv.Reader, a *array, 
 			b.Path, b.Offset, b.Size, b.Raw = b.Path[:n], b.Offset[:n], b.Size[:n], b.Raw[:n]
 		}
 		if left -= int64(b.Len()); b.Len() > 0 {
-			if err := fn(&b); err != nil {
+			if err := fn(b); err != nil {
 				return err
 			}
 		}

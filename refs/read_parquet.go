@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 // ReadParquet yields the entries of the parquet set in dir, as fsspec's
@@ -42,12 +41,12 @@ const maxProbed = 1 << 20
 
 func streamPartitions(ctx context.Context, dir kv.Reader, p *partitioned, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for _, d := range p.docs {
-			if !yield(Entry{d.key, Reference{Data: bytes.Clone(d.data), Form: FormText}}, nil) {
+		for e := range newParquetSet(p, dir, o).Documents() {
+			if !yield(e, nil) {
 				return
 			}
 		}
-		s := streamer{ctx: ctx, dir: dir, o: o, yield: yield}
+		s := streamer{r: batchReader{ctx: ctx, dir: dir, o: o}, yield: yield}
 		for i := range p.arrays {
 			if err := s.array(&p.arrays[i]); err != nil {
 				if err != errStopped {
@@ -61,57 +60,28 @@ func streamPartitions(ctx context.Context, dir kv.Reader, p *partitioned, o Read
 
 var errStopped = errors.New("refs: the caller stopped")
 
-// streamer yields the chunks of arrays.
+// streamer yields the chunks of arrays with their keys.
 type streamer struct {
-	ctx    context.Context
-	dir    kv.Reader
-	o      ReadOptions
-	yield  func(Entry, error) bool
-	reader parquet.Reader
-	keys   arena
+	r     batchReader
+	yield func(Entry, error) bool
+	keys  arena
 }
 
 func (s *streamer) array(a *array) error {
-	numbers, all, err := existing(s.ctx, s.dir, a)
-	if err != nil {
-		return err
-	}
-	if !all {
-		for _, n := range numbers {
-			if err := s.partition(a, n); err != nil {
-				return err
-			}
+	var at *odometer
+	next := int64(-1)
+	return s.r.array(a, func(b *Batch) error {
+		if b.First != next {
+			at = newOdometer(a, b.First)
 		}
-		return nil
-	}
-	for n := range a.partitions() {
-		if err := s.ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.partition(a, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// partition yields what one partition has, if it is there.
-func (s *streamer) partition(a *array, number int64) error {
-	at := newOdometer(a, number*a.record)
-	rows := int64(0)
-	err := eachBatch(s.ctx, &s.reader, s.dir, a, number, s.o, func(b *parquet.Batch) error {
-		rows += int64(b.Len())
-		for i, url := range b.Path {
-			if raw := b.Raw[i]; url != "" || raw != nil {
-				ref, err := rowReference(url, b.Offset[i], b.Size[i], raw)
-				key := s.keys.string(at.key)
-				if err != nil {
-					return keyError(key, err)
+		next = b.First + int64(b.Len())
+		for i, url := range b.URL {
+			if data := b.Data[i]; url != "" {
+				if !s.yield(Entry{s.keys.string(at.key), Reference{URL: url, Offset: b.Offset[i], Length: b.Length[i]}}, nil) {
+					return errStopped
 				}
-				if raw != nil && ref.Form == FormAuto {
-					ref.Data = bytes.Clone(raw)
-				}
-				if !s.yield(Entry{key, ref}, nil) {
+			} else if data != nil {
+				if !s.yield(Entry{s.keys.string(at.key), Reference{Data: bytes.Clone(data)}}, nil) {
 					return errStopped
 				}
 			}
@@ -119,13 +89,6 @@ func (s *streamer) partition(a *array, number int64) error {
 		}
 		return nil
 	})
-	switch {
-	case err == kv.ErrNotFound:
-		return nil
-	case err == nil && rows < a.rows(number):
-		return tooFewRows(a, number, rows)
-	}
-	return err
 }
 
 // odometer goes through the chunks of an array in C order.

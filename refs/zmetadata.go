@@ -201,6 +201,9 @@ func (p *partitioned) checkNesting() error {
 	return nil
 }
 
+// maxRank bounds the dimensions of an array; NumPy has as many.
+const maxRank = 64
+
 // newArray takes shape, chunks and separator out of a ".zarray" document.
 func newArray(prefix string, data []byte, record int64) (*array, error) {
 	var shape, chunks []int64
@@ -242,6 +245,9 @@ func newArray(prefix string, data []byte, record int64) (*array, error) {
 	}
 	if !haveShape || !haveChunks || len(shape) != len(chunks) {
 		return nil, invalid("shape and chunks are missing or of different rank")
+	}
+	if len(shape) > maxRank {
+		return nil, limit("%d dimensions, at most %d", len(shape), maxRank)
 	}
 	for d, n := range shape {
 		if n < 0 || chunks[d] < 0 || chunks[d] == 0 && n > 0 {
