@@ -4,30 +4,101 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 // CheckOptions say how much [DB.Check] looks at.
 type CheckOptions struct {
-	// Payloads reads every payload and verifies its checksum and its hash.
-	// Otherwise only the index is read, and payloads must lie inside a pack.
+	// Payloads reads every payload and compares it with its checksums, its hash
+	// and its header. Otherwise only the index is read, and payloads must lie
+	// inside packs that are there and long enough.
 	Payloads bool
-	// Found is told of each problem; nil collects them in the report only.
+	// Workers is how many pages are read at a time; default GOMAXPROCS.
+	Workers int
+	// Found is told of each problem once the versions that it affects are
+	// known; nil collects them in the report only. Calls do not overlap.
 	Found func(Problem)
+	// Progress is told from time to time how far the check is. Calls do not
+	// overlap.
+	Progress func(CheckProgress)
 }
+
+// CheckProgress is how far a check is.
+type CheckProgress struct {
+	// Bytes of TotalBytes were read. The total is that of the files, so it is
+	// reached only if everything in them is in use.
+	Bytes, TotalBytes int64
+	Pages, Payloads   int64
+	Problems          int64
+}
+
+// Kinds of problems.
+const (
+	ProblemPage    = "page"    // of the index
+	ProblemPayload = "payload" // of a chunk or a large document
+	ProblemCommit  = "commit"
+	ProblemRef     = "ref"
+	ProblemReflog  = "reflog"
+	ProblemSession = "session"
+	ProblemPack    = "pack"
+)
 
 // Problem is something that is not as it must be.
 type Problem struct {
-	// What names the damaged thing: "page …", "commit …", "payload of KEY".
+	Kind string
+	// What names the damaged thing in one line: kind, key, pack and offset.
 	What string
 	Err  error
+
+	// Key is the key of a damaged payload, or the directory that a damaged page
+	// belongs to, with a slash at its end. Array is the path of the array that
+	// a chunk belongs to, and Chunk its coordinates; nil for what is no chunk.
+	Key   string
+	Array string
+	Chunk []int64
+
+	// Versions is how many commits hold the damaged thing at Key; Commits are
+	// the first [MaxProblemCommits] of them, Refs the branches and tags that
+	// point at one ("heads/main").
+	Versions int64
+	Commits  []CommitID
+	Refs     []string
+
+	// Address of a payload; Page is the name of a page.
+	Address pack.Address
+	Page    string
 }
 
-// Error implements error.
-func (p Problem) Error() string { return p.What + ": " + p.Err.Error() }
+// MaxProblemCommits bounds Problem.Commits.
+const MaxProblemCommits = 100
+
+// Error implements error. It says what, in which versions, and why.
+func (p Problem) Error() string { return p.What + p.in() + ": " + p.Err.Error() }
+
+// in says which versions are affected.
+func (p Problem) in() string {
+	if p.Versions == 0 {
+		return ""
+	}
+	var names []string
+	for _, r := range p.Refs {
+		_, name, _ := strings.Cut(r, "/")
+		names = append(names, name)
+	}
+	for _, c := range p.Commits {
+		if len(names) < 3 {
+			names = append(names, c.Short())
+		}
+	}
+	s := ""
+	if p.Versions > 1 {
+		s = "s"
+	}
+	return fmt.Sprintf(" in %d version%s (%s)", p.Versions, s, strings.Join(names, ", "))
+}
 
 // Unwrap returns what is wrong with the thing.
 func (p Problem) Unwrap() error { return p.Err }
@@ -35,47 +106,43 @@ func (p Problem) Unwrap() error { return p.Err }
 // CheckReport is what a check looked at and found.
 type CheckReport struct {
 	Refs, Commits, Sessions, Pages, Values, Payloads int64
-	PayloadBytes                                     int64
-	Problems                                         []Problem
+	// PayloadBytes are those of the payloads. A payload of 512 bytes or more is
+	// counted once, however many versions hold it.
+	PayloadBytes int64
+	// What nothing reaches that is kept: it waits for gc, or is written at this
+	// moment by a session. It is no problem.
+	OrphanPages, OrphanBytes, OrphanCommits int64
+	// Found is how many damaged things there are. Problems holds the first
+	// 1000, one for each key that a thing is found under.
+	Found    int64
+	Problems []Problem
 }
 
 // maxProblems bounds the report, not the search.
 const maxProblems = 1000
 
 // Check verifies that everything that refs, reflogs and stored sessions reach
-// is there and is what its name says: commits hash to their ids and their
-// parents exist, pages hash to their names and are well formed, payloads lie
-// in packs. It reads beside running readers and writers. The error is about
-// the check itself; damage is in the report.
+// is there and is what its name says: commits hash to their ids, their parents
+// exist and their generations fit, reflogs lead to the refs, pages hash to
+// their names and fit the pages above them, payloads lie in packs. It looks at
+// the database as it is when it begins, beside running readers and writers,
+// and keeps what it looks at from being reclaimed. The error is about the check
+// itself, ctx included; damage is in the report.
 func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
-	c := checker{db: db, o: o, r: &CheckReport{}, pages: map[tree.Name]struct{}{}, commits: map[CommitID]struct{}{}}
-	for _, step := range []func(context.Context) error{c.refs, c.reflogs, c.sessions} {
+	db.care.RLock()
+	defer db.care.RUnlock()
+	c := newChecker(db, o)
+	defer c.snap.Close()
+	steps := []func(context.Context) error{c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.mark, c.orphans, c.trace}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return c.r, err
+			return c.report(), err
 		}
 	}
-	return c.r, nil
-}
-
-type checker struct {
-	db      *DB
-	o       CheckOptions
-	r       *CheckReport
-	pages   map[tree.Name]struct{}
-	commits map[CommitID]struct{}
-}
-
-func (c *checker) problem(err error, format string, args ...any) {
-	p := Problem{What: fmt.Sprintf(format, args...), Err: err}
-	if len(c.r.Problems) < maxProblems {
-		c.r.Problems = append(c.r.Problems, p)
-	}
-	if c.o.Found != nil {
-		c.o.Found(p)
-	}
+	return c.report(), nil
 }
 
 // stop reports whether an error ends the check rather than being a finding.
@@ -83,141 +150,138 @@ func stop(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrClosed)
 }
 
-func (c *checker) refs(ctx context.Context) error {
-	for _, ref := range c.db.heads.list("") {
-		c.r.Refs++
-		if err := c.history(ctx, ref.Commit, "ref "+ref.Name); err != nil {
-			return err
+// packs compares the files with what the index says of them.
+func (c *checker) packs(context.Context) error {
+	for rec, err := range c.snap.Scan(index.SpacePack, nil, nil, false) {
+		if err != nil {
+			return c.unreadable(err, ProblemPack, "the table of packs")
 		}
+		if _, err := decodePackInfo(rec.Key, rec.Value); err != nil {
+			c.note(Problem{Kind: ProblemPack, What: fmt.Sprintf("pack table entry %x", rec.Key), Err: err})
+		}
+	}
+	for _, i := range c.db.packs.Infos() {
+		var err error
+		switch {
+		case i.Missing && i.End > 0:
+			err = &pack.CorruptError{Pack: i.ID, Length: i.End, Reason: "the file is missing"}
+		case i.Size < i.End:
+			err = &pack.CorruptError{Pack: i.ID, Offset: i.Size, Length: i.End - i.Size, Reason: "the file ends early"}
+		default:
+			continue
+		}
+		c.note(Problem{Kind: ProblemPack, What: fmt.Sprintf("pack %v", i.ID), Err: err, Address: pack.Address{Pack: i.ID}})
 	}
 	return nil
 }
 
-func (c *checker) reflogs(ctx context.Context) error {
-	for rec, err := range c.db.idx.Scan(index.SpaceReflog, nil, nil, false) {
+func (c *checker) refs(context.Context) error {
+	for rec, err := range c.snap.Scan(index.SpaceRef, nil, nil, false) {
 		if err != nil {
-			return err
+			return c.unreadable(err, ProblemRef, "refs")
+		}
+		c.r.Refs++
+		name := string(rec.Key)
+		if len(rec.Value) != len(CommitID{}) {
+			c.note(Problem{Kind: ProblemRef, What: "ref " + name, Err: corrupt("%d bytes", len(rec.Value))})
+			continue
+		}
+		id := CommitID(rec.Value)
+		c.heads[id] = append(c.heads[id], name)
+		c.targets[name] = id
+		c.reach(id, "ref "+name)
+	}
+	return nil
+}
+
+// reflogs checks that moves follow one another and end where the refs are.
+func (c *checker) reflogs(context.Context) error {
+	ends := map[string]CommitID{}
+	for rec, err := range c.snap.Scan(index.SpaceReflog, nil, nil, false) {
+		if err != nil {
+			return c.unreadable(err, ProblemReflog, "reflogs")
 		}
 		m, err := decodeRefMove(rec.Key, rec.Value)
 		if err != nil {
-			c.problem(err, "reflog entry %q", rec.Key)
+			c.note(Problem{Kind: ProblemReflog, What: fmt.Sprintf("reflog entry %q", rec.Key), Err: err})
 			continue
 		}
+		what := fmt.Sprintf("reflog of %s, move %d", m.Ref, m.Seq)
+		if last, ok := ends[m.Ref]; ok && last != m.Old {
+			c.note(Problem{Kind: ProblemReflog, What: what,
+				Err: corrupt("begins at %v, but the move before ends at %v", m.Old, last)})
+		}
+		ends[m.Ref] = m.New
 		for _, id := range []CommitID{m.Old, m.New} {
-			if id.IsZero() {
-				continue
+			if !id.IsZero() {
+				c.reach(id, what)
 			}
-			if err := c.history(ctx, id, "reflog of "+m.Ref); err != nil {
-				return err
-			}
+		}
+	}
+	for ref, end := range ends {
+		if id := c.targets[ref]; id != end {
+			c.note(Problem{Kind: ProblemRef, What: "ref " + ref,
+				Err: corrupt("points at %v, but its last move went to %v", id, end)})
 		}
 	}
 	return nil
 }
 
-func (c *checker) sessions(ctx context.Context) error {
-	for rec, err := range c.db.idx.Scan(index.SpaceSession, nil, nil, false) {
+func (c *checker) sessions(context.Context) error {
+	for rec, err := range c.snap.Scan(index.SpaceSession, nil, nil, false) {
 		if err != nil {
-			return err
+			return c.unreadable(err, ProblemSession, "sessions")
 		}
 		c.r.Sessions++
 		if len(rec.Key) != len(SessionID{}) {
-			c.problem(corrupt("key of %d bytes", len(rec.Key)), "session %x", rec.Key)
+			c.note(Problem{Kind: ProblemSession, What: fmt.Sprintf("session %x", rec.Key), Err: corrupt("key of %d bytes", len(rec.Key))})
 			continue
 		}
 		id := SessionID(rec.Key)
 		s, err := decodeSession(id, rec.Value)
 		if err != nil {
-			c.problem(err, "session %v", id)
+			c.note(Problem{Kind: ProblemSession, What: "session " + id.String(), Err: err})
 			continue
 		}
-		if err := c.history(ctx, s.base, "base of session "+id.String()); err != nil {
-			return err
-		}
-		if err := c.root(ctx, s.work, "session "+id.String()); err != nil {
-			return err
-		}
+		c.reach(s.base, "base of session "+id.String())
+		c.start(s.work, "session "+id.String(), nil)
 	}
 	return nil
 }
 
-// history checks a commit and its ancestors, each once.
-func (c *checker) history(ctx context.Context, id CommitID, from string) error {
-	pending := []CommitID{id}
-	for len(pending) > 0 {
-		id := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		if _, ok := c.commits[id]; ok {
-			continue
+// history checks commits and their ancestors, each once.
+func (c *checker) history(ctx context.Context) error {
+	for len(c.pending) > 0 {
+		next := c.pending[len(c.pending)-1]
+		c.pending = c.pending[:len(c.pending)-1]
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		c.commits[id] = struct{}{}
 		c.r.Commits++
-		commit, err := c.db.Commit(ctx, id)
+		commit, err := c.commit(next.id)
 		if err != nil {
 			if stop(err) {
 				return err
 			}
-			c.problem(err, "commit %v, named by %s", id, from)
+			c.note(Problem{Kind: ProblemCommit,
+				What: fmt.Sprintf("commit %v, named by %s", next.id, next.from), Err: err, Commits: []CommitID{next.id}, Versions: 1, Refs: c.heads[next.id]})
 			continue
 		}
-		if err := c.root(ctx, commit.Root, "commit "+id.Short()); err != nil {
-			return err
+		c.generations[next.id] = commit.Generation
+		c.start(commit.Root, "commit "+next.id.Short(), &next.id)
+		for _, p := range commit.Parents {
+			c.reach(p, "commit "+next.id.Short())
+			c.lineage = append(c.lineage, edge{next.id, p})
 		}
-		pending = append(pending, commit.Parents...)
-		from = "commit " + id.Short()
+	}
+	for _, e := range c.lineage {
+		parent, ok := c.generations[e.parent]
+		if ok && c.generations[e.child] <= parent {
+			c.note(Problem{Kind: ProblemCommit, What: fmt.Sprintf("commit %v", e.child), Commits: []CommitID{e.child}, Versions: 1,
+				Err: corrupt("is of generation %d, its parent %v of %d", c.generations[e.child], e.parent, parent)})
+		}
 	}
 	return nil
-}
-
-// root checks the pages and values below a root that no earlier root had.
-func (c *checker) root(ctx context.Context, root tree.Root, of string) error {
-	err := c.db.space.t.Walk(ctx, root, func(name tree.Name, _ uint8, _ int) (bool, error) {
-		if _, ok := c.pages[name]; ok {
-			return false, nil
-		}
-		c.pages[name] = struct{}{}
-		c.r.Pages++
-		return true, nil
-	}, func(e tree.Entry) error {
-		return c.value(ctx, e, of)
-	})
-	if err != nil && !stop(err) {
-		c.problem(err, "%s", of)
-		return nil
-	}
-	return err
-}
-
-func (c *checker) value(ctx context.Context, e tree.Entry, of string) error {
-	c.r.Values++
-	if e.Value.Kind != tree.KindNative {
-		return nil
-	}
-	c.r.Payloads++
-	c.r.PayloadBytes += int64(e.Value.Length)
-	err := c.db.packs.Check(ctx, addressOf(e.Value))
-	if err == nil && c.o.Payloads {
-		err = c.payload(ctx, e.Value)
-	}
-	if err != nil {
-		if stop(err) {
-			return err
-		}
-		a := addressOf(e.Value)
-		c.problem(err, "payload at %v+%d, %d bytes, key %q of %s", a.Pack, a.Offset, a.Length, e.Key, of)
-	}
-	return nil
-}
-
-// payload reads the bytes of a value and compares them with their hash.
-func (c *checker) payload(ctx context.Context, v tree.Value) error {
-	return located{c.db, v}.View(ctx, kv.All(), func(b []byte) error {
-		got := tree.Value{Kind: tree.KindInline, Inline: b}
-		if got.ContentSum() != v.Sum {
-			return corrupt("payload hashes to %v, not %v", got.ContentSum(), v.Sum)
-		}
-		return nil
-	})
 }
 
 // CheckDir opens the database in dir for reading and checks it.

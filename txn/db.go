@@ -38,6 +38,9 @@ type DB struct {
 	ends        sync.Mutex // held from the sync of packs to the batch that records it
 
 	packFailures atomic.Uint64 // see lost.go
+	// care is held shared by whoever relies on payloads that only old versions
+	// may name, such as a check, and exclusively while payloads are reclaimed.
+	care sync.RWMutex
 
 	mu       sync.Mutex
 	sessions map[SessionID]*Session // open in this process

@@ -256,7 +256,7 @@ func (s *Session) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return s.db.read(ctx, v, rng)
+	return s.db.read(ctx, v, rng, readBy{key, s.Base()})
 }
 
 // Locate implements [kv.Locator].
@@ -265,7 +265,7 @@ func (s *Session) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.db.locate(ctx, v)
+	return s.db.locate(ctx, v, readBy{key, s.Base()})
 }
 
 func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {

@@ -73,7 +73,7 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	return s.db.read(ctx, v, rng)
+	return s.db.read(ctx, v, rng, readBy{key, s.commit.ID})
 }
 
 // Locate implements [kv.Locator].
@@ -82,7 +82,7 @@ func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.db.locate(ctx, v)
+	return s.db.locate(ctx, v, readBy{key, s.commit.ID})
 }
 
 func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {

@@ -33,7 +33,31 @@ func inlineLimit(key string) int {
 type located struct {
 	db *DB
 	v  tree.Value
+	by readBy
 }
+
+// readBy is what a value was found under, for errors.
+type readBy struct {
+	key     string
+	version CommitID // of a snapshot, the base of a session
+}
+
+// ReadError says that the stored bytes of a key cannot be read or are not what
+// was stored. Err names the pack and the offset; it is kv.ErrCorrupt.
+type ReadError struct {
+	Key string
+	// Version is the commit that was read, for a session its base.
+	Version CommitID
+	Err     error
+}
+
+// Error implements error.
+func (e *ReadError) Error() string {
+	return fmt.Sprintf("key %s of version %s: %v", e.Key, e.Version.Short(), e.Err)
+}
+
+// Unwrap returns what is wrong with the bytes.
+func (e *ReadError) Unwrap() error { return e.Err }
 
 var _ kv.Value = located{}
 
@@ -60,7 +84,13 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	if n == 0 {
 		return fn(nil)
 	}
-	return l.db.packs.View(ctx, addressOf(l.v), uint64(off), uint64(n), fn)
+	a := addressOf(l.v)
+	err = l.db.packs.View(ctx, a, uint64(off), uint64(n), fn)
+	var damage *pack.CorruptError
+	if l.by.key != "" && errors.As(err, &damage) && damage.Pack == a.Pack {
+		err = &ReadError{Key: l.by.key, Version: l.by.version, Err: err}
+	}
+	return err
 }
 
 func addressOf(v tree.Value) pack.Address {
@@ -68,10 +98,10 @@ func addressOf(v tree.Value) pack.Address {
 }
 
 // locate makes a readable value of what a tree holds.
-func (db *DB) locate(ctx context.Context, v tree.Value) (kv.Value, error) {
+func (db *DB) locate(ctx context.Context, v tree.Value, by readBy) (kv.Value, error) {
 	switch v.Kind {
 	case tree.KindInline, tree.KindNative:
-		return located{db, v}, nil
+		return located{db, v, by}, nil
 	case tree.KindVirtual:
 		if db.opts.Resolver == nil {
 			return nil, fmt.Errorf("%w: %s", ErrNoVirtual, v.Source.URL)
@@ -83,11 +113,11 @@ func (db *DB) locate(ctx context.Context, v tree.Value) (kv.Value, error) {
 
 // load reads the whole bytes of a value; the caller owns them.
 func (db *DB) load(ctx context.Context, v tree.Value) ([]byte, error) {
-	return db.read(ctx, v, kv.All())
+	return db.read(ctx, v, kv.All(), readBy{})
 }
 
-func (db *DB) read(ctx context.Context, v tree.Value, rng kv.Range) ([]byte, error) {
-	l, err := db.locate(ctx, v)
+func (db *DB) read(ctx context.Context, v tree.Value, rng kv.Range, by readBy) ([]byte, error) {
+	l, err := db.locate(ctx, v, by)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/txn"
 )
 
 func statsCmd() *cobra.Command {
@@ -39,58 +36,4 @@ func statsCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
-}
-
-func fsckCmd() *cobra.Command {
-	var o txn.CheckOptions
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "fsck DB",
-		Short: "Verify a database",
-		Long: `Verify that every commit, page and value that a ref, the reflog or a session
-reaches is there and is what its name says. --full also reads every payload and
-compares it with its checksum and hash. Problems are listed one a line, and the
-exit code is 5.`,
-		Example: `  zarrdb fsck weather.zdb --full`,
-		Args:    argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
-				if !asJSON {
-					o.Found = func(p txn.Problem) { cmd.Println(p.Error()) }
-				}
-				r, err := db.Check(cmd.Context(), o)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					err = printJSON(cmd, fsckJSON(r))
-				} else {
-					cmd.Printf("%d refs, %d commits, %d sessions, %d pages, %d values, %d payloads of %s\n",
-						r.Refs, r.Commits, r.Sessions, r.Pages, r.Values, r.Payloads, size(r.PayloadBytes))
-				}
-				if n := len(r.Problems); n > 0 {
-					return fmt.Errorf("%s: %s, the first: %w", args[0], count(int64(n), "problem"), engine.Damaged(r.Problems[0]))
-				}
-				return err
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
-	return cmd
-}
-
-func fsckJSON(r *txn.CheckReport) map[string]any {
-	type problem struct {
-		What  string `json:"what"`
-		Error string `json:"error"`
-	}
-	problems := []problem{}
-	for _, p := range r.Problems {
-		problems = append(problems, problem{p.What, p.Err.Error()})
-	}
-	return map[string]any{
-		"refs": r.Refs, "commits": r.Commits, "sessions": r.Sessions, "pages": r.Pages, "values": r.Values,
-		"payloads": r.Payloads, "payload_bytes": r.PayloadBytes, "problems": problems,
-	}
 }

@@ -24,6 +24,15 @@ type progress struct {
 }
 
 func newProgress(cmd *cobra.Command, what string) *progress {
+	return barWith(cmd, what, decor.CountersNoUnit("%d / %d keys"))
+}
+
+// newByteProgress shows bytes in place of keys.
+func newByteProgress(cmd *cobra.Command, what string) *progress {
+	return barWith(cmd, what, decor.Counters(decor.SizeB1024(0), "% .1f / % .1f"))
+}
+
+func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
 	f, ok := cmd.ErrOrStderr().(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return &progress{}
@@ -31,7 +40,7 @@ func newProgress(cmd *cobra.Command, what string) *progress {
 	out := &progress{begun: time.Now()}
 	p := mpb.New(mpb.WithOutput(f), mpb.WithRefreshRate(200*time.Millisecond))
 	bar := p.AddBar(0,
-		mpb.PrependDecorators(decor.Name(what+" "), decor.CountersNoUnit("%d / %d keys")),
+		mpb.PrependDecorators(decor.Name(what+" "), counters),
 		mpb.AppendDecorators(
 			decor.Percentage(decor.WCSyncSpace),
 			decor.Any(func(decor.Statistics) string { return out.rate() }),
@@ -56,6 +65,16 @@ func (p *progress) update(r engine.Progress) {
 	p.bytes.Store(r.Bytes)
 	p.bar.SetTotal(max(r.TotalKeys, r.Keys+1), false)
 	p.bar.SetCurrent(r.Keys)
+}
+
+// bytesDone takes a report of work that counts bytes. Calls do not overlap.
+func (p *progress) bytesDone(n, total int64) {
+	if p.bar == nil {
+		return
+	}
+	p.bytes.Store(n)
+	p.bar.SetTotal(max(total, n+1), false)
+	p.bar.SetCurrent(n)
 }
 
 // finish leaves the terminal in order.

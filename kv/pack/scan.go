@@ -59,12 +59,17 @@ type scanner struct {
 	p    *pack
 	f    io.ReaderAt
 	size uint64
+	step int    // how much is read at one time; 0 is scanBytes
 	buf  []byte // of the file from at on
 	at   uint64
 }
 
-// scanBytes is how much of the file is read at one time.
-const scanBytes = 128 << 10
+const (
+	// scanBytes is how much of the file is read at one time by a walk,
+	// headerBytes by a look at one header.
+	scanBytes   = 128 << 10
+	headerBytes = 4 << 10
+)
 
 // read returns n ≤ scanBytes bytes at off, fewer at the end of the file.
 func (c *scanner) read(off uint64, n int) ([]byte, error) {
@@ -76,10 +81,14 @@ func (c *scanner) read(off uint64, n int) ([]byte, error) {
 		if err := c.ctx.Err(); err != nil {
 			return nil, err
 		}
-		if c.buf == nil {
-			c.buf = make([]byte, scanBytes)
+		if c.step == 0 {
+			c.step = scanBytes
 		}
-		c.buf = c.buf[:min(scanBytes, c.size-off)]
+		want := max(c.step, n)
+		if cap(c.buf) < want {
+			c.buf = make([]byte, want)
+		}
+		c.buf = c.buf[:min(uint64(want), c.size-off)]
 		m, err := c.f.ReadAt(c.buf, int64(c.p.fileOffset(off)))
 		if m < n {
 			c.buf = c.buf[:0]
@@ -193,7 +202,7 @@ func (s *Store) checkHeader(ctx context.Context, r *part, owner []Owner) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	defer f.Close()
-	c := scanner{ctx: ctx, p: r.p, f: f, size: r.p.size.Load()}
+	c := scanner{ctx: ctx, p: r.p, f: f, size: r.p.size.Load(), step: headerBytes}
 	back, err := c.read(r.a.Offset-backSize, backSize)
 	if err != nil {
 		return err

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func fsckCmd() *cobra.Command {
+	var o txn.CheckOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "fsck DB",
+		Short: "Verify a database",
+		Long: `Verify that everything that a ref, the reflog or a session reaches is there and
+is what its name says: commits, their parents, pages of the index. Chunks must
+lie inside packs that are there and long enough; --full also reads every one and
+compares it with its checksums and its hash.
+
+Problems are listed one a line: what it is (array, chunk, key), where it lies
+(pack, offset), which versions have it, and why it is one. Then the exit code
+is 5.`,
+		Example: `  zarrdb fsck weather.zdb
+  zarrdb fsck weather.zdb --full`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+				r, err := fsck(cmd, db, o, asJSON)
+				if err != nil {
+					return err
+				}
+				return damaged(args[0], r)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
+	return cmd
+}
+
+// fsck checks a database and prints what it found.
+func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, asJSON bool) (*txn.CheckReport, error) {
+	if !asJSON {
+		o.Found = func(p txn.Problem) { cmd.Println(oneLine(p)) }
+	}
+	bar := newByteProgress(cmd, "verified")
+	o.Progress = func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) }
+	r, err := db.Check(cmd.Context(), o)
+	bar.finish(err)
+	switch {
+	case err != nil:
+		return nil, err
+	case asJSON:
+		return r, printJSON(cmd, fsckJSON(r))
+	}
+	cmd.Printf("%d refs, %d commits, %d sessions, %d pages, %d values, %d payloads of %s\n",
+		r.Refs, r.Commits, r.Sessions, r.Pages, r.Values, r.Payloads, size(r.PayloadBytes))
+	if r.OrphanPages > 0 {
+		cmd.Printf("%d pages of %s wait for gc\n", r.OrphanPages, size(r.OrphanBytes))
+	}
+	return r, nil
+}
+
+// damaged is the error of a database with problems, nil without.
+func damaged(name string, r *txn.CheckReport) error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s, the first: %w", name, count(r.Found, "problem"), engine.Damaged(r.Problems[0]))
+}
+
+func fsckJSON(r *txn.CheckReport) map[string]any {
+	type problem struct {
+		Kind     string   `json:"kind"`
+		What     string   `json:"what"`
+		Error    string   `json:"error"`
+		Key      string   `json:"key,omitempty"`
+		Array    string   `json:"array,omitempty"`
+		Chunk    []int64  `json:"chunk,omitempty"`
+		Versions int64    `json:"versions,omitempty"`
+		Commits  []string `json:"commits,omitempty"`
+		Refs     []string `json:"refs,omitempty"`
+		Pack     string   `json:"pack,omitempty"`
+		Offset   uint64   `json:"offset,omitempty"`
+		Length   uint64   `json:"length,omitempty"`
+		Page     string   `json:"page,omitempty"`
+	}
+	problems := []problem{}
+	for _, p := range r.Problems {
+		out := problem{
+			Kind: p.Kind, What: p.What, Error: p.Err.Error(), Key: p.Key, Array: p.Array, Chunk: p.Chunk,
+			Versions: p.Versions, Refs: p.Refs, Offset: p.Address.Offset, Length: p.Address.Length, Page: p.Page,
+		}
+		for _, c := range p.Commits {
+			out.Commits = append(out.Commits, c.String())
+		}
+		if p.Kind == txn.ProblemPayload || p.Kind == txn.ProblemPack {
+			out.Pack = p.Address.Pack.String()
+		}
+		problems = append(problems, out)
+	}
+	return map[string]any{
+		"refs": r.Refs, "commits": r.Commits, "sessions": r.Sessions, "pages": r.Pages, "values": r.Values,
+		"payloads": r.Payloads, "payload_bytes": r.PayloadBytes,
+		"orphan_pages": r.OrphanPages, "orphan_bytes": r.OrphanBytes, "orphan_commits": r.OrphanCommits,
+		"found": r.Found, "problems": problems,
+	}
+}

@@ -1,0 +1,35 @@
+package pack
+
+import "context"
+
+// Covered reports whether the payload at a can be there as far as the sizes
+// tell: its pack has a file, which reaches that far, and the range lies before
+// the durable end. Nothing is read. Errors are [CorruptError].
+func (s *Store) Covered(ctx context.Context, a Address) error {
+	r, err := s.locate(ctx, a, 0, 0)
+	if err != nil {
+		return err
+	}
+	if !s.Durable(a) {
+		return r.p.corrupt(a.Offset, a.Length, "behind the durable end of the pack")
+	}
+	return nil
+}
+
+// Verify is [Store.View] of a whole payload, with its header compared as well:
+// its place, its length and whose it is if an owner is given.
+func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) error, owner ...Owner) error {
+	r, err := s.locate(ctx, a, 0, a.Length)
+	if err != nil {
+		return err
+	}
+	if end := a.Offset + a.Length; end > r.p.memFrom.Load() {
+		if err := r.p.flush(end); err != nil {
+			return err
+		}
+	}
+	if err := s.checkHeader(ctx, &r, owner); err != nil {
+		return err
+	}
+	return s.View(ctx, a, 0, a.Length, fn)
+}

@@ -1,0 +1,381 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// flipByte changes one bit of a file.
+func flipByte(t *testing.T, fs vfs.FS, path string, off int64) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], off); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x10
+	if _, err := f.WriteAt(b[:], off); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// packFiles lists the packs of a database by name.
+func packFiles(t *testing.T, fs vfs.FS) []string {
+	t.Helper()
+	names, err := fs.List("db/packs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, n := range names {
+		if strings.HasSuffix(n, ".pack") {
+			out = append(out, "db/packs/"+n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// payload is a value that goes to a pack.
+func payload(s string) string { return strings.Repeat(s, 1000/len(s)) }
+
+// damageOf flips a byte in the middle of the payload of a key and returns
+// where that was.
+func damageOf(t *testing.T, db *DB, fs vfs.FS, rev, key string) tree.Value {
+	t.Helper()
+	s, err := db.At(bg, rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v, err := s.lookup(bg, key)
+	if err != nil || v.Kind != tree.KindNative {
+		t.Fatalf("%s is %v, %v", key, v.Kind, err)
+	}
+	path, off, err := db.packs.Locate(addressOf(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipByte(t, fs, path, off+int64(v.Length)/2)
+	return v
+}
+
+func checkReport(t *testing.T, db *DB, o CheckOptions) *CheckReport {
+	t.Helper()
+	r, err := db.Check(bg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// damagedHistory makes a database of an array with chunks, three versions of it, a
+// tag and a branch.
+func damagedHistory(t *testing.T) (*DB, *vfs.MemFS) {
+	t.Helper()
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	values := map[string]string{"a/b/zarr.json": "array f=c/:/:2", "doc": payload("doc")}
+	for i := range 30 {
+		values[fmt.Sprintf("a/b/c/%d/%d", i/6, i%6)] = payload(fmt.Sprint("chunk ", i, "."))
+	}
+	update(t, db, "main", values)
+	c := update(t, db, "main", map[string]string{"a/b/c/0/1": payload("new")})
+	if err := db.CreateTag(bg, "v1", c.ID); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"a/b/c/4/5": payload("newer")})
+	return db, fs
+}
+
+// A quick check reads no payloads, a full one finds a flipped byte and says
+// which chunk of which array it is, in which versions, and where it lies.
+func TestCheckNamesDamage(t *testing.T) {
+	db, fs := damagedHistory(t)
+	v := damageOf(t, db, fs, "main", "a/b/c/0/1")
+	if r := checkReport(t, db, CheckOptions{}); r.Found != 0 {
+		t.Errorf("a quick check reads payloads: %v", r.Problems)
+	}
+	var told []Problem
+	r := checkReport(t, db, CheckOptions{Payloads: true, Found: func(p Problem) { told = append(told, p) }})
+	if len(r.Problems) != 1 || len(told) != 1 || r.Found != 1 {
+		t.Fatalf("%d problems: %v", r.Found, r.Problems)
+	}
+	p := r.Problems[0]
+	if p.Kind != ProblemPayload || p.Key != "a/b/c/0/1" || p.Array != "a/b" || !slices.Equal(p.Chunk, []int64{0, 1}) {
+		t.Errorf("%+v", p)
+	}
+	if p.Address != addressOf(v) || !errors.Is(p, kv.ErrCorrupt) {
+		t.Errorf("%v at %+v", p, p.Address)
+	}
+	if p.Versions != 2 || !slices.Equal(p.Refs, []string{"heads/main", "tags/v1"}) {
+		t.Errorf("%d versions, %v", p.Versions, p.Refs)
+	}
+	for _, word := range []string{"chunk [0 1]", `"a/b"`, "main", "v1", p.Address.Pack.String(), fmt.Sprint(p.Address.Offset)} {
+		if !strings.Contains(p.Error(), word) {
+			t.Errorf("%q does not say %s", p.Error(), word)
+		}
+	}
+}
+
+// A payload that copies and renames share is looked at once and found
+// everywhere.
+func TestCheckSharedDamage(t *testing.T) {
+	db, fs := damagedHistory(t)
+	s, err := db.Begin(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Copy(bg, nil, "a/b", "copy"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	damageOf(t, db, fs, "main", "a/b/c/3/3")
+	r := checkReport(t, db, CheckOptions{Payloads: true, Workers: 3})
+	got := map[string]int64{}
+	for _, p := range r.Problems {
+		got[p.Key] = p.Versions
+	}
+	if len(got) != 2 || got["a/b/c/3/3"] != 4 || got["copy/c/3/3"] != 1 || r.Found != 1 {
+		t.Errorf("found %v, %d", got, r.Found)
+	}
+	if want := int64(33); r.Payloads != want { // 31 and two that were replaced
+		t.Errorf("%d payloads were looked at, want %d", r.Payloads, want)
+	}
+}
+
+// Packs that are gone or cut are found without reading any.
+func TestCheckPacks(t *testing.T) {
+	for _, what := range []string{"missing", "truncated"} {
+		t.Run(what, func(t *testing.T) {
+			db, fs := damagedHistory(t)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			path := packFiles(t, fs)[0]
+			if what == "missing" {
+				if err := fs.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				truncate(t, fs, path, 20_000)
+			}
+			o := testOptions(fs)
+			o.Policy = toyPolicy{}
+			db, err := Open("db", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			r := checkReport(t, db, CheckOptions{})
+			kinds := map[string]int{}
+			for _, p := range r.Problems {
+				kinds[p.Kind]++
+			}
+			if kinds[ProblemPack] != 1 || kinds[ProblemPayload] == 0 {
+				t.Errorf("found %v", kinds)
+			}
+			if what == "missing" && kinds[ProblemPayload] != 33 {
+				t.Errorf("%d payloads are missing, want 33", kinds[ProblemPayload])
+			}
+			s, err := db.At(bg, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			lost := 0
+			for i := range 30 {
+				key := fmt.Sprintf("a/b/c/%d/%d", i/6, i%6)
+				if b, err := s.Get(bg, key, kv.All()); errors.Is(err, kv.ErrCorrupt) {
+					lost++
+				} else if err != nil || len(b) < 900 {
+					t.Errorf("read %s: %d bytes, %v", key, len(b), err)
+				}
+			}
+			if lost == 0 {
+				t.Error("everything can be read")
+			}
+			if b, err := s.Get(bg, "a/b/zarr.json", kv.All()); err != nil || string(b) != "array f=c/:/:2" {
+				t.Errorf("a small document: %q %v", b, err)
+			}
+		})
+	}
+}
+
+func truncate(t *testing.T, fs vfs.FS, path string, size int) {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setRecord writes a record past everything that keeps records sound.
+func setRecord(t *testing.T, db *DB, space index.Space, key, value []byte) {
+	t.Helper()
+	b := db.idx.NewBatch()
+	defer b.Close()
+	if value == nil {
+		b.Delete(space, key)
+	} else {
+		b.Set(space, key, value)
+	}
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chunkPage returns the page that holds a key of the newest version.
+func chunkPage(t *testing.T, db *DB, dir string) tree.Name {
+	t.Helper()
+	head, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Commit(bg, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _, err := db.space.dirAt(bg, c.Root, dir)
+	if err != nil || info == nil || len(info.forms) == 0 {
+		t.Fatalf("%s: %v", dir, err)
+	}
+	return info.forms[0].root.Name
+}
+
+// Records and pages of the index that are not what they must be.
+func TestCheckIndexDamage(t *testing.T) {
+	cases := []struct {
+		name, kind string
+		damage     func(t *testing.T, db *DB)
+		versions   int64
+	}{
+		{"page changed", ProblemPage, func(t *testing.T, db *DB) {
+			name := chunkPage(t, db, "a/b/")
+			b, err := db.idx.GetPage(bg, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(b)/2] ^= 1
+			setRecord(t, db, index.SpacePage, name[:], b)
+		}, 1},
+		{"page gone", ProblemPage, func(t *testing.T, db *DB) {
+			name := chunkPage(t, db, "a/b/")
+			setRecord(t, db, index.SpacePage, name[:], nil)
+		}, 1},
+		{"commit gone", ProblemCommit, func(t *testing.T, db *DB) {
+			id, err := db.Resolve(bg, "main~1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			setRecord(t, db, index.SpaceCommit, id[:], nil)
+		}, 1},
+		{"commit altered", ProblemCommit, func(t *testing.T, db *DB) {
+			id, err := db.Resolve(bg, "main~1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := db.Commit(bg, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Message = "it was somebody else"
+			setRecord(t, db, index.SpaceCommit, id[:], c.encode())
+		}, 1},
+		{"ref elsewhere", ProblemRef, func(t *testing.T, db *DB) {
+			id, err := db.Resolve(bg, "main~1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			setRecord(t, db, index.SpaceRef, []byte("heads/main"), id[:])
+		}, 0},
+		{"reflog entry", ProblemReflog, func(t *testing.T, db *DB) {
+			setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), []byte{recordVersion, 7})
+		}, 0},
+		{"session", ProblemSession, func(t *testing.T, db *DB) {
+			setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})
+		}, 0},
+		{"pack table", ProblemPack, func(t *testing.T, db *DB) {
+			setRecord(t, db, index.SpacePack, make([]byte, 16), []byte{9})
+		}, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			db, _ := damagedHistory(t)
+			c.damage(t, db)
+			r := checkReport(t, db, CheckOptions{})
+			i := slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Kind == c.kind })
+			if i < 0 {
+				t.Fatalf("found %v", r.Problems)
+			}
+			if r.Problems[i].Versions != c.versions {
+				t.Errorf("%v: %d versions, want %d", r.Problems[i], r.Problems[i].Versions, c.versions)
+			}
+		})
+	}
+}
+
+// A check can be cancelled, and tells how far it is.
+func TestCheckProgress(t *testing.T) {
+	db, _ := damagedHistory(t)
+	var last CheckProgress
+	r := checkReport(t, db, CheckOptions{Payloads: true, Progress: func(p CheckProgress) { last = p }})
+	if last.Pages != r.Pages || last.Payloads != r.Payloads || last.Bytes > last.TotalBytes || last.Bytes < r.PayloadBytes {
+		t.Errorf("%+v at the end of %+v", last, r)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	if _, err := db.Check(ctx, CheckOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// What nothing reaches is counted and no problem.
+func TestCheckOrphans(t *testing.T) {
+	db, _ := damagedHistory(t)
+	page := []byte("a page that a session left")
+	setRecord(t, db, index.SpacePage, make([]byte, 20), page)
+	r := checkReport(t, db, CheckOptions{})
+	if r.Found != 0 || r.OrphanPages != 1 || r.OrphanBytes != int64(len(page)) {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,477 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// checker looks at one state of the index. Pages that several versions share
+// are read once; which page names which is kept (8 bytes each), so that the
+// versions that a damaged page or payload belongs to can be told afterwards
+// without reading it all again.
+type checker struct {
+	db   *DB
+	o    CheckOptions
+	snap *index.Snapshot
+	tree *tree.Tree // without a cache: what is on disk counts
+
+	heads       map[CommitID][]string
+	targets     map[string]CommitID
+	seen        map[CommitID]struct{}
+	pending     []pendingCommit
+	generations map[CommitID]uint64
+	lineage     []edge
+	roots       []checkRoot
+
+	mu       sync.Mutex // guards what follows, and calls of callbacks
+	r        CheckReport
+	pages    map[tree.Name]int32
+	above    []pageEdge
+	notes    []Problem              // about neither pages nor payloads
+	damaged  map[int32]Problem      // pages
+	bad      map[pack.Address]error // payloads
+	holders  map[int32]bool         // pages that name a bad payload
+	payloads addressSet             // that were looked at
+
+	nPages, nPayloads, nValues, nBytes, payloadBytes atomic.Int64
+	total, reported                                  int64
+}
+
+type pendingCommit struct {
+	id   CommitID
+	from string
+}
+
+type edge struct{ child, parent CommitID }
+
+// pageEdge says that one page names another, by their numbers.
+type pageEdge struct{ page, below int32 }
+
+// checkRoot is a namespace that must be sound, of a commit or a session.
+type checkRoot struct {
+	root   tree.Root
+	of     string
+	commit *CommitID
+}
+
+func newChecker(db *DB, o CheckOptions) *checker {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	c := &checker{
+		db: db, o: o, snap: db.idx.Snapshot(),
+		heads: map[CommitID][]string{}, targets: map[string]CommitID{},
+		seen: map[CommitID]struct{}{}, generations: map[CommitID]uint64{},
+		pages: map[tree.Name]int32{}, damaged: map[int32]Problem{}, bad: map[pack.Address]error{}, holders: map[int32]bool{},
+	}
+	c.tree = tree.New(snapshotPages{c.snap}, &tree.Options{CacheBytes: -1})
+	c.total = int64(db.idx.Metrics().DiskBytes)
+	if o.Payloads {
+		for _, i := range db.packs.Infos() {
+			c.total += int64(i.End)
+		}
+	}
+	return c
+}
+
+// snapshotPages is the page store of one state of the index.
+type snapshotPages struct{ s *index.Snapshot }
+
+func (p snapshotPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	b, err := p.s.GetPage(ctx, name)
+	if errors.Is(err, index.ErrNotFound) {
+		return nil, fmt.Errorf("page %v: %w", name, tree.ErrMissing)
+	}
+	return b, err
+}
+
+func (p snapshotPages) PutPage(context.Context, tree.Name, []byte) error {
+	return errors.New("txn: bug: page written by a check")
+}
+
+// note adds a problem that is complete.
+func (c *checker) note(p Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.r.Found++
+	if len(c.notes) < maxProblems {
+		c.notes = append(c.notes, p)
+	} else {
+		c.tell(p)
+	}
+}
+
+// tell passes on a problem that the report has no room for. c.mu is held.
+func (c *checker) tell(p Problem) {
+	if c.o.Found != nil {
+		c.o.Found(p)
+	}
+}
+
+// unreadable notes that a part of the index cannot be scanned.
+func (c *checker) unreadable(err error, kind, what string) error {
+	if stop(err) {
+		return err
+	}
+	c.note(Problem{Kind: kind, What: what, Err: err})
+	return nil
+}
+
+// reach puts a commit on the list of what is kept.
+func (c *checker) reach(id CommitID, from string) {
+	if _, ok := c.seen[id]; !ok {
+		c.seen[id] = struct{}{}
+		c.pending = append(c.pending, pendingCommit{id, from})
+	}
+}
+
+func (c *checker) commit(id CommitID) (*Commit, error) {
+	b, err := c.snap.Get(index.SpaceCommit, id[:])
+	if errors.Is(err, index.ErrNotFound) {
+		return nil, corrupt("commit %v is missing", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeCommit(id, b)
+}
+
+func (c *checker) start(root tree.Root, of string, commit *CommitID) {
+	c.roots = append(c.roots, checkRoot{root, of, commit})
+}
+
+// place is a page on the list of those to be read.
+type place struct {
+	at   tree.Place
+	of   string // what it belongs to, for messages
+	path string // of the directory
+	form *Form  // of a chunk map; nil for a page of a directory
+	page int32
+}
+
+// walk reads every page below the roots and checks what is in it.
+func (c *checker) walk(ctx context.Context) error {
+	err := c.eachPage(ctx, c.page)
+	c.progress(true)
+	return err
+}
+
+// mark finds the pages that name a bad payload, by reading all of them again:
+// the payload was looked at only once.
+func (c *checker) mark(ctx context.Context) error {
+	if len(c.bad) == 0 {
+		return nil
+	}
+	c.pages, c.above = map[tree.Name]int32{}, nil
+	// Numbers are given anew, so what is known by number is found anew too.
+	c.damaged = map[int32]Problem{}
+	return c.eachPage(ctx, c.markPage)
+}
+
+// eachPage calls visit for the pages below the roots, each once, with several
+// goroutines. visit returns the pages below, the first one last.
+func (c *checker) eachPage(ctx context.Context, visit func(context.Context, place) ([]place, error)) error {
+	q := newWorkList[place]()
+	for i := len(c.roots) - 1; i >= 0; i-- {
+		r := c.roots[i]
+		if p, ok := c.enter(-1, r.root.Place()); ok {
+			q.add(place{at: r.root.Place(), of: r.of, page: p})
+		}
+	}
+	var wg sync.WaitGroup
+	for range c.o.Workers {
+		wg.Go(func() {
+			for {
+				p, ok := q.take()
+				if !ok {
+					return
+				}
+				below, err := visit(ctx, p)
+				if err == nil {
+					err = ctx.Err()
+				}
+				q.done(below, err)
+			}
+		})
+	}
+	wg.Wait()
+	return q.err
+}
+
+// enter numbers a page that another one names. ok is false if it was there
+// before, or if there is none.
+func (c *checker) enter(from int32, at tree.Place) (page int32, ok bool) {
+	root := at.Page()
+	if root.Empty() {
+		return 0, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	page, known := c.pages[root.Name]
+	if !known {
+		page = int32(len(c.pages))
+		c.pages[root.Name] = page
+	}
+	if from >= 0 {
+		c.above = append(c.above, pageEdge{from, page})
+	}
+	return page, !known
+}
+
+// page checks one page.
+func (c *checker) page(ctx context.Context, p place) ([]place, error) {
+	below, err := c.open(ctx, p, func(key string, chunk []int64, v tree.Value) error {
+		return c.value(ctx, p, key, chunk, v)
+	})
+	if err != nil {
+		if stop(err) {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.r.Found++
+		if !c.damage(p, err) {
+			c.tell(pageProblem(p.at.Page().Name.String(), p.path, err))
+		}
+		return nil, nil
+	}
+	c.nPages.Add(1)
+	c.nBytes.Add(int64(p.at.Page().Size))
+	c.progress(false)
+	return below, nil
+}
+
+// markPage notes whether a page names a bad payload.
+func (c *checker) markPage(ctx context.Context, p place) ([]place, error) {
+	below, err := c.open(ctx, p, func(_ string, _ []int64, v tree.Value) error {
+		if c.bad[addressOf(v)] != nil && v.Kind == tree.KindNative {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.holders[p.page] = true
+		}
+		return nil
+	})
+	if err != nil {
+		if stop(err) {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.damage(p, err)
+		return nil, nil
+	}
+	return below, nil
+}
+
+// damage notes that a page cannot be used, if there is room. c.mu is held.
+func (c *checker) damage(p place, err error) bool {
+	if len(c.damaged) >= maxProblems {
+		return false
+	}
+	c.damaged[p.page] = pageProblem(p.at.Page().Name.String(), p.path, err)
+	return true
+}
+
+// open reads a page, calls value for what it maps to bytes, and returns the
+// pages below that were not met before.
+func (c *checker) open(ctx context.Context, p place, value func(key string, chunk []int64, v tree.Value) error) ([]place, error) {
+	if err := checkPath(ctx, p.path); err != nil {
+		return nil, err
+	}
+	var below []place
+	add := func(at tree.Place, path string, form *Form) {
+		if n, ok := c.enter(p.page, at); ok {
+			below = append(below, place{at: at, of: p.of, path: path, form: form, page: n})
+		}
+	}
+	err := c.tree.Open(ctx, p.at, func(child tree.Place) error {
+		add(child, p.path, p.form)
+		return nil
+	}, func(e tree.Entry) error {
+		key, chunk, m, err := placeEntry(p.path, p.form, e)
+		switch {
+		case err != nil:
+			return err
+		case m != nil:
+			add(e.Value.Child.Place(), m.path, m.form)
+			return nil
+		case key == "":
+			return nil
+		}
+		return value(key, chunk, e.Value)
+	})
+	slices.Reverse(below)
+	return below, err
+}
+
+// value checks what a key maps to.
+func (c *checker) value(ctx context.Context, p place, key string, chunk []int64, v tree.Value) error {
+	c.nValues.Add(1)
+	if v.Kind != tree.KindNative || !c.payloads.add(addressOf(v)) {
+		return nil
+	}
+	c.nPayloads.Add(1)
+	c.payloadBytes.Add(int64(v.Length))
+	err := c.payload(ctx, v)
+	if err == nil || stop(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.r.Found++
+	if len(c.bad) < maxProblems {
+		c.bad[addressOf(v)] = err
+	} else {
+		// Too many to find out where each of them matters.
+		c.tell(payloadProblem(key, p.path, chunk, v, err))
+	}
+	return nil
+}
+
+// payload checks that a payload can be there, or that it is.
+func (c *checker) payload(ctx context.Context, v tree.Value) error {
+	a := addressOf(v)
+	if err := c.db.packs.Covered(ctx, a); err != nil || !c.o.Payloads {
+		return err
+	}
+	err := c.db.packs.Verify(ctx, a, func(b []byte) error {
+		if sum := digest.Of(b); sum != v.Sum {
+			return corrupt("payload hashes to %v, not %v", sum, v.Sum)
+		}
+		return nil
+	})
+	c.nBytes.Add(int64(a.Length))
+	c.progress(false)
+	return err
+}
+
+func pageProblem(name, dir string, err error) Problem {
+	return Problem{
+		Kind: ProblemPage, What: fmt.Sprintf("page %s of directory %q,", name, dir), Err: err, Key: dir, Page: name,
+	}
+}
+
+func payloadProblem(key, dir string, chunk []int64, v tree.Value, err error) Problem {
+	a := addressOf(v)
+	p := Problem{Kind: ProblemPayload, Err: err, Key: key, Chunk: chunk, Address: a}
+	what := "payload of " + key
+	if chunk != nil {
+		p.Array = trimSlash(dir)
+		what = fmt.Sprintf("chunk %v of array %q, key %s", chunk, p.Array, key)
+	}
+	p.What = fmt.Sprintf("%s, pack %v at %d, %d bytes,", what, a.Pack, a.Offset, a.Length)
+	return p
+}
+
+func trimSlash(path string) string {
+	if path == "" {
+		return path
+	}
+	return path[:len(path)-1]
+}
+
+// mapPlace is a map below an entry.
+type mapPlace struct {
+	path string
+	form *Form
+}
+
+// placeEntry says what an entry of a directory or chunk map is: a key with its
+// value, and the coordinates of a chunk; a map below; or nothing that is looked
+// at any further.
+func placeEntry(path string, form *Form, e tree.Entry) (key string, chunk []int64, below *mapPlace, err error) {
+	if form != nil {
+		b, ok := form.print([]byte(path), e.Key)
+		if !ok || e.Value.Kind == tree.KindChild {
+			return "", nil, nil, corrupt("chunk map of %q: coordinates %x", path, e.Key)
+		}
+		return string(b), form.numbers(e.Key), nil, nil
+	}
+	switch {
+	case isReserved(e.Key):
+		var state dirState
+		if err := state.addReserved(e); err != nil {
+			return "", nil, nil, err
+		}
+		if len(state.forms) > 0 {
+			f := state.forms[0].Form
+			return "", nil, &mapPlace{path, &f}, nil
+		}
+		return "", nil, nil, nil
+	case isSub(e.Key):
+		if e.Value.Kind != tree.KindChild {
+			return "", nil, nil, corrupt("directory entry %q is no directory", e.Key)
+		}
+		return "", nil, &mapPlace{path + string(e.Key), nil}, nil
+	case e.Value.Kind == tree.KindChild:
+		return "", nil, nil, corrupt("document %q is a directory", e.Key)
+	}
+	return path + string(e.Key), nil, nil, nil
+}
+
+// progressStep is how many bytes lie between two reports.
+const progressStep = 1 << 20
+
+func (c *checker) progress(always bool) {
+	if c.o.Progress == nil {
+		return
+	}
+	n := c.nBytes.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !always && n < c.reported+progressStep {
+		return
+	}
+	c.reported = n
+	c.o.Progress(CheckProgress{
+		Bytes: n, TotalBytes: max(c.total, n), Pages: c.nPages.Load(), Payloads: c.nPayloads.Load(), Problems: c.r.Found,
+	})
+}
+
+// report puts the counts together.
+func (c *checker) report() *CheckReport {
+	c.r.Pages, c.r.Values, c.r.Payloads = c.nPages.Load(), c.nValues.Load(), c.nPayloads.Load()
+	c.r.PayloadBytes = c.payloadBytes.Load()
+	return &c.r
+}
+
+// orphans counts what is in the index and was not reached.
+func (c *checker) orphans(ctx context.Context) error {
+	for rec, err := range c.snap.Scan(index.SpacePage, nil, nil, false) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return c.unreadable(err, ProblemPage, "pages of the index")
+		}
+		if len(rec.Key) != digest.Size {
+			c.note(Problem{Kind: ProblemPage, What: fmt.Sprintf("page %x", rec.Key), Err: corrupt("a name of %d bytes", len(rec.Key))})
+			continue
+		}
+		if _, ok := c.pages[tree.Name(rec.Key)]; !ok {
+			c.r.OrphanPages++
+			c.r.OrphanBytes += int64(len(rec.Value))
+		}
+	}
+	for rec, err := range c.snap.Scan(index.SpaceCommit, nil, nil, false) {
+		if err != nil {
+			return c.unreadable(err, ProblemCommit, "commits of the index")
+		}
+		if len(rec.Key) == digest.Size {
+			if _, ok := c.seen[CommitID(rec.Key)]; !ok {
+				c.r.OrphanCommits++
+			}
+		}
+	}
+	return nil
+}
