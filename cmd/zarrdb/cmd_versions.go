@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -53,10 +54,11 @@ type commitJSON struct {
 	Time       time.Time         `json:"time"`
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
+	Path       string            `json:"path,omitempty"` // of a history that follows renames
 }
 
 func toJSON(c *txn.Commit) commitJSON {
-	out := commitJSON{c.ID.String(), []string{}, c.Author, c.Time, c.Message, c.Properties}
+	out := commitJSON{ID: c.ID.String(), Parents: []string{}, Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties}
 	for _, p := range c.Parents {
 		out.Parents = append(out.Parents, p.String())
 	}
@@ -65,21 +67,38 @@ func toJSON(c *txn.Commit) commitJSON {
 
 func logCmd() *cobra.Command {
 	var n int
-	var asJSON, oneline bool
+	var asJSON, oneline, follow bool
 	cmd := &cobra.Command{
-		Use:   "log DB[@REV]",
+		Use:   "log DB[@REV][:PATH] [-- PATH]",
 		Short: "List commits, newest first",
+		Long: `List the commits that led to a version (default main), newest first; with a path,
+those that changed what is at or below it. With --follow, arrays are followed to
+where they were renamed from, and groups by the arrays in them.`,
 		Example: `  zarrdb log weather.zdb
-  zarrdb log weather.zdb@experiment -n 5 --oneline`,
-		Args: argCount(1, 1),
+  zarrdb log weather.zdb@experiment -n 5 --oneline
+  zarrdb log weather.zdb --follow -- temp`,
+		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 {
+				if t.path != "" {
+					return usagef("%s: two paths: %s and %s", cmd.CommandPath(), t.path, args[1])
+				}
+				t.path = strings.Trim(args[1], "/")
+			}
+			if follow && t.path == "" {
+				return usagef("%s: --follow what? Give a path", cmd.CommandPath())
+			}
+			return t.with(readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
 				}
 				names := refNames(db)
-				for c, err := range db.Log(cmd.Context(), head) {
+				for c, err := range logOf(cmd.Context(), db, head, t.path, follow) {
 					if err != nil {
 						return err
 					}
@@ -88,11 +107,15 @@ func logCmd() *cobra.Command {
 					}
 					switch {
 					case asJSON:
-						err = printJSONLine(cmd, toJSON(c))
+						out := toJSON(c.Commit)
+						if follow {
+							out.Path = c.Path
+						}
+						err = printJSONLine(cmd, out)
 					case oneline:
 						cmd.Printf("%s %s%s\n", c.ID.Short(), names[c.ID], firstLine(c.Message))
 					default:
-						printCommit(cmd, c, names[c.ID])
+						printCommit(cmd, c.Commit, names[c.ID])
 					}
 					if err != nil {
 						return err
@@ -104,8 +127,23 @@ func logCmd() *cobra.Command {
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 1<<30, "how many at most")
 	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line a commit")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on under the old path where it was renamed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
+}
+
+// logOf is the history of a path, or of everything.
+func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, follow bool) iter.Seq2[txn.PathCommit, error] {
+	if path != "" {
+		return db.History(ctx, head, path, follow)
+	}
+	return func(yield func(txn.PathCommit, error) bool) {
+		for c, err := range db.Log(ctx, head) {
+			if !yield(txn.PathCommit{Commit: c}, err) {
+				return
+			}
+		}
+	}
 }
 
 // refNames says for each commit which refs point at it.

@@ -59,7 +59,7 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), writeCmd(), demoCmd())
 	add(groupNodes, lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), sessionCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), sessionCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd())
 	root.AddCommand(versionCmd())

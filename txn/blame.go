@@ -1,0 +1,189 @@
+package txn
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Blame finds for each of some keys the commit that last changed its bytes, up
+// to and including the commit at. Keys are relative to path, the path of an array
+// (or of any node), which is followed through renames; result i belongs to
+// keys[i]. For a key that is absent it is the commit that removed it, or that
+// made the array. A merge is named only for what no side had.
+//
+// Its cost is, for each commit on the way, the smaller of what the commit changed
+// in the array and of the keys still in question; nothing if the commit left the
+// array alone.
+func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string) ([]*Commit, error) {
+	path = strings.Trim(path, "/")
+	b := blamer{db: db, s: db.space, keys: keys, index: map[string]int{}, result: make([]*Commit, len(keys)), todo: map[CommitID]*blameStep{}}
+	all := map[int]struct{}{}
+	for i, k := range keys {
+		if _, ok := b.index[k]; ok {
+			return nil, fmt.Errorf("blame /%s: key %q is named twice", path, k)
+		}
+		b.index[k], all[i] = i, struct{}{}
+	}
+	if err := b.push(ctx, at, path, all); err != nil {
+		return nil, fmt.Errorf("blame /%s: %w", path, err)
+	}
+	for len(b.queue) > 0 {
+		c := heap.Pop(&b.queue).(*Commit)
+		if err := b.visit(ctx, c, b.todo[c.ID]); err != nil {
+			return nil, fmt.Errorf("blame /%s at %s: %w", path, c.ID.Short(), err)
+		}
+		delete(b.todo, c.ID)
+	}
+	return b.result, nil
+}
+
+type blamer struct {
+	db     *DB
+	s      *space
+	keys   []string
+	index  map[string]int
+	queue  commitQueue
+	todo   map[CommitID]*blameStep
+	result []*Commit
+}
+
+// blameStep is what is still in question at a commit.
+type blameStep struct {
+	path string
+	keys map[int]struct{}
+}
+
+// push hands keys on to a commit. The map is the step's from now on.
+func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[int]struct{}) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	if step := b.todo[id]; step != nil {
+		for i := range keys {
+			step.keys[i] = struct{}{}
+		}
+		return nil
+	}
+	c, err := b.db.Commit(ctx, id)
+	if err != nil {
+		return err
+	}
+	b.todo[id] = &blameStep{path, keys}
+	heap.Push(&b.queue, c)
+	return nil
+}
+
+// visit hands on to each parent the keys that are there as they are here. What
+// no parent has is this commit's.
+func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
+	_, here, err := b.s.dirAt(ctx, c.Root, dirPath(step.path))
+	if err != nil {
+		return err
+	}
+	left := step.keys
+	for _, id := range c.Parents {
+		if len(left) == 0 {
+			break
+		}
+		p, err := b.db.Commit(ctx, id)
+		if err != nil {
+			return err
+		}
+		was, ok, err := b.pathIn(ctx, p.Root, c.Root, step.path)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		_, there, err := b.s.dirAt(ctx, p.Root, dirPath(was))
+		if err != nil {
+			return err
+		}
+		changed, err := b.changed(ctx, there, here, left)
+		if err != nil {
+			return err
+		}
+		for i := range changed {
+			delete(left, i)
+		}
+		if err := b.push(ctx, id, was, left); err != nil {
+			return err
+		}
+		left = changed
+	}
+	for i := range left {
+		b.result[i] = c
+	}
+	return nil
+}
+
+// pathIn returns what an array is called in a parent; ok is false if it is not
+// there. A node that is no array is the same if the path is.
+func (b *blamer) pathIn(ctx context.Context, parent, root tree.Root, path string) (string, bool, error) {
+	id, isArray, err := b.s.identity(ctx, root, path)
+	if err != nil {
+		return "", false, err
+	}
+	was, wasArray, err := b.s.identity(ctx, parent, path)
+	if err != nil {
+		return "", false, err
+	}
+	if isArray == wasArray && id == was {
+		info, _, err := b.s.dirAt(ctx, parent, dirPath(path))
+		return path, info != nil, err
+	}
+	if !isArray {
+		return "", false, nil
+	}
+	moves, err := b.s.renames(ctx, parent, root)
+	for _, mv := range moves {
+		if mv.to == path {
+			return mv.from, true, nil
+		}
+	}
+	return "", false, err
+}
+
+// changed returns those of some keys whose bytes differ between two directories.
+func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[int]struct{}) (map[int]struct{}, error) {
+	out := map[int]struct{}{}
+	// Many changes to few keys: ask for the keys.
+	budget := 4*len(keys) + 64
+	for it, err := range b.s.diff(ctx, there, here, "") {
+		if err != nil {
+			return nil, err
+		}
+		if i, ok := b.index[it.key]; ok {
+			if _, ok := keys[i]; ok {
+				out[i] = struct{}{}
+			}
+		}
+		if budget--; budget < 0 {
+			return b.changedOneByOne(ctx, there, here, keys)
+		}
+	}
+	return out, nil
+}
+
+func (b *blamer) changedOneByOne(ctx context.Context, there, here tree.Root, keys map[int]struct{}) (map[int]struct{}, error) {
+	out := map[int]struct{}{}
+	for i := range keys {
+		was, inOld, err := b.s.get(ctx, there, b.keys[i])
+		if err != nil {
+			return nil, err
+		}
+		is, inNew, err := b.s.get(ctx, here, b.keys[i])
+		if err != nil {
+			return nil, err
+		}
+		if inOld != inNew || inOld && !sameBytes(&was, &is) {
+			out[i] = struct{}{}
+		}
+	}
+	return out, nil
+}

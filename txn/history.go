@@ -1,0 +1,181 @@
+package txn
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// PathCommit is a commit that changed what is at and below a path.
+type PathCommit struct {
+	*Commit
+	// Path is what it is called in this commit, which differs from where the
+	// history began if renames were followed.
+	Path string
+}
+
+// History yields the ancestors of a commit, and itself, that changed any bytes
+// at or below a path, newest first. Of a merge, the side that the path came from
+// is followed alone; a merge is yielded if it made something of the path that no
+// side had. With follow, arrays are followed to where they were renamed from, and
+// groups by the arrays in them. Equal pages are skipped: the cost for each commit
+// is that of the pages on the path, not of chunks.
+func (db *DB) History(ctx context.Context, from CommitID, path string, follow bool) iter.Seq2[PathCommit, error] {
+	return func(yield func(PathCommit, error) bool) {
+		w := pathWalk{db: db, paths: map[CommitID]string{}}
+		if err := w.push(ctx, from, strings.Trim(path, "/")); err != nil {
+			yield(PathCommit{}, err)
+			return
+		}
+		for len(w.queue) > 0 {
+			c := heap.Pop(&w.queue).(*Commit)
+			changed, err := w.step(ctx, c, follow)
+			if err != nil {
+				yield(PathCommit{}, err)
+				return
+			}
+			if changed && !yield(PathCommit{c, w.paths[c.ID]}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pathWalk visits the history of a path.
+type pathWalk struct {
+	db    *DB
+	queue commitQueue
+	paths map[CommitID]string // of every commit that was pushed
+}
+
+func (w *pathWalk) push(ctx context.Context, id CommitID, path string) error {
+	if _, ok := w.paths[id]; ok {
+		return nil
+	}
+	c, err := w.db.Commit(ctx, id)
+	if err != nil {
+		return err
+	}
+	w.paths[id] = path
+	heap.Push(&w.queue, c)
+	return nil
+}
+
+// step reports whether a commit changed its path, and pushes the parents.
+func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	s, path := w.db.space, w.paths[c.ID]
+	if len(c.Parents) == 0 {
+		same, err := s.sameAt(ctx, tree.Root{}, c.Root, path)
+		return !same, err
+	}
+	was := make([]string, len(c.Parents))
+	for i, id := range c.Parents {
+		p, err := w.db.Commit(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		same, err := s.sameAt(ctx, p.Root, c.Root, path)
+		if err != nil {
+			return false, err
+		}
+		if same {
+			return false, w.push(ctx, id, path)
+		}
+		was[i] = path
+		if !follow {
+			continue
+		}
+		if from, ok, err := s.cameFrom(ctx, p.Root, c.Root, path); err != nil {
+			return false, err
+		} else if ok {
+			was[i] = from
+		}
+	}
+	for i, id := range c.Parents {
+		if err := w.push(ctx, id, was[i]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// sameAt reports whether two roots have the same bytes at and below a path.
+func (s *space) sameAt(ctx context.Context, a, b tree.Root, path string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
+	if path != "" {
+		was, inA, err := s.get(ctx, a, path)
+		if err != nil {
+			return false, err
+		}
+		is, inB, err := s.get(ctx, b, path)
+		if err != nil || inA != inB || inA && !sameBytes(&was, &is) {
+			return false, err
+		}
+	}
+	for _, err := range s.diff(ctx, a, b, dirPath(path)) {
+		return false, err
+	}
+	return true, nil
+}
+
+// cameFrom finds out what a path of b was called in a, if that is another path:
+// that of the array there, of the array that it lies in, or, for a group, that
+// of all arrays in it that have moved.
+func (s *space) cameFrom(ctx context.Context, a, b tree.Root, path string) (from string, ok bool, err error) {
+	moves, err := s.renames(ctx, a, b)
+	if err != nil {
+		return "", false, err
+	}
+	agreed := ""
+	for _, mv := range moves {
+		switch {
+		case mv.to == path:
+			return mv.from, true, nil
+		case strings.HasPrefix(path, dirPath(mv.to)):
+			from, ok = mv.from+path[len(mv.to):], true
+		case strings.HasPrefix(mv.to, dirPath(path)):
+			outer, isBelow := strings.CutSuffix(mv.from, mv.to[len(path):])
+			if !isBelow || outer == "" || agreed != "" && agreed != outer {
+				return "", false, nil
+			}
+			agreed = outer
+		}
+	}
+	if ok || agreed == "" {
+		return from, ok, nil
+	}
+	// A group that was there before has only taken arrays in.
+	info, _, err := s.dirAt(ctx, a, dirPath(path))
+	return agreed, err == nil && info == nil, err
+}
+
+// Rename says that an array that was at From is at To.
+type Rename struct{ From, To string }
+
+// Renames returns the arrays that are in two versions at different paths, by
+// identity, sorted by their old paths. It reads changed directories only.
+func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]Rename, error) {
+	older, err := db.Commit(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	newer, err := db.Commit(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	moves, err := db.space.renames(ctx, older.Root, newer.Root)
+	list := make([]Rename, len(moves))
+	for i, mv := range moves {
+		list[i] = Rename{mv.from, mv.to}
+	}
+	return slices.Clip(list), err
+}

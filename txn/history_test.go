@@ -1,0 +1,358 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// openToy opens a database that knows the documents of the toy policy.
+func openToy(t *testing.T) *DB {
+	t.Helper()
+	o := testOptions(vfs.NewMem())
+	o.Policy = toyPolicy{}
+	return openTest(t, o)
+}
+
+// say commits what fn does.
+func say(t *testing.T, db *DB, branch, message string, fn func(*Session) error) CommitID {
+	t.Helper()
+	s, err := db.Begin(bg, branch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fn(s); err != nil {
+		t.Fatalf("%s: %v", message, err)
+	}
+	c, err := s.Commit(bg, CommitOptions{Message: message, AllowEmpty: true})
+	if err != nil {
+		t.Fatalf("%s: %v", message, err)
+	}
+	return c.ID
+}
+
+// setAll sets pairs of keys and values, "" deletes.
+func setAll(pairs ...string) func(*Session) error {
+	return func(s *Session) (err error) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i+1] == "" {
+				err = errors.Join(err, s.Delete(bg, pairs[i]))
+			} else {
+				err = errors.Join(err, s.Set(bg, pairs[i], []byte(pairs[i+1])))
+			}
+		}
+		return err
+	}
+}
+
+const toyArray = "array f=c/:/:1"
+
+// grown makes a history with renames and merges.
+func grown(t *testing.T) *DB {
+	db := openToy(t)
+	say(t, db, "", "create", setAll("g/zarr.json", "group", "g/a/zarr.json", toyArray, "g/a/c/0", "0", "g/a/c/1", "0"))
+	base := say(t, db, "", "elsewhere", setAll("z/k", "1"))
+	if err := db.CreateBranch(bg, "side", base); err != nil {
+		t.Fatal(err)
+	}
+	say(t, db, "", "first", setAll("g/a/c/0", "1"))
+	say(t, db, "side", "second", setAll("g/a/c/1", "1"))
+	side := say(t, db, "side", "far away", setAll("z/l", "1"))
+	if _, err := db.Merge(bg, "", side, CommitOptions{Message: "merge"}); err != nil {
+		t.Fatal(err)
+	}
+	say(t, db, "", "rename array", func(s *Session) error { return s.Move(bg, "g/a", "g/b") })
+	say(t, db, "", "third", setAll("g/b/c/2", "1"))
+	say(t, db, "", "rename group", func(s *Session) error { return s.Move(bg, "g", "h") })
+	say(t, db, "", "remove", setAll("h/b/c/2", ""))
+	return db
+}
+
+func TestHistoryOfAPath(t *testing.T) {
+	db := grown(t)
+	head, _ := db.Head("")
+	for _, c := range []struct {
+		path   string
+		follow bool
+		want   string
+	}{
+		{"", false, "remove, rename group, third, rename array, merge, far away, second, first, elsewhere, create"},
+		{"h/b", false, "remove, rename group"},
+		{"h/b", true, "remove h/b, rename group h/b, third g/b, rename array g/b, merge g/a, second g/a, first g/a, create g/a"},
+		{"/h/", true, "remove h, rename group h, third g, rename array g, merge g, second g, first g, create g"},
+		{"h/b/c/0", true, "rename group h/b/c/0, rename array g/b/c/0, first g/a/c/0, create g/a/c/0"},
+		{"h/b/c/2", false, "remove, rename group"},
+		{"z", true, "far away z, elsewhere z"},
+		{"z/k", false, "elsewhere"},
+		{"g/a", false, "rename array, merge, second, first, create"},
+		{"nope", true, ""},
+	} {
+		var got []string
+		for pc, err := range db.History(bg, head, c.path, c.follow) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := pc.Message
+			if c.follow {
+				line += " " + pc.Path
+			}
+			got = append(got, line)
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("history of %q, follow %v:\n got %s\nwant %s", c.path, c.follow, strings.Join(got, ", "), c.want)
+		}
+	}
+	for _, err := range db.History(bg, CommitID{1}, "", false) {
+		if !errors.Is(err, ErrNoRef) {
+			t.Errorf("of a commit that is not there: %v", err)
+		}
+	}
+}
+
+func TestBlame(t *testing.T) {
+	db := grown(t)
+	head, _ := db.Head("")
+	blame := func(at CommitID, path string, keys ...string) (got []string) {
+		t.Helper()
+		list, err := db.Blame(bg, at, path, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			got = append(got, c.Message)
+		}
+		return got
+	}
+	keys := []string{"c/0", "c/1", "c/2", "c/3", "zarr.json"}
+	if got, want := blame(head, "h/b", keys...), []string{"first", "second", "remove", "create", "create"}; !slices.Equal(got, want) {
+		t.Errorf("blame %q, want %q", got, want)
+	}
+	third, err := db.Resolve(bg, "main~2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := blame(third, "/g/b/", keys...), []string{"first", "second", "third", "create", "create"}; !slices.Equal(got, want) {
+		t.Errorf("blame %q, want %q", got, want)
+	}
+	say(t, db, "", "again", func(s *Session) error {
+		return errors.Join(s.DeletePrefix(bg, "h/b/"), setAll("h/b/zarr.json", toyArray, "h/b/c/0", "1")(s))
+	})
+	head, _ = db.Head("")
+	if got, want := blame(head, "h/b", keys...), []string{"again", "again", "again", "again", "again"}; !slices.Equal(got, want) {
+		t.Errorf("blame of a new array %q, want %q", got, want)
+	}
+	if _, err := db.Blame(bg, head, "h/b", []string{"c/0", "c/0"}); err == nil {
+		t.Error("a key twice")
+	}
+	if _, err := db.Blame(bg, CommitID{1}, "h/b", keys); !errors.Is(err, ErrNoRef) {
+		t.Errorf("of a commit that is not there: %v", err)
+	}
+}
+
+// TestBlameModel compares blame of random lines of commits with a look at every
+// version.
+func TestBlameModel(t *testing.T) {
+	rnd, _ := newRand(t)
+	db := openToy(t)
+	const chunks = 300
+	keys := make([]string, chunks)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("c/%d", i)
+	}
+	path := "a"
+	state := map[string]string{}
+	writer := map[string]CommitID{}
+	id := say(t, db, "", "create", setAll("a/zarr.json", toyArray))
+	for _, k := range keys {
+		writer[k] = id
+	}
+	for round := range 40 {
+		before := maps.Clone(state)
+		id := say(t, db, "", fmt.Sprint(round), func(s *Session) error {
+			n := []int{0, 1, 5, chunks}[rnd.IntN(4)]
+			for range n {
+				k, v := keys[rnd.IntN(chunks)], fmt.Sprint(rnd.IntN(4))
+				if v == "3" {
+					v = ""
+				}
+				if err := setAll(path+"/"+k, v)(s); err != nil {
+					return err
+				}
+				state[k] = v
+			}
+			if rnd.IntN(5) == 0 {
+				to := "moved/" + fmt.Sprint(round)
+				if err := s.Move(bg, path, to); err != nil {
+					return err
+				}
+				path = to
+			}
+			return nil
+		})
+		for k, v := range state {
+			if before[k] != v {
+				writer[k] = id
+			}
+		}
+	}
+	head, _ := db.Head("")
+	for _, n := range []int{1, 7, chunks} {
+		some := slices.Clone(keys)
+		rnd.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+		some = some[:n]
+		got, err := db.Blame(bg, head, path, some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range got {
+			if c.ID != writer[some[i]] {
+				t.Fatalf("%s was last changed by %q, not by %s", some[i], c.Message, writer[some[i]].Short())
+			}
+		}
+	}
+}
+
+// TestBisect searches random histories with merges for a commit that brought
+// something in.
+func TestBisect(t *testing.T) {
+	rnd, _ := newRand(t)
+	db := openTest(t, nil)
+	first, _ := db.Head("")
+	ids := []CommitID{first}
+	parents := map[CommitID][]CommitID{}
+	for i := range 60 {
+		a := ids[rnd.IntN(len(ids))]
+		if rnd.IntN(3) > 0 {
+			a = ids[len(ids)-1]
+		}
+		name := fmt.Sprint("b", i)
+		if err := db.CreateBranch(bg, name, a); err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Begin(bg, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := CommitOptions{AllowEmpty: true, Message: name}
+		if b := ids[rnd.IntN(len(ids))]; rnd.IntN(3) == 0 && b != a {
+			o.parents = []CommitID{b}
+		}
+		c, err := s.Commit(bg, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, parents[c.ID] = append(ids, c.ID), c.Parents
+	}
+	ancestors := func(of CommitID) map[CommitID]bool {
+		seen := map[CommitID]bool{}
+		for c, err := range db.Log(bg, of) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[c.ID] = true
+		}
+		return seen
+	}
+	for range 100 {
+		bad := ids[1+rnd.IntN(len(ids)-1)]
+		below := ancestors(bad)
+		candidates := slices.Collect(maps.Keys(below))
+		slices.SortFunc(candidates, func(a, b CommitID) int { return strings.Compare(string(a[:]), string(b[:])) })
+		culprit := candidates[rnd.IntN(len(candidates))]
+		var good []CommitID
+		if culprit != first {
+			good = []CommitID{first}
+		}
+		skips := map[CommitID]bool{}
+		if rnd.IntN(3) == 0 {
+			for range rnd.IntN(6) {
+				skips[candidates[rnd.IntN(len(candidates))]] = true
+			}
+		}
+		b, err := db.Bisect(bg, good, bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for {
+			id, ok := b.Next()
+			if !ok {
+				break
+			}
+			if asked++; asked > len(candidates) {
+				t.Fatal("asks for ever")
+			}
+			v := Good
+			switch {
+			case skips[id]:
+				v = Skip
+			case ancestors(id)[culprit]:
+				v = Bad
+			}
+			if err := b.Mark(id, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, others := b.Result()
+		if found != culprit && !slices.Contains(others, culprit) {
+			t.Fatalf("found %s and %d others, not %s", found.Short(), len(others), culprit.Short())
+		}
+		for _, id := range others {
+			if !skips[id] {
+				t.Fatalf("%s is left though it can be asked", id.Short())
+			}
+		}
+	}
+}
+
+// A line is halved each time.
+func TestBisectAsksFew(t *testing.T) {
+	db := openTest(t, nil)
+	good, _ := db.Head("")
+	var line []CommitID
+	for range 100 {
+		line = append(line, say(t, db, "", "x", func(*Session) error { return nil }))
+	}
+	for culprit := 0; culprit < 100; culprit += 1 + rand.IntN(10) {
+		b, err := db.Bisect(bg, []CommitID{good}, line[99])
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for id, ok := b.Next(); ok; id, ok = b.Next() {
+			asked++
+			v := Good
+			if slices.Index(line, id) >= culprit {
+				v = Bad
+			}
+			if err := b.Mark(id, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, others := b.Result(); found != line[culprit] || len(others) > 0 || asked > 7 || b.Left() != 1 {
+			t.Errorf("found %v and %v in %d questions, %d left", found, others, asked, b.Left())
+		}
+	}
+	if _, err := db.Bisect(bg, []CommitID{line[99]}, line[98]); err == nil {
+		t.Error("good is no ancestor of bad")
+	}
+	b, err := db.Bisect(bg, []CommitID{good}, line[9])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Mark(line[50], Good) == nil || b.Mark(line[9], Good) == nil || b.Mark(line[3], 0) == nil {
+		t.Error("verdicts that make no sense are taken")
+	}
+	if err := b.Mark(line[3], Good); err != nil {
+		t.Fatal(err)
+	}
+	if b.Mark(line[2], Bad) == nil {
+		t.Error("bad before good is taken")
+	}
+}
