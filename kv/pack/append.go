@@ -223,7 +223,7 @@ func (p *pack) appendLarge(h *header, payload []byte) error {
 
 	putHeader(b, h, p.salt)
 	putSums(b, payload, h.payload, p.salt)
-	_, err := f.WriteAt(payload, int64(p.fileOffset(h.payload)))
+	_, err := f.WriteAt(payload, int64(h.payload))
 	if isFull(err) {
 		// Whoever scans the file finds the way past the hole.
 		clear(b)
@@ -304,7 +304,7 @@ func (p *pack) write(g *segment) error {
 	f := p.f
 	p.busy.Add(1)
 	p.mu.Unlock()
-	_, err := f.WriteAt(g.buf, int64(p.fileOffset(g.base)))
+	_, err := f.WriteAt(g.buf, int64(g.base))
 	p.mu.Lock()
 	p.busy.Add(-1)
 	g.writing = false
@@ -367,7 +367,7 @@ func (p *pack) allocate(end uint64) error {
 	from := max(p.allocated, p.tail&^(largeAlign-1))
 	step := min(max(p.tail, minAllocate), maxAllocate)
 	for _, to := range []uint64{end + step, end} {
-		err := p.f.Preallocate(int64(p.fileOffset(from)), int64(to-from))
+		err := p.f.Preallocate(int64(from), int64(to-from))
 		switch {
 		case err == nil:
 			p.allocated = to
@@ -394,5 +394,5 @@ func (p *pack) writeBehind(end uint64) {
 	}
 	from := p.behind
 	p.behind = end
-	startWriting(p.f, int64(p.fileOffset(from)), int64(end-from))
+	startWriting(p.f, int64(from), int64(end-from))
 }

@@ -157,7 +157,7 @@ func TestWrongPlace(t *testing.T) {
 func TestUnknownFormat(t *testing.T) {
 	for name, change := range map[string]func(head []byte){
 		"number 2, this version knows up to 1": func(h []byte) { h[8] = 2 },
-		"flags 0x1":                            func(h []byte) { h[12] = 1 },
+		"flags 0x2":                            func(h []byte) { h[12] = 2 },
 	} {
 		id, file, payloads := smallPack(t, 100)
 		change(file)

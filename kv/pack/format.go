@@ -7,16 +7,16 @@ import (
 )
 
 // The bytes of a pack, format 1. All numbers are little-endian. All offsets
-// are logical, which in this format is from the beginning of the file.
+// are logical: from the beginning of the file unless it was rewritten.
 //
 //	pack    = file header, then records without a gap
 //
 //	file header, 64 bytes
 //	   0   8  magic 89 5a 44 42 50 0d 0a 1a  (".ZDBP\r\n.")
 //	   8   4  format number, 1
-//	  12   4  flags, 0
+//	  12   4  flags; 1: rewritten, see extents.go
 //	  16  16  ID of the pack
-//	  32  28  0
+//	  32  28  0, or the place of the extent table
 //	  60   4  check: crc32c of bytes 0 to 59
 //
 //	record at offset R, the end of what is before it rounded up to 8
@@ -45,11 +45,10 @@ import (
 // Salt and offset make a record that lies in a wrong place or pack a damaged
 // one. No check is right for zeros, because the magic is not zero.
 //
-// Room for later: a pack that was rewritten without its dead ranges sets a
-// flag of the file header and has an extent table, from logical offsets to
-// those of the file, whose place is in the zeros at 32. Logical and file
-// offsets meet in one function, pack.fileOffset. A reader refuses flags that
-// it does not know.
+// A skip also covers a range that was given back, see reclaim.go. A pack that
+// was rewritten without such ranges has an extent table from logical offsets to
+// those of the file; they meet in layout.find. A reader refuses flags that it
+// does not know.
 const (
 	formatNumber   = 1
 	fileHeaderSize = 64
@@ -138,7 +137,7 @@ func checkFileHeader(b []byte, id ID) error {
 		return fmt.Errorf("not the header of a pack")
 	case binary.LittleEndian.Uint32(b[8:]) > formatNumber:
 		return fmt.Errorf("%w: number %d, this version knows up to %d", ErrFormat, binary.LittleEndian.Uint32(b[8:]), formatNumber)
-	case binary.LittleEndian.Uint32(b[12:]) != 0:
+	case binary.LittleEndian.Uint32(b[12:])&^flagExtents != 0:
 		return fmt.Errorf("%w: flags %#x", ErrFormat, binary.LittleEndian.Uint32(b[12:]))
 	case ID(b[16:32]) != id:
 		return fmt.Errorf("the file is pack %v", ID(b[16:32]))

@@ -1,11 +1,12 @@
 package pack
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +20,9 @@ type handle struct {
 	refs atomic.Int32 // one for the pack while it is the pack's handle
 	data []byte       // the map; its end may lie beyond the file's
 	f    vfs.File     // nil if mapped
+	lay  *layout      // nil unless the file was rewritten
 	all  *handles
+	done chan struct{} // closed with the handle
 }
 
 // ref takes a reference unless the handle is closed already.
@@ -47,6 +50,7 @@ func (h *handle) unref() {
 	if h.f != nil {
 		_ = h.f.Close()
 	}
+	close(h.done)
 }
 
 // handles bounds what is open. Which handle goes is decided by a clock: the
@@ -70,7 +74,7 @@ func (a *handles) init(s *Store) { a.s = s }
 func (a *handles) acquire(p *pack, end uint64) (*handle, error) {
 	for {
 		h := p.handle.Load()
-		if h == nil || h.data != nil && end > uint64(len(h.data)) {
+		if h == nil || h.data != nil && h.lay == nil && end > uint64(len(h.data)) {
 			if err := a.open(p, h, end); err != nil {
 				return nil, err
 			}
@@ -132,13 +136,18 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
-	if err := p.checkFile(f); err != nil {
+	lay, err := p.checkFile(f)
+	if err == nil && lay != nil {
+		length, err = fileSize(f)
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
-	h := &handle{f: f, all: a}
+	h := &handle{f: f, lay: lay, all: a, done: make(chan struct{})}
 	h.refs.Store(1)
 	a.count.Add(1)
+	p.handles = append(slices.DeleteFunc(p.handles, func(h *handle) bool { return h.refs.Load() == 0 }), h)
 	if fd := f.Fd(); fd != vfs.InvalidFd && length <= a.s.o.MapBytes-a.mapped.Load() {
 		if data, err := mapFile(fd, length); err == nil {
 			h.data, h.f = data, nil
@@ -149,22 +158,42 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 	return h, nil
 }
 
-// checkFile looks at the header of a file. That of a growing pack may still be
-// in memory.
-func (p *pack) checkFile(f vfs.File) error {
+// checkFile looks at the header of a file and returns its layout. The header of
+// a growing pack may still be in memory.
+func (p *pack) checkFile(f vfs.File) (*layout, error) {
 	if p.growing() {
-		return nil
+		return nil, nil
 	}
-	var head [fileHeaderSize]byte
-	n, err := readAt(f, head[:], 0)
-	if err == nil || err == io.EOF {
-		err = checkFileHeader(head[:n], p.id)
-	}
+	lay, err := readLayout(f, p.id, p.salt)
 	if errors.Is(err, ErrFormat) {
-		return fmt.Errorf("pack %v: %w", p.id, err)
+		return nil, fmt.Errorf("pack %v: %w", p.id, err)
 	}
 	if err != nil {
-		return p.corrupt(0, fileHeaderSize, err.Error())
+		return nil, p.corrupt(0, fileHeaderSize, err.Error())
+	}
+	return lay, nil
+}
+
+func fileSize(f vfs.File) (int64, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("pack: %w", err)
+	}
+	return fi.Size(), nil
+}
+
+// drain takes the handle of p away and waits for all reads that began before.
+func (a *handles) drain(ctx context.Context, p *pack) error {
+	a.mu.Lock()
+	a.evictLocked(p)
+	open := slices.Clone(p.handles)
+	a.mu.Unlock()
+	for _, h := range open {
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }

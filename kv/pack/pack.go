@@ -2,6 +2,7 @@ package pack
 
 import (
 	"math"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -15,8 +16,12 @@ type pack struct {
 	id   ID
 	salt uint32
 
-	handle atomic.Pointer[handle] // for reading, nil if not open
-	touch  atomic.Bool            // read since the last look for unused handles
+	handle  atomic.Pointer[handle] // for reading, nil if not open
+	handles []*handle              // that were opened and may be in use; under handles.mu
+	// gone are the ranges that were given back, ascending. A reader looks after
+	// it took its handle.
+	gone  atomic.Pointer[[]Extent]
+	touch atomic.Bool // read since the last look for unused handles
 
 	// memFrom is where bytes begin that are, at least in part, in memory and
 	// not yet in the file. MaxUint64 if there are none.
@@ -85,14 +90,20 @@ func (p *pack) isFailed() bool {
 	return p.failure != nil
 }
 
-// fileOffset is where a logical offset is in the file. They are the same
-// until packs are rewritten.
-func (p *pack) fileOffset(off uint64) uint64 { return off }
-
 // setTail is the only way to change tail. p.mu is held.
 func (p *pack) setTail(tail uint64) {
 	p.tail = tail
 	p.size.Store(tail)
+}
+
+// isGone reports whether a payload was given back.
+func (p *pack) isGone(a *Address) bool {
+	gone := p.gone.Load()
+	if gone == nil {
+		return false
+	}
+	i := sort.Search(len(*gone), func(i int) bool { return (*gone)[i].To > a.Offset })
+	return i < len(*gone) && (*gone)[i].From < a.Offset+a.Length
 }
 
 // corrupt makes an error for a range of the pack.

@@ -40,16 +40,21 @@ func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Recor
 			return
 		}
 		defer f.Close()
-		fi, err := f.Stat()
+		size, err := fileSize(f)
 		if err != nil {
-			yield(Record{}, fmt.Errorf("pack: %w", err))
+			yield(Record{}, err)
 			return
 		}
-		if err := p.checkFile(f); err != nil && (!yield(Record{}, err) || errors.Is(err, ErrFormat)) {
+		lay, err := p.checkFile(f)
+		if err != nil && (!yield(Record{}, err) || errors.Is(err, ErrFormat)) {
 			return
 		}
-		sc := scanner{ctx: ctx, p: p, f: f, size: uint64(fi.Size())}
-		sc.run(from, yield)
+		for _, e := range lay.after(from, uint64(size)) {
+			sc := scanner{ctx: ctx, p: p, f: f, size: e.from + e.n, shift: e.at - e.from}
+			if !sc.run(max(from, e.from), yield) {
+				return
+			}
+		}
 	}
 }
 
@@ -58,10 +63,12 @@ type scanner struct {
 	ctx  context.Context
 	p    *pack
 	f    io.ReaderAt
-	size uint64
-	step int    // how much is read at one time; 0 is scanBytes
-	buf  []byte // of the file from at on
-	at   uint64
+	size uint64 // where the extent ends
+	// shift leads from logical offsets to those of the file.
+	shift uint64
+	step  int    // how much of the file is read at one time, 0 is scanBytes
+	buf   []byte // of the extent from at on
+	at    uint64
 }
 
 const (
@@ -89,7 +96,7 @@ func (c *scanner) read(off uint64, n int) ([]byte, error) {
 			c.buf = make([]byte, want)
 		}
 		c.buf = c.buf[:min(uint64(want), c.size-off)]
-		m, err := c.f.ReadAt(c.buf, int64(c.p.fileOffset(off)))
+		m, err := c.f.ReadAt(c.buf, int64(off+c.shift))
 		if m < n {
 			c.buf = c.buf[:0]
 			if err == nil || err == io.EOF {
@@ -103,7 +110,8 @@ func (c *scanner) read(off uint64, n int) ([]byte, error) {
 	return c.buf[i : i+uint64(n)], nil
 }
 
-func (c *scanner) run(from uint64, yield func(Record, error) bool) {
+// run yields the records of the extent and reports whether to go on.
+func (c *scanner) run(from uint64, yield func(Record, error) bool) bool {
 	pos := roundUp(max(min(from, c.size), fileHeaderSize), smallAlign)
 	lost := pos // where the stretch without a header begins
 	for pos < c.size {
@@ -116,15 +124,15 @@ func (c *scanner) run(from uint64, yield func(Record, error) bool) {
 		}
 		if lost < pos {
 			if !yield(Record{}, c.p.corrupt(lost, min(pos, c.size)-lost, "no record")) {
-				return
+				return false
 			}
 		}
 		if err != nil {
 			yield(Record{}, err)
-			return
+			return false
 		}
 		if !ok {
-			return
+			return true
 		}
 		pos = h.next()
 		lost = pos
@@ -133,9 +141,10 @@ func (c *scanner) run(from uint64, yield func(Record, error) bool) {
 		}
 		a := Address{Pack: c.p.id, Offset: h.payload, Length: h.length}
 		if !yield(Record{Address: a, Owner: h.owner, Header: h.at}, nil) {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // seek finds the next place that looks like a header, or the end.
@@ -168,14 +177,14 @@ func (s *Store) Check(ctx context.Context, a Address, owner ...Owner) error {
 			return err
 		}
 	}
-	if err := s.checkHeader(ctx, &r, owner); err != nil {
-		return err
-	}
-	h, err := s.files.acquire(r.p, r.fileEnd())
+	h, err := r.acquire()
 	if err != nil {
 		return err
 	}
 	defer h.unref()
+	if err := s.checkHeader(ctx, &r, owner); err != nil {
+		return err
+	}
 	const step = 4 << 20
 	for off := uint64(0); off < a.Length; off += step {
 		if err := ctx.Err(); err != nil {
@@ -202,7 +211,15 @@ func (s *Store) checkHeader(ctx context.Context, r *part, owner []Owner) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	defer f.Close()
-	c := scanner{ctx: ctx, p: r.p, f: f, size: r.p.size.Load(), step: headerBytes}
+	lay, err := r.p.checkFile(f)
+	if err != nil {
+		return err
+	}
+	at, ok := lay.find(r.a.Offset-backSize, backSize+r.a.Length)
+	if !ok {
+		return r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	}
+	c := scanner{ctx: ctx, p: r.p, f: f, size: r.p.size.Load(), shift: at - (r.a.Offset - backSize), step: headerBytes}
 	back, err := c.read(r.a.Offset-backSize, backSize)
 	if err != nil {
 		return err

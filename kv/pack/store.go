@@ -48,6 +48,8 @@ type Options struct {
 	MapBytes int64
 	// NoVerify leaves out the comparison with checksums on reads.
 	NoVerify bool
+
+	punch func(f vfs.File, off, n int64) error // tests have file systems of their own
 }
 
 func (o *Options) withDefaults() Options {
@@ -88,7 +90,8 @@ type Store struct {
 	packs atomic.Pointer[map[ID]*pack]
 	files handles
 
-	sync sync.Mutex // one Sync at a time
+	sync    sync.Mutex // one Sync at a time
+	reclaim sync.Mutex // one Reclaim at a time
 
 	mu      sync.Mutex // below sync, above pack.mu
 	active  []*pack    // packs that grow, at most o.Writers
@@ -102,10 +105,13 @@ const (
 	// goneSuffix marks an empty file that keeps the number of a removed pack
 	// from being used again.
 	goneSuffix = ".gone"
+	// rewriteSuffix marks a pack that is being rewritten.
+	rewriteSuffix = ".rewrite"
 )
 
 // Open opens the packs in dir, which is made if it does not exist. It reads no
-// payloads and opens no files.
+// payloads, and only headers of packs that may grow or are not as long as the
+// table says.
 func Open(dir string, o *Options) (*Store, error) {
 	opts := o.withDefaults()
 	s := &Store{dir: dir, fs: opts.FS, o: opts, changed: map[ID]struct{}{}}
@@ -126,9 +132,12 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	packs := map[ID]*pack{}
+	packs, unknown := map[ID]*pack{}, map[ID]bool{}
 	var gone []ID
 	for _, name := range names {
+		if strings.HasSuffix(name, rewriteSuffix) && !s.o.ReadOnly {
+			_ = s.fs.Remove(s.fs.PathJoin(s.dir, name)) // of a process that crashed
+		}
 		stem, isPack := strings.CutSuffix(name, packSuffix)
 		if !isPack {
 			stem, _ = strings.CutSuffix(name, goneSuffix)
@@ -147,6 +156,7 @@ func (s *Store) load() error {
 			return err
 		}
 		packs[id] = newPack(s, id, uint64(fi.Size()))
+		unknown[id] = true
 	}
 	for _, info := range s.o.Table {
 		s.used(info.ID)
@@ -157,12 +167,15 @@ func (s *Store) load() error {
 			packs[info.ID] = p
 		}
 		p.durable, p.named = info.End, true
+		if p.tail == info.End {
+			delete(unknown, info.ID)
+		}
 		if info.Sealed || s.o.ReadOnly || info.ID.Incarnation() != s.o.Incarnation {
 			continue
 		}
 		// Only a file that is exactly what the index says may grow. Everything
 		// that is longer holds bytes that somebody may still name.
-		if !p.missing && p.tail == info.End && p.tail >= fileHeaderSize && len(s.active) < s.o.Writers {
+		if !p.missing && !unknown[info.ID] && p.tail >= fileHeaderSize && len(s.active) < s.o.Writers && !p.rewritten() {
 			p.sealed = false
 			s.active = append(s.active, p)
 			continue
@@ -172,6 +185,10 @@ func (s *Store) load() error {
 			s.trim(info.ID)
 		}
 	}
+	// A file that is not as long as the index says may have been rewritten.
+	for id := range unknown {
+		packs[id].rewritten()
+	}
 	s.packs.Store(&packs)
 	for _, id := range gone {
 		// A mark below the last number is of no use any more.
@@ -180,6 +197,23 @@ func (s *Store) load() error {
 		}
 	}
 	return nil
+}
+
+// rewritten reports whether the file is one that was rewritten, and takes the
+// logical size from its header then. Whoever reads the pack is told what is
+// wrong with it, if anything.
+func (p *pack) rewritten() bool {
+	f, err := p.s.fs.Open(p.s.path(p.id))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	lay, err := readLayout(f, p.id, p.salt)
+	if err != nil || lay == nil {
+		return false
+	}
+	p.setTail(lay.size)
+	return true
 }
 
 // trim gives back what a process that crashed had allocated ahead.

@@ -1,6 +1,8 @@
 package pack
 
 import (
+	"errors"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +17,28 @@ func startWriting(f vfs.File, off, n int64) {
 	if fd := f.Fd(); fd != vfs.InvalidFd {
 		_ = unix.SyncFileRange(int(fd), off, n, unix.SYNC_FILE_RANGE_WRITE)
 	}
+}
+
+// punchHole gives back the blocks of a range, which then reads as zeros.
+func punchHole(f vfs.File, off, n int64) error {
+	fd := f.Fd()
+	if fd == vfs.InvalidFd {
+		return errors.ErrUnsupported
+	}
+	err := unix.Fallocate(int(fd), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+// links is how many names a file has, 1 if nobody can tell.
+func links(f vfs.File) uint64 {
+	var st unix.Stat_t
+	if fd := f.Fd(); fd == vfs.InvalidFd || unix.Fstat(int(fd), &st) != nil {
+		return 1
+	}
+	return uint64(st.Nlink)
 }
 
 // trim gives back blocks behind the end of the file. It keeps the size.

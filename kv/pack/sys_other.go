@@ -2,10 +2,18 @@
 
 package pack
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
 
 const mapAhead = false
 
 func startWriting(vfs.File, int64, int64) {}
 
 func trim(vfs.File) {}
+
+func punchHole(vfs.File, int64, int64) error { return errors.ErrUnsupported }
+
+func links(vfs.File) uint64 { return 1 }

@@ -37,7 +37,7 @@ func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]by
 		defer g.unref()
 		return fn(b)
 	}
-	h, err := s.files.acquire(r.p, r.fileEnd())
+	h, err := r.acquire()
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Store) ReadInto(ctx context.Context, a Address, off uint64, dst []byte)
 		g.unref()
 		return nil
 	}
-	h, err := s.files.acquire(r.p, r.fileEnd())
+	h, err := r.acquire()
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,13 @@ func (s *Store) Locate(a Address) (path string, fileOffset int64, err error) {
 			return "", 0, err
 		}
 	}
-	return s.path(a.Pack), int64(r.p.fileOffset(a.Offset)), nil
+	h, err := r.acquire()
+	if err != nil {
+		return "", 0, err
+	}
+	defer h.unref()
+	at, err := r.base(h)
+	return s.path(a.Pack), int64(at), err
 }
 
 // part is a range of a payload that exists as far as the sizes tell.
@@ -145,8 +151,29 @@ func (r *part) memory() ([]byte, *segment) {
 	return r.p.inMemory(r.a.Offset+r.off, r.n)
 }
 
-// fileEnd is where the payload ends in the file.
-func (r *part) fileEnd() uint64 { return r.p.fileOffset(r.a.Offset) + r.a.Length }
+// errGone is what is said of a payload that was given back.
+const errGone = "the range was given back"
+
+// acquire returns a handle through which the payload can be read. While it is
+// held the payload is not given back.
+func (r *part) acquire() (*handle, error) {
+	h, err := r.p.s.files.acquire(r.p, r.a.Offset+r.a.Length)
+	if err == nil && r.p.isGone(&r.a) {
+		h.unref()
+		return nil, r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	}
+	return h, err
+}
+
+// base is where the payload begins in the file. Its sums are in the same piece.
+func (r *part) base(h *handle) (uint64, error) {
+	lead := r.sums(0)
+	at, ok := h.lay.find(r.a.Offset-lead, lead+r.a.Length)
+	if !ok || h.data != nil && at+lead+r.a.Length > uint64(len(h.data)) {
+		return 0, r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	}
+	return at + lead, nil
+}
 
 // window is the range of whole blocks around the part, relative to the
 // payload.
@@ -191,7 +218,10 @@ func (r *part) viewMap(h *handle, verify bool, fn func([]byte) error) (err error
 	defer h.unref()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer r.fault(h, &err)
-	base := r.p.fileOffset(r.a.Offset)
+	base, err := r.base(h)
+	if err != nil {
+		return err
+	}
 	if verify {
 		from, to := r.window()
 		if err := r.checkAll(h.data[base+from:base+to], from, h.data[base-r.sums(from):]); err != nil {
@@ -208,7 +238,10 @@ func (r *part) copyMap(h *handle, verify bool, dst []byte) (err error) {
 	defer h.unref()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer r.fault(h, &err)
-	base := r.p.fileOffset(r.a.Offset)
+	base, err := r.base(h)
+	if err != nil {
+		return err
+	}
 	if !verify {
 		copy(dst, h.data[base+r.off:base+r.off+r.n])
 		return nil
@@ -307,7 +340,11 @@ func (r *part) readBlocks(h *handle, b, sums []byte, from uint64) error {
 
 // pread fills b from a logical offset.
 func (r *part) pread(h *handle, b []byte, off uint64) error {
-	n, err := readAt(h.f, b, r.p.fileOffset(off))
+	base, err := r.base(h)
+	if err != nil {
+		return err
+	}
+	n, err := readAt(h.f, b, base+off-r.a.Offset)
 	if err == io.EOF {
 		return r.p.corrupt(off+uint64(n), uint64(len(b)-n), "behind the end of the file")
 	}

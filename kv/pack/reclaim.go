@@ -1,0 +1,420 @@
+package pack
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Extent is a range of logical offsets of a pack, without To.
+type Extent struct{ From, To uint64 }
+
+// Reclaimed is what [Store.Reclaim] did to one pack.
+type Reclaimed struct {
+	// Removed, Punched and Rewritten say how space was given back.
+	Removed, Punched, Rewritten bool
+	// Bytes is how much: dead bytes that had not been given back before.
+	Bytes uint64
+	// Held are dead bytes that stay: in blocks that hold live bytes too, or in
+	// a file with more than one link.
+	Held uint64
+	// Linked says that the file has more than one link.
+	Linked bool
+}
+
+const (
+	// deadGap is the smallest gap between live payloads that is looked at: the
+	// header of the record behind it alone takes that much.
+	deadGap = 256
+	// A pack is rewritten if its dead bytes that cannot be punched are at least
+	// rewriteFrom and a rewriteShare of the live ones.
+	rewriteFrom  = 64 << 10
+	rewriteShare = 10
+)
+
+// Seal ends the growth of packs: the next Sync seals them. Packs that do not
+// grow are left alone.
+func (s *Store) Seal(ids ...ID) {
+	for _, id := range ids {
+		p := s.lookup(id)
+		if p == nil || !p.growing() {
+			continue
+		}
+		p.mu.Lock()
+		p.full = true
+		p.mu.Unlock()
+		s.retire(p)
+	}
+}
+
+// Reclaim gives the space of a sealed pack back to the file system, except for
+// that of the records whose payloads overlap live, which ascend and do not
+// overlap. No index may name the others any more, durably. Reads that began
+// before end well and are waited for; later ones of dead payloads are
+// [CorruptError].
+//
+// A pack without live payloads is removed. Blocks within dead ranges are
+// punched out of the file. Where that is not possible, or where small dead
+// records make up a tenth of what would be left, the pack is written anew
+// without them, which takes the space of its live bytes for that time. A file
+// with more than one link is left as it is.
+//
+// ErrInUse is returned for a pack that may grow. A crash at any moment leaves
+// every live payload readable, and Reclaim can be called again.
+func (s *Store) Reclaim(ctx context.Context, id ID, live []Extent) (Reclaimed, error) {
+	if err := s.check(ctx); err != nil {
+		return Reclaimed{}, err
+	}
+	if s.o.ReadOnly {
+		return Reclaimed{}, kv.ErrReadOnly
+	}
+	s.reclaim.Lock()
+	defer s.reclaim.Unlock()
+	p := s.lookup(id)
+	switch {
+	case p == nil || p.info().Missing:
+		return Reclaimed{}, nil
+	case p.inUse():
+		return Reclaimed{}, fmt.Errorf("pack: reclaim %v: %w", id, ErrInUse)
+	case len(live) == 0:
+		n := p.size.Load()
+		return Reclaimed{Removed: true, Bytes: n}, s.Remove(id)
+	}
+	r := reclaimer{ctx: ctx, s: s, p: p, live: live}
+	if err := r.run(); err != nil {
+		return r.out, fmt.Errorf("pack: reclaim %v: %w", id, err)
+	}
+	return r.out, nil
+}
+
+// reclaimer works on one pack.
+type reclaimer struct {
+	ctx  context.Context
+	s    *Store
+	p    *pack
+	live []Extent
+	f    vfs.File
+	lay  *layout
+	out  Reclaimed
+
+	dead []gap
+	kept []Extent // whole records, with what is between them
+}
+
+// gap is a range without live records that is still in the file.
+type gap struct {
+	Extent
+	inner Extent // file offsets of the whole blocks in it, empty if there are none
+}
+
+func (r *reclaimer) run() (err error) {
+	r.f, err = r.s.fs.OpenReadWrite(r.s.path(r.p.id), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.f.Close()) }()
+	if r.lay, err = r.p.checkFile(r.f); err != nil {
+		return err
+	}
+	if err := r.findDead(); err != nil || len(r.dead) == 0 {
+		return err
+	}
+	var whole, rest uint64
+	for _, g := range r.dead {
+		inner := g.inner.To - g.inner.From
+		whole += inner
+		rest += g.To - g.From - inner
+	}
+	if links(r.f) > 1 {
+		r.out.Linked, r.out.Held = true, whole+rest
+		return nil
+	}
+	r.forbid()
+	if whole > 0 {
+		switch err := r.punch(); {
+		case errors.Is(err, errors.ErrUnsupported):
+			whole, rest = 0, whole+rest
+		case err != nil:
+			return err
+		default:
+			r.out.Punched, r.out.Bytes = true, whole
+		}
+	}
+	r.out.Held = rest
+	var left uint64
+	for _, k := range r.kept {
+		left += k.To - k.From
+	}
+	if rest < rewriteFrom || rest < left/rewriteShare {
+		return nil
+	}
+	if err := r.rewrite(); err != nil {
+		if isFull(err) { // nothing has changed, and punching may have helped
+			return nil
+		}
+		return err
+	}
+	r.out.Rewritten = true
+	r.out.Bytes += rest
+	r.out.Held = 0
+	return nil
+}
+
+// findDead finds the gaps between live records. Where a record begins is only
+// in the file: its header is found from its payload.
+func (r *reclaimer) findDead() error {
+	size := r.p.size.Load()
+	at := uint64(fileHeaderSize)
+	keep := func(from, to uint64) {
+		if n := len(r.kept); n > 0 && r.kept[n-1].To == from {
+			r.kept[n-1].To = to
+		} else if from < to {
+			r.kept = append(r.kept, Extent{from, to})
+		}
+	}
+	for _, e := range r.live {
+		if e.From >= e.To || e.From < at || e.From >= size {
+			if e.From >= size {
+				break
+			}
+			return fmt.Errorf("live range %d to %d is out of order", e.From, e.To)
+		}
+		start := at
+		if e.From-at >= deadGap {
+			h, ok, err := r.header(e.From)
+			if err != nil {
+				return err
+			}
+			if ok && h.at >= at {
+				start = h.at
+			}
+		}
+		if err := r.gap(at, start); err != nil {
+			return err
+		}
+		end := roundUp(min(e.To, size), smallAlign)
+		keep(start, min(end, size))
+		at = end
+	}
+	if at < size {
+		return r.gap(at, size)
+	}
+	return nil
+}
+
+// header reads the header of the record with a payload at off. ok is false if
+// there is none, which is damage that is not to be made worse.
+func (r *reclaimer) header(off uint64) (h header, ok bool, err error) {
+	at, ok := r.lay.find(off-backSize, backSize)
+	if !ok {
+		return h, false, nil
+	}
+	c := scanner{ctx: r.ctx, p: r.p, f: r.f, size: r.p.size.Load(), shift: at - (off - backSize), step: headerBytes}
+	back, err := c.read(off-backSize, backSize)
+	if err != nil || len(back) < backSize {
+		return h, false, err
+	}
+	distance := uint64(binary.LittleEndian.Uint32(back))
+	if distance < fixedSize || distance > off-fileHeaderSize {
+		return h, false, nil
+	}
+	if _, ok := r.lay.find(off-distance, distance); !ok {
+		return h, false, nil
+	}
+	h, ok, err = parseHeader(c.read, off-distance, c.size, r.p.salt)
+	return h, ok && !h.skip && h.payload == off, err
+}
+
+// gap notes the parts of a dead range that are in the file and were not given
+// back before.
+func (r *reclaimer) gap(from, to uint64) error {
+	if from >= to {
+		return nil
+	}
+	for _, e := range r.lay.after(from, math.MaxUint64) {
+		lo, hi := max(from, e.from), min(to, e.from+e.n)
+		if lo >= hi {
+			break
+		}
+		g := gap{Extent: Extent{lo, hi}}
+		shift := e.at - e.from
+		first, last := roundUp(lo+shift+fixedSize, largeAlign), (hi+shift)&^(largeAlign-1)
+		if first < last && lo%smallAlign == 0 {
+			g.inner = Extent{first, last}
+			if done, err := r.punched(&g, shift); err != nil {
+				return err
+			} else if done {
+				continue
+			}
+		}
+		r.dead = append(r.dead, g)
+	}
+	return nil
+}
+
+// punched reports whether a gap was punched before: it then begins with a skip
+// that covers it.
+func (r *reclaimer) punched(g *gap, shift uint64) (bool, error) {
+	c := scanner{ctx: r.ctx, p: r.p, f: r.f, size: r.p.size.Load(), shift: shift, step: fixedSize}
+	h, ok, err := parseHeader(c.read, g.From, c.size, r.p.salt)
+	return ok && h.skip && h.next() >= g.To, err
+}
+
+// forbid keeps later reads away from the dead ranges.
+func (r *reclaimer) forbid() {
+	var gone []Extent
+	if old := r.p.gone.Load(); old != nil {
+		gone = append(gone, *old...)
+	}
+	for _, g := range r.dead {
+		gone = append(gone, g.Extent)
+	}
+	slices.SortFunc(gone, func(a, b Extent) int { return cmp.Compare(a.From, b.From) })
+	out := gone[:0]
+	for _, e := range gone {
+		if n := len(out); n > 0 && e.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, e.To)
+		} else {
+			out = append(out, e)
+		}
+	}
+	r.p.gone.Store(&out)
+}
+
+// punch makes holes of whole blocks, then covers each by a skip, so that a scan
+// finds its way. The skips come after the holes are durable: a gap that begins
+// with one is not looked at again.
+func (r *reclaimer) punch() error {
+	if err := r.s.files.drain(r.ctx, r.p); err != nil {
+		return err
+	}
+	punch := r.s.o.punch
+	if punch == nil {
+		punch = punchHole
+	}
+	for _, g := range r.dead {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if n := g.inner.To - g.inner.From; n > 0 {
+			if err := punch(r.f, int64(g.inner.From), int64(n)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.f.SyncData(); err != nil {
+		return err
+	}
+	skip := make([]byte, fixedSize)
+	for _, g := range r.dead {
+		if g.inner == (Extent{}) {
+			continue
+		}
+		at, ok := r.lay.find(g.From, fixedSize)
+		if !ok {
+			continue
+		}
+		clear(skip)
+		putHeader(skip, &header{skip: true, at: g.From, length: g.To - g.From - fixedSize}, r.p.salt)
+		if _, err := r.f.WriteAt(skip, int64(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite makes a new file of the live ranges and puts it in the place of the
+// old one. Whoever reads the old file goes on doing so.
+func (r *reclaimer) rewrite() (err error) {
+	fs, path := r.s.fs, r.s.path(r.p.id)
+	extents, table, at := placeExtents(r.kept)
+	tmp := path + rewriteSuffix
+	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	head := appendExtentHeader(nil, r.p.id, r.p.salt, table, at, r.p.size.Load())
+	err = r.copyLive(f, head, extents, table, at)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = fs.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(fs, tmp))
+	}
+	r.p.drop()
+	return syncDir(fs, r.s.dir)
+}
+
+// copyLive writes a whole file, from the beginning to the end.
+func (r *reclaimer) copyLive(f vfs.File, head []byte, extents []extent, table []byte, end uint64) error {
+	buf := make([]byte, 1<<20)
+	pos := uint64(0)
+	write := func(b []byte) error {
+		_, err := f.Write(b)
+		pos += uint64(len(b))
+		return err
+	}
+	pad := func(to uint64) error { return write(make([]byte, to-pos)) }
+	if err := write(head); err != nil {
+		return err
+	}
+	for _, e := range extents {
+		if err := pad(e.at); err != nil {
+			return err
+		}
+		for off := uint64(0); off < e.n; {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
+			b, err := r.read(buf, e.from+off, e.n-off)
+			if err == nil {
+				err = write(b)
+			}
+			if err != nil {
+				return err
+			}
+			off += uint64(len(b))
+		}
+	}
+	if err := pad(end); err != nil {
+		return err
+	}
+	return write(table)
+}
+
+// read reads up to n bytes of the old file at a logical offset. What a former
+// rewrite left out between live records reads as zeros.
+func (r *reclaimer) read(buf []byte, off, n uint64) ([]byte, error) {
+	b := buf[:min(uint64(len(buf)), n)]
+	after := r.lay.after(off, math.MaxUint64)
+	if len(after) > 0 && off >= after[0].from {
+		e := after[0]
+		b = b[:min(uint64(len(b)), e.from+e.n-off)]
+		_, err := readAt(r.f, b, off+e.at-e.from)
+		return b, err
+	}
+	if len(after) > 0 {
+		b = b[:min(uint64(len(b)), after[0].from-off)]
+	}
+	clear(b)
+	return b, nil
+}
+
+func removeIfThere(fs vfs.FS, path string) error {
+	if _, err := fs.Stat(path); err != nil {
+		return nil
+	}
+	return fs.Remove(path)
+}
