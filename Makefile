@@ -3,7 +3,7 @@ GO       ?= go
 FUZZTIME ?= 5s
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build test check race lint fuzz noasm cross demo interop bench soak clean
+.PHONY: build test check race lint fuzz noasm cross qemu demo interop bench soak clean
 
 build:            ## build the program into ./zarrdb
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
@@ -34,6 +34,9 @@ cross:            ## 32-bit, big-endian and other systems must build
 	GOOS=windows GOARCH=amd64 $(GO) build ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 	GOARCH=s390x $(GO) build ./...
+
+qemu:             ## the tests of what depends on byte order on a big-endian machine (needs qemu-user)
+	GOARCH=s390x CGO_ENABLED=0 $(GO) test -short -timeout 30m -exec qemu-s390x ./codecs/... ./zarr/... ./kv/tree ./kv/pack ./txn
 
 fuzz:             ## every fuzz target for FUZZTIME
 	./scripts/fuzz.sh $(FUZZTIME)

@@ -87,7 +87,8 @@ func (e *ConfigError) place() string {
 	if s == "" {
 		return ".configuration." + e.Field
 	}
-	if e.List == "filters" || e.List == "compressor" {
+	switch e.List {
+	case "filters", "compressor", "compression_opts": // the last one of v1
 		return s + "." + e.Field
 	}
 	return s + ".configuration." + e.Field

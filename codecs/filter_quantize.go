@@ -45,7 +45,13 @@ func (q *quantizeCodec) encode(dst, src []byte) error {
 	eachBlock(dst, src, q.to, q.from, func(dst, src []byte, n int) {
 		q.from.loadFloats(block[:n], src)
 		for i, v := range block[:n] {
-			block[i] = q.from.round(math.RoundToEven(q.from.round(scale*v)) / scale)
+			w := q.from.round(math.RoundToEven(q.from.round(scale*v)) / scale)
+			if w != w && v == v {
+				// Where the scale is infinite. Processors differ in the sign of
+				// such a NaN; this is amd64's, on which arrays are written.
+				w = math.Copysign(math.NaN(), -1)
+			}
+			block[i] = w
 		}
 		q.to.storeFloats(dst, block[:n])
 	})

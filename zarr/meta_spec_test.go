@@ -368,3 +368,58 @@ func TestErrors(t *testing.T) {
 		t.Error("sentinels of other layers")
 	}
 }
+
+// arrayDocV1 is a v1 array to be changed member by member.
+const arrayDocV1 = `{"zarr_format": 1, "shape": [4, 6], "chunks": [2, 3], "dtype": "<i2", "compression": "zlib", "compression_opts": 1,
+ "fill_value": 7, "order": "C"}`
+
+var specV1 = []specRow{
+	{"metadata", "the document as it is", arrayDocV1, nil, ""},
+	{"metadata", "other keys may be present", arrayDocV1, []string{"x", "1"}, ""},
+	{"zarr_format", "mandatory", arrayDocV1, []string{"zarr_format", ""}, "zarr_format"},
+	{"zarr_format", "must be 1", arrayDocV1, []string{"zarr_format", "2"}, "zarr_format"},
+	{"shape", "mandatory", arrayDocV1, []string{"shape", ""}, "shape"},
+	{"shape", "a list of integers", arrayDocV1, []string{"shape", `[4, "6"]`}, "shape[1]"},
+	{"chunks", "mandatory", arrayDocV1, []string{"chunks", ""}, "chunks"},
+	{"chunks", "as many as dimensions", arrayDocV1, []string{"chunks", "[2]"}, "chunks"},
+	{"dtype", "mandatory", arrayDocV1, []string{"dtype", ""}, "dtype"},
+	{"dtype", "the byte order must be specified", arrayDocV1, []string{"dtype", `"i2"`}, "dtype"},
+	{"dtype", "structures are lists of fields", arrayDocV1, []string{"dtype", `[["r","|u1"],["g","|u1"]]`, "fill_value", "null"}, ""},
+	{"compression", "mandatory", arrayDocV1, []string{"compression", ""}, "compression"},
+	{"compression", "is a name", arrayDocV1, []string{"compression", `{"id":"zlib"}`}, "compression"},
+	{"compression", "must be known", arrayDocV1, []string{"compression", `"brotli9"`}, "compression"},
+	{"compression", "null is none", arrayDocV1, []string{"compression", "null", "compression_opts", "null"}, ""},
+	{"compression_opts", "mandatory", arrayDocV1, []string{"compression_opts", ""}, "compression_opts"},
+	{"compression_opts", "a dictionary", arrayDocV1, []string{"compression", `"blosc"`, "compression_opts", `{"cname":"lz4","clevel":5,"shuffle":1}`}, ""},
+	{"compression_opts", "of the library", arrayDocV1, []string{"compression_opts", "12"}, "compression_opts.level"},
+	{"fill_value", "mandatory", arrayDocV1, []string{"fill_value", ""}, "fill_value"},
+	{"fill_value", "null leaves chunks undefined", arrayDocV1, []string{"fill_value", "null"}, ""},
+	{"order", "mandatory", arrayDocV1, []string{"order", ""}, "order"},
+	{"order", "C or F", arrayDocV1, []string{"order", `"F"`}, ""},
+	{"order", "C or F", arrayDocV1, []string{"order", `"K"`}, "order"},
+}
+
+func TestSpecV1(t *testing.T) {
+	reg := codecs.Default()
+	for _, r := range specV1 {
+		t.Run(r.section+"/"+r.why, func(t *testing.T) {
+			doc := edit(t, r.base, r.set...)
+			m, err := ParseV1([]byte(doc), nil, reg)
+			if r.field == "" {
+				if err != nil {
+					t.Fatalf("%s: %v", doc, err)
+				}
+				if key := string(m.Keys.Append(nil, []int64{1, 2})); key != "1.2" {
+					t.Errorf("chunk key %q", key)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatalf("accepted: %s", doc)
+			}
+			if !errors.Is(err, ErrMetadata) || !strings.HasPrefix(err.Error(), docArrayV1+": "+r.field+": ") {
+				t.Errorf("error %q does not name %s", err, r.field)
+			}
+		})
+	}
+}

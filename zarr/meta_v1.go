@@ -64,14 +64,16 @@ func ParseV1(meta, attrs []byte, reg *codecs.Registry) (*Meta, error) {
 	return p.parsed(m, append(docs, more...)...), nil
 }
 
-// renameV1 makes an error about the compressor name the member of v1.
+// renameV1 makes an error about the compressor name the members of v1.
 func (p *parser) renameV1(err error) error {
 	var c *codecs.ConfigError
 	if !errors.As(err, &c) || c.List != "compressor" {
 		return err
 	}
 	at := *c
-	at.List = "compression"
+	if at.List = "compression"; at.Field != "" {
+		at.List = "compression_opts"
+	}
 	return &FieldError{Doc: p.doc, Err: &at}
 }
 

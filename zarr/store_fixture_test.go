@@ -82,6 +82,9 @@ type storeCase struct {
 	Operation string
 	Lenient   bool
 	URL       string
+	// Writer is who wrote the store, VerifiedBy who else read the same values.
+	Writer     string
+	VerifiedBy []string `json:"verified_by"`
 	storeNode
 }
 

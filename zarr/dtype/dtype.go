@@ -206,29 +206,45 @@ type NarrowRun struct {
 }
 
 // Narrow returns the scalars of one element that have less than eight bits, such
-// as int4 and float6_e3m2fn: nil for almost every type. A Subarray, which only v1
-// and v2 know, has none, for those have no such scalars. The caller owns the
+// as int4 and float6_e3m2fn: nil for almost every type. The caller owns the
 // slice.
 func (t Type) Narrow() []NarrowRun { return t.appendNarrow(nil, 0) }
 
 func (t Type) appendNarrow(dst []NarrowRun, off int) []NarrowRun {
-	bits := t.Bits()
 	switch t.kind {
 	case Struct:
 		for _, f := range t.fields {
 			dst = f.Type.appendNarrow(dst, off+f.Offset)
 		}
-		return dst
-	case Int, Uint, Float:
-	case Complex:
-		bits /= 2
+	case Subarray:
+		one := t.elem.appendNarrow(nil, 0)
+		if len(one) == 1 && one[0].Count == t.elem.size {
+			one[0].Offset, one[0].Count = off, t.size
+			return append(dst, one[0])
+		}
+		for o := 0; o < t.size && len(one) > 0; o += t.elem.size {
+			for _, r := range one {
+				r.Offset += off + o
+				dst = append(dst, r)
+			}
+		}
 	default:
-		return dst
-	}
-	if bits < 8 {
-		dst = append(dst, NarrowRun{Offset: off, Count: t.size, Bits: bits, Signed: t.kind == Int})
+		if bits := t.scalarBits(); bits < 8 {
+			dst = append(dst, NarrowRun{Offset: off, Count: t.size, Bits: bits, Signed: t.kind == Int})
+		}
 	}
 	return dst
+}
+
+// scalarBits is the width of t's numbers, 8 if it has none.
+func (t Type) scalarBits() int {
+	switch t.kind {
+	case Int, Uint, Float:
+		return t.Bits()
+	case Complex:
+		return t.Bits() / 2
+	}
+	return 8
 }
 
 // appendWord joins w to the run before it where they are alike.

@@ -398,3 +398,34 @@ func TestConstructorsPanicOnBugs(t *testing.T) {
 		}()
 	}
 }
+
+// TestNames: every name is the one that its type prints, whether it stands alone
+// or needs a configuration.
+func TestNames(t *testing.T) {
+	configs := map[string]string{
+		"null_terminated_bytes": `{"length_bytes":3}`, "fixed_length_utf32": `{"length_bytes":8}`,
+		"numpy.datetime64": `{"unit":"s","scale_factor":1}`, "numpy.timedelta64": `{"unit":"ns","scale_factor":10}`,
+		"struct": `{"fields":[{"name":"a","data_type":"int8"}]}`,
+	}
+	seen := map[string]bool{}
+	for _, name := range Names() {
+		raw := `"` + name + `"`
+		if c := configs[name]; c != "" {
+			raw = `{"name":"` + name + `","configuration":` + c + `}`
+		}
+		typ, err := ParseV3(json.RawMessage(raw))
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		if got, err := typ.PrintV3(); err != nil || string(got) != raw || seen[name] {
+			t.Errorf("%s prints as %s (%v), seen before: %v", raw, got, err, seen[name])
+		}
+		seen[name] = true
+	}
+	for _, name := range []string{"bool", "uint64", "float16", "float64", "bfloat16", "float4_e2m1fn", "complex_float16", "complex64", "complex128", "complex_float8_e5m2", "string", "bytes"} {
+		if !seen[name] {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}

@@ -191,6 +191,9 @@ func NewSubarray(elem Type, shape []int) (Type, error) {
 	} else {
 		t.words = n * elem.words
 	}
+	if runs := len(elem.Narrow()); runs > maxWords/n && elem.kind == Struct {
+		return Type{}, badType("more than %d scalars in one element", maxWords)
+	}
 	return t, t.check()
 }
 

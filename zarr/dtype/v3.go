@@ -20,6 +20,39 @@ func Named(name string) (Type, bool) {
 	return t, ok
 }
 
+// Names returns the v3 names of all data types, as PrintV3 spells them, in the
+// order of the kinds: for tables and tests. Those of raw bytes, r8, r16 and so
+// on, are not among them.
+func Names() []string {
+	var list []string
+	add := func(t Type) { list = append(list, t.v3Name()) }
+	add(NewBool())
+	for _, bits := range []int{2, 4, 8, 16, 32, 64} {
+		add(NewInt(bits))
+	}
+	for _, bits := range []int{2, 4, 8, 16, 32, 64} {
+		add(NewUint(bits))
+	}
+	var complexes []string
+	for _, f := range narrow {
+		t := Type{kind: Float, bits: uint16(f.bits), format: f.name}
+		add(t)
+		t.kind, t.bits = Complex, 2*t.bits
+		complexes = append(complexes, t.v3Name())
+	}
+	add(NewFloat(32))
+	add(NewFloat(64))
+	list = append(list, complexes...)
+	add(NewComplex(64))
+	add(NewComplex(128))
+	for k := FixedBytes; k <= Bytes; k++ {
+		if name := (Type{kind: k}).v3Name(); name != "" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 func named(name string) (Type, bool) {
 	switch name {
 	case "bool":
