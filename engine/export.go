@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/zipkv"
@@ -41,7 +42,8 @@ type ExportResult struct {
 }
 
 // Export copies the hierarchy that src names to a directory, or to a zip archive
-// if dest ends in ".zip": keys and bytes as they are stored. In a directory,
+// if dest ends in ".zip", or to where a URL such as s3://bucket/path leads if
+// that can be written: keys and bytes as they are stored. But for archives,
 // metadata is written last, so that an export that was stopped does not pass
 // for a complete array; a zip archive appears when it is complete. Something at
 // the destination is fs.ErrExist.
@@ -61,7 +63,17 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if o.Workers > 0 {
 		ex.pool = newPool(o.Workers)
 	}
-	if err := prepareDest(dest, o); err != nil {
+	store, err := src.destination(ctx, dest)
+	switch {
+	case err != nil:
+	case store != nil:
+		if err = prepareStore(ctx, store, o); err != nil {
+			err = fmt.Errorf("%s: %w", dest, err)
+		}
+	default:
+		err = prepareDest(dest, o)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	if o.Progress != nil {
@@ -69,9 +81,12 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 			return nil, err
 		}
 	}
-	if strings.HasSuffix(dest, ".zip") {
+	switch {
+	case store != nil:
+		err = ex.toStore(ctx, store, func(context.Context) error { return nil })
+	case strings.HasSuffix(dest, ".zip"):
 		err = ex.toZip(ctx, dest)
-	} else {
+	default:
 		err = ex.toDir(ctx, dest)
 	}
 	if err != nil {
@@ -88,6 +103,51 @@ func (s *Source) holdsNode(ctx context.Context, at Place) error {
 		return err
 	}
 	return zarr.ErrNotFound
+}
+
+// destination opens the store that dest names if it is a URL and not of a file,
+// and else returns nil. It lives as long as s.
+func (s *Source) destination(ctx context.Context, dest string) (kv.Store, error) {
+	if scheme, _, ok := strings.Cut(dest, ":"); !ok || scheme == "file" || s.env.adapters.roots[scheme] == nil {
+		return nil, nil
+	}
+	u, err := zurl.Parse(dest)
+	if err != nil {
+		return nil, err
+	}
+	if len(u.Adapters()) > 0 || strings.HasSuffix(u.Root().Path, ".zip") {
+		return nil, fmt.Errorf("%s: only a directory of a store can be written there: %w", u.Redacted(), errors.ErrUnsupported)
+	}
+	at, err := s.env.open(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	store, ok := at.dir().(kv.Store)
+	if !ok {
+		return nil, fmt.Errorf("%s: nothing can be written there: %w", u.Redacted(), errors.ErrUnsupported)
+	}
+	return store, nil
+}
+
+// prepareStore makes sure that nothing is overwritten by accident.
+func prepareStore(ctx context.Context, store kv.Store, o ExportOptions) error {
+	there, err := kv.Any(ctx, store, "")
+	switch {
+	case err != nil || !there || o.Resume:
+		return err
+	case !o.Overwrite:
+		return fs.ErrExist
+	}
+	for _, name := range []string{docV3, docV2Array, docV2Group, docV1Array} {
+		ok, err := kv.Exists(ctx, store, name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return kv.DeletePrefix(ctx, store, "")
+		}
+	}
+	return fmt.Errorf("%w and is no Zarr store: remove it yourself", fs.ErrExist)
 }
 
 // prepareDest makes sure that nothing is overwritten by accident.
@@ -176,13 +236,18 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	return ex.toStore(ctx, store, store.Sync)
+}
+
+// toStore copies everything, documents last. sync makes durable what was set.
+func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(context.Context) error) error {
 	if ex.o.Resume {
 		if err := ex.onlyOurs(ctx, store); err != nil {
 			return err
 		}
 	}
 	var documents []string
-	err = batches(ex.list(ctx), func(keys []string) error {
+	err := batches(ex.list(ctx), func(keys []string) error {
 		chunks := keys[:0:0]
 		for _, k := range keys {
 			if isDocument(k) {
@@ -196,13 +261,13 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := store.Sync(ctx); err != nil {
+	if err := sync(ctx); err != nil {
 		return err
 	}
 	if err := ex.copyAll(ctx, store, documents); err != nil {
 		return err
 	}
-	return store.Sync(ctx)
+	return sync(ctx)
 }
 
 // onlyOurs makes sure that a directory holds nothing that is not exported:

@@ -35,6 +35,7 @@ var layers = map[string][]string{
 
 	"kv/remote": {"kv"},
 	"kv/httpkv": {"kv", "kv/remote"},
+	"kv/s3kv":   {"kv", "kv/remote"},
 
 	"kv/internal/temp": {},
 	"kv/tree":          {"kv/digest"},
@@ -47,7 +48,7 @@ var layers = map[string][]string{
 
 	// Only the engine joins them.
 	"engine/zurl": {},
-	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},
@@ -62,6 +63,8 @@ var single = map[string][]string{
 	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/pack"}, // the file system interface that faults are injected into
 	"github.com/dgraph-io/ristretto/v2":    {"engine"},
 	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
+	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
+	"gopkg.in/ini.v1":                      {"kv/s3kv"},
 	"github.com/zeebo/blake3":              {"kv/digest"},
 	"github.com/spf13/cobra":               {"cmd/zarrdb"},
 	"github.com/vbauerster/mpb/v8":         {"cmd/zarrdb"},

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/httpkv"
 	"github.com/zarrdb/zarrdb/kv/remote"
+	"github.com/zarrdb/zarrdb/kv/s3kv"
 )
 
 // RemoteOptions say how the roots of servers ask them. nil and the zero value
@@ -31,6 +33,7 @@ func RemoteRoots(o *RemoteOptions) map[string]Root {
 	return map[string]Root{
 		"http":  c.openHTTP,
 		"https": c.openHTTP,
+		"s3":    c.openS3,
 	}
 }
 
@@ -54,6 +57,28 @@ func (o RemoteOptions) openHTTP(_ context.Context, _ *Env, part zurl.Part) (Plac
 	}
 	at := Place{View: view, Path: name}
 	if name == "" {
+		at.Kind = Directory
+	}
+	return at, nil
+}
+
+// openS3 opens s3://bucket/path.
+func (o RemoteOptions) openS3(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+	view, err := s3kv.Open(part.Host, &s3kv.Options{Remote: o.Requests, Forbidden: o.Forbidden})
+	if err != nil {
+		return Place{}, err
+	}
+	return inBucket(view, part)
+}
+
+// inBucket is the place that a URL names in a bucket.
+func inBucket(view kv.Reader, part zurl.Part) (Place, error) {
+	key, err := part.Key()
+	if err != nil {
+		return Place{}, err
+	}
+	at := Place{View: view, Path: cleanPath(key)}
+	if part.Directory() {
 		at.Kind = Directory
 	}
 	return at, nil

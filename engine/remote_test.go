@@ -1,11 +1,21 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 )
 
 // TestPipelinesHTTP opens the same pipelines as TestPipelines from a web server.
@@ -31,5 +41,135 @@ func TestRemoteSecrets(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "joe") {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// bucket starts a server like S3 with a bucket "b", and has s3: URLs lead there.
+func bucket(t *testing.T) {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bkt"); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(srv.Close)
+	none := filepath.Join(t.TempDir(), "none")
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": srv.URL, "AWS_NO_SIGN_REQUEST": "yes", "AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+// storeAt opens what a URL names for writing.
+func storeAt(t *testing.T, url string) kv.Store {
+	t.Helper()
+	src := openURL(t, url)
+	store, err := src.destination(bg, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestPipelinesS3 opens the same pipelines as TestPipelines from a bucket.
+func TestPipelinesS3(t *testing.T) {
+	bucket(t)
+	from, err := dirkv.Open("testdata/urlpipe", &dirkv.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to := storeAt(t, "s3://bkt/deep/")
+	for key, err := range from.List(bg, kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := kv.Get(bg, from, key)
+		if err == nil {
+			err = to.Set(bg, key, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkPipelines(t, func(dir string) string { return "s3://bkt/deep/" + filepath.Base(dir) + "/" })
+}
+
+// TestExportToStore exports to stores that are no directories, and back.
+func TestExportToStore(t *testing.T) {
+	bucket(t)
+	keys := smallStore(t)
+	src := openURL(t, memoryURL(t, keys))
+	for _, dest := range []string{"s3://bkt/a/b", "s3://bkt/other.zarr/", "memory:" + t.Name() + "/x"} {
+		res, err := Export(bg, src, dest, ExportOptions{})
+		if err != nil || res.Keys != int64(len(keys)) {
+			t.Fatalf("%s: %+v, %v", dest, res, err)
+		}
+		sameContents(t, contents(t, storeAt(t, dest)), keys)
+
+		if _, err := Export(bg, src, dest, ExportOptions{}); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s again: %v", dest, err)
+		}
+		store := storeAt(t, dest)
+		if err := store.Set(bg, "stranger", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Export(bg, src, dest, ExportOptions{Resume: true}); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s with a stranger resumed: %v", dest, err)
+		}
+		if _, err := Export(bg, src, dest, ExportOptions{Overwrite: true}); err != nil {
+			t.Errorf("%s overwritten: %v", dest, err)
+		}
+		sameContents(t, contents(t, store), keys)
+
+		// What is no store is left alone.
+		if err := kv.DeletePrefix(bg, store, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Set(bg, "photo.jpg", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Export(bg, src, dest, ExportOptions{Overwrite: true}); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s over a photo: %v", dest, err)
+		}
+	}
+	for _, dest := range []string{"s3://bkt/a.zip", "s3://bkt/x|zip:", "http://127.0.0.1/x"} {
+		if _, err := Export(bg, src, dest, ExportOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: %v", dest, err)
+		}
+	}
+}
+
+// TestImportFromStore imports a hierarchy from a bucket and finds it the same.
+func TestImportFromStore(t *testing.T) {
+	bucket(t)
+	keys := smallStore(t)
+	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), "s3://bkt/in", ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
+	defer closeChecked(t, db)
+	if _, err := db.Import(bg, openURL(t, "s3://bkt/in"), ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	view, err := db.At(context.Background(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := contents(t, view)
+	for k := range keys {
+		if got[k] != keys[k] {
+			t.Errorf("%s differs", k)
+		}
+	}
+	if names := slices.Collect(func(yield func(string) bool) {
+		for k := range got {
+			if _, ok := keys[k]; !ok && !yield(k) {
+				return
+			}
+		}
+	}); len(names) > 0 {
+		t.Errorf("more than what was imported: %q", names)
 	}
 }

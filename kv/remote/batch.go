@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -19,7 +18,7 @@ import (
 func (o *Objects) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
 	b := batch{o: o, reqs: reqs, out: make([][]byte, len(reqs))}
 	jobs := b.plan()
-	if err := parallel(ctx, o.c.o.Parallel, len(jobs), func(ctx context.Context, i int) error {
+	if err := o.c.Each(ctx, len(jobs), func(ctx context.Context, i int) error {
 		if err := b.run(ctx, jobs[i]); err != nil {
 			return fmt.Errorf("get %q: %w", jobs[i].key, err)
 		}
@@ -172,31 +171,4 @@ func (b *batch) saw(key string, v Version, missing bool) error {
 		return fmt.Errorf("%w while it was read in parts", kv.ErrChanged)
 	}
 	return nil
-}
-
-// parallel calls fn for 0 to n-1 with some workers and returns the first error.
-// After one, no further call begins, and those under way are canceled.
-func parallel(ctx context.Context, workers, n int, fn func(ctx context.Context, i int) error) error {
-	if n == 1 {
-		return fn(ctx, 0)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := fn(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

@@ -17,6 +17,13 @@ import (
 // host are those of the process.
 var processTransport = sync.OnceValue(func() http.RoundTripper { return newTransport(nil) })
 
+// Transport returns what sends the requests of a client with these options, for
+// a Protocol that puts one of its own before it.
+func Transport(o *Options) http.RoundTripper {
+	c := o.withDefaults()
+	return c.Transport
+}
+
 // publicTransport connects to public addresses only.
 var publicTransport = sync.OnceValue(func() http.RoundTripper { return newTransport(onlyPublic) })
 

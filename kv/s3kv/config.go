@@ -1,0 +1,200 @@
+package s3kv
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"gopkg.in/ini.v1"
+)
+
+// place is where a bucket is.
+type place struct {
+	endpoint *url.URL // nil: Amazon
+	virtual  bool     // at an endpoint, the bucket is part of the host
+
+	mu sync.Mutex
+	in string // the region, as far as it is known
+}
+
+const defaultRegion = "us-east-1"
+
+func (p *place) region() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.in
+}
+
+// moved notes that the bucket is in another region.
+func (p *place) moved(region string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.in = region
+}
+
+// url is the address of a bucket, with a slash at its end.
+func (p *place) url(bucket, region string) *url.URL {
+	u := url.URL{Scheme: "https", Path: "/"}
+	virtual := p.virtual
+	if p.endpoint != nil {
+		u.Scheme, u.Host, u.Path = p.endpoint.Scheme, p.endpoint.Host, strings.TrimSuffix(p.endpoint.Path, "/")+"/"
+	} else {
+		u.Host = "s3." + region + ".amazonaws.com"
+		if strings.HasPrefix(region, "cn-") {
+			u.Host += ".cn"
+		}
+		// The certificate is for one name before the host, without dots.
+		virtual = !strings.Contains(bucket, ".") && strings.ToLower(bucket) == bucket
+	}
+	if virtual {
+		u.Host = bucket + "." + u.Host
+	} else {
+		u.Path += bucket + "/"
+	}
+	return &u
+}
+
+// configure fills in what the options leave open.
+func (b *bucket) configure() error {
+	profile := cmp.Or(b.o.Profile, os.Getenv("AWS_PROFILE"))
+	section, err := loadProfile(profile)
+	if err != nil {
+		return err
+	}
+	anonymous := b.o.Anonymous || slices.Contains([]string{"yes", "true", "1"}, strings.ToLower(os.Getenv("AWS_NO_SIGN_REQUEST")))
+	endpoint := cmp.Or(b.o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), section["endpoint_url"])
+	b.at.in = cmp.Or(b.o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), section["region"], defaultRegion)
+	for _, c := range b.at.in {
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
+			return fmt.Errorf("region %.40q", b.at.in)
+		}
+	}
+	if endpoint != "" {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return errors.New("the endpoint is no http or https URL")
+		}
+		if u.User != nil {
+			return errors.New("the endpoint has a user in it, which S3 has no use for")
+		}
+		b.at.endpoint, b.at.virtual = u, b.o.VirtualHost
+	}
+	if !anonymous {
+		b.who = whoIs(profile)
+	}
+	return nil
+}
+
+// loadProfile reads what a profile says in the configuration file, nothing
+// where there is no such file. A profile that is asked for by name must be in
+// that file or in the one of credentials.
+func loadProfile(name string) (map[string]string, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // then only the variables name files
+	}
+	config := cmp.Or(os.Getenv("AWS_CONFIG_FILE"), filepath.Join(home, ".aws", "config"))
+	shared := cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(home, ".aws", "credentials"))
+	found := false
+	keys := map[string]string{}
+	for _, file := range []string{shared, config} {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		f, err := ini.Load(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s is malformed", file) // the reason may quote a secret
+		}
+		for _, section := range []string{cmp.Or(name, "default"), "profile " + cmp.Or(name, "default")} {
+			if s, err := f.GetSection(section); err == nil {
+				found = true
+				for _, k := range []string{"region", "endpoint_url"} {
+					keys[k] = cmp.Or(s.Key(k).String(), keys[k])
+				}
+			}
+		}
+	}
+	if name != "" && !found {
+		return nil, fmt.Errorf("no profile %.80q in %s or %s", name, config, shared)
+	}
+	return keys, nil
+}
+
+// identity is who requests are signed as. It is asked again when credentials
+// have run out.
+type identity struct {
+	mu     sync.Mutex
+	chain  *credentials.Credentials
+	nobody bool // there are none
+}
+
+// identities are those of the process by profile, so that the machine's role is
+// asked for once.
+var identities struct {
+	mu sync.Mutex
+	m  map[string]*identity
+}
+
+func whoIs(profile string) *identity {
+	// What the environment says now belongs to the name, so that a process
+	// which changes it is somebody else then.
+	name := strings.Join([]string{profile, os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN"),
+		os.Getenv("AWS_CONFIG_FILE"), os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), os.Getenv("AWS_EC2_METADATA_DISABLED")}, "\x00")
+	identities.mu.Lock()
+	defer identities.mu.Unlock()
+	if identities.m == nil {
+		identities.m = map[string]*identity{}
+	}
+	if identities.m[name] == nil {
+		providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
+		if onCloud() {
+			providers = append(providers, &credentials.IAM{})
+		}
+		identities.m[name] = &identity{chain: credentials.NewChainCredentials(providers)}
+	}
+	return identities.m[name]
+}
+
+// onCloud reports whether there may be a role to ask for: one that the
+// environment names, or that of the machine.
+func onCloud() bool {
+	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return !strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true")
+}
+
+// roleTimeout is how long the service that knows the machine's role may take:
+// it is near, or it does not exist.
+const roleTimeout = 2 * time.Second
+
+// get returns the credentials; the zero value is nobody.
+func (i *identity) get() (credentials.Value, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.nobody {
+		return credentials.Value{}, nil
+	}
+	v, err := i.chain.GetWithContext(&credentials.CredContext{Client: &http.Client{Timeout: roleTimeout}})
+	if err != nil {
+		return v, errors.New("credentials cannot be had") // the reason may quote them
+	}
+	i.nobody = v.AccessKeyID == ""
+	return v, nil
+}

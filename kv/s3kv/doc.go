@@ -1,0 +1,28 @@
+// Package s3kv is a bucket of Amazon S3, or of a server that speaks like it, as
+// a view that can be read, listed and written.
+//
+//	s3://bucket/ ─▶ https://bucket.s3.REGION.amazonaws.com/KEY
+//	                ENDPOINT/bucket/KEY          with an endpoint of one's own
+//	                  │
+//	             signed (AWS4-HMAC-SHA256) as who the environment says one is
+//
+// # Configuration
+//
+// What Options leave open is taken from where the tools of AWS take it:
+//
+//	credentials  AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN;
+//	             the profile AWS_PROFILE of ~/.aws/credentials and ~/.aws/config
+//	             (keys, SSO, credential_process); web identity; the container's
+//	             or machine's role, unless AWS_EC2_METADATA_DISABLED is "true".
+//	             Who has none is anonymous, as with AWS_NO_SIGN_REQUEST=yes.
+//	endpoint     AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile
+//	region       AWS_REGION, AWS_DEFAULT_REGION, region of the profile. If the
+//	             bucket is elsewhere, AWS says where, and is asked there.
+//
+// # Values and keys
+//
+// A located value has the ETag of its object, and is read with If-Match; an
+// object that was replaced is kv.ErrChanged. Objects whose names end in a slash,
+// which some tools make to show a directory, are no keys. Keys with "." or ".."
+// as a name are refused: servers resolve them.
+package s3kv

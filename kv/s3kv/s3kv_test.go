@@ -1,0 +1,439 @@
+package s3kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/minio/minio-go/v7/pkg/signer"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/kvtest"
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+var bg = context.Background()
+
+// alone makes sure that nothing about the machine's own configuration counts.
+func alone(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{
+		"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_REGION", "AWS_DEFAULT_REGION",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_NO_SIGN_REQUEST", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+	} {
+		t.Setenv(name, "")
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", none)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+}
+
+// fake is a server in the process with an empty bucket.
+func fake(t *testing.T) (url string) {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func open(t *testing.T, o Options) *View {
+	t.Helper()
+	v, err := Open("bucket", &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestConformance(t *testing.T) {
+	alone(t)
+	url := fake(t)
+	n := 0
+	kvtest.Run(t, func(t *testing.T) kv.Reader {
+		// A view of its own for each test, below one bucket of one server.
+		n++
+		return kv.Sub(open(t, Options{Endpoint: url, Anonymous: true}), fmt.Sprintf("t%d", n))
+	}, kvtest.Options{
+		Invalid: []string{"..", "../a", "a/..", "a/./b", "."},
+		Holds: func(key string) bool {
+			if testing.Short() && strings.HasPrefix(key, "many") {
+				return false // a listing for every beginning of every key
+			}
+			// The server in the process lists without escapes, and XML has none
+			// for control characters. It takes "a//b" for "a/b".
+			return validKey(key) == nil && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' }) && !strings.Contains(key, "//")
+		},
+		Steps: 150,
+	})
+}
+
+// minioEndpoint is the address of a real server, with the credentials in
+// ZARRDB_S3_KEY and ZARRDB_S3_SECRET and a bucket "bucket".
+func minioEndpoint(t *testing.T) Options {
+	t.Helper()
+	o := Options{Endpoint: os.Getenv("ZARRDB_S3_ENDPOINT")}
+	if o.Endpoint == "" {
+		t.Skip("ZARRDB_S3_ENDPOINT names no server (make s3 starts one)")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", os.Getenv("ZARRDB_S3_KEY"))
+	t.Setenv("AWS_SECRET_ACCESS_KEY", os.Getenv("ZARRDB_S3_SECRET"))
+	return o
+}
+
+func TestConformanceServer(t *testing.T) {
+	alone(t)
+	o := minioEndpoint(t)
+	view := open(t, o)
+	if err := kv.DeletePrefix(bg, view, ""); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	kvtest.Run(t, func(t *testing.T) kv.Reader {
+		n++
+		return kv.Sub(open(t, o), fmt.Sprintf("t%d", n))
+	}, kvtest.Options{
+		Tree:    true, // that server keeps objects in directories
+		Invalid: []string{"..", "../a", "a/..", "a/./b", "."},
+		Holds:   func(key string) bool { return validKey(key) == nil },
+		Steps:   150,
+	})
+}
+
+// signed is a bucket behind a check of the signature: it makes the same one
+// from what it knows.
+type signed struct {
+	t                  *testing.T
+	key, secret, token string
+	region             string
+	mu                 sync.Mutex
+	seen               []string
+	next               http.Handler
+	wrong              int
+}
+
+func (s *signed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, r.Method+" "+r.RequestURI)
+	got := r.Header.Get("Authorization")
+	again := r.Clone(r.Context())
+	again.URL.Host = r.Host
+	for name := range again.Header {
+		if !strings.HasPrefix(strings.ToLower(name), "x-amz-") && !slices.Contains([]string{"Range", "If-Match", "Content-Type"}, name) {
+			again.Header.Del(name)
+		}
+	}
+	want := signer.SignV4(*again, s.key, s.secret, s.token, s.region).Header.Get("Authorization")
+	if s.key != "" && got != want || s.key == "" && got != "" || r.Header.Get("X-Amz-Security-Token") != s.token {
+		s.wrong++
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, "<Error><Code>SignatureDoesNotMatch</Code><StringToSign>%s</StringToSign></Error>", got)
+		return
+	}
+	s.next.ServeHTTP(w, r)
+}
+
+// TestCredentials asks as who the environment and the files say.
+func TestCredentials(t *testing.T) {
+	for name, test := range map[string]struct {
+		env        map[string]string
+		files      [2]string // config, credentials
+		o          Options
+		key, token string
+		region     string
+	}{
+		"nobody":          {region: "us-east-1"},
+		"variables":       {env: map[string]string{"AWS_ACCESS_KEY_ID": "K1", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_SESSION_TOKEN": "T", "AWS_REGION": "eu-1"}, key: "K1", token: "T", region: "eu-1"},
+		"default profile": {files: [2]string{"[default]\nregion = eu-2\n", "[default]\naws_access_key_id = K2\naws_secret_access_key = hidden\n"}, key: "K2", region: "eu-2"},
+		"named profile": {
+			env:   map[string]string{"AWS_PROFILE": "p"},
+			files: [2]string{"[profile p]\nregion = eu-3\n", "[default]\naws_access_key_id = K2\naws_secret_access_key = x\n[p]\naws_access_key_id = K3\naws_secret_access_key = hidden\naws_session_token = T3\n"},
+			key:   "K3", token: "T3", region: "eu-3",
+		},
+		"variables before files": {env: map[string]string{"AWS_ACCESS_KEY_ID": "K4", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_DEFAULT_REGION": "eu-4"}, files: [2]string{"[default]\nregion = eu-2\n", "[default]\naws_access_key_id = K2\naws_secret_access_key = x\n"}, key: "K4", region: "eu-4"},
+		"asked to be nobody":     {env: map[string]string{"AWS_ACCESS_KEY_ID": "K5", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_NO_SIGN_REQUEST": "YES"}, region: "us-east-1"},
+		"options":                {env: map[string]string{"AWS_ACCESS_KEY_ID": "K6", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "x"}, o: Options{Region: "eu-6"}, key: "K6", region: "eu-6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			backend := s3mem.New()
+			if err := backend.CreateBucket("bucket"); err != nil {
+				t.Fatal(err)
+			}
+			check := &signed{t: t, key: test.key, secret: "hidden", token: test.token, region: test.region, next: gofakes3.New(backend).Server()}
+			srv := httptest.NewServer(check)
+			defer srv.Close()
+			t.Setenv("AWS_ENDPOINT_URL", srv.URL)
+			for k, v := range test.env {
+				t.Setenv(k, v)
+			}
+			for i, name := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+				if test.files[i] != "" {
+					file := filepath.Join(t.TempDir(), name)
+					if err := os.WriteFile(file, []byte(test.files[i]), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					t.Setenv(name, file)
+				}
+			}
+			view := open(t, test.o)
+			key := "a b/c+d=é&%2F~'(x)!"
+			if err := view.Set(bg, key, []byte("value")); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := view.Get(bg, key, kv.Span(1, 2)); err != nil || string(b) != "al" {
+				t.Errorf("%q, %v", b, err)
+			}
+			v, err := view.Locate(bg, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.View(bg, kv.Last(2), func(b []byte) error {
+				if string(b) != "ue" {
+					t.Errorf("%q", b)
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			if keys, err := kv.Keys(bg, view, "a b/"); err != nil || !slices.Equal(keys, []string{key}) {
+				t.Errorf("%q, %v", keys, err)
+			}
+			if err := view.Delete(bg, key); err != nil {
+				t.Error(err)
+			}
+			if check.wrong > 0 {
+				t.Errorf("%d requests with a wrong signature", check.wrong)
+			}
+			// Who is refused learns nothing of the secret.
+			check.secret, check.key = "another", "K"
+			if _, err := view.Get(bg, key, kv.All()); err == nil || !strings.Contains(err.Error(), "403 Forbidden (SignatureDoesNotMatch)") || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "Signature=") {
+				t.Errorf("refused: %v", err)
+			}
+		})
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	alone(t)
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, []byte("[default\naws_secret_access_key = hidden\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		bucket string
+		o      Options
+		env    [2]string
+		want   string
+	}{
+		"bucket":        {bucket: "a/b", want: "bucket"},
+		"no bucket":     {bucket: "", want: "bucket"},
+		"endpoint":      {bucket: "b-b", o: Options{Endpoint: "host:1"}, want: "endpoint"},
+		"user":          {bucket: "b-b", o: Options{Endpoint: "http://joe:hidden@host"}, want: "user"},
+		"region":        {bucket: "b-b", o: Options{Region: "x.evil.example/"}, want: "region"},
+		"profile":       {bucket: "b-b", o: Options{Profile: "none"}, want: "no profile"},
+		"malformed ini": {bucket: "b-b", env: [2]string{"AWS_CONFIG_FILE", file}, want: "malformed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.env[0] != "" {
+				t.Setenv(test.env[0], test.env[1])
+			}
+			_, err := Open(test.bucket, &test.o)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hidden") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// rounds is a RoundTripper that needs no network.
+type rounds func(*http.Request) (*http.Response, error)
+
+func (f rounds) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestRegions finds a bucket that is not where it is looked for.
+func TestRegions(t *testing.T) {
+	alone(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "K")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+	var hosts []string
+	answer := func(r *http.Request) (*http.Response, error) {
+		hosts = append(hosts, r.Method+" "+r.URL.String())
+		rec := httptest.NewRecorder()
+		home := "eu-west-9"
+		rec.Header().Set("X-Amz-Bucket-Region", home)
+		switch {
+		case !strings.Contains(r.URL.Host, home):
+			rec.WriteHeader(http.StatusMovedPermanently)
+		case !strings.Contains(r.Header.Get("Authorization"), "/"+home+"/s3/"):
+			t.Errorf("signed %s", r.Header.Get("Authorization"))
+		default:
+			_, _ = rec.WriteString("xyz")
+		}
+		resp := rec.Result()
+		resp.Request = r
+		return resp, nil
+	}
+	for bucket, want := range map[string][]string{
+		"bucket": {"GET https://bucket.s3.us-east-1.amazonaws.com/k%20k", "GET https://bucket.s3.eu-west-9.amazonaws.com/k%20k", "GET https://bucket.s3.eu-west-9.amazonaws.com/k%20k"},
+		"a.b.c":  {"GET https://s3.us-east-1.amazonaws.com/a.b.c/k%20k", "GET https://s3.eu-west-9.amazonaws.com/a.b.c/k%20k", "GET https://s3.eu-west-9.amazonaws.com/a.b.c/k%20k"},
+	} {
+		hosts = nil
+		view, err := Open(bucket, &Options{Remote: remote.Options{Transport: rounds(answer)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if b, err := view.Get(bg, "k k", kv.All()); err != nil || string(b) != "xyz" {
+				t.Errorf("%q, %v", b, err)
+			}
+		}
+		if !slices.Equal(hosts, want) {
+			t.Errorf("asked %q, want %q", hosts, want)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	alone(t)
+	for _, test := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Region: "cn-north-1"}, "https://bucket.s3.cn-north-1.amazonaws.com.cn/k"},
+		{Options{Endpoint: "http://h:9000"}, "http://h:9000/bucket/k"},
+		{Options{Endpoint: "http://h:9000/deep/"}, "http://h:9000/deep/bucket/k"},
+		{Options{Endpoint: "https://h", VirtualHost: true}, "https://bucket.h/k"},
+	} {
+		got := ""
+		test.o.Remote.Transport = rounds(func(r *http.Request) (*http.Response, error) {
+			got = r.URL.String()
+			rec := httptest.NewRecorder()
+			resp := rec.Result()
+			resp.Request = r
+			return resp, nil
+		})
+		if _, err := open(t, test.o).Get(bg, "k", kv.All()); err != nil || got != test.want {
+			t.Errorf("asked %s, %v; want %s", got, err, test.want)
+		}
+	}
+}
+
+// TestOddListings reads what servers might list.
+func TestOddListings(t *testing.T) {
+	alone(t)
+	page := func(more string, keys ...string) string {
+		s := "<ListBucketResult>" + more
+		for _, k := range keys {
+			s += "<Contents><Key>" + k + "</Key></Contents>"
+		}
+		return s + "</ListBucketResult>"
+	}
+	const more = "<IsTruncated>true</IsTruncated><NextContinuationToken>n</NextContinuationToken>"
+	for name, test := range map[string]struct {
+		pages []string
+		keys  []string
+		err   string
+	}{
+		"markers":          {[]string{page("", "a/", "a/x", "a/y/", "b")}, []string{"a/x", "b"}, ""},
+		"escaped":          {[]string{page("<EncodingType>url</EncodingType>", "a+b%0A", "c%2Bd")}, []string{"a b\n", "c+d"}, ""},
+		"bad escape":       {[]string{page("<EncodingType>url</EncodingType>", "a%zz")}, nil, "invalid URL escape"},
+		"dots":             {[]string{page("", "../x", "a/../b", "c")}, []string{"c"}, ""},
+		"two pages":        {[]string{page(more, "a", "b"), page("", "c")}, []string{"a", "b", "c"}, ""},
+		"empty first page": {[]string{page(more), page("", "c")}, []string{"c"}, ""},
+		"no order":         {[]string{page("", "b", "a")}, []string{"b"}, "lists"},
+		"twice":            {[]string{page(more, "a"), page("", "a")}, []string{"a"}, "lists"},
+		"same token":       {[]string{page(more, "a"), page(more, "b"), page(more, "c")}, []string{"a", "b"}, "does not give it"},
+		"no token":         {[]string{page("<IsTruncated>true</IsTruncated>", "a")}, []string{"a"}, "does not give it"},
+		"no XML":           {[]string{"<html>"}, nil, "malformed"},
+		"nothing":          {[]string{""}, nil, "malformed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				n++
+				_, _ = w.Write([]byte(test.pages[n-1]))
+			}))
+			defer srv.Close()
+			view := open(t, Options{Endpoint: srv.URL})
+			var keys []string
+			var last error
+			for k, err := range view.List(bg, kv.ListOptions{}) {
+				if last = err; err == nil {
+					keys = append(keys, k)
+				}
+			}
+			if !slices.Equal(keys, test.keys) || (last == nil) != (test.err == "") || last != nil && !strings.Contains(last.Error(), test.err) {
+				t.Errorf("%q, %v", keys, last)
+			}
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	alone(t)
+	url := fake(t)
+	if _, err := open(t, Options{Endpoint: url}).Get(bg, "k", kv.All()); err != kv.ErrNotFound {
+		t.Error(err)
+	}
+	other, err := Open("other", &Options{Endpoint: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *remote.Error
+	if _, err := other.Get(bg, "k", kv.All()); !errors.As(err, &e) || e.Code != "NoSuchBucket" {
+		t.Errorf("a bucket that is not there: %v", err)
+	}
+	if _, err := kv.Keys(bg, other, ""); !errors.As(err, &e) || e.Code != "NoSuchBucket" {
+		t.Errorf("a bucket that is not there: %v", err)
+	}
+	for _, missing := range []bool{false, true} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code></Error>"))
+		}))
+		defer srv.Close()
+		if _, err := open(t, Options{Endpoint: srv.URL, Forbidden: missing}).Get(bg, "k", kv.All()); missing != (err == kv.ErrNotFound) {
+			t.Errorf("403 as missing %v: %v", missing, err)
+		}
+	}
+}
+
+// TestDeletePrefix removes more than one batch of keys.
+func TestDeletePrefix(t *testing.T) {
+	alone(t)
+	view := open(t, Options{Endpoint: fake(t)})
+	want := map[string]bool{"x": true, "y": true}
+	for k := range want {
+		if err := view.Set(bg, k, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 40 {
+		if err := view.Set(bg, fmt.Sprintf("d/%d", i), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kv.DeletePrefix(bg, view, "d/"); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := kv.Keys(bg, view, ""); err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("%q, %v", keys, err)
+	}
+}

@@ -1,0 +1,212 @@
+package s3kv
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+// Options say how a bucket is reached. nil and the zero value work; see the
+// package's Configuration.
+type Options struct {
+	// Endpoint is the URL of a server that is not Amazon's.
+	Endpoint string
+	// Region is where the bucket is.
+	Region string
+	// Profile is the section of the configuration files; default AWS_PROFILE.
+	Profile string
+	// Anonymous sends requests without credentials.
+	Anonymous bool
+	// VirtualHost puts the bucket into the host's name at an Endpoint too.
+	VirtualHost bool
+
+	// Remote says how requests are sent, tried again and merged. Its Sign and
+	// Redirects are not used.
+	Remote remote.Options
+	// Forbidden takes answer 403 for a missing key. S3 gives it for keys that
+	// are not there to who may not list the bucket, and to who may not read.
+	Forbidden bool
+}
+
+// View is a bucket. Safe for concurrent use; it needs no Close.
+type View struct {
+	*remote.Objects
+	b *bucket
+}
+
+var (
+	_ kv.Store        = (*View)(nil)
+	_ kv.Locator      = (*View)(nil)
+	_ kv.BatchReader  = (*View)(nil)
+	_ kv.DirLister    = (*View)(nil)
+	_ kv.BatchDeleter = (*View)(nil)
+)
+
+// Open returns the view of a bucket without asking the server anything.
+func Open(name string, o *Options) (*View, error) {
+	if err := s3utils.CheckValidBucketName(name); err != nil {
+		return nil, fmt.Errorf("s3kv: bucket %.80q: %w", name, err)
+	}
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	b := &bucket{name: name, o: c}
+	if err := b.configure(); err != nil {
+		return nil, fmt.Errorf("s3kv: %w", err)
+	}
+	r := c.Remote
+	r.Redirects, r.Sign = -1, nil
+	r.Transport = signing{b, remote.Transport(&r)}
+	b.c = remote.NewClient(&r)
+	return &View{remote.NewObjects(b.c, b), b}, nil
+}
+
+// bucket is the remote.Protocol of one bucket.
+type bucket struct {
+	name string
+	o    Options
+	c    *remote.Client
+	at   place
+	who  *identity
+}
+
+var _ remote.Protocol = (*bucket)(nil)
+
+// Request implements [remote.Protocol].
+func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
+	if err := validKey(key); err != nil {
+		return nil, err
+	}
+	req, err := b.request(ctx, method, key, nil, nil)
+	if err == nil {
+		pin.Condition(req.Header)
+	}
+	return req, err
+}
+
+func validKey(key string) error {
+	if err := kv.ValidKey(key); err != nil {
+		return err
+	}
+	if len(key) > 1024 {
+		return fmt.Errorf("%w: %d bytes, of which S3 takes 1024", kv.ErrInvalidKey, len(key))
+	}
+	for name := range strings.SplitSeq(key, "/") {
+		if name == "." || name == ".." {
+			return fmt.Errorf("%w: %q: servers resolve the name %q", kv.ErrInvalidKey, key, name)
+		}
+	}
+	return nil
+}
+
+// request makes a request that is not signed yet. key "" is the bucket.
+func (b *bucket) request(ctx context.Context, method, key string, query url.Values, value []byte) (*http.Request, error) {
+	u := b.at.url(b.name, b.at.region())
+	u.Path += key
+	u.RawPath = s3utils.EncodePath(u.Path) // the spelling that is signed
+	u.RawQuery = s3utils.QueryEncode(query)
+	var body io.Reader
+	if value != nil {
+		body = bytes.NewReader(value)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://unset/", body)
+	if err != nil {
+		return nil, err
+	}
+	req.URL, req.Host = u, u.Host
+	sum := sha256.Sum256(value)
+	req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
+	return req, nil
+}
+
+// Version implements [remote.Protocol].
+func (b *bucket) Version(h http.Header) remote.Version { return remote.VersionOf(h) }
+
+// Missing implements [remote.Protocol].
+func (b *bucket) Missing(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusNotFound:
+		// A bucket that is not there is a mistake, not a missing key. HEAD
+		// does not tell the two apart.
+		return resp.Request.Method == http.MethodHead || b.Code(resp) != "NoSuchBucket"
+	case http.StatusForbidden:
+		return b.o.Forbidden
+	}
+	return false
+}
+
+// Code implements [remote.Protocol].
+func (b *bucket) Code(resp *http.Response) string {
+	head, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return ""
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(head)) // it may be asked for again
+	var answer struct{ Code string }
+	if xml.Unmarshal(head, &answer) != nil || len(answer.Code) > 100 {
+		return ""
+	}
+	return answer.Code
+}
+
+// Set implements [kv.Writer].
+func (v *View) Set(ctx context.Context, key string, value []byte) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		req, err := v.b.request(ctx, http.MethodPut, key, nil, value)
+		if err == nil {
+			req.Header.Set("Content-Type", "application/octet-stream")
+		}
+		return req, err
+	}, v.b.expect(http.StatusOK))
+}
+
+// Delete implements [kv.Writer].
+func (v *View) Delete(ctx context.Context, key string) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		return v.b.request(ctx, http.MethodDelete, key, nil, nil)
+	}, func(resp *http.Response) error {
+		if resp.StatusCode == http.StatusNotFound && v.b.Missing(resp) {
+			return nil
+		}
+		return v.b.expect(http.StatusOK, http.StatusNoContent)(resp)
+	})
+}
+
+// DeleteAll implements [kv.BatchDeleter] with parallel requests.
+func (v *View) DeleteAll(ctx context.Context, keys []string) error {
+	return v.b.c.Each(ctx, len(keys), func(ctx context.Context, i int) error { return v.Delete(ctx, keys[i]) })
+}
+
+// expect handles answers of which nothing but the status counts.
+func (b *bucket) expect(good ...int) func(*http.Response) error {
+	return func(resp *http.Response) error {
+		for _, status := range good {
+			if resp.StatusCode == status {
+				return nil
+			}
+		}
+		return b.c.Failed(resp, b.Code(resp))
+	}
+}
