@@ -65,6 +65,7 @@ func (o *Options) txn() txn.Options {
 		FS: o.FS, ReadOnly: o.ReadOnly, Policy: policy{},
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
+		Durability: o.Durability, SyncInterval: o.SyncInterval,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // Options configure a database. nil and the zero value work.
@@ -34,6 +35,11 @@ type Options struct {
 	PageCacheBytes int64
 	// SessionBytes bounds what one session buffers in memory; default 64 MiB.
 	SessionBytes int64
+	// Durability says when commits are on disk; default [txn.DurabilitySync].
+	Durability txn.Durability
+	// SyncInterval bounds how long commits wait with [txn.DurabilityAsync];
+	// default 1 s.
+	SyncInterval time.Duration
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
 	// Now is the clock for commit times, safe for concurrent use; default

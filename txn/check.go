@@ -132,6 +132,9 @@ func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
+	if err := db.writePending(ctx); err != nil {
+		return nil, err
+	}
 	db.care.RLock()
 	defer db.care.RUnlock()
 	c := newChecker(db, o)

@@ -165,6 +165,9 @@ func (db *DB) checkpointForReclaim() error {
 // checkpoint makes and verifies a copy and removes old ones. c.mu is held.
 func (db *DB) checkpoint() error {
 	fs, c := fsOf(db.opts.FS), &db.checkpoints
+	if err := db.writePending(context.Background()); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
 	moves := c.moves.Load()
 	// Also if it fails: another attempt is made when there is more to lose.
 	c.last.Store(moves)
@@ -234,7 +237,7 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 	if err := refs.load(idx); err != nil {
 		return err
 	}
-	t := tree.New(indexPages{idx}, &tree.Options{CacheBytes: -1})
+	t := tree.New(indexPages{idx, nil}, &tree.Options{CacheBytes: -1})
 	list := refs.list("")
 	for _, r := range list[:min(len(list), checkpointRefs)] {
 		b, err := idx.Get(index.SpaceCommit, r.Commit[:])

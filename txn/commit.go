@@ -76,7 +76,8 @@ type commitRequest struct {
 const maxCommitGroup = 256
 
 // Commit publishes everything that the session wrote as one new version of its
-// branch, durable when it returns, and ends the session. If the branch moved
+// branch, durable when it returns unless Options.Durability says otherwise, and
+// ends the session. If the branch moved
 // since the session began, the changes of both are merged; where they touch,
 // the error is a *[ConflictError] and the session stays open and unchanged. On
 // any other error it stays open too. Once the commit is under way ctx does not
@@ -161,7 +162,7 @@ func (c *committer) submit(req *commitRequest) {
 func (c *committer) run(group []*commitRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := overlays{newOverlay(c.db.idx, c.db.opts.SessionBytes)}
+	g := overlays{newOverlay(c.db.committed(), c.db.opts.SessionBytes)}
 	for _, r := range group {
 		if !r.s.pages.empty() {
 			g = append(g, r.s.pages)
@@ -362,21 +363,22 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now tim
 // synced batch, after the packs that the pages point into.
 func (p *plan) write(group []*commitRequest) error {
 	ctx := context.Background()
+	change := generation{pages: map[tree.Name][]byte{}, commits: map[CommitID][]byte{}, moves: p.moves}
+	written := map[tree.Name]struct{}{}
+	changed, stored := false, false
 	batch := p.db.idx.NewBatch()
 	defer batch.Close()
-	written := map[tree.Name]struct{}{}
-	changed := false
 	for _, r := range group {
 		if r.err != nil {
 			continue
 		}
 		ends := r.s.stored && !r.o.DryRun
-		changed = changed || r.made || ends
+		changed, stored = changed || r.made || ends, stored || ends
 		if r.made {
-			if err := p.pages.private(ctx, p.space.t, r.commit.Root, written, batch.PutPage); err != nil {
+			if err := p.pages.private(ctx, p.space.t, r.commit.Root, written, change.putPage); err != nil {
 				return err
 			}
-			batch.Set(index.SpaceCommit, r.commit.ID[:], r.commit.encode())
+			change.commits[r.commit.ID] = r.commit.encode()
 		}
 		if ends {
 			batch.Delete(index.SpaceSession, r.s.id[:])
@@ -385,7 +387,14 @@ func (p *plan) write(group []*commitRequest) error {
 	if !changed {
 		return nil
 	}
-	if err := p.db.syncAndCommit(ctx, batch, p.moves, p.failures); err != nil {
+	var err error
+	if p.db.delayed() && !stored && change.bytes < pendingBytes/2 {
+		err = p.db.acknowledge(change, p.failures)
+	} else {
+		change.addTo(batch)
+		err = p.db.syncAndCommit(ctx, batch, p.moves, p.failures)
+	}
+	if err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	for _, o := range p.pages {
@@ -394,25 +403,33 @@ func (p *plan) write(group []*commitRequest) error {
 	return nil
 }
 
-// syncAndCommit syncs the packs, records their ends in batch and commits it
-// with the given ref moves. When it returns nil, everything is on disk, unless
-// packs failed since failures were counted: then it is ErrLost. The lock keeps
-// a later end from being overwritten by an earlier one.
+// syncAndCommit writes what waits for the disk, syncs the packs, records their
+// ends in batch and commits it with the given ref moves. When it returns nil,
+// everything is on disk, unless packs failed since failures were counted: then
+// it is ErrLost. The lock keeps a later end from being overwritten by an earlier
+// one.
 func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []RefMove, failures uint64) error {
 	db.ends.Lock()
 	defer db.ends.Unlock()
 	if now := db.packFailures.Load(); now != failures {
 		return errLost(now)
 	}
+	earlier, err := db.take(batch)
+	if err != nil {
+		return err
+	}
 	infos, err := db.packs.Sync(ctx)
 	if err != nil {
+		db.settle(earlier, err)
 		db.resumePacks()
 		return err
 	}
 	for _, i := range infos {
 		batch.Set(index.SpacePack, i.ID[:], encodePackInfo(i))
 	}
-	if err := db.commitRefs(batch, moves); err != nil {
+	err = db.commitRefs(batch, earlier.published(), moves)
+	db.settle(earlier, err)
+	if err != nil {
 		return err
 	}
 	db.packs.Recorded(infos)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -34,6 +35,7 @@ type DB struct {
 
 	heads       refTable
 	commit      committer
+	pending     pending
 	checkpoints checkpointer
 	ends        sync.Mutex // held from the sync of packs to the batch that records it
 
@@ -124,7 +126,7 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tree.New(indexPages{idx}, &tree.Options{CacheBytes: opts.PageCacheBytes})
+	t := tree.New(db.committed(), &tree.Options{CacheBytes: opts.PageCacheBytes})
 	db.space = newSpace(t, opts.Policy, db.load)
 	db.space.store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
 		if v, ok := inlineValue(key, doc); ok {
@@ -139,6 +141,7 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 		return nil, errors.Join(err, db.packs.Close())
 	}
 	db.commit.db = db
+	db.startPending(time.After)
 	return db, nil
 }
 
@@ -174,7 +177,7 @@ func (db *DB) writeFirstCommit() error {
 	batch.Set(index.SpaceCommit, first.ID[:], rec)
 	batch.Set(index.SpaceMeta, metaReady, []byte{1})
 	moves := []RefMove{{Ref: headRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: "create"}}
-	return db.commitRefs(batch, moves)
+	return db.commitRefs(batch, nil, moves)
 }
 
 // Close closes the database. Sessions that made a savepoint can be resumed
@@ -188,9 +191,10 @@ func (db *DB) Close() error {
 	}
 	db.commit.mu.Lock() // a commit under way ends first
 	defer db.commit.mu.Unlock()
+	err := db.stopPending()
 	db.checkpoints.mu.Lock() // and a checkpoint
 	defer db.checkpoints.mu.Unlock()
-	return errors.Join(db.packs.Close(), db.idx.Close())
+	return errors.Join(err, db.packs.Close(), db.idx.Close())
 }
 
 // DiskUse says how much room the database takes.
@@ -234,10 +238,19 @@ func (db *DB) writable() error {
 	return db.check()
 }
 
-// indexPages is the page store of committed pages.
-type indexPages struct{ idx *index.Index }
+// indexPages is the page store of committed pages, some of which may wait to be
+// written.
+type indexPages struct {
+	idx  *index.Index
+	wait *pending // nil if nothing ever waits
+}
+
+func (db *DB) committed() indexPages { return indexPages{db.idx, &db.pending} }
 
 func (p indexPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	if b := p.wait.page(name); b != nil {
+		return b, nil
+	}
 	b, err := p.idx.GetPage(ctx, name)
 	if errors.Is(err, index.ErrNotFound) {
 		return nil, fmt.Errorf("page %v: %w", name, tree.ErrMissing)

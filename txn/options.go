@@ -84,6 +84,11 @@ type Options struct {
 	PackBytes uint64
 	// MemTableBytes is the size of the index's write buffer; default 64 MiB.
 	MemTableBytes int
+	// Durability says when commits are on disk; default [DurabilitySync].
+	Durability Durability
+	// SyncInterval bounds the time that [DurabilityAsync] leaves between a
+	// commit and its being on disk; default 1 s.
+	SyncInterval time.Duration
 	// CheckpointCommits is after how many moves of refs the index is copied,
 	// see [DB.Checkpoint]; default 1024, sooner in a young database. Negative
 	// never does it by itself.
@@ -111,6 +116,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.SavepointBytes == 0 {
 		c.SavepointBytes = 1 << 30
+	}
+	if c.SyncInterval <= 0 {
+		c.SyncInterval = time.Second
 	}
 	if c.CheckpointCommits == 0 {
 		c.CheckpointCommits = 1024

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -17,7 +16,7 @@ import (
 // with it: a walk from a root that stops at pages which are not in memory
 // finds every page that still has to be written.
 type overlay struct {
-	idx   *index.Index
+	below indexPages
 	bound int64
 
 	mu    sync.RWMutex
@@ -27,8 +26,8 @@ type overlay struct {
 
 var _ tree.Pages = (*overlay)(nil)
 
-func newOverlay(idx *index.Index, bound int64) *overlay {
-	return &overlay{idx: idx, bound: bound, pages: map[tree.Name][]byte{}}
+func newOverlay(below indexPages, bound int64) *overlay {
+	return &overlay{below: below, bound: bound, pages: map[tree.Name][]byte{}}
 }
 
 func (o *overlay) own(name tree.Name) []byte {
@@ -42,7 +41,7 @@ func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	if b := o.own(name); b != nil {
 		return b, nil
 	}
-	return indexPages{o.idx}.GetPage(ctx, name)
+	return o.below.GetPage(ctx, name)
 }
 
 // PutPage implements [tree.Pages].
@@ -63,7 +62,7 @@ func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error 
 // batch of the savepoint or commit comes later in the same log. The caller
 // holds mu.
 func (o *overlay) spill() error {
-	batch := o.idx.NewBatch()
+	batch := o.below.idx.NewBatch()
 	defer batch.Close()
 	for name, page := range o.pages {
 		batch.PutPage(name, page)

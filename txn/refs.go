@@ -107,11 +107,18 @@ func CheckRefName(s string) error {
 }
 
 // commitRefs adds ref moves and their reflog entries to batch, commits it
-// synced and then publishes them. The caller holds commit.mu (or is alone).
-func (db *DB) commitRefs(batch *index.Batch, moves []RefMove) error {
+// synced and then publishes them, but for the earlier ones, which were published
+// when they were acknowledged. The caller holds ends, or commit.mu if nothing
+// waits (or is alone).
+func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
 	next := map[string]uint64{}
-	for i := range moves {
-		m := &moves[i]
+	for i := range len(earlier) + len(moves) {
+		var m *RefMove
+		if i < len(earlier) {
+			m = &earlier[i]
+		} else {
+			m = &moves[i-len(earlier)]
+		}
 		seq, ok := next[m.Ref]
 		if !ok {
 			var err error
@@ -127,12 +134,13 @@ func (db *DB) commitRefs(batch *index.Batch, moves []RefMove) error {
 			batch.Set(index.SpaceRef, []byte(m.Ref), m.New[:])
 		}
 	}
-	db.checkpoints.count(batch, len(moves))
+	n := len(earlier) + len(moves)
+	db.checkpoints.count(batch, n)
 	size := batch.Len()
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
-	db.checkpoints.counted(len(moves), size)
+	db.checkpoints.counted(n, size)
 	db.heads.publish(moves)
 	return nil
 }
@@ -166,9 +174,14 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 		author = db.opts.Author
 	}
 	moves := []RefMove{{Ref: ref, Old: old, New: id, Time: db.opts.Now().UTC(), Author: author, Op: op}}
-	batch := db.idx.NewBatch()
-	defer batch.Close()
-	if err := db.commitRefs(batch, moves); err != nil {
+	if db.delayed() {
+		err = db.acknowledge(generation{moves: moves}, db.packFailures.Load())
+	} else {
+		batch := db.idx.NewBatch()
+		defer batch.Close()
+		err = db.commitRefs(batch, nil, moves)
+	}
+	if err != nil {
 		return RefMove{}, err
 	}
 	return moves[0], nil
@@ -261,7 +274,7 @@ func (db *DB) TagReflog(ctx context.Context, tag string) iter.Seq2[RefMove, erro
 
 func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] {
 	return func(yield func(RefMove, error) bool) {
-		if err := db.check(); err != nil {
+		if err := errors.Join(db.check(), db.writePending(ctx)); err != nil {
 			yield(RefMove{}, err)
 			return
 		}
@@ -284,6 +297,9 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
 	if err := db.check(); err != nil {
 		return nil, err
+	}
+	if b := db.pending.commit(id); b != nil {
+		return decodeCommit(id, b)
 	}
 	b, err := db.idx.Get(index.SpaceCommit, id[:])
 	if errors.Is(err, index.ErrNotFound) {

@@ -97,6 +97,9 @@ func (db *DB) resolveName(ctx context.Context, name string) (CommitID, error) {
 	if len(digits) < minPrefix || len(digits) > 2*digest.Size || strings.Trim(digits, "0123456789abcdef") != "" {
 		return CommitID{}, fmt.Errorf("%q: %w", name, ErrNoRef)
 	}
+	if err := db.writePending(ctx); err != nil {
+		return CommitID{}, err
+	}
 	from, _ := hex.DecodeString(digits[:len(digits)&^1])
 	var found []CommitID
 	for rec, err := range db.idx.Scan(index.SpaceCommit, from, nil, false) {

@@ -111,7 +111,7 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 }
 
 func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Session {
-	pages := newOverlay(db.idx, db.opts.SessionBytes)
+	pages := newOverlay(db.committed(), db.opts.SessionBytes)
 	s := &Session{
 		db: db, id: id, branch: rec.branch, created: rec.created,
 		pages: pages, space: db.space.with(pages),

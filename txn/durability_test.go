@@ -1,0 +1,299 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+func delayedOptions(fs vfs.FS, d Durability) *Options {
+	o := testOptions(fs)
+	o.Durability = d
+	o.SyncInterval = 24 * time.Hour // nothing happens by itself
+	return o
+}
+
+// After a power cut a database with delayed commits is a prefix of what was
+// acknowledged, at least up to the last Sync, and always sound.
+func TestPowerCutDelayed(t *testing.T) {
+	for round := range crashRounds(t) {
+		seed := uint64(time.Now().UnixNano()) + uint64(round)
+		t.Logf("seed %d", seed)
+		h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 2)), states: []map[string]string{{}}}
+		mem := vfs.NewCrashableMem()
+		o := delayedOptions(errorfs.Wrap(mem, h.hook(mem, 20)), DurabilityAsync)
+		o.SessionBytes = 32 << 10
+		db, err := Create("db", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.mu.Lock()
+		h.images = nil
+		h.mu.Unlock()
+		synced := map[int]int{} // commits → how many were on disk for sure
+		for range 12 {
+			h.run(db, 1+h.rng.IntN(4))
+			// A savepoint inside run may have written more; that is allowed.
+			n := len(h.states) - 1
+			if err := db.Sync(bg); err != nil {
+				t.Fatal(err)
+			}
+			synced[n] = n
+		}
+		closeChecked(t, db)
+		for _, image := range h.images {
+			least := 0
+			for n := range synced {
+				if n < image.acked {
+					least = max(least, n)
+				}
+			}
+			h.verifyPrefix(image, least)
+			if t.Failed() {
+				t.Fatalf("after a power cut at %s", image.op)
+			}
+		}
+		if len(h.images) == 0 {
+			t.Error("no power cut happened")
+		}
+	}
+}
+
+// verifyPrefix checks that a disk holds a sound prefix of the commits, of at
+// least so many.
+func (h *cutHistory) verifyPrefix(image crashed, least int) {
+	t := h.t
+	db, err := Open("db", testOptions(image.fs))
+	if err != nil {
+		t.Errorf("open: %v", err)
+		return
+	}
+	defer db.Close()
+	mustBeSound(t, db)
+	got, n := at(t, db, "main"), 0
+	head, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range db.Log(bg, head) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	n-- // the first one is of the creation
+	if n < least || n > image.acked+1 || n >= len(h.states) {
+		t.Errorf("%d commits are left, of %d that were acknowledged and %d synced", n, image.acked, least)
+	} else if !maps.Equal(got, h.states[n]) {
+		t.Errorf("commit %d is not what was committed", n)
+	}
+}
+
+// Commits that wait are seen by everything that reads.
+func TestDelayedCommitsAreRead(t *testing.T) {
+	for _, d := range []Durability{DurabilityAsync, DurabilityNone} {
+		mem := vfs.NewMem()
+		var syncs atomic.Int64
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData {
+				syncs.Add(1)
+			}
+			return nil
+		}))
+		db := openTest(t, delayedOptions(fs, d))
+		before := syncs.Load()
+		var c *Commit
+		for i := range 5 {
+			c = update(t, db, "main", map[string]string{"k": fmt.Sprint(i), "big": payload(fmt.Sprint(i))})
+		}
+		if err := db.CreateBranch(bg, "b", c.ID); err != nil {
+			t.Fatal(err)
+		}
+		update(t, db, "b", map[string]string{"k": "b"})
+		if err := db.DeleteBranch("b"); err != nil {
+			t.Fatal(err)
+		}
+		if got := at(t, db, "main~1"); got["k"] != "3" || got["big"] != payload("3") {
+			t.Errorf("main~1 has k = %q", got["k"])
+		}
+		if n := syncs.Load() - before; n != 0 {
+			t.Errorf("%d syncs for commits that may wait", n)
+		}
+		if id, err := db.Resolve(bg, c.ID.String()[:12]); err != nil || id != c.ID {
+			t.Errorf("by prefix: %v %v", id, err)
+		}
+		var ops []string
+		for m, err := range db.Reflog(bg, "b") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, fmt.Sprint(m.Op, m.Seq))
+		}
+		if got := strings.Join(ops, " "); got != "delete2 commit1 branch0" {
+			t.Errorf("reflog of b: %s", got)
+		}
+		if db.pending.waiting.Load() != 0 || syncs.Load() == before {
+			t.Error("nothing was written for the reflog")
+		}
+	}
+}
+
+// The loop writes what waits when the interval is over.
+func TestDelayedCommitsAreWritten(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	o := delayedOptions(mem, DurabilityAsync)
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.stopPending(); err != nil { // its loop, for one with a clock of ours
+		t.Fatal(err)
+	}
+	tick := make(chan time.Time)
+	db.startPending(func(time.Duration) <-chan time.Time { return tick })
+	update(t, db, "main", map[string]string{"a": payload("1")})
+	tick <- time.Time{}
+	update(t, db, "main", map[string]string{"b": "2"})
+	tick <- time.Time{} // the first write is over
+	image := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, fs := range []vfs.FS{image, mem} {
+		left, err := Open("db", testOptions(fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := at(t, left, "main")
+		if got["a"] != payload("1") || fs == mem && got["b"] != "2" {
+			t.Errorf("%d keys are left", len(got))
+		}
+		closeChecked(t, left)
+	}
+}
+
+// When a write of what waits fails, no later commit is acknowledged, and what is
+// left is a sound prefix.
+func TestDelayedWriteFails(t *testing.T) {
+	boom := errors.New("boom")
+	for _, file := range []string{".pack", ".log"} {
+		t.Run(file, func(t *testing.T) {
+			mem := vfs.NewCrashableMem()
+			var on atomic.Bool
+			fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if on.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, file) {
+					return boom
+				}
+				return nil
+			}))
+			db, err := Create("db", delayedOptions(fs, DurabilityAsync))
+			if err != nil {
+				t.Fatal(err)
+			}
+			update(t, db, "main", map[string]string{"a": payload("1")})
+			if err := db.Sync(bg); err != nil {
+				t.Fatal(err)
+			}
+			on.Store(true)
+			update(t, db, "main", map[string]string{"a": payload("2")})
+			if err := db.Sync(bg); !errors.Is(err, boom) {
+				t.Errorf("sync: %v", err)
+			}
+			on.Store(false)
+			s, err := db.Begin(bg, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			set(t, s, map[string]string{"c": "3"})
+			if _, err := s.Commit(bg, CommitOptions{}); err == nil {
+				t.Error("a commit was acknowledged after the failure")
+			}
+			if err := db.Sync(bg); err == nil {
+				t.Error("sync succeeded after the failure")
+			}
+			if err := db.Close(); err == nil {
+				t.Error("close says nothing of the lost commit")
+			}
+			left, err := Open("db", testOptions(mem.CrashClone(vfs.CrashCloneCfg{})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := at(t, left, "main"); got["a"] != payload("1") || len(got) != 1 {
+				t.Errorf("%d keys are left", len(got))
+			}
+			closeChecked(t, left)
+		})
+	}
+}
+
+// A disk that is full delays what waits and loses nothing of it.
+func TestDelayedDiskFull(t *testing.T) {
+	mem := vfs.NewMem()
+	var free atomic.Uint64
+	free.Store(1 << 40)
+	db := openTest(t, delayedOptions(freeFS{mem, &free}, DurabilityNone))
+	update(t, db, "main", map[string]string{"a": "1"})
+	free.Store(1 << 10)
+	if err := db.Sync(bg); !errors.Is(err, index.ErrFull) {
+		t.Fatalf("sync: %v", err)
+	}
+	update(t, db, "main", map[string]string{"b": "2"})
+	free.Store(1 << 40)
+	if err := db.Sync(bg); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main"); got["a"] != "1" || got["b"] != "2" {
+		t.Errorf("%v", got)
+	}
+}
+
+// freeFS says how much is free.
+type freeFS struct {
+	vfs.FS
+	free *atomic.Uint64
+}
+
+func (f freeFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: f.free.Load(), TotalBytes: 1 << 40}, nil
+}
+
+// Unwrap implements vfs.FS.
+func (f freeFS) Unwrap() vfs.FS { return f.FS }
+
+func BenchmarkCommitDurability(b *testing.B) {
+	for _, d := range []Durability{DurabilitySync, DurabilityAsync, DurabilityNone} {
+		b.Run([]string{"sync", "async", "none"}[d], func(b *testing.B) {
+			db, err := Create(b.TempDir()+"/db", &Options{Durability: d})
+			if err != nil {
+				b.Fatal(err)
+			}
+			chunk := make([]byte, 4096)
+			for i := 0; b.Loop(); i++ {
+				s, err := db.Begin(bg, "main")
+				if err != nil {
+					b.Fatal(err)
+				}
+				chunk[0], chunk[1], chunk[2] = byte(i), byte(i>>8), byte(i>>16)
+				if err := s.Set(bg, "a/chunk", chunk); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
