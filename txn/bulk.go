@@ -1,0 +1,445 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Bulk writes a whole node of a session at once: millions of keys, of which
+// the pages are built bottom-up while they come in.
+//
+//	Put("t/.zarray") ─▶ forms of t/
+//	Put("t/0.0") ─▶ run of (t/, '.', 2) ─▶ tree.Builder ─▶ pages, in order
+//	Put("t/1.5"), Put("t/0.7") ─▶ sorted in batches ─▶ tree.Apply
+//	Put("notes") ─▶ edits ─▶ space.apply
+//
+// The session sees nothing of it before Finish, which puts it in place with a
+// few pages. Chunks that come in the order of their coordinates, array by array
+// or several arrays in turn, cost no sorting; any order is right, and of a key
+// that is put more than once the last value counts. Memory is bounded, except
+// for what node documents say of themselves.
+//
+// A Bulk is not safe for concurrent use. After an error, and if it is not
+// finished, what it built is garbage that the session forgets.
+type Bulk struct {
+	s     *Session
+	space *space
+	path  string // "" or ends in a slash
+	add   bool
+	start tree.Root // directory at path before
+
+	root   tree.Root // what is built, without what runs hold
+	loose  map[string]edit
+	size   int64             // of loose
+	strays bool              // keys without a form were put
+	forms  map[string][]Form // by directory, that node documents name
+	above  map[string]bool   // directories with such ones further down
+	runs   map[runKey]*run   // by home
+	open   []*run            // those with a builder, oldest first
+	last   *run              // that a key went to
+	held   int64             // bytes that runs wait to sort
+	lim    bulkLimits
+	coords [maxCoordsLen]byte // of the key in hand
+	err    error
+}
+
+// bulkLimits bound what is held in memory. Tests use smaller ones.
+type bulkLimits struct {
+	builders int   // chunk maps that are built at the same time
+	loose    int   // edits
+	held     int64 // bytes of chunks that came out of order
+}
+
+var defaultBulkLimits = bulkLimits{builders: 256, loose: 1 << 15, held: 48 << 20}
+
+// runKey is a chunk map: a form in a directory.
+type runKey struct {
+	dir string
+	Form
+}
+
+// Bulk begins to write the node at a path anew: after Finish, what was put is
+// all there is below the path. Arrays that were there before and are put again
+// keep their identity, so that the same keys make no change. With add, what is
+// there already stays unless it is put again.
+func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error) {
+	root, err := s.flushed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	frames, err := s.space.walk(ctx, root, dirPath(path))
+	if err != nil {
+		return nil, err
+	}
+	b := &Bulk{
+		s: s, space: s.space, path: dirPath(path), add: add,
+		loose: map[string]edit{}, forms: map[string][]Form{}, above: map[string]bool{}, runs: map[runKey]*run{}, lim: defaultBulkLimits,
+	}
+	if last := frames[len(frames)-1]; last.path == b.path {
+		b.start, frames = last.root, frames[:len(frames)-1]
+	}
+	if add {
+		b.root, b.strays = b.start, b.start.Entries > 0
+		for _, f := range frames {
+			if len(f.info.forms) > 0 {
+				return nil, fmt.Errorf("txn: add to %q: it lies inside the array %q: %w", path, f.path, kv.ErrInvalidKey)
+			}
+		}
+		if err := b.learn(ctx, b.start, ""); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// learn notes the forms at and below a directory.
+func (b *Bulk) learn(ctx context.Context, root tree.Root, path string) error {
+	if err := checkPath(ctx, path); err != nil {
+		return err
+	}
+	info, err := b.space.dir(ctx, root)
+	if err != nil {
+		return err
+	}
+	for _, f := range info.forms {
+		b.know(path, f.Form)
+	}
+	for sub, err := range b.space.subs(ctx, root, info) {
+		if err == nil {
+			err = b.learn(ctx, sub.root, path+sub.name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// know notes a form of a directory.
+func (b *Bulk) know(dir string, f Form) {
+	b.forms[dir] = append(b.forms[dir], f)
+	for at := len(dir); at > 0; {
+		at = strings.LastIndexByte(dir[:at-1], '/') + 1
+		b.above[dir[:at]] = true
+	}
+}
+
+// Set puts bytes at a key, which is relative to the path.
+func (b *Bulk) Set(ctx context.Context, key string, value []byte) error {
+	v := tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}
+	if len(value) > inlineLimit(key) {
+		var err error
+		if v, err = b.stored(ctx, key, value); err != nil {
+			return fmt.Errorf("set %s: %w", key, err)
+		}
+	}
+	return b.put(ctx, key, v)
+}
+
+// stored is the value of bytes that go to a pack, unless the key has them.
+func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value, error) {
+	sum := digest.Of(value)
+	old, ok, err := b.space.get(ctx, b.start, key)
+	if err != nil || ok && old.Kind == tree.KindNative && old.Sum == sum {
+		return old, err
+	}
+	a, err := b.s.db.packs.Append(ctx, pack.Owner{Key: []byte(b.path + key)}, value)
+	if err != nil {
+		return tree.Value{}, err
+	}
+	return tree.Value{Kind: tree.KindNative, Sum: sum, Pack: tree.PackID(a.Pack), Offset: a.Offset, Length: a.Length}, nil
+}
+
+// SetVirtual puts a reference at a key, which is relative to the path; see
+// [Session.SetVirtual].
+func (b *Bulk) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
+	return b.put(ctx, key, tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length})
+}
+
+func (b *Bulk) put(ctx context.Context, key string, v tree.Value) error {
+	if b.err == nil {
+		b.err = b.take(ctx, key, v)
+	}
+	return b.err
+}
+
+func (b *Bulk) take(ctx context.Context, key string, v tree.Value) error {
+	if len(b.path)+len(key) > maxKey {
+		return checkKey(b.path + key)
+	}
+	r, coords, err := b.home(ctx, key)
+	if err != nil {
+		return err
+	}
+	if r != nil { // digits and separators behind a valid directory: a valid key
+		return r.add(ctx, coords, v)
+	}
+	if err := kv.ValidKey(key); err != nil {
+		return err
+	}
+	if _, name := splitKey(key); b.space.isNode(name) {
+		if err := b.document(ctx, key, v); err != nil {
+			return err
+		}
+	} else {
+		b.strays = true
+	}
+	b.loose[key] = edit{key: key, value: v}
+	b.size += int64(len(key)+len(v.Inline)) + 160
+	if len(b.loose) >= b.lim.loose || b.size > b.s.db.opts.SessionBytes {
+		return b.applyLoose(ctx)
+	}
+	return nil
+}
+
+// home finds the run that a key belongs to: that of the deepest directory with
+// a form that spells it.
+func (b *Bulk) home(ctx context.Context, key string) (*run, []byte, error) {
+	if r := b.last; r != nil && strings.HasPrefix(key, r.dir) {
+		if coords, ok := r.form.parse(b.coords[:0], key[len(r.dir):]); ok {
+			return r, coords, nil
+		}
+	}
+	if len(b.forms) == 0 {
+		return nil, nil, nil
+	}
+	for end := len(key); ; {
+		at := strings.LastIndexByte(key[:end], '/') + 1
+		for _, f := range b.forms[key[:at]] {
+			if coords, ok := f.parse(b.coords[:0], key[at:]); ok {
+				r, err := b.run(ctx, key[:at], f)
+				return r, coords, err
+			}
+		}
+		if at == 0 {
+			return nil, nil, nil
+		}
+		end = at - 1
+	}
+}
+
+// document notes the forms that a node document names.
+func (b *Bulk) document(ctx context.Context, key string, v tree.Value) error {
+	dir, name := splitKey(key)
+	doc, err := b.space.describe(ctx, name, v)
+	if err != nil {
+		return fmt.Errorf("txn: read %s: %w", key, err)
+	}
+	var fresh []Form
+	for _, f := range doc.forms {
+		if f.Rank > 0 && !slices.Contains(b.forms[dir], f) {
+			fresh = append(fresh, f)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if b.strays || b.inside(dir) {
+		// Keys that were put already may belong here.
+		if err := b.settle(ctx); err != nil {
+			return err
+		}
+		b.loose[key] = edit{key: key, value: v}
+		if err := b.applyLoose(ctx); err != nil {
+			return err
+		}
+	}
+	for _, f := range fresh {
+		b.know(dir, f)
+	}
+	b.last = nil // its keys may have deeper homes now
+	return nil
+}
+
+// inside reports whether a directory, or one above it, has a run.
+func (b *Bulk) inside(dir string) bool {
+	for at := len(dir); ; at = strings.LastIndexByte(dir[:at-1], '/') + 1 {
+		for _, f := range b.forms[dir[:at]] {
+			if b.runs[runKey{dir[:at], f}] != nil {
+				return true
+			}
+		}
+		if at == 0 {
+			return false
+		}
+	}
+}
+
+// run returns the run of a chunk map, which it begins if there is none.
+func (b *Bulk) run(ctx context.Context, dir string, f Form) (*run, error) {
+	key := runKey{dir, f}
+	r := b.runs[key]
+	if r == nil {
+		r = &run{b: b, dir: strings.Clone(dir), form: f}
+		info, _, err := b.space.dirAt(ctx, b.root, dir)
+		if err != nil {
+			return nil, err
+		}
+		if info != nil {
+			if had := info.form(f); had != nil {
+				r.root = had.root
+			}
+		}
+		if r.root.Entries == 0 {
+			if len(b.open) >= b.lim.builders {
+				if err := b.open[0].seal(); err != nil {
+					return nil, err
+				}
+			}
+			r.builder = b.space.t.NewBuilder(ctx)
+			b.open = append(b.open, r)
+		}
+		b.runs[runKey{r.dir, f}] = r
+	}
+	b.last = r
+	if b.above[r.dir] {
+		b.last = nil // its keys may have deeper homes
+	}
+	return r, nil
+}
+
+// settle puts the runs and the edits into the tree.
+func (b *Bulk) settle(ctx context.Context) error {
+	if err := b.applyLoose(ctx); err != nil {
+		return err
+	}
+	keys := make([]runKey, 0, len(b.runs))
+	for k := range b.runs {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(x, y runKey) int {
+		if c := strings.Compare(x.dir, y.dir); c != 0 {
+			return c
+		}
+		return compareForms(x.Form, y.Form)
+	})
+	for _, k := range keys {
+		r := b.runs[k]
+		root, err := r.finish(ctx)
+		if err != nil {
+			return err
+		}
+		if b.root, err = b.space.setMap(ctx, b.root, k.dir, k.Form, root); err != nil {
+			return err
+		}
+	}
+	clear(b.runs)
+	b.open, b.last = nil, nil
+	return nil
+}
+
+// applyLoose applies the edits that belong to no run.
+func (b *Bulk) applyLoose(ctx context.Context) error {
+	if len(b.loose) == 0 {
+		return nil
+	}
+	edits := make([]edit, 0, len(b.loose))
+	for _, e := range b.loose {
+		edits = append(edits, e)
+	}
+	slices.SortFunc(edits, func(x, y edit) int { return strings.Compare(x.key, y.key) })
+	root, err := b.space.apply(ctx, b.root, edits)
+	if err != nil {
+		return err
+	}
+	b.root, b.size = root, 0
+	clear(b.loose)
+	return nil
+}
+
+// Finish puts what was built in place, where the session sees it.
+func (b *Bulk) Finish(ctx context.Context) error {
+	if b.err != nil {
+		return b.err
+	}
+	b.err = errBulkFinished
+	if err := b.settle(ctx); err != nil {
+		return err
+	}
+	return b.s.change(ctx, func(root tree.Root) (tree.Root, error) {
+		if b.add {
+			return b.space.setDir(ctx, root, b.path, b.root)
+		}
+		dir, err := b.space.adopt(ctx, b.root, b.start)
+		if err != nil || dir == b.start {
+			return root, err
+		}
+		if root, err = b.space.deletePrefix(ctx, root, b.path); err != nil {
+			return tree.Root{}, err
+		}
+		return b.space.graft(ctx, root, graft{src: dir, dir: dir}, strings.TrimSuffix(b.path, "/"))
+	})
+}
+
+var errBulkFinished = errors.New("txn: bulk write is finished")
+
+// setMap replaces a chunk map of the directory at a path, which is made if it
+// is missing.
+func (s *space) setMap(ctx context.Context, root tree.Root, dir string, f Form, chunks tree.Root) (tree.Root, error) {
+	info, at, err := s.dirAt(ctx, root, dir)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	if info == nil {
+		info = emptyDir
+	}
+	state := info.dirState
+	state.forms = slices.Clone(state.forms)
+	state.addForm(f)
+	state.form(f).root = chunks
+	s.settle(&state)
+	out := dirWriter{s: s, root: at}
+	made, err := out.finish(ctx, stateEdits(&info.dirState, &state))
+	if err != nil {
+		return tree.Root{}, err
+	}
+	return s.setDir(ctx, root, dir, made)
+}
+
+// adopt gives the arrays at and below a directory the identities of those at
+// the same places of another.
+func (s *space) adopt(ctx context.Context, root, from tree.Root) (tree.Root, error) {
+	if root == from || from.Entries == 0 || root.Entries == 0 {
+		return root, ctx.Err()
+	}
+	info, err := s.dir(ctx, root)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	was, err := s.dir(ctx, from)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	out := dirWriter{s: s, root: root}
+	for sub, err := range s.subs(ctx, root, info) {
+		if err != nil {
+			return tree.Root{}, err
+		}
+		old, _, err := s.sub(ctx, from, was, sub.name)
+		if err != nil {
+			return tree.Root{}, err
+		}
+		adopted, err := s.adopt(ctx, sub.root, old)
+		if err != nil {
+			return tree.Root{}, err
+		}
+		if adopted != sub.root {
+			if err := out.add(ctx, subEdit(keyBytes(sub.name), adopted)); err != nil {
+				return tree.Root{}, err
+			}
+		}
+	}
+	state := info.dirState
+	if state.hasID && was.hasID {
+		state.id = was.id
+	}
+	return out.finish(ctx, stateEdits(&info.dirState, &state))
+}

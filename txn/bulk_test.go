@@ -1,0 +1,325 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+func bulkDB(t testing.TB) *DB {
+	t.Helper()
+	o := testOptions(vfs.NewMem())
+	o.Policy = toyPolicy{}
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if r, err := db.Check(bg, CheckOptions{Payloads: true}); err != nil || len(r.Problems) > 0 {
+			t.Errorf("check: %v %v", r, err)
+		}
+		db.Close()
+	})
+	return db
+}
+
+func begin(t testing.TB, db *DB) *Session {
+	t.Helper()
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One identity for all: equal content then has equal roots.
+	s.space.newID = func() [16]byte { return [16]byte{7} }
+	t.Cleanup(func() { s.Abort() })
+	return s
+}
+
+// bulkPut is one put of a random history: bytes, or a reference.
+type bulkPut struct {
+	key     string
+	bytes   string
+	url     string
+	off, sz uint64
+}
+
+// randomPuts makes puts of arrays, also inside of one another, in any order.
+func randomPuts(rnd *rand.Rand, n int, again bool) (puts []bulkPut) {
+	dirs := []string{"", "t/", "t/0/", "g/a/", "g/b/", "g/b/c/"}
+	docs := []string{"f=:.:2 array", "f=c/:/:2 array", "f=:/:3 array", "f=:.:1", "array", "f=x:.:1 f=:/:2"}
+	seen := map[string]bool{}
+	for range n {
+		dir := dirs[rnd.IntN(len(dirs))]
+		p := bulkPut{url: fmt.Sprintf("s3://b/%d", rnd.IntN(3)), off: rnd.Uint64N(100), sz: rnd.Uint64N(100)}
+		num := func() int { return rnd.IntN(12) }
+		switch rnd.IntN(12) {
+		case 0:
+			p = bulkPut{key: dir + ".zarray", bytes: docs[rnd.IntN(len(docs))]}
+			if dir == "" && rnd.IntN(4) > 0 || seen[p.key] && !again {
+				continue
+			}
+		case 1:
+			p = bulkPut{key: dir + "notes", bytes: "text"}
+		case 2:
+			p = bulkPut{key: fmt.Sprintf("%s%d.%d", dir, num(), num()), bytes: strings.Repeat("x", rnd.IntN(400))}
+		case 3, 4:
+			p.key = fmt.Sprintf("%s%d.%d", dir, num(), num())
+		case 5, 6:
+			p.key = fmt.Sprintf("%sc/%d/%d", dir, num(), num())
+		case 7, 8:
+			p.key = fmt.Sprintf("%s%d/%d/%d", dir, num(), num(), num())
+		case 9:
+			p.key = fmt.Sprintf("%s%d/%d", dir, num(), num())
+		case 10:
+			p.key = fmt.Sprintf("%sx%d", dir, num())
+		default:
+			p.key = fmt.Sprintf("%s%02d", dir, num())
+		}
+		seen[p.key] = true
+		puts = append(puts, p)
+	}
+	if rnd.IntN(3) == 0 { // as sets have it most often
+		slices.SortStableFunc(puts, func(a, b bulkPut) int { return strings.Compare(a.key, b.key) })
+	}
+	return puts
+}
+
+func (p *bulkPut) plain(t testing.TB, s *Session, path string) {
+	t.Helper()
+	err := error(nil)
+	if p.url != "" {
+		err = s.SetVirtual(bg, path+p.key, tree.Source{URL: p.url}, p.off, p.sz)
+	} else {
+		err = s.Set(bg, path+p.key, []byte(p.bytes))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *bulkPut) bulk(t testing.TB, b *Bulk) {
+	t.Helper()
+	err := error(nil)
+	if p.url != "" {
+		err = b.SetVirtual(bg, p.key, tree.Source{URL: p.url}, p.off, p.sz)
+	} else {
+		err = b.Set(bg, p.key, []byte(p.bytes))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stored is every key with its value, payloads by their hash.
+func stored(t testing.TB, s *Session) map[string]string {
+	t.Helper()
+	root, err := s.flushed(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for it, err := range s.space.scan(bg, root, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := out[it.key]; ok {
+			t.Errorf("%s is stored twice", it.key)
+		}
+		out[it.key] = fmt.Sprintf("%v %v %q %d %d", it.value.Kind == tree.KindVirtual, it.value.ContentSum(), it.value.Source.URL, it.value.Offset, it.value.Length)
+	}
+	return out
+}
+
+// A bulk write makes what puts one by one make, down to the pages.
+func TestBulkIsPut(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	rounds := 120
+	if testing.Short() {
+		rounds = 40
+	}
+	db := bulkDB(t)
+	for round := range rounds {
+		add, again := rnd.IntN(2) == 0, rnd.IntN(3) == 0
+		path := []string{"", "in", "a/b"}[rnd.IntN(3)]
+		before := randomPuts(rnd, rnd.IntN(40), again)
+		if rnd.IntN(2) == 0 {
+			before = nil
+		}
+		puts := randomPuts(rnd, 1+rnd.IntN(300), again)
+
+		plain, bulk := begin(t, db), begin(t, db)
+		for i := range before {
+			before[i].plain(t, plain, dirPath(path))
+			before[i].plain(t, bulk, dirPath(path))
+		}
+		if !add {
+			if err := plain.DeletePrefix(bg, dirPath(path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range puts {
+			puts[i].plain(t, plain, dirPath(path))
+		}
+		b, err := bulk.Bulk(bg, path, add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rnd.IntN(2) == 0 {
+			b.lim = bulkLimits{builders: 1 + rnd.IntN(3), loose: 1 + rnd.IntN(9), held: int64(rnd.IntN(2000))}
+		}
+		for i := range puts {
+			puts[i].bulk(t, b)
+		}
+		if err := b.Finish(bg); err != nil {
+			t.Fatal(err)
+		}
+		want, got := stored(t, plain), stored(t, bulk)
+		if !maps.Equal(want, got) {
+			for k := range want {
+				if got[k] != want[k] {
+					t.Errorf("round %d: %s is %s, want %s", round, k, got[k], want[k])
+				}
+			}
+			t.Fatalf("round %d: %d keys, want %d; path %q, add %v", round, len(got), len(want), path, add)
+		}
+		if err := bulk.space.verify(bg, bulk.work); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		// Which chunk maps there are without a document that names them is a
+		// matter of history.
+		if !again && before == nil && plain.work != bulk.work {
+			t.Fatalf("round %d: other pages for the same keys; path %q, add %v", round, path, add)
+		}
+		plain.Abort()
+		bulk.Abort()
+	}
+}
+
+// Writing the same keys again changes nothing, also where values are large and
+// arrays have an identity.
+func TestBulkAgain(t *testing.T) {
+	db := bulkDB(t)
+	write := func(extra string) *Commit {
+		s, err := db.Begin(bg, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Bulk(bg, "n", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, key := range []string{".zgroup", "t/.zarray", "t/1.1", "t/0.5", "t/7.7", extra} {
+			p := bulkPut{key: key, bytes: strings.Repeat("f=:.:2 array ", 100*i)}
+			p.bulk(t, b)
+		}
+		if err := b.Finish(bg); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Finish(bg); err == nil {
+			t.Error("finished twice")
+		}
+		c, err := s.Commit(bg, CommitOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := write("t/9.9")
+	if again := write("t/9.9"); again.ID != first.ID {
+		t.Error("the same keys made a commit")
+	}
+	other := write("t/8.8")
+	n := 0
+	for c, err := range db.Diff(bg, first.ID, other.ID, "") {
+		if err != nil || c.Key != "n/t/9.9" && c.Key != "n/t/8.8" {
+			t.Error(c, err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d changes", n)
+	}
+}
+
+func TestBulkErrors(t *testing.T) {
+	db := bulkDB(t)
+	s := begin(t, db)
+	for i, key := range []string{"", strings.Repeat("k", maxKey), "a\x00b\xff"} {
+		b, err := s.Bulk(bg, "n", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = b.Set(bg, key, nil)
+		if bad := kv.ValidKey(key) != nil || i == 1; bad && !errors.Is(err, kv.ErrInvalidKey) {
+			t.Errorf("%q: %v", key, err)
+		}
+		if err != nil && b.Finish(bg) == nil {
+			t.Errorf("%q: finished after an error", key)
+		}
+	}
+	set(t, s, map[string]string{"t/.zarray": "f=:.:2 array"})
+	if _, err := s.Bulk(bg, "t/0", true); !errors.Is(err, kv.ErrInvalidKey) {
+		t.Errorf("add inside an array: %v", err)
+	}
+	if err := s.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Bulk(bg, "", false); !errors.Is(err, ErrSessionClosed) {
+		t.Errorf("on a closed session: %v", err)
+	}
+}
+
+func BenchmarkBulk(b *testing.B) {
+	for _, order := range []string{"sorted", "text", "random"} {
+		b.Run(order, func(b *testing.B) {
+			db := bulkDB(b)
+			const n = 1 << 20
+			keys := make([]string, n)
+			for i := range keys {
+				keys[i] = fmt.Sprintf("t/%d.%d", i/1024, i%1024)
+			}
+			switch order {
+			case "text":
+				slices.Sort(keys)
+			case "random":
+				rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s, err := db.Begin(bg, "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				w, err := s.Bulk(bg, "", false)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := w.Set(bg, "t/.zarray", []byte("f=:.:2 array")); err != nil {
+					b.Fatal(err)
+				}
+				src := tree.Source{URL: "s3://bucket/file.nc"}
+				for i, key := range keys {
+					if err := w.SetVirtual(bg, key, src, uint64(i)*1000, 1000); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := w.Finish(bg); err != nil {
+					b.Fatal(err)
+				}
+				s.Abort()
+			}
+			b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+		})
+	}
+}
