@@ -19,6 +19,7 @@ type DB struct {
 	opts  Options
 	cache *chunkCache
 	pool  *pool
+	files *resolver
 }
 
 // LockedError says which process has a database open.
@@ -29,7 +30,11 @@ type LockedError = index.LockedError
 // it open, index.ErrFormat if a newer program wrote it.
 func Open(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
-	to := opts.txn()
+	if err := opts.Follow.check(); err != nil {
+		return nil, err
+	}
+	files := opts.resolver()
+	to := opts.txn(files)
 	store, err := txn.Open(dir, &to)
 	if errors.Is(err, txn.ErrNotDatabase) && opts.Create && !opts.ReadOnly {
 		store, err = txn.Create(dir, &to)
@@ -37,32 +42,43 @@ func Open(dir string, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDB(store, opts)
+	return newDB(store, opts, files)
 }
 
 // Create makes a new database and opens it. The directory may exist if it is
 // empty; txn.ErrExists if it holds a database or other files.
 func Create(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
-	to := opts.txn()
+	if err := opts.Follow.check(); err != nil {
+		return nil, err
+	}
+	files := opts.resolver()
+	to := opts.txn(files)
 	store, err := txn.Create(dir, &to)
 	if err != nil {
 		return nil, err
 	}
-	return newDB(store, opts)
+	return newDB(store, opts, files)
 }
 
-func newDB(store *txn.DB, opts Options) (*DB, error) {
+func newDB(store *txn.DB, opts Options, files *resolver) (*DB, error) {
 	cache, err := newChunkCache(opts.CacheBytes)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers)}, nil
+	db := &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files}
+	files.recall = db.granted
+	return db, nil
 }
 
-func (o *Options) txn() txn.Options {
+// resolver returns what reads virtual values.
+func (o *Options) resolver() *resolver {
+	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}}
+}
+
+func (o *Options) txn(files *resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Policy: policy{},
+		FS: o.FS, ReadOnly: o.ReadOnly, Policy: policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval,
@@ -78,7 +94,7 @@ func IsDatabase(dir string) bool {
 
 // Close closes the database; see [txn.DB.Close].
 func (db *DB) Close() error {
-	err := db.DB.Close()
+	err := errors.Join(db.DB.Close(), db.files.env.close())
 	db.cache.close()
 	return err
 }

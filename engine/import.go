@@ -34,6 +34,14 @@ type ImportOptions struct {
 	// again and compared, but not stored again: a source that changed
 	// meanwhile is imported as it is now.
 	Resume bool
+	// Link keeps the values of a reference set where they are, as virtual
+	// values. Resume then begins anew. What is at To stays until the import is
+	// complete, so that overwriting with a set that changed little changes
+	// little. Where the source was allowed to follow references, the database is
+	// too, on this machine; see [DB.Grant].
+	Link bool
+	// Validate says of which files Link records the version.
+	Validate Validate
 	// Session imports into a stored session, which is saved and not committed.
 	// If the import fails, the session is as it was last saved.
 	Session *txn.SessionID
@@ -48,6 +56,9 @@ type ImportResult struct {
 	Commit *txn.Commit
 	// Nodes, Keys and Bytes were copied.
 	Nodes, Keys, Bytes int64
+	// NotGranted is why this machine does not remember what the references of a
+	// linked set may follow: reading them needs [Options].Follow. Else nil.
+	NotGranted error
 }
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
@@ -56,6 +67,9 @@ type ImportResult struct {
 // as it was, and the error is ErrResumable.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
 	o.To = cleanPath(o.To)
+	if o.Link {
+		return db.link(ctx, src, o)
+	}
 	sv, err := src.Survey(ctx)
 	if err != nil {
 		return nil, err
@@ -174,6 +188,11 @@ func (im *importer) check() error {
 
 // session begins or resumes the session that the import writes into.
 func (im *importer) session(ctx context.Context) (*Session, error) {
+	return im.begin(ctx, func(s *Session) error { return im.prepare(ctx, s) })
+}
+
+// begin begins or resumes a session, and prepares one that is not resumed.
+func (im *importer) begin(ctx context.Context, prepare func(*Session) error) (*Session, error) {
 	if im.o.Session != nil {
 		s, err := im.db.Resume(ctx, *im.o.Session)
 		if err != nil {
@@ -182,7 +201,7 @@ func (im *importer) session(ctx context.Context) (*Session, error) {
 		if im.o.Branch != "" && im.o.Branch != s.Branch() {
 			return nil, errors.Join(fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), im.o.Branch), s.Close())
 		}
-		if err := im.prepare(ctx, s); err != nil {
+		if err := prepare(s); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
@@ -192,7 +211,7 @@ func (im *importer) session(ctx context.Context) (*Session, error) {
 		branch = txn.MainBranch
 	}
 	label := fmt.Sprintf("import %s to /%s", im.src.name(), im.o.To)
-	if im.o.Resume {
+	if im.o.Resume && !im.o.Link {
 		list, err := im.db.Sessions(ctx)
 		if err != nil {
 			return nil, err
@@ -208,7 +227,7 @@ func (im *importer) session(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	s.SetLabel(label)
-	if err := im.prepare(ctx, s); err != nil {
+	if err := prepare(s); err != nil {
 		return nil, errors.Join(err, s.Abort())
 	}
 	return s, nil
@@ -216,17 +235,12 @@ func (im *importer) session(ctx context.Context) (*Session, error) {
 
 // prepare makes sure that nothing is at the destination, and groups are above.
 func (im *importer) prepare(ctx context.Context, s *Session) error {
-	for key, err := range s.List(ctx, kv.ListOptions{Prefix: im.to}) {
-		if err != nil {
-			return err
-		}
-		if !im.o.Overwrite {
-			return fmt.Errorf("import to /%s: %w: there is %s; choose another path or overwrite it", im.o.To, zarr.ErrExists, key)
-		}
-		if err := s.Remove(ctx, im.o.To); err != nil {
-			return err
-		}
-		break
+	err := im.vacant(ctx, s)
+	if errors.Is(err, zarr.ErrExists) && im.o.Overwrite {
+		err = s.Remove(ctx, im.o.To)
+	}
+	if err != nil {
+		return err
 	}
 	if im.o.To == "" {
 		return nil
@@ -235,6 +249,17 @@ func (im *importer) prepare(ctx context.Context, s *Session) error {
 		return fmt.Errorf("import to /%s: %w", im.o.To, err)
 	}
 	return s.copies.above(ctx, im.o.To)
+}
+
+// vacant is zarr.ErrExists if there is something at the destination.
+func (im *importer) vacant(ctx context.Context, s *Session) error {
+	for key, err := range s.List(ctx, kv.ListOptions{Prefix: im.to}) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("import to /%s: %w: there is %s; choose another path or overwrite it", im.o.To, zarr.ErrExists, key)
+	}
+	return nil
 }
 
 // run copies and commits.

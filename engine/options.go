@@ -31,6 +31,12 @@ type Options struct {
 	Codecs *codecs.Registry
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
+	// Follow says where virtual values may be read, in addition to what this
+	// machine remembers; see [DB.Grant].
+	Follow Follow
+	// ConfigDir is where this machine remembers that; default "zarrdb" in
+	// [os.UserConfigDir].
+	ConfigDir string
 	// PageCacheBytes bounds index pages in memory; default 128 MiB.
 	PageCacheBytes int64
 	// SessionBytes bounds what one session buffers in memory; default 64 MiB.

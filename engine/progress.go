@@ -18,8 +18,10 @@ type meter struct {
 	busy        atomic.Bool
 }
 
-func (m *meter) add(bytes int64, report func(Progress)) {
-	k, b := m.keys.Add(1), m.bytes.Add(bytes)
+func (m *meter) add(bytes int64, report func(Progress)) { m.addMany(1, bytes, report) }
+
+func (m *meter) addMany(keys, bytes int64, report func(Progress)) {
+	k, b := m.keys.Add(keys), m.bytes.Add(bytes)
 	if report == nil || !m.due(k, b) || !m.busy.CompareAndSwap(false, true) {
 		return
 	}

@@ -229,7 +229,7 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 // pick chooses.
 func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (kv.ReadLister, error) {
 	// The source reads arrays with a cache and workers of its own.
-	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters})
+	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
 	if err != nil {
 		return nil, err
 	}

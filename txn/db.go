@@ -33,6 +33,8 @@ type DB struct {
 	packs *pack.Store
 	space *space // over committed pages only
 
+	incarnation [8]byte
+
 	heads       refTable
 	commit      committer
 	pending     pending
@@ -105,10 +107,11 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 		sessions: map[SessionID]*Session{},
 		roots:    map[tree.Root]int{},
 	}
-	incarnation, err := db.incarnation(create)
+	incarnation, err := db.readIncarnation(create)
 	if err != nil {
 		return nil, err
 	}
+	db.incarnation = incarnation
 	var table []pack.Info
 	for rec, err := range idx.Scan(index.SpacePack, nil, nil, false) {
 		if err != nil {
@@ -145,8 +148,12 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 	return db, nil
 }
 
-// incarnation returns the random name under which this directory writes packs.
-func (db *DB) incarnation(create bool) (id [8]byte, err error) {
+// Incarnation is the random name under which this directory writes packs. A
+// copy that was restored has another one.
+func (db *DB) Incarnation() [8]byte { return db.incarnation }
+
+// readIncarnation reads or makes that name.
+func (db *DB) readIncarnation(create bool) (id [8]byte, err error) {
 	b, err := db.idx.Get(index.SpaceMeta, metaIncarnation)
 	switch {
 	case err == nil && len(b) == len(id):

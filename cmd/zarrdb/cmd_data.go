@@ -29,7 +29,7 @@ func initCmd() *cobra.Command {
 func importCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ImportOptions
-	var session string
+	var session, validate string
 	cmd := &cobra.Command{
 		Use:   "import DB SOURCE",
 		Short: "Copy a store into a database",
@@ -39,10 +39,19 @@ Chunks are copied as they are, without decoding. DB is made if it is missing.
 
 What is at the destination already is left alone unless you say --overwrite.
 An import that is interrupted leaves the database as it was, and what it copied
-in a session: the same command with --resume goes on from there.`,
+in a session: the same command with --resume goes on from there.
+
+A reference set (kerchunk: JSON, or a directory of parquet files) is read as the
+store that it describes, and its bytes are copied. With --link they stay where
+they are: the database then holds the references, as virtual chunks. They are
+followed below the folder of the set, below the targets of --url-map and below
+prefixes of --allow; this machine remembers that for the database. The versions
+of the files are recorded, of those of this machine or as --validate says, and
+reading a file that changed is an error.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
+  zarrdb import weather.zdb refs.json.zst --link --allow s3://noaa/
   zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,6 +69,13 @@ in a session: the same command with --resume goes on from there.`,
 				}
 				o.Session = &id
 			}
+			var ok bool
+			if o.Validate, ok = validations[validate]; !ok {
+				return usagef("import: --validate %s: local, all or none is due", validate)
+			}
+			if !o.Link && cmd.Flags().Changed("validate") {
+				return usagef("import: --validate needs --link")
+			}
 			return runImport(cmd, dir, args[1], &src, o)
 		},
 	}
@@ -71,8 +87,14 @@ in a session: the same command with --resume goes on from there.`,
 	f.StringVar(&o.Author, "author", "", "who did it (default user@host)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace what is at PATH")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted")
+	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
+	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
+}
+
+var validations = map[string]engine.Validate{
+	"local": engine.ValidateLocal, "all": engine.ValidateAll, "none": engine.ValidateNone,
 }
 
 // importDest reads the first argument of import, which may name a branch and a
@@ -111,7 +133,12 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	}
 	defer from.Close()
 	// What cannot be imported makes no database.
-	if _, err := from.Survey(ctx); err != nil {
+	if o.Link {
+		err = from.CheckReferences(ctx)
+	} else {
+		_, err = from.Survey(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	db, err := engine.Open(dir, &engine.Options{Create: true, Author: o.Author})
@@ -119,6 +146,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 		return err
 	}
 	defer db.Close()
+	base, _ := db.Head(o.Branch) // a branch that is missing is an error of the import
 	if o.Message == "" {
 		o.Message = "import " + source
 	}
@@ -130,7 +158,10 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 		return onlyBranches(db, o.Branch, err)
 	}
 	if res.Commit != nil {
-		cmd.Printf("%s %s\n", res.Commit.ID.Short(), firstLine(res.Commit.Message))
+		report(cmd, res.Commit, base)
+	}
+	if res.NotGranted != nil {
+		cmd.Printf("reading needs --allow or --url-map again: %s\n", oneLine(res.NotGranted))
 	}
 	cmd.Printf("%s, %s, %s\n", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 	return nil

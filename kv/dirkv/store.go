@@ -196,6 +196,8 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
+var _ kv.Validator = (*value)(nil)
+
 // value is a located file.
 type value struct {
 	s    *Store
@@ -207,6 +209,12 @@ func (v *value) Size() int64 { return v.info.size }
 
 // ID implements kv.Value. It is zero: a file can change.
 func (v *value) ID() kv.ID { return kv.ID{} }
+
+// Validator implements [kv.Validator]: when the file was changed, in nanoseconds
+// since 1970, and its size.
+func (v *value) Validator() string {
+	return fmt.Sprintf("mtime:%d size:%d", v.info.modified, v.info.size)
+}
 
 func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	if _, _, err := rng.Resolve(v.info.size); err != nil {

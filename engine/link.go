@@ -1,0 +1,416 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Validate says of which files a linking import records the version, so that
+// reading finds out when they change.
+type Validate uint8
+
+// Which files are asked for their version.
+const (
+	// ValidateLocal asks files of this machine.
+	ValidateLocal Validate = iota
+	// ValidateAll asks servers too, once for each file.
+	ValidateAll
+	// ValidateNone asks nobody: what is read then is what is there.
+	ValidateNone
+)
+
+// entries yields the set as it is stored.
+func (s *refSet) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	if s.dir != nil {
+		return refs.ReadParquet(ctx, s.dir, &s.opts.Read)
+	}
+	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
+}
+
+// referenceSet finds the reference set that the source names, and the prefix of
+// the keys in it that are meant.
+func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, err error) {
+	for at := s.at; ; {
+		if at.set != nil {
+			return at.set, dir(at.Path), nil
+		}
+		next, err := s.env.detect(ctx, at)
+		if err != nil {
+			return nil, "", err
+		}
+		if next.set == nil && (next.Kind == Dataset || next.database) {
+			return nil, "", fmt.Errorf("%s: %w: it is no reference set, and only those can be linked", s.URL(), ErrFormat)
+		}
+		at = next
+	}
+}
+
+// linker is one import of references under way.
+type linker struct {
+	db     *DB
+	src    *Source
+	o      ImportOptions
+	set    *refSet
+	prefix string
+	base   string // URL of the folder of the set
+	bulk   *txn.Bulk
+	meter  meter
+
+	inFolder bool                   // references below base were seen
+	known    map[string]tree.Source // by URL in the set
+	last     string                 // URL
+	lastSrc  tree.Source
+}
+
+// maxKnownURLs bounds what a linker remembers of files.
+const maxKnownURLs = 1 << 16
+
+// link imports a reference set as virtual values, keys and metadata as they
+// are, as one commit. It is one pass over the set in bounded memory.
+func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
+	set, prefix, err := src.referenceSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &linker{db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base, known: map[string]tree.Source{}}
+	s, err := l.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := l.run(ctx, s)
+	if err != nil {
+		if o.Session != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return nil, errors.Join(err, s.Abort())
+	}
+	if err := db.Grant(l.grants()); err != nil {
+		res.NotGranted = err
+	}
+	return res, nil
+}
+
+// grants are what the import was allowed to follow, and so may reading.
+func (l *linker) grants() Follow {
+	f := l.src.env.follow
+	if l.inFolder && l.base != insideBase {
+		f = f.with(Follow{Allow: []string{l.base}})
+	}
+	return f
+}
+
+func (l *linker) session(ctx context.Context) (*Session, error) {
+	im := &importer{db: l.db, src: l.src, o: l.o, to: dir(l.o.To)}
+	return im.begin(ctx, func(s *Session) error {
+		if l.o.Overwrite {
+			return nil // what is there is replaced when the rest is complete
+		}
+		return im.vacant(ctx, s)
+	})
+}
+
+func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
+	var err error
+	if l.bulk, err = s.Bulk(ctx, l.o.To, false); err != nil {
+		return nil, err
+	}
+	if err := l.copy(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.bulk.Finish(ctx); err != nil {
+		return nil, err
+	}
+	nodes, err := l.verify(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	res := &ImportResult{Nodes: nodes, Keys: l.meter.keys.Load(), Bytes: l.meter.bytes.Load()}
+	if l.o.Session != nil {
+		return res, s.Detach(ctx)
+	}
+	res.Commit, err = s.Commit(ctx, txn.CommitOptions{Message: l.o.Message, Author: l.o.Author})
+	return res, err
+}
+
+// verify opens every node that was imported, and makes groups above.
+func (l *linker) verify(ctx context.Context, s *Session) (nodes int64, err error) {
+	var version zarr.Version
+	for n, err := range s.Walk(ctx, l.o.To) {
+		if nodes == 0 && errors.Is(err, zarr.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", l.src.URL(), err)
+		}
+		if n.Path() == l.o.To {
+			version = n.Version()
+		}
+		nodes++
+	}
+	if nodes == 0 {
+		return 0, fmt.Errorf("%s: %w: the set has no array and no group", l.src.URL(), ErrFormat)
+	}
+	if l.o.To == "" {
+		return nodes, nil
+	}
+	if err := checkPath(version, l.o.To); err != nil {
+		return 0, fmt.Errorf("import to /%s: %w", l.o.To, err)
+	}
+	if err := s.groupsAbove(ctx, l.o.To, version, false); err != nil {
+		return 0, fmt.Errorf("import to /%s: %w", l.o.To, err)
+	}
+	return nodes, s.copies.above(ctx, l.o.To)
+}
+
+// batchEntries is how many references go from one goroutine to the other.
+const batchEntries = 4096
+
+// copy reads the set in one goroutine and writes it in another.
+func (l *linker) copy(ctx context.Context) error {
+	reading, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	full := make(chan []refs.Entry, 2)
+	empty := make(chan []refs.Entry, 4)
+	go func() {
+		defer close(full)
+		cancel(l.read(reading, full, empty))
+	}()
+	for batch := range full {
+		if err := l.put(ctx, batch); err != nil {
+			cancel(err)
+			for range full { // until the reader has ended
+			}
+			return err
+		}
+		clear(batch)
+		select {
+		case empty <- batch[:0]:
+		default:
+		}
+	}
+	if err := context.Cause(reading); err != context.Canceled {
+		return err
+	}
+	return ctx.Err()
+}
+
+// read sends the set in batches, and takes batches that are done with.
+func (l *linker) read(ctx context.Context, full chan<- []refs.Entry, empty <-chan []refs.Entry) error {
+	batch := make([]refs.Entry, 0, batchEntries)
+	send := func() error {
+		select {
+		case full <- batch:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		select {
+		case batch = <-empty:
+		default:
+			batch = make([]refs.Entry, 0, batchEntries)
+		}
+		return nil
+	}
+	for e, err := range l.set.entries(ctx) {
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, e); len(batch) == batchEntries {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	return send()
+}
+
+// put writes a batch of references.
+func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
+	if err := l.ask(ctx, batch); err != nil {
+		return err
+	}
+	var bytes int64
+	for i := range batch {
+		e := &batch[i]
+		key, ok := strings.CutPrefix(e.Key, l.prefix)
+		if !ok {
+			continue
+		}
+		var err error
+		switch {
+		case e.Inline():
+			err = l.bulk.Set(ctx, key, e.Data)
+			bytes += int64(len(e.Data))
+		case metadataNames[path.Base(e.Key)]:
+			err = l.setDocument(ctx, key, e)
+		default:
+			src := l.lastSrc
+			if e.URL != l.last {
+				src = l.known[e.URL]
+				l.last, l.lastSrc = e.URL, src
+			}
+			offset, length := uint64(e.Offset), uint64(e.Length)
+			if e.Whole() {
+				src.Whole, offset, length = true, 0, 0
+			}
+			err = l.bulk.SetVirtual(ctx, key, src, offset, length)
+		}
+		if err != nil {
+			return keyFailed(e.Key, err)
+		}
+	}
+	l.meter.addMany(int64(len(batch)), bytes, l.o.Progress)
+	return nil
+}
+
+func keyFailed(key string, err error) error {
+	return fmt.Errorf("key %q: %w", key, err)
+}
+
+// metadataNames are the documents that must be in the database itself.
+var metadataNames = map[string]bool{
+	docV3: true, docV2Array: true, docV2Group: true, docV2Attrs: true, docV2Metadata: true, docV1Array: true, docV1Attrs: true,
+}
+
+// maxDocument is how long a document may be that a set refers to.
+const maxDocument = 64 << 20
+
+// setDocument copies a metadata document that lies in a file.
+func (l *linker) setDocument(ctx context.Context, key string, e *refs.Entry) error {
+	at, err := l.set.opts.Rules.Resolve(e.URL)
+	if err != nil {
+		return err
+	}
+	v, err := l.set.opts.Open(ctx, at.Root, at.Path)
+	if errors.Is(err, kv.ErrNotFound) {
+		return fmt.Errorf("%w: there is no file %s", ErrUnreachable, at.URL())
+	}
+	if err != nil {
+		return err
+	}
+	rng := kv.All()
+	n := v.Size()
+	if !e.Whole() {
+		rng, n = kv.Span(e.Offset, e.Length), e.Length
+	}
+	if n > maxDocument {
+		return fmt.Errorf("%w: a document of %d bytes", zarr.ErrCorrupt, n)
+	}
+	b, err := kv.ReadValue(ctx, v, rng)
+	if err != nil {
+		return err
+	}
+	return l.bulk.Set(ctx, key, b)
+}
+
+// ask makes the sources of the URLs in a batch that are not known yet: absolute
+// URLs, with the versions of their files.
+func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
+	var urls []string
+	var sources []tree.Source
+	last := l.last
+	for i := range batch {
+		url := batch[i].URL
+		if url == "" || url == last {
+			continue
+		}
+		last = url
+		if _, ok := l.known[url]; ok {
+			continue
+		}
+		src, err := l.source(url)
+		if err != nil {
+			return keyFailed(batch[i].Key, err)
+		}
+		// What was known is forgotten only between batches, which need it.
+		urls, sources = append(urls, strings.Clone(url)), append(sources, src)
+		l.known[urls[len(urls)-1]] = src
+	}
+	if len(urls) == 0 {
+		return nil
+	}
+	if l.o.Validate != ValidateNone {
+		err := l.db.pool.Run(ctx, len(urls), func(ctx context.Context, i int) (err error) {
+			sources[i].Validator, err = l.version(ctx, urls[i], sources[i].URL)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(l.known) > maxKnownURLs {
+		keep := map[string]tree.Source{}
+		for i := range batch {
+			if src, ok := l.known[batch[i].URL]; ok {
+				keep[batch[i].URL] = src
+			}
+		}
+		l.known = keep
+	}
+	for i, url := range urls {
+		l.known[url] = sources[i]
+	}
+	return nil
+}
+
+// source makes a URL absolute. One that is already stays as it is spelled.
+func (l *linker) source(url string) (tree.Source, error) {
+	abs := url
+	switch {
+	case strings.Contains(url, "://"):
+	case strings.HasPrefix(url, "/"):
+		abs = "file://" + url
+	case l.base == insideBase:
+		return tree.Source{}, fmt.Errorf("%w: %q is relative to a set that no URL names; import it without linking", ErrForbidden, url)
+	default:
+		at, err := refs.Rules{Base: l.base}.Resolve(url)
+		if err != nil {
+			return tree.Source{}, err
+		}
+		abs = at.URL()
+	}
+	if strings.HasPrefix(abs, l.base) {
+		l.inFolder = true
+	}
+	return tree.Source{URL: abs}, nil
+}
+
+// version asks for the version of a file: "" for one that may not be followed
+// or cannot be reached, or of which only another place is known.
+func (l *linker) version(ctx context.Context, url, abs string) (string, error) {
+	local := strings.HasPrefix(abs, "file://")
+	if !local && l.o.Validate == ValidateLocal {
+		return "", nil
+	}
+	at, err := l.set.opts.Rules.Resolve(url)
+	if err != nil || at.URL() != abs {
+		return "", nil
+	}
+	v, err := l.set.opts.Open(ctx, at.Root, at.Path)
+	if err != nil {
+		return "", ctx.Err()
+	}
+	return validatorOf(v), nil
+}
+
+// CheckReferences makes sure that the source is a reference set, without
+// reading all of it.
+func (s *Source) CheckReferences(ctx context.Context) error {
+	set, _, err := s.referenceSet(ctx)
+	if err != nil {
+		return err
+	}
+	for _, err := range set.entries(ctx) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,373 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// linkOptions are those of a small database that remembers in a directory of
+// the test.
+func linkOptions(t testing.TB, config string) *Options {
+	o := memOptions()
+	o.FS = nil
+	o.ConfigDir = config
+	return o
+}
+
+func linkSet(t testing.TB, db *DB, url string, f Follow, o ImportOptions) *ImportResult {
+	t.Helper()
+	o.Link = true
+	res, err := db.Import(bg, openFollow(t, url, f), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.NotGranted != nil {
+		t.Fatal(res.NotGranted)
+	}
+	return res
+}
+
+func TestLinkReferenceSets(t *testing.T) {
+	for _, c := range refCases(t, "*") {
+		if c.Kind != "references" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+			set := c.set(t)
+			db, err := Open(path, linkOptions(t, config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			linkSet(t, db, set, c.follow(), ImportOptions{To: "a/b"})
+			first := head(t, db, "")
+			if res := linkSet(t, db, set, c.follow(), ImportOptions{To: "a/b", Overwrite: true}); res.Commit.ID != first {
+				t.Error("the same set made a commit")
+			}
+			closeChecked(t, db)
+
+			db = openAt(t, path, linkOptions(t, config))
+			s := at(t, db, "")
+			for _, a := range c.Arrays {
+				if sum := sumOf(t, array(t, s, "a/b/"+a.Path)); sum != a.SHA {
+					t.Errorf("%s: other values", a.Path)
+				}
+			}
+			var keys map[string]struct{}
+			c.read(t, c.Keys, &keys)
+			for key := range keys {
+				if ok, err := kv.Exists(bg, s, "a/b/"+key); !ok || err != nil {
+					t.Errorf("%s: %v, %v", key, ok, err)
+				}
+			}
+		})
+	}
+}
+
+// setOf is a set with one array of int8 chunks of one element, whose chunks
+// are as given.
+func setOf(n int, chunks string) string {
+	return fmt.Sprintf(`{".zgroup":{"zarr_format":2},"t/.zarray":{"zarr_format":2,"shape":[%d],"chunks":[1],"dtype":"|i1","compressor":null,"filters":null,"fill_value":-1,"order":"C"}%s}`, n, chunks)
+}
+
+// values reads the array t.
+func values(t testing.TB, h hierarchy) ([]byte, error) {
+	t.Helper()
+	a := array(t, h, "t")
+	b := make([]byte, a.Shape()[0])
+	return b, a.ReadBytes(bg, zarr.Sel(), b)
+}
+
+// What references may follow is remembered outside of the database.
+func TestLinkGrants(t *testing.T) {
+	base := folder(t, map[string]string{"s/part": "abc", "o/part": "xyz"})
+	slash := filepath.ToSlash(base)
+	text := setOf(4, `,"t/0":["part",0,1],"t/1":["file://`+slash+`/s/part",1,1],"t/2":["`+slash+`/o/part",2,1],"t/3":["s3://b/part",0,1]`)
+	if err := os.WriteFile(base+"/s/refs.json", []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	config, path := t.TempDir(), base+"/t.zdb"
+	try := func(config string, f Follow) string {
+		t.Helper()
+		o := linkOptions(t, config)
+		o.Follow = f
+		db, err := Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeChecked(t, db)
+		s, err := db.At(bg, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		out := ""
+		for i := range 4 {
+			b, err := kv.Get(bg, s, fmt.Sprintf("t/%d", i))
+			switch {
+			case err == nil:
+				out += string(b)
+			case errors.Is(err, ErrForbidden):
+				out += "-"
+			default:
+				t.Error(err)
+			}
+		}
+		return out
+	}
+	db, err := Open(path, linkOptions(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	linkSet(t, db, base+"/s/refs.json", Follow{}, ImportOptions{})
+	closeChecked(t, db)
+	other := Follow{Allow: []string{slash + "/o"}, Map: []Mapping{{From: "s3://b", To: slash + "/o"}}}
+	for _, c := range []struct {
+		config string
+		f      Follow
+		want   string
+	}{
+		{config, Follow{}, "ab--"},
+		{config, other, "abzx"},
+		{t.TempDir(), Follow{}, "----"},
+		{t.TempDir(), other, "--zx"},
+		{t.TempDir(), Follow{Allow: []string{slash}}, "abz-"},
+	} {
+		if got := try(c.config, c.f); got != c.want {
+			t.Errorf("%+v: read %q, want %q", c.f, got, c.want)
+		}
+	}
+
+	// Importing with more rights grants more, and keeps what was granted.
+	db, err = Open(path, linkOptions(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	linkSet(t, db, base+"/s/refs.json", other, ImportOptions{Overwrite: true})
+	closeChecked(t, db)
+	if got := try(config, Follow{}); got != "abzx" {
+		t.Errorf("read %q", got)
+	}
+	files, err := filepath.Glob(config + "/follow/*.json")
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.WriteFile(files[0], []byte(`{"allow":["relative"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db = openAt(t, path, linkOptions(t, config))
+	if _, err := kv.Get(bg, at(t, db, ""), "t/0"); err == nil || !strings.Contains(err.Error(), files[0]) {
+		t.Errorf("with a broken memory: %v", err)
+	}
+}
+
+// A file that is not what it was when it was imported is an error.
+func TestLinkChangedFile(t *testing.T) {
+	base := folder(t, map[string]string{"a": "abc", "refs.json": setOf(3, `,"t/0":["a",0,1],"t/1":["a",1,1]`)})
+	for _, c := range []struct {
+		name     string
+		validate Validate
+		change   func() error
+		want     error
+	}{
+		{"same", ValidateLocal, func() error { return nil }, nil},
+		{"touched", ValidateLocal, func() error {
+			return os.Chtimes(base+"/a", time.Time{}, time.Unix(1, 0))
+		}, kv.ErrChanged},
+		{"touched, all", ValidateAll, func() error {
+			return os.Chtimes(base+"/a", time.Time{}, time.Unix(2, 0))
+		}, kv.ErrChanged},
+		{"longer", ValidateLocal, func() error { return os.WriteFile(base+"/a", []byte("abcd"), 0o666) }, kv.ErrChanged},
+		{"longer, not asked", ValidateNone, func() error { return os.WriteFile(base+"/a", []byte("abcde"), 0o666) }, nil},
+		{"too short", ValidateNone, func() error { return os.WriteFile(base+"/a", []byte("a"), 0o666) }, ErrUnreachable},
+		{"gone", ValidateNone, func() error { return os.Remove(base + "/a") }, ErrUnreachable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(base+"/a", []byte("abc"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			db := openDB(t, linkOptions(t, t.TempDir()))
+			linkSet(t, db, base+"/refs.json", Follow{Allow: []string{"s3://x"}}, ImportOptions{Validate: c.validate})
+			db = reopened(t, db)
+			if b, err := values(t, at(t, db, "")); err != nil || string(b) != "ab\xff" {
+				t.Fatalf("%q, %v", b, err)
+			}
+			if err := c.change(); err != nil {
+				t.Fatal(err)
+			}
+			b, err := values(t, at(t, db, ""))
+			if !errors.Is(err, c.want) || err == nil && string(b) != "ab\xff" {
+				t.Errorf("%q, %v; want %v", b, err, c.want)
+			}
+			if errors.Is(err, kv.ErrNotFound) {
+				t.Error("the error passes for a missing chunk")
+			}
+		})
+	}
+}
+
+// reopened closes a database and opens it again.
+func reopened(t testing.TB, db *DB) *DB {
+	t.Helper()
+	closeChecked(t, db)
+	o := db.opts
+	return openAt(t, db.Dir(), &o)
+}
+
+// An updated set changes what is different, and nothing else.
+func TestLinkUpdate(t *testing.T) {
+	base := folder(t, map[string]string{"x": "0123456789"})
+	write := func(n int, chunks string) {
+		if err := os.WriteFile(base+"/refs.json", []byte(setOf(n, chunks)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	write(4, `,"t/3":["x",3,1],"t/0":["x",0,1],"t/2":"inline","notes":"text"`)
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
+	was := head(t, db, "")
+	if _, err := db.Import(bg, openFollow(t, base+"/refs.json", Follow{}), ImportOptions{Link: true}); !errors.Is(err, zarr.ErrExists) {
+		t.Errorf("over what is there: %v", err)
+	}
+	write(5, `,"t/0":["x",0,1],"t/3":["x",4,1],"t/4":["x",4,1]`)
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{Overwrite: true})
+	var changed []string
+	for c, err := range db.DB.Diff(bg, was, head(t, db, ""), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = append(changed, c.Key)
+	}
+	slices.Sort(changed)
+	if want := []string{"notes", "t/.zarray", "t/2", "t/3", "t/4"}; !slices.Equal(changed, want) {
+		t.Errorf("changed %q, want %q", changed, want)
+	}
+}
+
+// What is wrong is refused, and nothing is left of it.
+func TestLinkRefused(t *testing.T) {
+	base := folder(t, map[string]string{
+		"x":             "0123456789",
+		"store/.zgroup": `{"zarr_format":2}`,
+		"escape.json":   setOf(1, `,"t/0":["../x",0,1]`),
+		"meta.json":     strings.Replace(setOf(1, ``), `"|i1"`, `"|q9"`, 1),
+		"nodes.json":    `{"a/b":"text","t/0":["x",0,1]}`,
+		"bad.json":      setOf(1, `,"t/0":["x",-1,1]`),
+		"doc.json":      `{".zgroup":["none"]}`,
+		"cut.json":      setOf(1, `,"t/0":["x",0,1]`)[:170],
+		"good.json":     setOf(300, strings.Repeat(`,"t/0":["x",0,1]`, 300)),
+	})
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	was := head(t, db, "")
+	for name, text := range map[string]string{
+		"escape.json": "t/0", "meta.json": "q9", "nodes.json": "no array and no group", "bad.json": "t/0",
+		"doc.json": ".zgroup", "cut.json": "", "store": "no reference set",
+	} {
+		_, err := db.Import(bg, openFollow(t, base+"/"+name, Follow{}), ImportOptions{Link: true, To: "new"})
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	url := memoryURL(t, map[string]string{"x.zip": zipped(t, map[string]string{"refs.json": setOf(1, `,"t/0":["x",0,1]`)})})
+	if _, err := db.Import(bg, openFollow(t, url+"x.zip|zip:refs.json", Follow{}), ImportOptions{Link: true}); !errors.Is(err, ErrForbidden) {
+		t.Errorf("relative references in an archive: %v", err)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	src := openFollow(t, base+"/good.json", Follow{})
+	_, err := db.Import(ctx, src, ImportOptions{Link: true, Progress: func(Progress) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if list, err := db.Sessions(bg); err != nil || len(list) > 0 {
+		t.Errorf("sessions %v, %v", list, err)
+	}
+	if head(t, db, "") != was {
+		t.Error("something was committed")
+	}
+	if err := src.CheckReferences(bg); err != nil {
+		t.Error(err)
+	}
+}
+
+// A metadata document that a set refers to is copied.
+func TestLinkDocuments(t *testing.T) {
+	base := folder(t, map[string]string{
+		"x":         "0123456789",
+		"meta":      `..{"zarr_format":2,"shape":[1],"chunks":[1],"dtype":"|i1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`,
+		"refs.json": `{".zgroup":{"zarr_format":2},"t/0":["x",3,1],"t/.zarray":["meta",2,118],"t/.zattrs":"{}"}`,
+	})
+	b, err := os.ReadFile(base + "/meta")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(`{".zgroup":{"zarr_format":2},"t/0":["x",3,1],"t/.zarray":["meta",2,N],"t/.zattrs":"{}"}`, "N", fmt.Sprint(len(b)-2), 1)
+	if err := os.WriteFile(base+"/refs.json", []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	id := commit(t, db, "", "group", func(s *Session) error {
+		_, err := s.CreateGroup(bg, "g", zarr.V2, zarr.Attributes{})
+		return err
+	})
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sid := s.ID()
+	if err := s.Detach(bg); err != nil {
+		t.Fatal(err)
+	}
+	res := linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{To: "g/h", Session: &sid})
+	if res.Commit != nil || head(t, db, "") != id || res.Nodes != 2 || res.Keys != 4 {
+		t.Errorf("%+v", res)
+	}
+	if s, err = db.Resume(bg, sid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	db = reopened(t, db)
+	a := array(t, at(t, db, ""), "g/h/t")
+	v := make([]byte, 1)
+	if err := a.ReadBytes(bg, zarr.Sel(), v); err != nil || v[0] != '3' {
+		t.Errorf("%q, %v", v, err)
+	}
+}
+
+// Where the bytes are at another place than their URL says, times say nothing,
+// but sizes do.
+func TestCheckVersion(t *testing.T) {
+	for _, c := range []struct {
+		was, now string
+		mapped   bool
+		ok       bool
+	}{
+		{"", "mtime:1 size:2", false, true},
+		{"mtime:1 size:2", "mtime:1 size:2", false, true},
+		{"mtime:1 size:2", "mtime:2 size:2", false, false},
+		{"mtime:1 size:2", "mtime:2 size:2", true, true},
+		{"mtime:1 size:2", "mtime:2 size:3", true, false},
+		{`etag:"x" size:2`, "mtime:2 size:2", true, true},
+		{`etag:"x" size:2`, "mtime:2 size:2", false, false},
+		{`etag:"x" size:2`, "mtime:2 size:12", true, false},
+		{`etag:"x"`, "mtime:2 size:12", true, true},
+		{`etag:"x"`, "", false, false},
+		{`etag:"x"`, "", true, false},
+	} {
+		if err := checkVersion(c.was, c.now, c.mapped); (err == nil) != c.ok || err != nil && !errors.Is(err, kv.ErrChanged) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

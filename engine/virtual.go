@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// resolver reads the virtual values of a database: parts of files elsewhere.
+//
+//	tree.Source ─▶ rules: may it be followed, and where to ─▶ kv.Value of the file
+//	            ─▶ is it the version that was imported     ─▶ a part of it
+//
+// Nothing that a database holds allows anything. What may be followed is what
+// its opener allows, and what this machine remembers that the user allowed when
+// the references were imported (docs/design/virtual.md).
+type resolver struct {
+	env *Env
+	// recall returns what was allowed earlier. It is called once.
+	recall func() (Follow, error)
+
+	once    sync.Once
+	rules   refs.Rules
+	ruleErr error
+
+	mu    sync.Mutex
+	known map[string]*referent // by URL
+}
+
+var _ txn.Resolver = (*resolver)(nil)
+
+// maxReferents bounds the files that stay resolved.
+const maxReferents = 1 << 14
+
+// referent is where a URL leads.
+type referent struct {
+	place refs.Place
+	// mapped says that the bytes are not where the URL says: the versions of
+	// the two places have nothing to do with each other, only their sizes.
+	mapped bool
+
+	mu   sync.Mutex
+	file kv.Value // located; nil for files of this machine, which are asked each time
+}
+
+func (p *referent) local() bool { return strings.HasPrefix(p.place.Root, "file://") }
+
+// referent applies the rules to a URL.
+func (r *resolver) referent(url string) (*referent, error) {
+	r.once.Do(func() {
+		follow := r.env.follow
+		if r.recall != nil {
+			var more Follow
+			if more, r.ruleErr = r.recall(); r.ruleErr == nil {
+				follow = follow.with(more)
+			}
+		}
+		r.rules = follow.rules("")
+	})
+	if r.ruleErr != nil {
+		return nil, r.ruleErr
+	}
+	r.mu.Lock()
+	p := r.known[url]
+	r.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	place, err := r.rules.Resolve(url)
+	if err != nil {
+		return nil, err
+	}
+	p = &referent{place: place, mapped: len(r.rules.Map) > 0 && place.URL() != url}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old := r.known[url]; old != nil {
+		return old, nil
+	}
+	if r.known == nil {
+		r.known = map[string]*referent{}
+	}
+	if len(r.known) >= maxReferents {
+		for other := range r.known { // any one
+			delete(r.known, other)
+			break
+		}
+	}
+	r.known[url] = p
+	return p, nil
+}
+
+// locate finds the file of a URL. Of a server, it is asked once and again after
+// stale; each read says by itself if the file is another one.
+func (r *resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.Value, error) {
+	if p.local() {
+		return r.env.reference(ctx, p.place.Root, p.place.Path)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != nil && p.file != stale {
+		return p.file, nil
+	}
+	v, err := r.env.reference(ctx, p.place.Root, p.place.Path)
+	if err == nil {
+		p.file = v
+	}
+	return v, err
+}
+
+// Locate implements [txn.Resolver].
+func (r *resolver) Locate(ctx context.Context, src tree.Source, offset, length uint64) (kv.Value, error) {
+	v, err := r.find(ctx, src, offset, length, nil)
+	if err != nil {
+		return nil, virtualError(src, err)
+	}
+	return v, nil
+}
+
+func virtualError(src tree.Source, err error) error {
+	if errors.Is(err, ErrForbidden) {
+		return fmt.Errorf("virtual value: %w", err) // has the URL
+	}
+	return fmt.Errorf("virtual value in %s: %w", src.URL, err)
+}
+
+func (r *resolver) find(ctx context.Context, src tree.Source, offset, length uint64, stale kv.Value) (*virtual, error) {
+	p, err := r.referent(src.URL)
+	if err != nil {
+		return nil, err
+	}
+	file, err := r.locate(ctx, p, stale)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the file is missing", ErrUnreachable) // hidden: the key is not
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := validatorOf(file)
+	if err := checkVersion(src.Validator, seen, p.mapped); err != nil {
+		return nil, err
+	}
+	size := uint64(max(file.Size(), 0))
+	if src.Whole {
+		length = size - min(offset, size)
+	}
+	if offset > size || length > size-offset {
+		return nil, fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, size)
+	}
+	v := &virtual{r: r, src: src, file: file, off: int64(offset), n: int64(length)}
+	if seen != "" {
+		v.id = partID(p.place.URL(), seen, offset, length)
+	}
+	return v, nil
+}
+
+// partID identifies a part of a version of a file.
+func partID(url, validator string, offset, length uint64) kv.ID {
+	b := append(make([]byte, 0, 256), "virtual"...)
+	b = binary.AppendUvarint(b, uint64(len(url)))
+	b = append(b, url...)
+	b = binary.AppendUvarint(b, uint64(len(validator)))
+	b = append(b, validator...)
+	b = binary.AppendUvarint(b, offset)
+	b = binary.AppendUvarint(b, length)
+	return kv.ID(digest.Of(b))
+}
+
+func validatorOf(v kv.Value) string {
+	if x, ok := v.(kv.Validator); ok {
+		return x.Validator()
+	}
+	return ""
+}
+
+// checkVersion compares what was seen of a file when it was imported with what
+// is seen now. Both are texts of [kv.Validator], or empty.
+func checkVersion(was, now string, mapped bool) error {
+	switch {
+	case was == "" || was == now:
+		return nil
+	case now == "":
+		return fmt.Errorf("%w: it was %q, and now nothing tells its version", kv.ErrChanged, was)
+	case mapped:
+		a, b := sizeIn(was), sizeIn(now)
+		if a == b || a == "" || b == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w and since it was imported: it was %q and is %q", kv.ErrChanged, was, now)
+}
+
+// sizeIn is the size that a validator ends in, "" if it has none.
+func sizeIn(validator string) string {
+	i := strings.LastIndex(validator, "size:")
+	if i < 0 {
+		return ""
+	}
+	return validator[i:]
+}
+
+// virtual is a part of a file.
+type virtual struct {
+	r      *resolver
+	src    tree.Source
+	file   kv.Value
+	off, n int64
+	id     kv.ID
+}
+
+var _ kv.Validator = (*virtual)(nil)
+
+// Size implements [kv.Value].
+func (v *virtual) Size() int64 { return v.n }
+
+// ID implements [kv.Value]: that of the bytes in the version of the file that
+// was seen, zero if nothing tells versions.
+func (v *virtual) ID() kv.ID { return v.id }
+
+// Validator implements [kv.Validator]: that of the file.
+func (v *virtual) Validator() string { return validatorOf(v.file) }
+
+// View implements [kv.Value].
+func (v *virtual) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	off, n, err := rng.Resolve(v.n)
+	if err != nil {
+		return err
+	}
+	called := false
+	once := func(b []byte) error {
+		called = true
+		return fn(b)
+	}
+	err = v.file.View(ctx, kv.Span(v.off+off, n), once)
+	if !called && errors.Is(err, kv.ErrChanged) {
+		// Another version than was seen when it was located. If none was
+		// recorded at import, any will do, as long as one read sees one.
+		var again *virtual
+		if again, err = v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), v.file); err == nil {
+			err = again.file.View(ctx, kv.Span(v.off+off, n), once)
+		}
+	}
+	if err == nil || called {
+		return err
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = fmt.Errorf("%w: the file is missing", ErrUnreachable)
+	}
+	return virtualError(v.src, err)
+}
