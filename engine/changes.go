@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,8 +19,11 @@ import (
 type NodeChange struct {
 	// Path of the node; keys that belong to none are under their directory.
 	Path string `json:"path"`
-	// Kind is "added", "removed" or "changed".
+	// Kind is "added", "removed", "changed" or "renamed", which may have changed
+	// too.
 	Kind string `json:"kind"`
+	// From is what a renamed node was called.
+	From string `json:"from,omitempty"`
 	// Fields of the metadata that differ, as "field: old -> new".
 	Fields []string `json:"fields,omitempty"`
 	// Chunks of an array that came, went, or have other bytes.
@@ -33,7 +37,10 @@ type NodeChange struct {
 // String describes the change in a line, and a line for each field.
 func (c NodeChange) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s /%s", map[string]string{"added": "+", "removed": "-", "changed": "~"}[c.Kind], c.Path)
+	fmt.Fprintf(&b, "%s /%s", map[string]string{"added": "+", "removed": "-", "changed": "~", "renamed": ">"}[c.Kind], c.Path)
+	if c.From != "" {
+		fmt.Fprintf(&b, " renamed from /%s", c.From)
+	}
 	var counts []string
 	for _, n := range []struct {
 		n    int64
@@ -61,8 +68,10 @@ func (c *NodeChange) empty() bool {
 }
 
 // NodeChanges sums up by node what differs at and below a path between two
-// versions, sorted by path. Consolidated metadata, which copies what is said
-// elsewhere, is left out. Its cost is that of the changes.
+// versions, sorted by path. Arrays that were renamed are compared with what they
+// were, and groups if all that is in them moved along. Consolidated metadata,
+// which copies what is said elsewhere, is left out. Its cost is that of the
+// changes.
 func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string) ([]NodeChange, error) {
 	older, err := db.Snapshot(ctx, from)
 	if err != nil {
@@ -75,7 +84,14 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 	}
 	defer newer.Close()
 	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]owner{}}
-	for c, err := range db.Diff(ctx, from, to, dir(cleanPath(at))) {
+	renames, changes, err := db.DiffFollowed(ctx, from, to, dir(cleanPath(at)))
+	if err != nil {
+		return nil, err
+	}
+	if err := g.rename(ctx, renames); err != nil {
+		return nil, err
+	}
+	for c, err := range changes {
 		if err != nil {
 			return nil, err
 		}
@@ -83,13 +99,18 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 			return nil, err
 		}
 	}
-	list := make([]NodeChange, 0, len(g.nodes))
+	if err := g.renameGroups(ctx); err != nil {
+		return nil, err
+	}
+	list := append(make([]NodeChange, 0, len(g.nodes)), g.replaced...)
 	for _, n := range g.nodes {
 		if !n.empty() {
 			list = append(list, *n)
 		}
 	}
-	slices.SortFunc(list, func(a, b NodeChange) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b NodeChange) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Kind, b.Kind))
+	})
 	return list, nil
 }
 
@@ -98,6 +119,8 @@ type gathering struct {
 	older, newer *Snapshot
 	nodes        map[string]*NodeChange
 	owners       map[string]owner // by directory of a key
+	renames      []txn.Rename
+	replaced     []NodeChange // what lay where something was renamed to
 }
 
 // owner is the node that a key belongs to.
@@ -186,27 +209,40 @@ func (g *gathering) document(ctx context.Context, n *NodeChange, c txn.Change) e
 			return nil
 		}
 	}
-	if n.Kind != "changed" {
+	if n.Kind != "changed" && n.Kind != "renamed" {
 		return nil
 	}
+	return g.compare(ctx, n, g.oldKey(c.Key), c.Key, prefix)
+}
+
+// compare notes what differs between two states of a document.
+func (g *gathering) compare(ctx context.Context, n *NodeChange, oldKey, newKey, prefix string) error {
 	docs := [2]*object{{}, {}}
-	for i, s := range []*Snapshot{g.older, g.newer} {
-		b, err := kv.Get(ctx, s, c.Key)
+	var texts [2][]byte
+	for i, at := range []struct {
+		s   *Snapshot
+		key string
+	}{{g.older, oldKey}, {g.newer, newKey}} {
+		b, err := kv.Get(ctx, at.s, at.key)
 		if errors.Is(err, kv.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		texts[i] = b
 		if docs[i], err = parseObject(b); err != nil {
-			n.Fields = append(n.Fields, name+" differs")
+			n.Fields = append(n.Fields, path.Base(newKey)+" differs")
 			return nil
 		}
+	}
+	if bytes.Equal(texts[0], texts[1]) {
+		return nil
 	}
 	before := len(n.Fields)
 	copies := n.fields(prefix, docs[0], docs[1])
 	if len(n.Fields) == before && !copies {
-		n.Fields = append(n.Fields, name+" is spelled differently")
+		n.Fields = append(n.Fields, path.Base(newKey)+" is spelled differently")
 	}
 	return nil
 }

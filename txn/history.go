@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -178,4 +179,60 @@ func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]Rename, error) 
 		list[i] = Rename{mv.from, mv.to}
 	}
 	return slices.Clip(list), err
+}
+
+// DiffFollowed is [DB.Diff] with arrays that were renamed compared with what they
+// were, under their new paths; the renames that touch prefix are returned too.
+// What lay at a new path before is not told.
+func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string) ([]Rename, iter.Seq2[Change, error], error) {
+	older, err := db.Commit(ctx, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	newer, err := db.Commit(ctx, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The renames are made in the older version, in memory.
+	s := db.space.with(newOverlay(db.idx, math.MaxInt64))
+	moves, err := s.renames(ctx, older.Root, newer.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := merger{s: s, ctx: ctx, told: map[conflictID]struct{}{}, moved: map[string]bool{}}
+	r := sides{older.Root, newer.Root, tree.Root{}}
+	if err := m.moveArrays(&r, moves, sideOurs, []int{sideBase}, [][]rename{nil}); err != nil {
+		return nil, nil, err
+	}
+	var list []Rename
+	for _, mv := range moves {
+		if strings.HasPrefix(dirPath(mv.from), prefix) || strings.HasPrefix(dirPath(mv.to), prefix) {
+			list = append(list, Rename{mv.from, mv.to})
+		}
+	}
+	return list, func(yield func(Change, error) bool) {
+		changes(s.diff(ctx, r[sideBase], newer.Root, prefix), yield)
+	}, nil
+}
+
+// DiffNode compares what is below a path in one version with what is below a path
+// in another; keys are relative to both.
+func (db *DB) DiffNode(ctx context.Context, from CommitID, path string, to CommitID, newPath string) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		var roots [2]tree.Root
+		for i, at := range []struct {
+			id   CommitID
+			path string
+		}{{from, path}, {to, newPath}} {
+			c, err := db.Commit(ctx, at.id)
+			if err == nil {
+				_, roots[i], err = db.space.dirAt(ctx, c.Root, dirPath(strings.Trim(at.path, "/")))
+			}
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
+		}
+		changes(db.space.diff(ctx, roots[0], roots[1], ""), yield)
+	}
 }

@@ -200,7 +200,7 @@ func showCmd() *cobra.Command {
 				if len(c.Parents) == 0 {
 					return nil
 				}
-				return printDiff(cmd, db, c.Parents[0], c.ID, "", false)
+				return diffFlags{}.print(cmd, db, c.Parents[0], c.ID, "")
 			})
 		},
 	}
@@ -209,15 +209,17 @@ func showCmd() *cobra.Command {
 }
 
 func diffCmd() *cobra.Command {
-	var asJSON bool
+	var show diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff DB[@A][:PATH] [B]",
 		Short: "Compare two versions",
 		Long: `Compare version A with version B (default: the head of main) of one database:
-which arrays and groups came, went or changed, which metadata fields differ,
-and how many chunks.`,
+which arrays and groups came, went, changed or were renamed, which metadata fields
+differ, and how many chunks. With --values, also where in an array values differ,
+how many, and by how much (newer minus older): only changed chunks are decoded.`,
 		Example: `  zarrdb diff weather.zdb@v1.0
-  zarrdb diff weather.zdb@main~3:temp experiment`,
+  zarrdb diff weather.zdb@main~3:temp experiment
+  zarrdb diff weather.zdb@main~1:temp --values`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
@@ -237,29 +239,13 @@ and how many chunks.`,
 				if err != nil {
 					return err
 				}
-				return printDiff(cmd, db, from, to, t.path, asJSON)
+				return show.print(cmd, db, from, to, t.path)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&show.values, "values", false, "compare values too")
+	cmd.Flags().BoolVar(&show.json, "json", false, "one JSON object a line")
 	return cmd
-}
-
-func printDiff(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, path string, asJSON bool) error {
-	changes, err := db.NodeChanges(cmd.Context(), from, to, path)
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
-		if asJSON {
-			if err := printJSONLine(cmd, c); err != nil {
-				return err
-			}
-			continue
-		}
-		cmd.Println(c.String())
-	}
-	return nil
 }
 
 // refCmd is branch and tag, which differ in little.

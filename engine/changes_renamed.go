@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// rename notes arrays that were renamed, and those that lay where they are now.
+func (g *gathering) rename(ctx context.Context, renames []txn.Rename) error {
+	g.renames = renames
+	left := map[string]bool{}
+	for _, r := range renames {
+		left[r.From] = true
+		n := g.node(r.To)
+		n.Kind, n.From = "renamed", r.From
+	}
+	for _, r := range renames {
+		if left[r.To] {
+			continue
+		}
+		switch _, err := g.older.Node(ctx, r.To); {
+		case errors.Is(err, zarr.ErrNotFound):
+		default: // also one that cannot be read
+			g.replaced = append(g.replaced, NodeChange{Path: r.To, Kind: "removed"})
+		}
+	}
+	return nil
+}
+
+// oldKey is what a key of the newer version was called in the older one.
+func (g *gathering) oldKey(key string) string {
+	old, longest := key, -1
+	for _, r := range g.renames {
+		if rest, ok := strings.CutPrefix(key, dir(r.To)); ok && len(r.To) > longest {
+			old, longest = dir(r.From)+rest, len(r.To)
+		}
+	}
+	return old
+}
+
+// renameGroups makes one change of a group that went and one that came if an
+// array moved from the one to the same place in the other.
+func (g *gathering) renameGroups(ctx context.Context) error {
+	for _, r := range g.renames {
+		from, to := r.From, r.To
+		for path.Base(from) == path.Base(to) && from != to {
+			from, to = parent(from), parent(to)
+			was, is := g.nodes[from], g.nodes[to]
+			if from == to || was == nil || is == nil || was.Kind != "removed" || is.Kind != "added" {
+				break
+			}
+			n := &NodeChange{Path: to, Kind: "renamed", From: from, OtherKeys: is.OtherKeys}
+			for _, doc := range []string{docV3, docV2Group, docV2Attrs} {
+				prefix := ""
+				if doc == docV2Attrs {
+					prefix = "attributes."
+				}
+				if err := g.compare(ctx, n, dir(from)+doc, dir(to)+doc, prefix); err != nil {
+					return err
+				}
+			}
+			g.nodes[to] = n
+			delete(g.nodes, from)
+		}
+	}
+	return nil
+}
