@@ -36,6 +36,7 @@ var layers = map[string][]string{
 	"kv/remote": {"kv"},
 	"kv/httpkv": {"kv", "kv/remote"},
 	"kv/s3kv":   {"kv", "kv/remote"},
+	"kv/gcskv":  {"kv", "kv/remote"},
 
 	"kv/internal/temp": {},
 	"kv/tree":          {"kv/digest"},
@@ -48,7 +49,7 @@ var layers = map[string][]string{
 
 	// Only the engine joins them.
 	"engine/zurl": {},
-	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},
@@ -64,6 +65,7 @@ var single = map[string][]string{
 	"github.com/dgraph-io/ristretto/v2":    {"engine"},
 	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
+	"golang.org/x/oauth2":                  {"kv/gcskv"},
 	"gopkg.in/ini.v1":                      {"kv/s3kv"},
 	"github.com/zeebo/blake3":              {"kv/digest"},
 	"github.com/spf13/cobra":               {"cmd/zarrdb"},

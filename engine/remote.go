@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gcskv"
 	"github.com/zarrdb/zarrdb/kv/httpkv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/kv/s3kv"
@@ -34,6 +35,7 @@ func RemoteRoots(o *RemoteOptions) map[string]Root {
 		"http":  c.openHTTP,
 		"https": c.openHTTP,
 		"s3":    c.openS3,
+		"gs":    c.openGS,
 	}
 }
 
@@ -65,6 +67,15 @@ func (o RemoteOptions) openHTTP(_ context.Context, _ *Env, part zurl.Part) (Plac
 // openS3 opens s3://bucket/path.
 func (o RemoteOptions) openS3(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
 	view, err := s3kv.Open(part.Host, &s3kv.Options{Remote: o.Requests, Forbidden: o.Forbidden})
+	if err != nil {
+		return Place{}, err
+	}
+	return inBucket(view, part)
+}
+
+// openGS opens gs://bucket/path.
+func (o RemoteOptions) openGS(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+	view, err := gcskv.Open(part.Host, &gcskv.Options{Remote: o.Requests, Forbidden: o.Forbidden})
 	if err != nil {
 		return Place{}, err
 	}

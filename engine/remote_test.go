@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -171,5 +174,29 @@ func TestImportFromStore(t *testing.T) {
 		}
 	}); len(names) > 0 {
 		t.Errorf("more than what was imported: %q", names)
+	}
+}
+
+// TestPipelineGS opens an archive in a bucket of a server like that of Google.
+func TestPipelineGS(t *testing.T) {
+	archive := []byte(zipped(t, map[string]string{"in/x.txt": "inside"}))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Goog-Generation", "5")
+		switch {
+		case r.URL.EscapedPath() != "/storage/v1/b/bkt/o/deep%2Fa%20b.zip":
+			http.NotFound(w, r)
+		case r.URL.Query().Get("alt") == "media":
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(archive))
+		default:
+			fmt.Fprintf(w, `{"size": "%d", "generation": "5"}`, len(archive))
+		}
+	}))
+	defer srv.Close()
+	t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
+	if b := fileOf(t, openURL(t, "gs://bkt/deep/a%20b.zip|zip:in/x.txt")); string(b) != "inside" {
+		t.Errorf("%q", b)
+	}
+	if _, err := openURL(t, "gs://bkt/deep/none.zip").File(bg); !errors.Is(err, kv.ErrNotFound) {
+		t.Error(err)
 	}
 }

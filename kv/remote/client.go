@@ -76,7 +76,9 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 		return err
 	}
 	// Compressed bytes are not those that ranges count.
-	req.Header.Set("Accept-Encoding", "identity")
+	if req.Header.Get("Accept-Encoding") == "" {
+		req.Header.Set("Accept-Encoding", "identity")
+	}
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "zarrdb")
 	}

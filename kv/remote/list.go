@@ -1,17 +1,180 @@
 package remote
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ListArguments returns what a server can be sent of a listing's options: it
+// Listing is how the keys of one server are listed. Its methods are those of a
+// view that can be listed.
+type Listing struct {
+	// Name names what is listed, for errors.
+	Name string
+	// Page asks for one page.
+	Page func(ctx context.Context, q Query) (*Page, error)
+	// Valid returns nil for what can be a key of the view. Servers may hold
+	// more, such as names that end in a slash to show a directory.
+	Valid func(key string) error
+}
+
+var (
+	_ kv.Lister    = Listing{}
+	_ kv.DirLister = Listing{}
+)
+
+// Query asks for a page of a listing.
+type Query struct {
+	Prefix string
+	// After is a hint: keys up to it need not be listed.
+	After string
+	// Delimited asks for what is right below Prefix only.
+	Delimited bool
+	// Token is that of the page before.
+	Token string
+}
+
+// Page is a part of a listing.
+type Page struct {
+	// Keys are in byte order, also from page to page.
+	Keys []string
+	// Prefixes are what several keys begin with, up to a slash.
+	Prefixes []string
+	// Next is the token of the next page, "" if there is none.
+	Next string
+}
+
+// maxEmpty is how many pages without a key may follow each other. Servers give
+// some where much was deleted.
+const maxEmpty = 1000
+
+// errEndless means that a listing goes on without getting on.
+var errEndless = errors.New("the server says that there is more, and does not give it")
+
+func (l Listing) pages(ctx context.Context, q Query) iter.Seq2[*Page, error] {
+	return func(yield func(*Page, error) bool) {
+		empty := 0
+		for {
+			p, err := l.Page(ctx, q)
+			if err != nil {
+				yield(nil, fmt.Errorf("list %s: %w", l.Name, err))
+				return
+			}
+			if !yield(p, nil) || p.Next == "" {
+				return
+			}
+			if empty++; len(p.Keys)+len(p.Prefixes) > 0 {
+				empty = 0
+			}
+			if p.Next == q.Token || empty > maxEmpty {
+				yield(nil, fmt.Errorf("list %s: %w: %w", l.Name, ErrAnswer, errEndless))
+				return
+			}
+			q.Token = p.Next
+		}
+	}
+}
+
+// checkEvery is how many keys are yielded between two looks at the context.
+const checkEvery = 256
+
+// List implements [kv.Lister]. It holds one page.
+func (l Listing) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var q Query
+		q.Prefix, q.After = listArguments(opts)
+		n, last := 0, ""
+		for p, err := range l.pages(ctx, q) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, key := range p.Keys {
+				if n++; n%checkEvery == 0 && ctx.Err() != nil {
+					yield("", ctx.Err())
+					return
+				}
+				if !strings.HasPrefix(key, q.Prefix) || key <= last {
+					yield("", fmt.Errorf("list %s: %w: %.200q after %.200q, asked for keys that begin with %.200q", l.Name, ErrAnswer, key, last, q.Prefix))
+					return
+				}
+				last = key
+				if key <= opts.After || !strings.HasPrefix(key, opts.Prefix) || l.Valid(key) != nil {
+					continue
+				}
+				if !yield(key, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ListDir implements [kv.DirLister]. It holds the names of one directory,
+// because servers order them otherwise: "a-b" comes before "a/".
+func (l Listing) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return func(yield func(kv.DirEntry, error) bool) {
+		entries, err := l.dir(ctx, prefix)
+		if err != nil {
+			yield(kv.DirEntry{}, err)
+			return
+		}
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (l Listing) dir(ctx context.Context, prefix string) ([]kv.DirEntry, error) {
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		return nil, fmt.Errorf("%w: prefix %.200q of a directory does not end with a slash", kv.ErrInvalidKey, prefix)
+	}
+	if text, _ := sendable(prefix); text != prefix {
+		return nil, nil // no key is below it
+	}
+	var entries []kv.DirEntry
+	for p, err := range l.pages(ctx, Query{Prefix: prefix, Delimited: true}) {
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range p.Keys {
+			if name, ok := strings.CutPrefix(key, prefix); ok && !strings.Contains(name, "/") && l.Valid(key) == nil {
+				entries = append(entries, kv.DirEntry{Name: name})
+			}
+		}
+		for _, below := range p.Prefixes {
+			if name, ok := strings.CutPrefix(below, prefix); ok && strings.Count(name, "/") == 1 && strings.HasSuffix(name, "/") {
+				entries = append(entries, kv.DirEntry{Name: name[:len(name)-1], Prefix: true})
+			}
+		}
+	}
+	slices.SortFunc(entries, func(a, b kv.DirEntry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), rank(a)-rank(b))
+	})
+	return slices.Compact(entries), nil
+}
+
+// rank orders a key before a prefix of the same name.
+func rank(e kv.DirEntry) int {
+	if e.Prefix {
+		return 1
+	}
+	return 0
+}
+
+// listArguments returns what a server can be sent of a listing's options: it
 // takes text, and a listing may be narrowed to half a character. The server
-// then lists more than is wanted, never less; what it lists is still to be
-// compared with the options.
-func ListArguments(opts kv.ListOptions) (prefix, after string) {
+// then lists more than is wanted, never less.
+func listArguments(opts kv.ListOptions) (prefix, after string) {
 	prefix, _ = sendable(opts.Prefix)
 	after, cut := sendable(opts.After)
 	if cut > 0xf4 {

@@ -570,7 +570,7 @@ func TestListArguments(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a/b": "a/b", "é": "é", "\xc3": "", "a\xc3": "a", "a/\xff": "a/\U0010ffff", "a\x00b": "a", "\ufffd": "\ufffd", "\ufffd\xff": "\ufffd\U0010ffff",
 	} {
-		prefix, after := ListArguments(kv.ListOptions{Prefix: in, After: in})
+		prefix, after := listArguments(kv.ListOptions{Prefix: in, After: in})
 		if after != want || !strings.HasPrefix(in, prefix) || after > in || prefix != strings.TrimSuffix(want, "\U0010ffff") {
 			t.Errorf("%q: prefix %q, after %q, want %q", in, prefix, after, want)
 		}

@@ -1,0 +1,321 @@
+package gcskv
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+// Options say how a bucket is reached. nil and the zero value work; see the
+// package's Configuration.
+type Options struct {
+	// Endpoint is the URL of a server that is not Google's. It is asked without
+	// credentials.
+	Endpoint string
+	// Anonymous sends requests without credentials.
+	Anonymous bool
+
+	// Remote says how requests are sent, tried again and merged. Its Sign and
+	// Redirects are not used.
+	Remote remote.Options
+	// Forbidden takes answers 401 and 403 for a missing key. They are given for
+	// keys that are not there to who may not list the bucket, and to who may
+	// not read.
+	Forbidden bool
+}
+
+// View is a bucket. Safe for concurrent use; it needs no Close.
+type View struct {
+	*remote.Objects
+	b *bucket
+}
+
+var (
+	_ kv.Store        = (*View)(nil)
+	_ kv.Locator      = (*View)(nil)
+	_ kv.BatchReader  = (*View)(nil)
+	_ kv.DirLister    = (*View)(nil)
+	_ kv.BatchDeleter = (*View)(nil)
+)
+
+// Open returns the view of a bucket without asking the server anything.
+func Open(name string, o *Options) (*View, error) {
+	if len(name) < 3 || len(name) > 222 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+		return nil, fmt.Errorf("gcskv: bucket %.80q: no valid name", name)
+	}
+	b := &bucket{name: name}
+	if o != nil {
+		b.o = *o
+	}
+	if err := b.configure(); err != nil {
+		return nil, fmt.Errorf("gcskv: %w", err)
+	}
+	b.o.Remote.Redirects = -1
+	b.c = remote.NewClient(&b.o.Remote)
+	return &View{remote.NewObjects(b.c, b), b}, nil
+}
+
+// bucket is the remote.Protocol of one bucket.
+type bucket struct {
+	name string
+	o    Options
+	base string // without a slash at its end
+	c    *remote.Client
+}
+
+var (
+	_ remote.Protocol = (*bucket)(nil)
+	_ remote.Stater   = (*bucket)(nil)
+)
+
+func yes(name string) bool {
+	return slices.Contains([]string{"yes", "true", "1"}, strings.ToLower(os.Getenv(name)))
+}
+
+// configure fills in what the options leave open.
+func (b *bucket) configure() error {
+	b.o.Remote.Sign = nil
+	b.base = "https://storage.googleapis.com"
+	if e := cmp.Or(b.o.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST")); e != "" {
+		if !strings.Contains(e, "://") {
+			e = "http://" + e
+		}
+		u, err := url.Parse(e)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			return errors.New("the endpoint is no http or https URL")
+		}
+		b.base = u.Scheme + "://" + u.Host
+		return nil
+	}
+	if b.o.Anonymous || yes("GS_NO_SIGN_REQUEST") {
+		return nil
+	}
+	b.o.Remote.Sign = sign
+	return nil
+}
+
+// request makes a request. path follows the name of the API.
+func (b *bucket) request(ctx context.Context, method, path string, query url.Values, value []byte) (*http.Request, error) {
+	var body io.Reader
+	if value != nil {
+		body = bytes.NewReader(value)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, b.base+path+"?"+query.Encode(), body)
+	if err != nil {
+		return nil, fmt.Errorf("gcskv: %w: it makes no URL", kv.ErrInvalidKey)
+	}
+	return req, nil
+}
+
+// object is the path of a key.
+func (b *bucket) object(key string) string {
+	return "/storage/v1/b/" + b.name + "/o/" + url.PathEscape(key)
+}
+
+// Request implements [remote.Protocol].
+func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
+	if err := validKey(key); err != nil {
+		return nil, err
+	}
+	query := url.Values{"alt": {"media"}}
+	if g, ok := strings.CutPrefix(string(pin), "generation:"); ok {
+		query.Set("ifGenerationMatch", g)
+	}
+	req, err := b.request(ctx, method, b.object(key), query, nil)
+	if err == nil {
+		// Who does not take gzip is sent something else than what is stored.
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
+	return req, err
+}
+
+func validKey(key string) error {
+	if err := kv.ValidKey(key); err != nil {
+		return err
+	}
+	if len(key) > 1024 || key == "." || key == ".." {
+		return fmt.Errorf("%w: %.200q cannot be the name of an object", kv.ErrInvalidKey, key)
+	}
+	return nil
+}
+
+// Version implements [remote.Protocol].
+func (b *bucket) Version(h http.Header) remote.Version {
+	if g := h.Get("X-Goog-Generation"); g != "" {
+		return remote.Version("generation:" + g)
+	}
+	return ""
+}
+
+// Missing implements [remote.Protocol].
+func (b *bucket) Missing(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusNotFound:
+		// A bucket that is not there is a mistake, not a missing key.
+		return !strings.Contains(head(resp), "bucket does not exist")
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return b.o.Forbidden
+	}
+	return false
+}
+
+// head returns the beginning of a body, which can be read again.
+func head(resp *http.Response) string {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return ""
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return string(text)
+}
+
+// Code implements [remote.Protocol].
+func (b *bucket) Code(resp *http.Response) string {
+	var answer struct {
+		Error struct{ Errors []struct{ Reason string } }
+	}
+	if json.Unmarshal([]byte(head(resp)), &answer) != nil || len(answer.Error.Errors) == 0 || len(answer.Error.Errors[0].Reason) > 100 {
+		return ""
+	}
+	return answer.Error.Errors[0].Reason
+}
+
+// maxAnswer bounds an answer in JSON.
+const maxAnswer = 16 << 20
+
+// ask sends a request whose answer is JSON.
+func (b *bucket) ask(ctx context.Context, path string, query url.Values, answer any) error {
+	return b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		return b.request(ctx, http.MethodGet, path, query, nil)
+	}, func(resp *http.Response) error {
+		switch {
+		case strings.Contains(path, "/o/") && b.Missing(resp):
+			return kv.ErrNotFound
+		case resp.StatusCode != http.StatusOK:
+			return b.c.Failed(resp, b.Code(resp))
+		}
+		body := &io.LimitedReader{R: resp.Body, N: maxAnswer}
+		if err := json.NewDecoder(body).Decode(answer); err != nil {
+			if body.N <= 0 {
+				err = errors.New("it is too long")
+			}
+			return fmt.Errorf("%w: malformed: %w", remote.ErrAnswer, err)
+		}
+		return nil
+	})
+}
+
+// Stat implements [remote.Stater].
+func (b *bucket) Stat(ctx context.Context, key string) (remote.Info, error) {
+	if err := validKey(key); err != nil {
+		return remote.Info{}, err
+	}
+	var o struct {
+		Size       int64 `json:",string"`
+		Generation string
+	}
+	if err := b.ask(ctx, b.object(key), url.Values{"fields": {"size,generation"}}, &o); err != nil {
+		return remote.Info{}, err
+	}
+	if o.Size < 0 || o.Generation == "" {
+		return remote.Info{}, fmt.Errorf("%w: an object of %d bytes, generation %.40q", remote.ErrAnswer, o.Size, o.Generation)
+	}
+	return remote.Info{Size: o.Size, Version: remote.Version("generation:" + o.Generation)}, nil
+}
+
+// List implements [kv.Lister]: a request for every thousand keys.
+func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	return v.b.listing().List(ctx, opts)
+}
+
+// ListDir implements [kv.DirLister]. It holds the names of one directory.
+func (v *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return v.b.listing().ListDir(ctx, prefix)
+}
+
+func (b *bucket) listing() remote.Listing {
+	return remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}
+}
+
+// page asks for one page.
+func (b *bucket) page(ctx context.Context, q remote.Query) (*remote.Page, error) {
+	query := url.Values{"fields": {"items(name),prefixes,nextPageToken"}, "maxResults": {"1000"}}
+	for name, value := range map[string]string{"prefix": q.Prefix, "startOffset": q.After, "pageToken": q.Token} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Delimited {
+		query.Set("delimiter", "/")
+	}
+	var r struct {
+		Items         []struct{ Name string }
+		Prefixes      []string
+		NextPageToken string
+	}
+	if err := b.ask(ctx, "/storage/v1/b/"+b.name+"/o", query, &r); err != nil {
+		return nil, err
+	}
+	p := &remote.Page{Prefixes: r.Prefixes, Next: r.NextPageToken}
+	for _, i := range r.Items {
+		p.Keys = append(p.Keys, i.Name)
+	}
+	return p, nil
+}
+
+// Set implements [kv.Writer].
+func (v *View) Set(ctx context.Context, key string, value []byte) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	query := url.Values{"uploadType": {"media"}, "name": {key}, "fields": {"generation"}}
+	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		req, err := v.b.request(ctx, http.MethodPost, "/upload/storage/v1/b/"+v.b.name+"/o", query, value)
+		if err == nil {
+			req.Header.Set("Content-Type", "application/octet-stream")
+		}
+		return req, err
+	}, func(resp *http.Response) error {
+		if resp.StatusCode != http.StatusOK {
+			return v.b.c.Failed(resp, v.b.Code(resp))
+		}
+		return nil
+	})
+}
+
+// Delete implements [kv.Writer].
+func (v *View) Delete(ctx context.Context, key string) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		return v.b.request(ctx, http.MethodDelete, v.b.object(key), nil, nil)
+	}, func(resp *http.Response) error {
+		switch {
+		case resp.StatusCode == http.StatusNoContent, resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusNotFound && v.b.Missing(resp):
+			return nil
+		}
+		return v.b.c.Failed(resp, v.b.Code(resp))
+	})
+}
+
+// DeleteAll implements [kv.BatchDeleter] with parallel requests.
+func (v *View) DeleteAll(ctx context.Context, keys []string) error {
+	return v.b.c.Each(ctx, len(keys), func(ctx context.Context, i int) error { return v.Delete(ctx, keys[i]) })
+}
