@@ -55,6 +55,7 @@ var layers = map[string][]string{
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
+	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
 }
 
 // single names dependencies with one importing package each, so that each can
