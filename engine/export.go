@@ -29,6 +29,15 @@ type ExportOptions struct {
 	// that was stopped. What is there is compared and kept. A key there that
 	// the version does not have is an error.
 	Resume bool
+	// Format, if not 0, is the format that the nodes are written in: [zarr.V2]
+	// or [zarr.V3]. Chunks are copied as they are, under the keys that the
+	// format usually has; consolidated metadata is made again. A node that has
+	// no form in the format is [ErrConvert], and nothing is written. Keys that
+	// belong to no node stay behind. Such an export cannot be resumed.
+	Format zarr.Version
+	// Recode encodes the chunks of an array anew where they do not mean the
+	// same in Format: the inner chunks of shards become chunks, filters go.
+	Recode bool
 	// Workers is how many keys are copied at a time; default as the source.
 	Workers int
 	// Progress, if set, is told from time to time how far the export is. Calls
@@ -63,6 +72,14 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if o.Workers > 0 {
 		ex.pool = newPool(o.Workers)
 	}
+	if o.Format != 0 {
+		if o.Resume {
+			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
+		}
+		if ex.plan, err = src.planConversion(ctx, view, at, o); err != nil {
+			return nil, fmt.Errorf("export: %w", err)
+		}
+	}
 	store, err := src.destination(ctx, dest)
 	switch {
 	case err != nil:
@@ -76,7 +93,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	if o.Progress != nil {
+	if ex.plan == nil && o.Progress != nil {
 		if ex.meter.total, err = countKeys(ctx, view, ex.from); err != nil {
 			return nil, err
 		}
@@ -205,6 +222,7 @@ type exporter struct {
 	o     ExportOptions
 	pool  *pool
 	meter meter
+	plan  *conversion // of an export to another format
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
@@ -245,6 +263,19 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 		if err := ex.onlyOurs(ctx, store); err != nil {
 			return err
 		}
+	}
+	if ex.plan != nil {
+		err := ex.plan.copyChunks(ctx, store, ex.pool, ex.count)
+		if err == nil {
+			err = sync(ctx)
+		}
+		if err == nil {
+			err = ex.plan.copyDocuments(ctx, store, ex.count)
+		}
+		if err == nil {
+			err = sync(ctx)
+		}
+		return err
 	}
 	var documents []string
 	err := batches(ex.list(ctx), func(keys []string) error {
@@ -326,6 +357,16 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 			err = errors.Join(err, z.Abort())
 		}
 	}()
+	if ex.plan != nil {
+		// One worker, so that equal input gives equal bytes.
+		if err := ex.plan.copyChunks(ctx, z, newPool(1), ex.count); err != nil {
+			return err
+		}
+		if err := ex.plan.copyDocuments(ctx, z, ex.count); err != nil {
+			return err
+		}
+		return z.Close()
+	}
 	for key, err := range ex.list(ctx) {
 		if err != nil {
 			return err
@@ -341,6 +382,9 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 	}
 	return z.Close()
 }
+
+// count notes one more key.
+func (ex *exporter) count(bytes int64) { ex.meter.add(bytes, ex.o.Progress) }
 
 // batchKeys is how many keys are handed out to workers at a time: enough to
 // keep them busy, few enough to hold in memory. Tests make it small.

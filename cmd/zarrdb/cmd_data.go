@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 func initCmd() *cobra.Command {
@@ -177,17 +180,41 @@ func sameFile(a, b string) bool {
 func exportCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ExportOptions
+	var format string
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
 		Short: "Copy any version out to a Zarr store",
 		Long: `Copy what TARGET names to a directory, or to a zip file if DEST ends in .zip.
 Keys and bytes are written as they were imported or written, so that any Zarr
 program reads the result. Metadata comes last: what an interrupted export left
-does not pass for a store, and --resume completes it.`,
+does not pass for a store, and --resume completes it.
+
+--format writes arrays and groups in another Zarr format, whatever they are in.
+Chunks keep their bytes where the format can say what they are (c/0/1 becomes
+0.1, dimension_names become _ARRAY_DIMENSIONS, and back); what it cannot say is
+named before anything is written. --recode encodes such chunks anew: shards
+become plain chunks, filters go, the compressor stays if the format has it. Keys
+that belong to no array or group stay behind.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
+  zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch format {
+			case "":
+				if o.Recode {
+					return usagef("export: --recode needs --format")
+				}
+			case "zarr2":
+				o.Format = zarr.V2
+			case "zarr3":
+				o.Format = zarr.V3
+			default:
+				return usagef("export: --format %s: zarr2 or zarr3 are possible", format)
+			}
+			if o.Format != 0 && o.Resume {
+				return usagef("export: --resume cannot go on with a conversion: use --overwrite")
+			}
 			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -197,15 +224,21 @@ does not pass for a store, and --resume completes it.`,
 			o.Progress = bar.update
 			res, err := engine.Export(cmd.Context(), s, args[1], o)
 			bar.finish(err)
-			if err == nil {
-				cmd.Printf("%s, %s\n", count(res.Keys, "key"), size(res.Bytes))
+			switch {
+			case errors.Is(err, engine.ErrRecode):
+				return fmt.Errorf("%w: use --recode", err)
+			case err != nil:
+				return err
 			}
-			return err
+			cmd.Printf("%s, %s\n", count(res.Keys, "key"), size(res.Bytes))
+			return nil
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
+	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2 or zarr3 (default as it is stored)")
+	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
 	src.register(cmd)
 	return cmd
 }

@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// Arrays whose chunks do not mean the same in another format are encoded anew:
+// the inner chunks of shards become chunks, filters go, and the compressor stays
+// if the format has it.
+
+// canRecode reports whether encoding anew would help an array.
+func canRecode(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) bool {
+	spec, err := recoded(m, to, reg)
+	if err == nil {
+		_, err = zarr.Create(context.Background(), kv.NewMem(), "", spec, &zarr.OpenOptions{Registry: reg})
+	}
+	return err == nil
+}
+
+// recoded describes an array in another format.
+func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (zarr.Spec, error) {
+	if len(m.Codecs.Codecs()) == 0 {
+		return zarr.Spec{}, fmt.Errorf("codecs: %w", codecs.ErrNoForm)
+	}
+	t := m.Type.WithOrder(dtype.None)
+	if to == zarr.V2 {
+		t = m.Type.WithOrder(dtype.Little)
+	}
+	if _, err := typeIn(t, to); err != nil {
+		return zarr.Spec{}, fmt.Errorf("data type: %w", err)
+	}
+	chunks, inner, err := innermost(m)
+	if err != nil {
+		return zarr.Spec{}, err
+	}
+	carrier := &zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Fill: m.Fill, NullFill: m.NullFill,
+		Attributes: m.Attributes, DimensionNames: m.DimensionNames}
+	if err := convertFillAttribute(carrier, m); err != nil {
+		return zarr.Spec{}, err
+	}
+	spec := zarr.Spec{Version: to, Shape: m.Shape, Chunks: chunks, Type: t, Fill: m.Fill, Attributes: carrier.Attributes,
+		Codecs: compressorFor(inner, t, len(m.Shape), to, reg)}
+	if carrier.NullFill && to == zarr.V2 {
+		spec.FillValue = json.RawMessage("null")
+	}
+	for _, name := range m.DimensionNames {
+		if name == nil && to == zarr.V2 {
+			return spec, fmt.Errorf("dimension_names: a dimension without a name beside others: %w", zarr.ErrNoForm)
+		}
+		n := ""
+		if name != nil {
+			n = *name
+		}
+		spec.DimensionNames = append(spec.DimensionNames, n)
+	}
+	return spec, nil
+}
+
+// codecJSON is a codec as v3 metadata has it.
+type codecJSON struct {
+	Name          string `json:"name"`
+	Configuration struct {
+		ChunkShape []int64         `json:"chunk_shape"`
+		Codecs     json.RawMessage `json:"codecs"`
+	} `json:"configuration"`
+}
+
+// innermost returns the shape and the codecs of the smallest chunks: those
+// inside of shards. chunks is nil where they are not all alike.
+func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error) {
+	if c := m.Grid.Regular(); c != nil {
+		chunks = make([]int64, len(c))
+		for d := range c {
+			chunks[d] = int64(c[d])
+		}
+	}
+	if m.Version != zarr.V3 {
+		v, err := m.Codecs.V2()
+		return chunks, []json.RawMessage{v.Compressor}, err
+	}
+	text, err := m.Codecs.PrintV3()
+	for err == nil {
+		if err = json.Unmarshal(text, &list); err != nil {
+			break
+		}
+		text = nil
+		for i, raw := range list {
+			var c codecJSON
+			if json.Unmarshal(raw, &c) != nil || c.Name != "sharding_indexed" {
+				continue // a codec spelled by its name alone is no shard
+			}
+			if text = c.Configuration.Codecs; i == 0 && chunks != nil {
+				chunks = c.Configuration.ChunkShape
+			}
+			break
+		}
+		if text == nil {
+			return chunks, list, nil
+		}
+	}
+	return nil, nil, err
+}
+
+// compressorFor returns the codecs of [zarr.Spec] for the compressor in a list,
+// nil for the default if there is none that the format has.
+func compressorFor(list []json.RawMessage, t dtype.Type, rank int, to zarr.Version, reg *codecs.Registry) json.RawMessage {
+	if to == zarr.V3 {
+		if len(list) != 1 || len(list[0]) == 0 || string(list[0]) == "null" {
+			return nil
+		}
+		plain := codecs.V2{Compressor: list[0], Order: "C", Rank: rank, Type: t.WithOrder(dtype.Little)}
+		switch t.Kind() {
+		case dtype.String:
+			plain.Filters = json.RawMessage(`[{"id":"vlen-utf8"}]`)
+		case dtype.Bytes:
+			plain.Filters = json.RawMessage(`[{"id":"vlen-bytes"}]`)
+		}
+		chain, err := reg.ParseV2(plain)
+		if err != nil {
+			return nil
+		}
+		text, err := chain.PrintV3()
+		if err != nil {
+			return nil
+		}
+		return text
+	}
+	for _, raw := range list {
+		chain, err := reg.ParseV3(append(append(json.RawMessage(`[{"name":"bytes"},`), raw...), ']'))
+		if err != nil {
+			continue // it is none that makes bytes of bytes
+		}
+		v, err := chain.V2()
+		var id struct{ ID string }
+		if err == nil && json.Unmarshal(v.Compressor, &id) == nil && id.ID != "crc32c" {
+			return v.Compressor
+		}
+	}
+	return nil
+}
+
+// fresh is a destination as an array sees it that is written from beginning to
+// end: its metadata is in memory, no chunk is there yet.
+type fresh struct {
+	docs *kv.Mem
+	out  kv.Writer
+	note func(int64)
+}
+
+// Get implements [kv.Reader].
+func (f fresh) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	return f.docs.Get(ctx, key, rng)
+}
+
+// Set implements [kv.Writer].
+func (f fresh) Set(ctx context.Context, key string, value []byte) error {
+	f.note(int64(len(value)))
+	return f.out.Set(ctx, key, value)
+}
+
+// Delete implements [kv.Writer]. A chunk that holds nothing but the fill value
+// is not there to begin with.
+func (f fresh) Delete(context.Context, string) error { return nil }
+
+// encodeChunks reads the array chunk by chunk of the destination and writes it.
+func (s *conversionStep) encodeChunks(ctx context.Context, c *conversion, out kv.Writer, workers *pool, report func(int64)) error {
+	to, err := zarr.OpenArray(ctx, fresh{c.docs, out, report}, s.path, &zarr.OpenOptions{Registry: c.src.open.Registry})
+	if err != nil {
+		return err
+	}
+	e := encoding{from: s.from, to: to, workers: workers}
+	if s.from.Meta().Grid.Regular() == nil {
+		return e.boxes(ctx, zarr.Sel())
+	}
+	// Chunks lie inside of the source's, so only those that are stored count.
+	return c.storedChunks(ctx, s.from, func(coords []int64, _ string) error {
+		grid, shape := s.from.Meta().Grid.Regular(), s.from.Shape()
+		var box []zarr.Index
+		for d, i := range coords {
+			lo := i * int64(grid[d])
+			box = append(box, zarr.Slice(lo, min(lo+int64(grid[d]), shape[d]), 1))
+		}
+		return e.boxes(ctx, zarr.Sel(box...))
+	})
+}
+
+// encoding copies elements from one array to another.
+type encoding struct {
+	from, to *zarr.Array
+	workers  *pool
+}
+
+// boxes copies what a selection holds, chunk by chunk of the destination.
+func (e *encoding) boxes(ctx context.Context, sel zarr.Selection) error {
+	batch := make([]zarr.Chunk, 0, 256)
+	flush := func() error {
+		err := e.workers.Run(ctx, len(batch), func(ctx context.Context, i int) error { return e.chunk(ctx, batch[i]) })
+		batch = batch[:0]
+		return err
+	}
+	for chunk, err := range e.to.Chunks(ctx, sel) {
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, chunk); len(batch) < cap(batch) {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
+func (e *encoding) chunk(ctx context.Context, chunk zarr.Chunk) error {
+	var idx []zarr.Index
+	size := int64(e.from.Type().Size())
+	for d, lo := range chunk.Start {
+		idx = append(idx, zarr.Slice(lo, lo+chunk.Shape[d], 1))
+		size *= chunk.Shape[d]
+	}
+	sel := zarr.Sel(idx...)
+	if e.from.Type().Variable() {
+		v, err := e.from.ReadVar(ctx, sel)
+		if err != nil {
+			return err
+		}
+		return e.to.WriteVar(ctx, sel, v)
+	}
+	if int64(int(size)) != size {
+		return errors.Join(zarr.ErrTooLarge, fmt.Errorf("a chunk of %d bytes", size))
+	}
+	b := make([]byte, size)
+	if err := e.from.ReadBytes(ctx, sel, b); err != nil {
+		return err
+	}
+	return e.to.WriteBytes(ctx, sel, b)
+}
