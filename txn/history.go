@@ -194,7 +194,7 @@ func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string
 		return nil, nil, err
 	}
 	// The renames are made in the older version, in memory.
-	s := db.space.with(newOverlay(db.idx, math.MaxInt64))
+	s := db.space.with(newOverlay(db.committed(), math.MaxInt64))
 	moves, err := s.renames(ctx, older.Root, newer.Root)
 	if err != nil {
 		return nil, nil, err
