@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"unsafe"
 
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -13,11 +14,24 @@ import (
 // ErrType means that a Go type does not hold the elements of an array.
 var ErrType = errors.New("zarr: wrong type")
 
-// Read returns the elements of sel in C order. T is the Go type of the array's
-// data type, as [dtype.Of] has it: float32 for float32, string for strings and
-// JSON, []byte for byte strings; int64 also holds datetimes and timedeltas, and
-// int8 and uint8 hold integers of fewer bits. Any other T is [ErrType]. What is
-// larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
+// Read returns the elements of sel in C order. T is a Go type for the array's
+// data type:
+//
+//	bool, int8 … uint64, complex128     the same; int8 and uint8 also integers of fewer bits
+//	float32, float64                    floats of as many bits or fewer, bfloat16 and the like too
+//	string                              strings, JSON, fixed_length_utf32, null_terminated_bytes
+//	[]byte                              byte strings, of a fixed length too
+//	[N]byte                             raw bytes
+//	[N]E, []E                           subarrays, ragged arrays
+//	int64, [time.Time]                  datetimes; NaT is the zero time
+//	int64, [time.Duration]              timedeltas; NaT is the least duration
+//	structs                             structs
+//
+// or a type made of one of these. The fields of a Go struct are those of the
+// same name, or of the name in a tag like `zarr:"lat"`; `zarr:"-"` and what is
+// not exported is left alone, and fields of the array may be missing. The first
+// line, and floats of their own width, cost no conversion. Any other T is
+// [ErrType]. What is larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
 func Read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 	out, err := read[T](ctx, a, sel)
 	return out, a.fail("read", err)
@@ -25,7 +39,7 @@ func Read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 
 func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 	if err := checkType[T](a.Type(), false); err != nil {
-		return nil, err
+		return readConverted[T](ctx, a, sel, nil, err)
 	}
 	if a.Type().Variable() {
 		v, err := a.readVar(ctx, sel)
@@ -52,6 +66,7 @@ func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 // the selection. After an error they may hold anything.
 func ReadInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) error {
 	if err := checkType[T](a.Type(), false); err != nil {
+		_, err = readConverted(ctx, a, sel, dst, err)
 		return a.fail("read", err)
 	}
 	if !a.Type().Variable() {
@@ -89,15 +104,17 @@ func readInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 
 // Write stores data, in C order, in the elements of sel: as many as the
 // selection has, or one, which is then written everywhere. T is as for [Read],
-// but must match the array's type exactly, datetimes and timedeltas aside.
-// [Array.WriteBytes] tells the rest.
+// but a struct must have every field of the array. Floats are rounded to the
+// nearest, times and durations to whole counts, down. A value that the data type
+// cannot say, such as a text that is too long, is [ErrValue], and nothing is
+// written. [Array.WriteBytes] tells the rest.
 func Write[T any](ctx context.Context, a *Array, sel Selection, data []T) error {
 	return a.fail("write", write(ctx, a, sel, data))
 }
 
 func write[T any](ctx context.Context, a *Array, sel Selection, data []T) error {
 	if err := checkType[T](a.Type(), true); err != nil {
-		return err
+		return writeConverted(ctx, a, sel, data, err)
 	}
 	if a.Type().Variable() {
 		v, err := getItems(data)
@@ -114,10 +131,14 @@ func write[T any](ctx context.Context, a *Array, sel Selection, data []T) error 
 	return a.writeBytes(ctx, sel, mem)
 }
 
-// checkType reports whether a T is an element of type t in memory.
+// checkType reports whether a T is an element of type t in memory, or holds its
+// bytes; what else can be converted is up to convOf.
 func checkType[T any](t dtype.Type, exact bool) error {
 	g, ok := dtype.Of[T]()
 	var zero T
+	if reflect.TypeFor[T]() == durationType {
+		ok = false // counts in a unit of its own
+	}
 	if !ok {
 		return fmt.Errorf("%w: %T is the type of no element, the array's is %v", ErrType, zero, t)
 	}

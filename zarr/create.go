@@ -335,15 +335,39 @@ func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
 			v2.Order = *given.Order
 		}
 	}
-	if id := objectCodec(m.Type); id != "" && len(v2.Filters) == 0 {
-		v2.Filters = fmt.Appendf(nil, `[{"id":%q}]`, id)
-	}
-	if m.Type.Order() == dtype.None {
+	if unordered(m.Type) {
 		v2.Type = m.Type.WithOrder(dtype.Little)
 		m.Type = v2.Type
 	}
+	if len(v2.Filters) == 0 {
+		if v2.Filters, err = objectFilter(m.Type); err != nil {
+			return err
+		}
+	}
 	m.Codecs, err = reg.ParseV2(v2)
 	return err
+}
+
+// unordered reports whether a scalar of t has no byte order yet, which v2 wants.
+func unordered(t dtype.Type) bool {
+	if elem, _ := t.Elem(); t.Kind() == dtype.Ragged {
+		t = elem
+	}
+	return slices.ContainsFunc(t.Words(), func(w dtype.Word) bool { return w.Order == dtype.None })
+}
+
+// objectFilter is the filter of a v2 array of objects that names none, nil for
+// other types.
+func objectFilter(t dtype.Type) (json.RawMessage, error) {
+	if t.Kind() == dtype.Ragged {
+		elem, _ := t.Elem()
+		raw, err := elem.PrintV2()
+		return fmt.Appendf(nil, `[{"id":"vlen-array","dtype":%s}]`, raw), err
+	}
+	if id := objectCodec(t); id != "" {
+		return fmt.Appendf(nil, `[{"id":%q}]`, id), nil
+	}
+	return nil, nil
 }
 
 // objectCodec is the codec that turns elements of a variable-length type into

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -112,4 +113,58 @@ func ExampleArray_Resize() {
 	// Output:
 	// [5]
 	// true read a: zarr: bad selection: index 5 of dimension 0, which has length 5
+}
+
+// Go structs are the elements of structured arrays, slices those of ragged ones.
+func ExampleTypeOf() {
+	type Event struct {
+		When time.Time
+		Pos  [2]float32
+		Kind uint8 `zarr:"kind"`
+	}
+	ctx := context.Background()
+	typ, err := zarr.TypeOf[Event]()
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Subarrays have a form in v2 only.
+	a, err := zarr.Create(ctx, kv.NewMem(), "events", zarr.Spec{Version: zarr.V2, Shape: []int64{3}, Type: typ}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	when := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+	if err := zarr.Write(ctx, a, zarr.Sel(zarr.At(1)), []Event{{when, [2]float32{1.5, -2}, 7}}); err != nil {
+		log.Fatal(err)
+	}
+	events, err := zarr.Read[Event](ctx, a, zarr.Sel(zarr.At(1)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(a.Type())
+	fmt.Println(events[0].When.Format(time.RFC3339), events[0].Pos, events[0].Kind)
+	// Output:
+	// struct{When: numpy.datetime64[ns], Pos: float32[2], kind: uint8}
+	// 2024-02-29T12:00:00Z [1.5 -2] 7
+}
+
+func ExampleRead_ragged() {
+	ctx := context.Background()
+	typ, err := zarr.TypeOf[[]int32]()
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, err := zarr.Create(ctx, kv.NewMem(), "tracks", zarr.Spec{Version: zarr.V2, Shape: []int64{4}, Chunks: []int64{2}, Type: typ}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := zarr.Write(ctx, a, zarr.Sel(zarr.Slice(1, 4, 1)), [][]int32{{1, 2, 3}, {}, {4}}); err != nil {
+		log.Fatal(err)
+	}
+	tracks, err := zarr.Read[[]int32](ctx, a, zarr.Sel())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(tracks)
+	// Output:
+	// [[] [1 2 3] [] [4]]
 }

@@ -174,6 +174,32 @@ func (t Type) FloatBits(v float64) uint64 {
 	return b
 }
 
+// RoundFloat returns the encoding of the number of t nearest to v, ties to even,
+// in the low bits: t must be a Float. ok is false for what is beyond its largest
+// number, or has no counterpart in it: infinities, NaN, zero and negative
+// numbers in formats without them. NaNs are as in FloatBits.
+func (t Type) RoundFloat(v float64) (b uint64, ok bool) {
+	switch {
+	case t.bits == 64:
+		return math.Float64bits(v), true
+	case t.bits == 32:
+		f := float32(v)
+		return uint64(math.Float32bits(f)), !math.IsInf(float64(f), 0) || math.IsInf(v, 0)
+	}
+	f := t.narrowFormat()
+	switch {
+	case math.IsNaN(v):
+		if _, ok := f.nan(); !ok {
+			return 0, false
+		}
+		return t.FloatBits(v), true
+	case math.IsInf(v, 0):
+		return f.inf(int(math.Copysign(1, v)))
+	}
+	b, err := f.encode(v)
+	return b, err == nil
+}
+
 // largest returns the encoding of the largest finite number.
 func (f *floatFormat) largest() uint64 {
 	switch f.special {

@@ -1,0 +1,409 @@
+package zarr
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// loadLE and storeLE read and write a scalar of up to eight bytes.
+func loadLE(elem []byte) uint64 {
+	var v uint64
+	for i, b := range elem {
+		v |= uint64(b) << (8 * i)
+	}
+	return v
+}
+
+func appendLE(dst []byte, v uint64, size int) []byte {
+	for range size {
+		dst, v = append(dst, byte(v)), v>>8
+	}
+	return dst
+}
+
+// numberConv is for numbers that have the same kind and, floats aside, width.
+func numberConv(g reflect.Type, t dtype.Type) (conv, error) {
+	size, k := t.Size(), t.Kind()
+	switch {
+	case g.Kind() == reflect.Bool && k == dtype.Bool:
+		return conv{
+			get: func(p unsafe.Pointer, elem []byte) error { *(*bool)(p) = elem[0] != 0; return nil },
+			put: func(dst []byte, p unsafe.Pointer) ([]byte, error) { return append(dst, *(*byte)(p)), nil },
+		}, nil
+	case g.Kind() >= reflect.Int8 && g.Kind() <= reflect.Int64 && int(g.Size()) == size && (k == dtype.Int || k == dtype.Datetime || k == dtype.Timedelta),
+		g.Kind() >= reflect.Uint8 && g.Kind() <= reflect.Uint64 && int(g.Size()) == size && k == dtype.Uint:
+		return integerConv(t), nil
+	case (g.Kind() == reflect.Float32 || g.Kind() == reflect.Float64) && k == dtype.Float && t.Bits() <= g.Bits():
+		return floatConv(g.Bits(), t), nil
+	case (g.Kind() == reflect.Complex64 || g.Kind() == reflect.Complex128) && k == dtype.Complex && t.Bits() <= g.Bits():
+		part, err := dtype.NewNarrowFloat(t.Format())
+		if t.Format() == "" {
+			part, err = dtype.NewFloat(t.Bits()/2), nil
+		}
+		if err != nil {
+			return conv{}, err
+		}
+		one, step := floatConv(g.Bits()/2, part), g.Size()/2
+		return conv{
+			get: func(p unsafe.Pointer, elem []byte) error { return getRow(one, p, step, elem, part.Size()) },
+			put: func(dst []byte, p unsafe.Pointer) ([]byte, error) { return putRow(one, dst, p, step, 2) },
+		}, nil
+	}
+	return conv{}, noConv(g, t)
+}
+
+// integerConv is for integers of the width of the Go type, or of fewer bits in
+// the same number of bytes.
+func integerConv(t dtype.Type) conv {
+	size, narrow := t.Size(), t.Kind() != dtype.Datetime && t.Kind() != dtype.Timedelta && t.Bits() < 8
+	load := func(p unsafe.Pointer) uint64 {
+		switch size {
+		case 1:
+			return uint64(*(*uint8)(p))
+		case 2:
+			return uint64(*(*uint16)(p))
+		case 4:
+			return uint64(*(*uint32)(p))
+		}
+		return *(*uint64)(p)
+	}
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			switch v := loadLE(elem); size {
+			case 1:
+				*(*uint8)(p) = uint8(v)
+			case 2:
+				*(*uint16)(p) = uint16(v)
+			case 4:
+				*(*uint32)(p) = uint32(v)
+			default:
+				*(*uint64)(p) = v
+			}
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			v := load(p)
+			if narrow {
+				if s := 8 - t.Bits(); t.Kind() == dtype.Int && int8(v<<s)>>s != int8(v) || t.Kind() == dtype.Uint && v>>t.Bits() != 0 {
+					return dst, fmt.Errorf("%w: beyond the range of %v", ErrValue, t)
+				}
+			}
+			return appendLE(dst, v, size), nil
+		},
+	}
+}
+
+// floatConv is for a Go float of width bits and a float of as many or fewer.
+func floatConv(width int, t dtype.Type) conv {
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			switch v := loadLE(elem); {
+			case width == 32 && t.Bits() == 32:
+				*(*uint32)(p) = uint32(v) // a signalling NaN stays one
+			case width == 32:
+				*(*float32)(p) = float32(t.FloatValue(v))
+			default:
+				*(*float64)(p) = t.FloatValue(v)
+			}
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			if width == t.Bits() {
+				if width == 32 {
+					return appendLE(dst, uint64(*(*uint32)(p)), 4), nil
+				}
+				return appendLE(dst, *(*uint64)(p), 8), nil
+			}
+			v := 0.0
+			if width == 32 {
+				v = float64(*(*float32)(p))
+			} else {
+				v = *(*float64)(p)
+			}
+			b, ok := t.RoundFloat(v)
+			if !ok {
+				return dst, fmt.Errorf("%w: %v is no %v", ErrValue, v, t)
+			}
+			return appendLE(dst, b, t.Size()), nil
+		},
+	}
+}
+
+// textConv is for strings.
+func textConv(t dtype.Type) (conv, error) {
+	get := func(p unsafe.Pointer, elem []byte) error { *(*string)(p) = string(elem); return nil }
+	put := func(dst []byte, p unsafe.Pointer) ([]byte, error) { return append(dst, *(*string)(p)...), nil }
+	switch t.Kind() {
+	case dtype.String, dtype.JSON:
+	case dtype.FixedBytes:
+		get = func(p unsafe.Pointer, elem []byte) error {
+			*(*string)(p) = strings.TrimRight(string(elem), "\x00")
+			return nil
+		}
+		put = func(dst []byte, p unsafe.Pointer) ([]byte, error) { return padded(dst, *(*string)(p), t) }
+	case dtype.FixedUTF32:
+		get = func(p unsafe.Pointer, elem []byte) error {
+			var b strings.Builder
+			zeros := 0
+			for ; len(elem) > 0; elem = elem[4:] {
+				r := binary.LittleEndian.Uint32(elem)
+				if r == 0 {
+					zeros++
+					continue
+				}
+				if r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
+					return fmt.Errorf("%w: %#x is no code point", codecs.ErrCorrupt, r)
+				}
+				b.WriteString(strings.Repeat("\x00", zeros))
+				b.WriteRune(rune(r))
+				zeros = 0
+			}
+			*(*string)(p) = b.String()
+			return nil
+		}
+		put = func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			s, end := *(*string)(p), len(dst)+t.Size()
+			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > t.Size()/4 {
+				return dst, fmt.Errorf("%w: %.40q is no text of at most %d code points", ErrValue, s, t.Size()/4)
+			}
+			for _, r := range s {
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(r))
+			}
+			return append(dst, make([]byte, end-len(dst))...), nil
+		}
+	default:
+		return conv{}, noConv(reflect.TypeFor[string](), t)
+	}
+	return conv{get, put}, nil
+}
+
+// bytesConv is for byte strings, of a fixed length too.
+func bytesConv(t dtype.Type) conv {
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			if t.Kind() == dtype.FixedBytes {
+				for len(elem) > 0 && elem[len(elem)-1] == 0 {
+					elem = elem[:len(elem)-1]
+				}
+			}
+			*(*[]byte)(p) = append([]byte{}, elem...)
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			b := *(*[]byte)(p)
+			if t.Kind() == dtype.Raw && len(b) != t.Size() {
+				return dst, fmt.Errorf("%w: %d bytes, not %d", ErrValue, len(b), t.Size())
+			}
+			if t.Variable() {
+				return append(dst, b...), nil
+			}
+			return padded(dst, string(b), t)
+		},
+	}
+}
+
+// padded appends s and zeros up to the size of an element.
+func padded(dst []byte, s string, t dtype.Type) ([]byte, error) {
+	if len(s) > t.Size() {
+		return dst, fmt.Errorf("%w: %d bytes are more than %d", ErrValue, len(s), t.Size())
+	}
+	return append(append(dst, s...), make([]byte, t.Size()-len(s))...), nil
+}
+
+// nat is the count that stands for no time.
+const nat = math.MinInt64
+
+// unitSeconds are the units of whole seconds, and unitFraction how many of a
+// unit make a second.
+var (
+	unitSeconds  = map[string]int64{"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
+	unitFraction = map[string]int64{"ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15, "as": 1e18}
+)
+
+// timeConv is for datetimes, in UTC and to the nanosecond below.
+func timeConv(t dtype.Type) (conv, error) {
+	unit, scale := t.Unit()
+	if t.Kind() != dtype.Datetime || unit == "generic" {
+		return conv{}, noConv(timeType, t)
+	}
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			count := int64(loadLE(elem))
+			if count == nat {
+				*(*time.Time)(p) = time.Time{}
+				return nil
+			}
+			when, ok := timeAt(count, unit, scale)
+			if !ok {
+				return fmt.Errorf("%w: %d × %d %s is beyond what a time.Time can say", ErrValue, count, scale, unit)
+			}
+			*(*time.Time)(p) = when
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			when, count, ok := (*time.Time)(p).UTC(), int64(nat), true
+			if !when.IsZero() {
+				count, ok = countOf(when, unit, scale)
+			}
+			if !ok {
+				return dst, fmt.Errorf("%w: %v is beyond the range of %v", ErrValue, when, t)
+			}
+			return appendLE(dst, uint64(count), 8), nil
+		},
+	}, nil
+}
+
+// maxYear is the last year after 1970 that is an int of 32 bits, and maxUnix
+// about as many seconds.
+const (
+	maxYear = math.MaxInt32 - 1970
+	maxUnix = maxYear * 31_556_952
+)
+
+func timeAt(count int64, unit string, scale int64) (time.Time, bool) {
+	n, ok := times(count, scale)
+	if !ok {
+		return time.Time{}, false
+	}
+	switch unit {
+	case "Y":
+		if n > maxYear || n < -maxYear {
+			return time.Time{}, false
+		}
+		return time.Date(1970+int(n), 1, 1, 0, 0, 0, 0, time.UTC), true
+	case "M":
+		years, months := floorDiv(n, 12)
+		if years > maxYear || years < -maxYear {
+			return time.Time{}, false
+		}
+		return time.Date(1970+int(years), time.Month(1+months), 1, 0, 0, 0, 0, time.UTC), true
+	}
+	if s, found := unitSeconds[unit]; found {
+		n, ok = times(n, s)
+		return time.Unix(n, 0).UTC(), ok && n <= maxUnix && n >= -maxUnix
+	}
+	f := unitFraction[unit]
+	sec, rest := floorDiv(n, f)
+	if f > 1e9 {
+		rest /= f / 1e9
+	} else {
+		rest *= 1e9 / f
+	}
+	return time.Unix(sec, rest).UTC(), true
+}
+
+// countOf is the opposite of timeAt, rounded down.
+func countOf(when time.Time, unit string, scale int64) (int64, bool) {
+	n, ok := int64(0), true
+	switch unit {
+	case "Y":
+		n = int64(when.Year()) - 1970
+	case "M":
+		n = (int64(when.Year())-1970)*12 + int64(when.Month()) - 1
+	default:
+		if s, found := unitSeconds[unit]; found {
+			n, _ = floorDiv(when.Unix(), s)
+			break
+		}
+		f := unitFraction[unit]
+		var rest int64
+		if n, ok = times(when.Unix(), f); !ok {
+			return 0, false
+		}
+		if f > 1e9 {
+			rest = int64(when.Nanosecond()) * (f / 1e9)
+		} else {
+			rest = int64(when.Nanosecond()) / (1e9 / f)
+		}
+		ok = n <= math.MaxInt64-rest
+		n += rest
+	}
+	n, _ = floorDiv(n, scale)
+	return n, ok && n != nat
+}
+
+// durationConv is for timedeltas whose unit has a fixed length.
+func durationConv(t dtype.Type) (conv, error) {
+	unit, scale := t.Unit()
+	sec, whole := unitSeconds[unit]
+	fraction, part := unitFraction[unit]
+	if t.Kind() != dtype.Timedelta || !whole && !part {
+		return conv{}, noConv(durationType, t)
+	}
+	// A unit is up nanoseconds, or a nanosecond down units.
+	up, down := int64(1), int64(1)
+	switch {
+	case whole:
+		up = sec * 1e9
+	case fraction <= 1e9:
+		up = 1e9 / fraction
+	default:
+		down = fraction / 1e9
+	}
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			count := int64(loadLE(elem))
+			n, ok := times(count, scale)
+			if ok {
+				n, ok = times(n, up)
+			}
+			switch {
+			case count == nat:
+				n = nat
+			case !ok:
+				return fmt.Errorf("%w: %d × %d %s is beyond what a time.Duration can say", ErrValue, count, scale, unit)
+			default:
+				n, _ = floorDiv(n, down)
+			}
+			*(*int64)(p) = n
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			n := *(*int64)(p)
+			if n != nat {
+				d, ok := times(n, down)
+				if !ok {
+					return dst, fmt.Errorf("%w: %v is beyond the range of %v", ErrValue, time.Duration(n), t)
+				}
+				n, _ = floorDiv(d, up)
+				n, _ = floorDiv(n, scale)
+			}
+			return appendLE(dst, uint64(n), 8), nil
+		},
+	}, nil
+}
+
+// times multiplies; ok is false if the product is out of range. b is positive.
+func times(a, b int64) (product int64, ok bool) {
+	u := uint64(a)
+	if a < 0 {
+		u = -u
+	}
+	hi, lo := bits.Mul64(u, uint64(b))
+	if hi != 0 || lo > math.MaxInt64 {
+		return 0, false
+	}
+	if a < 0 {
+		return -int64(lo), true
+	}
+	return int64(lo), true
+}
+
+// floorDiv divides by a positive number, rounding down; the rest is not negative.
+func floorDiv(a, b int64) (quotient, rest int64) {
+	quotient, rest = a/b, a%b
+	if rest < 0 {
+		quotient, rest = quotient-1, rest+b
+	}
+	return quotient, rest
+}
