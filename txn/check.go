@@ -139,13 +139,22 @@ func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	defer db.care.RUnlock()
 	c := newChecker(db, o)
 	defer c.snap.Close()
-	steps := []func(context.Context) error{c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.mark, c.orphans, c.trace}
+	err := c.steps(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.mark, c.orphans, c.trace)
+	return c.report(), err
+}
+
+func (c *checker) steps(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return c.report(), err
+			return err
 		}
 	}
-	return c.report(), nil
+	return nil
+}
+
+// walkAll reads what is reached, only to know what that is.
+func (c *checker) walkAll(ctx context.Context) error {
+	return c.steps(ctx, c.refs, c.reflogs, c.sessions, c.history, c.walk)
 }
 
 // stop reports whether an error ends the check rather than being a finding.

@@ -74,6 +74,15 @@ const (
 	addressWords = 128 // of a region: 4 MiB of pack
 )
 
+// has reports whether a was added.
+func (s *addressSet) has(a pack.Address) bool {
+	slot := a.Offset / addressSlot
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	words := s.regions[addressRegion{a.Pack, slot / (64 * addressWords)}]
+	return words != nil && words[slot/64%addressWords]&(1<<(slot%64)) != 0
+}
+
 // add reports whether a was not there.
 func (s *addressSet) add(a pack.Address) bool {
 	if a.Length < addressSlot {

@@ -22,6 +22,12 @@ var (
 	metaReady       = []byte("ready")
 )
 
+// Directories of a database.
+const (
+	indexDir = "index"
+	packDir  = "packs"
+)
+
 // MainBranch is the branch that a new database begins with.
 const MainBranch = "main"
 
@@ -62,7 +68,11 @@ func Open(dir string, o *Options) (*DB, error) {
 	if err := readFormat(fs, dir); err != nil {
 		return nil, err
 	}
-	return open(dir, opts, false)
+	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, false)
+	if err != nil && indexIsLost(err) {
+		return nil, &IndexLostError{Dir: dir, Err: err}
+	}
+	return db, err
 }
 
 // Create makes a new database in dir, with one empty commit on the branch
@@ -75,7 +85,7 @@ func Create(dir string, o *Options) (*DB, error) {
 	if err := prepareDir(fs, dir); err != nil {
 		return nil, err
 	}
-	db, err := open(dir, opts, true)
+	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +99,10 @@ func Create(dir string, o *Options) (*DB, error) {
 	return db, nil
 }
 
-func open(dir string, opts Options, create bool) (_ *DB, err error) {
+// open opens the database in dir with the index at path.
+func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	fs := fsOf(opts.FS)
-	idx, err := index.Open(fs.PathJoin(dir, "index"), &index.Options{
+	idx, err := index.Open(path, &index.Options{
 		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes,
 	})
 	if err != nil {
@@ -123,7 +134,7 @@ func open(dir string, opts Options, create bool) (_ *DB, err error) {
 		}
 		table = append(table, info)
 	}
-	db.packs, err = pack.Open(fs.PathJoin(dir, "packs"), &pack.Options{
+	db.packs, err = pack.Open(fs.PathJoin(dir, packDir), &pack.Options{
 		FS: fs, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
 	})
 	if err != nil {

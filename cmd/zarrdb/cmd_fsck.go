@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,8 @@ import (
 
 func fsckCmd() *cobra.Command {
 	var o txn.CheckOptions
-	var asJSON bool
+	var asJSON, salvage bool
+	var to string
 	cmd := &cobra.Command{
 		Use:   "fsck DB",
 		Short: "Verify a database",
@@ -22,11 +24,23 @@ compares it with its checksums and its hash.
 
 Problems are listed one a line: what it is (array, chunk, key), where it lies
 (pack, offset), which versions have it, and why it is one. Then the exit code
-is 5.`,
+is 5.
+
+--salvage makes a database with a lost or damaged index one that opens again,
+in place or with --to as a new one. The newest sound checkpoint of the index is
+restored; payloads that are newer go to the branch lost+found. What was damaged
+is kept in DB/quarantine.`,
 		Example: `  zarrdb fsck weather.zdb
-  zarrdb fsck weather.zdb --full`,
+  zarrdb fsck weather.zdb --full
+  zarrdb fsck --salvage weather.zdb --to rescued.zdb`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if salvage {
+				return salvageDB(cmd, args[0], to)
+			}
+			if to != "" {
+				return usagef("%s: --to goes with --salvage", cmd.CommandPath())
+			}
 			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				r, err := fsck(cmd, db, o, asJSON)
 				if err != nil {
@@ -37,8 +51,49 @@ is 5.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
+	cmd.Flags().BoolVar(&salvage, "salvage", false, "restore a lost or damaged index")
+	cmd.Flags().StringVar(&to, "to", "", "directory for the salvaged `DB`; default in place")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
 	return cmd
+}
+
+// salvageDB restores a lost index and says what came of it.
+func salvageDB(cmd *cobra.Command, dir, to string) error {
+	bar := newByteProgress(cmd, "searched")
+	r, err := engine.Salvage(cmd.Context(), dir, to, nil, func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
+	bar.finish(err)
+	if errors.Is(err, txn.ErrSound) {
+		cmd.Printf("%s: the index is sound, there is nothing to salvage\n", dir)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range r.Refused {
+		cmd.Println("not usable: " + s)
+	}
+	if r.Source == "" {
+		cmd.Println("there is no usable copy of the index: history and metadata are lost")
+	} else {
+		cmd.Println("index restored from " + r.Source)
+	}
+	if r.Quarantine != "" {
+		cmd.Println("the damaged index is kept in " + r.Quarantine)
+	}
+	if r.Damaged > 0 {
+		cmd.Printf("%s in packs that cannot be read\n", count(r.Damaged, "place"))
+	}
+	if r.Found > 0 {
+		cmd.Printf("%s of %s, in %s, put on branch %s of %s\n",
+			count(r.Found, "newer payload"), size(r.FoundBytes), count(r.Arrays, "array"), txn.LostAndFound, r.Dir)
+	}
+	for _, p := range r.Problems {
+		cmd.Println(oneLine(p))
+	}
+	if n := len(r.Problems); n > 0 {
+		return fmt.Errorf("%s: %s left, the first: %w", r.Dir, count(int64(n), "problem"), engine.Damaged(r.Problems[0]))
+	}
+	return nil
 }
 
 // fsck checks a database and prints what it found.

@@ -1,6 +1,12 @@
 package index
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
 
 // FS is the file system interface that a whole database lives on, so that
 // packages which are not to know Pebble can pass one through.
@@ -11,3 +17,51 @@ var DefaultFS = vfs.Default
 
 // WriteCategory is what files outside the index are created with.
 const WriteCategory = vfs.WriteCategoryUnspecified
+
+// LinkOrCopy makes to a second name of the file from, or a synced copy of it
+// where the file system has no links.
+func LinkOrCopy(fs FS, from, to string) error { return vfs.LinkOrCopy(fs, from, to) }
+
+// Clone makes a second index of one that is not open, such as a checkpoint.
+// Tables, which never change, are linked where that is possible, all else is
+// copied. to must not exist. It is complete and durable if the error is nil.
+func Clone(fs FS, from, to string) error {
+	if err := clone(fs, from, to); err != nil {
+		return fmt.Errorf("index: clone %s to %s: %w", from, to, errors.Join(err, fs.RemoveAll(to)))
+	}
+	return nil
+}
+
+func clone(fs FS, from, to string) error {
+	if _, err := checkFormat(fs, from); err != nil {
+		return err
+	}
+	if _, err := fs.Stat(to); err == nil {
+		return os.ErrExist
+	}
+	if err := fs.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	names, err := fs.List(from)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := fs.PathJoin(from, name)
+		fi, err := fs.Stat(path)
+		switch {
+		case err != nil:
+			return err
+		case fi.IsDir(), name == "LOCK", name == holderFile, name == reserveFile, name == formatFile:
+			continue
+		case isTable(name):
+			err = LinkOrCopy(fs, path, fs.PathJoin(to, name))
+		default:
+			err = vfs.Copy(fs, path, fs.PathJoin(to, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(writeFormat(fs, to), syncDir(fs, fs.PathDir(to)))
+}

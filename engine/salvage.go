@@ -1,0 +1,15 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Salvage makes a database with a lost or damaged index one that can be opened,
+// in place or, if to is not "", as a new database; see [txn.Salvage]. Options
+// may be nil.
+func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.CheckProgress)) (*txn.SalvageReport, error) {
+	opts := o.withDefaults()
+	return txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(), To: to, Progress: progress})
+}

@@ -1,0 +1,30 @@
+package txn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// quarantineDir keeps what was found to be damaged. Nothing in it is read or
+// removed by this program.
+const quarantineDir = "quarantine"
+
+// quarantined returns a new name in the quarantine of a database.
+func quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
+	parent := fs.PathJoin(dir, quarantineDir)
+	if err := makeDir(fs, parent); err != nil {
+		return "", err
+	}
+	name := fs.PathJoin(parent, what+"-"+now.UTC().Format("20060102T150405Z"))
+	for i := 1; ; i++ {
+		path := name
+		if i > 1 {
+			path = fmt.Sprintf("%s.%d", name, i)
+		}
+		if _, err := fs.Stat(path); err != nil {
+			return path, nil
+		}
+	}
+}

@@ -1,0 +1,362 @@
+package txn
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// LostAndFound is the branch that payloads are put on of which no commit is
+// known any more.
+const LostAndFound = "lost+found"
+
+var (
+	// ErrIndexLost matches every [IndexLostError].
+	ErrIndexLost = errors.New("txn: the index is lost or damaged")
+
+	// ErrSound means that there is nothing to salvage: the index opens and a
+	// check finds nothing.
+	ErrSound = errors.New("txn: the index is sound, there is nothing to salvage")
+)
+
+// IndexLostError says that a directory is a database whose index cannot be
+// opened. It is [ErrIndexLost] and kv.ErrCorrupt.
+type IndexLostError struct {
+	Dir string
+	Err error
+}
+
+// Error implements error; it names the command that helps.
+func (e *IndexLostError) Error() string {
+	return fmt.Sprintf("%v (%v): \"zarrdb fsck --salvage %s\" restores what can be restored", ErrIndexLost, e.Err, e.Dir)
+}
+
+// Is implements the matching that [errors.Is] does.
+func (e *IndexLostError) Is(target error) bool {
+	return target == ErrIndexLost || target == kv.ErrCorrupt
+}
+
+// Unwrap returns why the index cannot be opened.
+func (e *IndexLostError) Unwrap() error { return e.Err }
+
+// indexIsLost reports whether an error of opening is about what is there, not
+// about a lock, a right or a disk.
+func indexIsLost(err error) bool {
+	return errors.Is(err, kv.ErrCorrupt) || errors.Is(err, index.ErrNotExist) ||
+		errors.Is(err, index.ErrNotFound) || errors.Is(err, os.ErrNotExist)
+}
+
+// SalvageOptions of [Salvage].
+type SalvageOptions struct {
+	// Options are those of the database. ReadOnly and Durability do not matter.
+	Options
+	// To is a directory for the restored database; it must not exist. "" is in
+	// place: the damaged index is kept in "quarantine".
+	To string
+	// Progress is told from time to time how many bytes of packs were walked
+	// through. Calls do not overlap.
+	Progress func(CheckProgress)
+}
+
+// SalvageReport says what [Salvage] did.
+type SalvageReport struct {
+	// Dir is the database that can be opened now.
+	Dir string
+	// Source is what the index was restored from: "checkpoints/NAME", "index"
+	// if the index itself is the best there is, or "" if there was nothing.
+	Source string
+	// Refused says of each better candidate why it was not taken.
+	Refused []string
+	// Problems that are left in what was restored.
+	Problems []Problem
+	// Quarantine is where the damaged index is now, "" if there was none.
+	Quarantine string
+	// Found payloads of FoundBytes, newer than the index, are on the branch
+	// [LostAndFound]; Arrays is how many arrays they belong to. Damaged is how
+	// many stretches of packs hold no readable record.
+	Found, FoundBytes, Arrays, Damaged int64
+}
+
+// Salvage makes a database with a lost or damaged index one that can be opened.
+// The newest checkpoint of the index that is sound, else the one with the
+// fewest problems, becomes the index. Payloads in packs that it does not know
+// are verified and put on the branch [LostAndFound], under
+//
+//	arrays/IDENTITY/c/0/1       a chunk, in an array if the metadata is known
+//	documents/a/b/doc           a document
+//	older/PACK-OFFSET/…         what a later payload of the same name replaced
+//
+// Nothing is deleted. Nobody may have the database open. Errors: ErrSound if
+// the index is fine, ErrNotDatabase, index.ErrLocked.
+func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
+	opts := o.Options.withDefaults()
+	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilityNone, -1
+	v := salvager{fs: fsOf(opts.FS), from: dir, dir: dir, opts: opts, o: o, r: &SalvageReport{Dir: dir}}
+	err := v.run(ctx)
+	if err != nil && !errors.Is(err, ErrSound) {
+		err = fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	return v.r, err
+}
+
+type salvager struct {
+	fs   index.FS
+	from string // what is salvaged
+	dir  string // the database that is made; the same in place
+	opts Options
+	o    SalvageOptions
+	r    *SalvageReport
+
+	refused []string // checkpoints that are no good
+}
+
+// candidate is an index that may be restored.
+type candidate struct {
+	name string // in the directory
+	path string
+	r    *CheckReport
+}
+
+// stagedIndex is the new index until it is complete.
+const stagedIndex = "index.salvage"
+
+func (v *salvager) run(ctx context.Context) error {
+	if err := v.isDatabase(); err != nil {
+		return err
+	}
+	var err error
+	if v.o.To != "" {
+		err = v.copyPacks(ctx)
+	} else {
+		err = makeDir(v.fs, v.fs.PathJoin(v.dir, packDir)) // it may be lost too
+	}
+	if err != nil {
+		return err
+	}
+	best, err := v.choose(ctx)
+	if err != nil {
+		return err
+	}
+	staged := v.fs.PathJoin(v.dir, stagedIndex)
+	if err := v.stage(staged, best); err != nil {
+		return err
+	}
+	if err := v.adopt(staged); err != nil {
+		return err
+	}
+	if err := v.install(staged); err != nil {
+		return err
+	}
+	return v.lostAndFound(ctx, best)
+}
+
+// isDatabase refuses directories that hold none.
+func (v *salvager) isDatabase() error {
+	err := readFormat(v.fs, v.from)
+	if errors.Is(err, ErrNotDatabase) {
+		// The packs alone are worth something too.
+		if names, _ := v.fs.List(v.fs.PathJoin(v.from, packDir)); len(names) > 0 {
+			return nil
+		}
+	}
+	return err
+}
+
+// copyPacks gives a new directory the packs, by links if possible. They do not
+// change: the new database writes packs of its own.
+func (v *salvager) copyPacks(ctx context.Context) error {
+	fs := v.fs
+	if _, err := fs.Stat(v.o.To); err == nil {
+		return fmt.Errorf("%s: %w", v.o.To, ErrExists)
+	}
+	v.dir, v.r.Dir = v.o.To, v.o.To
+	to, from := fs.PathJoin(v.dir, packDir), fs.PathJoin(v.from, packDir)
+	if err := fs.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	names, err := fs.List(from)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := index.LinkOrCopy(fs, fs.PathJoin(from, name), fs.PathJoin(to, name)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(syncDir(fs, to), syncDir(fs, v.dir), syncDir(fs, fs.PathDir(v.dir)))
+}
+
+// choose looks at the present index and at the checkpoints, newest first, and
+// returns the first one without problems, else the one with the fewest; nil if
+// none can be opened.
+func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
+	list, err := listCheckpoints(v.fs, v.from)
+	if err != nil {
+		return nil, err
+	}
+	all := []candidate{{name: indexDir}}
+	for i := len(list) - 1; i >= 0; i-- {
+		all = append(all, candidate{name: checkpointDir + "/" + list[i].Name})
+	}
+	for i := range all {
+		c := &all[i]
+		c.path = v.fs.PathJoin(v.from, c.name)
+		c.r, err = v.look(ctx, c.path)
+		switch {
+		case errors.Is(err, index.ErrLocked), stop(err):
+			return nil, err
+		case err != nil:
+			v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %v", c.name, err))
+			v.refuse(c)
+			continue
+		case c.r.Found == 0 && i == 0 && readFormat(v.fs, v.from) == nil:
+			return nil, ErrSound
+		case c.r.Found == 0:
+			return c, nil
+		}
+		v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %d problems, the first: %v", c.name, c.r.Found, c.r.Problems[0]))
+		v.refuse(c)
+		if best == nil || c.r.Found < best.r.Found {
+			best = c
+		}
+	}
+	return best, nil
+}
+
+func (v *salvager) refuse(c *candidate) {
+	if c.name != indexDir {
+		v.refused = append(v.refused, c.name)
+	}
+}
+
+// look checks a candidate without changing it.
+func (v *salvager) look(ctx context.Context, path string) (_ *CheckReport, err error) {
+	opts := v.opts
+	opts.ReadOnly = true
+	db, err := open(v.dir, path, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.Check(ctx, CheckOptions{})
+}
+
+// stage puts the new index where a crash leaves it unused.
+func (v *salvager) stage(staged string, best *candidate) error {
+	if err := v.fs.RemoveAll(staged); err != nil {
+		return err
+	}
+	if best != nil {
+		v.r.Source, v.r.Problems = best.name, best.r.Problems
+		return index.Clone(v.fs, best.path, staged)
+	}
+	opts := v.opts
+	opts.Durability = DurabilitySync
+	db, err := open(v.dir, staged, opts, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.writeFirstCommit(), db.Close())
+}
+
+// adopt makes the staged index one of this directory: with an incarnation of
+// its own, so that no name of a pack is used twice, and with packs that reach as
+// far as their files, on disk. The old ones do not grow any more.
+func (v *salvager) adopt(staged string) error {
+	opts := v.opts
+	opts.ReadOnly = true
+	db, err := open(v.dir, staged, opts, false)
+	if err != nil {
+		return err
+	}
+	infos := db.packs.Infos()
+	if err := db.Close(); err != nil {
+		return err
+	}
+	idx, err := index.Open(staged, &index.Options{FS: v.fs, MemTableBytes: v.opts.MemTableBytes})
+	if err != nil {
+		return err
+	}
+	batch := idx.NewBatch()
+	for _, i := range infos {
+		if !i.Missing && i.Size > i.End {
+			err = errors.Join(err, v.syncPack(i.ID.String()+".pack"))
+			i.End = i.Size
+		}
+		i.Sealed = true
+		batch.Set(index.SpacePack, i.ID[:], encodePackInfo(i))
+	}
+	var id [8]byte
+	rand.Read(id[:])
+	batch.Set(index.SpaceMeta, metaIncarnation, id[:])
+	if err == nil {
+		err = batch.Commit(true)
+	}
+	batch.Close()
+	return errors.Join(err, idx.Close())
+}
+
+// syncPack makes what a process wrote and did not sync durable.
+func (v *salvager) syncPack(name string) error {
+	f, err := v.fs.OpenReadWrite(v.fs.PathJoin(v.dir, packDir, name), index.WriteCategory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// install puts the staged index in the place of the damaged one, which is kept.
+func (v *salvager) install(staged string) error {
+	fs, place := v.fs, v.fs.PathJoin(v.dir, indexDir)
+	if _, err := fs.Stat(place); err == nil {
+		kept, err := quarantined(fs, v.dir, "index", v.opts.Now())
+		if err != nil {
+			return err
+		}
+		if err := fs.Rename(place, kept); err != nil {
+			return err
+		}
+		v.r.Quarantine = kept
+	}
+	if err := fs.Rename(staged, place); err != nil {
+		return err
+	}
+	if v.dir == v.from {
+		// They are newer than the index is now, by name, and must not be taken
+		// for its copies.
+		for _, name := range v.refused {
+			kept, err := quarantined(fs, v.dir, fs.PathBase(name), v.opts.Now())
+			if err == nil {
+				err = fs.Rename(fs.PathJoin(v.dir, name), kept)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if err := syncDir(fs, v.dir); err != nil {
+		return err
+	}
+	if readFormat(fs, v.dir) == nil {
+		return nil
+	}
+	return writeFormat(fs, v.dir)
+}
+
+// sumOf is the content hash of the payload of a record, which is verified.
+func (db *DB) sumOf(ctx context.Context, r packRecord) (sum digest.Sum, err error) {
+	err = db.packs.Verify(ctx, r.Address, func(b []byte) error {
+		sum = digest.Of(b)
+		return nil
+	}, r.Owner)
+	return sum, err
+}

@@ -1,0 +1,328 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// salvageHistory makes a database with an array, of which the first commits are
+// in a checkpoint and the last ones are not, and returns it closed.
+func salvageHistory(t *testing.T, fs vfs.FS) (atCheckpoint, last map[string]string) {
+	t.Helper()
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Before its chunks, so that these say whose they are.
+	update(t, db, "main", map[string]string{"a/b/zarr.json": "array f=c/:/:2"})
+	values := map[string]string{"doc": payload("doc")}
+	for i := range 12 {
+		values[fmt.Sprintf("a/b/c/%d/%d", i/6, i%6)] = payload(fmt.Sprint("chunk ", i, "."))
+	}
+	update(t, db, "main", values)
+	c := update(t, db, "main", map[string]string{"a/b/c/0/1": payload("new")})
+	if err := db.CreateTag(bg, "v1", c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Checkpoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	atCheckpoint = at(t, db, "main")
+	update(t, db, "main", map[string]string{"a/b/c/0/1": payload("newer"), "a/b/c/7/7": payload("far"), "note": payload("note")})
+	update(t, db, "main", map[string]string{"a/b/c/0/1": payload("newest"), "small": "not in a pack"})
+	last = at(t, db, "main")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return atCheckpoint, last
+}
+
+func indexFiles(t *testing.T, fs vfs.FS, prefix string) (out []string) {
+	t.Helper()
+	names, err := fs.List("db/index")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, prefix) {
+			out = append(out, "db/index/"+n)
+		}
+	}
+	slices.Sort(out)
+	if len(out) == 0 {
+		t.Fatalf("no file %s in %v", prefix, names)
+	}
+	return out
+}
+
+func overwrite(t *testing.T, fs vfs.FS, path string, b []byte) {
+	t.Helper()
+	if err := fs.Remove(path); err != nil { // the name, not what a checkpoint links
+		t.Fatal(err)
+	}
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// However the index is lost, opening names the command, and salvage brings back
+// every version of the checkpoint and the payloads that are newer.
+func TestSalvageLostIndex(t *testing.T) {
+	ways := map[string]func(t *testing.T, fs vfs.FS){
+		"directory deleted": func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/index") },
+		"format deleted":    func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/index/FORMAT") },
+		"manifest deleted":  func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "MANIFEST")...) },
+		"manifest empty":    func(t *testing.T, fs vfs.FS) { overwrite(t, fs, indexFiles(t, fs, "MANIFEST")[0], nil) },
+		"manifest garbage": func(t *testing.T, fs vfs.FS) {
+			overwrite(t, fs, indexFiles(t, fs, "MANIFEST")[0], []byte(strings.Repeat("garbage ", 100)))
+		},
+		"marker deleted": func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "marker.manifest")...) },
+	}
+	for name, lose := range ways {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			old, last := salvageHistory(t, fs)
+			lose(t, fs)
+			o := testOptions(fs)
+			o.Policy = toyPolicy{}
+			_, err := Open("db", o)
+			if !errors.Is(err, ErrIndexLost) || !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "zarrdb fsck --salvage db") {
+				t.Fatalf("open: %v", err)
+			}
+			r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+			if err != nil {
+				t.Fatalf("%v: %+v", err, r)
+			}
+			if !strings.HasPrefix(r.Source, "checkpoints/") || len(r.Problems) != 0 || r.Found != 4 || r.Arrays != 1 {
+				t.Errorf("%+v", r)
+			}
+			checkSalvaged(t, fs, "db", o, old, last)
+			if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); !errors.Is(err, ErrSound) {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, fs vfs.FS, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		if err := fs.RemoveAll(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkSalvaged compares a salvaged database with what was lost, and writes on.
+func checkSalvaged(t *testing.T, fs vfs.FS, dir string, o *Options, old, last map[string]string) {
+	t.Helper()
+	db, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeSound(t, db)
+	if got := at(t, db, "main"); !maps.Equal(got, old) {
+		t.Errorf("main has %d keys, the checkpoint had %d", len(got), len(old))
+	}
+	if got := at(t, db, "v1"); !maps.Equal(got, old) {
+		t.Errorf("v1 has %d keys", len(got))
+	}
+	array := ""
+	var older []string
+	found := at(t, db, LostAndFound)
+	for key, value := range found {
+		parts := strings.Split(key, "/")
+		switch parts[0] {
+		case "arrays":
+			array = parts[0] + "/" + parts[1] + "/"
+		case "older":
+			older = append(older, value)
+		}
+	}
+	want := map[string]string{
+		array + "zarr.json": last["a/b/zarr.json"],
+		array + "c/0/1":     last["a/b/c/0/1"],
+		array + "c/7/7":     last["a/b/c/7/7"],
+		"documents/note":    last["note"],
+	}
+	for key, value := range want {
+		if found[key] != value {
+			t.Errorf("%s is %.20q, want %.20q", key, found[key], value)
+		}
+	}
+	if len(older) != 1 || older[0] != payload("newer") || len(found) != len(want)+1 {
+		t.Errorf("%d older values, %d keys", len(older), len(found))
+	}
+	update(t, db, "main", map[string]string{"more": payload("more")})
+	closeChecked(t, db)
+	if db, err = Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main")["more"]; got != payload("more") {
+		t.Errorf("what was written after the salvage: %.20q", got)
+	}
+	closeChecked(t, db)
+}
+
+// Salvage into a new directory leaves the old one as it is.
+func TestSalvageTo(t *testing.T) {
+	fs := vfs.NewMem()
+	old, last := salvageHistory(t, fs)
+	remove(t, fs, indexFiles(t, fs, "MANIFEST")...)
+	before := tree0(t, fs, "db")
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o, To: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	checkSalvaged(t, fs, "new", o, old, last)
+	if after := tree0(t, fs, "db"); !slices.Equal(before, after) {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o, To: "new"}); !errors.Is(err, ErrExists) {
+		t.Errorf("onto a database: %v", err)
+	}
+}
+
+// tree0 lists the files below a directory, but for locks.
+func tree0(t *testing.T, fs vfs.FS, dir string) (out []string) {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		path := fs.PathJoin(dir, n)
+		fi, err := fs.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.IsDir() {
+			out = append(out, tree0(t, fs, path)...)
+		} else if n != "LOCK" {
+			out = append(out, fmt.Sprint(path, " ", fi.Size()))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Without any checkpoint everything that is in packs is found.
+func TestSalvageWithoutCheckpoint(t *testing.T) {
+	fs := vfs.NewMem()
+	_, last := salvageHistory(t, fs)
+	remove(t, fs, "db/index", "db/checkpoints")
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Source != "" || r.Found != 12+1+1+4 {
+		t.Errorf("%+v", r)
+	}
+	db, err := Open("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	found := at(t, db, LostAndFound)
+	for key, value := range last {
+		if name, ok := strings.CutPrefix(key, "a/b/c/"); ok {
+			ok = slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(k string) bool {
+				return strings.HasPrefix(k, "arrays/") && strings.HasSuffix(k, "/c/"+name) && found[k] == value
+			})
+			if !ok {
+				t.Errorf("chunk %s is not found", key)
+			}
+		}
+	}
+	if found["documents/doc"] != last["doc"] {
+		t.Error("the document is not found")
+	}
+}
+
+// A damaged newest checkpoint is passed over, and kept.
+func TestSalvageOlderCheckpoint(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		update(t, db, "main", map[string]string{"a": payload(fmt.Sprint(i))})
+		if err := db.Checkpoint(bg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := checkpointNames(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.List("db/checkpoints/" + names[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range files {
+		if strings.HasPrefix(n, "MANIFEST") {
+			remove(t, fs, "db/checkpoints/"+names[1]+"/"+n)
+		}
+	}
+	remove(t, fs, "db/index")
+	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Source != "checkpoints/"+names[0] || r.Found != 1 || len(r.Refused) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if kept, err := fs.List("db/quarantine"); err != nil || len(kept) != 1 || !strings.HasPrefix(kept[0], names[1]) {
+		t.Errorf("quarantine holds %v, %v", kept, err)
+	}
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main")["a"]; got != payload("0") {
+		t.Errorf("main has %.9q", got)
+	}
+	closeChecked(t, db)
+}
+
+// What nobody should salvage.
+func TestSalvageRefuses(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	if _, err := Salvage(bg, "nothing", SalvageOptions{Options: *o}); !errors.Is(err, ErrNotDatabase) {
+		t.Errorf("nothing: %v", err)
+	}
+	salvageHistory(t, fs)
+	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); !errors.Is(err, ErrSound) {
+		t.Errorf("a sound one: %v", err)
+	}
+	db, err := Open("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err == nil || errors.Is(err, ErrSound) {
+		t.Errorf("an open one: %v", err)
+	}
+	closeChecked(t, db)
+}
