@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,4 +28,17 @@ func quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
 			return path, nil
 		}
 	}
+}
+
+// writeQuarantine puts a file into the quarantine, durably.
+func writeQuarantine(fs index.FS, path string, b []byte) error {
+	f, err := fs.Create(path, index.WriteCategory)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close(), syncDir(fs, fs.PathDir(path)))
 }

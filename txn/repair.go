@@ -1,0 +1,393 @@
+package txn
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// RepairBranches is the prefix of branches that [DB.Repair] makes for branches
+// that cannot be opened.
+const RepairBranches = "repair/"
+
+// RepairReport says what [DB.Repair] found and did.
+type RepairReport struct {
+	// Before and After are the checks around the repair; they are the same if
+	// there was nothing to repair.
+	Before, After *CheckReport
+	// Done says in a line each what was changed.
+	Done []string
+	// Record is the file in the quarantine that says all this, "" if nothing
+	// was found.
+	Record string
+}
+
+// Repair makes a damaged database as usable as it can be without losing
+// anything that may still be of use:
+//
+//   - Pages and commits that are damaged or gone are restored from checkpoints
+//     of the index. Their names are hashes, so they are the right ones.
+//   - A ref that is gone is restored from its reflog. One that points elsewhere
+//     than its last move stays where it is, and the reflog says so.
+//   - Records of sessions and reflogs that cannot be read are copied to the
+//     quarantine and taken out.
+//   - A branch that cannot be opened is not moved. Its newest version that can
+//     be is put on the branch "repair/NAME".
+//
+// Damaged payloads stay where they are and reading them stays an error; history
+// is never rewritten. What is damaged, and in which arrays, chunks and versions,
+// is written to a file in the quarantine. The error is about the repair; damage
+// that is left is in the report.
+func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error) {
+	if err := db.writable(); err != nil {
+		return nil, err
+	}
+	found := o.Found
+	o.Found = nil
+	r := &RepairReport{}
+	var err error
+	if r.Before, err = db.Check(ctx, o); err != nil {
+		return r, err
+	}
+	r.After = r.Before
+	if r.Before.Found > 0 {
+		p := repairer{db: db, r: r}
+		if err := p.run(ctx); err != nil {
+			return r, fmt.Errorf("repair: %w", err)
+		}
+		if len(r.Done) > 0 {
+			if r.After, err = db.Check(ctx, o); err != nil {
+				return r, err
+			}
+		}
+		if err := p.record(); err != nil {
+			return r, fmt.Errorf("repair: %w", err)
+		}
+	}
+	if found != nil {
+		for _, problem := range r.After.Problems {
+			found(problem)
+		}
+	}
+	return r, nil
+}
+
+type repairer struct {
+	db   *DB
+	r    *RepairReport
+	kept []keptRecord
+}
+
+// keptRecord is a record of the index that was taken out.
+type keptRecord struct {
+	Space string `json:"space"`
+	Key   string `json:"key"`   // hexadecimal
+	Value string `json:"value"` // hexadecimal
+}
+
+func (p *repairer) done(format string, args ...any) {
+	p.r.Done = append(p.r.Done, fmt.Sprintf(format, args...))
+}
+
+func (p *repairer) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{p.heal, p.sessions, p.refs, p.branches} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heal restores pages and commits. What a page hides is seen only when the page
+// is there again, so it goes on while it gets somewhere.
+func (p *repairer) heal(ctx context.Context) error {
+	list, err := listCheckpoints(fsOf(p.db.opts.FS), p.db.dir)
+	if err != nil {
+		return err
+	}
+	for report := p.r.Before; ; {
+		healed := 0
+		for i := len(list) - 1; i >= 0; i-- {
+			n, err := p.healFrom(list[i].Name, report.Problems)
+			if err != nil {
+				return err
+			}
+			healed += n
+		}
+		if healed == 0 {
+			return nil
+		}
+		if report, err = p.db.Check(ctx, CheckOptions{}); err != nil {
+			return err
+		}
+	}
+}
+
+// healFrom takes what it can from one checkpoint. One that cannot be opened
+// heals nothing.
+func (p *repairer) healFrom(checkpoint string, problems []Problem) (n int, err error) {
+	fs := fsOf(p.db.opts.FS)
+	path := fs.PathJoin(p.db.dir, checkpointDir, checkpoint)
+	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
+	if err != nil {
+		return 0, nil
+	}
+	defer func() { err = errors.Join(err, idx.Close()) }()
+	batch := p.db.idx.NewBatch()
+	defer batch.Close()
+	for _, problem := range problems {
+		space, name := index.SpacePage, tree.Name{}
+		switch {
+		case problem.Kind == ProblemPage && len(problem.Page) == 2*len(name):
+			if _, err := hex.Decode(name[:], []byte(problem.Page)); err != nil {
+				continue
+			}
+		case problem.Kind == ProblemCommit && len(problem.Commits) == 1:
+			space, name = index.SpaceCommit, tree.Name(problem.Commits[0])
+		default:
+			continue
+		}
+		if b, err := p.db.idx.Get(space, name[:]); err == nil && digest.Of(b) == name {
+			continue // healed already, or sound and wrong in another way
+		}
+		b, err := idx.Get(space, name[:])
+		if err != nil || digest.Of(b) != name {
+			continue
+		}
+		batch.Set(space, name[:], b)
+		p.done("%s %v restored from checkpoint %s", problem.Kind, name, checkpoint)
+		n++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return n, batch.Commit(true)
+}
+
+// sessions takes out session records that nobody can resume.
+func (p *repairer) sessions(context.Context) error {
+	batch := p.db.idx.NewBatch()
+	defer batch.Close()
+	n := 0
+	for rec, err := range p.db.idx.Scan(index.SpaceSession, nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		if len(rec.Key) == len(SessionID{}) {
+			if _, err := decodeSession(SessionID(rec.Key), rec.Value); err == nil {
+				continue
+			}
+		}
+		p.keep("session", rec)
+		batch.Delete(index.SpaceSession, rec.Key)
+		p.done("session %x, which cannot be read, taken out", rec.Key)
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	return batch.Commit(true)
+}
+
+func (p *repairer) keep(space string, rec index.Record) {
+	p.kept = append(p.kept, keptRecord{space, hex.EncodeToString(rec.Key), hex.EncodeToString(rec.Value)})
+}
+
+// refs makes reflogs and refs fit each other again.
+func (p *repairer) refs(context.Context) error {
+	db := p.db
+	db.commit.mu.Lock()
+	defer db.commit.mu.Unlock()
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	ends, n, err := p.reflogs(batch)
+	if err != nil {
+		return err
+	}
+	var restored, moves []RefMove
+	for ref, end := range ends {
+		now, ok := db.heads.get(ref)
+		switch {
+		case ok && now != end:
+			moves = append(moves, RefMove{Ref: ref, Old: end, New: now, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "repair"})
+			p.done("reflog of %s notes that it is at %v", ref, now)
+		case !ok && !end.IsZero():
+			batch.Set(index.SpaceRef, []byte(ref), end[:])
+			restored = append(restored, RefMove{Ref: ref, New: end})
+			p.done("%s restored at %v from its reflog", ref, end)
+		}
+	}
+	if n+len(restored)+len(moves) == 0 {
+		return nil
+	}
+	if err := db.commitRefs(batch, nil, moves); err != nil {
+		return err
+	}
+	db.heads.publish(restored)
+	return nil
+}
+
+// reflogs replaces entries that cannot be read by ones that lead from the move
+// before to the one after, and returns where each reflog ends.
+func (p *repairer) reflogs(batch *index.Batch) (ends map[string]CommitID, n int, err error) {
+	ends = map[string]CommitID{}
+	type gap struct {
+		key []byte
+		ref string
+	}
+	var gaps []gap // since the last entry that could be read
+	fill := func(to func(ref string) CommitID) {
+		for _, g := range gaps {
+			m := RefMove{Old: ends[g.ref], New: to(g.ref), Time: p.db.opts.Now().UTC(), Author: p.db.opts.Author, Op: "repair"}
+			ends[g.ref] = m.New
+			batch.Set(index.SpaceReflog, g.key, m.encode())
+			p.done("reflog of %s, move %d, which cannot be read, replaced", g.ref, binary.BigEndian.Uint64(g.key[len(g.key)-8:]))
+			n++
+		}
+		gaps = nil
+	}
+	present := func(ref string) CommitID {
+		id, _ := p.db.heads.get(ref)
+		return id
+	}
+	for rec, err := range p.db.idx.Scan(index.SpaceReflog, nil, nil, false) {
+		if err != nil {
+			return nil, 0, err
+		}
+		m, err := decodeRefMove(rec.Key, rec.Value)
+		if err == nil {
+			fill(func(ref string) CommitID {
+				if ref == m.Ref {
+					return m.Old
+				}
+				return present(ref)
+			})
+			ends[m.Ref] = m.New
+			continue
+		}
+		p.keep("reflog", rec)
+		key := append([]byte(nil), rec.Key...)
+		if len(key) < 10 || key[len(key)-9] != 0 {
+			batch.Delete(index.SpaceReflog, key)
+			p.done("reflog entry %q, which cannot be read, taken out", key)
+			n++
+			continue
+		}
+		gaps = append(gaps, gap{key, string(key[:len(key)-9])})
+	}
+	fill(present)
+	return ends, n, nil
+}
+
+// branches puts the newest sound version of a branch that cannot be opened on
+// another one.
+func (p *repairer) branches(ctx context.Context) error {
+	db := p.db
+	for _, ref := range db.heads.list(headPrefix) {
+		if db.opens(ctx, ref.Commit) {
+			continue
+		}
+		id, err := p.newestSound(ctx, ref.Name)
+		if err != nil {
+			return err
+		}
+		if id.IsZero() {
+			p.done("branch %s cannot be opened, and no earlier version of it can", ref.Name)
+			continue
+		}
+		name := RepairBranches + ref.Name
+		_, err = db.moveRef(headRef(name), "", "repair", func(CommitID) (CommitID, error) { return id, nil })
+		if err != nil {
+			return err
+		}
+		p.done("branch %s cannot be opened and stays as it is; branch %s is its newest version that can be, %s", ref.Name, name, id.Short())
+	}
+	return nil
+}
+
+// opens reports whether a version can be looked into.
+func (db *DB) opens(ctx context.Context, id CommitID) bool {
+	c, err := db.Commit(ctx, id)
+	if err != nil {
+		return false
+	}
+	t := tree.New(db.committed(), &tree.Options{CacheBytes: -1})
+	for _, err := range t.Scan(ctx, c.Root, tree.Span{}) {
+		return err == nil
+	}
+	return true
+}
+
+// newestSound goes through the reflog of a branch and through the ancestors of
+// what it finds there, zero if there is nothing that can be opened.
+func (p *repairer) newestSound(ctx context.Context, branch string) (CommitID, error) {
+	seen := map[CommitID]bool{}
+	for m, err := range p.db.Reflog(ctx, branch) {
+		if err != nil {
+			return CommitID{}, err
+		}
+		for id := m.New; !id.IsZero() && !seen[id]; {
+			seen[id] = true
+			if p.db.opens(ctx, id) {
+				return id, nil
+			}
+			c, err := p.db.Commit(ctx, id)
+			if err != nil || len(c.Parents) == 0 {
+				break
+			}
+			id = c.Parents[0]
+		}
+	}
+	return CommitID{}, nil
+}
+
+// record writes down what was found and done.
+func (p *repairer) record() error {
+	type problem struct {
+		Kind     string   `json:"kind"`
+		Problem  string   `json:"problem"`
+		Key      string   `json:"key,omitempty"`
+		Array    string   `json:"array,omitempty"`
+		Chunk    []int64  `json:"chunk,omitempty"`
+		Versions int64    `json:"versions,omitempty"`
+		Commits  []string `json:"commits,omitempty"`
+		Refs     []string `json:"refs,omitempty"`
+	}
+	list := func(r *CheckReport) []problem {
+		out := []problem{}
+		for _, q := range r.Problems {
+			one := problem{Kind: q.Kind, Problem: q.Error(), Key: q.Key, Array: q.Array, Chunk: q.Chunk, Versions: q.Versions, Refs: q.Refs}
+			for _, c := range q.Commits {
+				one.Commits = append(one.Commits, c.String())
+			}
+			out = append(out, one)
+		}
+		return out
+	}
+	now := p.db.opts.Now().UTC()
+	b, err := json.MarshalIndent(struct {
+		Time   time.Time    `json:"time"`
+		Found  []problem    `json:"found"`
+		Done   []string     `json:"done"`
+		Left   []problem    `json:"left"`
+		Record []keptRecord `json:"records_taken_out,omitempty"`
+	}{now, list(p.r.Before), p.r.Done, list(p.r.After), p.kept}, "", "  ")
+	if err != nil {
+		return err
+	}
+	fs := fsOf(p.db.opts.FS)
+	path, err := quarantined(fs, p.db.dir, "repair", now)
+	if err != nil {
+		return err
+	}
+	p.r.Record = path
+	return writeQuarantine(fs, path, append(b, '\n'))
+}

@@ -1,0 +1,169 @@
+package txn
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+func repair(t *testing.T, db *DB) *RepairReport {
+	t.Helper()
+	r, err := db.Repair(bg, CheckOptions{Payloads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Pages and commits come back from a checkpoint, exactly.
+func TestRepairFromCheckpoint(t *testing.T) {
+	db, _ := damagedHistory(t)
+	if err := db.Checkpoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	want := at(t, db, "main")
+	page := chunkPage(t, db, "a/b/")
+	head, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Commit(bg, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setRecord(t, db, index.SpacePage, page[:], []byte("damaged"))
+	// The root page hides the other one.
+	setRecord(t, db, index.SpacePage, c.Root.Name[:], nil)
+	setRecord(t, db, index.SpaceCommit, head[:], nil)
+	r := repair(t, db)
+	if len(r.Done) != 3 || r.After.Found != 0 || r.Record == "" {
+		t.Errorf("%q, left %v", r.Done, r.After.Problems)
+	}
+	if got := at(t, db, "main"); !maps.Equal(got, want) {
+		t.Errorf("%d keys, want %d", len(got), len(want))
+	}
+	if again := repair(t, db); again.Record != "" || again.Before.Found != 0 {
+		t.Errorf("again: %+v", again)
+	}
+}
+
+// Damaged payloads stay errors, nothing is moved, and the record names them.
+func TestRepairKeepsEvidence(t *testing.T) {
+	db, fs := damagedHistory(t)
+	before := db.Branches()
+	damageOf(t, db, fs, "main", "a/b/c/0/1")
+	r := repair(t, db)
+	if len(r.Done) != 0 || r.After.Found != 1 {
+		t.Errorf("%q %v", r.Done, r.After.Problems)
+	}
+	s, err := db.At(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Get(bg, "a/b/c/0/1", kv.All()); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("read: %v", err)
+	}
+	if after := db.Branches(); len(after) != len(before) || after[0] != before[0] {
+		t.Errorf("branches were %v, are %v", before, after)
+	}
+	record := readFile(t, fs, r.Record)
+	for _, word := range []string{`"array": "a/b"`, `"heads/main"`, `"tags/v1"`, "checksum mismatch"} {
+		if !strings.Contains(record, word) {
+			t.Errorf("the record does not say %s:\n%s", word, record)
+		}
+	}
+}
+
+func readFile(t *testing.T, fs vfs.FS, path string) string {
+	t.Helper()
+	fi, err := fs.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, fi.Size())
+	if _, err := f.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Refs, reflogs and sessions fit again, over a restart.
+func TestRepairRecords(t *testing.T) {
+	db, fs := damagedHistory(t)
+	head, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := db.Resolve(bg, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setRecord(t, db, index.SpaceRef, []byte("tags/v1"), nil)
+	setRecord(t, db, index.SpaceRef, []byte("heads/main"), tag[:])
+	setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), []byte{7, 7})
+	setRecord(t, db, index.SpaceReflog, []byte("short"), []byte{7})
+	setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	r := repair(t, db)
+	if r.After.Found != 0 || len(r.Done) != 5 {
+		t.Errorf("%q, left %v", r.Done, r.After.Problems)
+	}
+	if id, err := db.Resolve(bg, "v1"); err != nil || id != tag {
+		t.Errorf("v1 is %v, %v", id, err)
+	}
+	// The branch is where its record said; the commit it came from is not lost.
+	if id, err := db.Head("main"); err != nil || id != tag {
+		t.Errorf("main is %v, %v", id, err)
+	}
+	if id, err := db.Resolve(bg, "main@{1}"); err != nil || id != head {
+		t.Errorf("main@{1} is %v, %v; want %v", id, err, head)
+	}
+	if !strings.Contains(readFile(t, fs, r.Record), `"value": "0707"`) {
+		t.Error("what was taken out is not in the record")
+	}
+	closeChecked(t, db)
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+}
+
+// A branch that cannot be opened stays; what is left of it is on another one.
+func TestRepairBranch(t *testing.T) {
+	db, _ := damagedHistory(t)
+	head, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setRecord(t, db, index.SpaceCommit, head[:], nil)
+	want := at(t, db, "v1")
+	r := repair(t, db)
+	if r.After.Found == 0 {
+		t.Error("the commit is back from nowhere")
+	}
+	if id, err := db.Head("main"); err != nil || id != head {
+		t.Errorf("main was moved to %v, %v", id, err)
+	}
+	if got := at(t, db, "repair/main"); !maps.Equal(got, want) {
+		t.Errorf("repair/main has %d keys, want %d", len(got), len(want))
+	}
+}
