@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -11,5 +12,7 @@ import (
 // may be nil.
 func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.CheckProgress)) (*txn.SalvageReport, error) {
 	opts := o.withDefaults()
-	return txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(), To: to, Progress: progress})
+	files := opts.resolver()
+	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(files), To: to, Progress: progress})
+	return r, errors.Join(err, files.env.close())
 }

@@ -12,7 +12,7 @@ import (
 
 func fsckCmd() *cobra.Command {
 	var o txn.CheckOptions
-	var asJSON, salvage bool
+	var asJSON, salvage, repair bool
 	var to string
 	cmd := &cobra.Command{
 		Use:   "fsck DB",
@@ -26,23 +26,37 @@ Problems are listed one a line: what it is (array, chunk, key), where it lies
 (pack, offset), which versions have it, and why it is one. Then the exit code
 is 5.
 
+--repair makes a damaged database as usable as it can be and loses nothing that
+may still be of use: index pages and commits come back from checkpoints, refs
+from their reflogs; what cannot be read is kept in DB/quarantine, with a record
+of what is affected. Damaged chunks stay, and reading them stays an error; no
+branch is moved.
+
 --salvage makes a database with a lost or damaged index one that opens again,
 in place or with --to as a new one. The newest sound checkpoint of the index is
 restored; payloads that are newer go to the branch lost+found. What was damaged
 is kept in DB/quarantine.`,
 		Example: `  zarrdb fsck weather.zdb
   zarrdb fsck weather.zdb --full
+  zarrdb fsck weather.zdb --full --repair
   zarrdb fsck --salvage weather.zdb --to rescued.zdb`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if salvage && (repair || o.Payloads || asJSON) {
+				return usagef("%s: --salvage goes with no flag but --to", cmd.CommandPath())
+			}
 			if salvage {
 				return salvageDB(cmd, args[0], to)
 			}
 			if to != "" {
 				return usagef("%s: --to goes with --salvage", cmd.CommandPath())
 			}
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
-				r, err := fsck(cmd, db, o, asJSON)
+			open := readOnly
+			if repair {
+				open = nil
+			}
+			return withOnlyDB(cmd, args[0], open, func(db *engine.DB) error {
+				r, err := fsck(cmd, db, o, repair, asJSON)
 				if err != nil {
 					return err
 				}
@@ -51,6 +65,7 @@ is kept in DB/quarantine.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
+	cmd.Flags().BoolVar(&repair, "repair", false, "restore what can be restored, set aside what cannot be read")
 	cmd.Flags().BoolVar(&salvage, "salvage", false, "restore a lost or damaged index")
 	cmd.Flags().StringVar(&to, "to", "", "directory for the salvaged `DB`; default in place")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
@@ -96,20 +111,42 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	return nil
 }
 
-// fsck checks a database and prints what it found.
-func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, asJSON bool) (*txn.CheckReport, error) {
+// fsck checks a database, repairs it if it is to, and prints what it found.
+func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON bool) (*txn.CheckReport, error) {
 	if !asJSON {
 		o.Found = func(p txn.Problem) { cmd.Println(oneLine(p)) }
 	}
 	bar := newByteProgress(cmd, "verified")
 	o.Progress = func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) }
-	r, err := db.Check(cmd.Context(), o)
+	var r *txn.CheckReport
+	var fixed *txn.RepairReport
+	var err error
+	if repair {
+		fixed, err = db.Repair(cmd.Context(), o)
+	} else {
+		r, err = db.Check(cmd.Context(), o)
+	}
 	bar.finish(err)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case asJSON:
-		return r, printJSON(cmd, fsckJSON(r))
+	}
+	if repair {
+		r = fixed.After
+	}
+	if asJSON {
+		out := fsckJSON(r)
+		if repair {
+			out["repaired"], out["record"] = fixed.Done, fixed.Record
+		}
+		return r, printJSON(cmd, out)
+	}
+	if repair {
+		for _, s := range fixed.Done {
+			cmd.Println("repaired: " + s)
+		}
+		if fixed.Record != "" {
+			cmd.Println("recorded in " + fixed.Record)
+		}
 	}
 	cmd.Printf("%d refs, %d commits, %d sessions, %d pages, %d values, %d payloads of %s\n",
 		r.Refs, r.Commits, r.Sessions, r.Pages, r.Values, r.Payloads, size(r.PayloadBytes))
