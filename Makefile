@@ -43,6 +43,7 @@ fuzz:             ## every fuzz target for FUZZTIME
 
 interop:          ## other implementations read what we write, and the reverse
 	./interop/run.sh
+	./interop/refs.sh
 
 bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh

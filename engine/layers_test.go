@@ -56,6 +56,7 @@ var layers = map[string][]string{
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
 	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
+	"interop/refset": {"kv/dirkv", "refs"},
 }
 
 // single names dependencies with one importing package each, so that each can

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -59,6 +60,9 @@ func (o *ReadOptions) withDefaults() ReadOptions {
 // templates, and the longest value. A set is read once, except where its first
 // key is not "version", or where "templates" stands behind references that need
 // them; then its beginning is read for these first.
+//
+// A key that ends in a slash, as VirtualiZarr writes that of the one chunk of an
+// array of rank 0, gets the "0" that it lacks.
 //
 // What fsspec would pass over is an error: a reference that has neither one nor
 // three elements, an offset that is no integer or negative, base64 that is
@@ -374,6 +378,9 @@ func (r *jsonReader) entry(c *cursor, first bool) (e Entry, end bool, err error)
 	key, err := c.str()
 	if err != nil {
 		return e, false, err
+	}
+	if len(key) > 1 && key[len(key)-1] == '/' {
+		key = append(slices.Clip(key), '0')
 	}
 	e.Key = r.keys.string(key)
 	if err := c.expect(':'); err != nil {

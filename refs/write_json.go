@@ -28,8 +28,10 @@ type WriteOptions struct {
 // the sequence; where a key occurs more than once, readers take the last.
 //
 // For version 1 with templates the sequence is run through twice and must give
-// the same entries; all else is streaming. The text is the same for every
-// program: fsspec with and without jinja2, kerchunk, VirtualiZarr.
+// the same entries; all else is streaming. Templates are plain texts, which
+// fsspec fills in with and without Jinja2. VirtualiZarr does not know templates.
+// A URL that has "{{" in it is an expression in version 1, and of fsspec only
+// simple_templates=False evaluates those.
 func WriteJSON(w io.Writer, entries iter.Seq2[Entry, error], o *WriteOptions) error {
 	var opts WriteOptions
 	if o != nil {
@@ -152,11 +154,14 @@ func (w *jsonWriter) url(b []byte, url string) []byte {
 		}
 	}
 	if strings.Contains(url, "{{") {
-		// In version 1 a URL is a template.
-		url = strings.ReplaceAll(url, "{{", "{{'{{'}}")
+		// In version 1 a URL is a template: this one prints a string.
+		url = "{{'" + literal.Replace(url) + "'}}"
 	}
 	return appendJSONString(b, url)
 }
+
+// literal escapes what a string in a template cannot have as it is.
+var literal = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`)
 
 // appendData appends bytes as a string: text where it reads as such.
 func appendData(b, data []byte, form Form) []byte {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v17/parquet/compress"
+	"github.com/apache/arrow/go/v17/parquet/file"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs/parquet"
@@ -143,6 +144,39 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		compare(t, got, rows)
+	}
+}
+
+// TestNullCounts reads the only statistics there are with Arrow. Without them
+// fastparquet takes the integers for floats.
+func TestNullCounts(t *testing.T) {
+	rows := random(rand.New(rand.NewPCG(7, 8)), 500)
+	b, err := table(rows).Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]int64, 4)
+	for _, r := range rows {
+		if r.path == nil {
+			want[0]++
+		}
+		if r.raw == nil {
+			want[3]++
+		}
+	}
+	f, err := file.NewParquetReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range want {
+		c, err := f.RowGroup(0).MetaData().ColumnChunk(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Statistics()
+		if err != nil || s == nil || !s.HasNullCount() || s.NullCount() != n || s.HasMinMax() {
+			t.Errorf("column %d: %v, %v, want %d nulls", i, s, err, n)
+		}
 	}
 }
 

@@ -55,9 +55,10 @@ func (w *writer) release() {
 }
 
 // Append appends a parquet file of t to dst. The same table gives the same
-// bytes. The file has one row group, zstd compression, data pages of version 1
-// and no statistics, which every reader of reference sets understands; paths
-// that repeat are numbers of a dictionary.
+// bytes. The file has one row group, zstd compression and data pages of version
+// 1, which every reader of reference sets understands; paths that repeat are
+// numbers of a dictionary. Of statistics it has the number of nulls, without
+// which fastparquet reads integers as floats.
 func (t *Table) Append(dst []byte) ([]byte, error) {
 	rows := len(t.Path)
 	if len(t.Offset) != rows || len(t.Size) != rows || len(t.Raw) > rows {
@@ -83,6 +84,14 @@ func (t *Table) Append(dst []byte) ([]byte, error) {
 	})
 	if w.err != nil {
 		return dst, w.err
+	}
+	for i := range rows {
+		if t.Path[i] < 0 {
+			w.columns[colPath].nulls++
+		}
+		if i >= len(t.Raw) || t.Raw[i] == nil {
+			w.columns[colRaw].nulls++
+		}
 	}
 	w.footer(rows)
 	return w.dst, nil
@@ -110,6 +119,7 @@ type writer struct {
 type written struct {
 	dictionary, data int64 // where pages begin; dictionary 0 if there is none
 	raw, size        int64 // bytes of all pages with their headers
+	nulls            int64
 	encoding         int32
 }
 
@@ -344,6 +354,10 @@ func (w *writer) footer(rows int) {
 		if c.dictionary > 0 {
 			e.i64(11, c.dictionary)
 		}
+		e.field(12, tStruct)
+		e.begin()
+		e.i64(3, c.nulls)
+		e.end()
 		e.end()
 		e.end()
 	}
