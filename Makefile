@@ -49,7 +49,7 @@ bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh
 
 soak:             ## random histories for SOAK (default 1h)
-	ZARRDB_SOAK=$${SOAK:-1h} $(GO) test -run Soak -timeout 0 ./txn ./engine
+	ZARRDB_SOAK=$${SOAK:-1h} $(GO) test -v -run Soak -timeout 0 ./txn ./engine
 
 clean:
 	rm -rf zarrdb bench/out .cache

@@ -1,0 +1,402 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// step is one operation of a history. Its numbers are taken modulo what there
+// is at the time, so that a history stays one when steps are left out.
+type step struct {
+	op      string
+	a, b, c int
+}
+
+// versionsRun runs a history on a database and on the plain model.
+type versionsRun struct {
+	o        *Options
+	db       *DB
+	m        model
+	sessions []*modelSession
+	fresh    int
+}
+
+type modelSession struct {
+	s           *Session
+	branch      string
+	base        CommitID
+	start, work content
+	saved       *content
+}
+
+// newVersionsRun opens an empty database with the options of that number.
+func newVersionsRun(options int) (*versionsRun, error) {
+	o := testOptions(vfs.NewMem())
+	o.Policy, o.Now = toyPolicy{}, newClock().now
+	o.SessionBytes = []int64{0, 4 << 10, 64 << 10}[options%3]
+	o.PageCacheBytes = []int64{4 << 20, 16 << 10}[options/3%2]
+	o.PackBytes = []uint64{0, 16 << 10}[options/6%2]
+	db, err := Create("db", o)
+	if err != nil {
+		return nil, err
+	}
+	first, err := db.Head("")
+	if err != nil {
+		return nil, err
+	}
+	r := &versionsRun{o: o, db: db, m: model{map[CommitID]modelCommit{}, nil, map[string]CommitID{}, map[string][][2]CommitID{}}}
+	r.m.commits[first] = modelCommit{nil, content{map[string]string{}, map[string]int{}}}
+	r.m.order = []CommitID{first}
+	r.m.move(headRef(MainBranch), first)
+	return r, nil
+}
+
+var branchNames = []string{"main", "b1", "b2", "b3"}
+
+// op is an operation of a history. Those of plain histories know keys only, so
+// that merges are those of plain maps and may be decided; those of the others
+// know arrays.
+type op struct {
+	name  string
+	often int
+	plain bool
+	array bool
+	run   func(r *versionsRun, s step) error
+}
+
+var versionOps = []op{
+	{"begin", 4, true, true, (*versionsRun).begin},
+	{"commit", 6, true, true, (*versionsRun).commit},
+	{"abort", 1, true, true, (*versionsRun).abort},
+	{"detach", 1, true, true, (*versionsRun).detach},
+	{"refresh", 1, true, true, (*versionsRun).refresh},
+	{"put", 12, true, true, func(r *versionsRun, s step) error { return r.put(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
+	{"drop", 3, true, true, func(r *versionsRun, s step) error { return r.drop(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
+	{"move", 2, true, false, (*versionsRun).move},
+	{"remove", 1, true, false, (*versionsRun).remove},
+	{"create", 4, false, true, (*versionsRun).create},
+	{"rename", 3, false, true, (*versionsRun).rename},
+	{"erase", 1, false, true, (*versionsRun).erase},
+	{"chunk", 12, false, true, func(r *versionsRun, s step) error { return r.chunk(s, r.put) }},
+	{"unchunk", 3, false, true, func(r *versionsRun, s step) error { return r.chunk(s, r.drop) }},
+	{"branch", 2, true, true, (*versionsRun).branch},
+	{"delete", 1, true, true, (*versionsRun).deleteBranch},
+	{"reset", 1, true, true, (*versionsRun).reset},
+	{"undo", 1, true, true, (*versionsRun).undo},
+	{"merge", 3, true, true, (*versionsRun).merge},
+	{"revert", 2, true, false, func(r *versionsRun, s step) error { return r.pick(s, true) }},
+	{"pick", 2, true, false, func(r *versionsRun, s step) error { return r.pick(s, false) }},
+	{"rebase", 2, true, false, (*versionsRun).rebase},
+	{"reopen", 1, true, true, (*versionsRun).reopen},
+	{"check", 2, true, true, (*versionsRun).check},
+}
+
+func (r *versionsRun) branchOf(n int) string   { return branchNames[n%len(branchNames)] }
+func (r *versionsRun) commitOf(n int) CommitID { return r.m.order[n%len(r.m.order)] }
+
+// session picks an open session, nil if there is none.
+func (r *versionsRun) session(s step) *modelSession {
+	if len(r.sessions) == 0 {
+		return nil
+	}
+	return r.sessions[s.c%len(r.sessions)]
+}
+
+// expect compares an error with the one that is due, nil for none.
+func expect(err, want error) error {
+	if want == nil && err != nil || want != nil && !errors.Is(err, want) {
+		return fmt.Errorf("error %v, want %v", err, want)
+	}
+	return nil
+}
+
+func (r *versionsRun) begin(s step) error {
+	if len(r.sessions) > 5 {
+		return nil
+	}
+	branch := r.branchOf(s.a)
+	head, ok := r.m.refs[headRef(branch)]
+	sess, err := r.db.Begin(bg, branch)
+	if !ok {
+		return expect(err, ErrNoRef)
+	}
+	if err != nil {
+		return err
+	}
+	c := r.m.commits[head].content
+	r.sessions = append(r.sessions, &modelSession{s: sess, branch: branch, base: head, start: c, work: c.clone()})
+	return nil
+}
+
+func (r *versionsRun) end(m *modelSession) {
+	r.sessions = slices.DeleteFunc(r.sessions, func(x *modelSession) bool { return x == m })
+}
+
+func (r *versionsRun) commit(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	ref := headRef(m.branch)
+	head, ok := r.m.refs[ref]
+	merged, want := m.work, error(nil)
+	switch {
+	case !ok:
+		want = ErrNoRef
+	case head == m.base:
+	case !r.m.ancestors(head)[m.base]:
+		want = ErrConflict
+	default:
+		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, Refuse); !ok {
+			want = ErrConflict
+		}
+	}
+	c, err := m.s.Commit(bg, CommitOptions{Message: "commit", DryRun: s.b%9 == 0})
+	if err := expect(err, want); err != nil || want != nil || s.b%9 == 0 {
+		return err
+	}
+	r.end(m)
+	return r.committed(ref, c, []CommitID{head}, merged)
+}
+
+// committed takes a commit into the model. One that changed nothing is the head.
+func (r *versionsRun) committed(ref string, c *Commit, parents []CommitID, merged content) error {
+	head := parents[0]
+	if c.ID == head {
+		if !merged.equal(r.m.commits[head].content) {
+			return errors.New("no commit was made of changes")
+		}
+		return nil
+	}
+	r.m.move(ref, c.ID)
+	return r.m.add(c, parents, merged.clone())
+}
+
+func (r *versionsRun) abort(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	r.end(m)
+	return m.s.Abort()
+}
+
+func (r *versionsRun) detach(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	if err := m.s.Detach(bg); err != nil {
+		return err
+	}
+	saved := m.work.clone()
+	m.saved = &saved
+	return r.resume(m)
+}
+
+func (r *versionsRun) resume(m *modelSession) (err error) {
+	m.work = m.saved.clone()
+	m.s, err = r.db.Resume(bg, m.s.ID())
+	return err
+}
+
+func (r *versionsRun) refresh(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	head, ok := r.m.refs[headRef(m.branch)]
+	merged, want := m.work, error(nil)
+	switch {
+	case !ok:
+		want = ErrNoRef
+	case head != m.base:
+		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, Refuse); !ok {
+			want = ErrConflict
+		}
+	}
+	if err := expect(m.s.Refresh(bg), want); err != nil || want != nil {
+		return err
+	}
+	m.base, m.start, m.work = head, r.m.commits[head].content, merged.clone()
+	// What is stored has the old base until the next savepoint.
+	if m.saved != nil {
+		saved := m.work.clone()
+		m.saved = &saved
+		return m.s.Savepoint(bg)
+	}
+	return nil
+}
+
+func (r *versionsRun) put(s step, key string) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	value := fmt.Sprint(s.a % 5)
+	if s.b%4 == 0 {
+		value = strings.Repeat(value, 600) // in a pack
+	}
+	m.work.keys[key] = value
+	return m.s.Set(bg, key, []byte(value))
+}
+
+func (r *versionsRun) drop(s step, key string) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	delete(m.work.keys, key)
+	return m.s.Delete(bg, key)
+}
+
+func (r *versionsRun) move(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	from, to := fmt.Sprint("d", s.a%3), fmt.Sprint("d", s.b%3)
+	var want error
+	switch {
+	case from == to:
+		return nil
+	case len(m.work.below(from)) == 0:
+		want = errAny
+	case len(m.work.below(to)) > 0:
+		want = ErrExists
+	}
+	err := m.s.Move(bg, from, to)
+	if want == errAny && err != nil {
+		return nil
+	}
+	if err := expect(err, want); err != nil || want != nil {
+		return err
+	}
+	m.work.move(from, to)
+	return nil
+}
+
+// errAny stands for some error.
+var errAny = errors.New("some error")
+
+func (r *versionsRun) remove(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	prefix := []string{"d0/", "d1/", "d2/k", "d"}[s.a%4]
+	m.work.remove(prefix)
+	return m.s.DeletePrefix(bg, prefix)
+}
+
+// array picks an array of a session, "" if there is none.
+func (m *modelSession) array(n int) string {
+	if m == nil || len(m.work.arrays) == 0 {
+		return ""
+	}
+	return slices.Sorted(maps.Keys(m.work.arrays))[n%len(m.work.arrays)]
+}
+
+// path is one that was never used.
+func (r *versionsRun) path() string {
+	r.fresh++
+	return fmt.Sprintf("g%d/a%d", r.fresh%3, r.fresh)
+}
+
+func (r *versionsRun) create(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	path := r.path()
+	m.work.arrays[path] = r.fresh
+	m.work.keys[path+"/zarr.json"] = toyArray
+	return m.s.Set(bg, path+"/zarr.json", []byte(toyArray))
+}
+
+func (r *versionsRun) rename(s step) error {
+	m := r.session(s)
+	from := m.array(s.a)
+	if from == "" {
+		return nil
+	}
+	to := r.path()
+	m.work.move(from, to)
+	return m.s.Move(bg, from, to)
+}
+
+func (r *versionsRun) erase(s step) error {
+	m := r.session(s)
+	path := m.array(s.a)
+	if path == "" {
+		return nil
+	}
+	m.work.remove(path + "/")
+	return m.s.DeletePrefix(bg, path+"/")
+}
+
+func (r *versionsRun) chunk(s step, do func(step, string) error) error {
+	path := r.session(s).array(s.a)
+	if path == "" {
+		return nil
+	}
+	return do(s, fmt.Sprintf("%s/c/%d", path, s.b%8))
+}
+
+func (r *versionsRun) branch(s step) error {
+	name, at := r.branchOf(s.a), r.commitOf(s.b)
+	var want error
+	if _, ok := r.m.refs[headRef(name)]; ok {
+		want = ErrRefExists
+	}
+	if err := expect(r.db.CreateBranch(bg, name, at), want); err != nil || want != nil {
+		return err
+	}
+	r.m.move(headRef(name), at)
+	return nil
+}
+
+func (r *versionsRun) deleteBranch(s step) error {
+	name := r.branchOf(s.a)
+	var want error
+	if _, ok := r.m.refs[headRef(name)]; !ok {
+		want = ErrNoRef
+	}
+	if err := expect(r.db.DeleteBranch(name), want); err != nil || want != nil {
+		return err
+	}
+	r.m.move(headRef(name), CommitID{})
+	return nil
+}
+
+func (r *versionsRun) reset(s step) error {
+	name, at := r.branchOf(s.a), r.commitOf(s.b)
+	var want error
+	if _, ok := r.m.refs[headRef(name)]; !ok {
+		want = ErrNoRef
+	}
+	if _, err := r.db.Reset(bg, name, at); expect(err, want) != nil || want != nil {
+		return expect(err, want)
+	}
+	r.m.move(headRef(name), at)
+	return nil
+}
+
+func (r *versionsRun) undo(s step) error {
+	name := r.branchOf(s.a)
+	moves := r.m.moves[headRef(name)]
+	var want error
+	if len(moves) == 0 {
+		want = ErrNoRef
+	}
+	if _, err := r.db.UndoBranch(bg, name); expect(err, want) != nil || want != nil {
+		return expect(err, want)
+	}
+	r.m.move(headRef(name), moves[len(moves)-1][0])
+	return nil
+}

@@ -1,0 +1,443 @@
+package txn
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// choiceOf decides conflicts of plain histories only: where arrays are, a choice
+// may take a whole one.
+func choiceOf(s step, plain bool) Choice {
+	if !plain {
+		return Refuse
+	}
+	return []Choice{Refuse, Refuse, Ours, Theirs}[s.c%4]
+}
+
+func always(choice Choice) func(Conflict) Choice {
+	if choice == Refuse {
+		return nil
+	}
+	return func(Conflict) Choice { return choice }
+}
+
+// isPlain reports whether a history has no arrays so far.
+func (r *versionsRun) isPlain() bool { return r.fresh == 0 }
+
+func (r *versionsRun) merge(s step) error {
+	name, other := r.branchOf(s.a), r.commitOf(s.b)
+	ref, choice := headRef(name), choiceOf(s, r.isPlain())
+	head, ok := r.m.refs[ref]
+	var merged content
+	var want error
+	if !ok {
+		want = ErrNoRef
+	} else if base, err := r.m.base(head, other); err != nil {
+		want = ErrManyBases
+	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, choice); !ok {
+		want = ErrConflict
+	}
+	c, err := r.db.Merge(bg, name, other, CommitOptions{Choose: always(choice)})
+	if err := expect(err, want); err != nil || want != nil {
+		return err
+	}
+	return r.committed(ref, c, []CommitID{head, other}, merged)
+}
+
+func (r *versionsRun) pick(s step, revert bool) error {
+	name, id := r.branchOf(s.a), r.commitOf(s.b)
+	ref, choice := headRef(name), choiceOf(s, true)
+	head, ok := r.m.refs[ref]
+	parents := r.m.commits[id].parents
+	n := 0
+	if len(parents) > 1 {
+		n = 1 + s.c%2
+	}
+	do := r.db.CherryPick
+	if revert {
+		do = r.db.Revert
+	}
+	c, err := do(bg, name, id, n, CommitOptions{Choose: always(choice)})
+	switch {
+	case len(parents) == 0:
+		if err == nil {
+			return errors.New("the first commit has no parent")
+		}
+		return nil
+	case !ok:
+		return expect(err, ErrNoRef)
+	}
+	base, theirs := r.m.commits[parents[max(n-1, 0)]].content, r.m.commits[id].content
+	if revert {
+		base, theirs = theirs, base
+	}
+	merged, ok := mergeContents(base, r.m.commits[head].content, theirs, choice)
+	if !ok {
+		return expect(err, ErrConflict)
+	}
+	if err != nil {
+		return err
+	}
+	return r.committed(ref, c, []CommitID{head}, merged)
+}
+
+func (r *versionsRun) rebase(s step) error {
+	name, upstream := r.branchOf(s.a), r.commitOf(s.b)
+	ref, choice := headRef(name), choiceOf(s, true)
+	head, ok := r.m.refs[ref]
+	c, err := r.db.Rebase(bg, name, upstream, RebaseOptions{Choose: always(choice)})
+	if !ok {
+		return expect(err, ErrNoRef)
+	}
+	has := r.m.ancestors(upstream)
+	var line []CommitID
+	base := head
+	for ; !has[base]; base = r.m.commits[base].parents[0] {
+		line = append(line, base)
+	}
+	if base == upstream {
+		if err == nil && c.ID != head {
+			err = errors.New("a branch that is there already has moved")
+		}
+		return err
+	}
+	now, below := r.m.commits[upstream].content, r.m.commits[base].content
+	var states []content // after each commit
+	for _, id := range slices.Backward(line) {
+		next, ok := mergeContents(below, now, r.m.commits[id].content, choice)
+		if !ok {
+			return expect(err, ErrConflict)
+		}
+		states, now, below = append(states, next), next, r.m.commits[id].content
+	}
+	if err != nil {
+		return err
+	}
+	r.m.move(ref, c.ID)
+	return r.rebased(c, upstream, states)
+}
+
+// rebased takes the new commits into the model. Those without changes may be
+// left out.
+func (r *versionsRun) rebased(head *Commit, upstream CommitID, states []content) error {
+	var made []*Commit
+	for c := head; c.ID != upstream; {
+		if made = append(made, c); len(made) > len(states) {
+			return errors.New("there are more commits than were repeated")
+		}
+		var err error
+		if c, err = r.db.Commit(bg, c.Parents[0]); err != nil {
+			return err
+		}
+	}
+	last := upstream
+	for _, c := range slices.Backward(made) {
+		got, err := r.read(c.ID)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(states, func(s content) bool { return maps.Equal(s.keys, got) })
+		if i < 0 {
+			return fmt.Errorf("commit %s is none that was repeated", c.ID.Short())
+		}
+		if err := r.m.add(c, []CommitID{last}, states[i].clone()); err != nil {
+			return err
+		}
+		states, last = states[i+1:], c.ID
+	}
+	for _, s := range states {
+		if !s.equal(r.m.commits[last].content) {
+			return errors.New("a commit with changes was left out")
+		}
+	}
+	return nil
+}
+
+func (r *versionsRun) reopen(step) error {
+	if err := r.db.Close(); err != nil {
+		return err
+	}
+	var err error
+	if r.db, err = Open("db", r.o); err != nil {
+		return err
+	}
+	r.sessions = slices.DeleteFunc(r.sessions, func(m *modelSession) bool { return m.saved == nil })
+	for _, m := range r.sessions {
+		if err := r.resume(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read lists a version.
+func (r *versionsRun) read(id CommitID) (map[string]string, error) {
+	s, err := r.db.Snapshot(bg, id)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	got := map[string]string{}
+	for kv, err := range s.Values(bg, "") {
+		if err != nil {
+			return nil, err
+		}
+		v, err := s.lookup(bg, kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		b, err := r.db.load(bg, v)
+		if err != nil {
+			return nil, err
+		}
+		got[kv.Key] = string(b)
+	}
+	return got, nil
+}
+
+// check compares refs, a version and a session with the model.
+func (r *versionsRun) check(s step) error {
+	refs := map[string]CommitID{}
+	for _, b := range r.db.Branches() {
+		refs[headRef(b.Name)] = b.Commit
+	}
+	if !maps.Equal(refs, r.m.refs) {
+		return fmt.Errorf("branches %v, want %v", refs, r.m.refs)
+	}
+	if m := r.session(s); m != nil {
+		got := map[string]string{}
+		for kv, err := range m.s.Values(bg, "") {
+			if err != nil {
+				return err
+			}
+			v, err := m.s.lookup(bg, kv.Key)
+			if err != nil {
+				return err
+			}
+			b, err := r.db.load(bg, v)
+			if err != nil {
+				return err
+			}
+			got[kv.Key] = string(b)
+		}
+		if !maps.Equal(got, m.work.keys) {
+			return fmt.Errorf("a session holds %v, want %v", got, m.work.keys)
+		}
+	}
+	return r.checkCommit(r.commitOf(s.a))
+}
+
+func (r *versionsRun) checkCommit(id CommitID) error {
+	got, err := r.read(id)
+	if err != nil {
+		return err
+	}
+	want := r.m.commits[id].content
+	if !maps.Equal(got, want.keys) {
+		return fmt.Errorf("commit %s holds %v, want %v", id.Short(), got, want.keys)
+	}
+	c, err := r.db.Commit(bg, id)
+	if err != nil {
+		return err
+	}
+	arrays := map[[16]byte]int{}
+	for path, n := range want.arrays {
+		id, ok, err := r.db.space.identity(bg, c.Root, path)
+		if err != nil || !ok || arrays[id] != 0 {
+			return fmt.Errorf("commit %s: array %s: %v %v %v", c.ID.Short(), path, id, ok, err)
+		}
+		arrays[id] = n
+	}
+	return nil
+}
+
+// finish checks everything and closes.
+func (r *versionsRun) finish() error {
+	for i, id := range r.m.order {
+		if err := r.checkCommit(id); err != nil {
+			return fmt.Errorf("commit %d: %w", i, err)
+		}
+	}
+	report, err := r.db.Check(bg, CheckOptions{Payloads: true})
+	if err != nil {
+		return err
+	}
+	for _, p := range report.Problems {
+		err = errors.Join(err, fmt.Errorf("check: %v", p))
+	}
+	return errors.Join(err, r.db.Close())
+}
+
+// runHistory runs a history and says at which step it went wrong.
+func runHistory(options int, steps []step) (err error) {
+	r, err := newVersionsRun(options)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.db.Close())
+		}
+	}()
+	for i, s := range steps {
+		k := slices.IndexFunc(versionOps, func(o op) bool { return o.name == s.op })
+		if k < 0 {
+			return fmt.Errorf("step %d: no operation %q", i, s.op)
+		}
+		if err := versionOps[k].run(r, s); err != nil {
+			return fmt.Errorf("step %d, %s: %w", i, s.op, err)
+		}
+	}
+	return r.finish()
+}
+
+// randomHistory makes a history of n steps.
+func randomHistory(rng *rand.Rand, n int, plain bool) (steps []step) {
+	var names []string
+	for _, o := range versionOps {
+		if plain && o.plain || !plain && o.array {
+			names = append(names, slices.Repeat([]string{o.name}, o.often)...)
+		}
+	}
+	for range n {
+		steps = append(steps, step{names[rng.IntN(len(names))], rng.IntN(1000), rng.IntN(1000), rng.IntN(1000)})
+	}
+	return steps
+}
+
+// shrink leaves out steps as long as the history still goes wrong.
+func shrink(options int, steps []step) []step {
+	for size := len(steps) / 2; size > 0; {
+		shorter := false
+		for at := 0; at+size <= len(steps); {
+			without := slices.Concat(steps[:at], steps[at+size:])
+			if runHistory(options, without) != nil {
+				steps, shorter = without, true
+			} else {
+				at += size
+			}
+		}
+		if size > 1 || !shorter {
+			size /= 2
+		}
+	}
+	return steps
+}
+
+const historyDir = "testdata/histories"
+
+func historyText(options int, steps []step) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "options %d\n", options)
+	for _, s := range steps {
+		fmt.Fprintf(&b, "%s %d %d %d\n", s.op, s.a, s.b, s.c)
+	}
+	return b.Bytes()
+}
+
+func parseHistory(text []byte) (options int, steps []step, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		var s step
+		switch {
+		case strings.HasPrefix(lines.Text(), "options "):
+			_, err = fmt.Sscanf(lines.Text(), "options %d", &options)
+		default:
+			_, err = fmt.Sscanf(lines.Text(), "%s %d %d %d", &s.op, &s.a, &s.b, &s.c)
+			steps = append(steps, s)
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("%q: %w", lines.Text(), err)
+		}
+	}
+	return options, steps, lines.Err()
+}
+
+// tryHistory runs a random history. One that goes wrong is made short and kept
+// as a file, which TestSavedHistories runs from then on.
+func tryHistory(t *testing.T, seed uint64, n int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	options := rng.IntN(12)
+	steps := randomHistory(rng, n, seed%2 == 0)
+	err := runHistory(options, steps)
+	if err == nil {
+		return
+	}
+	steps = shrink(options, steps)
+	name := filepath.Join(historyDir, fmt.Sprintf("seed-%d.txt", seed))
+	saved := errors.Join(os.MkdirAll(historyDir, 0o755), os.WriteFile(name, historyText(options, steps), 0o644))
+	t.Fatalf("seed %d: %v\nshortened to %d steps in %s (%v):\n%s\n%v", seed, err, len(steps), name, saved, historyText(options, steps), runHistory(options, steps))
+}
+
+// TestVersionsModel runs random histories of sessions, branches, merges,
+// renames, reverts, picks, rebases, undone moves and reopening against plain
+// maps, under random options.
+func TestVersionsModel(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	runs := 40
+	if testing.Short() {
+		runs = 10
+	}
+	for i := range uint64(runs) {
+		tryHistory(t, seed+i, 150)
+	}
+}
+
+func TestSavedHistories(t *testing.T) {
+	files, err := filepath.Glob(historyDir + "/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no histories: %v", err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options, steps, err := parseHistory(text)
+		if err == nil {
+			err = runHistory(options, steps)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSoakVersions is TestVersionsModel for as long as ZARRDB_SOAK says.
+func TestSoakVersions(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
+	if err != nil {
+		t.Skip("ZARRDB_SOAK is not set")
+	}
+	start, steps := time.Now(), 0
+	for seed := uint64(start.UnixNano()); time.Since(start) < d; seed++ {
+		n := 50 << (seed % 5)
+		tryHistory(t, seed, n)
+		steps += n
+	}
+	t.Logf("%d operations in %v", steps, time.Since(start).Round(time.Second))
+}
+
+// A history that goes wrong is made as short as it can be.
+func TestShrink(t *testing.T) {
+	steps := randomHistory(rand.New(rand.NewPCG(1, 1)), 40, true)
+	steps = slices.Insert(steps, 20, step{op: "nonsense"})
+	if short := shrink(0, steps); len(short) != 1 || short[0].op != "nonsense" {
+		t.Errorf("shortened to %v", short)
+	}
+	options, again, err := parseHistory(historyText(5, steps))
+	if err != nil || options != 5 || !slices.Equal(again, steps) {
+		t.Errorf("read back: %d %v, %v", options, again, err)
+	}
+}
