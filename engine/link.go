@@ -67,7 +67,7 @@ type linker struct {
 	meter  meter
 
 	inFolder bool                   // references below base were seen
-	known    map[string]tree.Source // by URL in the set
+	known    map[string]tree.Source // with their versions, by URL in the set
 	last     string                 // URL
 	lastSrc  tree.Source
 }
@@ -253,11 +253,13 @@ func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
 		case metadataNames[path.Base(e.Key)]:
 			err = l.setDocument(ctx, key, e)
 		default:
-			src := l.lastSrc
 			if e.URL != l.last {
-				src = l.known[e.URL]
-				l.last, l.lastSrc = e.URL, src
+				if l.lastSrc, err = l.sourceOf(e.URL); err != nil {
+					break
+				}
+				l.last = e.URL
 			}
+			src := l.lastSrc
 			offset, length := uint64(e.Offset), uint64(e.Length)
 			if e.Whole() {
 				src.Whole, offset, length = true, 0, 0
@@ -312,54 +314,61 @@ func (l *linker) setDocument(ctx context.Context, key string, e *refs.Entry) err
 	return l.bulk.Set(ctx, key, b)
 }
 
-// ask makes the sources of the URLs in a batch that are not known yet: absolute
-// URLs, with the versions of their files.
+// asks reports whether the version of a file is recorded.
+func (l *linker) asks(url string) bool {
+	switch l.o.Validate {
+	case ValidateAll:
+		return true
+	case ValidateLocal:
+		// A relative URL is as local as the set.
+		return strings.HasPrefix(url, "file:") || !strings.Contains(url, "://") &&
+			(strings.HasPrefix(url, "/") || strings.HasPrefix(l.base, "file:"))
+	}
+	return false
+}
+
+// sourceOf returns the source of a URL; where its version counts, ask has made it.
+func (l *linker) sourceOf(url string) (tree.Source, error) {
+	if l.asks(url) {
+		return l.known[url], nil
+	}
+	return l.source(url)
+}
+
+// ask makes the sources of those URLs in a batch of which the version counts,
+// asking for several versions at a time.
 func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
+	if len(l.known) > maxKnownURLs {
+		clear(l.known)
+	}
 	var urls []string
 	var sources []tree.Source
-	last := l.last
+	last := ""
 	for i := range batch {
 		url := batch[i].URL
-		if url == "" || url == last {
+		if url == last {
 			continue
 		}
 		last = url
-		if _, ok := l.known[url]; ok {
+		if _, ok := l.known[url]; ok || url == "" || !l.asks(url) {
 			continue
 		}
+		url = strings.Clone(url) // it is a part of a larger string
 		src, err := l.source(url)
 		if err != nil {
 			return keyFailed(batch[i].Key, err)
 		}
-		// What was known is forgotten only between batches, which need it.
-		urls, sources = append(urls, strings.Clone(url)), append(sources, src)
-		l.known[urls[len(urls)-1]] = src
+		l.known[url] = src
+		urls, sources = append(urls, url), append(sources, src)
 	}
-	if len(urls) == 0 {
-		return nil
-	}
-	if l.o.Validate != ValidateNone {
-		err := l.db.pool.Run(ctx, len(urls), func(ctx context.Context, i int) (err error) {
-			sources[i].Validator, err = l.version(ctx, urls[i], sources[i].URL)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if len(l.known) > maxKnownURLs {
-		keep := map[string]tree.Source{}
-		for i := range batch {
-			if src, ok := l.known[batch[i].URL]; ok {
-				keep[batch[i].URL] = src
-			}
-		}
-		l.known = keep
-	}
+	err := l.db.pool.Run(ctx, len(urls), func(ctx context.Context, i int) (err error) {
+		sources[i].Validator, err = l.version(ctx, urls[i], sources[i].URL)
+		return err
+	})
 	for i, url := range urls {
 		l.known[url] = sources[i]
 	}
-	return nil
+	return err
 }
 
 // source makes a URL absolute. One that is already stays as it is spelled.
@@ -387,10 +396,6 @@ func (l *linker) source(url string) (tree.Source, error) {
 // version asks for the version of a file: "" for one that may not be followed
 // or cannot be reached, or of which only another place is known.
 func (l *linker) version(ctx context.Context, url, abs string) (string, error) {
-	local := strings.HasPrefix(abs, "file://")
-	if !local && l.o.Validate == ValidateLocal {
-		return "", nil
-	}
 	at, err := l.set.opts.Rules.Resolve(url)
 	if err != nil || at.URL() != abs {
 		return "", nil

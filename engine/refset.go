@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -93,23 +95,58 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 	if err != nil {
 		return from, err
 	}
-	view, err := set.open(ctx)
-	if err != nil {
-		return from, err
-	}
-	at := Place{View: view, Path: cleanPath(key), set: set}
+	at := Place{View: set, Path: cleanPath(key), set: set}
 	if part.Directory() {
 		at.Kind = Directory
 	}
 	return at, nil
 }
 
-// refSet is a reference set that was found.
+// refSet is a reference set that was found. As a view it is opened when it is
+// first read, because linking it needs only one pass over it.
 type refSet struct {
 	// file is a JSON set, dir a parquet set; the other is nil.
 	file kv.Value
 	dir  kv.Reader
 	opts refs.Options
+
+	mu   sync.Mutex
+	view *refs.View
+}
+
+var (
+	_ kv.ReadLister = (*refSet)(nil)
+	_ kv.Locator    = (*refSet)(nil)
+)
+
+// Get implements [kv.Reader].
+func (s *refSet) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	v, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.Get(ctx, key, rng)
+}
+
+// Locate implements [kv.Locator].
+func (s *refSet) Locate(ctx context.Context, key string) (kv.Value, error) {
+	v, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.Locate(ctx, key)
+}
+
+// List implements [kv.Lister].
+func (s *refSet) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		v, err := s.open(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		v.List(ctx, o)(yield)
+	}
 }
 
 // set finds the reference set at a place.
@@ -160,11 +197,17 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 	return url + "/", folder // a bucket is its own folder
 }
 
-func (s *refSet) open(ctx context.Context) (*refs.View, error) {
-	if s.dir != nil {
-		return refs.OpenParquet(ctx, s.dir, &s.opts)
+func (s *refSet) open(ctx context.Context) (_ *refs.View, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.view != nil:
+	case s.dir != nil:
+		s.view, err = refs.OpenParquet(ctx, s.dir, &s.opts)
+	default:
+		s.view, err = refs.OpenJSON(ctx, s.file, &s.opts)
 	}
-	return refs.OpenJSON(ctx, s.file, &s.opts)
+	return s.view, err
 }
 
 // ExpandReferences writes the JSON reference set that src names as version 0:

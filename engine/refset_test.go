@@ -264,8 +264,12 @@ func TestReferencesInArchive(t *testing.T) {
 	if b, err := kv.Get(bg, store, "k"); string(b) != "ar" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := OpenSource(bg, url+"x.zip|zip:d/bad.json|kerchunk:", nil); err == nil {
-		t.Error("a damaged set was opened")
+	bad, err := openFollow(t, url+"x.zip|zip:d/bad.json|kerchunk:", Follow{}).Store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := kv.Keys(bg, bad, ""); err == nil {
+		t.Errorf("a damaged set has the keys %q", keys)
 	}
 }
 

@@ -125,6 +125,7 @@ func (b *Bulk) learn(ctx context.Context, root tree.Root, path string) error {
 
 // know notes a form of a directory.
 func (b *Bulk) know(dir string, f Form) {
+	dir = strings.Clone(dir)
 	b.forms[dir] = append(b.forms[dir], f)
 	for at := len(dir); at > 0; {
 		at = strings.LastIndexByte(dir[:at-1], '/') + 1
@@ -192,6 +193,7 @@ func (b *Bulk) take(ctx context.Context, key string, v tree.Value) error {
 	} else {
 		b.strays = true
 	}
+	key = strings.Clone(key) // it may be a part of a larger string
 	b.loose[key] = edit{key: key, value: v}
 	b.size += int64(len(key)+len(v.Inline)) + 160
 	if len(b.loose) >= b.lim.loose || b.size > b.s.db.opts.SessionBytes {
