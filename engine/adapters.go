@@ -41,6 +41,8 @@ type Place struct {
 	// database says that View is a version of a database, which holds nodes of
 	// any format.
 	database bool
+	// db is that database, where it was opened for the source.
+	db *DB
 	// Value is what a Dataset is made of if that is one piece of text, so that
 	// it can be read as a file too; else nil.
 	Value kv.Value

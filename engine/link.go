@@ -407,9 +407,9 @@ func (l *linker) version(ctx context.Context, url, abs string) (string, error) {
 	return validatorOf(v), nil
 }
 
-// CheckReferences makes sure that the source is a reference set, without
-// reading all of it.
-func (s *Source) CheckReferences(ctx context.Context) error {
+// IsReferenceSet makes sure that the source is a reference set, without reading
+// all of it.
+func (s *Source) IsReferenceSet(ctx context.Context) error {
 	set, _, err := s.referenceSet(ctx)
 	if err != nil {
 		return err

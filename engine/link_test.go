@@ -295,7 +295,7 @@ func TestLinkRefused(t *testing.T) {
 	if head(t, db, "") != was {
 		t.Error("something was committed")
 	}
-	if err := src.CheckReferences(bg); err != nil {
+	if err := src.IsReferenceSet(bg); err != nil {
 		t.Error(err)
 	}
 }

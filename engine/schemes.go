@@ -184,7 +184,7 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if err != nil {
 		return from, err
 	}
-	view, err := e.database(from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
+	at, err := e.database(from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
 		id, err := db.version(ctx, part.At())
 		if err != nil {
 			return nil, err
@@ -194,7 +194,7 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if err != nil {
 		return from, err
 	}
-	at := Place{View: view, Path: cleanPath(key), database: true}
+	at.Path = cleanPath(key)
 	if part.Directory() {
 		at.Kind = Directory
 	}

@@ -72,7 +72,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.env.database(dir, session != "", func(db *DB) (kv.ReadLister, error) {
+	at, err := s.env.database(dir, session != "", func(db *DB) (kv.ReadLister, error) {
 		if session == "" {
 			return db.At(ctx, rev)
 		}
@@ -89,7 +89,8 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.at = Place{URL: u, View: view, Path: cleanPath(path), database: true}
+	at.URL, at.Path = u, cleanPath(path)
+	s.at = at
 	return s, nil
 }
 
@@ -227,14 +228,15 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 
 // database opens a database until the source is closed, and the view of it that
 // pick chooses.
-func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (kv.ReadLister, error) {
+func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
 	// The source reads arrays with a cache and workers of its own.
 	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
 	if err != nil {
-		return nil, err
+		return Place{}, err
 	}
 	e.onClose(db.Close)
-	return pick(db)
+	view, err := pick(db)
+	return Place{View: view, database: true, db: db}, err
 }
 
 // cleanPath removes slashes around a path inside a store.

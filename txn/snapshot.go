@@ -125,9 +125,9 @@ type KeyValue struct {
 	Kind string
 	// Length in bytes; -1 for a virtual value that is a whole resource.
 	Length int64
-	// URL and Offset of a virtual value.
-	URL    string
-	Offset uint64
+	// URL, Validator and Offset of a virtual value; see [tree.Source].
+	URL, Validator string
+	Offset         uint64
 }
 
 func keyValues(db *DB, items iter.Seq2[item, error]) iter.Seq2[KeyValue, error] {
@@ -155,7 +155,7 @@ func keyValue(key string, v tree.Value) KeyValue {
 	case tree.KindNative:
 		out.Kind = "native"
 	case tree.KindVirtual:
-		out.Kind, out.URL, out.Offset = "virtual", v.Source.URL, v.Offset
+		out.Kind, out.URL, out.Validator, out.Offset = "virtual", v.Source.URL, v.Source.Validator, v.Offset
 		if v.Source.Whole {
 			out.Length = -1
 		}

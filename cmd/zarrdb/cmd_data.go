@@ -137,7 +137,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	defer from.Close()
 	// What cannot be imported makes no database.
 	if o.Link {
-		err = from.CheckReferences(ctx)
+		err = from.IsReferenceSet(ctx)
 	} else {
 		_, err = from.Survey(ctx)
 	}

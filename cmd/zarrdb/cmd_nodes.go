@@ -336,7 +336,7 @@ func attrsCmd() *cobra.Command {
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(set) == 0 && len(del) == 0 {
-				src.session = wf.session
+				src.session, src.followFlags = wf.session, wf.followFlags
 				s, n, err := src.node(cmd.Context(), args[0])
 				if err != nil {
 					return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ References are followed only below the folder of their set, below the targets of
 		Args:    subcommandOnly,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(refsExpandCmd())
+	cmd.AddCommand(refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
 	return cmd
 }
 
@@ -47,5 +48,84 @@ generators written out. FILE may be compressed with gzip or zstd.`,
 			return out.Flush()
 		},
 	}
+	return cmd
+}
+
+func refsCheckCmd() *cobra.Command {
+	var src sourceFlags
+	var o engine.RefCheckOptions
+	cmd := &cobra.Command{
+		Use:   "check TARGET",
+		Short: "Make sure that what references name is there",
+		Long: `Ask for every file that the references at and below TARGET name, a version of a
+database or a reference set: it must exist, be what it was when it was imported,
+and have the bytes that are referred to. Nothing is read of the files. What is
+wrong is printed, one reference a line. A check that is interrupted says where
+--from goes on.`,
+		Example: `  zarrdb refs check weather.zdb:temp
+  zarrdb refs check refs.json --allow s3://noaa/`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			bar := newProgress(cmd, "checking")
+			o.Progress = bar.update
+			o.Problem = func(p engine.RefProblem) error {
+				cmd.Printf("%s: %s\n", p.Key, oneLine(p.Err))
+				return nil
+			}
+			r, err := s.CheckReferences(cmd.Context(), o)
+			bar.finish(err)
+			if err != nil {
+				if r != nil && cmd.Context().Err() != nil {
+					cmd.Printf("stopped after %s: go on with --from %d\n", count(r.Done, "reference"), r.Done)
+				}
+				return err
+			}
+			if r.Problems > 0 {
+				return fmt.Errorf("%d of %s cannot be read", r.Problems, count(r.Done-o.From, "reference"))
+			}
+			cmd.Printf("%s checked\n", count(r.Done-o.From, "reference"))
+			return nil
+		},
+	}
+	src.register(cmd)
+	cmd.Flags().Int64Var(&o.From, "from", 0, "leave out the first `N` references")
+	return cmd
+}
+
+func refsLocalizeCmd() *cobra.Command {
+	var wf writeFlags
+	cmd := &cobra.Command{
+		Use:   "localize TARGET",
+		Short: "Copy what virtual chunks refer to into the database",
+		Long: `Copy the bytes of the virtual chunks at and below TARGET's path into the database,
+as one commit. The arrays read the same, and need the files no more. Versions
+from before still refer to them.`,
+		Example: `  zarrdb refs localize weather.zdb:temp -m "keep temp here"`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			var keys, bytes int64
+			err = wf.update(cmd, t, "localize /"+t.path, func(db *engine.DB, s *engine.Session) error {
+				bar := newProgress(cmd, "copying")
+				var err error
+				keys, bytes, err = db.Localize(cmd.Context(), s, t.path, bar.update)
+				bar.finish(err)
+				return err
+			})
+			if err == nil {
+				cmd.Printf("%s, %s\n", count(keys, "chunk"), size(bytes))
+			}
+			return err
+		},
+	}
+	wf.register(cmd)
 	return cmd
 }

@@ -135,12 +135,14 @@ func (f *sourceFlags) node(ctx context.Context, s string) (*engine.Source, *zarr
 
 // writeFlags are the flags of every command that makes a commit.
 type writeFlags struct {
+	followFlags
 	message string
 	author  string
 	session string
 }
 
 func (f *writeFlags) register(cmd *cobra.Command) {
+	f.followFlags.register(cmd)
 	cmd.Flags().StringVarP(&f.message, "message", "m", "", "what the commit does")
 	cmd.Flags().StringVar(&f.author, "author", "", "who did it (default user@host)")
 	cmd.Flags().StringVar(&f.session, "session", "", "write into the open session with this `ID` instead of committing")
@@ -153,7 +155,11 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn fun
 		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
 	}
 	ctx := cmd.Context()
-	db, err := engine.Open(t.db, &engine.Options{Author: f.author})
+	follow, err := f.follow()
+	if err != nil {
+		return err
+	}
+	db, err := engine.Open(t.db, &engine.Options{Author: f.author, Follow: follow})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// RefProblem is a reference that cannot be read.
+type RefProblem struct {
+	Key, URL string
+	// Err is ErrUnreachable, ErrForbidden, kv.ErrChanged, or why a server did
+	// not answer.
+	Err error
+}
+
+// RefCheckOptions say how references are checked. The zero value works.
+type RefCheckOptions struct {
+	// From leaves out that many references, which a check that was stopped has
+	// seen; their order is that of the version or set.
+	From int64
+	// Problem is called for each problem, one at a time. Its error ends the
+	// check.
+	Problem func(RefProblem) error
+	// Progress, if set, is told from time to time how far the check is.
+	Progress func(Progress)
+}
+
+// RefCheckReport is what a check saw.
+type RefCheckReport struct {
+	// Done counts references from the first on, those left out included: a
+	// check that goes on begins From there.
+	Done int64
+	// Problems were found among them.
+	Problems int64
+}
+
+// reference is a value that lies in a file.
+type reference struct {
+	key            string
+	src            tree.Source
+	offset, length uint64
+}
+
+// CheckReferences makes sure that the files exist which references at and below
+// the source's path name, in the version that was imported, and that the ranges
+// lie inside of them. Each file is asked once for some thousand references, and
+// several files at a time. No bytes are read. When ctx ends, the report says
+// where to go on.
+func (s *Source) CheckReferences(ctx context.Context, o RefCheckOptions) (*RefCheckReport, error) {
+	list, files, err := s.references(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := refChecker{o: o, files: files, pool: s.pool}
+	c.meter.keys.Store(o.From)
+	batch := make([]reference, 0, batchEntries)
+	var seen int64
+	for ref, err := range list {
+		if err != nil {
+			return &c.report, err
+		}
+		if seen++; seen <= o.From {
+			c.report.Done = seen
+			continue
+		}
+		if batch = append(batch, ref); len(batch) == batchEntries {
+			if err := c.check(ctx, batch); err != nil {
+				return &c.report, err
+			}
+			batch = batch[:0]
+		}
+	}
+	return &c.report, c.check(ctx, batch)
+}
+
+type refChecker struct {
+	o      RefCheckOptions
+	files  *resolver
+	pool   *pool
+	report RefCheckReport
+	meter  meter
+}
+
+// sighting is a version of a file, and what asking for it gave.
+type sighting struct {
+	src  tree.Source
+	size uint64
+	err  error
+}
+
+// check asks for the files of a batch and compares the ranges.
+func (c *refChecker) check(ctx context.Context, batch []reference) error {
+	seen := map[tree.Source]int{}
+	var files []sighting
+	for i := range batch {
+		src := batch[i].src
+		src.Whole = true
+		if _, ok := seen[src]; !ok {
+			seen[src] = len(files)
+			files = append(files, sighting{src: src})
+		}
+	}
+	err := c.pool.Run(ctx, len(files), func(ctx context.Context, i int) error {
+		f := &files[i]
+		v, err := c.files.Locate(ctx, f.src, 0, 0)
+		if err != nil {
+			f.err = err
+			return ctx.Err()
+		}
+		f.size = uint64(v.Size())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range batch {
+		ref := &batch[i]
+		whole := ref.src
+		whole.Whole = true
+		f := &files[seen[whole]]
+		err := f.err
+		if err == nil && !ref.src.Whole && (ref.offset > f.size || ref.length > f.size-ref.offset) {
+			err = fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, ref.length, ref.offset, f.size)
+		}
+		if err != nil {
+			c.report.Problems++
+			if c.o.Problem != nil {
+				if err := c.o.Problem(RefProblem{ref.key, ref.src.URL, err}); err != nil {
+					return err
+				}
+			}
+		}
+		c.report.Done++
+	}
+	c.meter.addMany(int64(len(batch)), 0, c.o.Progress)
+	return nil
+}
+
+// versioned is a snapshot or a session.
+type versioned interface {
+	Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
+}
+
+// references yields the references at and below the source's path, of a version
+// of a database or of a set, with what follows them.
+func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *resolver, error) {
+	if v, ok := s.at.View.(versioned); ok && s.at.db != nil {
+		return virtualValues(v.Values(ctx, dir(s.at.Path))), s.at.db.files, nil
+	}
+	set, prefix, err := s.referenceSet(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	base := set.opts.Rules.Base
+	l := &linker{src: s, set: set, base: base, o: ImportOptions{Validate: ValidateNone}}
+	files := &resolver{env: s.env, recall: func() (Follow, error) { return Follow{Allow: []string{base}}, nil }}
+	return func(yield func(reference, error) bool) {
+		for e, err := range set.entries(ctx) {
+			if err != nil {
+				yield(reference{}, err)
+				return
+			}
+			key, ok := strings.CutPrefix(e.Key, prefix)
+			if !ok || e.Inline() {
+				continue
+			}
+			ref := reference{key: key, offset: uint64(e.Offset), length: uint64(e.Length)}
+			if ref.src, err = l.source(e.URL); err != nil {
+				ref.src.URL = e.URL // is forbidden as it stands
+			}
+			ref.src.Whole = e.Whole()
+			if !yield(ref, nil) {
+				return
+			}
+		}
+	}, files, nil
+}
+
+func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, error] {
+	return func(yield func(reference, error) bool) {
+		for v, err := range values {
+			if err == nil && v.Kind != "virtual" {
+				continue
+			}
+			src := tree.Source{URL: v.URL, Validator: v.Validator, Whole: v.Length < 0}
+			if !yield(reference{v.Key, src, v.Offset, uint64(max(v.Length, 0))}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Localize copies the virtual values at and below a path into the database, in
+// a session of it. What is native already stays. It returns how many values and
+// bytes were copied. A reference that cannot be read ends it.
+func (db *DB) Localize(ctx context.Context, s *Session, path string, report func(Progress)) (keys, bytes int64, err error) {
+	path = cleanPath(path)
+	if found, err := kv.Any(ctx, s, dir(path)); err != nil || !found {
+		return 0, 0, errors.Join(err, notFound("localize", path))
+	}
+	var m meter
+	var done atomic.Int64
+	err = batches(virtualKeys(s.Values(ctx, dir(path))), func(keys []string) error {
+		return db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
+			v, err := kv.Locate(ctx, s, keys[i])
+			if err == nil {
+				err = v.View(ctx, kv.All(), func(b []byte) error { return s.Set(ctx, keys[i], b) })
+			}
+			if err != nil {
+				return fmt.Errorf("localize %s: %w", keys[i], err)
+			}
+			done.Add(1)
+			m.add(v.Size(), report)
+			return nil
+		})
+	})
+	return done.Load(), m.bytes.Load(), err
+}
+
+func virtualKeys(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for ref, err := range virtualValues(values) {
+			if !yield(strings.Clone(ref.key), err) || err != nil {
+				return
+			}
+		}
+	}
+}
