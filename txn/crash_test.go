@@ -90,43 +90,62 @@ func (h *cutHistory) run(db *DB, commits int) {
 // After a power cut the head is the last acknowledged commit or the one that
 // was being made, everything is sound, and the database can be written on: the
 // second history begins on the disk that the first cut left.
-func TestPowerCut(t *testing.T) {
-	for round := range crashRounds(t) {
-		seed := uint64(time.Now().UnixNano()) + uint64(round)
-		t.Logf("seed %d", seed)
-		h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 1)), states: []map[string]string{{}}}
-		mem := vfs.NewCrashableMem()
-		o := testOptions(errorfs.Wrap(mem, h.hook(mem, 40)))
-		o.SessionBytes = 32 << 10
-		db, err := Create("db", o)
-		if err != nil {
-			t.Fatal(err)
+func TestPowerCut(t *testing.T) { crashRounds(t, powerCut) }
+
+// TestSoakPowerCut is TestPowerCut for ZARRDB_SOAK.
+func TestSoakPowerCut(t *testing.T) { soak(t, powerCut) }
+
+func powerCut(t *testing.T, seed uint64) {
+	h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 1)), states: []map[string]string{{}}}
+	mem := vfs.NewCrashableMem()
+	o := testOptions(errorfs.Wrap(mem, h.hook(mem, 40)))
+	o.SessionBytes = 32 << 10
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	h.images = nil // a database that is not made yet is another test
+	h.mu.Unlock()
+	h.run(db, 25)
+	closeChecked(t, db)
+	for _, image := range h.images {
+		h.verify(image)
+		if t.Failed() {
+			t.Fatalf("after a power cut at %s", image.op)
 		}
-		h.mu.Lock()
-		h.images = nil // a database that is not made yet is another test
-		h.mu.Unlock()
-		h.run(db, 25)
-		closeChecked(t, db)
-		for _, image := range h.images {
-			h.verify(image)
-			if t.Failed() {
-				t.Fatalf("after a power cut at %s", image.op)
-			}
-		}
-		if len(h.images) == 0 {
-			t.Error("no power cut happened")
-		}
+	}
+	if len(h.images) == 0 {
+		t.Error("no power cut happened")
 	}
 }
 
-func crashRounds(t *testing.T) int {
-	if d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK")); err == nil {
-		return int(d/time.Second) + 1
-	}
+// crashRounds runs fn a few times with seeds that it prints.
+func crashRounds(t *testing.T, fn func(t *testing.T, seed uint64)) {
+	rounds := 3
 	if testing.Short() {
-		return 1
+		rounds = 1
 	}
-	return 3
+	for range rounds {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		fn(t, seed)
+	}
+}
+
+// soak runs fn for the time that ZARRDB_SOAK says; without it, not at all.
+func soak(t *testing.T, fn func(t *testing.T, seed uint64)) {
+	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
+	if err != nil {
+		t.Skip("ZARRDB_SOAK says for how long")
+	}
+	rounds := 0
+	for end := time.Now().Add(d); time.Now().Before(end); rounds++ {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		fn(t, seed)
+	}
+	t.Logf("%d histories", rounds)
 }
 
 func (h *cutHistory) verify(image crashed) {

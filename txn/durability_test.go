@@ -25,47 +25,48 @@ func delayedOptions(fs vfs.FS, d Durability) *Options {
 
 // After a power cut a database with delayed commits is a prefix of what was
 // acknowledged, at least up to the last Sync, and always sound.
-func TestPowerCutDelayed(t *testing.T) {
-	for round := range crashRounds(t) {
-		seed := uint64(time.Now().UnixNano()) + uint64(round)
-		t.Logf("seed %d", seed)
-		h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 2)), states: []map[string]string{{}}}
-		mem := vfs.NewCrashableMem()
-		o := delayedOptions(errorfs.Wrap(mem, h.hook(mem, 20)), DurabilityAsync)
-		o.SessionBytes = 32 << 10
-		db, err := Create("db", o)
-		if err != nil {
+func TestPowerCutDelayed(t *testing.T) { crashRounds(t, powerCutDelayed) }
+
+// TestSoakPowerCutDelayed is TestPowerCutDelayed for ZARRDB_SOAK.
+func TestSoakPowerCutDelayed(t *testing.T) { soak(t, powerCutDelayed) }
+
+func powerCutDelayed(t *testing.T, seed uint64) {
+	h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 2)), states: []map[string]string{{}}}
+	mem := vfs.NewCrashableMem()
+	o := delayedOptions(errorfs.Wrap(mem, h.hook(mem, 20)), DurabilityAsync)
+	o.SessionBytes = 32 << 10
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	h.images = nil
+	h.mu.Unlock()
+	synced := map[int]int{} // commits → how many were on disk for sure
+	for range 12 {
+		h.run(db, 1+h.rng.IntN(4))
+		// A savepoint inside run may have written more; that is allowed.
+		n := len(h.states) - 1
+		if err := db.Sync(bg); err != nil {
 			t.Fatal(err)
 		}
-		h.mu.Lock()
-		h.images = nil
-		h.mu.Unlock()
-		synced := map[int]int{} // commits → how many were on disk for sure
-		for range 12 {
-			h.run(db, 1+h.rng.IntN(4))
-			// A savepoint inside run may have written more; that is allowed.
-			n := len(h.states) - 1
-			if err := db.Sync(bg); err != nil {
-				t.Fatal(err)
-			}
-			synced[n] = n
-		}
-		closeChecked(t, db)
-		for _, image := range h.images {
-			least := 0
-			for n := range synced {
-				if n < image.acked {
-					least = max(least, n)
-				}
-			}
-			h.verifyPrefix(image, least)
-			if t.Failed() {
-				t.Fatalf("after a power cut at %s", image.op)
+		synced[n] = n
+	}
+	closeChecked(t, db)
+	for _, image := range h.images {
+		least := 0
+		for n := range synced {
+			if n < image.acked {
+				least = max(least, n)
 			}
 		}
-		if len(h.images) == 0 {
-			t.Error("no power cut happened")
+		h.verifyPrefix(image, least)
+		if t.Failed() {
+			t.Fatalf("after a power cut at %s", image.op)
 		}
+	}
+	if len(h.images) == 0 {
+		t.Error("no power cut happened")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -54,9 +55,15 @@ type dirLock struct {
 
 // lock takes the lock of dir. The description is best effort: a disk that is
 // full or read-only does not keep anybody from opening.
-func lock(fs vfs.FS, dir, program string) (*dirLock, error) {
+//
+// A disk that cannot be written by anybody needs no lock, and has no room for
+// one: reading goes without.
+func lock(fs vfs.FS, dir, program string, readOnly bool) (*dirLock, error) {
 	path := fs.PathJoin(dir, holderFile)
 	l, err := pebble.LockDirectory(dir, fs)
+	if readOnly && errors.Is(err, syscall.EROFS) {
+		l, err = pebble.LockDirectory(dir, unlockedFS{fs})
+	}
 	if err != nil {
 		// A lock that is held gives a bare error number or a bare text; what
 		// could not be created or opened gives a path error.
@@ -84,6 +91,14 @@ func lock(fs vfs.FS, dir, program string) (*dirLock, error) {
 }
 
 var _ io.Closer = (*dirLock)(nil)
+
+// unlockedFS gives locks to everybody.
+type unlockedFS struct{ vfs.FS }
+
+func (unlockedFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+// Unwrap implements vfs.FS.
+func (f unlockedFS) Unwrap() vfs.FS { return f.FS }
 
 // Close removes the description and gives up the lock.
 func (l *dirLock) Close() error {

@@ -95,7 +95,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 			return nil, ErrNotExist
 		}
 	}
-	l, err := lock(o.FS, dir, o.Program)
+	l, err := lock(o.FS, dir, o.Program, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,49 @@
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var provenBy = regexp.MustCompile("([a-z/]+)\\.`(Test[A-Za-z0-9]+)`")
+
+// Every test that docs/guarantees.md names exists, and every row names one.
+func TestGuaranteesAreTested(t *testing.T) {
+	page, err := os.ReadFile("../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{}
+	found := provenBy.FindAllStringSubmatch(string(page), -1)
+	if len(found) < 40 {
+		t.Fatalf("only %d proofs are named", len(found))
+	}
+	for _, m := range found {
+		pkg, name := m[1], m[2]
+		if _, ok := sources[pkg]; !ok {
+			files, err := filepath.Glob("../" + pkg + "/*_test.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				b, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sources[pkg] += string(b)
+			}
+		}
+		if !regexp.MustCompile(`(?m)^func ` + name + `\(t \*testing\.T\)`).MatchString(sources[pkg]) {
+			t.Errorf("%s.%s does not exist", pkg, name)
+		}
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(string(page), -1) {
+		head := strings.HasPrefix(row, "|---") || strings.HasSuffix(row, "| proof |")
+		if !head && !provenBy.MatchString(row) {
+			t.Errorf("nothing proves %s", row)
+		}
+	}
+}
