@@ -341,11 +341,11 @@ func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.W
 	var batch []pair
 	flush := func() error {
 		err := workers.Run(ctx, len(batch), func(ctx context.Context, i int) error {
-			v, err := kv.Locate(ctx, c.view, batch[i].from)
-			if err == nil {
-				err = setValue(ctx, out, batch[i].to, v)
+			v, err := locateListed(ctx, c.view, batch[i].from)
+			if v == nil {
+				return err
 			}
-			if err != nil {
+			if err := setValue(ctx, out, batch[i].to, v); err != nil {
 				return fmt.Errorf("%s: %w", batch[i].from, err)
 			}
 			report(v.Size())

@@ -61,7 +61,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	view, err := src.listable(at)
+	view, err := src.keysOf(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -326,9 +326,9 @@ func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
 
 func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) error {
 	return ex.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
-		v, err := kv.Locate(ctx, ex.view, keys[i])
-		if err != nil {
-			return fmt.Errorf("%s: %w", keys[i], err)
+		v, err := locateListed(ctx, ex.view, keys[i])
+		if v == nil {
+			return err
 		}
 		key := strings.TrimPrefix(keys[i], ex.from)
 		err = v.View(ctx, kv.All(), func(b []byte) error {
@@ -371,11 +371,14 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		if err != nil {
 			return err
 		}
-		v, err := kv.Locate(ctx, ex.view, key)
-		if err == nil {
-			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v)
-		}
+		v, err := locateListed(ctx, ex.view, key)
 		if err != nil {
+			return err
+		}
+		if v == nil {
+			continue
+		}
+		if err := z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		ex.meter.add(v.Size(), ex.o.Progress)

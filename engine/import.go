@@ -114,22 +114,33 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.listable(at)
-	if err != nil {
-		return nil, err
-	}
 	o := *s.open
 	o.Version = at.Version
+	view, err := s.listable(at)
+	told := err != nil // only metadata tells what there is
+	o.Consolidated = told
 	sv := &Survey{view: view, prefix: dir(at.Path), only: at.Version}
-	for n, err := range zarr.Walk(ctx, view, at.Path, &o) {
+	var nodes []*zarr.Node
+	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+		if told && errors.Is(err, errors.ErrUnsupported) {
+			err = errNoListing
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
+		}
+		if told {
+			nodes = append(nodes, n)
 		}
 		if n.Path() == at.Path {
 			sv.version = n.Version()
 		}
 		sv.Nodes++
 		sv.documents = append(sv.documents, documentsOf(n)...)
+	}
+	if told {
+		if sv.view, err = newCandidates(at.View, nodes); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name(), err)
+		}
 	}
 	s.survey = sv
 	return sv, nil

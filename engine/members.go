@@ -93,9 +93,14 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 			yield(Member{}, err)
 			return
 		}
+		view, err := s.keysOf(ctx, at)
+		if err != nil {
+			yield(Member{}, err)
+			return
+		}
 		o := *s.open
 		o.Version = at.Version
-		for m, err := range (nodes{at.View, &o}).Members(ctx, cleanPath(dir(at.Path)+cleanPath(path))) {
+		for m, err := range (nodes{view, &o}).Members(ctx, cleanPath(dir(at.Path)+cleanPath(path))) {
 			if !yield(m, err) {
 				return
 			}

@@ -45,6 +45,9 @@ type Source struct {
 
 	mu     sync.Mutex
 	survey *Survey // once it was made
+
+	detecting sync.Mutex
+	detected  *Place // where detection has led
 }
 
 // OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL
@@ -125,8 +128,21 @@ func (s *Source) URL() string { return s.at.URL.String() }
 // name is the URL for messages and records, without what gives access.
 func (s *Source) name() string { return s.at.URL.Redacted() }
 
-// dataset detects formats until the place is a node of a hierarchy.
+// dataset detects formats until the place is a node of a hierarchy, once.
 func (s *Source) dataset(ctx context.Context) (Place, error) {
+	s.detecting.Lock()
+	defer s.detecting.Unlock()
+	if s.detected != nil {
+		return *s.detected, nil
+	}
+	at, err := s.detect(ctx)
+	if err == nil {
+		s.detected = &at
+	}
+	return at, err
+}
+
+func (s *Source) detect(ctx context.Context) (Place, error) {
 	at := s.at
 	for at.Kind != Dataset {
 		if at.database {
@@ -200,6 +216,19 @@ func (s *Source) listable(at Place) (kv.ReadLister, error) {
 		return nil, fmt.Errorf("%s: its keys cannot be listed: %w", s.name(), errors.ErrUnsupported)
 	}
 	return view, nil
+}
+
+// keysOf returns the view that a dataset is in, or one that lists what its
+// metadata tells.
+func (s *Source) keysOf(ctx context.Context, at Place) (kv.ReadLister, error) {
+	if view, ok := at.View.(kv.ReadLister); ok {
+		return view, nil
+	}
+	sv, err := s.Survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sv.view, nil
 }
 
 // IsCorrupt reports whether an error is about damaged data.

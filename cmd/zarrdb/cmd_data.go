@@ -184,7 +184,8 @@ func exportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
 		Short: "Copy any version out to a Zarr store",
-		Long: `Copy what TARGET names to a directory, or to a zip file if DEST ends in .zip.
+		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip, or to a
+bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
 Keys and bytes are written as they were imported or written, so that any Zarr
 program reads the result. Metadata comes last: what an interrupted export left
 does not pass for a store, and --resume completes it.

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 //	shownpy FILE                     prints what is in one
 //	flip DIR TEXT                    changes the first byte of TEXT in the file that has it
 //	save NAME                        keeps standard output in a variable
+//	serve DIR NAME                   serves a directory, without listings, at the URL in $NAME
+//	bucket NAME                      starts a server like S3 with an empty bucket, for s3: URLs
 //	stub DEST zip|mem                writes the small store of testdata/store.txtar
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -48,6 +50,8 @@ func TestScripts(t *testing.T) {
 			"shownpy": showNpy,
 			"flip":    flip,
 			"save":    save,
+			"serve":   serve,
+			"bucket":  bucket,
 		},
 	})
 }

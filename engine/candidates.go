@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// candidates is a view that cannot be listed, such as that of a web server,
+// with a listing made of what metadata says: the documents that its nodes may
+// have, and the keys that the chunks of its arrays may have. Which of them have
+// a value shows only when they are read.
+//
+//	consolidated metadata ─▶ group/zarr.json, group/x/zarr.json, group/x/c/0/0, …
+type candidates struct {
+	kv.Reader
+	nodes []candidate // ordered by key of the directory
+}
+
+// candidate is a node and the directory that it is in, "" or with a slash at
+// its end.
+type candidate struct {
+	dir  string
+	meta *zarr.Meta
+}
+
+var (
+	_ kv.ReadLister  = (*candidates)(nil)
+	_ kv.Locator     = (*candidates)(nil)
+	_ kv.BatchReader = (*candidates)(nil)
+)
+
+// maxCandidates is how many keys are asked for one by one at most. Shapes cost
+// nothing to write down.
+const maxCandidates = 1 << 28
+
+// errNoListing means that nothing tells which keys there are.
+var errNoListing = fmt.Errorf("the server lists no keys, and there is no consolidated metadata to tell them: %w", errors.ErrUnsupported)
+
+// newCandidates returns the view of nodes, of which the first is above the
+// others.
+func newCandidates(view kv.Reader, nodes []*zarr.Node) (*candidates, error) {
+	c := &candidates{Reader: view}
+	total := uint64(0)
+	for _, n := range nodes {
+		if n.Version() == zarr.Draft3 {
+			return nil, fmt.Errorf("the early v3 draft: %w", errNoListing)
+		}
+		keys := uint64(1)
+		m := n.Meta()
+		if m.Array {
+			for _, count := range m.ChunkCounts() {
+				hi, lo := bits.Mul64(keys, uint64(count))
+				if keys = lo; hi != 0 || lo > maxCandidates {
+					keys = maxCandidates
+				}
+			}
+		}
+		if total += keys; total >= maxCandidates {
+			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", n.Path(), maxCandidates, errors.ErrUnsupported)
+		}
+		c.nodes = append(c.nodes, candidate{dir(n.Path()), m})
+	}
+	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
+	return c, nil
+}
+
+// Locate implements [kv.Locator].
+func (c *candidates) Locate(ctx context.Context, key string) (kv.Value, error) {
+	return kv.Locate(ctx, c.Reader, key)
+}
+
+// GetMany implements [kv.BatchReader].
+func (c *candidates) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
+	return kv.GetMany(ctx, c.Reader, reqs)
+}
+
+// locateListed finds a key that view listed. It is nil without an error if the
+// view told only that it might be there.
+func locateListed(ctx context.Context, view kv.Reader, key string) (kv.Value, error) {
+	v, err := kv.Locate(ctx, view, key)
+	if _, maybe := view.(*candidates); maybe && errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return v, nil
+}
+
+// List implements [kv.Lister] with keys that may have no value.
+func (c *candidates) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if len(c.nodes) == 0 {
+			return
+		}
+		l := candidateList{ctx: ctx, opts: opts, yield: yield}
+		l.node(c.nodes[0], c.nodes[1:])
+	}
+}
+
+// candidateList is one listing. Its methods return false to stop.
+type candidateList struct {
+	ctx   context.Context
+	opts  kv.ListOptions
+	yield func(string, error) bool
+	n     int
+}
+
+// wants reports whether some key that begins with text is to be listed.
+func (l *candidateList) wants(text string) bool {
+	beyond := text > l.opts.After || strings.HasPrefix(l.opts.After, text)
+	return beyond && (strings.HasPrefix(text, l.opts.Prefix) || strings.HasPrefix(l.opts.Prefix, text))
+}
+
+// key yields one key.
+func (l *candidateList) key(key string) bool {
+	if key <= l.opts.After || !strings.HasPrefix(key, l.opts.Prefix) {
+		return true
+	}
+	if l.n++; l.n%256 == 0 && l.ctx.Err() != nil {
+		l.yield("", l.ctx.Err())
+		return false
+	}
+	return l.yield(key, nil)
+}
+
+// node yields the keys of a node and of those below it.
+func (l *candidateList) node(c candidate, below []candidate) bool {
+	if !l.wants(c.dir) {
+		return true
+	}
+	docs := slices.Sorted(slices.Values(documentsIn[c.meta.Version]))
+	documents := func(before string) bool {
+		for len(docs) > 0 && (before == "" || c.dir+docs[0] < before) {
+			if !l.key(c.dir + docs[0]) {
+				return false
+			}
+			docs = docs[1:]
+		}
+		return true
+	}
+	if c.meta.Array {
+		chunks := chunkList{l: l, keys: c.meta.Keys, counts: c.meta.ChunkCounts(), each: func(key string) bool { return documents(key) && l.key(key) }}
+		return chunks.all(c.dir) && documents("")
+	}
+	for len(below) > 0 {
+		// What is below the first child follows it.
+		child := below[0]
+		n := 1
+		for n < len(below) && strings.HasPrefix(below[n].dir, child.dir) {
+			n++
+		}
+		if !documents(child.dir) || !l.node(child, below[1:n]) {
+			return false
+		}
+		below = below[n:]
+	}
+	return documents("")
+}
+
+// chunkList yields the keys of an array's chunks in byte order.
+type chunkList struct {
+	l      *candidateList
+	keys   zarr.ChunkKeys
+	counts []int64
+	each   func(key string) bool
+}
+
+func (c *chunkList) all(dir string) bool {
+	if len(c.counts) == 0 {
+		return c.each(dir + string(c.keys.Append(nil, nil)))
+	}
+	return c.dim(dir+c.keys.Prefix(), 0)
+}
+
+// dim yields the keys that begin with text, which the number of dimension d
+// follows.
+func (c *chunkList) dim(text string, d int) bool {
+	if c.counts[d] > 0 && !c.number(text+"0", d) {
+		return false
+	}
+	for first := int64(1); first <= 9; first++ {
+		if !c.numbers(text, first, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// numbers yields the keys that begin with text and a number that begins with
+// the digits of n: 1, 10, 100, 101, 11, …
+func (c *chunkList) numbers(text string, n int64, d int) bool {
+	if n >= c.counts[d] {
+		return true
+	}
+	number := fmt.Sprint(text, n)
+	if !c.l.wants(number) {
+		return true
+	}
+	if !c.number(number, d) {
+		return false
+	}
+	for digit := range int64(10) {
+		if !c.numbers(text, 10*n+digit, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// number goes on behind a number that is complete.
+func (c *chunkList) number(text string, d int) bool {
+	if d == len(c.counts)-1 {
+		return c.each(text)
+	}
+	text += string(c.keys.Separator())
+	return !c.l.wants(text) || c.dim(text, d+1)
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// TestCandidatesModel compares the listing with a sorted one of all keys.
+func TestCandidatesModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	array := func(shape []int64, keys zarr.ChunkKeys, v zarr.Version) *zarr.Meta {
+		chunk := make([]int, len(shape))
+		for i := range chunk {
+			chunk[i] = 1
+		}
+		return &zarr.Meta{Array: true, Version: v, Shape: shape, Keys: keys, Grid: zarr.RegularGrid(chunk)}
+	}
+	group := func(v zarr.Version) *zarr.Meta { return &zarr.Meta{Version: v} }
+	c := &candidates{Reader: kv.NewMem(), nodes: []candidate{
+		{"", group(zarr.V3)},
+		{"a/", group(zarr.V3)},
+		{"a/b/", array([]int64{11, 3}, zarr.DefaultKeys('/', 2), zarr.V3)},
+		{"a/b-c/", array([]int64{120}, zarr.V2Keys('.', 1), zarr.V3)},
+		{"e/", array([]int64{0, 5}, zarr.V2Keys('.', 2), zarr.V2)},
+		{"s/", array(nil, zarr.DefaultKeys('/', 0), zarr.V3)},
+		{"v2/", array([]int64{12, 2, 11}, zarr.V2Keys('.', 3), zarr.V2)},
+		{"z/", array([]int64{101, 1}, zarr.V2Keys('/', 2), zarr.V2)},
+	}}
+	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
+	var want []string
+	for _, n := range c.nodes {
+		for _, d := range documentsIn[n.meta.Version] {
+			want = append(want, n.dir+d)
+		}
+		if !n.meta.Array {
+			continue
+		}
+		counts := n.meta.ChunkCounts()
+		coords := make([]int64, len(counts))
+		for done := slices.Contains(counts, 0); !done; {
+			want = append(want, n.dir+string(n.meta.Keys.Append(nil, coords)))
+			done = true
+			for d := range slices.Backward(coords) {
+				if coords[d]++; coords[d] < counts[d] {
+					done = false
+					break
+				}
+				coords[d] = 0
+			}
+		}
+	}
+	slices.Sort(want)
+	check := func(opts kv.ListOptions) {
+		t.Helper()
+		var got []string
+		for key, err := range c.List(bg, opts) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, key)
+		}
+		var wanted []string
+		for _, k := range want {
+			if strings.HasPrefix(k, opts.Prefix) && k > opts.After {
+				wanted = append(wanted, k)
+			}
+		}
+		if !slices.Equal(got, wanted) {
+			t.Fatalf("%+v: %d keys, want %d", opts, len(got), len(wanted))
+		}
+	}
+	check(kv.ListOptions{})
+	text := func() string {
+		k := want[rnd.IntN(len(want))]
+		return k[:rnd.IntN(len(k)+1)] + []string{"", "", "\xff", "!", "0"}[rnd.IntN(5)]
+	}
+	for range 3000 {
+		check(kv.ListOptions{Prefix: text()})
+		check(kv.ListOptions{After: text()})
+		check(kv.ListOptions{Prefix: text(), After: text()})
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	var last error
+	for _, err := range c.List(ctx, kv.ListOptions{}) {
+		last = err
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Error(last)
+	}
+}
+
+// web serves keys below /in with a server that lists nothing.
+func web(t *testing.T, keys map[string]string) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, ok := keys[strings.TrimPrefix(r.URL.Path, "/in/")]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		http.ServeContent(w, r, "", time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), strings.NewReader(v))
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL + "/in"
+}
+
+// consolidate adds consolidated metadata to the root of a store.
+func consolidate(t *testing.T, keys map[string]string) {
+	t.Helper()
+	nodes := map[string]*zarr.Meta{}
+	var root *zarr.Meta
+	for n, err := range zarr.Walk(bg, memOf(t, keys), "", nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if nodes[n.Path()] = n.Meta(); n.Path() == "" {
+			root = n.Meta().Clone()
+		}
+	}
+	docs := map[string][]byte{}
+	var err error
+	if root.Version == zarr.V2 {
+		docs[docV2Metadata], err = zarr.PrintConsolidatedV2(nodes)
+	} else {
+		delete(nodes, "")
+		root.ConsolidateV3(nodes)
+		docs, err = root.Print()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, doc := range docs {
+		keys[name] = string(doc)
+	}
+}
+
+func memOf(t *testing.T, keys map[string]string) *kv.Mem {
+	t.Helper()
+	m := kv.NewMem()
+	for k, v := range keys {
+		if err := m.Set(bg, k, []byte(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// webStore is a store in either format with chunks that are missing, and one
+// key that no metadata tells of.
+func webStore(t *testing.T, version zarr.Version) (keys map[string]string, stray string) {
+	t.Helper()
+	view := kv.NewMem()
+	o := &zarr.OpenOptions{Version: version}
+	if _, err := zarr.CreateGroup(bg, view, "", zarr.Attributes{}, o); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"a", "g/b"} {
+		a, err := zarr.Create(bg, view, path, zarr.Spec{Shape: []int64{40, 7}, Chunks: []int64{2, 3}, DataType: "int32"}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := make([]byte, 4*40*3)
+		for i := range src {
+			src[i] = byte(i)
+		}
+		if err := a.WriteBytes(bg, zarr.Sel(zarr.All(), zarr.Slice(2, 5, 1)), src); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys = contents(t, view)
+	for k := range keys {
+		if strings.HasPrefix(k, "g/b/") && strings.Contains(k, "1") {
+			delete(keys, k) // some chunks
+		}
+	}
+	keys["g/readme.txt"] = "x"
+	consolidate(t, keys)
+	return keys, "g/readme.txt"
+}
+
+// TestFromWeb lists, imports and exports stores of a server that lists nothing.
+func TestFromWeb(t *testing.T) {
+	for _, version := range []zarr.Version{zarr.V2, zarr.V3} {
+		keys, stray := webStore(t, version)
+		url := web(t, keys)
+		delete(keys, stray)
+
+		var names []string
+		src := openURL(t, url)
+		for _, path := range []string{"", "g"} {
+			for m, err := range src.Members(bg, path) {
+				if err != nil || m.Node == nil {
+					t.Fatalf("%v, %v", m, err)
+				}
+				names = append(names, m.Node.Path())
+			}
+		}
+		if want := []string{"a", "g", "g/b"}; !slices.Equal(names, want) {
+			t.Errorf("members %q, want %q", names, want)
+		}
+
+		dest := filepath.Join(t.TempDir(), "x.zarr")
+		if res, err := Export(bg, src, dest, ExportOptions{}); err != nil || res.Keys != int64(len(keys)) {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		sameContents(t, exported(t, dest), keys)
+		if _, err := Export(bg, src, dest+".zip", ExportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		sameContents(t, exported(t, dest+".zip"), keys)
+
+		db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
+		if _, err := db.Import(bg, openURL(t, url), ImportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		sameContents(t, contents(t, at(t, db, "")), keys)
+		if _, err := db.Import(bg, openURL(t, url+"/g/b"), ImportOptions{To: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range contents(t, at(t, db, "")) {
+			if rest, ok := strings.CutPrefix(k, "one/"); ok && keys["g/b/"+rest] != v {
+				t.Errorf("%s differs", k)
+			}
+		}
+		closeChecked(t, db)
+	}
+}
+
+// TestNoListing asks for what nothing tells.
+func TestNoListing(t *testing.T) {
+	db := openDB(t, nil)
+	import1 := func(url string) error {
+		_, err := db.Import(bg, openURL(t, url), ImportOptions{})
+		return err
+	}
+	const group = `{"zarr_format": 3, "node_type": "group"}`
+	if err := import1(web(t, map[string]string{"zarr.json": group, "a/zarr.json": group})); !errors.Is(err, errNoListing) {
+		t.Errorf("no consolidated metadata: %v", err)
+	}
+	for m, err := range openURL(t, web(t, map[string]string{"zarr.json": group})).Members(bg, "") {
+		if !errors.Is(err, errNoListing) {
+			t.Errorf("members without consolidated metadata: %v, %v", m, err)
+		}
+	}
+	const huge = `{"zarr_format": 3, "node_type": "array", "shape": [4611686018427387904, 4611686018427387904], "data_type": "int8", "fill_value": 0,
+		"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, 1]}}, "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]}`
+	if err := import1(web(t, map[string]string{"zarr.json": huge})); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("an array of 2^124 chunks: %v", err)
+	}
+}
