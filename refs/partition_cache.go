@@ -26,7 +26,7 @@ type partitionCache struct {
 type cached struct {
 	id   partitionID
 	done chan struct{} // closed when p and err are set
-	p    *partition
+	p    *partition    // set under the lock of the cache
 	err  error
 }
 
@@ -55,9 +55,10 @@ func (c *partitionCache) get(ctx context.Context, id partitionID, read func() (*
 		c.entries[id] = e
 		c.mu.Unlock()
 
-		x.p, x.err = read()
+		p, err := read()
 		c.mu.Lock()
-		if x.err != nil {
+		x.p, x.err = p, err // shrink looks at p
+		if err != nil {
 			c.drop(e)
 		} else {
 			c.bytes += x.p.bytes
@@ -65,7 +66,7 @@ func (c *partitionCache) get(ctx context.Context, id partitionID, read func() (*
 		}
 		c.mu.Unlock()
 		close(x.done)
-		return x.p, x.err
+		return p, err
 	}
 }
 

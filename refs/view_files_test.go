@@ -252,7 +252,7 @@ func TestAwkwardURLs(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 100 {
+	for range 40 {
 		var set []refs.Entry
 		for i := range 20 {
 			ref := refs.Reference{URL: word(), Offset: rnd.Int64N(9), Length: rnd.Int64N(9)}
