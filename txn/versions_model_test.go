@@ -169,16 +169,6 @@ type model struct {
 	moves   map[string][][2]CommitID // of each ref: from, to
 }
 
-func (m *model) branches() (list []string) {
-	for ref := range m.refs {
-		if name, ok := strings.CutPrefix(ref, headPrefix); ok {
-			list = append(list, name)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
 func (m *model) move(ref string, to CommitID) {
 	m.moves[ref] = append(m.moves[ref], [2]CommitID{m.refs[ref], to})
 	if m.refs[ref] = to; to.IsZero() {
