@@ -75,7 +75,57 @@ func changedChunks(ctx context.Context, b *bench, changed []int64) error {
 		variant := fmt.Sprintf("%d of %d chunks", k, n)
 		b.add("commits", variant, "session + write + commit p50", micros(quantile(whole, 0.5)), "us")
 		b.add("commits", variant, "commit p50", micros(quantile(last, 0.5)), "us")
+		if err := diffAndMerge(ctx, b, db, variant, k, n); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// diffAndMerge compares the newest commit with the one before, and merges as
+// many other changes as it made.
+func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, k, n int64) error {
+	head, err := db.Head("main")
+	if err != nil {
+		return err
+	}
+	c, err := db.Commit(ctx, head)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if _, err := db.NodeChanges(ctx, c.Parents[0], head, ""); err != nil {
+		return err
+	}
+	b.add("commits", variant, "diff", micros(time.Since(start)), "us")
+	if k == n {
+		return nil // there are no others
+	}
+	side := fmt.Sprintf("side-%d", k)
+	if err := db.CreateBranch(ctx, side, c.Parents[0]); err != nil {
+		return err
+	}
+	err = db.Update(ctx, side, "side", func(s *engine.Session) error {
+		for i := range k {
+			// Another array, because the chunks of head are random.
+			if err := s.Set(ctx, fmt.Sprintf("b/c/%d/0", i), fmt.Appendf(nil, "%064d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	other, err := db.Head(side)
+	if err != nil {
+		return err
+	}
+	start = time.Now()
+	if _, err := db.Merge(ctx, "main", other, txn.CommitOptions{}); err != nil {
+		return err
+	}
+	b.add("commits", variant, "merge with as many others", micros(time.Since(start)), "us")
 	return nil
 }
 
@@ -153,7 +203,8 @@ func onHistory(ctx context.Context, b *bench, db *engine.DB, variant string) err
 			})
 		}),
 		measure("log of 10", read(10)),
-		measure("checkout of the first version", func(int) error {
+		measure("log of 1000", read(1000)),
+		measure("checkout of main~8", func(int) error {
 			return db.View(ctx, "main~8", func(*engine.Snapshot) error { return nil })
 		}),
 	)

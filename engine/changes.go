@@ -143,6 +143,9 @@ func (g *gathering) add(ctx context.Context, c txn.Change) error {
 	if isDocument(c.Key) {
 		return g.document(ctx, g.node(where), c)
 	}
+	if c.Coords != nil {
+		where = c.Array
+	}
 	owner, err := g.owner(ctx, where)
 	if err != nil {
 		return err

@@ -161,7 +161,7 @@ func (db *DB) session(s *txn.Session) *Session {
 // Update runs fn in a session on a branch and commits what it wrote with the
 // given message. If fn fails nothing is written and its error is returned. If
 // the branch moved meanwhile and the changes touch each other, the error is a
-// *[txn.ConflictError].
+// *[txn.ConflictError]; [txn.Retry] calls again then.
 func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) error {
 	s, err := db.Begin(ctx, branch)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 type diffItem struct {
 	key      string
 	coords   []int64 // of a chunk, nil for a document
+	dir      string  // of a chunk: the directory whose form spells it
 	old, new *tree.Value
 }
 
@@ -125,7 +126,7 @@ func (d *differ) chunks(path string, f Form, a, b tree.Root, rel string) error {
 			if key, ok = f.print(key[:len(path)], c.Key); !ok {
 				return corrupt("chunk map of %q: coordinates %x", path, c.Key)
 			}
-			if err := d.change(diffItem{string(key), f.numbers(c.Key), c.Old, c.New}); err != nil {
+			if err := d.change(diffItem{string(key), f.numbers(c.Key), path, c.Old, c.New}); err != nil {
 				return err
 			}
 		}

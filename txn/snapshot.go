@@ -188,6 +188,10 @@ func failed[T any](err error) iter.Seq2[T, error] {
 // Change is one key that differs between two versions.
 type Change struct {
 	Key string
+	// Coords are those of a chunk in its array, whose path is Array; nil for
+	// anything else.
+	Coords []int64
+	Array  string
 	// Old and New say where the bytes were and are; nil stands for absent.
 	Old, New *KeyValue
 }
@@ -222,7 +226,7 @@ func changes(items iter.Seq2[diffItem, error], yield func(Change, error) bool) {
 			yield(Change{}, err)
 			return
 		}
-		if !yield(Change{Key: it.key, Old: side(it.key, it.old), New: side(it.key, it.new)}, nil) {
+		if !yield(Change{Key: it.key, Coords: it.coords, Array: nodePath(it.dir), Old: side(it.key, it.old), New: side(it.key, it.new)}, nil) {
 			return
 		}
 	}
