@@ -63,6 +63,12 @@ func (d *deflater) Write(p []byte) (int, error) {
 // Compressors by level + 1, some 100 KiB to 1 MiB each.
 var deflaters [11]sync.Pool
 
+// deflateLevels are the levels of the compressor for -1 to 9. Up to 5 it is
+// twice as fast as C's zlib at the same level and leaves 10 % more; from 6 on,
+// where users ask for size and have the time, it is given the level that is as
+// fast as zlib and leaves 1 to 10 % more. Level 4 is as fast as 3 and smaller.
+var deflateLevels = [...]int{7, 0, 1, 2, 4, 4, 5, 7, 8, 8, 9}
+
 // compress appends the deflate stream of src.
 func (s *deflateStage) compress(dst, src []byte) ([]byte, error) {
 	pool := &deflaters[s.level+1]
@@ -70,7 +76,7 @@ func (s *deflateStage) compress(dst, src []byte) ([]byte, error) {
 	if !ok {
 		d = new(deflater)
 		var err error
-		if d.w, err = flate.NewWriter(d, s.level); err != nil {
+		if d.w, err = flate.NewWriter(d, deflateLevels[s.level+1]); err != nil {
 			return dst, err
 		}
 	} else {
