@@ -26,6 +26,7 @@ var layers = map[string][]string{
 	"codecs/kernels":   {},
 	"codecs/codectest": {"codecs", "zarr/dtype"},
 	"zarr":             {"zarr/dtype", "codecs", "kv"},
+	"zarr/cf":          {"zarr", "zarr/dtype"},
 
 	"kv":        {},
 	"kv/kvtest": {"kv"},
@@ -51,7 +52,7 @@ var layers = map[string][]string{
 	"engine/zurl": {},
 	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
-	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
+	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
