@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -177,5 +176,5 @@ func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Sessi
 
 // notFound makes an error about a path that says so in every vocabulary.
 func notFound(op, path string) error {
-	return fmt.Errorf("%s %q: %w", op, path, errors.Join(zarr.ErrNotFound, fs.ErrNotExist))
+	return fmt.Errorf("%s %q: %w", op, path, zarr.ErrNotFound)
 }

@@ -179,6 +179,21 @@ func (s *Source) Node(ctx context.Context) (*zarr.Node, error) {
 	return s.nodeAt(ctx, at)
 }
 
+// Sibling opens a node by its name beside the one that the URL names: the
+// coordinates of an array are there. What is above the store of a URL is not
+// looked at, and is [zarr.ErrNotFound].
+func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if at.Path == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%s: beside %s: %w", name, s.URL(), zarr.ErrNotFound)
+	}
+	at.Path = dir(parent(at.Path)) + name
+	return s.nodeAt(ctx, at)
+}
+
 func (s *Source) nodeAt(ctx context.Context, at Place) (*zarr.Node, error) {
 	o := *s.open
 	o.Version = at.Version

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -474,18 +475,31 @@ from any other. Chunks are shared, so it costs the same for any size.`,
 func rmCmd() *cobra.Command {
 	var wf writeFlags
 	cmd := &cobra.Command{
-		Use:     "rm TARGET",
-		Short:   "Delete an array or a group",
-		Long:    "Delete a node and everything below it. Earlier versions keep it; revert brings it back.",
-		Example: `  zarrdb rm weather.zdb:temp -m "drop temp"`,
-		Args:    argCount(1, 1),
+		Use:   "rm TARGET",
+		Short: "Delete an array, a group or a key",
+		Long: `Delete a node or directory and everything below it, or a single key. Earlier
+versions keep it; revert brings it back.`,
+		Example: `  zarrdb rm weather.zdb:temp -m "drop temp"
+  zarrdb rm weather.zdb:notes/readme.md`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
 			return wf.update(cmd, t, "delete /"+t.path, func(_ *engine.DB, s *engine.Session) error {
-				return s.Remove(cmd.Context(), t.path)
+				err := s.Remove(cmd.Context(), t.path)
+				if !errors.Is(err, zarr.ErrNotFound) {
+					return err
+				}
+				found, kerr := kv.Exists(cmd.Context(), s, t.path)
+				switch {
+				case kerr != nil:
+					return kerr
+				case found:
+					return s.Delete(cmd.Context(), t.path)
+				}
+				return err
 			})
 		},
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,21 +15,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 func readCmd() *cobra.Command {
 	var src sourceFlags
 	var sel, out string
+	var decode, tidy bool
 	cmd := &cobra.Command{
 		Use:   "read TARGET [--select SEL] [-o FILE]",
 		Short: "Read an array or a part of it",
 		Long: `Read an array, or the part of it that --select names, and print it or write it to
 a file whose ending chooses the form: .npy, .csv, .png, or - for raw bytes
 (C order, little-endian; variable-length elements as one JSON value a line).
+A .csv file has up to two dimensions as a grid, more (or with --tidy) as a line
+per element behind its coordinates; structs have a column per field.
 
-SEL is numpy's basic indexing, or DIM=LO:HI by dimension name.`,
+SEL is numpy's basic indexing, or DIM=LO:HI by dimension name. Quoted bounds are
+labels, looked up in the array beside this one that has the name of the
+dimension, and both included: time='2020-01':'2020-03',lat='45':'50'.
+
+--decode-cf shows what the attributes of the CF conventions say that the values
+mean: scale_factor, add_offset, _FillValue, missing_value and _Unsigned give
+float64; units such as "days since 2000-01-01" give datetime64.`,
 		Example: `  zarrdb read weather.zdb:temp --select '0,100:110,::2'
   zarrdb read weather.zdb@v1.0:temp --select 'time=0:24,lat=5' -o t.npy
+  zarrdb read weather.zdb:temp --select "time='2020-02'" --decode-cf --tidy -o feb.csv
   zarrdb read ./era5.zarr/temp -o - | wc -c`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,9 +54,20 @@ SEL is numpy's basic indexing, or DIM=LO:HI by dimension name.`,
 			if !ok {
 				return fmt.Errorf("read /%s: it is a group, not an array", n.Path())
 			}
-			r := reading{a: a, whole: sel == ""}
-			if r.sel, err = zarr.ParseSelection(sel, a.DimensionNames()); err != nil {
-				return usageError{err}
+			r := reading{a: a, whole: sel == "", tidy: tidy}
+			r.coordinate = func(ctx context.Context, name string) (*coordinate, error) {
+				return openCoordinate(ctx, s, args[0], name)
+			}
+			if tidy && !strings.EqualFold(filepath.Ext(out), ".csv") {
+				return usagef("read: --tidy is a form of -o FILE.csv")
+			}
+			if r.sel, err = parseLabels(cmd.Context(), s, args[0], sel, a); err != nil {
+				return err
+			}
+			if decode {
+				if r.dec, err = cf.NewDecoder(a.Meta()); err != nil {
+					return fmt.Errorf("read /%s: %w", n.Path(), err)
+				}
 			}
 			if r.shape, err = a.Resolve(r.sel); err != nil {
 				return err
@@ -55,6 +77,8 @@ SEL is numpy's basic indexing, or DIM=LO:HI by dimension name.`,
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.png, or - for raw bytes on standard output")
+	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
+	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
 	src.register(cmd)
 	return cmd
 }
@@ -65,11 +89,23 @@ type reading struct {
 	sel   zarr.Selection
 	shape []int64
 	whole bool // no selection was given
+	tidy  bool
+	dec   *cf.Decoder // nil if values are shown as they are stored
+	// coordinate opens the array of labels of a dimension.
+	coordinate func(ctx context.Context, name string) (*coordinate, error)
+}
+
+// typ is the data type of the result.
+func (r *reading) typ() dtype.Type {
+	if r.dec != nil {
+		return r.dec.Type()
+	}
+	return r.a.Type()
 }
 
 func (r *reading) write(cmd *cobra.Command, out string) error {
 	ctx := cmd.Context()
-	form := r.text
+	form := r.csv
 	switch ext := strings.ToLower(filepath.Ext(out)); {
 	case out == "":
 		return r.print(ctx, cmd.OutOrStdout())
@@ -141,7 +177,7 @@ func (r *reading) raw(ctx context.Context, w io.Writer) error {
 		rows -= rows % int64(c[0])
 	}
 	for lo := int64(0); lo < r.shape[0]; lo += rows {
-		slab := reading{a: r.a, sel: zarr.Sel(zarr.Slice(lo, min(lo+rows, r.shape[0]), 1))}
+		slab := reading{a: r.a, dec: r.dec, sel: zarr.Sel(zarr.Slice(lo, min(lo+rows, r.shape[0]), 1))}
 		slab.shape = append([]int64{min(rows, r.shape[0]-lo)}, r.shape[1:]...)
 		b, err := slab.bytes(ctx)
 		if err != nil {
@@ -167,25 +203,43 @@ func (r *reading) bytes(ctx context.Context) ([]byte, error) {
 		size *= n
 	}
 	b := make([]byte, size)
-	return b, r.a.ReadBytes(ctx, r.sel, b)
+	if err := r.a.ReadBytes(ctx, r.sel, b); err != nil || r.dec == nil {
+		return b, err
+	}
+	b, err := r.dec.Append(nil, b)
+	if err != nil {
+		err = fmt.Errorf("read /%s: %w", r.a.Path(), err)
+	}
+	return b, err
 }
 
 // lines writes one JSON value a line.
 func (r *reading) lines(ctx context.Context, w io.Writer) error {
 	var line []byte
-	return r.each(ctx, func(v []byte) error {
+	return r.eachJSON(ctx, func(v []byte) error {
 		line = append(append(line[:0], v...), '\n')
 		_, err := w.Write(line)
 		return err
 	})
 }
 
-// each calls fn with every element as JSON, in C order. The slice is reused.
+// eachJSON calls fn with every element as JSON, in C order. The slice is reused.
+func (r *reading) eachJSON(ctx context.Context, fn func([]byte) error) error {
+	return r.elements(ctx, r.a.Type().AppendJSON, fn)
+}
+
+// each calls fn with every element as people see it, in C order. The slice is
+// reused.
 func (r *reading) each(ctx context.Context, fn func([]byte) error) error {
-	t := r.a.Type()
+	t := r.typ()
+	return r.elements(ctx, func(dst, elem []byte) ([]byte, error) { return elementText(t, r.dec, dst, elem) }, fn)
+}
+
+func (r *reading) elements(ctx context.Context, print func(dst, elem []byte) ([]byte, error), fn func([]byte) error) error {
+	t := r.typ()
 	var buf []byte
 	emit := func(elem []byte) (err error) {
-		if buf, err = t.AppendJSON(buf[:0], elem); err != nil {
+		if buf, err = print(buf[:0], elem); err != nil {
 			return err
 		}
 		return fn(buf)
@@ -215,7 +269,13 @@ func (r *reading) each(ctx context.Context, fn func([]byte) error) error {
 }
 
 func (r *reading) npy(ctx context.Context, w io.Writer) error {
-	h, err := npyHeader(r.a.Type(), r.shape)
+	if r.a.Type().Kind() == dtype.String {
+		return r.npyText(ctx, w)
+	}
+	if r.dec != nil && (r.dec.Calendar() == "noleap" || r.dec.Calendar() == "360_day") {
+		return fmt.Errorf("times of the calendar %s have no .npy form: use .csv", r.dec.Calendar())
+	}
+	h, err := npyHeader(r.typ(), r.shape)
 	if err != nil {
 		return err
 	}
@@ -223,40 +283,4 @@ func (r *reading) npy(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return r.raw(ctx, w)
-}
-
-// text writes a table of comma-separated values: one dimension down, the second
-// across.
-func (r *reading) text(ctx context.Context, w io.Writer) error {
-	if len(r.shape) > 2 {
-		return usagef("a table has two dimensions, not %d: use --select", len(r.shape))
-	}
-	across := int64(1)
-	if len(r.shape) == 2 {
-		across = r.shape[1]
-	}
-	n := int64(0)
-	return r.each(ctx, func(v []byte) error {
-		sep := byte(',')
-		if n++; n%across == 0 {
-			sep = '\n'
-		}
-		_, err := w.Write(append(csvField(v), sep))
-		return err
-	})
-}
-
-// csvField makes a field (RFC 4180) of a JSON value: a string stands for what it
-// says, everything else for its text.
-func csvField(v []byte) []byte {
-	text := string(v)
-	if len(v) > 0 && v[0] == '"' {
-		if json.Unmarshal(v, &text) != nil {
-			text = string(v)
-		}
-	}
-	if !strings.ContainsAny(text, "\",\r\n") {
-		return []byte(text)
-	}
-	return []byte(`"` + strings.ReplaceAll(text, `"`, `""`) + `"`)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -40,6 +42,43 @@ func npyHeader(t dtype.Type, shape []int64) ([]byte, error) {
 	b := append([]byte(nil), npyMagic...)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(h)))
 	return append(b, h...), nil
+}
+
+// npyText writes texts as numpy's fixed-width ones, as wide as the longest is.
+func (r *reading) npyText(ctx context.Context, w io.Writer) error {
+	v, err := r.a.ReadVar(ctx, r.sel)
+	if err != nil {
+		return err
+	}
+	width := 1
+	for i := range v.Len() {
+		width = max(width, utf8.RuneCount(v.At(i)))
+	}
+	if int64(width)*4 > maxBytes/int64(max(v.Len(), 1)) {
+		return fmt.Errorf("read /%s: %d texts of %d characters are too large for .npy: use .csv", r.a.Path(), v.Len(), width)
+	}
+	t, err := dtype.NewFixedUTF32(width)
+	if err != nil {
+		return err
+	}
+	h, err := npyHeader(t, r.shape)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(h); err != nil {
+		return err
+	}
+	elem := make([]byte, 0, 4*width)
+	for i := range v.Len() {
+		elem = elem[:0]
+		for _, c := range string(v.At(i)) {
+			elem = binary.LittleEndian.AppendUint32(elem, uint32(c))
+		}
+		if _, err := w.Write(append(elem, make([]byte, 4*width-len(elem))...)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var (

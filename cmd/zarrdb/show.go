@@ -93,9 +93,9 @@ func place(i, shown, n int64) int64 {
 
 // values reads the selection; the result prints the element at an index.
 func (r *reading) values(ctx context.Context) (func(i int64) (string, error), error) {
-	t := r.a.Type()
+	t := r.typ()
 	text := func(elem []byte) (string, error) {
-		b, err := t.AppendJSON(nil, elem)
+		b, err := elementText(t, r.dec, nil, elem)
 		return string(b), err
 	}
 	if t.Variable() {
