@@ -21,6 +21,13 @@ GAPS = [
     Gap("zarr-python", "other values", "fields are little-endian whatever the bytes codec says", "structured/zstd/big-endian"),
     Gap("zarr-python", "KeyError: '>f", "encoding of big-endian floats", "bitround", "we_read"),
 
+    Gap("conversion", ".*cannot be converted to Zarr v", "data types and values that the other format has no form for"),
+    Gap("conversion", "ValueError: No Zarr data type found that matches", "data types that zarr-python does not have"),
+    Gap("conversion", "ValueError: Named configuration does not have a 'configuration' key", "codecs that have nothing to configure"),
+    Gap("conversion", "ValueError: Invalid endianness: None", "wider elements that were made of bytes", "astype"),
+    Gap("conversion", "UnknownCodecError: Unknown codec: 'bitround'", "the registered name of numcodecs.bitround", "bitround"),
+    Gap("conversion", "UnknownCodecError: codec not available: ''pcodec''", "needs another package"),
+
     Gap("zarrs", "UnsupportedMetadataError:", "codecs that the pipeline has not"),
     Gap("zarrs", "UnsupportedDataTypeError:", "data types that the pipeline has not"),
     Gap("zarrs", "RuntimeError: Non-native byte order not supported", "big-endian v2"),

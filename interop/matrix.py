@@ -9,7 +9,7 @@ implementation, format, data type, codec and layout. What an implementation is
 known not to do stands in gaps.py; anything else that fails, fails the run, and
 so does a gap that has closed.
 """
-import argparse, collections, hashlib, importlib.metadata, json, os, pathlib, re, shutil, subprocess, sys, tempfile, warnings
+import argparse, collections, dataclasses, hashlib, importlib.metadata, json, os, pathlib, re, shutil, subprocess, sys, tempfile, warnings
 
 import numpy as np, tensorstore as ts, zarr
 
@@ -100,7 +100,7 @@ def lines(command, jobs):
 class Run:
     def __init__(self, arrays, todo, tmp):
         self.arrays, self.todo, self.tmp = os.path.abspath(arrays), todo, tmp
-        self.sums, self.found, self.trouble = {}, {}, []
+        self.sums, self.found, self.trouble, self.conversions = {}, {}, [], collections.Counter()
         (tmp / "values").mkdir()
         for c in todo:
             raw = cases.stored(c, c.data)
@@ -120,6 +120,18 @@ class Run:
         for c, a in zip(self.todo, answers):
             if "error" in a:
                 self.trouble.append(("zarrdb writes", str(c), a["error"]))
+
+    def converted(self, impl):
+        """What zarrdb stored in one format, it exports to the other; impl reads the same values."""
+        for fmt in (2, 3):
+            todo, out = [c for c in self.todo if c.zarr_format != fmt], self.tmp / f"to{fmt}"
+            answers = lines([self.arrays, "convert", str(self.tmp / "ours"), str(out), str(fmt)], [{"path": c.path} for c in todo])
+            for c, a in zip(todo, answers):
+                was = dataclasses.replace(c, zarr_format=fmt)
+                error = a.get("error") or self.attempt(c, lambda: impl.read(out, was))
+                self.conversions[error.split(":")[0] if "cannot be converted" in error else "read"] += 1
+                if error and not gaps.covers("conversion", "", str(c), error):
+                    self.trouble.append((f"conversion to v{fmt}", str(c), error))
 
     def reads_ours(self, impl):
         store = self.tmp / "ours"
@@ -185,6 +197,7 @@ def main():
         run = Run(a.arrays, todo, pathlib.Path(tmp))
         run.write_ours()
         impls = [ZarrPython(), ZarrPython(zarrs=True), TensorStore(), *([Zarrita(a.zarrita)] if a.zarrita else [])]
+        run.converted(impls[0])
         for impl in impls:
             run.reads_ours(impl)
             if impl.writes:
@@ -198,7 +211,7 @@ def main():
     for g in closed:
         print(f"FAIL nothing is behind a gap any more: {g}")
     checks = sum(len(v) for f in run.found.values() for v in f.values())
-    print(f"{len(todo)} arrays, {checks} comparisons, {len(run.trouble)} failed")
+    print(f"{len(todo)} arrays, {checks} comparisons, {sum(run.conversions.values())} conversions, {len(run.trouble)} failed")
     if run.trouble or closed or not (checks or a.k):
         sys.exit(1)
     if a.out and not a.k:

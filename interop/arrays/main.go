@@ -3,6 +3,8 @@
 //
 //	arrays write DB DEST   makes the arrays of the jobs and exports them
 //	arrays read STORE      imports the store and prints what its arrays hold
+//	arrays convert STORE DEST 2|3
+//	                       exports each array to another format
 //
 // Jobs are lines of JSON on standard input. read prints, for each, a line with
 // the path and the SHA-256 of the elements: C order and little-endian, or one
@@ -20,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -54,8 +57,10 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		return write(ctx, args[1], args[2], in, out)
 	case len(args) == 2 && args[0] == "read":
 		return read(ctx, args[1], in, out)
+	case len(args) == 4 && args[0] == "convert":
+		return convert(ctx, args[1], args[2], args[3], in, out)
 	}
-	return errors.New("usage: arrays write DB DEST | arrays read STORE")
+	return errors.New("usage: arrays write DB DEST | arrays read STORE | arrays convert STORE DEST 2|3")
 }
 
 // each calls fn for every job and prints its answers.
@@ -99,6 +104,19 @@ func write(ctx context.Context, dir, dest string, in io.Reader, out io.Writer) e
 	defer src.Close()
 	_, err = engine.Export(ctx, src, dest, engine.ExportOptions{})
 	return err
+}
+
+func convert(ctx context.Context, store, dest, format string, in io.Reader, out io.Writer) error {
+	to := map[string]zarr.Version{"2": zarr.V2, "3": zarr.V3}[format]
+	return each(in, out, func(j job) (string, error) {
+		src, err := engine.OpenSource(ctx, filepath.Join(store, j.Path), nil)
+		if err != nil {
+			return "", err
+		}
+		defer src.Close()
+		_, err = engine.Export(ctx, src, filepath.Join(dest, j.Path), engine.ExportOptions{Format: to, Recode: true})
+		return "", err
+	})
 }
 
 func writeArray(ctx context.Context, s *engine.Session, j job) error {
