@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -176,5 +177,11 @@ func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Sessi
 
 // notFound makes an error about a path that says so in every vocabulary.
 func notFound(op, path string) error {
-	return fmt.Errorf("%s %q: %w", op, path, zarr.ErrNotFound)
+	return absentError{fmt.Errorf("%s %q: %w", op, path, zarr.ErrNotFound)}
 }
+
+// absentError is a zarr.ErrNotFound that is an fs.ErrNotExist too.
+type absentError struct{ error }
+
+func (e absentError) Unwrap() error        { return e.error }
+func (e absentError) Is(target error) bool { return target == fs.ErrNotExist }

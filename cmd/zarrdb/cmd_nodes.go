@@ -179,7 +179,11 @@ func infoCmd() *cobra.Command {
 }
 
 func printInfo(cmd *cobra.Command, i info) error {
-	row := func(name, value string) { cmd.Printf("%-16s %s\n", name, value) }
+	width := 16
+	for _, k := range i.Attributes.Keys() {
+		width = min(max(width, len(k)+1), 32)
+	}
+	row := func(name, value string) { cmd.Printf("%-*s %s\n", width, name, value) }
 	row("path", "/"+i.Path)
 	row("node type", i.NodeType)
 	row("zarr format", fmt.Sprint(i.ZarrFormat))

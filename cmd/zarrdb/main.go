@@ -84,7 +84,12 @@ func message(err error, code int) string {
 		return fmt.Sprintf("%s is in use by %s (process %d on %s, since %s)",
 			filepath.Dir(locked.Dir), h.Program, h.PID, h.Host, h.Since.Local().Format(time.DateTime))
 	}
-	return oneLine(err)
+	text := oneLine(err)
+	var missing *fs.PathError
+	if errors.As(err, &missing) { // it is named twice, first as a URL
+		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
+	}
+	return text
 }
 
 // usageError is a mistake in how the program was called.

@@ -97,7 +97,8 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
-			return usagef("%s: %d arguments given; usage: %s", cmd.CommandPath(), len(args), cmd.UseLine())
+			name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+			return usagef("%s: %s given; usage: %s", name, count(int64(len(args)), "argument"), cmd.UseLine())
 		}
 		return nil
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -91,6 +94,25 @@ func parseDB(s string) (target, error) {
 	return t, nil
 }
 
+// noDatabase says that a database is missing, if that is what a target looks
+// like that is none: DB@REV or DB:PATH, where nothing has the name DB.
+func (t target) noDatabase() error {
+	i := strings.IndexAny(t.url, "@:")
+	if i < 0 || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
+		return nil
+	}
+	roots, _ := engine.DefaultAdapters().Schemes()
+	if slices.Contains(roots, t.url[:i]) {
+		return nil
+	}
+	for _, name := range []string{t.url, t.url[:i]} {
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
+}
+
 // sourceFlags are the flags of every command that reads a TARGET.
 type sourceFlags struct {
 	followFlags
@@ -113,6 +135,9 @@ func (f *sourceFlags) open(ctx context.Context, s string) (*engine.Source, error
 	if t.url != "" {
 		if f.session != "" {
 			return nil, usagef("--session needs a database")
+		}
+		if err := t.noDatabase(); err != nil {
+			return nil, err
 		}
 		return engine.OpenSource(ctx, t.url, o)
 	}
