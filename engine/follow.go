@@ -109,7 +109,7 @@ func (e *Env) openReferred(ctx context.Context, url string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	return e.open(ctx, u)
+	return e.open(context.WithValue(ctx, ofReference{}, true), u)
 }
 
 // referredURL makes a pipeline of a URL in which nothing is escaped.

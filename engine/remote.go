@@ -39,9 +39,14 @@ func RemoteRoots(o *RemoteOptions) map[string]Root {
 	}
 }
 
+// ofReference is the key of a context under which a root is opened for what a
+// reference leads to. What it may lead to was decided by its URL, so it must not
+// be redirected to another host.
+type ofReference struct{}
+
 // openHTTP opens http://host/path/name as the key "name" or what is below it,
 // in the view of http://host/path/. The query goes with every request.
-func (o RemoteOptions) openHTTP(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+func (o RemoteOptions) openHTTP(ctx context.Context, _ *Env, part zurl.Part) (Place, error) {
 	i := strings.LastIndexByte(part.Path, '/') + 1
 	last := part.Path[i:]
 	name, err := url.PathUnescape(last)
@@ -49,6 +54,9 @@ func (o RemoteOptions) openHTTP(_ context.Context, _ *Env, part zurl.Part) (Plac
 		return Place{}, fmt.Errorf("%w: the name %q", ErrFormat, last)
 	}
 	c := httpkv.Options{Remote: o.Requests, Forbidden: o.Forbidden}
+	if ctx.Value(ofReference{}) != nil {
+		c.Remote.StayOnHost = true
+	}
 	if name != "" && httpkv.Escape(name) != last {
 		c.Spelled = map[string]string{name: last}
 	}

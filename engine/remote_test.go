@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/kv/remote"
 )
 
 // TestPipelinesHTTP opens the same pipelines as TestPipelines from a web server.
@@ -33,8 +35,8 @@ func TestRemoteSecrets(t *testing.T) {
 	srv := httptest.NewServer(http.FileServer(http.Dir(t.TempDir())))
 	defer srv.Close()
 	base := strings.Replace(srv.URL, "//", "//joe:hidden@", 1)
-	for _, url := range []string{base + "/x?sig=hidden", base + "/x/?sig=hidden|zarr3:", base + "/x.zip?sig=hidden|zip:|zarr3:", base + "/x?sig=hidden|nope:", base + "/x?sig=hidden|zip:/a|json:|zip:"} {
-		src, err := OpenSource(bg, url, nil)
+	for _, address := range []string{base + "/x?sig=hidden", base + "/x/?sig=hidden|zarr3:", base + "/x.zip?sig=hidden|zip:|zarr3:", base + "/x?sig=hidden|nope:", base + "/x?sig=hidden|zip:/a|json:|zip:"} {
+		src, err := OpenSource(bg, address, nil)
 		if err == nil {
 			_, err = src.Node(bg)
 			if cerr := src.Close(); cerr != nil {
@@ -42,7 +44,7 @@ func TestRemoteSecrets(t *testing.T) {
 			}
 		}
 		if err == nil || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "joe") {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("%s: %v", address, err)
 		}
 	}
 }
@@ -198,5 +200,37 @@ func TestPipelineGS(t *testing.T) {
 	}
 	if _, err := openURL(t, "gs://bkt/deep/none.zip").File(bg); !errors.Is(err, kv.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// TestReferenceRedirects follows a redirect within a host, and for what a
+// reference leads to none to another, whoever allows what.
+func TestReferenceRedirects(t *testing.T) {
+	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
+	defer inner.Close()
+	outer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, inner.URL+"/x", http.StatusFound)
+		case "/near":
+			http.Redirect(w, r, "/here", http.StatusFound)
+		default:
+			_, _ = w.Write([]byte("here"))
+		}
+	}))
+	defer outer.Close()
+	adapters := NewAdapters()
+	for scheme, root := range RemoteRoots(&RemoteOptions{Requests: remote.Options{Redirect: func(*url.URL) error { return nil }}}) {
+		adapters.RegisterRoot(scheme, root)
+	}
+	e := &Env{adapters: adapters}
+	defer e.close()
+	if v, err := e.reference(bg, outer.URL+"/", "near"); err != nil {
+		t.Error(err)
+	} else if b, err := kv.ReadValue(bg, v, kv.All()); err != nil || string(b) != "here" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := e.reference(bg, outer.URL+"/", "away"); !errors.Is(err, remote.ErrRedirect) {
+		t.Errorf("a reference to another host: %v", err)
 	}
 }

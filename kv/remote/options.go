@@ -43,6 +43,8 @@ type Options struct {
 	// Redirects is how many redirects of one request are followed; default 5.
 	// Negative: none, they are answers like others.
 	Redirects int
+	// StayOnHost refuses redirects to other hosts and ports.
+	StayOnHost bool
 	// Redirect is asked before a redirect is followed; what it returns fails
 	// the request. nil allows what [Client] describes.
 	Redirect func(to *url.URL) error

@@ -351,12 +351,14 @@ func TestRedirects(t *testing.T) {
 		return nil
 	}}, handler)
 	never, _ := serve(t, Options{Redirects: -1}, handler)
+	stays, _ := serve(t, Options{Sign: sign, StayOnHost: true, Redirect: func(*url.URL) error { return nil }}, handler)
 	for _, test := range []struct {
 		o         *Objects
 		key, want string
 	}{
 		{byRule, "here", "there"}, {byRule, "loop", ""}, {byRule, "inner", ""}, {byRule, "inner2", ""}, {byRule, "file", ""}, {byRule, "broken", ""},
 		{byHook, "inner", "inner"}, {byHook, "inner2", "inner"}, {byHook, "here", ""}, {byHook, "file", ""}, {never, "here", ""},
+		{stays, "here", "there"}, {stays, "inner", ""}, {stays, "inner2", ""},
 	} {
 		b, err := test.o.Get(bg, test.key, kv.All())
 		if string(b) != test.want || (err == nil) != (test.want != "") || err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "secret")) {

@@ -111,6 +111,9 @@ func (c *Client) redirect(req *http.Request, via []*http.Request) error {
 	if !sameOrigin(from, to) {
 		req.Header.Del("Authorization") // the standard library keeps it for other ports
 	}
+	if c.o.StayOnHost && !sameOrigin(from, to) {
+		return fmt.Errorf("%w: it leads to another host, %s", ErrRedirect, to.Host)
+	}
 	if c.o.Redirect != nil {
 		if err := c.o.Redirect(to); err != nil {
 			return fmt.Errorf("%w: %w", ErrRedirect, err)

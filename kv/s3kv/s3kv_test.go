@@ -89,7 +89,7 @@ func minioEndpoint(t *testing.T) Options {
 	t.Helper()
 	o := Options{Endpoint: os.Getenv("ZARRDB_S3_ENDPOINT")}
 	if o.Endpoint == "" {
-		t.Skip("ZARRDB_S3_ENDPOINT names no server (make s3 starts one)")
+		t.Skip("ZARRDB_S3_ENDPOINT names no server")
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", os.Getenv("ZARRDB_S3_KEY"))
 	t.Setenv("AWS_SECRET_ACCESS_KEY", os.Getenv("ZARRDB_S3_SECRET"))
