@@ -3,6 +3,7 @@ package txn
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -89,7 +90,10 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 		if len(left) == 0 {
 			break
 		}
-		p, err := b.db.Commit(ctx, id)
+		p, err := b.db.version(ctx, id)
+		if errors.Is(err, ErrExpired) {
+			continue // this is the oldest commit that is known to have it
+		}
 		if err != nil {
 			return err
 		}

@@ -280,7 +280,13 @@ func (c *checker) history(ctx context.Context) error {
 			continue
 		}
 		c.generations[next.id] = commit.Generation
-		c.start(commit.Root, "commit "+next.id.Short(), &next.id)
+		expired, _, err := c.db.expired(next.id)
+		if err != nil {
+			return err
+		}
+		if !expired { // its pages need not be there
+			c.start(commit.Root, "commit "+next.id.Short(), &next.id)
+		}
 		for _, p := range commit.Parents {
 			c.reach(p, "commit "+next.id.Short())
 			c.lineage = append(c.lineage, edge{next.id, p})

@@ -15,7 +15,7 @@ import (
 // nothing is changed then. Its cost is that of the changes on both sides.
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
 	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base, theirs tree.Root, err error) {
-		c, err := db.Commit(ctx, other)
+		c, err := db.version(ctx, other)
 		if err != nil {
 			return base, theirs, err
 		}
@@ -26,7 +26,7 @@ func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o Commit
 		if err != nil {
 			return base, theirs, err
 		}
-		from, err := db.Commit(ctx, id)
+		from, err := db.version(ctx, id)
 		if err != nil {
 			return base, theirs, err
 		}
@@ -70,7 +70,7 @@ func firstLine(s string) string {
 
 // withParent reads a commit and the parent that its change is relative to.
 func (db *DB) withParent(ctx context.Context, op string, id CommitID, parent int) (c, p *Commit, err error) {
-	if c, err = db.Commit(ctx, id); err != nil {
+	if c, err = db.version(ctx, id); err != nil {
 		return nil, nil, err
 	}
 	switch n := len(c.Parents); {
@@ -81,7 +81,7 @@ func (db *DB) withParent(ctx context.Context, op string, id CommitID, parent int
 	case parent < 0 || parent > n:
 		return nil, nil, fmt.Errorf("%s %s: there is no parent %d", op, id.Short(), parent)
 	}
-	p, err = db.Commit(ctx, c.Parents[max(parent-1, 0)])
+	p, err = db.version(ctx, c.Parents[max(parent-1, 0)])
 	return c, p, err
 }
 
@@ -97,7 +97,13 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	if err != nil {
 		return nil, err
 	}
+	db.keeping.RLock()
 	base, theirs, err := pick(head)
+	if err == nil {
+		s.hold(base)
+		s.hold(theirs)
+	}
+	db.keeping.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -122,10 +128,12 @@ func (s *Session) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	head, err := s.db.Commit(ctx, id)
+	on, err := s.db.Snapshot(ctx, id)
 	if err != nil {
 		return err
 	}
+	defer on.Close()
+	head := on.commit
 	return s.change(ctx, func(work tree.Root) (tree.Root, error) {
 		if id == s.base {
 			return work, nil

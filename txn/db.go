@@ -48,6 +48,13 @@ type DB struct {
 	ends        sync.Mutex // held from the sync of packs to the batch that records it
 
 	packFailures atomic.Uint64 // see lost.go
+
+	// keeping is held, shared, by those who look whether a version has expired
+	// and then make sure that it stays; and by Expire alone.
+	keeping    sync.RWMutex
+	collecting sync.Mutex // one collection at a time
+	pinMu      sync.Mutex // held while a pack is reclaimed or a pin is made
+	pinned     uint64     // counts pins that were made, under pinMu
 	// care is held shared by whoever relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care sync.RWMutex

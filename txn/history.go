@@ -3,6 +3,7 @@ package txn
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -66,6 +67,9 @@ func (w *pathWalk) push(ctx context.Context, id CommitID, path string) error {
 	return nil
 }
 
+// expiredPath stands for a path in a version that has expired. No key is like it.
+const expiredPath = "\x00"
+
 // step reports whether a commit changed its path, and pushes the parents.
 func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
@@ -78,7 +82,11 @@ func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bo
 	}
 	was := make([]string, len(c.Parents))
 	for i, id := range c.Parents {
-		p, err := w.db.Commit(ctx, id)
+		p, err := w.db.version(ctx, id)
+		if errors.Is(err, ErrExpired) {
+			was[i] = expiredPath
+			continue // what was before is not known any more
+		}
 		if err != nil {
 			return false, err
 		}
@@ -100,6 +108,9 @@ func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bo
 		}
 	}
 	for i, id := range c.Parents {
+		if was[i] == expiredPath {
+			continue
+		}
 		if err := w.push(ctx, id, was[i]); err != nil {
 			return false, err
 		}
@@ -165,15 +176,17 @@ type Rename struct{ From, To string }
 // Renames returns the arrays that are in two versions at different paths, by
 // identity, sorted by their old paths. It reads changed directories only.
 func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]Rename, error) {
-	older, err := db.Commit(ctx, from)
+	older, err := db.Snapshot(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	newer, err := db.Commit(ctx, to)
+	defer older.Close()
+	newer, err := db.Snapshot(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	moves, err := db.space.renames(ctx, older.Root, newer.Root)
+	defer newer.Close()
+	moves, err := db.space.renames(ctx, older.commit.Root, newer.commit.Root)
 	list := make([]Rename, len(moves))
 	for i, mv := range moves {
 		list[i] = Rename{mv.from, mv.to}

@@ -22,6 +22,9 @@ type overlay struct {
 	mu    sync.RWMutex
 	pages map[tree.Name][]byte
 	bytes int64
+	// spilled are the pages that went to the index before anything names them.
+	// The collector spares them while the session is open.
+	spilled map[tree.Name]struct{}
 }
 
 var _ tree.Pages = (*overlay)(nil)
@@ -70,9 +73,24 @@ func (o *overlay) spill() error {
 	if err := batch.Commit(false); err != nil {
 		return fmt.Errorf("txn: spill pages of a session: %w", err)
 	}
+	if o.spilled == nil {
+		o.spilled = map[tree.Name]struct{}{}
+	}
+	for name := range o.pages {
+		o.spilled[name] = struct{}{}
+	}
 	clear(o.pages)
 	o.bytes = 0
 	return nil
+}
+
+// eachSpilled calls fn with the names of pages that were spilled.
+func (o *overlay) eachSpilled(fn func(tree.Name) bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	for name := range o.spilled {
+		fn(name)
+	}
 }
 
 // drop forgets pages that have been written.

@@ -85,7 +85,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 	defer stop()
 	has := map[CommitID]struct{}{}
 	oldest := uint64(math.MaxUint64) // generation that has is complete above
-	c, err := db.Commit(ctx, head)
+	c, err := db.version(ctx, head)
 	for err == nil {
 		for oldest >= c.Generation {
 			u, err, ok := next()
@@ -105,7 +105,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 			return nil, nil, fmt.Errorf("%s and %s: no common ancestor: %w", head.Short(), upstream.Short(), ErrNoRef)
 		}
 		line = append(line, c)
-		c, err = db.Commit(ctx, c.Parents[0])
+		c, err = db.version(ctx, c.Parents[0])
 	}
 	return nil, nil, err
 }

@@ -217,14 +217,12 @@ func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID
 	if err := CheckRefName(name); err != nil {
 		return err
 	}
-	if _, err := db.Commit(ctx, at); err != nil {
-		return err
-	}
 	_, err := db.moveRef(ref, "", kind, func(old CommitID) (CommitID, error) {
 		if !old.IsZero() {
 			return old, fmt.Errorf("%s %q: %w", kind, name, ErrRefExists)
 		}
-		return at, nil
+		_, err := db.version(ctx, at)
+		return at, err
 	})
 	return err
 }
@@ -250,14 +248,12 @@ func (db *DB) deleteRef(ref, kind, name string) error {
 // when they commit, unless the new head has their base as an ancestor.
 func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
 	branch = orMain(branch)
-	if _, err := db.Commit(ctx, to); err != nil {
-		return RefMove{}, err
-	}
 	return db.moveRef(headRef(branch), "", "reset", func(old CommitID) (CommitID, error) {
 		if old.IsZero() {
 			return old, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
 		}
-		return to, nil
+		_, err := db.version(ctx, to)
+		return to, err
 	})
 }
 

@@ -53,6 +53,9 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 		}
 		id = c.Parents[0]
 	}
+	if err == nil {
+		_, err = db.version(ctx, id)
+	}
 	return id, err
 }
 

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -28,6 +30,10 @@ type Session struct {
 	created time.Time
 	pages   *overlay
 	space   *space
+
+	floor pack.Position // of the packs when it was opened
+	// live is what the collector has to keep; nil when the session has ended.
+	live atomic.Pointer[liveState]
 
 	mu       sync.RWMutex
 	state    sessionState
@@ -70,6 +76,8 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 		return nil, err
 	}
 	branch = orMain(branch)
+	db.keeping.RLock()
+	defer db.keeping.RUnlock()
 	head, err := db.Head(branch)
 	if err != nil {
 		return nil, err
@@ -116,9 +124,10 @@ func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Ses
 		db: db, id: id, branch: rec.branch, created: rec.created,
 		pages: pages, space: db.space.with(pages),
 		base: rec.base, start: start, work: rec.work, guards: rec.guards, label: rec.label,
-		buf: map[string]edit{},
+		buf: map[string]edit{}, floor: db.packs.Position(),
 	}
 	s.space.store = s.storeDoc
+	s.publish()
 	return s
 }
 
@@ -411,6 +420,7 @@ func (s *Session) flush(ctx context.Context) error {
 		return err
 	}
 	s.work = work
+	s.publish()
 	clear(s.buf)
 	s.bufSize, s.newNodes = 0, false
 	return nil
@@ -450,6 +460,7 @@ func (s *Session) change(ctx context.Context, fn func(root tree.Root) (tree.Root
 	work, err := fn(s.work)
 	if err == nil {
 		s.work = work
+		s.publish()
 	}
 	return err
 }
@@ -551,6 +562,7 @@ func (s *Session) Abort() error {
 // end closes the session; the caller holds mu.
 func (s *Session) end() {
 	s.state = sessionClosed
+	s.live.Store(nil)
 	s.buf = nil
 	for _, release := range s.held {
 		release()

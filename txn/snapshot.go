@@ -37,7 +37,9 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 
 // Snapshot opens the version of a commit.
 func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
-	c, err := db.Commit(ctx, id)
+	db.keeping.RLock()
+	defer db.keeping.RUnlock()
+	c, err := db.version(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -202,12 +204,13 @@ func (db *DB) Diff(ctx context.Context, from, to CommitID, prefix string) iter.S
 	return func(yield func(Change, error) bool) {
 		var roots [2]tree.Root
 		for i, id := range []CommitID{from, to} {
-			c, err := db.Commit(ctx, id)
+			s, err := db.Snapshot(ctx, id)
 			if err != nil {
 				yield(Change{}, fmt.Errorf("diff: %w", err))
 				return
 			}
-			roots[i] = c.Root
+			defer s.Close()
+			roots[i] = s.commit.Root
 		}
 		changes(db.space.diff(ctx, roots[0], roots[1], prefix), yield)
 	}

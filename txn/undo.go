@@ -30,7 +30,7 @@ func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error)
 				return now, corrupt("%s %q: its reflog ends at %s, not at %s", kind, name, m.New.Short(), now.Short())
 			}
 			if !m.Old.IsZero() {
-				if _, err := db.Commit(ctx, m.Old); err != nil {
+				if _, err := db.version(ctx, m.Old); err != nil {
 					return now, fmt.Errorf("%s %q: %w", kind, name, err)
 				}
 			}

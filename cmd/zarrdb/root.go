@@ -61,7 +61,7 @@ func newRoot() *cobra.Command {
 	add(groupNodes, lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
 	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), sessionCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
-	add(groupCare, statsCmd(), fsckCmd())
+	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd())
 	root.AddCommand(versionCmd())
 	addCompletion(root)
 	return root

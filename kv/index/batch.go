@@ -23,6 +23,7 @@ type Batch struct {
 	x    *Index
 	b    *pebble.Batch
 	sets int
+	put  []digest.Sum // names of pages
 	err  error
 	done bool
 	key  []byte // scratch
@@ -67,6 +68,9 @@ func (b *Batch) Set(s Space, key, value []byte) {
 		return
 	}
 	b.sets++
+	if s == SpacePage && len(key) == digest.Size {
+		b.put = append(b.put, digest.Sum(key))
+	}
 	// In place: one copy less for pages.
 	op := b.b.SetDeferred(1+len(key), len(value))
 	op.Key[0] = byte(s.check())
@@ -130,7 +134,24 @@ func (b *Batch) Commit(sync bool) error {
 	}
 	defer x.use.leave()
 	x.gate.pass(x.sublevels, x.use.closed)
+	if len(b.put) > 0 {
+		x.sweepMu.RLock()
+		defer x.sweepMu.RUnlock()
+		x.sweep.spare(b.put)
+	}
+	return b.apply(sync)
+}
 
+// apply writes the batch. Sweeps are none of its business.
+func (b *Batch) apply(sync bool) error {
+	if b.err != nil {
+		return b.err
+	}
+	x := b.x
+	if err := x.enterWrite(); err != nil {
+		return err
+	}
+	defer x.use.leave()
 	size := int64(b.b.Len())
 	if err := x.disk.enter("commit", size, b.sets == 0); err != nil {
 		return err

@@ -33,7 +33,7 @@ const (
 // Ingest stores pages, in ascending order of names without repetition, past
 // the log. It is atomic and durable when it returns nil; otherwise nothing was
 // stored, except after [ErrFailed]. Bytes are read before the next step of
-// pages. Memory does not grow with their number.
+// pages. Memory grows by 20 bytes for each.
 func (x *Index) Ingest(pages iter.Seq2[Page, error]) error {
 	if err := x.enterWrite(); err != nil {
 		return err
@@ -67,6 +67,9 @@ func (x *Index) ingestFrom(dir string, pages iter.Seq2[Page, error]) error {
 	if err != nil || len(t.paths) == 0 {
 		return err
 	}
+	x.sweepMu.RLock()
+	defer x.sweepMu.RUnlock()
+	x.sweep.spare(t.names)
 	x.quiet.RLock()
 	defer x.quiet.RUnlock()
 	if err := x.guard.err(); err != nil {
@@ -80,6 +83,7 @@ type tableWriter struct {
 	x     *Index
 	dir   string
 	paths []string
+	names []digest.Sum // for a sweep that may run
 	w     *sstable.Writer
 	size  int64
 }
@@ -96,6 +100,7 @@ func (t *tableWriter) add(pages iter.Seq2[Page, error]) error {
 			return fmt.Errorf("page %v after %v: not ascending", p.Name, last)
 		}
 		last = p.Name
+		t.names = append(t.names, p.Name)
 		if t.w == nil {
 			if err := t.create(); err != nil {
 				return err

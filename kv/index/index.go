@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +29,7 @@ const (
 	SpacePack    Space = 'k'
 	SpacePin     Space = 'n'
 	SpaceMeta    Space = 'm'
+	SpaceExpired Space = 'x'
 )
 
 // MaxKeyBytes bounds a key without its space.
@@ -48,6 +50,13 @@ type Index struct {
 	gate   gate
 	quiet  sync.RWMutex // commits shared, Checkpoint exclusive
 	ingest sync.Mutex   // one Ingest at a time, they share a directory
+
+	sweepMu sync.RWMutex // above quiet: puts of pages shared, steps of a sweep exclusive
+	sweep   *Sweep
+
+	life context.Context // ends with Close or a failure
+	end  context.CancelFunc
+
 	events events
 
 	use usage
@@ -134,7 +143,11 @@ func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
 	x.use.init()
 	x.gate.init(x.guard)
 	x.guard.onFull = x.disk.release
-	x.guard.onFail = x.gate.wake
+	x.life, x.end = context.WithCancel(context.Background())
+	x.guard.onFail = func() {
+		x.end()
+		x.gate.wake()
+	}
 
 	x.opts = o.pebble()
 	x.opts.FS = x.guard
@@ -146,6 +159,7 @@ func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
 	x.opts.Cache = x.cache
 	defer func() {
 		if err != nil {
+			x.end()
 			x.cache.Unref()
 		}
 	}()
@@ -224,6 +238,7 @@ func (x *Index) Close() error {
 	if !x.use.close() {
 		return kv.ErrClosed
 	}
+	x.end()
 	x.gate.wake()
 	x.use.wait()
 	x.mu.Lock()

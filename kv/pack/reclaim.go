@@ -57,7 +57,8 @@ func (s *Store) Seal(ids ...ID) {
 
 // Reclaim gives the space of a sealed pack back to the file system, except for
 // that of the records whose payloads overlap live, which ascend and do not
-// overlap. No index may name the others any more, durably. Reads that began
+// overlap, and of all records behind tail, where one of them begins or another
+// ends; math.MaxUint64 is none. No index may name the others any more, durably. Reads that began
 // before end well and are waited for; later ones of dead payloads are
 // [CorruptError].
 //
@@ -69,26 +70,39 @@ func (s *Store) Seal(ids ...ID) {
 //
 // ErrInUse is returned for a pack that may grow. A crash at any moment leaves
 // every live payload readable, and Reclaim can be called again.
-func (s *Store) Reclaim(ctx context.Context, id ID, live []Extent) (Reclaimed, error) {
-	if err := s.check(ctx); err != nil {
-		return Reclaimed{}, err
-	}
+func (s *Store) Reclaim(ctx context.Context, id ID, live []Extent, tail uint64) (Reclaimed, error) {
 	if s.o.ReadOnly {
 		return Reclaimed{}, kv.ErrReadOnly
+	}
+	return s.reclaimOne(ctx, id, live, tail, false)
+}
+
+// Reclaimable says what Reclaim would do, as far as that is known before it
+// tries to make holes. It changes nothing.
+func (s *Store) Reclaimable(ctx context.Context, id ID, live []Extent, tail uint64) (Reclaimed, error) {
+	return s.reclaimOne(ctx, id, live, tail, true)
+}
+
+func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint64, dry bool) (Reclaimed, error) {
+	if err := s.check(ctx); err != nil {
+		return Reclaimed{}, err
 	}
 	s.reclaim.Lock()
 	defer s.reclaim.Unlock()
 	p := s.lookup(id)
 	switch {
-	case p == nil || p.info().Missing:
+	case p == nil || p.info().Missing && (len(live) > 0 || tail < p.size.Load()):
 		return Reclaimed{}, nil
 	case p.inUse():
 		return Reclaimed{}, fmt.Errorf("pack: reclaim %v: %w", id, ErrInUse)
-	case len(live) == 0:
-		n := p.size.Load()
-		return Reclaimed{Removed: true, Bytes: n}, s.Remove(id)
+	case len(live) == 0 && tail >= p.size.Load():
+		out := Reclaimed{Removed: true, Bytes: p.size.Load()}
+		if dry {
+			return out, nil
+		}
+		return out, s.Remove(id)
 	}
-	r := reclaimer{ctx: ctx, s: s, p: p, live: live}
+	r := reclaimer{ctx: ctx, s: s, p: p, live: live, tail: tail, dry: dry}
 	if err := r.run(); err != nil {
 		return r.out, fmt.Errorf("pack: reclaim %v: %w", id, err)
 	}
@@ -101,8 +115,10 @@ type reclaimer struct {
 	s    *Store
 	p    *pack
 	live []Extent
+	tail uint64
 	f    vfs.File
 	lay  *layout
+	dry  bool
 	out  Reclaimed
 
 	dead []gap
@@ -116,7 +132,11 @@ type gap struct {
 }
 
 func (r *reclaimer) run() (err error) {
-	r.f, err = r.s.fs.OpenReadWrite(r.s.path(r.p.id), vfs.WriteCategoryUnspecified)
+	if r.dry {
+		r.f, err = r.s.fs.Open(r.s.path(r.p.id))
+	} else {
+		r.f, err = r.s.fs.OpenReadWrite(r.s.path(r.p.id), vfs.WriteCategoryUnspecified)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,6 +157,17 @@ func (r *reclaimer) run() (err error) {
 		r.out.Linked, r.out.Held = true, whole+rest
 		return nil
 	}
+	var left uint64
+	for _, k := range r.kept {
+		left += k.To - k.From
+	}
+	if r.dry {
+		r.out.Punched, r.out.Bytes, r.out.Held = whole > 0, whole, rest
+		if r.worthRewriting(rest, left) {
+			r.out.Rewritten, r.out.Bytes, r.out.Held = true, whole+rest, 0
+		}
+		return nil
+	}
 	r.forbid()
 	if whole > 0 {
 		switch err := r.punch(); {
@@ -149,11 +180,7 @@ func (r *reclaimer) run() (err error) {
 		}
 	}
 	r.out.Held = rest
-	var left uint64
-	for _, k := range r.kept {
-		left += k.To - k.From
-	}
-	if rest < rewriteFrom || rest < left/rewriteShare {
+	if !r.worthRewriting(rest, left) {
 		return nil
 	}
 	if err := r.rewrite(); err != nil {
@@ -166,6 +193,11 @@ func (r *reclaimer) run() (err error) {
 	r.out.Bytes += rest
 	r.out.Held = 0
 	return nil
+}
+
+// worthRewriting weighs dead bytes that cannot be punched against live ones.
+func (r *reclaimer) worthRewriting(rest, left uint64) bool {
+	return rest >= rewriteFrom && rest >= left/rewriteShare
 }
 
 // findDead finds the gaps between live records. Where a record begins is only
@@ -204,9 +236,14 @@ func (r *reclaimer) findDead() error {
 		keep(start, min(end, size))
 		at = end
 	}
-	if at < size {
-		return r.gap(at, size)
+	tail := size
+	if r.tail < size {
+		tail = roundUp(max(r.tail, at), smallAlign)
 	}
+	if err := r.gap(at, min(tail, size)); err != nil {
+		return err
+	}
+	keep(max(at, tail), size)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -87,7 +88,7 @@ func live(addrs []Address) map[ID][]Extent {
 func (w *filled) reclaim(keep []Address) (out []Reclaimed, err error) {
 	ranges := live(keep)
 	for _, i := range w.s.Infos() {
-		r, err := w.s.Reclaim(bg, i.ID, ranges[i.ID])
+		r, err := w.s.Reclaim(bg, i.ID, ranges[i.ID], math.MaxUint64)
 		if err != nil {
 			return out, err
 		}
@@ -351,7 +352,7 @@ func TestReclaimWaitsForReaders(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	err := w.s.View(bg, a, 0, a.Length, func(got []byte) error {
 		cancel()
-		if _, err := w.s.Reclaim(ctx, a.Pack, live([]Address{b})[b.Pack]); !errors.Is(err, context.Canceled) {
+		if _, err := w.s.Reclaim(ctx, a.Pack, live([]Address{b})[b.Pack], math.MaxUint64); !errors.Is(err, context.Canceled) {
 			t.Errorf("reclaim beside a reader: %v", err)
 		}
 		if !bytes.Equal(got, noise[:1<<20]) {
@@ -362,7 +363,7 @@ func TestReclaimWaitsForReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.s.Reclaim(bg, a.Pack, live([]Address{b})[b.Pack]); err != nil {
+	if _, err := w.s.Reclaim(bg, a.Pack, live([]Address{b})[b.Pack], math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readAll(w.s, a); !errors.Is(err, kv.ErrCorrupt) {
@@ -404,10 +405,10 @@ func TestReclaimLinked(t *testing.T) {
 func TestReclaimOfGrowingPack(t *testing.T) {
 	s := mustOpen(t, "packs", options(vfs.NewMem()))
 	a := mustAppend(t, s, noise[:100])
-	if _, err := s.Reclaim(bg, a.Pack, nil); !errors.Is(err, ErrInUse) {
+	if _, err := s.Reclaim(bg, a.Pack, nil, math.MaxUint64); !errors.Is(err, ErrInUse) {
 		t.Errorf("reclaim of a growing pack: %v", err)
 	}
-	if _, err := s.Reclaim(bg, ID{1}, nil); err != nil {
+	if _, err := s.Reclaim(bg, ID{1}, nil, math.MaxUint64); err != nil {
 		t.Errorf("reclaim of no pack: %v", err)
 	}
 	mustClose(t, s)

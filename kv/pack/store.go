@@ -317,6 +317,37 @@ func (s *Store) Resume() {
 	}
 }
 
+// Position is a moment in the life of a store: everything that is appended
+// later lies behind it.
+type Position struct {
+	incarnation [8]byte
+	next        uint64 // number of the next pack
+	growing     map[ID]uint64
+}
+
+// Position returns the present moment.
+func (s *Store) Position() Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := Position{incarnation: s.o.Incarnation, next: s.counter, growing: make(map[ID]uint64, len(s.active))}
+	for _, a := range s.active {
+		p.growing[a.id] = a.size.Load()
+	}
+	return p
+}
+
+// End is how far a pack reached at that moment: 0 if it did not exist,
+// math.MaxUint64 if it did not grow any more.
+func (p Position) End(id ID) uint64 {
+	if n, ok := p.growing[id]; ok {
+		return n
+	}
+	if id.Incarnation() == p.incarnation && id.Counter() >= p.next {
+		return 0
+	}
+	return math.MaxUint64
+}
+
 // Failed returns nil, or the failure that keeps the store from writing until
 // Resume.
 func (s *Store) Failed() error {

@@ -1,0 +1,112 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// Sweep deletes pages that nobody names any more, beside writers. A page that
+// was put after the sweep began is spared, whoever put it: its bytes may be
+// those of a page that was found to be garbage before.
+//
+//	sweep begins ── mark ── Delete(names) ── Delete(names) ── Close
+//	                  ▲          ▲
+//	               put X      X is spared
+type Sweep struct {
+	x *Index
+
+	mu  sync.Mutex
+	put map[digest.Sum]struct{}
+}
+
+// ErrSweeping means that another sweep is running.
+var ErrSweeping = errors.New("index: another sweep is running")
+
+// Sweep begins a sweep, of which there is one at a time. It must be closed.
+func (x *Index) Sweep() (*Sweep, error) {
+	if err := x.enterWrite(); err != nil {
+		return nil, err
+	}
+	defer x.use.leave()
+	// A commit that is under way ends first: what it puts is there to be seen.
+	x.sweepMu.Lock()
+	defer x.sweepMu.Unlock()
+	if x.sweep != nil {
+		return nil, ErrSweeping
+	}
+	x.sweep = &Sweep{x: x, put: map[digest.Sum]struct{}{}}
+	return x.sweep, nil
+}
+
+// spare notes pages that are about to be put. x.sweepMu is held, shared.
+func (w *Sweep) spare(names []digest.Sum) {
+	if w == nil || len(names) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range names {
+		w.put[n] = struct{}{}
+	}
+}
+
+// Delete removes pages, except for those that were put since the sweep began,
+// and returns how many. Commits wait for the time of it, so that names should
+// be few. It is durable after the next synced commit.
+func (w *Sweep) Delete(names []digest.Sum) (int, error) {
+	x := w.x
+	b := x.NewBatch()
+	defer b.Close()
+	x.gate.pass(x.sublevels, x.use.closed)
+	x.sweepMu.Lock()
+	defer x.sweepMu.Unlock()
+	n := 0
+	for _, name := range names {
+		if _, ok := w.put[name]; !ok {
+			b.Delete(SpacePage, name[:])
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, b.err
+	}
+	return n, b.apply(false)
+}
+
+// Close ends the sweep.
+func (w *Sweep) Close() {
+	w.x.sweepMu.Lock()
+	defer w.x.sweepMu.Unlock()
+	if w.x.sweep == w {
+		w.x.sweep = nil
+	}
+}
+
+// Compact writes the tables of pages anew, so that what was deleted gives its
+// space back. It takes as long as that, beside readers and writers, and ends
+// early with ctx, a failure or Close.
+func (x *Index) Compact(ctx context.Context) error {
+	if err := x.enterWrite(); err != nil {
+		return err
+	}
+	defer x.use.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.life, cancel)()
+	lo, hi := appendBounds(nil, nil, SpacePage, nil, nil)
+	err := x.db.Compact(ctx, lo, hi, false)
+	switch failed := x.guard.err(); {
+	case failed != nil:
+		return failed
+	case err != nil && x.use.closed():
+		return kv.ErrClosed
+	case err != nil:
+		return fmt.Errorf("index: compact: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package tree
+
+import (
+	"context"
+)
+
+// Payload is where the bytes of a native value are.
+type Payload struct {
+	Pack           PackID
+	Offset, Length uint64
+}
+
+// Links are what one page names, for collectors. The slices are reused by the
+// next call.
+type Links struct {
+	// Pages are the pages below, or the roots of child maps.
+	Pages []Root
+	// Payloads are those of native values. Of values in a row whose payloads
+	// follow each other, only the sum is given: Length then reaches from the
+	// first to the end of the last.
+	Payloads []Payload
+}
+
+// maxRow is how far apart payloads may be to follow each other: the room of a
+// record's header and of alignment, and less than any other payload would
+// take with its header.
+const maxRow = 400
+
+// Follows reports whether a payload at offset next may come right after one
+// that ends at end: nothing that is worth reclaiming fits in between.
+func Follows(end, next uint64) bool {
+	if next < end {
+		return false
+	}
+	gap := next - end
+	return gap <= maxRow || next%refAlignLarge == 0 && gap <= maxRow+refAlignLarge
+}
+
+// Links reads one page and sets l to what it names. It keeps nothing in the
+// cache, so that a walk over everything does not push out what readers use.
+func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
+	l.Pages, l.Payloads = l.Pages[:0], l.Payloads[:0]
+	if r.Empty() {
+		return nil
+	}
+	quiet := *t
+	var p *page
+	if t.cache != nil {
+		p = t.cache.get(&r.Name)
+	}
+	quiet.cache = nil
+	var err error
+	if p == nil {
+		p, err = quiet.read(ctx, &r)
+	}
+	if err != nil {
+		return err
+	}
+	if p.self != r {
+		return corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, r)
+	}
+	for i := range p.len() {
+		kind, o := KindChild, i
+		if p.isLeaf() {
+			kind, o = p.ordinal(i)
+		}
+		switch kind {
+		case KindChild:
+			if c := p.childAt(o); !c.Empty() {
+				l.Pages = append(l.Pages, c)
+			}
+		case KindNative:
+			l.add(p, o)
+		}
+	}
+	return nil
+}
+
+// add appends native value o of a leaf.
+func (l *Links) add(p *page, o int) {
+	c := &p.native
+	x := Payload{
+		Pack:   PackID(p.raw[int(c.dict)+int(c.entries.get(p.index, o))*len(PackID{}):]),
+		Offset: c.offsets.get(p.index, o), Length: c.lengths.get(p.raw, o),
+	}
+	if n := len(l.Payloads); n > 0 {
+		last := &l.Payloads[n-1]
+		if last.Pack == x.Pack && Follows(last.Offset+last.Length, x.Offset) {
+			last.Length = x.Offset + x.Length - last.Offset
+			return
+		}
+	}
+	l.Payloads = append(l.Payloads, x)
+}

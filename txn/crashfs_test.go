@@ -1,0 +1,47 @@
+package txn
+
+import (
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// crashFS calls before each operation of a crashable file system that may
+// change it, never two at a time, so that it can be cloned there.
+//
+// Two things of the file systems below need care: a link must not run beside a
+// clone, because it takes one lock twice; and files that are used again are not
+// watched, so that new ones are made instead.
+func crashFS(mem *vfs.MemFS, before func(op errorfs.Op) error) vfs.FS {
+	mu := new(sync.Mutex)
+	watch := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return before(op)
+	})
+	return noReuseFS{errorfs.Wrap(linkFS{mem, mu}, watch)}
+}
+
+type linkFS struct {
+	vfs.FS
+	mu *sync.Mutex
+}
+
+func (f linkFS) Link(oldname, newname string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.FS.Link(oldname, newname)
+}
+
+type noReuseFS struct{ vfs.FS }
+
+func (f noReuseFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Remove(oldname); err != nil {
+		return nil, err
+	}
+	return f.Create(newname, category)
+}

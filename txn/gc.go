@@ -1,0 +1,369 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// The collector removes what no kept version, session, snapshot or pin reaches.
+// docs/design/gc.md says why it is right beside readers and writers.
+//
+//	sweep begins ─▶ roots ─▶ mark ─▶ delete pages ─▶ checkpoint ─▶ reclaim packs
+//	 (puts are       (under    (index     (in small      (of the     (holes, rewriting,
+//	  spared)         a lock)   pages      batches)       index)      removal)
+//	                            only)
+
+// ErrCollecting means that another collection is running.
+var ErrCollecting = errors.New("txn: another collection is running")
+
+// GCOptions say how to collect.
+type GCOptions struct {
+	// DryRun only finds out what would be removed.
+	DryRun bool
+	// Explain also finds out what holds the rest; see [GCReport.Holders].
+	Explain bool
+	// Progress, if not nil, is told now and then how far a phase is. Calls do
+	// not overlap.
+	Progress func(GCProgress)
+}
+
+// GCProgress says how far a collection is.
+type GCProgress struct {
+	Phase string // "mark", "delete" or "reclaim"
+	Done  int64  // pages, pages, packs
+}
+
+// GCReport says what a collection did, or would do.
+type GCReport struct {
+	// Pages of the index that stay, and their bytes.
+	Pages, PageBytes int64
+	// DeletedPages of the index, and their bytes.
+	DeletedPages, DeletedPageBytes int64
+	// LiveBytes are payloads that stay, with their headers, as near as the
+	// collector knows them.
+	LiveBytes int64
+	// FreedBytes were given back from packs; HeldBytes are dead and stay for
+	// now: in small pieces, in pinned packs, or in files with more than one
+	// link.
+	FreedBytes, HeldBytes int64
+	// Packs that were removed, got holes or were rewritten, and those that
+	// were left alone because of a pin or a second link.
+	Removed, Punched, Rewritten, Pinned, Linked int
+	// Stopped says that a pin was made meanwhile, so that the rest of the packs
+	// is left to the next collection.
+	Stopped bool
+	// Holders are what keeps payloads, with Explain.
+	Holders []Holder
+}
+
+// GC removes pages and payloads that nothing reaches: no commit that has not
+// expired, no session, open snapshot or pin. It reads pages of the index, not
+// payloads. Readers and writers go on meanwhile. It can be interrupted at any
+// moment, by ctx or a crash, and then be run again. Damage that it meets ends
+// it before anything is removed.
+func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
+	check := db.writable
+	if o.DryRun {
+		check = db.check
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	if !db.collecting.TryLock() {
+		return nil, ErrCollecting
+	}
+	defer db.collecting.Unlock()
+	g := &collector{db: db, o: o, r: &GCReport{}, seen: newNameSet(), spare: newNameSet(), live: newRanges()}
+	if !o.DryRun {
+		sweep, err := db.idx.Sweep()
+		if err != nil {
+			return nil, fmt.Errorf("gc: %w", err)
+		}
+		defer sweep.Close()
+		g.sweep = sweep
+	}
+	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.reclaim, g.explain} {
+		if err := step(ctx); err != nil {
+			return g.r, fmt.Errorf("gc: %w", err)
+		}
+	}
+	return g.r, nil
+}
+
+type collector struct {
+	db    *DB
+	o     GCOptions
+	r     *GCReport
+	sweep *index.Sweep
+
+	pins   []gcRoot // marked first, to know their packs
+	roots  []gcRoot
+	floors []pack.Position
+	pinned uint64 // count of pins at the beginning
+
+	seen  *nameSet
+	spare *nameSet // not walked from, but not deleted either
+	live  *ranges
+	fixed map[pack.ID]bool // packs that a pin names
+}
+
+// gcRoot is a place to mark from.
+type gcRoot struct {
+	root tree.Root
+	t    *tree.Tree
+	by   holderID
+	// ended reports whether a session has ended, whose pages may be gone then.
+	ended func() bool
+}
+
+type holderID struct{ kind, name string }
+
+// Kinds of holders.
+const (
+	HolderBranch   = "branch"
+	HolderTag      = "tag"
+	HolderPin      = "pin"
+	HolderSession  = "session"
+	HolderSnapshot = "open snapshot"
+	HolderHistory  = "history" // versions that no branch or tag points at
+)
+
+// findRoots collects everything that must stay, as of one moment. Commits wait
+// only while the state is taken, not while it is read.
+func (g *collector) findRoots(ctx context.Context) error {
+	db := g.db
+	db.commit.mu.Lock()
+	if err := db.writePending(ctx); err != nil {
+		db.commit.mu.Unlock()
+		return err
+	}
+	snap := db.idx.Snapshot()
+	defer snap.Close()
+	g.floors = append(g.floors, db.packs.Position())
+	db.pinMu.Lock()
+	g.pinned = db.pinned
+	db.pinMu.Unlock()
+	heads := db.heads.list("")
+	db.mu.Lock()
+	// Sessions may hold roots with pages that only they have.
+	pages := overlays{newOverlay(db.committed(), db.opts.SessionBytes)}
+	for _, s := range db.sessions {
+		pages = append(pages, s.pages)
+	}
+	t := db.space.t.With(pages)
+	for _, s := range db.sessions {
+		g.addSession(t, s)
+	}
+	for root := range db.roots {
+		released := func() bool {
+			db.mu.Lock()
+			defer db.mu.Unlock()
+			return db.roots[root] == 0
+		}
+		g.roots = append(g.roots, gcRoot{root: root, t: t, by: holderID{HolderSnapshot, ""}, ended: released})
+	}
+	db.mu.Unlock()
+	db.commit.mu.Unlock()
+
+	expired := map[CommitID]struct{}{}
+	for rec, err := range snap.Scan(index.SpaceExpired, nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		if len(rec.Key) == len(CommitID{}) {
+			expired[CommitID(rec.Key)] = struct{}{}
+		}
+	}
+	commits := map[CommitID]tree.Root{} // of refs, pins and sessions
+	want := func(id CommitID) { commits[id] = tree.Root{} }
+	pins, sessions, err := g.records(snap, want)
+	if err != nil {
+		return err
+	}
+	for _, h := range heads {
+		want(h.Commit)
+	}
+	for rec, err := range snap.Scan(index.SpaceCommit, nil, nil, false) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if len(rec.Key) != len(CommitID{}) {
+			return corrupt("commit key %x", rec.Key)
+		}
+		id := CommitID(rec.Key)
+		_, named := commits[id]
+		_, gone := expired[id]
+		if gone && !named {
+			continue
+		}
+		c, err := decodeCommit(id, rec.Value)
+		if err != nil {
+			return err
+		}
+		if named {
+			commits[id] = c.Root
+		} else {
+			g.add(c.Root, HolderHistory, "")
+		}
+	}
+	for _, h := range heads {
+		kind, name := HolderTag, h.Name[len(tagPrefix):]
+		if isHead(h.Name) {
+			kind, name = HolderBranch, h.Name[len(headPrefix):]
+		}
+		g.add(commits[h.Commit], kind, name)
+	}
+	for id, s := range sessions {
+		g.add(s.work, HolderSession, id.String())
+		g.add(commits[s.base], HolderSession, id.String())
+	}
+	for _, p := range pins {
+		g.pins = append(g.pins, gcRoot{root: commits[p.Commit], t: db.space.t, by: holderID{HolderPin, p.Name}})
+	}
+	return nil
+}
+
+func (g *collector) add(root tree.Root, kind, name string) {
+	g.roots = append(g.roots, gcRoot{root: root, t: g.db.space.t, by: holderID{kind, name}})
+}
+
+// addSession takes the state of an open session. Pages that it has spilled stay
+// though nothing may name them yet, and so does everything that was appended
+// to packs since it was opened.
+func (g *collector) addSession(t *tree.Tree, s *Session) {
+	live := s.live.Load()
+	ended := func() bool { return s.live.Load() == nil }
+	if live == nil {
+		return
+	}
+	for _, root := range []tree.Root{live.start, live.work} {
+		g.roots = append(g.roots, gcRoot{root: root, t: s.space.t, by: holderID{HolderSession, s.id.String()}, ended: ended})
+	}
+	s.pages.eachSpilled(g.spare.add)
+	g.floors = append(g.floors, s.floor)
+}
+
+// records reads pins and stored sessions.
+func (g *collector) records(snap *index.Snapshot, want func(CommitID)) ([]Pin, map[SessionID]*sessionRecord, error) {
+	var pins []Pin
+	for rec, err := range snap.Scan(index.SpacePin, nil, nil, false) {
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := decodePin(string(rec.Key), rec.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		want(p.Commit)
+		pins = append(pins, p)
+	}
+	sessions := map[SessionID]*sessionRecord{}
+	for rec, err := range snap.Scan(index.SpaceSession, nil, nil, false) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(rec.Key) != len(SessionID{}) {
+			return nil, nil, corrupt("session key %x", rec.Key)
+		}
+		s, err := decodeSession(SessionID(rec.Key), rec.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		want(s.base)
+		sessions[SessionID(rec.Key)] = s
+	}
+	return pins, sessions, nil
+}
+
+// sweepBatch is how many pages are deleted at once: commits wait for it.
+const sweepBatch = 512
+
+// deletePages deletes the pages that were not marked.
+func (g *collector) deletePages(ctx context.Context) error {
+	var dead []digest.Sum
+	flush := func() error {
+		if g.sweep != nil && len(dead) > 0 {
+			if _, err := g.sweep.Delete(dead); err != nil {
+				return err
+			}
+		}
+		dead = dead[:0]
+		return ctx.Err()
+	}
+	p := progress{g: g, phase: "delete"}
+	for rec, err := range g.db.idx.Scan(index.SpacePage, nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		if len(rec.Key) != digest.Size {
+			return corrupt("page key %x", rec.Key)
+		}
+		p.step(1)
+		name := digest.Sum(rec.Key)
+		if g.seen.has(name) || g.spare.has(name) {
+			g.r.Pages++
+			g.r.PageBytes += int64(len(rec.Value))
+			continue
+		}
+		g.r.DeletedPages++
+		g.r.DeletedPageBytes += int64(len(rec.Value))
+		if dead = append(dead, name); len(dead) == sweepBatch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := flush(); err != nil || g.o.DryRun || g.r.DeletedPages == 0 {
+		return err
+	}
+	if err := g.sync(); err != nil {
+		return err
+	}
+	if n := g.r.DeletedPageBytes; n >= 1<<20 && n >= g.r.PageBytes/4 {
+		return g.db.idx.Compact(ctx)
+	}
+	return nil
+}
+
+// sync makes everything before it durable.
+func (g *collector) sync() error {
+	batch := g.db.idx.NewBatch()
+	defer batch.Close()
+	return batch.Commit(true)
+}
+
+// progress tells about a phase, a few times a second.
+type progress struct {
+	g     *collector
+	phase string
+	done  int64
+	next  time.Time
+}
+
+func (p *progress) step(n int64) {
+	p.done += n
+	if p.g.o.Progress == nil || p.done%256 != 0 && p.phase != "reclaim" {
+		return
+	}
+	if now := time.Now(); now.After(p.next) {
+		p.next = now.Add(100 * time.Millisecond)
+		p.g.o.Progress(GCProgress{p.phase, p.done})
+	}
+}
+
+// liveState is what the collector needs of an open session.
+type liveState struct{ start, work tree.Root }
+
+// publish shows the collector the present state. mu is held, or nobody else
+// knows the session yet.
+func (s *Session) publish() { s.live.Store(&liveState{s.start, s.work}) }

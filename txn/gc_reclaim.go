@@ -1,0 +1,162 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+)
+
+// A growing pack is sealed to be reclaimed if this much of it is dead, and a
+// tenth.
+const (
+	sealFrom  = 64 << 10
+	sealShare = 10
+)
+
+// reclaim gives the space of payloads back that nothing names any more. The
+// deletes are durable by now, and the checkpoint that is made before the first
+// change does not reach them either.
+func (g *collector) reclaim(ctx context.Context) error {
+	db := g.db
+	p := progress{g: g, phase: "reclaim"}
+	ready := false
+	for _, info := range db.packs.Infos() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.step(1)
+		work := reclaimWork{id: info.ID, tail: g.floor(info.ID)}
+		var alive uint64
+		work.live, alive = g.live.of(info.ID, work.tail)
+		alive += info.Size - min(info.Size, work.tail)
+		g.r.LiveBytes += int64(alive)
+		if !info.Sealed && !g.seal(info, alive) {
+			continue
+		}
+		out, err := db.packs.Reclaimable(ctx, work.id, work.live, work.tail)
+		if err != nil {
+			return err
+		}
+		if out.Bytes == 0 && !out.Removed || g.fixed[info.ID] || out.Linked {
+			g.hold(info.ID, out)
+			continue
+		}
+		if g.o.DryRun {
+			g.count(out)
+			continue
+		}
+		if !ready {
+			if err := db.checkpointForReclaim(); err != nil {
+				return err
+			}
+			ready = true
+		}
+		if stop, err := g.reclaimPack(ctx, work); stop || err != nil {
+			g.r.Stopped = stop
+			return err
+		}
+	}
+	return nil
+}
+
+// reclaimWork is a pack with the ranges that stay, and where all stays.
+type reclaimWork struct {
+	id   pack.ID
+	live []pack.Extent
+	tail uint64
+}
+
+// floor is where a pack's bytes begin that may be named by something which the
+// collector has not seen: what was appended since it began, or since a session
+// was opened that is still open.
+func (g *collector) floor(id pack.ID) uint64 {
+	floor := g.floors[0].End(id)
+	for _, p := range g.floors[1:] {
+		floor = min(floor, p.End(id))
+	}
+	return floor
+}
+
+// seal ends the growth of a pack with much in it that is dead, and reports
+// whether it may be reclaimed.
+func (g *collector) seal(info pack.Info, alive uint64) bool {
+	dead := info.Size - min(alive, info.Size)
+	switch {
+	case dead < sealFrom || dead < info.Size/sealShare || g.fixed[info.ID]:
+		if dead >= sealFrom {
+			g.r.HeldBytes += int64(dead)
+		}
+	case g.o.DryRun:
+		g.r.FreedBytes += int64(dead)
+	default:
+		return g.db.sealPack(info.ID) == nil
+	}
+	return false
+}
+
+// sealPack seals a pack and records it.
+func (db *DB) sealPack(id pack.ID) error {
+	db.packs.Seal(id)
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	return db.syncAndCommit(context.Background(), batch, nil, db.packFailures.Load())
+}
+
+// reclaimPack gives the space of one pack back. No pin is made meanwhile; if
+// one was made since the collector began, it stops.
+func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) (stop bool, err error) {
+	db := g.db
+	db.care.Lock()
+	defer db.care.Unlock()
+	db.pinMu.Lock()
+	defer db.pinMu.Unlock()
+	if db.pinned != g.pinned {
+		return true, nil
+	}
+	if len(w.live) > 0 {
+		out, err := db.packs.Reclaim(ctx, w.id, w.live, w.tail)
+		g.count(out)
+		return false, err
+	}
+	// The entry in the table goes before the file: a file without an entry is
+	// found by the next collection, while an entry without a file would be
+	// damage. No commit records the pack in between.
+	db.ends.Lock()
+	defer db.ends.Unlock()
+	if out, err := db.packs.Reclaimable(ctx, w.id, nil, w.tail); err != nil || !out.Removed {
+		return false, err
+	}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	batch.Delete(index.SpacePack, w.id[:])
+	if err := batch.Commit(true); err != nil {
+		return false, err
+	}
+	out, err := db.packs.Reclaim(ctx, w.id, nil, w.tail)
+	g.count(out)
+	return false, err
+}
+
+func (g *collector) count(out pack.Reclaimed) {
+	r := g.r
+	r.FreedBytes += int64(out.Bytes)
+	r.HeldBytes += int64(out.Held)
+	for n, is := range map[*int]bool{&r.Removed: out.Removed, &r.Punched: out.Punched, &r.Rewritten: out.Rewritten, &r.Linked: out.Linked} {
+		if is {
+			*n++
+		}
+	}
+}
+
+// hold counts a pack that is left alone.
+func (g *collector) hold(id pack.ID, out pack.Reclaimed) {
+	g.r.HeldBytes += int64(out.Held + out.Bytes)
+	switch {
+	case out.Bytes+out.Held == 0:
+	case g.fixed[id]:
+		g.r.Pinned++
+	case out.Linked:
+		g.r.Linked++
+	}
+}
