@@ -181,6 +181,7 @@ func exportCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ExportOptions
 	var format string
+	var inline bool
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
 		Short: "Copy any version out to a Zarr store",
@@ -195,12 +196,27 @@ Chunks keep their bytes where the format can say what they are (c/0/1 becomes
 0.1, dimension_names become _ARRAY_DIMENSIONS, and back); what it cannot say is
 named before anything is written. --recode encodes such chunks anew: shards
 become plain chunks, filters go, the compressor stays if the format has it. Keys
-that belong to no array or group stay behind.`,
+that belong to no array or group stay behind.
+
+--format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
+database as a reference set: virtual chunks keep their URLs, and chunks of the
+database are ranges of its files, linked at DEST.packs and not copied, unless
+--inline puts them into the set.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if ro, ok := referenceFormats[format]; ok {
+				if o.Overwrite || o.Resume || o.Recode {
+					return usagef("export: --format %s goes with --inline alone", format)
+				}
+				ro.Inline = inline
+				return exportReferences(cmd, &src, args, ro)
+			}
+			if inline {
+				return usagef("export: --inline needs --format kerchunk-json or kerchunk-parquet")
+			}
 			switch format {
 			case "":
 				if o.Recode {
@@ -211,7 +227,7 @@ that belong to no array or group stay behind.`,
 			case "zarr3":
 				o.Format = zarr.V3
 			default:
-				return usagef("export: --format %s: zarr2 or zarr3 are possible", format)
+				return usagef("export: --format %s: zarr2 or zarr3 are possible, or kerchunk-json, kerchunk-json-v1 and kerchunk-parquet", format)
 			}
 			if o.Format != 0 && o.Resume {
 				return usagef("export: --resume cannot go on with a conversion: use --overwrite")
@@ -238,7 +254,8 @@ that belong to no array or group stay behind.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
-	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2 or zarr3 (default as it is stored)")
+	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
+	f.BoolVar(&inline, "inline", false, "put all chunks into the reference set")
 	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
 	src.register(cmd)
 	return cmd

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// ExportReferencesOptions say how a reference set is written. The zero value
+// writes JSON of version 0.
+type ExportReferencesOptions struct {
+	// Parquet writes a directory of parquet files instead of a JSON file.
+	Parquet bool
+	// Version of JSON, 0 or 1.
+	Version int
+	// Inline puts all native values into the set. Otherwise those of more than
+	// 512 bytes stay in the database's packs.
+	Inline bool
+	// Progress, if set, is told from time to time how far the export is. It may
+	// count everything twice.
+	Progress func(Progress)
+}
+
+// inlineReference is the length up to which native values are put into a set.
+const inlineReference = 512
+
+// ExportReferences writes the version of a database that src names, at and
+// below its path, as a reference set (kerchunk): virtual values keep their URLs,
+// metadata and small values stand in the set, and other values are ranges of
+// pack files, which are not copied. These are hard links in DEST.packs, so that
+// they stay what they are whatever becomes of the database. The same version
+// gives the same bytes. Something at dest is fs.ErrExist.
+func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
+	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
+	var ok bool
+	if ex.view, ok = src.at.View.(*Snapshot); !ok {
+		return nil, fmt.Errorf("%s: %w: only versions of a database become reference sets", src.URL(), ErrFormat)
+	}
+	if err := src.holdsNode(ctx, src.at); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	for _, name := range []string{dest, ex.packs} {
+		if _, err := os.Lstat(name); err == nil {
+			return nil, fmt.Errorf("export: %s: %w", name, fs.ErrExist)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("export: %w", err)
+		}
+	}
+	write := ex.json
+	if o.Parquet {
+		write = ex.parquet
+	}
+	if err := write(ctx, dest); err != nil {
+		return nil, errors.Join(fmt.Errorf("export to %s: %w", dest, err), os.RemoveAll(dest), os.RemoveAll(ex.packs))
+	}
+	return &ExportResult{Keys: ex.keys, Bytes: ex.bytes}, nil
+}
+
+// refExporter is one export of references under way.
+type refExporter struct {
+	o      ExportReferencesOptions
+	src    *Source
+	view   *Snapshot
+	packs  string
+	linked map[string]string // URLs of links, by pack file
+	meter  meter
+
+	keys, bytes int64 // of the last run through the version
+}
+
+func (ex *refExporter) json(ctx context.Context, dest string) (err error) {
+	f, err := os.OpenFile(dest, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := refs.WriteJSON(w, ex.entries(ctx), &refs.WriteOptions{Version: ex.o.Version}); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func (ex *refExporter) parquet(ctx context.Context, dest string) (err error) {
+	store, err := dirkv.Create(dest, &dirkv.Options{NoSync: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := refs.WriteParquet(ctx, store, ex.entries(ctx), nil); err != nil {
+		return err
+	}
+	return store.Sync(ctx)
+}
+
+// entries yields documents first, since those of an array say what its chunks
+// are.
+func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	return func(yield func(refs.Entry, error) bool) {
+		ex.keys, ex.bytes = 0, 0
+		for _, documents := range []bool{true, false} {
+			for v, err := range ex.view.Values(ctx, dir(ex.src.at.Path)) {
+				if err == nil && metadataNames[path.Base(v.Key)] != documents {
+					continue
+				}
+				var e refs.Entry
+				if err == nil {
+					e, err = ex.entry(ctx, v)
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+				ex.keys++
+				ex.meter.add(int64(len(e.Data)), ex.o.Progress)
+			}
+		}
+	}
+}
+
+// entry makes an entry of a value.
+func (ex *refExporter) entry(ctx context.Context, v txn.KeyValue) (e refs.Entry, err error) {
+	e.Key = strings.TrimPrefix(v.Key, dir(ex.src.at.Path))
+	switch {
+	case v.Kind == "virtual":
+		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
+		return e, nil
+	case v.Kind == "native" && v.Length > inlineReference && !ex.o.Inline && !metadataNames[path.Base(v.Key)]:
+		file, offset, err := ex.view.PackFile(ctx, v.Key)
+		if err != nil {
+			return e, err
+		}
+		if e.URL, err = ex.link(file); err != nil {
+			return e, fmt.Errorf("%s: %w", v.Key, err)
+		}
+		e.Offset, e.Length = offset, v.Length
+		return e, nil
+	}
+	e.Data, err = kv.Get(ctx, ex.view, v.Key)
+	ex.bytes += int64(len(e.Data))
+	return e, err
+}
+
+// link makes a hard link to a pack and returns its URL.
+func (ex *refExporter) link(file string) (string, error) {
+	if url, ok := ex.linked[file]; ok {
+		return url, nil
+	}
+	if err := os.MkdirAll(ex.packs, 0o777); err != nil {
+		return "", err
+	}
+	name, err := filepath.Abs(filepath.Join(ex.packs, filepath.Base(file)))
+	if err != nil {
+		return "", err
+	}
+	if err := os.Link(file, name); err != nil {
+		return "", fmt.Errorf("%w (the destination must be on the file system of the database, or values in the set)", err)
+	}
+	url := "file://" + slashed(name)
+	ex.linked[file] = url
+	return url, nil
+}
+
+// slashed is an absolute path as URLs have it.
+func slashed(name string) string {
+	name = filepath.ToSlash(name)
+	if !strings.HasPrefix(name, "/") {
+		name = "/" + name
+	}
+	return name
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// A version goes out as references and reads the same: chunks that were virtual,
+// in packs, and small ones.
+func TestExportReferences(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	base := folder(t, map[string]string{"a": "abc", "refs.json": setOf(4, `,"t/0":["a",1,1],"t/1":"z","t/3":["a",2,1]`)})
+	db := openDB(t, linkOptions(t, ""))
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{To: "n"})
+	large := bytes.Repeat([]byte("payload "), 1000)
+	commit(t, db, "", "native", func(s *Session) error {
+		doc := `{"zarr_format":2,"shape":[16000],"chunks":[8000],"dtype":"|i1","compressor":null,"filters":null,"fill_value":-1,"order":"C"}`
+		return errors.Join(s.Set(bg, "n/big/.zarray", []byte(doc)), s.Set(bg, "n/big/1", large))
+	})
+	closeChecked(t, db)
+	open := func() *Source {
+		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src
+	}
+	out := t.TempDir()
+	for name, o := range map[string]ExportReferencesOptions{
+		"v0.json": {}, "v1.json": {Version: 1}, "inline.json": {Inline: true}, "set.parq": {Parquet: true}, "inline.parq": {Parquet: true, Inline: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var texts []string
+			dest := filepath.Join(out, name)
+			for range 2 {
+				if err := errors.Join(os.RemoveAll(dest), os.RemoveAll(dest+".packs")); err != nil {
+					t.Fatal(err)
+				}
+				src := open()
+				res, err := ExportReferences(bg, src, dest, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Keys != 7 {
+					t.Errorf("%d keys", res.Keys)
+				}
+				if _, err := ExportReferences(bg, src, dest, o); !errors.Is(err, fs.ErrExist) {
+					t.Errorf("over what is there: %v", err)
+				}
+				src.Close()
+				if !o.Parquet {
+					b, err := os.ReadFile(dest)
+					if err != nil {
+						t.Fatal(err)
+					}
+					texts = append(texts, string(b))
+				}
+			}
+			if len(texts) == 2 && texts[0] != texts[1] {
+				t.Error("other bytes for the same version")
+			}
+			if _, err := os.Stat(dest + ".packs"); (err == nil) == o.Inline {
+				t.Errorf("packs: %v", err)
+			}
+			f := Follow{Allow: []string{filepath.ToSlash(base)}}
+			b := make([]byte, 4)
+			if err := nodeOf(t, dest+"|kerchunk:|zarr:t", f).ReadBytes(bg, zarr.Sel(), b); err != nil || string(b) != "bz\xffc" {
+				t.Errorf("%q, %v", b, err)
+			}
+			b = make([]byte, 16000)
+			if err := nodeOf(t, dest+"|kerchunk:|zarr:big", f).ReadBytes(bg, zarr.Sel(), b); err != nil || !bytes.Equal(b[8000:], large) {
+				t.Errorf("big: %v", err)
+			}
+		})
+	}
+	store := openFollow(t, memoryURL(t, map[string]string{".zgroup": `{"zarr_format":2}`}), Follow{})
+	if _, err := ExportReferences(bg, store, out+"/x.json", ExportReferencesOptions{}); !errors.Is(err, ErrFormat) {
+		t.Errorf("of a store: %v", err)
+	}
+	src := open()
+	defer src.Close()
+	if _, err := ExportReferences(bg, src, out+"/no/where.json", ExportReferencesOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("to a missing folder: %v", err)
+	}
+	s := src.at.View.(*Snapshot)
+	if _, _, err := s.PackFile(bg, "n/t/0"); err == nil || !strings.Contains(err.Error(), "virtual") {
+		t.Errorf("pack of a virtual value: %v", err)
+	}
+}
