@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"runtime/debug"
 )
 
 // Record is what a scan finds.
@@ -75,7 +76,7 @@ const (
 	// scanBytes is how much of the file is read at one time by a walk,
 	// headerBytes by a look at one header.
 	scanBytes   = 128 << 10
-	headerBytes = 4 << 10
+	headerBytes = 512
 )
 
 // read returns n ≤ scanBytes bytes at off, fewer at the end of the file.
@@ -182,7 +183,7 @@ func (s *Store) Check(ctx context.Context, a Address, owner ...Owner) error {
 		return err
 	}
 	defer h.unref()
-	if err := s.checkHeader(ctx, &r, owner); err != nil {
+	if err := s.checkHeader(ctx, &r, h, owner); err != nil {
 		return err
 	}
 	const step = 4 << 20
@@ -204,22 +205,18 @@ func (s *Store) Check(ctx context.Context, a Address, owner ...Owner) error {
 	return nil
 }
 
-// checkHeader reads the header of a record from the file.
-func (s *Store) checkHeader(ctx context.Context, r *part, owner []Owner) error {
-	f, err := s.fs.Open(s.path(r.a.Pack))
-	if err != nil {
-		return fmt.Errorf("pack: %w", err)
-	}
-	defer f.Close()
-	lay, err := r.p.checkFile(f)
+// checkHeader compares the header of a record with what the address says.
+func (s *Store) checkHeader(ctx context.Context, r *part, file *handle, owner []Owner) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer r.fault(file, &err)
+	base, err := r.base(file)
 	if err != nil {
 		return err
 	}
-	at, ok := lay.find(r.a.Offset-backSize, backSize+r.a.Length)
-	if !ok {
-		return r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	c := scanner{ctx: ctx, p: r.p, f: file.f, size: r.p.size.Load(), shift: base - r.a.Offset, step: headerBytes}
+	if file.data != nil {
+		c.f = bytes.NewReader(file.data)
 	}
-	c := scanner{ctx: ctx, p: r.p, f: f, size: r.p.size.Load(), shift: at - (r.a.Offset - backSize), step: headerBytes}
 	back, err := c.read(r.a.Offset-backSize, backSize)
 	if err != nil {
 		return err

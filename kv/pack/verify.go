@@ -28,7 +28,13 @@ func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) e
 			return err
 		}
 	}
-	if err := s.checkHeader(ctx, &r, owner); err != nil {
+	h, err := r.acquire()
+	if err != nil {
+		return err
+	}
+	err = s.checkHeader(ctx, &r, h, owner)
+	h.unref()
+	if err != nil {
 		return err
 	}
 	return s.View(ctx, a, 0, a.Length, fn)
