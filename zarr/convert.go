@@ -66,6 +66,9 @@ func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 // the selection. After an error they may hold anything.
 func ReadInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) error {
 	if err := checkType[T](a.Type(), false); err != nil {
+		if dst == nil {
+			dst = []T{} // of no length, and not to be made
+		}
 		_, err = readConverted(ctx, a, sel, dst, err)
 		return a.fail("read", err)
 	}

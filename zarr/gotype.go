@@ -20,7 +20,7 @@ var ErrValue = errors.New("zarr: value does not fit")
 // (ragged arrays), times as datetime64[ns] and durations as timedelta64[ns].
 // The error is [ErrType].
 func TypeOf[T any]() (dtype.Type, error) {
-	t, err := typeOf(reflect.TypeFor[T]())
+	t, err := typeOf(reflect.TypeFor[T](), false)
 	if err != nil {
 		return t, fmt.Errorf("%w: %v: %w", ErrType, reflect.TypeFor[T](), err)
 	}
@@ -32,12 +32,17 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 )
 
-func typeOf(g reflect.Type) (dtype.Type, error) {
+// typeOf is TypeOf; fixed says that elements are part of something whose parts
+// have a fixed size, which also ends the types that contain themselves.
+func typeOf(g reflect.Type, fixed bool) (dtype.Type, error) {
 	switch g {
 	case timeType:
 		return dtype.NewDatetime("ns", 1)
 	case durationType:
 		return dtype.NewTimedelta("ns", 1)
+	}
+	if k := g.Kind(); fixed && (k == reflect.String || k == reflect.Slice) {
+		return dtype.Type{}, fmt.Errorf("%v has no fixed size", g)
 	}
 	switch g.Kind() {
 	case reflect.Bool:
@@ -56,7 +61,7 @@ func typeOf(g reflect.Type) (dtype.Type, error) {
 		if g.Elem().Kind() == reflect.Uint8 {
 			return dtype.NewBytes(), nil
 		}
-		elem, err := typeOf(g.Elem())
+		elem, err := typeOf(g.Elem(), true)
 		if err != nil {
 			return elem, err
 		}
@@ -66,7 +71,7 @@ func typeOf(g reflect.Type) (dtype.Type, error) {
 	case reflect.Struct:
 		var fields []dtype.Field
 		for _, f := range goFields(g) {
-			t, err := typeOf(f.typ)
+			t, err := typeOf(f.typ, true)
 			if err != nil {
 				return t, fmt.Errorf("field %s: %w", f.name, err)
 			}
@@ -87,7 +92,7 @@ func typeOfArray(g reflect.Type) (dtype.Type, error) {
 		shape = append(shape, g.Len())
 		g = g.Elem()
 	}
-	elem, err := typeOf(g)
+	elem, err := typeOf(g, true)
 	if err != nil {
 		return elem, err
 	}

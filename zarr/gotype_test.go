@@ -162,6 +162,16 @@ func TestConvertedErrors(t *testing.T) {
 	if _, err := TypeOf[struct{ S string }](); !errors.Is(err, ErrType) {
 		t.Error("a struct of strings has no fixed size")
 	}
+	type loop struct{ Next []loop }
+	if _, err := TypeOf[loop](); !errors.Is(err, ErrType) {
+		t.Error(err)
+	}
+	if _, err := TypeOf[[][]int8](); !errors.Is(err, ErrType) {
+		t.Error(err)
+	}
+	if err := ReadInto[float64](ctx, array("<f2"), Sel(), nil); !errors.Is(err, ErrSelection) {
+		t.Error(err)
+	}
 	small := array("<f2")
 	small.opts.MaxResultBytes = 7
 	if _, err := Read[float64](ctx, small, Sel()); !errors.Is(err, ErrTooLarge) {
