@@ -79,7 +79,10 @@ files where it can. It can be interrupted at any moment and run again.
 				access = readOnly
 			}
 			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
+				bar := newPhases(cmd)
+				o.Progress = func(p txn.GCProgress) { bar.update(p.Phase, p.Done) }
 				r, err := db.GC(cmd.Context(), o)
+				bar.finish()
 				if err != nil {
 					return err
 				}

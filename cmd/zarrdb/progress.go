@@ -89,3 +89,40 @@ func (p *progress) finish(err error) {
 	}
 	p.p.Wait()
 }
+
+// phases shows how far work is whose end nobody knows beforehand: on a terminal
+// the phase and what it has done, nothing anywhere else.
+type phases struct {
+	p    *mpb.Progress
+	bar  *mpb.Bar
+	text atomic.Pointer[string]
+}
+
+func newPhases(cmd *cobra.Command) *phases {
+	out := &phases{}
+	f, ok := cmd.ErrOrStderr().(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return out
+	}
+	out.update("begin", 0)
+	out.p = mpb.New(mpb.WithOutput(f), mpb.WithRefreshRate(200*time.Millisecond))
+	out.bar = out.p.AddSpinner(0,
+		mpb.BarRemoveOnComplete(),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *out.text.Load() }), decor.Elapsed(decor.ET_STYLE_GO)),
+	)
+	return out
+}
+
+// update says that done things of a phase are done.
+func (p *phases) update(phase string, done int64) {
+	text := fmt.Sprintf("%s %d ", phase, done)
+	p.text.Store(&text)
+}
+
+// finish removes the line.
+func (p *phases) finish() {
+	if p.bar != nil {
+		p.bar.Abort(true)
+		p.p.Wait()
+	}
+}

@@ -1,0 +1,489 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// gcWorld is a database beside a plain model of it.
+type gcWorld struct {
+	t        *testing.T
+	rng      *rand.Rand
+	db       *DB
+	o        *Options
+	ids      []CommitID
+	states   map[CommitID]map[string]string
+	sessions map[*Session]map[string]string
+	views    map[*Snapshot]map[string]string
+	ops      int
+}
+
+func newGCWorld(t *testing.T, seed uint64, fs vfs.FS) *gcWorld {
+	w := &gcWorld{
+		t: t, rng: rand.New(rand.NewPCG(seed, 21)), states: map[CommitID]map[string]string{},
+		sessions: map[*Session]map[string]string{}, views: map[*Snapshot]map[string]string{},
+	}
+	w.o = testOptions(fs)
+	w.o.SessionBytes = 4 << 10 // spill much
+	w.o.PackBytes = 300 << 10
+	now := newClock()
+	var mu sync.Mutex
+	w.o.Now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now.now()
+	}
+	db, err := Create("db", w.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.db = db
+	w.note(mustHead(t, db), map[string]string{})
+	return w
+}
+
+func (w *gcWorld) note(id CommitID, state map[string]string) {
+	if w.states[id] == nil {
+		w.ids = append(w.ids, id)
+		w.states[id] = maps.Clone(state)
+	}
+}
+
+func (w *gcWorld) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *gcWorld) branch() string {
+	refs := w.db.Branches()
+	return refs[w.rng.IntN(len(refs))].Name
+}
+
+func (w *gcWorld) key() string {
+	return fmt.Sprintf("d%d/e%d/k%d", w.rng.IntN(3), w.rng.IntN(3), w.rng.IntN(12))
+}
+
+func (w *gcWorld) value() string {
+	n := 1 + w.rng.IntN(200)
+	switch w.rng.IntN(6) {
+	case 0:
+		n = 600 + w.rng.IntN(5000)
+	case 1:
+		n = 20_000 + w.rng.IntN(80_000)
+	}
+	return strings.Repeat(string(rune('a'+w.rng.IntN(26))), n)
+}
+
+// write makes random changes in a session and in its model.
+func (w *gcWorld) write(s *Session, state map[string]string) {
+	for range 1 + w.rng.IntN(6) {
+		switch w.rng.IntN(10) {
+		case 0:
+			key := w.key()
+			w.must(s.Delete(bg, key))
+			delete(state, key)
+		case 1:
+			prefix := fmt.Sprintf("d%d/", w.rng.IntN(3))
+			w.must(s.DeletePrefix(bg, prefix))
+			maps.DeleteFunc(state, func(k, _ string) bool { return strings.HasPrefix(k, prefix) })
+		case 2:
+			from, to := fmt.Sprintf("d%d", w.rng.IntN(3)), fmt.Sprintf("m%d", w.rng.IntN(50))
+			if err := s.Move(bg, from, to); errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrExists) {
+				continue
+			} else {
+				w.must(err)
+			}
+			for k, v := range maps.Clone(state) {
+				if rest, ok := strings.CutPrefix(k, from+"/"); ok {
+					delete(state, k)
+					state[to+"/"+rest] = v
+				}
+			}
+		default:
+			key, val := w.key(), w.value()
+			w.must(s.Set(bg, key, []byte(val)))
+			state[key] = val
+		}
+	}
+}
+
+func (w *gcWorld) begin() (*Session, map[string]string) {
+	s, err := w.db.Begin(bg, w.branch())
+	w.must(err)
+	return s, maps.Clone(w.states[s.Base()])
+}
+
+func (w *gcWorld) commit(s *Session, state map[string]string) {
+	c, err := s.Commit(bg, CommitOptions{Message: "c"})
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNoRef) { // the branch may be gone
+		w.must(s.Abort())
+		return
+	}
+	w.must(err)
+	if c.Parents != nil && c.Parents[0] == s.Base() || c.ID == s.Base() {
+		w.note(c.ID, state)
+		return
+	}
+	w.note(c.ID, at(w.t, w.db, c.ID.String())) // merged: the merge has tests of its own
+}
+
+func (w *gcWorld) pick() (*Session, map[string]string) {
+	for s, state := range w.sessions {
+		return s, state
+	}
+	return nil, nil
+}
+
+func (w *gcWorld) step() {
+	w.ops++
+	switch k := w.rng.IntN(24); {
+	case k < 7:
+		s, state := w.begin()
+		w.write(s, state)
+		w.commit(s, state)
+	case k < 9 && len(w.sessions) < 4:
+		s, state := w.begin()
+		w.sessions[s] = state
+	case k < 13:
+		if s, state := w.pick(); s != nil {
+			w.write(s, state)
+			if w.rng.IntN(3) == 0 {
+				w.must(s.Savepoint(bg))
+			}
+		}
+	case k < 14:
+		if s, state := w.pick(); s != nil {
+			delete(w.sessions, s)
+			if w.rng.IntN(2) == 0 {
+				w.commit(s, state)
+			} else {
+				w.must(s.Abort())
+			}
+		}
+	case k < 16:
+		id := w.ids[w.rng.IntN(len(w.ids))]
+		if v, err := w.db.Snapshot(bg, id); err == nil {
+			w.views[v] = w.states[id]
+		}
+	case k < 17:
+		for v := range w.views {
+			w.must(v.Close())
+			delete(w.views, v)
+			break
+		}
+	case k < 18:
+		name := fmt.Sprint("b", w.rng.IntN(3))
+		id := w.ids[w.rng.IntN(len(w.ids))]
+		if err := w.db.CreateBranch(bg, name, id); errors.Is(err, ErrRefExists) {
+			w.must(w.db.DeleteBranch(name))
+		} else if !errors.Is(err, ErrExpired) {
+			w.must(err)
+		}
+	case k < 19:
+		a, b := w.branch(), w.branch()
+		head, err := w.db.Head(b)
+		w.must(err)
+		c, err := w.db.Merge(bg, a, head, CommitOptions{})
+		if err == nil {
+			w.note(c.ID, at(w.t, w.db, c.ID.String()))
+		} else if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrExpired) && !errors.Is(err, ErrManyBases) {
+			w.t.Fatal(err)
+		}
+	case k < 21:
+		mustExpire(w.t, w.db, ExpireOptions{Keep: 1 + w.rng.IntN(3)})
+	default:
+		mustGC(w.t, w.db)
+		w.check()
+	}
+}
+
+// check compares everything that is kept with the model.
+func (w *gcWorld) check() {
+	w.t.Helper()
+	for _, id := range w.ids {
+		v, err := w.db.Snapshot(bg, id)
+		if errors.Is(err, ErrExpired) {
+			continue
+		}
+		w.must(err)
+		if got := contents(w.t, v); !maps.Equal(got, w.states[id]) {
+			w.t.Fatalf("commit %s holds %d keys, want %d", id.Short(), len(got), len(w.states[id]))
+		}
+		w.must(v.Close())
+	}
+	for v, state := range w.views {
+		if got := contents(w.t, v); !maps.Equal(got, state) {
+			w.t.Fatalf("an open snapshot holds %d keys, want %d", len(got), len(state))
+		}
+	}
+	for s, state := range w.sessions {
+		if got := contents(w.t, s); !maps.Equal(got, state) {
+			w.t.Fatalf("an open session holds %d keys, want %d", len(got), len(state))
+		}
+	}
+}
+
+// quiesce ends all that is open and expects that only what is reachable is left.
+func (w *gcWorld) quiesce() {
+	for s := range w.sessions {
+		w.must(s.Abort())
+	}
+	for v := range w.views {
+		w.must(v.Close())
+	}
+	clear(w.sessions)
+	clear(w.views)
+	mustExpire(w.t, w.db, ExpireOptions{Keep: 2})
+	mustGC(w.t, w.db)
+	w.check()
+	mustBeTidy(w.t, w.db)
+	r := mustGC(w.t, w.db)
+	if r.DeletedPages != 0 || r.FreedBytes > 0 && r.Removed == 0 {
+		w.t.Errorf("a second collection finds something: %+v", r)
+	}
+}
+
+func (w *gcWorld) reopen() {
+	clear(w.views)
+	for s, state := range w.sessions {
+		w.must(s.Savepoint(bg))
+		w.must(s.Close())
+		delete(w.sessions, s)
+		defer func() {
+			again, err := w.db.Resume(bg, s.ID())
+			w.must(err)
+			w.sessions[again] = state
+		}()
+	}
+	closeChecked(w.t, w.db)
+	db, err := Open("db", w.o)
+	w.must(err)
+	w.db = db
+}
+
+// Random histories of everything that makes, moves and drops versions: nothing
+// that is reachable is ever lost, and nothing else stays.
+func TestGCModel(t *testing.T) {
+	t.Parallel()
+	crashRounds(t, gcHistory)
+}
+
+func gcHistory(t *testing.T, seed uint64) {
+	w := newGCWorld(t, seed, vfs.NewMem())
+	for i := range 150 {
+		w.step()
+		if i%50 == 49 {
+			w.reopen()
+			w.check()
+		}
+	}
+	w.quiesce()
+	closeChecked(t, w.db)
+}
+
+// A power loss at any write of an expiry and a collection loses nothing that is
+// kept, and the collection can be run again to its end.
+func TestGCPowerCut(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	mem := vfs.NewCrashableMem()
+	var images []*vfs.MemFS
+	var on atomic.Bool
+	rng := rand.New(rand.NewPCG(seed, 5))
+	fs := crashFS(mem, func(errorfs.Op) error {
+		if on.Load() && len(images) < 200 {
+			images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
+		}
+		return nil
+	})
+	w := newGCWorld(t, seed, fs)
+	for range 120 {
+		w.step()
+	}
+	garbage, state := w.begin()
+	for range 30 {
+		w.write(garbage, state)
+	}
+	w.must(garbage.Savepoint(bg))
+	w.must(garbage.Abort())
+	for s := range w.sessions {
+		w.must(s.Savepoint(bg))
+	}
+	heads := w.db.Branches()
+	on.Store(true)
+	expired := mustExpire(t, w.db, ExpireOptions{Keep: 1})
+	collected := mustGC(t, w.db)
+	on.Store(false)
+	t.Logf("expired %+v, collected %+v", expired, collected)
+	w.quiesce()
+	closeChecked(t, w.db)
+	step := 1
+	if testing.Short() || raceEnabled {
+		step = 1 + len(images)/25
+	}
+	for i := 0; i < len(images); i += step {
+		o := *w.o
+		o.FS = images[i]
+		db, err := Open("db", &o)
+		if err != nil {
+			t.Fatalf("image %d: %v", i, err)
+		}
+		mustBeSound(t, db)
+		for range 2 {
+			for _, h := range heads {
+				if got := at(t, db, h.Commit.String()); !maps.Equal(got, w.states[h.Commit]) {
+					t.Fatalf("image %d: %s holds %d keys, want %d", i, h.Name, len(got), len(w.states[h.Commit]))
+				}
+			}
+			mustExpire(t, db, ExpireOptions{Keep: 1})
+			mustGC(t, db)
+		}
+		update(t, db, "main", map[string]string{"after": strings.Repeat("x", 2000)})
+		closeChecked(t, db)
+		if t.Failed() {
+			t.Fatalf("image %d of %d", i, len(images))
+		}
+	}
+	if len(images) == 0 {
+		t.Error("nothing was written")
+	}
+}
+
+// The k-th write of a collection fails, for every k.
+func TestGCFaults(t *testing.T) {
+	t.Parallel()
+	step := 1
+	if testing.Short() || raceEnabled {
+		step = 5
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for k := int64(1); ; k += int64(step) {
+		var n atomic.Int64
+		var on atomic.Bool
+		mem := vfs.NewMem()
+		fs := crashFS(mem, func(errorfs.Op) error {
+			if on.Load() && n.Add(1) == k {
+				return errorfs.ErrInjected
+			}
+			return nil
+		})
+		w := newGCWorld(t, seed, fs)
+		for range 25 {
+			w.step()
+		}
+		on.Store(true)
+		if _, err := w.db.Expire(bg, ExpireOptions{Keep: 1}); err == nil {
+			_, _ = w.db.GC(bg, GCOptions{})
+		}
+		on.Store(false)
+		_ = w.db.Close() // may report the failure
+		o := *w.o
+		o.FS = mem
+		db, err := Open("db", &o)
+		if err != nil {
+			t.Fatalf("write %d: %v", k, err)
+		}
+		w.db = db
+		clear(w.sessions)
+		clear(w.views)
+		w.check()
+		mustExpire(t, w.db, ExpireOptions{Keep: 1})
+		mustGC(t, w.db)
+		w.check()
+		closeChecked(t, w.db)
+		if t.Failed() {
+			t.Fatalf("after write %d failed", k)
+		}
+		if n.Load() < k {
+			return
+		}
+	}
+}
+
+// Readers, writers, expiry and collections at the same time; snapshots that
+// were opened before their version expired read on.
+func TestGCBesideReadersAndWriters(t *testing.T) {
+	t.Parallel()
+	o := testOptions(vfs.NewMem())
+	o.SessionBytes, o.PackBytes = 8<<10, 200<<10
+	db := openTest(t, o)
+	state := func(n int) map[string]string {
+		m := map[string]string{}
+		for i := range 12 {
+			m[fmt.Sprintf("d%d/k%d", i%3, i)] = strings.Repeat(fmt.Sprint(n, "."), 300*(i%4)+1)
+		}
+		return m
+	}
+	ctx, cancel := context.WithCancel(bg)
+	var wg sync.WaitGroup
+	var rounds atomic.Int64
+	for g := range 2 {
+		branch := fmt.Sprint("w", g)
+		if err := db.CreateBranch(bg, branch, mustHead(t, db)); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				want := state(n % 7) // the same pages come and go
+				s, err := db.Begin(bg, branch)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k, v := range want {
+					if err := s.Set(bg, k, []byte(v)); err != nil {
+						t.Error(err)
+					}
+				}
+				c, err := s.Commit(bg, CommitOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if v, err := db.Snapshot(bg, c.ID); err == nil {
+					for range 3 {
+						if got := contents(t, v); !maps.Equal(got, want) {
+							t.Errorf("commit %d of %s: %d keys", n, branch, len(got))
+						}
+					}
+					_ = v.Close()
+				} else if !errors.Is(err, ErrExpired) {
+					t.Error(err)
+				}
+				rounds.Add(1)
+			}
+		})
+	}
+	for rounds.Load() < 60 && !t.Failed() {
+		if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
+			t.Error(err)
+		}
+		if _, err := db.GC(bg, GCOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	wg.Wait()
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	mustGC(t, db)
+	mustBeTidy(t, db)
+}
+
+func TestSoakGC(t *testing.T) { soak(t, gcHistory) }
