@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -202,9 +201,6 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 	if !c.Array {
 		return c, nil
 	}
-	if err := checkFilters(m, to); err != nil {
-		return nil, err
-	}
 	if to == zarr.V3 {
 		c.Keys = zarr.DefaultKeys('/', len(c.Shape))
 	}
@@ -233,32 +229,6 @@ func inWords(err error, m *zarr.Meta, to zarr.Version) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", field, err)
-}
-
-// checkFilters refuses filters that work on the bytes of elements in an order
-// other than the one that elements have when they get there: in v3 a filter sees
-// values, and their order comes later; in v2 it sees them as the array is stored.
-func checkFilters(m *zarr.Meta, to zarr.Version) error {
-	v, err := m.Codecs.V2()
-	if err != nil || len(v.Filters) == 0 {
-		return err
-	}
-	var filters []map[string]any
-	if err := json.Unmarshal(v.Filters, &filters); err != nil {
-		return fmt.Errorf("filters: %w", err)
-	}
-	other := ">"
-	if to == zarr.V2 && m.Codecs.Endian() == dtype.Big {
-		other = "<"
-	}
-	for i, f := range filters {
-		for member, value := range f {
-			if text, ok := value.(string); ok && strings.HasPrefix(text, other) {
-				return fmt.Errorf("filters[%d].%s: %v of elements in another byte order: %w", i, member, f["id"], codecs.ErrNoForm)
-			}
-		}
-	}
-	return nil
 }
 
 // typeIn prints a data type in a format.

@@ -1,8 +1,10 @@
 package zarr
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -16,7 +18,8 @@ import (
 //
 // Errors match [ErrNoForm], [dtype.ErrNoForm] or [codecs.ErrNoForm] where v3
 // cannot say it: structs with fields of both byte orders, subarrays, Python
-// objects other than text and bytes, filters without a v3 name.
+// objects other than text and bytes, filters without a v3 name or of elements in
+// another byte order.
 func (m *Meta) ToV3(reg *codecs.Registry) (*Meta, error) {
 	if m.Version == V3 {
 		return m.Clone(), nil
@@ -34,6 +37,9 @@ func (m *Meta) ToV3(reg *codecs.Registry) (*Meta, error) {
 		c.Attributes.Delete(dimensionsKey)
 	}
 	c.Type = m.Type.WithOrder(dtype.None)
+	if err := checkFilters(m, V3); err != nil {
+		return nil, err
+	}
 	list, err := m.Codecs.PrintV3()
 	if err != nil {
 		return nil, err
@@ -63,6 +69,9 @@ func (m *Meta) ToV2(reg *codecs.Registry) (*Meta, error) {
 	c.Shape, c.Grid, c.Keys = slices.Clone(m.Shape), m.Grid, m.Keys
 	c.Fill, c.NullFill = slices.Clone(m.Fill), m.NullFill
 	c.DimensionNames = slices.Clone(m.DimensionNames)
+	if err := checkFilters(m, V2); err != nil {
+		return nil, err
+	}
 	v, err := m.Codecs.V2()
 	if err != nil {
 		return nil, err
@@ -83,6 +92,32 @@ func (m *Meta) ToV2(reg *codecs.Registry) (*Meta, error) {
 		return nil, err
 	}
 	return c.confirm()
+}
+
+// checkFilters refuses filters that work on the bytes of elements in an order
+// other than the one that elements have when they get there: in v3 a filter sees
+// values, and their order comes later; in v2 it sees them as the array is stored.
+func checkFilters(m *Meta, to Version) error {
+	v, err := m.Codecs.V2()
+	if err != nil || len(v.Filters) == 0 {
+		return err
+	}
+	var filters []map[string]any
+	if err := json.Unmarshal(v.Filters, &filters); err != nil {
+		return fmt.Errorf("filters: %w", err)
+	}
+	other := ">"
+	if to == V2 && m.Codecs.Endian() == dtype.Big {
+		other = "<"
+	}
+	for i, f := range filters {
+		for member, value := range f {
+			if text, ok := value.(string); ok && strings.HasPrefix(text, other) {
+				return fmt.Errorf("filters[%d].%s: %v of elements in another byte order: %w", i, member, f["id"], codecs.ErrNoForm)
+			}
+		}
+	}
+	return nil
 }
 
 // confirm returns c if it is sound and can be printed.

@@ -69,6 +69,7 @@ func TestToV3(t *testing.T) {
 	for _, set := range [][]string{
 		{"dtype", `[["a","<i4"],["b",">i4"]]`, "fill_value", "null"},
 		{"dtype", `[["a","<i4",[2]]]`, "fill_value", "null"},
+		{"dtype", `">i2"`, "filters", `[{"id":"delta","dtype":">i2"}]`},
 	} {
 		if _, err := parseV2(t, edit(t, arrayDocV2, set...), "").ToV3(reg); !noForm(err) {
 			t.Errorf("%v: %v", set, err)
