@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -71,6 +72,10 @@ func raw(w http.ResponseWriter, answer string) {
 
 // TestHostile reads from servers that say what is not so.
 func TestHostile(t *testing.T) {
+	exabytes := io.ErrUnexpectedEOF // found out while reading, where an int could count them
+	if math.MaxInt == math.MaxInt32 {
+		exabytes = errTooLarge
+	}
 	const head = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\n"
 	endless := func(w http.ResponseWriter, header string) {
 		conn, buf, err := http.NewResponseController(w).Hijack()
@@ -106,7 +111,7 @@ func TestHostile(t *testing.T) {
 		"short whole":       {func(w http.ResponseWriter) { raw(w, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc") }, kv.All(), io.ErrUnexpectedEOF},
 		"exabytes": {func(w http.ResponseWriter) {
 			raw(w, "HTTP/1.1 200 OK\r\nContent-Length: 4611686018427387904\r\n\r\nabc")
-		}, kv.All(), io.ErrUnexpectedEOF},
+		}, kv.All(), exabytes},
 		"far into no range": {func(w http.ResponseWriter) {
 			raw(w, "HTTP/1.1 200 OK\r\nContent-Length: 4611686018427387904\r\n\r\nabc")
 		}, kv.Last(3), ErrAnswer},
