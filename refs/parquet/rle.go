@@ -147,6 +147,10 @@ func newDelta(b []byte) (delta, error) {
 			return delta{}, err
 		}
 	}
+	if total == 0 {
+		// arrow says nothing about blocks where all values of a page are null.
+		return d, nil
+	}
 	if minis == 0 || minis > 1<<10 || block > 1<<20 || block%minis != 0 || block/minis%32 != 0 || block == 0 || total > 1<<31 {
 		return delta{}, corrupt("differences in blocks of %d values, %d parts", block, minis)
 	}
