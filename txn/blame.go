@@ -21,7 +21,7 @@ import (
 // array alone.
 func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string) ([]*Commit, error) {
 	path = strings.Trim(path, "/")
-	b := blamer{db: db, s: db.space, keys: keys, index: map[string]int{}, result: make([]*Commit, len(keys)), todo: map[CommitID]*blameStep{}}
+	b := blamer{db: db, s: db.space, keys: keys, index: map[string]int{}, result: make([]*Commit, len(keys)), waiting: map[CommitID]*blameStep{}}
 	all := map[int]struct{}{}
 	for i, k := range keys {
 		if _, ok := b.index[k]; ok {
@@ -34,22 +34,22 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 	}
 	for len(b.queue) > 0 {
 		c := heap.Pop(&b.queue).(*Commit)
-		if err := b.visit(ctx, c, b.todo[c.ID]); err != nil {
+		if err := b.visit(ctx, c, b.waiting[c.ID]); err != nil {
 			return nil, fmt.Errorf("blame /%s at %s: %w", path, c.ID.Short(), err)
 		}
-		delete(b.todo, c.ID)
+		delete(b.waiting, c.ID)
 	}
 	return b.result, nil
 }
 
 type blamer struct {
-	db     *DB
-	s      *space
-	keys   []string
-	index  map[string]int
-	queue  commitQueue
-	todo   map[CommitID]*blameStep
-	result []*Commit
+	db      *DB
+	s       *space
+	keys    []string
+	index   map[string]int
+	queue   commitQueue
+	waiting map[CommitID]*blameStep
+	result  []*Commit
 }
 
 // blameStep is what is still in question at a commit.
@@ -63,7 +63,7 @@ func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[in
 	if len(keys) == 0 {
 		return nil
 	}
-	if step := b.todo[id]; step != nil {
+	if step := b.waiting[id]; step != nil {
 		for i := range keys {
 			step.keys[i] = struct{}{}
 		}
@@ -73,7 +73,7 @@ func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[in
 	if err != nil {
 		return err
 	}
-	b.todo[id] = &blameStep{path, keys}
+	b.waiting[id] = &blameStep{path, keys}
 	heap.Push(&b.queue, c)
 	return nil
 }

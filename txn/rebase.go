@@ -57,14 +57,14 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 		return nil, err
 	}
 	defer onto.Close()
-	todo, base, err := db.since(ctx, s.base, upstream)
+	commits, base, err := db.since(ctx, s.base, upstream)
 	if err != nil {
 		return nil, err
 	}
 	if base.ID == o.Onto {
 		return db.Commit(ctx, s.base) // it is there already
 	}
-	made, err := s.repeat(ctx, onto.commit, base, todo, o.Choose)
+	made, err := s.repeat(ctx, onto.commit, base, commits, o.Choose)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 
 // repeat makes new commits of old ones on top of another. Nothing names them
 // yet, so the roots are held until the session ends.
-func (s *Session) repeat(ctx context.Context, onto, parent *Commit, todo []*Commit, choose func(Conflict) Choice) (made []*Commit, err error) {
-	for _, c := range todo {
+func (s *Session) repeat(ctx context.Context, onto, parent *Commit, commits []*Commit, choose func(Conflict) Choice) (made []*Commit, err error) {
+	for _, c := range commits {
 		root, conflicts, err := s.space.merge(ctx, parent.Root, onto.Root, c.Root, mergeOptions{choose: choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: parent.ID, Head: onto.ID, Conflicts: conflicts}

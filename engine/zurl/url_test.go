@@ -109,19 +109,19 @@ func TestParse(t *testing.T) {
 		"/a b/c":      "file:///a%20b/c",
 		"/a%b?c#d":    "file:///a%25b%3Fc%23d",
 		"/../x/./y":   "file:///x/y",
-		"x.zarr":      "file:///work/dir/x.zarr",
-		"./x.zarr/":   "file:///work/dir/x.zarr/",
-		"../x":        "file:///work/x",
-		".":           "file:///work/dir/",
-		"..":          "file:///work/",
+		"x.zarr":      "file:///data/dir/x.zarr",
+		"./x.zarr/":   "file:///data/dir/x.zarr/",
+		"../x":        "file:///data/x",
+		".":           "file:///data/dir/",
+		"..":          "file:///data/",
 		"../../../x":  "file:///x",
-		"~/x":         "file:///work/dir/~/x",
-		"a_b:c":       "file:///work/dir/a_b:c",
-		"file:x%20y":  "file:///work/dir/x%20y",
-		"file:../x":   "file:///work/x",
+		"~/x":         "file:///data/dir/~/x",
+		"a_b:c":       "file:///data/dir/a_b:c",
+		"file:x%20y":  "file:///data/dir/x%20y",
+		"file:../x":   "file:///data/x",
 		`c:\a b\x`:    "file:///c:/a%20b/x",
 		"C:/a":        "file:///C:/a",
-		"x.zip|zip:a": "file:///work/dir/x.zip|zip:a",
+		"x.zip|zip:a": "file:///data/dir/x.zip|zip:a",
 		// adapters
 		"/d/x.zip|zip":                    "file:///d/x.zip|zip:",
 		"/d/x.zip|ZIP:a/|zarr3:b":         "file:///d/x.zip|zip:a/|zarr3:b",
@@ -189,7 +189,7 @@ func TestParse(t *testing.T) {
 		"az://c/p":                      "az://c/p",
 		"new:a/b":                       "new:a/b",
 	} {
-		u, err := ParseIn("/work/dir", in)
+		u, err := ParseIn("/data/dir", in)
 		if want == "" {
 			if !errors.Is(err, ErrURL) {
 				t.Errorf("%s is %v, %v; want an error", in, u, err)
