@@ -64,7 +64,9 @@ type linker struct {
 	prefix string
 	base   string // URL of the folder of the set
 	bulk   *txn.Bulk
-	meter  meter
+	meter  *meter
+	// place, if set, says where the value of a key goes and whether it does.
+	place func(key string, e *refs.Entry) (to string, put bool, err error)
 
 	inFolder bool                   // references below base were seen
 	known    map[string]tree.Source // with their versions, by URL in the set
@@ -75,6 +77,10 @@ type linker struct {
 // maxKnownURLs bounds what a linker remembers of files.
 const maxKnownURLs = 1 << 16
 
+func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string) *linker {
+	return &linker{db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base, meter: &meter{}, known: map[string]tree.Source{}}
+}
+
 // link imports a reference set as virtual values, keys and metadata as they
 // are, as one commit. It is one pass over the set in bounded memory.
 func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
@@ -82,7 +88,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	if err != nil {
 		return nil, err
 	}
-	l := &linker{db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base, known: map[string]tree.Source{}}
+	l := newLinker(db, src, o, set, prefix)
 	s, err := l.session(ctx)
 	if err != nil {
 		return nil, err
@@ -246,12 +252,23 @@ func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
 			continue
 		}
 		var err error
+		if l.place != nil {
+			if key, ok, err = l.place(key, e); err != nil {
+				return keyFailed(e.Key, err)
+			}
+			if !ok {
+				continue
+			}
+		}
 		switch {
 		case e.Inline():
 			err = l.bulk.Set(ctx, key, e.Data)
 			bytes += int64(len(e.Data))
 		case metadataNames[path.Base(e.Key)]:
-			err = l.setDocument(ctx, key, e)
+			var b []byte
+			if b, err = l.set.document(ctx, e); err == nil {
+				err = l.bulk.Set(ctx, key, b)
+			}
 		default:
 			if e.URL != l.last {
 				if l.lastSrc, err = l.sourceOf(e.URL); err != nil {
@@ -286,32 +303,39 @@ var metadataNames = map[string]bool{
 // maxDocument is how long a document may be that a set refers to.
 const maxDocument = 64 << 20
 
-// setDocument copies a metadata document that lies in a file.
-func (l *linker) setDocument(ctx context.Context, key string, e *refs.Entry) error {
-	at, err := l.set.opts.Rules.Resolve(e.URL)
-	if err != nil {
-		return err
+// document is a metadata document, which may lie in a file.
+func (s *refSet) document(ctx context.Context, e *refs.Entry) ([]byte, error) {
+	return s.bytes(ctx, &e.Reference, maxDocument)
+}
+
+// bytes is the value of a reference, of at most that many bytes.
+func (s *refSet) bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte, error) {
+	if e.Inline() {
+		return e.Data, nil
 	}
-	v, err := l.set.opts.Open(ctx, at.Root, at.Path)
+	at, err := s.opts.Rules.Resolve(e.URL)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.opts.Open(ctx, at.Root, at.Path)
 	if errors.Is(err, kv.ErrNotFound) {
-		return fmt.Errorf("%w: there is no file %s", ErrUnreachable, at.URL())
+		return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, at.URL())
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rng := kv.All()
-	n := v.Size()
+	rng, n := kv.All(), v.Size()
 	if !e.Whole() {
 		rng, n = kv.Span(e.Offset, e.Length), e.Length
 	}
-	if n > maxDocument {
-		return fmt.Errorf("%w: a document of %d bytes", zarr.ErrCorrupt, n)
+	if n > most {
+		return nil, fmt.Errorf("%w: a value of %d bytes", zarr.ErrTooLarge, n)
 	}
 	b, err := kv.ReadValue(ctx, v, rng)
-	if err != nil {
-		return err
+	if err == nil && !e.Whole() && int64(len(b)) != n {
+		err = fmt.Errorf("%w: %s ends before byte %d", ErrUnreachable, at.URL(), e.Offset+n)
 	}
-	return l.bulk.Set(ctx, key, b)
+	return b, err
 }
 
 // asks reports whether the version of a file is recorded.

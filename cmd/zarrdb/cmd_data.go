@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -32,9 +33,9 @@ func initCmd() *cobra.Command {
 func importCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ImportOptions
-	var session, validate string
+	var session, validate, dim string
 	cmd := &cobra.Command{
-		Use:   "import DB SOURCE",
+		Use:   "import DB SOURCE...",
 		Short: "Copy a store into a database",
 		Long: `Copy a Zarr store of any version into a database, as one commit: nothing is
 seen of it before it is complete. SOURCE is a TARGET; its format is detected.
@@ -50,14 +51,29 @@ they are: the database then holds the references, as virtual chunks. They are
 followed below the folder of the set, below the targets of --url-map and below
 prefixes of --allow; this machine remembers that for the database. The versions
 of the files are recorded, of those of this machine or as --validate says, and
-reading a file that changed is an error.`,
+reading a file that changed is an error.
+
+With --append-dim every SOURCE is appended along that dimension to what is at
+the destination, or to each other where nothing is yet: one commit however many
+there are. Chunks are renumbered, not decoded, but for coordinates that are cut
+otherwise. Arrays without the dimension must hold the same. What does not fit is
+refused and named with its files before anything is written: data types, codecs,
+chunks, fill values, and what says what the numbers mean, such as scale_factor,
+add_offset and units.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
   zarrdb import weather.zdb refs.json.zst --link --allow s3://noaa/
+  zarrdb import weather.zdb june.json july.json --link --append-dim time --to era5
   zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp`,
-		Args: argCount(2, 2),
+		Args: argCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 && dim == "" {
+				return usagef("import: several sources need --append-dim")
+			}
+			if dim != "" && o.Resume {
+				return usagef("import: --append-dim does all or nothing, there is nothing to resume")
+			}
 			dir, err := importDest(args[0], &o)
 			if err != nil {
 				return err
@@ -79,6 +95,9 @@ reading a file that changed is an error.`,
 			if !o.Link && cmd.Flags().Changed("validate") {
 				return usagef("import: --validate needs --link")
 			}
+			if dim != "" {
+				return runAppend(cmd, dir, dim, args[1:], &src, o)
+			}
 			return runImport(cmd, dir, args[1], &src, o)
 		},
 	}
@@ -92,6 +111,7 @@ reading a file that changed is an error.`,
 	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted")
 	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
+	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
 }
@@ -160,6 +180,58 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	if err != nil {
 		return onlyBranches(db, o.Branch, err)
 	}
+	imported(cmd, res, base)
+	return nil
+}
+
+// runAppend joins the sources along a dimension.
+func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourceFlags, o engine.ImportOptions) error {
+	ctx := cmd.Context()
+	var pieces []engine.Piece
+	for _, source := range sources {
+		if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
+			return usagef("import: %s is in the same database: export what is to be appended first", source)
+		}
+		pieces = append(pieces, engine.Piece{Name: source, Open: func(ctx context.Context) (*engine.Source, error) {
+			return src.open(ctx, source)
+		}})
+	}
+	follow, err := src.follow()
+	if err != nil {
+		return err
+	}
+	plan, err := engine.PlanAppend(ctx, pieces, dim, o.Link)
+	if err == nil && !engine.IsDatabase(dir) {
+		err = plan.Fits() // what cannot be joined makes no database
+	}
+	if err != nil {
+		return err
+	}
+	db, err := engine.Open(dir, &engine.Options{Create: true, Author: o.Author, Follow: follow})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	base, _ := db.Head(o.Branch) // a branch that is missing is an error of the import
+	if o.Message == "" {
+		o.Message = fmt.Sprintf("append %s along %s", strings.Join(sources[:min(len(sources), 3)], ", "), dim)
+		if more := len(sources) - 3; more > 0 {
+			o.Message = fmt.Sprintf("%s (and %d more)", o.Message, more)
+		}
+	}
+	bar := newProgress(cmd, "appending")
+	o.Progress = bar.update
+	res, err := db.Append(ctx, plan, o)
+	bar.finish(err)
+	if err != nil {
+		return onlyBranches(db, o.Branch, err)
+	}
+	imported(cmd, res, base)
+	return nil
+}
+
+// imported prints what an import did.
+func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	if res.Commit != nil {
 		report(cmd, res.Commit, base)
 	}
@@ -167,7 +239,6 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 		cmd.Printf("reading needs --allow or --url-map again: %s\n", oneLine(res.NotGranted))
 	}
 	cmd.Printf("%s, %s, %s\n", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
-	return nil
 }
 
 // sameFile reports whether two paths lead to one file or directory.

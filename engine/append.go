@@ -1,0 +1,430 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Appending joins hierarchies of the same arrays along a dimension:
+//
+//	what is there        a.json           b.json
+//	time  [0 1 2 3]      [4 5]            [6 7]        grows
+//	temp  chunks 0…3     0…1 become 4…5   0…1 → 6…7    grows, chunks are renumbered
+//	x     [0 1 2]        equal            equal        stays
+//
+// Everything is compared before anything is written.
+
+// Piece is one of the hierarchies that an append joins.
+type Piece struct {
+	// Name is what errors call it.
+	Name string
+	// Open opens it. It is called twice, and what it returns is closed: pieces
+	// are open one at a time, and the first of them until the end.
+	Open func(context.Context) (*Source, error)
+}
+
+// AppendPlan is pieces that were found to fit each other, and where in the
+// joined arrays each of them goes. It may be used once, with [DB.Append].
+type AppendPlan struct {
+	dim    string
+	link   bool
+	pieces []*appendPiece
+	base   map[string]*appendBase // by path
+	paths  []string               // of base, sorted
+	groups []foundNode            // of the first piece
+	bad    misfits
+}
+
+// appendPiece is a piece and what it holds.
+type appendPiece struct {
+	Piece
+	arrays map[string]*appendArray // by path
+}
+
+// appendArray is an array of a piece.
+type appendArray struct {
+	path  string
+	meta  *zarr.Meta
+	base  *appendBase
+	start int64 // in the joined array, elements along the dimension
+	// rewrite says that its chunks do not fit the joined array's, so that its
+	// elements are written anew.
+	rewrite bool
+}
+
+// appendBase is a joined array.
+type appendBase struct {
+	path  string
+	meta  *zarr.Meta // of the array that is there or, if there is none, of the first piece
+	from  string     // what meta is of
+	axis  int        // the dimension, -1 if it has not
+	chunk int64      // its chunk length there
+	small bool       // a coordinate of the dimension, which may be rewritten
+	had   int64      // length before
+	total int64      // and after
+	// rewrite says that all pieces of it are rewritten.
+	rewrite bool
+}
+
+// PlanAppend opens the nodes of all pieces and compares their metadata. What
+// does not fit is a [*MisfitError]. A piece is a reference set of which the
+// values are linked, or any Zarr hierarchy of which they are copied.
+func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*AppendPlan, error) {
+	p := &AppendPlan{dim: dim, link: link, base: map[string]*appendBase{}}
+	if len(pieces) == 0 || dim == "" {
+		return nil, errors.New("append: no source, or no dimension")
+	}
+	known := metaSet{}
+	for i, piece := range pieces {
+		found, err := surveyPiece(ctx, piece, link)
+		if err != nil {
+			return nil, fmt.Errorf("append %s: %w", piece.Name, err)
+		}
+		for k := range found {
+			if found[k].meta, err = known.one(found[k].meta); err != nil {
+				return nil, fmt.Errorf("append %s: /%s: %w", piece.Name, found[k].path, err)
+			}
+		}
+		if i == 0 {
+			if err := p.begin(piece.Name, found); err != nil {
+				return nil, err
+			}
+		}
+		p.add(piece, found)
+	}
+	return p, p.bad.err(dim)
+}
+
+// Fits makes sure that the pieces can be joined where nothing is yet.
+func (p *AppendPlan) Fits() error {
+	p.align()
+	return p.bad.err(p.dim)
+}
+
+// begin takes the arrays of the first piece as those to join.
+func (p *AppendPlan) begin(name string, found []foundNode) error {
+	seen := map[string]bool{}
+	grows := false
+	for _, n := range found {
+		if !n.meta.Array {
+			p.groups = append(p.groups, n)
+			continue
+		}
+		b := &appendBase{path: n.path, meta: n.meta, from: name}
+		if err := b.describe(p.dim); err != nil {
+			return fmt.Errorf("append %s: /%s: %w", name, n.path, err)
+		}
+		for _, d := range n.meta.DimensionNames {
+			if d != nil {
+				seen[*d] = true
+			}
+		}
+		grows = grows || b.axis >= 0
+		p.base[n.path] = b
+		p.paths = append(p.paths, n.path)
+	}
+	if !grows {
+		var names []string
+		for d := range seen {
+			names = append(names, d)
+		}
+		slices.Sort(names)
+		return fmt.Errorf("append %s: %w: no array has the dimension %q; there are %q", name, ErrMisfit, p.dim, names)
+	}
+	slices.Sort(p.paths)
+	p.coordinates()
+	return nil
+}
+
+// describe finds the dimension in the array.
+func (b *appendBase) describe(dim string) error {
+	b.axis, b.chunk, b.had = -1, 0, 0
+	if b.meta.Version != zarr.V2 && b.meta.Version != zarr.V3 {
+		return fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr.ErrNoForm)
+	}
+	for d, name := range b.meta.DimensionNames {
+		if name == nil || *name != dim {
+			continue
+		}
+		if b.axis >= 0 {
+			return fmt.Errorf("%w: it has the dimension %q twice", ErrMisfit, dim)
+		}
+		b.axis = d
+	}
+	if b.axis < 0 {
+		return nil
+	}
+	shape := b.meta.Grid.Regular()
+	if shape == nil || shape[b.axis] < 1 {
+		return fmt.Errorf("%w: its chunks differ in length, they cannot be renumbered", ErrMisfit)
+	}
+	b.chunk = int64(shape[b.axis])
+	return nil
+}
+
+// coordinates finds the arrays that may be rewritten where their chunks do not
+// fit: those of one dimension, and the bounds that such a one names.
+func (p *AppendPlan) coordinates() {
+	for path, b := range p.base {
+		if b.axis < 0 || len(b.meta.Shape) != 1 {
+			continue
+		}
+		b.small = true
+		for _, attr := range []string{"bounds", "climatology"} {
+			name, ok := textAttribute(b.meta, attr)
+			if o := p.base[joinPath(parent(path), name)]; ok && o != nil && o.axis >= 0 {
+				o.small = true
+			}
+		}
+	}
+}
+
+// add compares a piece with the joined arrays.
+func (p *AppendPlan) add(piece Piece, found []foundNode) {
+	a := &appendPiece{Piece: piece, arrays: map[string]*appendArray{}}
+	p.pieces = append(p.pieces, a)
+	for _, n := range found {
+		if !n.meta.Array {
+			continue
+		}
+		b := p.base[n.path]
+		if b == nil {
+			p.bad.add(n.path, "array", misfitValue{p.pieces[0].Name, "missing"}, misfitValue{piece.Name, "there"})
+			continue
+		}
+		a.arrays[n.path] = &appendArray{path: n.path, meta: n.meta, base: b}
+		p.bad.compare(b, n.meta, piece.Name)
+	}
+	lengths := map[string]*appendArray{} // by group
+	for _, path := range p.paths {
+		b, x := p.base[path], a.arrays[path]
+		if b.axis < 0 {
+			continue
+		}
+		if x == nil {
+			p.bad.add(path, "array", misfitValue{b.from, "there"}, misfitValue{piece.Name, "missing"})
+			continue
+		}
+		if len(x.meta.Shape) <= b.axis {
+			continue // found already
+		}
+		group := parent(path)
+		if y := lengths[group]; y == nil {
+			lengths[group] = x
+		} else if n, m := x.length(), y.length(); n != m {
+			p.bad.add(path, "length along "+p.dim, misfitValue{piece.Name + ", /" + y.path, fmt.Sprint(m)}, misfitValue{piece.Name, fmt.Sprint(n)})
+		}
+	}
+}
+
+// length is the number of elements along the dimension.
+func (a *appendArray) length() int64 { return a.meta.Shape[a.base.axis] }
+
+// align finds where each piece goes and which have to be rewritten.
+func (p *AppendPlan) align() {
+	for _, path := range p.paths {
+		b := p.base[path]
+		if b.axis < 0 {
+			continue
+		}
+		b.total = b.had
+		for i, piece := range p.pieces {
+			a := piece.arrays[path]
+			if a == nil || len(a.meta.Shape) <= b.axis {
+				continue
+			}
+			a.start = b.total
+			if b.total += a.length(); b.total < a.start {
+				p.bad.add(path, "shape", misfitValue{b.from, fmt.Sprint(a.start)}, misfitValue{piece.Name, "longer than an array can be"})
+				return
+			}
+			same := !slices.Contains(b.meta.Diff(a.meta), "chunk_grid")
+			a.rewrite = a.length() > 0 && (!same || a.start%b.chunk != 0)
+			switch {
+			case !a.rewrite:
+			case b.meta.Type.Variable():
+				p.bad.add(path, "chunk boundary", misfitValue{b.from, fmt.Sprintf("chunks of %d", b.chunk)},
+					misfitValue{piece.Name, fmt.Sprintf("begins at %d and elements of variable length are not rewritten", a.start)})
+			case p.link && (!b.small || a.size() > maxRewrite):
+				before := b.from
+				if i > 0 {
+					before = p.pieces[i-1].Name
+				}
+				p.bad.add(path, "chunk boundary", misfitValue{before, fmt.Sprintf("a last chunk of %d that is not full", b.chunk)},
+					misfitValue{piece.Name, fmt.Sprintf("begins at %d, inside of it", a.start)})
+			}
+			b.rewrite = b.rewrite || p.link && a.rewrite
+		}
+		for _, piece := range p.pieces {
+			if a := piece.arrays[path]; a != nil {
+				a.rewrite = a.rewrite || b.rewrite
+			}
+		}
+	}
+}
+
+// Append joins the pieces of a plan along its dimension to what is at o.To, or
+// to each other if there is nothing or o.Overwrite is set, as one commit.
+// Chunks keep their bytes and get other numbers. Where the dimension's
+// coordinates are cut into other chunks, their elements are written anew, in a
+// copying append all that begins inside a chunk. Arrays without the dimension
+// must hold the same elements in all pieces. What does not fit is a
+// [*MisfitError] and nothing is committed; neither is it if ctx ends. o.Link
+// must be that of the plan, and o.Resume is not used. Memory is bounded but for
+// the metadata of the pieces.
+func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
+	o.To, o.Link, o.Resume = cleanPath(o.To), p.link, false
+	j := &joiner{db: db, plan: p, o: o, meter: &meter{}}
+	first, err := p.pieces[0].Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, first.Close()) }()
+	j.first = first
+	im := &importer{db: db, src: first, o: o, to: dir(o.To)}
+	s, err := im.begin(ctx, func(s *Session) error { return j.prepare(ctx, s, im) })
+	if err != nil {
+		return nil, err
+	}
+	res, err := j.run(ctx, s)
+	if err != nil {
+		if o.Session != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return nil, errors.Join(err, s.Abort())
+	}
+	if p.link {
+		res.NotGranted = db.Grant(j.follow)
+	}
+	return res, nil
+}
+
+// prepare finds what is there, and compares it with the plan.
+func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
+	_, err := s.Node(ctx, j.o.To)
+	switch {
+	case err == nil && !j.o.Overwrite:
+		err = j.existing(ctx, s)
+	case err == nil || errors.Is(err, zarr.ErrNotFound):
+		j.fresh = true
+		switch err = im.vacant(ctx, s); {
+		case err == nil || !j.o.Overwrite || !errors.Is(err, zarr.ErrExists):
+		case j.o.Link:
+			err = nil // what is there is replaced when the rest is complete
+		default:
+			err = s.Remove(ctx, j.o.To)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	j.plan.align()
+	return j.plan.bad.err(j.plan.dim)
+}
+
+// existing takes the arrays that are there as those to join.
+func (j *joiner) existing(ctx context.Context, s *Session) error {
+	p := j.plan
+	there := map[string]bool{}
+	lengths := map[string]*appendBase{}
+	for n, err := range s.Walk(ctx, j.o.To) {
+		if err != nil {
+			return err
+		}
+		m := n.Meta()
+		if !m.Array {
+			continue
+		}
+		path := relative(n.Path(), j.o.To)
+		there[path] = true
+		is := &appendBase{path: path, meta: m, from: fmt.Sprintf("/%s of the database", n.Path())}
+		if err := is.describe(p.dim); err != nil {
+			return fmt.Errorf("append to /%s: %w", n.Path(), err)
+		}
+		b := p.base[path]
+		if b == nil {
+			if is.axis >= 0 {
+				p.bad.add(path, "array", misfitValue{is.from, "there"}, misfitValue{p.pieces[0].Name, "missing"})
+			}
+			continue
+		}
+		is.small = b.small
+		p.bad.compare(is, b.meta, p.pieces[0].Name)
+		if is.axis >= 0 {
+			is.had = m.Shape[is.axis]
+			if o := lengths[parent(path)]; o == nil {
+				lengths[parent(path)] = is
+			} else if o.had != is.had {
+				p.bad.add(path, "length along "+p.dim, misfitValue{o.from, fmt.Sprint(o.had)}, misfitValue{is.from, fmt.Sprint(is.had)})
+			}
+		}
+		b.meta, b.from, b.axis, b.chunk, b.had = is.meta, is.from, is.axis, is.chunk, is.had
+	}
+	for _, path := range p.paths {
+		if !there[path] {
+			p.bad.add(path, "array", misfitValue{"/" + joinPath(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].Name, "there"})
+		}
+	}
+	if err := p.bad.err(p.dim); err != nil {
+		return err
+	}
+	for _, path := range p.paths {
+		if b := p.base[path]; b.axis >= 0 {
+			if err := j.clearBeyond(ctx, s, b); err != nil {
+				return err
+			}
+		}
+		// What was compared must still be so when the commit is made.
+		if err := s.Guard(joinPath(j.o.To, path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearBeyond deletes chunks outside of the array, which stores may have kept
+// from a time when it was longer: they would show when it grows.
+func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) error {
+	at := dir(joinPath(j.o.To, b.path))
+	end := b.meta.Grid.Count(b.axis, b.had)
+	var stale []string
+	for key, err := range s.List(ctx, kv.ListOptions{Prefix: at}) {
+		if err != nil {
+			return err
+		}
+		coords, ok := b.meta.Keys.Parse(strings.TrimPrefix(key, at))
+		if ok && coords[b.axis] >= end {
+			stale = append(stale, key)
+		}
+	}
+	return kv.DeleteAll(ctx, s, stale)
+}
+
+// relative is a path as seen from one above it.
+func relative(path, above string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, above), "/")
+}
+
+func joinPath(above, path string) string {
+	if path == "" {
+		return above
+	}
+	return dir(above) + path
+}
+
+func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {
+	res := &ImportResult{Nodes: nodes, Keys: j.meter.keys.Load(), Bytes: j.meter.bytes.Load()}
+	if j.o.Session != nil {
+		return res, s.Detach(ctx)
+	}
+	c, err := s.Commit(ctx, txn.CommitOptions{Message: j.o.Message, Author: j.o.Author})
+	res.Commit = c
+	return res, err
+}

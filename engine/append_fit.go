@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// ErrMisfit means that hierarchies cannot be joined. Mostly it is a
+// [*MisfitError].
+var ErrMisfit = errors.New("engine: does not fit")
+
+// MisfitError says which pieces of an append do not fit, and why.
+type MisfitError struct {
+	// Dim is the dimension to append along.
+	Dim string
+	// Path is the array, Field what differs: a member of its metadata by the
+	// name that v3 gives it, "attribute NAME", "values" and the like.
+	Path, Field string
+	// From has the value Want; each of Files, in their order, that of Got.
+	From, Want string
+	Files, Got []string
+	// More is how many other fields of arrays differ too.
+	More int
+}
+
+// maxFilesShown is how many files the text of a MisfitError names.
+const maxFilesShown = 8
+
+// Error names the array, the field, the values and the files.
+func (e *MisfitError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "append along %s: /%s: %s is %s in %s, but ", e.Dim, e.Path, e.Field, e.Want, e.From)
+	for i := range e.Files {
+		switch {
+		case i == maxFilesShown:
+			fmt.Fprintf(&b, " and %d more", len(e.Files)-i)
+		case i > maxFilesShown:
+		case i > 0 && e.Got[i] == e.Got[i-1]:
+			fmt.Fprintf(&b, ", %s", e.Files[i])
+		case i > 0:
+			fmt.Fprintf(&b, ", %s in %s", e.Got[i], e.Files[i])
+		default:
+			fmt.Fprintf(&b, "%s in %s", e.Got[i], e.Files[i])
+		}
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, " (and %d other fields differ)", e.More)
+	}
+	return b.String()
+}
+
+// Is makes it an ErrMisfit.
+func (e *MisfitError) Is(target error) bool { return target == ErrMisfit }
+
+// misfits collects what differs, by array and field.
+type misfits struct {
+	list []*MisfitError
+	at   map[[2]string]*MisfitError
+}
+
+// misfitValue is a value and what has it.
+type misfitValue struct{ where, value string }
+
+func (m *misfits) add(path, field string, want, got misfitValue) {
+	key := [2]string{path, field}
+	e := m.at[key]
+	if e == nil {
+		if m.at == nil {
+			m.at = map[[2]string]*MisfitError{}
+		}
+		e = &MisfitError{Path: path, Field: field, From: want.where, Want: want.value}
+		m.at[key] = e
+		m.list = append(m.list, e)
+	}
+	e.Files, e.Got = append(e.Files, got.where), append(e.Got, got.value)
+}
+
+// err is the first of what was collected.
+func (m *misfits) err(dim string) error {
+	if len(m.list) == 0 {
+		return nil
+	}
+	e := *m.list[0]
+	e.Dim, e.More = dim, len(m.list)-1
+	return &e
+}
+
+// compare finds what keeps an array from being joined with b.
+func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
+	differ := func(field, want, got string) {
+		m.add(b.path, field, misfitValue{b.from, want}, misfitValue{file, got})
+	}
+	for _, field := range b.meta.Diff(o) {
+		switch field {
+		case "zarr_format", "data_type", "fill_value", "dimension_names":
+		case "codecs":
+			if b.axis < 0 {
+				continue
+			}
+		case "chunk_grid":
+			if b.axis < 0 || b.small && o.Grid.Regular() != nil {
+				continue
+			}
+		case "shape":
+			if len(b.meta.Shape) == len(o.Shape) {
+				shape := slices.Clone(o.Shape)
+				if b.axis >= 0 {
+					shape[b.axis] = b.meta.Shape[b.axis]
+				}
+				if slices.Equal(shape, b.meta.Shape) {
+					continue
+				}
+			}
+		default:
+			continue // it says nothing about values, or is compared below
+		}
+		differ(field, metaText(b.meta, field), metaText(o, field))
+	}
+	for _, name := range attributeNames(b.meta, o) {
+		if !sameAttribute(b.meta, o, name) {
+			differ("attribute "+name, attributeText(b.meta, name), attributeText(o, name))
+		}
+	}
+}
+
+// telling are the attributes that say what stored numbers mean (CF conventions,
+// "Packed Data", "Units", "Calendar", "Missing data", "Flags"). Others describe
+// or tell a history: those of the first piece stay.
+var telling = []string{
+	"scale_factor", "add_offset", "_Unsigned", "units", "calendar", "month_lengths", "leap_month", "leap_year", "_FillValue", "missing_value",
+	"valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings", "positive", "standard_name", "grid_mapping",
+}
+
+// attributeNames are the telling attributes that one of two arrays has.
+func attributeNames(a, b *zarr.Meta) (names []string) {
+	for _, name := range telling {
+		_, inA := a.Attributes.Get(name)
+		_, inB := b.Attributes.Get(name)
+		if inA || inB {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// attributeText is the JSON of an attribute, "missing" if there is none.
+func attributeText(m *zarr.Meta, name string) string {
+	raw, ok := m.Attributes.Get(name)
+	if !ok {
+		return "missing"
+	}
+	return string(compactJSON(raw))
+}
+
+// sameAttribute compares an attribute however it is spelled; 1 and 1.0 are the
+// same.
+func sameAttribute(a, b *zarr.Meta, name string) bool {
+	x, inA := a.Attributes.Get(name)
+	y, inB := b.Attributes.Get(name)
+	if inA != inB {
+		return false
+	}
+	var one, other zarr.Attributes
+	if one.Set(name, x) == nil && other.Set(name, y) == nil && one.Equal(other) {
+		return true
+	}
+	f, errX := strconv.ParseFloat(string(x), 64)
+	g, errY := strconv.ParseFloat(string(y), 64)
+	return errX == nil && errY == nil && f == g
+}
+
+// textAttribute is an attribute that is a string.
+func textAttribute(m *zarr.Meta, name string) (text string, ok bool) {
+	raw, ok := m.Attributes.Get(name)
+	return text, ok && json.Unmarshal(raw, &text) == nil
+}
+
+// metaText prints a field of metadata for an error.
+func metaText(m *zarr.Meta, field string) string {
+	switch field {
+	case "zarr_format":
+		return m.Version.String()
+	case "shape":
+		return fmt.Sprint(m.Shape)
+	case "data_type":
+		return m.Type.String()
+	case "dimension_names":
+		names := []string{}
+		for _, d := range m.DimensionNames {
+			if d == nil {
+				names = append(names, "null")
+			} else {
+				names = append(names, strconv.Quote(*d))
+			}
+		}
+		return "[" + strings.Join(names, " ") + "]"
+	case "chunk_grid":
+		if shape := m.Grid.Regular(); shape != nil {
+			return fmt.Sprint(shape)
+		}
+		return "not regular"
+	}
+	docs, err := m.Print()
+	if err != nil {
+		return "of another kind"
+	}
+	members := []string{field}
+	doc := docs[docV3]
+	if doc == nil {
+		doc = docs[docV2Array]
+		if field == "codecs" {
+			members = []string{"order", "filters", "compressor"}
+		}
+	}
+	o, err := parseObject(doc)
+	if err != nil {
+		return "of another kind"
+	}
+	var out []string
+	for _, name := range members {
+		text := string(compactJSON(o.values[name]))
+		if len(members) > 1 {
+			text = name + " " + text
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+func compactJSON(raw json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil { // a bare NaN
+		return raw
+	}
+	return out.Bytes()
+}
+
+// metaSet holds equal metadata once: thousands of pieces mostly say the same.
+type metaSet map[[sha256.Size]byte]*zarr.Meta
+
+func (s metaSet) one(m *zarr.Meta) (*zarr.Meta, error) {
+	docs, err := m.Print()
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		fmt.Fprintf(h, "%s %d\n", name, len(docs[name]))
+		h.Write(docs[name])
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	if s[key] == nil {
+		s[key] = m
+	}
+	return s[key], nil
+}

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// foundNode is a node of a piece, by its path in it.
+type foundNode struct {
+	path string
+	meta *zarr.Meta
+}
+
+// surveyPiece opens every node of a piece.
+func surveyPiece(ctx context.Context, p Piece, link bool) (found []foundNode, err error) {
+	src, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	view, path, o := kv.Reader(nil), "", *src.open
+	if link {
+		if view, err = src.setDocuments(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		sv, err := src.Survey(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at, err := src.dataset(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, told := sv.view.(*candidates)
+		view, path, o.Version, o.Consolidated = at.View, at.Path, at.Version, told
+	}
+	for n, err := range zarr.Walk(ctx, view, path, &o) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, foundNode{relative(n.Path(), path), n.Meta()})
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)
+	}
+	return found, nil
+}
+
+// maxDocuments bounds the metadata of one reference set in memory.
+const maxDocuments = 128 << 20
+
+// setDocuments reads the metadata documents of a reference set, in one pass over
+// a JSON set and from the index of a parquet set.
+func (s *Source) setDocuments(ctx context.Context) (*kv.Mem, error) {
+	set, prefix, err := s.referenceSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	docs, size := kv.NewMem(), int64(0)
+	take := func(e *refs.Entry) error {
+		key, ok := strings.CutPrefix(e.Key, prefix)
+		if !ok || !isDocument(key) {
+			return nil
+		}
+		b, err := set.document(ctx, e)
+		if err != nil {
+			return keyFailed(e.Key, err)
+		}
+		if size += int64(len(b)); size > maxDocuments {
+			return fmt.Errorf("%w: more than %d MiB of metadata", zarr.ErrTooLarge, maxDocuments>>20)
+		}
+		return docs.Set(ctx, strings.Clone(key), b)
+	}
+	if set.dir != nil {
+		p, err := refs.OpenParquetSet(ctx, set.dir, &set.opts.Read)
+		if err != nil {
+			return nil, err
+		}
+		for e := range p.Documents() {
+			if err := take(&e); err != nil {
+				return nil, err
+			}
+		}
+		return docs, nil
+	}
+	for e, err := range set.entries(ctx) {
+		if err == nil {
+			err = take(&e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+// heldRefs is the part of a reference set that is read and not only linked, as a
+// view. It is filled before it is read.
+type heldRefs struct {
+	set  *refSet
+	refs map[string]refs.Reference
+	size int64
+	url  string // that came last
+}
+
+var _ kv.Reader = (*heldRefs)(nil)
+
+// maxHeld bounds what heldRefs holds; maxHeldValue one value that it reads.
+const (
+	maxHeld      = 64 << 20
+	maxHeldValue = 512 << 20
+)
+
+func (h *heldRefs) hold(key string, r refs.Reference) error {
+	if r.URL != h.url {
+		h.url = strings.Clone(r.URL) // it is a part of a larger string
+	}
+	r.URL = h.url
+	h.refs[strings.Clone(key)] = r
+	if h.size += int64(len(key)+len(r.Data)) + 160; h.size > maxHeld {
+		return fmt.Errorf("%w: more than %d MiB of references have to be read to join arrays", zarr.ErrTooLarge, maxHeld>>20)
+	}
+	return nil
+}
+
+// Get implements [kv.Reader].
+func (h *heldRefs) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	r, ok := h.refs[key]
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	b, err := h.set.bytes(ctx, &r, maxHeldValue)
+	if err != nil {
+		return nil, err
+	}
+	return kv.ReadValue(ctx, kv.Bytes(b), rng)
+}
+
+// array finds the array that a key of the piece belongs to, and what it is
+// called there.
+func (p *appendPiece) array(last *appendArray, key string) (a *appendArray, name string) {
+	if last != nil {
+		if name, ok := strings.CutPrefix(key, dir(last.path)); ok && last.path != "" {
+			return last, name
+		}
+	}
+	for at := len(key); ; {
+		at = strings.LastIndexByte(key[:at], '/')
+		if a := p.arrays[key[:max(at, 0)]]; a != nil {
+			return a, key[at+1:]
+		}
+		if at < 0 {
+			return nil, ""
+		}
+	}
+}
+
+// renumber gives the key of a chunk the number that it has in the joined array;
+// ok is false for what is no chunk of the array.
+func (a *appendArray) renumber(name string) (key string, ok bool) {
+	coords, ok := a.meta.Keys.Parse(name)
+	if !ok {
+		return "", false
+	}
+	for d, n := range a.meta.Shape {
+		if coords[d] >= a.meta.Grid.Count(d, n) {
+			return "", false
+		}
+	}
+	coords[a.base.axis] += a.start / a.base.chunk
+	var buf [128]byte
+	return string(a.base.meta.Keys.Append(append(buf[:0], dir(a.path)...), coords)), true
+}
+
+// maxRewrite is how many bytes of elements a linking append writes anew for an
+// array of a piece.
+const maxRewrite = 16 << 20
+
+// size is the number of bytes of all elements, at most 2^63-1.
+func (a *appendArray) size() int64 {
+	size := uint64(max(a.meta.Type.Size(), 1))
+	for _, n := range a.meta.Shape {
+		hi, lo := bits.Mul64(size, uint64(n))
+		if size = lo; hi != 0 || lo > 1<<63-1 {
+			size = 1<<63 - 1
+		}
+	}
+	return int64(size)
+}

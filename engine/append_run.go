@@ -1,0 +1,458 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// joiner is one append under way. Chunks go straight to where they belong:
+// linked ones through a bulk write, copied ones through the session. Elements
+// that are written anew wait until the chunks around them are there.
+type joiner struct {
+	db     *DB
+	plan   *AppendPlan
+	o      ImportOptions
+	meter  *meter
+	first  *Source // the first piece, open until the end
+	model  *piecePass
+	fresh  bool
+	s      *Session
+	bulk   *txn.Bulk // of a linking append
+	follow Follow    // what was followed
+
+	pending []pendingValues
+	waiting int64 // bytes of pending
+}
+
+// pendingValues are elements that wait to be written at from to to along the
+// dimension.
+type pendingValues struct {
+	base     *appendBase
+	from, to int64
+	data     []byte
+}
+
+// maxWaiting bounds the pending elements in memory.
+const maxWaiting = 64 << 20
+
+// run writes everything and commits.
+func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err error) {
+	j.s = s
+	if !j.fresh {
+		if err := j.grow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if j.o.Link {
+		if j.bulk, err = s.Bulk(ctx, j.o.To, !j.fresh); err != nil {
+			return nil, err
+		}
+	}
+	if j.fresh {
+		if err := j.documents(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range j.plan.pieces {
+		if err := j.piece(ctx, i, p); err != nil {
+			return nil, fmt.Errorf("append %s: %w", p.Name, err)
+		}
+	}
+	if err := j.settle(ctx); err != nil {
+		return nil, err
+	}
+	for _, b := range j.plan.base {
+		if b.axis >= 0 && j.fresh {
+			if err := s.copies.above(ctx, joinPath(j.o.To, b.path)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	nodes, err := (&linker{src: j.first, o: j.o}).verify(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return j.commit(ctx, s, nodes)
+}
+
+// documents writes the metadata of new arrays with their final shapes, and that
+// of the groups around them.
+func (j *joiner) documents(ctx context.Context) error {
+	nodes := slices.Clone(j.plan.groups)
+	for _, path := range j.plan.paths {
+		b := j.plan.base[path]
+		m := b.meta
+		if b.axis >= 0 {
+			m = m.Clone()
+			m.Shape[b.axis] = b.total
+		}
+		nodes = append(nodes, foundNode{path, m})
+	}
+	for _, n := range nodes {
+		docs, err := n.meta.Print()
+		if err != nil {
+			return fmt.Errorf("append to /%s: %w", joinPath(j.o.To, n.path), err)
+		}
+		for name, b := range docs {
+			key := dir(n.path) + name
+			if j.bulk != nil {
+				err = j.bulk.Set(ctx, key, b)
+			} else {
+				err = j.s.Set(ctx, dir(j.o.To)+key, b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// grow gives the arrays that are there their final shapes.
+func (j *joiner) grow(ctx context.Context) error {
+	for _, path := range j.plan.paths {
+		b := j.plan.base[path]
+		if b.axis < 0 {
+			continue
+		}
+		a, err := j.s.Array(ctx, joinPath(j.o.To, path))
+		if err != nil {
+			return err
+		}
+		shape := a.Shape()
+		shape[b.axis] = b.total
+		if err := a.Resize(ctx, shape, zarr.ResizeOptions{KeepChunks: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// piecePass is one pass over a piece.
+type piecePass struct {
+	j     *joiner
+	piece *appendPiece
+	src   *Source
+	keep  bool         // it is the first of new arrays: all keys of it are kept
+	held  *heldRefs    // of a linked piece
+	last  *appendArray // that a key belonged to
+}
+
+// piece writes what a piece adds, and compares the rest of it.
+func (j *joiner) piece(ctx context.Context, i int, p *appendPiece) (err error) {
+	pass := &piecePass{j: j, piece: p, src: j.first, keep: i == 0 && j.fresh}
+	if i > 0 {
+		if pass.src, err = p.Open(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, pass.src.Close()) }()
+	}
+	if j.o.Link {
+		err = pass.link(ctx)
+	} else {
+		err = pass.copy(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if pass.keep {
+		j.model = pass
+	}
+	for _, path := range j.plan.paths {
+		a := p.arrays[path]
+		switch {
+		case a == nil:
+		case a.rewrite:
+			err = pass.rewrite(ctx, a)
+		case a.base.axis < 0 && !pass.keep:
+			err = pass.equal(ctx, a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place says where the value of a key goes, relative to the destination.
+func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
+	if isDocument(key) {
+		return "", nil, false // written already
+	}
+	a, name := p.piece.array(p.last, key)
+	if a == nil {
+		return key, nil, p.keep
+	}
+	p.last = a
+	if a.base.axis < 0 {
+		return key, a, p.keep
+	}
+	if to, ok := a.renumber(name); ok {
+		return to, a, !a.rewrite
+	}
+	_, chunk := a.meta.Keys.Parse(name)
+	return key, a, p.keep && !chunk // a chunk outside of the array is none
+}
+
+// link is the pass over a reference set.
+func (p *piecePass) link(ctx context.Context) error {
+	set, prefix, err := p.src.referenceSet(ctx)
+	if err != nil {
+		return err
+	}
+	p.held = &heldRefs{set: set, refs: map[string]refs.Reference{}}
+	l := newLinker(p.j.db, p.src, p.j.o, set, prefix)
+	l.bulk, l.meter = p.j.bulk, p.j.meter
+	l.place = func(key string, e *refs.Entry) (string, bool, error) {
+		to, a, put := p.place(key)
+		if a != nil && (a.rewrite || a.base.axis < 0) {
+			if err := p.held.hold(key, e.Reference); err != nil {
+				return "", false, err
+			}
+		}
+		return to, put, nil
+	}
+	if err := l.copy(ctx); err != nil {
+		return err
+	}
+	p.j.follow = l.grants().with(p.j.follow)
+	return nil
+}
+
+// copy is the pass over another store.
+func (p *piecePass) copy(ctx context.Context) error {
+	sv, err := p.src.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	var to []string
+	return batches(sv.view.List(ctx, kv.ListOptions{Prefix: sv.prefix}), func(keys []string) error {
+		to = to[:0]
+		for _, key := range keys {
+			at, _, put := p.place(strings.TrimPrefix(key, sv.prefix))
+			if !put || !wanted(sv.only, key) {
+				at = ""
+			}
+			to = append(to, at)
+		}
+		return p.j.db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
+			if to[i] == "" {
+				return nil
+			}
+			v, err := locateListed(ctx, sv.view, keys[i])
+			if err != nil || v == nil {
+				return err
+			}
+			err = v.View(ctx, kv.All(), func(b []byte) error { return p.j.s.Set(ctx, dir(p.j.o.To)+to[i], b) })
+			if err != nil {
+				return fmt.Errorf("%s: %w", keys[i], err)
+			}
+			p.j.meter.add(v.Size(), p.j.o.Progress)
+			return nil
+		})
+	})
+}
+
+// open opens an array of the piece for reading its elements.
+func (p *piecePass) open(ctx context.Context, a *appendArray) (*zarr.Array, error) {
+	o := *p.src.open
+	if p.held == nil {
+		at, err := p.src.dataset(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.Version = at.Version
+		return zarr.OpenArray(ctx, at.View, joinPath(at.Path, a.path), &o)
+	}
+	docs, err := a.meta.Print()
+	if err != nil {
+		return nil, err
+	}
+	for name, b := range docs {
+		p.held.refs[dir(a.path)+name] = refs.Reference{Data: b}
+	}
+	o.Version = a.meta.Version
+	return zarr.OpenArray(ctx, p.held, a.path, &o)
+}
+
+// slabBytes is how many bytes of elements are read at a time.
+const slabBytes = 8 << 20
+
+// rewrite reads the elements of an array, to be written when the chunks that
+// fit are there.
+func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
+	from, err := p.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	b := a.base
+	err = slabs(a.meta.Shape, b.axis, int64(a.meta.Type.Size()), b.chunk, a.start, func(sel zarr.Selection, lo, hi int64, size int) error {
+		v := pendingValues{base: b, from: a.start + lo, to: a.start + hi, data: make([]byte, size)}
+		if err := from.ReadBytes(ctx, sel, v.data); err != nil {
+			return err
+		}
+		p.j.pending = append(p.j.pending, v)
+		if p.j.waiting += int64(size) + 64; p.j.waiting > maxWaiting {
+			return p.j.flush(ctx)
+		}
+		return nil
+	})
+	return err
+}
+
+// slabs cuts an array along a dimension into parts of about slabBytes, which end
+// where chunks do if that is possible: chunks of the given length that begin at
+// -start. fn gets the selection of a part and its bytes.
+func slabs(shape []int64, axis int, elem, chunk, start int64, fn func(sel zarr.Selection, lo, hi int64, size int) error) error {
+	row := elem
+	for d, n := range shape {
+		if d == axis {
+			continue
+		}
+		if n == 0 {
+			return nil
+		}
+		if row > maxHeldValue/n {
+			return fmt.Errorf("%w: one step of it takes more than %d MiB", zarr.ErrTooLarge, maxHeldValue>>20)
+		}
+		row *= n
+	}
+	step := max(slabBytes/max(row, 1), 1)
+	for lo := int64(0); lo < shape[axis]; {
+		hi := shape[axis]
+		if hi-lo > step {
+			hi = lo + step
+			if whole := hi - (start+hi)%chunk; whole > lo {
+				hi = whole
+			}
+		}
+		if row*(hi-lo) > math.MaxInt {
+			return zarr.ErrTooLarge
+		}
+		if err := fn(along(len(shape), axis, lo, hi), lo, hi, int(row*(hi-lo))); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// along selects a part of one dimension.
+func along(rank, axis int, lo, hi int64) zarr.Selection {
+	index := make([]zarr.Index, rank)
+	index[axis] = zarr.Slice(lo, hi, 1)
+	return zarr.Sel(index...)
+}
+
+// flush is settle, and goes on.
+func (j *joiner) flush(ctx context.Context) error {
+	err := j.settle(ctx)
+	if err == nil && j.bulk != nil {
+		j.bulk, err = j.s.Bulk(ctx, j.o.To, true)
+	}
+	return err
+}
+
+// settle puts everything that was written where the session sees it, and then
+// the elements that waited for that.
+func (j *joiner) settle(ctx context.Context) error {
+	if j.bulk != nil {
+		if err := j.bulk.Finish(ctx); err != nil {
+			return err
+		}
+	}
+	for _, v := range j.pending {
+		a, err := j.s.Array(ctx, joinPath(j.o.To, v.base.path))
+		if err != nil {
+			return err
+		}
+		if err := a.WriteBytes(ctx, along(len(v.base.meta.Shape), v.base.axis, v.from, v.to), v.data); err != nil {
+			return err
+		}
+	}
+	j.pending, j.waiting = nil, 0
+	return nil
+}
+
+// equal makes sure that an array without the dimension holds what the joined one
+// does.
+func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
+	got, err := p.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	var want *zarr.Array
+	if m := p.j.model; m != nil {
+		want, err = m.open(ctx, m.piece.arrays[a.path])
+	} else {
+		want, err = p.j.s.Array(ctx, joinPath(p.j.o.To, a.path))
+	}
+	if err != nil {
+		return err
+	}
+	same, err := sameElements(ctx, want, got)
+	if err != nil {
+		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.j.plan.dim, err)
+	}
+	if !same {
+		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: "one set of elements", Files: []string{p.piece.Name}, Got: []string{"another"}}
+	}
+	return nil
+}
+
+// sameElements compares the elements of two arrays of one shape and type, bit by
+// bit.
+func sameElements(ctx context.Context, a, b *zarr.Array) (same bool, err error) {
+	shape := a.Shape()
+	if a.Type().Variable() {
+		x, err := a.ReadVar(ctx, zarr.Sel())
+		if err != nil {
+			return false, err
+		}
+		y, err := b.ReadVar(ctx, zarr.Sel())
+		if err != nil {
+			return false, err
+		}
+		for i := range x.Len() {
+			if !bytes.Equal(x.At(i), y.At(i)) {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	var x, y []byte
+	compare := func(sel zarr.Selection, size int) error {
+		x, y = slices.Grow(x[:0], size)[:size], slices.Grow(y[:0], size)[:size]
+		if err := errors.Join(a.ReadBytes(ctx, sel, x), b.ReadBytes(ctx, sel, y)); err != nil {
+			return err
+		}
+		if !bytes.Equal(x, y) {
+			return errStopped
+		}
+		return nil
+	}
+	size := int64(a.Type().Size())
+	if len(shape) == 0 {
+		err = compare(zarr.Sel(), int(size))
+	} else {
+		chunk := int64(1)
+		if c := a.Meta().Grid.Regular(); c != nil {
+			chunk = int64(max(c[0], 1))
+		}
+		err = slabs(shape, 0, size, chunk, 0, func(sel zarr.Selection, _, _ int64, n int) error { return compare(sel, n) })
+	}
+	if err == errStopped {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,469 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// pieceOf is a URL as a piece.
+func pieceOf(url string, f Follow) Piece {
+	return Piece{Name: filepath.Base(url), Open: func(ctx context.Context) (*Source, error) {
+		return OpenSource(ctx, url, &SourceOptions{Follow: f})
+	}}
+}
+
+// appendAll plans and appends.
+func appendAll(db *DB, dim string, link bool, o ImportOptions, pieces ...Piece) (*ImportResult, error) {
+	p, err := PlanAppend(bg, pieces, dim, link)
+	if err != nil {
+		return nil, err
+	}
+	return db.Append(bg, p, o)
+}
+
+// splitConcat takes the set that kerchunk joined of three files apart again, and
+// returns a set for each file.
+func splitConcat(t *testing.T, c *refCase, edit func(file int, key string, doc map[string]any)) (sets []string) {
+	t.Helper()
+	var joined map[string]json.RawMessage
+	c.read(t, c.Expanded, &joined)
+	base := t.TempDir()
+	if err := os.CopyFS(base+"/data", os.DirFS(c.dir+"/data")); err != nil {
+		t.Fatal(err)
+	}
+	for file := range 3 {
+		set := map[string]any{}
+		for key, raw := range joined {
+			name, last := filepath.Split(filepath.FromSlash(key))
+			name = strings.TrimSuffix(filepath.ToSlash(name), "/")
+			grows := name == "time" || name == "temp" || name == "packed"
+			switch {
+			case strings.HasPrefix(last, ".z"):
+				var text string
+				var doc map[string]any
+				if err := json.Unmarshal(raw, &text); err != nil {
+					t.Fatal(err)
+				}
+				if err := json.Unmarshal([]byte(text), &doc); err != nil {
+					t.Fatal(err)
+				}
+				if grows && last == ".zarray" {
+					doc["shape"].([]any)[0] = 2
+					if name == "time" {
+						doc["chunks"] = []int{2}
+					}
+				}
+				if edit != nil {
+					edit(file, key, doc)
+				}
+				set[key] = doc
+			case key == "time/0":
+				var text string
+				if err := json.Unmarshal(raw, &text); err != nil {
+					t.Fatal(err)
+				}
+				b, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "base64:"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				set[key] = "base64:" + base64.StdEncoding.EncodeToString(b[16*file:16*file+16])
+			case grows:
+				var at int
+				var rest string
+				if _, err := fmt.Sscanf(last, "%d.%s", &at, &rest); err != nil {
+					t.Fatal(err)
+				}
+				if at/2 == file {
+					set[fmt.Sprintf("%s/%d.%s", name, at%2, rest)] = raw
+				}
+			default:
+				set[key] = raw
+			}
+		}
+		b, err := json.Marshal(map[string]any{"version": 1, "refs": set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := fmt.Sprintf("%s/f%d.json", base, file)
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, path)
+	}
+	return sets
+}
+
+// Sets of single files, joined in one commit or one after the other, read as
+// the set that kerchunk joined.
+func TestAppendReferenceSets(t *testing.T) {
+	c := refCases(t, "multi_concat")[0]
+	for _, link := range []bool{true, false} {
+		for _, steps := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
+			t.Run(fmt.Sprint(link, steps), func(t *testing.T) {
+				sets := splitConcat(t, c, nil)
+				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+				for done, n := range steps {
+					db, err := Open(path, linkOptions(t, config))
+					if err != nil {
+						t.Fatal(err)
+					}
+					var pieces []Piece
+					for _, set := range sets[:n] {
+						pieces = append(pieces, pieceOf(set, Follow{}))
+					}
+					sets = sets[n:]
+					res, err := appendAll(db, "time", link, ImportOptions{To: "a/b"}, pieces...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if res.Nodes != 6 {
+						t.Errorf("step %d: %d nodes", done, res.Nodes)
+					}
+					closeChecked(t, db)
+				}
+				db := openAt(t, path, linkOptions(t, config))
+				s := at(t, db, "")
+				for _, a := range c.Arrays {
+					if sum := sumOf(t, array(t, s, "a/b/"+a.Path)); sum != a.SHA {
+						t.Errorf("%s: other values", a.Path)
+					}
+				}
+				log := 0
+				for _, err := range db.Log(bg, head(t, db, "")) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					log++
+				}
+				if log != len(steps)+1 {
+					t.Errorf("%d commits", log)
+				}
+			})
+		}
+	}
+}
+
+// What does not fit is named with its files, and nothing is committed.
+func TestAppendRefuses(t *testing.T) {
+	c := refCases(t, "multi_concat")[0]
+	for _, test := range []struct {
+		name, key string
+		edit      func(doc map[string]any)
+		want      []string
+	}{
+		{"scale_factor", "packed/.zattrs", func(d map[string]any) { d["scale_factor"] = 0.02 },
+			[]string{"/packed: attribute scale_factor is 0.01 in f0.json, but 0.02 in f1.json, f2.json"}},
+		{"add_offset", "packed/.zattrs", func(d map[string]any) { delete(d, "add_offset") }, []string{"/packed: attribute add_offset is 5", "but missing in f1.json, f2.json"}},
+		{"units", "time/.zattrs", func(d map[string]any) { d["units"] = "days since 2001-01-01" },
+			[]string{`/time: attribute units is "days since 2000-01-01" in f0.json, but "days since 2001-01-01" in f1.json, f2.json`}},
+		{"codecs", "temp/.zarray", func(d map[string]any) { d["filters"] = nil }, []string{"/temp: codecs is", "filters null", "f1.json, f2.json"}},
+		{"dtype", "temp/.zarray", func(d map[string]any) { d["dtype"] = "<i4" }, []string{"/temp: data_type is float32 in f0.json, but int32 in f1.json"}},
+		{"fill", "temp/.zarray", func(d map[string]any) { d["fill_value"] = 0 }, []string{"/temp: fill_value is -999", "but 0 in"}},
+		{"chunks", "temp/.zarray", func(d map[string]any) { d["chunks"] = []int{1, 6, 4} }, []string{"/temp: chunk_grid is [1 3 4] in f0.json, but [1 6 4] in f1.json, f2.json"}},
+		{"shape", "temp/.zarray", func(d map[string]any) { d["shape"] = []int{2, 6, 9} }, []string{"/temp: shape is [2 6 8] in f0.json, but [2 6 9] in f1.json"}},
+		{"length", "packed/.zarray", func(d map[string]any) { d["shape"] = []int{3, 6, 8} }, []string{"length along time", "f1.json"}},
+		{"names", "temp/.zattrs", func(d map[string]any) { d["_ARRAY_DIMENSIONS"] = []string{"time", "x", "y"} }, []string{"/temp: dimension_names is"}},
+		{"static", "x/.zarray", func(d map[string]any) { d["compressor"] = nil; d["shape"] = []int{7} }, []string{"/x: shape is [8]"}},
+	} {
+		for _, there := range []bool{false, true} {
+			t.Run(fmt.Sprint(test.name, there), func(t *testing.T) {
+				sets := splitConcat(t, c, func(file int, key string, doc map[string]any) {
+					if file > 0 && key == test.key {
+						test.edit(doc)
+					}
+				})
+				db := openDB(t, linkOptions(t, t.TempDir()))
+				pieces := []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{}), pieceOf(sets[2], Follow{})}
+				if there {
+					if _, err := appendAll(db, "time", true, ImportOptions{}, pieces[0]); err != nil {
+						t.Fatal(err)
+					}
+					pieces = pieces[1:]
+				}
+				before := head(t, db, "")
+				_, err := appendAll(db, "time", true, ImportOptions{}, pieces...)
+				var misfit *MisfitError
+				if !errors.Is(err, ErrMisfit) || !errors.As(err, &misfit) || len(misfit.Files) == 0 {
+					t.Fatalf("error %v", err)
+				}
+				for _, want := range test.want {
+					if !there && !strings.Contains(err.Error(), want) {
+						t.Errorf("error %q\nlacks %q", err, want)
+					}
+				}
+				unchanged(t, db, before)
+			})
+		}
+	}
+	// Other values where there is no such dimension.
+	sets := splitConcat(t, c, nil)
+	b, err := os.ReadFile(sets[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = bytes.Replace(b, []byte(`"y/0":["data/p0.nc",10011,24]`), []byte(`"y/0":["data/p0.nc",10035,24]`), 1)
+	if err := os.WriteFile(sets[2], b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	before := head(t, db, "")
+	_, err = appendAll(db, "time", true, ImportOptions{}, pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{}), pieceOf(sets[2], Follow{}))
+	if !errors.Is(err, ErrMisfit) || !strings.Contains(err.Error(), "/y: values") || !strings.Contains(err.Error(), "f2.json") {
+		t.Errorf("error %v", err)
+	}
+	unchanged(t, db, before)
+	if _, err := appendAll(db, "tim", true, ImportOptions{}, pieceOf(sets[0], Follow{})); !errors.Is(err, ErrMisfit) || !strings.Contains(err.Error(), `["time" "x" "y"]`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// An append that is cancelled leaves nothing.
+func TestAppendCancelled(t *testing.T) {
+	sets := splitConcat(t, refCases(t, "multi_concat")[0], nil)
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	before := head(t, db, "")
+	p, err := PlanAppend(bg, []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{})}, "time", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	opens := 0
+	open := p.pieces[1].Open
+	p.pieces[1].Open = func(ctx context.Context) (*Source, error) {
+		opens++
+		cancel()
+		return open(ctx)
+	}
+	if _, err := db.Append(ctx, p, ImportOptions{}); !errors.Is(err, context.Canceled) || opens != 1 {
+		t.Errorf("error %v after %d opens", err, opens)
+	}
+	unchanged(t, db, before)
+	if list, err := db.Sessions(bg); len(list) > 0 || err != nil {
+		t.Errorf("sessions %v, %v", list, err)
+	}
+}
+
+// randomPieces writes random stores of the same arrays, and returns them with
+// the elements of each array joined.
+func randomPieces(t *testing.T, r *rand.Rand, link bool) (pieces []Piece, want map[string][]int32) {
+	t.Helper()
+	version := []zarr.Version{zarr.V2, zarr.V3}[r.IntN(2)]
+	if link {
+		version = zarr.V2
+	}
+	chunk := 1 + r.Int64N(3)
+	cy, cx := 1+r.Int64N(3), 1+r.Int64N(3)
+	ny, nx := r.Int64N(4), 1+r.Int64N(4)
+	n := 1 + r.IntN(4)
+	parts := map[string][][]int32{}
+	var lengths []int64
+	for i := range n {
+		length := r.Int64N(4) * chunk
+		if !link {
+			length = r.Int64N(8) // copies may begin inside a chunk
+		}
+		if i == n-1 {
+			length = r.Int64N(8)
+		}
+		lengths = append(lengths, length)
+		root := t.TempDir()
+		tc := chunk
+		if r.IntN(2) == 0 {
+			tc = max(length, 1) // as files have it that know no chunks
+		}
+		db := openDB(t, nil)
+		commit(t, db, "", "x", func(s *Session) error {
+			if _, err := s.CreateGroup(bg, "", version, zarr.Attributes{}); err != nil {
+				return err
+			}
+			for _, a := range []struct {
+				name   string
+				shape  []int64
+				chunks []int64
+				dims   []string
+			}{
+				{"time", []int64{length}, []int64{tc}, []string{"time"}},
+				{"x", []int64{nx}, []int64{1 + r.Int64N(nx)}, []string{"x"}},
+				{"first", []int64{length, ny, nx}, []int64{chunk, cy, cx}, []string{"time", "y", "x"}},
+				{"last", []int64{nx, length}, []int64{cx, chunk}, []string{"x", "time"}},
+				{"crs", nil, nil, nil},
+			} {
+				arr, err := s.CreateArray(bg, a.name, zarr.Spec{Version: version, Shape: a.shape, Chunks: a.chunks, DataType: "int32", FillValue: []byte("-7"), DimensionNames: a.dims})
+				if err != nil {
+					return err
+				}
+				count := int64(1)
+				for _, d := range a.shape {
+					count *= d
+				}
+				data := make([]int32, count)
+				for k := range data {
+					data[k] = int32(k)
+					if slices.Contains(a.dims, "time") {
+						data[k] = -7 // so that some chunks are missing
+						if r.IntN(3) > 0 || i%2 == 0 {
+							data[k] = r.Int32()
+						}
+					}
+				}
+				if err := zarr.Write(bg, arr, zarr.Sel(), data); err != nil {
+					return err
+				}
+				parts[a.name] = append(parts[a.name], data)
+			}
+			// What a longer array may have left behind.
+			return s.Set(bg, "time/"+string(array(t, s, "time").Meta().Keys.Append(nil, []int64{length})), []byte("left"))
+		})
+		files := contents(t, at(t, db, ""))
+		set := map[string]any{}
+		for key, value := range files {
+			file := filepath.Join(root, "s", filepath.FromSlash(key))
+			if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(value), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			set[key] = []any{"s/" + key}
+			if r.IntN(4) == 0 {
+				set[key] = []any{"s/" + key, 0, len(value)}
+			}
+			if isDocument(key) {
+				set[key] = value
+			}
+		}
+		url := root + "/s"
+		if link {
+			b, err := json.Marshal(map[string]any{"version": 1, "refs": set})
+			if err != nil {
+				t.Fatal(err)
+			}
+			url = root + "/refs.json"
+			if err := os.WriteFile(url, b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pieces = append(pieces, pieceOf(url, Follow{Allow: []string{"file://" + filepath.ToSlash(root)}}))
+	}
+	want = map[string][]int32{"x": parts["x"][0], "crs": parts["crs"][0]}
+	for i := range n {
+		want["time"] = append(want["time"], parts["time"][i]...)
+		want["first"] = append(want["first"], parts["first"][i]...)
+	}
+	for row := range nx {
+		for i := range n {
+			want["last"] = append(want["last"], parts["last"][i][row*lengths[i]:(row+1)*lengths[i]]...)
+		}
+	}
+	return pieces, want
+}
+
+// Joined stores read as their elements put together.
+func TestAppendModel(t *testing.T) {
+	runs := 40
+	if testing.Short() {
+		runs = 8
+	}
+	for seed := range uint64(runs) {
+		for _, link := range []bool{false, true} {
+			t.Run(fmt.Sprint(seed, link), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 5))
+				pieces, want := randomPieces(t, r, link)
+				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+				cut := r.IntN(len(pieces) + 1)
+				for _, part := range [][]Piece{pieces[:cut], pieces[cut:]} {
+					if len(part) == 0 {
+						continue
+					}
+					db, err := Open(path, linkOptions(t, config))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := appendAll(db, "time", link, ImportOptions{To: "g"}, part...); err != nil {
+						t.Fatal(err)
+					}
+					closeChecked(t, db)
+				}
+				s := at(t, openAt(t, path, linkOptions(t, config)), "")
+				for name, values := range want {
+					if got := ints(t, s, "g/"+name); !slices.Equal(got, values) {
+						t.Errorf("%s holds %v, want %v", name, got, values)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Linked chunks cannot begin inside of one that is there, but those of
+// coordinates are read and written anew.
+func TestAppendInsideChunk(t *testing.T) {
+	set := func(n int, values string) string {
+		doc := func(shape, chunks, dims string) (string, string) {
+			return fmt.Sprintf(`{"zarr_format":2,"shape":[%s],"chunks":[%s],"dtype":"|i1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`, shape, chunks),
+				fmt.Sprintf(`{"_ARRAY_DIMENSIONS":[%s]}`, dims)
+		}
+		time, timeAttrs := doc(fmt.Sprint(n), fmt.Sprint(n), `"time"`)
+		grid, gridAttrs := doc(fmt.Sprintf("1,%d", n), "1,2", `"y","time"`)
+		refs := map[string]any{"time/.zarray": time, "time/.zattrs": timeAttrs, "time/0": values, ".zgroup": `{"zarr_format":2}`}
+		if n%2 == 1 {
+			refs["grid/.zarray"], refs["grid/.zattrs"] = grid, gridAttrs
+		}
+		b, err := json.Marshal(refs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return folder(t, map[string]string{fmt.Sprintf("n%d.json", n): string(b)}) + fmt.Sprintf("/n%d.json", n)
+	}
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	before := head(t, db, "")
+	_, err := appendAll(db, "time", true, ImportOptions{}, pieceOf(set(1, "a"), Follow{}), pieceOf(set(3, "bcd"), Follow{}))
+	if !errors.Is(err, ErrMisfit) || !strings.Contains(err.Error(), "/grid: chunk boundary is a last chunk of 2 that is not full in n1.json, but begins at 1, inside of it in n3.json") {
+		t.Errorf("error %v", err)
+	}
+	unchanged(t, db, before)
+	if _, err := appendAll(db, "time", true, ImportOptions{}, pieceOf(set(2, "ab"), Follow{}), pieceOf(set(4, "cdef"), Follow{})); err != nil {
+		t.Fatal(err)
+	}
+	a := array(t, at(t, db, ""), "time")
+	b := make([]byte, 6)
+	if err := a.ReadBytes(bg, zarr.Sel(), b); err != nil || string(b) != "abcdef" || a.Shape()[0] != 6 {
+		t.Errorf("%q of %v, %v", b, a.Shape(), err)
+	}
+}
+
+// Chunks that an array which is there kept from a time when it was longer do not
+// show when it grows.
+func TestAppendOverOldChunks(t *testing.T) {
+	dims := zarr.Spec{Shape: []int64{4}, Chunks: []int64{2}, DataType: "int32", DimensionNames: []string{"time"}}
+	db := openDB(t, nil)
+	commit(t, db, "", "x", func(s *Session) error {
+		if err := create(s, "a", dims); err != nil {
+			return err
+		}
+		return array(t, s, "a").Resize(bg, []int64{2}, zarr.ResizeOptions{KeepChunks: true})
+	})
+	other := openDB(t, nil)
+	commit(t, other, "", "x", func(s *Session) error {
+		_, err := s.CreateArray(bg, "a", dims)
+		return err
+	})
+	url := memoryURL(t, contents(t, kv.SubLister(at(t, other, ""), "")))
+	if _, err := appendAll(db, "time", false, ImportOptions{}, pieceOf(url, Follow{})); err != nil {
+		t.Fatal(err)
+	}
+	wantInts(t, at(t, db, ""), "a", 0, 1, 0, 0, 0, 0)
+}
