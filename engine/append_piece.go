@@ -116,7 +116,7 @@ var _ kv.Reader = (*heldRefs)(nil)
 // maxHeld bounds what heldRefs holds; maxHeldValue one value that it reads.
 const (
 	maxHeld      = 64 << 20
-	maxHeldValue = 512 << 20
+	maxHeldValue = 128 << 20
 )
 
 func (h *heldRefs) hold(key string, r refs.Reference) error {
