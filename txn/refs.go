@@ -33,12 +33,13 @@ type Ref struct {
 // refTable holds what refs point at as far as it is durable: a batch can be
 // read from the index before it is synced, so readers ask here instead.
 type refTable struct {
-	mu sync.RWMutex
-	m  map[string]CommitID
+	mu   sync.RWMutex
+	m    map[string]CommitID
+	next map[string]uint64 // numbers of the next reflog entries, of refs that were moved since the database was opened
 }
 
 func (t *refTable) load(idx *index.Index) error {
-	t.m = map[string]CommitID{}
+	t.m, t.next = map[string]CommitID{}, map[string]uint64{}
 	for rec, err := range idx.Scan(index.SpaceRef, nil, nil, false) {
 		if err != nil {
 			return err
@@ -66,6 +67,28 @@ func (t *refTable) publish(moves []RefMove) {
 			delete(t.m, m.Ref)
 		} else {
 			t.m[m.Ref] = m.New
+		}
+	}
+}
+
+// nextSeq returns the number that a ref's next reflog entry has, if it is known.
+func (t *refTable) nextSeq(ref string) (uint64, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	seq, ok := t.next[ref]
+	return seq, ok
+}
+
+// logged notes which reflog entries are durable. A ref that is gone is not kept,
+// so that the table does not grow by refs that come and go.
+func (t *refTable) logged(next map[string]uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ref, seq := range next {
+		if _, ok := t.m[ref]; ok {
+			t.next[ref] = seq
+		} else {
+			delete(t.next, ref)
 		}
 	}
 }
@@ -121,6 +144,9 @@ func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
 		}
 		seq, ok := next[m.Ref]
 		if !ok {
+			seq, ok = db.heads.nextSeq(m.Ref)
+		}
+		if !ok {
 			var err error
 			if seq, err = db.nextReflogSeq(m.Ref); err != nil {
 				return err
@@ -142,9 +168,12 @@ func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
 	}
 	db.checkpoints.counted(n, size)
 	db.heads.publish(moves)
+	db.heads.logged(next)
 	return nil
 }
 
+// nextReflogSeq returns the number after that of the newest entry in the reflog
+// of ref, 0 if it has none.
 func (db *DB) nextReflogSeq(ref string) (uint64, error) {
 	from, to := reflogKey(ref, 0), append([]byte(ref), 1)
 	for rec, err := range db.idx.Scan(index.SpaceReflog, from, to, true) {
