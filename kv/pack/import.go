@@ -1,0 +1,368 @@
+package pack
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Imported counts what [Store.Import] did.
+type Imported struct {
+	// Written are the bytes that were copied, Equal those that were there.
+	Written, Equal uint64
+}
+
+// Import copies the records whose payloads overlap need, which ascend, from a
+// pack of another store to the same offsets of the pack of the same ID here. The
+// file is made if it is not there, and has holes for all else. Bytes that are
+// there and equal are not written, so that an Import that was interrupted can be
+// run again.
+//
+// What was copied is durable when Import returns; the Info is for the index, in
+// or before the batch that names the payloads. A crash leaves bytes that nothing
+// names. A pack that grows here is only compared: it has what it wrote.
+// Damaged stretches of the source are left out; the reader of a payload is told.
+//
+// progress, if not nil, is called now and then with the counts so far.
+func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
+	if s.o.ReadOnly {
+		return Info{}, Imported{}, kv.ErrReadOnly
+	}
+	if err := errors.Join(s.check(ctx), from.check(ctx)); err != nil {
+		return Info{}, Imported{}, err
+	}
+	s.reclaim.Lock()
+	defer s.reclaim.Unlock()
+	m := importer{ctx: ctx, s: s, id: id, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes)}
+	info, err := m.run(from, need)
+	if err != nil {
+		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
+	}
+	return info, m.out, nil
+}
+
+// importBytes is how much is compared and copied at one time.
+const importBytes = 256 << 10
+
+type importer struct {
+	ctx      context.Context
+	s        *Store
+	id       ID
+	src      reclaimer // reads the pack of the source
+	f        vfs.File  // of this store
+	size     uint64    // of f
+	grows    bool      // f is only compared
+	fresh    bool      // f is new in the directory
+	buf, old []byte
+	out      Imported
+	runs     []Extent // that are here now
+	progress func(Imported)
+}
+
+func (m *importer) run(from *Store, need []Extent) (info Info, err error) {
+	p := from.lookup(m.id)
+	if p == nil {
+		return info, &CorruptError{Pack: m.id, Reason: "there is no such pack"}
+	}
+	m.src = reclaimer{ctx: m.ctx, s: from, p: p}
+	if m.src.f, err = from.fs.Open(from.path(m.id)); err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, m.src.f.Close()) }()
+	if m.src.lay, err = p.checkFile(m.src.f); err != nil {
+		return info, err
+	}
+	if err := m.open(); err != nil {
+		return info, err
+	}
+	for _, e := range need {
+		if err = m.extent(e); err != nil {
+			break
+		}
+	}
+	if err == nil && !m.grows {
+		err = m.f.Sync()
+	}
+	if err = errors.Join(err, m.f.Close()); err == nil && m.fresh {
+		err = syncDir(m.s.fs, m.s.dir)
+	}
+	if err != nil {
+		return info, err
+	}
+	return m.publish(), nil
+}
+
+// open opens the file of this store, with logical offsets for its own.
+func (m *importer) open() error {
+	fs, path := m.s.fs, m.s.path(m.id)
+	p := m.s.lookup(m.id)
+	if p != nil && p.inUse() {
+		m.grows = true
+		m.size = p.info().End
+		f, err := fs.Open(path)
+		m.f = f
+		return err
+	}
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if errors.Is(err, os.ErrNotExist) {
+		return m.create(path)
+	}
+	if err != nil {
+		return err
+	}
+	lay, err := readLayout(f, m.id, crc(m.id[:]))
+	switch {
+	case errors.Is(err, ErrFormat):
+	case err != nil && (p == nil || p.info().End == 0):
+		// A crash left it before anything in it was named.
+		if err = f.Close(); err != nil {
+			return err
+		}
+		return m.create(path)
+	case err != nil:
+		err = &CorruptError{Pack: m.id, Length: fileHeaderSize, Reason: err.Error()}
+	case lay != nil || links(f) > 1:
+		err = m.unfold(f, lay, path)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		f, err = fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+	}
+	if err == nil {
+		var n int64
+		n, err = fileSize(f)
+		m.size = uint64(n)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	m.f = f
+	return nil
+}
+
+func (m *importer) create(path string) (err error) {
+	m.fresh = true
+	if m.f, err = m.s.fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+		return err
+	}
+	if _, err := m.f.WriteAt(appendFileHeader(nil, m.id), 0); err != nil {
+		return errors.Join(err, m.f.Close())
+	}
+	m.size = fileHeaderSize
+	return nil
+}
+
+// unfold puts a file of this store's own with every range at its logical offset
+// in the place of one that was rewritten or has other names.
+func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
+	n, err := fileSize(f)
+	if err != nil {
+		return err
+	}
+	fs, tmp := m.s.fs, path+rewriteSuffix
+	to, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = to.WriteAt(appendFileHeader(nil, m.id), 0)
+	end, size := uint64(fileHeaderSize), uint64(n)
+	if lay != nil {
+		size = lay.size // as the table of the index has it
+	}
+	for _, e := range lay.after(fileHeaderSize, uint64(n)) {
+		for off := uint64(0); off < e.n && err == nil; {
+			b := m.buf[:min(uint64(len(m.buf)), e.n-off)]
+			if err = m.ctx.Err(); err == nil {
+				_, err = readAt(f, b, e.at+off)
+			}
+			off += uint64(len(b))
+			if err == nil && !bytes.Equal(b, m.old[:len(b)]) { // holes stay holes
+				end = e.from + off
+				_, err = to.WriteAt(b, int64(end-uint64(len(b))))
+			}
+		}
+	}
+	if err == nil && end < size {
+		_, err = to.WriteAt([]byte{0}, int64(size-1))
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = fs.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(fs, tmp))
+	}
+	if p := m.s.lookup(m.id); p != nil {
+		p.drop()
+	}
+	m.fresh = true
+	return nil
+}
+
+// extent copies the records of one range. Only whole records are: what lies
+// between them may be dead in the source and alive here.
+func (m *importer) extent(e Extent) error {
+	start := e.From
+	if h, ok, err := m.src.header(e.From); err != nil {
+		return err
+	} else if ok {
+		start = h.at
+	}
+	size, err := fileSize(m.src.f)
+	if err != nil {
+		return err
+	}
+	var run Extent
+	var shift uint64
+	flush := func() error {
+		r := run
+		run = Extent{}
+		return m.copy(r, shift)
+	}
+	for _, x := range m.src.lay.after(start, uint64(size)) {
+		if x.from >= e.To && x.from > start {
+			break
+		}
+		shift = x.at - x.from
+		sc := scanner{ctx: m.ctx, p: m.src.p, f: m.src.f, size: x.from + x.n, shift: shift, step: headerBytes}
+		err = nil
+		sc.run(max(start, x.from), func(rec Record, bad error) bool {
+			var damage *CorruptError
+			if errors.As(bad, &damage) {
+				return damage.Offset+damage.Length < e.To
+			}
+			if err = bad; err != nil || rec.Header >= e.To && rec.Header > start {
+				return false
+			}
+			end := rec.Offset + rec.Length
+			if run.To == 0 || rec.Header != roundUp(run.To, smallAlign) {
+				if err = flush(); err != nil {
+					return false
+				}
+				run.From = rec.Header
+			}
+			run.To = end
+			return end < e.To
+		})
+		if err = errors.Join(err, flush()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy makes a range of the file like that of the source.
+func (m *importer) copy(r Extent, shift uint64) error {
+	if r.From >= r.To {
+		return nil
+	}
+	for off := r.From; off < r.To; {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		b := m.buf[:min(uint64(len(m.buf)), r.To-off)]
+		if _, err := readAt(m.src.f, b, off+shift); err != nil {
+			return err
+		}
+		switch same, err := m.has(b, off); {
+		case err != nil:
+			return err
+		case same:
+			m.out.Equal += uint64(len(b))
+		case m.grows:
+			return &CorruptError{Pack: m.id, Offset: off, Length: uint64(len(b)), Reason: "the database that writes this pack has other bytes there"}
+		default:
+			if _, err := m.f.WriteAt(b, int64(off)); err != nil {
+				return err
+			}
+			m.out.Written += uint64(len(b))
+		}
+		off += uint64(len(b))
+		m.size = max(m.size, off)
+		if m.progress != nil {
+			m.progress(m.out)
+		}
+	}
+	m.runs = append(m.runs, r)
+	return nil
+}
+
+// has reports whether the file has these bytes.
+func (m *importer) has(b []byte, off uint64) (bool, error) {
+	if off+uint64(len(b)) > m.size {
+		return false, nil
+	}
+	old := m.old[:len(b)]
+	if _, err := readAt(m.f, old, off); err != nil {
+		return false, err
+	}
+	return bytes.Equal(b, old), nil
+}
+
+// publish lets readers see what was copied.
+func (m *importer) publish() Info {
+	s := m.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.lookup(m.id)
+	if m.grows {
+		return p.info()
+	}
+	if p == nil {
+		p = newPack(s, m.id, m.size)
+		s.used(m.id)
+	}
+	p.mu.Lock()
+	p.setTail(max(p.tail, m.size))
+	p.durable = max(p.durable, m.size)
+	p.missing, p.named = false, true
+	p.mu.Unlock()
+	if gone := p.gone.Load(); gone != nil {
+		slices.SortFunc(m.runs, func(a, b Extent) int { return cmp.Compare(a.From, b.From) })
+		left := Subtract(*gone, m.runs)
+		p.gone.Store(&left)
+	}
+	p.drop()
+	s.setPack(m.id, p)
+	return p.info()
+}
+
+// Subtract returns the parts of a that are not in b. Both ascend; those of a do
+// not overlap.
+func Subtract(a, b []Extent) []Extent {
+	var out []Extent
+	for _, e := range a {
+		for len(b) > 0 && b[0].To <= e.From {
+			b = b[1:]
+		}
+		for _, x := range b {
+			if x.From >= e.To {
+				break
+			}
+			if x.From > e.From {
+				out = append(out, Extent{e.From, x.From})
+			}
+			e.From = max(e.From, x.To)
+			if e.From >= e.To {
+				break
+			}
+		}
+		if e.From < e.To {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package txn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// metaBackupOf names the incarnation of the database that this one is a backup of.
+var metaBackupOf = []byte("backup-of")
+
+// Backup makes or brings up to date a copy of everything in dest: all versions
+// that have not expired, refs and reflogs, as of one moment; sessions and pins
+// are not part of it. The database goes on being used. A second backup copies
+// only what is new. dest is a database that can be opened and read; what is
+// committed to it there is dropped from its refs by the next backup. One that was
+// interrupted leaves the last backup as it was, and can be run again.
+//
+// Errors: ErrNotBackup if dest is another database, ErrExists if it holds other
+// files.
+func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (*TransferReport, error) {
+	r, err := db.backup(ctx, dest, o)
+	if err != nil {
+		return r, fmt.Errorf("backup to %s: %w", dest, err)
+	}
+	return r, nil
+}
+
+func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
+	publish := func(ctx context.Context, t *transfer) error { return t.mirror(ctx, db.incarnation[:]) }
+	opts := db.copyOptions()
+	if err := readFormat(fsOf(opts.FS), dest); errors.Is(err, ErrNotDatabase) {
+		return db.copyTo(ctx, dest, o, everything, publish)
+	}
+	to, err := Open(dest, &opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	of, err := to.idx.Get(index.SpaceMeta, metaBackupOf)
+	if errors.Is(err, index.ErrNotFound) || err == nil && !bytes.Equal(of, db.incarnation[:]) {
+		err = ErrNotBackup
+	}
+	if err != nil {
+		return nil, err
+	}
+	return transferred(ctx, db, to, o, everything, publish)
+}
+
+// Restore makes a new database in dir of a backup, with everything that is in it.
+// It is verified when Restore returns, and writes packs under a name of its own.
+// Options may be nil. A restore that was interrupted is taken up by the same call.
+func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferOptions) (_ *TransferReport, err error) {
+	ro := opts.withDefaults()
+	ro.ReadOnly = true
+	db, err := Open(backup, &ro)
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	r, err := db.copyTo(ctx, dir, o, everything, func(ctx context.Context, t *transfer) error {
+		return t.mirror(ctx, nil)
+	})
+	if err != nil {
+		return r, fmt.Errorf("restore %s to %s: %w", backup, dir, err)
+	}
+	return r, nil
+}
+
+// everything plans all commits.
+func everything(ctx context.Context, t *transfer) error {
+	for rec, err := range t.snap.Scan(index.SpaceCommit, nil, nil, false) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if len(rec.Key) != len(CommitID{}) {
+			return corrupt("commit key %x", rec.Key)
+		}
+		c, err := decodeCommit(CommitID(rec.Key), rec.Value)
+		if err != nil {
+			return err
+		}
+		has, gone, err := t.known(c.ID)
+		if err != nil {
+			return err
+		}
+		expired, _, err := t.from.expired(c.ID)
+		if err != nil {
+			return err
+		}
+		if !has || gone && !expired {
+			t.add(c, !expired, has)
+		}
+	}
+	return nil
+}
+
+// mirror publishes refs, reflogs and marks of expiry as they are in the source.
+func (t *transfer) mirror(ctx context.Context, of []byte) error {
+	return t.publish(ctx, func(batch *index.Batch) error {
+		for _, s := range []index.Space{index.SpaceReflog, index.SpaceExpired} {
+			if err := t.mirrorSpace(ctx, batch, s); err != nil {
+				return err
+			}
+		}
+		var moves []RefMove // that readers are told of
+		for _, r := range t.to.heads.list("") {
+			if _, ok := t.heads[r.Name]; !ok {
+				batch.Delete(index.SpaceRef, []byte(r.Name))
+				moves = append(moves, RefMove{Ref: r.Name, Old: r.Commit})
+			}
+		}
+		for _, ref := range slices.Sorted(maps.Keys(t.heads)) {
+			id := t.heads[ref]
+			if old, _ := t.to.heads.get(ref); old != id {
+				batch.Set(index.SpaceRef, []byte(ref), id[:])
+				moves = append(moves, RefMove{Ref: ref, Old: old, New: id})
+			}
+		}
+		if of != nil {
+			batch.Set(index.SpaceMeta, metaBackupOf, of)
+		}
+		t.to.checkpoints.count(batch, len(moves))
+		size := batch.Len()
+		if err := batch.Commit(true); err != nil {
+			return err
+		}
+		t.to.checkpoints.counted(len(moves), size)
+		t.to.heads.publish(moves)
+		t.r.Moves = moves
+		return nil
+	})
+}
+
+// mirrorSpace makes the records of a space those of the source.
+func (t *transfer) mirrorSpace(ctx context.Context, batch *index.Batch, s index.Space) error {
+	for rec, err := range t.snap.Scan(s, nil, nil, false) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		old, err := t.to.idx.Get(s, rec.Key)
+		if err != nil && !errors.Is(err, index.ErrNotFound) {
+			return err
+		}
+		if err != nil || !bytes.Equal(old, rec.Value) {
+			batch.Set(s, rec.Key, rec.Value)
+		}
+	}
+	for rec, err := range t.to.idx.Scan(s, nil, nil, false) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := t.snap.Get(s, rec.Key); errors.Is(err, index.ErrNotFound) {
+			batch.Delete(s, rec.Key)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}

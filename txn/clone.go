@@ -1,0 +1,162 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Clone makes a new database in dir with the branches and tags of this one, or
+// one branch, and their history; commits keep their ids. It is verified when
+// Clone returns. The database goes on being used meanwhile. A clone that was
+// interrupted is no database; the same call takes it up again.
+//
+// Errors: ErrExists if dir holds a database or other files, ErrNoRef if there is
+// no such branch, kv.ErrCorrupt if the source is damaged.
+func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*TransferReport, error) {
+	if o.Branch != "" {
+		if _, err := db.Head(o.Branch); err != nil {
+			return nil, fmt.Errorf("clone: %w", err)
+		}
+	}
+	r, err := db.copyTo(ctx, dir, o, func(ctx context.Context, t *transfer) error {
+		if o.Branch != "" {
+			refs, err := t.branchOnly(ctx, headRef(o.Branch))
+			if err != nil {
+				return err
+			}
+			t.heads = refs
+		}
+		return t.commits(ctx, slices.Collect(maps.Values(t.heads)))
+	}, func(ctx context.Context, t *transfer) error {
+		return t.move(ctx, "clone", t.heads, func(string, CommitID) error { return nil })
+	})
+	if err != nil {
+		return r, fmt.Errorf("clone to %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// branchOnly returns the ref of a branch and the tags within the depth of its
+// history.
+func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]CommitID, error) {
+	id, ok := t.heads[ref]
+	if !ok {
+		return nil, fmt.Errorf("branch %q: %w", ref[len(headPrefix):], ErrNoRef)
+	}
+	near := map[CommitID]struct{}{}
+	level := []CommitID{id}
+	for n := 0; len(level) > 0 && (t.o.Depth <= 0 || n < t.o.Depth); n++ {
+		var parents []CommitID
+		for _, id := range level {
+			if _, ok := near[id]; ok {
+				continue
+			}
+			near[id] = struct{}{}
+			c, err := t.from.Commit(ctx, id)
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return nil, err
+			}
+			parents = append(parents, c.Parents...)
+		}
+		level = parents
+	}
+	refs := map[string]CommitID{ref: id}
+	for name, at := range t.heads {
+		if _, ok := near[at]; ok && strings.HasPrefix(name, tagPrefix) {
+			refs[name] = at
+		}
+	}
+	return refs, nil
+}
+
+// copyTo makes a new database by a transfer. The file that says that it is one
+// comes last.
+func (db *DB) copyTo(ctx context.Context, dir string, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
+	opts := db.copyOptions()
+	fs := fsOf(opts.FS)
+	if err := prepareDir(fs, dir); err != nil {
+		return nil, err
+	}
+	to, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)
+	if err != nil {
+		return nil, err
+	}
+	r, err = transferred(ctx, db, to, o, plan, publish)
+	if err == nil {
+		err = to.sound(ctx)
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return r, err
+	}
+	return r, writeFormat(fs, dir)
+}
+
+// sound is a check of the index; payloads were compared as they were copied.
+func (db *DB) sound(ctx context.Context) error {
+	r, err := db.Check(ctx, CheckOptions{})
+	if err == nil && len(r.Problems) > 0 {
+		err = r.Problems[0]
+	}
+	return err
+}
+
+// copyOptions are those of a copy that is open only to be written.
+func (db *DB) copyOptions() Options {
+	opts := db.opts
+	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilitySync, -1
+	return opts
+}
+
+// Push carries the versions of a branch that the destination lacks, and moves its
+// branch of the same name, which is made if it is not there. Both databases are
+// open, and may be in use. A pull is a push from the other side.
+//
+// Errors: ErrDiverged, which moves nothing, if the branch of the destination has
+// versions that the source does not have and Force is not set; ErrNoRef.
+func Push(ctx context.Context, from, to *DB, o TransferOptions) (*TransferReport, error) {
+	o.Branch = orMain(o.Branch)
+	ref := headRef(o.Branch)
+	var expect CommitID
+	r, err := transferred(ctx, from, to, o, func(ctx context.Context, t *transfer) error {
+		id, ok := t.heads[ref]
+		if !ok {
+			return fmt.Errorf("branch %q: %w", o.Branch, ErrNoRef)
+		}
+		expect, _ = to.heads.get(ref)
+		if err := t.fastForward(ctx, expect, id); err != nil {
+			return err
+		}
+		return t.commits(ctx, []CommitID{id})
+	}, func(ctx context.Context, t *transfer) error {
+		return t.move(ctx, "push", map[string]CommitID{ref: t.heads[ref]}, func(_ string, old CommitID) error {
+			if old == expect || o.Force {
+				return nil
+			}
+			return t.fastForward(ctx, old, t.heads[ref]) // it moved meanwhile
+		})
+	})
+	if err != nil {
+		return r, fmt.Errorf("push %s: %w", o.Branch, err)
+	}
+	return r, nil
+}
+
+// fastForward refuses to move a branch from old to id unless old is among the
+// ancestors of id, or the move is forced.
+func (t *transfer) fastForward(ctx context.Context, old, id CommitID) error {
+	if t.o.Force || old.IsZero() || old == id {
+		return nil
+	}
+	ok, err := isAncestor(ctx, t.from.Commit, old, id)
+	if errors.Is(err, ErrNoRef) || err == nil && !ok {
+		err = ErrDiverged
+	}
+	return err
+}

@@ -1,0 +1,257 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Versions are carried from one database into another: pages under the same
+// names, payloads to the same packs and offsets, so that commits keep their ids.
+// docs/design/transfer.md says in which order, and what is safe meanwhile.
+//
+//	plan ─▶ walk ─▶ copy packs ─▶ verify ─▶ pages ─▶ commits and refs
+//	(which   (what is  (durable)   (by hash)  (synced)  (one synced batch at the end)
+//	commits)  missing)
+
+var (
+	// ErrDiverged means that a branch of the destination has versions that the
+	// source has not, which a push would drop. It is ErrConflict.
+	ErrDiverged = fmt.Errorf("%w: the destination has versions that the source does not have", ErrConflict)
+
+	// ErrNotBackup means that a directory is a database, but not a backup of
+	// this one.
+	ErrNotBackup = errors.New("txn: not a backup of this database")
+)
+
+// TransferOptions of [DB.Clone], [Push], [DB.Backup] and [Restore].
+type TransferOptions struct {
+	// Branch is the only branch that is cloned, with the tags among its
+	// versions; "" is all branches and tags. A push moves one branch, "" is
+	// [MainBranch]. Backups hold everything.
+	Branch string
+	// Depth, if positive, is how many generations of versions are copied with
+	// their contents, counted from each branch and tag. Older ones are in the
+	// log, and expired. Not for backups.
+	Depth int
+	// Force lets a push drop versions of the destination's branch.
+	Force bool
+	// Progress, if not nil, is told now and then how far a phase is. Calls do
+	// not overlap.
+	Progress func(TransferProgress)
+}
+
+// TransferProgress is how far a transfer is.
+type TransferProgress struct {
+	Phase string // "find", "copy", "verify" or "index"
+	// Done of Total bytes, or pages with a Total of 0.
+	Done, Total int64
+}
+
+// TransferReport says what a transfer moved.
+type TransferReport struct {
+	// Commits were copied with their contents, Records without: of versions
+	// that have expired, or lie below the depth.
+	Commits, Records int64
+	// Pages of the index that were copied, and their bytes.
+	Pages, PageBytes int64
+	// PayloadBytes were written to Packs, with their headers; PresentBytes were
+	// looked at and there already.
+	PayloadBytes, PresentBytes int64
+	Packs                      int64
+	// Verified is how many payloads were read back and compared by hash.
+	Verified int64
+	// Moves are the refs that moved.
+	Moves []RefMove
+}
+
+// transfer is one of them under way.
+type transfer struct {
+	from, to *DB
+	o        TransferOptions
+	r        *TransferReport
+
+	snap    *index.Snapshot // of the source
+	heads   map[string]CommitID
+	release []func()
+
+	records []transferRecord
+	roots   []tree.Root // of commits to be copied with contents
+	bases   []tree.Root // of versions that the destination has
+
+	pages  []tree.Name
+	leaves []tree.Root // pages to be copied that name payloads
+	need   map[pack.ID][]pack.Extent
+	total  int64 // bytes of need
+	packs  []pack.Info
+	next   time.Time // of the next report of progress
+}
+
+// transferRecord is a commit that the destination is to know.
+type transferRecord struct {
+	c       *Commit
+	content bool // with everything below its root
+	old     bool // the record is there, and marked as expired
+}
+
+// transferred runs a transfer: plan says which commits and publish which refs.
+// The source goes on being read, written and collected; the destination is not
+// collected meanwhile.
+func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, publish func(context.Context, *transfer) error) (*TransferReport, error) {
+	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, need: map[pack.ID][]pack.Extent{}}
+	if from == to {
+		return t.r, errors.New("txn: source and destination are the same")
+	}
+	if err := errors.Join(from.check(), to.writable()); err != nil {
+		return t.r, err
+	}
+	if !to.collecting.TryLock() {
+		return t.r, ErrCollecting
+	}
+	defer to.collecting.Unlock()
+	defer t.close()
+	steps := []func(context.Context) error{
+		func(ctx context.Context) error { return t.begin(ctx, plan) },
+		t.walk, t.copyPacks, t.verify, t.copyPages,
+		func(ctx context.Context) error { return publish(ctx, t) },
+	}
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return t.r, err
+		}
+		if err := step(ctx); err != nil {
+			return t.r, err
+		}
+	}
+	return t.r, nil
+}
+
+// begin takes the state of the source at one moment, plans, and holds what is
+// to be copied. Nothing expires before it is held.
+func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transfer) error) error {
+	from := t.from
+	from.commit.mu.Lock()
+	if err := from.writePending(ctx); err != nil {
+		from.commit.mu.Unlock()
+		return err
+	}
+	from.keeping.RLock()
+	defer from.keeping.RUnlock()
+	t.snap = from.idx.Snapshot()
+	t.heads = map[string]CommitID{}
+	for _, r := range from.heads.list("") {
+		t.heads[r.Name] = r.Commit
+	}
+	from.commit.mu.Unlock()
+	for _, r := range t.to.heads.list("") {
+		if err := t.base(ctx, r.Commit); err != nil {
+			return err
+		}
+	}
+	return plan(ctx, t)
+}
+
+func (t *transfer) close() {
+	if t.snap != nil {
+		t.snap.Close()
+	}
+	for _, release := range t.release {
+		release()
+	}
+}
+
+// base notes a version that the destination has.
+func (t *transfer) base(ctx context.Context, id CommitID) error {
+	c, err := t.to.Commit(ctx, id)
+	if err == nil {
+		t.bases = append(t.bases, c.Root)
+	}
+	return err
+}
+
+// known reports whether the destination has a commit, and whether it has
+// expired there. One that has not is there with everything below it.
+func (t *transfer) known(id CommitID) (has, gone bool, err error) {
+	if _, err = t.to.idx.Get(index.SpaceCommit, id[:]); errors.Is(err, index.ErrNotFound) {
+		return false, false, nil
+	}
+	if err == nil {
+		gone, _, err = t.to.expired(id)
+	}
+	return err == nil, gone, err
+}
+
+// add plans a commit.
+func (t *transfer) add(c *Commit, content, old bool) {
+	t.records = append(t.records, transferRecord{c, content, old})
+	if !content {
+		t.r.Records++
+		return
+	}
+	t.r.Commits++
+	t.roots = append(t.roots, c.Root)
+	t.release = append(t.release, t.from.hold(c.Root))
+}
+
+// commits plans what is missing of the history of tips, generation by
+// generation.
+func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
+	seen := map[CommitID]struct{}{}
+	level := tips
+	for distance := 0; len(level) > 0; distance++ {
+		var parents []CommitID
+		for _, id := range level {
+			if _, ok := seen[id]; ok {
+				continue
+			}
+			seen[id] = struct{}{}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			has, gone, err := t.known(id)
+			if err != nil {
+				return err
+			}
+			if has && !gone {
+				if err := t.base(ctx, id); err != nil {
+					return err
+				}
+				continue
+			}
+			if has && distance > 0 {
+				continue // it was let go there, or was below the depth
+			}
+			c, err := t.from.Commit(ctx, id)
+			if distance == 0 {
+				c, err = t.from.version(ctx, id)
+			}
+			if err != nil {
+				return err
+			}
+			expired, _, err := t.from.expired(id)
+			if err != nil {
+				return err
+			}
+			t.add(c, !expired && (t.o.Depth <= 0 || distance < t.o.Depth), has)
+			parents = append(parents, c.Parents...)
+		}
+		level = parents
+	}
+	return nil
+}
+
+// report tells about progress, a few times a second.
+func (t *transfer) report(phase string, done, total int64) {
+	if t.o.Progress == nil {
+		return
+	}
+	if now := time.Now(); now.After(t.next) {
+		t.next = now.Add(100 * time.Millisecond)
+		t.o.Progress(TransferProgress{phase, done, max(done, total)})
+	}
+}

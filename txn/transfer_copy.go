@@ -1,0 +1,155 @@
+package txn
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// transferBatch is about how large the batches of commits and pages are.
+const transferBatch = 1 << 20
+
+// copyPacks copies the payloads, durably, to where nothing names them yet.
+func (t *transfer) copyPacks(ctx context.Context) error {
+	ids := make([]pack.ID, 0, len(t.need))
+	for id := range t.need {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
+	for _, id := range ids {
+		before := t.r.PayloadBytes + t.r.PresentBytes
+		info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.need[id], func(n pack.Imported) {
+			t.report("copy", before+int64(n.Written+n.Equal), t.total)
+		})
+		t.r.PayloadBytes += int64(n.Written)
+		t.r.PresentBytes += int64(n.Equal)
+		if err != nil {
+			return err
+		}
+		if n.Written > 0 {
+			t.r.Packs++
+		}
+		t.packs = append(t.packs, info)
+	}
+	return nil
+}
+
+// copyPages stores the pages in the index, where nothing leads to them yet. Few
+// go through its log, many are made a table.
+func (t *transfer) copyPages(ctx context.Context) error {
+	slices.SortFunc(t.pages, func(a, b tree.Name) int { return bytes.Compare(a[:], b[:]) })
+	read := func(name tree.Name) ([]byte, error) {
+		b, err := t.from.committed().GetPage(ctx, name)
+		if err == nil && digest.Of(b) != name {
+			err = corrupt("page %v: its bytes hash to %v", name, digest.Of(b))
+		}
+		return b, err
+	}
+	var done int64
+	if t.r.PageBytes > transferBatch {
+		return t.to.idx.Ingest(func(yield func(index.Page, error) bool) {
+			for _, name := range t.pages {
+				b, err := read(name)
+				if err == nil {
+					err = ctx.Err()
+				}
+				if !yield(index.Page{Name: name, Bytes: b}, err) || err != nil {
+					return
+				}
+				done += int64(len(b))
+				t.report("index", done, t.r.PageBytes)
+			}
+		})
+	}
+	batch := t.to.idx.NewBatch()
+	defer batch.Close()
+	for _, name := range t.pages {
+		b, err := read(name)
+		if err != nil {
+			return err
+		}
+		batch.PutPage(name, b)
+	}
+	return batch.Commit(true)
+}
+
+// publish makes the commits known and moves the refs. Everything before the
+// last batch is complete in itself: packs, then commits whose contents are
+// durable. finish adds to that batch, commits it synced and publishes the refs;
+// it may refuse before.
+func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) error) error {
+	to := t.to
+	defer to.checkpointIfDue()
+	to.commit.mu.Lock()
+	defer to.commit.mu.Unlock()
+	if err := to.writePending(ctx); err != nil {
+		return err
+	}
+	to.ends.Lock()
+	defer to.ends.Unlock()
+	batch := to.idx.NewBatch()
+	defer func() { batch.Close() }()
+	for _, i := range t.packs {
+		if i.ID.Incarnation() == to.incarnation && !i.Sealed {
+			continue // it is recorded as it grows
+		}
+		batch.Set(index.SpacePack, i.ID[:], encodePackInfo(i))
+	}
+	expired := binary.AppendVarint([]byte{recordVersion}, to.opts.Now().UnixNano())
+	for _, r := range t.records {
+		id := r.c.ID
+		if r.old && r.content {
+			batch.Delete(index.SpaceExpired, id[:])
+		}
+		if !r.old {
+			if !r.content {
+				batch.Set(index.SpaceExpired, id[:], expired)
+			}
+			batch.Set(index.SpaceCommit, id[:], r.c.encode())
+		}
+		if batch.Len() < transferBatch {
+			continue
+		}
+		if err := batch.Commit(false); err != nil {
+			return err
+		}
+		batch.Close()
+		batch = to.idx.NewBatch()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	batch.Set(index.SpaceMeta, metaReady, []byte{1})
+	if err := finish(batch); err != nil {
+		return err
+	}
+	to.packs.Recorded(t.packs)
+	return nil
+}
+
+// move publishes with moves of refs, which go into the reflog.
+func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID, check func(ref string, old CommitID) error) error {
+	return t.publish(ctx, func(batch *index.Batch) error {
+		var moves []RefMove
+		for _, ref := range slices.Sorted(maps.Keys(refs)) {
+			old, _ := t.to.heads.get(ref)
+			if err := check(ref, old); err != nil {
+				return fmt.Errorf("%s: %w", ref, err)
+			}
+			if old == refs[ref] {
+				continue
+			}
+			moves = append(moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
+		}
+		t.r.Moves = moves
+		return t.to.commitRefs(batch, nil, moves)
+	})
+}

@@ -1,0 +1,355 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// big is a value that goes to a pack.
+func big(seed string, n int) string { return strings.Repeat(seed+"|", n/(len(seed)+1)+1)[:n] }
+
+// openCopy opens a copy, which is checked when the test ends.
+func openCopy(t *testing.T, fs vfs.FS, dir string) *DB {
+	t.Helper()
+	db, err := Open(dir, testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeChecked(t, db) })
+	return db
+}
+
+// sameVersions fails unless both have the same refs, by id, and every version
+// behind them reads the same.
+func sameVersions(t *testing.T, a, b *DB) {
+	t.Helper()
+	for _, prefix := range []string{headPrefix, tagPrefix} {
+		if x, y := fmt.Sprint(a.heads.list(prefix)), fmt.Sprint(b.heads.list(prefix)); x != y {
+			t.Fatalf("refs\n%s\n%s", x, y)
+		}
+	}
+	for _, r := range a.heads.list("") {
+		for c, err := range a.Log(bg, r.Commit) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone, err := a.Expired(bg, c.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone2, err := b.Expired(bg, c.ID); err != nil || gone2 != gone {
+				t.Fatalf("commit %v: expired %v, in the copy %v, %v", c.ID, gone, gone2, err)
+			}
+			if gone {
+				continue
+			}
+			if x, y := at(t, a, c.ID.String()), at(t, b, c.ID.String()); !maps.Equal(x, y) {
+				t.Fatalf("commit %v differs", c.ID)
+			}
+		}
+	}
+}
+
+// grow commits to an array of pack values, so that each version changes one.
+func grow(t *testing.T, db *DB, versions, from int) {
+	t.Helper()
+	for i := range versions {
+		update(t, db, "main", map[string]string{
+			fmt.Sprintf("a/c/%d", (from+i)%7): big(fmt.Sprint("v", from+i), 3000+100*i),
+			"a/note":                          fmt.Sprint(from + i),
+		})
+	}
+}
+
+func TestCloneHasTheSameVersions(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 10, 0)
+	if err := db.CreateTag(bg, "v1", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "side", map[string]string{"s": big("side", 70_000), "a/c/3": ""})
+	grow(t, db, 5, 10)
+
+	r, err := db.Clone(bg, "copy", TransferOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "copy")
+	sameVersions(t, db, to)
+	if r.Commits != 17 || r.Records != 0 || r.Verified != 16 || len(r.Moves) != 3 {
+		t.Errorf("report %+v", *r)
+	}
+	if to.Incarnation() == db.Incarnation() {
+		t.Error("the clone writes packs of the same names")
+	}
+	// It goes on by itself, and so does the source.
+	grow(t, to, 3, 100)
+	grow(t, db, 3, 200)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, ErrExists) {
+		t.Errorf("over another database: %v", err)
+	}
+	if _, err := db.Clone(bg, "none", TransferOptions{Branch: "none"}); !errors.Is(err, ErrNoRef) {
+		t.Errorf("of a branch that is not there: %v", err)
+	}
+}
+
+func TestShallowAndSingleBranchClone(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 4, 0)
+	if err := db.CreateTag(bg, "old", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	grow(t, db, 6, 4)
+	if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "side", map[string]string{"s": big("side", 90_000)})
+
+	r, err := db.Clone(bg, "shallow", TransferOptions{Branch: "main", Depth: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Commits != 2 || r.Records != 9 || r.PayloadBytes > 8*5000 {
+		t.Errorf("report %+v", *r)
+	}
+	to := openCopy(t, fs, "shallow")
+	if got := fmt.Sprint(to.heads.list("")); strings.Contains(got, "side") || strings.Contains(got, "old") {
+		t.Errorf("refs %s", got)
+	}
+	for rev, want := range map[string]error{"main": nil, "main~1": nil, "main~2": ErrExpired, "main~10": ErrExpired} {
+		if _, err := to.Resolve(bg, rev); !errors.Is(err, want) {
+			t.Errorf("%s: %v", rev, err)
+		}
+	}
+	if !maps.Equal(at(t, to, "main~1"), at(t, db, "main~1")) {
+		t.Error("the version before differs")
+	}
+	// A push into a shallow clone does not make it deeper, and one from it is as any.
+	grow(t, db, 2, 20)
+	if r, err = Push(bg, db, to, TransferOptions{}); err != nil || r.Commits != 2 {
+		t.Fatalf("push: %+v, %v", r, err)
+	}
+	grow(t, to, 2, 30)
+	if r, err = Push(bg, to, db, TransferOptions{}); err != nil || r.Commits != 2 {
+		t.Fatalf("push back: %+v, %v", r, err)
+	}
+	if mustHead(t, db) != mustHead(t, to) {
+		t.Error("heads differ")
+	}
+	// A tag of a version that was below the depth brings it.
+	if err := db.CreateBranch(bg, "deep", mustResolve(t, db, "old")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = Push(bg, db, to, TransferOptions{Branch: "deep"}); err != nil || r.Commits != 1 {
+		t.Fatalf("push of an expired version: %+v, %v", r, err)
+	}
+	if !maps.Equal(at(t, to, "deep"), at(t, db, "old")) {
+		t.Error("the old version differs")
+	}
+}
+
+func TestPushIsFastForward(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 3, 0)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "copy")
+	grow(t, db, 1, 3)
+	r, err := Push(bg, db, to, TransferOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Commits != 1 || r.PayloadBytes < 3000 || r.PayloadBytes > 3200 || r.Pages > 6 || len(r.Moves) != 1 {
+		t.Errorf("one version: %+v", *r)
+	}
+	if r, err = Push(bg, db, to, TransferOptions{}); err != nil || r.Commits+r.Pages+r.PayloadBytes != 0 || len(r.Moves) != 0 {
+		t.Errorf("nothing: %+v, %v", *r, err)
+	}
+	for m, err := range to.Reflog(bg, "main") {
+		if err != nil || m.Op != "push" || m.New != mustHead(t, db) {
+			t.Errorf("reflog: %+v, %v", m, err)
+		}
+		break
+	}
+	// Both go on.
+	grow(t, db, 1, 50)
+	theirs := update(t, to, "main", map[string]string{"other": big("x", 2000)})
+	_, err = Push(bg, db, to, TransferOptions{})
+	if !errors.Is(err, ErrDiverged) || !errors.Is(err, ErrConflict) {
+		t.Fatalf("diverged: %v", err)
+	}
+	if mustHead(t, to) != theirs.ID {
+		t.Fatal("a refused push moved the branch")
+	}
+	if _, err = Push(bg, db, to, TransferOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if mustHead(t, to) != mustHead(t, db) {
+		t.Fatal("a forced push did not move the branch")
+	}
+	if _, err := to.Snapshot(bg, theirs.ID); err != nil {
+		t.Errorf("what a forced push dropped is still in the reflog: %v", err)
+	}
+	if _, err := Push(bg, db, db, TransferOptions{}); err == nil {
+		t.Error("push to itself")
+	}
+	if _, err := Push(bg, db, to, TransferOptions{Branch: "nope"}); !errors.Is(err, ErrNoRef) {
+		t.Errorf("push of nothing: %v", err)
+	}
+}
+
+// What the destination has given back comes again, also into its own packs.
+func TestPushFillsWhatWasReclaimed(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 30, 0)
+	kept := mustHead(t, db)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "copy")
+	for _, step := range []int{29, 15} {
+		if _, err := db.Reset(bg, "main", mustResolve(t, db, fmt.Sprintf("%v~%d", kept, step))); err != nil {
+			t.Fatal(err)
+		}
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		gc := mustGC(t, db)
+		if gc.DeletedPages == 0 {
+			t.Fatalf("nothing was collected: %+v", *gc)
+		}
+		if _, err := Push(bg, to, db, TransferOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := at(t, db, "main"), at(t, to, "main"); !maps.Equal(got, want) {
+			t.Fatal("versions differ")
+		}
+		mustBeSound(t, db)
+		if step == 29 {
+			// All of the history again, for the second round.
+			for i := range 29 {
+				if err := to.CreateBranch(bg, fmt.Sprint("b", i), mustResolve(t, to, fmt.Sprintf("main~%d", i))); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Push(bg, to, db, TransferOptions{Branch: fmt.Sprint("b", i)}); err != nil {
+					t.Fatal(err)
+				}
+				if err := db.DeleteBranch(fmt.Sprint("b", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func TestBackupIsIncremental(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 20, 0)
+	if err := db.CreateTag(bg, "v1", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	first, err := db.Backup(bg, "backup", TransferOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		b, err := Open("backup", testOptions(fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeChecked(t, b)
+		sameVersions(t, db, b)
+		var logs [2]string
+		for i, d := range []*DB{db, b} {
+			for m, err := range d.Reflog(bg, "main") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				logs[i] += fmt.Sprintln(m)
+			}
+		}
+		if logs[0] != logs[1] {
+			t.Errorf("reflogs\n%s\n%s", logs[0], logs[1])
+		}
+	}
+	check()
+	again, err := db.Backup(bg, "backup", TransferOptions{})
+	if err != nil || again.Commits+again.Pages+again.PayloadBytes+again.PresentBytes != 0 {
+		t.Errorf("nothing new: %+v, %v", *again, err)
+	}
+	grow(t, db, 2, 20)
+	if err := db.DeleteTag("v1"); err != nil {
+		t.Fatal(err)
+	}
+	next, err := db.Backup(bg, "backup", TransferOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Commits != 2 || next.PayloadBytes >= first.PayloadBytes/5 || next.Pages > 12 {
+		t.Errorf("two versions: %+v after %+v", *next, *first)
+	}
+	check()
+	mustExpire(t, db, ExpireOptions{Keep: 3})
+	mustGC(t, db)
+	if r, err := db.Backup(bg, "backup", TransferOptions{}); err != nil || r.PayloadBytes != 0 {
+		t.Fatalf("after expiry: %+v, %v", r, err)
+	}
+	check()
+
+	if _, err := Restore(bg, "backup", "restored", testOptions(fs), TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	restored := openCopy(t, fs, "restored")
+	sameVersions(t, db, restored)
+	grow(t, restored, 2, 40)
+	if _, err := restored.Backup(bg, "backup", TransferOptions{}); !errors.Is(err, ErrNotBackup) {
+		t.Errorf("backup of another database: %v", err)
+	}
+	if _, err := db.Backup(bg, "restored2/../db2", TransferOptions{}); err != nil {
+		t.Errorf("a path that is not clean: %v", err)
+	}
+	if _, err := Restore(bg, "nowhere", "r2", testOptions(fs), TransferOptions{}); !errors.Is(err, ErrNotDatabase) {
+		t.Errorf("restore of nothing: %v", err)
+	}
+}
+
+// Damage in the source is found and is not carried on.
+func TestTransferRefusesDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	update(t, db, "main", map[string]string{"k": big("k", 100_000)})
+	names, _ := fs.List("db/packs")
+	f, err := fs.OpenReadWrite("db/packs/"+names[0], vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("damage"), 50_000); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
+		t.Fatalf("clone: %v", err)
+	}
+	if _, err := Open("copy", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
+		t.Fatalf("the clone opens: %v", err)
+	}
+}
