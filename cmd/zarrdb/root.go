@@ -59,9 +59,9 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), writeCmd(), demoCmd())
 	add(groupNodes, lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), sessionCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
-	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd())
+	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd())
 	addCompletion(root)
 	return root
