@@ -89,7 +89,8 @@ type transfer struct {
 	need   map[pack.ID][]pack.Extent
 	total  int64 // bytes of need
 	packs  []pack.Info
-	next   time.Time // of the next report of progress
+	phase  string    // of the last report of progress
+	next   time.Time // of the next one
 }
 
 // transferRecord is a commit that the destination is to know.
@@ -245,13 +246,14 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 	return nil
 }
 
-// report tells about progress, a few times a second.
+// report tells about progress, at the beginning of a phase and then a few times a
+// second.
 func (t *transfer) report(phase string, done, total int64) {
 	if t.o.Progress == nil {
 		return
 	}
-	if now := time.Now(); now.After(t.next) {
-		t.next = now.Add(100 * time.Millisecond)
+	if now := time.Now(); phase != t.phase || now.After(t.next) {
+		t.phase, t.next = phase, now.Add(100*time.Millisecond)
 		t.o.Progress(TransferProgress{phase, done, max(done, total)})
 	}
 }
