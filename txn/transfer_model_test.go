@@ -1,0 +1,162 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// exchange is a few databases that carry versions to each other, and what each
+// version holds.
+type exchange struct {
+	t      *testing.T
+	rng    *rand.Rand
+	fs     vfs.FS
+	dbs    []*DB
+	states map[CommitID]map[string]string
+	copies int
+}
+
+// TestTransferModel commits, pushes, clones, backs up, expires, collects and
+// reopens at random; every version reads the same wherever it is.
+func TestTransferModel(t *testing.T) {
+	rounds := 6
+	if testing.Short() {
+		rounds = 2
+	}
+	for range rounds {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			x := &exchange{t: t, rng: rand.New(rand.NewPCG(seed, 0)), fs: vfs.NewMem(), states: map[CommitID]map[string]string{}}
+			x.dbs = append(x.dbs, openTest(t, testOptions(x.fs)))
+			x.states[mustHead(t, x.dbs[0])] = map[string]string{}
+			defer func() {
+				for _, db := range x.dbs {
+					closeChecked(t, db)
+				}
+			}()
+			for range 60 {
+				x.step()
+			}
+			for _, db := range x.dbs {
+				x.check(db)
+			}
+		})
+	}
+}
+
+func (x *exchange) any() *DB { return x.dbs[x.rng.IntN(len(x.dbs))] }
+
+func (x *exchange) step() {
+	t, db := x.t, x.any()
+	switch n := x.rng.IntN(20); {
+	case n < 9:
+		x.commit(db)
+	case n < 12:
+		to := x.any()
+		if to == db {
+			return
+		}
+		_, err := Push(bg, db, to, TransferOptions{Force: x.rng.IntN(2) == 0, Depth: x.rng.IntN(3)})
+		if err != nil && !errors.Is(err, ErrDiverged) {
+			t.Fatal(err)
+		}
+		x.check(to)
+	case n < 14 && len(x.dbs) < 4:
+		x.copies++
+		dir := fmt.Sprint("clone", x.copies)
+		if _, err := db.Clone(bg, dir, TransferOptions{Depth: x.rng.IntN(4)}); err != nil {
+			t.Fatal(err)
+		}
+		x.dbs = append(x.dbs, openPlain(t, x.fs, dir))
+	case n < 16:
+		dir := "backup of " + db.Dir()
+		if _, err := db.Backup(bg, dir, TransferOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b := openPlain(t, x.fs, dir)
+		sameVersions(t, db, b)
+		x.check(b)
+		closeChecked(t, b)
+	case n < 18:
+		mustExpire(t, db, ExpireOptions{Keep: 1 + x.rng.IntN(3)})
+		if x.rng.IntN(2) == 0 {
+			mustGC(t, db)
+		}
+	case n < 19:
+		head := mustHead(t, db)
+		c, err := db.Commit(bg, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Parents) > 0 {
+			if _, err := db.Reset(bg, "main", c.Parents[0]); err != nil && !errors.Is(err, ErrExpired) {
+				t.Fatal(err)
+			}
+		}
+	default:
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range x.dbs {
+			if x.dbs[i] == db {
+				x.dbs[i] = openPlain(t, x.fs, db.Dir())
+			}
+		}
+	}
+}
+
+func (x *exchange) commit(db *DB) {
+	s, err := db.Begin(bg, "main")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	state := maps.Clone(x.states[mustHead(x.t, db)])
+	change := map[string]string{}
+	for range 1 + x.rng.IntN(6) {
+		key := fmt.Sprintf("d%d/k%d", x.rng.IntN(3), x.rng.IntN(12))
+		change[key] = big(fmt.Sprint(x.rng.Uint64()), []int{5, 3000, 9000, 80_000}[x.rng.IntN(4)])
+		if x.rng.IntN(6) == 0 {
+			change[key] = ""
+		}
+	}
+	set(x.t, s, change)
+	for k, v := range change {
+		if state[k] = v; v == "" {
+			delete(state, k)
+		}
+	}
+	c, err := s.Commit(bg, CommitOptions{Message: fmt.Sprint(x.rng.Uint64()), AllowEmpty: true})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.states[c.ID] = state
+}
+
+// check compares all versions that have not expired.
+func (x *exchange) check(db *DB) {
+	x.t.Helper()
+	for rec, err := range db.idx.Scan(index.SpaceCommit, nil, nil, false) {
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		id := CommitID(rec.Key)
+		if gone, err := db.Expired(bg, id); err != nil || gone {
+			continue
+		}
+		s, err := db.Snapshot(bg, id)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if got := contents(x.t, s); !maps.Equal(got, x.states[id]) {
+			x.t.Fatalf("%s: commit %v has %d keys, not the %d that it had", db.Dir(), id, len(got), len(x.states[id]))
+		}
+		_ = s.Close()
+	}
+}
