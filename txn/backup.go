@@ -52,12 +52,24 @@ func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	return transferred(ctx, db, to, o, everything, publish)
 }
 
-// Restore makes a new database in dir of a backup, with everything that is in it.
-// It is verified when Restore returns, and writes packs under a name of its own.
+// Restore makes a new database in dir of a backup, a directory or a zip file, with
+// everything that is in it. It is verified when Restore returns, and writes packs under a name of its own.
 // Options may be nil. A restore that was interrupted is taken up by the same call.
 func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferOptions) (_ *TransferReport, err error) {
 	ro := opts.withDefaults()
 	ro.ReadOnly = true
+	fs := fsOf(ro.FS)
+	if fi, no := fs.Stat(backup); no == nil && !fi.IsDir() {
+		staged := dir + stagedSuffix
+		if err := fs.RemoveAll(staged); err != nil {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
+		defer func() { err = errors.Join(err, fs.RemoveAll(staged)) }()
+		if err := readZip(ctx, fs, backup, staged); err != nil {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
+		backup = staged
+	}
 	db, err := Open(backup, &ro)
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)

@@ -1,9 +1,12 @@
 package txn
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -351,5 +354,60 @@ func TestTransferRefusesDamage(t *testing.T) {
 	}
 	if _, err := Open("copy", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
 		t.Fatalf("the clone opens: %v", err)
+	}
+}
+
+func TestBackupZip(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 6, 0)
+	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); !errors.Is(err, ErrExists) {
+		t.Errorf("over a file: %v", err)
+	}
+	if _, err := Restore(bg, "b.zip", "restored", testOptions(fs), TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "restored")
+	sameVersions(t, db, to)
+	if to.Incarnation() == db.Incarnation() {
+		t.Error("the restored database writes packs of the same names")
+	}
+	for _, staged := range []string{"b.zip.staged", "restored.staged", "b.zip.tmp"} {
+		if _, err := fs.Stat(staged); err == nil {
+			t.Errorf("%s is left", staged)
+		}
+	}
+	// Any flipped byte is an error, or does not matter.
+	f, err := fs.Open("b.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(f)
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 25 {
+		b := bytes.Clone(whole)
+		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		if i%5 == 0 {
+			b = b[:rng.IntN(len(b))]
+		}
+		f, err := fs.Create("bad.zip", vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		dir := fmt.Sprint("bad", i)
+		if _, err := Restore(bg, "bad.zip", dir, testOptions(fs), TransferOptions{}); err == nil {
+			sameVersions(t, db, openCopy(t, fs, dir))
+		}
 	}
 }

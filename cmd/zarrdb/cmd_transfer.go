@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,12 +55,18 @@ func backupCmd() *cobra.Command {
 there up to date: all versions, branches, tags and reflogs, as of one moment.
 Only what is new is copied; each payload is read back and compared. A backup is
 a database, and commands that read take it as one. Open sessions and pins are
-not part of it. One that was interrupted leaves the last backup as it was.`,
-		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb`,
-		Args:    argCount(2, 2),
+not part of it. One that was interrupted leaves the last backup as it was.
+
+If DEST ends in .zip, it is a new zip file with everything, for "zarrdb restore".`,
+		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb
+  zarrdb backup weather.zdb weather-$(date +%F).zip`,
+		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					if strings.HasSuffix(args[1], ".zip") {
+						return db.BackupZip(ctx, args[1], o)
+					}
 					return db.Backup(ctx, args[1], o)
 				})
 			})
@@ -72,8 +79,8 @@ func restoreCmd() *cobra.Command {
 	return f.add(&cobra.Command{
 		Use:   "restore BACKUP DB",
 		Short: "Make a database of a backup",
-		Long: `Make the new database DB of a backup, with everything that is in it, and verify
-it. A restore that was interrupted is taken up by the same command.`,
+		Long: `Make the new database DB of a backup, a directory or a zip file, with everything
+that is in it, and verify it. A restore that was interrupted is taken up by the same command.`,
 		Example: `  zarrdb restore /mnt/disk/weather.zdb weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
