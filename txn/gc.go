@@ -20,8 +20,9 @@ import (
 //	  spared)         a lock)   pages      batches)       index)      removal)
 //	                            only)
 
-// ErrCollecting means that another collection is running.
-var ErrCollecting = errors.New("txn: another collection is running")
+// ErrCollecting means that another collection, or a transfer into the database,
+// is running.
+var ErrCollecting = errors.New("txn: another collection or transfer is running")
 
 // GCOptions say how to collect.
 type GCOptions struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 	slices.SortFunc(ids, func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
 	for _, id := range ids {
 		before := t.r.PayloadBytes + t.r.PresentBytes
-		info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.need[id], func(n pack.Imported) {
+		info, n, err := t.importPack(ctx, id, func(n pack.Imported) {
 			t.report("copy", before+int64(n.Written+n.Equal), t.total)
 		})
 		t.r.PayloadBytes += int64(n.Written)
@@ -40,6 +41,22 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 		t.packs = append(t.packs, info)
 	}
 	return nil
+}
+
+// importPack copies what is needed of one pack. Files are not rewritten if there
+// are pins, for which others read them by offset; none is made meanwhile.
+func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+	t.to.pinMu.Lock()
+	defer t.to.pinMu.Unlock()
+	pins, err := t.to.Pins(ctx)
+	if err != nil {
+		return pack.Info{}, pack.Imported{}, err
+	}
+	info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.need[id], len(pins) > 0, progress)
+	if errors.Is(err, pack.ErrFixed) {
+		err = fmt.Errorf("%w: the destination has pins, such as %q", err, pins[0].Name)
+	}
+	return info, n, err
 }
 
 // copyPages stores the pages in the index, where nothing leads to them yet. Few

@@ -31,8 +31,10 @@ type Imported struct {
 // names. A pack that grows here is only compared: it has what it wrote.
 // Damaged stretches of the source are left out; the reader of a payload is told.
 //
+// fixed says that others may read this store's file by its own offsets: one that
+// was rewritten is [ErrFixed] then, because it cannot take more where it is.
 // progress, if not nil, is called now and then with the counts so far.
-func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
+func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, fixed bool, progress func(Imported)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
 	}
@@ -41,7 +43,7 @@ func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, p
 	}
 	s.reclaim.Lock()
 	defer s.reclaim.Unlock()
-	m := importer{ctx: ctx, s: s, id: id, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes)}
+	m := importer{ctx: ctx, s: s, id: id, fixed: fixed, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes)}
 	info, err := m.run(from, need)
 	if err != nil {
 		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
@@ -59,6 +61,7 @@ type importer struct {
 	src      reclaimer // reads the pack of the source
 	f        vfs.File  // of this store
 	size     uint64    // of f
+	fixed    bool      // bytes of f must not move
 	grows    bool      // f is only compared
 	fresh    bool      // f is new in the directory
 	buf, old []byte
@@ -129,6 +132,8 @@ func (m *importer) open() error {
 		return m.create(path)
 	case err != nil:
 		err = &CorruptError{Pack: m.id, Length: fileHeaderSize, Reason: err.Error()}
+	case lay != nil && m.fixed:
+		err = ErrFixed
 	case lay != nil || links(f) > 1:
 		err = m.unfold(f, lay, path)
 		if err = errors.Join(err, f.Close()); err != nil {
