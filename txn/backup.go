@@ -118,10 +118,13 @@ func everything(ctx context.Context, t *transfer) error {
 // mirror publishes refs, reflogs and marks of expiry as they are in the source.
 func (t *transfer) mirror(ctx context.Context, of []byte) error {
 	return t.publish(ctx, func(batch *index.Batch) error {
-		for _, s := range []index.Space{index.SpaceReflog, index.SpaceExpired} {
-			if err := t.mirrorSpace(ctx, batch, s); err != nil {
-				return err
-			}
+		if err := t.mirrorSpace(ctx, batch, index.SpaceReflog); err != nil {
+			return err
+		}
+		// Marks that the source has not belong to commits that were copied again,
+		// whose marks are gone by now, or to what only the destination knew.
+		if err := t.copySpace(ctx, batch, index.SpaceExpired); err != nil {
+			return err
 		}
 		var moves []RefMove // that readers are told of
 		for _, r := range t.to.heads.list("") {
@@ -152,8 +155,8 @@ func (t *transfer) mirror(ctx context.Context, of []byte) error {
 	})
 }
 
-// mirrorSpace makes the records of a space those of the source.
-func (t *transfer) mirrorSpace(ctx context.Context, batch *index.Batch, s index.Space) error {
+// copySpace takes the records of a space from the source.
+func (t *transfer) copySpace(ctx context.Context, batch *index.Batch, s index.Space) error {
 	for rec, err := range t.snap.Scan(s, nil, nil, false) {
 		if err == nil {
 			err = ctx.Err()
@@ -168,6 +171,14 @@ func (t *transfer) mirrorSpace(ctx context.Context, batch *index.Batch, s index.
 		if err != nil || !bytes.Equal(old, rec.Value) {
 			batch.Set(s, rec.Key, rec.Value)
 		}
+	}
+	return nil
+}
+
+// mirrorSpace makes the records of a space those of the source.
+func (t *transfer) mirrorSpace(ctx context.Context, batch *index.Batch, s index.Space) error {
+	if err := t.copySpace(ctx, batch, s); err != nil {
+		return err
 	}
 	for rec, err := range t.to.idx.Scan(s, nil, nil, false) {
 		if err == nil {

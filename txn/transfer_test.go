@@ -331,6 +331,38 @@ func TestBackupIsIncremental(t *testing.T) {
 	}
 }
 
+// What was committed to a backup leaves its refs with the next one, and may be
+// let go there.
+func TestBackupLetsGoOfWhatItGot(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 3, 0)
+	backup := func() *DB {
+		t.Helper()
+		if _, err := db.Backup(bg, "backup", TransferOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b := openPlain(t, fs, "backup")
+		sameVersions(t, db, b)
+		return b
+	}
+	b := backup()
+	stray := update(t, b, "main", map[string]string{"stray": big("stray", 100_000)})
+	closeChecked(t, b)
+	b = backup()
+	if gone, err := b.Expired(bg, stray.ID); err != nil || gone {
+		t.Fatalf("expired: %v, %v", gone, err)
+	}
+	mustExpire(t, b, ExpireOptions{Keep: 1})
+	mustGC(t, b)
+	closeChecked(t, b)
+	b = backup() // the expired versions of the source come again, this one does not
+	if gone, err := b.Expired(bg, stray.ID); err != nil || !gone {
+		t.Errorf("expired: %v, %v", gone, err)
+	}
+	closeChecked(t, b)
+}
+
 // Damage in the source is found and is not carried on.
 func TestTransferRefusesDamage(t *testing.T) {
 	fs := vfs.NewMem()
