@@ -20,7 +20,11 @@ var ErrExists = errors.New("zarr: already exists")
 // Spec describes an array to be created. Shape and a data type are needed,
 // everything else has a default.
 type Spec struct {
-	// Version is V2 or V3. Default: that of the group above, else V3.
+	// Version is the format. Default: that of the group above, else V3. V1 has
+	// no groups: such an array lies in plain directories, below no group of
+	// another format. The keys of Draft3 begin at the root of the view, which
+	// must not hold another format; they have the layout of what is there, in an
+	// empty view that of the draft's text (see [InitDraft3] for the other one).
 	Version Version
 	// Shape is the length of each dimension in elements.
 	Shape []int64
@@ -35,24 +39,28 @@ type Spec struct {
 	// DataType is a v3 name ("float32"), a numpy type string ("<f4"), or JSON
 	// as it stands in the metadata of the version.
 	DataType string
-	// FillValue is JSON as it stands in the metadata of the version; v2 allows
-	// null. If it is nil, Fill is one element in memory layout (for
+	// FillValue is JSON as it stands in the metadata of the version; all but v3
+	// allow null. If it is nil, Fill is one element in memory layout (for
 	// variable-length types its bytes). Default: zeros, or the empty string.
 	FillValue json.RawMessage
 	Fill      []byte
 	// Codecs is JSON: for v3 the list "codecs", in a sharded array that of the
-	// inner chunks; for v2 a compressor, or an object with any of "compressor",
-	// "filters" and "order". Default: zstd.
+	// inner chunks; for the others a compressor, or an object with any of
+	// "compressor", "filters" and "order", spelled as in v2. v1 has no filters,
+	// Draft3 keeps them in the attribute "filters". Default: zstd, for v1 blosc.
 	Codecs json.RawMessage
 	// Separator stands between the numbers of a chunk key: '/' or '.'.
-	// Default: '/' for v3, '.' for v2.
+	// Default: '/' for v3 and an early draft with an entry document, else '.'. In
+	// v1 and the draft's text there is no other.
 	Separator byte
-	// DimensionNames has a name per dimension, "" for none, or is nil.
+	// DimensionNames has a name per dimension, "" for none, or is nil. Draft3
+	// has none.
 	DimensionNames []string
 	Attributes     Attributes
 }
 
-// Create makes an array and the groups above it that are missing, and opens it.
+// Create makes an array and the groups above it that are missing, and opens it;
+// in v1 and the early draft groups need no documents, and none are made for them.
 // The view must be a [kv.Writer]. Where a node or any key lies at or below path
 // the error is [ErrExists], unless options say Overwrite: then all of that is
 // deleted first.
@@ -61,7 +69,7 @@ func Create(ctx context.Context, view kv.Reader, path string, spec Spec, o *Open
 	if err != nil {
 		return nil, failAt("create", path, err)
 	}
-	m, err := spec.meta(c.version, c.opts.Registry)
+	m, err := spec.meta(c.version, c.layout, c.opts.Registry)
 	if err != nil {
 		return nil, failAt("create", path, err)
 	}
@@ -72,7 +80,8 @@ func Create(ctx context.Context, view kv.Reader, path string, spec Spec, o *Open
 	return n.array, nil
 }
 
-// CreateGroup is [Create] for a group.
+// CreateGroup is [Create] for a group, of the format that options name. v1 has
+// none: the error is [ErrNoForm].
 func CreateGroup(ctx context.Context, view kv.Reader, path string, attrs Attributes, o *OpenOptions) (*Group, error) {
 	c, err := newCreator(ctx, view, path, 0, o)
 	if err != nil {
@@ -91,7 +100,8 @@ type creator struct {
 	writer  kv.Writer
 	path    string
 	version Version
-	missing []string // groups above the node that are to be made, the root first
+	layout  DraftLayout // for Draft3
+	missing []string    // groups above the node that are to be made, the root first
 }
 
 func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *OpenOptions) (*creator, error) {
@@ -112,6 +122,15 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	if c.version, err = c.above(ctx, clean); err != nil {
 		return nil, err
 	}
+	layout, entry, err := draftLayout(ctx, view)
+	switch {
+	case errors.Is(err, kv.ErrNotFound): // a v3 store
+	case err != nil:
+		return nil, err
+	case entry && c.version == 0 && !(clean == "" && c.opts.Overwrite && v != 0):
+		c.version = Draft3 // without nodes yet
+	}
+	c.layout = layout
 	switch {
 	case c.version == 0 && v == 0:
 		c.version = V3
@@ -123,7 +142,10 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	switch c.version {
 	case V3:
 		clean, err = CleanPath(path)
-	case V2:
+	case Draft3:
+		clean, err = cleanDraftPath(layout, path)
+	case V1, V2:
+		err = nil
 	default:
 		err = fmt.Errorf("node of format %v: %w", c.version, ErrNoForm)
 	}
@@ -154,22 +176,23 @@ func (c *creator) above(ctx context.Context, path string) (Version, error) {
 
 // create stores the metadata of the node and of missing groups above it.
 func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
+	if c.version == V1 && !m.Array {
+		return nil, fmt.Errorf("a group of Zarr v1: %w", ErrNoForm)
+	}
 	docs, err := m.Print()
 	if err != nil {
 		return nil, err
 	}
 	// What is printed is what others will read: it has the last word.
-	var n *Node
-	if c.version == V3 {
-		n, err = c.parseV3(c.path, docs[docV3])
-	} else {
-		n, err = c.parseV2(ctx, c.path, [][]byte{docs[docArrayV2], docs[docGroupV2], docs[docAttrsV2]})
-	}
+	n, err := c.parse(ctx, docs, m.Array)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.clear(ctx, m.Array); err != nil {
 		return nil, err
+	}
+	if c.version == V1 || c.version == Draft3 {
+		c.missing = nil // directories, and groups that exist because of what is below
 	}
 	for _, path := range c.missing {
 		if err := saveMeta(ctx, c.view, locate(c.version, path), nil, &Meta{Version: c.version}); err != nil {
@@ -179,9 +202,29 @@ func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
 	return n, saveMeta(ctx, c.view, n.loc, nil, m)
 }
 
+// parse opens the node from printed documents.
+func (c *creator) parse(ctx context.Context, docs map[string][]byte, array bool) (*Node, error) {
+	switch c.version {
+	case V3:
+		return c.parseV3(c.path, docs[docV3])
+	case V2:
+		return c.parseV2(ctx, c.path, [][]byte{docs[docArrayV2], docs[docGroupV2], docs[docAttrsV2]})
+	case V1:
+		return c.parseV1(c.path, docs[docArrayV1], docs[docAttrsV1])
+	}
+	name := docGroupDraft
+	if array {
+		name = docArrayDraft
+	}
+	return c.parseDraft(c.layout, c.path, docs[name], array)
+}
+
 // clear makes sure that nothing is in the way. A group may be put above nodes
 // that have none yet.
 func (c *creator) clear(ctx context.Context, array bool) error {
+	if c.version == Draft3 {
+		return c.clearDraft(ctx, array)
+	}
 	if c.opts.Overwrite {
 		return kv.DeletePrefix(ctx, c.writer, below(c.path))
 	}
@@ -203,7 +246,7 @@ func (c *creator) clear(ctx context.Context, array bool) error {
 }
 
 // meta makes metadata of the spec.
-func (s *Spec) meta(v Version, reg *codecs.Registry) (*Meta, error) {
+func (s *Spec) meta(v Version, l DraftLayout, reg *codecs.Registry) (*Meta, error) {
 	if err := checkShape(s.Shape); err != nil {
 		return nil, err
 	}
@@ -231,19 +274,14 @@ func (s *Spec) meta(v Version, reg *codecs.Registry) (*Meta, error) {
 	if m.Grid, err = gridOf(outer, len(s.Shape)); err != nil {
 		return nil, err
 	}
-	sep := s.Separator
-	switch {
-	case sep == 0 && v == V3:
-		sep = '/'
-	case sep == 0:
-		sep = '.'
-	case sep != '/' && sep != '.':
-		return nil, fmt.Errorf("%w: separator %q", ErrNoForm, sep)
+	if m.Keys, err = s.keys(v, l); err != nil {
+		return nil, err
 	}
-	if v == V3 {
-		m.Keys = DefaultKeys(sep, len(s.Shape))
-	} else {
-		m.Keys = V2Keys(sep, len(s.Shape))
+	if v == Draft3 {
+		m.extra = map[string]json.RawMessage{"extensions": json.RawMessage("[]")}
+		if err := m.setAttributesDraft(s.Attributes); err != nil {
+			return nil, err
+		}
 	}
 	if s.DimensionNames != nil {
 		for i := range s.DimensionNames {
@@ -255,6 +293,27 @@ func (s *Spec) meta(v Version, reg *codecs.Registry) (*Meta, error) {
 		}
 	}
 	return m, m.Validate()
+}
+
+// keys returns the chunk keys of the spec.
+func (s *Spec) keys(v Version, l DraftLayout) (ChunkKeys, error) {
+	sep, rank := s.Separator, len(s.Shape)
+	fixed := v == V1 || v == Draft3 && l == DraftSuffix
+	switch {
+	case sep == 0 && (v == V3 || v == Draft3 && !fixed):
+		sep = '/'
+	case sep == 0:
+		sep = '.'
+	case sep != '/' && sep != '.' || sep == '/' && fixed:
+		return ChunkKeys{}, fmt.Errorf("%w: separator %q", ErrNoForm, sep)
+	}
+	switch {
+	case v == V3:
+		return DefaultKeys(sep, rank), nil
+	case v == Draft3 && !fixed:
+		return newKeys(keysDraft, sep, rank), nil
+	}
+	return V2Keys(sep, rank), nil
 }
 
 // parseType reads a data type as [Spec] takes it.
@@ -286,6 +345,8 @@ func (s *Spec) setFill(m *Meta) error {
 	switch {
 	case s.FillValue != nil && m.Version == V3:
 		m.Fill, err = m.Type.ParseFillV3(s.FillValue)
+	case s.FillValue != nil && m.Version == V1:
+		m.Fill, m.NullFill, err = m.Type.ParseFillV1(s.FillValue)
 	case s.FillValue != nil:
 		m.Fill, m.NullFill, err = m.Type.ParseFillV2(s.FillValue)
 	case s.Fill != nil:
@@ -323,7 +384,9 @@ func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
 		Filters    json.RawMessage
 		Compressor json.RawMessage
 	}
-	if s.Codecs == nil {
+	if s.Codecs == nil && m.Version == V1 {
+		v2.Compressor = json.RawMessage(`{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1}`)
+	} else if s.Codecs == nil {
 		v2.Compressor = json.RawMessage(`{"id":"zstd","level":3}`)
 	} else if err := json.Unmarshal(s.Codecs, &given); err != nil {
 		return fmt.Errorf("%w: codecs: neither a compressor nor an object with filters and compressor", ErrMetadata)

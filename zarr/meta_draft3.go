@@ -360,23 +360,3 @@ func (p *parser) codecDraft(raw json.RawMessage, field string) (json.RawMessage,
 	}
 	return joinMembers(list), nil
 }
-
-// printDraft adds the document of a draft node to out. Only what users change
-// can change: nothing new is written in a format that never was released.
-func (m *Meta) printDraft(out map[string][]byte) error {
-	if m.Array {
-		return m.printDoc(out, docArrayDraft, arrayDraft, m.memberDraft)
-	}
-	return m.printDoc(out, docGroupDraft, []string{"attributes"}, m.memberDraft)
-}
-
-func (m *Meta) memberDraft(name string) (raw json.RawMessage, ok bool, err error) {
-	switch {
-	case m.src == nil:
-	case name == "attributes":
-		return m.Attributes.text(), true, nil
-	case name == "shape" || name == "fill_value":
-		return m.memberV2(name)
-	}
-	return nil, false, fmt.Errorf("early v3 draft: %w", ErrNoForm)
-}

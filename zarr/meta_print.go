@@ -112,7 +112,7 @@ func (m *Meta) printMembers(doc string, order []string, print printMember) (list
 	}
 	for _, name := range order {
 		if !done[name] && (m.src.doc(doc) == nil || m.changed(name)) {
-			same = false
+			done[name], same = true, false
 			if err := add(name); err != nil {
 				return nil, false, err
 			}

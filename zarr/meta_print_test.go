@@ -208,7 +208,7 @@ func TestPrintNew(t *testing.T) {
 	if got := printed(t, g); len(got) != 1 || got[docGroupV2] != "{\n    \"zarr_format\": 2\n}\n" {
 		t.Errorf("%v", got)
 	}
-	for _, bad := range []*Meta{{}, {Version: V1}, {Version: Draft3}} {
+	for _, bad := range []*Meta{{}, {Version: V1}} {
 		if docs, err := bad.Print(); !errors.Is(err, ErrNoForm) {
 			t.Errorf("%v: %v, %v", bad, docs, err)
 		}

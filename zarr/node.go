@@ -70,6 +70,10 @@ func (n *Node) Name() string { return n.loc.path[strings.LastIndexByte(n.loc.pat
 // Version is the format of the node.
 func (n *Node) Version() Version { return n.loc.version }
 
+// DraftLayout is the layout of the keys of a node in the early v3 draft; ok is
+// false for other formats.
+func (n *Node) DraftLayout() (l DraftLayout, ok bool) { return n.loc.draft, n.loc.version == Draft3 }
+
 // Meta returns the metadata, which must not be changed. A group of the early v3
 // draft that has no document has none, and an empty Meta.
 func (n *Node) Meta() *Meta {
@@ -277,6 +281,10 @@ func (f *finder) findV1(ctx context.Context, path string) (*Node, error) {
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
+	return f.parseV1(path, meta, attrs)
+}
+
+func (f *finder) parseV1(path string, meta, attrs []byte) (*Node, error) {
 	m, err := ParseV1(meta, attrs, f.opts.Registry)
 	if err != nil {
 		return nil, err
@@ -287,14 +295,8 @@ func (f *finder) findV1(ctx context.Context, path string) (*Node, error) {
 // findDraft looks for a node of the early v3 draft. The later layout has an
 // entry document; the earlier one is told by its keys.
 func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
-	layout := DraftSuffix
-	entry, err := kv.Get(ctx, f.view, docV3)
-	switch {
-	case err == nil && IsDraft3Entry(entry):
-		layout = DraftRoot
-	case err == nil:
-		return nil, kv.ErrNotFound // a v3 store
-	case !errors.Is(err, kv.ErrNotFound):
+	layout, _, err := draftLayout(ctx, f.view)
+	if err != nil {
 		return nil, err
 	}
 	return f.findIn(ctx, layout, path)
@@ -304,22 +306,14 @@ func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
 func (f *finder) findIn(ctx context.Context, layout DraftLayout, path string) (*Node, error) {
 	doc, err := kv.Get(ctx, f.view, layout.ArrayKey(path))
 	if err == nil {
-		m, err := ParseDraft3Array(doc, f.opts.Registry)
-		if err != nil {
-			return nil, err
-		}
-		return f.node(locateDraft(layout, path, true), m)
+		return f.parseDraft(layout, path, doc, true)
 	}
 	if !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
 	doc, err = kv.Get(ctx, f.view, layout.GroupKey(path))
 	if err == nil {
-		m, err := ParseDraft3Group(doc)
-		if err != nil {
-			return nil, err
-		}
-		return f.node(locateDraft(layout, path, false), m)
+		return f.parseDraft(layout, path, doc, false)
 	}
 	if !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -338,6 +332,21 @@ func (f *finder) findIn(ctx context.Context, layout DraftLayout, path string) (*
 		}
 	}
 	return nil, kv.ErrNotFound
+}
+
+// parseDraft opens a draft node from its document.
+func (f *finder) parseDraft(layout DraftLayout, path string, doc []byte, array bool) (*Node, error) {
+	var m *Meta
+	var err error
+	if array {
+		m, err = ParseDraft3Array(doc, f.opts.Registry)
+	} else {
+		m, err = ParseDraft3Group(doc)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.node(locateDraft(layout, path, array), m)
 }
 
 // node makes a Node of parsed metadata.
@@ -374,12 +383,19 @@ func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
 	defer a.change.Unlock()
 	st := a.st.Load()
 	m := st.meta.Clone()
-	if m.Version == V3 || m.Version == Draft3 {
+	var err error
+	switch m.Version {
+	case V3:
 		m.Attributes = attrs
-	} else {
+	case Draft3:
+		err = m.setAttributesDraft(attrs)
+	default:
 		m.setAttributesV2(attrs)
 	}
-	return a.fail("set attributes of", a.replaceMeta(ctx, st, m))
+	if err == nil {
+		err = a.replaceMeta(ctx, st, m)
+	}
+	return a.fail("set attributes of", err)
 }
 
 // replaceMeta stores changed metadata and uses it from then on. The caller
@@ -447,18 +463,5 @@ func deleteNode(ctx context.Context, view kv.Reader, loc location, array bool) e
 	if loc.version != Draft3 {
 		return kv.DeletePrefix(ctx, w, below(loc.path))
 	}
-	if array {
-		if err := w.Delete(ctx, loc.draft.ArrayKey(loc.path)); err != nil {
-			return err
-		}
-		return kv.DeletePrefix(ctx, w, loc.draft.ChunkPrefix(loc.path))
-	}
-	if err := w.Delete(ctx, loc.draft.GroupKey(loc.path)); err != nil {
-		return err
-	}
-	meta := loc.draft.GroupPrefix(loc.path)
-	if err := kv.DeletePrefix(ctx, w, meta); err != nil {
-		return err
-	}
-	return kv.DeletePrefix(ctx, w, "data"+strings.TrimPrefix(meta, "meta"))
+	return loc.draft.delete(ctx, w, loc.path, array)
 }

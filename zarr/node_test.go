@@ -197,8 +197,16 @@ func TestCreateErrors(t *testing.T) {
 		{"a", with(func(s *Spec) { s.Separator = '-' }), ErrNoForm},
 		{"a", with(func(s *Spec) { s.DimensionNames = []string{"x", "y"} }), ErrMetadata},
 		{"a", with(func(s *Spec) { s.Version, s.Shards = V2, []int64{4} }), ErrNoForm},
-		{"a", with(func(s *Spec) { s.Version = V1 }), ErrNoForm},
-		{"a", with(func(s *Spec) { s.Version = Draft3 }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version = Draft3 + 1 }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.Separator = V1, '/' }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.DataType = V1, "string" }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.Codecs = V1, []byte(`{"filters":[{"id":"delta","dtype":"<i4"}]}`) }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.Codecs = V1, []byte(`{"order":"X"}`) }), nil},
+		{"a", with(func(s *Spec) { s.Version, s.Shards = V1, []int64{4} }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.Separator = Draft3, '/' }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.DimensionNames = Draft3, []string{"x"} }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version, s.Attributes = Draft3, attributesOf(`{"filters":[{"id":"zlib"}]}`) }), ErrNoForm},
+		{"a b", with(func(s *Spec) { s.Version = Draft3 }), ErrPath},
 		{"a", with(func(s *Spec) { s.Version, s.Codecs = V2, []byte(`3`) }), ErrMetadata},
 	} {
 		store := kv.NewMem()

@@ -359,11 +359,11 @@ own: it brings back what it was given, takes part in random chains, and is fuzze
 	}
 	b.WriteString("\nObject arrays of v2 (`|O`) are `string`, `bytes`, `json` or `ragged` by their filter; other data types by their kind, in both byte orders.\n")
 	for _, v := range []Version{V1, Draft3} {
-		title := "Zarr v1"
+		title, what, more := "Zarr v1", "Data types that need no filter, and compressors,", ""
 		if v == Draft3 {
-			title = "The early draft of v3"
+			title, what, more = "The early draft of v3", "Data types and codecs", ", groups too, in both layouts"
 		}
-		fmt.Fprintf(&b, "\n## %s\n\nData types and codecs are those of v2. Arrays are read and written, not created. Verified:\n\n| codec | data types | reads |\n|---|---|---|\n", title)
+		fmt.Fprintf(&b, "\n## %s\n\n%s are those of v2. Arrays are created, read and written%s. Verified:\n\n| codec | data types | reads |\n|---|---|---|\n", title, what, more)
 		s.printSeen(&b, v)
 	}
 	b.WriteString("\n## Refused\n\nArrays that use these are listed, and reading them fails with the name and the reason.\n\n| v3 name | v2 id | reason |\n|---|---|---|\n")
