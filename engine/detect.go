@@ -38,6 +38,13 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 	}
 	match := e.matches(ev)
+	if len(match) == 0 && at.Kind != File && e.adapters.steps[schemeZarr].Detect != nil {
+		if draft, err := isDraftWithoutRoot(ctx, at.dir()); err != nil {
+			return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
+		} else if draft {
+			match = []string{schemeZarr}
+		}
+	}
 	switch len(match) {
 	case 0:
 		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, e.lacks(at.Kind))

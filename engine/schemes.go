@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func builtinAdapters() map[string]Adapter {
 		"zstd":       {Open: openZstd, Detect: isZstd},
 		"byte-range": {Open: openByteRange},
 		"json":       {Open: openJSON},
-		"zarr":       {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
+		schemeZarr:   {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
 		"zarr2":      {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
 		"zarr3":      {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
 		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
@@ -135,8 +136,12 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) }
 func isZarr3(e Evidence) bool { return e.Has(docV3) && !zarr.IsDraft3Entry(e.File(docV3)) }
 
+// schemeZarr opens a store of any format, and is what the formats without an
+// adapter of their own are detected as.
+const schemeZarr = "zarr"
+
 // Documents at the root of a store in the first layout of the early v3 draft.
-// They may be missing; then nothing tells the format but the URL.
+// They may be missing; then the names of what is below tell the format.
 const (
 	docDraftGroup = "meta/group.json"
 	docDraftArray = "meta/array.json"
@@ -149,6 +154,28 @@ func isZarrOld(e Evidence) bool {
 		return false
 	}
 	return zarr.IsDraft3Entry(e.File(docV3)) || e.Has(docV1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
+}
+
+// isDraftWithoutRoot detects a store in the first layout of the early v3 draft
+// whose root has no document: the directories in meta end with ".g" or ".a". Of a
+// view that cannot be listed nothing is known.
+func isDraftWithoutRoot(ctx context.Context, view kv.Reader) (bool, error) {
+	list, ok := view.(kv.Lister)
+	if !ok {
+		return false, nil
+	}
+	for d, err := range kv.ListDir(ctx, list, "meta/") {
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, kv.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if d.Prefix && (strings.HasSuffix(d.Name, ".g") || strings.HasSuffix(d.Name, ".a")) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part) (Place, error) {

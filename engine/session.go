@@ -118,9 +118,13 @@ func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
 // touched. Groups above the new path are made where they are missing. Errors:
 // zarr.ErrNotFound if there is no node, zarr.ErrExists if something is at the
 // new path, zarr.ErrKind if that lies below an array or below a group of another
-// format.
+// format. In the early v3 draft documents and chunks are moved, each below their
+// own prefix.
 func (s *Session) Rename(ctx context.Context, from, to string) error {
 	from, to = cleanPath(from), cleanPath(to)
+	if n, err := s.Node(ctx, from); err == nil && n.Version() == zarr.Draft3 {
+		return draftTransfer{s, s.nodes, nil, true}.run(ctx, n, from, to)
+	}
 	if err := s.place(ctx, "rename", s.nodes, from, to); err != nil {
 		return err
 	}
@@ -138,11 +142,19 @@ func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) 
 	if src != nil {
 		source, version = src.nodes, src.Snapshot
 	}
+	if n, err := source.Node(ctx, from); err == nil && n.Version() == zarr.Draft3 {
+		return draftTransfer{s, source, version, false}.run(ctx, n, from, to)
+	}
 	if err := s.place(ctx, "copy", source, from, to); err != nil {
 		return err
 	}
 	return s.Copy(ctx, version, from, to)
 }
+
+var (
+	errReplaceRoot = fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath)
+	errInside      = fmt.Errorf("%w: that is inside of it", zarr.ErrPath)
+)
 
 // place makes sure that a node is at from, and that to can take it.
 func (s *Session) place(ctx context.Context, op string, src nodes, from, to string) error {
@@ -152,12 +164,10 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	}
 	fail := func(err error) error { return fmt.Errorf("%s /%s to /%s: %w", op, from, to, err) }
 	switch {
-	case n.Version() == zarr.Draft3:
-		return fail(fmt.Errorf("%w: keys of the early v3 draft begin at its root", zarr.ErrNoForm))
 	case to == "":
-		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
+		return fail(errReplaceRoot)
 	case src == s.nodes && (to == from || strings.HasPrefix(to, dir(from))):
-		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
+		return fail(errInside)
 	}
 	if err := checkPath(n.Version(), to); err != nil {
 		return fail(err)
@@ -239,10 +249,17 @@ func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) er
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // Remove deletes the node at a path with everything below it; "" is
-// everything. Its cost does not depend on how much that is. zarr.ErrNotFound if
+// everything. In the early v3 draft that is what has its metadata prefix and
+// its data prefix. Its cost does not depend on how much that is. zarr.ErrNotFound if
 // there is nothing.
 func (s *Session) Remove(ctx context.Context, path string) error {
 	path = cleanPath(path)
+	if path != "" {
+		// Keys of the early v3 draft are elsewhere.
+		if n, err := s.Node(ctx, path); err == nil && n.Version() == zarr.Draft3 {
+			return n.Delete(ctx)
+		}
+	}
 	found, err := kv.Any(ctx, s, dir(path))
 	if err == nil && !found {
 		err = notFound("remove", path)

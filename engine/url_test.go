@@ -292,6 +292,8 @@ func TestDetection(t *testing.T) {
 			"meta/root.group.json": `{"attributes":{}}`,
 		}, "", "|zarr:"},
 		{"earlier draft", map[string]string{"meta/group.json": `{"attributes":{}}`}, "", "|zarr:"},
+		{"earlier draft without a root", map[string]string{"meta/a.g/b.a/array.json": `{}`}, "", "|zarr:"},
+		{"something named meta", map[string]string{"meta/a.json": `{}`}, "", ""},
 		{"archive", map[string]string{"a.zip": deflated(arrayV3())}, "a.zip", "|zip:|zarr3:"},
 		{"something named FORMAT", map[string]string{"FORMAT": "pdf"}, "", ""},
 		{"nothing", map[string]string{"readme": "x"}, "", ""},
