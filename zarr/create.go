@@ -129,6 +129,10 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 		return nil, err
 	case entry && c.version == 0 && !(clean == "" && c.opts.Overwrite && v != 0):
 		c.version = Draft3 // without nodes yet
+	case clean == "" && v == 0:
+		if n, err := c.find(ctx, ""); err == nil && n.loc.version == Draft3 {
+			c.version = Draft3
+		}
 	}
 	c.layout = layout
 	switch {

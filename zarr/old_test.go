@@ -242,6 +242,10 @@ func TestWriteDraftSpec(t *testing.T) {
 			makeGroup(t, store, "a", 0) // of the format that is there
 			check(t, must(OpenGroup(ctx, store, "a/b", nil)).SetAttributes(ctx, attributesOf(`{"x":1}`)))
 			wantKeys(t, store, "meta/a.g/b.g/c.g/group.json", "meta/a.g/group.json", "meta/a.g/b.g/group.json")
+			makeGroup(t, store, "", 0)
+			if ok := must(kv.Exists(ctx, store, "meta/group.json")); !ok {
+				t.Error("the root got another document")
+			}
 			if x, _ := must(Open(ctx, store, "a/b", nil)).Attributes().Get("x"); string(x) != "1" {
 				t.Errorf("%s", x)
 			}
