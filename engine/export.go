@@ -116,10 +116,22 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 func (s *Source) holdsNode(ctx context.Context, at Place) error {
 	o := *s.open
 	o.Version = at.Version
-	for _, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+		if err == nil {
+			err = wholeDraft(n, at)
+		}
 		return err
 	}
 	return zarr.ErrNotFound
+}
+
+// wholeDraft refuses a part of a store in the early v3 draft where keys are
+// copied: they do not begin with the path.
+func wholeDraft(n *zarr.Node, at Place) error {
+	if n.Version() == zarr.Draft3 && at.Path != "" {
+		return fmt.Errorf("/%s: %w: keys of the early v3 draft begin at the root", at.Path, zarr.ErrNoForm)
+	}
+	return nil
 }
 
 // destination opens the store that dest names if it is a URL and not of a file,

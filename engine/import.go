@@ -128,6 +128,9 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
+		if err := wholeDraft(n, at); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name(), err)
+		}
 		if told {
 			nodes = append(nodes, n)
 		}
