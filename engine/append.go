@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -392,19 +391,9 @@ func (j *joiner) existing(ctx context.Context, s *Session) error {
 // clearBeyond deletes chunks outside of the array, which stores may have kept
 // from a time when it was longer: they would show when it grows.
 func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) error {
-	at := dir(joinPath(j.o.To, b.path))
-	end := b.meta.Grid.Count(b.axis, b.had)
-	var stale []string
-	for key, err := range s.List(ctx, kv.ListOptions{Prefix: at}) {
-		if err != nil {
-			return err
-		}
-		coords, ok := b.meta.Keys.Parse(strings.TrimPrefix(key, at))
-		if ok && coords[b.axis] >= end {
-			stale = append(stale, key)
-		}
-	}
-	return kv.DeleteAll(ctx, s, stale)
+	k := b.meta.Keys
+	f := txn.Form{Prefix: k.Prefix(), Sep: k.Separator(), Rank: k.Rank()}
+	return s.DeleteChunks(ctx, joinPath(j.o.To, b.path), f, b.axis, b.meta.Grid.Count(b.axis, b.had))
 }
 
 // relative is a path as seen from one above it.

@@ -373,9 +373,9 @@ func randomPieces(t *testing.T, r *rand.Rand, link bool) (pieces []Piece, want m
 
 // Joined stores read as their elements put together.
 func TestAppendModel(t *testing.T) {
-	runs := 40
+	runs := 12
 	if testing.Short() {
-		runs = 8
+		runs = 4
 	}
 	for seed := range uint64(runs) {
 		for _, link := range []bool{false, true} {
