@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -33,6 +33,9 @@ type GCOptions struct {
 	// Progress, if not nil, is told now and then how far a phase is. Calls do
 	// not overlap.
 	Progress func(GCProgress)
+
+	// Bounds of memory: names of dead pages, bytes of ranges. Tests use less.
+	deadNames, rangeBytes int
 }
 
 // GCProgress says how far a collection is.
@@ -81,7 +84,15 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
-	g := &collector{db: db, o: o, r: &GCReport{}, seen: newNameSet(), spare: newNameSet(), live: newRanges()}
+	if o.deadNames == 0 {
+		o.deadNames = maxDead
+	}
+	if o.rangeBytes == 0 {
+		o.rangeBytes = maxRunBytes
+	}
+	g := &collector{
+		db: db, o: o, r: &GCReport{}, seen: newPageSet(), spare: map[tree.Name]struct{}{}, live: newRanges(o.rangeBytes), fixed: map[pack.ID]bool{},
+	}
 	if !o.DryRun {
 		sweep, err := db.idx.Sweep()
 		if err != nil {
@@ -90,6 +101,11 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		defer sweep.Close()
 		g.sweep = sweep
 	}
+	defer func() {
+		if g.snap != nil {
+			g.snap.Close()
+		}
+	}()
 	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.reclaim, g.explain} {
 		if err := step(ctx); err != nil {
 			return g.r, fmt.Errorf("gc: %w", err)
@@ -104,15 +120,22 @@ type collector struct {
 	r     *GCReport
 	sweep *index.Sweep
 
-	pins   []gcRoot // marked first, to know their packs
-	roots  []gcRoot
+	snap   *index.Snapshot // of the moment of the roots
+	pins   []gcRoot        // marked first, to know their packs
+	kept   []gcRoot        // commits that have not expired, stored sessions
+	open   []gcRoot        // sessions and snapshots of this process
+	roots  []gcRoot        // those that were marked, in this order
 	floors []pack.Position
 	pinned uint64 // count of pins at the beginning
 
-	seen  *nameSet
-	spare *nameSet // not walked from, but not deleted either
+	seen  *pageSet               // marked pages; the number is 1 + that of the root if it is still to be read
+	spare map[tree.Name]struct{} // not walked from, but not deleted either
 	live  *ranges
+
+	mu    sync.Mutex
 	fixed map[pack.ID]bool // packs that a pin names
+	dead  []tree.Name      // pages to delete
+	more  bool             // there are others
 }
 
 // gcRoot is a place to mark from.
@@ -146,7 +169,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 		return err
 	}
 	snap := db.idx.Snapshot()
-	defer snap.Close()
+	g.snap = snap
 	g.floors = append(g.floors, db.packs.Position())
 	db.pinMu.Lock()
 	g.pinned = db.pinned
@@ -168,7 +191,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 			defer db.mu.Unlock()
 			return db.roots[root] == 0
 		}
-		g.roots = append(g.roots, gcRoot{root: root, t: t, by: holderID{HolderSnapshot, ""}, ended: released})
+		g.open = append(g.open, gcRoot{root: root, t: t, by: holderID{HolderSnapshot, ""}, ended: released})
 	}
 	db.mu.Unlock()
 	db.commit.mu.Unlock()
@@ -235,7 +258,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 }
 
 func (g *collector) add(root tree.Root, kind, name string) {
-	g.roots = append(g.roots, gcRoot{root: root, t: g.db.space.t, by: holderID{kind, name}})
+	g.kept = append(g.kept, gcRoot{root: root, t: g.db.space.t, by: holderID{kind, name}})
 }
 
 // addSession takes the state of an open session. Pages that it has spilled stay
@@ -248,9 +271,9 @@ func (g *collector) addSession(t *tree.Tree, s *Session) {
 		return
 	}
 	for _, root := range []tree.Root{live.start, live.work} {
-		g.roots = append(g.roots, gcRoot{root: root, t: s.space.t, by: holderID{HolderSession, s.id.String()}, ended: ended})
+		g.open = append(g.open, gcRoot{root: root, t: s.space.t, by: holderID{HolderSession, s.id.String()}, ended: ended})
 	}
-	s.pages.eachSpilled(g.spare.add)
+	s.pages.eachSpilled(func(name tree.Name) { g.spare[name] = struct{}{} })
 	g.floors = append(g.floors, s.floor)
 }
 
@@ -286,76 +309,21 @@ func (g *collector) records(snap *index.Snapshot, want func(CommitID)) ([]Pin, m
 	return pins, sessions, nil
 }
 
-// sweepBatch is how many pages are deleted at once: commits wait for it.
-const sweepBatch = 512
-
-// deletePages deletes the pages that were not marked.
-func (g *collector) deletePages(ctx context.Context) error {
-	var dead []digest.Sum
-	flush := func() error {
-		if g.sweep != nil && len(dead) > 0 {
-			if _, err := g.sweep.Delete(dead); err != nil {
-				return err
-			}
-		}
-		dead = dead[:0]
-		return ctx.Err()
-	}
-	p := progress{g: g, phase: "delete"}
-	for rec, err := range g.db.idx.Scan(index.SpacePage, nil, nil, false) {
-		if err != nil {
-			return err
-		}
-		if len(rec.Key) != digest.Size {
-			return corrupt("page key %x", rec.Key)
-		}
-		p.step(1)
-		name := digest.Sum(rec.Key)
-		if g.seen.has(name) || g.spare.has(name) {
-			g.r.Pages++
-			g.r.PageBytes += int64(len(rec.Value))
-			continue
-		}
-		g.r.DeletedPages++
-		g.r.DeletedPageBytes += int64(len(rec.Value))
-		if dead = append(dead, name); len(dead) == sweepBatch {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if err := flush(); err != nil || g.o.DryRun || g.r.DeletedPages == 0 {
-		return err
-	}
-	if err := g.sync(); err != nil {
-		return err
-	}
-	if n := g.r.DeletedPageBytes; n >= 1<<20 && n >= g.r.PageBytes/4 {
-		return g.db.idx.Compact(ctx)
-	}
-	return nil
-}
-
-// sync makes everything before it durable.
-func (g *collector) sync() error {
-	batch := g.db.idx.NewBatch()
-	defer batch.Close()
-	return batch.Commit(true)
-}
-
 // progress tells about a phase, a few times a second.
 type progress struct {
 	g     *collector
 	phase string
 	done  int64
+	asked int64 // done when the clock was last read
 	next  time.Time
 }
 
 func (p *progress) step(n int64) {
 	p.done += n
-	if p.g.o.Progress == nil || p.done%256 != 0 && p.phase != "reclaim" {
+	if p.g.o.Progress == nil || p.done-p.asked < 256 && p.phase != "reclaim" {
 		return
 	}
+	p.asked = p.done
 	if now := time.Now(); now.After(p.next) {
 		p.next = now.Add(100 * time.Millisecond)
 		p.g.o.Progress(GCProgress{p.phase, p.done})

@@ -34,7 +34,7 @@ func (g *collector) explain(ctx context.Context) error {
 	}
 	e := &explainer{index: map[tree.Name]int32{}}
 	ids := map[holderID]int32{}
-	for _, r := range append(slices.Clone(g.pins), g.roots...) {
+	for _, r := range g.roots {
 		i, ok := ids[r.by]
 		if !ok {
 			i = int32(len(e.holders))

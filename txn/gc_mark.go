@@ -10,62 +10,87 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// nameSet is a set of page names, 32 to 48 bytes each. Safe for concurrent use.
-type nameSet struct {
-	shards [64]struct {
+// pageSet is a set of page names, with a number for each. 28 to 56 bytes a
+// name. Safe for concurrent use. Names are spread by their first bits, so that
+// a part holds those of one range.
+type pageSet struct {
+	parts [pageParts]struct {
 		mu sync.Mutex
-		m  map[tree.Name]struct{}
+		m  map[tree.Name]uint32
 	}
 }
 
-func newNameSet() *nameSet {
-	s := &nameSet{}
-	for i := range s.shards {
-		s.shards[i].m = map[tree.Name]struct{}{}
+const (
+	pageParts    = 64
+	namesPerPart = 256 / pageParts // first bytes
+)
+
+func newPageSet() *pageSet {
+	s := &pageSet{}
+	for i := range s.parts {
+		s.parts[i].m = map[tree.Name]uint32{}
 	}
 	return s
 }
 
-// add reports whether the name is new.
-func (s *nameSet) add(name tree.Name) bool {
-	sh := &s.shards[name[0]%64]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	n := len(sh.m)
-	sh.m[name] = struct{}{}
-	return len(sh.m) > n
+// add notes a name and reports whether it is new; if not, it keeps its number.
+func (s *pageSet) add(name tree.Name, n uint32) bool {
+	p := &s.parts[name[0]/namesPerPart]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.m[name]; ok {
+		return false
+	}
+	p.m[name] = n
+	return true
 }
 
-func (s *nameSet) has(name tree.Name) bool {
-	sh := &s.shards[name[0]%64]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	_, ok := sh.m[name]
+func (s *pageSet) has(name tree.Name) bool {
+	p := &s.parts[name[0]/namesPerPart]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.m[name]
 	return ok
 }
 
+// take returns the number of a name, and sets it to 0.
+func (s *pageSet) take(name tree.Name) (n uint32, ok bool) {
+	p := &s.parts[name[0]/namesPerPart]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok = p.m[name]; n != 0 {
+		p.m[name] = 0
+	}
+	return n, ok
+}
+
 // mark visits every page below the roots once and collects the ranges of their
-// payloads. Pins go first, so that all of their packs are known.
+// payloads. Pages that lead to others are read at once, by name. Leaves with
+// payloads, which are nearly all pages, are only noted, and read in the order in
+// which the index keeps them. Pages that only an open session may have come
+// last, and are read at once.
 func (g *collector) mark(ctx context.Context) error {
 	p := progress{g: g, phase: "mark"}
-	if err := g.markFrom(ctx, g.pins, &p); err != nil {
-		return err
+	n := 0
+	for _, stage := range [][]gcRoot{g.pins, g.kept, g.open} {
+		n += len(stage)
+		g.roots = append(g.roots, stage...)
+		if err := g.markFrom(ctx, n-len(stage), n, &p); err != nil {
+			return err
+		}
 	}
-	g.fixed = map[pack.ID]bool{}
-	for id := range g.live.packs {
-		g.fixed[pack.ID(id)] = true
-	}
-	return g.markFrom(ctx, g.roots, &p)
+	defer g.snap.Close() // what is deleted takes no space in it
+	return g.scan(ctx, g.snap, &p)
 }
 
 // markFrom runs the marking of some roots on all processors.
-func (g *collector) markFrom(ctx context.Context, roots []gcRoot, p *progress) error {
+func (g *collector) markFrom(ctx context.Context, from, to int, p *progress) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m := &marker{g: g, ctx: ctx, p: p}
 	m.cond.L = &m.mu
-	for i := range roots {
-		m.push(roots[i].root, &roots[i])
+	for i := from; i < to; i++ {
+		m.push(g.roots[i].root, uint32(i))
 	}
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -95,17 +120,26 @@ type marker struct {
 
 type markItem struct {
 	root tree.Root
-	from *gcRoot
+	from uint32 // the number of a root of the collector
 }
 
 // push marks a page, and keeps it to be read if there may be something to
 // find. mu is held, or no worker runs yet.
-func (m *marker) push(root tree.Root, from *gcRoot) {
-	if root.Empty() || !m.g.seen.add(root.Name) {
+func (m *marker) push(root tree.Root, from uint32) {
+	if root.Empty() {
+		return
+	}
+	payloads := root.Flags&tree.HasNative != 0
+	leads := root.Height > 0 || root.Flags&tree.HasChild != 0
+	later := uint32(0)
+	if payloads && !leads && m.g.roots[from].ended == nil {
+		later = from + 1
+	}
+	if !m.g.seen.add(root.Name, later) {
 		return
 	}
 	m.p.step(1)
-	if root.Height > 0 || root.Flags&(tree.HasNative|tree.HasChild) != 0 {
+	if leads || payloads && later == 0 {
 		m.stack = append(m.stack, markItem{root, from})
 	}
 }
@@ -148,28 +182,56 @@ func (m *marker) wake() {
 }
 
 func (m *marker) work() error {
-	local := newRanges()
-	defer func() { m.g.live.merge(local) }()
-	var l tree.Links
+	found := newPayloadFinder(m.g)
+	defer found.flush()
 	for {
 		it, ok := m.pop()
 		if !ok {
 			return nil
 		}
-		err := it.from.t.Links(m.ctx, it.root, &l)
-		if errors.Is(err, tree.ErrMissing) && it.from.ended != nil && it.from.ended() {
+		from := &m.g.roots[it.from]
+		err := from.t.Links(m.ctx, it.root, &found.links)
+		if errors.Is(err, tree.ErrMissing) && from.ended != nil && from.ended() {
 			err = nil // an aborted session took its pages with it
 		}
-		for _, p := range l.Payloads {
-			local.add(p)
-		}
-		if local.n > maxLocalRanges {
-			m.g.live.merge(local)
-			local = newRanges()
-		}
-		m.done(it, l.Pages)
+		found.payloads(it.from)
+		m.done(it, found.links.Pages)
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// payloadFinder collects what one worker finds.
+type payloadFinder struct {
+	g     *collector
+	links tree.Links
+	live  *localRanges
+	fixed map[pack.ID]bool
+}
+
+func newPayloadFinder(g *collector) *payloadFinder {
+	return &payloadFinder{g: g, live: g.live.local(), fixed: map[pack.ID]bool{}}
+}
+
+// payloads takes those of the page that was read last, which was found from a
+// root.
+func (f *payloadFinder) payloads(from uint32) {
+	for i := range f.links.Payloads {
+		p := &f.links.Payloads[i]
+		f.live.add(p)
+		if int(from) < len(f.g.pins) {
+			f.fixed[pack.ID(p.Pack)] = true
+		}
+	}
+}
+
+// flush hands over what is left.
+func (f *payloadFinder) flush() {
+	f.live.flush()
+	f.g.mu.Lock()
+	defer f.g.mu.Unlock()
+	for id := range f.fixed {
+		f.g.fixed[id] = true
 	}
 }

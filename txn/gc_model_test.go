@@ -207,7 +207,12 @@ func (w *gcWorld) step() {
 	case k < 21:
 		mustExpire(w.t, w.db, ExpireOptions{Keep: 1 + w.rng.IntN(3)})
 	default:
-		mustGC(w.t, w.db)
+		var o GCOptions
+		if w.rng.IntN(2) == 0 { // little memory
+			o.deadNames, o.rangeBytes = 1+w.rng.IntN(20), 1+w.rng.IntN(200)
+		}
+		o.Explain = w.rng.IntN(4) == 0
+		mustGCWith(w.t, w.db, o)
 		w.check()
 	}
 }

@@ -18,13 +18,19 @@ import (
 
 func mustGC(t *testing.T, db *DB) *GCReport {
 	t.Helper()
+	return mustGCWith(t, db, GCOptions{})
+}
+
+func mustGCWith(t *testing.T, db *DB, o GCOptions) *GCReport {
+	t.Helper()
 	phases := map[string]int64{} // without a lock: calls do not overlap
-	r, err := db.GC(bg, GCOptions{Progress: func(p GCProgress) {
+	o.Progress = func(p GCProgress) {
 		if p.Done < phases[p.Phase] {
 			t.Errorf("progress of %s goes back from %d to %d", p.Phase, phases[p.Phase], p.Done)
 		}
 		phases[p.Phase] = p.Done
-	}})
+	}
+	r, err := db.GC(bg, o)
 	if err != nil {
 		t.Fatalf("gc: %v", err)
 	}

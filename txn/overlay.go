@@ -85,7 +85,7 @@ func (o *overlay) spill() error {
 }
 
 // eachSpilled calls fn with the names of pages that were spilled.
-func (o *overlay) eachSpilled(fn func(tree.Name) bool) {
+func (o *overlay) eachSpilled(fn func(tree.Name)) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	for name := range o.spilled {

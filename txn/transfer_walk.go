@@ -3,6 +3,8 @@ package txn
 import (
 	"cmp"
 	"context"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -20,10 +22,10 @@ import (
 // interrupted transfer left. What a version names that has not expired is there.
 func (t *transfer) walk(ctx context.Context) error {
 	var (
-		named   = newNameSet() // by the source
-		known   = newNameSet() // in the destination, or to be copied
-		missing = newRanges()
-		present = newRanges()
+		named   = newPageSet() // by the source
+		known   = newPageSet() // in the destination, or to be copied
+		missing = newRanges(math.MaxInt).local()
+		present = newRanges(math.MaxInt).local()
 		empty   = map[pack.ID][]pack.Extent{}
 		ours    = t.roots
 		bases   = t.bases
@@ -32,24 +34,24 @@ func (t *transfer) walk(ctx context.Context) error {
 	for len(ours) > 0 {
 		for _, r := range ours {
 			if !r.Empty() {
-				named.add(r.Name)
+				named.add(r.Name, 0)
 			}
 		}
 		var below, basesBelow []tree.Root
 		for _, r := range bases {
-			if r.Empty() || !known.add(r.Name) || named.has(r.Name) || !names(r) {
+			if r.Empty() || !known.add(r.Name, 0) || named.has(r.Name) || !names(r) {
 				continue
 			}
 			if err := t.to.space.t.Links(ctx, r, &l); err != nil {
 				return err
 			}
-			for _, p := range l.Payloads {
-				present.add(p)
+			for i := range l.Payloads {
+				present.add(&l.Payloads[i])
 			}
 			basesBelow = append(basesBelow, l.Pages...)
 		}
 		for _, r := range ours {
-			if r.Empty() || !known.add(r.Name) {
+			if r.Empty() || !known.add(r.Name, 0) {
 				continue
 			}
 			t.pages = append(t.pages, r.Name)
@@ -62,7 +64,7 @@ func (t *transfer) walk(ctx context.Context) error {
 				return err
 			}
 			for _, p := range l.Payloads {
-				missing.add(p)
+				missing.add(&p)
 				if p.Length == 0 {
 					id := pack.ID(p.Pack)
 					empty[id] = append(empty[id], pack.Extent{From: p.Offset, To: p.Offset})
@@ -76,7 +78,9 @@ func (t *transfer) walk(ctx context.Context) error {
 		ours, bases = below, basesBelow
 	}
 	t.r.Pages = int64(len(t.pages))
-	t.subtract(missing, present, empty)
+	missing.flush()
+	present.flush()
+	t.subtract(missing.to, present.to, empty)
 	return nil
 }
 
@@ -87,24 +91,26 @@ func names(r tree.Root) bool {
 
 // subtract takes from the payloads that are missing those that are there.
 func (t *transfer) subtract(missing, present *ranges, empty map[pack.ID][]pack.Extent) {
-	for id, l := range missing.packs {
-		l.sort(0)
-		list := l.list
-		if have := present.packs[id]; have != nil {
-			have.sort(0)
-			list = pack.Subtract(list, have.list)
+	ids := maps.Clone(empty)
+	for id := range missing.packs {
+		ids[pack.ID(id)] = empty[pack.ID(id)]
+	}
+	for id, none := range ids {
+		list, _ := missing.of(id, math.MaxUint64)
+		if have, _ := present.of(id, math.MaxUint64); len(have) > 0 {
+			list = pack.Subtract(list, have)
 		}
 		for _, e := range list {
 			t.total += int64(e.To - e.From)
 		}
-		if none := empty[pack.ID(id)]; len(none) > 0 {
+		if len(none) > 0 {
 			list = append(list, none...)
 			slices.SortFunc(list, func(a, b pack.Extent) int {
 				return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 			})
 		}
 		if len(list) > 0 {
-			t.need[pack.ID(id)] = list
+			t.need[id] = list
 		}
 	}
 }

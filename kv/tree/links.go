@@ -2,6 +2,8 @@ package tree
 
 import (
 	"context"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
 // Payload is where the bytes of a native value are.
@@ -11,7 +13,7 @@ type Payload struct {
 }
 
 // Links are what one page names, for collectors. The slices are reused by the
-// next call.
+// next page.
 type Links struct {
 	// Pages are the pages below, or the roots of child maps.
 	Pages []Root
@@ -19,6 +21,9 @@ type Links struct {
 	// follow each other, only the sum is given: Length then reaches from the
 	// first to the end of the last.
 	Payloads []Payload
+
+	page    page
+	scratch scratch
 }
 
 // maxRow is how far apart payloads may be to follow each other: the room of a
@@ -43,22 +48,51 @@ func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
 	if r.Empty() {
 		return nil
 	}
-	quiet := *t
 	var p *page
 	if t.cache != nil {
 		p = t.cache.get(&r.Name)
 	}
-	quiet.cache = nil
-	var err error
 	if p == nil {
-		p, err = quiet.read(ctx, &r)
-	}
-	if err != nil {
-		return err
+		raw, err := t.fetch(ctx, &r)
+		if err != nil {
+			return err
+		}
+		if p, err = l.decode(r.Name, raw); err != nil {
+			return err
+		}
 	}
 	if p.self != r {
 		return corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, r)
 	}
+	l.set(p)
+	return nil
+}
+
+// Read sets l to what a page with these bytes names, and returns the height of
+// the page. It keeps nothing of raw. Bytes that are no page, or have another
+// hash than the name, are kv.ErrCorrupt.
+func (l *Links) Read(name Name, raw []byte) (height uint8, err error) {
+	l.Pages, l.Payloads = l.Pages[:0], l.Payloads[:0]
+	if digest.Of(raw) != name {
+		return 0, corrupt(name, "its %d bytes have another hash", len(raw))
+	}
+	p, err := l.decode(name, raw)
+	if err != nil {
+		return 0, err
+	}
+	l.set(p)
+	height = p.self.Height
+	l.page = page{}
+	return height, nil
+}
+
+// decode parses a page in memory that the next one reuses.
+func (l *Links) decode(name Name, raw []byte) (*page, error) {
+	l.page = page{}
+	return &l.page, l.page.decode(name, raw, &l.scratch)
+}
+
+func (l *Links) set(p *page) {
 	for i := range p.len() {
 		kind, o := KindChild, i
 		if p.isLeaf() {
@@ -73,7 +107,6 @@ func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
 			l.add(p, o)
 		}
 	}
-	return nil
 }
 
 // add appends native value o of a leaf.

@@ -126,14 +126,26 @@ func (p *page) inlineAt(o int) []byte {
 // decodePage parses and validates the bytes of a page. It keeps raw. Whether
 // name is the hash of raw is the caller's business.
 func decodePage(name Name, raw []byte) (*page, error) {
-	p := &page{raw: raw, self: Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}}
-	d := decoder{b: raw, s: scratchPool.Get().(*scratch)}
-	defer scratchPool.Put(d.s)
+	p := &page{}
+	s := scratchPool.Get().(*scratch)
+	defer scratchPool.Put(s)
+	if err := p.decode(name, raw, s); err != nil {
+		return nil, err
+	}
+	p.index = bytes.Clone(p.index)
+	return p, nil
+}
+
+// decode sets p, which is zero, to the page with these bytes. It keeps raw, and
+// p.index is memory of s.
+func (p *page) decode(name Name, raw []byte, s *scratch) error {
+	p.raw, p.self = raw, Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}
+	d := decoder{b: raw, s: s}
 	if len(raw) > maxPageSize {
 		d.fail("too large")
 	}
 	if f := d.byte(); d.err == "" && f != pageFormat {
-		return nil, corrupt(name, "format %d, known is %d", f, pageFormat)
+		return corrupt(name, "format %d, known is %d", f, pageFormat)
 	}
 	p.self.Height = d.byte()
 	if p.self.Height > maxHeight {
@@ -156,10 +168,10 @@ func decodePage(name Name, raw []byte) (*page, error) {
 		d.fail("bytes after the end")
 	}
 	if d.err != "" {
-		return nil, corrupt(name, "%s", d.err)
+		return corrupt(name, "%s", d.err)
 	}
-	p.index = bytes.Clone(d.s.index)
-	return p, nil
+	p.index = s.index
+	return nil
 }
 
 // memory is how many bytes the page takes.

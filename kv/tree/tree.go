@@ -86,8 +86,24 @@ func (t *Tree) load(ctx context.Context, r *Root) (*page, error) {
 	return p, nil
 }
 
-// read fetches a page from the store into the cache.
+// read gets a page from the store into the cache.
 func (t *Tree) read(ctx context.Context, r *Root) (*page, error) {
+	raw, err := t.fetch(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := decodePage(r.Name, raw)
+	if err != nil {
+		return nil, err
+	}
+	if t.cache != nil {
+		t.cache.put(p)
+	}
+	return p, nil
+}
+
+// fetch gets the bytes of a page from the store and compares them with its name.
+func (t *Tree) fetch(ctx context.Context, r *Root) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -101,14 +117,7 @@ func (t *Tree) read(ctx context.Context, r *Root) (*page, error) {
 	if digest.Of(raw) != r.Name {
 		return nil, corrupt(r.Name, "its %d bytes have another hash", len(raw))
 	}
-	p, err := decodePage(r.Name, raw)
-	if err != nil {
-		return nil, err
-	}
-	if t.cache != nil {
-		t.cache.put(p)
-	}
-	return p, nil
+	return raw, nil
 }
 
 // scratchKey is room for keys of a usual length; longer ones are built on the

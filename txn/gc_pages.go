@@ -1,0 +1,175 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+const (
+	// sweepBatch is how many pages are deleted at once: commits wait for it.
+	sweepBatch = 512
+	// maxDead is how many names of dead pages are kept, 40 MiB of them; if
+	// there are more, the index is gone over again.
+	maxDead = 2 << 20
+)
+
+// scan goes over all pages of the index in order, on all processors: many times
+// faster than reading them by name. It reads the leaves that mark has left, and
+// finds what is dead. Leaves that are missing are damage.
+func (g *collector) scan(ctx context.Context, snap *index.Snapshot, p *progress) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var next atomic.Int32
+	for range min(runtime.GOMAXPROCS(0), pageParts) {
+		wg.Go(func() {
+			s := pageSweeper{g: g, found: newPayloadFinder(g)}
+			defer s.found.flush()
+			for part := int(next.Add(1)) - 1; part < pageParts; part = int(next.Add(1)) - 1 {
+				if err := s.part(ctx, snap, part, p); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// pageSweeper is one worker of a scan.
+type pageSweeper struct {
+	g     *collector
+	found *payloadFinder
+	dead  []tree.Name
+	// of the part
+	pages, bytes, deadBytes int64
+}
+
+// part goes over the pages of one part of the names.
+func (s *pageSweeper) part(ctx context.Context, snap *index.Snapshot, part int, p *progress) error {
+	s.dead, s.pages, s.bytes, s.deadBytes = s.dead[:0], 0, 0, 0
+	from, to := []byte{byte(part * namesPerPart)}, []byte{byte((part + 1) * namesPerPart)}
+	if part == pageParts-1 {
+		to = nil
+	}
+	for rec, err := range snap.Scan(index.SpacePage, from, to, false) {
+		if err == nil && s.pages&63 == 0 {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = s.page(rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for name, later := range s.g.seen.parts[part].m { // nobody else looks at this part
+		if later != 0 {
+			return fmt.Errorf("%w: %v", tree.ErrMissing, name)
+		}
+	}
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	if p != nil {
+		p.step(s.pages + int64(len(s.dead)))
+	}
+	r := s.g.r
+	r.Pages += s.pages
+	r.PageBytes += s.bytes
+	r.DeletedPages += int64(len(s.dead))
+	r.DeletedPageBytes += s.deadBytes
+	room := min(s.g.o.deadNames-len(s.g.dead), len(s.dead))
+	s.g.dead = append(s.g.dead, s.dead[:room]...)
+	s.g.more = s.g.more || room < len(s.dead)
+	return nil
+}
+
+func (s *pageSweeper) page(rec index.Record) error {
+	if len(rec.Key) != digest.Size {
+		return corrupt("page key %x", rec.Key)
+	}
+	name := tree.Name(rec.Key)
+	later, marked := s.g.seen.take(name)
+	if _, spared := s.g.spare[name]; !marked && !spared {
+		s.dead = append(s.dead, name)
+		s.deadBytes += int64(len(rec.Value))
+		return nil
+	}
+	s.pages++
+	s.bytes += int64(len(rec.Value))
+	if later == 0 {
+		return nil
+	}
+	links := &s.found.links
+	if _, err := links.Read(name, rec.Value); err != nil {
+		return err
+	}
+	if len(links.Pages) > 0 {
+		return corrupt("page %v: the page above says that it names no others", name)
+	}
+	s.found.payloads(later - 1)
+	return nil
+}
+
+// deletePages deletes the pages that were not marked.
+func (g *collector) deletePages(ctx context.Context) error {
+	if g.o.DryRun || len(g.dead) == 0 {
+		return nil
+	}
+	p := progress{g: g, phase: "delete"}
+	for {
+		deleted := 0 // the others were put meanwhile
+		for names := range slices.Chunk(g.dead, sweepBatch) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n, err := g.sweep.Delete(names)
+			if err != nil {
+				return err
+			}
+			deleted += n
+			p.step(int64(n))
+		}
+		if !g.more || deleted == 0 {
+			break
+		}
+		if err := g.findMore(ctx); err != nil {
+			return err
+		}
+	}
+	g.dead = nil
+	if err := g.sync(); err != nil {
+		return err
+	}
+	if n := g.r.DeletedPageBytes; n >= 1<<20 && n >= g.r.PageBytes/4 {
+		return g.db.idx.Compact(ctx)
+	}
+	return nil
+}
+
+// findMore finds dead pages that the scan before had no room for.
+func (g *collector) findMore(ctx context.Context) error {
+	snap := g.db.idx.Snapshot()
+	defer snap.Close()
+	before := *g.r // has counted them
+	g.dead, g.more = g.dead[:0], false
+	err := g.scan(ctx, snap, nil)
+	*g.r = before
+	return err
+}
+
+// sync makes everything before it durable.
+func (g *collector) sync() error {
+	batch := g.db.idx.NewBatch()
+	defer batch.Close()
+	return batch.Commit(true)
+}
