@@ -131,9 +131,10 @@ func (p *page) markKey(m int) []byte {
 	return keys[begin:end:end]
 }
 
-// headOf is the head of a key that shares what all keys share.
+// headOf is the head of a key that shares what all keys share. Other keys have
+// some head.
 func (c *keyColumn) headOf(key []byte) uint64 {
-	key = key[c.common:]
+	key = key[min(len(key), int(c.common)):]
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
 	}
@@ -267,14 +268,6 @@ func (p *page) find(key, buf []byte) (item int, exact bool) {
 // means that key is less than every key. If it is greater than what all keys
 // share, the number of marks is returned.
 func (p *page) findMark(key []byte) (m int, before bool) {
-	if common := int(p.keys.common); common > 0 {
-		switch c := bytes.Compare(key[:min(len(key), common)], p.markKey(0)[:common]); {
-		case c < 0:
-			return 0, true
-		case c > 0:
-			return int(p.keys.marks), false
-		}
-	}
 	head := p.keys.headOf(key)
 	lo, hi := 0, int(p.keys.marks) // marks before lo are not greater, from hi on greater
 	for lo < hi {
@@ -285,7 +278,18 @@ func (p *page) findMark(key []byte) (m int, before bool) {
 			hi = mid
 		}
 	}
-	return lo - 1, lo == 0
+	// What all keys share is compared last, and with the key that is read next
+	// anyway. Without it the search above was for nothing.
+	m = max(lo-1, 0)
+	if common := int(p.keys.common); common > 0 {
+		switch c := bytes.Compare(key[:min(len(key), common)], p.markKey(m)[:common]); {
+		case c < 0:
+			return 0, true
+		case c > 0:
+			return int(p.keys.marks), false
+		}
+	}
+	return m, lo == 0
 }
 
 func commonLen(a, b []byte) int {

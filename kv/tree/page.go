@@ -52,8 +52,8 @@ type page struct {
 	used atomic.Bool // since the cache last looked
 	kind Kind        // of all values, or mixed
 
-	raw     []byte // the stored bytes
 	index   []byte // what the decoder found out: ways into the keys, columns
+	raw     []byte // the stored bytes, behind index in memory
 	keys    keyColumn
 	child   rootColumn // of child maps, or of the pages below
 	native  refColumn
@@ -82,9 +82,13 @@ type rootColumn struct {
 	heights, sizes, entries, bytes, flags packed
 }
 
+func (c *rootColumn) name(raw []byte, i int) Name {
+	return Name(raw[int(c.names)+i*digest.Size:])
+}
+
 func (c *rootColumn) get(raw []byte, i int) Root {
 	return Root{
-		Name:    Name(raw[int(c.names)+i*digest.Size:]),
+		Name:    c.name(raw, i),
 		Height:  uint8(c.heights.get(raw, i)),
 		Flags:   Flags(c.flags.get(raw, i)),
 		Size:    uint32(c.sizes.get(raw, i)),
@@ -123,7 +127,7 @@ func (p *page) inlineAt(o int) []byte {
 	return p.raw[p.inline[o]:p.inline[o+1]:p.inline[o+1]]
 }
 
-// decodePage parses and validates the bytes of a page. It keeps raw. Whether
+// decodePage parses and validates the bytes of a page, which it copies. Whether
 // name is the hash of raw is the caller's business.
 func decodePage(name Name, raw []byte) (*page, error) {
 	p := &page{}
@@ -132,7 +136,11 @@ func decodePage(name Name, raw []byte) (*page, error) {
 	if err := p.decode(name, raw, s); err != nil {
 		return nil, err
 	}
-	p.index = bytes.Clone(p.index)
+	// A look-up reads a few lines of each, in random pages: side by side they
+	// share entries of the processor's address cache.
+	n := len(p.index)
+	both := append(append(make([]byte, 0, n+len(raw)), p.index...), raw...)
+	p.index, p.raw = both[:n:n], both[n:]
 	return p, nil
 }
 

@@ -132,9 +132,8 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		return v, false, nil
 	}
 	var buf scratchKey
-	at := root
+	p, err := t.load(ctx, &root)
 	for {
-		p, err := t.load(ctx, &at)
 		if err != nil {
 			return v, false, err
 		}
@@ -148,6 +147,21 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		if i == p.len() {
 			return v, false, nil
 		}
-		at = p.childAt(i)
+		p, err = t.below(ctx, p, i)
 	}
+}
+
+// below returns page i below an interior page. What p says of it but its name
+// and height is compared when it is read, not each time it is found in the
+// cache: its columns lie apart, and each would be a miss of the processor's
+// cache. Nothing but sums depends on them.
+func (t *Tree) below(ctx context.Context, p *page, i int) (*page, error) {
+	if t.cache != nil {
+		name := p.child.name(p.raw, i)
+		if q := t.cache.get(&name); q != nil && q.self.Height == p.self.Height-1 {
+			return q, nil
+		}
+	}
+	at := p.childAt(i)
+	return t.load(ctx, &at)
 }
