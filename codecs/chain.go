@@ -121,7 +121,8 @@ func (l *link) parseV3(r *Registry, depth int) error {
 		if err := json.Unmarshal(l.raw, &members); err != nil || members == nil {
 			return errors.New("neither an object nor a name")
 		}
-		if err := json.Unmarshal(members["name"], &l.name); err != nil {
+		name := members["name"]
+		if err := json.Unmarshal(name, &l.name); err != nil || name[0] != '"' {
 			return errors.New("no name")
 		}
 		config = members["configuration"]

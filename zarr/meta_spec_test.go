@@ -175,25 +175,32 @@ var specV3 = []specRow{
 	group("consolidated metadata", "is an object", "consolidated_metadata", "consolidated_metadata", `[]`),
 }
 
+// check parses the document, which is called name.
+func (r specRow) check(t *testing.T, name string, parse func([]byte) (*Meta, error)) {
+	t.Helper()
+	doc := edit(t, r.base, r.set...)
+	m, err := parse([]byte(doc))
+	switch {
+	case r.field == "" && err != nil:
+		t.Errorf("%s: %v", doc, err)
+	case r.field == "" && name == docArrayV1:
+		if key := string(m.Keys.Append(nil, []int64{1, 2})); key != "1.2" {
+			t.Errorf("chunk key %q", key)
+		}
+	case r.field == "":
+		checkPrint(t, m, map[string]string{name: doc}, codecs.Default())
+	case err == nil:
+		t.Errorf("accepted: %s", doc)
+	case !errors.Is(err, ErrMetadata) || !strings.HasPrefix(err.Error(), name+": "+r.field+": "):
+		t.Errorf("%s: error %q does not name %s", doc, err, r.field)
+	}
+}
+
 func TestSpecV3(t *testing.T) {
 	reg := codecs.Default()
 	for _, r := range specV3 {
 		t.Run(r.section+"/"+r.why, func(t *testing.T) {
-			doc := edit(t, r.base, r.set...)
-			m, err := ParseV3([]byte(doc), reg)
-			if r.field == "" {
-				if err != nil {
-					t.Fatalf("%s: %v", doc, err)
-				}
-				checkPrint(t, m, map[string]string{docV3: doc}, reg)
-				return
-			}
-			if err == nil {
-				t.Fatalf("accepted: %s", doc)
-			}
-			if !errors.Is(err, ErrMetadata) || !strings.HasPrefix(err.Error(), docV3+": "+r.field+": ") {
-				t.Errorf("error %q does not name %s", err, r.field)
-			}
+			r.check(t, docV3, func(doc []byte) (*Meta, error) { return ParseV3(doc, reg) })
 		})
 	}
 }
@@ -238,27 +245,12 @@ var specV2 = []specRow{
 }
 
 func TestSpecV2(t *testing.T) {
-	reg := codecs.Default()
 	for _, r := range specV2 {
-		t.Run(r.section+"/"+r.why, func(t *testing.T) {
-			doc := edit(t, r.base, r.set...)
-			m, err := ParseV2Array([]byte(doc), nil, reg)
-			if r.field == "" {
-				if err != nil {
-					t.Fatalf("%s: %v", doc, err)
-				}
-				checkPrint(t, m, map[string]string{docArrayV2: doc}, reg)
-				return
-			}
-			if err == nil {
-				t.Fatalf("accepted: %s", doc)
-			}
-			if !errors.Is(err, ErrMetadata) || !strings.HasPrefix(err.Error(), docArrayV2+": "+r.field+": ") {
-				t.Errorf("error %q does not name %s", err, r.field)
-			}
-		})
+		t.Run(r.section+"/"+r.why, func(t *testing.T) { r.check(t, docArrayV2, readV2) })
 	}
 }
+
+func readV2(doc []byte) (*Meta, error) { return ParseV2Array(doc, nil, codecs.Default()) }
 
 // TestHostileDocuments has documents that ask for much with little text.
 func TestHostileDocuments(t *testing.T) {
@@ -400,26 +392,9 @@ var specV1 = []specRow{
 }
 
 func TestSpecV1(t *testing.T) {
-	reg := codecs.Default()
 	for _, r := range specV1 {
-		t.Run(r.section+"/"+r.why, func(t *testing.T) {
-			doc := edit(t, r.base, r.set...)
-			m, err := ParseV1([]byte(doc), nil, reg)
-			if r.field == "" {
-				if err != nil {
-					t.Fatalf("%s: %v", doc, err)
-				}
-				if key := string(m.Keys.Append(nil, []int64{1, 2})); key != "1.2" {
-					t.Errorf("chunk key %q", key)
-				}
-				return
-			}
-			if err == nil {
-				t.Fatalf("accepted: %s", doc)
-			}
-			if !errors.Is(err, ErrMetadata) || !strings.HasPrefix(err.Error(), docArrayV1+": "+r.field+": ") {
-				t.Errorf("error %q does not name %s", err, r.field)
-			}
-		})
+		t.Run(r.section+"/"+r.why, func(t *testing.T) { r.check(t, docArrayV1, readV1) })
 	}
 }
+
+func readV1(doc []byte) (*Meta, error) { return ParseV1(doc, nil, codecs.Default()) }

@@ -105,8 +105,18 @@ func (p *parser) transformers(raw json.RawMessage) error {
 		return p.fail("storage_transformers", errors.New("not a list"))
 	}
 	for i, raw := range list {
+		field := fmt.Sprintf("storage_transformers[%d]", i)
 		if !ignorable(raw) {
-			return p.fail(fmt.Sprintf("storage_transformers[%d]", i), fmt.Errorf("unknown storage transformer %s", show(raw)))
+			return p.fail(field, fmt.Errorf("unknown storage transformer %s", show(raw)))
+		}
+		obj, _ := members(raw)
+		if _, ok := asString(obj.get("name")); !ok {
+			return p.fail(field+".name", errors.New("not a string"))
+		}
+		if config, ok := obj.lookup("configuration"); ok {
+			if _, ok := members(config); !ok {
+				return p.fail(field+".configuration", errors.New("not an object"))
+			}
 		}
 	}
 	return nil
