@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,8 +11,9 @@ import (
 
 // Merge brings the changes of another branch, tag or commit onto a branch, as
 // a commit with both as parents. If the branch's head is an ancestor of other,
-// it still gets a merge commit, so that the log tells what happened. The error
-// is a *[ConflictError] where both changed the same and o.Choose does not decide;
+// it still gets a merge commit, so that the log tells what happened. If other is
+// an ancestor of the head, nothing is done and the head returned. The error is a
+// *[ConflictError] where both changed the same and o.Choose does not decide;
 // nothing is changed then. Its cost is that of the changes on both sides.
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
 	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base, theirs tree.Root, err error) {
@@ -21,7 +23,9 @@ func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o Commit
 		}
 		id := o.Base
 		if id.IsZero() {
-			id, err = db.MergeBase(ctx, head.ID, other)
+			if id, err = db.MergeBase(ctx, head.ID, other); err == nil && id == other {
+				err = errMerged
+			}
 		}
 		if err != nil {
 			return base, theirs, err
@@ -33,6 +37,9 @@ func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o Commit
 		return from.Root, c.Root, nil
 	}, other)
 }
+
+// errMerged ends a merge of what the branch has.
+var errMerged = errors.New("txn: it was merged")
 
 // Revert undoes one commit on a branch by a new commit. parent chooses, from 1
 // on, which parent of a merge commit to go back to; 0 is for commits with one.
@@ -104,6 +111,9 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		s.hold(theirs)
 	}
 	db.keeping.RUnlock()
+	if err == errMerged {
+		return head, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

@@ -14,13 +14,14 @@ import (
 // choiceFlags are the flags of every command that merges.
 type choiceFlags struct {
 	ours, theirs []string
-	dryRun       bool
+	dryRun, json bool
 }
 
 func (f *choiceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.ours, "ours", nil, "where both sides changed `PATH` or below (/ for all), keep what the branch has")
 	cmd.Flags().StringArrayVar(&f.theirs, "theirs", nil, "where both sides changed `PATH` or below (/ for all), take what comes to it")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the conflicts but change nothing")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print what came of it as JSON, conflicts too")
 }
 
 // choose is what the flags say about conflicts, nil if nothing.
@@ -46,16 +47,6 @@ func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice,
 	return txn.ChooseByPath(rules...), nil
 }
 
-// told prints what came of a merge onto a commit.
-func (f *choiceFlags) told(cmd *cobra.Command, c *txn.Commit, base txn.CommitID) {
-	switch {
-	case f.dryRun && c.ID != base:
-		cmd.Println("no conflicts")
-	default:
-		report(cmd, c, base)
-	}
-}
-
 // pickCmd is revert and cherry-pick, which differ in direction.
 func pickCmd(use, short, long, example string, run func(*engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error)) *cobra.Command {
 	var o txn.CommitOptions
@@ -79,10 +70,7 @@ func pickCmd(use, short, long, example string, run func(*engine.DB) func(context
 					return onlyBranches(db, t.rev, err)
 				}
 				c, err := run(db)(cmd.Context(), t.rev, id, parent, o)
-				if err == nil {
-					flags.told(cmd, c, base)
-				}
-				return err
+				return flags.told(cmd, t.rev, c, base, err)
 			})
 		},
 	}
@@ -145,12 +133,12 @@ nothing is done and every conflict is listed (exit code 3), unless --ours or
 				if o.Message == "" {
 					o.Message = fmt.Sprintf("merge %s into %s", args[1], orMain(t.rev))
 				}
-				c, err := db.Merge(cmd.Context(), t.rev, id, o)
+				head, err := db.Head(t.rev)
 				if err != nil {
 					return onlyBranches(db, t.rev, err)
 				}
-				flags.told(cmd, c, txn.CommitID{})
-				return nil
+				c, err := db.Merge(cmd.Context(), t.rev, id, o)
+				return flags.told(cmd, t.rev, c, head, err)
 			})
 		},
 	}
@@ -194,10 +182,7 @@ nothing (exit code 3). "zarrdb undo" goes back.`,
 					return err
 				}
 				c, err := db.Rebase(ctx, t.rev, upstream, o)
-				if err == nil {
-					flags.told(cmd, c, base)
-				}
-				return err
+				return flags.told(cmd, t.rev, c, base, err)
 			})
 		},
 	}

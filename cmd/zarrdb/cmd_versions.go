@@ -309,7 +309,8 @@ func tagCmd() *cobra.Command {
 }
 
 func resetCmd() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "reset DB[@BRANCH] REV",
 		Short: "Move a branch to another version",
 		Long: `Make REV the newest version of a branch (default main). Nothing is lost: the
@@ -326,11 +327,12 @@ reflog remembers where the branch was, and "reset DB 'main@{1}'" goes back.`,
 				if err != nil {
 					return onlyBranches(db, t.rev, err)
 				}
-				cmd.Printf("%s: %s -> %s\n", orMain(t.rev), m.Old.Short(), m.New.Short())
-				return nil
+				return printMoved(cmd, orMain(t.rev), m, asJSON)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the move as JSON")
+	return cmd
 }
 
 func orMain(branch string) string {
@@ -381,7 +383,7 @@ the revision that names it. "zarrdb undo" takes the last move back.`,
 }
 
 func undoCmd() *cobra.Command {
-	var tag bool
+	var tag, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "undo DB[@NAME]",
 		Short: "Take the last move of a branch back",
@@ -402,13 +404,22 @@ there again. A second undo undoes the first. For older moves see "zarrdb reflog"
 				if err != nil {
 					return err
 				}
-				cmd.Printf("%s: %s -> %s\n", name, shortOrNone(m.Old), shortOrNone(m.New))
-				return nil
+				return printMoved(cmd, name, m, asJSON)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&tag, "tag", false, "NAME is a tag")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the move as JSON")
 	return cmd
+}
+
+// printMoved prints a move that was just made.
+func printMoved(cmd *cobra.Command, name string, m txn.RefMove, asJSON bool) error {
+	if asJSON {
+		return printMove(cmd, name, 0, m, true)
+	}
+	cmd.Printf("%s: %s -> %s\n", name, shortOrNone(m.Old), shortOrNone(m.New))
+	return nil
 }
 
 func shortOrNone(id txn.CommitID) string {

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	code := exitCode(ctx, err)
 	var conflict *txn.ConflictError
-	if errors.As(err, &conflict) {
+	if errors.As(err, &conflict) && !errors.As(err, &listedError{}) {
 		for _, c := range conflict.Conflicts {
 			fmt.Fprintln(stdout, c)
 		}
