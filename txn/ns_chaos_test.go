@@ -11,16 +11,16 @@ import (
 )
 
 // byArray returns what is below each array, with keys relative to it; nil for
-// arrays with others inside and for those.
-func (h *history) byArray(root tree.Root) map[[16]byte]toyModel {
+// arrays with others inside and for those. at is where they are.
+func (h *history) byArray(root tree.Root) (out map[[16]byte]toyModel, at map[[16]byte]string) {
 	h.t.Helper()
-	out := map[[16]byte]toyModel{}
+	out, at = map[[16]byte]toyModel{}, map[[16]byte]string{}
 	paths := map[string][16]byte{}
 	err := h.changedDirs(context.Background(), "", tree.Root{}, root, func(path string, _, info *dirInfo) error {
 		if !info.hasID {
 			return nil
 		}
-		out[info.id] = toyModel{}
+		out[info.id], at[info.id] = toyModel{}, path
 		for outer, id := range paths {
 			if strings.HasPrefix(path, outer) {
 				out[id], out[info.id] = nil, nil
@@ -40,13 +40,14 @@ func (h *history) byArray(root tree.Root) map[[16]byte]toyModel {
 	if err != nil {
 		h.fatalf("walk: %v", err)
 	}
-	return out
+	return out, at
 }
 
 // TestMergeChaos merges histories of everything there is: puts, erasures, moves
 // and copies. A merge without conflict must leave a namespace in order, be the
 // same both ways round, and have for every array that all three have just what
-// a plain merge of its own keys gives, wherever it is now.
+// a plain merge of its own keys gives, wherever it is now, and what one side put
+// where the other moved it to.
 func TestMergeChaos(t *testing.T) {
 	rnd, seed := newRand(t)
 	runs := 300
@@ -94,7 +95,11 @@ func TestMergeChaos(t *testing.T) {
 		if err := h.verify(ctx, root); err != nil {
 			h.fatalf("verify: %v", err)
 		}
-		b, o, th, m := h.byArray(base), h.byArray(ours), h.byArray(theirs), h.byArray(root)
+		b, _ := h.byArray(base)
+		o, inOurs := h.byArray(ours)
+		th, inTheirs := h.byArray(theirs)
+		m, inMerged := h.byArray(root)
+		before, oursModel, theirsModel := h.model(t, base), h.model(t, ours), h.model(t, theirs)
 		for id := range b {
 			if b[id] == nil || o[id] == nil || th[id] == nil {
 				continue
@@ -106,6 +111,13 @@ func TestMergeChaos(t *testing.T) {
 			} else if m[id] == nil {
 				continue
 			}
+			path := inMerged[id]
+			if inOurs[id] != path {
+				addPut(want, before, oursModel, path)
+			}
+			if inTheirs[id] != path {
+				addPut(want, before, theirsModel, path)
+			}
 			for _, key := range both {
 				want[key] = m[id][key] // a document merged by fields
 			}
@@ -114,8 +126,8 @@ func TestMergeChaos(t *testing.T) {
 			}
 		}
 		for id := range m {
-			_, inOurs := o[id]
-			if _, inTheirs := th[id]; !inOurs && !inTheirs {
+			_, ours := o[id]
+			if _, theirs := th[id]; !ours && !theirs {
 				h.fatalf("array %x is from nowhere", id)
 			}
 		}
@@ -123,5 +135,16 @@ func TestMergeChaos(t *testing.T) {
 	t.Logf("%d merges, %d without conflict, %d arrays", runs, clean, arrays)
 	if clean < runs/10 || arrays == 0 {
 		t.Errorf("of %d merges %d are without conflict, with %d arrays", runs, clean, arrays)
+	}
+}
+
+// addPut adds to what is below a path what a side has there and the base has not.
+func addPut(want, base, side toyModel, path string) {
+	for _, key := range side.keys(path) {
+		rel := key[len(path):]
+		_, was := base[key]
+		if _, ok := want[rel]; !ok && !was {
+			want[rel] = side[key]
+		}
 	}
 }
