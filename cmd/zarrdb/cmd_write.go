@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,26 +16,33 @@ import (
 
 func writeCmd() *cobra.Command {
 	var wf writeFlags
-	var sel, in string
+	var sel, in, value string
 	cmd := &cobra.Command{
-		Use:   "write TARGET --select SEL -i FILE.npy",
+		Use:   "write TARGET --select SEL (-i FILE.npy | --value JSON)",
 		Short: "Write into an array",
 		Long: `Write the values of a .npy file into the part of an array that --select names
 (default all of it), as one commit. The data type must be the array's, the
-shape that of the selection; a single element is written everywhere.`,
-		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"`,
-		Args:    argCount(1, 1),
+shape that of the selection; a single element is written everywhere.
+
+--value gives that element as JSON, in the form of the fill values of Zarr v3:
+5, NaN, "0x7fc00001", [1, -2] for a complex number, "text" for strings.`,
+		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"
+  zarrdb write weather.zdb:temp --select 'time=3,lat=0:10' --value NaN`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
-			if in == "" {
-				return usagef("write: -i FILE.npy is needed")
+			hasValue := cmd.Flags().Changed("value")
+			if (in == "") != hasValue {
+				return usagef("write: either -i FILE.npy or --value JSON is needed")
 			}
-			data, err := readInput(cmd, in)
-			if err != nil {
-				return err
+			var data *npyFile
+			if !hasValue {
+				if data, err = readInput(cmd, in); err != nil {
+					return err
+				}
 			}
 			message := fmt.Sprintf("write /%s", t.path)
 			if sel != "" {
@@ -44,12 +53,20 @@ shape that of the selection; a single element is written everywhere.`,
 				if err != nil {
 					return err
 				}
-				return writeArray(cmd, a, sel, data)
+				which, err := zarr.ParseSelection(sel, a.DimensionNames())
+				if err != nil {
+					return usageError{err}
+				}
+				if hasValue {
+					return a.WriteValue(cmd.Context(), which, json.RawMessage(value))
+				}
+				return writeArray(cmd.Context(), a, which, data)
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
 	cmd.Flags().StringVarP(&in, "input", "i", "", "the .npy file to write, or - for standard input")
+	cmd.Flags().StringVar(&value, "value", "", "the `JSON` of one value to write everywhere")
 	wf.register(cmd)
 	return cmd
 }
@@ -71,12 +88,8 @@ func readInput(cmd *cobra.Command, name string) (*npyFile, error) {
 	return data, nil
 }
 
-func writeArray(cmd *cobra.Command, a *zarr.Array, sel string, data *npyFile) error {
-	s, err := zarr.ParseSelection(sel, a.DimensionNames())
-	if err != nil {
-		return usageError{err}
-	}
-	shape, err := a.Resolve(s)
+func writeArray(ctx context.Context, a *zarr.Array, sel zarr.Selection, data *npyFile) error {
+	shape, err := a.Resolve(sel)
 	if err != nil {
 		return err
 	}
@@ -88,5 +101,5 @@ func writeArray(cmd *cobra.Command, a *zarr.Array, sel string, data *npyFile) er
 	if len(data.data) != data.typ.Size() && !slices.Equal(shape, data.shape) {
 		return fmt.Errorf("write /%s: the selection has shape %v, the file %v", a.Path(), shape, data.shape)
 	}
-	return a.WriteBytes(cmd.Context(), s, data.data)
+	return a.WriteBytes(ctx, sel, data.data)
 }

@@ -1,0 +1,70 @@
+package zarr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+func TestWriteValue(t *testing.T) {
+	ctx := context.Background()
+	sel := Sel(Slice(1, 3, 1))
+	for _, tc := range []struct{ typ, value, want string }{
+		{"int16", "-3", "0 -3 -3"},
+		{"float32", `"NaN"`, `0.0 "NaN" "NaN"`},
+		{"float32", "NaN", `0.0 "NaN" "NaN"`},
+		{"bool", "true", "false true true"},
+		{"complex64", "[1, -2]", "[0.0,0.0] [1.0,-2.0] [1.0,-2.0]"},
+		{"string", `"dew point"`, `"" "dew point" "dew point"`},
+		{"bytes", `[1, 2]`, `"" "AQI=" "AQI="`},
+	} {
+		a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3}, Chunks: []int64{2}, DataType: tc.typ}, nil))
+		if err := a.WriteValue(ctx, sel, json.RawMessage(tc.value)); err != nil {
+			t.Errorf("%s: %v", tc.typ, err)
+			continue
+		}
+		if got := valuesOf(t, a); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.typ, got, tc.want)
+		}
+		for _, bad := range []string{`{"no":1}`, `[[]]`, ``} {
+			err := a.WriteValue(ctx, sel, json.RawMessage(bad))
+			if !errors.Is(err, dtype.ErrValue) || !strings.Contains(err.Error(), "write a: value") {
+				t.Errorf("%s: value %q: %v", tc.typ, bad, err)
+			}
+		}
+		if got := valuesOf(t, a); got != tc.want {
+			t.Errorf("%s: %s after values that were refused, want %s", tc.typ, got, tc.want)
+		}
+	}
+}
+
+// valuesOf returns the values of an array of one dimension as JSON.
+func valuesOf(t *testing.T, a *Array) string {
+	t.Helper()
+	elems := make([][]byte, a.Shape()[0])
+	if a.Type().Variable() {
+		v := must(a.ReadVar(context.Background(), Sel()))
+		for i := range elems {
+			elems[i] = v.At(i)
+		}
+	} else {
+		size := a.Type().Size()
+		data := make([]byte, size*len(elems))
+		if err := a.ReadBytes(context.Background(), Sel(), data); err != nil {
+			t.Fatal(err)
+		}
+		for i := range elems {
+			elems[i] = data[i*size : (i+1)*size]
+		}
+	}
+	var out []string
+	for _, elem := range elems {
+		out = append(out, string(must(a.Type().PrintFillV3(elem))))
+	}
+	return strings.Join(out, " ")
+}
