@@ -50,6 +50,7 @@ var workloads = []struct {
 	{"versions", versions},
 	{"commits", commits},
 	{"lookup", lookup},
+	{"references", references},
 }
 
 func main() {

@@ -233,7 +233,7 @@ func (p *AppendPlan) align() {
 		if b.axis < 0 {
 			continue
 		}
-		b.total = b.had
+		b.total, b.rewrite = b.had, false
 		for i, piece := range p.pieces {
 			a := piece.arrays[path]
 			if a == nil || len(a.meta.Shape) <= b.axis {
@@ -274,9 +274,10 @@ func (p *AppendPlan) align() {
 // Chunks keep their bytes and get other numbers. Where the dimension's
 // coordinates are cut into other chunks, their elements are written anew, in a
 // copying append all that begins inside a chunk. Arrays without the dimension
-// must hold the same elements in all pieces. What does not fit is a
-// [*MisfitError] and nothing is committed; neither is it if ctx ends. o.Link
-// must be that of the plan, and o.Resume is not used. Memory is bounded but for
+// must hold the same elements in all pieces, and the coordinates of the
+// dimension must go on in one direction: see [OrderError]. What does not fit is
+// ErrMisfit and nothing is committed; neither is it if ctx ends. o.Link must be
+// that of the plan, and o.Resume is not used. Memory is bounded but for
 // the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
 	o.To, o.Link, o.Resume = cleanPath(o.To), p.link, false
@@ -325,7 +326,10 @@ func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
 		return err
 	}
 	j.plan.align()
-	return j.plan.bad.err(j.plan.dim)
+	if err := j.plan.bad.err(j.plan.dim); err != nil || j.o.AnyOrder {
+		return err
+	}
+	return j.watch(ctx, s)
 }
 
 // existing takes the arrays that are there as those to join.

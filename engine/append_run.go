@@ -26,6 +26,7 @@ type joiner struct {
 	first  *Source // the first piece, open until the end
 	model  *piecePass
 	fresh  bool
+	orders map[*appendBase]*coordinateOrder // nil if any order will do
 	s      *Session
 	bulk   *txn.Bulk // of a linking append
 	follow Follow    // what was followed
@@ -174,6 +175,8 @@ func (j *joiner) piece(ctx context.Context, i int, p *appendPiece) (err error) {
 		case a == nil:
 		case a.rewrite:
 			err = pass.rewrite(ctx, a)
+		case j.orders[a.base] != nil:
+			err = pass.ordered(ctx, a)
 		case a.base.axis < 0 && !pass.keep:
 			err = pass.equal(ctx, a)
 		}
@@ -215,7 +218,7 @@ func (p *piecePass) link(ctx context.Context) error {
 	l.bulk, l.meter = p.j.bulk, p.j.meter
 	l.place = func(key string, e *refs.Entry) (string, bool, error) {
 		to, a, put := p.place(key)
-		if a != nil && (a.rewrite || a.base.axis < 0) {
+		if a != nil && (a.rewrite || a.base.axis < 0 || p.j.orders[a.base] != nil) {
 			if err := p.held.hold(key, e.Reference); err != nil {
 				return "", false, err
 			}
@@ -300,6 +303,11 @@ func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
 		v := pendingValues{base: b, from: a.start + lo, to: a.start + hi, data: make([]byte, size)}
 		if err := from.ReadBytes(ctx, sel, v.data); err != nil {
 			return err
+		}
+		if o := p.j.orders[b]; o != nil {
+			if err := o.add(v.data, p.piece.Name); err != nil {
+				return err
+			}
 		}
 		p.j.pending = append(p.j.pending, v)
 		if p.j.waiting += int64(size) + 64; p.j.waiting > maxWaiting {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -392,7 +395,7 @@ func TestAppendModel(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if _, err := appendAll(db, "time", link, ImportOptions{To: "g"}, part...); err != nil {
+					if _, err := appendAll(db, "time", link, ImportOptions{To: "g", AnyOrder: true}, part...); err != nil {
 						t.Fatal(err)
 					}
 					closeChecked(t, db)
@@ -466,4 +469,109 @@ func TestAppendOverOldChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantInts(t, at(t, db, ""), "a", 0, 1, 0, 0, 0, 0)
+}
+
+// timeSet writes a reference set with coordinates "time" of a type of one byte
+// or more, whose values stand in the set, and returns its URL.
+func timeSet(t *testing.T, name, dtype string, size int, values []byte) string {
+	t.Helper()
+	n := len(values) / size
+	b, err := json.Marshal(map[string]any{
+		".zgroup":      map[string]int{"zarr_format": 2},
+		"time/.zarray": map[string]any{"zarr_format": 2, "shape": []int{n}, "chunks": []int{max(n, 1)}, "dtype": dtype, "compressor": nil, "filters": nil, "fill_value": nil, "order": "C"},
+		"time/.zattrs": map[string]any{"_ARRAY_DIMENSIONS": []string{"time"}},
+		"time/0":       "base64:" + base64.StdEncoding.EncodeToString(values),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder(t, map[string]string{name: string(b)}) + "/" + name
+}
+
+// Coordinates that repeat or go back are refused, named with their values and
+// files, unless any order is asked for.
+func TestAppendOrder(t *testing.T) {
+	floats := func(values ...float32) (b string) {
+		for _, v := range values {
+			b += string(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+		}
+		return b
+	}
+	nan := float32(math.NaN())
+	for _, test := range []struct {
+		name, dtype string
+		size        int
+		pieces      []string
+		want        string // "" if it fits
+	}{
+		{"ascending", "|i1", 1, []string{"\xff\x00", "\x01", "", "\x02\x05"}, ""},
+		{"descending", "|u1", 1, []string{"\xff", "\x80\x7f", "\x01"}, ""},
+		{"the same again", "|i1", 1, []string{"abc", "abc"}, "97 in p1.json does not follow 99 in "},
+		{"one that overlaps", "|i1", 1, []string{"abc", "cde"}, "99 in p1.json is there already, in "},
+		{"turn", "|i1", 1, []string{"ab", "dc"}, "99 in p1.json does not follow 100 in p1.json"},
+		{"other direction", "|i1", 1, []string{"cb", "de"}, "100 in p1.json does not follow 98 in "},
+		{"one value twice", "|i1", 1, []string{"a", "a"}, "97 in p1.json is there already, in "},
+		{"direction of one value", "|i1", 1, []string{"b", "a", "c"}, "99 in p2.json does not follow 97 in "},
+		{"floats", "<f4", 4, []string{floats(-1, -0.5), floats(0, 1e-40, 1)}, ""},
+		{"zeros", "<f4", 4, []string{floats(-1, float32(math.Copysign(0, -1))), floats(0)}, "0.0 in p1.json is there already, in "},
+		{"not a number", "<f4", 4, []string{floats(1), floats(nan)}, `"NaN" in p1.json does not follow 1.0 in `},
+		{"after not a number", "<f4", 4, []string{floats(nan), floats(1)}, `1.0 in p1.json does not follow "NaN" in `},
+		{"labels", "|S2", 2, []string{"r2r1", "r9"}, ""},
+		{"label again", "|S2", 2, []string{"r2r1", "r9r2"}, "in p1.json is there already, in "},
+	} {
+		for _, mode := range []string{"at once", "one after the other", "copied"} {
+			t.Run(test.name+" "+mode, func(t *testing.T) {
+				var pieces []Piece
+				for i, values := range test.pieces {
+					pieces = append(pieces, pieceOf(timeSet(t, fmt.Sprintf("p%d.json", i), test.dtype, test.size, []byte(values)), Follow{}))
+				}
+				steps := [][]Piece{pieces}
+				if mode == "one after the other" {
+					steps = steps[:0]
+					for i := range pieces {
+						steps = append(steps, pieces[i:i+1])
+					}
+				}
+				db := openDB(t, nil)
+				var err error
+				var before txn.CommitID
+				for _, step := range steps {
+					before = head(t, db, "")
+					if _, err = appendAll(db, "time", mode != "copied", ImportOptions{}, step...); err != nil {
+						break
+					}
+				}
+				if test.want == "" {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				var order *OrderError
+				if !errors.Is(err, ErrMisfit) || !errors.As(err, &order) || order.Path != "time" || !strings.Contains(err.Error(), "/time: ") || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("error %v", err)
+				}
+				unchanged(t, db, before)
+				if _, err = appendAll(db, "time", mode != "copied", ImportOptions{AnyOrder: true, Overwrite: mode == "at once"}, pieces...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// Aligning a plan again, with another length of what is there, forgets what had
+// to be rewritten before.
+func TestAppendAlignsAnew(t *testing.T) {
+	p, err := PlanAppend(bg, []Piece{pieceOf(timeSet(t, "p.json", "|i1", 1, []byte("ab")), Follow{})}, "time", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for had, rewrite := range []bool{false, true, false} {
+		p.base["time"].had = int64(had)
+		p.align()
+		if got := p.pieces[0].arrays["time"]; got.rewrite != rewrite || got.start != int64(had) || p.base["time"].total != int64(had)+2 {
+			t.Errorf("with %d there: %+v", had, got)
+		}
+	}
 }

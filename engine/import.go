@@ -42,6 +42,8 @@ type ImportOptions struct {
 	Link bool
 	// Validate says of which files Link records the version.
 	Validate Validate
+	// AnyOrder lets [DB.Append] join coordinates that repeat or go back.
+	AnyOrder bool
 	// Session imports into a stored session, which is saved and not committed.
 	// If the import fails, the session is as it was last saved.
 	Session *txn.SessionID

@@ -59,7 +59,8 @@ there are. Chunks are renumbered, not decoded, but for coordinates that are cut
 otherwise. Arrays without the dimension must hold the same. What does not fit is
 refused and named with its files before anything is written: data types, codecs,
 chunks, fill values, and what says what the numbers mean, such as scale_factor,
-add_offset and units.`,
+add_offset and units. So are coordinates that repeat or go back, as when a file
+is appended twice, unless --any-order is given.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
@@ -95,6 +96,9 @@ add_offset and units.`,
 			if !o.Link && cmd.Flags().Changed("validate") {
 				return usagef("import: --validate needs --link")
 			}
+			if dim == "" && o.AnyOrder {
+				return usagef("import: --any-order needs --append-dim")
+			}
 			if dim != "" {
 				return runAppend(cmd, dir, dim, args[1:], &src, o)
 			}
@@ -112,6 +116,7 @@ add_offset and units.`,
 	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
+	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
 }
@@ -223,6 +228,9 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 	o.Progress = bar.update
 	res, err := db.Append(ctx, plan, o)
 	bar.finish(err)
+	if order := (*engine.OrderError)(nil); errors.As(err, &order) {
+		err = fmt.Errorf("%w; --any-order joins them all the same", err)
+	}
 	if err != nil {
 		return onlyBranches(db, o.Branch, err)
 	}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/metrics"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// refSet is a reference set of one array of steps × 1000 chunks: compressed, so
+// that no two have the same length, in files of some chunks each.
+type refSet struct {
+	steps, first int64 // how many, and the number of the first one
+	perFile      int64
+}
+
+const refsPerStep = 1000
+
+// chunkLength is that of the chunk with a number.
+func chunkLength(n int64) int64 { return 40_000 + n*7919%16_381 }
+
+// write makes the set a JSON file.
+func (s refSet) write(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	zarray := fmt.Sprintf(`{"zarr_format":2,"shape":[%d,%d],"chunks":[1,100],"dtype":"<f4","compressor":{"id":"zlib","level":1},"filters":null,"fill_value":0,"order":"C"}`,
+		s.steps, refsPerStep*100)
+	fmt.Fprintf(w, `{"version":1,"refs":{".zgroup":"{\"zarr_format\":2}","t/.zarray":%q,"t/.zattrs":"{\"_ARRAY_DIMENSIONS\":[\"time\",\"x\"]}"`, zarray)
+	file, offset := int64(-1), int64(0)
+	for i := range s.steps * refsPerStep {
+		n := s.first*refsPerStep + i
+		if n/s.perFile != file {
+			file, offset = n/s.perFile, 8192
+		}
+		fmt.Fprintf(w, ",\n\"t/%d.%d\":[\"s3://archive/model/run-%03d/output-%08d.nc\",%d,%d]", i/refsPerStep, i%refsPerStep, file/10_000, file, offset, chunkLength(n))
+		offset += chunkLength(n)
+	}
+	w.WriteString("}}\n")
+	return errors.Join(w.Flush(), f.Close())
+}
+
+// references measures linking ten million virtual chunks, and what changing a
+// few of them costs afterwards.
+func references(ctx context.Context, b *bench) error {
+	steps := int64(10_000)
+	if b.quick {
+		steps = 100
+	}
+	for _, perFile := range []int64{8, 1} {
+		r := refBench{bench: b, set: refSet{steps: steps, perFile: perFile}}
+		if err := r.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", r.variant, err)
+		}
+	}
+	return nil
+}
+
+// refBench is a set that is linked from JSON, exported to parquet and linked
+// from there.
+type refBench struct {
+	*bench
+	set     refSet
+	variant string
+}
+
+func (r *refBench) add(metric string, value float64, unit string) {
+	r.bench.add("references", r.variant, metric, value, unit)
+}
+
+func (r *refBench) run(ctx context.Context) error {
+	db, json, parquet := r.path("refs.zdb"), r.path("refs.json"), r.path("refs.parquet")
+	for _, name := range []string{db, json, parquet} {
+		defer os.RemoveAll(name)
+	}
+	if err := r.set.write(json); err != nil {
+		return err
+	}
+	r.variant = fmt.Sprintf("JSON, %d a file", r.set.perFile)
+	if err := r.link(ctx, db, json); err != nil {
+		return err
+	}
+	src, err := engine.OpenSource(ctx, db+"/|zarrdb:@branch.main", nil)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	_, err = engine.ExportReferences(ctx, src, parquet, engine.ExportReferencesOptions{Parquet: true})
+	if err = errors.Join(err, src.Close(), os.RemoveAll(db)); err != nil {
+		return err
+	}
+	r.variant = fmt.Sprintf("parquet, %d a file", r.set.perFile)
+	r.set.steps++ // link appended one
+	r.add("export", time.Since(start).Seconds(), "s")
+	return r.link(ctx, db, parquet)
+}
+
+// link measures a new database that the set is linked into.
+func (r *refBench) link(ctx context.Context, dir, set string) error {
+	db, err := engine.Create(dir, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	n := r.set.steps * refsPerStep
+	peak := watchMemory()
+	took, _, err := linkSet(ctx, db, set)
+	most := peak()
+	if err != nil {
+		return err
+	}
+	r.add("import", took.Seconds(), "s")
+	r.add("import rate", float64(n)/took.Seconds()/1e6, "M/s")
+	r.add("import peak memory", float64(most)/(1<<20), "MiB")
+	r.add("size of a reference", float64(db.DiskUse().IndexBytes)/float64(n), "B")
+	took, written, err := linkSet(ctx, db, set)
+	if err != nil {
+		return err
+	}
+	r.add("import again, nothing new", took.Seconds(), "s")
+	r.add("  written", float64(written), "B")
+	if err := r.grow(ctx, db); err != nil {
+		return err
+	}
+	return r.lookUp(ctx, db, n+refsPerStep)
+}
+
+// grow appends another step.
+func (r *refBench) grow(ctx context.Context, db *engine.DB) error {
+	more := r.path("more.json")
+	if err := (refSet{steps: 1, first: r.set.steps, perFile: r.set.perFile}).write(more); err != nil {
+		return err
+	}
+	before, start := db.DiskUse().IndexWritten, time.Now()
+	plan, err := engine.PlanAppend(ctx, []engine.Piece{{Name: more, Open: func(ctx context.Context) (*engine.Source, error) {
+		return engine.OpenSource(ctx, more, nil)
+	}}}, "time", true)
+	if err != nil {
+		return err
+	}
+	if _, err := db.Append(ctx, plan, engine.ImportOptions{Validate: engine.ValidateNone, Message: "append"}); err != nil {
+		return err
+	}
+	r.add("append 1000", time.Since(start).Seconds()*1e3, "ms")
+	r.add("  written", float64(db.DiskUse().IndexWritten-before), "B")
+	return nil
+}
+
+// linkSet imports the set, and tells the bytes that the index got.
+func linkSet(ctx context.Context, db *engine.DB, url string) (took time.Duration, written int64, err error) {
+	o := engine.ImportOptions{Link: true, Overwrite: true, Validate: engine.ValidateNone, Message: "import"}
+	before, start := db.DiskUse().IndexWritten, time.Now()
+	src, err := engine.OpenSource(ctx, url, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = db.Import(ctx, src, o)
+	took = time.Since(start)
+	return took, db.DiskUse().IndexWritten - before, errors.Join(err, src.Close())
+}
+
+// lookUp lists all keys, n of them chunks, and finds the references of some.
+func (r *refBench) lookUp(ctx context.Context, db *engine.DB, n int64) error {
+	snap, err := db.At(ctx, "main")
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	start, keys := time.Now(), int64(0)
+	for _, err := range snap.List(ctx, kv.ListOptions{}) {
+		if err != nil {
+			return err
+		}
+		keys++
+	}
+	if keys != n+3 {
+		return fmt.Errorf("%d keys, not %d", keys, n+3)
+	}
+	r.add("keys", float64(keys)/time.Since(start).Seconds()/1e6, "M/s")
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, metric := range []string{"look-up p50", "look-up again p50"} {
+		var times []time.Duration
+		for range 10_000 {
+			at := rng.Int64N(n)
+			key := fmt.Sprintf("t/%d.%d", at/refsPerStep, at%refsPerStep)
+			start := time.Now()
+			for v, err := range snap.Values(ctx, key) {
+				times = append(times, time.Since(start))
+				if err != nil || v.Key != key || v.Length != chunkLength(at) {
+					return fmt.Errorf("%s: %+v, %v", key, v, err)
+				}
+				break
+			}
+		}
+		r.add(metric, micros(quantile(times, 0.5)), "us")
+	}
+	return nil
+}
+
+// watchMemory samples what this program has from the system until the function
+// that it returns is called, which returns the most that was seen.
+func watchMemory() (peak func() uint64) {
+	stop, done := make(chan struct{}), make(chan uint64)
+	go func() {
+		samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		most := uint64(0)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			metrics.Read(samples)
+			most = max(most, samples[0].Value.Uint64()-samples[1].Value.Uint64())
+			select {
+			case <-tick.C:
+			case <-stop:
+				done <- most
+				return
+			}
+		}
+	}()
+	return func() uint64 {
+		close(stop)
+		return <-done
+	}
+}

@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// OrderError says that the coordinates of an append repeat or go back: most
+// often the same file is appended twice, or files came in another order. It is
+// ErrMisfit; [ImportOptions].AnyOrder joins such pieces all the same.
+type OrderError struct {
+	// Dim is the dimension, Path the array of its coordinates.
+	Dim, Path string
+	// Value of File repeats or does not follow Last of From. Both are JSON.
+	Value, File string
+	Last, From  string
+	// Repeats says that the value is there already.
+	Repeats bool
+}
+
+// Error names the array, the values and what has them.
+func (e *OrderError) Error() string {
+	if e.Repeats {
+		return fmt.Sprintf("append along %s: /%s: %s in %s is there already, in %s", e.Dim, e.Path, e.Value, e.File, e.From)
+	}
+	return fmt.Sprintf("append along %s: /%s: %s in %s does not follow %s in %s", e.Dim, e.Path, e.Value, e.File, e.Last, e.From)
+}
+
+// Is makes it an ErrMisfit.
+func (e *OrderError) Is(target error) bool { return target == ErrMisfit }
+
+// coordinateOrder watches the values of a coordinate variable, the array of one
+// dimension that has the dimension's name (CF conventions, "Coordinate Types"):
+// numbers and times must go on in one direction, labels must not repeat.
+type coordinateOrder struct {
+	dim  string
+	base *appendBase
+
+	// Of numbers and times.
+	difference differenceFunc
+	last       []byte // value, nil before the first
+	from       string // what has it
+	sign       float64
+
+	labels map[string]string // with what has them
+	size   int64             // of labels
+}
+
+// newCoordinateOrder returns nil for an array that is no coordinate variable.
+func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
+	if b.axis != 0 || len(b.meta.Shape) != 1 || path.Base(b.path) != dim {
+		return nil
+	}
+	o := &coordinateOrder{dim: dim, base: b}
+	switch b.meta.Type.Kind() {
+	case dtype.Int, dtype.Uint, dtype.Float, dtype.Datetime, dtype.Timedelta:
+		o.difference = differenceOf(b.meta.Type)
+	default:
+		o.labels = map[string]string{}
+	}
+	return o
+}
+
+// begin takes the values that are there: of numbers the first and the last one
+// tell the direction.
+func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string) error {
+	n := a.Shape()[0]
+	if o.labels != nil || n == 0 {
+		return o.read(ctx, a, from)
+	}
+	size := a.Type().Size()
+	ends := make([]byte, 2*size)
+	for i, at := range []int64{0, n - 1} {
+		if err := a.ReadBytes(ctx, along(1, 0, at, at+1), ends[i*size:][:size]); err != nil {
+			return err
+		}
+	}
+	first, last := ends[:size], ends[size:]
+	o.last, o.from = last, from
+	if by, how := o.difference(first, last); n > 1 && how == numberDifference {
+		o.sign = by
+	}
+	return nil
+}
+
+// read takes the values of an array, which follow those before.
+func (o *coordinateOrder) read(ctx context.Context, a *zarr.Array, from string) error {
+	shape := a.Shape()
+	if a.Type().Variable() {
+		v, err := a.ReadVar(ctx, zarr.Sel())
+		if err != nil {
+			return err
+		}
+		for i := range v.Len() {
+			if err := o.label(v.At(i), from); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var buf []byte
+	return slabs(shape, 0, int64(a.Type().Size()), 1, 0, func(sel zarr.Selection, _, _ int64, size int) error {
+		if buf == nil {
+			buf = make([]byte, size) // the first slab is the largest
+		}
+		if err := a.ReadBytes(ctx, sel, buf[:size]); err != nil {
+			return err
+		}
+		return o.add(buf[:size], from)
+	})
+}
+
+// add takes elements of fixed size.
+func (o *coordinateOrder) add(data []byte, from string) error {
+	size := o.base.meta.Type.Size()
+	for ; len(data) > 0; data = data[size:] {
+		var err error
+		if v := data[:size]; o.labels != nil {
+			err = o.label(v, from)
+		} else {
+			err = o.number(v, from)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *coordinateOrder) number(v []byte, from string) error {
+	if o.last != nil {
+		by, how := o.difference(o.last, v)
+		switch {
+		case string(v) == string(o.last) || how == numberDifference && by == 0:
+			return o.misfit(v, from, o.last, o.from, true)
+		case how != numberDifference || math.Signbit(by) != math.Signbit(o.sign) && o.sign != 0:
+			return o.misfit(v, from, o.last, o.from, false)
+		}
+		o.sign = by
+	}
+	o.last, o.from = append(o.last[:0], v...), from
+	return nil
+}
+
+func (o *coordinateOrder) label(v []byte, from string) error {
+	if had, ok := o.labels[string(v)]; ok {
+		return o.misfit(v, from, v, had, true)
+	}
+	if o.size += int64(len(v)) + 64; o.size > maxHeld {
+		return fmt.Errorf("%w: labels of more than %d MiB are not compared", zarr.ErrTooLarge, maxHeld>>20)
+	}
+	o.labels[string(v)] = from
+	return nil
+}
+
+func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string, repeats bool) error {
+	text := func(v []byte) string {
+		b, err := o.base.meta.Type.AppendJSON(nil, v)
+		if err != nil {
+			return fmt.Sprintf("%x", v)
+		}
+		return string(b)
+	}
+	return &OrderError{Dim: o.dim, Path: o.base.path, Value: text(v), File: file, Last: text(last), From: from, Repeats: repeats}
+}
+
+// watch begins to look at the order of coordinates. what is there is read from
+// the session before it grows.
+func (j *joiner) watch(ctx context.Context, s *Session) error {
+	j.orders = map[*appendBase]*coordinateOrder{}
+	for _, path := range j.plan.paths {
+		b := j.plan.base[path]
+		o := newCoordinateOrder(j.plan.dim, b)
+		if o == nil {
+			continue
+		}
+		j.orders[b] = o
+		if j.fresh {
+			continue
+		}
+		a, err := s.Array(ctx, joinPath(j.o.To, path))
+		if err == nil {
+			err = o.begin(ctx, a, b.from)
+		}
+		if err != nil {
+			return orderFailed(path, err)
+		}
+	}
+	return nil
+}
+
+// ordered makes sure that the coordinates of a piece follow those before.
+func (p *piecePass) ordered(ctx context.Context, a *appendArray) error {
+	from, err := p.open(ctx, a)
+	if err == nil {
+		err = p.j.orders[a.base].read(ctx, from, p.piece.Name)
+	}
+	if err != nil {
+		return orderFailed(a.path, err)
+	}
+	return nil
+}
+
+func orderFailed(path string, err error) error {
+	if _, ok := err.(*OrderError); ok {
+		return err
+	}
+	return fmt.Errorf("/%s: whether its values are in order cannot be found out: %w", path, err)
+}
