@@ -180,6 +180,29 @@ func (b *Bound) Partial() bool {
 	return true
 }
 
+// Ahead says what DecodeBox, or of a shard ReadIndex, reads first of an encoded
+// chunk of any length, for who can have it sent along when it finds the chunk:
+// n bytes from off on, where n is -1 for all that there are and off is -1 for
+// the last n. gap is that of the source, see [Gapper].
+func (b *Bound) Ahead(box Box, gap int64) (off, n int64) {
+	raw, _ := b.partial.(*bytesStage)
+	switch {
+	case b.Indexed() && b.shard.atStart:
+		return 0, b.shard.indexSize
+	case b.Indexed():
+		return -1, b.shard.indexSize
+	case !b.Partial() || b.MaxEncodedSize() <= 4*gap:
+		return 0, -1
+	case raw == nil || len(b.tail) > 0:
+		return 0, bloscGuess
+	}
+	c := getCall()
+	defer c.put()
+	box = c.storedBox(b.perm, box)
+	_, span := raw.plan(box, gap)
+	return int64(raw.box.offset(box.Start)), int64(span)
+}
+
 // DecodeBox puts the elements of a box of an encoded chunk where dst says. It
 // reads and decodes only what it needs where the codecs can do that, and all
 // of src otherwise. After an error dst may hold anything. Only for fixed-size

@@ -172,24 +172,29 @@ func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst
 		return s.place(b[s.box.offset(box.Start):], box.Count, s.box.strides, dst)
 	}
 	r := boxReader{s: s, ctx: ctx, src: src, box: box, dst: dst}
-	// The axes before depth are walked, those from it on are read at once: as
-	// many as possible, as long as the gaps are small or the waste is.
-	size, span, useful := s.box.size, s.box.size, s.box.size
-	maxGap := gapOf(src)
+	r.depth, r.span = s.plan(box, gapOf(src))
+	return r.walk(0, s.box.offset(box.Start), dst.Offset)
+}
+
+// plan decides how a box is read: the axes before depth are walked, those from
+// it on are read at once, span bytes: as many as possible, as long as the gaps are
+// small or the waste is.
+func (s *bytesStage) plan(box Box, gap int64) (depth, span int) {
+	size, reach, useful := s.box.size, s.box.size, s.box.size
 	for d := len(box.Count) - 1; d >= 0; d-- {
 		n, stride := box.Count[d], s.box.strides[d]
-		if n > 1 && int64(stride-span) > maxGap && stride > 4*useful {
-			r.depth = d + 1
+		if n > 1 && int64(stride-reach) > gap && stride > 4*useful {
+			depth = d + 1
 			break
 		}
-		span += (n - 1) * stride
+		reach += (n - 1) * stride
 		useful *= n
 	}
-	r.span = size
-	for d := r.depth; d < len(box.Count); d++ {
-		r.span += (box.Count[d] - 1) * s.box.strides[d]
+	span = size
+	for d := depth; d < len(box.Count); d++ {
+		span += (box.Count[d] - 1) * s.box.strides[d]
 	}
-	return r.walk(0, s.box.offset(box.Start), dst.Offset)
+	return depth, span
 }
 
 // boxReader reads a box of a plain array.

@@ -119,12 +119,14 @@ func (s *bloscStage) Decode(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
+// bloscGuess is enough for the header of a thousand blocks; what is more takes a
+// second read.
+const bloscGuess = 4 << 10
+
 // Open reads the header and the places of the blocks.
 func (s *bloscStage) Open(ctx context.Context, src Source) (Source, error) {
 	var x *blosc.Index
-	// Enough for a thousand blocks; what is more takes a second read.
-	const guess = 4 << 10
-	need := min(int64(guess), src.Size())
+	need := min(int64(bloscGuess), src.Size())
 	for x == nil {
 		more := int64(0)
 		err := src.ReadRange(ctx, 0, need, func(head []byte) error {

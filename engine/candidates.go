@@ -32,9 +32,11 @@ type candidate struct {
 }
 
 var (
-	_ kv.ReadLister  = (*candidates)(nil)
-	_ kv.Locator     = (*candidates)(nil)
-	_ kv.BatchReader = (*candidates)(nil)
+	_ kv.ReadLister   = (*candidates)(nil)
+	_ kv.Locator      = (*candidates)(nil)
+	_ kv.BatchReader  = (*candidates)(nil)
+	_ kv.RangeLocator = (*candidates)(nil)
+	_ kv.Gatherer     = (*candidates)(nil)
 )
 
 // maxCandidates is how many keys are asked for one by one at most. Shapes cost
@@ -80,6 +82,21 @@ func (c *candidates) Locate(ctx context.Context, key string) (kv.Value, error) {
 // GetMany implements [kv.BatchReader].
 func (c *candidates) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
 	return kv.GetMany(ctx, c.Reader, reqs)
+}
+
+// LocateRange implements [kv.RangeLocator].
+func (c *candidates) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+	return kv.LocateRange(ctx, c.Reader, key, rng, limit)
+}
+
+// Gathers implements [kv.Gatherer].
+func (c *candidates) Gathers(ctx context.Context, key string) bool {
+	return kv.Gathers(ctx, c.Reader, key)
+}
+
+// Gather implements [kv.Gatherer].
+func (c *candidates) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	return kv.Gather(ctx, c.Reader, wants, g)
 }
 
 // locateListed finds a key that view listed. It is nil without an error if the

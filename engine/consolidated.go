@@ -27,6 +27,7 @@ import (
 type tracked struct {
 	*txn.Session
 	copies *copies
+	files  *resolver
 }
 
 var (

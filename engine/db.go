@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -73,7 +74,7 @@ func newDB(store *txn.DB, opts Options, files *resolver) (*DB, error) {
 
 // resolver returns what reads virtual values.
 func (o *Options) resolver() *resolver {
-	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}}
+	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}, memory: gather.NewMemory(farMemory)}
 }
 
 func (o *Options) txn(files *resolver) txn.Options {
@@ -120,7 +121,9 @@ func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{Snapshot: s, nodes: nodes{view: s, open: db.arrays()}}, nil
+	at := &Snapshot{Snapshot: s, files: db.files}
+	at.nodes = nodes{view: at, open: db.arrays()}
+	return at, nil
 }
 
 // View runs fn on one version and closes it afterwards.
@@ -155,7 +158,7 @@ func (db *DB) session(s *txn.Session) *Session {
 	open := db.arrays()
 	open.Locks = zarr.NewChunkLocks()
 	c := &copies{s: s, open: open}
-	return &Session{Session: s, nodes: nodes{view: tracked{s, c}, open: open}, copies: c}
+	return &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c}
 }
 
 // Update runs fn in a session on a branch and commits what it wrote with the

@@ -49,24 +49,25 @@ func (f Follow) check() error {
 }
 
 // reference opens the file that a reference leads to: a path below a root, as
-// rules resolved it. It implements [refs.Opener].
-func (e *Env) reference(ctx context.Context, root, path string) (kv.Value, error) {
+// rules resolved it. It may read rng of it, see [kv.LocateRange].
+func (e *Env) reference(ctx context.Context, root, path string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
 	if strings.ContainsAny(path, "%?") && isWeb(root) {
 		// What the server makes of these is its own affair: the URL goes to it
 		// as it is.
-		return e.wholeURL(ctx, root+path)
+		return e.wholeURL(ctx, root+path, rng, limit)
 	}
 	view, err := e.below(ctx, root)
 	if err == nil {
 		var v kv.Value
-		if v, err = kv.Locate(ctx, view, path); err == nil {
-			return v, nil
+		var b []byte
+		if v, b, err = kv.LocateRange(ctx, view, path, rng, limit); err == nil {
+			return v, b, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = kv.ErrNotFound
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func isWeb(url string) bool {
@@ -95,12 +96,16 @@ func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 	return view, nil
 }
 
-func (e *Env) wholeURL(ctx context.Context, url string) (kv.Value, error) {
+func (e *Env) wholeURL(ctx context.Context, url string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
 	at, err := e.openReferred(ctx, url)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return at.file(ctx)
+	if at.Value == nil && at.Kind != Directory && at.Kind != Dataset {
+		return kv.LocateRange(ctx, at.View, at.Path, rng, limit)
+	}
+	v, err := at.file(ctx)
+	return v, nil, err
 }
 
 // openReferred opens a URL that is written as in reference sets.

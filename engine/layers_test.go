@@ -34,7 +34,8 @@ var layers = map[string][]string{
 	"kv/zipkv":  {"kv", "kv/internal/temp"},
 	"kv/digest": {},
 
-	"kv/remote": {"kv"},
+	"kv/gather": {"kv"},
+	"kv/remote": {"kv", "kv/gather"},
 	"kv/httpkv": {"kv", "kv/remote"},
 	"kv/s3kv":   {"kv", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},
@@ -44,13 +45,13 @@ var layers = map[string][]string{
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
 	"txn":              {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
-	"refs":             {"kv", "refs/jinja", "refs/parquet"},
+	"refs":             {"kv", "kv/gather", "refs/jinja", "refs/parquet"},
 	"refs/jinja":       {},
 	"refs/parquet":     {"kv"},
 
 	// Only the engine joins them.
 	"engine/zurl": {},
-	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "txn", "bench/"},

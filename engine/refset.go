@@ -14,6 +14,8 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
@@ -109,6 +111,8 @@ type refSet struct {
 	file kv.Value
 	dir  kv.Reader
 	opts refs.Options
+	// files reads what the set refers to, of many keys at once.
+	files *resolver
 
 	mu   sync.Mutex
 	view *refs.View
@@ -117,6 +121,7 @@ type refSet struct {
 var (
 	_ kv.ReadLister = (*refSet)(nil)
 	_ kv.Locator    = (*refSet)(nil)
+	_ kv.Gatherer   = (*refSet)(nil)
 )
 
 // Get implements [kv.Reader].
@@ -135,6 +140,31 @@ func (s *refSet) Locate(ctx context.Context, key string) (kv.Value, error) {
 		return nil, err
 	}
 	return v.Locate(ctx, key)
+}
+
+// Gathers implements [kv.Gatherer].
+func (s *refSet) Gathers(context.Context, string) bool { return true }
+
+// Gather implements [kv.Gatherer].
+func (s *refSet) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	v, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	values := make([]kv.Value, len(wants))
+	for i := range wants {
+		ref, err := v.Lookup(ctx, wants[i].Key)
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+		case err != nil:
+			return err
+		case ref.Inline():
+			values[i] = kv.Bytes(ref.Data)
+		default:
+			values[i] = &mention{src: tree.Source{URL: ref.URL, Whole: ref.Whole()}, off: uint64(ref.Offset), n: uint64(ref.Length)}
+		}
+	}
+	return s.files.gatherMentions(ctx, values, wants, g)
 }
 
 // List implements [kv.Lister].
@@ -156,12 +186,11 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 	}
 	s := &refSet{}
 	base, folder := baseOf(at)
+	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(farMemory)}
 	s.opts.Rules = e.follow.rules(base)
 	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
-		if root == insideBase {
-			return kv.Locate(ctx, folder, path)
-		}
-		return e.reference(ctx, root, path)
+		v, _, err := s.files.open(ctx, &referent{place: refs.Place{Root: root, Path: path}}, kv.Span(0, 0), 0)
+		return v, err
 	}
 	if at.Kind != Directory {
 		v, err := at.file(ctx)

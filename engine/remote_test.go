@@ -225,12 +225,12 @@ func TestReferenceRedirects(t *testing.T) {
 	}
 	e := &Env{adapters: adapters}
 	defer e.close()
-	if v, err := e.reference(bg, outer.URL+"/", "near"); err != nil {
+	if v, _, err := e.reference(bg, outer.URL+"/", "near", kv.Span(0, 0), 0); err != nil {
 		t.Error(err)
 	} else if b, err := kv.ReadValue(bg, v, kv.All()); err != nil || string(b) != "here" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := e.reference(bg, outer.URL+"/", "away"); !errors.Is(err, remote.ErrRedirect) {
+	if _, _, err := e.reference(bg, outer.URL+"/", "away", kv.Span(0, 0), 0); !errors.Is(err, remote.ErrRedirect) {
 		t.Errorf("a reference to another host: %v", err)
 	}
 }

@@ -44,6 +44,7 @@ func (n nodes) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, erro
 type Snapshot struct {
 	*txn.Snapshot
 	nodes
+	files *resolver
 }
 
 // Session is a transaction as a hierarchy and as a writeable kv view. Arrays

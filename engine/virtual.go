@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -25,8 +26,13 @@ import (
 // the references were imported (docs/design/virtual.md).
 type resolver struct {
 	env *Env
+	// folder, if not nil, is what lies in the folder [insideBase].
+	folder kv.Reader
+	// memory bounds what is held of files of servers.
+	memory *gather.Memory
 	// recall returns what was allowed earlier. It is called once.
 	recall func() (Follow, error)
+	base   string // the folder below which everything is followed, or ""
 
 	once    sync.Once
 	rules   refs.Rules
@@ -64,7 +70,7 @@ func (r *resolver) referent(url string) (*referent, error) {
 				follow = follow.with(more)
 			}
 		}
-		r.rules = follow.rules("")
+		r.rules = follow.rules(r.base)
 	})
 	if r.ruleErr != nil {
 		return nil, r.ruleErr
@@ -102,18 +108,40 @@ func (r *resolver) referent(url string) (*referent, error) {
 // stale; each read says by itself if the file is another one.
 func (r *resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.Value, error) {
 	if p.local() {
-		return r.env.reference(ctx, p.place.Root, p.place.Path)
+		v, _, err := r.open(ctx, p, kv.Span(0, 0), 0)
+		return v, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.file != nil && p.file != stale {
 		return p.file, nil
 	}
-	v, err := r.env.reference(ctx, p.place.Root, p.place.Path)
+	v, _, err := r.open(ctx, p, kv.Span(0, 0), 0)
 	if err == nil {
 		p.file = v
 	}
 	return v, err
+}
+
+// open asks for a file, and for a part of it in the same request if that is
+// possible. See [kv.LocateRange].
+func (r *resolver) open(ctx context.Context, p *referent, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+	if p.place.Root == insideBase {
+		return kv.LocateRange(ctx, r.folder, p.place.Path, rng, limit)
+	}
+	return r.env.reference(ctx, p.place.Root, p.place.Path, rng, limit)
+}
+
+// spacing says how the parts of a file are best read.
+func (r *resolver) spacing(ctx context.Context, p *referent) (gap, most int64) {
+	if p.place.Root == insideBase {
+		return kv.Spacing(r.folder)
+	}
+	view, err := r.env.below(ctx, p.place.Root)
+	if err != nil {
+		return 0, 0 // comes again when the file is opened
+	}
+	return kv.Spacing(view)
 }
 
 // Locate implements [txn.Resolver].
@@ -144,6 +172,11 @@ func (r *resolver) find(ctx context.Context, src tree.Source, offset, length uin
 	if err != nil {
 		return nil, err
 	}
+	return r.part(src, offset, length, p, file)
+}
+
+// part is a part of a file that was found.
+func (r *resolver) part(src tree.Source, offset, length uint64, p *referent, file kv.Value) (*virtual, error) {
 	seen := validatorOf(file)
 	if err := checkVersion(src.Validator, seen, p.mapped); err != nil {
 		return nil, err
@@ -155,7 +188,7 @@ func (r *resolver) find(ctx context.Context, src tree.Source, offset, length uin
 	if offset > size || length > size-offset {
 		return nil, fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, size)
 	}
-	v := &virtual{r: r, src: src, file: file, off: int64(offset), n: int64(length)}
+	v := &virtual{r: r, p: p, src: src, file: file, off: int64(offset), n: int64(length)}
 	if seen != "" {
 		v.id = partID(p.place.URL(), seen, offset, length)
 	}
@@ -210,8 +243,9 @@ func sizeIn(validator string) string {
 // virtual is a part of a file.
 type virtual struct {
 	r      *resolver
+	p      *referent
 	src    tree.Source
-	file   kv.Value
+	file   kv.Value // nil if it was not looked for
 	off, n int64
 	id     kv.ID
 }
@@ -226,13 +260,33 @@ func (v *virtual) Size() int64 { return v.n }
 func (v *virtual) ID() kv.ID { return v.id }
 
 // Validator implements [kv.Validator]: that of the file.
-func (v *virtual) Validator() string { return validatorOf(v.file) }
+func (v *virtual) Validator() string {
+	if v.file == nil {
+		return v.src.Validator
+	}
+	return validatorOf(v.file)
+}
+
+// Spacing implements [kv.Spacer].
+func (v *virtual) Spacing() (gap, most int64) {
+	if v.file == nil {
+		return v.r.spacing(context.Background(), v.p) // opens a view, and asks nobody
+	}
+	return kv.Spacing(v.file)
+}
 
 // View implements [kv.Value].
 func (v *virtual) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	off, n, err := rng.Resolve(v.n)
 	if err != nil {
 		return err
+	}
+	if v.file == nil {
+		found, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), nil)
+		if err != nil {
+			return virtualError(v.src, err)
+		}
+		return found.View(ctx, rng, fn)
 	}
 	called := false
 	once := func(b []byte) error {

@@ -19,9 +19,11 @@ type readOnly struct {
 }
 
 var (
-	_ Locator     = readOnly{}
-	_ BatchReader = readOnly{}
-	_ DirLister   = readOnly{}
+	_ Locator      = readOnly{}
+	_ BatchReader  = readOnly{}
+	_ RangeLocator = readOnly{}
+	_ Gatherer     = readOnly{}
+	_ DirLister    = readOnly{}
 )
 
 func (r readOnly) Get(ctx context.Context, key string, rng Range) ([]byte, error) {
@@ -34,6 +36,16 @@ func (r readOnly) Locate(ctx context.Context, key string) (Value, error) {
 
 func (r readOnly) GetMany(ctx context.Context, reqs []Request) ([][]byte, error) {
 	return GetMany(ctx, r.base, reqs)
+}
+
+func (r readOnly) LocateRange(ctx context.Context, key string, rng Range, limit int64) (Value, []byte, error) {
+	return LocateRange(ctx, r.base, key, rng, limit)
+}
+
+func (r readOnly) Gathers(ctx context.Context, key string) bool { return Gathers(ctx, r.base, key) }
+
+func (r readOnly) Gather(ctx context.Context, wants []Want, g Gathering) error {
+	return Gather(ctx, r.base, wants, g)
 }
 
 func (r readOnly) List(ctx context.Context, opts ListOptions) iter.Seq2[string, error] {

@@ -65,6 +65,8 @@ var (
 	_ Store         = subStore{}
 	_ Locator       = subStore{}
 	_ BatchReader   = subStore{}
+	_ RangeLocator  = subStore{}
+	_ Gatherer      = subStore{}
 	_ DirLister     = subStore{}
 	_ RangeWriter   = subStore{}
 	_ PrefixDeleter = subStore{}
@@ -92,6 +94,22 @@ func (s subReader) GetMany(ctx context.Context, reqs []Request) ([][]byte, error
 		inner[i] = Request{s.prefix + q.Key, q.Range}
 	}
 	return GetMany(ctx, s.base, inner)
+}
+
+func (s subReader) LocateRange(ctx context.Context, key string, rng Range, limit int64) (Value, []byte, error) {
+	return LocateRange(ctx, s.base, s.prefix+key, rng, limit)
+}
+
+func (s subReader) Gathers(ctx context.Context, key string) bool {
+	return Gathers(ctx, s.base, s.prefix+key)
+}
+
+func (s subReader) Gather(ctx context.Context, wants []Want, g Gathering) error {
+	inner := make([]Want, len(wants))
+	for i, w := range wants {
+		inner[i] = Want{s.prefix + w.Key, w.Range, w.Limit}
+	}
+	return Gather(ctx, s.base, inner, g)
 }
 
 type subLister struct {

@@ -105,41 +105,52 @@ func (s *space) isNode(name string) bool {
 // get finds a key. Among any number of chunks it costs one search per
 // directory on the path and one in the chunk map; cached, it does not allocate.
 func (s *space) get(ctx context.Context, root tree.Root, key string) (tree.Value, bool, error) {
-	var home *dirForm // the deepest so far that spells the key
-	var homeKey string
 	var buf [maxCoordsLen]byte
-	rel := key
+	home, rel, dir, err := s.home(ctx, root, key, buf[:0])
+	switch {
+	case err != nil:
+		return tree.Value{}, false, err
+	case home != nil:
+		coords, _ := home.parse(buf[:0], rel)
+		return s.t.Get(ctx, home.root, coords)
+	case strings.IndexByte(rel, '/') >= 0:
+		return tree.Value{}, false, nil // below a directory that is not there
+	}
+	return s.t.Get(ctx, dir, append(buf[:0], rel...))
+}
+
+// home finds where a key belongs: a form, and the key in it, or nil, the deepest
+// directory on its path, and the rest of the key there. buf is scratch.
+func (s *space) home(ctx context.Context, root tree.Root, key string, buf []byte) (home *dirForm, rel string, dir tree.Root, err error) {
+	var homeKey string // the deepest form so far spells it
+	rel = key
 	for {
 		info, err := s.dir(ctx, root)
 		if err != nil {
-			return tree.Value{}, false, err
+			return nil, "", root, err
 		}
 		for i := range info.forms {
-			if _, ok := info.forms[i].parse(buf[:0], rel); ok {
+			if _, ok := info.forms[i].parse(buf, rel); ok {
 				home, homeKey = &info.forms[i], rel
 			}
 		}
 		slash := strings.IndexByte(rel, '/')
 		if slash < 0 {
-			if home == nil {
-				return s.t.Get(ctx, root, append(buf[:0], rel...))
-			}
 			break
 		}
 		child, ok, err := s.sub(ctx, root, info, rel[:slash+1])
 		if err != nil {
-			return tree.Value{}, false, err
+			return nil, "", root, err
 		}
 		if !ok {
 			break
 		}
 		root, rel = child, rel[slash+1:]
 	}
-	if home == nil {
-		return tree.Value{}, false, nil
+	if home != nil {
+		rel = homeKey
 	}
-	coords, _ := home.parse(buf[:0], homeKey)
-	return s.t.Get(ctx, home.root, coords)
+	return home, rel, root, nil
 }
 
 // any reports whether some key begins with prefix.

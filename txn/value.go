@@ -99,14 +99,18 @@ func addressOf(v tree.Value) pack.Address {
 
 // locate makes a readable value of what a tree holds.
 func (db *DB) locate(ctx context.Context, v tree.Value, by readBy) (kv.Value, error) {
+	return db.locateWith(ctx, v, by, db.opts.Resolver)
+}
+
+func (db *DB) locateWith(ctx context.Context, v tree.Value, by readBy, r Resolver) (kv.Value, error) {
 	switch v.Kind {
 	case tree.KindInline, tree.KindNative:
 		return located{db, v, by}, nil
 	case tree.KindVirtual:
-		if db.opts.Resolver == nil {
+		if r == nil {
 			return nil, fmt.Errorf("%w: %s", ErrNoVirtual, v.Source.URL)
 		}
-		return db.opts.Resolver.Locate(ctx, v.Source, v.Offset, v.Length)
+		return r.Locate(ctx, v.Source, v.Offset, v.Length)
 	}
 	return nil, corrupt("value of kind %d", v.Kind)
 }

@@ -2,7 +2,6 @@ package zarr
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -105,13 +104,13 @@ func (j *job) read(ctx context.Context) error {
 
 // read puts the wanted elements of the chunk in hand into far.
 func (t *task) read(ctx context.Context) error {
-	v, err := kv.Locate(ctx, t.j.a.view, t.key)
-	if errors.Is(err, kv.ErrNotFound) {
-		t.putFill()
-		return nil
-	}
+	v, err := t.locate(ctx)
 	if err != nil {
 		return err
+	}
+	if v == nil {
+		t.putFill()
+		return nil
 	}
 	if most := t.form.bound.MaxEncodedSize(); t.form.inner == nil && v.Size() > most {
 		return codecs.Corruptf("chunk", "%d bytes where at most %d decode to shape %v", v.Size(), most, t.form.shape)

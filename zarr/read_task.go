@@ -16,6 +16,8 @@ type job struct {
 	plan
 	a  *Array
 	st *arrayState
+	// reading says that the job does not write.
+	reading bool
 	// far is the caller's memory; its strides are those of the result.
 	far codecs.Dst
 	// along is the distance in far between neighbours along each dimension of
@@ -38,7 +40,7 @@ var jobs = sync.Pool{New: func() any {
 // the job.
 func (a *Array) begin(sel Selection, read bool) (*job, error) {
 	j := jobs.Get().(*job)
-	j.a, j.st = a, a.st.Load()
+	j.a, j.st, j.reading = a, a.st.Load(), read
 	if err := j.prepare(j.st, sel, read); err != nil {
 		j.end()
 		return nil, err
@@ -85,6 +87,9 @@ func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context) 
 		j.along = append(j.along, s)
 	}
 	n := j.chunks * max(j.slab.n, 1)
+	if j.gathers(ctx) {
+		return j.gather(ctx, n)
+	}
 	if j.a.opts.Runner == nil || n == 1 || n > int64(maxTasks) {
 		t := getTask()
 		defer t.put()
@@ -138,6 +143,11 @@ type task struct {
 	scratch []byte
 	encoded []byte
 
+	// found is the chunk in hand if it was given: located already, nil if it is
+	// not there.
+	found kv.Value
+	given bool
+
 	source valueSource
 	// onValue is t.decodeValue, made once per task and not per chunk.
 	onValue func([]byte) error
@@ -156,6 +166,7 @@ const keepScratch = 32 << 20
 
 func (t *task) put() {
 	t.j, t.form, t.points, t.source.value, t.key = nil, nil, nil, nil, ""
+	t.found, t.given = nil, false
 	t.far.Data, t.near.Data = nil, nil
 	t.shard.t, t.shard.cache, t.shard.value = nil, nil, nil
 	if cap(t.scratch) > keepScratch {

@@ -2,7 +2,6 @@ package zarr
 
 import (
 	"context"
-	"errors"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
@@ -207,15 +206,6 @@ func isFillRuns(b *codecs.Bound, data []byte, off int, strides, n []int, run int
 // nearChunk returns scratch memory for the chunk.
 func (t *task) nearChunk() codecs.Dst {
 	return codecs.Dst{Data: t.buffer(t.form.bytes), Strides: t.form.strides}
-}
-
-// locate finds the chunk in hand, nil if it is not there.
-func (t *task) locate(ctx context.Context) (kv.Value, error) {
-	v, err := kv.Locate(ctx, t.j.a.view, t.key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil
-	}
-	return v, err
 }
 
 // readChunk decodes the whole chunk into buf, or fills it if it is not there.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
 // Client sends requests and tries again where that may help: after answers 408,
@@ -24,13 +26,15 @@ import (
 // sent along to another host, and the address that a request came from never
 // is.
 type Client struct {
-	o    Options
-	http http.Client
+	o      Options
+	http   http.Client
+	memory *gather.Memory // of values that are gathered
 }
 
 // NewClient returns a client. o is copied.
 func NewClient(o *Options) *Client {
 	c := &Client{o: o.withDefaults()}
+	c.memory = gather.NewMemory(c.o.Memory)
 	c.http = http.Client{Transport: guard{c.o.Transport}, CheckRedirect: c.redirect}
 	return c
 }

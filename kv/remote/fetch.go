@@ -20,6 +20,8 @@ type ask struct {
 	pin  Version // "" for any
 	// cut says that what lies beyond the end may be missing from the answer.
 	cut bool
+	// limit, if positive, is the longest value of which bytes are read.
+	limit int64
 }
 
 // answer is what came.
@@ -191,6 +193,9 @@ func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer)
 	if got.size < 0 {
 		return o.readUnsized(resp, a, got)
 	}
+	if a.limit > 0 && got.size > a.limit {
+		return nil
+	}
 	off, n, err := a.resolve(got.size)
 	if err != nil {
 		return err
@@ -211,6 +216,10 @@ func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer)
 // readUnsized reads a value of unknown length as far as is needed.
 func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 	limit := o.c.o.MaxUnsized
+	if a.limit > 0 {
+		limit = min(limit, a.limit)
+	}
+	most := limit
 	if a.off >= 0 && a.n >= 0 {
 		limit = min(limit, a.off+a.n)
 	}
@@ -223,7 +232,7 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 		if err := a.changed(got.size); err != nil {
 			return err
 		}
-	} else if limit == o.c.o.MaxUnsized {
+	} else if limit == most {
 		return wrong(resp, fmt.Errorf("%w: more than %d bytes, and the server does not say how many", ErrAnswer, limit))
 	}
 	off, n, err := a.resolve(int64(len(b)))

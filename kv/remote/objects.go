@@ -18,9 +18,12 @@ type Objects struct {
 }
 
 var (
-	_ kv.Reader      = (*Objects)(nil)
-	_ kv.Locator     = (*Objects)(nil)
-	_ kv.BatchReader = (*Objects)(nil)
+	_ kv.Reader       = (*Objects)(nil)
+	_ kv.Locator      = (*Objects)(nil)
+	_ kv.BatchReader  = (*Objects)(nil)
+	_ kv.RangeLocator = (*Objects)(nil)
+	_ kv.Gatherer     = (*Objects)(nil)
+	_ kv.Spacer       = (*Objects)(nil)
 )
 
 // NewObjects returns a reader that asks with p through c.
@@ -143,7 +146,10 @@ type value struct {
 	info Info
 }
 
-var _ kv.Validator = (*value)(nil)
+var (
+	_ kv.Validator = (*value)(nil)
+	_ kv.Spacer    = (*value)(nil)
+)
 
 // Size implements [kv.Value].
 func (v *value) Size() int64 { return v.info.Size }

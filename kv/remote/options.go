@@ -28,7 +28,8 @@ type Options struct {
 	// 1 minute, negative for ever.
 	Stall time.Duration
 
-	// Parallel is how many requests of one batch are under way; default 16.
+	// Parallel is how many requests of one batch, or of one reading of many
+	// values, are under way; default 16.
 	Parallel int
 	// Gap is how many bytes between two ranges of a batch are read for nothing
 	// to save a request; default 256 KiB, negative none.
@@ -36,6 +37,10 @@ type Options struct {
 	// MaxMerged is how long ranges become by being merged; default 8 MiB. So
 	// a batch holds at most Parallel times that beside what it returns.
 	MaxMerged int64
+	// Memory bounds the bytes of values that are gathered (see [kv.Gather]), of
+	// all readings of one client together; one value alone may be longer. Default
+	// 256 MiB.
+	Memory int64
 	// MaxUnsized is how long a value may be of which the server does not say
 	// how long it is; default 1 GiB.
 	MaxUnsized int64
@@ -72,6 +77,7 @@ func (o *Options) withDefaults() Options {
 	c.Parallel = max(cmp.Or(c.Parallel, 16), 1)
 	c.Gap = max(cmp.Or(c.Gap, 256<<10), 0)
 	c.MaxMerged = cmp.Or(c.MaxMerged, 8<<20)
+	c.Memory = cmp.Or(c.Memory, 256<<20)
 	c.MaxUnsized = cmp.Or(c.MaxUnsized, 1<<30)
 	c.Redirects = cmp.Or(c.Redirects, 5)
 	if c.Transport == nil {

@@ -1,0 +1,328 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Virtual values are read together: what lies close in one file by one request,
+// files of servers many at a time, files of this machine in the order of their
+// bytes.
+//
+//	wants ─▶ references, without asking any file
+//	          ├─ native, missing, or cached ──────────▶ as usual
+//	          ├─ files of this machine: by file, offset ▶ each found once a run
+//	          └─ files of servers ─▶ kv/gather ───────▶ few ranged requests, whose
+//	                                                    answers tell the versions
+
+// version is one whose virtual values can be found without being opened.
+type version interface {
+	LocateWith(ctx context.Context, key string, r txn.Resolver) (kv.Value, error)
+	VirtualBeside(ctx context.Context, key string) (bool, error)
+}
+
+// mention is a virtual value that nobody looked for yet.
+type mention struct {
+	kv.Value // nil: it is never read
+	src      tree.Source
+	off, n   uint64
+}
+
+// mentions is the resolver that finds them.
+type mentions struct{}
+
+func (mentions) Locate(_ context.Context, src tree.Source, offset, length uint64) (kv.Value, error) {
+	return &mention{src: src, off: offset, n: length}, nil
+}
+
+var _ kv.Gatherer = (*Snapshot)(nil)
+
+// Gathers implements [kv.Gatherer]: arrays with virtual chunks are read so.
+func (s *Snapshot) Gathers(ctx context.Context, key string) bool {
+	ok, err := s.VirtualBeside(ctx, key)
+	return ok && err == nil // an error comes again when the key is located
+}
+
+// Gather implements [kv.Gatherer].
+func (s *Snapshot) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	return s.files.gather(ctx, s.Snapshot, wants, g)
+}
+
+var (
+	_ kv.Gatherer = tracked{}
+	_ kv.Gatherer = (*Session)(nil)
+)
+
+// Gathers implements [kv.Gatherer].
+func (s *Session) Gathers(ctx context.Context, key string) bool { return kv.Gathers(ctx, s.view, key) }
+
+// Gather implements [kv.Gatherer].
+func (s *Session) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	return kv.Gather(ctx, s.view, wants, g)
+}
+
+// Gathers implements [kv.Gatherer].
+func (t tracked) Gathers(ctx context.Context, key string) bool {
+	ok, err := t.VirtualBeside(ctx, key)
+	return ok && err == nil
+}
+
+// Gather implements [kv.Gatherer].
+func (t tracked) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	return t.files.gather(ctx, t.Session, wants, g)
+}
+
+// locateAtOnce is how many keys one goroutine looks up in a row.
+const locateAtOnce = 256
+
+// gather reads values of a version.
+func (r *resolver) gather(ctx context.Context, at version, wants []kv.Want, g kv.Gathering) error {
+	values := make([]kv.Value, len(wants))
+	err := g.Each(ctx, (len(wants)+locateAtOnce-1)/locateAtOnce, func(ctx context.Context, block int) error {
+		for i := block * locateAtOnce; i < min((block+1)*locateAtOnce, len(wants)); i++ {
+			v, err := at.LocateWith(ctx, wants[i].Key, mentions{})
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return fmt.Errorf("get %q: %w", wants[i].Key, err)
+			}
+			values[i] = v
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.gatherMentions(ctx, values, wants, g)
+}
+
+// gatherMentions reads values of which some are mentions.
+func (r *resolver) gatherMentions(ctx context.Context, values []kv.Value, wants []kv.Want, g kv.Gathering) error {
+	b := &batch{r: r, values: values, wants: wants, g: &g, numbers: map[*referent]int{}}
+	if err := b.sort(ctx); err != nil {
+		return err
+	}
+	err := g.Each(ctx, len(b.ready), func(ctx context.Context, k int) error {
+		i := b.ready[k]
+		return g.Take(ctx, i, values[i])
+	})
+	if err == nil && len(b.near) > 0 {
+		err = b.readNear(ctx)
+	}
+	if err == nil && len(b.far) > 0 {
+		err = b.readFar(ctx)
+	}
+	return err
+}
+
+// batch is one call of gather.
+type batch struct {
+	r      *resolver
+	values []kv.Value // nil where there is none, mentions until they are found
+	wants  []kv.Want
+	g      *kv.Gathering
+
+	files     []*referent
+	numbers   map[*referent]int
+	ready     []int // numbers of wants that need no file to be read here
+	near, far []gather.Part
+
+	mu   sync.Mutex
+	seen map[int]string // validator of a file that nothing was recorded of
+}
+
+// sort tells the wants apart.
+func (b *batch) sort(ctx context.Context) error {
+	for i, v := range b.values {
+		m, ok := v.(*mention)
+		if !ok {
+			b.ready = append(b.ready, i)
+			continue
+		}
+		p, err := b.r.referent(m.src.URL)
+		if err != nil {
+			return b.failed(i, err)
+		}
+		known := b.r.unread(p, m)
+		if known.id != (kv.ID{}) && b.g.Has != nil && b.g.Has(i, known) {
+			b.values[i] = known
+			b.ready = append(b.ready, i)
+			continue
+		}
+		file, ok := b.numbers[p]
+		if !ok {
+			file = len(b.files)
+			b.numbers[p] = file
+			b.files = append(b.files, p)
+		}
+		part, ok := partOf(m, &b.wants[i])
+		switch part.File, part.Want = file, i; {
+		case p.local() && (ok || !m.src.Whole):
+			part.Off = int64(min(m.off, math.MaxInt64)) // of which nothing is read here
+			b.near = append(b.near, part)
+			continue
+		case ok:
+			b.far = append(b.far, part)
+			continue
+		case m.src.Whole: // its length has to be known
+			if known, err = b.r.find(ctx, m.src, m.off, m.n, nil); err != nil {
+				return b.failed(i, err)
+			}
+		}
+		b.values[i] = known // is looked for when it is read
+		b.ready = append(b.ready, i)
+	}
+	return nil
+}
+
+// partOf is what is wanted first of a mention, as a part of its file; ok is
+// false if it cannot be said.
+func partOf(m *mention, w *kv.Want) (part gather.Part, ok bool) {
+	if m.src.Whole {
+		return gather.Part{N: -1, Limit: w.Limit}, m.off == 0 && w.Range.IsAll()
+	}
+	if m.off > math.MaxInt64 || m.n > math.MaxInt64-m.off || w.Limit > 0 && m.n > uint64(w.Limit) {
+		return part, false
+	}
+	off, n, err := w.Range.Resolve(int64(m.n))
+	if err != nil {
+		off, n = 0, int64(m.n) // who wants more than there is says so when it is read
+	}
+	return gather.Part{Off: int64(m.off) + off, N: n}, n > 0 || m.n == 0
+}
+
+// unread is a mention as a value, with the identity that it must have.
+func (r *resolver) unread(p *referent, m *mention) *virtual {
+	v := &virtual{r: r, p: p, src: m.src, off: int64(m.off), n: int64(m.n)}
+	if p.local() || m.src.Whole {
+		return v // the file tells, at the cost of a system call, or the length
+	}
+	seen := m.src.Validator
+	p.mu.Lock()
+	if p.file != nil {
+		seen = validatorOf(p.file)
+	} else if p.mapped {
+		seen = ""
+	}
+	p.mu.Unlock()
+	if seen != "" && checkVersion(m.src.Validator, seen, p.mapped) == nil {
+		v.id = partID(p.place.URL(), seen, m.off, m.n)
+	}
+	return v
+}
+
+func (b *batch) failed(i int, err error) error {
+	return fmt.Errorf("get %q: %w", b.wants[i].Key, virtualError(b.values[i].(*mention).src, err))
+}
+
+// atOnce is how many parts of a file of this machine are a piece of work.
+const atOnce = 16
+
+// readNear hands out parts of files of this machine, in the order of files and
+// offsets. They are not read here: a page of the cache of the system is better
+// decoded than copied first.
+func (b *batch) readNear(ctx context.Context) error {
+	runs := gather.Rows(b.near, atOnce)
+	return b.g.Each(ctx, len(runs), func(ctx context.Context, i int) error {
+		parts := runs[i]
+		file, err := b.r.locate(ctx, b.files[parts[0].File], nil)
+		for _, p := range parts {
+			if err := b.Take(ctx, p, file, nil, err); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Parallel requests of one reading, and what it holds of files of servers that
+// say nothing else.
+const (
+	farRequests = 16
+	farMemory   = 256 << 20
+)
+
+func (b *batch) readFar(ctx context.Context) error {
+	gap, most := int64(-1), int64(0)
+	for i := range b.far {
+		// Roots may want different gaps; the smallest suits all.
+		if i > 0 && b.far[i].File == b.far[i-1].File {
+			continue
+		}
+		g, m := b.r.spacing(ctx, b.files[b.far[i].File])
+		if gap < 0 || g < gap {
+			gap = g
+		}
+		most = max(most, m)
+	}
+	return gather.Read(ctx, b.far, b, gather.Options{Gap: gap, Most: most, Parallel: farRequests, Memory: b.r.memory})
+}
+
+// Open implements [gather.Files].
+func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, stale kv.Value) (kv.Value, []byte, error) {
+	p := b.files[file]
+	p.mu.Lock()
+	known := p.file
+	p.mu.Unlock()
+	if known != nil && known != stale {
+		return known, nil, nil
+	}
+	v, bytes, err := b.r.open(ctx, p, rng, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	if p.file == nil || p.file == stale {
+		p.file = v
+	}
+	p.mu.Unlock()
+	return v, bytes, nil
+}
+
+// Take implements [gather.Files].
+func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes []byte, err error) error {
+	i := part.Want
+	m := b.values[i].(*mention)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return b.failed(i, fmt.Errorf("%w: the file is missing", ErrUnreachable)) // hidden: the key is not
+	case err != nil && !errors.Is(err, kv.ErrRange):
+		return b.failed(i, err)
+	}
+	v, err := b.r.part(m.src, m.off, m.n, b.files[part.File], file)
+	if err == nil {
+		err = b.sameVersion(part.File, file)
+	}
+	if err != nil {
+		return b.failed(i, err)
+	}
+	if len(bytes) == 0 {
+		return b.g.Take(ctx, i, v)
+	}
+	return b.g.Take(ctx, i, kv.Held(v, part.Off-int64(m.off), bytes))
+}
+
+// sameVersion makes sure that one reading sees one version of a file, whether or
+// not one was recorded.
+func (b *batch) sameVersion(file int, v kv.Value) error {
+	now := validatorOf(v)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen == nil {
+		b.seen = map[int]string{}
+	}
+	was, ok := b.seen[file]
+	if !ok {
+		b.seen[file] = now
+	}
+	if ok && was != now {
+		return fmt.Errorf("%w while it was read: it was %q and is %q", kv.ErrChanged, was, now)
+	}
+	return nil
+}

@@ -1,0 +1,531 @@
+package engine
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// origin is a web server that notes what it is asked for.
+type origin struct {
+	*httptest.Server
+	mu    sync.Mutex
+	files map[string][]byte // by path with a slash
+	tag   string
+	asked []string
+	// before, if not nil, answers a request itself and then returns true. n is
+	// how often that path was asked for.
+	before func(w http.ResponseWriter, r *http.Request, n int) bool
+	counts map[string]int
+}
+
+func newOrigin(t testing.TB, files map[string][]byte) *origin {
+	o := &origin{files: files, tag: `"1"`, counts: map[string]int{}}
+	o.Server = httptest.NewServer(o)
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	o.asked = append(o.asked, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+strings.TrimPrefix(r.Header.Get("Range"), "bytes=")))
+	o.counts[r.URL.Path]++
+	n := o.counts[r.URL.Path]
+	b, ok := o.files[r.URL.Path]
+	tag, before := o.tag, o.before
+	o.mu.Unlock()
+	switch {
+	case before != nil && before(w, r, n):
+	case !ok:
+		http.NotFound(w, r)
+	default:
+		w.Header().Set("ETag", tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
+	}
+}
+
+// requests returns what was asked for since the last time, sorted.
+func (o *origin) requests() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	asked := o.asked
+	o.asked = nil
+	slices.Sort(asked)
+	return asked
+}
+
+func (o *origin) want(t testing.TB, what string, want ...string) {
+	t.Helper()
+	if got := o.requests(); !slices.Equal(got, want) {
+		t.Errorf("%s: asked for %q, want %q", what, got, want)
+	}
+}
+
+// hasty are adapters whose requests do not wait between tries.
+func hasty(r remote.Options) *Adapters {
+	r.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	a := DefaultAdapters()
+	maps.Copy(a.roots, RemoteRoots(&RemoteOptions{Requests: r}))
+	return a
+}
+
+// numbered is n bytes that tell where they are.
+func numbered(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8)
+	}
+	return b
+}
+
+// tiles is a set with one array t of int8, whose chunks of size elements are the
+// given references.
+func tiles(size int, codecs string, refs []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{".zgroup":{"zarr_format":2},"t/.zarray":{"zarr_format":2,"shape":[%d],"chunks":[%d],"dtype":"|i1","compressor":%s,"filters":null,"fill_value":-1,"order":"C"}`, size*len(refs), size, codecs)
+	for i, r := range refs {
+		if r != "" {
+			fmt.Fprintf(&b, `,"t/%d":%s`, i, r)
+		}
+	}
+	return b.String() + "}"
+}
+
+// linked is a database that links a set to a server.
+func linked(t testing.TB, o *origin, set string, opts *Options) *DB {
+	t.Helper()
+	base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(set, "ORIGIN", o.URL)})
+	if opts.Adapters == nil {
+		opts.Adapters = hasty(remote.Options{})
+	}
+	opts.Follow.Allow = append(opts.Follow.Allow, o.URL+"/")
+	db := openDB(t, opts)
+	src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: opts.Follow, Adapters: opts.Adapters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateLocal}); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func readAll(t testing.TB, h hierarchy) []byte {
+	t.Helper()
+	b, err := values(t, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestGather counts the requests that reading virtual chunks takes.
+func TestGather(t *testing.T) {
+	a, b := numbered(4000), numbered(3000)
+	var refs []string
+	var want []byte
+	add := func(path string, data []byte, off, n int) {
+		refs = append(refs, fmt.Sprintf(`["ORIGIN/%s",%d,%d]`, path, off, n))
+		want = append(want, data[off:off+n]...)
+	}
+	for i := 39; i >= 0; i-- { // back to front, with gaps of 50
+		add("a", a, i*100, 50)
+	}
+	refs, want = append(refs, ""), append(want, bytes.Repeat([]byte{255}, 50)...)
+	for i := range 4 { // far apart, and one twice
+		add("b", b, i/2*2500, 50)
+	}
+	refs, want = append(refs, `["ORIGIN/c"]`, `["ORIGIN/c"]`), append(want, slices.Concat(numbered(50), numbered(50))...)
+	o := newOrigin(t, map[string][]byte{"/a": a, "/b": b, "/c": numbered(50)})
+	first := []string{"GET /a 0-1949", "GET /a 2000-3949", "GET /b 0-49", "GET /b 2500-2549", "GET /c"}
+
+	opts := memOptions()
+	opts.CacheBytes = -1
+	opts.Adapters = hasty(remote.Options{Gap: 100, MaxMerged: 2000})
+	db := linked(t, o, tiles(50, "null", refs), opts)
+	o.want(t, "linking")
+	for what, h := range map[string]hierarchy{"snapshot": at(t, db, ""), "set": nil} {
+		if h == nil {
+			base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(tiles(50, "null", refs), "ORIGIN", o.URL)})
+			src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: opts.Follow, Adapters: opts.Adapters, Workers: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			if _, err := src.Node(bg); err != nil {
+				t.Fatal(err)
+			}
+			at, err := src.dataset(bg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h = nodes{at.View, src.open}
+		}
+		for range 2 {
+			if got := readAll(t, h); !bytes.Equal(got, want) {
+				t.Errorf("%s: other values", what)
+			}
+			o.want(t, what, first...)
+		}
+	}
+
+	// A session reads the same, and what it wrote from itself.
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abort()
+	if err := s.Set(bg, "t/0", bytes.Repeat([]byte{9}, 50)); err != nil {
+		t.Fatal(err)
+	}
+	copy(want, bytes.Repeat([]byte{9}, 50))
+	if got := readAll(t, s); !bytes.Equal(got, want) {
+		t.Error("session: other values")
+	}
+	o.want(t, "session", "GET /a 0-1949", "GET /a 2000-3849", "GET /b 0-49", "GET /b 2500-2549", "GET /c")
+}
+
+func zlibbed(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	_, err := w.Write(b)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestGatherCached asks for nothing that is decoded already.
+func TestGatherCached(t *testing.T) {
+	data := numbered(1000)
+	var deflated []byte
+	var refs []string
+	for i := range 10 {
+		z := zlibbed(t, data[i*100:(i+1)*100])
+		refs = append(refs, fmt.Sprintf(`["ORIGIN/a",%d,%d]`, len(deflated), len(z)))
+		deflated = append(deflated, z...)
+	}
+	o := newOrigin(t, map[string][]byte{"/a": deflated})
+	opts := memOptions()
+	opts.CacheBytes = 8 << 20
+	db := linked(t, o, tiles(100, `{"id":"zlib","level":1}`, refs), opts)
+	s := at(t, db, "")
+	if !bytes.Equal(readAll(t, s), data) {
+		t.Error("other values")
+	}
+	o.want(t, "first", fmt.Sprintf("GET /a 0-%d", len(deflated)-1))
+	db.cache.c.Wait()
+	if !bytes.Equal(readAll(t, s), data) {
+		t.Error("other values from the cache")
+	}
+	o.want(t, "cached")
+}
+
+// TestGatherFaults reads right values or fails, whatever the server does.
+func TestGatherFaults(t *testing.T) {
+	data := numbered(1000)
+	var refs []string
+	for i := range 100 {
+		refs = append(refs, fmt.Sprintf(`["ORIGIN/a",%d,10]`, i*10))
+	}
+	set := tiles(10, "null", refs)
+	part := func(w http.ResponseWriter, r *http.Request) (from, to int) {
+		if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil {
+			from, to = 0, len(data)-1
+		} else {
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, len(data)))
+		}
+		w.Header().Set("ETag", `"1"`)
+		return from, to
+	}
+	for _, test := range []struct {
+		name     string
+		before   func(w http.ResponseWriter, r *http.Request, n int) bool
+		requests int
+		err      error // nil: the values are right
+	}{
+		{name: "nothing", requests: 4},
+		{name: "ranges ignored", requests: 4, before: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			w.Header().Set("ETag", `"1"`)
+			_, _ = w.Write(data)
+			return true
+		}},
+		{name: "each request fails once", requests: 8, before: func(w http.ResponseWriter, _ *http.Request, n int) bool {
+			if n <= 4 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return n <= 4
+		}},
+		{name: "the connection drops in the middle", requests: 8, before: func(w http.ResponseWriter, r *http.Request, n int) bool {
+			if n > 4 {
+				return false
+			}
+			from, to := part(w, r)
+			w.Header().Set("Content-Length", strconv.Itoa(to-from+1))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = w.Write(data[from : from+5])
+			panic(http.ErrAbortHandler)
+		}},
+		{name: "half of it", requests: 8, before: func(w http.ResponseWriter, r *http.Request, n int) bool {
+			if n > 4 {
+				return false
+			}
+			from, to := part(w, r)
+			w.Header().Set("Content-Length", strconv.Itoa(to-from+1))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = io.WriteString(w, "short")
+			return true
+		}},
+		{name: "another range", err: remote.ErrAnswer, before: func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			from, to := part(w, r)
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from+1, to+1, len(data)+1))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = w.Write(data[from : to+1])
+			return true
+		}},
+		{name: "another version each time", err: kv.ErrChanged, before: func(w http.ResponseWriter, r *http.Request, n int) bool {
+			w.Header().Set("ETag", fmt.Sprintf(`"%d"`, n))
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+			return true
+		}},
+		{name: "never there", err: errAny, before: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}},
+		{name: "gone", err: ErrUnreachable, before: func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			http.NotFound(w, r)
+			return true
+		}},
+		{name: "shorter", err: ErrUnreachable, before: func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			w.Header().Set("ETag", `"1"`)
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data[:995]))
+			return true
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := newOrigin(t, map[string][]byte{"/a": data})
+			opts := memOptions()
+			opts.Adapters = hasty(remote.Options{MaxMerged: 250})
+			db := linked(t, o, set, opts)
+			o.before = test.before
+			b, err := values(t, at(t, db, ""))
+			n := len(o.requests())
+			switch {
+			case test.err == nil && (err != nil || !bytes.Equal(b, data) || n != test.requests):
+				t.Errorf("%d requests, %v", n, err)
+			case test.err == errAny && err == nil, test.err != nil && test.err != errAny && !errors.Is(err, test.err):
+				t.Errorf("%v, want %v", err, test.err)
+			case err != nil && errors.Is(err, kv.ErrNotFound):
+				t.Errorf("%v would be read as the fill value", err)
+			}
+		})
+	}
+}
+
+var errAny = errors.New("any")
+
+// TestGatherRecorded compares the version that was recorded with that in the
+// answer of each read, and asks nothing else.
+func TestGatherRecorded(t *testing.T) {
+	data := numbered(100)
+	refs := []string{`["ORIGIN/a",0,10]`, `["ORIGIN/a",10,10]`}
+	o := newOrigin(t, map[string][]byte{"/a": data})
+	opts := memOptions()
+	db := openDB(t, opts)
+	opts.Adapters = hasty(remote.Options{})
+	base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(tiles(10, "null", refs), "ORIGIN", o.URL)})
+	follow := Follow{Allow: []string{o.URL}}
+	src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: follow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateAll}); err != nil {
+		t.Fatal(err)
+	}
+	o.want(t, "linking", "HEAD /a")
+	db.files.env.follow = follow
+	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, data[:20]) {
+		t.Error("other values")
+	}
+	o.want(t, "reading", "GET /a 0-19")
+	o.mu.Lock()
+	o.tag = `"2"`
+	o.mu.Unlock()
+	for range 2 {
+		if _, err := values(t, at(t, db, "")); !errors.Is(err, kv.ErrChanged) {
+			t.Errorf("a changed file: %v", err)
+		}
+	}
+}
+
+// TestGatherStopped ends with its context while a server says nothing.
+func TestGatherStopped(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	o := newOrigin(t, nil)
+	db := linked(t, o, tiles(10, "null", []string{`["ORIGIN/a",0,10]`, `["ORIGIN/b",10,10]`}), memOptions())
+	o.before = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		asked <- struct{}{}
+		<-r.Context().Done()
+		return true
+	}
+	ctx, cancel := context.WithCancel(bg)
+	go func() {
+		<-asked
+		cancel()
+	}()
+	a := array(t, at(t, db, ""), "t")
+	if err := a.ReadBytes(ctx, zarr.Sel(), make([]byte, 20)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestGatherForbidden asks nobody for what may not be followed.
+func TestGatherForbidden(t *testing.T) {
+	inner := newOrigin(t, map[string][]byte{"/a": numbered(10)})
+	o := newOrigin(t, map[string][]byte{"/a": numbered(10)})
+	db := linked(t, o, tiles(10, "null", []string{`["ORIGIN/a",0,10]`, fmt.Sprintf(`["%s/a",0,10]`, inner.URL)}), memOptions())
+	if _, err := values(t, at(t, db, "")); !errors.Is(err, ErrForbidden) {
+		t.Error(err)
+	}
+	inner.want(t, "forbidden")
+
+	// Nor is a redirect to it followed.
+	db = linked(t, o, tiles(10, "null", []string{`["ORIGIN/a",0,10]`}), memOptions())
+	o.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		http.Redirect(w, r, inner.URL+"/a", http.StatusFound)
+		return true
+	}
+	if _, err := values(t, at(t, db, "")); !errors.Is(err, remote.ErrRedirect) || strings.Contains(fmt.Sprint(err), "/a?") {
+		t.Error(err)
+	}
+	inner.want(t, "redirected")
+}
+
+// TestGatherRoot reads native chunks of a store on a server: a request each for
+// chunks, and for shards one for the index and few for what is in it.
+func TestGatherRoot(t *testing.T) {
+	mem := kv.NewMem()
+	keys := func(prefix string) map[string][]byte {
+		files := map[string][]byte{}
+		for key, err := range mem.List(bg, kv.ListOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := kv.Get(bg, mem, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[prefix+key] = b
+		}
+		return files
+	}
+	data := numbered(64 * 64)
+	plain, err := zarr.Create(bg, mem, "p", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{32, 32}, DataType: "uint8", Codecs: []byte(`["bytes","crc32c"]`)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sharded, err := zarr.Create(bg, mem, "s", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{8, 8}, Shards: []int64{64, 32}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := zarr.Create(bg, mem, "r", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{64, 64}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*zarr.Array{plain, sharded, raw} {
+		if err := a.WriteBytes(bg, zarr.Sel(), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := mem.Delete(bg, "p/c/1/1"); err != nil {
+		t.Fatal(err)
+	}
+	o := newOrigin(t, keys("/z/"))
+	size := len(o.files["/z/s/c/0/0"])
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenSource(bg, "http://"+u.Host+"/z/", &SourceOptions{Adapters: hasty(remote.Options{Gap: 40, MaxMerged: 1000}), Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	open := func(path string) *zarr.Array {
+		a, err := zarr.OpenArray(bg, src.at.View, "z/"+path, src.open)
+		if err != nil {
+			a, err = zarr.OpenArray(bg, src.at.dir(), path, src.open)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	read := func(a *zarr.Array, sel string) []byte {
+		t.Helper()
+		s, err := zarr.ParseSelection(sel, a.DimensionNames())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape, err := a.Resolve(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := int64(1)
+		for _, k := range shape {
+			n *= k
+		}
+		b := make([]byte, n)
+		if err := a.ReadBytes(bg, s, b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	box := func(y0, y1, x0, x1 int) (b []byte) {
+		for y := y0; y < y1; y++ {
+			b = append(b, data[y*64+x0:y*64+x1]...)
+		}
+		return b
+	}
+	p, s, r := open("p"), open("s"), open("r")
+	o.requests()
+	for _, test := range []struct {
+		a    *zarr.Array
+		sel  string
+		want []byte
+		ask  []string
+	}{
+		{p, "0:32", box(0, 32, 0, 64), []string{"GET /z/p/c/0/0", "GET /z/p/c/0/1"}},
+		{p, "40:41,40:41", []byte{0}, []string{"GET /z/p/c/1/1"}},
+		{s, ":", data, []string{"GET /z/s/c/0/0", "GET /z/s/c/0/1"}},
+		{s, "0:8,0:16", box(0, 8, 0, 16), []string{"GET /z/s/c/0/0 -516", "GET /z/s/c/0/0 0-127"}},
+		{s, "0:16,0:8", box(0, 16, 0, 8), []string{"GET /z/s/c/0/0 -516", "GET /z/s/c/0/0 0-63", "GET /z/s/c/0/0 256-319"}},
+		{r, "2:4,10:20", box(2, 4, 10, 20), []string{"GET /z/r/c/0/0 138-147", "GET /z/r/c/0/0 202-211"}},
+		{r, "2:4,10:30", box(2, 4, 10, 30), []string{"GET /z/r/c/0/0 138-221"}},
+	} {
+		if got := read(test.a, test.sel); !bytes.Equal(got, test.want) {
+			t.Errorf("%s of %s: other values", test.sel, test.a.Path())
+		}
+		o.want(t, test.sel+" of "+test.a.Path()+fmt.Sprint(" shards of ", size), test.ask...)
+	}
+}

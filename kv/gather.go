@@ -1,0 +1,167 @@
+package kv
+
+import (
+	"context"
+	"errors"
+)
+
+// Want is a value that is going to be read, and how its reading begins.
+type Want struct {
+	Key string
+	// Range is what is read first. It may reach beyond the value.
+	Range Range
+	// Limit, if positive, is the longest value of which bytes are wanted: of a
+	// longer one nothing is read.
+	Limit int64
+}
+
+// Gathering is what is done with values that are gathered.
+type Gathering struct {
+	// Has, if not nil, is asked before a value is read of which the identity is
+	// known without reading it. Where it returns true, the bytes are not wanted:
+	// somebody has them. It is called by one goroutine.
+	Has func(i int, v Value) bool
+	// Take gets the value of want i. What Want.Range selects is in memory, or
+	// cheap; all else is read as usual. v is nil if the key has no value, and
+	// not valid when Take returns. Take is called from several goroutines at a
+	// time, for each want once, or not at all after an error.
+	Take func(ctx context.Context, i int, v Value) error
+	// Run, if not nil, runs several calls at a time of what takes a processor
+	// rather than time: it calls fn for 0 to n-1, each at most once, and returns
+	// the first error when none is running any more.
+	Run func(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error
+}
+
+// Each is g.Run, or one call after the other.
+func (g *Gathering) Each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	if g.Run != nil && n > 1 {
+		return g.Run(ctx, n, fn)
+	}
+	for i := range n {
+		if err := fn(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gatherer is an optional interface of a Reader of values that cost much each,
+// but less together: parts of files on servers, for example. See [Gather].
+type Gatherer interface {
+	// Gathers reports whether Gather is the better way to read the value of key
+	// and those like it: the other chunks of an array. It does not ask whether
+	// there is one.
+	Gathers(ctx context.Context, key string) bool
+
+	// Gather is [Gather] for this view.
+	Gather(ctx context.Context, wants []Want, g Gathering) error
+}
+
+// Gathers reports whether r has a way of its own to gather the value of key and
+// those like it.
+func Gathers(ctx context.Context, r Reader, key string) bool {
+	g, ok := r.(Gatherer)
+	return ok && g.Gathers(ctx, key)
+}
+
+// Gather reads many values at the least cost: in any order, several at a time,
+// and what lies close in one file at once. Memory is bounded whatever the number
+// of wants, but for what one of them takes alone. The first error of Take, or of
+// reading, ends it.
+//
+// The fall-back locates one value after the other and reads nothing ahead.
+func Gather(ctx context.Context, r Reader, wants []Want, g Gathering) error {
+	if x, ok := r.(Gatherer); ok {
+		if err := x.Gather(ctx, wants, g); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	for i := range wants {
+		v, err := Locate(ctx, r, wants[i].Key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if err := g.Take(ctx, i, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RangeLocator is an optional interface of a Reader that can locate a value and
+// read of it in one request; use [LocateRange].
+type RangeLocator interface {
+	// LocateRange is [LocateRange] for this view.
+	LocateRange(ctx context.Context, key string, rng Range, limit int64) (Value, []byte, error)
+}
+
+// LocateRange finds key and reads what lies of rng inside the value, so that a
+// server is asked once. The bytes are those of the value that is returned, and
+// the caller's; they are nil if nothing was read: rng lies outside, the value is
+// longer than a positive limit, or r finds values without asking anybody, so
+// that nothing is gained.
+func LocateRange(ctx context.Context, r Reader, key string, rng Range, limit int64) (Value, []byte, error) {
+	if l, ok := r.(RangeLocator); ok {
+		v, b, err := l.LocateRange(ctx, key, rng, limit)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return v, b, err
+		}
+	}
+	v, err := Locate(ctx, r, key)
+	return v, nil, err
+}
+
+// Held returns v with some bytes of it, from off on, at hand: parts of them are
+// not read again. b must not be changed while the value is used.
+func Held(v Value, off int64, b []byte) Value { return held{v, off, b} }
+
+type held struct {
+	Value
+	off int64
+	b   []byte
+}
+
+var _ Validator = held{}
+
+// Validator implements [Validator].
+func (h held) Validator() string {
+	if v, ok := h.Value.(Validator); ok {
+		return v.Validator()
+	}
+	return ""
+}
+
+// Spacing implements [Spacer].
+func (h held) Spacing() (gap, most int64) { return Spacing(h.Value) }
+
+// View implements [Value].
+func (h held) View(ctx context.Context, rng Range, fn func([]byte) error) error {
+	off, n, err := rng.Resolve(h.Size())
+	if err != nil {
+		return err
+	}
+	if at := off - h.off; at >= 0 && at <= int64(len(h.b)) && n <= int64(len(h.b))-at {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(h.b[at : at+n : at+n])
+	}
+	return h.Value.View(ctx, rng, fn)
+}
+
+// Spacer is an optional interface of a Value or a Reader whose bytes cost
+// something each time they are asked for; use [Spacing].
+type Spacer interface {
+	// Spacing is [Spacing] for this value or view.
+	Spacing() (gap, most int64)
+}
+
+// Spacing says how parts of a value, or of the values of a view, are best read:
+// gap bytes between two parts are better read for nothing than left out, up to
+// most bytes at once. The fall-back is what a system call costs.
+func Spacing(v any) (gap, most int64) {
+	if s, ok := v.(Spacer); ok {
+		return s.Spacing()
+	}
+	return 16 << 10, 8 << 20
+}

@@ -1,0 +1,100 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Spacing implements [kv.Spacer].
+func (o *Objects) Spacing() (gap, most int64) { return o.c.o.Gap, o.c.o.MaxMerged }
+
+// Spacing implements [kv.Spacer].
+func (v *value) Spacing() (gap, most int64) { return v.o.Spacing() }
+
+// LocateRange implements [kv.RangeLocator]: one request, whose answer says how
+// long the value is and which version. If it does not, a second one asks.
+func (o *Objects) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+	off, n, valid := rng.Bounds()
+	if !valid || n == 0 {
+		v, err := o.Locate(ctx, key)
+		return v, nil, err
+	}
+	got, err := o.fetch(ctx, key, ask{off: off, n: n, size: -1, cut: true, limit: limit}, nil)
+	switch {
+	case errors.Is(err, errNoSize), err == nil && got.size < 0:
+		v, err := o.Locate(ctx, key)
+		if err != nil || got.bytes == nil || got.version == "" || v.(*value).info.Version != got.version {
+			return v, nil, err
+		}
+		return v, got.bytes, nil
+	case errors.Is(err, kv.ErrRange) && got.size >= 0:
+		return &value{o: o, key: key, info: Info{got.size, got.version}}, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return &value{o: o, key: key, info: Info{got.size, got.version}}, got.bytes, nil
+}
+
+// Gathers implements [kv.Gatherer].
+func (o *Objects) Gathers(context.Context, string) bool { return true }
+
+// Gather implements [kv.Gatherer]: one request for each value, or part of one,
+// as many at a time as Options.Parallel says. Equal wants that follow each other
+// share one.
+func (o *Objects) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	jobs := make([]*shared, len(wants))
+	for i := range wants {
+		if jobs[i] = new(shared); i > 0 && wants[i] == wants[i-1] {
+			jobs[i] = jobs[i-1]
+		}
+	}
+	return o.c.Each(ctx, len(wants), func(ctx context.Context, i int) error {
+		w := &wants[i]
+		_, n, _ := w.Range.Bounds()
+		if n < 0 {
+			n = o.c.o.MaxMerged
+			if w.Limit > 0 {
+				n = w.Limit
+			}
+		}
+		o.c.memory.Take(n)
+		defer o.c.memory.Give(n)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		v, err := jobs[i].get(func() (kv.Value, error) { return o.located(ctx, w) })
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+		jobs[i] = nil // so that the bytes go with the last who wants them
+		return g.Take(ctx, i, v)
+	})
+}
+
+// located is a value with what is wanted of it.
+func (o *Objects) located(ctx context.Context, w *kv.Want) (kv.Value, error) {
+	v, b, err := o.LocateRange(ctx, w.Key, w.Range, w.Limit)
+	if err != nil || len(b) == 0 {
+		return v, err
+	}
+	off, _, _ := w.Range.Bounds()
+	if off < 0 {
+		off = v.Size() - int64(len(b))
+	}
+	return kv.Held(v, off, b), nil
+}
+
+// shared is a value that several want.
+type shared struct {
+	once sync.Once
+	v    kv.Value
+	err  error
+}
+
+func (s *shared) get(find func() (kv.Value, error)) (kv.Value, error) {
+	s.once.Do(func() { s.v, s.err = find() })
+	return s.v, s.err
+}

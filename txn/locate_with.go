@@ -1,0 +1,60 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// LocateWith is Locate with virtual values located by r.
+func (s *Snapshot) LocateWith(ctx context.Context, key string, r Resolver) (kv.Value, error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.db.locateWith(ctx, v, readBy{key, s.commit.ID}, r)
+}
+
+// LocateWith is Locate with virtual values located by r.
+func (s *Session) LocateWith(ctx context.Context, key string, r Resolver) (kv.Value, error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.db.locateWith(ctx, v, readBy{key, s.Base()}, r)
+}
+
+// VirtualBeside reports whether there may be virtual values beside key: among
+// the chunks of its array, or, if it is no chunk, anywhere below its directory.
+// It costs what finding the key does.
+func (s *Snapshot) VirtualBeside(ctx context.Context, key string) (bool, error) {
+	if err := s.db.check(); err != nil {
+		return false, err
+	}
+	return s.db.space.virtualBeside(ctx, s.commit.Root, key)
+}
+
+// VirtualBeside is [Snapshot.VirtualBeside]. What was written since the last
+// time that the session sorted its writes in is left out.
+func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
+	s.mu.RLock()
+	root, state := s.work, s.state
+	s.mu.RUnlock()
+	if state == sessionClosed {
+		return false, ErrSessionClosed
+	}
+	return s.space.virtualBeside(ctx, root, key)
+}
+
+func (s *space) virtualBeside(ctx context.Context, root tree.Root, key string) (bool, error) {
+	if root.Flags&tree.HasVirtual == 0 {
+		return false, nil
+	}
+	var buf [maxCoordsLen]byte
+	home, _, dir, err := s.home(ctx, root, key, buf[:0])
+	if home != nil {
+		return home.root.Flags&tree.HasVirtual != 0, err
+	}
+	return dir.Flags&tree.HasVirtual != 0, err
+}
