@@ -32,7 +32,7 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*Transf
 		}
 		return t.commits(ctx, slices.Collect(maps.Values(t.heads)))
 	}, func(ctx context.Context, t *transfer) error {
-		return t.move(ctx, "clone", t.heads, func(string, CommitID) error { return nil })
+		return t.move(ctx, "clone", t.heads, func(string, CommitID) (bool, error) { return true, nil })
 	})
 	if err != nil {
 		return r, fmt.Errorf("clone to %s: %w", dir, err)
@@ -112,51 +112,4 @@ func (db *DB) copyOptions() Options {
 	opts := db.opts
 	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilitySync, -1
 	return opts
-}
-
-// Push carries the versions of a branch that the destination lacks, and moves its
-// branch of the same name, which is made if it is not there. Both databases are
-// open, and may be in use. A pull is a push from the other side.
-//
-// Errors: ErrDiverged, which moves nothing, if the branch of the destination has
-// versions that the source does not have and Force is not set; ErrNoRef.
-func Push(ctx context.Context, from, to *DB, o TransferOptions) (*TransferReport, error) {
-	o.Branch = orMain(o.Branch)
-	ref := headRef(o.Branch)
-	var expect CommitID
-	r, err := transferred(ctx, from, to, o, func(ctx context.Context, t *transfer) error {
-		id, ok := t.heads[ref]
-		if !ok {
-			return fmt.Errorf("branch %q: %w", o.Branch, ErrNoRef)
-		}
-		expect, _ = to.heads.get(ref)
-		if err := t.fastForward(ctx, expect, id); err != nil {
-			return err
-		}
-		return t.commits(ctx, []CommitID{id})
-	}, func(ctx context.Context, t *transfer) error {
-		return t.move(ctx, "push", map[string]CommitID{ref: t.heads[ref]}, func(_ string, old CommitID) error {
-			if old == expect || o.Force {
-				return nil
-			}
-			return t.fastForward(ctx, old, t.heads[ref]) // it moved meanwhile
-		})
-	})
-	if err != nil {
-		return r, fmt.Errorf("push %s: %w", o.Branch, err)
-	}
-	return r, nil
-}
-
-// fastForward refuses to move a branch from old to id unless old is among the
-// ancestors of id, or the move is forced.
-func (t *transfer) fastForward(ctx context.Context, old, id CommitID) error {
-	if t.o.Force || old.IsZero() || old == id {
-		return nil
-	}
-	ok, err := isAncestor(ctx, t.from.Commit, old, id)
-	if errors.Is(err, ErrNoRef) || err == nil && !ok {
-		err = ErrDiverged
-	}
-	return err
 }

@@ -21,25 +21,39 @@ import (
 
 var (
 	// ErrDiverged means that a branch of the destination has versions that the
-	// source has not, which a push would drop. It is ErrConflict.
+	// source has not, which a push would drop, or another tag of the same name.
+	// It is ErrConflict.
 	ErrDiverged = fmt.Errorf("%w: the destination has versions that the source does not have", ErrConflict)
+	errOtherTag = otherTagError{}
 
 	// ErrNotBackup means that a directory is a database, but not a backup of
 	// this one.
 	ErrNotBackup = errors.New("txn: not a backup of this database")
 )
 
-// TransferOptions of [DB.Clone], [Push], [DB.Backup] and [Restore].
+// otherTagError is ErrDiverged of a tag.
+type otherTagError struct{}
+
+func (otherTagError) Error() string {
+	return ErrConflict.Error() + ": the destination has another version under this name"
+}
+func (otherTagError) Is(target error) bool { return target == ErrDiverged || target == ErrConflict }
+
+// TransferOptions of [DB.Clone], [DB.Push], [DB.Pull], [DB.Fetch], [DB.Backup] and
+// [Restore]. Backups hold everything and know no options but Progress.
 type TransferOptions struct {
 	// Branch is the only branch that is cloned, with the tags among its
-	// versions; "" is all branches and tags. A push moves one branch, "" is
-	// [MainBranch]. Backups hold everything.
+	// versions; "" is all branches and tags.
 	Branch string
+	// Refs are pushed, pulled or fetched. AllBranches and AllTags add all of the
+	// source. None of these is [MainBranch].
+	Refs                 []RefSpec
+	AllBranches, AllTags bool
 	// Depth, if positive, is how many generations of versions are copied with
 	// their contents, counted from each branch and tag. Older ones are in the
-	// log, and expired. Not for backups.
+	// log, and expired.
 	Depth int
-	// Force lets a push drop versions of the destination's branch.
+	// Force is that of every RefSpec.
 	Force bool
 	// Progress, if not nil, is told now and then how far a phase is. Calls do
 	// not overlap.
@@ -68,6 +82,9 @@ type TransferReport struct {
 	Verified int64
 	// Moves are the refs that moved.
 	Moves []RefMove
+	// Refs are what a push, pull or fetch was about: stored names in the
+	// destination, such as "heads/main", and the versions of the source.
+	Refs []Ref
 }
 
 // transfer is one of them under way.

@@ -152,21 +152,30 @@ func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) 
 	return nil
 }
 
-// move publishes with moves of refs, which go into the reflog.
-func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID, check func(ref string, old CommitID) error) error {
+// move publishes with moves of refs, which go into the reflog. check may refuse a
+// move, or leave it out.
+func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID, check func(ref string, old CommitID) (bool, error)) error {
 	return t.publish(ctx, func(batch *index.Batch) error {
 		var moves []RefMove
+		var refused error
 		for _, ref := range slices.Sorted(maps.Keys(refs)) {
 			old, _ := t.to.heads.get(ref)
-			if err := check(ref, old); err != nil {
-				return fmt.Errorf("%s: %w", ref, err)
-			}
 			if old == refs[ref] {
 				continue
 			}
-			moves = append(moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
+			if ok, err := check(ref, old); err != nil {
+				refused = errors.Join(refused, err)
+			} else if ok {
+				moves = append(moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
+			}
 		}
-		t.r.Moves = moves
-		return t.to.commitRefs(batch, nil, moves)
+		if refused != nil {
+			return refused
+		}
+		err := t.to.commitRefs(batch, nil, moves)
+		if err == nil {
+			t.r.Moves = moves
+		}
+		return err
 	})
 }

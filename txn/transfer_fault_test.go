@@ -70,7 +70,7 @@ func testTransferCrashes(t *testing.T, kind string) {
 		if err != nil {
 			return err
 		}
-		_, err = Push(bg, db, to, TransferOptions{})
+		_, err = db.Push(bg, to, TransferOptions{})
 		return errors.Join(err, to.Close())
 	}
 	var old CommitID
@@ -187,7 +187,7 @@ func TestTransferFails(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		_, err = Push(bg, db, to, TransferOptions{})
+		_, err = db.Push(bg, to, TransferOptions{})
 		moved := mustHead(t, to) == mustHead(t, db)
 		_ = to.Close()
 		if err == nil && !moved {
@@ -195,7 +195,7 @@ func TestTransferFails(t *testing.T) {
 		}
 		again := openPlain(t, mem, "copy")
 		mustBeSound(t, again)
-		if _, err := Push(bg, db, again, TransferOptions{}); err != nil {
+		if _, err := db.Push(bg, again, TransferOptions{}); err != nil {
 			t.Fatalf("after a failure of write %d: %v", k, err)
 		}
 		if got, want := at(t, again, "main"), at(t, db, "main"); !maps.Equal(got, want) {
@@ -279,7 +279,7 @@ func TestTransferBesideWritersAndGC(t *testing.T) {
 		if _, err := db.Backup(bg, "backup", TransferOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Push(bg, db, to, TransferOptions{}); err != nil {
+		if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		mustBeSound(t, to)

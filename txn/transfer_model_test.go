@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -12,9 +14,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 )
 
-// exchange is a few databases that carry versions to each other, and what each
+// exchangeModel is a few databases that carry versions to each other, and what each
 // version holds.
-type exchange struct {
+type exchangeModel struct {
 	t      *testing.T
 	rng    *rand.Rand
 	fs     vfs.FS
@@ -33,7 +35,7 @@ func TestTransferModel(t *testing.T) {
 	for range rounds {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			x := &exchange{t: t, rng: rand.New(rand.NewPCG(seed, 0)), fs: vfs.NewMem(), states: map[CommitID]map[string]string{}}
+			x := &exchangeModel{t: t, rng: rand.New(rand.NewPCG(seed, 0)), fs: vfs.NewMem(), states: map[CommitID]map[string]string{}}
 			x.dbs = append(x.dbs, openTest(t, testOptions(x.fs)))
 			x.states[mustHead(t, x.dbs[0])] = map[string]string{}
 			defer func() {
@@ -51,23 +53,17 @@ func TestTransferModel(t *testing.T) {
 	}
 }
 
-func (x *exchange) any() *DB { return x.dbs[x.rng.IntN(len(x.dbs))] }
+func (x *exchangeModel) any() *DB { return x.dbs[x.rng.IntN(len(x.dbs))] }
 
-func (x *exchange) step() {
+func (x *exchangeModel) step() {
 	t, db := x.t, x.any()
 	switch n := x.rng.IntN(20); {
 	case n < 9:
 		x.commit(db)
 	case n < 12:
-		to := x.any()
-		if to == db {
-			return
+		if to := x.any(); to != db {
+			x.exchange(db, to)
 		}
-		_, err := Push(bg, db, to, TransferOptions{Force: x.rng.IntN(2) == 0, Depth: x.rng.IntN(3)})
-		if err != nil && !errors.Is(err, ErrDiverged) {
-			t.Fatal(err)
-		}
-		x.check(to)
 	case n < 14 && len(x.dbs) < 4:
 		x.copies++
 		dir := fmt.Sprint("clone", x.copies)
@@ -112,12 +108,69 @@ func (x *exchange) step() {
 	}
 }
 
-func (x *exchange) commit(db *DB) {
-	s, err := db.Begin(bg, "main")
+// exchange carries some refs. Without force no version is dropped.
+func (x *exchangeModel) exchange(db, to *DB) {
+	t := x.t
+	o := TransferOptions{
+		Force: x.rng.IntN(2) == 0, Depth: x.rng.IntN(3),
+		AllBranches: x.rng.IntN(3) == 0, AllTags: x.rng.IntN(3) == 0,
+	}
+	refs := slices.Concat(db.Branches(), db.Tags())
+	for range x.rng.IntN(3) {
+		o.Refs = append(o.Refs, RefSpec{From: refs[x.rng.IntN(len(refs))].Name, Force: x.rng.IntN(5) == 0})
+	}
+	before := refsOf(to)
+	forced := func(name string) bool {
+		_, short, _ := strings.Cut(name, "/")
+		return o.Force || slices.ContainsFunc(o.Refs, func(s RefSpec) bool { return s.Force && s.From == short })
+	}
+	var r *TransferReport
+	var err error
+	switch x.rng.IntN(3) {
+	case 0:
+		r, err = to.Pull(bg, db, o)
+	case 1:
+		r, err = to.Fetch(bg, db, o)
+	default:
+		r, err = db.Push(bg, to, o)
+	}
+	if err != nil && !errors.Is(err, ErrDiverged) {
+		t.Fatal(err)
+	}
+	after := refsOf(to)
+	moved := maps.Clone(before)
+	for _, m := range r.Moves {
+		moved[m.Ref] = m.New
+	}
+	if !maps.Equal(after, moved) || err != nil && !maps.Equal(after, before) {
+		t.Fatalf("refs were %v, are %v after %v, %v", before, after, r.Moves, err)
+	}
+	for name, old := range before {
+		ok, err := isAncestor(bg, to.Commit, old, after[name])
+		if err != nil || !ok && !forced(name) {
+			t.Fatalf("%s went from %v to %v, %v", name, old, after[name], err)
+		}
+	}
+	x.check(to)
+}
+
+func (x *exchangeModel) commit(db *DB) {
+	branches := db.Branches()
+	branch := branches[x.rng.IntN(len(branches))]
+	if n := x.rng.IntN(10); n < 2 {
+		create := db.CreateBranch
+		if n == 0 {
+			create = db.CreateTag
+		}
+		if err := create(bg, fmt.Sprint("r", x.rng.IntN(4)), branch.Commit); err != nil && !errors.Is(err, ErrRefExists) {
+			x.t.Fatal(err)
+		}
+	}
+	s, err := db.Begin(bg, branch.Name)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	state := maps.Clone(x.states[mustHead(x.t, db)])
+	state := maps.Clone(x.states[branch.Commit])
 	change := map[string]string{}
 	for range 1 + x.rng.IntN(6) {
 		key := fmt.Sprintf("d%d/k%d", x.rng.IntN(3), x.rng.IntN(12))
@@ -140,7 +193,7 @@ func (x *exchange) commit(db *DB) {
 }
 
 // check compares all versions that have not expired.
-func (x *exchange) check(db *DB) {
+func (x *exchangeModel) check(db *DB) {
 	x.t.Helper()
 	for rec, err := range db.idx.Scan(index.SpaceCommit, nil, nil, false) {
 		if err != nil {

@@ -141,11 +141,11 @@ func TestShallowAndSingleBranchClone(t *testing.T) {
 	}
 	// A push into a shallow clone does not make it deeper, and one from it is as any.
 	grow(t, db, 2, 20)
-	if r, err = Push(bg, db, to, TransferOptions{}); err != nil || r.Commits != 2 {
+	if r, err = db.Push(bg, to, TransferOptions{}); err != nil || r.Commits != 2 {
 		t.Fatalf("push: %+v, %v", r, err)
 	}
 	grow(t, to, 2, 30)
-	if r, err = Push(bg, to, db, TransferOptions{}); err != nil || r.Commits != 2 {
+	if r, err = to.Push(bg, db, TransferOptions{}); err != nil || r.Commits != 2 {
 		t.Fatalf("push back: %+v, %v", r, err)
 	}
 	if mustHead(t, db) != mustHead(t, to) {
@@ -155,7 +155,7 @@ func TestShallowAndSingleBranchClone(t *testing.T) {
 	if err := db.CreateBranch(bg, "deep", mustResolve(t, db, "old")); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = Push(bg, db, to, TransferOptions{Branch: "deep"}); err != nil || r.Commits != 1 {
+	if r, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "deep"}}}); err != nil || r.Commits != 1 {
 		t.Fatalf("push of an expired version: %+v, %v", r, err)
 	}
 	if !maps.Equal(at(t, to, "deep"), at(t, db, "old")) {
@@ -172,14 +172,14 @@ func TestPushIsFastForward(t *testing.T) {
 	}
 	to := openCopy(t, fs, "copy")
 	grow(t, db, 1, 3)
-	r, err := Push(bg, db, to, TransferOptions{})
+	r, err := db.Push(bg, to, TransferOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Commits != 1 || r.PayloadBytes < 3000 || r.PayloadBytes > 3200 || r.Pages > 6 || len(r.Moves) != 1 {
 		t.Errorf("one version: %+v", *r)
 	}
-	if r, err = Push(bg, db, to, TransferOptions{}); err != nil || r.Commits+r.Pages+r.PayloadBytes != 0 || len(r.Moves) != 0 {
+	if r, err = db.Push(bg, to, TransferOptions{}); err != nil || r.Commits+r.Pages+r.PayloadBytes != 0 || len(r.Moves) != 0 {
 		t.Errorf("nothing: %+v, %v", *r, err)
 	}
 	for m, err := range to.Reflog(bg, "main") {
@@ -191,14 +191,14 @@ func TestPushIsFastForward(t *testing.T) {
 	// Both go on.
 	grow(t, db, 1, 50)
 	theirs := update(t, to, "main", map[string]string{"other": big("x", 2000)})
-	_, err = Push(bg, db, to, TransferOptions{})
+	_, err = db.Push(bg, to, TransferOptions{})
 	if !errors.Is(err, ErrDiverged) || !errors.Is(err, ErrConflict) {
 		t.Fatalf("diverged: %v", err)
 	}
 	if mustHead(t, to) != theirs.ID {
 		t.Fatal("a refused push moved the branch")
 	}
-	if _, err = Push(bg, db, to, TransferOptions{Force: true}); err != nil {
+	if _, err = db.Push(bg, to, TransferOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if mustHead(t, to) != mustHead(t, db) {
@@ -207,10 +207,10 @@ func TestPushIsFastForward(t *testing.T) {
 	if _, err := to.Snapshot(bg, theirs.ID); err != nil {
 		t.Errorf("what a forced push dropped is still in the reflog: %v", err)
 	}
-	if _, err := Push(bg, db, db, TransferOptions{}); err == nil {
+	if _, err := db.Push(bg, db, TransferOptions{}); err == nil {
 		t.Error("push to itself")
 	}
-	if _, err := Push(bg, db, to, TransferOptions{Branch: "nope"}); !errors.Is(err, ErrNoRef) {
+	if _, err := db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "nope"}}}); !errors.Is(err, ErrNoRef) {
 		t.Errorf("push of nothing: %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestPushFillsWhatWasReclaimed(t *testing.T) {
 		if gc.DeletedPages == 0 || gc.Rewritten+gc.Removed == 0 {
 			t.Fatalf("nothing was collected: %+v", *gc)
 		}
-		if _, err := Push(bg, to, db, TransferOptions{}); err != nil {
+		if _, err := to.Push(bg, db, TransferOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := at(t, db, "main"), at(t, to, "main"); !maps.Equal(got, want) {
@@ -247,7 +247,7 @@ func TestPushFillsWhatWasReclaimed(t *testing.T) {
 				if err := to.CreateBranch(bg, fmt.Sprint("b", i), mustResolve(t, to, fmt.Sprintf("main~%d", i))); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := Push(bg, to, db, TransferOptions{Branch: fmt.Sprint("b", i)}); err != nil {
+				if _, err := to.Push(bg, db, TransferOptions{Refs: []RefSpec{{From: fmt.Sprint("b", i)}}}); err != nil {
 					t.Fatal(err)
 				}
 				if err := db.DeleteBranch(fmt.Sprint("b", i)); err != nil {

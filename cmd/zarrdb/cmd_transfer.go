@@ -21,29 +21,72 @@ func (f *transferFlags) add(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// run shows progress and prints the report.
+// run carries versions, shows progress and prints the report.
 func (f *transferFlags) run(cmd *cobra.Command, did string, fn func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) error {
-	if f.o.Depth < 0 || cmd.Flags().Changed("depth") && f.o.Depth == 0 {
-		return usagef("--depth: it must be at least 1")
-	}
-	bar := newPhases(cmd)
-	o := f.o
-	o.Progress = func(p txn.TransferProgress) { bar.update(p.Phase, p.Done) }
-	r, err := fn(cmd.Context(), o)
-	bar.finish()
+	r, err := f.carry(cmd, fn)
 	if err != nil {
 		return err
 	}
 	if f.json {
-		return printJSON(cmd, map[string]int64{
-			"commits": r.Commits, "records": r.Records, "pages": r.Pages, "page_bytes": r.PageBytes,
-			"payload_bytes": r.PayloadBytes, "present_bytes": r.PresentBytes, "packs": r.Packs, "verified": r.Verified,
-			"refs": int64(len(r.Moves)),
-		})
+		return printJSON(cmd, toTransferJSON(r))
 	}
+	printTransfer(cmd, did, r)
+	return nil
+}
+
+// carry shows progress.
+func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) (*txn.TransferReport, error) {
+	if f.o.Depth < 0 || cmd.Flags().Changed("depth") && f.o.Depth == 0 {
+		return nil, usagef("--depth: it must be at least 1")
+	}
+	bar := newPhases(cmd)
+	defer bar.finish()
+	o := f.o
+	o.Progress = func(p txn.TransferProgress) { bar.update(p.Phase, p.Done) }
+	return fn(cmd.Context(), o)
+}
+
+func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
 	cmd.Printf("%s %s: %s of index, %s of payloads; %s verified; %s moved\n", did, count(r.Commits, "version"),
 		size(r.PageBytes), size(r.PayloadBytes), count(r.Verified, "payload"), count(int64(len(r.Moves)), "ref"))
-	return nil
+}
+
+// transferJSON is a report as --json prints it.
+type transferJSON struct {
+	Commits      int64      `json:"commits"` // with contents
+	Records      int64      `json:"records"` // commits without
+	Pages        int64      `json:"pages"`
+	PageBytes    int64      `json:"page_bytes"`
+	Packs        int64      `json:"packs"`
+	PayloadBytes int64      `json:"payload_bytes"`
+	PresentBytes int64      `json:"present_bytes"` // were there from a transfer that was interrupted
+	Verified     int64      `json:"verified"`      // payloads
+	Moves        []moveJSON `json:"moves"`
+
+	Merged *mergedJSON `json:"merged,omitempty"` // by pull --merge or --rebase
+}
+
+type moveJSON struct {
+	Ref string `json:"ref"` // heads/BRANCH or tags/TAG
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+}
+
+func toTransferJSON(r *txn.TransferReport) transferJSON {
+	out := transferJSON{
+		Commits: r.Commits, Records: r.Records, Pages: r.Pages, PageBytes: r.PageBytes, Packs: r.Packs,
+		PayloadBytes: r.PayloadBytes, PresentBytes: r.PresentBytes, Verified: r.Verified, Moves: []moveJSON{},
+	}
+	text := func(id txn.CommitID) string {
+		if id.IsZero() {
+			return ""
+		}
+		return id.String()
+	}
+	for _, m := range r.Moves {
+		out.Moves = append(out.Moves, moveJSON{m.Ref, text(m.Old), text(m.New)})
+	}
+	return out
 }
 
 func backupCmd() *cobra.Command {
@@ -118,55 +161,4 @@ command.`,
 	cmd.Flags().StringVar(&f.o.Branch, "branch", "", "only this branch")
 	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
 	return cmd
-}
-
-func pushCmd() *cobra.Command {
-	var f transferFlags
-	return f.exchange(&cobra.Command{
-		Use:   "push DB OTHER [BRANCH]",
-		Short: "Bring another database's branch up to date",
-		Long: `Copy the versions of a branch (main) that OTHER lacks to it, and move its branch
-of the same name, which is made if it is not there. If that branch has versions
-that DB does not have, nothing is done, and the exit code is 3: pull and merge
-first, or drop them with --force; the reflog still has them.`,
-		Example: `  zarrdb push weather.zdb /mnt/shared/weather.zdb
-  zarrdb push weather.zdb /mnt/shared/weather.zdb trial`,
-	}, false)
-}
-
-func pullCmd() *cobra.Command {
-	var f transferFlags
-	return f.exchange(&cobra.Command{
-		Use:   "pull DB OTHER [BRANCH]",
-		Short: "Bring a branch up to date from another database",
-		Long: `Copy the versions of a branch (main) that DB lacks from OTHER, and move the
-branch of the same name, which is made if it is not there. If the branch has
-versions that OTHER does not have, nothing is done, and the exit code is 3.`,
-		Example: `  zarrdb pull copy.zdb /mnt/shared/weather.zdb
-  zarrdb pull copy.zdb /mnt/shared/weather.zdb trial --depth 1`,
-	}, true)
-}
-
-// exchange adds what push and pull share; other says that OTHER is the source.
-func (f *transferFlags) exchange(cmd *cobra.Command, other bool) *cobra.Command {
-	cmd.Args = argCount(2, 3)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 2 {
-			f.o.Branch = args[2]
-		}
-		from, to, did := args[0], args[1], "pushed"
-		if other {
-			from, to, did = to, from, "pulled"
-		}
-		return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error {
-			return withOnlyDB(cmd, to, nil, func(dst *engine.DB) error {
-				return f.run(cmd, did, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					return txn.Push(ctx, src.DB, dst.DB, o)
-				})
-			})
-		})
-	}
-	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
-	cmd.Flags().BoolVar(&f.o.Force, "force", false, "drop versions that only the branch which is moved has")
-	return f.add(cmd)
 }

@@ -33,29 +33,49 @@ type listedError struct{ error }
 
 func (e listedError) Unwrap() error { return e.error }
 
-// told prints what came of a merge onto a branch whose head was base.
-func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, base txn.CommitID, err error) error {
+// outcome is what came of a merge onto a branch whose head was base. A conflict is
+// part of it.
+func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, err error) *mergedJSON {
+	out := &mergedJSON{Branch: orMain(branch), DryRun: f.dryRun, Conflicts: []conflictJSON{}}
 	var conflict *txn.ConflictError
 	switch {
-	case f.json && errors.As(err, &conflict):
-		out := mergedJSON{Branch: orMain(branch), DryRun: f.dryRun, Conflicts: []conflictJSON{}}
+	case errors.As(err, &conflict):
 		for _, c := range conflict.Conflicts {
 			out.Conflicts = append(out.Conflicts, conflictJSON{c.Kind.String(), c.Path, c.Coords, c.Field, c.Base, c.Ours, c.Theirs})
 		}
-		return errors.Join(printJSON(cmd, out), listedError{err})
 	case err != nil:
-		return err
-	case f.json:
-		out := mergedJSON{Branch: orMain(branch), Changed: c.ID != base, DryRun: f.dryRun, Conflicts: []conflictJSON{}}
+		return nil
+	default:
+		out.Changed = c.ID != base
 		if !f.dryRun {
 			now := toJSON(c)
 			out.Commit = &now
 		}
-		return printJSON(cmd, out)
-	case f.dryRun && c.ID != base:
+	}
+	return out
+}
+
+// told prints what came of a merge onto a branch whose head was base.
+func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, base txn.CommitID, err error) error {
+	switch out := f.outcome(branch, c, base, err); {
+	case out == nil:
+		return err
+	case f.json:
+		return listed(err, printJSON(cmd, out))
+	case err != nil:
+		return err
+	case f.dryRun && out.Changed:
 		cmd.Println("no conflicts")
 	default:
 		report(cmd, c, base)
 	}
 	return nil
+}
+
+// listed is an error whose conflicts were printed, and that of printing them.
+func listed(err, printing error) error {
+	if err != nil {
+		err = listedError{err}
+	}
+	return errors.Join(err, printing)
 }

@@ -1,0 +1,194 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// RefSpec names a branch or tag that goes to another database.
+type RefSpec struct {
+	// From is its name in the source, and To in the destination, "" for the
+	// same. A name that is a branch and a tag is the branch.
+	From, To string
+	// Force lets it move even if versions are dropped, or another tag is.
+	Force bool
+}
+
+// Push carries the versions of branches and tags that the destination lacks, and
+// moves its refs of these names, which are made if they are not there: all of
+// them or, with an error, none. Both databases are open, and may be in use.
+//
+// Errors: [ErrDiverged] if a branch of the destination has versions that the
+// source does not have, or a tag is another one, and Force is not set; ErrNoRef
+// if the source has no such branch or tag.
+func (db *DB) Push(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
+	return exchange(ctx, db, to, "push", o)
+}
+
+// Pull is [DB.Push] from the other side. A branch that is ahead of the source is
+// left alone.
+func (db *DB) Pull(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
+	return exchange(ctx, from, db, "pull", o)
+}
+
+// Fetch is [DB.Pull] without moves: the versions are there afterwards, for a merge
+// or rebase, and the report says which refs of the source they are. Expiry lets
+// them go if no ref comes to reach them.
+func (db *DB) Fetch(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
+	return exchange(ctx, from, db, "fetch", o)
+}
+
+// pushing is a push, pull or fetch of refs.
+type pushing struct {
+	t    *transfer
+	op   string
+	refs map[string]*pushedRef // by stored name in the destination
+	move map[string]CommitID
+}
+
+type pushedRef struct {
+	id     CommitID
+	force  bool
+	expect CommitID // what the destination had, when it was looked at
+}
+
+func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (*TransferReport, error) {
+	p := &pushing{op: op, refs: map[string]*pushedRef{}, move: map[string]CommitID{}}
+	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", op, err)
+	}
+	return r, nil
+}
+
+// plan finds the refs and which of them move.
+func (p *pushing) plan(ctx context.Context, t *transfer) error {
+	p.t = t
+	if err := p.choose(); err != nil {
+		return err
+	}
+	var tips []CommitID
+	var refused error
+	for _, name := range slices.Sorted(maps.Keys(p.refs)) {
+		ref := p.refs[name]
+		t.r.Refs = append(t.r.Refs, Ref{Name: name, Commit: ref.id})
+		ref.expect, _ = t.to.heads.get(name)
+		if ok, err := p.may(ctx, name, ref.expect); err != nil {
+			refused = errors.Join(refused, err)
+		} else if ok {
+			p.move[name] = ref.id
+			tips = append(tips, ref.id)
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	return t.commits(ctx, tips)
+}
+
+// choose resolves what the options name; nothing is the main branch.
+func (p *pushing) choose() error {
+	o := p.t.o
+	specs := o.Refs
+	if len(specs) == 0 && !o.AllBranches && !o.AllTags {
+		specs = []RefSpec{{From: MainBranch}}
+	}
+	for _, s := range specs {
+		prefix := headPrefix
+		id, ok := p.t.heads[headRef(s.From)]
+		if !ok {
+			prefix = tagPrefix
+			id, ok = p.t.heads[tagRef(s.From)]
+		}
+		if !ok {
+			return fmt.Errorf("branch or tag %q: %w", s.From, ErrNoRef)
+		}
+		if s.To == "" {
+			s.To = s.From
+		}
+		if err := CheckRefName(s.To); err != nil {
+			return err
+		}
+		if err := p.add(prefix+s.To, id, s.Force || o.Force); err != nil {
+			return err
+		}
+	}
+	for name, id := range p.t.heads {
+		if strings.HasPrefix(name, headPrefix) && o.AllBranches || strings.HasPrefix(name, tagPrefix) && o.AllTags {
+			if err := p.add(name, id, o.Force); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pushing) add(name string, id CommitID, force bool) error {
+	if old := p.refs[name]; old != nil {
+		if old.id != id {
+			return fmt.Errorf("%s: two versions are to become it: %s and %s", refText(name), old.id.Short(), id.Short())
+		}
+		force = force || old.force
+	}
+	p.refs[name] = &pushedRef{id: id, force: force}
+	return nil
+}
+
+// refText is a stored name as people know it.
+func refText(name string) string {
+	if short, ok := strings.CutPrefix(name, tagPrefix); ok {
+		return fmt.Sprintf("tag %q", short)
+	}
+	return fmt.Sprintf("branch %q", strings.TrimPrefix(name, headPrefix))
+}
+
+// may reports whether a ref of the destination is to be moved: not if it is there
+// already, or ahead in a pull. It is refused if that would drop versions.
+func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, error) {
+	ref := p.refs[name]
+	switch {
+	case old == ref.id:
+		return false, nil
+	case old.IsZero(), ref.force, p.op == "fetch":
+		return true, nil
+	case strings.HasPrefix(name, tagPrefix):
+		return false, fmt.Errorf("%s: %w", refText(name), errOtherTag)
+	}
+	if p.op == "pull" {
+		if ahead, err := related(ctx, p.t.to, ref.id, old); ahead || err != nil {
+			return false, err
+		}
+	}
+	behind, err := related(ctx, p.t.from, old, ref.id)
+	if err == nil && !behind {
+		err = fmt.Errorf("%s: %w", refText(name), ErrDiverged)
+	}
+	return behind, err
+}
+
+// related reports whether old is an ancestor of a version. A commit that is not
+// known is none.
+func related(ctx context.Context, db *DB, old, id CommitID) (bool, error) {
+	ok, err := isAncestor(ctx, db.Commit, old, id)
+	if errors.Is(err, ErrNoRef) {
+		err = nil
+	}
+	return ok, err
+}
+
+// publish moves the refs; those that moved meanwhile are looked at again.
+func (p *pushing) publish(ctx context.Context, t *transfer) error {
+	if p.op == "fetch" {
+		p.move = nil
+	}
+	return t.move(ctx, p.op, p.move, func(name string, old CommitID) (bool, error) {
+		if old == p.refs[name].expect {
+			return true, nil
+		}
+		return p.may(ctx, name, old)
+	})
+}

@@ -1,0 +1,242 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// refsOf are the refs of a database by stored name.
+func refsOf(db *DB) map[string]CommitID {
+	out := map[string]CommitID{}
+	for _, r := range db.heads.list("") {
+		out[r.Name] = r.Commit
+	}
+	return out
+}
+
+// pairOf makes a database with branches and tags, and a clone of its first state.
+func pairOf(t *testing.T) (db, to *DB) {
+	t.Helper()
+	fs := vfs.NewMem()
+	db = openTest(t, testOptions(fs))
+	grow(t, db, 2, 0)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to = openCopy(t, fs, "copy")
+	for i, name := range []string{"x", "y"} {
+		if err := db.CreateBranch(bg, name, mustHead(t, db)); err != nil {
+			t.Fatal(err)
+		}
+		c := update(t, db, name, map[string]string{name: big(name, 5000+i)})
+		if err := db.CreateTag(bg, "t"+name, c.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db, to
+}
+
+func TestPushOfSeveralRefs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		o    TransferOptions
+		want string // source's name=destination's name
+		err  error
+	}{
+		{"nothing is main", TransferOptions{}, "", nil},
+		{"branches", TransferOptions{Refs: []RefSpec{{From: "x"}, {From: "y"}}}, "heads/x=heads/x heads/y=heads/y", nil},
+		{"a branch and a tag", TransferOptions{Refs: []RefSpec{{From: "x"}, {From: "ty"}}}, "heads/x=heads/x tags/ty=tags/ty", nil},
+		{"other names", TransferOptions{Refs: []RefSpec{{From: "x", To: "mine"}, {From: "ty", To: "mine"}}}, "heads/x=heads/mine tags/ty=tags/mine", nil},
+		{"the same twice", TransferOptions{Refs: []RefSpec{{From: "x"}, {From: "x", Force: true}}}, "heads/x=heads/x", nil},
+		{"all branches", TransferOptions{AllBranches: true}, "heads/x=heads/x heads/y=heads/y", nil},
+		{"all tags", TransferOptions{AllTags: true}, "tags/tx=tags/tx tags/ty=tags/ty", nil},
+		{"all, and one more", TransferOptions{AllBranches: true, AllTags: true, Refs: []RefSpec{{From: "x", To: "z"}}}, "heads/x=heads/x heads/y=heads/y heads/x=heads/z tags/tx=tags/tx tags/ty=tags/ty", nil},
+		{"one that is not there", TransferOptions{Refs: []RefSpec{{From: "x"}, {From: "nope"}}}, "", ErrNoRef},
+		{"a name that cannot be", TransferOptions{Refs: []RefSpec{{From: "x", To: "a~1"}}}, "", ErrRefName},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db, to := pairOf(t)
+			want := refsOf(to)
+			for _, pair := range strings.Fields(c.want) {
+				from, name, _ := strings.Cut(pair, "=")
+				want[name] = refsOf(db)[from]
+			}
+			r, err := db.Push(bg, to, c.o)
+			if !errors.Is(err, c.err) {
+				t.Fatal(err)
+			}
+			if got := refsOf(to); !maps.Equal(got, want) {
+				t.Errorf("refs %v, want %v", got, want)
+			}
+			if n := len(strings.Fields(c.want)); len(r.Moves) != n {
+				t.Errorf("%d moves, want %d", len(r.Moves), n)
+			}
+			for _, m := range r.Moves {
+				if at(t, to, m.New.String())["a/note"] != "1" {
+					t.Errorf("%s is not there", m.Ref)
+				}
+			}
+		})
+	}
+}
+
+// What is refused for one ref is refused for all, and all reasons are told.
+func TestPushIsAllOrNothing(t *testing.T) {
+	db, to := pairOf(t)
+	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true}); err != nil {
+		t.Fatal(err)
+	}
+	theirs := update(t, to, "x", map[string]string{"theirs": big("t", 3000)})
+	update(t, db, "x", map[string]string{"ours": big("o", 3000)})
+	moved := update(t, db, "y", map[string]string{"more": big("m", 3000)})
+	if err := db.DeleteTag("tx"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateTag(bg, "tx", moved.ID); err != nil {
+		t.Fatal(err)
+	}
+	before := refsOf(to)
+	_, err := db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true})
+	if !errors.Is(err, ErrDiverged) || !errors.Is(err, ErrConflict) ||
+		!strings.Contains(fmt.Sprint(err), `branch "x"`) || !strings.Contains(fmt.Sprint(err), `tag "tx"`) {
+		t.Fatalf("%v", err)
+	}
+	if got := refsOf(to); !maps.Equal(got, before) {
+		t.Errorf("refs %v, were %v", got, before)
+	}
+	// A tag alone is ErrDiverged too.
+	if _, err = db.Push(bg, to, TransferOptions{AllTags: true}); !errors.Is(err, ErrDiverged) || !errors.Is(err, ErrConflict) {
+		t.Errorf("another tag: %v", err)
+	}
+	if _, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "x", Force: true}, {From: "y"}, {From: "tx"}}}); !errors.Is(err, ErrDiverged) {
+		t.Errorf("one of them forced: %v", err)
+	}
+	if _, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "x", Force: true}, {From: "y"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if branchHead(t, to, "x") != branchHead(t, db, "x") || branchHead(t, to, "y") != moved.ID {
+		t.Error("heads differ")
+	}
+	if _, err := to.Snapshot(bg, theirs.ID); err != nil {
+		t.Errorf("what was dropped: %v", err)
+	}
+	if _, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "x", To: "z"}, {From: "y", To: "z"}}}); err == nil {
+		t.Error("two versions for one name")
+	}
+}
+
+func branchHead(t *testing.T, db *DB, branch string) CommitID {
+	t.Helper()
+	id, err := db.Head(branch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// A branch that moved while versions were carried is looked at again.
+func TestPushMeetsACommit(t *testing.T) {
+	for _, op := range []string{"push", "pull", "fetch"} {
+		t.Run(op, func(t *testing.T) {
+			db, to := pairOf(t)
+			head := update(t, db, "main", map[string]string{"new": big("n", 3000)})
+			var late *Commit
+			o := TransferOptions{Progress: func(TransferProgress) {
+				if late == nil {
+					late = update(t, to, "main", map[string]string{"late": "1"})
+				}
+			}}
+			run := map[string]func() (*TransferReport, error){
+				"push":  func() (*TransferReport, error) { return db.Push(bg, to, o) },
+				"pull":  func() (*TransferReport, error) { return to.Pull(bg, db, o) },
+				"fetch": func() (*TransferReport, error) { return to.Fetch(bg, db, o) },
+			}[op]
+			_, err := run()
+			if refused := op != "fetch"; errors.Is(err, ErrDiverged) != refused || late == nil {
+				t.Fatalf("%v", err)
+			}
+			if mustHead(t, to) != late.ID {
+				t.Fatal("the commit was dropped")
+			}
+			if op != "fetch" {
+				return
+			}
+			c, err := to.Merge(bg, "main", head.ID, CommitOptions{})
+			if err != nil || len(c.Parents) != 2 {
+				t.Fatalf("%v, %v", c, err)
+			}
+			if got := at(t, to, "main"); got["late"] != "1" || got["new"] != big("n", 3000) {
+				t.Error("merged wrongly")
+			}
+		})
+	}
+}
+
+func TestPullLeavesAloneWhatIsAhead(t *testing.T) {
+	db, to := pairOf(t)
+	if r, err := to.Pull(bg, db, TransferOptions{AllBranches: true, AllTags: true}); err != nil || len(r.Moves) != 4 || r.Moves[0].Op != "pull" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	ahead := update(t, to, "main", map[string]string{"n": big("n", 3000)})
+	update(t, db, "x", map[string]string{"n": big("n", 3000)})
+	r, err := to.Pull(bg, db, TransferOptions{AllBranches: true})
+	if err != nil || len(r.Moves) != 1 || r.Commits != 1 || len(r.Refs) != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if mustHead(t, to) != ahead.ID {
+		t.Error("main moved")
+	}
+	// Forced, it goes back.
+	if r, err = to.Pull(bg, db, TransferOptions{Force: true}); err != nil || mustHead(t, to) != mustHead(t, db) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// What was fetched is there after a collection and a restart, and expires as other
+// versions do.
+func TestFetch(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 2, 0)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	grow(t, db, 3, 2)
+	to := openPlain(t, fs, "copy")
+	before := refsOf(to)
+	r, err := to.Fetch(bg, db, TransferOptions{})
+	if err != nil || r.Commits != 3 || len(r.Moves) != 0 || len(r.Refs) != 1 || r.Refs[0] != (Ref{"heads/main", mustHead(t, db)}) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	mustGC(t, to)
+	closeChecked(t, to)
+	to = openCopy(t, fs, "copy")
+	if !maps.Equal(refsOf(to), before) {
+		t.Error("a ref moved")
+	}
+	if got, want := at(t, to, r.Refs[0].Commit.String()), at(t, db, "main"); !maps.Equal(got, want) {
+		t.Error("the version differs")
+	}
+	if r, err := to.Fetch(bg, db, TransferOptions{}); err != nil || r.Commits+r.Pages != 0 {
+		t.Errorf("again: %+v, %v", r, err)
+	}
+	mustExpire(t, to, ExpireOptions{Keep: 1})
+	mustGC(t, to)
+	if _, err := to.Snapshot(bg, r.Refs[0].Commit); !errors.Is(err, ErrExpired) {
+		t.Errorf("after expiry: %v", err)
+	}
+	if r, err = to.Pull(bg, db, TransferOptions{}); err != nil || r.Commits == 0 || mustHead(t, to) != mustHead(t, db) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	if _, err := to.Fetch(ctx, db, TransferOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
