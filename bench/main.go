@@ -49,6 +49,7 @@ var workloads = []struct {
 	{"field", readWrite},
 	{"versions", versions},
 	{"commits", commits},
+	{"space", space},
 	{"lookup", lookup},
 	{"references", references},
 }

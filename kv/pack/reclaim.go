@@ -38,6 +38,9 @@ const (
 	// rewriteFrom and a rewriteShare of the live ones.
 	rewriteFrom  = 64 << 10
 	rewriteShare = 10
+	// smallHole is the size below which no holes are made in a pack that will be
+	// rewritten: file systems take up to a millisecond for a hole of any size.
+	smallHole = 64 << 10
 )
 
 // Seal ends the growth of packs: the next Sync seals them. Packs that do not
@@ -78,7 +81,7 @@ func (s *Store) Reclaim(ctx context.Context, id ID, live []Extent, tail uint64) 
 }
 
 // Reclaimable says what Reclaim would do, as far as that is known before it
-// tries to make holes. It changes nothing.
+// tries to make holes and looks where records begin. It changes nothing.
 func (s *Store) Reclaimable(ctx context.Context, id ID, live []Extent, tail uint64) (Reclaimed, error) {
 	return s.reclaimOne(ctx, id, live, tail, true)
 }
@@ -131,6 +134,12 @@ type gap struct {
 	inner Extent // file offsets of the whole blocks in it, empty if there are none
 }
 
+// holds reports whether a gap has whole blocks, and at least so many bytes of
+// them.
+func (g *gap) holds(least uint64) bool {
+	return g.inner != (Extent{}) && g.inner.To-g.inner.From >= least
+}
+
 func (r *reclaimer) run() (err error) {
 	if r.dry {
 		r.f, err = r.s.fs.Open(r.s.path(r.p.id))
@@ -169,28 +178,28 @@ func (r *reclaimer) run() (err error) {
 		return nil
 	}
 	r.forbid()
-	if whole > 0 {
-		switch err := r.punch(); {
-		case errors.Is(err, errors.ErrUnsupported):
-			whole, rest = 0, whole+rest
-		case err != nil:
-			return err
-		default:
-			r.out.Punched, r.out.Bytes = true, whole
-		}
-	}
-	r.out.Held = rest
+	r.out.Held = whole + rest
 	if !r.worthRewriting(rest, left) {
-		return nil
-	}
-	if err := r.rewrite(); err != nil {
-		if isFull(err) { // nothing has changed, and punching may have helped
+		if err := r.punch(0); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if !r.worthRewriting(r.out.Held, left) {
 			return nil
 		}
+	} else if err := r.punch(smallHole); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	switch err := r.rewrite(); {
+	case isFull(err): // nothing has changed, and holes may help
+		if err := r.punch(0); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		return nil
+	case err != nil:
 		return err
 	}
 	r.out.Rewritten = true
-	r.out.Bytes += rest
+	r.out.Bytes += r.out.Held
 	r.out.Held = 0
 	return nil
 }
@@ -220,7 +229,9 @@ func (r *reclaimer) findDead() error {
 			return fmt.Errorf("live range %d to %d is out of order", e.From, e.To)
 		}
 		start := at
-		if e.From-at >= deadGap {
+		if n := e.From - at; r.dry && n >= deadGap && n < smallHole {
+			start = e.From - deadGap // for an estimate
+		} else if n >= deadGap {
 			h, ok, err := r.header(e.From)
 			if err != nil {
 				return err
@@ -302,7 +313,11 @@ func (r *reclaimer) gap(from, to uint64) error {
 func (r *reclaimer) punched(g *gap, shift uint64) (bool, error) {
 	c := scanner{ctx: r.ctx, p: r.p, f: r.f, size: r.p.size.Load(), shift: shift, step: fixedSize}
 	h, ok, err := parseHeader(c.read, g.From, c.size, r.p.salt)
-	return ok && h.skip && h.next() >= g.To, err
+	to := g.To
+	if r.dry { // where the record behind begins is an estimate
+		to -= min(to-g.From, largeAlign)
+	}
+	return ok && h.skip && h.next() >= to, err
 }
 
 // forbid keeps later reads away from the dead ranges.
@@ -326,10 +341,14 @@ func (r *reclaimer) forbid() {
 	r.p.gone.Store(&out)
 }
 
-// punch makes holes of whole blocks, then covers each by a skip, so that a scan
-// finds its way. The skips come after the holes are durable: a gap that begins
-// with one is not looked at again.
-func (r *reclaimer) punch() error {
+// punch makes holes of whole blocks in gaps that have at least so many bytes of
+// them, then covers each by a skip, so that a scan finds its way. The skips come
+// after the holes are durable: a gap that begins with one is not looked at
+// again. Gaps that were dealt with are taken off the list.
+func (r *reclaimer) punch(least uint64) error {
+	if !slices.ContainsFunc(r.dead, func(g gap) bool { return g.holds(least) }) {
+		return nil
+	}
 	if err := r.s.files.drain(r.ctx, r.p); err != nil {
 		return err
 	}
@@ -337,22 +356,29 @@ func (r *reclaimer) punch() error {
 	if punch == nil {
 		punch = punchHole
 	}
+	var done uint64
 	for _, g := range r.dead {
+		if !g.holds(least) {
+			continue
+		}
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		if n := g.inner.To - g.inner.From; n > 0 {
-			if err := punch(r.f, int64(g.inner.From), int64(n)); err != nil {
-				return err
-			}
+		n := g.inner.To - g.inner.From
+		if err := punch(r.f, int64(g.inner.From), int64(n)); err != nil {
+			return err
 		}
+		done += n
 	}
 	if err := r.f.SyncData(); err != nil {
 		return err
 	}
+	r.out.Punched = true
+	r.out.Bytes += done
+	r.out.Held -= done
 	skip := make([]byte, fixedSize)
 	for _, g := range r.dead {
-		if g.inner == (Extent{}) {
+		if !g.holds(least) {
 			continue
 		}
 		at, ok := r.lay.find(g.From, fixedSize)
@@ -365,6 +391,7 @@ func (r *reclaimer) punch() error {
 			return err
 		}
 	}
+	r.dead = slices.DeleteFunc(r.dead, func(g gap) bool { return g.holds(least) })
 	return nil
 }
 

@@ -1,0 +1,20 @@
+//go:build unix
+
+package main
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// fileID is the same for all names of a file.
+type fileID struct{ dev, ino uint64 }
+
+// blocks is how much room a file takes on disk; holes take none.
+func blocks(info fs.FileInfo) (fileID, int64) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}, info.Size()
+	}
+	return fileID{uint64(st.Dev), uint64(st.Ino)}, int64(st.Blocks) * 512
+}
