@@ -76,6 +76,8 @@ func (g *generation) addTo(batch *index.Batch) {
 	}
 	for id, rec := range g.commits {
 		batch.Set(index.SpaceCommit, id[:], rec)
+		// The same commit may have been made before, and have expired.
+		batch.Delete(index.SpaceExpired, id[:])
 	}
 }
 

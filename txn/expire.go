@@ -251,6 +251,9 @@ func (e *expiry) stays(id CommitID, rec []byte) (bool, error) {
 
 // expired reports whether a commit was let go, and when.
 func (db *DB) expired(id CommitID) (bool, time.Time, error) {
+	if db.pending.commit(id) != nil {
+		return false, time.Time{}, nil // it was made again
+	}
 	b, err := db.idx.Get(index.SpaceExpired, id[:])
 	if errors.Is(err, index.ErrNotFound) {
 		return false, time.Time{}, nil

@@ -215,6 +215,47 @@ func TestExpiredIsRefused(t *testing.T) {
 	}
 }
 
+// A version that has expired and is made again, as by the same import or rebase,
+// is one like any other.
+func TestExpiredIsMadeAgain(t *testing.T) {
+	for _, d := range []Durability{DurabilitySync, DurabilityAsync, DurabilityNone} {
+		o := testOptions(vfs.NewMem())
+		o.Durability = d
+		db := openTest(t, o)
+		base := mustHead(t, db)
+		content := map[string]string{"k": strings.Repeat("again", 50)}
+		add := func() CommitID {
+			s := mustBegin(t, db)
+			set(t, s, content)
+			c, err := s.Commit(bg, CommitOptions{Message: "same", Time: time.Unix(1e9, 0)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.ID
+		}
+		first := add()
+		if _, err := db.Reset(bg, "main", base); err != nil {
+			t.Fatal(err)
+		}
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		if gone, err := db.Expired(bg, first); !gone || err != nil {
+			t.Fatalf("expired: %v, %v", gone, err)
+		}
+		if d == DurabilityNone {
+			mustGC(t, db)
+		}
+		if again := add(); again != first {
+			t.Fatalf("made %v, then %v", first, again)
+		}
+		for range 2 {
+			if got := at(t, db, "main"); !maps.Equal(got, content) {
+				t.Errorf("durability %v: %d keys", d, len(got))
+			}
+			mustGC(t, db)
+		}
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func mustResolve(t *testing.T, db *DB, rev string) CommitID {

@@ -23,6 +23,9 @@ func (m *merger) follow(r *sides) error {
 			return err
 		}
 	}
+	if err := m.refuseTwice(moves); err != nil {
+		return err
+	}
 	var take [3][]rename
 	var both []rename
 	for side := sideOurs; side <= sideTheirs; side++ {
@@ -57,6 +60,24 @@ func (m *merger) follow(r *sides) error {
 		return err
 	}
 	return m.moveArrays(r, theirs, sideTheirs, []int{sideBase, sideOurs}, [][]rename{ours, ours})
+}
+
+// refuseTwice finds arrays that the base has not and the sides have at different
+// paths, as when a commit that made one is picked into a branch that has renamed
+// it since. An array is at one path.
+func (m *merger) refuseTwice(moves [3]arrayMoves) error {
+	ours, theirs := &moves[sideOurs], &moves[sideTheirs]
+	for id, at := range ours.came {
+		other := theirs.came[id]
+		if len(other) == 0 || len(ours.left[id])+len(theirs.left[id]) > 0 || slices.Equal(at, other) {
+			continue
+		}
+		err := m.add(Conflict{Kind: ConflictRename, Path: at[0], Ours: "put at " + at[0], Theirs: "put at " + other[0]})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // followed decides whether a rename by one side is followed on the other. It is

@@ -155,6 +155,8 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 			return err
 		}
 		batch.Set(index.SpaceCommit, c.ID[:], c.encode())
+		// The same commits may have been made before, and have expired.
+		batch.Delete(index.SpaceExpired, c.ID[:])
 	}
 	defer db.checkpointIfDue()
 	db.commit.mu.Lock()

@@ -119,7 +119,10 @@ func mergeArray(sides [3]content, path [3]string) (to string, keys map[string]st
 		}
 	}
 	switch {
-	case base == "": // one side made it: numbers are not given twice
+	case base == "" && ours != "" && theirs != "": // both took it from elsewhere
+		keys, ok = mergeMaps(map[string]string{}, o, t, Refuse)
+		return ours, keys, ok && ours == theirs
+	case base == "": // one side has made it
 		return ours + theirs, mergeNew(o, t, ours != ""), true
 	case ours == "" && theirs == "":
 		return "", nil, true
@@ -167,6 +170,37 @@ type model struct {
 	order   []CommitID // as they were made
 	refs    map[string]CommitID
 	moves   map[string][][2]CommitID // of each ref: from, to
+	expired map[CommitID]bool        // these are not in order any more
+}
+
+// expire takes over which commits are gone, and forgets all but the newest moves
+// of refs.
+func (m *model) expire(gone func(CommitID) (bool, error), keep int) error {
+	must := map[CommitID]bool{}
+	for _, id := range m.refs {
+		must[id] = true
+	}
+	for ref, moves := range m.moves {
+		m.moves[ref] = moves[max(0, len(moves)-keep):]
+		for _, mv := range m.moves[ref] {
+			must[mv[1]] = true
+		}
+	}
+	for id := range m.commits {
+		is, err := gone(id)
+		switch {
+		case err != nil:
+			return err
+		case is && must[id]:
+			return fmt.Errorf("commit %s has expired", id.Short())
+		case !is && m.expired[id]:
+			return fmt.Errorf("commit %s is back", id.Short())
+		case is:
+			m.expired[id] = true
+		}
+	}
+	m.order = slices.DeleteFunc(m.order, func(id CommitID) bool { return m.expired[id] })
+	return nil
 }
 
 func (m *model) move(ref string, to CommitID) {
@@ -185,6 +219,7 @@ func (m *model) add(c *Commit, parents []CommitID, content content) error {
 	}
 	m.commits[c.ID] = modelCommit{parents, content}
 	m.order = append(m.order, c.ID)
+	delete(m.expired, c.ID) // it may have been made before
 	return nil
 }
 

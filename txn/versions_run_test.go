@@ -34,13 +34,23 @@ type modelSession struct {
 	saved       *content
 }
 
+// numOptions is how many options newVersionsRun knows.
+const numOptions = 3 * 2 * 2 * 3 * 2
+
 // newVersionsRun opens an empty database with the options of that number.
 func newVersionsRun(options int) (*versionsRun, error) {
 	o := testOptions(vfs.NewMem())
 	o.Policy, o.Now = toyPolicy{}, newClock().now
-	o.SessionBytes = []int64{0, 4 << 10, 64 << 10}[options%3]
-	o.PageCacheBytes = []int64{4 << 20, 16 << 10}[options/3%2]
-	o.PackBytes = []uint64{0, 16 << 10}[options/6%2]
+	choose := func(n int) int {
+		i := options % n
+		options /= n
+		return i
+	}
+	o.SessionBytes = []int64{0, 4 << 10, 64 << 10}[choose(3)]
+	o.PageCacheBytes = []int64{4 << 20, 16 << 10}[choose(2)]
+	o.PackBytes = []uint64{0, 16 << 10}[choose(2)]
+	o.Durability = []Durability{DurabilitySync, DurabilityAsync, DurabilityNone}[choose(3)]
+	o.CheckpointCommits = []int{-1, 3}[choose(2)]
 	db, err := Create("db", o)
 	if err != nil {
 		return nil, err
@@ -49,7 +59,9 @@ func newVersionsRun(options int) (*versionsRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &versionsRun{o: o, db: db, m: model{map[CommitID]modelCommit{}, nil, map[string]CommitID{}, map[string][][2]CommitID{}}}
+	r := &versionsRun{o: o, db: db, m: model{
+		commits: map[CommitID]modelCommit{}, refs: map[string]CommitID{}, moves: map[string][][2]CommitID{}, expired: map[CommitID]bool{},
+	}}
 	r.m.commits[first] = modelCommit{nil, content{map[string]string{}, map[string]int{}}}
 	r.m.order = []CommitID{first}
 	r.m.move(headRef(MainBranch), first)
@@ -89,10 +101,13 @@ var versionOps = []op{
 	{"reset", 1, true, true, (*versionsRun).reset},
 	{"undo", 1, true, true, (*versionsRun).undo},
 	{"merge", 3, true, true, (*versionsRun).merge},
-	{"revert", 2, true, false, func(r *versionsRun, s step) error { return r.pick(s, true) }},
-	{"pick", 2, true, false, func(r *versionsRun, s step) error { return r.pick(s, false) }},
-	{"rebase", 2, true, false, (*versionsRun).rebase},
+	{"revert", 2, true, true, func(r *versionsRun, s step) error { return r.pick(s, true) }},
+	{"pick", 2, true, true, func(r *versionsRun, s step) error { return r.pick(s, false) }},
+	{"rebase", 2, true, true, (*versionsRun).rebase},
 	{"reopen", 1, true, true, (*versionsRun).reopen},
+	{"expire", 1, true, true, (*versionsRun).expire},
+	{"gc", 2, true, true, (*versionsRun).gc},
+	{"fsck", 1, true, true, func(r *versionsRun, s step) error { return r.fsck(s.a%2 == 0) }},
 	{"check", 2, true, true, (*versionsRun).check},
 }
 
@@ -391,8 +406,11 @@ func (r *versionsRun) undo(s step) error {
 	name := r.branchOf(s.a)
 	moves := r.m.moves[headRef(name)]
 	var want error
-	if len(moves) == 0 {
+	switch {
+	case len(moves) == 0:
 		want = ErrNoRef
+	case r.m.expired[moves[len(moves)-1][0]]:
+		want = ErrExpired
 	}
 	if _, err := r.db.UndoBranch(bg, name); expect(err, want) != nil || want != nil {
 		return expect(err, want)

@@ -44,6 +44,8 @@ func (r *versionsRun) merge(s step) error {
 		want = ErrNoRef
 	} else if base, err := r.m.base(head, other); err != nil {
 		want = ErrManyBases
+	} else if r.m.expired[base] && base != head && base != other {
+		want = ErrExpired
 	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, choice); !ok {
 		want = ErrConflict
 	}
@@ -56,7 +58,7 @@ func (r *versionsRun) merge(s step) error {
 
 func (r *versionsRun) pick(s step, revert bool) error {
 	name, id := r.branchOf(s.a), r.commitOf(s.b)
-	ref, choice := headRef(name), choiceOf(s, true)
+	ref, choice := headRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
 	parents := r.m.commits[id].parents
 	n := 0
@@ -76,6 +78,8 @@ func (r *versionsRun) pick(s step, revert bool) error {
 		return nil
 	case !ok:
 		return expect(err, ErrNoRef)
+	case r.m.expired[parents[max(n-1, 0)]]:
+		return expect(err, ErrExpired)
 	}
 	base, theirs := r.m.commits[parents[max(n-1, 0)]].content, r.m.commits[id].content
 	if revert {
@@ -93,7 +97,7 @@ func (r *versionsRun) pick(s step, revert bool) error {
 
 func (r *versionsRun) rebase(s step) error {
 	name, upstream := r.branchOf(s.a), r.commitOf(s.b)
-	ref, choice := headRef(name), choiceOf(s, true)
+	ref, choice := headRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
 	c, err := r.db.Rebase(bg, name, upstream, RebaseOptions{Choose: always(choice)})
 	if !ok {
@@ -103,7 +107,9 @@ func (r *versionsRun) rebase(s step) error {
 	var line []CommitID
 	base := head
 	for ; !has[base]; base = r.m.commits[base].parents[0] {
-		line = append(line, base)
+		if line = append(line, base); r.m.expired[r.m.commits[base].parents[0]] {
+			return expect(err, ErrExpired)
+		}
 	}
 	if base == upstream {
 		if err == nil && c.ID != head {
@@ -178,6 +184,42 @@ func (r *versionsRun) reopen(step) error {
 		}
 	}
 	return nil
+}
+
+func (r *versionsRun) expire(s step) error {
+	if len(r.m.refs) == 0 {
+		return nil // nothing would stay
+	}
+	keep := 1 + s.a%6
+	if _, err := r.db.Expire(bg, ExpireOptions{Keep: keep}); err != nil {
+		return err
+	}
+	for _, m := range r.sessions {
+		if gone, err := r.db.Expired(bg, m.base); gone || err != nil {
+			return fmt.Errorf("the base of a session: %v, %w", gone, err)
+		}
+	}
+	return r.m.expire(func(id CommitID) (bool, error) { return r.db.Expired(bg, id) }, keep)
+}
+
+func (r *versionsRun) gc(s step) error {
+	o := GCOptions{DryRun: s.a%5 == 0, Explain: s.a%7 == 0}
+	if s.b%2 == 0 { // little memory
+		o.deadNames, o.rangeBytes = 1+s.b%20, 1+s.c%200
+	}
+	_, err := r.db.GC(bg, o)
+	return err
+}
+
+func (r *versionsRun) fsck(payloads bool) error {
+	report, err := r.db.Check(bg, CheckOptions{Payloads: payloads})
+	if err != nil {
+		return err
+	}
+	for _, p := range report.Problems {
+		err = errors.Join(err, fmt.Errorf("check: %v", p))
+	}
+	return err
 }
 
 // read lists a version.
@@ -268,14 +310,7 @@ func (r *versionsRun) finish() error {
 			return fmt.Errorf("commit %d: %w", i, err)
 		}
 	}
-	report, err := r.db.Check(bg, CheckOptions{Payloads: true})
-	if err != nil {
-		return err
-	}
-	for _, p := range report.Problems {
-		err = errors.Join(err, fmt.Errorf("check: %v", p))
-	}
-	return errors.Join(err, r.db.Close())
+	return errors.Join(r.fsck(true), r.db.Close())
 }
 
 // runHistory runs a history and says at which step it went wrong.
@@ -368,7 +403,7 @@ func parseHistory(text []byte) (options int, steps []step, err error) {
 func tryHistory(t *testing.T, seed uint64, n int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
-	options := rng.IntN(12)
+	options := rng.IntN(numOptions)
 	steps := randomHistory(rng, n, seed%2 == 0)
 	err := runHistory(options, steps)
 	if err == nil {
@@ -381,8 +416,8 @@ func tryHistory(t *testing.T, seed uint64, n int) {
 }
 
 // TestVersionsModel runs random histories of sessions, branches, merges,
-// renames, reverts, picks, rebases, undone moves and reopening against plain
-// maps, under random options.
+// renames, reverts, picks, rebases, undone moves, expiry, collection, checks and
+// reopening against plain maps, under random options.
 func TestVersionsModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	runs := 40
@@ -392,6 +427,7 @@ func TestVersionsModel(t *testing.T) {
 	for i := range uint64(runs) {
 		tryHistory(t, seed+i, 150)
 	}
+	t.Logf("%d operations", 150*runs)
 }
 
 func TestSavedHistories(t *testing.T) {
