@@ -57,6 +57,7 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	default:
 		w.Header().Set("ETag", tag)
+		w.Header().Set("X-Goog-Generation", "5")
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 	}
 }

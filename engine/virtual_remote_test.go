@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+// elsewhere is a kind of server that references lead to.
+type elsewhere struct {
+	name string
+	url  func(o *origin) string // of what lies below the server's path
+	path string
+	// signed is what requests carry, "" if nobody is signed.
+	signed string
+}
+
+var elsewheres = []elsewhere{
+	{"http", func(o *origin) string { return o.URL + "/top/" }, "/top/", ""},
+	{"s3", func(*origin) string { return "s3://bkt/top/" }, "/bkt/top/", "AWS4-HMAC-SHA256 Credential=KEYID/"},
+	{"gs", func(*origin) string { return "gs://bkt/top/" }, "/storage/v1/b/bkt/o/top/", ""},
+}
+
+// endpoints has s3: and gs: URLs lead to a server, with credentials for S3.
+func endpoints(t *testing.T, o *origin) {
+	t.Helper()
+	none := filepath.Join(t.TempDir(), "none")
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": o.URL, "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "HIDDEN", "AWS_SESSION_TOKEN": "TOKEN", "AWS_NO_SIGN_REQUEST": "",
+		"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"STORAGE_EMULATOR_HOST": o.URL,
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+// follows is a database that links a set and follows what f says.
+func follows(t *testing.T, set string, f Follow) *DB {
+	t.Helper()
+	opts := memOptions()
+	opts.Adapters, opts.Follow = hasty(remote.Options{}), f
+	db := openDB(t, opts)
+	src, err := OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", &SourceOptions{Adapters: opts.Adapters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateNone}); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// TestVirtualElsewhere reads virtual chunks from each kind of server, and asks
+// nobody else whatever the server and the set say.
+func TestVirtualElsewhere(t *testing.T) {
+	data := numbered(61)
+	for _, kind := range elsewheres {
+		t.Run(kind.name, func(t *testing.T) {
+			o := newOrigin(t, map[string][]byte{kind.path + "d/a b": data, kind.path + "e/a": data, "/bkt/secret": data, "/secret": data})
+			inner := newOrigin(t, map[string][]byte{"/d/a": data})
+			endpoints(t, o)
+			top := kind.url(o)
+			var header http.Header
+			look := func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+				o.mu.Lock()
+				header = r.Header
+				o.mu.Unlock()
+				return false
+			}
+			o.before = look
+			ref := func(url string, i int) string { return fmt.Sprintf(`[%q,%d,20]`, url, i*20) }
+			set := tiles(20, "null", []string{ref(top+"d/a b", 2), ref(top+"d/a b", 0), ref(top+"d/a b", 1)})
+			want := bytes.Join([][]byte{data[40:60], data[:20], data[20:40]}, nil)
+
+			db := follows(t, set, Follow{Allow: []string{top + "d/"}})
+			for range 2 {
+				if got := readAll(t, at(t, db, "")); !bytes.Equal(got, want) {
+					t.Error("other values")
+				}
+				o.want(t, "allowed", "GET "+kind.path+"d/a b 0-59")
+			}
+			if got := header.Get("Authorization"); !strings.HasPrefix(got, kind.signed) || kind.signed == "" && got != "" {
+				t.Errorf("sent as %q", got)
+			}
+
+			// What is not allowed is not asked for, nor is what a mapping takes away.
+			for what, f := range map[string]Follow{"nothing": {}, "a neighbour": {Allow: []string{top + "e/", top + "d/a"}}, "another server": {Allow: []string{inner.URL + "/"}}} {
+				if _, err := values(t, at(t, follows(t, set, f), "")); !errors.Is(err, ErrForbidden) {
+					t.Errorf("%s allowed: %v", what, err)
+				}
+				o.want(t, what)
+			}
+			for _, url := range []string{top + "d/../e/a", top + "d/%2e%2e/e/a", top + "d/../../secret", top + `d\..\e\a`, inner.URL + "/d/a", "/etc/passwd", "file:///etc/passwd", "http://169.254.169.254/latest/meta-data/"} {
+				set := tiles(20, "null", []string{ref(url, 0)})
+				if _, err := values(t, at(t, follows(t, set, Follow{Allow: []string{top + "d/"}}), "")); !errors.Is(err, ErrForbidden) {
+					t.Errorf("%s: %v", url, err)
+				}
+				o.want(t, url)
+			}
+			inner.want(t, "what is forbidden")
+
+			// Mapped to a folder, and from a server that is gone.
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "a b"), data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if got := readAll(t, at(t, follows(t, set, Follow{Map: []Mapping{{From: top + "d/", To: dir}}}), "")); !bytes.Equal(got, want) {
+				t.Error("mapped to a folder: other values")
+			}
+			o.want(t, "mapped away")
+			gone := strings.ReplaceAll(set, top, "https://gone.invalid/x/")
+			if got := readAll(t, at(t, follows(t, gone, Follow{Map: []Mapping{{From: "https://gone.invalid/x", To: strings.TrimSuffix(top, "/")}}}), "")); !bytes.Equal(got, want) {
+				t.Error("mapped to the server: other values")
+			}
+			o.want(t, "mapped here", "GET "+kind.path+"d/a b 0-59")
+
+			// A redirect leads nowhere, whatever kind, and takes nothing along.
+			for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+				for _, to := range []string{inner.URL + "/d/a", strings.Replace(inner.URL, "127.0.0.1", "localhost", 1) + "/d/a", "file:///etc/passwd", "http://169.254.169.254/"} {
+					o.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+						http.Redirect(w, r, to, status)
+						return true
+					}
+					_, err := values(t, at(t, db, ""))
+					if err == nil || strings.Contains(err.Error(), "HIDDEN") || strings.Contains(err.Error(), "TOKEN") {
+						t.Errorf("%d to %s: %v", status, to, err)
+					}
+				}
+			}
+			inner.want(t, "redirects")
+
+			// Missing files and buckets are errors, not fill values.
+			o.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+				http.NotFound(w, r)
+				return true
+			}
+			if _, err := values(t, at(t, db, "")); !errors.Is(err, ErrUnreachable) {
+				t.Errorf("missing: %v", err)
+			}
+			o.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+				w.WriteHeader(http.StatusForbidden)
+				return true
+			}
+			if _, err := values(t, at(t, db, "")); err == nil {
+				t.Error("403 is no error")
+			}
+		})
+	}
+}
