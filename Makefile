@@ -3,7 +3,7 @@ GO       ?= go
 FUZZTIME ?= 5s
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build test check race lint fuzz noasm cross qemu demo interop bench soak clean
+.PHONY: build test check race lint fuzz noasm cross qemu demo interop s3 bench soak clean
 
 build:            ## build the program into ./zarrdb
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
@@ -45,6 +45,9 @@ fuzz:             ## every fuzz target for FUZZTIME
 interop:          ## other implementations read what we write, and the reverse
 	./interop/run.sh
 	./interop/refs.sh
+
+s3:               ## buckets against a real server on the loopback device that checks signatures
+	./scripts/s3.sh
 
 bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh

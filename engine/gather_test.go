@@ -530,3 +530,64 @@ func TestGatherRoot(t *testing.T) {
 		o.want(t, test.sel+" of "+test.a.Path()+fmt.Sprint(" shards of ", size), test.ask...)
 	}
 }
+
+// TestGatherCopies localises, imports and checks in few requests.
+func TestGatherCopies(t *testing.T) {
+	data := numbered(2000)
+	var refs []string
+	for i := range 40 {
+		refs = append(refs, fmt.Sprintf(`["ORIGIN/%c",%d,25]`, 'a'+i%2, i*50))
+	}
+	o := newOrigin(t, map[string][]byte{"/a": data, "/b": data})
+	opts := memOptions()
+	db := linked(t, o, tiles(25, "null", refs), opts)
+	want := readAll(t, at(t, db, ""))
+	o.requests()
+
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abort()
+	if keys, bytes, err := db.Localize(bg, s, "t", nil); err != nil || keys != 40 || bytes != 1000 {
+		t.Errorf("%d keys, %d bytes, %v", keys, bytes, err)
+	}
+	o.want(t, "localize", "GET /a 0-1924", "GET /b 50-1974")
+	if got := readAll(t, s); !bytes.Equal(got, want) {
+		t.Error("localised: other values")
+	}
+	o.want(t, "localised")
+
+	// Of a set that is copied, metadata is read too.
+	base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(tiles(25, "null", refs), "ORIGIN", o.URL)})
+	src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: Follow{Allow: []string{o.URL}}, Adapters: opts.Adapters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	copied := openDB(t, memOptions())
+	if _, err := copied.Import(bg, src, ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o.want(t, "import", "GET /a 0-1924", "GET /b 50-1974")
+	if got := readAll(t, at(t, copied, "")); !bytes.Equal(got, want) {
+		t.Error("imported: other values")
+	}
+
+	if found, r := problems(t, src, RefCheckOptions{}); len(found) > 0 || r.Done != 40 {
+		t.Errorf("%q, %+v", found, r)
+	}
+	o.want(t, "check", "HEAD /a", "HEAD /b")
+	o.mu.Lock()
+	delete(o.files, "/b")
+	o.mu.Unlock()
+	again, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: Follow{Allow: []string{o.URL}}, Adapters: opts.Adapters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if found, r := problems(t, again, RefCheckOptions{From: 10}); len(found) != 15 || r.Done != 40 {
+		t.Errorf("%q, %+v", found, r)
+	}
+	o.want(t, "check of what is gone", "HEAD /a", "HEAD /b")
+}

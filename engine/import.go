@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -320,14 +321,13 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 		done[key] = struct{}{}
 	}
 	return batches(im.view.List(ctx, kv.ListOptions{Prefix: im.prefix}), func(keys []string) error {
-		err := im.db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
-			if _, ok := done[keys[i]]; ok {
-				return nil
-			}
-			return im.copyKey(ctx, s, keys[i])
+		keys = slices.DeleteFunc(keys, func(key string) bool {
+			_, ok := done[key]
+			return ok || !wanted(im.only, key)
 		})
+		err := eachValue(ctx, im.db.pool, im.view, keys, func(ctx context.Context, key string, b []byte) error { return im.put(ctx, s, key, b) })
 		if err != nil {
-			return err
+			return fmt.Errorf("import %w", err)
 		}
 		return im.save(ctx, s)
 	})
@@ -358,12 +358,18 @@ func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 	if err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
-	to := im.to + strings.TrimPrefix(key, im.prefix)
-	err = v.View(ctx, kv.All(), func(b []byte) error { return s.Set(ctx, to, b) })
-	if err != nil {
+	if err = v.View(ctx, kv.All(), func(b []byte) error { return im.put(ctx, s, key, b) }); err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
-	im.meter.add(v.Size(), im.o.Progress)
+	return nil
+}
+
+// put stores one value.
+func (im *importer) put(ctx context.Context, s *Session, key string, b []byte) error {
+	if err := s.Set(ctx, im.to+strings.TrimPrefix(key, im.prefix), b); err != nil {
+		return err
+	}
+	im.meter.add(int64(len(b)), im.o.Progress)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -385,7 +386,7 @@ func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
 		l.known[url] = src
 		urls, sources = append(urls, url), append(sources, src)
 	}
-	err := l.db.pool.Run(ctx, len(urls), func(ctx context.Context, i int) (err error) {
+	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) (err error) {
 		sources[i].Validator, err = l.version(ctx, urls[i], sources[i].URL)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -59,7 +60,7 @@ func (s *Source) CheckReferences(ctx context.Context, o RefCheckOptions) (*RefCh
 	if err != nil {
 		return nil, err
 	}
-	c := refChecker{o: o, files: files, pool: s.pool}
+	c := refChecker{o: o, files: files}
 	c.meter.keys.Store(o.From)
 	batch := make([]reference, 0, batchEntries)
 	var seen int64
@@ -84,7 +85,6 @@ func (s *Source) CheckReferences(ctx context.Context, o RefCheckOptions) (*RefCh
 type refChecker struct {
 	o      RefCheckOptions
 	files  *resolver
-	pool   *pool
 	report RefCheckReport
 	meter  meter
 }
@@ -108,7 +108,7 @@ func (c *refChecker) check(ctx context.Context, batch []reference) error {
 			files = append(files, sighting{src: src})
 		}
 	}
-	err := c.pool.Run(ctx, len(files), func(ctx context.Context, i int) error {
+	err := gather.Each(ctx, farRequests, len(files), func(ctx context.Context, i int) error {
 		f := &files[i]
 		v, err := c.files.Locate(ctx, f.src, 0, 0)
 		if err != nil {
@@ -209,19 +209,18 @@ func (db *DB) Localize(ctx context.Context, s *Session, path string, report func
 	var m meter
 	var done atomic.Int64
 	err = batches(virtualKeys(s.Values(ctx, dir(path))), func(keys []string) error {
-		return db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
-			v, err := kv.Locate(ctx, s, keys[i])
-			if err == nil {
-				err = v.View(ctx, kv.All(), func(b []byte) error { return s.Set(ctx, keys[i], b) })
-			}
-			if err != nil {
-				return fmt.Errorf("localize %s: %w", keys[i], err)
+		return eachValue(ctx, db.pool, s, keys, func(ctx context.Context, key string, b []byte) error {
+			if err := s.Set(ctx, key, b); err != nil {
+				return err
 			}
 			done.Add(1)
-			m.add(v.Size(), report)
+			m.add(int64(len(b)), report)
 			return nil
 		})
 	})
+	if err != nil {
+		err = fmt.Errorf("localize %w", err)
+	}
 	return done.Load(), m.bytes.Load(), err
 }
 

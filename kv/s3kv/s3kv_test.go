@@ -83,38 +83,6 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// minioEndpoint is the address of a real server, with the credentials in
-// ZARRDB_S3_KEY and ZARRDB_S3_SECRET and a bucket "bucket".
-func minioEndpoint(t *testing.T) Options {
-	t.Helper()
-	o := Options{Endpoint: os.Getenv("ZARRDB_S3_ENDPOINT")}
-	if o.Endpoint == "" {
-		t.Skip("ZARRDB_S3_ENDPOINT names no server")
-	}
-	t.Setenv("AWS_ACCESS_KEY_ID", os.Getenv("ZARRDB_S3_KEY"))
-	t.Setenv("AWS_SECRET_ACCESS_KEY", os.Getenv("ZARRDB_S3_SECRET"))
-	return o
-}
-
-func TestConformanceServer(t *testing.T) {
-	alone(t)
-	o := minioEndpoint(t)
-	view := open(t, o)
-	if err := kv.DeletePrefix(bg, view, ""); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	kvtest.Run(t, func(t *testing.T) kv.Reader {
-		n++
-		return kv.Sub(open(t, o), fmt.Sprintf("t%d", n))
-	}, kvtest.Options{
-		Tree:    true, // that server keeps objects in directories
-		Invalid: []string{"..", "../a", "a/..", "a/./b", "."},
-		Holds:   func(key string) bool { return validKey(key) == nil },
-		Steps:   150,
-	})
-}
-
 // signed is a bucket behind a check of the signature: it makes the same one
 // from what it knows.
 type signed struct {

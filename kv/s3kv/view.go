@@ -139,9 +139,13 @@ func (b *bucket) Version(h http.Header) remote.Version { return remote.VersionOf
 func (b *bucket) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
-		// A bucket that is not there is a mistake, not a missing key. HEAD
-		// does not tell the two apart.
-		return resp.Request.Method == http.MethodHead || b.Code(resp) != "NoSuchBucket"
+		// A bucket that is not there, or a key of access that nobody has, is a
+		// mistake, not a missing key. HEAD does not tell them apart.
+		if resp.Request.Method == http.MethodHead {
+			return true
+		}
+		code := b.Code(resp)
+		return code == "" || code == "NoSuchKey" || code == "NoSuchVersion" || code == "NotFound"
 	case http.StatusForbidden:
 		return b.o.Forbidden
 	}

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// heldAtOnce is the longest value that is read together with others; a longer
+// one is read when it is its turn.
+const heldAtOnce = 64 << 20
+
+// eachValue calls fn with the bytes of each of the keys that has a value, several
+// at a time, and reads them at the least cost.
+func eachValue(ctx context.Context, p *pool, view kv.Reader, keys []string, fn func(ctx context.Context, key string, b []byte) error) error {
+	give := func(ctx context.Context, key string, v kv.Value) error {
+		if v == nil {
+			return nil
+		}
+		if err := v.View(ctx, kv.All(), func(b []byte) error { return fn(ctx, key, b) }); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	}
+	if len(keys) > 0 && kv.Gathers(ctx, view, keys[len(keys)-1]) {
+		wants := make([]kv.Want, len(keys))
+		for i, key := range keys {
+			wants[i] = kv.Want{Key: key, Limit: heldAtOnce}
+		}
+		return kv.Gather(ctx, view, wants, kv.Gathering{Run: p.Run, Take: func(ctx context.Context, i int, v kv.Value) error { return give(ctx, keys[i], v) }})
+	}
+	return p.Run(ctx, len(keys), func(ctx context.Context, i int) error {
+		v, err := kv.Locate(ctx, view, keys[i])
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil // an optional document, or deleted since it was listed
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", keys[i], err)
+		}
+		return give(ctx, keys[i], v)
+	})
+}
