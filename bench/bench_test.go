@@ -21,13 +21,28 @@ func TestQuick(t *testing.T) {
 			t.Fatalf("%s: %v", w.name, err)
 		}
 	}
-	table, err := report(b.results)
+	table, err := report(b.results, b.live)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"## write", "## read", "| blosc-lz4 | hot |", "## versions", "## lookup"} {
 		if !strings.Contains(string(table), want) {
 			t.Errorf("the table has no %q", want)
+		}
+	}
+}
+
+// What others reach in the same run is preferred to what is recorded, and has a
+// table of its own.
+func TestBeside(t *testing.T) {
+	live := []peer{{"netcdf", "v", "read", "GB/s", "one", 1, "more"}, {"netcdf", "v", "read", "GB/s", "two", 4, "more"}, {"netcdf", "v", "only theirs", "us", "two", 7, "less"}}
+	table, err := report([]result{{"netcdf", "v", "read", 8, "GB/s"}, {"netcdf", "v", "size", 0.5, "of raw"}}, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| v | read | 8.00 GB/s | 4.00 GB/s (two) | 2.00 |", "| one | two |", "| v | read | 8.00 GB/s | 1.00 | 4.00 |", "| v | only theirs (us) |  | | 7.00 |"} {
+		if !strings.Contains(string(table), want) {
+			t.Errorf("the table has no %q:\n%s", want, table)
 		}
 	}
 }

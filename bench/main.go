@@ -1,11 +1,13 @@
 // Command bench measures zarrdb on fixed work through its public interface and
 // puts the figures of other programs on the same work beside them.
 //
-//	go run ./bench [-quick] [-dir DIR] [-only read,versions] [-out bench/RESULTS.md]
+//	go run ./bench [-quick] [-dir DIR] [-only read,versions] [-out bench/RESULTS.md] [-python PYTHON]
 //
 // The figures of others are in peers.json: they were taken on another day, so
 // compare ratios between rows of one column rather than single numbers, and
-// read the limits of this machine, measured in the same run, first.
+// read the limits of this machine, measured in the same run, first. Those that
+// read reference sets are measured in the same run, on the same files, with
+// -python and what requirements.txt names.
 package main
 
 import (
@@ -32,7 +34,9 @@ type result struct {
 type bench struct {
 	dir     string // scratch
 	quick   bool
+	python  string // what runs peers.py, "" for nothing
 	results []result
+	live    []peer // figures of others in this run
 }
 
 func (b *bench) add(workload, variant, metric string, value float64, unit string) {
@@ -52,6 +56,7 @@ var workloads = []struct {
 	{"space", space},
 	{"lookup", lookup},
 	{"references", references},
+	{"netcdf", netcdf},
 }
 
 func main() {
@@ -60,21 +65,22 @@ func main() {
 	dir := flag.String("dir", "", "where to work (default a temporary directory)")
 	only := flag.String("only", "", "comma-separated names of workloads")
 	out := flag.String("out", "", "write the table to this file")
+	python := flag.String("python", "", "measure other programs with this Python")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *quick, *dir, *only, *out); err != nil {
+	if err := run(ctx, &bench{quick: *quick, python: *python}, *dir, *only, *out); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }
 
-func run(ctx context.Context, quick bool, dir, only, out string) error {
+func run(ctx context.Context, b *bench, dir, only, out string) error {
 	scratch, err := os.MkdirTemp(dir, "zarrdb-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	b := &bench{dir: scratch, quick: quick}
+	b.dir = scratch
 	names := strings.Split(only, ",")
 	for _, w := range workloads {
 		if only != "" && !slices.Contains(names, w.name) {
@@ -88,7 +94,7 @@ func run(ctx context.Context, quick bool, dir, only, out string) error {
 	if out == "" {
 		return nil
 	}
-	table, err := report(b.results)
+	table, err := report(b.results, b.live)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // refSet is a reference set of one array of steps × 1000 chunks: compressed, so
@@ -33,7 +35,7 @@ func (s refSet) write(path string) error {
 		return err
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
-	zarray := fmt.Sprintf(`{"zarr_format":2,"shape":[%d,%d],"chunks":[1,100],"dtype":"<f4","compressor":{"id":"zlib","level":1},"filters":null,"fill_value":0,"order":"C"}`,
+	zarray := fmt.Sprintf(`{"zarr_format":2,"shape":[%d,%d],"chunks":[1,100],"dtype":"<f4","compressor":null,"filters":null,"fill_value":0,"order":"C"}`,
 		s.steps, refsPerStep*100)
 	fmt.Fprintf(w, `{"version":1,"refs":{".zgroup":"{\"zarr_format\":2}","t/.zarray":%q,"t/.zattrs":"{\"_ARRAY_DIMENSIONS\":[\"time\",\"x\"]}"`, zarray)
 	file, offset := int64(-1), int64(0)
@@ -89,19 +91,61 @@ func (r *refBench) run(ctx context.Context) error {
 	if err := r.link(ctx, db, json); err != nil {
 		return err
 	}
+	if err := r.besideJSON(ctx, json); err != nil {
+		return err
+	}
 	src, err := engine.OpenSource(ctx, db+"/|zarrdb:@branch.main", nil)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
 	_, err = engine.ExportReferences(ctx, src, parquet, engine.ExportReferencesOptions{Parquet: true})
+	took := time.Since(start)
 	if err = errors.Join(err, src.Close(), os.RemoveAll(db)); err != nil {
 		return err
 	}
 	r.variant = fmt.Sprintf("parquet, %d a file", r.set.perFile)
 	r.set.steps++ // link appended one
-	r.add("export", time.Since(start).Seconds(), "s")
-	return r.link(ctx, db, parquet)
+	r.add("export", took.Seconds(), "s")
+	r.add("export rate", float64(r.set.steps*refsPerStep)/took.Seconds()/1e6, "M/s")
+	if err := r.link(ctx, db, parquet); err != nil {
+		return err
+	}
+	return r.besideParquet(ctx, parquet)
+}
+
+// besideJSON measures others on the same set, and those that take minutes for it
+// on a hundredth.
+func (r *refBench) besideJSON(ctx context.Context, set string) error {
+	if r.set.perFile == 1 {
+		return nil
+	}
+	few := r.path("few.json")
+	defer os.RemoveAll(few)
+	defer os.RemoveAll(few + ".kerchunk")
+	small := refSet{steps: max(r.set.steps/100, 1), perFile: r.set.perFile}
+	if err := small.write(few); err != nil {
+		return err
+	}
+	args := func(s refSet, path, variant string) map[string]any {
+		return map[string]any{"workload": "references", "variant": variant, "set": path, "n": s.steps * refsPerStep}
+	}
+	return errors.Join(
+		r.beside(ctx, "fsspec_json", args(r.set, set, r.variant)),
+		r.beside(ctx, "virtualizarr", args(small, few, r.variant)),
+		r.beside(ctx, "kerchunk", args(small, few, strings.Replace(r.variant, "JSON", "parquet", 1))))
+}
+
+func (r *refBench) besideParquet(ctx context.Context, set string) error {
+	if r.set.perFile == 1 {
+		return nil
+	}
+	n := r.set.steps * refsPerStep
+	dir := r.path("icechunk")
+	defer os.RemoveAll(dir)
+	return errors.Join(
+		r.beside(ctx, "fsspec_parquet", map[string]any{"workload": "references", "variant": r.variant, "set": set, "n": n}),
+		r.beside(ctx, "icechunk", map[string]any{"workload": "references", "variant": r.variant, "dir": dir, "n": n, "per_file": r.set.perFile}))
 }
 
 // link measures a new database that the set is linked into.
@@ -131,7 +175,41 @@ func (r *refBench) link(ctx context.Context, dir, set string) error {
 	if err := r.grow(ctx, db); err != nil {
 		return err
 	}
-	return r.lookUp(ctx, db, n+refsPerStep)
+	if err := r.lookUp(ctx, db, n+refsPerStep); err != nil {
+		return err
+	}
+	return r.change(ctx, db, dir)
+}
+
+// change commits one changed reference at a time, and opens the database anew.
+func (r *refBench) change(ctx context.Context, db *engine.DB, dir string) error {
+	times := make([]time.Duration, 50)
+	other := tree.Source{URL: "s3://archive/" + r.variant + ".nc"} // an export of this version is imported again
+	for i := range times {
+		start := time.Now()
+		err := db.Update(ctx, "main", "change", func(s *engine.Session) error {
+			return s.SetVirtual(ctx, fmt.Sprintf("t/%d.7", i), other, uint64(i), uint64(chunkLength(int64(i)*refsPerStep+7)))
+		})
+		if err != nil {
+			return err
+		}
+		times[i] = time.Since(start)
+	}
+	r.add("commit of 1 changed p50", millis(quantile(times, 0.5)), "ms")
+	if err := db.Close(); err != nil {
+		return err
+	}
+	start := time.Now()
+	again, err := engine.Open(dir, nil)
+	if err != nil {
+		return err
+	}
+	snap, err := again.At(ctx, "main")
+	if err != nil {
+		return errors.Join(err, again.Close())
+	}
+	r.add("open", millis(time.Since(start)), "ms")
+	return errors.Join(snap.Close(), again.Close())
 }
 
 // grow appends another step.

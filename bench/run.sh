@@ -1,7 +1,20 @@
 #!/usr/bin/env bash
 # Measures and writes bench/RESULTS.md. Takes some minutes and 6 GiB of disk; cold
-# reads need root, because only root may empty the page cache.
+# reads need root, because only root may empty the page cache. The programs that
+# are measured beside it are installed into .cache/bench, which nothing else uses;
+# that needs Python 3.11 or later with venv. Without it their figures are missing.
 #   bench/run.sh [FLAGS OF bench]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go run ./bench -out bench/RESULTS.md "$@"
+venv=$PWD/.cache/bench
+python=$venv/bin/python
+if ! cmp -s bench/requirements.txt "$venv/requirements.txt"; then
+	rm -rf "$venv"
+	if python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r bench/requirements.txt; then
+		cp bench/requirements.txt "$venv/requirements.txt"
+	else
+		echo "bench: no other programs are measured" >&2
+		python=
+	fi
+fi
+go run ./bench -out bench/RESULTS.md -python "$python" "$@"

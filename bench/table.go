@@ -37,7 +37,7 @@ func best(peers []peer, r result) (b peer, ok bool) {
 
 // report makes the table: our figures, the best peer's, and how many times
 // better ours is.
-func report(results []result) ([]byte, error) {
+func report(results []result, live []peer) ([]byte, error) {
 	var recorded struct {
 		About   string
 		Figures []peer
@@ -48,6 +48,10 @@ func report(results []result) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Figures\n\nMade by `make bench` on %s, %s/%s, %d processors.\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	fmt.Fprintf(&b, "Writes are durable when they are counted. Reads go into memory that was touched before; \"hot\" is from the page cache, with the\ndatabase's own chunk cache off. \"times\" is how many times better than the best peer, whose figures were taken on another day:\n%s\n", recorded.About)
+	if len(live) > 0 {
+		fmt.Fprintf(&b, "Those of \"references\" and \"netcdf\" were taken in this run, with what requirements.txt names.\n")
+	}
+	figures := append(slices.Clone(live), recorded.Figures...)
 	var workloads []string
 	for _, r := range results {
 		if !slices.Contains(workloads, r.Workload) {
@@ -61,7 +65,7 @@ func report(results []result) ([]byte, error) {
 				continue
 			}
 			other, times := "", ""
-			if p, ok := best(recorded.Figures, r); ok {
+			if p, ok := best(figures, r); ok {
 				ratio := r.Value / p.Value
 				if p.Better == "less" {
 					ratio = 1 / ratio
@@ -71,7 +75,47 @@ func report(results []result) ([]byte, error) {
 			fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", r.Variant, r.Metric, figure(r.Value), r.Unit, other, times)
 		}
 	}
+	besides(&b, results, live)
 	return []byte(b.String()), nil
+}
+
+// besides makes the table of all that others reached in this run.
+func besides(b *strings.Builder, results []result, live []peer) {
+	if len(live) == 0 {
+		return
+	}
+	type row struct{ workload, variant, metric, unit string }
+	var rows []row
+	var systems []string
+	theirs := map[row]map[string]float64{}
+	for _, p := range live {
+		r := row{p.Workload, p.Variant, p.Metric, p.Unit}
+		if theirs[r] == nil {
+			theirs[r] = map[string]float64{}
+			rows = append(rows, r)
+		}
+		theirs[r][p.System] = p.Value
+		if !slices.Contains(systems, p.System) {
+			systems = append(systems, p.System)
+		}
+	}
+	fmt.Fprintf(b, "\n## others in the same run\n\n| variant | what | zarrdb | %s |\n|---|---|---:|%s\n", strings.Join(systems, " | "), strings.Repeat("---:|", len(systems)))
+	for _, r := range rows {
+		what, ours := r.metric+" ("+r.unit+")", ""
+		for _, o := range results {
+			if o.Workload == r.workload && o.Variant == r.variant && o.Metric == r.metric {
+				what, ours = r.metric, figure(o.Value)+" "+o.Unit
+			}
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |", r.variant, what, ours)
+		for _, s := range systems {
+			if v, ok := theirs[r][s]; ok {
+				fmt.Fprintf(b, " %s", figure(v))
+			}
+			b.WriteString(" |")
+		}
+		b.WriteString("\n")
+	}
 }
 
 // figure prints three significant digits without an exponent.

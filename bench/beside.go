@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+)
+
+// peersScript measures other programs, in Python.
+//
+//go:embed peers.py
+var peersScript string
+
+// beside runs a part of peers.py on what a workload made, if there is a Python
+// to run it. A program that fails is passed over: its figures are missing.
+func (b *bench) beside(ctx context.Context, part string, args map[string]any) error {
+	if b.python == "" {
+		return nil
+	}
+	line := []string{"-c", peersScript, part}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		line = append(line, fmt.Sprintf("%s=%v", name, args[name]))
+	}
+	cmd := exec.CommandContext(ctx, b.python, line...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var p peer
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			continue // something else that a library prints
+		}
+		b.live = append(b.live, p)
+		fmt.Printf("%-10s %-18s %-28s %12.4g %s (%s)\n", p.Workload, p.Variant, p.Metric, p.Value, p.Unit, p.System)
+	}
+	if err := cmd.Wait(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %s: %v\n", part, err)
+	}
+	return ctx.Err()
+}
