@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -114,7 +115,10 @@ func openPlain(t *testing.T, fs vfs.FS, dir string) *DB {
 // Backups, pushes and clones run while the source is written by several, expired
 // and collected, and each is one state of it.
 func TestTransferBesideWritersAndGC(t *testing.T) {
-	const writers, commits = 3, 15
+	rounds := 8
+	if testing.Short() {
+		rounds = 4
+	}
 	fs := vfs.NewMem()
 	o := testOptions(fs)
 	o.Now = nil
@@ -125,9 +129,10 @@ func TestTransferBesideWritersAndGC(t *testing.T) {
 	}
 	to := openCopy(t, fs, "copy")
 	var working sync.WaitGroup
-	for w := range writers {
+	var stop atomic.Bool
+	for w := range 3 {
 		working.Go(func() {
-			for i := range commits {
+			for i := 0; i < 100 && !stop.Load(); i++ {
 				if err := writeBeside(db, w, i); err != nil {
 					t.Error(err)
 					return
@@ -136,7 +141,7 @@ func TestTransferBesideWritersAndGC(t *testing.T) {
 		})
 	}
 	working.Go(func() {
-		for range 5 {
+		for !stop.Load() {
 			if _, err := db.Expire(bg, ExpireOptions{Keep: 2}); err != nil {
 				t.Error(err)
 			}
@@ -145,13 +150,12 @@ func TestTransferBesideWritersAndGC(t *testing.T) {
 			}
 		}
 	})
-	done := make(chan struct{})
-	go func() { working.Wait(); close(done) }()
-	for n, running := 0, true; running; n++ {
-		select {
-		case <-done:
-			running = false
-		default:
+	defer working.Wait()
+	defer stop.Store(true)
+	for n := range rounds {
+		if n == rounds-1 { // the last one has everything
+			stop.Store(true)
+			working.Wait()
 		}
 		if _, err := db.Backup(bg, "backup", TransferOptions{}); err != nil {
 			t.Fatal(err)
