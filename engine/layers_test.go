@@ -27,6 +27,7 @@ var layers = map[string][]string{
 	"codecs/codectest": {"codecs", "zarr/dtype"},
 	"zarr":             {"zarr/dtype", "codecs", "kv"},
 	"zarr/cf":          {"zarr", "zarr/dtype"},
+	"zarr/npy":         {"zarr/dtype"},
 
 	"kv":        {},
 	"kv/kvtest": {"kv"},
@@ -53,7 +54,7 @@ var layers = map[string][]string{
 	"engine/zurl": {},
 	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
-	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "kv", "txn", "cmd/zarrdb/"},
+	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},

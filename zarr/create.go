@@ -257,7 +257,7 @@ func (s *Spec) meta(v Version, l DraftLayout, reg *codecs.Registry) (*Meta, erro
 	m := &Meta{Version: v, Array: true, Shape: slices.Clone(s.Shape), Type: s.Type, Attributes: s.Attributes}
 	var err error
 	if m.Type.Kind() == dtype.Invalid {
-		if m.Type, err = parseType(s.DataType, v); err != nil {
+		if m.Type, err = s.parseType(v); err != nil {
 			return nil, err
 		}
 	}
@@ -320,28 +320,40 @@ func (s *Spec) keys(v Version, l DraftLayout) (ChunkKeys, error) {
 	return V2Keys(sep, rank), nil
 }
 
-// parseType reads a data type as [Spec] takes it.
-func parseType(s string, v Version) (dtype.Type, error) {
-	if s == "" {
+// parseType reads the data type. What objects are, the filters say.
+func (s *Spec) parseType(v Version) (dtype.Type, error) {
+	name := s.DataType
+	if name == "" {
 		return dtype.Type{}, fmt.Errorf("%w: no data type", ErrMetadata)
 	}
-	if strings.ContainsRune(`{["`, rune(s[0])) {
-		if !json.Valid([]byte(s)) {
-			return dtype.Type{}, fmt.Errorf("%w: data type %s is not JSON", ErrMetadata, clipText(s))
+	text := []byte(name)
+	if !strings.ContainsRune(`{["`, rune(name[0])) {
+		if t, ok := dtype.Named(name); ok {
+			return t, nil
 		}
-		if v == V3 && s[0] != '[' {
-			return dtype.ParseV3(json.RawMessage(s))
+		var err error
+		if text, err = json.Marshal(name); err != nil {
+			return dtype.Type{}, err
 		}
-		return dtype.ParseV2(json.RawMessage(s), dtype.Type{})
+	} else if !json.Valid(text) {
+		return dtype.Type{}, fmt.Errorf("%w: data type %s is not JSON", ErrMetadata, clipText(name))
+	} else if v == V3 && name[0] != '[' {
+		return dtype.ParseV3(text)
 	}
-	if t, ok := dtype.Named(s); ok {
-		return t, nil
+	var object dtype.Type
+	if v != V3 {
+		given, err := s.codecsV2()
+		if err != nil {
+			return dtype.Type{}, err
+		}
+		list, _ := items(orNull(given.Filters))
+		for _, filter := range slices.Backward(list) {
+			if t, ok := dtype.ObjectV2(filter); ok {
+				object = t
+			}
+		}
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return dtype.Type{}, err
-	}
-	return dtype.ParseV2(text, dtype.Type{})
+	return dtype.ParseV2(text, object)
 }
 
 func (s *Spec) setFill(m *Meta) error {
@@ -362,115 +374,6 @@ func (s *Spec) setFill(m *Meta) error {
 		return fmt.Errorf("fill value: %w", err)
 	}
 	return nil
-}
-
-// setCodecs parses the codecs of the spec or chooses some.
-func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
-	var err error
-	if m.Version == V3 {
-		list := s.Codecs
-		if list == nil {
-			list = defaultCodecs(m.Type)
-		}
-		if s.Shards != nil {
-			list = shardCodecs(chunks, list)
-		}
-		m.Codecs, err = reg.ParseV3(list)
-		return err
-	}
-	if s.Shards != nil {
-		return fmt.Errorf("shards: %w", ErrNoForm)
-	}
-	v2 := codecs.V2{Type: m.Type, Order: "C", Rank: len(m.Shape)}
-	var given struct {
-		ID         *string
-		Order      *string
-		Filters    json.RawMessage
-		Compressor json.RawMessage
-	}
-	if s.Codecs == nil && m.Version == V1 {
-		v2.Compressor = json.RawMessage(`{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1}`)
-	} else if s.Codecs == nil {
-		v2.Compressor = json.RawMessage(`{"id":"zstd","level":3}`)
-	} else if err := json.Unmarshal(s.Codecs, &given); err != nil {
-		return fmt.Errorf("%w: codecs: neither a compressor nor an object with filters and compressor", ErrMetadata)
-	} else if given.ID != nil {
-		v2.Compressor = s.Codecs
-	} else {
-		v2.Filters, v2.Compressor = given.Filters, given.Compressor
-		if given.Order != nil {
-			v2.Order = *given.Order
-		}
-	}
-	if unordered(m.Type) {
-		v2.Type = m.Type.WithOrder(dtype.Little)
-		m.Type = v2.Type
-	}
-	if len(v2.Filters) == 0 {
-		if v2.Filters, err = objectFilter(m.Type); err != nil {
-			return err
-		}
-	}
-	m.Codecs, err = reg.ParseV2(v2)
-	return err
-}
-
-// unordered reports whether a scalar of t has no byte order yet, which v2 wants.
-func unordered(t dtype.Type) bool {
-	if elem, _ := t.Elem(); t.Kind() == dtype.Ragged {
-		t = elem
-	}
-	return slices.ContainsFunc(t.Words(), func(w dtype.Word) bool { return w.Order == dtype.None })
-}
-
-// objectFilter is the filter of a v2 array of objects that names none, nil for
-// other types.
-func objectFilter(t dtype.Type) (json.RawMessage, error) {
-	if t.Kind() == dtype.Ragged {
-		elem, _ := t.Elem()
-		raw, err := elem.PrintV2()
-		return fmt.Appendf(nil, `[{"id":"vlen-array","dtype":%s}]`, raw), err
-	}
-	if id := objectCodec(t); id != "" {
-		return fmt.Appendf(nil, `[{"id":%q}]`, id), nil
-	}
-	return nil, nil
-}
-
-// objectCodec is the codec that turns elements of a variable-length type into
-// bytes, "" for others.
-func objectCodec(t dtype.Type) string {
-	switch t.Kind() {
-	case dtype.String:
-		return "vlen-utf8"
-	case dtype.Bytes:
-		return "vlen-bytes"
-	case dtype.JSON:
-		return "json2"
-	}
-	return ""
-}
-
-// defaultCodecs is the chain of a v3 array that names none.
-func defaultCodecs(t dtype.Type) json.RawMessage {
-	array := `{"name":"bytes"}`
-	if id := objectCodec(t); id != "" {
-		array = fmt.Sprintf(`{"name":%q}`, id)
-	} else if len(t.Words()) > 0 {
-		endian := "little"
-		if t.Order() == dtype.Big {
-			endian = "big"
-		}
-		array = fmt.Sprintf(`{"name":"bytes","configuration":{"endian":%q}}`, endian)
-	}
-	return json.RawMessage("[" + array + `,{"name":"zstd","configuration":{"level":3,"checksum":false}}]`)
-}
-
-// shardCodecs puts a chain into shards.
-func shardCodecs(inner []int64, list json.RawMessage) json.RawMessage {
-	shape := append(appendInts([]byte{'['}, inner), ']')
-	return fmt.Appendf(nil, `[{"name":"sharding_indexed","configuration":{"chunk_shape":%s,"codecs":%s,`+
-		`"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}]`, shape, list)
 }
 
 func gridOf(chunks []int64, rank int) (Grid, error) {

@@ -484,3 +484,22 @@ func TestDelete(t *testing.T) {
 		}
 	}
 }
+
+// TestCreateObjects: what the objects of a v2 array are, its filters say.
+func TestCreateObjects(t *testing.T) {
+	for filters, kind := range map[string]dtype.Kind{
+		`[{"id":"vlen-utf8"}]`:                dtype.String,
+		`[{"id":"vlen-bytes"}]`:               dtype.Bytes,
+		`[{"id":"json2"}]`:                    dtype.JSON,
+		`[{"id":"vlen-array","dtype":"<i4"}]`: dtype.Ragged,
+		`[{"id":"categorize","labels":["a"],"dtype":"|O","astype":"|u1"}]`: dtype.String,
+	} {
+		for _, v := range []Version{V2, Draft3} {
+			store := kv.NewMem()
+			a := create(t, store, "a", Spec{Version: v, Shape: []int64{2}, DataType: "|O", Codecs: []byte(`{"filters":` + filters + `}`)})
+			if b := must(OpenArray(context.Background(), store, "a", nil)); a.Type().Kind() != kind || b.Type().Kind() != kind {
+				t.Errorf("%v %s: %v, %v", v, filters, a.Type(), b.Type())
+			}
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/npy"
 )
 
 // climate is a Zarr v3 store that xarray and zarr-python wrote from public
@@ -154,7 +155,7 @@ func (s step) inDir(dir string) []string {
 // correction is a made-up year of temperatures as a .npy file.
 func correction(w io.Writer) error {
 	t, _ := dtype.Of[float32]()
-	h, err := npyHeader(t, []int64{12})
+	h, err := npy.AppendHeader(nil, t, []int64{12})
 	if err != nil {
 		return err
 	}

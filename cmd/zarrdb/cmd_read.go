@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/npy"
 )
 
 func readCmd() *cobra.Command {
@@ -27,8 +28,9 @@ func readCmd() *cobra.Command {
 		Use:   "read TARGET [--select SEL] [-o FILE]",
 		Short: "Read an array or a part of it",
 		Long: `Read an array, or the part of it that --select names, and print it or write it to
-a file whose ending chooses the form: .npy, .csv, .png, or - for raw bytes
-(C order, little-endian; variable-length elements as one JSON value a line).
+a file whose ending chooses the form: .npy, .csv, .jsonl (one JSON value a line
+and element, in C order), .png, or - for raw bytes (C order, little-endian;
+elements of varying length as in .jsonl).
 A .csv file has up to two dimensions as a grid, more (or with --tidy) as a line
 per element behind its coordinates; structs have a column per field.
 
@@ -76,7 +78,7 @@ float64; units such as "days since 2000-01-01" give datetime64.`,
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.png, or - for raw bytes on standard output")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.jsonl, FILE.png, or - for raw bytes on standard output")
 	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
 	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
 	src.register(cmd)
@@ -114,10 +116,12 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 	case ext == ".npy":
 		form = r.npy
 	case ext == ".csv":
+	case ext == ".jsonl":
+		form = r.lines
 	case ext == ".png":
 		form = r.png
 	default:
-		return usagef("-o %s: the name must end in .npy, .csv or .png, or be -", out)
+		return usagef("-o %s: the name must end in .npy, .csv, .jsonl or .png, or be -", out)
 	}
 	if out == "-" {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
@@ -225,7 +229,7 @@ func (r *reading) lines(ctx context.Context, w io.Writer) error {
 
 // eachJSON calls fn with every element as JSON, in C order. The slice is reused.
 func (r *reading) eachJSON(ctx context.Context, fn func([]byte) error) error {
-	return r.elements(ctx, r.a.Type().AppendJSON, fn)
+	return r.elements(ctx, r.typ().AppendJSON, fn)
 }
 
 // each calls fn with every element as people see it, in C order. The slice is
@@ -269,13 +273,16 @@ func (r *reading) elements(ctx context.Context, print func(dst, elem []byte) ([]
 }
 
 func (r *reading) npy(ctx context.Context, w io.Writer) error {
-	if r.a.Type().Kind() == dtype.String {
+	switch r.a.Type().Kind() {
+	case dtype.String:
 		return r.npyText(ctx, w)
+	case dtype.Bytes:
+		return r.npyBytes(ctx, w)
 	}
 	if r.dec != nil && (r.dec.Calendar() == "noleap" || r.dec.Calendar() == "360_day") {
 		return fmt.Errorf("times of the calendar %s have no .npy form: use .csv", r.dec.Calendar())
 	}
-	h, err := npyHeader(r.typ(), r.shape)
+	h, err := npy.AppendHeader(nil, r.typ(), r.shape)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,16 +14,19 @@ func writeCmd() *cobra.Command {
 	var wf writeFlags
 	var sel, in, value string
 	cmd := &cobra.Command{
-		Use:   "write TARGET --select SEL (-i FILE.npy | --value JSON)",
+		Use:   "write TARGET --select SEL (-i FILE | --value JSON)",
 		Short: "Write into an array",
-		Long: `Write the values of a .npy file into the part of an array that --select names
-(default all of it), as one commit. The data type must be the array's, the
-shape that of the selection; a single element is written everywhere.
+		Long: `Write values into the part of an array that --select names (default all of it),
+as one commit; a single element is written everywhere. The file is a .npy file,
+whose data type must be the array's and whose shape must be that of the selection,
+or has one JSON value a line, in C order, as read -o FILE.jsonl writes them.
+Fixed-width text and bytes of a .npy file become strings and bytes.
 
 --value gives that element as JSON, in the form of the fill values of Zarr v3:
 5, NaN, "0x7fc00001", [1, -2] for a complex number, "text" for strings.`,
 		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"
-  zarrdb write weather.zdb:temp --select 'time=3,lat=0:10' --value NaN`,
+  zarrdb write weather.zdb:temp --select 'time=3,lat=0:10' --value NaN
+  zarrdb write weather.zdb:station -i names.jsonl`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
@@ -36,9 +35,9 @@ shape that of the selection; a single element is written everywhere.
 			}
 			hasValue := cmd.Flags().Changed("value")
 			if (in == "") != hasValue {
-				return usagef("write: either -i FILE.npy or --value JSON is needed")
+				return usagef("write: either -i FILE or --value JSON is needed")
 			}
-			var data *npyFile
+			var data *values
 			if !hasValue {
 				if data, err = readInput(cmd, in); err != nil {
 					return err
@@ -60,46 +59,13 @@ shape that of the selection; a single element is written everywhere.
 				if hasValue {
 					return a.WriteValue(cmd.Context(), which, json.RawMessage(value))
 				}
-				return writeArray(cmd.Context(), a, which, data)
+				return data.store(cmd.Context(), a, which)
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
-	cmd.Flags().StringVarP(&in, "input", "i", "", "the .npy file to write, or - for standard input")
+	cmd.Flags().StringVarP(&in, "input", "i", "", "the `FILE` to write, or - for standard input")
 	cmd.Flags().StringVar(&value, "value", "", "the `JSON` of one value to write everywhere")
 	wf.register(cmd)
 	return cmd
-}
-
-func readInput(cmd *cobra.Command, name string) (*npyFile, error) {
-	var r io.Reader = cmd.InOrStdin()
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
-	}
-	data, err := readNpy(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, nil
-}
-
-func writeArray(ctx context.Context, a *zarr.Array, sel zarr.Selection, data *npyFile) error {
-	shape, err := a.Resolve(sel)
-	if err != nil {
-		return err
-	}
-	have, _ := data.typ.NumPy()
-	want, ok := a.Type().NumPy()
-	if !ok || have != want {
-		return fmt.Errorf("write /%s: the array holds %v, the file %v", a.Path(), a.Type(), data.typ)
-	}
-	if len(data.data) != data.typ.Size() && !slices.Equal(shape, data.shape) {
-		return fmt.Errorf("write /%s: the selection has shape %v, the file %v", a.Path(), shape, data.shape)
-	}
-	return a.WriteBytes(ctx, sel, data.data)
 }

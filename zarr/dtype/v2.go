@@ -397,7 +397,8 @@ func (t Type) writeNumPy(b *strings.Builder) {
 	b.WriteString("'" + s + "'")
 }
 
-// pythonString quotes s as a Python string literal.
+// pythonString quotes s as a Python string literal of ASCII characters: the
+// header of a .npy file is Latin-1 or UTF-8, by its version.
 func pythonString(s string) string {
 	var b strings.Builder
 	b.WriteByte('\'')
@@ -408,6 +409,10 @@ func pythonString(s string) string {
 			b.WriteRune(r)
 		case r < ' ' || r == 0x7f:
 			fmt.Fprintf(&b, `\x%02x`, r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		case r > 0x7f:
+			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
 		}

@@ -1,0 +1,11 @@
+// Package npy reads and writes .npy files, the file format of single numpy
+// arrays (NEP 1), with the data types that Zarr arrays have.
+//
+//	"\x93NUMPY" version   length   {'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }   elements
+//	                               └──────── a Python literal, padded with spaces ─────────┘
+//
+// A file is written with elements in memory layout (see [dtype.Type]): packed,
+// little-endian, in C order. It is read whatever its byte orders, its order of
+// dimensions and the padding between its fields are, and comes out in memory
+// layout. Objects, which are pickled there, are refused: unpickling runs code.
+package npy
