@@ -45,6 +45,7 @@ type AppendPlan struct {
 type appendPiece struct {
 	Piece
 	arrays map[string]*appendArray // by path
+	kept   *keptRefs               // nil if it has to be read again
 }
 
 // appendArray is an array of a piece.
@@ -80,9 +81,10 @@ func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*Ap
 	if len(pieces) == 0 || dim == "" {
 		return nil, errors.New("append: no source, or no dimension")
 	}
-	known := metaSet{}
+	known, left := metaSet{}, maxKept
 	for i, piece := range pieces {
-		found, err := surveyPiece(ctx, piece, link)
+		kept := &keptRefs{left: left}
+		found, err := surveyPiece(ctx, piece, link, kept)
 		if err != nil {
 			return nil, fmt.Errorf("append %s: %w", piece.Name, err)
 		}
@@ -97,6 +99,9 @@ func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*Ap
 			}
 		}
 		p.add(piece, found)
+		if link && !kept.full {
+			left, p.pieces[i].kept = kept.left, kept
+		}
 	}
 	return p, p.bad.err(dim)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/bits"
 	"strings"
+	"unsafe"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -18,8 +20,9 @@ type foundNode struct {
 	meta *zarr.Meta
 }
 
-// surveyPiece opens every node of a piece.
-func surveyPiece(ctx context.Context, p Piece, link bool) (found []foundNode, err error) {
+// surveyPiece opens every node of a piece. Of a JSON set that is linked it keeps
+// the references, if they are not too many.
+func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found []foundNode, err error) {
 	src, err := p.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -27,7 +30,7 @@ func surveyPiece(ctx context.Context, p Piece, link bool) (found []foundNode, er
 	defer func() { err = errors.Join(err, src.Close()) }()
 	view, path, o := kv.Reader(nil), "", *src.open
 	if link {
-		if view, err = src.setDocuments(ctx); err != nil {
+		if view, err = src.setDocuments(ctx, keep); err != nil {
 			return nil, err
 		}
 	} else {
@@ -57,9 +60,44 @@ func surveyPiece(ctx context.Context, p Piece, link bool) (found []foundNode, er
 // maxDocuments bounds the metadata of one reference set in memory.
 const maxDocuments = 128 << 20
 
+// keptRefs are the entries of a JSON set that was read for its metadata, so that
+// it needs not be read again.
+type keptRefs struct {
+	list []refs.Entry
+	left int64 // bytes that they may take
+	full bool  // there were more
+}
+
+// maxKept bounds the references that all pieces of a plan keep: about a million.
+// Tests make it small.
+var maxKept int64 = 128 << 20
+
+// keep takes an entry, whose URL mostly is that of others too.
+func (k *keptRefs) keep(e *refs.Entry) {
+	if k.full {
+		return
+	}
+	if k.left -= int64(len(e.Key)+len(e.Data)) + int64(unsafe.Sizeof(*e)); k.left < 0 {
+		k.list, k.full = nil, true
+		return
+	}
+	k.list = append(k.list, *e)
+}
+
+// entries yields what was kept.
+func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
+	return func(yield func(refs.Entry, error) bool) {
+		for _, e := range k.list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
 // setDocuments reads the metadata documents of a reference set, in one pass over
 // a JSON set and from the index of a parquet set.
-func (s *Source) setDocuments(ctx context.Context) (*kv.Mem, error) {
+func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, error) {
 	set, prefix, err := s.referenceSet(ctx)
 	if err != nil {
 		return nil, err
@@ -80,6 +118,7 @@ func (s *Source) setDocuments(ctx context.Context) (*kv.Mem, error) {
 		return docs.Set(ctx, strings.Clone(key), b)
 	}
 	if set.dir != nil {
+		keep.full = true
 		p, err := refs.OpenParquetSet(ctx, set.dir, &set.opts.Read)
 		if err != nil {
 			return nil, err
@@ -93,6 +132,7 @@ func (s *Source) setDocuments(ctx context.Context) (*kv.Mem, error) {
 	}
 	for e, err := range set.entries(ctx) {
 		if err == nil {
+			keep.keep(&e)
 			err = take(&e)
 		}
 		if err != nil {

@@ -216,6 +216,10 @@ func (p *piecePass) link(ctx context.Context) error {
 	p.held = &heldRefs{set: set, refs: map[string]refs.Reference{}}
 	l := newLinker(p.j.db, p.src, p.j.o, set, prefix)
 	l.bulk, l.meter = p.j.bulk, p.j.meter
+	if kept := p.piece.kept; kept != nil {
+		l.entries = kept.entries
+		defer func() { p.piece.kept = nil }()
+	}
 	l.place = func(key string, e *refs.Entry) (string, bool, error) {
 		to, a, put := p.place(key)
 		if a != nil && (a.rewrite || a.base.axis < 0 || p.j.orders[a.base] != nil) {

@@ -109,14 +109,37 @@ func splitConcat(t *testing.T, c *refCase, edit func(file int, key string, doc m
 	return sets
 }
 
+// parquetOf writes a reference set as parquet.
+func parquetOf(t *testing.T, set string) string {
+	t.Helper()
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	linkSet(t, db, set, Follow{}, ImportOptions{})
+	closeChecked(t, db)
+	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	dest := strings.TrimSuffix(set, ".json") + ".parq"
+	if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: true}); err != nil {
+		t.Fatal(err)
+	}
+	return dest
+}
+
 // Sets of single files, joined in one commit or one after the other, read as
 // the set that kerchunk joined.
 func TestAppendReferenceSets(t *testing.T) {
 	c := refCases(t, "multi_concat")[0]
-	for _, link := range []bool{true, false} {
+	for _, mode := range []struct{ link, parquet bool }{{true, false}, {true, true}, {false, false}, {false, true}} {
 		for _, steps := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
-			t.Run(fmt.Sprint(link, steps), func(t *testing.T) {
-				sets := splitConcat(t, c, nil)
+			t.Run(fmt.Sprint(mode, steps), func(t *testing.T) {
+				link, sets := mode.link, splitConcat(t, c, nil)
+				if mode.parquet {
+					for i := range sets {
+						sets[i] = parquetOf(t, sets[i])
+					}
+				}
 				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 				for done, n := range steps {
 					db, err := Open(path, linkOptions(t, config))
@@ -384,6 +407,9 @@ func TestAppendModel(t *testing.T) {
 		for _, link := range []bool{false, true} {
 			t.Run(fmt.Sprint(seed, link), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 5))
+				// All references of the pieces are kept, some, or none.
+				defer func(was int64) { maxKept = was }(maxKept)
+				maxKept = []int64{0, 2000, 1 << 20}[r.IntN(3)]
 				pieces, want := randomPieces(t, r, link)
 				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 				cut := r.IntN(len(pieces) + 1)
@@ -573,5 +599,44 @@ func TestAppendAlignsAnew(t *testing.T) {
 		if got := p.pieces[0].arrays["time"]; got.rewrite != rewrite || got.start != int64(had) || p.base["time"].total != int64(had)+2 {
 			t.Errorf("with %d there: %+v", had, got)
 		}
+	}
+}
+
+// A JSON set is parsed once: what is written is what was compared, also if the
+// file has become another meanwhile.
+func TestAppendReadsSetsOnce(t *testing.T) {
+	url := timeSet(t, "p.json", "|i1", 1, []byte("ab"))
+	for _, kept := range []int64{maxKept, 0} {
+		p, err := PlanAppend(bg, []Piece{pieceOf(url, Follow{})}, "time", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (p.pieces[0].kept == nil) != (kept == 0) {
+			t.Errorf("%d bytes may be kept: %+v", kept, p.pieces[0].kept)
+		}
+		text, err := os.ReadFile(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := bytes.Replace(text, []byte(base64.StdEncoding.EncodeToString([]byte("ab"))), []byte(base64.StdEncoding.EncodeToString([]byte("xy"))), 1)
+		if err := os.WriteFile(url, other, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		db := openDB(t, nil)
+		if _, err := db.Append(bg, p, ImportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		want := "xy"
+		if kept > 0 {
+			want = "ab"
+		}
+		if b, err := kv.Get(bg, at(t, db, ""), "time/0"); err != nil || string(b) != want {
+			t.Errorf("%d bytes may be kept: %q, %v", kept, b, err)
+		}
+		if err := os.WriteFile(url, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		defer func(was int64) { maxKept = was }(maxKept)
+		maxKept = 0
 	}
 }

@@ -66,6 +66,8 @@ type linker struct {
 	base   string // URL of the folder of the set
 	bulk   *txn.Bulk
 	meter  *meter
+	// entries are what it imports: those of set, or as they were read before.
+	entries func(context.Context) iter.Seq2[refs.Entry, error]
 	// place, if set, says where the value of a key goes and whether it does.
 	place func(key string, e *refs.Entry) (to string, put bool, err error)
 
@@ -79,7 +81,10 @@ type linker struct {
 const maxKnownURLs = 1 << 16
 
 func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string) *linker {
-	return &linker{db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base, meter: &meter{}, known: map[string]tree.Source{}}
+	return &linker{
+		db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base,
+		meter: &meter{}, entries: set.entries, known: map[string]tree.Source{},
+	}
 }
 
 // link imports a reference set as virtual values, keys and metadata as they
@@ -227,7 +232,7 @@ func (l *linker) read(ctx context.Context, full chan<- []refs.Entry, empty <-cha
 		}
 		return nil
 	}
-	for e, err := range l.set.entries(ctx) {
+	for e, err := range l.entries(ctx) {
 		if err != nil {
 			return err
 		}

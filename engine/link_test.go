@@ -255,6 +255,46 @@ func TestLinkUpdate(t *testing.T) {
 	}
 }
 
+// One changed reference among many costs what one among few does: some pages,
+// and the same set again costs none.
+func TestLinkUpdateCost(t *testing.T) {
+	const n = 30_000
+	set := func(changed int) string {
+		var chunks strings.Builder
+		for i := range n {
+			at := i
+			if i == changed {
+				at = 7
+			}
+			fmt.Fprintf(&chunks, `,"t/%d":["s3://b/x%d",%d,1]`, i, i/8, at)
+		}
+		return folder(t, map[string]string{"refs.json": setOf(n, chunks.String())}) + "/refs.json"
+	}
+	db := openDB(t, nil)
+	linkSet(t, db, set(-1), Follow{}, ImportOptions{})
+	first := head(t, db, "")
+	for _, c := range []struct {
+		changed int
+		most    int64
+	}{{-1, 0}, {n / 2, 16 << 10}} {
+		before := db.DiskUse().IndexWritten
+		linkSet(t, db, set(c.changed), Follow{}, ImportOptions{Overwrite: true})
+		if got := db.DiskUse().IndexWritten - before; got > c.most || (head(t, db, "") == first) != (c.most == 0) {
+			t.Errorf("changing %d wrote %d bytes to the index", c.changed, got)
+		}
+	}
+	var changed []string
+	for c, err := range db.DB.Diff(bg, first, head(t, db, ""), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = append(changed, c.Key)
+	}
+	if want := []string{fmt.Sprintf("t/%d", n/2)}; !slices.Equal(changed, want) {
+		t.Errorf("changed %q", changed)
+	}
+}
+
 // What is wrong is refused, and nothing is left of it.
 func TestLinkRefused(t *testing.T) {
 	base := folder(t, map[string]string{

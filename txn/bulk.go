@@ -96,8 +96,57 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error
 		if err := b.learn(ctx, b.start, ""); err != nil {
 			return nil, err
 		}
+		return b, nil
 	}
-	return b, nil
+	return b, b.reuse(ctx)
+}
+
+// reuse makes the bulk write leave out the pages that the session's base has at
+// the path: writing a node anew makes most of them again as they were.
+func (b *Bulk) reuse(ctx context.Context) error {
+	b.s.mu.RLock()
+	base := b.s.start
+	b.s.mu.RUnlock()
+	_, dir, err := b.space.dirAt(ctx, base, b.path)
+	if err != nil || dir.Entries == 0 {
+		return err
+	}
+	names, err := b.space.pageNames(ctx, dir)
+	if err == nil {
+		b.s.hold(base) // also if the session gets another base meanwhile
+		b.space = b.space.with(knownPages{b.s.pages, names})
+	}
+	return err
+}
+
+// knownPages is the page store of a session without the pages of a version.
+//
+// Elsewhere every page that is made is put, because one that exists may be about
+// to be collected. These are not: the version is held until the session ends.
+type knownPages struct {
+	tree.Pages
+	names map[tree.Name]struct{}
+}
+
+// PutPage implements [tree.Pages].
+func (p knownPages) PutPage(ctx context.Context, name tree.Name, page []byte) error {
+	if _, ok := p.names[name]; ok {
+		return nil
+	}
+	return p.Pages.PutPage(ctx, name, page)
+}
+
+// pageNames collects the names of the pages below a root, about 100 bytes of
+// memory for each. It reads those of directories and the inner ones of chunk
+// maps: some MiB among ten million chunks.
+func (s *space) pageNames(ctx context.Context, root tree.Root) (map[tree.Name]struct{}, error) {
+	names := map[tree.Name]struct{}{}
+	err := s.t.Walk(ctx, root, func(name tree.Name, _ uint8, _ int) (bool, error) {
+		_, seen := names[name]
+		names[name] = struct{}{}
+		return !seen, nil
+	}, nil)
+	return names, err
 }
 
 // learn notes the forms at and below a directory.

@@ -252,6 +252,89 @@ func TestBulkAgain(t *testing.T) {
 	}
 }
 
+// Writing a node anew leaves out the pages that it has already. They stay while
+// the session is open, though nothing else needs them: the branch moves on, its
+// history is let go, and collections come in between.
+func TestBulkReuse(t *testing.T) {
+	db := bulkDB(t)
+	write := func(s *Session, changed int, between func()) {
+		t.Helper()
+		b, err := s.Bulk(bg, "n", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20_000 {
+			if i == 10_000 {
+				between()
+			}
+			p := bulkPut{key: fmt.Sprintf("t/%d.%d", i/100, i%100), url: "s3://b/x", off: uint64(i), sz: 5}
+			if i == changed {
+				p.off = 3
+			}
+			if i == 0 {
+				p = bulkPut{key: "t/.zarray", bytes: "f=:.:2 array"}
+			}
+			p.bulk(t, b)
+		}
+		between()
+		if err := b.Finish(bg); err != nil {
+			t.Fatal(err)
+		}
+		between()
+	}
+	commit := func(s *Session) *Commit {
+		t.Helper()
+		c, err := s.Commit(bg, CommitOptions{Choose: func(Conflict) Choice { return Theirs }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	s := begin(t, db)
+	write(s, -1, func() {})
+	commit(s)
+
+	s = begin(t, db)
+	used := db.DiskUse().IndexWritten
+	round := 0
+	write(s, 7777, func() {
+		// Others remove the node and let its versions go.
+		round++
+		update(t, db, "", map[string]string{"round": fmt.Sprint(round)})
+		if round == 1 {
+			o := begin(t, db)
+			if err := o.DeletePrefix(bg, "n/"); err != nil {
+				t.Fatal(err)
+			}
+			commit(o)
+		}
+		if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.GC(bg, GCOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if round == 2 {
+			if err := s.Savepoint(bg); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	commit(s)
+	if wrote := db.DiskUse().IndexWritten - used; wrote > 64<<10 {
+		t.Errorf("one changed chunk of 20000 wrote %d bytes", wrote)
+	}
+	n := 0
+	for k := range stored(t, begin(t, db)) {
+		if strings.HasPrefix(k, "n/t/") {
+			n++
+		}
+	}
+	if n != 20_000 {
+		t.Errorf("%d keys", n)
+	}
+}
+
 func TestBulkErrors(t *testing.T) {
 	db := bulkDB(t)
 	s := begin(t, db)
