@@ -17,7 +17,7 @@ import (
 
 // list yields every key that begins with prefix and comes after another key, in
 // byte order. after "" leaves out nothing. Memory is bounded.
-func (s *space) list(ctx context.Context, root tree.Root, prefix, after string) iter.Seq2[item, error] {
+func (s *space) list(ctx context.Context, root tree.Root, prefix, after string) iter.Seq2[string, error] {
 	return s.listing(ctx, root, boundsOf(prefix, after), noFlat)
 }
 
@@ -38,13 +38,7 @@ type flatLister struct {
 var _ kv.Lister = flatLister{}
 
 func (l flatLister) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for it, err := range l.s.listing(ctx, l.root, boundsOf(o.Prefix, o.After), len(l.dir)) {
-			if !yield(it.key, err) {
-				return
-			}
-		}
-	}
+	return l.s.listing(ctx, l.root, boundsOf(o.Prefix, o.After), len(l.dir))
 }
 
 // listBounds say which keys are wanted.
@@ -106,18 +100,18 @@ const noFlat = -1
 
 // listing runs a lister. flat is the length of the directory whose children are
 // not entered, or noFlat.
-func (s *space) listing(ctx context.Context, root tree.Root, b listBounds, flat int) iter.Seq2[item, error] {
-	return func(yield func(item, error) bool) {
+func (s *space) listing(ctx context.Context, root tree.Root, b listBounds, flat int) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
 		l := lister{s: s, ctx: ctx, bounds: b, flat: flat}
 		err := l.enter("", root)
 		for err == nil {
-			var it item
+			var key string
 			var ok bool
-			if it, ok, err = l.next(); err == nil && (!ok || !yield(it, nil)) {
+			if key, ok, err = l.next(); err == nil && (!ok || !yield(key, nil)) {
 				return
 			}
 		}
-		yield(item{}, err)
+		yield("", err)
 	}
 }
 
@@ -157,7 +151,7 @@ func (l *lister) enter(path string, root tree.Root) error {
 		if err := c.seek(b.low); err != nil {
 			return err
 		}
-		if c.head() != nil {
+		if c.some() {
 			l.chunks = append(l.chunks, c)
 		}
 	}
@@ -192,62 +186,58 @@ func (l *lister) head() (*dirCursor, error) {
 }
 
 // next returns the next key; ok is false at the end.
-func (l *lister) next() (it item, ok bool, err error) {
+func (l *lister) next() (key string, ok bool, err error) {
 	for {
 		d, err := l.head()
 		if err != nil {
-			return item{}, false, err
+			return "", false, err
 		}
 		first := -1
 		for i, c := range l.chunks {
-			if first < 0 || c.head().key < l.chunks[first].head().key {
+			if first < 0 || c.head() < l.chunks[first].head() {
 				first = i
 			}
 		}
-		if first >= 0 && (d == nil || l.chunks[first].head().key < d.key) {
-			it, err := l.nextChunk(first)
-			return it, err == nil, err
+		if first >= 0 && (d == nil || l.chunks[first].head() < d.key) {
+			key, err := l.nextChunk(first)
+			return key, err == nil, err
 		}
 		if d == nil {
-			return item{}, false, nil
+			return "", false, nil
 		}
 		e := &d.cur.buf[d.cur.pos]
 		d.cur.pos++
 		d.ok = false
-		it := item{key: d.key}
 		if isSub(e.Key) && l.flat != len(d.path) {
 			if err := l.enter(d.key, e.Value.Child); err != nil {
-				return item{}, false, err
+				return "", false, err
 			}
 			continue
 		}
-		if !isSub(e.Key) {
-			it.value = e.Value
-		}
-		if it.key >= l.bounds.low && strings.HasPrefix(it.key, l.bounds.prefix) {
-			return it, true, nil
+		if d.key >= l.bounds.low && strings.HasPrefix(d.key, l.bounds.prefix) {
+			return d.key, true, nil
 		}
 	}
 }
 
 // nextChunk takes the head of a chunk map.
-func (l *lister) nextChunk(i int) (it item, err error) {
+func (l *lister) nextChunk(i int) (key string, err error) {
 	c := l.chunks[i]
-	it = *c.head()
+	key = c.head()
 	slash := -1
 	if l.flat != noFlat {
-		slash = strings.IndexByte(it.key[l.flat:], '/')
+		slash = strings.IndexByte(key[l.flat:], '/')
 	}
 	if slash < 0 {
 		err = c.advance()
 	} else {
-		it = item{key: it.key[:l.flat+slash+1]}
-		err = c.seek(string(keyAfter([]byte(it.key[len(c.dir):]))))
+		key = key[:l.flat+slash+1]
+		err = c.seek(string(keyAfter([]byte(key[len(c.dir):]))))
 	}
-	if err == nil && c.head() == nil {
+	if err == nil && !c.some() {
 		l.chunks = slices.Delete(l.chunks, i, i+1)
 	}
-	return it, err
+	return key, err
 }
 
 // cursor reads the entries of a span in growing batches, so that a short look
@@ -286,20 +276,4 @@ func (c *cursor) peek(ctx context.Context, s *space) (*tree.Entry, error) {
 		return nil, nil
 	}
 	return &c.buf[0], nil
-}
-
-// seek goes to the first entry not less than from.
-func (c *cursor) seek(from []byte) {
-	*c = cursor{root: c.root, span: tree.Span{From: from, To: c.span.To}, buf: c.buf[:0]}
-}
-
-// limit makes the cursor end before to.
-func (c *cursor) limit(to []byte) {
-	c.span.To = to
-	for i := c.pos; i < len(c.buf); i++ {
-		if string(c.buf[i].Key) >= string(to) {
-			c.buf, c.end = c.buf[:i], true
-			return
-		}
-	}
 }

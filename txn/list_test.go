@@ -69,11 +69,11 @@ func FuzzList(f *testing.F) {
 			}
 		}
 		var got []string
-		for it, err := range s.list(context.Background(), root, prefix, after) {
+		for key, err := range s.list(context.Background(), root, prefix, after) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, it.key)
+			got = append(got, key)
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("list %q after %q:\n got %q\nwant %q", prefix, after, got, want)

@@ -177,15 +177,19 @@ func (h *mergeHistory) mirrored(root tree.Root, conflicts []Conflict) {
 func (h *mergeHistory) print(root tree.Root) string {
 	ctx := context.Background()
 	var b strings.Builder
-	for it, err := range h.list(ctx, root, "", "") {
+	for key, err := range h.list(ctx, root, "", "") {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		doc, err := h.load(ctx, it.value)
+		v, _, err := h.get(ctx, root, key)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "%s = %s\n", it.key, doc)
+		doc, err := h.load(ctx, v)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s = %s\n", key, doc)
 	}
 	err := h.changedDirs(ctx, "", tree.Root{}, root, func(path string, _, info *dirInfo) error {
 		if info.hasID {

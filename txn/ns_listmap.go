@@ -29,13 +29,13 @@ type chunkLister struct {
 	bounds listBounds // relative to dir; low "" once it is passed
 
 	levels []listLevel
-	out    []item // the next keys, full
+	out    []string // the next keys, full
 	pos    int
 
-	group   []tree.Entry // scratch
+	group   [][]byte // scratch
 	text    []byte
 	printed []printedChunk
-	spare   [][]tree.Entry // buffers of cursors that are done
+	spare   [][][]byte // buffers of cursors that are done
 }
 
 // listLevel is a dimension that is being merged: all chunks that begin with
@@ -49,24 +49,23 @@ type listLevel struct {
 
 // numberCursor reads the numbers of one count of digits.
 type numberCursor struct {
-	cur    cursor
+	cur    keyCursor
 	digits int
 	num    uint64 // at the cursor
 	ok     bool
 }
 
+// printedChunk is a key, which ends at end in text.
 type printedChunk struct {
 	key string
-	i   int // in group
+	end int
 }
 
-// head is the next key, nil at the end.
-func (c *chunkLister) head() *item {
-	if c.pos < len(c.out) {
-		return &c.out[c.pos]
-	}
-	return nil
-}
+// some reports whether there is a next key.
+func (c *chunkLister) some() bool { return c.pos < len(c.out) }
+
+// head is the next key; there must be some.
+func (c *chunkLister) head() string { return c.out[c.pos] }
 
 // advance passes the head.
 func (c *chunkLister) advance() error {
@@ -112,7 +111,7 @@ func (c *chunkLister) push(dim int, lead []byte, text, digits string) error {
 			continue
 		}
 		n := numberCursor{digits: k}
-		n.cur = cursor{root: c.form.root, span: tree.Span{From: appendCoord(clip(lead), lo), To: end}}
+		n.cur = keyCursor{root: c.form.root, span: tree.Span{From: appendCoord(clip(lead), lo), To: end}}
 		if last := len(c.spare) - 1; last >= 0 {
 			n.cur.buf, c.spare = c.spare[last][:0], c.spare[:last]
 		}
@@ -146,13 +145,13 @@ func (c *chunkLister) pop() {
 
 // load reads the number at a cursor.
 func (c *chunkLister) load(lv *listLevel, n *numberCursor) error {
-	e, err := n.cur.peek(c.ctx, c.s)
-	if n.ok = e != nil; err != nil || e == nil {
+	key, err := n.cur.peek(c.ctx, c.s)
+	if n.ok = key != nil; err != nil || key == nil {
 		return err
 	}
 	var ok bool
-	if n.num, _, ok = takeCoord(e.Key[len(lv.lead):]); !ok {
-		return corrupt("chunk map of %q: coordinates %x", c.dir, e.Key)
+	if n.num, _, ok = takeCoord(key[len(lv.lead):]); !ok {
+		return corrupt("chunk map of %q: coordinates %x", c.dir, key)
 	}
 	return nil
 }
@@ -201,20 +200,17 @@ func (lv *listLevel) first() *numberCursor {
 
 // fillNumbers makes keys of the last dimension.
 func (c *chunkLister) fillNumbers(lv *listLevel) error {
-	c.text, c.printed, c.group = c.text[:0], c.printed[:0], c.group[:0]
-	for n := lv.first(); n != nil && len(c.group) < c.s.lim.read; n = lv.first() {
-		c.group = append(c.group, n.cur.buf[n.cur.pos])
+	c.text, c.printed = c.text[:0], c.printed[:0]
+	for n := lv.first(); n != nil && len(c.printed) < c.s.lim.read; n = lv.first() {
 		c.text = strconv.AppendUint(append(c.text, lv.text...), n.num, 10)
-		c.printed = append(c.printed, printedChunk{i: len(c.text)})
+		c.printed = append(c.printed, printedChunk{end: len(c.text)})
 		n.cur.pos++
 		if err := c.load(lv, n); err != nil {
 			return err
 		}
 	}
 	c.cutText()
-	for i := range c.printed {
-		c.emit(c.printed[i].key, i)
-	}
+	c.emit()
 	return nil
 }
 
@@ -223,13 +219,17 @@ func (c *chunkLister) cutText() {
 	all, start := string(c.text), 0
 	for i := range c.printed {
 		p := &c.printed[i]
-		p.key, start, p.i = all[start:p.i], p.i, i
+		p.key, start = all[start:p.end], p.end
 	}
 }
 
-func (c *chunkLister) emit(key string, i int) {
-	if low := c.bounds.low; low == "" || key[len(c.dir):] >= low {
-		c.out = append(c.out, item{key, c.group[i].Value})
+// emit hands out those of the printed keys that are wanted.
+func (c *chunkLister) emit() {
+	low := c.bounds.low
+	for i := range c.printed {
+		if key := c.printed[i].key; low == "" || key[len(c.dir):] >= low {
+			c.out = append(c.out, key)
+		}
 	}
 }
 
@@ -269,20 +269,71 @@ func (c *chunkLister) emitGroup(text string) error {
 	for i := range c.group {
 		var ok bool
 		c.text = append(c.text, c.dir...)
-		if c.text, ok = c.form.print(c.text, c.group[i].Key); !ok {
-			return corrupt("chunk map of %q: coordinates %x", c.dir, c.group[i].Key)
+		if c.text, ok = c.form.print(c.text, c.group[i]); !ok {
+			return corrupt("chunk map of %q: coordinates %x", c.dir, c.group[i])
 		}
-		c.printed = append(c.printed, printedChunk{i: len(c.text)})
+		c.printed = append(c.printed, printedChunk{end: len(c.text)})
 	}
 	c.cutText()
 	order := func(a, b printedChunk) int { return strings.Compare(a.key[len(text):], b.key[len(text):]) }
 	if !slices.IsSortedFunc(c.printed, order) {
 		slices.SortFunc(c.printed, order)
 	}
-	for _, p := range c.printed {
-		c.emit(p.key, p.i)
-	}
+	c.emit()
 	return nil
+}
+
+// keyCursor reads the keys of a span of a chunk map in growing batches, so that
+// a short look is cheap and a long one pays one search per batch.
+type keyCursor struct {
+	root tree.Root
+	span tree.Span // of what is not in buf
+	buf  [][]byte
+	pos  int // first key not passed
+	size int // of the last batch
+	end  bool
+}
+
+// peek returns the first key that is left, nil at the end.
+func (c *keyCursor) peek(ctx context.Context, s *space) ([]byte, error) {
+	if c.pos < len(c.buf) {
+		return c.buf[c.pos], nil
+	}
+	if c.end {
+		return nil, nil
+	}
+	c.size = min(max(8, 4*c.size), s.lim.read)
+	c.buf, c.pos, c.end = c.buf[:0], 0, true
+	for key, err := range s.t.Keys(ctx, c.root, c.span) {
+		if err != nil {
+			return nil, err
+		}
+		c.buf = append(c.buf, key)
+		if len(c.buf) == c.size {
+			c.span.From, c.span.After, c.end = key, true, false
+			break
+		}
+	}
+	if len(c.buf) == 0 {
+		return nil, nil
+	}
+	return c.buf[0], nil
+}
+
+// seek goes to the first key not less than from.
+func (c *keyCursor) seek(from []byte) {
+	*c = keyCursor{root: c.root, span: tree.Span{From: from, To: c.span.To}, buf: c.buf[:0]}
+}
+
+// limit makes the cursor end before to.
+func (c *keyCursor) limit(to []byte) {
+	c.span.To = to
+	for i := c.pos; i < len(c.buf); i++ {
+		if string(c.buf[i]) >= string(to) {
+			c.buf, c.end = c.buf[:i], true
+			return
+		}
+	}
 }
 
 var pow10 = func() (p [maxDigits + 1]uint64) {

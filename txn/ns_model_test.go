@@ -259,6 +259,9 @@ func (h *history) checkList(prefix, after string) {
 		if err != nil || !strings.HasPrefix(it.key, prefix) {
 			h.fatalf("scan %q: %q %v", prefix, it.key, err)
 		}
+		if v := h.want[it.key]; !it.value.Equal(&v) {
+			h.fatalf("scan: %q is %+v, want %+v", it.key, it.value, v)
+		}
 		scanned++
 	}
 	if scanned != len(want) {
@@ -268,14 +271,11 @@ func (h *history) checkList(prefix, after string) {
 		want = slices.DeleteFunc(want, func(k string) bool { return k <= after })
 	}
 	var got []string
-	for it, err := range h.list(ctx, h.root, prefix, after) {
+	for key, err := range h.list(ctx, h.root, prefix, after) {
 		if err != nil {
 			h.fatalf("list %q after %q: %v", prefix, after, err)
 		}
-		if v := h.want[it.key]; !it.value.Equal(&v) {
-			h.fatalf("list: %q is %+v, want %+v", it.key, it.value, v)
-		}
-		got = append(got, it.key)
+		got = append(got, key)
 	}
 	if !slices.Equal(got, want) {
 		h.fatalf("list %q after %q:\n got %q\nwant %q", prefix, after, got, want)

@@ -165,18 +165,12 @@ func keyValue(key string, v tree.Value) KeyValue {
 	return out
 }
 
-// listKeys drops the values of a listing.
-func listKeys(err error, items iter.Seq2[item, error]) iter.Seq2[string, error] {
+// listKeys is a listing, or an error.
+func listKeys(err error, keys iter.Seq2[string, error]) iter.Seq2[string, error] {
 	if err != nil {
 		return failed[string](err)
 	}
-	return func(yield func(string, error) bool) {
-		for it, err := range items {
-			if !yield(it.key, err) || err != nil {
-				return
-			}
-		}
-	}
+	return keys
 }
 
 // failed is a sequence that consists of one error.

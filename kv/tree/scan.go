@@ -17,10 +17,25 @@ func (t *Tree) Scan(ctx context.Context, root Root, span Span) iter.Seq2[Entry, 
 		if span.Reverse {
 			err = c.scanDown(span, yield)
 		} else {
-			err = c.scanUp(span, yield)
+			err = c.scanUp(span, func(p *page, begin, end int) bool { return p.scan(begin, end, yield) })
 		}
 		if err != nil {
 			yield(Entry{}, err)
+		}
+	}
+}
+
+// Keys yields the keys of a span in order, whatever Reverse says, and does not
+// look at their values. Those of a page share an allocation; the receiver may
+// keep and not change them.
+func (t *Tree) Keys(ctx context.Context, root Root, span Span) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if root.Empty() {
+			return
+		}
+		c := t.cursor(ctx, root, 0)
+		if err := c.scanUp(span, func(p *page, begin, end int) bool { return p.scanKeys(begin, end, yield) }); err != nil {
+			yield(nil, err)
 		}
 	}
 }
@@ -39,7 +54,9 @@ func (p *page) bounds(lo, to []byte) (begin, end int, before, after bool) {
 	return begin, max(begin, end), begin == 0, end == p.len()
 }
 
-func (c *cursor) scanUp(span Span, yield func(Entry, error) bool) error {
+// scanUp calls visit with the part of each page that lies in a span, until it
+// wants no more.
+func (c *cursor) scanUp(span Span, visit func(p *page, begin, end int) bool) error {
 	lo := span.first()
 	if err := c.seek(lo); err != nil {
 		return err
@@ -53,7 +70,7 @@ func (c *cursor) scanUp(span Span, yield func(Entry, error) bool) error {
 			return err
 		}
 		begin, end, _, more := p.bounds(lo, span.To)
-		if !p.scan(begin, end, yield) || !more || c.isLast() {
+		if !visit(p, begin, end) || !more || c.isLast() {
 			return nil
 		}
 		lo = nil
@@ -86,6 +103,25 @@ func (p *page) scan(begin, end int, yield func(Entry, error) bool) bool {
 		}
 	}
 	return true
+}
+
+// scanKeys yields the keys begin to end; false if yield wants no more.
+func (p *page) scanKeys(begin, end int, yield func([]byte, error) bool) bool {
+	if begin == end {
+		return true
+	}
+	var buf scratchKey
+	keys := make([]byte, 0, min(int(p.keys.total), (end-begin)*int(p.keys.longest)))
+	for r := p.enterItem(begin, buf[:]); ; r.next() {
+		n := len(keys)
+		keys = append(keys, r.key...)
+		if !yield(keys[n:len(keys):len(keys)], nil) {
+			return false
+		}
+		if begin++; begin == end {
+			return true
+		}
+	}
 }
 
 func (c *cursor) scanDown(span Span, yield func(Entry, error) bool) error {
