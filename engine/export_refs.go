@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,14 @@ type ExportReferencesOptions struct {
 	// Version of JSON, 0 or 1.
 	Version int
 	// Inline puts all native values into the set. Otherwise those of more than
-	// 512 bytes stay in the database's packs.
+	// 512 bytes, or of more than InlineThreshold, stay in the database's packs.
 	Inline bool
+	// InlineThreshold puts values of at most so many bytes into the set: native
+	// ones, and virtual ones of which the length is known. Those are read for
+	// it, and what may not be followed is an error. Zero puts in native values of
+	// at most 512 bytes alone, a negative number none. Values in index pages are
+	// always put in, since nothing else could read them.
+	InlineThreshold int64
 	// Progress, if set, is told from time to time how far the export is. It may
 	// count everything twice.
 	Progress func(Progress)
@@ -38,8 +45,8 @@ const inlineReference = 512
 
 // ExportReferences writes the version of a database that src names, at and
 // below its path, as a reference set (kerchunk): virtual values keep their URLs,
-// metadata and small values stand in the set, and other values are ranges of
-// pack files, which are not copied. These are hard links in DEST.packs, so that
+// metadata and small values stand in the set, and other native values are ranges
+// of pack files, which are not copied. These are hard links in DEST.packs, so that
 // they stay what they are whatever becomes of the database. The same version
 // gives the same bytes. Something at dest is fs.ErrExist.
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
@@ -136,10 +143,10 @@ func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error]
 func (ex *refExporter) entry(ctx context.Context, v txn.KeyValue) (e refs.Entry, err error) {
 	e.Key = strings.TrimPrefix(v.Key, dir(ex.src.at.Path))
 	switch {
-	case v.Kind == "virtual":
+	case v.Kind == "virtual" && (v.Length < 0 || v.Length > ex.o.InlineThreshold):
 		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
 		return e, nil
-	case v.Kind == "native" && v.Length > inlineReference && !ex.o.Inline && !metadataNames[path.Base(v.Key)]:
+	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !metadataNames[path.Base(v.Key)]:
 		file, offset, err := ex.view.PackFile(ctx, v.Key)
 		if err != nil {
 			return e, err
@@ -150,9 +157,11 @@ func (ex *refExporter) entry(ctx context.Context, v txn.KeyValue) (e refs.Entry,
 		e.Offset, e.Length = offset, v.Length
 		return e, nil
 	}
-	e.Data, err = kv.Get(ctx, ex.view, v.Key)
+	if e.Data, err = kv.Get(ctx, ex.view, v.Key); err != nil {
+		return e, fmt.Errorf("%s: %w", v.Key, err)
+	}
 	ex.bytes += int64(len(e.Data))
-	return e, err
+	return e, nil
 }
 
 // link makes a hard link to a pack and returns its URL.

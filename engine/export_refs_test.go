@@ -35,6 +35,7 @@ func TestExportReferences(t *testing.T) {
 	out := t.TempDir()
 	for name, o := range map[string]ExportReferencesOptions{
 		"v0.json": {}, "v1.json": {Version: 1}, "inline.json": {Inline: true}, "set.parq": {Parquet: true}, "inline.parq": {Parquet: true, Inline: true},
+		"threshold.json": {InlineThreshold: 8000}, "threshold.parq": {Parquet: true, InlineThreshold: 8000}, "less.json": {InlineThreshold: 7999}, "none.json": {InlineThreshold: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var texts []string
@@ -66,10 +67,13 @@ func TestExportReferences(t *testing.T) {
 			if len(texts) == 2 && texts[0] != texts[1] {
 				t.Error("other bytes for the same version")
 			}
-			if _, err := os.Stat(dest + ".packs"); (err == nil) == o.Inline {
+			if _, err := os.Stat(dest + ".packs"); (err == nil) == (o.Inline || o.InlineThreshold == 8000) {
 				t.Errorf("packs: %v", err)
 			}
 			f := Follow{Allow: []string{filepath.ToSlash(base)}}
+			if o.InlineThreshold > 0 { // the file need not be there
+				f = Follow{}
+			}
 			b := make([]byte, 4)
 			if err := nodeOf(t, dest+"|kerchunk:|zarr:t", f).ReadBytes(bg, zarr.Sel(), b); err != nil || string(b) != "bz\xffc" {
 				t.Errorf("%q, %v", b, err)

@@ -7,6 +7,8 @@ theirs  kerchunk, fsspec and VirtualiZarr write sets of HDF5 files; zarrdb reads
 ours    the same sets, written anew by zarrdb as JSON of version 0 and 1 and as
         parquet, are read to these values through fsspec and zarr-python, through
         xarray, and by the readers of kerchunk and VirtualiZarr
+append  sets of single files, joined by zarrdb in two commits, with an array copied
+        in; exported in each form, they are read to the values of all files
 text    sets with URLs and values that are awkward to spell
 """
 import argparse, json, os, pathlib, random, string, subprocess, sys, tempfile, traceback, warnings
@@ -209,6 +211,48 @@ def check_virtualizarr(ours, data, format):
             same(values, ds.variables[name].to_numpy(), f"{format}: VirtualiZarr reads {name}")
 
 
+EXPORTS = {
+    "v0": ["--format", "kerchunk-json"], "v1": ["--format", "kerchunk-json-v1"], "parquet": ["--format", "kerchunk-parquet"],
+    "inline": ["--format", "kerchunk-json", "--inline"], "threshold": ["--format", "kerchunk-parquet", "--inline-threshold", 300],
+}
+
+
+def content(path):
+    """All bytes of a set, but not of the packs that it refers to."""
+    path = pathlib.Path(path)
+    return {str(f.relative_to(path.parent)): f.read_bytes() for f in [path, *path.rglob("*")] if f.is_file()}
+
+
+def check_append(tools, tmp):
+    each, parts = [], []
+    for i in range(4):
+        each.append(write_hdf5(f"{tmp}/p{i}.h5", 25 * i, varying=True))
+        parts.append(f"{tmp}/p{i}.json")
+        pathlib.Path(parts[-1]).write_text(json.dumps(SingleHdf5ToZarr(f"{tmp}/p{i}.h5", inline_threshold=100 * i).translate()))
+    joined = {name: np.concatenate([e[name] for e in each]) for name in ("time", "temp", "count")}
+    joined["lat"] = each[0]["lat"]
+    db = f"{tmp}/w.zdb"
+    for some in (parts[:3], parts[3:]):
+        tools.run(tools.bin, "import", db, *some, "--link", "--append-dim", "time", "--to", "all", "--allow", tmp)
+    tools.run(tools.bin, "refs", "localize", f"{db}:all/temp")
+    for name, flags in EXPORTS.items():
+        out = f"{tmp}/{name}" + (".parq" if "kerchunk-parquet" in flags else ".json")
+        tools.run(tools.bin, "export", f"{db}:all", out, *flags)
+        first = content(out)
+        for path in (out, out + ".packs"):
+            subprocess.run(["rm", "-r", "-f", path], check=True)
+        tools.run(tools.bin, "export", f"{db}:all", out, *flags)
+        if content(out) != first:
+            raise AssertionError(f"{name}: exported twice, other bytes")
+        group = open_fsspec(out)
+        for array, values in joined.items():
+            same(values, group[array][...], f"{name}: zarr-python reads {array} through fsspec")
+            same(values, tools.read(out, array, values), f"{name}: zarrdb reads {array}")
+        with xr.open_dataset(out if os.path.isdir(out) else json.loads(pathlib.Path(out).read_text()), engine="kerchunk", decode_times=False, mask_and_scale=False) as ds:
+            for array, values in joined.items():
+                same(values, ds[array].values, f"{name}: xarray's engine kerchunk reads {array}")
+
+
 def check_text(tools, tmp, seed):
     """fsspec, whose templates are Jinja2's, reads back what went in."""
     rnd = random.Random(seed)
@@ -250,6 +294,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         for name, path, data in sets(tmp):
             attempt(f"sets/{name}", lambda _: check_set(tools, path, data))
+    attempt("append", lambda out: check_append(tools, out))
     for seed in range(10):
         attempt(f"text/{seed}", lambda out: check_text(tools, out, seed))
     print(f"{passed} passed, {failed} failed")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ they are: the database then holds the references, as virtual chunks. They are
 followed below the folder of the set, below the targets of --url-map and below
 prefixes of --allow; this machine remembers that for the database. The versions
 of the files are recorded, of those of this machine or as --validate says, and
-reading a file that changed is an error.
+reading a file that changed is an error. Ten million references take seconds, so
+that --resume begins anew; --overwrite with an updated set commits what changed.
 
 With --append-dim every SOURCE is appended along that dimension to what is at
 the destination, or to each other where nothing is yet: one commit however many
@@ -112,7 +114,7 @@ is appended twice, unless --any-order is given.`,
 	f.StringVarP(&o.Message, "message", "m", "", "what the commit does")
 	f.StringVar(&o.Author, "author", "", "who did it (default user@host)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace what is at PATH")
-	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted")
+	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one with --link begins anew")
 	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
@@ -260,7 +262,7 @@ func exportCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ExportOptions
 	var format string
-	var inline bool
+	var refs engine.ExportReferencesOptions
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
 		Short: "Copy any version out to a Zarr store",
@@ -280,21 +282,28 @@ that belong to no array or group stay behind.
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
 database as a reference set: virtual chunks keep their URLs, and chunks of the
 database are ranges of its files, linked at DEST.packs and not copied, unless
---inline puts them into the set.`,
+--inline puts them into the set. With --inline-threshold values of at most that
+many bytes stand in the set, those of virtual chunks too.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
-  zarrdb export weather.zdb:temp temp.zip`,
+  zarrdb export weather.zdb:temp temp.zip
+  zarrdb export weather.zdb refs.json --format kerchunk-json --inline-threshold 300`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ro, ok := referenceFormats[format]; ok {
 				if o.Overwrite || o.Resume || o.Recode {
-					return usagef("export: --format %s goes with --inline alone", format)
+					return usagef("export: --format %s goes with --inline or --inline-threshold alone", format)
 				}
-				ro.Inline = inline
+				if refs.InlineThreshold < 0 {
+					return usagef("export: --inline-threshold %d", refs.InlineThreshold)
+				}
+				if ro.Inline = refs.Inline; cmd.Flags().Changed("inline-threshold") {
+					ro.InlineThreshold = cmp.Or(refs.InlineThreshold, -1)
+				}
 				return exportReferences(cmd, &src, args, ro)
 			}
-			if inline {
-				return usagef("export: --inline needs --format kerchunk-json or kerchunk-parquet")
+			if refs.Inline || cmd.Flags().Changed("inline-threshold") {
+				return usagef("export: --inline and --inline-threshold need --format kerchunk-json or kerchunk-parquet")
 			}
 			switch format {
 			case "":
@@ -334,7 +343,8 @@ database are ranges of its files, linked at DEST.packs and not copied, unless
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
 	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
-	f.BoolVar(&inline, "inline", false, "put all chunks into the reference set")
+	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
+	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
 	src.register(cmd)
 	return cmd

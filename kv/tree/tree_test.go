@@ -498,3 +498,15 @@ func TestWalkChildren(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The example of docs/format.md.
+func TestSourcesExample(t *testing.T) {
+	var e sourceEncoder
+	e.reset()
+	for i := 1; i <= 3; i++ {
+		e.id(Source{URL: fmt.Sprintf("s3://b/f%d.nc", i)})
+	}
+	if want := "ce73333a2f2f622f66312e6e63" + "12080332" + "1e33"; fmt.Sprintf("%x", e.buf) != want {
+		t.Errorf("%x, want %s", e.buf, want)
+	}
+}
