@@ -46,7 +46,7 @@ type guardFS struct {
 	closing chan struct{} // closed by stop
 
 	mu        sync.Mutex
-	opening   bool // compactions do not wait, Open waits for them
+	opening   bool // compactions do not wait, Open waits for them; logs are checked
 	failure   *failure
 	tableErrs int   // table files in a row that could not be written
 	outside   error // first error of a directory sync outside dir
@@ -216,6 +216,12 @@ func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 		if f, err := g.mem.Open(g.FS.PathBase(name)); err == nil {
 			return f, nil
 		}
+	}
+	g.mu.Lock()
+	opening := g.opening
+	g.mu.Unlock()
+	if number, ok := logNumber(g.FS.PathBase(name)); ok && opening && g.inside(name) {
+		return openLog(g.FS, name, number, opts...)
 	}
 	return g.FS.Open(name, opts...)
 }

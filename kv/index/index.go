@@ -124,13 +124,24 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err != nil || !missing {
 		return x, err
 	}
-	if err = finishCreate(o.FS, dir); err != nil {
+	if err = x.renewLog(); err == nil {
+		err = finishCreate(o.FS, dir)
+	}
+	if err != nil {
 		x.guard.stop()
 		err = errors.Join(err, x.db.Close())
 		x.cache.Unref()
 		return nil, err
 	}
 	return x, nil
+}
+
+// renewLog begins another log. The first one of a new index has no marks of what
+// was synced (logcheck.go), because Pebble makes it before it turns to its newest
+// format. A log in which nothing was written is not left.
+func (x *Index) renewLog() error {
+	none := []byte{0} // is in no space
+	return errors.Join(x.db.Set(none, nil, pebble.NoSync), x.db.Delete(none, pebble.NoSync), x.db.Flush(), x.guard.err())
 }
 
 func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
@@ -247,6 +258,7 @@ func (x *Index) Close() error {
 	}
 	clear(x.snapshots)
 	x.mu.Unlock()
+	x.endLog()
 	failed := x.guard.err()
 	x.guard.stop()
 	err := x.db.Close()
@@ -259,6 +271,17 @@ func (x *Index) Close() error {
 		return fmt.Errorf("index: close: %w", err)
 	}
 	return nil
+}
+
+// endLog puts something behind the last record of the log that shows that it was
+// synced: damage of it can then be told from a torn end (logcheck.go).
+func (x *Index) endLog() {
+	if x.ro || x.guard.isFailed() || x.db.Metrics().WAL.BytesIn == 0 {
+		return
+	}
+	if x.db.LogData(nil, pebble.Sync) == nil {
+		_ = x.db.LogData(nil, pebble.NoSync) // failures are the guard's
+	}
 }
 
 // Failed returns nil, or the failure (ErrFailed) that stopped all writes.

@@ -1,0 +1,185 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// logsOf returns the logs and lists of tables of an index that was closed.
+func logsOf(t *testing.T, fs vfs.FS, dir string) (names []string) {
+	t.Helper()
+	all, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		if _, ok := logNumber(name); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// flipByte changes a bit of a file.
+func flipByte(t *testing.T, fs vfs.FS, path string, at int) (size int) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at < len(b) {
+		if _, err := f.WriteAt([]byte{b[at] ^ 0x20}, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(b)
+}
+
+// A damaged byte of the log of an index that was closed is an error, or harms
+// nothing: no record is taken for a torn end, with what comes behind it left out.
+func TestDamagedLogIsNoEnd(t *testing.T) {
+	make := func(n int) *vfs.MemFS {
+		mem := vfs.NewMem()
+		x, err := Open("d", &Options{FS: mem, Create: true, ReserveBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			b := x.NewBatch()
+			b.Set(SpaceMeta, fmt.Append(nil, i), bytes.Repeat([]byte{byte(i)}, 100+3000*(i%7)))
+			if err := b.Commit(i%5 == 0 || i == n-1); err != nil {
+				t.Fatal(err)
+			}
+			b.Close()
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return mem
+	}
+	for _, n := range []int{1, 12} {
+		step := 1
+		if n > 1 {
+			step = 97
+		}
+		if testing.Short() || raceEnabled {
+			step *= 5
+		}
+		damaged := 0
+		for at, size := 0, 1; at < size; at += step {
+			mem := make(n)
+			for _, name := range logsOf(t, mem, "d") {
+				if strings.HasSuffix(name, ".log") {
+					size = flipByte(t, mem, mem.PathJoin("d", name), at)
+				}
+			}
+			x, err := Open("d", &Options{FS: mem, ReserveBytes: -1})
+			if err != nil {
+				if !errors.Is(err, kv.ErrCorrupt) {
+					t.Fatalf("byte %d: %v", at, err)
+				}
+				damaged++
+				continue
+			}
+			for i := range n {
+				if v, err := x.Get(SpaceMeta, fmt.Append(nil, i)); err != nil || len(v) != 100+3000*(i%7) || v[0] != byte(i) {
+					t.Fatalf("%d commits, byte %d of %d: commit %d is gone: %v", n, at, size, i, err)
+				}
+			}
+			if err := x.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if damaged == 0 {
+			t.Error("no damage was noticed")
+		}
+	}
+}
+
+// A damaged edit in the list of tables is no end of it, if others follow.
+func TestDamagedListOfTables(t *testing.T) {
+	mem := vfs.NewMem()
+	open := func() (*Index, error) { return Open("d", &Options{FS: mem, Create: true, ReserveBytes: -1}) }
+	x, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		b := x.NewBatch()
+		b.Set(SpaceMeta, fmt.Append(nil, i), []byte("value"))
+		if err := errors.Join(b.Commit(true), x.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range logsOf(t, mem, "d") {
+		if strings.HasPrefix(name, "MANIFEST-") {
+			flipByte(t, mem, mem.PathJoin("d", name), 30)
+		}
+	}
+	if x, err := open(); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("opened: %v, %v", x, err)
+	}
+}
+
+// Bytes that change between two reads are an error.
+func TestLogReadsTheSameTwice(t *testing.T) {
+	mem := vfs.NewMem()
+	f, err := mem.Create("000007.log", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bytes.Repeat([]byte("0123456789abcdef"), 5000)
+	if _, err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, flip := range []bool{false, true} {
+		log, err := openLog(mem, "000007.log", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if flip {
+			flipByte(t, mem, "000007.log", 50_000)
+		}
+		got, err := io.ReadAll(log)
+		if flip != errors.Is(err, kv.ErrCorrupt) || !flip && !bytes.Equal(got, want) {
+			t.Errorf("flipped %v: %d bytes, %v", flip, len(got), err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is parsed may be anything.
+func FuzzLogScan(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 1}, uint32(0))
+	f.Add(bytes.Repeat([]byte{9}, 100), uint32(9))
+	f.Fuzz(func(t *testing.T, b []byte, number uint32) {
+		s := logScan{number: number}
+		for len(b) > 0 {
+			n := min(len(b), logBlock)
+			s.block(b[:n])
+			b = b[n:]
+		}
+	})
+}

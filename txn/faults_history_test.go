@@ -1,0 +1,359 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// careStep is one step of a history of everything that changes a database. It
+// changes one branch, at one moment, or none.
+type careStep struct {
+	name string
+	do   func(db *DB) error
+}
+
+func careOptions(fs vfs.FS) *Options {
+	o := testOptions(fs)
+	o.Now = newClock().now
+	o.CheckpointCommits = 4
+	o.PackBytes = 48 << 10
+	return o
+}
+
+// putAll commits values of very different sizes.
+func putAll(branch, mark string, keys ...string) func(*DB) error {
+	return func(db *DB) error {
+		s, err := db.Begin(bg, branch)
+		if err != nil {
+			return err
+		}
+		defer s.Abort()
+		return putAndCommit(s, mark, keys)
+	}
+}
+
+func putAndCommit(s *Session, mark string, keys []string) error {
+	for i, key := range keys {
+		if err := s.Set(bg, key, []byte(strings.Repeat(mark, 1+1500*(i%4)*(i%3)))); err != nil {
+			return err
+		}
+	}
+	_, err := s.Commit(bg, CommitOptions{Message: mark})
+	return err
+}
+
+func careHistory() []careStep {
+	keys := []string{"a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "c/1", "c/2", "c/3"}
+	onHead := func(branch, of string, do func(db *DB, head CommitID) error) func(*DB) error {
+		return func(db *DB) error {
+			head, err := db.Head(of)
+			if err != nil {
+				return err
+			}
+			return do(db, head)
+		}
+	}
+	gc := func(keep int) func(*DB) error {
+		return func(db *DB) error {
+			if _, err := db.Expire(bg, ExpireOptions{Keep: keep}); err != nil {
+				return err
+			}
+			_, err := db.GC(bg, GCOptions{})
+			return err
+		}
+	}
+	return []careStep{
+		{"put", putAll("main", "first", keys...)},
+		{"branch", onHead("side", "main", func(db *DB, h CommitID) error { return db.CreateBranch(bg, "side", h) })},
+		{"put aside", putAll("side", "side", "b/2", "d/1", "d/2")},
+		{"put again", putAll("main", "second", "a/1", "a/2", "c/3")},
+		{"merge", onHead("main", "side", func(db *DB, h CommitID) error {
+			_, err := db.Merge(bg, "main", h, CommitOptions{})
+			return err
+		})},
+		{"session", func(db *DB) error {
+			s, err := db.Begin(bg, "side")
+			if err != nil {
+				return err
+			}
+			defer s.Abort()
+			if err := s.Set(bg, "e/1", []byte(strings.Repeat("saved", 4000))); err != nil {
+				return err
+			}
+			if err := s.Detach(bg); err != nil {
+				return err
+			}
+			again, err := db.Resume(bg, s.ID())
+			if err != nil {
+				return err
+			}
+			defer again.Abort()
+			return putAndCommit(again, "resumed", []string{"e/2", "e/3"})
+		}},
+		{"gc", gc(4)},
+		{"rebase", onHead("side", "main", func(db *DB, h CommitID) error {
+			_, err := db.Rebase(bg, "side", h, RebaseOptions{})
+			return err
+		})},
+		{"overwrite", putAll("main", "third", keys...)},
+		{"revert", onHead("main", "main", func(db *DB, h CommitID) error {
+			_, err := db.Revert(bg, "main", h, 0, CommitOptions{})
+			return err
+		})},
+		{"pick", onHead("side", "main", func(db *DB, h CommitID) error {
+			c, err := db.Commit(bg, h)
+			if err == nil {
+				_, err = db.CherryPick(bg, "side", c.Parents[0], 0, CommitOptions{Choose: always(Theirs)})
+			}
+			return err
+		})},
+		{"expire and gc", gc(1)},
+		{"fsck", func(db *DB) error {
+			_, err := db.Check(bg, CheckOptions{Payloads: true})
+			return err
+		}},
+		{"put at last", putAll("main", "fourth", "a/1", "b/3", "e/2")},
+		{"last gc", gc(1)},
+	}
+}
+
+// branches reads all branches.
+func branches(db *DB) (map[string]map[string]string, error) {
+	out := map[string]map[string]string{}
+	for _, b := range db.Branches() {
+		s, err := db.At(bg, b.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		keys := map[string]string{}
+		for k, err := range s.List(bg, kv.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			v, err := s.Get(bg, k, kv.All())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", k, err)
+			}
+			keys[k] = string(v)
+		}
+		out[b.Name] = keys
+	}
+	return out, nil
+}
+
+func sameBranches(a, b map[string]map[string]string) bool {
+	return maps.EqualFunc(a, b, func(x, y map[string]string) bool { return maps.Equal(x, y) })
+}
+
+// careStates are the branches before each step and after the last.
+func careStates(t *testing.T, mem vfs.FS) (states []map[string]map[string]string) {
+	t.Helper()
+	db, err := Create("db", careOptions(mem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func() {
+		b, err := branches(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, b)
+	}
+	note()
+	for _, s := range careHistory() {
+		if err := s.do(db); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		note()
+	}
+	closeChecked(t, db)
+	return states
+}
+
+// runCare opens the database that Create has made and runs the history until a
+// step fails. It returns how many were done.
+func runCare(fs vfs.FS) (done int) {
+	db, err := Open("db", careOptions(fs))
+	if err != nil {
+		return 0
+	}
+	defer db.Close() // may report the fault
+	for _, s := range careHistory() {
+		if s.do(db) != nil {
+			break
+		}
+		done++
+	}
+	return done
+}
+
+func newCareDB(t *testing.T) *vfs.MemFS {
+	t.Helper()
+	mem := vfs.NewMem()
+	db, err := Create("db", careOptions(mem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return mem
+}
+
+// careFaults says which operations fail: all of them where there is time, else
+// some, and others each time.
+func careFaults(t *testing.T) (first, step int64) {
+	switch {
+	case os.Getenv("ZARRDB_SOAK") != "":
+		return 1, 1
+	case testing.Short() || raceEnabled:
+		step = 47
+	default:
+		step = 9
+	}
+	first = 1 + rand.Int64N(step)
+	t.Logf("every %d from %d", step, first)
+	return first, step
+}
+
+// The k-th operation of the file system fails, reads included, for every k over
+// a history of sessions, merges, reverts, picks, rebases, expiry and collections.
+// Every branch then holds what the last step left there that was acknowledged,
+// or the step that failed; nothing is damaged; and the history goes on.
+func TestEveryOperationOfCareFails(t *testing.T) {
+	t.Parallel()
+	states := careStates(t, vfs.NewMem())
+	first, step := careFaults(t)
+	for k := first; ; k += step {
+		mem := newCareDB(t)
+		var n atomic.Int64
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if n.Add(1) == k {
+				return fmt.Errorf("%v %s: %w", op.Kind, op.Path, errorfs.ErrInjected)
+			}
+			return nil
+		}))
+		done := runCare(fs)
+		db, err := Open("db", careOptions(mem))
+		if err != nil {
+			t.Fatalf("operation %d: open: %v", k, err)
+		}
+		mustBeSound(t, db)
+		before, after := states[done], states[min(done+1, len(states)-1)]
+		for range 2 {
+			got, err := branches(db)
+			if err != nil || !sameBranches(got, before) && !sameBranches(got, after) {
+				t.Fatalf("operation %d: %d steps were done, then %v; the branches hold something else", k, done, err)
+			}
+			mustExpire(t, db, ExpireOptions{Keep: 1})
+			mustGC(t, db)
+		}
+		update(t, db, "main", map[string]string{"after": strings.Repeat("x", 2000)})
+		closeChecked(t, db)
+		if t.Failed() {
+			t.Fatalf("operation %d", k)
+		}
+		if n.Load() < k {
+			t.Logf("%d operations", n.Load())
+			return
+		}
+	}
+}
+
+// flipFS changes one bit of what the k-th read of a file returns.
+type flipFS struct {
+	vfs.FS
+	n *atomic.Int64
+	k int64
+}
+
+func (f flipFS) Unwrap() vfs.FS { return f.FS }
+
+func (f flipFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.Open(name, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return flipFile{file, f}, nil
+}
+
+func (f flipFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.OpenReadWrite(name, c, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return flipFile{file, f}, nil
+}
+
+type flipFile struct {
+	vfs.File
+	fs flipFS
+}
+
+func (f flipFile) flip(p []byte) {
+	if len(p) > 0 && f.fs.n.Add(1) == f.fs.k {
+		p[len(p)/3] ^= 0x10
+	}
+}
+
+func (f flipFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	f.flip(p[:n])
+	return n, err
+}
+
+func (f flipFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	f.flip(p[:n])
+	return n, err
+}
+
+// A bit of the k-th read flips, for every k over the same history: whatever is
+// read later is right, or an error.
+func TestEveryReadOfCareFlips(t *testing.T) {
+	t.Parallel()
+	states := careStates(t, vfs.NewMem())
+	first, step := careFaults(t)
+	noticed := 0
+	for k := first; ; k += step {
+		mem := newCareDB(t)
+		fs := flipFS{mem, new(atomic.Int64), k}
+		done := runCare(fs)
+		if done < len(states)-1 {
+			noticed++
+		}
+		db, err := Open("db", careOptions(mem))
+		if err != nil {
+			t.Fatalf("read %d: open: %v", k, err)
+		}
+		got, err := branches(db)
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			t.Fatalf("read %d: %v", k, err)
+		}
+		if err == nil && !sameBranches(got, states[done]) && !sameBranches(got, states[min(done+1, len(states)-1)]) {
+			t.Fatalf("read %d: %d steps were done; the branches hold something else", k, done)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if fs.n.Load() < k {
+			t.Logf("%d reads, %d noticed", fs.n.Load(), noticed)
+			break
+		}
+	}
+	if noticed == 0 && step < 10 {
+		t.Error("no flipped bit was noticed")
+	}
+}
