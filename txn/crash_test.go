@@ -98,7 +98,7 @@ func TestSoakPowerCut(t *testing.T) { soak(t, powerCut) }
 func powerCut(t *testing.T, seed uint64) {
 	h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 1)), states: []map[string]string{{}}}
 	mem := vfs.NewCrashableMem()
-	o := testOptions(errorfs.Wrap(mem, h.hook(mem, 40)))
+	o := testOptions(faultFS(mem, h.hook(mem, 40)))
 	o.SessionBytes = 32 << 10
 	db, err := Create("db", o)
 	if err != nil {
@@ -199,7 +199,7 @@ func TestPowerCutWhileCreating(t *testing.T) {
 	for range 20 {
 		h := &cutHistory{t: t}
 		mem := vfs.NewCrashableMem()
-		db, err := Create("db", testOptions(errorfs.Wrap(mem, h.hook(mem, 3))))
+		db, err := Create("db", testOptions(faultFS(mem, h.hook(mem, 3))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func crashFS(mem *vfs.MemFS, before func(op errorfs.Op) error) vfs.FS {
 		defer mu.Unlock()
 		return before(op)
 	})
-	return noReuseFS{errorfs.Wrap(linkFS{mem, mu}, watch)}
+	return faultFS(linkFS{mem, mu}, watch)
 }
 
 type linkFS struct {
@@ -36,6 +36,10 @@ func (f linkFS) Link(oldname, newname string) error {
 	defer f.mu.Unlock()
 	return f.FS.Link(oldname, newname)
 }
+
+// faultFS tells an injector of every operation. errorfs alone does not see what
+// is done to a log that is written over an old one.
+func faultFS(fs vfs.FS, inject errorfs.Injector) vfs.FS { return noReuseFS{errorfs.Wrap(fs, inject)} }
 
 type noReuseFS struct{ vfs.FS }
 

@@ -33,7 +33,7 @@ func TestSoakPowerCutDelayed(t *testing.T) { soak(t, powerCutDelayed) }
 func powerCutDelayed(t *testing.T, seed uint64) {
 	h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 2)), states: []map[string]string{{}}}
 	mem := vfs.NewCrashableMem()
-	o := delayedOptions(errorfs.Wrap(mem, h.hook(mem, 20)), DurabilityAsync)
+	o := delayedOptions(faultFS(mem, h.hook(mem, 20)), DurabilityAsync)
 	o.SessionBytes = 32 << 10
 	db, err := Create("db", o)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestDelayedCommitsAreRead(t *testing.T) {
 	for _, d := range []Durability{DurabilityAsync, DurabilityNone} {
 		mem := vfs.NewMem()
 		var syncs atomic.Int64
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData {
 				syncs.Add(1)
 			}
@@ -191,7 +191,7 @@ func TestDelayedWriteFails(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			var on atomic.Bool
-			fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if on.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, file) {
 					return boom
 				}

@@ -239,7 +239,7 @@ func TestEveryOperationOfCareFails(t *testing.T) {
 	for k := first; ; k += step {
 		mem := newCareDB(t)
 		var n atomic.Int64
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if n.Add(1) == k {
 				return fmt.Errorf("%v %s: %w", op.Kind, op.Path, errorfs.ErrInjected)
 			}

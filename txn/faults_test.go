@@ -32,7 +32,7 @@ func TestEveryWriteFails(t *testing.T) {
 		}
 		var n atomic.Int64
 		var hit atomic.Bool
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && n.Add(1) == int64(k)+1 {
 				hit.Store(true)
 				return boom

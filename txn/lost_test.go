@@ -14,7 +14,7 @@ import (
 
 // failingPacks fails writes or syncs of packs while it is switched on.
 func failingPacks(on *atomic.Bool) vfs.FS {
-	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return faultFS(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if on.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".pack") {
 			return errors.New("boom")
 		}

@@ -29,7 +29,7 @@ type faults struct {
 }
 
 func (f *faults) wrap(fs vfs.FS) vfs.FS {
-	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return watchedFS{errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if f.match != nil && !f.match(op) {
 			return nil
 		}
@@ -39,7 +39,18 @@ func (f *faults) wrap(fs vfs.FS) vfs.FS {
 		}
 		f.hits.Add(1)
 		return f.err
-	}))
+	}))}
+}
+
+// watchedFS makes new logs instead of writing them over old ones, which errorfs
+// does not see.
+type watchedFS struct{ vfs.FS }
+
+func (f watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Remove(oldname); err != nil {
+		return nil, err
+	}
+	return f.Create(newname, category)
 }
 
 // history writes to a database until an error, and knows what must be there.
