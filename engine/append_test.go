@@ -195,6 +195,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"add_offset", "packed/.zattrs", func(d map[string]any) { delete(d, "add_offset") }, []string{"/packed: attribute add_offset is 5", "but missing in f1.json, f2.json"}},
 		{"units", "time/.zattrs", func(d map[string]any) { d["units"] = "days since 2001-01-01" },
 			[]string{`/time: attribute units is "days since 2000-01-01" in f0.json, but "days since 2001-01-01" in f1.json, f2.json`}},
+		{"calendar", "time/.zattrs", func(d map[string]any) { d["calendar"] = "noleap" }, []string{"/time: attribute calendar is ", `but "noleap" in f1.json, f2.json`}},
 		{"codecs", "temp/.zarray", func(d map[string]any) { d["filters"] = nil }, []string{"/temp: codecs is", "filters null", "f1.json, f2.json"}},
 		{"dtype", "temp/.zarray", func(d map[string]any) { d["dtype"] = "<i4" }, []string{"/temp: data_type is float32 in f0.json, but int32 in f1.json"}},
 		{"fill", "temp/.zarray", func(d map[string]any) { d["fill_value"] = 0 }, []string{"/temp: fill_value is -999", "but 0 in"}},

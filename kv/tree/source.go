@@ -134,6 +134,7 @@ func (d *decoder) sources(n int) *sourceList {
 		list        = d.s.list[:0]
 		last        sourceRef
 		front, back int
+		ascending   = true
 	)
 	for range n {
 		h := int(d.byte())
@@ -165,16 +166,22 @@ func (d *decoder) sources(n int) *sourceList {
 				return nil
 			}
 		}
-		gotFront, gotBack := commonEnds(text[last.url:last.urlEnd], text[r.url:r.urlEnd])
-		if gotFront != front || gotBack != back || h&sourceFront == 0 && front == wasFront || h&sourceBack == 0 && back == wasBack {
+		// They share these ends; what commonEnds finds is not more.
+		before, url := text[last.url:last.urlEnd], text[r.url:r.urlEnd]
+		if short := min(len(before), len(url)); front < short && before[front] == url[front] ||
+			front+back < short && before[len(before)-1-back] == url[len(url)-1-back] ||
+			h&sourceFront == 0 && front == wasFront || h&sourceBack == 0 && back == wasBack {
 			d.fail("source is not coded tightly")
 		}
+		ascending = ascending && front < len(url) && (front == len(before) || before[front] < url[front])
 		list = append(list, r)
 		last = r
 	}
 	d.s.text, d.s.list = text, list
 	l := &sourceList{text: string(text), list: slices.Clone(list)}
-	d.checkUnique(l)
+	if !ascending { // as the files of a series do
+		d.checkUnique(l)
+	}
 	return l
 }
 
@@ -201,9 +208,6 @@ func (d *decoder) validator(text []byte, last, r *sourceRef) []byte {
 
 // checkUnique refuses a source that is in the dictionary twice.
 func (d *decoder) checkUnique(l *sourceList) {
-	if len(l.list) == 1 {
-		return
-	}
 	// A hash table of list indices plus one, at most half full.
 	size := 1 << bits.Len(uint(2*len(l.list)))
 	if cap(d.s.table) < size {
