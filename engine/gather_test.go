@@ -20,6 +20,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -590,4 +591,47 @@ func TestGatherCopies(t *testing.T) {
 		t.Errorf("%q, %+v", found, r)
 	}
 	o.want(t, "check of what is gone", "HEAD /a", "HEAD /b")
+}
+
+// TestGatherBounded keeps no more requests under way than it says, of reading and
+// of checking many files.
+func TestGatherBounded(t *testing.T) {
+	files := map[string][]byte{}
+	var refs []string
+	for i := range 200 {
+		files[fmt.Sprintf("/%d", i)] = numbered(10)
+		refs = append(refs, fmt.Sprintf(`["ORIGIN/%d",0,5]`, i))
+	}
+	o := newOrigin(t, files)
+	var mu sync.Mutex
+	running, most := 0, 0
+	o.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			running--
+			mu.Unlock()
+		}()
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(numbered(10)))
+		return true
+	}
+	db := linked(t, o, tiles(5, "null", refs), memOptions())
+	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, bytes.Repeat(numbered(5), 200)) {
+		t.Error("other values")
+	}
+	if n := len(o.requests()); n != 200 || most > farRequests {
+		t.Errorf("%d requests, %d at a time", n, most)
+	}
+	c := refChecker{files: db.files}
+	var batch []reference
+	for i := range refs {
+		batch = append(batch, reference{key: fmt.Sprint(i), src: tree.Source{URL: fmt.Sprintf("%s/%d", o.URL, i)}, offset: 5, length: 6})
+	}
+	if err := c.check(bg, batch); err != nil || c.report.Problems != 200 || most > farRequests {
+		t.Errorf("%+v, %d at a time, %v", c.report, most, err)
+	}
 }

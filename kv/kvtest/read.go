@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -169,6 +170,56 @@ func (s *suite) testBatch(t *testing.T) {
 		}
 		if _, err := kv.GetPartial(bg, r, "missing", kv.All()); err != kv.ErrNotFound {
 			t.Errorf("GetPartial of a missing key: %v", err)
+		}
+	}
+}
+
+// testGather gathers values, whatever is read ahead of them: they are those that
+// are located one by one.
+func (s *suite) testGather(t *testing.T) {
+	view, want := s.filled(t, sized())
+	for _, r := range []kv.Reader{view, readerOnly{view}} {
+		for _, ahead := range []kv.Range{kv.All(), kv.Span(0, 0), kv.Span(1, 3), kv.Span(2, 1<<40), kv.From(100), kv.Last(2)} {
+			var wants []kv.Want
+			for _, key := range append(want.keys(), "missing", "v/5", "v/5") {
+				wants = append(wants, kv.Want{Key: key, Range: ahead, Limit: int64(len(wants)%3) * 300})
+			}
+			var mu sync.Mutex
+			seen := make([]int, len(wants))
+			err := kv.Gather(bg, r, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
+				mu.Lock()
+				seen[i]++
+				mu.Unlock()
+				value, ok := want[wants[i].Key]
+				if !ok || v == nil {
+					if ok || v != nil {
+						return fmt.Errorf("%q: there %v, found %v", wants[i].Key, ok, v != nil)
+					}
+					return nil
+				}
+				if v.Size() != int64(len(value)) {
+					return fmt.Errorf("%q: size %d, want %d", wants[i].Key, v.Size(), len(value))
+				}
+				for _, rng := range []kv.Range{kv.All(), kv.Span(1, 2), kv.Last(2), kv.From(3), kv.Span(int64(len(value)), 1)} {
+					if err := checkView(v, rng, value); err != nil {
+						return fmt.Errorf("%q, %v ahead: %w", wants[i].Key, ahead, err)
+					}
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, n := range seen {
+				if n != 1 {
+					t.Errorf("%q was taken %d times", wants[i].Key, n)
+				}
+			}
+		}
+		mine := errors.New("mine")
+		wants := []kv.Want{{Key: "v/5"}, {Key: "missing"}, {Key: "v/0"}}
+		if err := kv.Gather(bg, r, wants, kv.Gathering{Take: func(context.Context, int, kv.Value) error { return mine }}); err != mine {
+			t.Errorf("Gather: %v, want the callback's error", err)
 		}
 	}
 }

@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Reader, opts Options) {
 		{"Ranges", s.testRanges},
 		{"View", s.testView},
 		{"Batch", s.testBatch},
+		{"Gather", s.testGather},
 		{"OddKeys", s.testOddKeys},
 		{"InvalidKeys", s.testInvalidKeys},
 		{"OwnedSlices", s.testOwnedSlices},

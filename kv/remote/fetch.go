@@ -31,9 +31,9 @@ type answer struct {
 	version Version
 }
 
-// errNoSize means that the server refuses a range and does not say how long
-// the value is.
-var errNoSize = errors.New("remote: range refused")
+// errNoSize means that the server refuses a range, or has more than is to be read,
+// and does not say how long the value is.
+var errNoSize = errors.New("remote: length unknown")
 
 // fetch reads a part of key. The bytes are in dst if that is not nil and they
 // fit. Missing keys are kv.ErrNotFound, parts not inside the value kv.ErrRange,
@@ -216,12 +216,10 @@ func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer)
 // readUnsized reads a value of unknown length as far as is needed.
 func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 	limit := o.c.o.MaxUnsized
-	if a.limit > 0 {
-		limit = min(limit, a.limit)
-	}
-	most := limit
 	if a.off >= 0 && a.n >= 0 {
 		limit = min(limit, a.off+a.n)
+	} else if a.limit > 0 {
+		limit = min(limit, a.limit)
 	}
 	b, err := readUpTo(resp, limit+1)
 	if err != nil {
@@ -232,7 +230,9 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 		if err := a.changed(got.size); err != nil {
 			return err
 		}
-	} else if limit == most {
+	} else if limit == a.limit {
+		return errNoSize // too long to be read, and how long is not known
+	} else if limit == o.c.o.MaxUnsized {
 		return wrong(resp, fmt.Errorf("%w: more than %d bytes, and the server does not say how many", ErrAnswer, limit))
 	}
 	off, n, err := a.resolve(int64(len(b)))
