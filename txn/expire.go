@@ -2,11 +2,13 @@ package txn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -42,6 +44,9 @@ type ExpireReport struct {
 	Expired, Kept, Earlier int64
 	// Reflog is how many entries of reflogs were dropped.
 	Reflog int64
+	// Holders are what keeps the versions that stay, each counted for the first
+	// of its reasons: branches and tags, reflogs, pins, sessions, the age limit.
+	Holders []Holder
 }
 
 // Expire marks the versions that the options let go. Heads, tags, pins, bases
@@ -60,7 +65,7 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 	if err := db.writePending(ctx); err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	}
-	e := &expiry{db: db, o: o, keep: map[CommitID]struct{}{}, r: &ExpireReport{}}
+	e := &expiry{db: db, o: o, keep: map[CommitID]holderID{}, r: &ExpireReport{}}
 	if err := e.run(ctx); err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	}
@@ -71,7 +76,8 @@ type expiry struct {
 	db   *DB
 	o    ExpireOptions
 	r    *ExpireReport
-	keep map[CommitID]struct{}
+	keep map[CommitID]holderID // and the first reason
+	held map[holderID]int64
 	// only are the commits that may go; nil is all.
 	only map[CommitID]struct{}
 	drop [][]byte // keys of the reflog
@@ -79,12 +85,19 @@ type expiry struct {
 }
 
 func (e *expiry) run(ctx context.Context) error {
+	e.held = map[holderID]int64{}
 	for _, step := range []func(context.Context) error{e.refs, e.reflogs, e.pinsAndSessions, e.commits} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	e.r.Expired, e.r.Reflog = int64(len(e.mark)), int64(len(e.drop))
+	for by, n := range e.held {
+		e.r.Holders = append(e.r.Holders, Holder{Kind: by.kind, Name: by.name, Versions: n})
+	}
+	slices.SortFunc(e.r.Holders, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Versions, a.Versions), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
 	if e.o.DryRun || len(e.mark)+len(e.drop) == 0 {
 		return nil
 	}
@@ -118,7 +131,8 @@ func (e *expiry) refs(ctx context.Context) error {
 		}
 	}
 	for _, ref := range e.db.heads.list("") {
-		e.keep[ref.Commit] = struct{}{}
+		by := holderOf(ref.Name)
+		e.hold(ref.Commit, by)
 		selected := e.selected(ref.Name)
 		if selected && e.only == nil && (e.o.Keep <= 1 || !isHead(ref.Name)) {
 			continue // nothing to look for
@@ -129,7 +143,7 @@ func (e *expiry) refs(ctx context.Context) error {
 				return err
 			}
 			if !selected || isHead(ref.Name) && n < e.o.Keep {
-				e.keep[c.ID] = struct{}{}
+				e.hold(c.ID, by)
 			} else if e.only == nil {
 				break
 			}
@@ -165,11 +179,13 @@ func (e *expiry) reflogs(ctx context.Context) error {
 		}
 		_, exists := e.db.heads.get(m.Ref)
 		selected := e.selected(m.Ref)
+		by := holderID{HolderReflog, holderOf(m.Ref).name}
 		switch {
 		case !selected || !e.o.Before.IsZero() && !m.Time.Before(e.o.Before):
-			e.keep[m.Old], e.keep[m.New] = struct{}{}, struct{}{}
+			e.hold(m.Old, by)
+			e.hold(m.New, by)
 		case n == 0 && exists || n < e.o.Keep:
-			e.keep[m.New] = struct{}{}
+			e.hold(m.New, by)
 		default:
 			e.drop = append(e.drop, bytes.Clone(rec.Key))
 		}
@@ -187,14 +203,14 @@ func (e *expiry) pinsAndSessions(ctx context.Context) error {
 		return err
 	}
 	for _, p := range pins {
-		e.keep[p.Commit] = struct{}{}
+		e.hold(p.Commit, holderID{HolderPin, p.Name})
 	}
 	sessions, err := e.db.Sessions(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range sessions {
-		e.keep[s.Base] = struct{}{}
+		e.hold(s.Base, holderID{HolderSession, s.ID.String()})
 	}
 	return nil
 }
@@ -231,11 +247,13 @@ func (e *expiry) commits(ctx context.Context) error {
 }
 
 func (e *expiry) stays(id CommitID, rec []byte) (bool, error) {
-	if _, ok := e.keep[id]; ok {
+	if by, ok := e.keep[id]; ok {
+		e.held[by]++
 		return true, nil
 	}
 	if e.only != nil {
 		if _, ok := e.only[id]; !ok {
+			e.held[holderID{HolderHistory, ""}]++
 			return true, nil
 		}
 	}
@@ -246,7 +264,18 @@ func (e *expiry) stays(id CommitID, rec []byte) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	return !c.Time.Before(e.o.Before), nil
+	if c.Time.Before(e.o.Before) {
+		return false, nil
+	}
+	e.held[holderID{HolderAge, ""}]++
+	return true, nil
+}
+
+// hold notes that a commit stays, and why, unless something else keeps it.
+func (e *expiry) hold(id CommitID, by holderID) {
+	if _, ok := e.keep[id]; !ok {
+		e.keep[id] = by
+	}
 }
 
 // expired reports whether a commit was let go, and when.

@@ -157,7 +157,17 @@ const (
 	HolderSession  = "session"
 	HolderSnapshot = "open snapshot"
 	HolderHistory  = "history" // versions that no branch or tag points at
+	HolderReflog   = "reflog"  // of a branch or tag; for Expire only
+	HolderAge      = "age"     // versions within the age limit; for Expire only
 )
+
+// holderOf is a branch or tag.
+func holderOf(ref string) holderID {
+	if isHead(ref) {
+		return holderID{HolderBranch, ref[len(headPrefix):]}
+	}
+	return holderID{HolderTag, ref[len(tagPrefix):]}
+}
 
 // findRoots collects everything that must stay, as of one moment. Commits wait
 // only while the state is taken, not while it is read.
@@ -241,11 +251,8 @@ func (g *collector) findRoots(ctx context.Context) error {
 		}
 	}
 	for _, h := range heads {
-		kind, name := HolderTag, h.Name[len(tagPrefix):]
-		if isHead(h.Name) {
-			kind, name = HolderBranch, h.Name[len(headPrefix):]
-		}
-		g.add(commits[h.Commit], kind, name)
+		by := holderOf(h.Name)
+		g.add(commits[h.Commit], by.kind, by.name)
 	}
 	for id, s := range sessions {
 		g.add(s.work, HolderSession, id.String())

@@ -18,7 +18,7 @@ type Holder struct {
 	// Versions is how many roots it holds.
 	Versions int64
 	// OnlyBytes are payloads that nothing else holds: what would become free
-	// if it let go.
+	// if it let go. Expire does not look for them.
 	OnlyBytes int64
 }
 

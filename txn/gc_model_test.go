@@ -422,7 +422,7 @@ func TestGCFaults(t *testing.T) {
 	}
 }
 
-// Readers, writers, expiry and collections at the same time; snapshots that
+// Readers, writers, expiry, collections and checks at the same time; snapshots that
 // were opened before their version expired read on.
 func TestGCBesideReadersAndWriters(t *testing.T) {
 	t.Parallel()
@@ -438,7 +438,7 @@ func TestGCBesideReadersAndWriters(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(bg)
 	var wg sync.WaitGroup
-	var rounds atomic.Int64
+	var rounds, checks atomic.Int64
 	for g := range 2 {
 		branch := fmt.Sprint("w", g)
 		if err := db.CreateBranch(bg, branch, mustHead(t, db)); err != nil {
@@ -476,7 +476,17 @@ func TestGCBesideReadersAndWriters(t *testing.T) {
 			}
 		})
 	}
-	for rounds.Load() < 60 && !t.Failed() {
+	wg.Go(func() { // nothing is taken for damage that is only going
+		for n := 0; ctx.Err() == nil; n++ {
+			r, err := db.Check(bg, CheckOptions{Payloads: n%2 == 0})
+			if err != nil || len(r.Problems) > 0 {
+				t.Errorf("a check beside a collection: %v, %v", r.Problems, err)
+				return
+			}
+			checks.Add(1)
+		}
+	})
+	for (rounds.Load() < 60 || checks.Load() < 4) && !t.Failed() {
 		if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
 			t.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -146,7 +147,7 @@ func TestExpire(t *testing.T) {
 			o.DryRun = true
 			dry := mustExpire(t, db, o)
 			o.DryRun = false
-			if got := mustExpire(t, db, o); *got != *dry {
+			if got := mustExpire(t, db, o); !reflect.DeepEqual(got, dry) {
 				t.Errorf("expired %+v, the dry run said %+v", got, dry)
 			}
 			var kept []string
@@ -164,6 +165,13 @@ func TestExpire(t *testing.T) {
 			}
 			if dry.Kept != int64(len(kept)) || dry.Kept+dry.Expired != int64(len(ids)) {
 				t.Errorf("report %+v", dry)
+			}
+			var held int64
+			for _, h := range dry.Holders {
+				held += h.Versions
+			}
+			if held != dry.Kept || !slices.ContainsFunc(dry.Holders, func(h Holder) bool { return h.Kind == HolderTag && h.Name == "v1" }) {
+				t.Errorf("%d versions stay, held by %+v", dry.Kept, dry.Holders)
 			}
 			if again := mustExpire(t, db, o); again.Expired != 0 || again.Reflog != 0 || again.Earlier != dry.Expired {
 				t.Errorf("again: %+v", again)

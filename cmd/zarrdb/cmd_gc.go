@@ -42,12 +42,16 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 					return err
 				}
 				if asJSON {
-					return printJSON(cmd, map[string]int64{
+					return printJSON(cmd, map[string]any{
 						"expired": r.Expired, "kept": r.Kept, "expired_before": r.Earlier, "reflog_entries": r.Reflog,
+						"holders": holdersJSON(r.Holders),
 					})
 				}
 				cmd.Printf("%s %s and %s of the reflog; %d stay\n", would(o.DryRun, "expired", "would expire"),
 					count(r.Expired, "version"), entries(r.Reflog), r.Kept)
+				for _, h := range r.Holders {
+					cmd.Printf("%s keeps %s\n", strings.TrimSpace(h.Kind+" "+h.Name), count(h.Versions, "version"))
+				}
 				return nil
 			})
 		},
@@ -135,25 +139,30 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 }
 
 func gcJSON(r *txn.GCReport) map[string]any {
-	type holder struct {
-		Kind     string `json:"kind"`
-		Name     string `json:"name,omitempty"`
-		Versions int64  `json:"versions"`
-		Only     int64  `json:"only_bytes"`
-	}
 	out := map[string]any{
 		"pages": r.Pages, "page_bytes": r.PageBytes, "deleted_pages": r.DeletedPages, "deleted_page_bytes": r.DeletedPageBytes,
 		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
 		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "pinned": r.Pinned, "linked": r.Linked, "stopped": r.Stopped,
 	}
 	if r.Holders != nil {
-		list := []holder{}
-		for _, h := range r.Holders {
-			list = append(list, holder{h.Kind, h.Name, h.Versions, h.OnlyBytes})
-		}
-		out["holders"] = list
+		out["holders"] = holdersJSON(r.Holders)
 	}
 	return out
+}
+
+type holderJSON struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name,omitempty"`
+	Versions int64  `json:"versions"`
+	Only     int64  `json:"only_bytes,omitempty"`
+}
+
+func holdersJSON(holders []txn.Holder) []holderJSON {
+	list := []holderJSON{}
+	for _, h := range holders {
+		list = append(list, holderJSON{h.Kind, h.Name, h.Versions, h.OnlyBytes})
+	}
+	return list
 }
 
 // parseAge reads an age before now, or a point in time.
