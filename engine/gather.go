@@ -241,8 +241,9 @@ func (b *batch) readNear(ctx context.Context) error {
 	})
 }
 
-// Parallel requests of one reading, and what it holds of files of servers that
-// say nothing else.
+// farRequests is how many requests to servers are under way for one reading or
+// check, and farMemory how many bytes of their files all readings of a database
+// hold, but for one run of chunks alone.
 const (
 	farRequests = 16
 	farMemory   = 256 << 20

@@ -28,6 +28,9 @@
 //	list, list_prefix    [Lister.List], [Keys]
 //	list_dir             [ListDir]
 //
+// [Gather] is the same for many values that are handed over one by one: what lies
+// close in a file on a server is one request.
+//
 // A wrapper has a method even when what it wraps has not: it then returns
 // errors.ErrUnsupported, and the function of this package falls back.
 package kv

@@ -51,15 +51,41 @@ func NewMemory(max int64) *Memory {
 }
 
 // Take waits until n bytes fit, or nobody holds any: so what is larger than the
-// bound goes alone. It waits for calls of Give, not for a context: who holds
-// bytes gives them back when its own context ends.
-func (m *Memory) Take(n int64) {
+// bound goes alone. If ctx ends first nothing is taken.
+func (m *Memory) Take(ctx context.Context, n int64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if m.try(n) {
+		return nil
+	}
+	wake := context.AfterFunc(ctx, func() {
+		m.mu.Lock() // so that it comes not between a look at ctx and the wait
+		defer m.mu.Unlock()
+		m.freed.Broadcast()
+	})
+	defer wake()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for m.used > 0 && n > m.max-m.used {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		m.freed.Wait()
 	}
 	m.used += n
+	return nil
+}
+
+// try takes n bytes if nobody has to be waited for.
+func (m *Memory) try(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used > 0 && n > m.max-m.used {
+		return false
+	}
+	m.used += n
+	return true
 }
 
 // Give returns what Take took.

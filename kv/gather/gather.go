@@ -70,11 +70,10 @@ func Read(ctx context.Context, parts []Part, f Files, o Options) error {
 		if p := &parts[r.lo]; p.N < 0 {
 			size = cmp.Or(max(p.Limit, 0), o.Most)
 		}
-		o.Memory.Take(size)
-		defer o.Memory.Give(size)
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+		if err := o.Memory.Take(ctx, size); err != nil {
+			return err
 		}
+		defer o.Memory.Give(size)
 		return r.read(ctx, parts[r.lo:r.hi], f)
 	})
 }

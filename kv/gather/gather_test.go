@@ -232,7 +232,9 @@ func TestMemory(t *testing.T) {
 	var held, most int64
 	err := Each(bg, 8, 200, func(_ context.Context, i int) error {
 		n := int64(i % 13)
-		m.Take(n)
+		if err := m.Take(bg, n); err != nil {
+			return err
+		}
 		mu.Lock()
 		held += n
 		if held > 10 && held != n {
@@ -246,6 +248,25 @@ func TestMemory(t *testing.T) {
 	})
 	if err != nil || most < 10 || m.used != 0 {
 		t.Errorf("%v, at most %d, %d left", err, most, m.used)
+	}
+}
+
+// Who waits for memory stops waiting when its context ends.
+func TestMemoryStopped(t *testing.T) {
+	m := NewMemory(10)
+	if err := m.Take(bg, 15); err != nil { // alone
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	waiting := make(chan error)
+	go func() { waiting <- m.Take(ctx, 1) }()
+	cancel()
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	m.Give(15)
+	if m.used != 0 {
+		t.Errorf("%d bytes left", m.used)
 	}
 }
 

@@ -60,11 +60,10 @@ func (o *Objects) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) e
 				n = w.Limit
 			}
 		}
-		o.c.memory.Take(n)
-		defer o.c.memory.Give(n)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := o.c.memory.Take(ctx, n); err != nil {
+			return err
 		}
+		defer o.c.memory.Give(n)
 		v, err := jobs[i].get(func() (kv.Value, error) { return o.located(ctx, w) })
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
