@@ -25,7 +25,7 @@ func TestQuick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"## write", "## read", "| blosc-lz4 | hot |", "## versions", "## lookup"} {
+	for _, want := range []string{"## write", "## read", "| blosc-lz4 | hot |", "## versions", "| expire + gc |", "## space", "## lookup"} {
 		if !strings.Contains(string(table), want) {
 			t.Errorf("the table has no %q", want)
 		}

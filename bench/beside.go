@@ -17,13 +17,27 @@ import (
 //go:embed peers.py
 var peersScript string
 
+// versionsScript measures others that have versions.
+//
+//go:embed versions.py
+var versionsScript string
+
 // beside runs a part of peers.py on what a workload made, if there is a Python
 // to run it. A program that fails is passed over: its figures are missing.
 func (b *bench) beside(ctx context.Context, part string, args map[string]any) error {
+	return b.others(ctx, peersScript, part, args)
+}
+
+// versionsOfOthers is beside with versions.py.
+func (b *bench) versionsOfOthers(ctx context.Context, part string, args map[string]any) error {
+	return b.others(ctx, versionsScript, part, args)
+}
+
+func (b *bench) others(ctx context.Context, script, part string, args map[string]any) error {
 	if b.python == "" {
 		return nil
 	}
-	line := []string{"-c", peersScript, part}
+	line := []string{"-c", script, part}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		line = append(line, fmt.Sprintf("%s=%v", name, args[name]))
 	}

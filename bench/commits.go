@@ -28,6 +28,9 @@ func commits(ctx context.Context, b *bench) error {
 	if err := historyLength(ctx, b, lengths); err != nil {
 		return err
 	}
+	if err := b.versionsOfOthers(ctx, "history", map[string]any{"workload": "commits", "dir": b.dir}); err != nil {
+		return err
+	}
 	return committers(ctx, b)
 }
 

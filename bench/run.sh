@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures and writes bench/RESULTS.md. Takes some minutes and 6 GiB of disk; cold
+# Measures and writes bench/RESULTS.md. Takes some minutes and 12 GiB of disk; cold
 # reads need root, because only root may empty the page cache. The programs that
 # are measured beside it are installed into .cache/bench, which nothing else uses;
 # that needs Python 3.11 or later with venv. Without it their figures are missing.

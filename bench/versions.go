@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -46,12 +47,42 @@ func versions(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, a := range arrays {
-		if err := refCosts(ctx, b, a.db, variantOf(a.n)); err != nil {
+		variant := variantOf(a.n)
+		if err := errors.Join(refCosts(ctx, b, a.db, variant), letGo(ctx, b, a.db, variant)); err != nil {
+			return err
+		}
+		if a.n > 10_000 {
+			continue // takes others minutes: their figures are recorded ones
+		}
+		args := map[string]any{"workload": "versions", "variant": variant, "dir": b.dir, "n": a.n}
+		if err := errors.Join(b.versionsOfOthers(ctx, "icechunk", args), b.versionsOfOthers(ctx, "ocdbt", args)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// letGo measures expiry of all versions but the last, and the collection of what
+// they hold.
+func letGo(ctx context.Context, b *bench, db *engine.DB, variant string) error {
+	for i := range refRounds {
+		if err := errors.Join(db.DeleteBranch(fmt.Sprintf("b%d", i)), db.DeleteTag(fmt.Sprintf("t%d", i))); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	if _, err := db.Expire(ctx, txn.ExpireOptions{Keep: 1}); err != nil {
+		return err
+	}
+	if _, err := db.GC(ctx, txn.GCOptions{}); err != nil {
+		return err
+	}
+	b.add("versions", variant, "expire + gc", millis(time.Since(start)), "ms")
+	return nil
+}
+
+// refRounds is how often what must not depend on the number of chunks is done.
+const refRounds = 50
 
 // chunkArray is a database with an array "a" of n chunks.
 type chunkArray struct {
@@ -120,7 +151,7 @@ func refCosts(ctx context.Context, b *bench, db *engine.DB, variant string) erro
 	}
 	measure := func(name string, op func(i int) error) error {
 		var times []time.Duration
-		for i := range 50 {
+		for i := range refRounds {
 			start := time.Now()
 			if err := op(i); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
