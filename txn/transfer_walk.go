@@ -5,7 +5,10 @@ import (
 	"context"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -130,27 +133,54 @@ func (t *transfer) needs(a pack.Address) bool {
 // verify reads back every payload that was copied and compares it with its
 // checksums, its header and its hash.
 func (t *transfer) verify(ctx context.Context) error {
-	var done int64
-	var seen addressSet
-	for _, leaf := range t.leaves {
-		err := t.from.space.t.Open(ctx, leaf.Place(), func(tree.Place) error { return nil }, func(e tree.Entry) error {
-			v := e.Value
-			if v.Kind != tree.KindNative || !t.needs(addressOf(v)) || !seen.add(addressOf(v)) {
-				return nil
-			}
-			t.r.Verified++
-			done += int64(v.Length)
-			t.report("verify", done, t.total)
-			return t.to.packs.Verify(ctx, addressOf(v), func(b []byte) error {
-				if sum := digest.Of(b); sum != v.Sum {
-					return corrupt("pack %v at %d: payload hashes to %v, not %v", addressOf(v).Pack, v.Offset, sum, v.Sum)
+	var (
+		seen    addressSet
+		next    atomic.Int64
+		workers sync.WaitGroup
+		mu      sync.Mutex // guards what follows, and the report
+		done    int64
+		failed  error
+	)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for range min(runtime.GOMAXPROCS(0), len(t.leaves)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(t.leaves)); i = next.Add(1) - 1 {
+				n, size, err := t.verifyLeaf(ctx, t.leaves[i], &seen)
+				mu.Lock()
+				t.r.Verified += n
+				done += size
+				t.report("verify", done, t.total)
+				if err != nil && failed == nil {
+					failed = err
+					stop()
 				}
-				return nil
-			})
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	workers.Wait()
+	return failed
+}
+
+// verifyLeaf verifies the payloads that a page names and which were not seen.
+func (t *transfer) verifyLeaf(ctx context.Context, leaf tree.Root, seen *addressSet) (n, size int64, err error) {
+	err = t.from.space.t.Open(ctx, leaf.Place(), func(tree.Place) error { return nil }, func(e tree.Entry) error {
+		v := e.Value
+		if v.Kind != tree.KindNative || !t.needs(addressOf(v)) || !seen.add(addressOf(v)) {
+			return nil
+		}
+		n++
+		size += int64(v.Length)
+		return t.to.packs.Verify(ctx, addressOf(v), func(b []byte) error {
+			if sum := digest.Of(b); sum != v.Sum {
+				return corrupt("pack %v at %d: payload hashes to %v, not %v", addressOf(v).Pack, v.Offset, sum, v.Sum)
+			}
+			return nil
+		})
+	})
+	return n, size, err
 }

@@ -43,7 +43,7 @@ func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, f
 	}
 	s.reclaim.Lock()
 	defer s.reclaim.Unlock()
-	m := importer{ctx: ctx, s: s, id: id, fixed: fixed, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes)}
+	m := importer{ctx: ctx, s: s, id: id, fixed: fixed, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
 	info, err := m.run(from, need)
 	if err != nil {
 		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
@@ -65,6 +65,7 @@ type importer struct {
 	grows    bool      // f is only compared
 	fresh    bool      // f is new in the directory
 	buf, old []byte
+	head     []byte // of the scanners
 	out      Imported
 	runs     []Extent // that are here now
 	progress func(Imported)
@@ -242,7 +243,8 @@ func (m *importer) extent(e Extent) error {
 			break
 		}
 		shift = x.at - x.from
-		sc := scanner{ctx: m.ctx, p: m.src.p, f: m.src.f, size: x.from + x.n, shift: shift, step: headerBytes}
+		sc := scanner{ctx: m.ctx, p: m.src.p, f: m.src.f, size: x.from + x.n, shift: shift, buf: m.head[:0]}
+		sc.step = stepTo(start, e.To)
 		err = nil
 		sc.run(max(start, x.from), func(rec Record, bad error) bool {
 			var damage *CorruptError
@@ -260,6 +262,9 @@ func (m *importer) extent(e Extent) error {
 				run.From = rec.Header
 			}
 			run.To = end
+			if sc.step = stepTo(end, e.To); rec.Length >= scanBytes {
+				sc.step = headerBytes // the next ones will be as long
+			}
 			return end < e.To
 		})
 		if err = errors.Join(err, flush()); err != nil {
@@ -268,6 +273,10 @@ func (m *importer) extent(e Extent) error {
 	}
 	return nil
 }
+
+// stepTo is how much a scanner reads at one time that ends at to: of small
+// records, the headers of many.
+func stepTo(from, to uint64) int { return int(min(max(to-min(from, to), headerBytes), scanBytes)) }
 
 // copy makes a range of the file like that of the source.
 func (m *importer) copy(r Extent, shift uint64) error {
