@@ -45,14 +45,6 @@ func (s *pageSet) add(name tree.Name, n uint32) bool {
 	return true
 }
 
-func (s *pageSet) has(name tree.Name) bool {
-	p := &s.parts[name[0]/namesPerPart]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, ok := p.m[name]
-	return ok
-}
-
 // take returns the number of a name, and sets it to 0.
 func (s *pageSet) take(name tree.Name) (n uint32, ok bool) {
 	p := &s.parts[name[0]/namesPerPart]

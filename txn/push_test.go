@@ -240,3 +240,76 @@ func TestFetch(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A small payload between two that the destination has is not taken for there.
+func TestPushOfWhatLiesBetween(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"a": big("a", 70_000)})
+	if _, err := db.Clone(bg, "copy", TransferOptions{Branch: "main"}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "copy")
+	update(t, db, "side", map[string]string{"b": big("b", 1500)})
+	update(t, db, "main", map[string]string{"c": big("c", 70_000)})
+	if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateBranch(bg, "both", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Merge(bg, "both", branchHead(t, db, "side"), CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "both"}}})
+	if err != nil || r.Verified != 1 || r.PresentBytes != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got, want := at(t, to, "both"), at(t, db, "both"); !maps.Equal(got, want) {
+		t.Error("the copy differs")
+	}
+}
+
+// However many versions come at once, no more is read and written than what is new
+// in each.
+func TestPushOfManyVersionsCostsTheirChanges(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	all := map[string]string{}
+	for i := range 3000 {
+		all[fmt.Sprintf("a/c/%d", i)] = big(fmt.Sprint("v", i), 1100)
+	}
+	update(t, db, "main", all)
+	var dirs []*DB
+	for _, dir := range []string{"one by one", "at once"} {
+		if _, err := db.Clone(bg, dir, TransferOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, openCopy(t, fs, dir))
+	}
+	var pages, payloads int64
+	for i := range 20 {
+		update(t, db, "main", map[string]string{fmt.Sprintf("a/c/%d", i*149): big(fmt.Sprint("w", i), 1100)})
+		r, err := db.Push(bg, dirs[0], TransferOptions{})
+		if err != nil || r.Verified != 1 || r.PresentBytes != 0 || r.Pages > 8 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		pages, payloads = pages+r.Pages, payloads+r.PayloadBytes
+	}
+	r, err := db.Push(bg, dirs[1], TransferOptions{})
+	if err != nil || r.Pages != pages || r.PayloadBytes > payloads+20*8 || r.Verified != 20 || r.PresentBytes != 0 {
+		t.Errorf("one by one %d pages, %d bytes; at once %+v, %v", pages, payloads, r, err)
+	}
+	// What lies between expired versions too.
+	for i := range 20 {
+		update(t, db, "main", map[string]string{fmt.Sprintf("a/c/%d", i*149): big(fmt.Sprint("x", i), 1100)})
+	}
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	r, err = db.Push(bg, dirs[1], TransferOptions{})
+	if err != nil || r.Commits != 1 || r.Verified != 20 || r.PresentBytes != 0 || r.Pages > 20*3+2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -98,8 +98,7 @@ type transfer struct {
 	release []func()
 
 	records []transferRecord
-	roots   []tree.Root // of commits to be copied with contents
-	bases   []tree.Root // of versions that the destination has
+	bases   []tree.Root // of what refs of the destination point at
 
 	pages  []tree.Name
 	leaves []tree.Root // pages to be copied that name payloads
@@ -167,9 +166,11 @@ func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transf
 	}
 	from.commit.mu.Unlock()
 	for _, r := range t.to.heads.list("") {
-		if err := t.base(ctx, r.Commit); err != nil {
+		c, err := t.to.Commit(ctx, r.Commit)
+		if err != nil {
 			return err
 		}
+		t.bases = append(t.bases, c.Root)
 	}
 	return plan(ctx, t)
 }
@@ -181,15 +182,6 @@ func (t *transfer) close() {
 	for _, release := range t.release {
 		release()
 	}
-}
-
-// base notes a version that the destination has.
-func (t *transfer) base(ctx context.Context, id CommitID) error {
-	c, err := t.to.Commit(ctx, id)
-	if err == nil {
-		t.bases = append(t.bases, c.Root)
-	}
-	return err
 }
 
 // known reports whether the destination has a commit, and whether it has
@@ -212,7 +204,6 @@ func (t *transfer) add(c *Commit, content, old bool) {
 		return
 	}
 	t.r.Commits++
-	t.roots = append(t.roots, c.Root)
 	t.release = append(t.release, t.from.hold(c.Root))
 }
 
@@ -235,14 +226,8 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 			if err != nil {
 				return err
 			}
-			if has && !gone {
-				if err := t.base(ctx, id); err != nil {
-					return err
-				}
-				continue
-			}
-			if has && distance > 0 {
-				continue // it was let go there, or was below the depth
+			if has && (!gone || distance > 0) {
+				continue // else it was let go there, or was below the depth
 			}
 			c, err := t.from.Commit(ctx, id)
 			if distance == 0 {

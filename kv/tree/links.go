@@ -19,8 +19,10 @@ type Links struct {
 	Pages []Root
 	// Payloads are those of native values. Of values in a row whose payloads
 	// follow each other, only the sum is given: Length then reaches from the
-	// first to the end of the last.
+	// first to the end of the last. There may be a payload of other pages in
+	// between; with Exact, which the caller sets, each has its own entry.
 	Payloads []Payload
+	Exact    bool
 
 	page    page
 	scratch scratch
@@ -116,7 +118,7 @@ func (l *Links) add(p *page, o int) {
 		Pack:   PackID(p.raw[int(c.dict)+int(c.entries.get(p.index, o))*len(PackID{}):]),
 		Offset: c.offsets.get(p.index, o), Length: c.lengths.get(p.raw, o),
 	}
-	if n := len(l.Payloads); n > 0 {
+	if n := len(l.Payloads); n > 0 && !l.Exact {
 		last := &l.Payloads[n-1]
 		if last.Pack == x.Pack && Follows(last.Offset+last.Length, x.Offset) {
 			last.Length = x.Offset + x.Length - last.Offset
