@@ -68,9 +68,9 @@ type keptRefs struct {
 	full bool  // there were more
 }
 
-// maxKept bounds the references that all pieces of a plan keep: about a million.
-// Tests make it small.
-var maxKept int64 = 128 << 20
+// maxKept bounds the references that all pieces of a plan keep: about a quarter
+// of a million. Tests make it small.
+var maxKept int64 = 32 << 20
 
 // keep takes an entry, whose URL mostly is that of others too.
 func (k *keptRefs) keep(e *refs.Entry) {
@@ -203,21 +203,39 @@ func (p *appendPiece) array(last *appendArray, key string) (a *appendArray, name
 	}
 }
 
-// renumber gives the key of a chunk the number that it has in the joined array;
-// ok is false for what is no chunk of the array.
-func (a *appendArray) renumber(name string) (key string, ok bool) {
-	coords, ok := a.meta.Keys.Parse(name)
+// renumberer gives chunks other numbers. Keys made one after the other share
+// memory, so one that is kept keeps about 8 KiB.
+type renumberer struct {
+	coords []int64
+	text   []byte
+}
+
+// maxChunkKey bounds the name of a chunk: a prefix, numbers and what separates
+// them.
+const maxChunkKey = 2 + 20*zarr.MaxRank
+
+// key gives the name of a chunk in a piece the number that it has in the joined
+// array; ok is false for what is no chunk of the array.
+func (r *renumberer) key(a *appendArray, name string) (key string, ok bool) {
+	r.coords, ok = a.meta.Keys.AppendCoords(r.coords[:0], name)
 	if !ok {
 		return "", false
 	}
 	for d, n := range a.meta.Shape {
-		if coords[d] >= a.meta.Grid.Count(d, n) {
+		if r.coords[d] >= a.meta.Grid.Count(d, n) {
 			return "", false
 		}
 	}
-	coords[a.base.axis] += a.start / a.base.chunk
-	var buf [128]byte
-	return string(a.base.meta.Keys.Append(append(buf[:0], dir(a.path)...), coords)), true
+	r.coords[a.base.axis] += a.start / a.base.chunk
+	if cap(r.text)-len(r.text) < len(a.path)+1+maxChunkKey {
+		r.text = make([]byte, 0, 8<<10+len(a.path))
+	}
+	start := len(r.text)
+	if a.path != "" {
+		r.text = append(append(r.text, a.path...), '/')
+	}
+	r.text = a.base.meta.Keys.Append(r.text, r.coords)
+	return unsafe.String(&r.text[start], len(r.text)-start), true
 }
 
 // maxRewrite is how many bytes of elements a linking append writes anew for an

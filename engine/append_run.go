@@ -147,6 +147,7 @@ type piecePass struct {
 	keep  bool         // it is the first of new arrays: all keys of it are kept
 	held  *heldRefs    // of a linked piece
 	last  *appendArray // that a key belonged to
+	names renumberer
 }
 
 // piece writes what a piece adds, and compares the rest of it.
@@ -200,7 +201,7 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 	if a.base.axis < 0 {
 		return key, a, p.keep
 	}
-	if to, ok := a.renumber(name); ok {
+	if to, ok := p.names.key(a, name); ok {
 		return to, a, !a.rewrite
 	}
 	_, chunk := a.meta.Keys.Parse(name)

@@ -101,23 +101,34 @@ func (k ChunkKeys) Append(dst []byte, coords []int64) []byte {
 // key that Append makes, byte by byte: leading zeros, a sign, or a number over
 // 2^63-1 are not. The slice is new and not nil.
 func (k ChunkKeys) Parse(key string) (coords []int64, ok bool) {
+	if coords, ok = k.AppendCoords(make([]int64, 0, k.rank), key); !ok {
+		return nil, false
+	}
+	return coords, true
+}
+
+// AppendCoords is [ChunkKeys.Parse] into memory of the caller: it appends the
+// coordinates to dst.
+func (k ChunkKeys) AppendCoords(dst []int64, key string) (coords []int64, ok bool) {
 	if k.rank == 0 {
-		return []int64{}, key != "" && key == k.scalar()
+		return dst, key != "" && key == k.scalar()
 	}
 	key, ok = strings.CutPrefix(key, k.Prefix())
 	if !ok || len(key) > 20*k.rank {
-		return nil, false
+		return dst, false
 	}
-	coords = make([]int64, 0, k.rank)
-	for len(coords) < k.rank {
-		number, rest, more := strings.Cut(key, string(k.sep))
-		c, ok := parseCoord(number)
-		if !ok || more != (len(coords) < k.rank-1) {
-			return nil, false
+	for i := range k.rank {
+		number, more := key, false
+		if at := strings.IndexByte(key, k.sep); at >= 0 {
+			number, key, more = key[:at], key[at+1:], true
 		}
-		coords, key = append(coords, c), rest
+		c, ok := parseCoord(number)
+		if !ok || more != (i < k.rank-1) {
+			return dst, false
+		}
+		dst = append(dst, c)
 	}
-	return coords, true
+	return dst, true
 }
 
 // parseCoord parses a decimal number as strconv would print it.
