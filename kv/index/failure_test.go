@@ -473,3 +473,30 @@ func TestDamage(t *testing.T) {
 		t.Fatal("no damage was found")
 	}
 }
+
+// A log that is written over an old one is asked how long that was. Pebble takes
+// no error for an answer.
+func TestStatOfLogFails(t *testing.T) {
+	f := &faults{err: errors.New("boom"), match: func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpFileStat && strings.HasSuffix(op.Path, ".log")
+	}}
+	x, err := Open("db", &Options{FS: f.wrap(vfs.NewMem()), Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; f.hits.Load() == 0; i++ {
+		if i == 100 {
+			t.Fatal("no log was written over an old one")
+		}
+		if err := put(x, SpaceRef, "k", "v", true); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Flush(); err != nil && f.hits.Load() == 0 {
+			t.Fatal(err)
+		}
+	}
+	if err := put(x, SpaceRef, "k", "v", true); !errors.Is(err, ErrFailed) {
+		t.Errorf("a commit after the failure: %v", err)
+	}
+	_ = x.Close() // tells of the failure
+}

@@ -366,6 +366,19 @@ func (f *logFile) SyncTo(length int64) (full bool, err error) {
 	return full, nil
 }
 
+// Stat is asked of a log that may be written over an old one: the length of the
+// old one, for statistics.
+func (f *logFile) Stat() (vfs.FileInfo, error) {
+	if !f.g.isFailed() {
+		fi, err := f.File.Stat()
+		if err == nil {
+			return fi, nil
+		}
+		f.g.fail("stat", f.name, err)
+	}
+	return vfs.NewMemFile(nil).Stat()
+}
+
 // Preallocate does nothing. Pebble would allocate a tenth more than a memtable
 // for each log, which is most of the size of a small database, and it writes
 // most logs over old ones anyway.
