@@ -3,6 +3,7 @@ package codecs
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -53,6 +54,9 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 				return nil, l.fail(err)
 			}
 			config = (&bytesCodec{endian: endian}).Config()
+		}
+		if config == nil && strings.HasPrefix(l.entry.V3[0], "numcodecs.") {
+			config = json.RawMessage("{}") // zarr-python 3.1 opens no others
 		}
 		item := Object("name", l.entry.V3[0])
 		if config != nil {

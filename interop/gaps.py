@@ -23,7 +23,6 @@ GAPS = [
 
     Gap("conversion", ".*cannot be converted to Zarr v", "data types and values that the other format has no form for"),
     Gap("conversion", "ValueError: No Zarr data type found that matches", "data types that zarr-python does not have"),
-    Gap("conversion", "ValueError: Named configuration does not have a 'configuration' key", "codecs that have nothing to configure"),
     Gap("conversion", "ValueError: Invalid endianness: None", "wider elements that were made of bytes", "astype"),
     Gap("conversion", "UnknownCodecError: Unknown codec: 'bitround'", "the registered name of numcodecs.bitround", "bitround"),
     Gap("conversion", "UnknownCodecError: codec not available: ''pcodec''", "needs another package"),

@@ -13,7 +13,7 @@ import (
 func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
 	var err error
 	if m.Version == V3 {
-		list := s.Codecs
+		list := spellOut(s.Codecs)
 		if list == nil {
 			list = defaultCodecs(m.Type)
 		}
@@ -45,6 +45,59 @@ func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
 	}
 	m.Codecs, err = reg.ParseV2(v2)
 	return err
+}
+
+// spellOut writes short-hand names in a list of codecs, and in shards in it, as
+// objects with a configuration: the specification allows both, but zarr-python
+// 3.1 knows no names alone, and of most codecs no objects without a
+// configuration. What is no list of codecs stays as it is, for the parser to
+// judge.
+func spellOut(list json.RawMessage) json.RawMessage {
+	if !json.Valid(list) {
+		return list
+	}
+	codecs, ok := items(list)
+	if !ok {
+		return list
+	}
+	out := []byte{'['}
+	for i, c := range codecs {
+		if _, short := asString(c); short {
+			c = joinMembers([]jsonMember{{"name", c}})
+		}
+		if obj, ok := members(c); ok {
+			c = joinMembers(spellOutMembers(obj))
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, c...)
+	}
+	return append(out, ']')
+}
+
+// spellOutMembers is spellOut for the members of one codec.
+func spellOutMembers(obj object) []jsonMember {
+	config, ok := obj.lookup("configuration")
+	if !ok {
+		return append(slices.Clip(obj), jsonMember{"configuration", json.RawMessage("{}")})
+	}
+	inner, ok := members(config)
+	if name, _ := asString(obj.get("name")); !ok || name != "sharding_indexed" {
+		return obj
+	}
+	inner, out := slices.Clone(inner), slices.Clone(obj)
+	for i, m := range inner {
+		if m.name == "codecs" || m.name == "index_codecs" {
+			inner[i].value = spellOut(m.value)
+		}
+	}
+	for i, m := range out {
+		if m.name == "configuration" {
+			out[i].value = joinMembers(inner)
+		}
+	}
+	return out
 }
 
 // codecsV2 are the codecs of the spec where v2 spells them.

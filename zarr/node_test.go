@@ -127,7 +127,7 @@ func TestCreateSpec(t *testing.T) {
 		{Spec{DataType: `{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":1}}`, Shape: []int64{4}, FillValue: []byte(`"NaT"`), Codecs: []byte(rawCodecs)},
 			rawCodecs + ` [4] 0000000000000080 a/c/0`},
 		{Spec{DataType: "uint8", Shape: []int64{64, 64}, Chunks: []int64{8, 8}, Shards: []int64{32, 64}, Codecs: []byte(`["bytes"]`)},
-			`[{"name":"sharding_indexed","configuration":{"chunk_shape":[8,8],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}] [32 64] 00 a/c/0/0`},
+			`[{"name":"sharding_indexed","configuration":{"chunk_shape":[8,8],"codecs":[{"name":"bytes","configuration":{}}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}] [32 64] 00 a/c/0/0`},
 		{Spec{DataType: "float64", Shape: []int64{3000, 10}, Shards: []int64{3000 * 1000, 10}, Codecs: []byte(rawCodecs)},
 			`[{"name":"sharding_indexed","configuration":{"chunk_shape":[3125,10],"codecs":` + rawCodecs + `,"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}] [3000000 10] 0000000000000000 a/c/0/0`},
 	} {
@@ -500,6 +500,27 @@ func TestCreateObjects(t *testing.T) {
 			if b := must(OpenArray(context.Background(), store, "a", nil)); a.Type().Kind() != kind || b.Type().Kind() != kind {
 				t.Errorf("%v %s: %v, %v", v, filters, a.Type(), b.Type())
 			}
+		}
+	}
+}
+
+// TestSpellOut: new arrays have codecs as objects with a configuration.
+func TestSpellOut(t *testing.T) {
+	const little = `{"name":"bytes","configuration":{"endian":"little"}}`
+	for in, want := range map[string]string{
+		`["bytes"]`: `[{"name":"bytes","configuration":{}}]`,
+		`["bytes",{"name":"numcodecs.lz4"},"crc32c"]`:    `[{"name":"bytes","configuration":{}},{"name":"numcodecs.lz4","configuration":{}},{"name":"crc32c","configuration":{}}]`,
+		`["bytes",{"must_understand":false,"name":"x"}]`: `[{"name":"bytes","configuration":{}},{"must_understand":false,"name":"x","configuration":{}}]`,
+		`[{"configuration":{"index_codecs":[` + little + `,"crc32c"],"codecs":["bytes"],"chunk_shape":[1]},"name":"sharding_indexed"}]`: `[{"configuration":{"index_codecs":[` + little +
+			`,{"name":"crc32c","configuration":{}}],"codecs":[{"name":"bytes","configuration":{}}],"chunk_shape":[1]},"name":"sharding_indexed"}]`,
+	} {
+		if got := newDoc(t, Spec{Shape: []int64{2}, DataType: "uint8", Codecs: []byte(in)})["codecs"]; string(canonical(got)) != string(canonical([]byte(want))) {
+			t.Errorf("%s: %s", in, got)
+		}
+	}
+	for _, in := range []string{"", "null", "7", "[", `["bytes"`, `[7]`, `{"a":1}`, `[{"name":"sharding_indexed","configuration":7}]`} {
+		if got := spellOut([]byte(in)); string(got) != in {
+			t.Errorf("%s: %s", in, got)
 		}
 	}
 }
