@@ -323,6 +323,7 @@ var filterChains = []fuzzChain{
 	{`[` + little + `,` + numcodec("fletcher32", ``) + `]`, dtype.NewInt(16)},
 	{`[` + little + `,` + numcodec("jenkins_lookup3", ``) + `]`, dtype.NewInt(16)},
 	{`[` + numcodec("delta", `"dtype":"<i2","astype":"|u1"`) + `,"bytes"]`, dtype.NewInt(16)},
+	{`[` + numcodec("delta", `"dtype":"<i2","astype":"<i2"`) + `,` + transpose(`[1,0]`) + `,` + little + `]`, dtype.NewInt(16)},
 	{`[` + numcodec("astype", `"encode_dtype":"<f8","decode_dtype":"<i2"`) + `,` + big + `]`, dtype.NewInt(16)},
 	{`[` + numcodec("packbits", ``) + `,"bytes"]`, dtype.NewBool()},
 	{`["packbits"]`, dtype.NewBool()},

@@ -139,6 +139,7 @@ func FuzzParseV2(f *testing.F) {
 	f.Add([]byte(`null`), []byte(`{"id":"zlib","level":1}`), true)
 	f.Add([]byte(`[{"id":"crc32c"}]`), []byte(`null`), false)
 	f.Add([]byte(`[{"id":"vlen-utf8"}]`), []byte(`{"id":"zstd"}`), false)
+	f.Add([]byte(`null`), []byte(`{"id":"lzma","format":3,"check":0,"preset":null,"filters":[{"id":3,"dist":2},{"id":33,"dict_size":65536,"lc":0,"lp":1,"pb":2}]}`), false)
 	reg := codecs.Default()
 	f.Fuzz(func(t *testing.T, filters, compressor []byte, fortran bool) {
 		v := codecs.V2{Type: dtype.NewInt(16).WithOrder(dtype.Big), Order: "C", Rank: 2, Filters: filters, Compressor: compressor}

@@ -117,6 +117,7 @@ var textSeeds = []string{
 	`{"a":["u",1.0,2]}`, `{"a":["u",-0,2]}`, `{"a":[]}`, `{"a":[1]}`, `{"a":["u",1]}`, `{"a":["u",1,2,3]}`, `{"a":1}`, `{"a":null}`, `[]`, `{`, `{"a"`, `{"a":`, `{"a":"`, `{"a":"b",}`,
 	`{"a":"b"} x`, `{"a":"b" "c":"d"}`, `{"":"x"}`, `{"a/":"x"}`, `{"a":"x","a":"y"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}", `{"a/../b":"x"}`, `{"version":1,"refs":{"a":["{{u}}/x"]},"templates":{"u":"v"}}`,
 	`{"version":1,"templates":{"u":"v"},"refs":{"a":["{{u}}/x",1,2]},"gen":[{"key":"k{{i}}","url":"{{u}}","dimensions":{"i":{"stop":3}}}]}`,
+	`{"version":1,"refs":{},"gen":[{"key":"k{{i}}","url":"{{i}}","offset":"{{i}}","length":"1","dimensions":{"i":[1,"a",2.5]}}]}`,
 	`{"a":{"b":"c/d","e":NaN}}`, `{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa":["uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu/é",123456789012345678,1234567890123456789]}`,
 }
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for a short time each.
+# Runs every fuzz target of the module for a short time each, after checking that
+# there is one for every parser.
 #   scripts/fuzz.sh [TIME]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-5s}
+./scripts/fuzzed.sh
 n=0
 for pkg in $(go list ./...); do
 	dir=$(go list -f '{{.Dir}}' "$pkg")

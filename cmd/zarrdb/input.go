@@ -72,15 +72,19 @@ func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection) e
 	if !a.Type().Variable() {
 		return a.WriteBytes(ctx, sel, data)
 	}
-	n := len(v.lines)
-	if v.file != nil {
-		n = len(v.file.Data) / v.file.Type.Size()
-	}
-	elems, err := dtype.OpenVariable(data, n)
+	elems, err := dtype.OpenVariable(data, v.count())
 	if err != nil {
 		return err
 	}
 	return a.WriteVar(ctx, sel, elems)
+}
+
+// count is the number of values.
+func (v *values) count() int {
+	if v.file == nil {
+		return len(v.lines)
+	}
+	return len(v.file.Data) / v.file.Type.Size()
 }
 
 // elements returns the values as elements of a type, as many as fit a shape or
@@ -108,7 +112,7 @@ func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 	if convert == nil {
 		return f.Data, nil
 	}
-	return variable(f, len(f.Data)/f.Type.Size(), convert)
+	return variable(f, v.count(), convert)
 }
 
 // variable makes elements of varying length of those of a file.

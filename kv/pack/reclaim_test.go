@@ -428,7 +428,7 @@ func FuzzExtents(f *testing.F) {
 			t.Fatal(err)
 		}
 		head := appendExtentHeader(nil, id, salt, table, at, size)
-		if _, err := file.Write(append(append(head, make([]byte, min(at, 1<<16))...), table...)); err != nil {
+		if _, err := file.Write(append(append(head, make([]byte, max(min(at, 1<<16), uint64(len(head)))-uint64(len(head)))...), table...)); err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -19,6 +20,10 @@ func FuzzPage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		damagedPage(t, "fuzz", raw)
+		var l Links
+		if _, err := l.Read(digest.Of(raw), raw); err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
 	})
 }
 

@@ -198,6 +198,7 @@ func FuzzUnits(f *testing.F) {
 		f.Add(s, "standard", int64(5))
 		f.Add(s, "360_day", int64(-1e12))
 	}
+	f.Add("2020-02-01T12", "noleap", int64(0))
 	f.Fuzz(func(t *testing.T, units, cal string, n int64) {
 		u, ok, err := parseUnits(units, cal)
 		if err != nil || !ok || n == math.MaxInt64 {
@@ -210,6 +211,10 @@ func FuzzUnits(f *testing.F) {
 		}
 		if ok1 {
 			appendDatetime(nil, mustDatetime(t), a, u.calendar)
+		}
+		d := &Decoder{out: mustDatetime(t), time: &u}
+		if first, end, err := d.ParseTime(units); err == nil && first >= end {
+			t.Errorf("%q, %q: from %d to %d", units, cal, first, end)
 		}
 	})
 }

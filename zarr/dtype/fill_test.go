@@ -569,6 +569,9 @@ func FuzzParse(f *testing.F) {
 		if typ, err := parse(json.RawMessage(text)); err == nil {
 			fixedPoint(t, typ, typ.PrintV2, parse)
 			fillFixedPoint(t, typ, fill, fillV2(typ), typ.PrintFillV2)
+			if elem, null, err := typ.ParseFillV1(json.RawMessage(fill)); err == nil && !null && !typ.Variable() && len(elem) != typ.Size() {
+				t.Fatalf("%s %s: %x", typ, fill, elem)
+			}
 		}
 	})
 }
