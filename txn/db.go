@@ -42,6 +42,7 @@ type DB struct {
 	incarnation [8]byte
 
 	heads       refTable
+	commits     commitCache
 	commit      committer
 	pending     pending
 	checkpoints checkpointer

@@ -318,20 +318,75 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 	}
 }
 
-// Commit reads one commit by its full id, or ErrNoRef.
+// Commit reads one commit by its full id, or ErrNoRef. Its slices and maps must
+// not be changed.
 func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
-	if b := db.pending.commit(id); b != nil {
-		return decodeCommit(id, b)
+	if c, ok := db.commits.get(id); ok {
+		return &c, nil
 	}
-	b, err := db.idx.Get(index.SpaceCommit, id[:])
-	if errors.Is(err, index.ErrNotFound) {
-		return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
+	b := db.pending.commit(id)
+	if b == nil {
+		var err error
+		if b, err = db.idx.Get(index.SpaceCommit, id[:]); errors.Is(err, index.ErrNotFound) {
+			return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
+	c, err := decodeCommit(id, b)
+	if err == nil && len(b) <= maxCachedCommit {
+		db.commits.put(c)
 	}
-	return decodeCommit(id, b)
+	return c, err
+}
+
+// commitCache keeps commits that were read lately: what is asked of a history is
+// asked of its newest part. They never change, an id is the hash of one. Safe
+// for concurrent use; the zero cache is empty.
+type commitCache struct {
+	mu         sync.Mutex
+	young, old map[CommitID]Commit
+}
+
+const (
+	commitsCached   = 2048 // twice that, some 2 MiB
+	maxCachedCommit = 4 << 10
+)
+
+func (c *commitCache) get(id CommitID) (Commit, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, ok := c.young[id]; ok {
+		return v, true
+	}
+	v, ok := c.old[id]
+	if ok {
+		c.add(v)
+	}
+	return v, ok
+}
+
+func (c *commitCache) put(v *Commit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(*v)
+}
+
+// add makes room by forgetting what was not asked for since the last time. mu
+// is held.
+func (c *commitCache) add(v Commit) {
+	if c.young == nil || len(c.young) >= commitsCached {
+		c.young, c.old = make(map[CommitID]Commit, commitsCached/8), c.young
+	}
+	c.young[v.ID] = v
+}
+
+// forget drops everything.
+func (c *commitCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.young, c.old = nil, nil
 }

@@ -50,6 +50,7 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
+	defer db.commits.forget() // what is in the index counts
 	found := o.Found
 	o.Found = nil
 	r := &RepairReport{}
