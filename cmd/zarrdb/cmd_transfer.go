@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +36,7 @@ func (f *transferFlags) run(cmd *cobra.Command, did string, fn func(context.Cont
 	return nil
 }
 
-// carry shows progress.
+// carry shows progress, and says that an interrupted transfer can be taken up.
 func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) (*txn.TransferReport, error) {
 	if f.o.Depth < 0 || cmd.Flags().Changed("depth") && f.o.Depth == 0 {
 		return nil, usagef("--depth: it must be at least 1")
@@ -42,9 +44,24 @@ func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.T
 	bar := newPhases(cmd)
 	defer bar.finish()
 	o := f.o
-	o.Progress = func(p txn.TransferProgress) { bar.update(p.Phase, p.Done) }
-	return fn(cmd.Context(), o)
+	o.Progress = func(p txn.TransferProgress) {
+		if p.Total == 0 {
+			bar.update(p.Phase, p.Done)
+			return
+		}
+		bar.say(fmt.Sprintf("%s %s of %s", p.Phase, size(p.Done), size(p.Total)))
+	}
+	r, err := fn(cmd.Context(), o)
+	if errors.Is(err, context.Canceled) {
+		err = againError{err}
+	}
+	return r, err
 }
+
+// againError is of work that was interrupted, and which the same command takes up.
+type againError struct{ error }
+
+func (e againError) Unwrap() error { return e.error }
 
 func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
 	cmd.Printf("%s %s: %s of index, %s of payloads; %s verified; %s moved\n", did, count(r.Commits, "version"),

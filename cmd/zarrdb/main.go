@@ -74,6 +74,8 @@ func message(err error, code int) string {
 	switch {
 	case code == exitInterrupted && errors.Is(err, engine.ErrResumable):
 		return "interrupted; what was copied is kept: the same command with --resume goes on"
+	case code == exitInterrupted && errors.As(err, &againError{}):
+		return "interrupted; what was copied is kept: the same command goes on"
 	case code == exitInterrupted:
 		return "interrupted"
 	case errors.As(err, &locked):

@@ -114,8 +114,11 @@ func newPhases(cmd *cobra.Command) *phases {
 }
 
 // update says that done things of a phase are done.
-func (p *phases) update(phase string, done int64) {
-	text := fmt.Sprintf("%s %d ", phase, done)
+func (p *phases) update(phase string, done int64) { p.say(fmt.Sprintf("%s %d", phase, done)) }
+
+// say shows a text.
+func (p *phases) say(text string) {
+	text += " "
 	p.text.Store(&text)
 }
 
