@@ -169,7 +169,7 @@ func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string
 	return &OrderError{Dim: o.dim, Path: o.base.path, Value: text(v), File: file, Last: text(last), From: from, Repeats: repeats}
 }
 
-// watch begins to look at the order of coordinates. what is there is read from
+// watch begins to look at the order of coordinates. What is there is read from
 // the session before it grows.
 func (j *joiner) watch(ctx context.Context, s *Session) error {
 	j.orders = map[*appendBase]*coordinateOrder{}
