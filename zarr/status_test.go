@@ -363,7 +363,7 @@ own: it brings back what it was given, takes part in random chains, and is fuzze
 		if v == Draft3 {
 			title, what, more = "The early draft of v3", "Data types and codecs", ", groups too, in both layouts"
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s are those of v2. Arrays are created, read and written%s. Verified:\n\n| codec | data types | reads |\n|---|---|---|\n", title, what, more)
+		fmt.Fprintf(&b, "\n## %s\n\n%s are those of v2. Arrays are created, read and written%s. Verified:\n\n| codec | data types | reads | writes |\n|---|---|---|---|\n", title, what, more)
 		s.printSeen(&b, v)
 	}
 	b.WriteString("\n## Refused\n\nArrays that use these are listed, and reading them fails with the name and the reason.\n\n| v3 name | v2 id | reason |\n|---|---|---|\n")
@@ -411,7 +411,6 @@ func codecRows(reg *codecs.Registry, v Version) []codecRow {
 // implementations stand for.
 func (s *status) printCodec(t *testing.T, b *bytes.Buffer, reg *codecs.Registry, v Version, row codecRow) {
 	t.Helper()
-	type marks struct{ read, write string }
 	groups := map[marks][]string{}
 	var order []marks
 	for _, typ := range statusTypes(t) {
@@ -422,7 +421,7 @@ func (s *status) printCodec(t *testing.T, b *bytes.Buffer, reg *codecs.Registry,
 			}
 			continue
 		}
-		m := marks{marked(s.read[f]), marked(s.write[f])}
+		m := s.marks(f)
 		if groups[m] == nil {
 			order = append(order, m)
 		}
@@ -461,21 +460,36 @@ func shortened(list []string) string {
 	return strings.Join(list, ", ")
 }
 
+// marks are the cells of a row: who stands for reading, and for writing.
+type marks struct{ read, write string }
+
+func (s *status) marks(f fact) marks { return marks{marked(s.read[f]), marked(s.write[f])} }
+
+// printSeen prints what was verified, and nothing else.
 func (s *status) printSeen(b *bytes.Buffer, v Version) {
-	seen := map[string]map[string][]string{}
-	for f, by := range s.read {
-		if f.version == v.String() {
-			if seen[f.codec] == nil {
-				seen[f.codec] = map[string][]string{}
-			}
-			seen[f.codec][marked(by)] = append(seen[f.codec][marked(by)], f.typ)
+	facts := map[fact]bool{}
+	for _, m := range []map[fact]map[string]bool{s.read, s.write} {
+		for f := range m {
+			facts[f] = f.version == v.String()
 		}
 	}
+	seen := map[string]map[marks][]string{}
+	for f, of := range facts {
+		if !of {
+			continue
+		}
+		if seen[f.codec] == nil {
+			seen[f.codec] = map[marks][]string{}
+		}
+		m := s.marks(f)
+		seen[f.codec][m] = append(seen[f.codec][m], f.typ)
+	}
 	for _, codec := range slices.Sorted(maps.Keys(seen)) {
-		for _, by := range slices.Sorted(maps.Keys(seen[codec])) {
-			types := seen[codec][by]
+		order := func(a, b marks) int { return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.write, b.write)) }
+		for _, m := range slices.SortedFunc(maps.Keys(seen[codec]), order) {
+			types := seen[codec][m]
 			slices.Sort(types)
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", codec, strings.Join(types, ", "), by)
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", codec, strings.Join(types, ", "), m.read, m.write)
 		}
 	}
 }
