@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +25,8 @@ lie inside packs that are there and long enough; --full also reads every one and
 compares it with its checksums and its hash.
 
 Problems are listed one a line: what it is (array, chunk, key), where it lies
-(pack, offset), which versions have it, and why it is one. Then the exit code
-is 5.
+(pack, offset), which versions have it, and why it is one; then how many chunks
+of each array are damaged. The exit code is 5.
 
 --repair makes a damaged database as usable as it can be and loses nothing that
 may still be of use: index pages and commits come back from checkpoints, refs
@@ -113,8 +115,14 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 
 // fsck checks a database, repairs it if it is to, and prints what it found.
 func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON bool) (*txn.CheckReport, error) {
+	arrays := map[string]int64{} // how many chunks of each are damaged
 	if !asJSON {
-		o.Found = func(p txn.Problem) { cmd.Println(oneLine(p)) }
+		o.Found = func(p txn.Problem) {
+			cmd.Println(oneLine(p))
+			if p.Chunk != nil {
+				arrays[p.Array]++
+			}
+		}
 	}
 	bar := newByteProgress(cmd, "verified")
 	o.Progress = func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) }
@@ -148,10 +156,15 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 			cmd.Println("recorded in " + fixed.Record)
 		}
 	}
-	cmd.Printf("%d refs, %d commits, %d sessions, %d pages, %d values, %d payloads of %s\n",
-		r.Refs, r.Commits, r.Sessions, r.Pages, r.Values, r.Payloads, size(r.PayloadBytes))
+	if !repair { // which tells of problems before and after
+		for _, path := range slices.Sorted(maps.Keys(arrays)) {
+			cmd.Printf("/%s: %s damaged\n", path, count(arrays[path], "chunk"))
+		}
+	}
+	cmd.Printf("%s, %s, %s, %s, %s, %s of %s\n", count(r.Refs, "ref"), count(r.Commits, "commit"), count(r.Sessions, "session"),
+		count(r.Pages, "page"), count(r.Values, "value"), count(r.Payloads, "payload"), size(r.PayloadBytes))
 	if r.OrphanPages > 0 {
-		cmd.Printf("%d pages of %s wait for gc\n", r.OrphanPages, size(r.OrphanBytes))
+		cmd.Printf("%s of %s for gc to collect\n", count(r.OrphanPages, "page"), size(r.OrphanBytes))
 	}
 	return r, nil
 }
