@@ -550,7 +550,7 @@ func TestGatherCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Abort()
-	if keys, bytes, err := db.Localize(bg, s, "t", nil); err != nil || keys != 40 || bytes != 1000 {
+	if keys, bytes, err := db.Localize(bg, s, "t", LocalizeOptions{}); err != nil || keys != 40 || bytes != 1000 {
 		t.Errorf("%d keys, %d bytes, %v", keys, bytes, err)
 	}
 	o.want(t, "localize", "GET /a 0-1924", "GET /b 50-1974")

@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // RefProblem is a reference that cannot be read.
@@ -198,23 +199,50 @@ func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, e
 	}
 }
 
+// LocalizeOptions say what is localised. The zero value is everything.
+type LocalizeOptions struct {
+	// Select, if set, is the part of the array at the path whose chunks are
+	// copied, as [zarr.Array.Chunks] gives them: a chunk, or a whole shard, as
+	// soon as one of its elements is selected, and nothing besides.
+	Select *zarr.Selection
+	// Progress, if set, is told from time to time what was copied.
+	Progress func(Progress)
+}
+
 // Localize copies the virtual values at and below a path into the database, in
-// a session of it. What is native already stays. It returns how many values and
-// bytes were copied. A reference that cannot be read ends it.
-func (db *DB) Localize(ctx context.Context, s *Session, path string, report func(Progress)) (keys, bytes int64, err error) {
+// a session of it, or those that o.Select chooses. What is native already
+// stays. It returns how many values and bytes were copied. A reference that
+// cannot be read ends it. Errors: zarr.ErrNotFound if nothing is at the path;
+// with a selection zarr.ErrKind if that is no array, zarr.ErrSelection if the
+// selection does not fit it. Memory is bounded by some thousand keys and their
+// values.
+func (db *DB) Localize(ctx context.Context, s *Session, path string, o LocalizeOptions) (keys, bytes int64, err error) {
 	path = cleanPath(path)
-	if found, err := kv.Any(ctx, s, dir(path)); err != nil || !found {
-		return 0, 0, errors.Join(err, notFound("localize", path))
+	var virtual iter.Seq2[string, error]
+	if o.Select != nil {
+		a, err := s.Array(ctx, path)
+		if err == nil {
+			_, err = a.Resolve(*o.Select)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		virtual = virtualChunks(ctx, s, a, *o.Select)
+	} else {
+		if found, err := kv.Any(ctx, s, dir(path)); err != nil || !found {
+			return 0, 0, errors.Join(err, notFound("localize", path))
+		}
+		virtual = virtualKeys(s.Values(ctx, dir(path)))
 	}
 	var m meter
 	var done atomic.Int64
-	err = batches(virtualKeys(s.Values(ctx, dir(path))), func(keys []string) error {
+	err = batches(virtual, func(keys []string) error {
 		return eachValue(ctx, db.pool, s, keys, func(ctx context.Context, key string, b []byte) error {
 			if err := s.Set(ctx, key, b); err != nil {
 				return err
 			}
 			done.Add(1)
-			m.add(int64(len(b)), report)
+			m.add(int64(len(b)), o.Progress)
 			return nil
 		})
 	})
@@ -228,6 +256,25 @@ func virtualKeys(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[string, error]
 	return func(yield func(string, error) bool) {
 		for ref, err := range virtualValues(values) {
 			if !yield(strings.Clone(ref.key), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// virtualChunks yields the keys of the chunks that a selection touches and that
+// are virtual. Each is looked up, so that a few of very many cost little.
+func virtualChunks(ctx context.Context, s *Session, a *zarr.Array, sel zarr.Selection) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for c, err := range a.Chunks(ctx, sel) {
+			var v txn.KeyValue
+			if err == nil {
+				v, err = s.Value(ctx, c.Key)
+			}
+			if errors.Is(err, kv.ErrNotFound) || err == nil && v.Kind != "virtual" {
+				continue
+			}
+			if !yield(c.Key, err) || err != nil {
 				return
 			}
 		}

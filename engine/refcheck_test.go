@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // problems checks references and returns what is wrong as "KEY error".
@@ -101,7 +103,7 @@ func TestLocalize(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Abort()
-		if keys, bytes, err = db.Localize(bg, s, path, nil); err != nil {
+		if keys, bytes, err = db.Localize(bg, s, path, LocalizeOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
@@ -132,7 +134,100 @@ func TestLocalize(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Abort()
-	if _, _, err := db.Localize(bg, s, "nowhere", nil); err == nil {
+	if _, _, err := db.Localize(bg, s, "nowhere", LocalizeOptions{}); err == nil {
 		t.Error("nothing was localised")
+	}
+}
+
+// A selection copies the chunks that it touches, whole shards, and no values change.
+func TestLocalizeSelection(t *testing.T) {
+	const codec = `[{"name":"sharding_indexed","configuration":{"chunk_shape":[1],"codecs":[{"name":"bytes"}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}}]`
+	grid := `{"name":"regular","configuration":{"chunk_shape":[2]}}`
+	sharded := `{"zarr_format":3,"node_type":"array","shape":[6],"data_type":"uint8","chunk_grid":` + grid +
+		`,"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":` + codec + `,"dimension_names":["x"]}`
+	shard := func(i int) string { // two elements of a byte, then their offsets and lengths
+		b := []byte{byte(2*i + 1), byte(2*i + 2)}
+		for _, v := range []uint64{0, 1, 1, 1} {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+		return string(b)
+	}
+	base := folder(t, map[string]string{
+		"a": "0123456789ab", "s0": shard(0), "s1": shard(1), "s2": shard(2),
+		// Chunk 3 is not stored, 4 is stored in the set.
+		"v2.json": setOf(12, `,"t/0":["a",0,1],"t/1":["a",1,1],"t/2":["a",2,1],"t/4":"i","t/5":["a",5,1],"t/10":["a",10,1],"t/11":["a",11,1]`),
+		"v3.json": `{"zarr.json":{"zarr_format":3,"node_type":"group"},"s/zarr.json":` + sharded + `,"s/c/0":["s0"],"s/c/1":["s1"],"s/c/2":["s2"]}`,
+	})
+	for _, c := range []struct {
+		set, path, sel string
+		want           []string // keys that stop being virtual
+		bytes          int64
+	}{
+		{"v2.json", "t", "1", []string{"t/1"}, 1}, // not t/10 and t/11
+		{"v2.json", "/t/", "2:6", []string{"t/2", "t/5"}, 2},
+		{"v2.json", "t", "::5", []string{"t/0", "t/10", "t/5"}, 3},
+		{"v2.json", "t", "3:5", nil, 0},
+		{"v2.json", "t", "4:4", nil, 0},
+		{"v3.json", "s", "x=3", []string{"s/c/1"}, 34},
+		{"v3.json", "s", "x=1:3", []string{"s/c/0", "s/c/1"}, 68},
+	} {
+		db := openDB(t, linkOptions(t, t.TempDir()))
+		linkSet(t, db, base+"/"+c.set, Follow{}, ImportOptions{})
+		db = reopened(t, db)
+		was := head(t, db, "")
+		path := cleanPath(c.path)
+		before := sumOf(t, array(t, at(t, db, ""), path))
+		sel, err := zarr.ParseSelection(c.sel, array(t, at(t, db, ""), path).DimensionNames())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := commit(t, db, "", "localise", func(s *Session) error {
+			keys, n, err := db.Localize(bg, s, c.path, LocalizeOptions{Select: &sel})
+			if keys != int64(len(c.want)) || n != c.bytes {
+				t.Errorf("%s[%s]: %d keys, %d bytes", c.path, c.sel, keys, n)
+			}
+			return err
+		})
+		var changed []string
+		for d, err := range db.Diff(bg, was, now, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Old == nil || d.New == nil || d.Old.Kind != "virtual" || d.New.Kind == "virtual" {
+				t.Errorf("%s[%s]: %s: %+v became %+v", c.path, c.sel, d.Key, d.Old, d.New)
+			}
+			changed = append(changed, d.Key)
+		}
+		slices.Sort(changed)
+		if !slices.Equal(changed, c.want) {
+			t.Errorf("%s[%s]: localised %q, want %q", c.path, c.sel, changed, c.want)
+		}
+		if lines := valueLines(t, db, was, now); lines != nil {
+			t.Errorf("%s[%s]: changed values %q", c.path, c.sel, lines)
+		}
+		if after := sumOf(t, array(t, at(t, db, ""), path)); after != before {
+			t.Errorf("%s[%s]: reads otherwise", c.path, c.sel)
+		}
+	}
+
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	linkSet(t, db, base+"/v2.json", Follow{}, ImportOptions{})
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abort()
+	for _, c := range []struct {
+		path string
+		sel  zarr.Selection
+		want error
+	}{
+		{"", zarr.Sel(), zarr.ErrKind},
+		{"none", zarr.Sel(), zarr.ErrNotFound},
+		{"t", zarr.Sel(zarr.At(12)), zarr.ErrSelection},
+	} {
+		if keys, _, err := db.Localize(bg, s, c.path, LocalizeOptions{Select: &c.sel}); !errors.Is(err, c.want) || keys != 0 {
+			t.Errorf("/%s: %d keys, %v, want %v", c.path, keys, err, c.want)
+		}
 	}
 }

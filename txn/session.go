@@ -317,6 +317,15 @@ func (s *Session) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEn
 	return s.space.listDir(ctx, root, prefix)
 }
 
+// Value returns where the bytes of a key are. [kv.ErrNotFound] if it has none.
+func (s *Session) Value(ctx context.Context, key string) (KeyValue, error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return KeyValue{}, err
+	}
+	return keyValue(key, v), nil
+}
+
 // Values is [Snapshot.Values] for a session.
 func (s *Session) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
 	root, err := s.flushed(ctx)

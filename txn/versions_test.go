@@ -262,6 +262,9 @@ func (r *versionsRun) check(s step) error {
 			if err != nil {
 				return err
 			}
+			if one, err := m.s.Value(bg, kv.Key); err != nil || one != kv {
+				return fmt.Errorf("%q is %+v on its own, %+v among all, %v", kv.Key, one, kv, err)
+			}
 			v, err := m.s.lookup(bg, kv.Key)
 			if err != nil {
 				return err

@@ -63,7 +63,7 @@ float64; units such as "days since 2000-01-01" give datetime64.`,
 			if tidy && !strings.EqualFold(filepath.Ext(out), ".csv") {
 				return usagef("read: --tidy is a form of -o FILE.csv")
 			}
-			if r.sel, err = parseLabels(cmd.Context(), s, args[0], sel, a); err != nil {
+			if r.sel, err = parseLabels(cmd.Context(), sel, a, r.coordinate); err != nil {
 				return err
 			}
 			if decode {
@@ -94,7 +94,7 @@ type reading struct {
 	tidy  bool
 	dec   *cf.Decoder // nil if values are shown as they are stored
 	// coordinate opens the array of labels of a dimension.
-	coordinate func(ctx context.Context, name string) (*coordinate, error)
+	coordinate coordinateOpener
 }
 
 // typ is the data type of the result.

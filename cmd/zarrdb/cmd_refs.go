@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 func refsCmd() *cobra.Command {
@@ -99,24 +101,36 @@ wrong is printed, one reference a line. A check that is interrupted says where
 
 func refsLocalizeCmd() *cobra.Command {
 	var wf writeFlags
+	var sel string
 	cmd := &cobra.Command{
-		Use:   "localize TARGET",
+		Use:   "localize TARGET [--select SEL]",
 		Short: "Copy what virtual chunks refer to into the database",
 		Long: `Copy the bytes of the virtual chunks at and below TARGET's path into the database,
 as one commit. The arrays read the same, and need the files no more. Versions
-from before still refer to them.`,
-		Example: `  zarrdb refs localize weather.zdb:temp -m "keep temp here"`,
-		Args:    argCount(1, 1),
+from before still refer to them.
+
+--select takes only the chunks, or shards, of an array that hold something of
+SEL, which is as for read.`,
+		Example: `  zarrdb refs localize weather.zdb:temp -m "keep temp here"
+  zarrdb refs localize weather.zdb:temp --select "time='2020-01':'2020-03'"`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
+			message := "localize /" + t.path
+			if sel != "" {
+				message += "[" + sel + "]"
+			}
 			var keys, bytes int64
-			err = wf.update(cmd, t, "localize /"+t.path, func(db *engine.DB, s *engine.Session) error {
+			err = wf.update(cmd, t, message, func(db *engine.DB, s *engine.Session) error {
+				which, err := localizedPart(cmd.Context(), s, t.path, sel)
+				if err != nil {
+					return err
+				}
 				bar := newProgress(cmd, "copying")
-				var err error
-				keys, bytes, err = db.Localize(cmd.Context(), s, t.path, bar.update)
+				keys, bytes, err = db.Localize(cmd.Context(), s, t.path, engine.LocalizeOptions{Select: which, Progress: bar.update})
 				bar.finish(err)
 				return err
 			})
@@ -127,5 +141,26 @@ from before still refer to them.`,
 		},
 	}
 	wf.register(cmd)
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "which part of an array (default all at and below the path)")
 	return cmd
+}
+
+// localizedPart reads a selection of the array at a path of a session; nil if
+// the text is empty.
+func localizedPart(ctx context.Context, s *engine.Session, path, text string) (*zarr.Selection, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := s.Node(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := n.Array()
+	if !ok {
+		return nil, usagef("localize /%s: --select needs an array, and it is a group", path)
+	}
+	sel, err := parseLabels(ctx, text, a, func(ctx context.Context, name string) (*coordinate, error) {
+		return sessionCoordinate(ctx, s, path, name)
+	})
+	return &sel, err
 }

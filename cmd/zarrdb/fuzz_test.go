@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -138,8 +139,9 @@ func FuzzLabels(f *testing.F) {
 	if !ok {
 		f.Fatal("no array")
 	}
+	open := func(ctx context.Context, name string) (*coordinate, error) { return openCoordinate(ctx, s, path, name) }
 	f.Fuzz(func(t *testing.T, text string) {
-		sel, err := parseLabels(t.Context(), s, path, text, a)
+		sel, err := parseLabels(t.Context(), text, a, open)
 		if err != nil {
 			return
 		}

@@ -22,8 +22,8 @@ import (
 var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(:)?\s*('[^']*'|"[^"]*")?`)
 
 // parseLabels parses a selection in which dimensions may be selected by the
-// labels of their coordinate arrays, which are quoted.
-func parseLabels(ctx context.Context, s *engine.Source, target, text string, a *zarr.Array) (zarr.Selection, error) {
+// labels of their coordinate arrays, which are quoted and which open finds.
+func parseLabels(ctx context.Context, text string, a *zarr.Array, open coordinateOpener) (zarr.Selection, error) {
 	if strings.ContainsAny(text, `'"`) {
 		var failed error
 		text = labelForm.ReplaceAllStringFunc(text, func(item string) string {
@@ -32,7 +32,7 @@ func parseLabels(ctx context.Context, s *engine.Source, target, text string, a *
 				return item
 			}
 			name := strings.TrimSpace(p[1])
-			c, err := openCoordinate(ctx, s, target, name)
+			c, err := open(ctx, name)
 			var lo, hi int64
 			if err == nil {
 				lo, hi, err = c.find(p[2], p[4], p[3] != "")
@@ -66,6 +66,9 @@ type coordinate struct {
 	n      int64
 }
 
+// coordinateOpener reads the coordinate array of the dimension with a name.
+type coordinateOpener func(ctx context.Context, name string) (*coordinate, error)
+
 // maxCoordinate is how many labels are looked through.
 const maxCoordinate = 16 << 20
 
@@ -83,6 +86,24 @@ func openCoordinate(ctx context.Context, s *engine.Source, target, name string) 
 	if err != nil {
 		return nil, err
 	}
+	return readCoordinate(ctx, n, name)
+}
+
+// sessionCoordinate is openCoordinate in what a session holds.
+func sessionCoordinate(ctx context.Context, s *engine.Session, path, name string) (*coordinate, error) {
+	beside := strings.LastIndexByte(path, '/') + 1
+	if path == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%s: beside /%s: %w", name, path, zarr.ErrNotFound)
+	}
+	n, err := s.Node(ctx, path[:beside]+name)
+	if err != nil {
+		return nil, err
+	}
+	return readCoordinate(ctx, n, name)
+}
+
+// readCoordinate reads the labels that a node holds.
+func readCoordinate(ctx context.Context, n *zarr.Node, name string) (_ *coordinate, err error) {
 	a, ok := n.Array()
 	if !ok || len(a.Shape()) != 1 || a.Shape()[0] > maxCoordinate {
 		return nil, fmt.Errorf("/%s holds no labels: it is not an array of one dimension", n.Path())
