@@ -268,6 +268,7 @@ func TestHostileDocuments(t *testing.T) {
 		"element":         edit(t, arrayDoc, "data_type", `{"name":"raw_bytes","configuration":{"length_bytes":2147483647}}`, "fill_value", `"AA=="`),
 		"struct":          edit(t, arrayDoc, "data_type", `{"name":"struct","configuration":{"fields":`+deep(60, `[{"name":"a","data_type":{"name":"struct","configuration":{"fields":`, `[]`, `}}}]`)+`}}`, "fill_value", `{}`),
 		"shape 1e400":     edit(t, arrayDoc, "shape", "[1e400, 1]"),
+		"deep shards":     edit(t, arrayDoc, "codecs", "["+deep(100, `{"name":"sharding_indexed","configuration":{"chunk_shape":[1,1],"index_codecs":["bytes"],"codecs":[`, `"bytes"`, `]}}`)+"]"),
 	} {
 		if m, err := ParseV3([]byte(doc), reg); !errors.Is(err, ErrMetadata) {
 			t.Errorf("%s: %v, %v", name, m, err)
@@ -289,6 +290,41 @@ func TestHostileDocuments(t *testing.T) {
 	m, err = ParseV3([]byte(doc), reg)
 	if err != nil || m.ChunkCounts()[0] != 1<<60 {
 		t.Errorf("long run: %v", err)
+	}
+}
+
+// TestHostileOldDocuments does the same to the formats before v3.
+func TestHostileOldDocuments(t *testing.T) {
+	reg := codecs.Default()
+	many := "[" + strings.Repeat("2,", 99) + "2]"
+	deep := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)
+	for _, f := range []struct {
+		version             Version
+		doc                 string
+		chunks, dtype, free string                     // members
+		grid                func(chunks string) string // the member chunks
+		parse               func(doc []byte) (*Meta, error)
+	}{
+		{V1, arrayDocV1, "chunks", "dtype", "compression_opts", strings.Clone, func(doc []byte) (*Meta, error) { return ParseV1(doc, nil, reg) }},
+		{V2, arrayDocV2, "chunks", "dtype", "compressor", strings.Clone, readV2},
+		{Draft3, arrayDocDraft, "chunk_grid", "data_type", "attributes", func(chunks string) string {
+			return `{"type":"regular","chunk_shape":` + chunks + `,"separator":"/"}`
+		}, func(doc []byte) (*Meta, error) { return ParseDraft3Array(doc, reg) }},
+	} {
+		for name, change := range map[string][]string{
+			"":               {"shape", "[9223372036854775807,9223372036854775807]"}, // fine
+			"chunk overflow": {f.chunks, f.grid("[4294967296,4294967296]")},
+			"chunk wrap":     {f.chunks, f.grid("[9223372036854775807,2]")},
+			"shape 2^63":     {"shape", "[9223372036854775808,1]"},
+			"rank":           {"shape", many, f.chunks, f.grid(many)},
+			"element":        {f.dtype, `"|V2147483647"`, "fill_value", "null"},
+			"deep":           {f.free, deep},
+		} {
+			m, err := f.parse([]byte(edit(t, f.doc, change...)))
+			if name == "" && err != nil || name != "" && !errors.Is(err, ErrMetadata) {
+				t.Errorf("%v, %s: %v, %v", f.version, name, m, err)
+			}
+		}
 	}
 }
 
