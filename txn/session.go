@@ -317,7 +317,7 @@ func (s *Session) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEn
 	return s.space.listDir(ctx, root, prefix)
 }
 
-// Value returns where the bytes of a key are. [kv.ErrNotFound] if it has none.
+// Value is [Snapshot.Value] for a session.
 func (s *Session) Value(ctx context.Context, key string) (KeyValue, error) {
 	v, err := s.lookup(ctx, key)
 	if err != nil {

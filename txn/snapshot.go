@@ -114,6 +114,15 @@ func (s *Snapshot) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirE
 	return s.db.space.listDir(ctx, s.commit.Root, prefix)
 }
 
+// Value returns where the bytes of a key are. [kv.ErrNotFound] if it has none.
+func (s *Snapshot) Value(ctx context.Context, key string) (KeyValue, error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return KeyValue{}, err
+	}
+	return keyValue(key, v), nil
+}
+
 // Values yields every key below prefix with where its bytes are, in an order
 // that is fast rather than sorted.
 func (s *Snapshot) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {

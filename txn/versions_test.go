@@ -234,6 +234,9 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if one, err := s.Value(bg, kv.Key); err != nil || one != kv {
+			return nil, fmt.Errorf("%q is %+v on its own, %+v among all, %v", kv.Key, one, kv, err)
+		}
 		v, err := s.lookup(bg, kv.Key)
 		if err != nil {
 			return nil, err
