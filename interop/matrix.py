@@ -193,6 +193,8 @@ def main():
     ap.add_argument("-k", default="")
     a = ap.parse_args()
     todo = [c for c in cases.cases() if a.k in str(c)]
+    if a.k and not todo:
+        return
     with tempfile.TemporaryDirectory() as tmp:
         run = Run(a.arrays, todo, pathlib.Path(tmp))
         run.write_ours()

@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
 # Other implementations read what zarrdb writes, and zarrdb reads what they write.
-# Installs them into .cache/interop, which nothing else uses. Needs Go, and
+# Installs them below .cache/interop*, which nothing else uses. Needs Go, and
 # Python 3.11 or later with venv; with node and npm, zarrita.js takes part too.
 #   interop/run.sh                            everything; writes interop/verified.json
 #   interop/run.sh -k SUBSTRING               what is called like this
 set -euo pipefail
 cd "$(dirname "$0")/.."
-venv=.cache/interop
-stamp=$venv/requirements.txt
-if ! cmp -s interop/requirements.txt "$stamp"; then
-	rm -rf "$venv"
-	python3 -m venv "$venv"
-	"$venv/bin/pip" install --quiet --disable-pip-version-check -r interop/requirements.txt
-	cp interop/requirements.txt "$stamp"
-fi
+# venv FOLDER REQUIREMENTS makes the folder hold these packages.
+venv() {
+	if ! cmp -s "$2" "$1/requirements.txt"; then
+		rm -rf "$1"
+		python3 -m venv "$1"
+		"$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+		cp "$2" "$1/requirements.txt"
+	fi
+}
+venv .cache/interop interop/requirements.txt
+venv .cache/interop-old interop/old-requirements.txt
+venv .cache/interop-gdal interop/gdal-requirements.txt
 zarrita=()
 if command -v npm >/dev/null; then
 	js=.cache/zarrita
@@ -26,5 +30,7 @@ if command -v npm >/dev/null; then
 fi
 make --no-print-directory build
 go build -o .cache/arrays ./interop/arrays
-"$venv/bin/python" interop/interop.py --bin ./zarrdb "$@"
-"$venv/bin/python" interop/matrix.py --arrays .cache/arrays "${zarrita[@]}" --out interop/verified.json "$@"
+.cache/interop/bin/python interop/interop.py --bin ./zarrdb "$@"
+.cache/interop/bin/python interop/matrix.py --arrays .cache/arrays "${zarrita[@]}" --out interop/verified.json "$@"
+.cache/interop-old/bin/python interop/old.py --bin ./zarrdb --out interop/verified.json "$@"
+.cache/interop-gdal/bin/python interop/gdal.py --bin ./zarrdb --out interop/verified.json "$@"
