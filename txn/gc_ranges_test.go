@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,7 +13,7 @@ import (
 // naiveRanges joins ranges in the plainest way.
 func naiveRanges(list []pack.Extent) []pack.Extent {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b pack.Extent) int { return int(int64(a.From) - int64(b.From)) })
+	slices.SortFunc(list, func(a, b pack.Extent) int { return cmp.Compare(a.From, b.From) })
 	var out []pack.Extent
 	for _, e := range list {
 		if n := len(out); n > 0 && (e.From <= out[n-1].To || tree.Follows(out[n-1].To, e.From)) {
@@ -71,7 +72,7 @@ func TestRanges(t *testing.T) {
 				if i > 0 && e.From <= got[i-1].To {
 					t.Fatalf("round %d: %v follows %v", round, e, got[i-1])
 				}
-				if _, ok := slices.BinarySearchFunc(list, e.From, func(e pack.Extent, at uint64) int { return int(int64(e.From) - int64(at)) }); !ok {
+				if _, ok := slices.BinarySearchFunc(list, e.From, func(e pack.Extent, at uint64) int { return cmp.Compare(e.From, at) }); !ok {
 					t.Fatalf("round %d: no payload begins at %d", round, e.From)
 				}
 			}
@@ -79,7 +80,7 @@ func TestRanges(t *testing.T) {
 				t.Errorf("round %d: %d bytes in all, they say %d", round, sum, n)
 			}
 			for _, e := range list {
-				i, ok := slices.BinarySearchFunc(got, e.From, func(e pack.Extent, at uint64) int { return int(int64(e.From) - int64(at)) })
+				i, ok := slices.BinarySearchFunc(got, e.From, func(e pack.Extent, at uint64) int { return cmp.Compare(e.From, at) })
 				if !ok {
 					i--
 				}
