@@ -18,3 +18,7 @@ func blocks(info fs.FileInfo) (fileID, int64) {
 	}
 	return fileID{uint64(st.Dev), uint64(st.Ino)}, int64(st.Blocks) * 512
 }
+
+// settle waits until the disk has what was written before, which would be in
+// the way of what is measured.
+func settle() { syscall.Sync() }

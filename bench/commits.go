@@ -47,6 +47,7 @@ func changedChunks(ctx context.Context, b *bench, changed []int64) error {
 	if err := fillChunks(ctx, db, "a", n); err != nil {
 		return err
 	}
+	settle()
 	rng := rand.New(rand.NewPCG(2, 2))
 	value := make([]byte, chunkBytes)
 	for _, k := range changed {
@@ -234,6 +235,7 @@ func committing(ctx context.Context, b *bench, db *engine.DB, workers int) error
 	if err := fillChunks(ctx, db, "a", chunks); err != nil {
 		return err
 	}
+	settle()
 	length := 5 * time.Second
 	if b.quick {
 		length = 200 * time.Millisecond

@@ -93,8 +93,7 @@ type chunkArray struct {
 }
 
 // commitInTurn commits one random chunk in each array, over and over, so that
-// whatever else the disk does (the first fill is still being written back) meets
-// all of them alike.
+// whatever else the machine does meets all of them alike.
 func commitInTurn(ctx context.Context, b *bench, arrays []*chunkArray) error {
 	const rounds = 300
 	value := make([]byte, chunkBytes)
@@ -102,6 +101,7 @@ func commitInTurn(ctx context.Context, b *bench, arrays []*chunkArray) error {
 	for i, a := range arrays {
 		before[i] = a.db.DiskUse().IndexWritten
 	}
+	settle()
 	for i := range rounds {
 		for _, a := range arrays {
 			binary.LittleEndian.PutUint64(value, a.rng.Uint64())
