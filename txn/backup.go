@@ -86,17 +86,11 @@ func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferO
 
 // everything plans all commits.
 func everything(ctx context.Context, t *transfer) error {
-	for rec, err := range t.snap.Scan(index.SpaceCommit, nil, nil, false) {
-		if err == nil {
-			err = ctx.Err()
-		}
+	for rec, err := range commitRecords(ctx, t.snap, nil) {
 		if err != nil {
 			return err
 		}
-		if len(rec.Key) != len(CommitID{}) {
-			return corrupt("commit key %x", rec.Key)
-		}
-		c, err := decodeCommit(CommitID(rec.Key), rec.Value)
+		c, err := decodeCommit(rec.id, rec.value)
 		if err != nil {
 			return err
 		}

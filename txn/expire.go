@@ -216,18 +216,11 @@ func (e *expiry) pinsAndSessions(ctx context.Context) error {
 }
 
 func (e *expiry) commits(ctx context.Context) error {
-	for rec, err := range e.db.idx.Scan(index.SpaceCommit, nil, nil, false) {
-		if err == nil {
-			err = ctx.Err()
-		}
+	for rec, err := range commitRecords(ctx, e.db.idx, nil) {
 		if err != nil {
 			return err
 		}
-		if len(rec.Key) != len(CommitID{}) {
-			return corrupt("commit key %x", rec.Key)
-		}
-		id := CommitID(rec.Key)
-		marked, _, err := e.db.expired(id)
+		marked, _, err := e.db.expired(rec.id)
 		if err != nil {
 			return err
 		}
@@ -235,13 +228,13 @@ func (e *expiry) commits(ctx context.Context) error {
 			e.r.Earlier++
 			continue
 		}
-		if stays, err := e.stays(id, rec.Value); err != nil {
+		if stays, err := e.stays(rec.id, rec.value); err != nil {
 			return err
 		} else if stays {
 			e.r.Kept++
 			continue
 		}
-		e.mark = append(e.mark, id)
+		e.mark = append(e.mark, rec.id)
 	}
 	return nil
 }

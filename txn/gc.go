@@ -224,23 +224,17 @@ func (g *collector) findRoots(ctx context.Context) error {
 	for _, h := range heads {
 		want(h.Commit)
 	}
-	for rec, err := range snap.Scan(index.SpaceCommit, nil, nil, false) {
-		if err == nil {
-			err = ctx.Err()
-		}
+	for rec, err := range commitRecords(ctx, snap, nil) {
 		if err != nil {
 			return err
 		}
-		if len(rec.Key) != len(CommitID{}) {
-			return corrupt("commit key %x", rec.Key)
-		}
-		id := CommitID(rec.Key)
+		id := rec.id
 		_, named := commits[id]
 		_, gone := expired[id]
 		if gone && !named {
 			continue
 		}
-		c, err := decodeCommit(id, rec.Value)
+		c, err := decodeCommit(id, rec.value)
 		if err != nil {
 			return err
 		}

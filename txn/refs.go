@@ -343,6 +343,37 @@ func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
 	return c, err
 }
 
+// commitRecord is a commit as it is stored. value is valid until the next one.
+type commitRecord struct {
+	id    CommitID
+	value []byte
+}
+
+// commitRecords yields the commits of an index, or of a snapshot of it, in the
+// order of their ids, from the first on that is not less than from. The end of
+// ctx is an error.
+func commitRecords(ctx context.Context, in interface {
+	Scan(s index.Space, from, to []byte, reverse bool) iter.Seq2[index.Record, error]
+}, from []byte) iter.Seq2[commitRecord, error] {
+	return func(yield func(commitRecord, error) bool) {
+		for rec, err := range in.Scan(index.SpaceCommit, from, nil, false) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil && len(rec.Key) != len(CommitID{}) {
+				err = corrupt("commit key %x", rec.Key)
+			}
+			if err != nil {
+				yield(commitRecord{}, err)
+				return
+			}
+			if !yield(commitRecord{CommitID(rec.Key), rec.Value}, nil) {
+				return
+			}
+		}
+	}
+}
+
 // commitCache keeps commits that were read lately: what is asked of a history is
 // asked of its newest part. They never change, an id is the hash of one. Safe
 // for concurrent use; the zero cache is empty.

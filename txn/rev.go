@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/index"
 )
 
 // minPrefix is how many digits of a commit id a revision must give.
@@ -105,20 +104,17 @@ func (db *DB) resolveName(ctx context.Context, name string) (CommitID, error) {
 	}
 	from, _ := hex.DecodeString(digits[:len(digits)&^1])
 	var found []CommitID
-	for rec, err := range db.idx.Scan(index.SpaceCommit, from, nil, false) {
-		if err == nil {
-			err = ctx.Err()
-		}
+	for rec, err := range commitRecords(ctx, db.idx, from) {
 		if err != nil {
 			return CommitID{}, err
 		}
-		if h := hex.EncodeToString(rec.Key); h[:len(digits)] != digits {
+		if h := hex.EncodeToString(rec.id[:]); h[:len(digits)] != digits {
 			if h[:len(digits)] > digits {
 				break
 			}
 			continue
 		}
-		if found = append(found, CommitID(rec.Key)); len(found) > 1 {
+		if found = append(found, rec.id); len(found) > 1 {
 			return CommitID{}, fmt.Errorf("%q: %v and %v begin like this: %w", name, found[0], found[1], ErrNoRef)
 		}
 	}

@@ -300,7 +300,10 @@ many bytes stand in the set, those of virtual chunks too.`,
 				if ro.Inline = refs.Inline; cmd.Flags().Changed("inline-threshold") {
 					ro.InlineThreshold = cmp.Or(refs.InlineThreshold, -1)
 				}
-				return exportReferences(cmd, &src, args, ro)
+				return exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+					ro.Progress = report
+					return engine.ExportReferences(cmd.Context(), s, args[1], ro)
+				})
 			}
 			if refs.Inline || cmd.Flags().Changed("inline-threshold") {
 				return usagef("export: --inline and --inline-threshold need --format kerchunk-json or kerchunk-parquet")
@@ -320,23 +323,14 @@ many bytes stand in the set, those of virtual chunks too.`,
 			if o.Format != 0 && o.Resume {
 				return usagef("export: --resume cannot go on with a conversion: use --overwrite")
 			}
-			s, err := src.open(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			bar := newProgress(cmd, "exporting")
-			o.Progress = bar.update
-			res, err := engine.Export(cmd.Context(), s, args[1], o)
-			bar.finish(err)
-			switch {
-			case errors.Is(err, engine.ErrRecode):
+			err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+				o.Progress = report
+				return engine.Export(cmd.Context(), s, args[1], o)
+			})
+			if errors.Is(err, engine.ErrRecode) {
 				return fmt.Errorf("%w: use --recode", err)
-			case err != nil:
-				return err
 			}
-			cmd.Printf("%s, %s\n", count(res.Keys, "key"), size(res.Bytes))
-			return nil
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -361,4 +355,29 @@ func versionCmd() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// referenceFormats are those of export --format that are reference sets.
+var referenceFormats = map[string]engine.ExportReferencesOptions{
+	"kerchunk-json":    {},
+	"kerchunk-json-v1": {Version: 1},
+	"kerchunk-parquet": {Parquet: true},
+}
+
+// exported opens what is to be exported, shows how far the export is and says
+// what came of it.
+func exported(cmd *cobra.Command, src *sourceFlags, target string, export func(*engine.Source, func(engine.Progress)) (*engine.ExportResult, error)) error {
+	s, err := src.open(cmd.Context(), target)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	bar := newProgress(cmd, "exporting")
+	res, err := export(s, bar.update)
+	bar.finish(err)
+	if err != nil {
+		return err
+	}
+	cmd.Printf("%s, %s\n", count(res.Keys, "key"), size(res.Bytes))
+	return nil
 }
