@@ -88,7 +88,11 @@ func TestWriterAgainstOthers(t *testing.T) {
 				continue
 			}
 			ran = true
-			if out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("é")) && bytes.Contains(out, []byte("error")) {
+			out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput()
+			// Where the locale has no é, unzip prints its number. Python says
+			// what is damaged, but does not fail.
+			named := cmd[0] != "unzip" || bytes.Contains(out, []byte("é")) || bytes.Contains(out, []byte("#U00e9"))
+			if err != nil || !named || bytes.Contains(out, []byte("corrupted")) {
 				t.Errorf("level %d: %s: %v\n%s", level, cmd[0], err, out)
 			}
 		}
