@@ -120,48 +120,97 @@ func (ex *refExporter) parquet(ctx context.Context, dest string) (err error) {
 func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		ex.keys, ex.bytes = 0, 0
+		b := &entryBatch{ex: ex}
 		for _, documents := range []bool{true, false} {
 			for v, err := range ex.view.Values(ctx, dir(ex.src.at.Path)) {
 				if err == nil && metadataNames[path.Base(v.Key)] != documents {
 					continue
 				}
-				var e refs.Entry
 				if err == nil {
-					e, err = ex.entry(ctx, v)
+					err = b.add(ctx, v)
 				}
-				if !yield(e, err) || err != nil {
+				if err != nil {
+					yield(refs.Entry{}, err)
 					return
 				}
-				ex.keys++
-				ex.meter.add(int64(len(e.Data)), ex.o.Progress)
+				if b.full() && !b.flush(ctx, yield) {
+					return
+				}
+			}
+			if !b.flush(ctx, yield) {
+				return
 			}
 		}
 	}
 }
 
-// entry makes an entry of a value.
-func (ex *refExporter) entry(ctx context.Context, v txn.KeyValue) (e refs.Entry, err error) {
-	e.Key = strings.TrimPrefix(v.Key, dir(ex.src.at.Path))
+// entryBatch is entries in their order, of which some values have to be read:
+// together, since many virtual ones are parts of one file.
+type entryBatch struct {
+	ex      *refExporter
+	entries []refs.Entry
+	wants   []kv.Want
+	of      []int // numbers of the entries that wants belong to
+	bytes   int64 // of the values to read
+}
+
+// batchInlined bounds the values that are read together, but for one alone.
+const batchInlined = 16 << 20
+
+func (b *entryBatch) full() bool { return len(b.entries) >= batchEntries || b.bytes >= batchInlined }
+
+// add makes an entry of a value; one that stands in the set is read by flush.
+func (b *entryBatch) add(ctx context.Context, v txn.KeyValue) error {
+	ex := b.ex
+	e := refs.Entry{Key: strings.TrimPrefix(v.Key, dir(ex.src.at.Path))}
 	switch {
 	case v.Kind == "virtual" && (v.Length < 0 || v.Length > ex.o.InlineThreshold):
 		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
-		return e, nil
 	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !metadataNames[path.Base(v.Key)]:
 		file, offset, err := ex.view.PackFile(ctx, v.Key)
 		if err != nil {
-			return e, err
+			return err
 		}
 		if e.URL, err = ex.link(file); err != nil {
-			return e, fmt.Errorf("%s: %w", v.Key, err)
+			return fmt.Errorf("%s: %w", v.Key, err)
 		}
 		e.Offset, e.Length = offset, v.Length
-		return e, nil
+	default:
+		b.of = append(b.of, len(b.entries))
+		b.wants = append(b.wants, kv.Want{Key: v.Key})
+		b.bytes += v.Length
 	}
-	if e.Data, err = kv.Get(ctx, ex.view, v.Key); err != nil {
-		return e, fmt.Errorf("%s: %w", v.Key, err)
+	b.entries = append(b.entries, e)
+	return nil
+}
+
+// flush reads what stands in the set, and yields the batch.
+func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bool) bool {
+	ex := b.ex
+	err := kv.Gather(ctx, ex.view, b.wants, kv.Gathering{Run: ex.src.pool.Run, Take: func(ctx context.Context, i int, v kv.Value) (err error) {
+		if v == nil {
+			return fmt.Errorf("%s: %w", b.wants[i].Key, kv.ErrNotFound)
+		}
+		if b.entries[b.of[i]].Data, err = kv.ReadValue(ctx, v, kv.All()); err != nil {
+			return fmt.Errorf("%s: %w", b.wants[i].Key, err)
+		}
+		return nil
+	}})
+	if err != nil {
+		yield(refs.Entry{}, err)
+		return false
 	}
-	ex.bytes += int64(len(e.Data))
-	return e, nil
+	for _, e := range b.entries {
+		if !yield(e, nil) {
+			return false
+		}
+		ex.keys++
+		ex.bytes += int64(len(e.Data))
+		ex.meter.add(int64(len(e.Data)), ex.o.Progress)
+	}
+	clear(b.entries)
+	b.entries, b.wants, b.of, b.bytes = b.entries[:0], b.wants[:0], b.of[:0], 0
+	return true
 }
 
 // link makes a hard link to a pack and returns its URL.

@@ -3,12 +3,14 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -96,5 +98,51 @@ func TestExportReferences(t *testing.T) {
 	s := src.at.View.(*Snapshot)
 	if _, _, err := s.PackFile(bg, "n/t/0"); err == nil || !strings.Contains(err.Error(), "virtual") {
 		t.Errorf("pack of a virtual value: %v", err)
+	}
+}
+
+// Small virtual values that go into a set are read together.
+func TestExportReferencesInlined(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	data := numbered(4096)
+	o := newOrigin(t, map[string][]byte{"/f": data, "/g": data})
+	refs := make([]string, 200)
+	for i := range refs {
+		refs[i] = fmt.Sprintf(`["ORIGIN/%c",%d,16]`, "fg"[i%2], 4080-16*i)
+	}
+	opts := linkOptions(t, "")
+	db := linked(t, o, tiles(16, "null", refs), opts)
+	closeChecked(t, db)
+	o.requests()
+	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	for _, parquet := range []bool{false, true} {
+		dest := filepath.Join(t.TempDir(), "set")
+		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: parquet, InlineThreshold: 16}); err != nil {
+			t.Fatal(err)
+		}
+		o.want(t, fmt.Sprintf("parquet %v", parquet), "GET /f 912-4095", "GET /g 896-4079")
+		got := make([]byte, 3200)
+		if err := nodeOf(t, dest+"|kerchunk:|zarr:t", Follow{}).ReadBytes(bg, zarr.Sel(), got); err != nil {
+			t.Fatal(err)
+		}
+		for i := range refs {
+			if at := 4080 - 16*i; !bytes.Equal(got[16*i:][:16], data[at:][:16]) {
+				t.Fatalf("parquet %v: chunk %d is %v", parquet, i, got[16*i:][:16])
+			}
+		}
+	}
+	o.mu.Lock()
+	delete(o.files, "/g")
+	o.mu.Unlock()
+	dest := filepath.Join(t.TempDir(), "set.json")
+	if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{InlineThreshold: 16}); !errors.Is(err, ErrUnreachable) && !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a set that is no whole: %v", err)
 	}
 }
