@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +77,11 @@ wrong is printed, one reference a line. A check that is interrupted says where
 			defer s.Close()
 			bar := newProgress(cmd, "checking")
 			o.Progress = bar.update
+			forbidden := int64(0)
 			o.Problem = func(p engine.RefProblem) error {
+				if errors.Is(p.Err, engine.ErrForbidden) {
+					forbidden++
+				}
 				cmd.Printf("%s: %s\n", p.Key, oneLine(p.Err))
 				return nil
 			}
@@ -88,7 +94,11 @@ wrong is printed, one reference a line. A check that is interrupted says where
 				return err
 			}
 			if r.Problems > 0 {
-				return fmt.Errorf("%d of %s cannot be read", r.Problems, count(r.Done-o.From, "reference"))
+				err := fmt.Errorf("%d of %s cannot be read", r.Problems, count(r.Done-o.From, "reference"))
+				if forbidden > 0 {
+					err = fmt.Errorf("%w; %d are not permitted (see --allow and --url-map)", err, forbidden)
+				}
+				return err
 			}
 			cmd.Printf("%s checked\n", count(r.Done-o.From, "reference"))
 			return nil
@@ -101,37 +111,28 @@ wrong is printed, one reference a line. A check that is interrupted says where
 
 func refsLocalizeCmd() *cobra.Command {
 	var wf writeFlags
-	var sel string
+	var selections []string
 	cmd := &cobra.Command{
-		Use:   "localize TARGET [--select SEL]",
+		Use:   "localize TARGET... [--select SEL]...",
 		Short: "Copy what virtual chunks refer to into the database",
-		Long: `Copy the bytes of the virtual chunks at and below TARGET's path into the database,
-as one commit. The arrays read the same, and need the files no more. Versions
-from before still refer to them.
+		Long: `Copy the bytes of the virtual chunks at and below the path of each TARGET into the
+database, as one commit. The arrays read the same, and need the files no more.
+Versions from before still refer to them.
 
 --select takes only the chunks, or shards, of an array that hold something of
-SEL, which is as for read.`,
+SEL, which is as for read. One is for every TARGET; several are for one each, in
+their order.`,
 		Example: `  zarrdb refs localize weather.zdb:temp -m "keep temp here"
-  zarrdb refs localize weather.zdb:temp --select "time='2020-01':'2020-03'"`,
-		Args: argCount(1, 1),
+  zarrdb refs localize weather.zdb:temp weather.zdb:wind --select "time='2020-01':'2020-03'"`,
+		Args: argCount(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			parts, err := localizedParts(args, selections)
 			if err != nil {
 				return err
 			}
-			message := "localize /" + t.path
-			if sel != "" {
-				message += "[" + sel + "]"
-			}
 			var keys, bytes int64
-			err = wf.update(cmd, t, message, func(db *engine.DB, s *engine.Session) error {
-				which, err := localizedPart(cmd.Context(), s, t.path, sel)
-				if err != nil {
-					return err
-				}
-				bar := newProgress(cmd, "copying")
-				keys, bytes, err = db.Localize(cmd.Context(), s, t.path, engine.LocalizeOptions{Select: which, Progress: bar.update})
-				bar.finish(err)
+			err = wf.update(cmd, parts[0].target, localizeMessage(parts), func(db *engine.DB, s *engine.Session) (err error) {
+				keys, bytes, err = localize(cmd, db, s, parts)
 				return err
 			})
 			if err == nil {
@@ -141,26 +142,102 @@ SEL, which is as for read.`,
 		},
 	}
 	wf.register(cmd)
-	cmd.Flags().StringVarP(&sel, "select", "s", "", "which part of an array (default all at and below the path)")
+	cmd.Flags().StringArrayVarP(&selections, "select", "s", nil, "which part of an array, `SEL` (default all at and below the path)")
 	return cmd
 }
 
-// localizedPart reads a selection of the array at a path of a session; nil if
-// the text is empty.
-func localizedPart(ctx context.Context, s *engine.Session, path, text string) (*zarr.Selection, error) {
-	if text == "" {
+// localizedPart is what one argument of localize names.
+type localizedPart struct {
+	target
+	sel string
+}
+
+func (p localizedPart) String() string {
+	if p.sel == "" {
+		return "/" + p.path
+	}
+	return "/" + p.path + "[" + p.sel + "]"
+}
+
+// localizedParts pairs targets, which are of one branch, with selections.
+func localizedParts(targets, selections []string) ([]localizedPart, error) {
+	if len(selections) > 1 && len(selections) != len(targets) {
+		return nil, usagef("localize: %d selections for %d targets: one for all or one for each is possible", len(selections), len(targets))
+	}
+	parts := make([]localizedPart, len(targets))
+	for i, arg := range targets {
+		t, err := parseDB(arg)
+		if err != nil {
+			return nil, err
+		}
+		if first := parts[0].target; i > 0 && (t.rev != first.rev || t.db != first.db && !sameFile(t.db, first.db)) {
+			return nil, usagef("localize: %s and %s are not of one branch of one database, and it is one commit", targets[0], arg)
+		}
+		parts[i].target = t
+		switch len(selections) {
+		case 0:
+		case 1:
+			parts[i].sel = selections[0]
+		default:
+			parts[i].sel = selections[i]
+		}
+	}
+	return parts, nil
+}
+
+// localizeMessage is the message of the commit where none is given.
+func localizeMessage(parts []localizedPart) string {
+	const named = 3
+	var names []string
+	for _, p := range parts[:min(len(parts), named)] {
+		names = append(names, p.String())
+	}
+	message := "localize " + strings.Join(names, ", ")
+	if more := len(parts) - named; more > 0 {
+		message = fmt.Sprintf("%s (and %d more)", message, more)
+	}
+	return message
+}
+
+// localize copies the parts. What is wrong with a selection is found before
+// anything is copied.
+func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []localizedPart) (keys, bytes int64, err error) {
+	which := make([]*zarr.Selection, len(parts))
+	for i, p := range parts {
+		if which[i], err = p.selection(cmd.Context(), s); err != nil {
+			return 0, 0, err
+		}
+	}
+	bar := newProgress(cmd, "copying")
+	defer func() { bar.finish(err) }()
+	for i, p := range parts {
+		before := engine.Progress{Keys: keys, Bytes: bytes}
+		k, n, err := db.Localize(cmd.Context(), s, p.path, engine.LocalizeOptions{Select: which[i], Progress: func(done engine.Progress) {
+			bar.update(engine.Progress{Keys: before.Keys + done.Keys, Bytes: before.Bytes + done.Bytes})
+		}})
+		if err != nil {
+			return 0, 0, err
+		}
+		keys, bytes = keys+k, bytes+n
+	}
+	return keys, bytes, nil
+}
+
+// selection reads the selection of the array at the path; nil if there is none.
+func (p localizedPart) selection(ctx context.Context, s *engine.Session) (*zarr.Selection, error) {
+	if p.sel == "" {
 		return nil, nil
 	}
-	n, err := s.Node(ctx, path)
+	n, err := s.Node(ctx, p.path)
 	if err != nil {
 		return nil, err
 	}
 	a, ok := n.Array()
 	if !ok {
-		return nil, usagef("localize /%s: --select needs an array, and it is a group", path)
+		return nil, usagef("localize /%s: --select needs an array, and it is a group", p.path)
 	}
-	sel, err := parseLabels(ctx, text, a, func(ctx context.Context, name string) (*coordinate, error) {
-		return sessionCoordinate(ctx, s, path, name)
+	sel, err := parseLabels(ctx, p.sel, a, func(ctx context.Context, name string) (*coordinate, error) {
+		return sessionCoordinate(ctx, s, p.path, name)
 	})
 	return &sel, err
 }
