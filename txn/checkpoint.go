@@ -26,6 +26,8 @@ import (
 const (
 	checkpointDir   = "checkpoints"
 	keptCheckpoints = 2
+	// defaultCheckpointCommits is how many moves of refs make a checkpoint due.
+	defaultCheckpointCommits = 1024
 	// checkpointBytes of new index batches make a checkpoint due as well.
 	checkpointBytes = 256 << 20
 	// checkpointRefs bounds how many heads the verification looks at.
@@ -45,20 +47,30 @@ type Checkpoint struct {
 	Time time.Time
 }
 
+// checkpointRest is how many times as long as the last copy took none is begun
+// by itself, so that many small commits do not spend their time on copies.
+const checkpointRest = 9
+
 // checkpointer decides when the index is copied, and does it.
 type checkpointer struct {
 	every uint64 // moves of refs; 0 is never
+	rests bool   // after each copy
 	moves atomic.Uint64
 	bytes atomic.Int64 // of batches since the last checkpoint
 	last  atomic.Uint64
 
-	mu  sync.Mutex // one at a time; held by Close
+	mu  sync.Mutex // one at a time
 	err error      // of the last attempt
+
+	behind  sync.Mutex    // never held for long
+	running chan struct{} // closed when the copy behind commits is done; nil if there is none
+	rest    time.Time     // until when none is begun
+	stopped bool          // by Close
 }
 
 func (c *checkpointer) load(db *DB) error {
 	if n := db.opts.CheckpointCommits; n > 0 && !db.opts.ReadOnly {
-		c.every = uint64(n)
+		c.every, c.rests = uint64(n), n == defaultCheckpointCommits
 	}
 	b, err := db.idx.Get(index.SpaceMeta, metaMoves)
 	switch {
@@ -100,18 +112,61 @@ func (c *checkpointer) due() bool {
 	return moves >= last+min(c.every, 1+last/4) || c.bytes.Load() >= checkpointBytes
 }
 
-// checkpointIfDue is called after commits, with no lock held. That it failed
-// does not concern the commit: it is tried again when it is due the next time,
-// and [DB.Checkpoints] tells.
+// checkpointIfDue is called after commits and begins a copy if it is time. The
+// commit does not wait for it, and that it failed does not concern the commit:
+// it is tried again when it is due the next time, and [DB.Checkpoints] tells.
 func (db *DB) checkpointIfDue() {
 	c := &db.checkpoints
-	if !c.due() || !c.mu.TryLock() {
+	if !c.due() {
 		return
 	}
+	c.behind.Lock()
+	defer c.behind.Unlock()
+	if c.stopped || c.running != nil || c.rests && time.Now().Before(c.rest) {
+		return
+	}
+	done := make(chan struct{})
+	c.running = done
+	go func() {
+		start := time.Now()
+		db.checkpointBehind()
+		end := time.Now()
+		c.behind.Lock()
+		c.running, c.rest = nil, end.Add(checkpointRest*end.Sub(start))
+		c.behind.Unlock()
+		close(done)
+	}()
+}
+
+// checkpointBehind makes a copy unless somebody just did.
+func (db *DB) checkpointBehind() {
+	c := &db.checkpoints
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.due() && !db.closed.Load() {
+	if c.due() {
 		c.err = db.checkpoint()
 	}
+}
+
+// wait returns when no copy is being made behind commits.
+func (c *checkpointer) wait() {
+	c.behind.Lock()
+	done := c.running
+	c.behind.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// stopCheckpoints ends the copies behind commits. One that is due is made now,
+// so that a database at rest has one as young as the schedule promises.
+func (db *DB) stopCheckpoints() {
+	c := &db.checkpoints
+	c.behind.Lock()
+	c.stopped = true
+	c.behind.Unlock()
+	c.wait()
+	db.checkpointBehind()
 }
 
 // Checkpoint copies the index now, so that [Salvage] can restore everything up
@@ -131,13 +186,14 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	return c.err
 }
 
-// Checkpoints lists the copies of the index, oldest first. The error may also
-// be that of the last attempt to make one.
+// Checkpoints lists the copies of the index, oldest first, after the one that
+// is being made if there is one. The error may also be that of the last attempt.
 func (db *DB) Checkpoints() ([]Checkpoint, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
 	c := &db.checkpoints
+	c.wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list, err := listCheckpoints(fsOf(db.opts.FS), db.dir)

@@ -3,7 +3,9 @@ package txn
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -59,6 +61,75 @@ func TestCheckpointSchedule(t *testing.T) {
 	slices.Sort(got)
 	if want := []uint64{2, 3, 4, 6, 8, 11, 14}; !slices.Equal(got, want) {
 		t.Errorf("copied after %v moves of refs, want %v", got, want)
+	}
+}
+
+// After a copy commits are not copied again at once, until Close.
+func TestCheckpointRests(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	o.CheckpointCommits = 2
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &db.checkpoints
+	c.behind.Lock()
+	c.rests, c.rest = true, time.Now().Add(time.Hour)
+	c.behind.Unlock()
+	for i := range 8 {
+		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
+	}
+	if names := checkpointNames(t, db); len(names) != 0 {
+		t.Errorf("%v while it rests", names)
+	}
+	closeChecked(t, db)
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	names := checkpointNames(t, db)
+	if len(names) != 1 || db.checkpoints.due() {
+		t.Errorf("%v after Close", names)
+	}
+}
+
+// Commits go on while a copy is made, and every one that was acknowledged
+// before Close is in the last copy.
+func TestCheckpointBehindCommits(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	o.CheckpointCommits = 1
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const workers, each = 4, 10
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range each {
+				s, err := db.Begin(bg, "main")
+				if err == nil {
+					if err = s.Set(bg, fmt.Sprint(w), fmt.Append(nil, i)); err == nil {
+						_, err = s.Commit(bg, CommitOptions{})
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	closeChecked(t, db)
+	list, err := listCheckpoints(fs, "db")
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	// The first move made the database.
+	if last := list[len(list)-1].Moves; last != 1+workers*each {
+		t.Errorf("the last copy is of %d moves", last)
 	}
 }
 

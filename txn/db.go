@@ -218,8 +218,7 @@ func (db *DB) Close() error {
 	db.commit.mu.Lock() // a commit under way ends first
 	defer db.commit.mu.Unlock()
 	err := db.stopPending()
-	db.checkpoints.mu.Lock() // and a checkpoint
-	defer db.checkpoints.mu.Unlock()
+	db.stopCheckpoints()
 	return errors.Join(err, db.packs.Close(), db.idx.Close())
 }
 

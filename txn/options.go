@@ -90,8 +90,9 @@ type Options struct {
 	// commit and its being on disk; default 1 s.
 	SyncInterval time.Duration
 	// CheckpointCommits is after how many moves of refs the index is copied,
-	// see [DB.Checkpoint]; default 1024, sooner in a young database. Negative
-	// never does it by itself.
+	// see [DB.Checkpoint]; default 1024, and later where copies would
+	// take more than a tenth of the time; sooner in a young database. Negative
+	// never does it by itself. Commits do not wait for it, but Close does.
 	CheckpointCommits int
 	// Author is recorded in commits that name none; default "unknown".
 	Author string
@@ -121,7 +122,7 @@ func (o *Options) withDefaults() Options {
 		c.SyncInterval = time.Second
 	}
 	if c.CheckpointCommits == 0 {
-		c.CheckpointCommits = 1024
+		c.CheckpointCommits = defaultCheckpointCommits
 	}
 	if c.Author == "" {
 		c.Author = "unknown"
