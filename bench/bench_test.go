@@ -2,8 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/bench/field"
+	"github.com/zarrdb/zarrdb/engine"
 )
 
 // Every workload runs on small sizes and what it reads back is what was
@@ -59,5 +65,43 @@ func TestBestPeer(t *testing.T) {
 	}
 	if _, ok := best(peers, result{"w", "other", "rate", 1, ""}); ok {
 		t.Error("found a peer for other work")
+	}
+}
+
+// BenchmarkWrite writes the field durably, as the workload does, into a
+// directory of TMPDIR.
+func BenchmarkWrite(b *testing.B) {
+	data, err := memory(field.Shape[0] * field.Shape[1] * field.Shape[2] * 4)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer release(data)
+	field.Fill(data, 0)
+	for _, l := range layouts() {
+		planes := field.Shape[0]
+		if l.planes > 0 {
+			planes = l.planes
+		}
+		part := data[:len(data)/field.Shape[0]*planes]
+		b.Run(l.name, func(b *testing.B) {
+			b.SetBytes(int64(len(part)))
+			for b.Loop() {
+				dir := filepath.Join(b.TempDir(), "field.zdb")
+				b.StopTimer()
+				db, err := engine.Create(dir, &engine.Options{CacheBytes: -1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if err := l.write(context.Background(), db, part, planes); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if err := errors.Join(db.Close(), os.RemoveAll(dir)); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
 	}
 }

@@ -52,7 +52,11 @@ func readWrite(ctx context.Context, b *bench) error {
 	if b.quick {
 		planes = 32
 	}
-	data := make([]byte, planes*field.Shape[1]*field.Shape[2]*4)
+	data, err := memory(planes * field.Shape[1] * field.Shape[2] * 4)
+	if err != nil {
+		return err
+	}
+	defer release(data)
 	field.Fill(data, 0)
 	for _, l := range layouts() {
 		if b.quick && l.shard != nil {
@@ -72,20 +76,12 @@ func readWrite(ctx context.Context, b *bench) error {
 func (l layout) measure(ctx context.Context, b *bench, data []byte, planes int) error {
 	dir := b.path("field.zdb")
 	defer os.RemoveAll(dir)
-	shape := []int64{int64(planes), int64(field.Shape[1]), int64(field.Shape[2])}
 	db, err := engine.Create(dir, &engine.Options{CacheBytes: -1})
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	err = db.Update(ctx, "main", "the field", func(s *engine.Session) error {
-		a, err := s.CreateArray(ctx, "field", zarr.Spec{Shape: shape, Chunks: l.chunks, Shards: l.shard, DataType: "float32", Codecs: json.RawMessage(l.codecs)})
-		if err != nil {
-			return err
-		}
-		return a.WriteBytes(ctx, zarr.Sel(), data)
-	})
-	if err != nil {
+	if err := l.write(ctx, db, data, planes); err != nil {
 		return err
 	}
 	b.add("write", l.name, "durable", gbps(len(data), time.Since(start)), "GB/s")
@@ -100,7 +96,24 @@ func (l layout) measure(ctx context.Context, b *bench, data []byte, planes int) 
 	if err := l.readWhole(ctx, b, dir, data); err != nil {
 		return err
 	}
-	return l.readChunks(ctx, b, dir, shape)
+	return l.readChunks(ctx, b, dir, l.shape(planes))
+}
+
+// shape is that of an array of some planes of the field.
+func (layout) shape(planes int) []int64 {
+	return []int64{int64(planes), int64(field.Shape[1]), int64(field.Shape[2])}
+}
+
+// write commits an array of some planes of the field.
+func (l layout) write(ctx context.Context, db *engine.DB, data []byte, planes int) error {
+	spec := zarr.Spec{Shape: l.shape(planes), Chunks: l.chunks, Shards: l.shard, DataType: "float32", Codecs: json.RawMessage(l.codecs)}
+	return db.Update(ctx, "main", "the field", func(s *engine.Session) error {
+		a, err := s.CreateArray(ctx, "field", spec)
+		if err != nil {
+			return err
+		}
+		return a.WriteBytes(ctx, zarr.Sel(), data)
+	})
 }
 
 // readWhole reads everything, cold where the page cache can be dropped, then
@@ -117,7 +130,11 @@ func (l layout) readWhole(ctx context.Context, b *bench, dir string, data []byte
 		if err != nil {
 			return err
 		}
-		dst := make([]byte, len(data))
+		dst, err := memory(len(data))
+		if err != nil {
+			return err
+		}
+		defer release(dst)
 		for i := range dst {
 			dst[i] = 1
 		}

@@ -3,6 +3,7 @@ package codecs
 import (
 	"context"
 	"math"
+	"slices"
 )
 
 // Encode appends a whole shard. Inner chunks are written in C order of the
@@ -81,6 +82,7 @@ func (w *shardWriter) encode(block []byte, src Src, p *part) error {
 		w.missing()
 		return nil
 	}
+	w.reserve(len(elems))
 	off := len(w.dst)
 	var err error
 	if w.dst, err = s.inner.stages.encode(w.dst, elems); err != nil {
@@ -89,6 +91,21 @@ func (w *shardWriter) encode(block []byte, src Src, p *part) error {
 	w.done(off)
 	return nil
 }
+
+// reserve makes room for an inner chunk of n bytes before it is encoded. Where
+// there is none, what was written so far tells how much is to come: a shard of
+// many inner chunks that grew by append alone would be copied several times.
+func (w *shardWriter) reserve(n int) {
+	n += n/8 + 512
+	if cap(w.dst)-len(w.dst) >= n || w.next == 0 {
+		return
+	}
+	each := float64(len(w.dst)-w.start) / float64(w.next)
+	w.dst = slices.Grow(w.dst, n+int(min(1.02*each*float64(w.s.n-w.next), maxReserve)))
+}
+
+// maxReserve bounds in bytes what is set aside by extrapolation.
+const maxReserve = 256 << 20
 
 // finish writes the index and returns dst. A shard without any inner chunk is
 // nothing at all unless always is set.
