@@ -48,7 +48,7 @@ func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error)
 	}
 	var s splice
 	var item [1]Entry
-	return t.splice(ctx, root, func() (*splice, error) {
+	return t.splice(ctx, root, len(edits) <= keptEdits, func() (*splice, error) {
 		if len(edits) == 0 {
 			return nil, nil
 		}
@@ -70,7 +70,7 @@ func (t *Tree) DeleteRange(ctx context.Context, root Root, span Span) (Root, err
 	if !s.toEnd && bytes.Compare(s.lo, s.hi) >= 0 {
 		return root, nil
 	}
-	return t.splice(ctx, root, func() (*splice, error) {
+	return t.splice(ctx, root, true, func() (*splice, error) {
 		out := s
 		s = nil
 		return out, nil
@@ -86,14 +86,19 @@ func (s *Span) first() []byte {
 	return s.From
 }
 
+// keptEdits is up to how many edits the pages that they make go into the cache:
+// the next edits of the map meet them. More would push others out of it.
+const keptEdits = 64
+
 // splice applies splices of entries, level by level: the pages that change on
-// one level are splices of the level above.
-func (t *Tree) splice(ctx context.Context, root Root, in splices) (Root, error) {
+// one level are splices of the level above. keep says that new pages go into the
+// cache.
+func (t *Tree) splice(ctx context.Context, root Root, keep bool, in splices) (Root, error) {
 	if root.Empty() {
 		return t.buildSplices(ctx, in)
 	}
 	for height := uint8(0); ; height++ {
-		p := pass{ctx: ctx, t: t, root: root, height: height, in: in}
+		p := pass{ctx: ctx, t: t, root: root, height: height, in: in, keep: keep}
 		if err := p.run(); err != nil {
 			return Root{}, err
 		}
@@ -149,8 +154,12 @@ type pass struct {
 	height uint8
 	in     splices
 
-	s   *splice // the next one; nil at the end
-	out []splice
+	s     *splice // the next one; nil at the end
+	again []splice
+	after *splice // what comes after again, if not nil
+	over  []overwrite
+	out   []splice
+	keep  bool // new pages go into the cache
 	// whole: the level was cut anew from end to end, and top are all its pages, or
 	// the one item of which it would consist.
 	whole bool
@@ -158,7 +167,14 @@ type pass struct {
 }
 
 func (p *pass) advance() (err error) {
-	p.s, err = p.in()
+	switch {
+	case len(p.again) > 0:
+		p.s, p.again = &p.again[0], p.again[1:]
+	case p.after != nil:
+		p.s, p.after = p.after, nil
+	default:
+		p.s, err = p.in()
+	}
 	return err
 }
 
@@ -174,14 +190,9 @@ func (p *pass) run() error {
 		if err := c.seek(p.s.lo); err != nil {
 			return err
 		}
-		same, err := p.changesNothing(c)
-		if err != nil {
+		if done, err := p.overwrite(c); err != nil {
 			return err
-		}
-		if same {
-			if err := p.advance(); err != nil {
-				return err
-			}
+		} else if done {
 			continue
 		}
 		if err := p.region(c); err != nil {
@@ -189,30 +200,6 @@ func (p *pass) run() error {
 		}
 	}
 	return nil
-}
-
-// changesNothing reports whether the next splice sets a key to the value that it
-// has, or deletes one that is not there: then no page need be made anew.
-func (p *pass) changesNothing(c *cursor) (bool, error) {
-	s := p.s
-	if s.open || s.toEnd || len(s.items) > 1 || !bytes.Equal(s.lo, s.hi) {
-		return false, nil
-	}
-	page, err := c.load()
-	if err != nil {
-		return false, err
-	}
-	var buf scratchKey
-	i, exact := page.find(s.lo, buf[:])
-	if len(s.items) == 0 || !exact {
-		return len(s.items) == 0 && !exact, nil
-	}
-	if !bytes.Equal(s.items[0].Key, s.lo) {
-		return false, nil
-	}
-	var v Value
-	page.value(i, &v)
-	return v.Equal(&s.items[0].Value), nil
 }
 
 // region is the state of a region.
@@ -234,6 +221,7 @@ func (p *pass) region(c *cursor) error {
 		r.edges = append(r.edges, e)
 		return nil
 	})
+	r.w.keep = p.keep
 	defer r.w.close()
 	atEnd := false
 	for {
@@ -413,6 +401,7 @@ func (p *pass) level(height uint8, items []Entry) (above []Entry, err error) {
 		above = append(above, e)
 		return nil
 	})
+	w.keep = p.keep
 	defer w.close()
 	for i := range items {
 		if err := w.add(&items[i]); err != nil {

@@ -21,6 +21,7 @@ type pageWriter struct {
 	held *Entry // the first item after a full page
 	only *Entry // the first item in enc, above the leaves
 
+	keep  bool    // pages go into the cache
 	known []Entry // pages that are stored already and need not be put again
 	edges func(Entry) error
 }
@@ -121,8 +122,8 @@ func (w *pageWriter) flush() error {
 	raw, root := w.enc.finish()
 	edge := Entry{Key: append([]byte{}, w.enc.keys.last...), Value: Value{Kind: KindChild, Child: root}}
 	if !w.stored(root.Name) {
-		if err := w.t.pages.PutPage(w.ctx, root.Name, raw); err != nil {
-			return fmt.Errorf("tree: store page %v: %w", root.Name, err)
+		if err := w.t.put(w.ctx, raw, &root, w.keep); err != nil {
+			return err
 		}
 	}
 	w.start()

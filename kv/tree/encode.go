@@ -90,14 +90,19 @@ func (e *pageEncoder) add(x *Entry) bool {
 	if !e.keys.add(x.Key) {
 		return false
 	}
+	e.addValue(&x.Value)
+	return true
+}
+
+// addValue appends the value of an item.
+func (e *pageEncoder) addValue(v *Value) {
 	e.n++
-	v := &x.Value
 	e.sum.Bytes += v.bytes()
 	if e.height > 0 {
 		e.sum.Entries += v.Child.Entries
 		e.sum.Flags |= v.Child.Flags
 		e.child.add(&v.Child)
-		return true
+		return
 	}
 	e.sum.Entries++
 	e.sum.Flags |= v.flags()
@@ -114,7 +119,6 @@ func (e *pageEncoder) add(x *Entry) bool {
 	case KindChild:
 		e.child.add(&v.Child)
 	}
-	return true
 }
 
 // packID returns the number of a pack in the dictionary.

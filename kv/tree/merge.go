@@ -33,7 +33,7 @@ func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 		}
 	}
 	m.changes = t.newDiffer(ctx, base, from, &Span{})
-	return t.splice(ctx, m.onto, m.next)
+	return t.splice(ctx, m.onto, false, m.next)
 }
 
 // changesLess reports whether there are fewer changes from base to a than from

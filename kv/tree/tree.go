@@ -120,6 +120,23 @@ func (t *Tree) fetch(ctx context.Context, r *Root) ([]byte, error) {
 	return raw, nil
 }
 
+// put stores a page that was just made. If it is to be kept, it goes into the
+// cache as well.
+func (t *Tree) put(ctx context.Context, raw []byte, r *Root, keep bool) error {
+	if err := t.pages.PutPage(ctx, r.Name, raw); err != nil {
+		return fmt.Errorf("tree: store page %v: %w", r.Name, err)
+	}
+	if !keep || t.cache == nil {
+		return nil
+	}
+	p, err := decodePage(r.Name, raw)
+	if err != nil {
+		return fmt.Errorf("tree: bug: a page that was just made: %w", err)
+	}
+	t.cache.put(p)
+	return nil
+}
+
 // scratchKey is room for keys of a usual length; longer ones are built on the
 // heap.
 type scratchKey = [128]byte

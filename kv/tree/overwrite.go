@@ -1,0 +1,207 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// Most edits give a key that is there another value of the same weight. Then no
+// cut moves and the page keeps its keys, so that they need not be decoded,
+// compared, hashed and coded again. On the levels above it is the same: the page
+// below has another name and the same last key.
+
+// overwrite is a new value of an item of a page.
+type overwrite struct {
+	i int
+	v Value
+}
+
+// value returns what the splice sets its one key to, nil if it deletes it; ok is
+// false if it does more than that.
+func (s *splice) value() (v *Value, ok bool) {
+	if s.open || s.toEnd || len(s.items) > 1 || !bytes.Equal(s.lo, s.hi) {
+		return nil, false
+	}
+	if len(s.items) == 0 {
+		return nil, true
+	}
+	return &s.items[0].Value, bytes.Equal(s.items[0].Key, s.lo)
+}
+
+// overwrite makes the splices that begin in the page at the cursor, if all of
+// them overwrite, and goes past them. Otherwise it returns false, and the next
+// splice is the first that changes anything.
+func (p *pass) overwrite(c *cursor) (done bool, err error) {
+	page, err := c.load()
+	if err != nil {
+		return false, err
+	}
+	var (
+		buf scratchKey
+		old Value
+	)
+	p.over = p.over[:0]
+	for p.s != nil {
+		i, exact := page.find(p.s.lo, buf[:])
+		if i == page.len() && !c.isLast() {
+			break // it begins in a later page
+		}
+		v, ok := p.s.value()
+		switch {
+		case ok && v == nil && !exact:
+			// Deletes what is not there.
+		case !ok || v == nil || !exact:
+			p.takeBack(page)
+			return false, nil
+		default:
+			page.value(i, &old)
+			if !old.Equal(v) {
+				if p.height == 0 && !old.weighs(v) {
+					p.takeBack(page)
+					return false, nil
+				}
+				p.over = append(p.over, overwrite{i, *v})
+			}
+		}
+		if err := p.advance(); err != nil {
+			return false, err
+		}
+	}
+	if len(p.over) == 0 {
+		return true, nil
+	}
+	return true, p.rewrite(c, page)
+}
+
+// weighs reports whether two values have the same weight in a leaf.
+func (v *Value) weighs(w *Value) bool {
+	return v.Kind == w.Kind && (v.Kind != KindInline || len(v.Inline) == len(w.Inline))
+}
+
+// takeBack makes splices of the overwrites, which come before p.s again.
+func (p *pass) takeBack(page *page) {
+	if len(p.over) == 0 {
+		return
+	}
+	items := make([]Entry, len(p.over))
+	p.again = make([]splice, len(p.over))
+	for k := range p.over {
+		key := page.keyAt(p.over[k].i, nil)
+		items[k] = Entry{Key: key, Value: p.over[k].v}
+		p.again[k] = splice{lo: key, hi: key, items: items[k : k+1]}
+	}
+	p.after, p.s = p.s, &p.again[0]
+	p.again = p.again[1:]
+}
+
+// rewrite stores the page at the cursor with the overwrites.
+func (p *pass) rewrite(c *cursor, page *page) error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	enc := encoderPool.Get().(*pageEncoder)
+	raw, root := enc.overwrite(page, p.over)
+	enc.release()
+	if err := p.t.put(p.ctx, raw, &root, p.keep); err != nil {
+		return err
+	}
+	edge, err := c.edge()
+	if err != nil {
+		return err
+	}
+	edge.Value.Child = root
+	items := []Entry{edge}
+	if len(c.stack) == 0 {
+		p.whole, p.top = true, items
+	}
+	p.out = append(p.out, splice{lo: edge.Key, hi: edge.Key, items: items})
+	return nil
+}
+
+// overwrite returns the bytes of a page with other values, and its root.
+func (e *pageEncoder) overwrite(p *page, over []overwrite) ([]byte, Root) {
+	e.reset(p.self.Height)
+	e.keys.buf = append(e.keys.buf, p.codedKeys()...)
+	switch {
+	case p.kind == KindNative:
+		e.overwriteNative(p, over)
+	case !p.isLeaf():
+		e.overwriteEdges(p, over)
+	default:
+		e.overwriteAny(p, over)
+	}
+	return e.finish()
+}
+
+func (e *pageEncoder) overwriteAny(p *page, over []overwrite) {
+	var v Value
+	for i := range p.len() {
+		if len(over) > 0 && over[0].i == i {
+			e.addValue(&over[0].v)
+			over = over[1:]
+			continue
+		}
+		p.value(i, &v)
+		e.addValue(&v)
+	}
+}
+
+// overwriteNative is overwriteAny for a leaf of native values. It takes the
+// hashes as a whole.
+func (e *pageEncoder) overwriteNative(p *page, over []overwrite) {
+	c, n := &p.native, p.len()
+	e.n = n
+	e.sums = append(e.sums, p.raw[c.sums:][:n*digest.Size]...)
+	e.sum.Entries, e.sum.Flags = uint64(n), HasNative
+	for i := range n {
+		e.kinds.add(int64(KindNative))
+		if len(over) > 0 && over[0].i == i {
+			v := &over[0].v
+			over = over[1:]
+			copy(e.sums[i*digest.Size:], v.Sum[:])
+			e.native.add(e.packID(&v.Pack), v.Offset, v.Length)
+			e.sum.Bytes += v.Length
+			continue
+		}
+		length := c.lengths.get(p.raw, i)
+		at := int(c.dict) + int(c.entries.get(p.index, i))*len(PackID{})
+		e.native.add(e.packID((*PackID)(p.raw[at:])), c.offsets.get(p.index, i), length)
+		e.sum.Bytes += length
+	}
+}
+
+// overwriteEdges is overwriteAny for an interior page.
+func (e *pageEncoder) overwriteEdges(p *page, over []overwrite) {
+	n := p.len()
+	e.n = n
+	for i := range n {
+		r := p.childAt(i)
+		if len(over) > 0 && over[0].i == i {
+			r = over[0].v.Child
+			over = over[1:]
+		}
+		e.sum.Entries += r.Entries
+		e.sum.Bytes += r.Bytes
+		e.sum.Flags |= r.Flags
+		e.child.add(&r)
+	}
+}
+
+// codedKeys are the keys as they are in the page.
+func (p *page) codedKeys() []byte {
+	last := int(p.keys.marks) - 1
+	r := keyReader{page: p.raw, pos: int32(p.mark(last, 1))}
+	for i := p.markItem(last) + 1; i < p.len(); {
+		if _, add := r.token(); add < 0 {
+			i += -add
+		} else {
+			r.pos += int32(add)
+			i++
+		}
+	}
+	var n [binary.MaxVarintLen64]byte
+	begin := 2 + binary.PutUvarint(n[:], uint64(p.len()))
+	return p.raw[begin:r.pos]
+}

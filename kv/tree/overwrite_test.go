@@ -1,0 +1,126 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// overwriteMaps are maps of one kind of value each and of all of them.
+var overwriteMaps = []struct {
+	name string
+	set  func(i int, r *rand.Rand, v *Value)
+}{
+	{"native", func(i int, r *rand.Rand, v *Value) { randomNative(r, v) }},
+	{"virtual", func(i int, r *rand.Rand, v *Value) { randomVirtual(r, v) }},
+	{"inline", inlines},
+	{"child", children},
+	{"mixed", func(i int, r *rand.Rand, v *Value) {
+		switch i % 4 {
+		case 0:
+			randomNative(r, v)
+		case 1:
+			randomVirtual(r, v)
+		case 2:
+			inlines(i, r, v)
+		default:
+			children(i, r, v)
+		}
+	}},
+}
+
+func randomNative(r *rand.Rand, v *Value) {
+	*v = Value{Kind: KindNative, Offset: r.Uint64N(1 << 30), Length: r.Uint64N(1 << 20)}
+	v.Pack[0] = byte(r.IntN(3))
+	binary.LittleEndian.PutUint64(v.Sum[:], r.Uint64())
+}
+
+func randomVirtual(r *rand.Rand, v *Value) {
+	*v = Value{Kind: KindVirtual, Offset: r.Uint64N(1 << 30), Length: r.Uint64N(1 << 20)}
+	v.Source.URL = []string{"s3://a/b", "s3://a/c", "s3://d"}[r.IntN(3)]
+}
+
+// Edits of which all, most or few only give a key another value make the map
+// that Build makes, and pages that are kept are the ones that were stored.
+func TestOverwrite(t *testing.T) {
+	ctx := context.Background()
+	for _, k := range overwriteMaps {
+		t.Run(k.name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 0))
+			const n = 3000
+			m := model{}
+			for i := range n {
+				var v Value
+				k.set(i, r, &v)
+				m[string(chunkKey(nil, 2*i))] = v
+			}
+			pages := NewMemPages()
+			tr := New(pages, nil)
+			root, err := tr.Build(ctx, m.entries())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for round := range 24 {
+				edits := overwriteEdits(r, m, k.set, []int{1, 3, keptEdits, 700}[round%4], n, round/4)
+				if root, err = tr.Apply(ctx, root, edits); err != nil {
+					t.Fatal(err)
+				}
+				want, err := New(NewMemPages(), nil).Build(ctx, m.entries())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if root != want {
+					t.Fatalf("round %d, %d edits: %+v, Build makes %+v", round, len(edits), root, want)
+				}
+				if got := tr.cache.get(&root.Name); len(edits) <= keptEdits && got == nil {
+					t.Errorf("round %d: the new root is not kept", round)
+				} else if stored, err := pages.GetPage(ctx, root.Name); err != nil || got != nil && !bytes.Equal(got.raw, stored) {
+					t.Errorf("round %d: what is kept is not what is stored, %v", round, err)
+				}
+			}
+		})
+	}
+}
+
+// overwriteEdits makes edits of m and applies them to it. other says how many in
+// ten, from none up, are not overwrites: new keys, deletions, values of another
+// weight, values that are there already.
+func overwriteEdits(r *rand.Rand, m model, set func(int, *rand.Rand, *Value), edits, n, other int) []Edit {
+	at := map[int]Edit{}
+	for len(at) < edits {
+		i := r.IntN(2 * n)
+		if r.IntN(10) >= other {
+			i &^= 1
+		}
+		key := chunkKey(nil, i)
+		old, is := m[string(key)]
+		e := Edit{Key: key}
+		set(i/2, r, &e.Value)
+		switch {
+		case r.IntN(10) >= other:
+		case r.IntN(3) == 0:
+			e = Edit{Key: key, Delete: true}
+		case is && r.IntN(2) == 0:
+			e.Value = old
+		default:
+			e.Value = Value{Kind: KindInline, Inline: make([]byte, r.IntN(50))}
+		}
+		at[i] = e
+	}
+	var out []Edit
+	for _, e := range at {
+		out = append(out, e)
+		if e.Delete {
+			delete(m, string(e.Key))
+		} else {
+			m[string(e.Key)] = e.Value
+		}
+	}
+	slices.SortFunc(out, func(a, b Edit) int { return bytes.Compare(a.Key, b.Key) })
+	return out
+}
