@@ -250,8 +250,9 @@ func killCommits(t *testing.T, more func(int) bool) {
 		return setAttr(s, "g", "k", 0)
 	})
 	closeChecked(t, db)
-	total := 0
+	rounds, total := 0, 0
 	for round := 0; more(round); round++ {
+		rounds++
 		c := start(t, "commit", dir)
 		last := c.line(t)
 		for range rand.IntN(30) {
@@ -278,7 +279,7 @@ func killCommits(t *testing.T, more func(int) bool) {
 			t.Fatalf("round %d", round)
 		}
 	}
-	t.Logf("%d commits", total)
+	t.Logf("%d rounds: %d commits", rounds, total)
 }
 
 // importForEver imports a directory to one place after the other. It prints a
@@ -322,8 +323,9 @@ func killImports(t *testing.T, more func(int) bool) {
 	}
 	dir := filepath.Join(t.TempDir(), "t.zdb")
 	openAt(t, dir, &Options{Create: true}).Close()
-	resumed, done := 0, 0
+	rounds, resumed, done := 0, 0, 0
 	for round := 0; more(round); round++ {
+		rounds++
 		c := start(t, "import", dir, source)
 		for range 1 + rand.IntN(600) {
 			c.line(t)
@@ -350,5 +352,5 @@ func killImports(t *testing.T, more func(int) bool) {
 			t.Fatalf("round %d", round)
 		}
 	}
-	t.Logf("%d imports, %d of them resumed", done, resumed)
+	t.Logf("%d rounds: %d imports, %d of them resumed", rounds, done, resumed)
 }

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -29,7 +27,10 @@ type cutHistory struct {
 	rng    *rand.Rand
 	states []map[string]string // after each commit
 
+	ops int
+
 	mu     sync.Mutex // files are written in the background too
+	cuts   *rand.Rand // says when and how
 	acked  int
 	images []crashed
 }
@@ -42,12 +43,19 @@ func (h *cutHistory) hook(fs *vfs.MemFS, oneIn int) errorfs.Injector {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		// The first one does not depend on luck.
-		if (rand.IntN(oneIn) == 0 || len(h.images) == 0 && h.acked > 5) && len(h.images) < 60 {
-			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rand.IntN(101), RNG: rand.New(rand.NewPCG(rand.Uint64(), 0))}
+		if (h.cuts.IntN(oneIn) == 0 || len(h.images) == 0 && h.acked > 5) && len(h.images) < 60 {
+			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: h.cuts.IntN(101), RNG: rand.New(rand.NewPCG(h.cuts.Uint64(), 0))}
 			h.images = append(h.images, crashed{fs.CrashClone(cfg), fmt.Sprint(op.Kind, " ", op.Path), h.acked})
 		}
 		return nil
 	})
+}
+
+func newCutHistory(t *testing.T, seed uint64) *cutHistory {
+	return &cutHistory{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), cuts: rand.New(rand.NewPCG(seed, 2)),
+		states: []map[string]string{{}},
+	}
 }
 
 func (h *cutHistory) run(db *DB, commits int) {
@@ -58,6 +66,7 @@ func (h *cutHistory) run(db *DB, commits int) {
 			h.t.Fatal(err)
 		}
 		for range 1 + h.rng.IntN(8) {
+			h.ops++
 			key := fmt.Sprintf("d%d/k%d", h.rng.IntN(4), h.rng.IntN(20))
 			if h.rng.IntN(5) == 0 {
 				delete(state, key)
@@ -77,6 +86,7 @@ func (h *cutHistory) run(db *DB, commits int) {
 				}
 			}
 		}
+		h.ops++
 		h.states = append(h.states, state)
 		if _, err := s.Commit(bg, CommitOptions{Message: "c", AllowEmpty: true}); err != nil {
 			h.t.Fatal(err)
@@ -95,8 +105,8 @@ func TestPowerCut(t *testing.T) { crashRounds(t, powerCut) }
 // TestSoakPowerCut is TestPowerCut for ZARRDB_SOAK.
 func TestSoakPowerCut(t *testing.T) { soak(t, powerCut) }
 
-func powerCut(t *testing.T, seed uint64) {
-	h := &cutHistory{t: t, rng: rand.New(rand.NewPCG(seed, 1)), states: []map[string]string{{}}}
+func powerCut(t *testing.T, seed uint64, over func() bool) int {
+	h := newCutHistory(t, seed)
 	mem := vfs.NewCrashableMem()
 	o := testOptions(faultFS(mem, h.hook(mem, 40)))
 	o.SessionBytes = 32 << 10
@@ -109,7 +119,10 @@ func powerCut(t *testing.T, seed uint64) {
 	h.mu.Unlock()
 	h.run(db, 25)
 	closeChecked(t, db)
-	for _, image := range h.images {
+	for i, image := range h.images {
+		if i > 0 && over() {
+			break
+		}
 		h.verify(image)
 		if t.Failed() {
 			t.Fatalf("after a power cut at %s", image.op)
@@ -118,34 +131,7 @@ func powerCut(t *testing.T, seed uint64) {
 	if len(h.images) == 0 {
 		t.Error("no power cut happened")
 	}
-}
-
-// crashRounds runs fn a few times with seeds that it prints.
-func crashRounds(t *testing.T, fn func(t *testing.T, seed uint64)) {
-	rounds := 3
-	if testing.Short() {
-		rounds = 1
-	}
-	for range rounds {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		fn(t, seed)
-	}
-}
-
-// soak runs fn for the time that ZARRDB_SOAK says; without it, not at all.
-func soak(t *testing.T, fn func(t *testing.T, seed uint64)) {
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK says for how long")
-	}
-	rounds := 0
-	for end := time.Now().Add(d); time.Now().Before(end); rounds++ {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		fn(t, seed)
-	}
-	t.Logf("%d histories", rounds)
+	return h.ops
 }
 
 func (h *cutHistory) verify(image crashed) {
@@ -181,6 +167,7 @@ func (h *cutHistory) verify(image crashed) {
 	}
 	next := &cutHistory{t: t, rng: h.rng, states: []map[string]string{got}}
 	next.run(db, 3)
+	h.ops += next.ops
 	want := at(t, db, "main")
 	closeChecked(t, db)
 	if db, err = Open("db", testOptions(image.fs)); err != nil {
@@ -196,8 +183,10 @@ func (h *cutHistory) verify(image crashed) {
 // A creation that a power cut ends is either a database or nothing, and then
 // can be done again.
 func TestPowerCutWhileCreating(t *testing.T) {
-	for range 20 {
-		h := &cutHistory{t: t}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i := range uint64(20) {
+		h := newCutHistory(t, seed+i)
 		mem := vfs.NewCrashableMem()
 		db, err := Create("db", testOptions(faultFS(mem, h.hook(mem, 3))))
 		if err != nil {

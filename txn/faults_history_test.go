@@ -3,9 +3,9 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -212,20 +212,39 @@ func newCareDB(t *testing.T) *vfs.MemFS {
 	return mem
 }
 
-// careFaults says which operations fail: all of them where there is time, else
-// some, and others each time.
-func careFaults(t *testing.T) (first, step int64) {
-	switch {
-	case os.Getenv("ZARRDB_SOAK") != "":
-		return 1, 1
-	case testing.Short() || raceEnabled:
+// faultChoice says which of n operations fail, one in each run of a history.
+type faultChoice func(n int64) iter.Seq[int64]
+
+// someFaults are others each time.
+func someFaults(t *testing.T) faultChoice {
+	step := int64(9)
+	if testing.Short() || raceEnabled {
 		step = 47
-	default:
-		step = 9
 	}
-	first = 1 + rand.Int64N(step)
+	first := 1 + rand.Int64N(step)
 	t.Logf("every %d from %d", step, first)
-	return first, step
+	return func(n int64) iter.Seq[int64] {
+		return func(yield func(int64) bool) {
+			for k := first; k <= n && yield(k); k += step {
+			}
+		}
+	}
+}
+
+// soakFaults are all, in random order, as far as the time goes.
+func soakFaults(t *testing.T) faultChoice {
+	s := startSoak(t)
+	return func(n int64) iter.Seq[int64] {
+		rng := rand.New(rand.NewPCG(s.seed(), 0))
+		return func(yield func(int64) bool) {
+			for _, k := range rng.Perm(int(n)) {
+				if s.over() || !yield(1+int64(k)) {
+					return
+				}
+				s.ops++
+			}
+		}
+	}
 }
 
 // The k-th operation of the file system fails, reads included, for every k over
@@ -234,28 +253,38 @@ func careFaults(t *testing.T) (first, step int64) {
 // or the step that failed; nothing is damaged; and the history goes on.
 func TestEveryOperationOfCareFails(t *testing.T) {
 	t.Parallel()
+	everyOperationFails(t, someFaults(t))
+}
+
+// TestSoakOperationsFail is TestEveryOperationOfCareFails with all operations.
+func TestSoakOperationsFail(t *testing.T) { everyOperationFails(t, soakFaults(t)) }
+
+func everyOperationFails(t *testing.T, choose faultChoice) {
 	states := careStates(t, vfs.NewMem())
-	first, step := careFaults(t)
-	for k := first; ; k += step {
-		mem := newCareDB(t)
-		var n atomic.Int64
-		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if n.Add(1) == k {
+	run := func(k int64) (mem vfs.FS, n int64, done int) {
+		mem = newCareDB(t)
+		var count atomic.Int64
+		done = runCare(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if count.Add(1) == k {
 				return fmt.Errorf("%v %s: %w", op.Kind, op.Path, errorfs.ErrInjected)
 			}
 			return nil
-		}))
-		done := runCare(fs)
+		})))
+		return mem, count.Load(), done
+	}
+	_, n, _ := run(0)
+	for k := range choose(n) {
+		mem, _, done := run(k)
 		db, err := Open("db", careOptions(mem))
 		if err != nil {
-			t.Fatalf("operation %d: open: %v", k, err)
+			t.Fatalf("operation %d of %d: open: %v", k, n, err)
 		}
 		mustBeSound(t, db)
 		before, after := states[done], states[min(done+1, len(states)-1)]
 		for range 2 {
 			got, err := branches(db)
 			if err != nil || !sameBranches(got, before) && !sameBranches(got, after) {
-				t.Fatalf("operation %d: %d steps were done, then %v; the branches hold something else", k, done, err)
+				t.Fatalf("operation %d of %d: %d steps were done, then %v; the branches hold something else", k, n, done, err)
 			}
 			mustExpire(t, db, ExpireOptions{Keep: 1})
 			mustGC(t, db)
@@ -263,11 +292,7 @@ func TestEveryOperationOfCareFails(t *testing.T) {
 		update(t, db, "main", map[string]string{"after": strings.Repeat("x", 2000)})
 		closeChecked(t, db)
 		if t.Failed() {
-			t.Fatalf("operation %d", k)
-		}
-		if n.Load() < k {
-			t.Logf("%d operations", n.Load())
-			return
+			t.Fatalf("operation %d of %d", k, n)
 		}
 	}
 }
@@ -324,36 +349,42 @@ func (f flipFile) ReadAt(p []byte, off int64) (int, error) {
 // read later is right, or an error.
 func TestEveryReadOfCareFlips(t *testing.T) {
 	t.Parallel()
+	everyReadFlips(t, someFaults(t))
+}
+
+// TestSoakReadsFlip is TestEveryReadOfCareFlips with all reads.
+func TestSoakReadsFlip(t *testing.T) { everyReadFlips(t, soakFaults(t)) }
+
+func everyReadFlips(t *testing.T, choose faultChoice) {
 	states := careStates(t, vfs.NewMem())
-	first, step := careFaults(t)
-	noticed := 0
-	for k := first; ; k += step {
+	count := flipFS{newCareDB(t), new(atomic.Int64), 0}
+	runCare(count)
+	n := count.n.Load()
+	tried, noticed := 0, 0
+	for k := range choose(n) {
+		tried++
 		mem := newCareDB(t)
-		fs := flipFS{mem, new(atomic.Int64), k}
-		done := runCare(fs)
+		done := runCare(flipFS{mem, new(atomic.Int64), k})
 		if done < len(states)-1 {
 			noticed++
 		}
 		db, err := Open("db", careOptions(mem))
 		if err != nil {
-			t.Fatalf("read %d: open: %v", k, err)
+			t.Fatalf("read %d of %d: open: %v", k, n, err)
 		}
 		got, err := branches(db)
 		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
-			t.Fatalf("read %d: %v", k, err)
+			t.Fatalf("read %d of %d: %v", k, n, err)
 		}
 		if err == nil && !sameBranches(got, states[done]) && !sameBranches(got, states[min(done+1, len(states)-1)]) {
-			t.Fatalf("read %d: %d steps were done; the branches hold something else", k, done)
+			t.Fatalf("read %d of %d: %d steps were done; the branches hold something else", k, n, done)
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if fs.n.Load() < k {
-			t.Logf("%d reads, %d noticed", fs.n.Load(), noticed)
-			break
-		}
 	}
-	if noticed == 0 && step < 10 {
+	t.Logf("%d of %d reads, %d noticed", tried, n, noticed)
+	if noticed == 0 && tried > 50 {
 		t.Error("no flipped bit was noticed")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,15 +27,20 @@ type gcWorld struct {
 	o        *Options
 	ids      []CommitID
 	states   map[CommitID]map[string]string
-	sessions map[*Session]map[string]string
-	views    map[*Snapshot]map[string]string
+	sessions []openIn[*Session]
+	views    []openIn[*Snapshot]
 	ops      int
+}
+
+// openIn is an open session or snapshot and what it holds.
+type openIn[V any] struct {
+	v     V
+	state map[string]string
 }
 
 func newGCWorld(t *testing.T, seed uint64, fs vfs.FS) *gcWorld {
 	w := &gcWorld{
 		t: t, rng: rand.New(rand.NewPCG(seed, 21)), states: map[CommitID]map[string]string{},
-		sessions: map[*Session]map[string]string{}, views: map[*Snapshot]map[string]string{},
 	}
 	w.o = testOptions(fs)
 	w.o.SessionBytes = 4 << 10 // spill much
@@ -142,11 +148,12 @@ func (w *gcWorld) commit(s *Session, state map[string]string) {
 	w.note(c.ID, at(w.t, w.db, c.ID.String())) // merged: the merge has tests of its own
 }
 
-func (w *gcWorld) pick() (*Session, map[string]string) {
-	for s, state := range w.sessions {
-		return s, state
+// pick picks an open session, -1 if there is none.
+func (w *gcWorld) pick() int {
+	if len(w.sessions) == 0 {
+		return -1
 	}
-	return nil, nil
+	return w.rng.IntN(len(w.sessions))
 }
 
 func (w *gcWorld) step() {
@@ -158,33 +165,35 @@ func (w *gcWorld) step() {
 		w.commit(s, state)
 	case k < 9 && len(w.sessions) < 4:
 		s, state := w.begin()
-		w.sessions[s] = state
+		w.sessions = append(w.sessions, openIn[*Session]{s, state})
 	case k < 13:
-		if s, state := w.pick(); s != nil {
-			w.write(s, state)
+		if i := w.pick(); i >= 0 {
+			open := w.sessions[i]
+			w.write(open.v, open.state)
 			if w.rng.IntN(3) == 0 {
-				w.must(s.Savepoint(bg))
+				w.must(open.v.Savepoint(bg))
 			}
 		}
 	case k < 14:
-		if s, state := w.pick(); s != nil {
-			delete(w.sessions, s)
+		if i := w.pick(); i >= 0 {
+			open := w.sessions[i]
+			w.sessions = slices.Delete(w.sessions, i, i+1)
 			if w.rng.IntN(2) == 0 {
-				w.commit(s, state)
+				w.commit(open.v, open.state)
 			} else {
-				w.must(s.Abort())
+				w.must(open.v.Abort())
 			}
 		}
 	case k < 16:
 		id := w.ids[w.rng.IntN(len(w.ids))]
 		if v, err := w.db.Snapshot(bg, id); err == nil {
-			w.views[v] = w.states[id]
+			w.views = append(w.views, openIn[*Snapshot]{v, w.states[id]})
 		}
 	case k < 17:
-		for v := range w.views {
-			w.must(v.Close())
-			delete(w.views, v)
-			break
+		if n := len(w.views); n > 0 {
+			i := w.rng.IntN(n)
+			w.must(w.views[i].v.Close())
+			w.views = slices.Delete(w.views, i, i+1)
 		}
 	case k < 18:
 		name := fmt.Sprint("b", w.rng.IntN(3))
@@ -231,28 +240,27 @@ func (w *gcWorld) check() {
 		}
 		w.must(v.Close())
 	}
-	for v, state := range w.views {
-		if got := contents(w.t, v); !maps.Equal(got, state) {
-			w.t.Fatalf("an open snapshot holds %d keys, want %d", len(got), len(state))
+	for _, open := range w.views {
+		if got := contents(w.t, open.v); !maps.Equal(got, open.state) {
+			w.t.Fatalf("an open snapshot holds %d keys, want %d", len(got), len(open.state))
 		}
 	}
-	for s, state := range w.sessions {
-		if got := contents(w.t, s); !maps.Equal(got, state) {
-			w.t.Fatalf("an open session holds %d keys, want %d", len(got), len(state))
+	for _, open := range w.sessions {
+		if got := contents(w.t, open.v); !maps.Equal(got, open.state) {
+			w.t.Fatalf("an open session holds %d keys, want %d", len(got), len(open.state))
 		}
 	}
 }
 
 // quiesce ends all that is open and expects that only what is reachable is left.
 func (w *gcWorld) quiesce() {
-	for s := range w.sessions {
-		w.must(s.Abort())
+	for _, open := range w.sessions {
+		w.must(open.v.Abort())
 	}
-	for v := range w.views {
-		w.must(v.Close())
+	for _, open := range w.views {
+		w.must(open.v.Close())
 	}
-	clear(w.sessions)
-	clear(w.views)
+	w.sessions, w.views = nil, nil
 	mustExpire(w.t, w.db, ExpireOptions{Keep: 2})
 	mustGC(w.t, w.db)
 	w.check()
@@ -264,21 +272,19 @@ func (w *gcWorld) quiesce() {
 }
 
 func (w *gcWorld) reopen() {
-	clear(w.views)
-	for s, state := range w.sessions {
-		w.must(s.Savepoint(bg))
-		w.must(s.Close())
-		delete(w.sessions, s)
-		defer func() {
-			again, err := w.db.Resume(bg, s.ID())
-			w.must(err)
-			w.sessions[again] = state
-		}()
+	w.views = nil
+	for _, open := range w.sessions {
+		w.must(open.v.Savepoint(bg))
+		w.must(open.v.Close())
 	}
 	closeChecked(w.t, w.db)
 	db, err := Open("db", w.o)
 	w.must(err)
 	w.db = db
+	for i := range w.sessions {
+		w.sessions[i].v, err = w.db.Resume(bg, w.sessions[i].v.ID())
+		w.must(err)
+	}
 }
 
 // Random histories of everything that makes, moves and drops versions: nothing
@@ -288,9 +294,12 @@ func TestGCModel(t *testing.T) {
 	crashRounds(t, gcHistory)
 }
 
-func gcHistory(t *testing.T, seed uint64) {
+func gcHistory(t *testing.T, seed uint64, over func() bool) int {
 	w := newGCWorld(t, seed, vfs.NewMem())
 	for i := range 150 {
+		if over() {
+			break
+		}
 		w.step()
 		if i%50 == 49 {
 			w.reopen()
@@ -299,6 +308,7 @@ func gcHistory(t *testing.T, seed uint64) {
 	}
 	w.quiesce()
 	closeChecked(t, w.db)
+	return w.ops
 }
 
 // A power loss at any write of an expiry and a collection loses nothing that is
@@ -327,8 +337,8 @@ func TestGCPowerCut(t *testing.T) {
 	}
 	w.must(garbage.Savepoint(bg))
 	w.must(garbage.Abort())
-	for s := range w.sessions {
-		w.must(s.Savepoint(bg))
+	for _, open := range w.sessions {
+		w.must(open.v.Savepoint(bg))
 	}
 	heads := w.db.Branches()
 	on.Store(true)
@@ -406,8 +416,7 @@ func TestGCFaults(t *testing.T) {
 			t.Fatalf("write %d: %v", k, err)
 		}
 		w.db = db
-		clear(w.sessions)
-		clear(w.views)
+		w.sessions, w.views = nil, nil
 		w.check()
 		mustExpire(t, w.db, ExpireOptions{Keep: 1})
 		mustGC(t, w.db)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,47 +22,60 @@ func TestTransferSurvivesCrashes(t *testing.T) {
 	if testing.Short() {
 		points = 5
 	}
-	testTransferCrashes(t, points)
-}
-
-// TestSoakTransferCrashes cuts the power at every write.
-func TestSoakTransferCrashes(t *testing.T) {
-	if os.Getenv("ZARRDB_SOAK") == "" {
-		t.Skip("ZARRDB_SOAK is not set")
-	}
-	testTransferCrashes(t, math.MaxInt)
-}
-
-func testTransferCrashes(t *testing.T, points int) {
 	for _, kind := range carryings() {
 		t.Run(kind.name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			rng := rand.New(rand.NewPCG(seed, 0))
-			c := kind.prepare(t)
-			mem := all(c.image)
-			var images []*vfs.MemFS
-			if err := c.run(crashFS(mem, func(op errorfs.Op) error {
-				cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 0))}
-				// The index makes a manifest and the mark that leads to it known by one
-				// sync of their directory, which disks do, and this one may tear.
-				if strings.Contains(op.Path, "marker") || strings.HasSuffix(op.Path, "/index") {
-					cfg.UnsyncedDataPercent = 0
-				}
-				images = append(images, mem.CrashClone(cfg))
-				return nil
-			})); err != nil {
-				t.Fatal(err)
-			}
-			if len(images) < 10 {
-				t.Fatalf("%d images", len(images))
-			}
-			for _, i := range rng.Perm(len(images))[:min(points, len(images))] {
-				t.Logf("write %d of %d", i, len(images))
-				c.again(t, images[i])
-			}
+			transferCrashes(t, kind, rand.Uint64(), func(n int) bool { return n >= points })
 		})
 	}
+}
+
+// TestSoakTransferCrashes cuts the power at every write, as far as the time goes.
+func TestSoakTransferCrashes(t *testing.T) {
+	s := startSoak(t)
+	for i, kind := range carryings() {
+		over := s.part(i, len(carryings()))
+		t.Run(kind.name, func(t *testing.T) {
+			s.ops += transferCrashes(t, kind, s.seed(), func(n int) bool { return n > 0 && over() })
+		})
+	}
+}
+
+// transferCrashes cuts the power at writes in random order, until over says that
+// so many are enough, and returns how many it were.
+func transferCrashes(t *testing.T, kind carrying, seed uint64, over func(n int) bool) (n int) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	c := kind.prepare(t)
+	mem := all(c.image)
+	var images []*vfs.MemFS
+	if err := c.run(crashFS(mem, func(op errorfs.Op) error {
+		cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 0))}
+		// The index makes a manifest and the mark that leads to it known by one
+		// sync of their directory, which disks do, and this one may tear.
+		if strings.Contains(op.Path, "marker") || strings.HasSuffix(op.Path, "/index") {
+			cfg.UnsyncedDataPercent = 0
+		}
+		images = append(images, mem.CrashClone(cfg))
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if len(images) < 10 {
+		t.Fatalf("%d images", len(images))
+	}
+	at := 0
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d, write %d of %d", seed, at, len(images))
+		}
+	}()
+	for _, at = range rng.Perm(len(images)) {
+		if over(n) {
+			break
+		}
+		n++
+		c.again(t, images[at])
+	}
+	return n
 }
 
 // A transfer that was ended copies what is left when it is run again.

@@ -458,17 +458,11 @@ func TestSavedHistories(t *testing.T) {
 
 // TestSoakVersions is TestVersionsModel for as long as ZARRDB_SOAK says.
 func TestSoakVersions(t *testing.T) {
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK is not set")
-	}
-	start, steps := time.Now(), 0
-	for seed := uint64(start.UnixNano()); time.Since(start) < d; seed++ {
-		n := 50 << (seed % 5)
+	soak(t, func(t *testing.T, seed uint64, _ func() bool) int {
+		n := 50 << (seed % 4)
 		tryHistory(t, seed, n)
-		steps += n
-	}
-	t.Logf("%d operations in %v", steps, time.Since(start).Round(time.Second))
+		return n
+	})
 }
 
 // A history that goes wrong is made as short as it can be.

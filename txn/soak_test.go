@@ -1,0 +1,86 @@
+package txn
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// soaking is a run of histories for as long as ZARRDB_SOAK says. Its seeds follow
+// from ZARRDB_SEED, so that a run can be had again; without that they are others
+// each time.
+type soaking struct {
+	rng            *rand.Rand
+	start, end     time.Time
+	histories, ops int
+	last           uint64 // seed
+}
+
+// startSoak skips the test if ZARRDB_SOAK is not set.
+func startSoak(t *testing.T) *soaking {
+	t.Helper()
+	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
+	if err != nil {
+		t.Skip("ZARRDB_SOAK says for how long")
+	}
+	first := rand.Uint64()
+	if text := os.Getenv("ZARRDB_SEED"); text != "" {
+		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("ZARRDB_SEED: %v", err)
+		}
+	}
+	t.Logf("ZARRDB_SEED=%d", first)
+	now := time.Now()
+	s := &soaking{rng: rand.New(rand.NewPCG(first, 0)), start: now, end: now.Add(d)}
+	t.Cleanup(func() {
+		t.Logf("%d operations in %d histories, %v", s.ops, s.histories, time.Since(now).Round(time.Second))
+		switch {
+		case t.Failed():
+			t.Logf("the last one had seed %d", s.last)
+		case s.ops == 0:
+			t.Error("nothing was run")
+		}
+	})
+	return s
+}
+
+func (s *soaking) over() bool { return !time.Now().Before(s.end) }
+
+// part returns when the i-th of n parts is over, counted from 0.
+func (s *soaking) part(i, n int) func() bool {
+	end := s.start.Add(s.end.Sub(s.start) / time.Duration(n) * time.Duration(i+1))
+	return func() bool { return !time.Now().Before(end) }
+}
+
+// seed returns the seed of the next history.
+func (s *soaking) seed() uint64 {
+	s.last = s.rng.Uint64()
+	s.histories++
+	return s.last
+}
+
+// soakHistory runs one of a seed, which ends early when over says so, and returns how
+// many operations it had.
+type soakHistory func(t *testing.T, seed uint64, over func() bool) (ops int)
+
+// soak runs histories until the time is over.
+func soak(t *testing.T, fn soakHistory) {
+	for s := startSoak(t); !s.over(); {
+		s.ops += fn(t, s.seed(), s.over)
+	}
+}
+
+// crashRounds runs a few histories with seeds that it prints.
+func crashRounds(t *testing.T, fn soakHistory) {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		fn(t, seed, func() bool { return false })
+	}
+}
