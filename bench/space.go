@@ -32,7 +32,7 @@ func space(ctx context.Context, b *bench) error {
 	cases := []overwriting{
 		{"1 GiB, 2 MiB chunks, 10 times", 1 << 30, 2 << 20, 10, 100},
 		{"256 MiB, 64 KiB chunks, 10 times half", 256 << 20, 64 << 10, 10, 50},
-		{"64 MiB, 4 KiB chunks, once half", 64 << 20, 4 << 10, 1, 50},
+		{"1 GiB, 4 KiB chunks, once half", 1 << 30, 4 << 10, 1, 50},
 	}
 	for _, c := range cases {
 		if b.quick {

@@ -80,7 +80,9 @@ type Options struct {
 	// SavepointBytes is how much payload a session may write before it makes
 	// a savepoint by itself; default 1 GiB, negative never.
 	SavepointBytes int64
-	// PackBytes is the size at which a pack is full; default 4 GiB.
+	// PackBytes is the size at which a pack is full. The default is a 64th of
+	// what all packs take on disk, at least 16 MiB and at most 4 GiB: a
+	// collection may need the space of one of them.
 	PackBytes uint64
 	// MemTableBytes is the size of the index's write buffer; default 64 MiB.
 	MemTableBytes int

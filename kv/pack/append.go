@@ -88,7 +88,7 @@ func (s *Store) create() (*pack, error) {
 	}
 	s.counter++
 	p := newPack(s, id, 0)
-	p.sealed = false
+	p.sealed, p.limit = false, s.packLimit()
 	p.mu.Lock()
 	p.seg = newSegment(0, segmentBytes)
 	p.seg.buf = appendFileHeader(p.seg.buf, id)
@@ -149,7 +149,7 @@ func (p *pack) reserveCheck(keyLen int, n uint64) error {
 	}
 	at := roundUp(p.tail, smallAlign)
 	end := place(at, keyLen, n) + n
-	if end > p.s.o.MaxPackBytes && p.tail > fileHeaderSize {
+	if end > p.limit && p.tail > fileHeaderSize {
 		p.full = true
 		return errRolled
 	}
@@ -351,7 +351,8 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Steps of allocation: as much as there is already, within these bounds.
+// Steps of allocation: as much as there is already, within these bounds and
+// what the pack may hold.
 const (
 	minAllocate = 1 << 20
 	maxAllocate = 64 << 20
@@ -366,7 +367,7 @@ func (p *pack) allocate(end uint64) error {
 	}
 	from := max(p.allocated, p.tail&^(largeAlign-1))
 	step := min(max(p.tail, minAllocate), maxAllocate)
-	for _, to := range []uint64{end + step, end} {
+	for _, to := range []uint64{max(end, min(end+step, p.limit)), end} {
 		err := p.f.Preallocate(int64(from), int64(to-from))
 		switch {
 		case err == nil:

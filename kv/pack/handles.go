@@ -119,7 +119,7 @@ func (a *handles) open(p *pack, old *handle, end uint64) error {
 func (a *handles) mapLength(p *pack, end uint64) int64 {
 	length := max(p.size.Load(), end)
 	if mapAhead && p.growing() {
-		length = max(length, a.s.o.MaxPackBytes)
+		length = max(length, p.limit)
 	}
 	if length > math.MaxInt64/2 {
 		return math.MaxInt64 / 2

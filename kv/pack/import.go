@@ -344,6 +344,9 @@ func (m *importer) publish() Info {
 	p.durable = max(p.durable, m.size)
 	p.missing, p.named = false, true
 	p.mu.Unlock()
+	if fi, err := s.fs.Stat(s.path(m.id)); err == nil {
+		p.onDisk.Store(allocated(fi))
+	}
 	if gone := p.gone.Load(); gone != nil {
 		slices.SortFunc(m.runs, func(a, b Extent) int { return cmp.Compare(a.From, b.From) })
 		left := Subtract(*gone, m.runs)

@@ -28,6 +28,10 @@ type pack struct {
 	memFrom atomic.Uint64
 	// size is tail for readers.
 	size atomic.Uint64
+	// onDisk is what the file of a pack that was found or changed takes there; 0
+	// is its size.
+	onDisk atomic.Uint64
+	limit  uint64 // at which a pack that grows is sealed
 	// alive is false after a failure.
 	alive atomic.Bool
 	// busy counts writes to the file.

@@ -106,7 +106,11 @@ func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint6
 		return out, s.Remove(id)
 	}
 	r := reclaimer{ctx: ctx, s: s, p: p, live: live, tail: tail, dry: dry}
-	if err := r.run(); err != nil {
+	err := r.run()
+	if fi, statErr := s.fs.Stat(s.path(id)); statErr == nil && !dry {
+		p.onDisk.Store(allocated(fi))
+	}
+	if err != nil {
 		return r.out, fmt.Errorf("pack: reclaim %v: %w", id, err)
 	}
 	return r.out, nil

@@ -31,8 +31,9 @@ type Options struct {
 	// Table is what the index knows about packs.
 	Table []Info
 
-	// MaxPackBytes is where a pack is sealed; 0 is 4 GiB. A payload that is
-	// larger gets a pack of its own.
+	// MaxPackBytes is where a pack is sealed; 0 is a 64th of what all packs take
+	// on disk, at least 16 MiB and at most 4 GiB. A payload that is larger gets a
+	// pack of its own.
 	MaxPackBytes uint64
 	// Writers bounds the packs that grow at one time; 0 is the number of
 	// processors, at most 4. A second one is begun only while the first is
@@ -49,7 +50,8 @@ type Options struct {
 	// NoVerify leaves out the comparison with checksums on reads.
 	NoVerify bool
 
-	punch func(f vfs.File, off, n int64) error // tests have file systems of their own
+	punch    func(f vfs.File, off, n int64) error // tests have file systems of their own
+	smallest uint64                               // and small stores
 }
 
 func (o *Options) withDefaults() Options {
@@ -60,8 +62,8 @@ func (o *Options) withDefaults() Options {
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
-	if c.MaxPackBytes == 0 {
-		c.MaxPackBytes = 4 << 30
+	if c.smallest == 0 {
+		c.smallest = smallestPack
 	}
 	if c.Writers == 0 {
 		c.Writers = min(runtime.GOMAXPROCS(0), 4)
@@ -99,6 +101,15 @@ type Store struct {
 	failed  error      // until Resume
 	changed map[ID]struct{}
 }
+
+// A pack may be written anew when space is given back, which takes the space of
+// its live bytes for that time. So it is a small part of all of them, and a
+// store of any size has some hundreds.
+const (
+	packShare    = 64
+	smallestPack = 16 << 20
+	largestPack  = 4 << 30
+)
 
 const (
 	packSuffix = ".pack"
@@ -155,7 +166,9 @@ func (s *Store) load() error {
 		if err != nil {
 			return err
 		}
-		packs[id] = newPack(s, id, uint64(fi.Size()))
+		p := newPack(s, id, uint64(fi.Size()))
+		p.onDisk.Store(allocated(fi))
+		packs[id] = p
 		unknown[id] = true
 	}
 	for _, info := range s.o.Table {
@@ -177,6 +190,7 @@ func (s *Store) load() error {
 		// that is longer holds bytes that somebody may still name.
 		if !p.missing && !unknown[info.ID] && p.tail >= fileHeaderSize && len(s.active) < s.o.Writers && !p.rewritten() {
 			p.sealed = false
+			p.onDisk.Store(0) // it changes now
 			s.active = append(s.active, p)
 			continue
 		}
@@ -190,6 +204,9 @@ func (s *Store) load() error {
 		packs[id].rewritten()
 	}
 	s.packs.Store(&packs)
+	for _, p := range s.active {
+		p.limit = s.packLimit()
+	}
 	for _, id := range gone {
 		// A mark below the last number is of no use any more.
 		if !s.o.ReadOnly && id.Incarnation() == s.o.Incarnation && id.Counter()+1 < s.counter {
@@ -214,6 +231,22 @@ func (p *pack) rewritten() bool {
 	}
 	p.setTail(lay.size)
 	return true
+}
+
+// packLimit is the size at which a pack that begins now is sealed.
+func (s *Store) packLimit() uint64 {
+	if s.o.MaxPackBytes > 0 {
+		return s.o.MaxPackBytes
+	}
+	var all uint64
+	for _, p := range *s.packs.Load() {
+		if n := p.onDisk.Load(); n > 0 {
+			all += n
+		} else {
+			all += p.size.Load()
+		}
+	}
+	return min(max(all/packShare, s.o.smallest), largestPack)
 }
 
 // trim gives back what a process that crashed had allocated ahead.

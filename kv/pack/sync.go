@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -33,16 +34,23 @@ func (s *Store) Sync(ctx context.Context) ([]Info, error) {
 	}
 	// Files are synced side by side; there is rarely more than one.
 	errs := make([]error, len(dirty))
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1); i <= int64(len(dirty)); i = next.Add(1) {
+			errs[i-1] = dirty[i-1].sync()
+		}
+	}
 	var wg sync.WaitGroup
-	for i, p := range dirty[min(1, len(dirty)):] {
-		wg.Go(func() { errs[1+i] = p.sync() })
+	for range min(len(dirty), syncsAtOnce) - 1 {
+		wg.Go(work)
 	}
-	if len(dirty) > 0 {
-		errs[0] = dirty[0].sync()
-	}
+	work()
 	wg.Wait()
 	return s.unrecorded(dirty, errs)
 }
+
+// syncsAtOnce bounds the files that are synced side by side: each takes a thread.
+const syncsAtOnce = 16
 
 // dirty returns the packs with bytes behind their durable end.
 func (s *Store) dirty() ([]*pack, error) {

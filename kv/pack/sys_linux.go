@@ -2,6 +2,7 @@ package pack
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -39,6 +40,14 @@ func links(f vfs.File) uint64 {
 		return 1
 	}
 	return uint64(st.Nlink)
+}
+
+// allocated is what the blocks of a file take.
+func allocated(fi vfs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Blocks) * 512
+	}
+	return uint64(fi.Size())
 }
 
 // trim gives back blocks behind the end of the file. It keeps the size.
