@@ -74,7 +74,7 @@ func DecodeRoot(b []byte) (r Root, rest []byte, err error) {
 		r.Size = uint32(min(size, maxPageSize+1))
 		r.Entries = d.uvarint()
 		r.Bytes = d.uvarint()
-		if d.err == "" && !r.valid() {
+		if d.err == "" && (r.Empty() || !r.valid()) {
 			d.fail("no such root")
 		}
 	}
