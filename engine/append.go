@@ -24,8 +24,9 @@ import (
 type Piece struct {
 	// Name is what errors call it.
 	Name string
-	// Open opens it. It is called twice, and what it returns is closed: pieces
-	// are open one at a time, and the first of them until the end.
+	// Open opens it. It is called twice, by several goroutines for several
+	// pieces, and what it returns is closed: a few pieces are open at a time, and
+	// the first of them until the end.
 	Open func(context.Context) (*Source, error)
 }
 
@@ -73,35 +74,29 @@ type appendBase struct {
 	rewrite bool
 }
 
-// PlanAppend opens the nodes of all pieces and compares their metadata. What
-// does not fit is a [*MisfitError]. A piece is a reference set of which the
-// values are linked, or any Zarr hierarchy of which they are copied.
+// piecesAtOnce is how many pieces are opened at a time: they may be on servers.
+const piecesAtOnce = 8
+
+// PlanAppend opens the nodes of all pieces, some at a time, and compares their
+// metadata. What does not fit is a [*MisfitError]. A piece is a reference set of
+// which the values are linked, or any Zarr hierarchy of which they are copied.
 func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*AppendPlan, error) {
 	p := &AppendPlan{dim: dim, link: link, base: map[string]*appendBase{}}
 	if len(pieces) == 0 || dim == "" {
 		return nil, errors.New("append: no source, or no dimension")
 	}
-	known, left := metaSet{}, maxKept
+	surveys, err := surveyPieces(ctx, pieces, link)
+	if err != nil {
+		return nil, err
+	}
 	for i, piece := range pieces {
-		kept := &keptRefs{left: left}
-		found, err := surveyPiece(ctx, piece, link, kept)
-		if err != nil {
-			return nil, fmt.Errorf("append %s: %w", piece.Name, err)
-		}
-		for k := range found {
-			if found[k].meta, err = known.one(found[k].meta); err != nil {
-				return nil, fmt.Errorf("append %s: /%s: %w", piece.Name, found[k].path, err)
-			}
-		}
 		if i == 0 {
-			if err := p.begin(piece.Name, found); err != nil {
+			if err := p.begin(piece.Name, surveys[0].found); err != nil {
 				return nil, err
 			}
 		}
-		p.add(piece, found)
-		if link && !kept.full {
-			left, p.pieces[i].kept = kept.left, kept
-		}
+		p.add(piece, surveys[i].found)
+		p.pieces[i].kept = surveys[i].kept
 	}
 	return p, p.bad.err(dim)
 }

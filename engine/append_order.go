@@ -196,7 +196,7 @@ func (j *joiner) watch(ctx context.Context, s *Session) error {
 
 // ordered makes sure that the coordinates of a piece follow those before.
 func (p *piecePass) ordered(ctx context.Context, a *appendArray) error {
-	from, err := p.open(ctx, a)
+	from, err := p.array(ctx, a)
 	if err == nil {
 		err = p.j.orders[a.base].read(ctx, from, p.piece.Name)
 	}

@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/bits"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -18,6 +24,40 @@ import (
 type foundNode struct {
 	path string
 	meta *zarr.Meta
+}
+
+// pieceSurvey is what was found in a piece.
+type pieceSurvey struct {
+	found []foundNode
+	kept  *keptRefs // nil if it has to be read again
+}
+
+// surveyPieces opens every node of all pieces.
+func surveyPieces(ctx context.Context, pieces []Piece, link bool) ([]pieceSurvey, error) {
+	surveys := make([]pieceSurvey, len(pieces))
+	var left atomic.Int64
+	left.Store(maxKept)
+	var mu sync.Mutex
+	known := metaSet{}
+	err := gather.Each(ctx, piecesAtOnce, len(pieces), func(ctx context.Context, i int) error {
+		kept := &keptRefs{left: &left}
+		found, err := surveyPiece(ctx, pieces[i], link, kept)
+		if err != nil {
+			return fmt.Errorf("append %s: %w", pieces[i].Name, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for k := range found {
+			if found[k].meta, err = known.one(found[k].meta); err != nil {
+				return fmt.Errorf("append %s: /%s: %w", pieces[i].Name, found[k].path, err)
+			}
+		}
+		if surveys[i].found = found; link && !kept.full {
+			surveys[i].kept = kept
+		}
+		return nil
+	})
+	return surveys, err
 }
 
 // surveyPiece opens every node of a piece. Of a JSON set that is linked it keeps
@@ -64,8 +104,9 @@ const maxDocuments = 128 << 20
 // it needs not be read again.
 type keptRefs struct {
 	list []refs.Entry
-	left int64 // bytes that they may take
-	full bool  // there were more
+	size int64         // of list
+	left *atomic.Int64 // bytes that those of all pieces may still take
+	full bool          // there were more
 }
 
 // maxKept bounds the references that all pieces of a plan keep: about a quarter
@@ -77,11 +118,19 @@ func (k *keptRefs) keep(e *refs.Entry) {
 	if k.full {
 		return
 	}
-	if k.left -= int64(len(e.Key)+len(e.Data)) + int64(unsafe.Sizeof(*e)); k.left < 0 {
-		k.list, k.full = nil, true
+	n := int64(len(e.Key)+len(e.Data)) + int64(unsafe.Sizeof(*e))
+	k.size += n
+	if k.left.Add(-n) < 0 {
+		k.drop()
 		return
 	}
 	k.list = append(k.list, *e)
+}
+
+// drop gives up what was kept.
+func (k *keptRefs) drop() {
+	k.left.Add(k.size)
+	k.list, k.size, k.full = nil, 0, true
 }
 
 // entries yields what was kept.
@@ -118,7 +167,7 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 		return docs.Set(ctx, strings.Clone(key), b)
 	}
 	if set.dir != nil {
-		keep.full = true
+		keep.drop()
 		p, err := refs.OpenParquetSet(ctx, set.dir, &set.opts.Read)
 		if err != nil {
 			return nil, err
@@ -182,6 +231,52 @@ func (h *heldRefs) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 		return nil, err
 	}
 	return kv.ReadValue(ctx, kv.Bytes(b), rng)
+}
+
+// maxFetched bounds the bytes that are fetched of one piece, and maxFetchedAlone
+// one of the values.
+const (
+	maxFetched      = 4 << 20
+	maxFetchedAlone = 1 << 20
+)
+
+// fetch reads short values that are in files, at the least cost, so that reading
+// the arrays asks nobody for them one by one. What cannot be read stays a
+// reference: who reads it says why.
+func (h *heldRefs) fetch(ctx context.Context) error {
+	var values []kv.Value
+	var wants []kv.Want
+	left := int64(maxFetched)
+	for _, key := range slices.Sorted(maps.Keys(h.refs)) {
+		r := h.refs[key]
+		n := r.Length
+		if r.Whole() {
+			n = maxFetchedAlone
+		}
+		if r.Inline() || n > min(left, maxFetchedAlone) {
+			continue
+		}
+		left -= n
+		values = append(values, &mention{src: tree.Source{URL: r.URL, Whole: r.Whole()}, off: uint64(r.Offset), n: uint64(r.Length)})
+		wants = append(wants, kv.Want{Key: key, Limit: maxFetchedAlone})
+	}
+	var mu sync.Mutex
+	err := h.set.files.gatherMentions(ctx, values, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
+		if v == nil || v.Size() > maxFetchedAlone {
+			return nil
+		}
+		b, err := kv.ReadValue(ctx, v, kv.All())
+		if err == nil {
+			mu.Lock()
+			h.refs[wants[i].Key] = refs.Reference{Data: b}
+			mu.Unlock()
+		}
+		return err
+	}})
+	if ctx.Err() != nil {
+		return err
+	}
+	return nil
 }
 
 // array finds the array that a key of the piece belongs to, and what it is

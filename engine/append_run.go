@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -64,10 +66,8 @@ func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err erro
 			return nil, err
 		}
 	}
-	for i, p := range j.plan.pieces {
-		if err := j.piece(ctx, i, p); err != nil {
-			return nil, fmt.Errorf("append %s: %w", p.Name, err)
-		}
+	if err := j.write(ctx); err != nil {
+		return nil, err
 	}
 	if err := j.settle(ctx); err != nil {
 		return nil, err
@@ -145,20 +145,96 @@ type piecePass struct {
 	piece *appendPiece
 	src   *Source
 	keep  bool         // it is the first of new arrays: all keys of it are kept
-	held  *heldRefs    // of a linked piece
 	last  *appendArray // that a key belonged to
 	names renumberer
+
+	// Of a linked piece.
+	set    *refSet
+	prefix string    // of its keys in the set
+	held   *heldRefs // what is read of it
+}
+
+// write writes what all pieces add. Some are opened at a time, and one after the
+// other is written.
+func (j *joiner) write(ctx context.Context) error {
+	for lo := 0; lo < len(j.plan.pieces); lo += piecesAtOnce {
+		passes := make([]*piecePass, min(piecesAtOnce, len(j.plan.pieces)-lo))
+		err := gather.Each(ctx, len(passes), len(passes), func(_ context.Context, k int) (err error) {
+			// What is opened is used when this has ended, and its context with it.
+			passes[k] = &piecePass{j: j, piece: j.plan.pieces[lo+k], keep: lo+k == 0 && j.fresh}
+			if lo+k == 0 {
+				passes[k].src = j.first
+			}
+			return passes[k].failed(passes[k].open(ctx))
+		})
+		for _, p := range passes {
+			if err == nil {
+				err = p.failed(j.piece(ctx, p))
+			}
+			if p != nil && p.src != nil && p.src != j.first {
+				err = errors.Join(err, p.src.Close())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *piecePass) failed(err error) error {
+	if err != nil {
+		err = fmt.Errorf("append %s: %w", p.piece.Name, err)
+	}
+	return err
+}
+
+// open opens the piece, and fetches what is read of it if that is known.
+func (p *piecePass) open(ctx context.Context) (err error) {
+	if p.src == nil {
+		if p.src, err = p.piece.Open(ctx); err != nil {
+			return err
+		}
+	}
+	if !p.j.o.Link {
+		_, err = p.src.Survey(ctx)
+		return err
+	}
+	set, prefix, err := p.src.referenceSet(ctx)
+	if err != nil {
+		return err
+	}
+	p.set, p.prefix = set, prefix
+	p.held = &heldRefs{set: set, refs: map[string]refs.Reference{}}
+	kept := p.piece.kept
+	if kept == nil {
+		return nil
+	}
+	var last *appendArray
+	for i := range kept.list {
+		key, ok := strings.CutPrefix(kept.list[i].Key, prefix)
+		if !ok || isDocument(key) {
+			continue
+		}
+		a, _ := p.piece.array(last, key)
+		if last = cmp.Or(a, last); !p.reads(a) {
+			continue
+		}
+		if err := p.held.hold(key, kept.list[i].Reference); err != nil {
+			return err
+		}
+	}
+	return p.held.fetch(ctx)
+}
+
+// reads reports whether elements of an array of a linked piece are read.
+func (p *piecePass) reads(a *appendArray) bool {
+	return a != nil && (a.rewrite || a.base.axis < 0 || p.j.orders[a.base] != nil)
 }
 
 // piece writes what a piece adds, and compares the rest of it.
-func (j *joiner) piece(ctx context.Context, i int, p *appendPiece) (err error) {
-	pass := &piecePass{j: j, piece: p, src: j.first, keep: i == 0 && j.fresh}
-	if i > 0 {
-		if pass.src, err = p.Open(ctx); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, pass.src.Close()) }()
-	}
+func (j *joiner) piece(ctx context.Context, pass *piecePass) (err error) {
+	p := pass.piece
 	if j.o.Link {
 		err = pass.link(ctx)
 	} else {
@@ -210,20 +286,16 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 
 // link is the pass over a reference set.
 func (p *piecePass) link(ctx context.Context) error {
-	set, prefix, err := p.src.referenceSet(ctx)
-	if err != nil {
-		return err
-	}
-	p.held = &heldRefs{set: set, refs: map[string]refs.Reference{}}
-	l := newLinker(p.j.db, p.src, p.j.o, set, prefix)
+	l := newLinker(p.j.db, p.src, p.j.o, p.set, p.prefix)
 	l.bulk, l.meter = p.j.bulk, p.j.meter
-	if kept := p.piece.kept; kept != nil {
+	kept := p.piece.kept
+	if kept != nil {
 		l.entries = kept.entries
 		defer func() { p.piece.kept = nil }()
 	}
 	l.place = func(key string, e *refs.Entry) (string, bool, error) {
 		to, a, put := p.place(key)
-		if a != nil && (a.rewrite || a.base.axis < 0 || p.j.orders[a.base] != nil) {
+		if kept == nil && p.reads(a) {
 			if err := p.held.hold(key, e.Reference); err != nil {
 				return "", false, err
 			}
@@ -232,6 +304,11 @@ func (p *piecePass) link(ctx context.Context) error {
 	}
 	if err := l.copy(ctx); err != nil {
 		return err
+	}
+	if kept == nil {
+		if err := p.held.fetch(ctx); err != nil {
+			return err
+		}
 	}
 	p.j.follow = l.grants().with(p.j.follow)
 	return nil
@@ -243,36 +320,28 @@ func (p *piecePass) copy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var to []string
+	to := map[string]string{} // by key
 	return batches(sv.view.List(ctx, kv.ListOptions{Prefix: sv.prefix}), func(keys []string) error {
-		to = to[:0]
-		for _, key := range keys {
+		clear(to)
+		keys = slices.DeleteFunc(keys, func(key string) bool {
 			at, _, put := p.place(strings.TrimPrefix(key, sv.prefix))
-			if !put || !wanted(sv.only, key) {
-				at = ""
+			if put = put && wanted(sv.only, key); put {
+				to[key] = at
 			}
-			to = append(to, at)
-		}
-		return p.j.db.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
-			if to[i] == "" {
-				return nil
-			}
-			v, err := locateListed(ctx, sv.view, keys[i])
-			if err != nil || v == nil {
+			return !put
+		})
+		return eachValue(ctx, p.j.db.pool, sv.view, keys, func(ctx context.Context, key string, b []byte) error {
+			if err := p.j.s.Set(ctx, dir(p.j.o.To)+to[key], b); err != nil {
 				return err
 			}
-			err = v.View(ctx, kv.All(), func(b []byte) error { return p.j.s.Set(ctx, dir(p.j.o.To)+to[i], b) })
-			if err != nil {
-				return fmt.Errorf("%s: %w", keys[i], err)
-			}
-			p.j.meter.add(v.Size(), p.j.o.Progress)
+			p.j.meter.add(int64(len(b)), p.j.o.Progress)
 			return nil
 		})
 	})
 }
 
-// open opens an array of the piece for reading its elements.
-func (p *piecePass) open(ctx context.Context, a *appendArray) (*zarr.Array, error) {
+// array opens an array of the piece for reading its elements.
+func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, error) {
 	o := *p.src.open
 	if p.held == nil {
 		at, err := p.src.dataset(ctx)
@@ -299,7 +368,7 @@ const slabBytes = 8 << 20
 // rewrite reads the elements of an array, to be written when the chunks that
 // fit are there.
 func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
-	from, err := p.open(ctx, a)
+	from, err := p.array(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -400,13 +469,13 @@ func (j *joiner) settle(ctx context.Context) error {
 // equal makes sure that an array without the dimension holds what the joined one
 // does.
 func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
-	got, err := p.open(ctx, a)
+	got, err := p.array(ctx, a)
 	if err != nil {
 		return err
 	}
 	var want *zarr.Array
 	if m := p.j.model; m != nil {
-		want, err = m.open(ctx, m.piece.arrays[a.path])
+		want, err = m.array(ctx, m.piece.arrays[a.path])
 	} else {
 		want, err = p.j.s.Array(ctx, joinPath(p.j.o.To, a.path))
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -640,4 +641,70 @@ func TestAppendReadsSetsOnce(t *testing.T) {
 		defer func(was int64) { maxKept = was }(maxKept)
 		maxKept = 0
 	}
+}
+
+// What is read of a linked piece on a server is read together: the coordinates
+// that must be in order, and the arrays that must be equal.
+func TestAppendFetchesTogether(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	files := map[string][]byte{}
+	array := func(n int, dim string) string {
+		return fmt.Sprintf(`{"zarr_format":2,"shape":[%d],"chunks":[2],"dtype":"|i1","compressor":null,"filters":null,"fill_value":0,"order":"C"},"%[2]s/.zattrs":{"_ARRAY_DIMENSIONS":["%[2]s"]}`, n, dim)
+	}
+	const pieces = 11 // more than are opened at a time
+	for i := range pieces {
+		name := fmt.Sprintf("/f%d", i)
+		files[name] = []byte{1, 2, 3, 4, byte(4 * i), byte(4*i + 1), byte(4*i + 2), byte(4*i + 3)}
+		files[name+".json"] = fmt.Appendf(nil, `{".zgroup":{"zarr_format":2},"time/.zarray":%s,"x/.zarray":%s,"time/0":["f%[3]d",4,2],"time/1":["f%[3]d",6,2],"x/0":["f%[3]d",0,2],"x/1":["f%[3]d",2,2]}`,
+			array(4, "time"), array(4, "x"), i)
+	}
+	o := newOrigin(t, files)
+	list := make([]Piece, pieces)
+	for i := range list {
+		url := fmt.Sprintf("%s/f%d.json", o.URL, i)
+		list[i] = Piece{Name: url, Open: func(ctx context.Context) (*Source, error) {
+			return OpenSource(ctx, url, &SourceOptions{Adapters: hasty(remote.Options{})})
+		}}
+	}
+	defer func(was int64) { maxKept = was }(maxKept)
+	for _, kept := range []int64{maxKept, 0} {
+		maxKept = kept
+		db := openDB(t, linkOptions(t, t.TempDir()))
+		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list...); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for _, q := range o.requests() {
+			if strings.HasSuffix(q, ".json") || strings.Contains(q, ".json ") {
+				continue
+			}
+			if asked++; !strings.HasPrefix(q, "GET /f") || !strings.HasSuffix(q, " 0-7") {
+				t.Errorf("asked %s", q)
+			}
+		}
+		if asked != pieces {
+			t.Errorf("%d requests for %d files", asked, pieces)
+		}
+		opts := linkOptions(t, t.TempDir())
+		opts.Adapters, opts.Follow.Allow = hasty(remote.Options{}), []string{o.URL + "/"}
+		closeChecked(t, db)
+		a := array8(t, openAt(t, db.Dir(), opts), "time")
+		for i, v := range a {
+			if int(v) != i {
+				t.Fatalf("time is %v", a)
+			}
+		}
+		o.requests()
+	}
+}
+
+// array8 reads an array of bytes.
+func array8(t *testing.T, db *DB, path string) []byte {
+	t.Helper()
+	a := array(t, at(t, db, ""), path)
+	b := make([]byte, a.Shape()[0])
+	if err := a.ReadBytes(bg, zarr.Sel(), b); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -40,4 +40,5 @@ for try in 1 2 3 4 5; do # a port may be taken
 	pid=
 done
 [ -n "${ZARRDB_S3_ENDPOINT:-}" ] || { echo "the server does not start:" >&2; cat "$work/log" >&2; exit 1; }
-go test -count=1 -run '^TestServer' "$@" ./kv/s3kv ./engine
+# One package after the other: they share the bucket, and empty it.
+go test -p 1 -count=1 -run '^TestServer' "$@" ./kv/s3kv ./engine
