@@ -75,7 +75,8 @@ type appendBase struct {
 }
 
 // piecesAtOnce is how many pieces are opened at a time: they may be on servers.
-const piecesAtOnce = 8
+// Tests make it small.
+var piecesAtOnce = 8
 
 // PlanAppend opens the nodes of all pieces, some at a time, and compares their
 // metadata. What does not fit is a [*MisfitError]. A piece is a reference set of
@@ -276,11 +277,13 @@ func (p *AppendPlan) align() {
 // copying append all that begins inside a chunk. Arrays without the dimension
 // must hold the same elements in all pieces, and the coordinates of the
 // dimension must go on in one direction: see [OrderError]. What does not fit is
-// ErrMisfit and nothing is committed; neither is it if ctx ends. o.Link must be
-// that of the plan, and o.Resume is not used. Memory is bounded but for
-// the metadata of the pieces.
+// ErrMisfit and nothing is committed; neither is it if ctx ends. What was
+// complete by then may have been saved, and the error is ErrResumable; so it is
+// if a piece cannot be read. o.Resume goes on with an equal plan after the pieces
+// that were complete, whose chunks are not read again. o.Link must be that of the
+// plan. Memory is bounded but for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
-	o.To, o.Link, o.Resume = cleanPath(o.To), p.link, false
+	o.To, o.Link = cleanPath(o.To), p.link
 	j := &joiner{db: db, plan: p, o: o, meter: &meter{}}
 	first, err := p.pieces[0].Open(ctx)
 	if err != nil {
@@ -288,32 +291,28 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 	}
 	defer func() { err = errors.Join(err, first.Close()) }()
 	j.first = first
-	im := &importer{db: db, src: first, o: o, to: dir(o.To)}
-	s, err := im.begin(ctx, func(s *Session) error { return j.prepare(ctx, s, im) })
+	s, err := j.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	res, err := j.run(ctx, s)
 	if err != nil {
-		if o.Session != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		return nil, errors.Join(err, s.Abort())
+		return nil, j.stop(s, err)
 	}
 	if p.link {
-		res.NotGranted = db.Grant(j.follow)
+		res.NotGranted = errors.Join(j.notGranted, db.Grant(j.follow))
 	}
 	return res, nil
 }
 
-// prepare finds what is there, and compares it with the plan.
+// prepare finds what is there, compares it with the plan, and makes room.
 func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
-	_, err := s.Node(ctx, j.o.To)
+	err := j.compare(ctx, s.nodes)
 	switch {
-	case err == nil && !j.o.Overwrite:
-		err = j.existing(ctx, s)
-	case err == nil || errors.Is(err, zarr.ErrNotFound):
-		j.fresh = true
+	case err != nil:
+	case !j.fresh:
+		err = j.occupy(ctx, s)
+	default:
 		switch err = im.vacant(ctx, s); {
 		case err == nil || !j.o.Overwrite || !errors.Is(err, zarr.ErrExists):
 		case j.o.Link:
@@ -325,19 +324,37 @@ func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
 	if err != nil {
 		return err
 	}
+	return j.fit(ctx, s.nodes)
+}
+
+// compare finds what was there before, and compares its metadata with the plan.
+func (j *joiner) compare(ctx context.Context, before nodes) error {
+	_, err := before.Node(ctx, j.o.To)
+	switch {
+	case err == nil && !j.o.Overwrite:
+		return j.existing(ctx, before)
+	case err == nil || errors.Is(err, zarr.ErrNotFound):
+		j.fresh = true
+		return nil
+	}
+	return err
+}
+
+// fit finds where the pieces go, and begins to look at the order of coordinates.
+func (j *joiner) fit(ctx context.Context, before nodes) error {
 	j.plan.align()
 	if err := j.plan.bad.err(j.plan.dim); err != nil || j.o.AnyOrder {
 		return err
 	}
-	return j.watch(ctx, s)
+	return j.watch(ctx, before)
 }
 
 // existing takes the arrays that are there as those to join.
-func (j *joiner) existing(ctx context.Context, s *Session) error {
+func (j *joiner) existing(ctx context.Context, before nodes) error {
 	p := j.plan
 	there := map[string]bool{}
 	lengths := map[string]*appendBase{}
-	for n, err := range s.Walk(ctx, j.o.To) {
+	for n, err := range before.Walk(ctx, j.o.To) {
 		if err != nil {
 			return err
 		}
@@ -375,11 +392,13 @@ func (j *joiner) existing(ctx context.Context, s *Session) error {
 			p.bad.add(path, "array", misfitValue{"/" + joinPath(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].Name, "there"})
 		}
 	}
-	if err := p.bad.err(p.dim); err != nil {
-		return err
-	}
-	for _, path := range p.paths {
-		if b := p.base[path]; b.axis >= 0 {
+	return p.bad.err(p.dim)
+}
+
+// occupy makes room behind the arrays that are there.
+func (j *joiner) occupy(ctx context.Context, s *Session) error {
+	for _, path := range j.plan.paths {
+		if b := j.plan.base[path]; b.axis >= 0 {
 			if err := j.clearBeyond(ctx, s, b); err != nil {
 				return err
 			}

@@ -248,18 +248,26 @@ func compactJSON(raw json.RawMessage) []byte {
 type metaSet map[[sha256.Size]byte]*zarr.Meta
 
 func (s metaSet) one(m *zarr.Meta) (*zarr.Meta, error) {
-	docs, err := m.Print()
+	key, err := metaSum(m)
 	if err != nil {
 		return nil, err
+	}
+	if s[key] == nil {
+		s[key] = m
+	}
+	return s[key], nil
+}
+
+// metaSum identifies metadata by what its documents would say.
+func metaSum(m *zarr.Meta) (sum [sha256.Size]byte, err error) {
+	docs, err := m.Print()
+	if err != nil {
+		return sum, err
 	}
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(docs)) {
 		fmt.Fprintf(h, "%s %d\n", name, len(docs[name]))
 		h.Write(docs[name])
 	}
-	key := [sha256.Size]byte(h.Sum(nil))
-	if s[key] == nil {
-		s[key] = m
-	}
-	return s[key], nil
+	return [sha256.Size]byte(h.Sum(nil)), nil
 }

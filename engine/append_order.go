@@ -71,7 +71,7 @@ func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
 func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string) error {
 	n := a.Shape()[0]
 	if o.labels != nil || n == 0 {
-		return o.read(ctx, a, from)
+		return o.read(ctx, a, 0, n, from)
 	}
 	size := a.Type().Size()
 	ends := make([]byte, 2*size)
@@ -88,11 +88,10 @@ func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string)
 	return nil
 }
 
-// read takes the values of an array, which follow those before.
-func (o *coordinateOrder) read(ctx context.Context, a *zarr.Array, from string) error {
-	shape := a.Shape()
+// read takes the values lo to hi of an array, which follow those before.
+func (o *coordinateOrder) read(ctx context.Context, a *zarr.Array, lo, hi int64, from string) error {
 	if a.Type().Variable() {
-		v, err := a.ReadVar(ctx, zarr.Sel())
+		v, err := a.ReadVar(ctx, along(1, 0, lo, hi))
 		if err != nil {
 			return err
 		}
@@ -104,11 +103,11 @@ func (o *coordinateOrder) read(ctx context.Context, a *zarr.Array, from string) 
 		return nil
 	}
 	var buf []byte
-	return slabs(shape, 0, int64(a.Type().Size()), 1, 0, func(sel zarr.Selection, _, _ int64, size int) error {
+	return slabs([]int64{hi - lo}, 0, int64(a.Type().Size()), 1, 0, func(_ zarr.Selection, first, end int64, size int) error {
 		if buf == nil {
 			buf = make([]byte, size) // the first slab is the largest
 		}
-		if err := a.ReadBytes(ctx, sel, buf[:size]); err != nil {
+		if err := a.ReadBytes(ctx, along(1, 0, lo+first, lo+end), buf[:size]); err != nil {
 			return err
 		}
 		return o.add(buf[:size], from)
@@ -169,9 +168,9 @@ func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string
 	return &OrderError{Dim: o.dim, Path: o.base.path, Value: text(v), File: file, Last: text(last), From: from, Repeats: repeats}
 }
 
-// watch begins to look at the order of coordinates. What is there is read from
-// the session before it grows.
-func (j *joiner) watch(ctx context.Context, s *Session) error {
+// watch begins to look at the order of coordinates. What is there is read before
+// it grows.
+func (j *joiner) watch(ctx context.Context, before nodes) error {
 	j.orders = map[*appendBase]*coordinateOrder{}
 	for _, path := range j.plan.paths {
 		b := j.plan.base[path]
@@ -183,7 +182,7 @@ func (j *joiner) watch(ctx context.Context, s *Session) error {
 		if j.fresh {
 			continue
 		}
-		a, err := s.Array(ctx, joinPath(j.o.To, path))
+		a, err := before.Array(ctx, joinPath(j.o.To, path))
 		if err == nil {
 			err = o.begin(ctx, a, b.from)
 		}
@@ -198,7 +197,7 @@ func (j *joiner) watch(ctx context.Context, s *Session) error {
 func (p *piecePass) ordered(ctx context.Context, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err == nil {
-		err = p.j.orders[a.base].read(ctx, from, p.piece.Name)
+		err = p.j.orders[a.base].read(ctx, from, 0, a.length(), p.piece.Name)
 	}
 	if err != nil {
 		return orderFailed(a.path, err)

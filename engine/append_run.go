@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -35,6 +36,12 @@ type joiner struct {
 
 	pending []pendingValues
 	waiting int64 // bytes of pending
+
+	done       int    // pieces that are complete
+	label      string // of its session, without their number
+	saved      time.Time
+	kept       bool // something was saved
+	notGranted error
 }
 
 // pendingValues are elements that wait to be written at from to to along the
@@ -51,17 +58,18 @@ const maxWaiting = 64 << 20
 // run writes everything and commits.
 func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err error) {
 	j.s = s
-	if !j.fresh {
+	resumed := j.done > 0
+	if !j.fresh && !resumed {
 		if err := j.grow(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if j.o.Link {
-		if j.bulk, err = s.Bulk(ctx, j.o.To, !j.fresh); err != nil {
+		if j.bulk, err = s.Bulk(ctx, j.o.To, !j.fresh || resumed); err != nil {
 			return nil, err
 		}
 	}
-	if j.fresh {
+	if j.fresh && !resumed {
 		if err := j.documents(ctx); err != nil {
 			return nil, err
 		}
@@ -157,7 +165,7 @@ type piecePass struct {
 // write writes what all pieces add. Some are opened at a time, and one after the
 // other is written.
 func (j *joiner) write(ctx context.Context) error {
-	for lo := 0; lo < len(j.plan.pieces); lo += piecesAtOnce {
+	for lo := j.done; lo < len(j.plan.pieces); lo += piecesAtOnce {
 		passes := make([]*piecePass, min(piecesAtOnce, len(j.plan.pieces)-lo))
 		err := gather.Each(ctx, len(passes), len(passes), func(_ context.Context, k int) (err error) {
 			// What is opened is used when this has ended, and its context with it.
@@ -169,7 +177,10 @@ func (j *joiner) write(ctx context.Context) error {
 		})
 		for _, p := range passes {
 			if err == nil {
-				err = p.failed(j.piece(ctx, p))
+				if err = p.failed(j.piece(ctx, p)); err == nil {
+					j.done++
+					err = j.save(ctx)
+				}
 			}
 			if p != nil && p.src != nil && p.src != j.first {
 				err = errors.Join(err, p.src.Close())
@@ -438,8 +449,15 @@ func along(rank, axis int, lo, hi int64) zarr.Selection {
 
 // flush is settle, and goes on.
 func (j *joiner) flush(ctx context.Context) error {
-	err := j.settle(ctx)
-	if err == nil && j.bulk != nil {
+	if err := j.settle(ctx); err != nil {
+		return err
+	}
+	return j.goOn(ctx)
+}
+
+// goOn begins another bulk write, beside what settle wrote.
+func (j *joiner) goOn(ctx context.Context) (err error) {
+	if j.bulk != nil {
 		j.bulk, err = j.s.Bulk(ctx, j.o.To, true)
 	}
 	return err

@@ -33,10 +33,11 @@ type ImportOptions struct {
 	// Resume goes on with an import of the same source to the same place that
 	// was stopped. If there is none, it begins. What is there already is read
 	// again and compared, but not stored again: a source that changed
-	// meanwhile is imported as it is now.
+	// meanwhile is imported as it is now. [DB.Append] does not read again what is
+	// complete.
 	Resume bool
 	// Link keeps the values of a reference set where they are, as virtual
-	// values. Resume then begins anew. What is at To stays until the import is
+	// values. Resume of one set then begins anew. What is at To stays until the import is
 	// complete, so that overwriting with a set that changed little changes
 	// little. Where the source was allowed to follow references, the database is
 	// too, on this machine; see [DB.Grant].

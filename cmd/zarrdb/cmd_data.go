@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +63,8 @@ otherwise. Arrays without the dimension must hold the same. What does not fit is
 refused and named with its files before anything is written: data types, codecs,
 chunks, fill values, and what says what the numbers mean, such as scale_factor,
 add_offset and units. So are coordinates that repeat or go back, as when a file
-is appended twice, unless --any-order is given.`,
+is appended twice, unless --any-order is given. A long append that is stopped, by
+you or by a server, is kept up to some SOURCE: --resume goes on after it.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
@@ -73,9 +75,6 @@ is appended twice, unless --any-order is given.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 && dim == "" {
 				return usagef("import: several sources need --append-dim")
-			}
-			if dim != "" && o.Resume {
-				return usagef("import: --append-dim does all or nothing, there is nothing to resume")
 			}
 			dir, err := importDest(args[0], &o)
 			if err != nil {
@@ -114,7 +113,7 @@ is appended twice, unless --any-order is given.`,
 	f.StringVarP(&o.Message, "message", "m", "", "what the commit does")
 	f.StringVar(&o.Author, "author", "", "who did it (default user@host)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace what is at PATH")
-	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one with --link begins anew")
+	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one set with --link begins anew")
 	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
@@ -195,11 +194,14 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourceFlags, o engine.ImportOptions) error {
 	ctx := cmd.Context()
 	var pieces []engine.Piece
+	var comparing *phases
+	var opened atomic.Int64
 	for _, source := range sources {
 		if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
 			return usagef("import: %s is in the same database: export what is to be appended first", source)
 		}
 		pieces = append(pieces, engine.Piece{Name: source, Open: func(ctx context.Context) (*engine.Source, error) {
+			comparing.say(fmt.Sprintf("comparing %d of %d sources", min(opened.Add(1), int64(len(sources))), len(sources)))
 			return src.open(ctx, source)
 		}})
 	}
@@ -207,7 +209,9 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 	if err != nil {
 		return err
 	}
+	comparing = newPhases(cmd)
 	plan, err := engine.PlanAppend(ctx, pieces, dim, o.Link)
+	comparing.finish()
 	if err == nil && !engine.IsDatabase(dir) {
 		err = plan.Fits() // what cannot be joined makes no database
 	}

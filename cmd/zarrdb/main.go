@@ -91,6 +91,9 @@ func message(err error, code int) string {
 	if errors.As(err, &missing) { // it is named twice, first as a URL
 		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
 	}
+	if errors.Is(err, engine.ErrResumable) {
+		text += " with --resume"
+	}
 	if errors.Is(err, engine.ErrForbidden) {
 		text += " (see --allow and --url-map)"
 	}

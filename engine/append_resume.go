@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// An append of many pieces saves its session from time to time between two
+// pieces, with the number of those that are complete in its label. The same
+// append, resumed, compares all pieces again and goes on after them.
+//
+//	label   append 365 sources along time to /era5 (5f0c…): 120 done
+//	                                                 │       └ where to go on
+//	                                                 └ of everything that decides where chunks go
+
+// digest identifies what the plan would do with the options.
+func (p *AppendPlan) digest(o ImportOptions) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %v %v %v %v\n", p.dim, p.link, o.Overwrite, o.AnyOrder, o.Validate)
+	metas := map[*zarr.Meta][sha256.Size]byte{}
+	for _, piece := range p.pieces {
+		fmt.Fprintf(h, "%q %d\n", piece.Name, len(piece.arrays))
+		for _, path := range slices.Sorted(maps.Keys(piece.arrays)) {
+			m := piece.arrays[path].meta
+			sum, ok := metas[m]
+			if !ok {
+				var err error
+				if sum, err = metaSum(m); err != nil {
+					return "", err
+				}
+				metas[m] = sum
+			}
+			fmt.Fprintf(h, "%q %x\n", path, sum)
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
+}
+
+// session begins the session of the append, or takes up the one that it left
+// when it was stopped.
+func (j *joiner) session(ctx context.Context) (*Session, error) {
+	digest, err := j.plan.digest(j.o)
+	if err != nil {
+		return nil, err
+	}
+	j.label = fmt.Sprintf("append %d sources along %s to /%s (%s)", len(j.plan.pieces), j.plan.dim, j.o.To, digest)
+	j.saved = time.Now()
+	if j.o.Resume && j.o.Session == nil {
+		if s, err := j.resumed(ctx); s != nil || err != nil {
+			return s, err
+		}
+	}
+	im := &importer{db: j.db, src: j.first, o: j.o, to: dir(j.o.To)}
+	im.o.Resume = false
+	return im.begin(ctx, func(s *Session) error { return j.prepare(ctx, s, im) })
+}
+
+// resumed opens the session that an append of this plan left, nil if there is
+// none.
+func (j *joiner) resumed(ctx context.Context) (*Session, error) {
+	branch := j.o.Branch
+	if branch == "" {
+		branch = txn.MainBranch
+	}
+	list, err := j.db.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range list {
+		done := j.doneIn(i.Label)
+		if done == 0 || i.Open || i.Branch != branch {
+			continue
+		}
+		s, err := j.db.Resume(ctx, i.ID)
+		if err != nil {
+			return nil, err
+		}
+		j.done, j.kept = done, true
+		if err := j.takeUp(ctx, s); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return s, nil
+	}
+	return nil, nil
+}
+
+// doneIn returns how many pieces are complete in a session with that label, 0
+// if it is not of this append.
+func (j *joiner) doneIn(label string) int {
+	text, ours := strings.CutPrefix(label, j.label+": ")
+	n, err := strconv.Atoi(strings.TrimSuffix(text, " done"))
+	if !ours || err != nil || n < 1 || n >= len(j.plan.pieces) {
+		return 0
+	}
+	return n
+}
+
+// takeUp finds what a session knew when it was saved: what was there before it
+// began, and where coordinates have got to.
+func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
+	before, err := j.db.Snapshot(ctx, s.Base())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, before.Close()) }()
+	if err := j.compare(ctx, before.nodes); err != nil {
+		return err
+	}
+	if err := j.fit(ctx, before.nodes); err != nil {
+		return err
+	}
+	last := j.plan.pieces[j.done-1]
+	for b, o := range j.orders {
+		a, err := s.Array(ctx, joinPath(j.o.To, b.path))
+		if err == nil {
+			err = o.read(ctx, a, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.Name)
+		}
+		if err != nil {
+			return orderFailed(b.path, err)
+		}
+	}
+	return nil
+}
+
+// save makes what is complete survive, if it is much. What was followed for it
+// is granted with it: who goes on does not see the references again.
+func (j *joiner) save(ctx context.Context) error {
+	// The caller's session is saved when everything is complete.
+	if j.o.Session != nil || j.done == len(j.plan.pieces) || time.Since(j.saved) < saveEvery {
+		return nil
+	}
+	if err := j.settle(ctx); err != nil {
+		return err
+	}
+	if j.o.Link {
+		j.notGranted = j.db.Grant(j.follow)
+	}
+	j.s.SetLabel(fmt.Sprintf("%s: %d done", j.label, j.done))
+	if err := j.s.Savepoint(ctx); err != nil {
+		return err
+	}
+	j.kept, j.saved = true, time.Now()
+	return j.goOn(ctx)
+}
+
+// stop ends an append that failed. What was saved of it is kept, unless the
+// same append would fail again.
+func (j *joiner) stop(s *Session, err error) error {
+	switch {
+	case j.o.Session != nil:
+		return errors.Join(err, s.Close())
+	case j.kept && !errors.Is(err, ErrMisfit) && !errors.Is(err, txn.ErrConflict):
+		return errors.Join(fmt.Errorf("%w: %w", err, ErrResumable), s.Close())
+	}
+	return errors.Join(err, s.Abort())
+}

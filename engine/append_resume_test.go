@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// carefully saves an append after each of its pieces.
+func carefully(t *testing.T) {
+	every, atOnce := saveEvery, piecesAtOnce
+	saveEvery, piecesAtOnce = time.Duration(0), 1
+	t.Cleanup(func() { saveEvery, piecesAtOnce = every, atOnce })
+}
+
+// counted are pieces that count how often they are opened.
+type counted struct {
+	mu    sync.Mutex
+	opens []int
+	// before, if not nil, is called before a piece is opened for the nth time.
+	before func(i, n int) error
+}
+
+func (c *counted) pieces(list []Piece) []Piece {
+	c.opens = make([]int, len(list))
+	out := slices.Clone(list)
+	for i := range out {
+		open := out[i].Open
+		out[i].Open = func(ctx context.Context) (*Source, error) {
+			c.mu.Lock()
+			c.opens[i]++
+			n := c.opens[i]
+			c.mu.Unlock()
+			if c.before != nil {
+				if err := c.before(i, n); err != nil {
+					return nil, err
+				}
+			}
+			return open(ctx)
+		}
+	}
+	return out
+}
+
+func noSessions(t *testing.T, db *DB) {
+	t.Helper()
+	if list, err := db.Sessions(bg); len(list) > 0 || err != nil {
+		t.Errorf("sessions %v, %v", list, err)
+	}
+}
+
+var errServer = errors.New("the server is down")
+
+// appendStopped appends and is stopped before a piece: by its context, or by an
+// error.
+func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link bool, list []Piece, at int) {
+	t.Helper()
+	db, err := Open(path, linkOptions(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := head(t, db, "")
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	c := &counted{before: func(i, n int) error {
+		switch {
+		case i != at || n != 2:
+		case how == "canceled":
+			cancel()
+		default:
+			return errServer
+		}
+		return nil
+	}}
+	p, err := PlanAppend(ctx, c.pieces(list), "time", link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Append(ctx, p, o)
+	if !errors.Is(err, ErrResumable) || how == "canceled" != errors.Is(err, context.Canceled) {
+		t.Fatalf("%s before piece %d: %v", how, at, err)
+	}
+	if head(t, db, "") != before {
+		t.Errorf("%s before piece %d: there is a commit", how, at)
+	}
+	left, err := db.Sessions(bg)
+	if err != nil || len(left) != 1 || !strings.HasSuffix(left[0].Label, fmt.Sprintf(": %d done", at)) {
+		t.Fatalf("%s before piece %d: sessions %v, %v", how, at, left, err)
+	}
+	closeChecked(t, db)
+}
+
+// resumeAppend goes on with it, and makes sure that what is complete is not read
+// again.
+func resumeAppend(t *testing.T, path, config string, o ImportOptions, link bool, list []Piece, at int) {
+	t.Helper()
+	db, err := Open(path, linkOptions(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	c := &counted{}
+	o.Resume = true
+	if _, err := appendAll(db, "time", link, o, c.pieces(list)...); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range c.opens {
+		if want := 2; i > 0 && i < at && n != 1 || (i == 0 || i >= at) && n != want {
+			t.Errorf("stopped before piece %d: piece %d was opened %d times", at, i, n)
+		}
+	}
+	noSessions(t, db)
+}
+
+// An append that was stopped goes on after the pieces that were complete, and the
+// result is that of one which was not.
+func TestAppendResumed(t *testing.T) {
+	carefully(t)
+	c := refCases(t, "multi_concat")[0]
+	for _, link := range []bool{true, false} {
+		for _, there := range []int{0, 1} {
+			for _, how := range []string{"canceled", "failed"} {
+				t.Run(fmt.Sprint(link, there, how), func(t *testing.T) {
+					var list []Piece
+					for _, set := range splitConcat(t, c, nil) {
+						list = append(list, pieceOf(set, Follow{}))
+					}
+					config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+					o := ImportOptions{To: "a/b"}
+					db, err := Open(path, linkOptions(t, config))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if there > 0 {
+						if _, err := appendAll(db, "time", link, o, list[:there]...); err != nil {
+							t.Fatal(err)
+						}
+					}
+					before := head(t, db, "")
+					closeChecked(t, db)
+					list = list[there:]
+					for at := 1; at < len(list); at++ {
+						if at > 1 {
+							o.Resume = true // goes on, and is stopped later
+						}
+						appendStopped(t, path, config, how, o, link, list, at)
+					}
+					resumeAppend(t, path, config, o, link, list, len(list)-1)
+					db = openAt(t, path, linkOptions(t, config))
+					s := at(t, db, "")
+					for _, a := range c.Arrays {
+						if sum := sumOf(t, array(t, s, "a/b/"+a.Path)); sum != a.SHA {
+							t.Errorf("%s: other values", a.Path)
+						}
+					}
+					if info, err := db.Commit(bg, head(t, db, "")); err != nil || len(info.Parents) != 1 || info.Parents[0] != before {
+						t.Errorf("not one commit: %v, %v", info, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Stores of any shape, stopped before any piece, read as their elements put
+// together.
+func TestAppendResumedModel(t *testing.T) {
+	carefully(t)
+	runs := 8
+	if testing.Short() {
+		runs = 2
+	}
+	for seed := range uint64(runs) {
+		for _, link := range []bool{false, true} {
+			t.Run(fmt.Sprint(seed, link), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 6))
+				list, want := randomPieces(t, r, link)
+				if len(list) < 2 {
+					t.Skip("one piece")
+				}
+				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+				openAndClose(t, path, config)
+				o := ImportOptions{To: "g", AnyOrder: true}
+				stop := 1 + r.IntN(len(list)-1)
+				appendStopped(t, path, config, []string{"canceled", "failed"}[r.IntN(2)], o, link, list, stop)
+				resumeAppend(t, path, config, o, link, list, stop)
+				s := at(t, openAt(t, path, linkOptions(t, config)), "")
+				for name, values := range want {
+					if got := ints(t, s, "g/"+name); !slices.Equal(got, values) {
+						t.Errorf("stopped before piece %d: %s holds %v, want %v", stop, name, got, values)
+					}
+				}
+			})
+		}
+	}
+}
+
+func openAndClose(t *testing.T, path, config string) {
+	t.Helper()
+	db, err := Open(path, linkOptions(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+}
+
+// Another append does not go on with what is not its own, and what cannot be
+// right is not kept.
+func TestAppendResumesItsOwn(t *testing.T) {
+	carefully(t)
+	var list []Piece
+	for _, set := range splitConcat(t, refCases(t, "multi_concat")[0], nil) {
+		list = append(list, pieceOf(set, Follow{}))
+	}
+	config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+	openAndClose(t, path, config)
+	o := ImportOptions{To: "g"}
+	appendStopped(t, path, config, "failed", o, true, list, 2)
+	with := func(fn func(db *DB)) {
+		t.Helper()
+		db, err := Open(path, linkOptions(t, config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn(db)
+		closeChecked(t, db)
+	}
+	o.Resume = true
+	with(func(db *DB) {
+		if _, err := appendAll(db, "time", true, ImportOptions{To: "g", Resume: true, Validate: ValidateNone}, list[:2]...); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := db.Sessions(bg); len(list) != 1 || err != nil {
+			t.Fatalf("sessions %v, %v", list, err)
+		}
+		// It goes on, and finds that the branch has moved meanwhile.
+		if _, err := appendAll(db, "time", true, o, list...); !errors.Is(err, txn.ErrConflict) {
+			t.Fatalf("after another append: %v", err)
+		}
+		noSessions(t, db)
+	})
+	// The coordinates of what was complete still count.
+	o = ImportOptions{To: "h"}
+	list = append(list, list[1])
+	appendStopped(t, path, config, "failed", o, true, list, 3)
+	o.Resume = true
+	with(func(db *DB) {
+		var order *OrderError
+		if _, err := appendAll(db, "time", true, o, list...); !errors.As(err, &order) {
+			t.Fatalf("a piece that is there twice: %v", err)
+		}
+		noSessions(t, db)
+	})
+}
