@@ -397,11 +397,22 @@ func (p *plan) write(group []*commitRequest) error {
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	spilled := int64(0)
 	for _, o := range p.pages {
 		o.drop(written)
+		spilled += o.countSpilled()
+	}
+	p.db.checkpoints.counted(0, spilled)
+	if spilled >= flushSpilled && !p.db.checkpoints.due() { // else that flushes
+		p.db.idx.FlushSoon()
 	}
 	return nil
 }
+
+// flushSpilled is how much a commit may have written to the log before it, as
+// an import does, without the log being cut short after it: the next Open would
+// read that again if this process ends without closing the database.
+const flushSpilled = 16 << 20
 
 // syncAndCommit writes what waits for the disk, syncs the packs, records their
 // ends in batch and commits it with the given ref moves. When it returns nil,

@@ -270,6 +270,11 @@ type indexPages struct {
 	wait *pending // nil if nothing ever waits
 }
 
+var (
+	_ tree.Pages      = indexPages{}
+	_ tree.PageViewer = indexPages{}
+)
+
 func (db *DB) committed() indexPages { return indexPages{db.idx, &db.pending} }
 
 func (p indexPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
@@ -281,6 +286,18 @@ func (p indexPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error)
 		return nil, fmt.Errorf("page %v: %w", name, tree.ErrMissing)
 	}
 	return b, err
+}
+
+// ViewPage implements [tree.PageViewer].
+func (p indexPages) ViewPage(_ context.Context, name tree.Name, fn func([]byte) error) error {
+	if b := p.wait.page(name); b != nil {
+		return fn(b)
+	}
+	err := p.idx.View(index.SpacePage, name[:], fn)
+	if errors.Is(err, index.ErrNotFound) {
+		return fmt.Errorf("page %v: %w", name, tree.ErrMissing)
+	}
+	return err
 }
 
 func (p indexPages) PutPage(context.Context, tree.Name, []byte) error {

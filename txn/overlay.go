@@ -25,6 +25,8 @@ type overlay struct {
 	// spilled are the pages that went to the index before anything names them.
 	// The collector spares them while the session is open.
 	spilled map[tree.Name]struct{}
+	// uncounted is the size of those that countSpilled has not seen.
+	uncounted int64
 }
 
 var _ tree.Pages = (*overlay)(nil)
@@ -80,8 +82,18 @@ func (o *overlay) spill() error {
 		o.spilled[name] = struct{}{}
 	}
 	clear(o.pages)
+	o.uncounted += o.bytes
 	o.bytes = 0
 	return nil
+}
+
+// countSpilled returns how many bytes went to the index since the last call.
+func (o *overlay) countSpilled() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := o.uncounted
+	o.uncounted = 0
+	return n
 }
 
 // eachSpilled calls fn with the names of pages that were spilled.

@@ -172,6 +172,16 @@ func (x *Index) Flush() error {
 	return nil
 }
 
+// FlushSoon begins to write what is in memory to tables and does not wait for
+// it, so that an Open after a crash finds little in the log. Errors are those of
+// later writes.
+func (x *Index) FlushSoon() {
+	if x.enterWrite() == nil {
+		_, _ = x.db.AsyncFlush()
+		x.use.leave()
+	}
+}
+
 // Checkpoint makes a copy of the index in dir, which must not exist and must
 // not lie in the index. It holds every commit that has returned; commits wait
 // while it runs. Tables are hard links where the file system has them, so that

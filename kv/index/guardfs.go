@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,8 +46,11 @@ type guardFS struct {
 	failed  chan struct{} // closed by fail
 	closing chan struct{} // closed by stop
 
+	overOld atomic.Bool // the last log is written over a large old one
+
 	mu        sync.Mutex
 	opening   bool // compactions do not wait, Open waits for them; logs are checked
+	ending    bool // logs are not written over old ones
 	failure   *failure
 	tableErrs int   // table files in a row that could not be written
 	outside   error // first error of a directory sync outside dir
@@ -173,8 +177,28 @@ func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 // ReuseForWrite implements vfs.FS. Pebble uses it for logs only.
 func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return g.createLog(newname, func() (vfs.File, error) {
-		return g.FS.ReuseForWrite(oldname, newname, category)
+		g.mu.Lock()
+		ending := g.ending
+		g.mu.Unlock()
+		if ending {
+			_ = g.FS.Remove(oldname) // garbage, as Pebble knows
+			return g.FS.Create(newname, category)
+		}
+		f, err := g.FS.ReuseForWrite(oldname, newname, category)
+		if err == nil {
+			old, err := f.Stat()
+			g.overOld.Store(err != nil || old.Size() > flushAtClose)
+		}
+		return f, err
 	})
+}
+
+// end makes the next log the last one: it is written to a new file, which the
+// next Open reads in no time. An old one may have the size of a memtable.
+func (g *guardFS) end() {
+	g.mu.Lock()
+	g.ending = true
+	g.mu.Unlock()
 }
 
 func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.File, error) {

@@ -237,15 +237,24 @@ func makeDir(fs vfs.FS, dir string) error {
 // again, at about 0.2 GB/s.
 const flushAtClose = 4 << 20
 
+// flushForOpen flushes what the next Open would take long to read: much that is
+// in the log, or was in the file that the log is written over. The new log has a
+// file of its own.
+func (x *Index) flushForOpen() {
+	x.guard.end()
+	if x.ro || x.Metrics().LogLiveBytes <= flushAtClose && !x.guard.overOld.Load() {
+		return
+	}
+	// Without the table the log still has everything: a failure here costs the
+	// next Open some time.
+	_ = x.Flush()
+}
+
 // Close waits for calls that are running, a Scan being one until its loop
 // ends, and closes the index. Open snapshots end. After a failure it returns
 // ErrFailed, with everything released. A second Close returns kv.ErrClosed.
 func (x *Index) Close() error {
-	if x.Metrics().LogLiveBytes > flushAtClose {
-		// Without the table the log still has everything: a failure here costs
-		// the next Open some time.
-		_ = x.Flush()
-	}
+	x.flushForOpen()
 	if !x.use.close() {
 		return kv.ErrClosed
 	}

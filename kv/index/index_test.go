@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -673,4 +674,87 @@ func TestCloseLeavesALittleLog(t *testing.T) {
 			t.Errorf("value %d: %d bytes, %v", i, len(got), err)
 		}
 	}
+}
+
+// A log that was written over a large one is not left to the next Open, which
+// would read the whole file.
+func TestCloseLeavesASmallFile(t *testing.T) {
+	mem := vfs.NewMem()
+	x, err := Open("db", &Options{FS: mem, Create: true, ReserveBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(i byte, n int) {
+		t.Helper()
+		b := x.NewBatch()
+		defer b.Close()
+		b.Set(SpaceMeta, []byte{i}, bytes.Repeat([]byte{i}, n))
+		if err := b.Commit(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sizes := func() (largest int64) {
+		for _, name := range logsOf(t, mem, "db") {
+			fi, err := mem.Stat(mem.PathJoin("db", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			largest = max(largest, fi.Size())
+		}
+		return largest
+	}
+	for i := byte(0); !x.guard.overOld.Load(); i++ {
+		if i == 100 {
+			t.Fatal("logs are not used again")
+		}
+		set(i, flushAtClose+1)
+		if err := x.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(200, 1)
+	if n := sizes(); n < flushAtClose {
+		t.Fatalf("the largest log has %d bytes", n)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = Open("db", &Options{FS: mem, ReserveBytes: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := x.Get(SpaceMeta, []byte{200}); err != nil || len(v) != 1 {
+		t.Errorf("%v, %v", v, err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := sizes(); n > 1<<20 {
+		t.Errorf("a log of %d bytes is left", n)
+	}
+}
+
+// FlushSoon leaves the log to be cut short.
+func TestFlushSoon(t *testing.T) {
+	x, err := Open("db", &Options{FS: vfs.NewMem(), Create: true, ReserveBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := x.NewBatch()
+	b.Set(SpaceMeta, []byte("k"), []byte("v"))
+	if err := b.Commit(false); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	before := x.Metrics().Flushes
+	x.FlushSoon()
+	for x.Metrics().Flushes == before { // it ends by itself
+		runtime.Gosched()
+	}
+	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
+		t.Errorf("%q, %v", v, err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	x.FlushSoon() // does nothing
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -94,11 +95,11 @@ func (s *logScan) block(b []byte) {
 		switch {
 		case !ok && !s.ended && !padding(b[i:]):
 			s.ended, s.end = true, s.at+uint64(i)
-			i++
+			i = s.seek(b, i+1)
 		case !ok && !s.ended:
 			i = len(b)
 		case !ok:
-			i++
+			i = s.seek(b, i+1)
 		default:
 			// The synced end may lie within the header of a chunk that follows.
 			s.damaged = s.ended && (s.number != 0 && c.synced > s.end || s.number == 0 && c.first)
@@ -106,6 +107,23 @@ func (s *logScan) block(b []byte) {
 		}
 	}
 	s.at += uint64(len(b))
+}
+
+// seek returns the next place from i on where a chunk may begin: those of a log
+// have its number. A log is often written over an old one, of whatever size, and
+// most of it is behind the end then.
+func (s *logScan) seek(b []byte, i int) int {
+	const at = plainHeader // the number comes behind what a plain header has
+	if s.number == 0 || i+at >= len(b) {
+		return i
+	}
+	var number [4]byte
+	binary.LittleEndian.PutUint32(number[:], s.number)
+	next := bytes.Index(b[i+at:], number[:])
+	if next < 0 {
+		return len(b)
+	}
+	return i + next
 }
 
 // padding reports whether the rest of a block is too short for a chunk.

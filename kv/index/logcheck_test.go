@@ -176,10 +176,40 @@ func FuzzLogScan(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{9}, 100), uint32(9))
 	f.Fuzz(func(t *testing.T, b []byte, number uint32) {
 		s := logScan{number: number}
+		want := plainScan(b, number)
 		for len(b) > 0 {
 			n := min(len(b), logBlock)
 			s.block(b[:n])
 			b = b[n:]
 		}
+		if s.damaged != want {
+			t.Errorf("damaged: %v, want %v", s.damaged, want)
+		}
 	})
+}
+
+// plainScan is logScan without a short cut: it looks for a chunk at every byte
+// behind the end.
+func plainScan(b []byte, number uint32) (damaged bool) {
+	ended, end := false, 0
+	for at := 0; at < len(b); at += logBlock {
+		block := b[at:min(len(b), at+logBlock)]
+		for i := 0; i < len(block); {
+			c, ok := parseChunk(block[i:], number)
+			switch {
+			case ok && ended && (number != 0 && c.synced > uint64(end) || number == 0 && c.first):
+				return true
+			case ok:
+				i += c.size
+			case ended:
+				i++
+			case padding(block[i:]):
+				i = len(block)
+			default:
+				ended, end = true, at+i
+				i++
+			}
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package tree
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // The building blocks of a page: a checking decoder, bit-packed columns and
@@ -107,6 +108,9 @@ func bounds(vals []uint64) (lo uint64, width uint8) {
 }
 
 func appendBits(dst []byte, vals []uint64, lo uint64, width uint8) []byte {
+	if width == 0 {
+		return dst
+	}
 	var acc uint64 // bits that do not fill 8 bytes yet
 	var have uint8
 	for _, v := range vals {
@@ -151,36 +155,84 @@ func lastBits(b []byte, shift uint) uint64 {
 
 // packed reads a column of n > 0 values, none above limit.
 func (d *decoder) packed(n int, limit uint64) packed {
+	p, _ := d.packedSum(n, limit)
+	return p
+}
+
+// packedSum also returns the sum of the values.
+func (d *decoder) packedSum(n int, limit uint64) (_ packed, sum uint64) {
 	p := packed{base: d.uvarint(), width: d.byte(), pos: int32(d.pos)}
 	if p.width > 64 || p.base > limit {
 		d.fail("column out of bounds")
-		return packed{}
+		return packed{}, 0
 	}
 	total := uint64(n) * uint64(p.width)
 	if d.bytes(int((total + 7) / 8)); d.err != "" {
-		return packed{}
+		return packed{}, 0
 	}
 	if p.width == 0 {
-		return p
+		return p, uint64(n) * p.base
 	}
 	if spare := total & 7; spare != 0 && d.b[d.pos-1]>>spare != 0 {
 		d.fail("column with bits set past its end")
-		return packed{}
+		return packed{}, 0
 	}
-	lo, hi := p.get(d.b, 0), p.get(d.b, 0)
-	for i := range n {
-		v := p.get(d.b, i)
-		if v < p.base || v > limit {
-			d.fail("column out of bounds")
-			return packed{}
-		}
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	if lo != p.base || uint8(bits.Len64(hi-lo)) != p.width {
+	lo, hi, sum := p.span(d.b, n)
+	switch {
+	case p.base+hi < hi || p.base+hi > limit:
+		d.fail("column out of bounds")
+	case lo != 0 || uint8(bits.Len64(hi)) != p.width:
 		d.fail("column is not packed tightly")
-		return packed{}
+	default:
+		return p, sum + uint64(n)*p.base
 	}
-	return p
+	return packed{}, 0
+}
+
+// words is how many of n values in b can each be read as part of one word.
+func (p *packed) words(b []byte, n int) int {
+	if p.width > 57 || len(b) < int(p.pos)+8 {
+		return 0
+	}
+	return min(n, ((len(b)-int(p.pos)-8)*8+7)/int(p.width)+1)
+}
+
+// span returns the smallest and largest distance from the base, and the sum of
+// the distances.
+func (p *packed) span(b []byte, n int) (lo, hi, sum uint64) {
+	lo = 1<<64 - 1
+	mask, src := uint64(1)<<p.width-1, b[p.pos:]
+	fast, bit := p.words(b, n), uint(0)
+	for range fast {
+		v := binary.LittleEndian.Uint64(src[bit>>3:]) >> (bit & 7) & mask
+		lo, hi = min(lo, v), max(hi, v)
+		sum += v
+		bit += uint(p.width)
+	}
+	for i := fast; i < n; i++ {
+		v := p.get(b, i) - p.base
+		lo, hi = min(lo, v), max(hi, v)
+		sum += v
+	}
+	return lo, hi, sum
+}
+
+// appendTo appends n values to dst.
+func (p *packed) appendTo(dst []uint64, b []byte, n int) []uint64 {
+	dst = slices.Grow(dst, n)
+	fast := 0
+	if p.width > 0 {
+		mask, src, bit := uint64(1)<<p.width-1, b[p.pos:], uint(0)
+		fast = p.words(b, n)
+		for range fast {
+			dst = append(dst, p.base+binary.LittleEndian.Uint64(src[bit>>3:])>>(bit&7)&mask)
+			bit += uint(p.width)
+		}
+	}
+	for i := fast; i < n; i++ {
+		dst = append(dst, p.get(b, i))
+	}
+	return dst
 }
 
 // A run-length column is a list of signed integers:
@@ -217,32 +269,27 @@ func (e *runEncoder) flush() {
 
 // runReader reads a run-length column, which is where the decoder is.
 type runReader struct {
-	left   int // times that last comes again
 	last   int64
 	repeat bool // the token before was a run
 }
 
-// run reads the next value of a column of which remaining are left.
-func (d *decoder) run(r *runReader, remaining int) int64 {
-	if r.left > 0 {
-		r.left--
-		return r.last
-	}
+// runs reads the next value of a column of which remaining are left, and how
+// many times it comes.
+func (d *decoder) runs(r *runReader, remaining int) (v int64, times int) {
 	t := d.uvarint()
 	if t&1 != 0 {
 		if r.repeat || t>>1 >= uint64(remaining) {
 			d.fail("bad run")
-			return r.last
+			return r.last, 1
 		}
 		r.repeat = true
-		r.left = int(t >> 1)
-		return r.last
+		return r.last, int(t>>1) + 1
 	}
 	r.repeat = false
-	v := unzigzag(t >> 1)
+	v = unzigzag(t >> 1)
 	if v == r.last {
 		d.fail("run is not coded as one")
 	}
 	r.last = v
-	return v
+	return v, 1
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,15 @@ func samplePages(tb testing.TB) map[string][]byte {
 		}
 		add(k.name, tr, root)
 	}
+	for name, set := range sourcePatterns {
+		m := NewMemPages()
+		tr := New(m, nil)
+		root, err := tr.Build(context.Background(), chunks(70, set))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		add(name, tr, root)
+	}
 	w := &world{Rand: newRand(9), keys: 100, t: New(NewMemPages(), &Options{shape: shape{scale: 9, min: 100, max: 2000}})}
 	m := model{}
 	root, err := w.t.Apply(context.Background(), Root{}, w.edits(m, 300))
@@ -54,6 +64,28 @@ func samplePages(tb testing.TB) map[string][]byte {
 	return out
 }
 
+// sourcePatterns are maps whose pages have more sources than lie between two
+// marks, in the ways in which sources follow each other.
+var sourcePatterns = map[string]func(int, *rand.Rand, *Value){
+	"series": virtuals(1),
+	"tiles": func(i int, _ *rand.Rand, v *Value) { // row by row over files side by side
+		*v = Value{Kind: KindVirtual, Source: Source{URL: fmt.Sprint("s3://b/tile-", i%40, ".tif")}, Offset: uint64(i) * 100, Length: 100}
+	},
+	"versions": func(i int, r *rand.Rand, v *Value) {
+		*v = Value{Kind: KindVirtual, Source: Source{URL: fmt.Sprint("f", i), Validator: fmt.Sprint("mtime:", r.IntN(1000), " size:", i/2), Whole: i%7 == 0}}
+	},
+	"anything": func(i int, r *rand.Rand, v *Value) {
+		b := make([]byte, r.IntN(40))
+		for j := range b {
+			b[j] = 'a' + byte(r.IntN(3))
+		}
+		*v = Value{Kind: KindVirtual, Source: Source{URL: string(b), Validator: string(b[:len(b)/3])}, Length: uint64(i)}
+		if i%5 == 0 {
+			*v = Value{Inline: b}
+		}
+	},
+}
+
 // use calls everything that reads a page. Damage that decodes may give any
 // answer, but no panic.
 func use(p *page) {
@@ -61,6 +93,21 @@ func use(p *page) {
 	var r itemReader
 	for r.open(p, 0, nil); r.next(&e); {
 		_ = e.Value.bytes()
+		if p.isLeaf() {
+			var v Value
+			if p.value(r.i-1, &v); !v.Equal(&e.Value) {
+				panic(fmt.Sprintf("value %d is %+v, but read in order %+v", r.i-1, v, e.Value))
+			}
+		}
+	}
+	var from itemReader // from other items on
+	for i := 0; i < p.len() && p.isLeaf(); i = 2*i + 1 {
+		for from.open(p, i, nil); from.next(&e) && from.i < i+9; {
+			var v Value
+			if p.value(from.i-1, &v); !v.Equal(&e.Value) {
+				panic(fmt.Sprintf("value %d is %+v, but read from %d on %+v", from.i-1, v, i, e.Value))
+			}
+		}
 	}
 	for i := range p.len() {
 		key := p.keyAt(i, nil)

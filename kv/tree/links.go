@@ -115,7 +115,7 @@ func (l *Links) set(p *page) {
 func (l *Links) add(p *page, o int) {
 	c := &p.native
 	x := Payload{
-		Pack:   PackID(p.raw[int(c.dict)+int(c.entries.get(p.index, o))*len(PackID{}):]),
+		Pack:   PackID(p.raw[int(c.dict)+c.entry(p.index, o)*len(PackID{}):]),
 		Offset: c.offsets.get(p.index, o), Length: c.lengths.get(p.raw, o),
 	}
 	if n := len(l.Payloads); n > 0 && !l.Exact {

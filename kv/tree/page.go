@@ -58,9 +58,9 @@ type page struct {
 	child   rootColumn // of child maps, or of the pages below
 	native  refColumn
 	virtual refColumn
-	sources *sourceList // of virtual values
-	inline  []int32     // where each inline value begins in raw, and the end of the last
-	mixed   *mixedKinds // if kind is mixed
+	sources sourceColumn // of virtual values
+	inline  []int32      // where each inline value begins in raw, and the end of the last
+	mixed   *mixedKinds  // if kind is mixed
 }
 
 const mixed Kind = numKinds
@@ -139,8 +139,9 @@ func decodePage(name Name, raw []byte) (*page, error) {
 	// A look-up reads a few lines of each, in random pages: side by side they
 	// share entries of the processor's address cache.
 	n := len(p.index)
-	both := append(append(make([]byte, 0, n+len(raw)), p.index...), raw...)
-	p.index, p.raw = both[:n:n], both[n:]
+	s.index = append(s.index, raw...)
+	both := bytes.Clone(s.index)
+	p.index, p.raw = both[:n:n], both[n:len(both):len(both)]
 	return p, nil
 }
 
@@ -185,9 +186,6 @@ func (p *page) decode(name Name, raw []byte, s *scratch) error {
 // memory is how many bytes the page takes.
 func (p *page) memory() int64 {
 	n := int(unsafe.Sizeof(*p)) + len(p.raw) + len(p.index) + 4*len(p.inline)
-	if p.sources != nil {
-		n += len(p.sources.text) + len(p.sources.list)*int(unsafe.Sizeof(sourceRef{}))
-	}
 	if p.mixed != nil {
 		n += 3 * p.len()
 	}
@@ -197,14 +195,15 @@ func (p *page) memory() int64 {
 // scratch is memory of a decoder that lives no longer than the decoding of a
 // page.
 type scratch struct {
-	key              []byte
-	marks            []keyMark
-	arena            []byte
-	offsets, entries []uint64
-	index            []byte
-	text             []byte
-	list             []sourceRef
-	table            []uint16
+	key                       []byte
+	marks                     []keyMark
+	arena                     []byte
+	lengths, offsets, entries []uint64
+	index                     []byte
+	url, validator            []byte
+	sourceMarks, text         []byte
+	list                      []sourcePlace
+	table                     []uint16
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
@@ -273,25 +272,28 @@ func (d *decoder) values(p *page) {
 func (d *decoder) kinds(p *page) (count [numKinds]int) {
 	n := p.len()
 	var r runReader
-	kind := d.run(&r, n)
-	p.kind = Kind(kind)
-	for i := range n {
-		if i > 0 {
-			kind = d.run(&r, n-i)
-		}
-		if kind < 0 || kind >= numKinds {
+	for i := 0; i < n && d.err == ""; {
+		v, k := d.runs(&r, n-i)
+		if v < 0 || v >= numKinds {
 			d.fail("unknown kind of value")
 			return count
 		}
-		if Kind(kind) != p.kind && p.kind != mixed {
+		kind := Kind(v)
+		if i == 0 {
+			p.kind = kind
+		}
+		if kind != p.kind && p.kind != mixed {
 			p.mixed = newMixedKinds(p.kind, i, n)
 			p.kind = mixed
 		}
 		if p.kind == mixed {
-			p.mixed.kinds[i] = Kind(kind)
-			p.mixed.ords[i] = uint16(count[kind])
+			for j := range k {
+				p.mixed.kinds[i+j] = kind
+				p.mixed.ords[i+j] = uint16(count[kind] + j)
+			}
 		}
-		count[kind]++
+		count[kind] += k
+		i += k
 	}
 	return count
 }
@@ -335,13 +337,10 @@ func (d *decoder) natives(p *page, n int) {
 		d.fail("pack is listed twice")
 	}
 	if d.err == "" {
-		d.refs(c, n, dict)
+		p.self.Bytes += d.refs(c, n, dict)
 	}
 	c.sums = d.skip(n * digest.Size)
-	if d.err == "" {
-		p.self.Flags |= HasNative
-		p.self.Bytes += c.total(d.b, n)
-	}
+	p.self.Flags |= HasNative
 }
 
 func uniquePacks(packs []byte) bool {
@@ -363,29 +362,18 @@ func uniquePacks(packs []byte) bool {
 	return true
 }
 
-// total is the sum of the lengths of n values.
-func (c *refColumn) total(raw []byte, n int) (sum uint64) {
-	for i := range n {
-		sum += c.lengths.get(raw, i)
-	}
-	return sum
-}
-
 func (d *decoder) virtuals(p *page, n int) {
 	dict := d.size(n)
 	if dict == 0 {
 		d.fail("no sources")
 	}
 	if d.err == "" {
-		p.sources = d.sources(dict)
+		d.sources(p, dict)
 	}
 	if d.err == "" {
-		d.refs(&p.virtual, n, dict)
+		p.self.Bytes += d.refs(&p.virtual, n, dict)
 	}
-	if d.err == "" {
-		p.self.Flags |= HasVirtual
-		p.self.Bytes += p.virtual.total(d.b, n)
-	}
+	p.self.Flags |= HasVirtual
 }
 
 func (d *decoder) children(p *page, n int) {

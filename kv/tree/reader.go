@@ -27,6 +27,8 @@ type itemReader struct {
 	i      int // of the item that comes next
 	keys   keyReader
 	stands bool // keys stands at item i, not before it
+
+	sources sourceCursor
 }
 
 // open goes before item i of a page. buf is scratch space for keys.
@@ -50,17 +52,28 @@ func (r *itemReader) next(e *Entry) bool {
 		r.keys.next()
 	}
 	e.Key = r.keys.key
-	switch p.kind {
-	case KindNative:
-		p.nativeAt(r.i, &e.Value)
-	case KindVirtual:
-		p.virtualAt(r.i, &e.Value)
-	case mixed:
+	kind, o := p.kind, r.i
+	if kind == mixed {
 		e.Value = Value{}
-		fallthrough
+		kind, o = p.ordinal(r.i)
+	}
+	switch kind {
+	case KindNative:
+		p.nativeAt(o, &e.Value)
+	case KindVirtual:
+		r.virtual(o, &e.Value)
 	default:
 		p.value(r.i, &e.Value)
 	}
 	r.i++
 	return true
+}
+
+// virtual sets v to virtual value o.
+func (r *itemReader) virtual(o int, v *Value) {
+	p := r.p
+	c := &p.virtual
+	v.Kind = KindVirtual
+	v.Offset, v.Length = c.offsets.get(p.index, o), c.lengths.get(p.raw, o)
+	v.Source = r.sources.get(p, c.entry(p.index, o))
 }

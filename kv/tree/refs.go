@@ -96,67 +96,140 @@ func (e *refEncoder) appendTo(dst []byte, dict int) []byte {
 // entries are packed anew in page.index, where each can be read by itself.
 type refColumn struct {
 	native  bool
+	own     bool   // each value has the dictionary entry of its own number
+	ordered bool   // no value has an entry before that of the value before
 	lengths packed // in the page
 	offsets packed // in the index
-	entries packed // in the index
+	entries packed // in the index, unless own
 	dict    int32  // native: where the dictionary is in the page
 	sums    int32  // native: where the hashes are in the page
 }
 
-// refs reads the columns after the dictionary of n > 0 values.
-func (d *decoder) refs(c *refColumn, n, dict int) {
-	c.lengths = d.packed(n, MaxExtent)
-	entries, offsets := d.s.entries[:0], d.s.offsets[:0]
-	if dict > 1 {
-		entries = d.refEntries(entries, n, dict)
+// entry returns which dictionary entry value i uses.
+func (c *refColumn) entry(index []byte, i int) int {
+	if c.own {
+		return i
 	}
-	var (
-		s refState
-		r runReader
-	)
-	entry := 0
-	for i := 0; i < n && d.err == ""; i++ {
-		if dict > 1 {
-			entry = int(entries[i])
-		}
-		length := c.lengths.get(d.b, i)
-		offset := int64(s.expect(c.native, entry, length)) + d.run(&r, n-i)
-		if offset < 0 || offset > MaxExtent {
-			d.fail("offset out of bounds")
-		}
-		s.move(entry, uint64(offset), length)
-		offsets = append(offsets, uint64(offset))
-	}
-	if d.err == "" {
-		c.offsets = d.indexed(offsets)
-		if dict > 1 {
-			c.entries = d.indexed(entries)
-		}
-	}
-	d.s.entries, d.s.offsets = entries[:0], offsets[:0]
+	return int(c.entries.get(index, i))
 }
 
-// refEntries reads which entries of the dictionary n values use.
-func (d *decoder) refEntries(out []uint64, n, dict int) []uint64 {
+// refs reads the columns after the dictionary of n > 0 values, and returns the
+// sum of their lengths.
+func (d *decoder) refs(c *refColumn, n, dict int) (total uint64) {
+	c.lengths, total = d.packedSum(n, MaxExtent)
+	c.own, c.ordered = dict == n && n > 1, true
+	entries := d.s.entries[:0]
+	switch {
+	case c.own:
+		d.ownEntries(n)
+	case dict > 1:
+		entries, c.ordered = d.refEntries(entries, n, dict)
+	}
+	d.s.entries = entries
+	if d.err != "" {
+		return 0
+	}
+	if c.offsets = d.offsets(c, n, entries); len(entries) > 0 && d.err == "" {
+		c.entries = d.indexed(entries)
+	}
+	return total
+}
+
+// offsets reads where n values begin. The entries are empty if own says it, or
+// if there is only one.
+func (d *decoder) offsets(c *refColumn, n int, entries []uint64) packed {
+	if c.own && !c.native {
+		if offset, ok := d.sameOffset(n); ok {
+			return packed{base: offset}
+		}
+	}
+	var (
+		s       refState
+		r       runReader
+		entry   int
+		lengths = c.lengths.appendTo(d.s.lengths[:0], d.b, n)
+		out     = d.s.offsets[:0]
+	)
+	for i := 0; i < n && d.err == ""; {
+		off, times := d.runs(&r, n-i)
+		for range times {
+			switch {
+			case c.own:
+				entry = i
+			case len(entries) > 0:
+				entry = int(entries[i])
+			}
+			offset := int64(s.expect(c.native, entry, lengths[i])) + off
+			if offset < 0 || offset > MaxExtent {
+				d.fail("offset out of bounds")
+			}
+			s.move(entry, uint64(offset), lengths[i])
+			out = append(out, uint64(offset))
+			i++
+		}
+	}
+	d.s.lengths, d.s.offsets = lengths, out
+	if d.err != "" {
+		return packed{}
+	}
+	return d.indexed(out)
+}
+
+// sameOffset reads where n values of as many sources begin if all begin at the
+// same place, as the only chunks of files do. Otherwise it reads nothing.
+func (d *decoder) sameOffset(n int) (offset uint64, ok bool) {
+	var r runReader
+	start := d.pos
+	off, times := d.runs(&r, n)
+	ok = off >= 0 && off <= MaxExtent && (times == 1 || off == 0)
+	for left := n - times; ok && left > 0; {
+		next, times := d.runs(&r, left)
+		ok = next == 0
+		left -= times
+	}
+	if d.err == "" && !ok {
+		d.pos = start
+	}
+	return uint64(off), ok
+}
+
+// ownEntries reads which entries of the dictionary n values use if there are as
+// many: the first value the first, and each the next one.
+func (d *decoder) ownEntries(n int) {
+	var r runReader
+	for i := 0; i < n && d.err == ""; {
+		step, times := d.runs(&r, n-i)
+		if i == 0 && (step != 0 || times != 1) || i > 0 && step != 1 {
+			d.fail("dictionary entry out of bounds")
+		}
+		i += times
+	}
+}
+
+// refEntries reads which entries of the dictionary n values use, and whether
+// they never go back.
+func (d *decoder) refEntries(out []uint64, n, dict int) (_ []uint64, ordered bool) {
+	ordered = true
 	var r runReader
 	entry, seen := int64(0), int64(0)
-	for i := range n {
-		step := d.run(&r, n-i)
-		if step < -maxPageItems || step > maxPageItems {
-			step = maxPageItems
+	for len(out) < n && d.err == "" {
+		step, times := d.runs(&r, n-len(out))
+		ordered = ordered && step >= 0
+		step = min(max(step, -maxPageItems), maxPageItems)
+		for range times {
+			entry += step
+			if entry < 0 || entry > seen || entry >= int64(dict) {
+				d.fail("dictionary entry out of bounds")
+				return out, false
+			}
+			seen = max(seen, entry+1)
+			out = append(out, uint64(entry))
 		}
-		entry += step
-		if entry < 0 || entry > seen || entry >= int64(dict) {
-			d.fail("dictionary entry out of bounds")
-			return out
-		}
-		seen = max(seen, entry+1)
-		out = append(out, uint64(entry))
 	}
 	if seen != int64(dict) {
 		d.fail("dictionary has unused entries")
 	}
-	return out
+	return out, ordered
 }
 
 // indexed packs values into the index of the page.
@@ -173,7 +246,7 @@ func (p *page) nativeAt(i int, v *Value) {
 	v.Kind = KindNative
 	v.Offset, v.Length = c.offsets.get(p.index, i), c.lengths.get(p.raw, i)
 	v.Sum = digest.Sum(p.raw[int(c.sums)+i*digest.Size:])
-	v.Pack = PackID(p.raw[int(c.dict)+int(c.entries.get(p.index, i))*len(PackID{}):])
+	v.Pack = PackID(p.raw[int(c.dict)+c.entry(p.index, i)*len(PackID{}):])
 }
 
 // virtualAt sets v to virtual value i.
@@ -181,5 +254,5 @@ func (p *page) virtualAt(i int, v *Value) {
 	c := &p.virtual
 	v.Kind = KindVirtual
 	v.Offset, v.Length = c.offsets.get(p.index, i), c.lengths.get(p.raw, i)
-	v.Source = p.sources.get(int(c.entries.get(p.index, i)))
+	v.Source = p.sourceAt(c.entry(p.index, i))
 }

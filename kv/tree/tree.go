@@ -18,6 +18,14 @@ type Pages interface {
 	PutPage(ctx context.Context, name Name, page []byte) error
 }
 
+// PageViewer is what [Pages] may implement as well: it lends a page where GetPage
+// copies it.
+type PageViewer interface {
+	// ViewPage calls fn once with the bytes of a page, which are valid until it
+	// returns, and returns its error as it is. Other errors are those of GetPage.
+	ViewPage(ctx context.Context, name Name, fn func(page []byte) error) error
+}
+
 // Options of a Tree. Nil and the zero value work.
 type Options struct {
 	// CacheBytes bounds the memory of parsed pages. Default 64 MiB; negative
@@ -87,12 +95,15 @@ func (t *Tree) load(ctx context.Context, r *Root) (*page, error) {
 }
 
 // read gets a page from the store into the cache.
-func (t *Tree) read(ctx context.Context, r *Root) (*page, error) {
-	raw, err := t.fetch(ctx, r)
-	if err != nil {
-		return nil, err
+func (t *Tree) read(ctx context.Context, r *Root) (p *page, err error) {
+	if v, ok := t.pages.(PageViewer); !ok {
+		var raw []byte
+		if raw, err = t.fetch(ctx, r); err == nil {
+			p, err = decodePage(r.Name, raw)
+		}
+	} else if err = ctx.Err(); err == nil {
+		p, err = view(ctx, v, *r)
 	}
-	p, err := decodePage(r.Name, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +113,19 @@ func (t *Tree) read(ctx context.Context, r *Root) (*page, error) {
 	return p, nil
 }
 
+func view(ctx context.Context, v PageViewer, r Root) (p *page, err error) {
+	store := v.ViewPage(ctx, r.Name, func(raw []byte) error {
+		if err = compare(&r, raw); err == nil {
+			p, err = decodePage(r.Name, raw)
+		}
+		return nil
+	})
+	if store != nil {
+		err = readError(&r, store)
+	}
+	return p, err
+}
+
 // fetch gets the bytes of a page from the store and compares them with its name.
 func (t *Tree) fetch(ctx context.Context, r *Root) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
@@ -109,15 +133,23 @@ func (t *Tree) fetch(ctx context.Context, r *Root) ([]byte, error) {
 	}
 	raw, err := t.pages.GetPage(ctx, r.Name)
 	if err != nil {
-		if errors.Is(err, ErrMissing) {
-			return nil, fmt.Errorf("%w: %v", ErrMissing, r.Name)
-		}
-		return nil, fmt.Errorf("tree: read page %v: %w", r.Name, err)
+		return nil, readError(r, err)
 	}
+	return raw, compare(r, raw)
+}
+
+func readError(r *Root, err error) error {
+	if errors.Is(err, ErrMissing) {
+		return fmt.Errorf("%w: %v", ErrMissing, r.Name)
+	}
+	return fmt.Errorf("tree: read page %v: %w", r.Name, err)
+}
+
+func compare(r *Root, raw []byte) error {
 	if digest.Of(raw) != r.Name {
-		return nil, corrupt(r.Name, "its %d bytes have another hash", len(raw))
+		return corrupt(r.Name, "its %d bytes have another hash", len(raw))
 	}
-	return raw, nil
+	return nil
 }
 
 // put stores a page that was just made. If it is to be kept, it goes into the
@@ -141,8 +173,9 @@ func (t *Tree) put(ctx context.Context, raw []byte, r *Root, keep bool) error {
 // heap.
 type scratchKey = [128]byte
 
-// Get returns the value of a key and whether there is one. It does not allocate
-// if the pages are in the cache and keys have at most 128 bytes.
+// Get returns the value of a key and whether there is one. If the pages are in
+// the cache and keys have at most 128 bytes it allocates nothing but, for a
+// virtual value, the text of its source.
 func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, error) {
 	var v Value
 	if root.Empty() {
