@@ -3,7 +3,8 @@ package txn
 import (
 	"context"
 	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -43,17 +44,6 @@ type CommitOptions struct {
 	parents []CommitID // beside the head, for merges
 }
 
-// committer makes commits. Sessions that want to commit while another commit
-// waits for the disk form a group, which shares the syncs.
-type committer struct {
-	db *DB
-	mu sync.Mutex // held while heads are compared and moved
-
-	qmu     sync.Mutex
-	queue   []*commitRequest
-	leading bool
-}
-
 // commitRequest is a session waiting for its commit.
 type commitRequest struct {
 	ctx context.Context
@@ -68,12 +58,13 @@ type commitRequest struct {
 	wake chan bool
 
 	commit *Commit
-	made   bool // commit is new, not the head that was there
-	err    error
+	record []byte // of commit, if it was made
+	made   bool   // commit is new, not the head that was there
+	// pages are all that the commit may have made; nil if they are to be searched
+	// for.
+	pages []tree.Name
+	err   error
 }
-
-// maxCommitGroup bounds how many sessions share one batch.
-const maxCommitGroup = 256
 
 // Commit publishes everything that the session wrote as one new version of its
 // branch, durable when it returns unless Options.Durability says otherwise, and
@@ -122,86 +113,38 @@ func (r *commitRequest) freeze(ctx context.Context) error {
 	return nil
 }
 
-// submit returns when the request is done. The first to come leads: it commits
-// everything that waits, then hands over to one that came in the meantime.
-func (c *committer) submit(req *commitRequest) {
-	c.qmu.Lock()
-	c.queue = append(c.queue, req)
-	lead := !c.leading
-	c.leading = true
-	c.qmu.Unlock()
-	if !lead {
-		lead = <-req.wake
-	}
-	if !lead {
-		return
-	}
-	c.qmu.Lock()
-	group := c.queue[:min(len(c.queue), maxCommitGroup)]
-	c.queue = append([]*commitRequest(nil), c.queue[len(group):]...)
-	c.qmu.Unlock()
-
-	c.run(group)
-
-	for _, r := range group {
-		if r != req {
-			r.wake <- false
-		}
-	}
-	c.qmu.Lock()
-	defer c.qmu.Unlock()
-	if len(c.queue) == 0 {
-		c.leading = false
-		return
-	}
-	c.queue[0].wake <- true
-}
-
-// run commits a group: merge each onto a local head, write one synced batch,
-// publish. A conflict concerns its own session only, a failed write all.
-func (c *committer) run(group []*commitRequest) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := overlays{newOverlay(c.db.committed(), c.db.opts.SessionBytes)}
-	for _, r := range group {
-		if !r.s.pages.empty() {
-			g = append(g, r.s.pages)
-		}
-	}
-	p := plan{
-		db: c.db, pages: g, space: c.db.space.with(g), failures: c.db.packFailures.Load(),
-		local: map[CommitID]*Commit{}, heads: map[string]CommitID{}, lines: map[string]*lineage{},
-	}
-	for _, r := range group {
-		r.err = p.add(r)
-	}
-	if err := p.write(group); err != nil {
-		for _, r := range group {
-			if r.err == nil {
-				r.commit, r.err = nil, err
-			}
-		}
-	}
-}
-
 // plan is a group of commits before it is written.
 type plan struct {
-	db    *DB
-	pages overlays
-	space *space
-	local map[CommitID]*Commit // made by this group
-	heads map[string]CommitID  // moved by this group
-	lines map[string]*lineage  // of the heads, by ref
-	moves []RefMove
+	db     *DB
+	before *plan // of the group that is written before; nil if there is none
+	group  []*commitRequest
+	pages  *groupPages
+	space  *space
+	local  map[CommitID]*Commit // made by this group
+	heads  map[string]CommitID  // moved by this group
+	lines  map[string]*lineage  // of the heads, by ref
+	moves  []RefMove
 	// failures is the count under which merged documents are stored.
 	failures uint64
 }
 
 func (p *plan) get(ctx context.Context, id CommitID) (*Commit, error) {
-	if c := p.local[id]; c != nil {
-		return c, nil
+	for q := p; q != nil; q = q.before {
+		if c := q.local[id]; c != nil {
+			return c, nil
+		}
 	}
 	return p.db.Commit(ctx, id)
+}
+
+// head returns what a ref points at after the commits that were planned so far.
+func (p *plan) head(ref string) (CommitID, bool) {
+	for q := p; q != nil; q = q.before {
+		if id, ok := q.heads[ref]; ok {
+			return id, true
+		}
+	}
+	return p.db.heads.get(ref)
 }
 
 // add makes the commit of one request on top of the local head.
@@ -211,11 +154,9 @@ func (p *plan) add(r *commitRequest) error {
 		return err
 	}
 	ref := headRef(s.branch)
-	id, ok := p.heads[ref]
+	id, ok := p.head(ref)
 	if !ok {
-		if id, ok = p.db.heads.get(ref); !ok {
-			return fmt.Errorf("commit: branch %q: %w", s.branch, ErrNoRef)
-		}
+		return fmt.Errorf("commit: branch %q: %w", s.branch, ErrNoRef)
 	}
 	head, err := p.get(r.ctx, id)
 	if err != nil {
@@ -268,11 +209,7 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 	if r.edits == nil {
 		return p.merge(r, head, r.work)
 	}
-	if onBase {
-		return p.space.apply(r.ctx, head.Root, r.edits)
-	}
-	root, ok, err := p.space.onto(r.ctx, s.start, head.Root, r.edits)
-	if err != nil || ok {
+	if root, ok, err := p.make(r, head, onBase); err != nil || ok {
 		return root, err
 	}
 	work, err := p.space.apply(r.ctx, s.start, r.edits)
@@ -280,6 +217,24 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 		return work, err
 	}
 	return p.merge(r, head, work)
+}
+
+// make makes the few edits of a session on the head and notes the pages that
+// come of it. ok is false if it takes a merge.
+func (p *plan) make(r *commitRequest, head *Commit, onBase bool) (root tree.Root, ok bool, err error) {
+	first := p.pages.overlays[0]
+	from := first.log()
+	if ok = onBase; ok {
+		root, err = p.space.apply(r.ctx, head.Root, r.edits)
+	} else {
+		root, ok, err = p.space.onto(r.ctx, r.s.start, head.Root, r.edits)
+	}
+	pages := first.logged(from)
+	// Edits of node documents may take steps whose pages nothing names.
+	if ok && !slices.ContainsFunc(r.edits, p.space.isNodeEdit) {
+		r.pages = pages
+	}
+	return root, ok, err
 }
 
 // merge brings the session's changes onto a head that is not its base.
@@ -340,7 +295,7 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now tim
 		Author:     r.o.Author,
 		Time:       r.o.Time.UTC(),
 		Message:    r.o.Message,
-		Properties: r.o.Properties,
+		Properties: maps.Clone(r.o.Properties),
 		Root:       root,
 	}
 	for _, id := range r.o.parents {
@@ -355,30 +310,31 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now tim
 	if r.o.Time.IsZero() {
 		c.Time = now
 	}
-	c.ID = CommitID(digest.Of(c.encode()))
+	r.record = c.encode()
+	c.ID = CommitID(digest.Of(r.record))
 	return c
 }
 
 // write makes the group durable: the new pages, commits, refs and reflog in one
 // synced batch, after the packs that the pages point into.
-func (p *plan) write(group []*commitRequest) error {
+func (p *plan) write() error {
 	ctx := context.Background()
 	change := generation{pages: map[tree.Name][]byte{}, commits: map[CommitID][]byte{}, moves: p.moves}
 	written := map[tree.Name]struct{}{}
 	changed, stored := false, false
 	batch := p.db.idx.NewBatch()
 	defer batch.Close()
-	for _, r := range group {
+	for _, r := range p.group {
 		if r.err != nil {
 			continue
 		}
 		ends := r.s.stored && !r.o.DryRun
 		changed, stored = changed || r.made || ends, stored || ends
 		if r.made {
-			if err := p.pages.private(ctx, p.space.t, r.commit.Root, written, change.putPage); err != nil {
+			if err := p.newPages(ctx, r, written, change.putPage); err != nil {
 				return err
 			}
-			change.commits[r.commit.ID] = r.commit.encode()
+			change.commits[r.commit.ID] = r.record
 		}
 		if ends {
 			batch.Delete(index.SpaceSession, r.s.id[:])
@@ -398,13 +354,34 @@ func (p *plan) write(group []*commitRequest) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	spilled := int64(0)
-	for _, o := range p.pages {
+	for _, o := range p.pages.overlays {
 		o.drop(written)
 		spilled += o.countSpilled()
 	}
 	p.db.checkpoints.counted(0, spilled)
 	if spilled >= flushSpilled && !p.db.checkpoints.due() { // else that flushes
 		p.db.idx.FlushSoon()
+	}
+	for id, record := range change.commits {
+		p.db.commits.learn(id, record)
+	}
+	return nil
+}
+
+// newPages yields the pages of a commit that are in memory only, but for those
+// in written, and notes them there.
+func (p *plan) newPages(ctx context.Context, r *commitRequest, written map[tree.Name]struct{}, put func(tree.Name, []byte)) error {
+	if r.pages == nil {
+		return p.pages.private(ctx, p.space.t, r.commit.Root, written, put)
+	}
+	for _, name := range r.pages {
+		if _, ok := written[name]; ok {
+			continue
+		}
+		if page := p.pages.own(name); page != nil { // else it was spilled
+			written[name] = struct{}{}
+			put(name, page)
+		}
 	}
 	return nil
 }

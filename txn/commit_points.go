@@ -20,10 +20,10 @@ func (s *space) onto(ctx context.Context, base, head tree.Root, edits []edit) (r
 	var above string // directory that was compared last
 	for i := range edits {
 		key := edits[i].key
-		dir, name := splitKey(key)
-		if s.isNode(name) {
+		if s.isNodeEdit(edits[i]) {
 			return root, false, nil
 		}
+		dir, _ := splitKey(key)
 		if i == 0 || dir != above {
 			if ok, err := s.sameAbove(ctx, base, head, key); err != nil || !ok {
 				return root, false, err

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"io"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -10,9 +11,9 @@ import (
 // crashFS calls before each operation of a crashable file system that may
 // change it, never two at a time, so that it can be cloned there.
 //
-// Two things of the file systems below need care: a link must not run beside a
-// clone, because it takes one lock twice; and files that are used again are not
-// watched, so that new ones are made instead.
+// Two things of the file systems below need care: a link or a lock must not be
+// made beside a clone, because they take one lock twice; and files that are used
+// again are not watched, so that new ones are made instead.
 func crashFS(mem *vfs.MemFS, before func(op errorfs.Op) error) vfs.FS {
 	mu := new(sync.Mutex)
 	watch := errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -35,6 +36,12 @@ func (f linkFS) Link(oldname, newname string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.FS.Link(oldname, newname)
+}
+
+func (f linkFS) Lock(name string) (io.Closer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.FS.Lock(name)
 }
 
 // faultFS tells an injector of every operation. errorfs alone does not see what

@@ -162,7 +162,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err := db.checkpoints.load(db); err != nil {
 		return nil, errors.Join(err, db.packs.Close())
 	}
-	db.commit.db = db
+	db.commit.db, db.commit.arrived = db, make(chan struct{}, 1)
 	db.startPending(time.After)
 	return db, nil
 }
@@ -215,8 +215,8 @@ func (db *DB) Close() error {
 	for _, s := range db.openSessions() {
 		s.close()
 	}
-	db.commit.mu.Lock() // a commit under way ends first
-	defer db.commit.mu.Unlock()
+	db.commit.lock() // a commit under way ends first
+	defer db.commit.unlock()
 	err := db.stopPending()
 	db.stopCheckpoints()
 	return errors.Join(err, db.packs.Close(), db.idx.Close())

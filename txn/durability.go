@@ -125,7 +125,7 @@ func (p *pending) commit(id CommitID) []byte {
 }
 
 // acknowledge takes a change that is to be written later, and publishes it. The
-// caller holds commit.mu. failures is the count of pack failures under which
+// caller locks commits or is the group that is written. failures is the count of pack failures under which
 // its payloads were stored.
 func (db *DB) acknowledge(g generation, failures uint64) error {
 	p := &db.pending

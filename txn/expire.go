@@ -60,8 +60,8 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 		return nil, errors.New("expire: neither an age nor a number is given")
 	}
 	// Refs stand still, so that nothing comes to point at what is marked.
-	db.commit.mu.Lock()
-	defer db.commit.mu.Unlock()
+	db.commit.lock()
+	defer db.commit.unlock()
 	if err := db.writePending(ctx); err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	}

@@ -173,9 +173,9 @@ func holderOf(ref string) holderID {
 // only while the state is taken, not while it is read.
 func (g *collector) findRoots(ctx context.Context) error {
 	db := g.db
-	db.commit.mu.Lock()
+	db.commit.lock()
 	if err := db.writePending(ctx); err != nil {
-		db.commit.mu.Unlock()
+		db.commit.unlock()
 		return err
 	}
 	snap := db.idx.Snapshot()
@@ -204,7 +204,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 		g.open = append(g.open, gcRoot{root: root, t: t, by: holderID{HolderSnapshot, ""}, ended: released})
 	}
 	db.mu.Unlock()
-	db.commit.mu.Unlock()
+	db.commit.unlock()
 
 	expired := map[CommitID]struct{}{}
 	for rec, err := range snap.Scan(index.SpaceExpired, nil, nil, false) {

@@ -272,8 +272,8 @@ func (db *DB) beginLostAndFound(ctx context.Context) (*Session, error) {
 		first := &Commit{Author: db.opts.Author, Time: now, Message: "lost and found"}
 		rec := first.encode()
 		first.ID = CommitID(digest.Of(rec))
-		db.commit.mu.Lock()
-		defer db.commit.mu.Unlock()
+		db.commit.lock()
+		defer db.commit.unlock()
 		batch := db.idx.NewBatch()
 		defer batch.Close()
 		batch.Set(index.SpaceCommit, first.ID[:], rec)

@@ -102,6 +102,12 @@ func (s *space) isNode(name string) bool {
 	return s.policy.Node(name)
 }
 
+// isNodeEdit is isNode of the name that an edit is of.
+func (s *space) isNodeEdit(e edit) bool {
+	_, name := splitKey(e.key)
+	return s.isNode(name)
+}
+
 // get finds a key. Among any number of chunks it costs one search per
 // directory on the path and one in the chunk map; cached, it does not allocate.
 func (s *space) get(ctx context.Context, root tree.Root, key string) (tree.Value, bool, error) {

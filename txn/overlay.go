@@ -22,6 +22,8 @@ type overlay struct {
 	mu    sync.RWMutex
 	pages map[tree.Name][]byte
 	bytes int64
+	names []tree.Name // of pages in the order in which they came, if they are logged
+	logs  bool
 	// spilled are the pages that went to the index before anything names them.
 	// The collector spares them while the session is open.
 	spilled map[tree.Name]struct{}
@@ -57,10 +59,29 @@ func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error 
 		o.pages[name] = page
 		o.bytes += int64(len(page))
 	}
+	if o.logs {
+		o.names = append(o.names, name)
+	}
 	if o.bytes <= o.bound {
 		return nil
 	}
 	return o.spill()
+}
+
+// log begins to note which pages come, and returns how many have.
+func (o *overlay) log() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.logs = true
+	return len(o.names)
+}
+
+// logged returns the pages that came after so many, and ends the notes.
+func (o *overlay) logged(after int) []tree.Name {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.logs = false
+	return o.names[after:len(o.names):len(o.names)]
 }
 
 // spill moves every page to the index without waiting for the disk: the synced

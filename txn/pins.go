@@ -47,8 +47,8 @@ func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note stri
 	if err := errors.Join(db.writable(), CheckRefName(name)); err != nil {
 		return err
 	}
-	db.commit.mu.Lock()
-	defer db.commit.mu.Unlock()
+	db.commit.lock()
+	defer db.commit.unlock()
 	if _, err := db.version(ctx, at); err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (db *DB) DeletePin(name string) error {
 	if err := db.writable(); err != nil {
 		return err
 	}
-	db.commit.mu.Lock()
-	defer db.commit.mu.Unlock()
+	db.commit.lock()
+	defer db.commit.unlock()
 	if _, err := db.idx.Get(index.SpacePin, []byte(name)); err != nil {
 		if errors.Is(err, index.ErrNotFound) {
 			err = ErrNoRef

@@ -159,8 +159,8 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 		batch.Delete(index.SpaceExpired, c.ID[:])
 	}
 	defer db.checkpointIfDue()
-	db.commit.mu.Lock()
-	defer db.commit.mu.Unlock()
+	db.commit.lock()
+	defer db.commit.unlock()
 	ref := headRef(s.branch)
 	switch is, ok := db.heads.get(ref); {
 	case !ok:

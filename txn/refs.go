@@ -131,7 +131,7 @@ func CheckRefName(s string) error {
 
 // commitRefs adds ref moves and their reflog entries to batch, commits it
 // synced and then publishes them, but for the earlier ones, which were published
-// when they were acknowledged. The caller holds ends, or commit.mu if nothing
+// when they were acknowledged. The caller holds ends, or locks commits if nothing
 // waits (or is alone).
 func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
 	next := map[string]uint64{}
@@ -192,8 +192,8 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 		return RefMove{}, err
 	}
 	defer db.checkpointIfDue()
-	db.commit.mu.Lock()
-	defer db.commit.mu.Unlock()
+	db.commit.lock()
+	defer db.commit.unlock()
 	old, _ := db.heads.get(ref)
 	id, err := decide(old)
 	if err != nil {
@@ -336,11 +336,7 @@ func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
 			return nil, err
 		}
 	}
-	c, err := decodeCommit(id, b)
-	if err == nil && len(b) <= maxCachedCommit {
-		db.commits.put(c)
-	}
-	return c, err
+	return db.commits.learn(id, b)
 }
 
 // commitRecord is a commit as it is stored. value is valid until the next one.
@@ -398,6 +394,15 @@ func (c *commitCache) get(id CommitID) (Commit, bool) {
 		c.add(v)
 	}
 	return v, ok
+}
+
+// learn decodes the record of a commit and keeps it.
+func (c *commitCache) learn(id CommitID, record []byte) (*Commit, error) {
+	v, err := decodeCommit(id, record)
+	if err == nil && len(record) <= maxCachedCommit {
+		c.put(v)
+	}
+	return v, err
 }
 
 func (c *commitCache) put(v *Commit) {

@@ -50,7 +50,9 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
-	defer db.commits.forget() // what is in the index counts
+	// What is in the index counts, before and after.
+	db.commits.forget()
+	defer db.commits.forget()
 	found := o.Found
 	o.Found = nil
 	r := &RepairReport{}
@@ -205,8 +207,8 @@ func (p *repairer) keep(space string, rec index.Record) {
 // refs makes reflogs and refs fit each other again.
 func (p *repairer) refs(context.Context) error {
 	db := p.db
-	db.commit.mu.Lock()
-	defer db.commit.mu.Unlock()
+	db.commit.lock()
+	defer db.commit.unlock()
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	ends, n, err := p.reflogs(batch)

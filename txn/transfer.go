@@ -152,9 +152,9 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 // to be copied. Nothing expires before it is held.
 func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transfer) error) error {
 	from := t.from
-	from.commit.mu.Lock()
+	from.commit.lock()
 	if err := from.writePending(ctx); err != nil {
-		from.commit.mu.Unlock()
+		from.commit.unlock()
 		return err
 	}
 	from.keeping.RLock()
@@ -164,7 +164,7 @@ func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transf
 	for _, r := range from.heads.list("") {
 		t.heads[r.Name] = r.Commit
 	}
-	from.commit.mu.Unlock()
+	from.commit.unlock()
 	for _, r := range t.to.heads.list("") {
 		c, err := t.to.Commit(ctx, r.Commit)
 		if err != nil {

@@ -105,8 +105,8 @@ func (t *transfer) copyPages(ctx context.Context) error {
 func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) error) error {
 	to := t.to
 	defer to.checkpointIfDue()
-	to.commit.mu.Lock()
-	defer to.commit.mu.Unlock()
+	to.commit.lock()
+	defer to.commit.unlock()
 	if err := to.writePending(ctx); err != nil {
 		return err
 	}

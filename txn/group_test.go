@@ -1,0 +1,117 @@
+package txn
+
+import (
+	"errors"
+	"maps"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv/pack"
+)
+
+// A group is planned while the one before is written, on top of it. If nothing
+// of that one could be written, it is planned anew without it.
+func TestGroupsOverlap(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		t.Run(map[bool]string{false: "written", true: "failed"}[fails], func(t *testing.T) {
+			stop := newSyncStop(fails)
+			db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), stop)))
+			base := update(t, db, "main", map[string]string{"k": "0"})
+			first, second := begin(t, db), begin(t, db)
+			set(t, first, map[string]string{"a": strings.Repeat("a", 10_000)})
+			set(t, second, map[string]string{"b": "1"})
+
+			stop.arm()
+			var commits [2]*Commit
+			var errs [2]error
+			var wg sync.WaitGroup
+			wg.Go(func() { commits[0], errs[0] = first.Commit(bg, CommitOptions{Message: "a"}) })
+			<-stop.reached
+			wg.Go(func() { commits[1], errs[1] = second.Commit(bg, CommitOptions{Message: "b"}) })
+			for !leaderWaits(&db.commit) {
+				runtime.Gosched()
+			}
+			close(stop.release)
+			wg.Wait()
+
+			if errs[1] != nil {
+				t.Fatalf("the second group: %v", errs[1])
+			}
+			parent, want := base.ID, map[string]string{"k": "0", "b": "1"}
+			if fails {
+				if !errors.Is(errs[0], pack.ErrFailed) {
+					t.Errorf("the first group: %v", errs[0])
+				}
+			} else {
+				if errs[0] != nil {
+					t.Fatalf("the first group: %v", errs[0])
+				}
+				parent = commits[0].ID
+				want["a"] = strings.Repeat("a", 10_000)
+			}
+			if got := commits[1].Parents; len(got) != 1 || got[0] != parent {
+				t.Errorf("the second commit has parents %v, want %v", got, parent)
+			}
+			if got := at(t, db, "main"); !maps.Equal(got, want) {
+				t.Errorf("%d keys, want %d", len(got), len(want))
+			}
+		})
+	}
+}
+
+// leaderWaits reports whether a leader has taken what waits and holds the lock.
+func leaderWaits(c *committer) bool {
+	if c.mu.TryLock() {
+		c.mu.Unlock()
+		return false
+	}
+	c.qmu.Lock()
+	defer c.qmu.Unlock()
+	return len(c.queue) == 0
+}
+
+// syncStop holds up the first sync of a pack after arm, which fails or not.
+type syncStop struct {
+	fails            bool
+	reached, release chan struct{}
+
+	mu    sync.Mutex
+	armed bool
+}
+
+func newSyncStop(fails bool) *syncStop {
+	return &syncStop{fails: fails, reached: make(chan struct{}), release: make(chan struct{})}
+}
+
+func (s *syncStop) arm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = true
+}
+
+func (s *syncStop) String() string { return "sync of a pack" }
+
+func (s *syncStop) MaybeError(op errorfs.Op) error {
+	isSync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+	if !isSync || !strings.Contains(op.Path, packDir) {
+		return nil
+	}
+	s.mu.Lock()
+	hit := s.armed
+	s.armed = false
+	s.mu.Unlock()
+	if !hit {
+		return nil
+	}
+	close(s.reached)
+	<-s.release
+	if s.fails {
+		return errorfs.ErrInjected
+	}
+	return nil
+}
