@@ -71,10 +71,27 @@ type linker struct {
 	// place, if set, says where the value of a key goes and whether it does.
 	place func(key string, e *refs.Entry) (to string, put bool, err error)
 
-	inFolder bool                   // references below base were seen
-	known    map[string]tree.Source // with their versions, by URL in the set
-	last     string                 // URL
-	lastSrc  tree.Source
+	inFolder bool                  // references below base were seen
+	known    map[string]linkedFile // by URL in the set
+	last     string                // URL
+	lastFile linkedFile
+}
+
+// linkedFile is a file that references name.
+type linkedFile struct {
+	src  tree.Source
+	size int64 // -1 if nobody was asked
+}
+
+// check makes sure that a part of the file can be there.
+func (f *linkedFile) check(e *refs.Entry) error {
+	switch {
+	case e.Offset > tree.MaxExtent || e.Length > tree.MaxExtent:
+		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, e.Length, e.Offset)
+	case f.size >= 0 && (e.Offset > f.size || e.Length > f.size-e.Offset):
+		return fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, e.Length, e.Offset, f.size)
+	}
+	return nil
 }
 
 // maxKnownURLs bounds what a linker remembers of files.
@@ -83,7 +100,7 @@ const maxKnownURLs = 1 << 16
 func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string) *linker {
 	return &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base,
-		meter: &meter{}, entries: set.entries, known: map[string]tree.Source{},
+		meter: &meter{}, entries: set.entries, known: map[string]linkedFile{},
 	}
 }
 
@@ -101,6 +118,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	}
 	res, err := l.run(ctx, s)
 	if err != nil {
+		err = fmt.Errorf("import %s: %w", src.name(), err)
 		if o.Session != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -162,7 +180,7 @@ func (l *linker) verify(ctx context.Context, s *Session) (nodes int64, err error
 			break
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", l.src.URL(), err)
+			return 0, err
 		}
 		if n.Path() == l.o.To {
 			version = n.Version()
@@ -170,7 +188,7 @@ func (l *linker) verify(ctx context.Context, s *Session) (nodes int64, err error
 		nodes++
 	}
 	if nodes == 0 {
-		return 0, fmt.Errorf("%s: %w: the set has no array and no group", l.src.URL(), ErrFormat)
+		return 0, fmt.Errorf("%w: the set has no array and no group", ErrFormat)
 	}
 	if l.o.To == "" {
 		return nodes, nil
@@ -277,12 +295,15 @@ func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
 			}
 		default:
 			if e.URL != l.last {
-				if l.lastSrc, err = l.sourceOf(e.URL); err != nil {
+				if l.lastFile, err = l.fileOf(e.URL); err != nil {
 					break
 				}
 				l.last = e.URL
 			}
-			src := l.lastSrc
+			if err = l.lastFile.check(e); err != nil {
+				break
+			}
+			src := l.lastFile.src
 			offset, length := uint64(e.Offset), uint64(e.Length)
 			if e.Whole() {
 				src.Whole, offset, length = true, 0, 0
@@ -357,22 +378,23 @@ func (l *linker) asks(url string) bool {
 	return false
 }
 
-// sourceOf returns the source of a URL; where its version counts, ask has made it.
-func (l *linker) sourceOf(url string) (tree.Source, error) {
+// fileOf returns the file of a URL; where its version counts, ask has found it.
+func (l *linker) fileOf(url string) (linkedFile, error) {
 	if l.asks(url) {
 		return l.known[url], nil
 	}
-	return l.source(url)
+	src, err := l.source(url)
+	return linkedFile{src, -1}, err
 }
 
-// ask makes the sources of those URLs in a batch of which the version counts,
+// ask finds the files of those URLs in a batch of which the version counts,
 // asking for several versions at a time.
 func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
 	if len(l.known) > maxKnownURLs {
 		clear(l.known)
 	}
 	var urls []string
-	var sources []tree.Source
+	var files []linkedFile
 	last := ""
 	for i := range batch {
 		url := batch[i].URL
@@ -388,15 +410,16 @@ func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
 		if err != nil {
 			return keyFailed(batch[i].Key, err)
 		}
-		l.known[url] = src
-		urls, sources = append(urls, url), append(sources, src)
+		l.known[url] = linkedFile{src, -1}
+		urls, files = append(urls, url), append(files, linkedFile{src, -1})
 	}
 	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) (err error) {
-		sources[i].Validator, err = l.version(ctx, urls[i], sources[i].URL)
+		f := &files[i]
+		f.src.Validator, f.size, err = l.version(ctx, urls[i], f.src.URL)
 		return err
 	})
 	for i, url := range urls {
-		l.known[url] = sources[i]
+		l.known[url] = files[i]
 	}
 	return err
 }
@@ -423,18 +446,19 @@ func (l *linker) source(url string) (tree.Source, error) {
 	return tree.Source{URL: abs}, nil
 }
 
-// version asks for the version of a file: "" for one that may not be followed
-// or cannot be reached, or of which only another place is known.
-func (l *linker) version(ctx context.Context, url, abs string) (string, error) {
+// version asks for the version and the size of a file: "" and -1 for one that
+// may not be followed or cannot be reached, or of which only another place is
+// known.
+func (l *linker) version(ctx context.Context, url, abs string) (string, int64, error) {
 	at, err := l.set.opts.Rules.Resolve(url)
 	if err != nil || at.URL() != abs {
-		return "", nil
+		return "", -1, nil
 	}
 	v, err := l.set.opts.Open(ctx, at.Root, at.Path)
 	if err != nil {
-		return "", ctx.Err()
+		return "", -1, ctx.Err()
 	}
-	return validatorOf(v), nil
+	return validatorOf(v), v.Size(), nil
 }
 
 // IsReferenceSet makes sure that the source is a reference set, without reading
@@ -445,6 +469,9 @@ func (s *Source) IsReferenceSet(ctx context.Context) error {
 		return err
 	}
 	for _, err := range set.entries(ctx) {
+		if err != nil {
+			err = fmt.Errorf("import %s: %w", s.name(), err)
+		}
 		return err
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,7 +191,7 @@ func TestLinkChangedFile(t *testing.T) {
 		}, kv.ErrChanged},
 		{"longer", ValidateLocal, func() error { return os.WriteFile(base+"/a", []byte("abcd"), 0o666) }, kv.ErrChanged},
 		{"longer, not asked", ValidateNone, func() error { return os.WriteFile(base+"/a", []byte("abcde"), 0o666) }, nil},
-		{"too short", ValidateNone, func() error { return os.WriteFile(base+"/a", []byte("a"), 0o666) }, ErrUnreachable},
+		{"too short, not asked", ValidateNone, func() error { return os.WriteFile(base+"/a", []byte("a"), 0o666) }, ErrUnreachable},
 		{"gone", ValidateNone, func() error { return os.Remove(base + "/a") }, ErrUnreachable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -277,6 +278,9 @@ func TestLinkUpdateCost(t *testing.T) {
 		changed int
 		most    int64
 	}{{-1, 0}, {n / 2, 16 << 10}} {
+		if _, err := db.Checkpoints(); err != nil { // waits for one that is made behind the commit
+			t.Fatal(err)
+		}
 		before := db.DiskUse().IndexWritten
 		linkSet(t, db, set(c.changed), Follow{}, ImportOptions{Overwrite: true})
 		if got := db.DiskUse().IndexWritten - before; got > c.most || (head(t, db, "") == first) != (c.most == 0) {
@@ -297,9 +301,11 @@ func TestLinkUpdateCost(t *testing.T) {
 
 // What is wrong is refused, and nothing is left of it.
 func TestLinkRefused(t *testing.T) {
-	base := folder(t, map[string]string{
+	files := map[string]string{
 		"x":             "0123456789",
 		"store/.zgroup": `{"zarr_format":2}`,
+		"past.json":     setOf(1, `,"t/0":["x",4,7]`),
+		"huge.json":     setOf(1, `,"t/0":["s3://b/x",4611686018427387904,1]`),
 		"escape.json":   setOf(1, `,"t/0":["../x",0,1]`),
 		"meta.json":     strings.Replace(setOf(1, ``), `"|i1"`, `"|q9"`, 1),
 		"nodes.json":    `{"a/b":"text","t/0":["x",0,1]}`,
@@ -307,16 +313,28 @@ func TestLinkRefused(t *testing.T) {
 		"doc.json":      `{".zgroup":["none"]}`,
 		"cut.json":      setOf(1, `,"t/0":["x",0,1]`)[:170],
 		"good.json":     setOf(300, strings.Repeat(`,"t/0":["x",0,1]`, 300)),
-	})
+	}
+	for _, name := range slices.Collect(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".json") {
+			files[name+".gz"] = string(gzipped(t, []byte(files[name])))
+		}
+	}
+	files["broken.json.gz"] = files["good.json.gz"][:len(files["good.json.gz"])-9]
+	base := folder(t, files)
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	was := head(t, db, "")
 	for name, text := range map[string]string{
 		"escape.json": "t/0", "meta.json": "q9", "nodes.json": "no array and no group", "bad.json": "t/0",
-		"doc.json": ".zgroup", "cut.json": "", "store": "no reference set",
+		"doc.json": ".zgroup", "cut.json": "ends early", "store": "no reference set", "past.json": "t/0", "huge.json": "t/0", "broken.json.gz": "gzip",
 	} {
-		_, err := db.Import(bg, openFollow(t, base+"/"+name, Follow{}), ImportOptions{Link: true, To: "new"})
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v", name, err)
+		for _, name := range []string{name, name + ".gz"} {
+			if name == "store.gz" || strings.HasSuffix(name, ".gz.gz") {
+				continue
+			}
+			_, err := db.Import(bg, openFollow(t, base+"/"+name, Follow{}), ImportOptions{Link: true, To: "new"})
+			if err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), base+"/"+name) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 	url := memoryURL(t, map[string]string{"x.zip": zipped(t, map[string]string{"refs.json": setOf(1, `,"t/0":["x",0,1]`)})})

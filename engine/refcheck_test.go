@@ -52,7 +52,14 @@ func TestCheckReferences(t *testing.T) {
 
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	db := openDB(t, linkOptions(t, ""))
+	if err := os.WriteFile(base+"/a", []byte("abcd"), 0o666); err != nil { // it was longer
+		t.Fatal(err)
+	}
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{To: "n"})
+	if err := os.WriteFile(base+"/a", []byte("abc"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	want = []string{"t/0 changed", "t/1 changed", "t/2 unreachable", "t/3 forbidden"}
 	closeChecked(t, db)
 	check := func() ([]string, *RefCheckReport) {
 		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "n", nil)

@@ -54,7 +54,7 @@ func (s *scanner) fill() error {
 	s.pos = 0
 	if s.end == len(s.buf) {
 		if len(s.buf) >= s.max {
-			return limit("a value of more than %d bytes (MaxValue)", s.max)
+			return limit("more than %d bytes (MaxValue) at byte %d, which begin %q", s.max, s.base, s.buf[:min(s.end, 60)])
 		}
 		bigger := make([]byte, min(2*len(s.buf), s.max))
 		copy(bigger, s.buf[:s.end])
