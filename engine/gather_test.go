@@ -635,3 +635,40 @@ func TestGatherBounded(t *testing.T) {
 		t.Errorf("%+v, %d at a time, %v", c.report, most, err)
 	}
 }
+
+// TestGatherZip reads a store in an archive on a server in few requests.
+func TestGatherZip(t *testing.T) {
+	keys := map[string]string{"t/.zarray": `{"zarr_format":2,"shape":[6400],"chunks":[100],"dtype":"|i1","compressor":null,"filters":null,"fill_value":-1,"order":"C"}`}
+	data := numbered(6400)
+	for i := range 64 {
+		keys[fmt.Sprintf("t/%d", i)] = string(data[100*i:][:100])
+	}
+	o := newOrigin(t, map[string][]byte{"/x.zip": []byte(zipped(t, keys))})
+	for _, url := range []string{o.URL + "/x.zip|zip:|zarr2:t", o.URL + "/x.zip|zip:t/"} {
+		src, err := OpenSource(bg, url, &SourceOptions{Adapters: hasty(remote.Options{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		n, err := src.Node(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := n.Array()
+		o.requests()
+		got := make([]byte, 6400)
+		if err := a.ReadBytes(bg, zarr.Sel(), got); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("other values, %v", err)
+		}
+		if asked := o.requests(); len(asked) != 1 || !strings.HasPrefix(asked[0], "GET /x.zip ") {
+			t.Errorf("reading: asked for %q", asked)
+		}
+		db := openDB(t, nil)
+		if _, err := db.Import(bg, src, ImportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if asked := o.requests(); len(asked) > 3 {
+			t.Errorf("importing: asked for %q", asked)
+		}
+	}
+}

@@ -32,7 +32,7 @@ var layers = map[string][]string{
 	"kv":        {},
 	"kv/kvtest": {"kv"},
 	"kv/dirkv":  {"kv", "kv/internal/temp"},
-	"kv/zipkv":  {"kv", "kv/internal/temp"},
+	"kv/zipkv":  {"kv", "kv/gather", "kv/internal/temp"},
 	"kv/digest": {},
 
 	"kv/gather": {"kv"},

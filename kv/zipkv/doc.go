@@ -23,6 +23,9 @@
 // absolute name, with a backslash, or with "." or ".." in it are never shown;
 // [Reader.Refused] lists them.
 //
+// An archive on a server is asked for what lies close in it at once, several
+// members and their headers together, where members are gathered ([kv.Gather]).
+//
 // # Hostile archives
 //
 // The index of an open archive is as large as its directory really is. A

@@ -13,25 +13,44 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// storedValue is a member without compression: a range of the archive.
-type storedValue struct {
-	r  *Reader
-	m  *member
-	at int64
+// data is what both kinds of members are.
+type data struct {
+	r       *Reader
+	m       *member
+	archive kv.Value // perhaps with some bytes at hand
+	at      int64    // where the bytes begin
 }
 
-func (v *storedValue) Size() int64 { return v.m.size }
-func (v *storedValue) ID() kv.ID   { return v.r.id(v.m) }
+// unknown is a place that is looked for when it is needed.
+const unknown = -1
+
+// begin returns where the bytes begin.
+func (d *data) begin(ctx context.Context) (int64, error) {
+	if err := d.r.begin(ctx); err != nil || d.at != unknown {
+		return d.at, err
+	}
+	return d.r.dataAt(ctx, d.archive, d.m)
+}
+
+func (d *data) Size() int64 { return d.m.size }
+func (d *data) ID() kv.ID   { return d.r.id(d.m) }
+
+// Spacing implements [kv.Spacer].
+func (d *data) Spacing() (gap, most int64) { return kv.Spacing(d.archive) }
+
+// storedValue is a member without compression: a range of the archive.
+type storedValue struct{ data }
 
 func (v *storedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	off, n, err := rng.Resolve(v.m.size)
 	if err != nil {
 		return err
 	}
-	if err := v.r.begin(ctx); err != nil {
+	at, err := v.begin(ctx)
+	if err != nil {
 		return err
 	}
-	return v.r.archive.View(ctx, kv.Span(v.at+off, n), func(b []byte) error {
+	return v.archive.View(ctx, kv.Span(at+off, n), func(b []byte) error {
 		if n == v.m.size {
 			if err := v.r.checkCRC(v.m, crc32.ChecksumIEEE(b)); err != nil {
 				return err
@@ -52,9 +71,7 @@ func (r *Reader) checkCRC(m *member, got uint32) error {
 // needs; if there is a second, all is decompressed and kept as long as the
 // value is, so that reading a shard in pieces does not cost its square.
 type packedValue struct {
-	r  *Reader
-	m  *member
-	at int64
+	data
 
 	mu     sync.Mutex
 	viewed bool
@@ -63,9 +80,6 @@ type packedValue struct {
 
 // keepBytes is the largest member that a value keeps.
 const keepBytes = 16 << 20
-
-func (v *packedValue) Size() int64 { return v.m.size }
-func (v *packedValue) ID() kv.ID   { return v.r.id(v.m) }
 
 func (v *packedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	b, err := v.read(ctx, rng)
@@ -106,14 +120,15 @@ func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.r.begin(ctx); err != nil {
+	at, err := v.begin(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if n > v.r.opts.MaxMemberBytes || int64(int(n)) != n {
 		return nil, v.r.errTooLarge(m, n)
 	}
 	var out []byte
-	err = v.withPacked(ctx, func(in *source) error {
+	err = v.withPacked(ctx, at, func(in *source) error {
 		d, err := decoders[m.method](in, m)
 		if err == nil {
 			out, err = v.unpack(ctx, d, off, n)
@@ -146,14 +161,14 @@ type source struct {
 const packedAtOnce = 4 << 20
 
 // withPacked calls fn with the compressed bytes.
-func (v *packedValue) withPacked(ctx context.Context, fn func(*source) error) error {
+func (v *packedValue) withPacked(ctx context.Context, at int64, fn func(*source) error) error {
 	if v.m.packed <= packedAtOnce {
-		return v.r.archive.View(ctx, kv.Span(v.at, v.m.packed), func(b []byte) error {
+		return v.archive.View(ctx, kv.Span(at, v.m.packed), func(b []byte) error {
 			return fn(&source{r: bytes.NewReader(b)})
 		})
 	}
 	s := &source{}
-	section := io.NewSectionReader(kv.ReaderAt(ctx, v.r.archive), v.at, v.m.packed)
+	section := io.NewSectionReader(kv.ReaderAt(ctx, v.archive), at, v.m.packed)
 	s.r = bufio.NewReaderSize(errorReader{section, &s.err}, 1<<20)
 	return fn(s)
 }

@@ -53,12 +53,19 @@ const maxCandidates = 8
 func (r *Reader) readIndex(ctx context.Context) error {
 	total := r.archive.Size()
 	// The records of zip64 stand before the end record.
-	tailLen := min(total, maxTail+lenLocator64+lenEnd64)
+	tailLen := int64(maxTail + lenLocator64 + lenEnd64)
+	if r.Gathers(ctx, "") {
+		gap, _ := r.Spacing() // a directory within it needs no request of its own
+		tailLen = max(tailLen, gap)
+	}
+	tailLen = min(tailLen, total)
 	tail, err := kv.ReadValue(ctx, r.archive, kv.Last(tailLen))
 	if err != nil {
 		return err
 	}
 	tailAt := total - tailLen
+	r.tail = kv.Held(r.archive, tailAt, tail)
+	defer func() { r.tail = nil }()
 	var first error
 	tried := 0
 	for i := len(tail) - lenEnd; i >= max(0, len(tail)-maxTail) && tried < maxCandidates; i-- {
@@ -125,7 +132,7 @@ func (r *Reader) findEnd64(ctx context.Context, locator []byte, at int64) (rec [
 		if try < 0 || try > at-lenEnd64 {
 			continue
 		}
-		rec, err := kv.ReadValue(ctx, r.archive, kv.Span(try, lenEnd64))
+		rec, err := kv.ReadValue(ctx, r.tail, kv.Span(try, lenEnd64))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -165,8 +172,12 @@ func (r *Reader) parseRecords(ctx context.Context, e end, start int64) error {
 	var names strings.Builder
 	names.Grow(int(min(e.size-int64(e.entries)*lenCentral, 64<<20)))
 	r.members = make([]member, 0, min(e.entries, 1<<20))
-	section := io.NewSectionReader(kv.ReaderAt(ctx, r.archive), start, e.size)
-	in := bufio.NewReaderSize(section, int(min(max(e.size, 1<<10), 1<<20)))
+	section := io.NewSectionReader(kv.ReaderAt(ctx, r.tail), start, e.size)
+	piece := int64(1 << 20)
+	if r.Gathers(ctx, "") {
+		piece = 8 << 20 // a request each
+	}
+	in := bufio.NewReaderSize(section, int(min(max(e.size, 1<<10), piece)))
 	var n uint64
 	for left := e.size; left > 0; {
 		// The longest record fits into the buffer, unless the directory ends

@@ -10,9 +10,11 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
 // Options of a Reader. Nil and the zero value are ready to use.
@@ -45,17 +47,24 @@ type Reader struct {
 	members []member // ordered by name
 	refused []string
 	dataEnd int64 // where the directory begins: members end before
+
+	tail  kv.Value // the archive with its last bytes, while it is opened
+	ahead sync.Once
+	held  *gather.Memory // of members that are read ahead
 }
 
 var (
 	_ kv.ReadLister = (*Reader)(nil)
 	_ kv.Locator    = (*Reader)(nil)
+	_ kv.Gatherer   = (*Reader)(nil)
+	_ kv.Spacer     = (*Reader)(nil)
 )
 
 // Open reads the directory of an archive; ctx is for that alone. The archive
 // must stay readable as long as the view is used. It is read in ranges: its
 // last 64 KiB first, then the rest of the directory, then members as they are
-// asked for.
+// asked for. Where the archive is a [kv.Spacer], as on a server, members that are
+// asked for together are read together; see [kv.Gather].
 //
 // What is no archive is [ErrFormat], a broken one kv.ErrCorrupt.
 func Open(ctx context.Context, archive kv.Value, opts *Options) (*Reader, error) {
@@ -137,6 +146,19 @@ func (r *Reader) Get(ctx context.Context, key string, rng kv.Range) ([]byte, err
 
 // Locate implements kv.Locator. The local header is read once for each member.
 func (r *Reader) Locate(ctx context.Context, key string) (kv.Value, error) {
+	m, err := r.member(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.dataAt(ctx, r.archive, m)
+	if err != nil {
+		return nil, err
+	}
+	return r.value(m, at, r.archive)
+}
+
+// member finds the member of a key that can be read.
+func (r *Reader) member(ctx context.Context, key string) (*member, error) {
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -151,20 +173,22 @@ func (r *Reader) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err := checkMethod(m); err != nil {
 		return nil, fmt.Errorf("%w of member %q", err, key)
 	}
-	at, err := r.dataAt(ctx, m)
-	if err != nil {
-		return nil, err
-	}
+	return m, nil
+}
+
+// value is a member whose bytes begin at a place of the archive, or [unknown].
+func (r *Reader) value(m *member, at int64, archive kv.Value) (kv.Value, error) {
+	d := data{r, m, archive, at}
 	if m.method == methodStore {
 		if m.packed != m.size {
-			return nil, corrupt("stored member %q of %d bytes has %d", key, m.size, m.packed)
+			return nil, corrupt("stored member %q of %d bytes has %d", r.name(m), m.size, m.packed)
 		}
-		return &storedValue{r, m, at}, nil
+		return &storedValue{d}, nil
 	}
 	if m.method == methodDeflate && m.size/maxInflate > m.packed {
-		return nil, corrupt("member %q declares %d bytes, more than its %d can hold", key, m.size, m.packed)
+		return nil, corrupt("member %q declares %d bytes, more than its %d can hold", r.name(m), m.size, m.packed)
 	}
-	return &packedValue{r: r, m: m, at: at}, nil
+	return &packedValue{data: d}, nil
 }
 
 // maxInflate is how many bytes one byte of a deflate stream can become: 258 for
@@ -182,8 +206,9 @@ func checkMethod(m *member) error {
 	return nil
 }
 
-// dataAt returns where the bytes of a member begin.
-func (r *Reader) dataAt(ctx context.Context, m *member) (int64, error) {
+// dataAt returns where the bytes of a member begin, of which the local header is
+// read from archive.
+func (r *Reader) dataAt(ctx context.Context, archive kv.Value, m *member) (int64, error) {
 	name := r.name(m)
 	if m.offset == outside {
 		return 0, corrupt("member %q does not lie in the archive", name)
@@ -193,7 +218,7 @@ func (r *Reader) dataAt(ctx context.Context, m *member) (int64, error) {
 		return m.offset + int64(n), nil
 	}
 	var n int64
-	err := r.archive.View(ctx, kv.Span(m.offset, min(lenLocal+int64(m.rawLen), r.dataEnd-m.offset)), func(b []byte) error {
+	err := archive.View(ctx, kv.Span(m.offset, min(lenLocal+int64(m.rawLen), r.dataEnd-m.offset)), func(b []byte) error {
 		if sig := le.Uint32(b); sig != sigLocal {
 			return corrupt("local header of %q with signature %#x", name, sig)
 		}

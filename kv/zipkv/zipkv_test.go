@@ -83,13 +83,20 @@ func TestConformance(t *testing.T) {
 		"std deflated": func(t *testing.T, c map[string][]byte) []byte { return writeStd(t, c, zip.Deflate) },
 		"std zstd":     func(t *testing.T, c map[string][]byte) []byte { return writeStd(t, c, methodZstd) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			kvtest.Run(t, nil, kvtest.Options{
-				Fill:    func(t *testing.T, c map[string][]byte) kv.Reader { return openBytes(t, make(t, c), nil) },
-				Invalid: invalid,
-				Holds:   func(key string) bool { return refused(key) == "" },
+		for _, far := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s far %v", name, far), func(t *testing.T) {
+				kvtest.Run(t, nil, kvtest.Options{
+					Fill: func(t *testing.T, c map[string][]byte) kv.Reader {
+						if far {
+							return openFar(t, &farArchive{Bytes: make(t, c), gap: 300, most: 4000})
+						}
+						return openBytes(t, make(t, c), nil)
+					},
+					Invalid: invalid,
+					Holds:   func(key string) bool { return refused(key) == "" },
+				})
 			})
-		})
+		}
 	}
 }
 

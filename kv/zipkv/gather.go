@@ -1,0 +1,191 @@
+package zipkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+)
+
+// Members of an archive on a server are read together, each with its local
+// header, which tells where its bytes begin:
+//
+//	archive   │ head │ bytes of "a" │ head │ bytes of "b" │ … │ head │ bytes of "z" │
+//	requests  └─────────────── one, if near ──────────────┘   └──────── one ────────┘
+
+const (
+	// gatherRequests is how many requests one Gather has under way.
+	gatherRequests = 16
+	// gatherMemory is how many bytes all of an archive hold, but for one run of
+	// members alone.
+	gatherMemory = 256 << 20
+	// gatherMost is the longest member that is read ahead. Longer ones are read
+	// when it is their turn, in pieces.
+	gatherMost = 64 << 20
+	// headSlack is how long the extra field of a local header is thought to be at
+	// most. Where it is longer, the end of the member is asked for again.
+	headSlack = 64
+)
+
+// Spacing implements [kv.Spacer]: it is that of the archive.
+func (r *Reader) Spacing() (gap, most int64) { return kv.Spacing(r.archive) }
+
+// Gathers implements [kv.Gatherer]: archives are, whose bytes cost something each
+// time they are asked for.
+func (r *Reader) Gathers(context.Context, string) bool {
+	_, far := r.archive.(kv.Spacer)
+	return far
+}
+
+// Gather implements [kv.Gatherer].
+func (r *Reader) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	if !r.Gathers(ctx, "") {
+		return errors.ErrUnsupported
+	}
+	b := &gathering{r: r, wants: wants, g: &g, members: make([]*member, len(wants)), values: make([]kv.Value, len(wants))}
+	if err := b.sort(ctx); err != nil {
+		return err
+	}
+	err := g.Each(ctx, len(b.ready), func(ctx context.Context, k int) error {
+		i := b.ready[k]
+		return g.Take(ctx, i, b.values[i])
+	})
+	if err != nil {
+		return err
+	}
+	gap, most := r.Spacing()
+	o := gather.Options{Gap: gap, Most: most, Parallel: gatherRequests, Memory: r.memory()}
+	if err := gather.Read(ctx, b.heads, headGathering{b}, o); err != nil {
+		return err
+	}
+	for _, i := range b.parts {
+		b.data = append(b.data, b.part(i))
+	}
+	return gather.Read(ctx, b.data, b, o)
+}
+
+// memory bounds what is read ahead of the archive.
+func (r *Reader) memory() *gather.Memory {
+	r.ahead.Do(func() { r.held = gather.NewMemory(gatherMemory) })
+	return r.held
+}
+
+// gathering is one call of Gather.
+type gathering struct {
+	r       *Reader
+	wants   []kv.Want
+	g       *kv.Gathering
+	members []*member  // nil where there is none
+	values  []kv.Value // which read from the archive, for those that are ready
+
+	ready []int         // numbers of wants of which nothing is read here
+	heads []gather.Part // local headers without which it is not known where a part of a member lies
+	parts []int         // numbers of the other wants
+	data  []gather.Part
+}
+
+// sort tells the wants apart.
+func (b *gathering) sort(ctx context.Context) error {
+	for i := range b.wants {
+		w := &b.wants[i]
+		m, err := b.r.member(ctx, w.Key)
+		if err == kv.ErrNotFound {
+			b.ready = append(b.ready, i)
+			continue
+		}
+		if err == nil {
+			b.members[i] = m
+			b.values[i], err = b.r.value(m, unknown, b.r.archive)
+		}
+		if err != nil {
+			return err
+		}
+		_, n := b.span(i)
+		switch {
+		case n == 0 || n > gatherMost || w.Limit > 0 && m.size > w.Limit,
+			b.values[i].ID() != (kv.ID{}) && b.g.Has != nil && b.g.Has(i, b.values[i]):
+			b.ready = append(b.ready, i)
+			continue
+		case n < m.packed && m.headLen() == 0:
+			b.heads = append(b.heads, gather.Part{Off: m.offset, N: min(m.headMost(), b.r.dataEnd-m.offset), Want: i})
+		}
+		b.parts = append(b.parts, i)
+	}
+	return nil
+}
+
+// span is what is read first of the bytes of a member: all, where they are
+// compressed.
+func (b *gathering) span(i int) (off, n int64) {
+	m := b.members[i]
+	if m.offset == outside {
+		return 0, 0 // it says so when it is read
+	}
+	if m.method == methodStore {
+		if off, n, err := b.wants[i].Range.Resolve(m.size); err == nil {
+			return off, n
+		}
+	}
+	return 0, m.packed // who wants more than there is says so when it is read
+}
+
+// part is what is read of the archive for a want.
+func (b *gathering) part(i int) gather.Part {
+	m := b.members[i]
+	off, n := b.span(i)
+	p := gather.Part{Off: m.offset, N: m.headMost() + n, Want: i}
+	if head := m.headLen(); head > 0 {
+		p.Off, p.N = m.offset+head+off, n
+	}
+	p.N = min(p.N, b.r.dataEnd-p.Off)
+	return p
+}
+
+// headLen is the length of the local header, 0 if it is not known yet.
+func (m *member) headLen() int64 { return int64(atomic.LoadUint32(&m.head) &^ rawName) }
+
+// headMost is how long the local header probably is at most.
+func (m *member) headMost() int64 { return lenLocal + int64(m.rawLen) + headSlack }
+
+// Open implements [gather.Files].
+func (b *gathering) Open(_ context.Context, _ int, _ kv.Range, _ int64, stale kv.Value) (kv.Value, []byte, error) {
+	if stale != nil {
+		return nil, nil, kv.ErrChanged // the directory is of the archive that was opened
+	}
+	return b.r.archive, nil, b.r.begin(context.Background())
+}
+
+// Take implements [gather.Files].
+func (b *gathering) Take(ctx context.Context, p gather.Part, _ kv.Value, bytes []byte, err error) error {
+	v, err := b.at(ctx, p, bytes, err)
+	if err != nil {
+		return err
+	}
+	return b.g.Take(ctx, p.Want, v)
+}
+
+// at is the member of a part as a value, with the bytes that came of it.
+func (b *gathering) at(ctx context.Context, p gather.Part, bytes []byte, err error) (kv.Value, error) {
+	m := b.members[p.Want]
+	if err != nil {
+		return nil, fmt.Errorf("zipkv: member %q: %w", b.r.name(m), err)
+	}
+	archive := kv.Held(b.r.archive, p.Off, bytes)
+	at, err := b.r.dataAt(ctx, archive, m)
+	if err != nil {
+		return nil, err
+	}
+	return b.r.value(m, at, archive)
+}
+
+// headGathering reads local headers.
+type headGathering struct{ *gathering }
+
+// Take implements [gather.Files].
+func (h headGathering) Take(ctx context.Context, p gather.Part, _ kv.Value, bytes []byte, err error) error {
+	_, err = h.at(ctx, p, bytes, err)
+	return err
+}
