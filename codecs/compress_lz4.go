@@ -7,14 +7,13 @@ import (
 	"sync"
 
 	"github.com/pierrec/lz4/v4"
+
+	own "github.com/zarrdb/zarrdb/codecs/lz4"
 )
 
 // lz4Codec is numcodecs' "lz4": the length as four bytes, little-endian, and
 // one LZ4 block.
 type lz4Codec struct{ acceleration int }
-
-// maxLZ4 is the largest input of an LZ4 block.
-const maxLZ4 = 0x7e000000
 
 func parseLZ4(c Config) (Codec, error) {
 	f := c.Fields()
@@ -24,8 +23,8 @@ func parseLZ4(c Config) (Codec, error) {
 func (c *lz4Codec) Config() json.RawMessage { return Object("acceleration", c.acceleration) }
 
 func (c *lz4Codec) Bind(in Rep) (Stage, Rep, error) {
-	if in.Size > maxLZ4 {
-		return nil, Rep{}, BadField("", "%d bytes are more than the %d of a block", in.Size, maxLZ4)
+	if in.Size > own.MaxBytes {
+		return nil, Rep{}, BadField("", "%d bytes are more than the %d of a block", in.Size, own.MaxBytes)
 	}
 	return &lz4Stage{in: in, acceleration: max(1, c.acceleration)}, in.Grown(), nil
 }
@@ -35,26 +34,21 @@ type lz4Stage struct {
 	acceleration int
 }
 
-// Compressors have tables of 64 KiB.
-var lz4Pool = sync.Pool{New: func() any { return new(lz4.CompressorCCompat) }}
+// Encoders have tables of 32 KiB.
+var lz4Pool = sync.Pool{New: func() any { return new(own.Encoder) }}
 
 func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
-	if len(src) > maxLZ4 {
-		return dst, BadField("", "%d bytes are more than the %d of a block", len(src), maxLZ4)
+	if len(src) > own.MaxBytes {
+		return dst, BadField("", "%d bytes are more than the %d of a block", len(src), own.MaxBytes)
 	}
 	start := len(dst)
-	bound := lz4.CompressBlockBound(len(src))
+	bound := own.Bound(len(src))
 	dst = grow(dst, int64(4+bound))[:start+4+bound]
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(src)))
-	if len(src) == 0 {
-		dst[start+4] = 0 // a run of no literals
-		return dst[:start+5], nil
-	}
-	c := lz4Pool.Get().(*lz4.CompressorCCompat)
-	c.Acceleration = s.acceleration
-	n, err := c.CompressBlock(src, dst[start+4:])
-	lz4Pool.Put(c)
-	return dst[:start+4+n], err
+	e := lz4Pool.Get().(*own.Encoder)
+	n := e.Encode(dst[start+4:], src, s.acceleration)
+	lz4Pool.Put(e)
+	return dst[:start+4+n], nil
 }
 
 func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {

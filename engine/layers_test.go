@@ -19,7 +19,8 @@ var layers = map[string][]string{
 	// Elements and metadata know no storage; storage knows no arrays.
 	"zarr/dtype":       {},
 	"codecs":           {"zarr/dtype", "codecs/"},
-	"codecs/blosc":     {"codecs/kernels", "codecs/inflate"},
+	"codecs/blosc":     {"codecs/kernels", "codecs/inflate", "codecs/lz4"},
+	"codecs/lz4":       {},
 	"codecs/inflate":   {"codecs/kernels"},
 	"codecs/lzma":      {},
 	"codecs/pco":       {"codecs/kernels"},

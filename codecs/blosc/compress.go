@@ -7,6 +7,8 @@ import (
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	own "github.com/zarrdb/zarrdb/codecs/lz4"
 )
 
 // compressor makes streams. It is not safe for concurrent use.
@@ -41,7 +43,7 @@ func getCompressor(p Params) compressor {
 		return c
 	case "lz4":
 		c := get(&lz4Pool, func() *lz4Compressor { return new(lz4Compressor) })
-		c.Acceleration = 10 - p.Level
+		c.acceleration = 10 - p.Level
 		return c
 	case "lz4hc":
 		c := get(&lz4hcPool, func() *lz4hcCompressor { return new(lz4hcCompressor) })
@@ -64,18 +66,14 @@ type lzCompressor struct {
 func (c *lzCompressor) compress(dst, src []byte) int { return c.encode(dst, src, c.level) }
 func (c *lzCompressor) release()                     { lzPool.Put(c) }
 
-// lz4Compressor is the reference implementation's algorithm: it writes what
-// the C library would, and gives up on noise as early.
-type lz4Compressor struct{ lz4.CompressorCCompat }
-
-func (c *lz4Compressor) compress(dst, src []byte) int {
-	n, err := c.CompressBlock(src, dst)
-	if err != nil {
-		return 0
-	}
-	return n
+// lz4Compressor writes what the C library would, and gives up on noise as early.
+type lz4Compressor struct {
+	own.Encoder
+	acceleration int
 }
-func (c *lz4Compressor) release() { lz4Pool.Put(c) }
+
+func (c *lz4Compressor) compress(dst, src []byte) int { return c.Encode(dst, src, c.acceleration) }
+func (c *lz4Compressor) release()                     { lz4Pool.Put(c) }
 
 type lz4hcCompressor struct{ lz4.CompressorHC }
 

@@ -1,0 +1,27 @@
+//go:build amd64 && !noasm
+
+package lz4
+
+// maxArch is the most that is given to the assembly, which cannot be
+// interrupted, in bytes: a few milliseconds.
+const maxArch = 4 << 20
+
+// The routines do what encodeSmall and encodeLarge do; tries is the number that
+// a search begins with.
+
+//go:noescape
+func encodeSmallAMD64(w *writer, table *[1 << 13]uint16, tries int) bool
+
+//go:noescape
+func encodeLargeAMD64(w *writer, table *[1 << 12]uint32, tries int) bool
+
+// encodeArch writes all sequences but the last, if it is the one to do it.
+func (e *Encoder) encodeArch(w *writer, acceleration int) (done, ok bool) {
+	switch {
+	case w.size < smallFrom:
+		return true, encodeSmallAMD64(w, &e.small, acceleration<<patience)
+	case w.size <= maxArch:
+		return true, encodeLargeAMD64(w, &e.large, acceleration<<patience)
+	}
+	return false, false
+}

@@ -1,0 +1,20 @@
+// Package lz4 writes LZ4 blocks.
+//
+//	      ┌───────┬─ … ─┬──────────┬────────┬─ … ─┐
+//	block │ token │ len │ literals │ offset │ len │ …
+//	      └───────┴─ … ─┴──────────┴────────┴─ … ─┘
+//
+// A block is a list of sequences: some literals, then a match, which is a
+// distance back of at most 65535 bytes and a length of 4 or more. The upper half
+// of the token is the number of literals, the lower half the length of the match
+// less 4; 15 says that bytes follow that are added, up to and including the first
+// that is not 255. The last sequence is literals alone. The last match begins 12
+// bytes before the end or sooner, and the last 5 bytes are literals.
+//
+// What is written is, byte for byte, what the C library writes with the same
+// acceleration, so that equal elements give equal chunks whoever wrote them. That
+// fixes which positions are looked at and which match is taken, not how. What
+// costs time on shuffled numbers are branches that nobody can predict, so there are
+// few: whether a candidate matches and is near enough is one test, a match is
+// extended backwards without a loop, and literals are copied 32 bytes at a time.
+package lz4
