@@ -35,7 +35,7 @@ func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	publish := func(ctx context.Context, t *transfer) error { return t.mirror(ctx, db.incarnation[:]) }
 	opts := db.copyOptions()
 	if err := readFormat(fsOf(opts.FS), dest); errors.Is(err, ErrNotDatabase) {
-		return db.copyTo(ctx, dest, o, everything, publish)
+		return db.copyTo(ctx, dest, opts, o, everything, publish)
 	}
 	to, err := Open(dest, &opts)
 	if err != nil {
@@ -59,23 +59,20 @@ func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferO
 	ro := opts.withDefaults()
 	ro.ReadOnly = true
 	fs := fsOf(ro.FS)
+	var db *DB
+	closeZip := func() error { return nil }
 	if fi, no := fs.Stat(backup); no == nil && !fi.IsDir() {
-		staged := dir + stagedSuffix
-		if err := fs.RemoveAll(staged); err != nil {
-			return nil, fmt.Errorf("restore: %w", err)
-		}
-		defer func() { err = errors.Join(err, fs.RemoveAll(staged)) }()
-		if err := readZip(ctx, fs, backup, staged); err != nil {
-			return nil, fmt.Errorf("restore: %w", err)
-		}
-		backup = staged
+		db, closeZip, err = openZip(ctx, fs, backup, ro)
+	} else {
+		db, err = Open(backup, &ro)
 	}
-	db, err := Open(backup, &ro)
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	r, err := db.copyTo(ctx, dir, o, everything, func(ctx context.Context, t *transfer) error {
+	defer func() { err = errors.Join(err, db.Close(), closeZip()) }()
+	to := db.copyOptions()
+	to.FS = ro.FS
+	r, err := db.copyTo(ctx, dir, to, o, everything, func(ctx context.Context, t *transfer) error {
 		return t.mirror(ctx, nil)
 	})
 	if err != nil {

@@ -2,103 +2,181 @@ package txn
 
 import (
 	"archive/zip"
-	"bytes"
-	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
-// stagedSuffix marks a directory that holds what goes into a zip, or came out.
+// stagedSuffix marks a directory with the index that goes into a zip.
 const stagedSuffix = ".staged"
 
 // BackupZip writes a backup of everything to one new zip file, which [Restore]
-// takes. It is made as a directory beside the file first, so it needs the space
-// twice for that time. A backup that was interrupted is taken up by the same
-// call. ErrExists if the file is there: a zip cannot take what is new.
-func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (*TransferReport, error) {
+// takes. Payloads go straight into the file, uncompressed, and are read back from
+// it; only the index is made beside it first. The file is there when everything
+// in it is verified and durable, or not at all. ErrExists if it is there before: a
+// zip cannot take what is new.
+func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (_ *TransferReport, err error) {
 	fs := fsOf(db.opts.FS)
 	if _, err := fs.Stat(file); err == nil {
 		return nil, fmt.Errorf("backup to %s: %w", file, ErrExists)
 	}
-	staged := file + stagedSuffix
-	r, err := db.Backup(ctx, staged, o)
-	if err != nil {
-		return r, err
-	}
-	if err := writeZip(ctx, fs, staged, file); err != nil {
-		return r, fmt.Errorf("backup to %s: %w", file, err)
-	}
-	return r, fs.RemoveAll(staged)
-}
-
-// writeZip puts the files of a database that is not open into a zip.
-func writeZip(ctx context.Context, fs index.FS, dir, file string) error {
-	tmp := file + ".tmp"
-	f, err := fs.Create(tmp, index.WriteCategory)
-	if err != nil {
-		return err
-	}
-	w := zip.NewWriter(f)
-	// Payloads are mostly compressed already; holes must not take space.
-	w.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
-	for _, sub := range []string{"", indexDir, packDir} {
-		if err == nil {
-			err = zipFiles(ctx, fs, w, dir, sub)
-		}
+	z := zipBackup{db: db, fs: fs, staged: file + stagedSuffix, tmp: file + ".tmp"}
+	r, err := z.run(ctx, o)
+	if err == nil {
+		err = fs.Rename(z.tmp, file)
 	}
 	if err == nil {
-		err = w.Close()
+		err = syncDir(fs, fs.PathDir(file))
+	} else {
+		err = errors.Join(err, removeFile(fs, z.tmp))
+	}
+	if err = errors.Join(err, fs.RemoveAll(z.staged)); err != nil {
+		return r, fmt.Errorf("backup to %s: %w", file, err)
+	}
+	return r, nil
+}
+
+func removeFile(fs index.FS, name string) error {
+	if _, err := fs.Stat(name); err != nil {
+		return nil
+	}
+	return fs.Remove(name)
+}
+
+// zipBackup is a backup into a zip under way: a transfer to a database whose packs
+// are in the zip, and whose index follows them.
+type zipBackup struct {
+	db          *DB
+	fs          index.FS
+	staged, tmp string
+	zip         *zip.Writer
+}
+
+func (z *zipBackup) run(ctx context.Context, o TransferOptions) (_ *TransferReport, err error) {
+	if err := z.fs.RemoveAll(z.staged); err != nil { // of one that was interrupted
+		return nil, err
+	}
+	if err := prepareDir(z.fs, z.staged); err != nil {
+		return nil, err
+	}
+	to, err := open(z.staged, z.fs.PathJoin(z.staged, indexDir), z.db.copyOptions(), true)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTransfer(z.db, to, o)
+	defer t.close()
+	if err != nil {
+		return t.r, errors.Join(err, to.Close())
+	}
+	f, err := z.fs.Create(z.tmp, index.WriteCategory)
+	if err != nil {
+		return t.r, errors.Join(err, to.Close())
+	}
+	z.zip = zip.NewWriter(f)
+	err = t.run(ctx,
+		func(ctx context.Context) error { return t.begin(ctx, everything) },
+		t.walk,
+		func(ctx context.Context) error { return z.packs(ctx, t) },
+		t.copyPages,
+		func(ctx context.Context) error { return t.mirror(ctx, z.db.incarnation[:]) })
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = z.index(ctx)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = fs.Rename(tmp, file)
+		err = z.verify(ctx, t)
 	}
-	if err != nil {
-		return errors.Join(err, fs.RemoveAll(tmp))
-	}
-	return syncDir(fs, fs.PathDir(file))
+	return t.r, err
 }
 
-// zipFiles adds the files of one directory.
-func zipFiles(ctx context.Context, fs index.FS, w *zip.Writer, dir, sub string) error {
-	names, err := fs.List(fs.PathJoin(dir, sub))
+// stored adds a file to the zip. What is stored as it is can be read in place.
+func (z *zipBackup) stored(dir, name string) (io.Writer, error) {
+	return z.zip.CreateHeader(&zip.FileHeader{Name: dir + "/" + name, Method: zip.Store})
+}
+
+// packs writes the payloads, each pack without its holes.
+func (z *zipBackup) packs(ctx context.Context, t *transfer) error {
+	for _, id := range t.needed() {
+		w, err := z.stored(packDir, pack.FileName(id))
+		if err != nil {
+			return err
+		}
+		before := t.r.PayloadBytes
+		info, err := t.from.packs.Export(ctx, id, t.need[id], w, func(n uint64) {
+			t.r.PayloadBytes = before + int64(n)
+			t.report("copy", t.r.PayloadBytes, t.total)
+		})
+		if err != nil {
+			return err
+		}
+		t.r.Packs++
+		t.packs = append(t.packs, info)
+	}
+	return nil
+}
+
+// index adds the files of the index, which is not open, and the one that makes a
+// database of them.
+func (z *zipBackup) index(ctx context.Context) error {
+	dir := z.fs.PathJoin(z.staged, indexDir)
+	names, err := z.fs.List(dir)
 	if err != nil {
 		return err
 	}
+	slices.Sort(names)
 	for _, name := range names {
-		path := fs.PathJoin(dir, sub, name)
-		fi, err := fs.Stat(path)
+		path := z.fs.PathJoin(dir, name)
+		fi, err := z.fs.Stat(path)
 		if err != nil {
 			return err
 		}
-		if fi.IsDir() || sub == indexDir && (name == "LOCK" || name == "RESERVE") {
+		if fi.IsDir() || name == "LOCK" || name == "RESERVE" {
 			continue
 		}
-		entry := name
-		if sub != "" {
-			entry = sub + "/" + name
-		}
-		to, err := w.Create(entry)
+		w, err := z.stored(indexDir, name)
 		if err != nil {
 			return err
 		}
-		f, err := fs.Open(path)
+		f, err := z.fs.Open(path)
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(to, withContext{ctx, f})
+		_, err = io.Copy(w, withContext{ctx, f})
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
-	return nil
+	w, err := z.zip.CreateHeader(&zip.FileHeader{Name: FormatFile, Method: zip.Store})
+	if err == nil {
+		_, err = io.WriteString(w, formatText)
+	}
+	return errors.Join(err, z.zip.Close())
+}
+
+// verify opens the zip as a restore does, and compares every payload that went
+// into it.
+func (z *zipBackup) verify(ctx context.Context, t *transfer) (err error) {
+	opts := z.db.copyOptions()
+	opts.ReadOnly = true
+	in, closeZip, err := openZip(ctx, z.fs, z.tmp, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close(), closeZip()) }()
+	t.to = in
+	if err := t.verify(ctx); err != nil {
+		return err
+	}
+	return in.sound(ctx)
 }
 
 // withContext is a reader that ends with a context.
@@ -114,80 +192,30 @@ func (r withContext) Read(b []byte) (int, error) {
 	return r.r.Read(b)
 }
 
-// readZip puts the files of a zip that BackupZip made into a new directory.
-// Names that are not those of a database's files are refused.
-func readZip(ctx context.Context, fs index.FS, file, dir string) (err error) {
-	f, err := fs.Open(file)
+// openZip opens the database in a zip file for reading. Its index is compared with
+// the checksums of the zip; packs have their own.
+func openZip(ctx context.Context, fs index.FS, file string, opts Options) (_ *DB, closeZip func() error, err error) {
+	z, err := index.OpenZip(fs, file)
+	if errors.Is(err, kv.ErrCorrupt) { // or something else than a zip
+		err = fmt.Errorf("%w: %v", ErrNotDatabase, err)
+	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	fi, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	z, err := zip.NewReader(f, fi.Size())
-	if err != nil {
-		return fmt.Errorf("%s: %w: %w", file, ErrNotDatabase, err)
-	}
-	for _, sub := range []string{indexDir, packDir} {
-		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o755); err != nil {
-			return err
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, z.Close())
+		}
+	}()
+	for _, name := range z.Names() {
+		if strings.HasPrefix(name, packDir+"/") {
+			continue
+		}
+		if err := z.Verify(ctx, name); err != nil {
+			return nil, nil, err
 		}
 	}
-	for _, e := range z.File {
-		sub, name, ok := strings.Cut(e.Name, "/")
-		if !ok {
-			sub, name = "", e.Name
-		}
-		if sub != "" && sub != indexDir && sub != packDir || sub == "" && name != FormatFile ||
-			name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\:`) {
-			return fmt.Errorf("%s: %w: it holds %q", file, ErrNotDatabase, e.Name)
-		}
-		if err := unzip(ctx, fs, e, fs.PathJoin(dir, sub, name)); err != nil {
-			return fmt.Errorf("%s: %s: %w", file, e.Name, err)
-		}
-	}
-	return nil
-}
-
-// unzip writes one file, with holes where there are zeros. It is not synced: a
-// restore reads it and then it goes.
-func unzip(ctx context.Context, fs index.FS, e *zip.File, path string) (err error) {
-	r, err := e.Open()
-	if err != nil {
-		return corrupt("%v", err)
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	f, err := fs.Create(path, index.WriteCategory)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	b, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
-	var at, end int64
-	for {
-		n, err := io.ReadFull(withContext{ctx, r}, b)
-		if n > 0 && !bytes.Equal(b[:n], zeros[:n]) {
-			if _, err := f.WriteAt(b[:n], at); err != nil {
-				return err
-			}
-			end = at + int64(n)
-		}
-		at += int64(n)
-		switch {
-		case err == io.EOF || err == io.ErrUnexpectedEOF && uint64(at) == e.UncompressedSize64:
-			if end < at {
-				_, err := f.WriteAt([]byte{0}, at-1)
-				return err
-			}
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return corrupt("%v", err)
-		case uint64(at) > e.UncompressedSize64:
-			return corrupt("it is longer than it says")
-		}
-	}
+	opts.FS = z
+	db, err := Open(file, &opts)
+	return db, z.Close, err
 }

@@ -22,7 +22,7 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*Transf
 			return nil, fmt.Errorf("clone: %w", err)
 		}
 	}
-	r, err := db.copyTo(ctx, dir, o, func(ctx context.Context, t *transfer) error {
+	r, err := db.copyTo(ctx, dir, db.copyOptions(), o, func(ctx context.Context, t *transfer) error {
 		if o.Branch != "" {
 			refs, err := t.branchOnly(ctx, headRef(o.Branch))
 			if err != nil {
@@ -78,8 +78,7 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 
 // copyTo makes a new database by a transfer. The file that says that it is one
 // comes last.
-func (db *DB) copyTo(ctx context.Context, dir string, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
-	opts := db.copyOptions()
+func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
 	fs := fsOf(opts.FS)
 	if err := prepareDir(fs, dir); err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ const Format = 1
 
 const formatWord = "zarrdb "
 
+var formatText = fmt.Sprintf("%s%d\n", formatWord, Format)
+
 func fsOf(fs index.FS) index.FS {
 	if fs == nil {
 		return index.DefaultFS
@@ -86,7 +88,7 @@ func writeFormat(fs index.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s%d\n", formatWord, Format)
+	_, err = io.WriteString(f, formatText)
 	if err == nil {
 		err = f.Sync()
 	}

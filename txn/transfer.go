@@ -120,32 +120,44 @@ type transferRecord struct {
 // The source goes on being read, written and collected; the destination is not
 // collected meanwhile.
 func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, publish func(context.Context, *transfer) error) (*TransferReport, error) {
-	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, need: map[pack.ID][]pack.Extent{}}
-	if from == to {
-		return t.r, errors.New("txn: source and destination are the same")
-	}
-	if err := errors.Join(from.check(), to.writable()); err != nil {
+	t, err := newTransfer(from, to, o)
+	defer t.close()
+	if err != nil {
 		return t.r, err
 	}
-	if !to.collecting.TryLock() {
-		return t.r, ErrCollecting
-	}
-	defer to.collecting.Unlock()
-	defer t.close()
-	steps := []func(context.Context) error{
+	return t.r, t.run(ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.walk, t.copyPacks, t.verify, t.copyPages,
-		func(ctx context.Context) error { return publish(ctx, t) },
+		func(ctx context.Context) error { return publish(ctx, t) })
+}
+
+// newTransfer keeps the destination from being collected until the transfer is
+// closed, which it is to be in any case.
+func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
+	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, need: map[pack.ID][]pack.Extent{}}
+	if from == to {
+		return t, errors.New("txn: source and destination are the same")
 	}
+	if err := errors.Join(from.check(), to.writable()); err != nil {
+		return t, err
+	}
+	if !to.collecting.TryLock() {
+		return t, ErrCollecting
+	}
+	t.release = append(t.release, to.collecting.Unlock)
+	return t, nil
+}
+
+func (t *transfer) run(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
-			return t.r, err
+			return err
 		}
 		if err := step(ctx); err != nil {
-			return t.r, err
+			return err
 		}
 	}
-	return t.r, nil
+	return nil
 }
 
 // begin takes the state of the source at one moment, plans, and holds what is

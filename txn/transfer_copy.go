@@ -18,14 +18,14 @@ import (
 // transferBatch is about how large the batches of commits and pages are.
 const transferBatch = 1 << 20
 
+// needed returns the packs with payloads to be copied, in order.
+func (t *transfer) needed() []pack.ID {
+	return slices.SortedFunc(maps.Keys(t.need), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
+}
+
 // copyPacks copies the payloads, durably, to where nothing names them yet.
 func (t *transfer) copyPacks(ctx context.Context) error {
-	ids := make([]pack.ID, 0, len(t.need))
-	for id := range t.need {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
-	for _, id := range ids {
+	for _, id := range t.needed() {
 		before := t.r.PayloadBytes + t.r.PresentBytes
 		info, n, err := t.importPack(ctx, id, func(n pack.Imported) {
 			t.report("copy", before+int64(n.Written+n.Equal), t.total)

@@ -7,10 +7,13 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -387,20 +390,41 @@ func TestTransferRefusesDamage(t *testing.T) {
 	if _, err := Open("copy", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
 		t.Fatalf("the clone opens: %v", err)
 	}
+	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
+		t.Fatalf("backup to a zip: %v", err)
+	}
+	if _, err := fs.Stat("b.zip"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the backup is there: %v", err)
+	}
 }
 
 func TestBackupZip(t *testing.T) {
 	fs := vfs.NewMem()
-	db := openTest(t, testOptions(fs))
+	var packs atomic.Bool // elsewhere than in the database and in the zip
+	watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".pack") &&
+			!strings.HasPrefix(op.Path, "db/") && !strings.HasPrefix(op.Path, "restored/") {
+			packs.Store(true)
+		}
+		return nil
+	}))
+	db := openTest(t, testOptions(watched))
 	grow(t, db, 6, 0)
-	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); err != nil {
+	r, err := db.BackupZip(bg, "b.zip", TransferOptions{})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if r.Verified < 6 || r.PayloadBytes == 0 || r.Packs != 1 {
+		t.Errorf("%+v", *r)
 	}
 	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); !errors.Is(err, ErrExists) {
 		t.Errorf("over a file: %v", err)
 	}
-	if _, err := Restore(bg, "b.zip", "restored", testOptions(fs), TransferOptions{}); err != nil {
+	if _, err := Restore(bg, "b.zip", "restored", testOptions(watched), TransferOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	if packs.Load() {
+		t.Error("payloads were written to more than one place")
 	}
 	to := openCopy(t, fs, "restored")
 	sameVersions(t, db, to)

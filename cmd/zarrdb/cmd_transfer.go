@@ -117,7 +117,8 @@ Only what is new is copied; each payload is read back and compared. A backup is
 a database, and commands that read take it as one. Open sessions and pins are
 not part of it. One that was interrupted leaves the last backup as it was.
 
-If DEST ends in .zip, it is a new zip file with everything, for "zarrdb restore".`,
+If DEST ends in .zip, it is a new zip file with everything, for "zarrdb restore".
+Payloads go straight into it, and the file is there when all of it was compared.`,
 		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb
   zarrdb backup weather.zdb weather-$(date +%F).zip`,
 		Args: argCount(2, 2),

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -218,13 +219,6 @@ func (r *reclaimer) worthRewriting(rest, left uint64) bool {
 func (r *reclaimer) findDead() error {
 	size := r.p.size.Load()
 	at := uint64(fileHeaderSize)
-	keep := func(from, to uint64) {
-		if n := len(r.kept); n > 0 && r.kept[n-1].To == from {
-			r.kept[n-1].To = to
-		} else if from < to {
-			r.kept = append(r.kept, Extent{from, to})
-		}
-	}
 	for _, e := range r.live {
 		if e.From >= e.To || e.From < at || e.From >= size {
 			if e.From >= size {
@@ -232,23 +226,18 @@ func (r *reclaimer) findDead() error {
 			}
 			return fmt.Errorf("live range %d to %d is out of order", e.From, e.To)
 		}
-		start := at
-		if n := e.From - at; r.dry && n >= deadGap && n < smallHole {
-			start = e.From - deadGap // for an estimate
-		} else if n >= deadGap {
-			h, ok, err := r.header(e.From)
-			if err != nil {
+		start := e.From - min(e.From-at, deadGap) // for an estimate
+		if !r.dry || e.From-at >= smallHole {
+			var err error
+			if start, err = r.begin(at, e.From); err != nil {
 				return err
-			}
-			if ok && h.at >= at {
-				start = h.at
 			}
 		}
 		if err := r.gap(at, start); err != nil {
 			return err
 		}
 		end := roundUp(min(e.To, size), smallAlign)
-		keep(start, min(end, size))
+		r.keep(start, min(end, size))
 		at = end
 	}
 	tail := size
@@ -258,8 +247,30 @@ func (r *reclaimer) findDead() error {
 	if err := r.gap(at, min(tail, size)); err != nil {
 		return err
 	}
-	keep(max(at, tail), size)
+	r.keep(max(at, tail), size)
 	return nil
+}
+
+// begin is where the record with a payload at off begins, or at if what lies
+// between is not worth a look.
+func (r *reclaimer) begin(at, off uint64) (uint64, error) {
+	if off-at < deadGap {
+		return at, nil
+	}
+	h, ok, err := r.header(off)
+	if err == nil && ok && h.at >= at {
+		at = h.at
+	}
+	return at, err
+}
+
+// keep adds a range, which begins behind those before.
+func (r *reclaimer) keep(from, to uint64) {
+	if n := len(r.kept); n > 0 && r.kept[n-1].To == from {
+		r.kept[n-1].To = to
+	} else if from < to {
+		r.kept = append(r.kept, Extent{from, to})
+	}
 }
 
 // header reads the header of the record with a payload at off. ok is false if
@@ -426,7 +437,7 @@ func (r *reclaimer) rewrite() (err error) {
 }
 
 // copyLive writes a whole file, from the beginning to the end.
-func (r *reclaimer) copyLive(f vfs.File, head []byte, extents []extent, table []byte, end uint64) error {
+func (r *reclaimer) copyLive(f io.Writer, head []byte, extents []extent, table []byte, end uint64) error {
 	buf := make([]byte, 1<<20)
 	pos := uint64(0)
 	write := func(b []byte) error {

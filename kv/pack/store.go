@@ -285,7 +285,10 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (s *Store) path(id ID) string { return s.fs.PathJoin(s.dir, id.String()+packSuffix) }
+// FileName is the name of a pack's file.
+func FileName(id ID) string { return id.String() + packSuffix }
+
+func (s *Store) path(id ID) string { return s.fs.PathJoin(s.dir, FileName(id)) }
 
 func (s *Store) lookup(id ID) *pack { return (*s.packs.Load())[id] }
 
