@@ -138,8 +138,22 @@ func TestEmptyCommitMakesNone(t *testing.T) {
 	}
 }
 
+// Few edits are made on the head when they are committed; those of a session
+// with pages of its own are merged.
 func TestMovedHeadMergesOrConflicts(t *testing.T) {
+	t.Run("edits", func(t *testing.T) { testMovedHead(t, func(*Session) error { return nil }) })
+	t.Run("pages", func(t *testing.T) { testMovedHead(t, func(s *Session) error { return s.Savepoint(bg) }) })
+}
+
+func testMovedHead(t *testing.T, written func(*Session) error) {
 	db := openTest(t, nil)
+	set := func(t *testing.T, s *Session, values map[string]string) {
+		t.Helper()
+		set(t, s, values)
+		if err := written(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	update(t, db, "main", map[string]string{"a": "1", "b": "1", "c": "1"})
 	s, _ := db.Begin(bg, "main")
 	set(t, s, map[string]string{"a": "2"})
@@ -497,6 +511,12 @@ func TestConcurrentCommits(t *testing.T) {
 				if err := s.Set(bg, key, val); err != nil {
 					t.Error(err)
 					return
+				}
+				if w%2 == 0 { // else the edit is made on the head
+					if err := s.Savepoint(bg); err != nil {
+						t.Error(err)
+						return
+					}
 				}
 				if _, err := s.Commit(bg, CommitOptions{Message: key}); err != nil {
 					t.Error(err)

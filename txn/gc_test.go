@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -395,6 +397,31 @@ func TestGCExplain(t *testing.T) {
 		if got[name] < n || got[name] > n+500 || len(got) != len(want) {
 			t.Errorf("held only by: %v, want %v", got, want)
 		}
+	}
+}
+
+// A page that an open session has spilled, and that nothing names yet because a
+// write is under way, stays as long as the session is open.
+func TestGCSparesSpilledPages(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.SessionBytes = 1
+	db := openTest(t, o)
+	s := mustBegin(t, db)
+	page := bytes.Repeat([]byte("page"), 500)
+	name := digest.Of(page)
+	if err := s.pages.PutPage(bg, name, page); err != nil {
+		t.Fatal(err)
+	}
+	mustGC(t, db)
+	if b, err := db.idx.GetPage(bg, name); err != nil || !bytes.Equal(b, page) {
+		t.Fatalf("the page is gone: %v", err)
+	}
+	if err := s.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	mustGC(t, db)
+	if _, err := db.idx.GetPage(bg, name); !errors.Is(err, index.ErrNotFound) {
+		t.Errorf("after the session the page is there: %v", err)
 	}
 }
 

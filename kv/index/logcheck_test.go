@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -111,13 +112,25 @@ func TestDamagedLogIsNoEnd(t *testing.T) {
 
 // A damaged edit in the list of tables is no end of it, if others follow.
 func TestDamagedListOfTables(t *testing.T) {
-	mem := vfs.NewMem()
-	open := func() (*Index, error) { return Open("d", &Options{FS: mem, Create: true, ReserveBytes: -1}) }
-	x, err := open()
+	mem := vfs.NewCrashableMem()
+	open := func(fs vfs.FS) (*Index, error) {
+		return Open("d", &Options{FS: fs, Create: true, ReserveBytes: -1})
+	}
+	x, err := open(mem)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 4 {
+	list, size := "", int64(0) // before the last edit
+	for i := range 6 {
+		for _, name := range logsOf(t, mem, "d") {
+			if strings.HasPrefix(name, "MANIFEST-") {
+				fi, err := mem.Stat(mem.PathJoin("d", name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				list, size = name, fi.Size()
+			}
+		}
 		b := x.NewBatch()
 		b.Set(SpaceMeta, fmt.Append(nil, i), []byte("value"))
 		if err := errors.Join(b.Commit(true), x.Flush()); err != nil {
@@ -128,13 +141,19 @@ func TestDamagedListOfTables(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range logsOf(t, mem, "d") {
-		if strings.HasPrefix(name, "MANIFEST-") {
-			flipByte(t, mem, mem.PathJoin("d", name), 30)
-		}
+	if size < 200 {
+		t.Fatalf("%s had %d bytes", list, size)
 	}
-	if x, err := open(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("opened: %v, %v", x, err)
+	step := 5
+	if testing.Short() || raceEnabled {
+		step = 29
+	}
+	for at := 0; at < int(size); at += step {
+		damaged := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+		flipByte(t, damaged, damaged.PathJoin("d", list), at)
+		if x, err := open(damaged); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("byte %d of %d: opened: %v, %v", at, size, x, err)
+		}
 	}
 }
 
