@@ -367,6 +367,13 @@ func (r *region) joinBefore(start *cursor) error {
 		return err
 	}
 	r.old = slices.Insert(r.old, 0, edge)
+	if n := len(r.out); n > 0 && bytes.Equal(r.out[n-1].hi, edge.Key) {
+		// It was overwritten.
+		if page, err = r.t.load(r.ctx, &r.out[n-1].items[0].Value.Child); err != nil {
+			return err
+		}
+		r.out = r.out[:n-1]
+	}
 	r.items.open(page, 0, nil)
 	r.item = Entry{}
 	for r.step(); r.have; r.step() {

@@ -136,15 +136,19 @@ func (e *pageEncoder) overwrite(p *page, over []overwrite) ([]byte, Root) {
 }
 
 func (e *pageEncoder) overwriteAny(p *page, over []overwrite) {
-	var v Value
-	for i := range p.len() {
+	var (
+		buf  scratchKey
+		r    itemReader
+		item Entry
+	)
+	r.open(p, 0, buf[:])
+	for i := 0; r.next(&item); i++ {
 		if len(over) > 0 && over[0].i == i {
 			e.addValue(&over[0].v)
 			over = over[1:]
 			continue
 		}
-		p.value(i, &v)
-		e.addValue(&v)
+		e.addValue(&item.Value)
 	}
 }
 
@@ -166,7 +170,7 @@ func (e *pageEncoder) overwriteNative(p *page, over []overwrite) {
 			continue
 		}
 		length := c.lengths.get(p.raw, i)
-		at := int(c.dict) + int(c.entries.get(p.index, i))*len(PackID{})
+		at := int(c.dict) + c.entry(p.index, i)*len(PackID{})
 		e.native.add(e.packID((*PackID)(p.raw[at:])), c.offsets.get(p.index, i), length)
 		e.sum.Bytes += length
 	}

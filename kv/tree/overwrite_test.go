@@ -46,44 +46,55 @@ func randomVirtual(r *rand.Rand, v *Value) {
 // Edits of which all, most or few only give a key another value make the map
 // that Build makes, and pages that are kept are the ones that were stored.
 func TestOverwrite(t *testing.T) {
-	ctx := context.Background()
 	for _, k := range overwriteMaps {
 		t.Run(k.name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			r := rand.New(rand.NewPCG(seed, 0))
-			const n = 3000
-			m := model{}
-			for i := range n {
-				var v Value
-				k.set(i, r, &v)
-				m[string(chunkKey(nil, 2*i))] = v
-			}
-			pages := NewMemPages()
-			tr := New(pages, nil)
-			root, err := tr.Build(ctx, m.entries())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for round := range 24 {
-				edits := overwriteEdits(r, m, k.set, []int{1, 3, keptEdits, 700}[round%4], n, round/4)
-				if root, err = tr.Apply(ctx, root, edits); err != nil {
-					t.Fatal(err)
-				}
-				want, err := New(NewMemPages(), nil).Build(ctx, m.entries())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if root != want {
-					t.Fatalf("round %d, %d edits: %+v, Build makes %+v", round, len(edits), root, want)
-				}
-				if got := tr.cache.get(&root.Name); len(edits) <= keptEdits && got == nil {
-					t.Errorf("round %d: the new root is not kept", round)
-				} else if stored, err := pages.GetPage(ctx, root.Name); err != nil || got != nil && !bytes.Equal(got.raw, stored) {
-					t.Errorf("round %d: what is kept is not what is stored, %v", round, err)
-				}
+			testOverwrite(t, Options{}, k.set, 3000)
+		})
+		t.Run(k.name+"/tiny", func(t *testing.T) {
+			// Pages of a few items, which may use a pack or source each.
+			for range 20 {
+				testOverwrite(t, Options{shape: tinyShape}, k.set, 100+rand.IntN(200))
 			}
 		})
+	}
+}
+
+func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n int) {
+	ctx := context.Background()
+	seed := rand.Uint64()
+	t.Logf("seed %d, %d keys", seed, n)
+	r := rand.New(rand.NewPCG(seed, 0))
+	m := model{}
+	for i := range n {
+		var v Value
+		set(i, r, &v)
+		m[string(chunkKey(nil, 2*i))] = v
+	}
+	pages := NewMemPages()
+	tr := New(pages, &o)
+	root, err := tr.Build(ctx, m.entries())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 24 {
+		edits := overwriteEdits(r, m, set, []int{1, 3, keptEdits, n / 4}[round%4], n, round/4)
+		if root, err = tr.Apply(ctx, root, edits); err != nil {
+			t.Fatal(err)
+		}
+		want, err := New(NewMemPages(), &o).Build(ctx, m.entries())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if root != want {
+			t.Fatalf("round %d, %d edits: %+v, Build makes %+v", round, len(edits), root, want)
+		}
+		got := tr.cache.get(&root.Name)
+		if got == nil && len(edits) <= keptEdits {
+			t.Errorf("round %d: the new root is not kept", round)
+		}
+		if stored, err := pages.GetPage(ctx, root.Name); err != nil || got != nil && !bytes.Equal(got.raw, stored) {
+			t.Errorf("round %d: what is kept is not what is stored, %v", round, err)
+		}
 	}
 }
 
