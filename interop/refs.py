@@ -9,6 +9,7 @@ ours    the same sets, written anew by zarrdb as JSON of version 0 and 1 and as
         xarray, and by the readers of kerchunk and VirtualiZarr
 append  sets of single files, joined by zarrdb in two commits, with an array copied
         in; exported in each form, they are read to the values of all files
+tools   sets that zarrdb wrote, joined, renamed and filled in by kerchunk
 text    sets with URLs and values that are awkward to spell
 """
 import argparse, json, os, pathlib, random, string, subprocess, sys, tempfile, traceback, warnings
@@ -18,6 +19,7 @@ from fsspec.implementations.reference import LazyReferenceMapper, ReferenceFileS
 from kerchunk.combine import MultiZarrToZarr
 from kerchunk.df import refs_to_dataframe
 from kerchunk.hdf import SingleHdf5ToZarr
+from kerchunk.utils import inline_array, rename_target
 
 warnings.filterwarnings("ignore")
 
@@ -253,6 +255,48 @@ def check_append(tools, tmp):
                 same(values, ds[array].values, f"{name}: xarray's engine kerchunk reads {array}")
 
 
+def spelled(value):
+    """Bytes as reference sets have them in JSON."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        import base64
+        return "base64:" + base64.b64encode(value).decode()
+
+
+def check_tools(tools, tmp):
+    """kerchunk joins, renames and fills in sets of single files that zarrdb wrote."""
+    each, ours = [], {"v0": [], "v1": [], "parquet": []}
+    db = f"{tmp}/w.zdb"
+    for i in range(3):
+        each.append(write_hdf5(f"{tmp}/p{i}.h5", 25 * i, varying=True))
+        pathlib.Path(f"{tmp}/p{i}.json").write_text(json.dumps(SingleHdf5ToZarr(f"{tmp}/p{i}.h5", inline_threshold=0).translate()))
+        tools.run(tools.bin, "import", db, f"{tmp}/p{i}.json", "--link", "--to", f"p{i}", "--allow", tmp)
+        for name, paths in ours.items():
+            paths.append(f"{tmp}/{name}-{i}" + (".parq" if name == "parquet" else ".json"))
+            tools.run(tools.bin, "export", f"{db}:p{i}", paths[-1], *EXPORTS[name])
+    joined = {name: np.concatenate([e[name] for e in each]) for name in ("time", "temp", "count")}
+    joined["lat"] = each[0]["lat"]
+    for name, paths in ours.items():
+        multi = MultiZarrToZarr(paths, remote_protocol="file", concat_dims=["time"], identical_dims=["lat", "lon"]).translate()
+        pathlib.Path(f"{tmp}/multi-{name}.json").write_text(json.dumps(multi, default=int))
+        group = open_fsspec(f"{tmp}/multi-{name}.json")
+        for array, values in joined.items():
+            same(values, group[array][...], f"{name}: {array} of what MultiZarrToZarr makes of it")
+            same(values, tools.read(f"{tmp}/multi-{name}.json", array, values), f"{name}: zarrdb reads {array} of it")
+    refs = json.loads(pathlib.Path(ours["v0"][0]).read_text())
+    moved = f"{tmp}/moved.h5"
+    os.rename(f"{tmp}/p0.h5", moved)
+    renamed = rename_target({"version": 1, "refs": refs}, {f"file://{tmp}/p0.h5": f"file://{moved}", f"{tmp}/p0.h5": moved})
+    inlined = inline_array(renamed["refs"], threshold=500, remote_options={})
+    for what, result in {"rename_target": renamed, "inline_array": inlined}.items():
+        pathlib.Path(f"{tmp}/{what}.json").write_text(json.dumps(result, default=spelled))
+        group = open_fsspec(f"{tmp}/{what}.json")
+        for array, values in each[0].items():
+            same(values, group[array][...], f"{array} of what {what} makes of it")
+            same(values, tools.read(f"{tmp}/{what}.json", array, values), f"zarrdb reads {array} of what {what} makes of it")
+
+
 def check_text(tools, tmp, seed):
     """fsspec, whose templates are Jinja2's, reads back what went in."""
     rnd = random.Random(seed)
@@ -295,6 +339,7 @@ def main():
         for name, path, data in sets(tmp):
             attempt(f"sets/{name}", lambda _: check_set(tools, path, data))
     attempt("append", lambda out: check_append(tools, out))
+    attempt("tools", lambda out: check_tools(tools, out))
     for seed in range(10):
         attempt(f"text/{seed}", lambda out: check_text(tools, out, seed))
     print(f"{passed} passed, {failed} failed")

@@ -93,6 +93,9 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 	}
 	watch := c.watch(cancel)
 	defer watch.stop()
+	if req.Body != nil && req.Body != http.NoBody {
+		req.Body = &upload{req.Body, watch}
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.broken(ctx, req, err)
@@ -147,6 +150,9 @@ func (c *Client) Failed(resp *http.Response, code string) error {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return &transient{err, c.retryAfter(resp.Header.Get("Retry-After"))}
 	}
+	if code == "RequestTimeout" { // S3 says so with the status 400
+		return &transient{err: err}
+	}
 	return err
 }
 
@@ -189,6 +195,17 @@ func (w watch) stop() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
+}
+
+// upload is the body of a request: that it is taken is progress.
+type upload struct {
+	io.ReadCloser
+	watch watch
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.watch.progress()
+	return u.ReadCloser.Read(p)
 }
 
 // body is the body of an answer. Its errors are transient.

@@ -301,6 +301,43 @@ func TestStall(t *testing.T) {
 	}
 }
 
+// slowly takes the body of a request, a byte after each wait, and answers.
+func slowly(wait time.Duration) answers {
+	return func(r *http.Request) (*http.Response, error) {
+		for p := make([]byte, 1); ; {
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+			if _, err := r.Body.Read(p); err == io.EOF {
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Request: r, Body: http.NoBody}, nil
+			}
+		}
+	}
+}
+
+// TestStalledUpload gives up a request of which the server takes nothing, and
+// not one of which it takes little.
+func TestStalledUpload(t *testing.T) {
+	for _, test := range []struct {
+		wait time.Duration
+		ok   bool
+	}{{50 * time.Second, true}, {70 * time.Second, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			c := NewClient(&Options{Tries: 3, Transport: slowly(test.wait)})
+			err := c.Do(bg, func(ctx context.Context) (*http.Request, error) {
+				tries++
+				return http.NewRequestWithContext(ctx, http.MethodPut, "http://example.com/k", strings.NewReader("abcd"))
+			}, func(*http.Response) error { return nil })
+			if test.ok && (err != nil || tries != 1) || !test.ok && (!errors.Is(err, errStalled) || tries != 3) {
+				t.Errorf("a byte every %v: %v after %d tries", test.wait, err, tries)
+			}
+		})
+	}
+}
+
 // TestCanceledWait ends a wait between tries.
 func TestCanceledWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -152,8 +152,13 @@ var identities struct {
 func whoIs(profile string) *identity {
 	// What the environment says now belongs to the name, so that a process
 	// which changes it is somebody else then.
-	name := strings.Join([]string{profile, os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN"),
-		os.Getenv("AWS_CONFIG_FILE"), os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), os.Getenv("AWS_EC2_METADATA_DISABLED")}, "\x00")
+	name := profile
+	for _, variable := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED",
+		"AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+	} {
+		name += "\x00" + os.Getenv(variable)
+	}
 	identities.mu.Lock()
 	defer identities.mu.Unlock()
 	if identities.m == nil {

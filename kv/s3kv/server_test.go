@@ -5,14 +5,23 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/minio/minio-go/v7/pkg/signer"
 
@@ -184,6 +193,157 @@ func TestServerAnonymous(t *testing.T) {
 	var e *remote.Error
 	if err := anyone.Set(bg, "k", nil); !errors.As(err, &e) || e.Status != http.StatusForbidden {
 		t.Errorf("anybody writes: %v", err)
+	}
+}
+
+// TestServerLarge writes and reads an object that is longer than a batch of
+// requests reads at once, and one that somebody uploaded in parts, whose entity
+// tag is that of the parts.
+func TestServerLarge(t *testing.T) {
+	o := server(t)
+	o.Remote.MaxMerged = 1 << 20
+	view := emptied(t, o)
+	value := make([]byte, 24<<20)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range value {
+		value[i] = byte(rnd.Uint32())
+	}
+	if err := view.Set(bg, "at once", value); err != nil {
+		t.Fatal(err)
+	}
+	inParts(t, o, "in parts", value[:16<<20], value[16<<20:])
+	for _, key := range []string{"at once", "in parts"} {
+		b, err := view.Get(bg, key, kv.All())
+		if err != nil || !bytes.Equal(b, value) {
+			t.Fatalf("%s: %d bytes, %v", key, len(b), err)
+		}
+		v, err := view.Locate(bg, key)
+		if err != nil || v.Size() != int64(len(value)) {
+			t.Fatal(err)
+		}
+		var reqs []kv.Request
+		for range 50 {
+			off := rnd.Int64N(int64(len(value)))
+			reqs = append(reqs, kv.Request{Key: key, Range: kv.Span(off, rnd.Int64N(min(int64(len(value))-off, 2<<20)))})
+		}
+		reqs = append(reqs, kv.Request{Key: key, Range: kv.Span(16<<20-5, 10)}, kv.Request{Key: key, Range: kv.Last(7)})
+		got, err := kv.GetMany(bg, view, reqs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, q := range reqs {
+			off, n, _ := q.Range.Resolve(int64(len(value)))
+			if b, err := kv.ReadValue(bg, v, q.Range); err != nil || !bytes.Equal(b, value[off:off+n]) || !bytes.Equal(got[i], b) {
+				t.Errorf("%s, %v: other bytes, %v", key, q.Range, err)
+			}
+		}
+		for _, rng := range []kv.Range{kv.Span(int64(len(value))-1, 2), kv.From(int64(len(value)) + 1)} {
+			if _, err := view.Get(bg, key, rng); !errors.Is(err, kv.ErrRange) {
+				t.Errorf("%s, %v: %v", key, rng, err)
+			}
+		}
+	}
+}
+
+// inParts uploads an object in parts.
+func inParts(t *testing.T, o Options, key string, parts ...[]byte) {
+	t.Helper()
+	send := func(method, query string, body []byte) (http.Header, []byte) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(bg, method, o.Endpoint+"/bucket/"+url.PathEscape(key)+"?"+query, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(body)
+		req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
+		resp, err := http.DefaultClient.Do(signer.SignV4(*req, os.Getenv("ZARRDB_S3_KEY"), os.Getenv("ZARRDB_S3_SECRET"), "", defaultRegion))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode >= 300 {
+			t.Fatalf("%s ?%s: %s, %s, %v", method, query, resp.Status, answer, err)
+		}
+		return resp.Header, answer
+	}
+	var begun struct{ UploadId string }
+	if _, answer := send(http.MethodPost, "uploads=", nil); xml.Unmarshal(answer, &begun) != nil || begun.UploadId == "" {
+		t.Fatalf("no upload: %s", answer)
+	}
+	list := "<CompleteMultipartUpload>"
+	for i, part := range parts {
+		h, _ := send(http.MethodPut, fmt.Sprintf("partNumber=%d&uploadId=%s", i+1, url.QueryEscape(begun.UploadId)), part)
+		list += fmt.Sprintf("<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", i+1, h.Get("ETag"))
+	}
+	send(http.MethodPost, "uploadId="+url.QueryEscape(begun.UploadId), []byte(list+"</CompleteMultipartUpload>"))
+}
+
+// flaky fails requests before and after the server has seen them.
+type flaky struct {
+	mu    sync.Mutex
+	n     int
+	codes []int
+}
+
+func (f *flaky) RoundTrip(req *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	f.n++
+	n := f.n
+	f.mu.Unlock()
+	switch n % 4 {
+	case 1:
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return &http.Response{StatusCode: f.codes[n%len(f.codes)], Header: http.Header{}, Request: req, Body: http.NoBody}, nil
+	case 2:
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err == nil {
+			_ = resp.Body.Close()
+			err = syscall.ECONNRESET
+		}
+		return nil, err
+	case 3:
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err == nil { // half of it
+			resp.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(io.LimitReader(resp.Body, max(resp.ContentLength/2, 0)), iotest.ErrReader(io.ErrUnexpectedEOF)), resp.Body}
+		}
+		return resp, err
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// TestServerFlaky gets through a network that fails most requests.
+func TestServerFlaky(t *testing.T) {
+	o := server(t)
+	emptied(t, o)
+	f := &flaky{codes: []int{500, 503, 502, 429}}
+	o.Remote = remote.Options{Transport: f, Tries: 50, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	view := open(t, o)
+	want := map[string]string{}
+	for i := range 30 {
+		key, value := fmt.Sprintf("d%d/%d", i%3, i), strings.Repeat(fmt.Sprint(i), 100)
+		if err := view.Set(bg, key, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		want[key] = value
+	}
+	if err := view.Delete(bg, "d0/0"); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "d0/0")
+	keys, err := kv.Keys(bg, view, "")
+	if err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
+		t.Fatalf("%q, %v", keys, err)
+	}
+	for key, value := range want {
+		if b, err := view.Get(bg, key, kv.Span(1, 50)); err != nil || string(b) != value[1:51] {
+			t.Errorf("%s: %q, %v", key, b, err)
+		}
 	}
 }
 
