@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	own "github.com/zarrdb/zarrdb/codecs/zstd"
 )
 
 // zstdCodec is the codec "zstd" (RFC 8878) of v3 and numcodecs.
@@ -57,6 +59,8 @@ const (
 )
 
 var (
+	ownZstdEncoders = sync.Pool{New: func() any { return new(own.Encoder) }}
+
 	zstdEncoders [5][2][maxZstdWindow - minZstdWindow + 2]sync.Pool
 	zstdDecoders sync.Pool
 )
@@ -93,6 +97,12 @@ func (s *zstdStage) encoder(n int) (*zstd.Encoder, *sync.Pool, error) {
 }
 
 func (s *zstdStage) Encode(dst, src []byte) ([]byte, error) {
+	if s.level == zstd.SpeedDefault && s.literals && !s.checksum && len(src) <= own.MaxBytes {
+		e := ownZstdEncoders.Get().(*own.Encoder)
+		dst = e.Encode(dst, src)
+		ownZstdEncoders.Put(e)
+		return dst, nil
+	}
 	e, pool, err := s.encoder(len(src))
 	if err != nil {
 		return dst, err

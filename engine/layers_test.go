@@ -19,8 +19,9 @@ var layers = map[string][]string{
 	// Elements and metadata know no storage; storage knows no arrays.
 	"zarr/dtype":       {},
 	"codecs":           {"zarr/dtype", "codecs/"},
-	"codecs/blosc":     {"codecs/kernels", "codecs/inflate", "codecs/lz4"},
+	"codecs/blosc":     {"codecs/kernels", "codecs/inflate", "codecs/lz4", "codecs/zstd"},
 	"codecs/lz4":       {},
+	"codecs/zstd":      {},
 	"codecs/inflate":   {"codecs/kernels"},
 	"codecs/lzma":      {},
 	"codecs/pco":       {"codecs/kernels"},
