@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime/metrics"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -59,7 +59,7 @@ func references(ctx context.Context, b *bench) error {
 		steps = 100
 	}
 	for _, perFile := range []int64{8, 1} {
-		r := refBench{bench: b, set: refSet{steps: steps, perFile: perFile}}
+		r := refBench{bench: b, workload: "references", set: refSet{steps: steps, perFile: perFile}}
 		if err := r.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.variant, err)
 		}
@@ -71,12 +71,12 @@ func references(ctx context.Context, b *bench) error {
 // from there.
 type refBench struct {
 	*bench
-	set     refSet
-	variant string
+	set               refSet
+	workload, variant string
 }
 
 func (r *refBench) add(metric string, value float64, unit string) {
-	r.bench.add("references", r.variant, metric, value, unit)
+	r.bench.add(r.workload, r.variant, metric, value, unit)
 }
 
 func (r *refBench) run(ctx context.Context) error {
@@ -157,7 +157,7 @@ func (r *refBench) link(ctx context.Context, dir, set string) error {
 	defer db.Close()
 	n := r.set.steps * refsPerStep
 	peak := watchMemory()
-	took, _, err := linkSet(ctx, db, set)
+	took, _, err := linkSet(ctx, db, set, "")
 	most := peak()
 	if err != nil {
 		return err
@@ -165,8 +165,7 @@ func (r *refBench) link(ctx context.Context, dir, set string) error {
 	r.add("import", took.Seconds(), "s")
 	r.add("import rate", float64(n)/took.Seconds()/1e6, "M/s")
 	r.add("import peak memory", float64(most)/(1<<20), "MiB")
-	r.add("size of a reference", float64(db.DiskUse().IndexBytes)/float64(n), "B")
-	took, written, err := linkSet(ctx, db, set)
+	took, written, err := linkSet(ctx, db, set, "")
 	if err != nil {
 		return err
 	}
@@ -175,14 +174,17 @@ func (r *refBench) link(ctx context.Context, dir, set string) error {
 	if err := r.grow(ctx, db); err != nil {
 		return err
 	}
-	if err := r.lookUp(ctx, db, n+refsPerStep); err != nil {
+	if err := r.list(ctx, db, n+refsPerStep); err != nil {
 		return err
 	}
-	return r.change(ctx, db, dir)
+	if err := r.change(ctx, db); err != nil {
+		return err
+	}
+	return r.openAgain(ctx, db, dir, 1)
 }
 
-// change commits one changed reference at a time, and opens the database anew.
-func (r *refBench) change(ctx context.Context, db *engine.DB, dir string) error {
+// change commits one changed reference at a time.
+func (r *refBench) change(ctx context.Context, db *engine.DB) error {
 	times := make([]time.Duration, 50)
 	other := tree.Source{URL: "s3://archive/" + r.variant + ".nc"} // an export of this version is imported again
 	for i := range times {
@@ -196,20 +198,50 @@ func (r *refBench) change(ctx context.Context, db *engine.DB, dir string) error 
 		times[i] = time.Since(start)
 	}
 	r.add("commit of 1 changed p50", millis(quantile(times, 0.5)), "ms")
+	return nil
+}
+
+// openAgain opens the database anew, which has as many sets, and finds some
+// references: of the first time their pages come from the page cache of the
+// system and must be parsed.
+func (r *refBench) openAgain(ctx context.Context, db *engine.DB, dir string, sets int) error {
 	if err := db.Close(); err != nil {
 		return err
 	}
 	start := time.Now()
-	again, err := engine.Open(dir, nil)
+	db, err := engine.Open(dir, nil)
 	if err != nil {
 		return err
 	}
-	snap, err := again.At(ctx, "main")
+	snap, err := db.At(ctx, "main")
 	if err != nil {
-		return errors.Join(err, again.Close())
+		return errors.Join(err, db.Close())
 	}
 	r.add("open", millis(time.Since(start)), "ms")
-	return errors.Join(snap.Close(), again.Close())
+	for _, metric := range []string{"look-up p50", "look-up again p50"} {
+		if err == nil {
+			err = r.lookUp(ctx, snap, metric, sets)
+		}
+	}
+	if err = errors.Join(err, snap.Close(), db.Close()); err != nil {
+		return err
+	}
+	size, err := treeSize(filepath.Join(dir, "index"))
+	r.add("size of a reference", float64(size)/float64(int64(sets)*r.set.steps*refsPerStep), "B")
+	return err
+}
+
+// treeSize is the size of all files of a directory.
+func treeSize(dir string) (size int64, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return 0, err
+		}
+		size += info.Size()
+	}
+	return size, err
 }
 
 // grow appends another step.
@@ -233,9 +265,9 @@ func (r *refBench) grow(ctx context.Context, db *engine.DB) error {
 	return nil
 }
 
-// linkSet imports the set, and tells the bytes that the index got.
-func linkSet(ctx context.Context, db *engine.DB, url string) (took time.Duration, written int64, err error) {
-	o := engine.ImportOptions{Link: true, Overwrite: true, Validate: engine.ValidateNone, Message: "import"}
+// linkSet imports the set to a path, and tells the bytes that the index got.
+func linkSet(ctx context.Context, db *engine.DB, url, to string) (took time.Duration, written int64, err error) {
+	o := engine.ImportOptions{To: to, Link: true, Overwrite: true, Validate: engine.ValidateNone, Message: "import"}
 	before, start := db.DiskUse().IndexWritten, time.Now()
 	src, err := engine.OpenSource(ctx, url, nil)
 	if err != nil {
@@ -246,9 +278,8 @@ func linkSet(ctx context.Context, db *engine.DB, url string) (took time.Duration
 	return took, db.DiskUse().IndexWritten - before, errors.Join(err, src.Close())
 }
 
-// lookUp lists all keys, n of them chunks, and finds the references of some,
-// whose pages must be parsed, and then of the same.
-func (r *refBench) lookUp(ctx context.Context, db *engine.DB, n int64) error {
+// list lists all keys, n of them chunks.
+func (r *refBench) list(ctx context.Context, db *engine.DB, n int64) error {
 	snap, err := db.At(ctx, "main")
 	if err != nil {
 		return err
@@ -265,22 +296,31 @@ func (r *refBench) lookUp(ctx context.Context, db *engine.DB, n int64) error {
 		return fmt.Errorf("%d keys, not %d", keys, n+3)
 	}
 	r.add("keys", float64(keys)/time.Since(start).Seconds()/1e6, "M/s")
-	for _, metric := range []string{"look-up p50", "look-up again p50"} {
-		// The same keys again, few enough that their pages stay in memory.
-		rng := rand.New(rand.NewPCG(3, 3))
-		times := make([]time.Duration, 1000)
-		for i := range times {
-			at := rng.Int64N(n)
-			key := fmt.Sprintf("t/%d.%d", at/refsPerStep, at%refsPerStep)
-			start := time.Now()
-			v, err := snap.Value(ctx, key)
-			times[i] = time.Since(start)
-			if err != nil || v.Length != chunkLength(at) {
-				return fmt.Errorf("%s: %+v, %v", key, v, err)
-			}
+	return nil
+}
+
+// lookUp finds a thousand references, always the same ones and few enough that
+// their pages stay in memory.
+func (r *refBench) lookUp(ctx context.Context, snap *engine.Snapshot, metric string, sets int) error {
+	rng := rand.New(rand.NewPCG(3, 3))
+	times := make([]time.Duration, 1000)
+	for i := range times {
+		set, at := rng.Int64N(int64(sets)), rng.Int64N(r.set.steps*refsPerStep)
+		for at%refsPerStep == 7 { // some of these were changed
+			at = rng.Int64N(r.set.steps * refsPerStep)
 		}
-		r.add(metric, micros(quantile(times, 0.5)), "us")
+		key := fmt.Sprintf("t/%d.%d", at/refsPerStep, at%refsPerStep)
+		if sets > 1 {
+			key = setPath(int(set)) + "/" + key
+		}
+		start := time.Now()
+		v, err := snap.Value(ctx, key)
+		times[i] = time.Since(start)
+		if err != nil || v.Length != chunkLength(set*r.set.steps*refsPerStep+at) {
+			return fmt.Errorf("%s: %+v, %v", key, v, err)
+		}
 	}
+	r.add(metric, micros(quantile(times, 0.5)), "us")
 	return nil
 }
 
@@ -289,13 +329,11 @@ func (r *refBench) lookUp(ctx context.Context, db *engine.DB, n int64) error {
 func watchMemory() (peak func() uint64) {
 	stop, done := make(chan struct{}), make(chan uint64)
 	go func() {
-		samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		most := uint64(0)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			metrics.Read(samples)
-			most = max(most, samples[0].Value.Uint64()-samples[1].Value.Uint64())
+			most = max(most, heldMemory())
 			select {
 			case <-tick.C:
 			case <-stop:

@@ -182,6 +182,7 @@ func (b *Batch) apply(sync bool) error {
 	if err != nil {
 		return fmt.Errorf("index: commit: %w", err)
 	}
+	x.logged.Add(size)
 	return nil
 }
 

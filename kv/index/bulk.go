@@ -220,8 +220,8 @@ func (x *Index) Checkpoint(dir string) error {
 type Metrics struct {
 	// DiskBytes is the size of all files of the index.
 	DiskBytes uint64
-	// LogBytes is what was written to the log since Open, TableBytes to
-	// tables, by flushes, compactions and Ingest.
+	// LogBytes is what batches wrote to the log since Open, TableBytes what
+	// flushes, compactions and Ingest wrote to tables.
 	LogBytes, TableBytes uint64
 	// LogLiveBytes is what the next Open would read of the log.
 	LogLiveBytes uint64
@@ -249,8 +249,9 @@ func (x *Index) Metrics() Metrics {
 	defer x.use.leave()
 	m := x.db.Metrics()
 	r := Metrics{
-		DiskBytes:        m.DiskSpaceUsage(),
-		LogBytes:         m.WAL.BytesWritten,
+		// Pebble counts the present log with the size that it began with.
+		DiskBytes:        m.DiskSpaceUsage() - m.WAL.PhysicalSize + max(m.WAL.PhysicalSize, m.WAL.Size),
+		LogBytes:         uint64(x.logged.Load()),
 		LogLiveBytes:     m.WAL.Size,
 		Flushes:          x.events.flushes.Load(),
 		Compactions:      x.events.compactions.Load(),

@@ -58,6 +58,7 @@ type Index struct {
 	end  context.CancelFunc
 
 	events events
+	logged atomic.Int64 // bytes of batches
 
 	use usage
 
