@@ -201,6 +201,28 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
+// BenchmarkGetFirst looks up keys whose leaves are not in the cache: a page is
+// hashed and parsed for each.
+func BenchmarkGetFirst(b *testing.B) {
+	for _, k := range kindsOfMaps[:3] {
+		b.Run(k.name, func(b *testing.B) {
+			const n = 1_000_000
+			_, root, m := benchTree(b, n, k.make())
+			t := New(m, &Options{CacheBytes: 1 << 20}) // interior pages and some leaves
+			ctx := context.Background()
+			r := rand.New(rand.NewPCG(3, 4))
+			var key []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				key = chunkKey(key[:0], r.IntN(n))
+				if _, ok, err := t.Get(ctx, root, key); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkScan(b *testing.B) {
 	for _, k := range kindsOfMaps {
 		b.Run(k.name, func(b *testing.B) {
