@@ -111,19 +111,33 @@ func checkPlace(above []frame, p *page) error {
 	}
 	var one, two scratchKey
 	f := above[len(above)-1]
-	if !bytes.Equal(f.p.keyAt(f.i, one[:]), p.keyAt(p.len()-1, two[:])) {
+	r := f.p.enterItem(max(f.i-1, 0), one[:])
+	first := p.markKey(0)
+	if f.i > 0 {
+		if bytes.Compare(r.key, first) >= 0 {
+			return misplaced(p)
+		}
+		r.next()
+	}
+	if !bytes.Equal(r.key, p.keyAt(p.len()-1, two[:])) {
 		return corrupt(p.name(), "its last key is not the one in the page above")
 	}
-	for _, f := range slices.Backward(above) {
-		if f.i == 0 {
-			continue
+	if f.i > 0 {
+		return nil
+	}
+	for _, f := range slices.Backward(above[:len(above)-1]) {
+		if f.i > 0 {
+			if bytes.Compare(f.p.keyAt(f.i-1, one[:]), first) >= 0 {
+				return misplaced(p)
+			}
+			break
 		}
-		if bytes.Compare(f.p.keyAt(f.i-1, one[:]), p.keyAt(0, two[:])) >= 0 {
-			return corrupt(p.name(), "its first key is not greater than the key before it")
-		}
-		break
 	}
 	return nil
+}
+
+func misplaced(p *page) error {
+	return corrupt(p.name(), "its first key is not greater than the key before it")
 }
 
 // key returns the last key of the page, which the caller owns. p is the page if

@@ -137,7 +137,8 @@ func (s *side) lastKey() []byte {
 type differ struct {
 	a, b         *side
 	to           []byte
-	stepA, stepB bool // sides that stand at what was returned last
+	stepA, stepB bool    // sides that stand at what was returned last
+	both         aligned // leaves that are compared as a whole, if both.a is not nil
 }
 
 func (t *Tree) newDiffer(ctx context.Context, a, b Root, span *Span) *differ {
@@ -154,6 +155,17 @@ func (d *differ) next() (delta, bool, error) {
 	}
 	d.stepA, d.stepB = false, false
 	for {
+		if d.both.a != nil {
+			if out, ok := d.both.next(); ok {
+				return out, !d.past(out.key), nil
+			}
+			if d.to != nil && d.past(d.both.a.lastKey()) {
+				return delta{}, false, nil
+			}
+			d.both.a = nil
+			d.a.over()
+			d.b.over()
+		}
 		if d.a.end && d.b.end {
 			return delta{}, false, nil
 		}
@@ -163,7 +175,7 @@ func (d *differ) next() (delta, bool, error) {
 			continue
 		}
 		out, ok := d.compare()
-		if d.to != nil && bytes.Compare(out.key, d.to) >= 0 {
+		if d.past(out.key) {
 			return delta{}, false, nil
 		}
 		if ok {
@@ -173,6 +185,9 @@ func (d *differ) next() (delta, bool, error) {
 		d.b.step()
 	}
 }
+
+// past reports whether a key lies behind the span.
+func (d *differ) past(key []byte) bool { return d.to != nil && bytes.Compare(key, d.to) >= 0 }
 
 // descend brings the sides towards items. It returns false if each is at an item
 // or at its end.
@@ -188,6 +203,8 @@ func (d *differ) descend() (bool, error) {
 				a.end, b.end = true, true
 				return true, nil
 			}
+		} else {
+			skipSame(a, b)
 		}
 		a.over()
 		b.over()
@@ -202,10 +219,30 @@ func (d *differ) descend() (bool, error) {
 			}
 		}
 		if pageB {
-			return true, b.into()
+			if err := b.into(); err != nil {
+				return true, err
+			}
+		}
+		if pageA && pageB && a.leaf && b.leaf {
+			d.align()
 		}
 	}
 	return true, nil
+}
+
+// skipSame goes past the pages after the ones before which two sides stand, as
+// long as they are the same in the two pages above.
+func skipSame(a, b *side) {
+	n, m := len(a.stack), len(b.stack)
+	if n == 0 || m == 0 {
+		return
+	}
+	f, g := &a.stack[n-1], &b.stack[m-1]
+	for f.i+1 < f.p.len() && g.i+1 < g.p.len() &&
+		f.p.child.name(f.p.raw, f.i+1) == g.p.child.name(g.p.raw, g.i+1) {
+		f.i++
+		g.i++
+	}
 }
 
 // compare returns the difference at the items of the two sides, of which one

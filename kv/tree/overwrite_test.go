@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -52,7 +53,7 @@ func TestOverwrite(t *testing.T) {
 		})
 		t.Run(k.name+"/tiny", func(t *testing.T) {
 			// Pages of a few items, which may use a pack or source each.
-			for range 20 {
+			for range 10 {
 				testOverwrite(t, Options{shape: tinyShape}, k.set, 100+rand.IntN(200))
 			}
 		})
@@ -77,6 +78,7 @@ func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n
 		t.Fatal(err)
 	}
 	for round := range 24 {
+		before, old := maps.Clone(m), root
 		edits := overwriteEdits(r, m, set, []int{1, 3, keptEdits, n / 4}[round%4], n, round/4)
 		if root, err = tr.Apply(ctx, root, edits); err != nil {
 			t.Fatal(err)
@@ -95,6 +97,43 @@ func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n
 		if stored, err := pages.GetPage(ctx, root.Name); err != nil || got != nil && !bytes.Equal(got.raw, stored) {
 			t.Errorf("round %d: what is kept is not what is stored, %v", round, err)
 		}
+		span := Span{}
+		if round%2 == 1 {
+			span = Span{From: chunkKey(nil, r.IntN(n)), To: chunkKey(nil, n+r.IntN(n)), After: round%4 == 1}
+		}
+		checkDiff(t, tr, old, root, span, before, m)
+	}
+}
+
+// checkDiff compares the differences of two maps with those of their models.
+func checkDiff(t *testing.T, tr *Tree, a, b Root, span Span, before, after model) {
+	t.Helper()
+	both := maps.Clone(before)
+	maps.Copy(both, after)
+	var want []string
+	for _, k := range both.span(span) {
+		v, inA := before[k]
+		w, inB := after[k]
+		if inA != inB || !v.Equal(&w) {
+			want = append(want, k)
+		}
+	}
+	for c, err := range tr.Diff(context.Background(), a, b, span) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want) == 0 || string(c.Key) != want[0] {
+			t.Fatalf("%x differs, want %x", c.Key, want[:min(len(want), 1)])
+		}
+		v, inA := before[want[0]]
+		w, inB := after[want[0]]
+		if inA != (c.Old != nil) || inB != (c.New != nil) || inA && !v.Equal(c.Old) || inB && !w.Equal(c.New) {
+			t.Fatalf("%x: %+v and %+v, want %+v and %+v", c.Key, c.Old, c.New, v, w)
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 {
+		t.Fatalf("%d differences are missing, first %x", len(want), want[0])
 	}
 }
 
