@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
@@ -10,7 +11,9 @@ import (
 // keys and values that do not differ: what most edits leave.
 type aligned struct {
 	a, b     *page
-	i        int // of the item that comes next
+	i        int  // of the item that comes next
+	native   bool // all values of both are native
+	onePack  bool // and in the same pack
 	key      []byte
 	old, new Value
 }
@@ -23,14 +26,15 @@ func (d *differ) align() {
 	if at != d.b.items.i-1 || a.len() != b.len() || !bytes.Equal(a.codedKeys(), b.codedKeys()) {
 		return
 	}
-	d.both = aligned{a: a, b: b, i: at, key: d.both.key}
+	d.both = aligned{a: a, b: b, i: at, key: d.both.key, native: a.kind == KindNative && b.kind == KindNative}
+	d.both.onePack = d.both.native && a.native.usesOnePack() && b.native.usesOnePack() && a.packAt(0) == b.packAt(0)
 }
 
 // next returns the next difference; false at the end of the leaves.
 func (l *aligned) next() (delta, bool) {
 	for ; l.i < l.a.len(); l.i++ {
-		if l.a.kind == KindNative && l.b.kind == KindNative {
-			if sameNative(l.a, l.b, l.i) {
+		if l.native {
+			if l.sameNative(l.i) {
 				continue
 			}
 			l.a.nativeAt(l.i, &l.old)
@@ -50,13 +54,26 @@ func (l *aligned) next() (delta, bool) {
 	return delta{}, false
 }
 
-// sameNative is Value.Equal of native value i of two leaves.
-func sameNative(a, b *page, i int) bool {
-	p, q := &a.native, &b.native
-	if string(a.raw[int(p.sums)+i*digest.Size:][:digest.Size]) != string(b.raw[int(q.sums)+i*digest.Size:][:digest.Size]) ||
-		p.offsets.get(a.index, i) != q.offsets.get(b.index, i) || p.lengths.get(a.raw, i) != q.lengths.get(b.raw, i) {
+// sameNative is Value.Equal of native value i of the two leaves. Equal hashes
+// are of equal lengths.
+func (l *aligned) sameNative(i int) bool {
+	p, q := &l.a.native, &l.b.native
+	s, t := l.a.raw[int(p.sums)+i*digest.Size:], l.b.raw[int(q.sums)+i*digest.Size:]
+	_, _ = s[digest.Size-1], t[digest.Size-1]
+	if binary.LittleEndian.Uint64(s) != binary.LittleEndian.Uint64(t) ||
+		binary.LittleEndian.Uint64(s[8:]) != binary.LittleEndian.Uint64(t[8:]) ||
+		binary.LittleEndian.Uint32(s[16:]) != binary.LittleEndian.Uint32(t[16:]) ||
+		p.offsets.get(l.a.index, i) != q.offsets.get(l.b.index, i) {
 		return false
 	}
-	const size = len(PackID{})
-	return string(a.raw[int(p.dict)+p.entry(a.index, i)*size:][:size]) == string(b.raw[int(q.dict)+q.entry(b.index, i)*size:][:size])
+	return l.onePack || l.a.packAt(i) == l.b.packAt(i)
 }
+
+// packAt is the pack of native value i.
+func (p *page) packAt(i int) PackID {
+	c := &p.native
+	return PackID(p.raw[int(c.dict)+c.entry(p.index, i)*len(PackID{}):])
+}
+
+// usesOnePack reports whether all values are in the pack of the first.
+func (c *refColumn) usesOnePack() bool { return !c.own && c.entries.width == 0 }
