@@ -96,10 +96,15 @@ type scratch struct {
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
-// sized returns a buffer of n bytes, in *b if that is large enough.
+// slack is how many bytes a decoder of zstd likes to write behind the end of a
+// stream, so that it can copy words: a fifth of the time in blocks of 128 KiB.
+const slack = 32
+
+// sized returns a buffer of n bytes, in *b if that is large enough. Its capacity
+// is slack more at least.
 func sized(b *[]byte, n int) []byte {
-	if cap(*b) < n {
-		*b = make([]byte, n)
+	if cap(*b)-slack < n {
+		*b = make([]byte, n+slack)
 	}
 	return (*b)[:n]
 }
@@ -120,9 +125,11 @@ func (i Info) block(out, enc []byte, at int64, s *scratch) error {
 		streams = i.TypeSize
 	}
 	filter := i.filter(len(out))
-	to := out
+	// What lies behind out is the caller's, what lies behind a stream is not
+	// decoded yet.
+	to, spare := out, 0
 	if filter != NoShuffle {
-		to = sized(&s.shuffled, len(out))
+		to, spare = sized(&s.shuffled, len(out)), slack
 	}
 	n := len(out) / streams
 	for j := range streams {
@@ -135,7 +142,7 @@ func (i Info) block(out, enc []byte, at int64, s *scratch) error {
 			return corrupt("stream %d has %d bytes of %d", j, int32(size), int64(len(enc))-at)
 		}
 		stream := enc[at : at+size]
-		part := to[j*n : (j+1)*n : (j+1)*n]
+		part := to[j*n : (j+1)*n : (j+1)*n+spare]
 		if len(stream) == n {
 			copy(part, stream)
 		} else if err := decompress(i.code, part, stream); err != nil {

@@ -17,7 +17,8 @@ var (
 	errFull      = errors.New("blosc: no room")
 )
 
-// decompress fills dst, exactly, from the stream src.
+// decompress fills dst, exactly, from the stream src. It may write behind dst up
+// to its capacity.
 func decompress(code int, dst, src []byte) error {
 	n := 0
 	switch code {
