@@ -33,6 +33,7 @@ func (e Evidence) File(name string) []byte { return e.heads[name] }
 
 // detect adds the one adapter that fits a place.
 func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
+	named := at
 	ev, at, err := e.look(ctx, at)
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
@@ -47,6 +48,11 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	}
 	switch len(match) {
 	case 0:
+		if named.Kind == Either && at.Kind == Directory {
+			if err := absentAt(ctx, at); err != nil {
+				return named, fmt.Errorf("%s: %w (%w: no file has that name, and %s)", named.URL.Redacted(), err, ErrFormat, e.lacks(Directory))
+			}
+		}
 		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, e.lacks(at.Kind))
 	case 1:
 	default:
@@ -59,6 +65,17 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	}
 	next.URL = at.URL.Append(part)
 	return next, nil
+}
+
+// absentAt is kv.ErrNotFound for a directory of which nothing is known to be
+// there: a web server cannot be asked for more.
+func absentAt(ctx context.Context, at Place) error {
+	if l, ok := at.dir().(kv.Lister); ok {
+		if any, err := kv.Any(ctx, l, ""); err != nil || any {
+			return err
+		}
+	}
+	return kv.ErrNotFound
 }
 
 // matches lists the adapters that evidence speaks for.

@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
 
@@ -56,6 +59,77 @@ func follows(t *testing.T, set string, f Follow) *DB {
 		t.Fatal(err)
 	}
 	return db
+}
+
+// TestLinkChangedElsewhere finds out on each kind of server that a file is another
+// one than was linked, or is gone.
+func TestLinkChangedElsewhere(t *testing.T) {
+	data := numbered(40)
+	for _, kind := range elsewheres {
+		t.Run(kind.name, func(t *testing.T) {
+			o := newOrigin(t, map[string][]byte{kind.path + "a": data})
+			generation := "5"
+			o.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				b, ok := o.files[r.URL.Path]
+				switch {
+				case !ok:
+					http.NotFound(w, r)
+				case kind.name == "gs" && r.URL.Query().Get("alt") != "media" && r.Method == http.MethodGet:
+					fmt.Fprintf(w, `{"size":"%d","generation":%q}`, len(b), generation)
+				default:
+					w.Header().Set("ETag", o.tag)
+					w.Header().Set("X-Goog-Generation", generation)
+					http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
+				}
+				return true
+			}
+			endpoints(t, o)
+			top := kind.url(o)
+			opts := linkOptions(t, t.TempDir())
+			opts.Adapters, opts.Follow = hasty(remote.Options{}), Follow{Allow: []string{top}}
+			db := openDB(t, opts)
+			set := tiles(20, "null", []string{fmt.Sprintf("[%q,20,20]", top+"a"), fmt.Sprintf("[%q,0,20]", top+"a")})
+			src, err := OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateAll}); err != nil {
+				t.Fatal(err)
+			}
+			change := func(tag, number string, b []byte) {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				if o.tag, generation = tag, number; b == nil {
+					delete(o.files, kind.path+"a")
+				} else {
+					o.files[kind.path+"a"] = b
+				}
+			}
+			read := func() ([]byte, error) {
+				db = reopened(t, db)
+				return values(t, at(t, db, ""))
+			}
+			want := append(slices.Clone(data[20:]), data[:20]...)
+			if b, err := read(); err != nil || !bytes.Equal(b, want) {
+				t.Fatalf("%v, %v", b, err)
+			}
+			change(`"2"`, "6", slices.Repeat([]byte{7}, 40))
+			if _, err := read(); !errors.Is(err, kv.ErrChanged) {
+				t.Errorf("another version: %v", err)
+			}
+			change(`"1"`, "5", data)
+			if b, err := read(); err != nil || !bytes.Equal(b, want) {
+				t.Errorf("as it was: %v, %v", b, err)
+			}
+			change("", "", nil)
+			if _, err := read(); !errors.Is(err, ErrUnreachable) || errors.Is(err, kv.ErrNotFound) {
+				t.Errorf("gone: %v", err)
+			}
+		})
+	}
 }
 
 // TestVirtualElsewhere reads virtual chunks from each kind of server, and asks
