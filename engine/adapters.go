@@ -51,12 +51,18 @@ type Place struct {
 	origin *Place
 	// set is the reference set that View shows.
 	set *refSet
+	// located is a file that detection has found on a server, and read the
+	// beginning of; else nil.
+	located kv.Value
 }
 
 // file locates the bytes of a place that is a file.
 func (p Place) file(ctx context.Context) (kv.Value, error) {
 	if p.Value != nil {
 		return p.Value, nil
+	}
+	if p.located != nil {
+		return p.located, nil
 	}
 	if p.Kind == Directory || p.Kind == Dataset {
 		return nil, fmt.Errorf("%w: it is not a file", ErrFormat)

@@ -673,17 +673,18 @@ func TestAppendFetchesTogether(t *testing.T) {
 		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list...); err != nil {
 			t.Fatal(err)
 		}
-		asked := 0
+		asked, sets := 0, 0
 		for _, q := range o.requests() {
 			if strings.HasSuffix(q, ".json") || strings.Contains(q, ".json ") {
+				sets++
 				continue
 			}
 			if asked++; !strings.HasPrefix(q, "GET /f") || !strings.HasSuffix(q, " 0-7") {
 				t.Errorf("asked %s", q)
 			}
 		}
-		if asked != pieces {
-			t.Errorf("%d requests for %d files", asked, pieces)
+		if asked != pieces || sets != 2*pieces { // each is opened twice
+			t.Errorf("%d requests for %d files, %d for the sets", asked, pieces, sets)
 		}
 		opts := linkOptions(t, t.TempDir())
 		opts.Adapters, opts.Follow.Allow = hasty(remote.Options{}), []string{o.URL + "/"}

@@ -101,13 +101,15 @@ func (e *Env) lacks(kind Kind) string {
 // look gathers evidence, and finds out whether a place is a file or a directory.
 func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	if at.Kind != Directory {
-		head, err := headOf(ctx, at.View, at.Path)
+		head, v, err := headOf(ctx, at.View, at.Path)
 		if err == nil {
 			ev := Evidence{Head: head}
+			at.located = v
 			if at.Kind == Either && len(e.matches(ev)) == 0 {
 				// Keys may lie below a key. And web servers answer for a
 				// directory with a page about it.
 				below := at
+				below.located = nil
 				below.Kind, below.URL = Directory, at.URL.AsDirectory()
 				if in, _, err := e.look(ctx, below); err == nil && len(e.matches(in)) > 0 {
 					return in, below, nil
@@ -128,7 +130,7 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	heads := make([][]byte, len(names))
 	// At a time, because each may be a request to a distant server.
 	err := newPool(len(names)).Run(ctx, len(names), func(ctx context.Context, i int) (err error) {
-		heads[i], err = headOf(ctx, below, names[i])
+		heads[i], _, err = headOf(ctx, below, names[i])
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return fmt.Errorf("%s: %w", names[i], err)
 		}
@@ -150,11 +152,17 @@ func (e *Env) wantedFiles() []string {
 	return slices.Compact(names)
 }
 
-// headOf returns the beginning of a file; it is not nil.
-func headOf(ctx context.Context, view kv.Reader, key string) ([]byte, error) {
-	v, err := kv.Locate(ctx, view, key)
+// headOf returns the beginning of a file, which is not nil. Where that took one
+// request, v is the file with its beginning at hand, so that who reads it need
+// not ask for that again; else v is nil.
+func headOf(ctx context.Context, view kv.Reader, key string) (head []byte, v kv.Value, err error) {
+	found, head, err := kv.LocateRange(ctx, view, key, kv.Span(0, headBytes), 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return kv.ReadValue(ctx, v, kv.Span(0, min(headBytes, v.Size())))
+	if head != nil {
+		return head, kv.Held(found, 0, head), nil
+	}
+	head, err = kv.ReadValue(ctx, found, kv.Span(0, min(headBytes, found.Size())))
+	return head, nil, err
 }
