@@ -3,7 +3,6 @@ package zstd
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"github.com/klauspost/compress/huff0"
 )
@@ -35,6 +34,8 @@ type Encoder struct {
 	huffman  huff0.Scratch
 
 	lits, offs, matches codes
+
+	plain bool // no assembly
 }
 
 // Encode appends a frame (RFC 8878) that holds src, which has MaxBytes at most,
@@ -80,8 +81,6 @@ func (e *Encoder) encodeBlock(src []byte, from int, last bool) {
 		return
 	}
 	before := e.find.recent
-	e.seqs = e.seqs[:0]
-	e.literals = slices.Grow(e.literals[:0], n+spareLiterals)
 	e.search(src, from)
 	b = e.appendSequences(e.appendLiterals(b))
 	kind, size := kindCompressed, len(b)-blockHeader

@@ -3,6 +3,7 @@ package zstd
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -11,6 +12,8 @@ const (
 	tableLog = 17
 	// Matches begin so far before the end of a block that words can be loaded.
 	blockTail = 16
+	// shortest is the least length of a match that is looked for.
+	shortest = 4
 	// spareLiterals is what is copied of a run of literals beyond its end.
 	spareLiterals = 32
 	// After 1<<patience bytes without a match the steps get longer by one.
@@ -58,9 +61,25 @@ func hashShort(v uint64, shift uint) uint32 {
 // search fills e.seqs and e.literals with the block that begins at from and ends
 // where src ends.
 func (e *Encoder) search(src []byte, from int) {
+	n := len(src) - from
+	e.seqs = slices.Grow(e.seqs[:0], n/shortest+1)
+	e.literals = slices.Grow(e.literals[:0], n+spareLiterals)
+	anchor := from
+	if e.plain {
+		anchor = e.searchGeneric(src, from)
+	} else {
+		anchor = e.searchArch(src, from)
+	}
+	e.literals = append(e.literals, src[anchor:]...)
+}
+
+// searchGeneric is search without the literals behind the last match: it returns
+// where they begin. There is room for all that is found.
+func (e *Encoder) searchGeneric(src []byte, from int) (anchor int) {
 	f := &e.find
 	p := unsafe.Pointer(unsafe.SliceData(src))
-	anchor, ip, last := from, max(from, 1), len(src)-blockTail
+	anchor = from
+	ip, last := max(from, 1), len(src)-blockTail
 	d1, d2 := int(f.recent[0]), int(f.recent[1])
 	shift := 32 - f.log
 	for ip < last {
@@ -121,7 +140,7 @@ func (e *Encoder) search(src []byte, from int) {
 		}
 	}
 	f.recent = [2]uint32{uint32(d1), uint32(d2)}
-	e.literals = append(e.literals, src[anchor:]...)
+	return anchor
 }
 
 // add notes a match of n bytes at ip after the literals from anchor on.
