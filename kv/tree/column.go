@@ -108,26 +108,28 @@ func bounds(vals []uint64) (lo uint64, width uint8) {
 }
 
 func appendBits(dst []byte, vals []uint64, lo uint64, width uint8) []byte {
-	if width == 0 {
+	size := (len(vals)*int(width) + 7) / 8
+	if size == 0 {
 		return dst
 	}
-	var acc uint64 // bits that do not fill 8 bytes yet
+	at := len(dst)
+	dst = slices.Grow(dst, size+8) // the last word may reach past the end
+	out := dst[at : at+size+8]
+	var acc uint64 // bits that do not fill a word yet
 	var have uint8
 	for _, v := range vals {
 		v -= lo
 		acc |= v << have
 		have += width
 		if have >= 64 {
-			dst = binary.LittleEndian.AppendUint64(dst, acc)
+			binary.LittleEndian.PutUint64(out, acc)
+			out = out[8:]
 			have -= 64
 			acc = v >> (width - have) // 0 if nothing is left of v
 		}
 	}
-	for ; have > 0; have -= min(have, 8) {
-		dst = append(dst, byte(acc))
-		acc >>= 8
-	}
-	return dst
+	binary.LittleEndian.PutUint64(out, acc)
+	return dst[:at+size]
 }
 
 // get returns value i, which must exist, of a column in b.
@@ -217,20 +219,20 @@ func (p *packed) span(b []byte, n int) (lo, hi, sum uint64) {
 	return lo, hi, sum
 }
 
-// appendTo appends n values to dst.
-func (p *packed) appendTo(dst []uint64, b []byte, n int) []uint64 {
-	dst = slices.Grow(dst, n)
+// values returns n values in the memory of dst.
+func (p *packed) values(dst []uint64, b []byte, n int) []uint64 {
+	dst = slices.Grow(dst[:0], n)[:n]
 	fast := 0
 	if p.width > 0 {
 		mask, src, bit := uint64(1)<<p.width-1, b[p.pos:], uint(0)
 		fast = p.words(b, n)
-		for range fast {
-			dst = append(dst, p.base+binary.LittleEndian.Uint64(src[bit>>3:])>>(bit&7)&mask)
+		for i := range dst[:fast] {
+			dst[i] = p.base + binary.LittleEndian.Uint64(src[bit>>3:])>>(bit&7)&mask
 			bit += uint(p.width)
 		}
 	}
 	for i := fast; i < n; i++ {
-		dst = append(dst, p.get(b, i))
+		dst[i] = p.get(b, i)
 	}
 	return dst
 }

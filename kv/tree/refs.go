@@ -1,6 +1,9 @@
 package tree
 
 import (
+	"math/bits"
+	"slices"
+
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -33,7 +36,7 @@ type refState struct {
 }
 
 // expect returns where a value of the entry with this length is expected.
-func (s *refState) expect(native bool, entry int, length uint64) uint64 {
+func (s refState) expect(native bool, entry int, length uint64) uint64 {
 	switch {
 	case !s.any:
 		return 0
@@ -50,12 +53,12 @@ func (s *refState) expect(native bool, entry int, length uint64) uint64 {
 	return (s.end + refAlign - 1) &^ (refAlign - 1)
 }
 
-// move goes past a value.
-func (s *refState) move(entry int, offset, length uint64) {
+// after returns the state behind a value.
+func (s refState) after(entry int, offset, length uint64) refState {
 	if !s.any || entry != s.entry {
 		s.start = offset
 	}
-	s.entry, s.end, s.any = entry, offset+length, true
+	return refState{entry: entry, start: s.start, end: offset + length, any: true}
 }
 
 type refEncoder struct {
@@ -78,7 +81,7 @@ func (e *refEncoder) add(entry int, offset, length uint64) {
 	e.lengths = append(e.lengths, length)
 	e.entries.add(int64(entry - e.state.entry))
 	e.offsets.add(int64(offset - e.state.expect(e.native, entry, length)))
-	e.state.move(entry, offset, length)
+	e.state = e.state.after(entry, offset, length)
 }
 
 // appendTo appends the columns after the dictionary, which has dict entries.
@@ -118,24 +121,25 @@ func (c *refColumn) entry(index []byte, i int) int {
 func (d *decoder) refs(c *refColumn, n, dict int) (total uint64) {
 	c.lengths, total = d.packedSum(n, MaxExtent)
 	c.own, c.ordered = dict == n && n > 1, true
-	entries := d.s.entries[:0]
+	var entries []uint64
 	switch {
 	case c.own:
 		d.ownEntries(n)
 	case dict > 1:
-		entries, c.ordered = d.refEntries(entries, n, dict)
+		d.s.entries = slices.Grow(d.s.entries[:0], n)[:n]
+		entries = d.s.entries
+		c.ordered = d.refEntries(entries, dict)
 	}
-	d.s.entries = entries
-	if d.err != "" {
-		return 0
+	if d.err == "" {
+		c.offsets = d.offsets(c, n, entries)
 	}
-	if c.offsets = d.offsets(c, n, entries); len(entries) > 0 && d.err == "" {
-		c.entries = d.indexed(entries)
+	if len(entries) > 0 && d.err == "" {
+		c.entries = d.indexed(entries, 0, uint64(dict-1)) // all are used
 	}
 	return total
 }
 
-// offsets reads where n values begin. The entries are empty if own says it, or
+// offsets reads where n values begin. The entries are nil if own says them, or
 // if there is only one.
 func (d *decoder) offsets(c *refColumn, n int, entries []uint64) packed {
 	if c.own && !c.native {
@@ -143,36 +147,39 @@ func (d *decoder) offsets(c *refColumn, n int, entries []uint64) packed {
 			return packed{base: offset}
 		}
 	}
+	d.s.lengths = c.lengths.values(d.s.lengths, d.b, n)
+	d.s.offsets = slices.Grow(d.s.offsets[:0], n)[:n]
 	var (
 		s       refState
 		r       runReader
 		entry   int
-		lengths = c.lengths.appendTo(d.s.lengths[:0], d.b, n)
-		out     = d.s.offsets[:0]
+		out     = d.s.offsets
+		lengths = d.s.lengths[:len(out)]
+		lo, hi  = uint64(MaxExtent), uint64(0)
 	)
 	for i := 0; i < n && d.err == ""; {
 		off, times := d.runs(&r, n-i)
-		for range times {
+		for end := i + times; i < end; i++ {
 			switch {
 			case c.own:
 				entry = i
-			case len(entries) > 0:
+			case entries != nil:
 				entry = int(entries[i])
 			}
-			offset := int64(s.expect(c.native, entry, lengths[i])) + off
-			if offset < 0 || offset > MaxExtent {
+			offset := s.expect(c.native, entry, lengths[i]) + uint64(off)
+			if offset > MaxExtent { // or less than 0
 				d.fail("offset out of bounds")
+				return packed{}
 			}
-			s.move(entry, uint64(offset), lengths[i])
-			out = append(out, uint64(offset))
-			i++
+			s = s.after(entry, offset, lengths[i])
+			out[i] = offset
+			lo, hi = min(lo, offset), max(hi, offset)
 		}
 	}
-	d.s.lengths, d.s.offsets = lengths, out
 	if d.err != "" {
 		return packed{}
 	}
-	return d.indexed(out)
+	return d.indexed(out, lo, hi)
 }
 
 // sameOffset reads where n values of as many sources begin if all begin at the
@@ -206,37 +213,38 @@ func (d *decoder) ownEntries(n int) {
 	}
 }
 
-// refEntries reads which entries of the dictionary n values use, and whether
-// they never go back.
-func (d *decoder) refEntries(out []uint64, n, dict int) (_ []uint64, ordered bool) {
-	ordered = true
+// refEntries reads which entries of the dictionary values use, and returns
+// whether they never go back.
+func (d *decoder) refEntries(out []uint64, dict int) (ordered bool) {
 	var r runReader
 	entry, seen := int64(0), int64(0)
-	for len(out) < n && d.err == "" {
-		step, times := d.runs(&r, n-len(out))
+	ordered = true
+	for i := 0; i < len(out); {
+		step, times := d.runs(&r, len(out)-i)
 		ordered = ordered && step >= 0
 		step = min(max(step, -maxPageItems), maxPageItems)
-		for range times {
+		for end := i + times; i < end; i++ {
 			entry += step
 			if entry < 0 || entry > seen || entry >= int64(dict) {
 				d.fail("dictionary entry out of bounds")
-				return out, false
+			}
+			if d.err != "" {
+				return false
 			}
 			seen = max(seen, entry+1)
-			out = append(out, uint64(entry))
+			out[i] = uint64(entry)
 		}
 	}
 	if seen != int64(dict) {
 		d.fail("dictionary has unused entries")
 	}
-	return out, ordered
+	return ordered
 }
 
-// indexed packs values into the index of the page.
-func (d *decoder) indexed(vals []uint64) packed {
-	lo, width := bounds(vals)
-	p := packed{base: lo, width: width, pos: int32(len(d.s.index))}
-	d.s.index = appendBits(d.s.index, vals, lo, width)
+// indexed packs values from lo to hi into the index of the page.
+func (d *decoder) indexed(vals []uint64, lo, hi uint64) packed {
+	p := packed{base: lo, width: uint8(bits.Len64(hi - lo)), pos: int32(len(d.s.index))}
+	d.s.index = appendBits(d.s.index, vals, p.base, p.width)
 	return p
 }
 

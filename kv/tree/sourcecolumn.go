@@ -254,8 +254,10 @@ func (r *sourceReader) series(url []byte, limit int) (times int, above bool) {
 			break
 		}
 		above = above && mid[0] > old[0]
-		for i, v := range mid {
-			old[i] = v
+		if n == 1 {
+			old[0] = mid[0]
+		} else {
+			copy(old, mid)
 		}
 		b, front = b[skip+n:], at
 		times++
