@@ -106,11 +106,34 @@ func (r *commitRequest) freeze(ctx context.Context) error {
 	}
 	if s.work == s.start && 0 < len(s.buf) && len(s.buf) <= maxPoints && len(s.guards) == 0 {
 		r.edits = s.buffered()
-	} else if err := s.flush(ctx); err != nil {
-		return err
+	} else {
+		if s.fresh.bytes >= aheadBytes {
+			defer s.db.syncAhead()()
+		}
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
 	}
 	s.state, r.work = sessionCommitting, s.work
 	return nil
+}
+
+// aheadBytes are so many that their sync takes longer than to begin another one.
+const aheadBytes = 1 << 20
+
+// syncAhead begins to sync the packs while pages are made, so that the sync
+// before the commit has little left to do; that one tells what went wrong. What
+// it returns waits for the end.
+func (db *DB) syncAhead() (wait func()) {
+	if db.delayed() {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = db.packs.Sync(context.Background())
+	}()
+	return func() { <-done }
 }
 
 // plan is a group of commits before it is written.

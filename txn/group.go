@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -133,7 +134,11 @@ func (c *committer) gather() *plan {
 		before = nil // heads tell
 	}
 	p := c.plan(before)
-	p.take(c)
+	group := c.take(maxCommitGroup)
+	if before == nil && slices.ContainsFunc(group, func(r *commitRequest) bool { return r.s.fresh.any }) {
+		defer c.db.syncAhead()() // the disk has nothing else to do
+	}
+	p.addAll(group)
 	for before != nil {
 		arrived := c.arrived
 		if len(p.group) == maxCommitGroup {
