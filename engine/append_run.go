@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -36,6 +35,9 @@ type joiner struct {
 
 	pending []pendingValues
 	waiting int64 // bytes of pending
+
+	compared map[*appendBase]*joinedArray // what has not the dimension
+	held     int64                        // bytes of compared
 
 	done       int    // pieces that are complete
 	label      string // of its session, without their number
@@ -482,77 +484,4 @@ func (j *joiner) settle(ctx context.Context) error {
 	}
 	j.pending, j.waiting = nil, 0
 	return nil
-}
-
-// equal makes sure that an array without the dimension holds what the joined one
-// does.
-func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
-	got, err := p.array(ctx, a)
-	if err != nil {
-		return err
-	}
-	var want *zarr.Array
-	if m := p.j.model; m != nil {
-		want, err = m.array(ctx, m.piece.arrays[a.path])
-	} else {
-		want, err = p.j.s.Array(ctx, joinPath(p.j.o.To, a.path))
-	}
-	if err != nil {
-		return err
-	}
-	same, err := sameElements(ctx, want, got)
-	if err != nil {
-		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.j.plan.dim, err)
-	}
-	if !same {
-		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: "one set of elements", Files: []string{p.piece.Name}, Got: []string{"another"}}
-	}
-	return nil
-}
-
-// sameElements compares the elements of two arrays of one shape and type, bit by
-// bit.
-func sameElements(ctx context.Context, a, b *zarr.Array) (same bool, err error) {
-	shape := a.Shape()
-	if a.Type().Variable() {
-		x, err := a.ReadVar(ctx, zarr.Sel())
-		if err != nil {
-			return false, err
-		}
-		y, err := b.ReadVar(ctx, zarr.Sel())
-		if err != nil {
-			return false, err
-		}
-		for i := range x.Len() {
-			if !bytes.Equal(x.At(i), y.At(i)) {
-				return false, nil
-			}
-		}
-		return true, nil
-	}
-	var x, y []byte
-	compare := func(sel zarr.Selection, size int) error {
-		x, y = slices.Grow(x[:0], size)[:size], slices.Grow(y[:0], size)[:size]
-		if err := errors.Join(a.ReadBytes(ctx, sel, x), b.ReadBytes(ctx, sel, y)); err != nil {
-			return err
-		}
-		if !bytes.Equal(x, y) {
-			return errStopped
-		}
-		return nil
-	}
-	size := int64(a.Type().Size())
-	if len(shape) == 0 {
-		err = compare(zarr.Sel(), int(size))
-	} else {
-		chunk := int64(1)
-		if c := a.Meta().Grid.Regular(); c != nil {
-			chunk = int64(max(c[0], 1))
-		}
-		err = slabs(shape, 0, size, chunk, 0, func(sel zarr.Selection, _, _ int64, n int) error { return compare(sel, n) })
-	}
-	if err == errStopped {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -651,15 +651,15 @@ func TestAppendFetchesTogether(t *testing.T) {
 	array := func(n int, dim string) string {
 		return fmt.Sprintf(`{"zarr_format":2,"shape":[%d],"chunks":[2],"dtype":"|i1","compressor":null,"filters":null,"fill_value":0,"order":"C"},"%[2]s/.zattrs":{"_ARRAY_DIMENSIONS":["%[2]s"]}`, n, dim)
 	}
-	const pieces = 11 // more than are opened at a time
-	for i := range pieces {
+	const pieces, more = 11, 3 // more than are opened at a time
+	for i := range pieces + more {
 		name := fmt.Sprintf("/f%d", i)
 		files[name] = []byte{1, 2, 3, 4, byte(4 * i), byte(4*i + 1), byte(4*i + 2), byte(4*i + 3)}
 		files[name+".json"] = fmt.Appendf(nil, `{".zgroup":{"zarr_format":2},"time/.zarray":%s,"x/.zarray":%s,"time/0":["f%[3]d",4,2],"time/1":["f%[3]d",6,2],"x/0":["f%[3]d",0,2],"x/1":["f%[3]d",2,2]}`,
 			array(4, "time"), array(4, "x"), i)
 	}
 	o := newOrigin(t, files)
-	list := make([]Piece, pieces)
+	list := make([]Piece, pieces+more)
 	for i := range list {
 		url := fmt.Sprintf("%s/f%d.json", o.URL, i)
 		list[i] = Piece{Name: url, Open: func(ctx context.Context) (*Source, error) {
@@ -670,7 +670,7 @@ func TestAppendFetchesTogether(t *testing.T) {
 	for _, kept := range []int64{maxKept, 0} {
 		maxKept = kept
 		db := openDB(t, linkOptions(t, t.TempDir()))
-		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list...); err != nil {
+		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list[:pieces]...); err != nil {
 			t.Fatal(err)
 		}
 		asked, sets := 0, 0
@@ -689,9 +689,24 @@ func TestAppendFetchesTogether(t *testing.T) {
 		opts := linkOptions(t, t.TempDir())
 		opts.Adapters, opts.Follow.Allow = hasty(remote.Options{}), []string{o.URL + "/"}
 		closeChecked(t, db)
-		a := array8(t, openAt(t, db.Dir(), opts), "time")
+		// What is there is read once, however many pieces it is compared with.
+		db = openAt(t, db.Dir(), opts)
+		o.requests()
+		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list[pieces:]...); err != nil {
+			t.Fatal(err)
+		}
+		read := 0
+		for _, q := range o.requests() {
+			if q == "GET /f0 0-3" {
+				read++
+			}
+		}
+		if read != 1 {
+			t.Errorf("x was read %d times", read)
+		}
+		a := array8(t, db, "time")
 		for i, v := range a {
-			if int(v) != i {
+			if int(v) != i || len(a) != 4*(pieces+more) {
 				t.Fatalf("time is %v", a)
 			}
 		}
