@@ -52,7 +52,7 @@ s3:               ## buckets against a real server on the loopback device that c
 bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh
 
-soak:             ## random histories, SOAK for each kind of them (default 1h); SEED says which, LIMIT ends a run that hangs
+soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
 	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./txn ./engine
 
 clean:

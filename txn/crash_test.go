@@ -102,7 +102,7 @@ func (h *cutHistory) run(db *DB, commits int) {
 // second history begins on the disk that the first cut left.
 func TestPowerCut(t *testing.T) { crashRounds(t, powerCut) }
 
-// TestSoakPowerCut is TestPowerCut for ZARRDB_SOAK.
+// TestSoakPowerCut is TestPowerCut with more histories.
 func TestSoakPowerCut(t *testing.T) { soak(t, powerCut) }
 
 func powerCut(t *testing.T, seed uint64, over func() bool) int {

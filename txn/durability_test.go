@@ -26,7 +26,7 @@ func delayedOptions(fs vfs.FS, d Durability) *Options {
 // acknowledged, at least up to the last Sync, and always sound.
 func TestPowerCutDelayed(t *testing.T) { crashRounds(t, powerCutDelayed) }
 
-// TestSoakPowerCutDelayed is TestPowerCutDelayed for ZARRDB_SOAK.
+// TestSoakPowerCutDelayed is TestPowerCutDelayed with more histories.
 func TestSoakPowerCutDelayed(t *testing.T) { soak(t, powerCutDelayed) }
 
 func powerCutDelayed(t *testing.T, seed uint64, over func() bool) int {

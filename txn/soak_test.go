@@ -3,14 +3,18 @@ package txn
 import (
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
-// soaking is a run of histories for as long as ZARRDB_SOAK says. Its seeds follow
-// from ZARRDB_SEED, so that a run can be had again; without that they are others
-// each time.
+// soakKinds is how many tests share the time that ZARRDB_SOAK says.
+const soakKinds = 8
+
+// soaking is a run of histories of one kind. Its seeds follow from ZARRDB_SEED, so
+// that a run can be had again; without that they are others each time.
 type soaking struct {
 	rng            *rand.Rand
 	start, end     time.Time
@@ -33,7 +37,7 @@ func startSoak(t *testing.T) *soaking {
 	}
 	t.Logf("ZARRDB_SEED=%d", first)
 	now := time.Now()
-	s := &soaking{rng: rand.New(rand.NewPCG(first, 0)), start: now, end: now.Add(d)}
+	s := &soaking{rng: rand.New(rand.NewPCG(first, 0)), start: now, end: now.Add(d / soakKinds)}
 	t.Cleanup(func() {
 		t.Logf("%d operations in %d histories, %v", s.ops, s.histories, time.Since(now).Round(time.Second))
 		switch {
@@ -69,6 +73,25 @@ type soakHistory func(t *testing.T, seed uint64, over func() bool) (ops int)
 func soak(t *testing.T, fn soakHistory) {
 	for s := startSoak(t); !s.over(); {
 		s.ops += fn(t, s.seed(), s.over)
+	}
+}
+
+// The kinds of histories share the time fairly.
+func TestKindsOfSoak(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(b), "\nfunc TestSoak")
+	}
+	if n != soakKinds {
+		t.Errorf("%d tests share the time of %d", n, soakKinds)
 	}
 }
 

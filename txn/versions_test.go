@@ -456,7 +456,7 @@ func TestSavedHistories(t *testing.T) {
 	}
 }
 
-// TestSoakVersions is TestVersionsModel for as long as ZARRDB_SOAK says.
+// TestSoakVersions is TestVersionsModel with more histories.
 func TestSoakVersions(t *testing.T) {
 	soak(t, func(t *testing.T, seed uint64, _ func() bool) int {
 		n := 50 << (seed % 4)
