@@ -150,14 +150,25 @@ func (c *checker) start(root tree.Root, of string, commit *CommitID) {
 	c.roots = append(c.roots, checkRoot{root, of, commit})
 }
 
-// place is a page on the list of those to be read.
+// place is a page on the list of those to be read, or a payload that one names.
 type place struct {
-	at   tree.Place
-	of   string // what it belongs to, for messages
-	path string // of the directory
-	form *Form  // of a chunk map; nil for a page of a directory
-	page int32
+	at      tree.Place
+	of      string // what it belongs to, for messages
+	path    string // of the directory
+	form    *Form  // of a chunk map; nil for a page of a directory
+	page    int32
+	payload *payloadPlace // nil for a page
 }
+
+// payloadPlace is a payload that is large enough to be work of its own: few pages
+// may name many bytes.
+type payloadPlace struct {
+	key   string
+	chunk []int64
+	v     tree.Value
+}
+
+const largePayload = 1 << 20
 
 // walk reads every page below the roots and checks what is in it.
 func (c *checker) walk(ctx context.Context) error {
@@ -228,9 +239,17 @@ func (c *checker) enter(from int32, at tree.Place) (page int32, ok bool) {
 	return page, !known
 }
 
-// page checks one page.
+// page checks one page, and leaves large payloads for later.
 func (c *checker) page(ctx context.Context, p place) ([]place, error) {
+	if l := p.payload; l != nil {
+		return nil, c.value(ctx, p, l.key, l.chunk, l.v)
+	}
+	var large []place
 	below, err := c.open(ctx, p, func(key string, chunk []int64, v tree.Value) error {
+		if c.o.Payloads && v.Kind == tree.KindNative && v.Length >= largePayload {
+			large = append(large, place{of: p.of, path: p.path, page: p.page, payload: &payloadPlace{key, slices.Clone(chunk), v}})
+			return nil
+		}
 		return c.value(ctx, p, key, chunk, v)
 	})
 	if err != nil {
@@ -243,12 +262,13 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 		if !c.damage(p, err) {
 			c.tell(pageProblem(p.at.Page().Name.String(), p.path, err))
 		}
-		return nil, nil
+		return large, nil
 	}
 	c.nPages.Add(1)
 	c.nBytes.Add(int64(p.at.Page().Size))
 	c.progress(false)
-	return below, nil
+	slices.Reverse(large) // the first one is taken first, and pages after them
+	return append(below, large...), nil
 }
 
 // markPage notes whether a page names a bad payload.

@@ -54,8 +54,10 @@ type DB struct {
 	// and then make sure that it stays; and by Expire alone.
 	keeping    sync.RWMutex
 	collecting sync.Mutex // one collection at a time
-	pinMu      sync.Mutex // held while a pack is reclaimed or a pin is made
-	pinned     uint64     // counts pins that were made, under pinMu
+	// pinMu is held while a pack is reclaimed or a pin is made, and shared while
+	// packs are copied to this database.
+	pinMu  sync.RWMutex
+	pinned uint64 // counts pins that were made, under pinMu
 	// care is held shared by whoever relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care sync.RWMutex

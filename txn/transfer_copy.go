@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -23,31 +25,63 @@ func (t *transfer) needed() []pack.ID {
 	return slices.SortedFunc(maps.Keys(t.need), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
 }
 
+// copyWorkers bounds the packs that are copied side by side: one may wait for the
+// disk to sync it while another is read.
+const copyWorkers = 4
+
 // copyPacks copies the payloads, durably, to where nothing names them yet.
 func (t *transfer) copyPacks(ctx context.Context) error {
-	for _, id := range t.needed() {
-		before := t.r.PayloadBytes + t.r.PresentBytes
-		info, n, err := t.importPack(ctx, id, func(n pack.Imported) {
-			t.report("copy", before+int64(n.Written+n.Equal), t.total)
+	ids := t.needed()
+	t.packs = make([]pack.Info, len(ids))
+	var (
+		next    atomic.Int64
+		workers sync.WaitGroup
+		mu      sync.Mutex // guards what follows, and the report
+		failed  error
+	)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for range min(copyWorkers, len(ids)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(ids)); i = next.Add(1) - 1 {
+				var before pack.Imported
+				count := func(n pack.Imported) {
+					t.r.PayloadBytes += int64(n.Written - before.Written)
+					t.r.PresentBytes += int64(n.Equal - before.Equal)
+					before = n
+				}
+				info, n, err := t.importPack(ctx, ids[i], func(n pack.Imported) {
+					mu.Lock()
+					defer mu.Unlock()
+					count(n)
+					t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.total)
+				})
+				mu.Lock()
+				count(n)
+				if n.Written > 0 {
+					t.r.Packs++
+				}
+				t.packs[i] = info
+				if err != nil && failed == nil {
+					failed = err
+					stop()
+				}
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
 		})
-		t.r.PayloadBytes += int64(n.Written)
-		t.r.PresentBytes += int64(n.Equal)
-		if err != nil {
-			return err
-		}
-		if n.Written > 0 {
-			t.r.Packs++
-		}
-		t.packs = append(t.packs, info)
 	}
-	return nil
+	workers.Wait()
+	return failed
 }
 
 // importPack copies what is needed of one pack. Files are not rewritten if there
 // are pins, for which others read them by offset; none is made meanwhile.
 func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
-	t.to.pinMu.Lock()
-	defer t.to.pinMu.Unlock()
+	t.to.pinMu.RLock()
+	defer t.to.pinMu.RUnlock()
 	pins, err := t.to.Pins(ctx)
 	if err != nil {
 		return pack.Info{}, pack.Imported{}, err

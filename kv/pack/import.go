@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -33,7 +34,8 @@ type Imported struct {
 //
 // fixed says that others may read this store's file by its own offsets: one that
 // was rewritten is [ErrFixed] then, because it cannot take more where it is.
-// progress, if not nil, is called now and then with the counts so far.
+// progress, if not nil, is called now and then with the counts so far. Packs may be
+// imported side by side.
 func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, fixed bool, progress func(Imported)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
@@ -41,8 +43,11 @@ func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, f
 	if err := errors.Join(s.check(ctx), from.check(ctx)); err != nil {
 		return Info{}, Imported{}, err
 	}
-	s.reclaim.Lock()
-	defer s.reclaim.Unlock()
+	s.reclaim.RLock()
+	defer s.reclaim.RUnlock()
+	one, _ := s.importing.LoadOrStore(id, new(sync.Mutex))
+	one.(*sync.Mutex).Lock()
+	defer one.(*sync.Mutex).Unlock()
 	m := importer{ctx: ctx, s: s, id: id, fixed: fixed, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
 	info, err := m.run(from, need)
 	if err != nil {

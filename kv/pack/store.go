@@ -92,8 +92,11 @@ type Store struct {
 	packs atomic.Pointer[map[ID]*pack]
 	files handles
 
-	sync    sync.Mutex // one Sync at a time
-	reclaim sync.Mutex // one Reclaim at a time
+	sync sync.Mutex // one Sync at a time
+	// reclaim is held by Reclaim, and shared by Imports, of which there is one at
+	// a time for each pack.
+	reclaim   sync.RWMutex
+	importing sync.Map // ID → *sync.Mutex
 
 	mu      sync.Mutex // below sync, above pack.mu
 	active  []*pack    // packs that grow, at most o.Writers

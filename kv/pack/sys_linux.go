@@ -2,7 +2,9 @@ package pack
 
 import (
 	"errors"
+	"os"
 	"syscall"
+	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -31,6 +33,28 @@ func punchHole(f vfs.File, off, n int64) error {
 		return errors.ErrUnsupported
 	}
 	return err
+}
+
+// aheadStep is how much the kernel is asked for at one time: it does not take
+// more than a device does.
+const aheadStep = 1 << 20
+
+// readAhead asks the kernel for a range of a map, unless its end is in memory. It
+// promises nothing.
+func readAhead(data []byte, from, to uint64) {
+	from &^= uint64(os.Getpagesize() - 1)
+	to = min(to, uint64(len(data)))
+	if from >= to {
+		return
+	}
+	var there [1]byte
+	last := unsafe.Pointer(&data[(to-1)&^uint64(os.Getpagesize()-1)])
+	if _, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(last), 1, uintptr(unsafe.Pointer(&there[0]))); err != 0 || there[0]&1 != 0 {
+		return
+	}
+	for ; from < to; from += aheadStep {
+		_ = unix.Madvise(data[from:min(to, from+aheadStep)], unix.MADV_WILLNEED)
+	}
 }
 
 // links is how many names a file has, 1 if nobody can tell.

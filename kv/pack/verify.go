@@ -32,10 +32,34 @@ func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) e
 	if err != nil {
 		return err
 	}
+	r.ahead(h)
 	err = s.checkHeader(ctx, &r, h, owner)
 	h.unref()
 	if err != nil {
 		return err
 	}
 	return s.View(ctx, a, 0, a.Length, fn)
+}
+
+// Who verifies goes through a pack from payload to payload, so the kernel is asked
+// for what comes next: a page of a map that is not there stops its reader until a
+// whole window is read. That is done once in aheadEvery bytes, or for a payload
+// that is large.
+const (
+	aheadEvery = 4 << 20
+	aheadLarge = 128 << 10
+)
+
+func (r *part) ahead(h *handle) {
+	base, err := r.base(h)
+	if h.data == nil || err != nil {
+		return
+	}
+	from, to := base-min(base, headerBytes), base+r.a.Length
+	switch {
+	case from/aheadEvery != to/aheadEvery:
+		readAhead(h.data, from, roundUp(to, aheadEvery)+aheadEvery)
+	case to-from >= aheadLarge:
+		readAhead(h.data, from, to)
+	}
 }
