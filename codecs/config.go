@@ -213,7 +213,7 @@ func appendJSON(b []byte, v any) []byte {
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err)
+		panic(err) // a bug, see Object
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }

@@ -17,19 +17,20 @@ const module = "github.com/zarrdb/zarrdb/"
 // A trailing "/" allows everything below.
 var layers = map[string][]string{
 	// Elements and metadata know no storage; storage knows no arrays.
-	"zarr/dtype":       {},
-	"codecs":           {"zarr/dtype", "codecs/"},
-	"codecs/blosc":     {"codecs/kernels", "codecs/inflate", "codecs/lz4", "codecs/zstd"},
-	"codecs/lz4":       {},
-	"codecs/zstd":      {},
-	"codecs/inflate":   {"codecs/kernels"},
-	"codecs/lzma":      {},
-	"codecs/pco":       {"codecs/kernels"},
-	"codecs/kernels":   {},
-	"codecs/codectest": {"codecs", "zarr/dtype"},
-	"zarr":             {"zarr/dtype", "codecs", "kv"},
-	"zarr/cf":          {"zarr", "zarr/dtype"},
-	"zarr/npy":         {"zarr/dtype"},
+	"zarr/dtype":                {},
+	"codecs":                    {"zarr/dtype", "codecs/"},
+	"codecs/blosc":              {"codecs/kernels", "codecs/inflate", "codecs/lz4", "codecs/zstd"},
+	"codecs/lz4":                {},
+	"codecs/internal/bytestest": {}, // of tests
+	"codecs/zstd":               {},
+	"codecs/inflate":            {"codecs/kernels"},
+	"codecs/lzma":               {},
+	"codecs/pco":                {"codecs/kernels"},
+	"codecs/kernels":            {},
+	"codecs/codectest":          {"codecs", "zarr/dtype"},
+	"zarr":                      {"zarr/dtype", "codecs", "kv"},
+	"zarr/cf":                   {"zarr", "zarr/dtype"},
+	"zarr/npy":                  {"zarr/dtype"},
 
 	"kv":        {},
 	"kv/kvtest": {"kv"},

@@ -70,7 +70,7 @@ type checkpointer struct {
 
 func (c *checkpointer) load(db *DB) error {
 	if n := db.opts.CheckpointCommits; n > 0 && !db.opts.ReadOnly {
-		c.every, c.rests = uint64(n), n == defaultCheckpointCommits
+		c.every, c.rests = uint64(n), db.opts.checkpointsRest
 	}
 	b, err := db.idx.Get(index.SpaceMeta, metaMoves)
 	switch {

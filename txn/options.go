@@ -92,10 +92,12 @@ type Options struct {
 	// commit and its being on disk; default 1 s.
 	SyncInterval time.Duration
 	// CheckpointCommits is after how many moves of refs the index is copied,
-	// see [DB.Checkpoint]; default 1024, and later where copies would
-	// take more than a tenth of the time; sooner in a young database. Negative
-	// never does it by itself. Commits do not wait for it, but Close does.
+	// see [DB.Checkpoint]; sooner in a young database. Negative never does it by
+	// itself. Default 1024, and later where copies would take more than a tenth of
+	// the time; a number that is given is kept to. Commits do not wait for it, but
+	// Close does.
 	CheckpointCommits int
+	checkpointsRest   bool // CheckpointCommits is the default
 	// Author is recorded in commits that name none; default "unknown".
 	Author string
 	// Now is the clock for commit and reflog times, safe for concurrent use;
@@ -124,7 +126,7 @@ func (o *Options) withDefaults() Options {
 		c.SyncInterval = time.Second
 	}
 	if c.CheckpointCommits == 0 {
-		c.CheckpointCommits = defaultCheckpointCommits
+		c.CheckpointCommits, c.checkpointsRest = defaultCheckpointCommits, true
 	}
 	if c.Author == "" {
 		c.Author = "unknown"

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -33,48 +32,29 @@ const copyWorkers = 4
 func (t *transfer) copyPacks(ctx context.Context) error {
 	ids := t.needed()
 	t.packs = make([]pack.Info, len(ids))
-	var (
-		next    atomic.Int64
-		workers sync.WaitGroup
-		mu      sync.Mutex // guards what follows, and the report
-		failed  error
-	)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for range min(copyWorkers, len(ids)) {
-		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(ids)); i = next.Add(1) - 1 {
-				var before pack.Imported
-				count := func(n pack.Imported) {
-					t.r.PayloadBytes += int64(n.Written - before.Written)
-					t.r.PresentBytes += int64(n.Equal - before.Equal)
-					before = n
-				}
-				info, n, err := t.importPack(ctx, ids[i], func(n pack.Imported) {
-					mu.Lock()
-					defer mu.Unlock()
-					count(n)
-					t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.total)
-				})
-				mu.Lock()
-				count(n)
-				if n.Written > 0 {
-					t.r.Packs++
-				}
-				t.packs[i] = info
-				if err != nil && failed == nil {
-					failed = err
-					stop()
-				}
-				mu.Unlock()
-				if err != nil {
-					return
-				}
-			}
+	var mu sync.Mutex // guards the report
+	return inParallel(ctx, len(ids), copyWorkers, func(ctx context.Context, i int) error {
+		var before pack.Imported
+		count := func(n pack.Imported) {
+			t.r.PayloadBytes += int64(n.Written - before.Written)
+			t.r.PresentBytes += int64(n.Equal - before.Equal)
+			before = n
+		}
+		info, n, err := t.importPack(ctx, ids[i], func(n pack.Imported) {
+			mu.Lock()
+			defer mu.Unlock()
+			count(n)
+			t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.total)
 		})
-	}
-	workers.Wait()
-	return failed
+		mu.Lock()
+		defer mu.Unlock()
+		count(n)
+		if n.Written > 0 {
+			t.r.Packs++
+		}
+		t.packs[i] = info
+		return err
+	})
 }
 
 // importPack copies what is needed of one pack. Files are not rewritten if there

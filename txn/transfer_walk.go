@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -254,36 +253,19 @@ func (t *transfer) needs(a pack.Address) bool {
 // checksums, its header and its hash.
 func (t *transfer) verify(ctx context.Context) error {
 	var (
-		seen    addressSet
-		next    atomic.Int64
-		workers sync.WaitGroup
-		mu      sync.Mutex // guards what follows, and the report
-		done    int64
-		failed  error
+		seen addressSet
+		mu   sync.Mutex // guards done and the report
+		done int64
 	)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for range min(runtime.GOMAXPROCS(0), len(t.leaves)) {
-		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(t.leaves)); i = next.Add(1) - 1 {
-				n, size, err := t.verifyLeaf(ctx, t.leaves[i], &seen)
-				mu.Lock()
-				t.r.Verified += n
-				done += size
-				t.report("verify", done, t.total)
-				if err != nil && failed == nil {
-					failed = err
-					stop()
-				}
-				mu.Unlock()
-				if err != nil {
-					return
-				}
-			}
-		})
-	}
-	workers.Wait()
-	return failed
+	return inParallel(ctx, len(t.leaves), runtime.GOMAXPROCS(0), func(ctx context.Context, i int) error {
+		n, size, err := t.verifyLeaf(ctx, t.leaves[i], &seen)
+		mu.Lock()
+		defer mu.Unlock()
+		t.r.Verified += n
+		done += size
+		t.report("verify", done, t.total)
+		return err
+	})
 }
 
 // verifyLeaf verifies the payloads that a page names and which were not seen.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	library "github.com/pierrec/lz4/v4"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/bytestest"
 )
 
 // same compares a block with that of another implementation of the C library's
@@ -43,32 +45,8 @@ func same(t testing.TB, e *Encoder, src []byte, room, acceleration int) {
 	}
 }
 
-// mixed returns n bytes: runs, noise of some bits, and copies of what came
-// before, of random lengths.
-func mixed(r *rand.Rand, n int) []byte {
-	b := make([]byte, 0, n)
-	for len(b) < n {
-		k := 1 + r.IntN(1<<r.IntN(14))
-		switch r.IntN(4) {
-		case 0:
-			b = append(b, bytes.Repeat([]byte{byte(r.Uint32())}, k)...)
-		case 1:
-			mask := byte(1<<r.IntN(9) - 1)
-			for range k {
-				b = append(b, byte(r.Uint32())&mask)
-			}
-		default:
-			from := r.IntN(len(b) + 1)
-			for i := range k {
-				if from+i >= len(b) {
-					break
-				}
-				b = append(b, b[from+i])
-			}
-		}
-	}
-	return b[:n]
-}
+// mixed returns n bytes, some of which can be encoded shorter.
+func mixed(r *rand.Rand, n int) []byte { return bytestest.Mixed(r, n, 14) }
 
 func TestSameBlocks(t *testing.T) {
 	var e Encoder

@@ -9,34 +9,12 @@ import (
 	"testing"
 
 	library "github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/bytestest"
 )
 
-// mixed returns n bytes: runs, noise of some bits, and copies of what came
-// before, of random lengths.
-func mixed(r *rand.Rand, n int) []byte {
-	b := make([]byte, 0, n)
-	for len(b) < n {
-		k := 1 + r.IntN(1<<r.IntN(16))
-		switch r.IntN(4) {
-		case 0:
-			b = append(b, bytes.Repeat([]byte{byte(r.Uint32())}, k)...)
-		case 1:
-			mask := byte(1<<r.IntN(9) - 1)
-			for range k {
-				b = append(b, byte(r.Uint32())&mask)
-			}
-		default:
-			from := r.IntN(len(b) + 1)
-			for i := range k {
-				if from+i >= len(b) {
-					break
-				}
-				b = append(b, b[from+i])
-			}
-		}
-	}
-	return b[:n]
-}
+// mixed returns n bytes, some of which can be encoded shorter.
+func mixed(r *rand.Rand, n int) []byte { return bytestest.Mixed(r, n, 16) }
 
 // floats returns n measured values, rounded.
 func floats(n int) []byte {

@@ -4,22 +4,15 @@ package zstd
 
 import (
 	"math/rand/v2"
-	"os"
-	"syscall"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/bytestest"
 )
 
 // Behind the input is a page that must not be touched.
 func TestReadsInputOnly(t *testing.T) {
 	const size = 256 << 10
-	b, err := syscall.Mmap(-1, 0, size+os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer syscall.Munmap(b)
-	if err := syscall.Mprotect(b[size:], syscall.PROT_NONE); err != nil {
-		t.Skip(err)
-	}
+	b := bytestest.Guarded(t, size)
 	var e Encoder
 	d := decoder(t)
 	r := rand.New(rand.NewPCG(12, 13))

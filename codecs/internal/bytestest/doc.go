@@ -1,0 +1,7 @@
+// Package bytestest makes input for the tests of encoders of bytes.
+//
+//	Mixed    │ run │ noise │ copy of what came before │ …
+//	Guarded  │ bytes of the test │ page that nobody may touch │
+//
+// Only tests import it.
+package bytestest
