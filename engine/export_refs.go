@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -123,7 +122,7 @@ func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error]
 		b := &entryBatch{ex: ex}
 		for _, documents := range []bool{true, false} {
 			for v, err := range ex.view.Values(ctx, dir(ex.src.at.Path)) {
-				if err == nil && metadataNames[path.Base(v.Key)] != documents {
+				if err == nil && isMetadata(v.Key) != documents {
 					continue
 				}
 				if err == nil {
@@ -166,7 +165,7 @@ func (b *entryBatch) add(ctx context.Context, v txn.KeyValue) error {
 	switch {
 	case v.Kind == "virtual" && (v.Length < 0 || v.Length > ex.o.InlineThreshold):
 		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
-	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !metadataNames[path.Base(v.Key)]:
+	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !isMetadata(v.Key):
 		file, offset, err := ex.view.PackFile(ctx, v.Key)
 		if err != nil {
 			return err

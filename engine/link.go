@@ -73,6 +73,7 @@ type linker struct {
 
 	inFolder bool                  // references below base were seen
 	known    map[string]linkedFile // by URL in the set
+	scheme   string                // with "://", of the URLs that came last, unless they are local
 	last     string                // URL
 	lastFile linkedFile
 }
@@ -288,7 +289,7 @@ func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
 		case e.Inline():
 			err = l.bulk.Set(ctx, key, e.Data)
 			bytes += int64(len(e.Data))
-		case metadataNames[path.Base(e.Key)]:
+		case isMetadata(e.Key):
 			var b []byte
 			if b, err = l.set.document(ctx, e); err == nil {
 				err = l.bulk.Set(ctx, key, b)
@@ -325,6 +326,14 @@ func keyFailed(key string, err error) error {
 // metadataNames are the documents that must be in the database itself.
 var metadataNames = map[string]bool{
 	docV3: true, docV2Array: true, docV2Group: true, docV2Attrs: true, docV2Metadata: true, docV1Array: true, docV1Attrs: true,
+}
+
+// isMetadata reports whether a key is one of them.
+func isMetadata(key string) bool {
+	if n := len(key); n > 0 && key[n-1]-'0' < 10 {
+		return false // as most names of chunks end, which are millions
+	}
+	return metadataNames[path.Base(key)]
 }
 
 // maxDocument is how long a document may be that a set refers to.
@@ -372,10 +381,23 @@ func (l *linker) asks(url string) bool {
 		return true
 	case ValidateLocal:
 		// A relative URL is as local as the set.
-		return strings.HasPrefix(url, "file:") || !strings.Contains(url, "://") &&
-			(strings.HasPrefix(url, "/") || strings.HasPrefix(l.base, "file:"))
+		return !l.remote(url) && (strings.HasPrefix(url, "file:") || !strings.Contains(url, "://") &&
+			(strings.HasPrefix(url, "/") || strings.HasPrefix(l.base, "file:")))
 	}
 	return false
+}
+
+// remote reports whether a URL is absolute and of no file of this machine.
+func (l *linker) remote(url string) bool {
+	if l.scheme != "" && strings.HasPrefix(url, l.scheme) {
+		return true // mostly it has the scheme of the one before
+	}
+	at := strings.Index(url, "://")
+	if at < 0 || strings.HasPrefix(url, "file:") {
+		return false
+	}
+	l.scheme = strings.Clone(url[:at+len("://")])
+	return true
 }
 
 // fileOf returns the file of a URL; where its version counts, ask has found it.
@@ -402,7 +424,10 @@ func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
 			continue
 		}
 		last = url
-		if _, ok := l.known[url]; ok || url == "" || !l.asks(url) {
+		if url == "" || !l.asks(url) {
+			continue
+		}
+		if _, ok := l.known[url]; ok {
 			continue
 		}
 		url = strings.Clone(url) // it is a part of a larger string
@@ -428,7 +453,7 @@ func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
 func (l *linker) source(url string) (tree.Source, error) {
 	abs := url
 	switch {
-	case strings.Contains(url, "://"):
+	case l.remote(url) || strings.Contains(url, "://"):
 	case strings.HasPrefix(url, "/"):
 		abs = "file://" + url
 	case l.base == insideBase:
@@ -440,9 +465,7 @@ func (l *linker) source(url string) (tree.Source, error) {
 		}
 		abs = at.URL()
 	}
-	if strings.HasPrefix(abs, l.base) {
-		l.inFolder = true
-	}
+	l.inFolder = l.inFolder || strings.HasPrefix(abs, l.base)
 	return tree.Source{URL: abs}, nil
 }
 

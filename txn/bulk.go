@@ -48,6 +48,7 @@ type Bulk struct {
 	held   int64             // bytes that runs wait to sort
 	lim    bulkLimits
 	coords [maxCoordsLen]byte // of the key in hand
+	ref    tree.Entry         // a virtual value on its way
 	err    error
 }
 
@@ -191,7 +192,7 @@ func (b *Bulk) Set(ctx context.Context, key string, value []byte) error {
 			return fmt.Errorf("set %s: %w", key, err)
 		}
 	}
-	return b.put(ctx, key, v)
+	return b.put(ctx, key, &tree.Entry{Value: v})
 }
 
 // stored is the value of bytes that go to a pack, unless the key has them.
@@ -211,17 +212,20 @@ func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value
 // SetVirtual puts a reference at a key, which is relative to the path; see
 // [Session.SetVirtual].
 func (b *Bulk) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	return b.put(ctx, key, tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length})
+	v := &b.ref.Value // there are millions: no other field is filled or copied
+	v.Kind, v.Source, v.Offset, v.Length = tree.KindVirtual, src, offset, length
+	return b.put(ctx, key, &b.ref)
 }
 
-func (b *Bulk) put(ctx context.Context, key string, v tree.Value) error {
+func (b *Bulk) put(ctx context.Context, key string, e *tree.Entry) error {
 	if b.err == nil {
-		b.err = b.take(ctx, key, v)
+		b.err = b.take(ctx, key, e)
 	}
 	return b.err
 }
 
-func (b *Bulk) take(ctx context.Context, key string, v tree.Value) error {
+// take puts the value of e, of which Key is free for the coordinates.
+func (b *Bulk) take(ctx context.Context, key string, e *tree.Entry) error {
 	if len(b.path)+len(key) > maxKey {
 		return checkKey(b.path + key)
 	}
@@ -230,21 +234,22 @@ func (b *Bulk) take(ctx context.Context, key string, v tree.Value) error {
 		return err
 	}
 	if r != nil { // digits and separators behind a valid directory: a valid key
-		return r.add(ctx, coords, v)
+		e.Key = coords
+		return r.add(ctx, e)
 	}
 	if err := kv.ValidKey(key); err != nil {
 		return err
 	}
 	if _, name := splitKey(key); b.space.isNode(name) {
-		if err := b.document(ctx, key, v); err != nil {
+		if err := b.document(ctx, key, e.Value); err != nil {
 			return err
 		}
 	} else {
 		b.strays = true
 	}
 	key = strings.Clone(key) // it may be a part of a larger string
-	b.loose[key] = edit{key: key, value: v}
-	b.size += int64(len(key)+len(v.Inline)) + 160
+	b.loose[key] = edit{key: key, value: e.Value}
+	b.size += int64(len(key)+len(e.Value.Inline)) + 160
 	if len(b.loose) >= b.lim.loose || b.size > b.s.db.opts.SessionBytes {
 		return b.applyLoose(ctx)
 	}

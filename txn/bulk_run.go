@@ -38,12 +38,13 @@ type runItem struct {
 	n              uint16
 }
 
-// add takes a chunk.
-func (r *run) add(ctx context.Context, coords []byte, v tree.Value) error {
+// add takes a chunk, of which the key is its coordinates. It is copied.
+func (r *run) add(ctx context.Context, e *tree.Entry) error {
+	coords, v := e.Key, &e.Value
 	if r.builder != nil {
 		if len(r.latest) == 0 || bytes.Compare(coords, r.latest) > 0 {
 			r.latest = append(r.latest[:0], coords...)
-			return r.builder.Add(tree.Entry{Key: coords, Value: v})
+			return r.builder.Add(e)
 		}
 		if err := r.seal(); err != nil {
 			return err
@@ -57,7 +58,7 @@ func (r *run) add(ctx context.Context, coords []byte, v tree.Value) error {
 		}
 		it.what = int32(len(r.sources) - 1)
 	} else {
-		r.values = append(r.values, v)
+		r.values = append(r.values, *v)
 		it.what = int32(-len(r.values))
 	}
 	r.coords = append(r.coords, coords...)
@@ -154,7 +155,7 @@ func (r *run) apply(ctx context.Context) (err error) {
 func (r *run) build(ctx context.Context, items []runItem) (err error) {
 	b := r.b.space.t.NewBuilder(ctx)
 	for i := range items {
-		if err := b.Add(tree.Entry{Key: r.key(&items[i]), Value: r.value(&items[i])}); err != nil {
+		if err := b.Add(&tree.Entry{Key: r.key(&items[i]), Value: r.value(&items[i])}); err != nil {
 			return err
 		}
 	}

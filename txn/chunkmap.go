@@ -93,7 +93,7 @@ func (w *mapWriter) build(ctx context.Context) (tree.Root, error) {
 		if e.del {
 			continue
 		}
-		if err := b.Add(tree.Entry{Key: w.key(&w.refs[i]), Value: e.value}); err != nil {
+		if err := b.Add(&tree.Entry{Key: w.key(&w.refs[i]), Value: e.value}); err != nil {
 			return tree.Root{}, err
 		}
 	}

@@ -87,7 +87,7 @@ func TestCutMapCost(t *testing.T) {
 	b := pages.space().t.NewBuilder(bg)
 	for row := range uint64(rows) {
 		for column := range uint64(columns) {
-			if err := b.Add(tree.Entry{Key: appendCoord(appendCoord(nil, row), column), Value: native(int(row*columns + column))}); err != nil {
+			if err := b.Add(&tree.Entry{Key: appendCoord(appendCoord(nil, row), column), Value: native(int(row*columns + column))}); err != nil {
 				t.Fatal(err)
 			}
 		}

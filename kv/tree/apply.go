@@ -123,7 +123,7 @@ func (t *Tree) buildSplices(ctx context.Context, in splices) (Root, error) {
 			return b.Finish()
 		}
 		for _, e := range s.items {
-			if err := b.Add(e); err != nil {
+			if err := b.Add(&e); err != nil {
 				return Root{}, err
 			}
 		}

@@ -259,7 +259,7 @@ func BenchmarkBuild(b *testing.B) {
 			for b.Loop() {
 				bu := New(NewMemPages(), nil).NewBuilder(context.Background())
 				for i := range entries {
-					if err := bu.Add(entries[i]); err != nil {
+					if err := bu.Add(&entries[i]); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -190,12 +190,12 @@ func (b *Builder) edge(n int, e Entry) error {
 
 // Add appends an entry, whose key must be greater than the one before. The
 // entry is copied. After an error the Builder only returns that error.
-func (b *Builder) Add(e Entry) error {
+func (b *Builder) Add(e *Entry) error {
 	if b.err == nil {
 		b.err = e.check()
 	}
 	if b.err == nil {
-		b.err = b.levels[0].w.add(&e)
+		b.err = b.levels[0].w.add(e)
 	}
 	return b.err
 }
@@ -227,7 +227,7 @@ func (t *Tree) Build(ctx context.Context, seq iter.Seq2[Entry, error]) (Root, er
 		if err != nil {
 			return Root{}, err
 		}
-		if err := b.Add(e); err != nil {
+		if err := b.Add(&e); err != nil {
 			return Root{}, err
 		}
 	}

@@ -79,7 +79,7 @@ func everyOther(t *testing.T, tr *Tree, root Root) Root {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			if err := b.Add(e); err != nil {
+			if err := b.Add(&e); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -472,15 +472,14 @@ func TestOtherSpellings(t *testing.T) {
 			again := virtual(1)
 			again.Key = []byte{9}
 			e.add(&again)
-			e.sources.ids[Source{URL: "other"}] = 2
-			e.sources.add(Source{URL: "other"})
+			e.sources.add(&Source{URL: "other"}, 0, 0)
 		},
 		"source listed twice": func(e *pageEncoder) {
 			again := virtual(1)
 			again.Key = []byte{9}
 			e.add(&again)
-			e.sources.ids[Source{URL: "other"}] = 3
-			e.sources.add(again.Value.Source)
+			source := &again.Value.Source
+			e.sources.add(source, len(source.URL), 0)
 			e.virtual.entries.reset()
 			for _, step := range []int64{0, 1, 1} {
 				e.virtual.entries.add(step)

@@ -115,7 +115,7 @@ func (e *pageEncoder) addValue(v *Value) {
 		e.native.add(e.packID(&v.Pack), v.Offset, v.Length)
 		e.sums = append(e.sums, v.Sum[:]...)
 	case KindVirtual:
-		e.virtual.add(e.sources.id(v.Source), v.Offset, v.Length)
+		e.virtual.add(e.sources.id(&v.Source), v.Offset, v.Length)
 	case KindChild:
 		e.child.add(&v.Child)
 	}
@@ -172,7 +172,7 @@ func (e *pageEncoder) appendValues(b []byte) []byte {
 		b = append(b, e.sums...)
 	}
 	if e.virtual.n > 0 {
-		dict := len(e.sources.ids)
+		dict := len(e.sources.list)
 		b = binary.AppendUvarint(b, uint64(dict))
 		b = append(b, e.sources.buf...)
 		b = e.virtual.appendTo(b, dict)

@@ -19,7 +19,7 @@ func TestPlaces(t *testing.T) {
 	for i := range 3000 {
 		key := fmt.Sprintf("key %06d", i)
 		want = append(want, key)
-		if err := b.Add(Entry{Key: []byte(key), Value: Value{Inline: []byte(key)}}); err != nil {
+		if err := b.Add(&Entry{Key: []byte(key), Value: Value{Inline: []byte(key)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

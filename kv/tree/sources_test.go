@@ -3,6 +3,10 @@ package tree
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +45,69 @@ func TestSources(t *testing.T) {
 					t.Fatalf("%s: the scan from %d ends at %d", name, from, i)
 				}
 			}
+		}
+	}
+}
+
+// TestSourceNumbers gives sources in any order to the encoder and compares their
+// numbers with those of a map.
+func TestSourceNumbers(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var e sourceEncoder
+	for range 200 {
+		e.reset()
+		want, list := map[Source]int{}, []Source(nil)
+		ascending := rng.IntN(2) == 0
+		for i := range 1 + rng.IntN(60) {
+			n := rng.IntN(8)
+			if ascending {
+				n = i / (1 + rng.IntN(2)) // goes back at times
+			}
+			s := Source{URL: fmt.Sprintf("s3://bucket/%03d.nc%s", n, strings.Repeat("x", n%3))}
+			if rng.IntN(10) == 0 {
+				s.Validator, s.Whole = fmt.Sprint(rng.IntN(2)), rng.IntN(2) == 0
+			}
+			if _, ok := want[s]; !ok {
+				want[s] = len(list)
+				list = append(list, s)
+			}
+			if got := e.id(&s); got != want[s] {
+				t.Fatalf("%+v is number %d, want %d", s, got, want[s])
+			}
+		}
+		if !slices.Equal(e.list, list) {
+			t.Fatalf("%+v, want %+v", e.list, list)
+		}
+	}
+}
+
+func TestCommonEnds(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	text := func() string {
+		b := make([]byte, rng.IntN(30))
+		for i := range b {
+			b[i] = byte('a' + rng.IntN(12)/11)
+		}
+		return string(b)
+	}
+	for range 20_000 {
+		a, b := text(), text()
+		if rng.IntN(4) == 0 {
+			b = a[:rng.IntN(len(a)+1)] + b
+		}
+		front, back := 0, 0
+		for front < min(len(a), len(b)) && a[front] == b[front] {
+			front++
+		}
+		for back < min(len(a), len(b))-front && a[len(a)-1-back] == b[len(b)-1-back] {
+			back++
+		}
+		if f, k := commonEnds(a, b); f != front || k != back {
+			t.Fatalf("%q and %q share %d and %d bytes, got %d and %d", a, b, front, back, f, k)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("apply %q: %v", keys, err)
 		}
 		b := tr.NewBuilder(ctx)
-		first, second := b.Add(Entry{Key: edits[0].Key}), b.Add(Entry{Key: edits[1].Key})
+		first, second := b.Add(&Entry{Key: edits[0].Key}), b.Add(&Entry{Key: edits[1].Key})
 		if _, err := b.Finish(); first != nil || !errors.Is(second, ErrOrder) || !errors.Is(err, ErrOrder) {
 			t.Errorf("build %q: %v, %v, %v", keys, first, second, err)
 		}
@@ -213,7 +213,7 @@ func TestOrder(t *testing.T) {
 	if _, err := b.Finish(); err != nil {
 		t.Error(err)
 	}
-	if err := b.Add(Entry{}); !errors.Is(err, ErrInvalid) {
+	if err := b.Add(&Entry{}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("add after finish: %v", err)
 	}
 	broken := errors.New("broken")
@@ -505,7 +505,7 @@ func TestSourcesExample(t *testing.T) {
 	var e sourceEncoder
 	e.reset()
 	for i := 1; i <= 3; i++ {
-		e.id(Source{URL: fmt.Sprintf("s3://b/f%d.nc", i)})
+		e.id(&Source{URL: fmt.Sprintf("s3://b/f%d.nc", i)})
 	}
 	if want := "ce73333a2f2f622f66312e6e63" + "12080332" + "1e33"; fmt.Sprintf("%x", e.buf) != want {
 		t.Errorf("%x, want %s", e.buf, want)
