@@ -30,9 +30,11 @@ func quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
 	}
 }
 
-// writeQuarantine puts a file into the quarantine, durably.
+// writeQuarantine puts a file into the quarantine, durably. What was there under
+// this name before is there until then.
 func writeQuarantine(fs index.FS, path string, b []byte) error {
-	f, err := fs.Create(path, index.WriteCategory)
+	tmp := path + ".tmp"
+	f, err := fs.Create(tmp, index.WriteCategory)
 	if err != nil {
 		return err
 	}
@@ -40,5 +42,11 @@ func writeQuarantine(fs index.FS, path string, b []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close(), syncDir(fs, fs.PathDir(path)))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(path))
 }

@@ -87,6 +87,7 @@ type repairer struct {
 	db   *DB
 	r    *RepairReport
 	kept []keptRecord
+	time time.Time // of the record, once there is one
 }
 
 // keptRecord is a record of the index that was taken out.
@@ -197,6 +198,9 @@ func (p *repairer) sessions(context.Context) error {
 	if n == 0 {
 		return nil
 	}
+	if err := p.secure(); err != nil {
+		return err
+	}
 	return batch.Commit(true)
 }
 
@@ -230,6 +234,9 @@ func (p *repairer) refs(context.Context) error {
 	}
 	if n+len(restored)+len(moves) == 0 {
 		return nil
+	}
+	if err := p.secure(); err != nil {
+		return err
 	}
 	if err := db.commitRefs(batch, nil, moves); err != nil {
 		return err
@@ -352,7 +359,16 @@ func (p *repairer) newestSound(ctx context.Context, branch string) (CommitID, er
 	return CommitID{}, nil
 }
 
-// record writes down what was found and done.
+// secure stores the records that are about to be taken out, before they are:
+// until the repair is over, the record says what it is going to do.
+func (p *repairer) secure() error {
+	if len(p.kept) == 0 {
+		return nil
+	}
+	return p.record()
+}
+
+// record writes down what was found and done, over what secure wrote.
 func (p *repairer) record() error {
 	type problem struct {
 		Kind     string   `json:"kind"`
@@ -375,22 +391,24 @@ func (p *repairer) record() error {
 		}
 		return out
 	}
-	now := p.db.opts.Now().UTC()
+	fs := fsOf(p.db.opts.FS)
+	if p.r.Record == "" {
+		p.time = p.db.opts.Now().UTC()
+		path, err := quarantined(fs, p.db.dir, "repair", p.time)
+		if err != nil {
+			return err
+		}
+		p.r.Record = path
+	}
 	b, err := json.MarshalIndent(struct {
 		Time   time.Time    `json:"time"`
 		Found  []problem    `json:"found"`
 		Done   []string     `json:"done"`
 		Left   []problem    `json:"left"`
 		Record []keptRecord `json:"records_taken_out,omitempty"`
-	}{now, list(p.r.Before), p.r.Done, list(p.r.After), p.kept}, "", "  ")
+	}{p.time, list(p.r.Before), p.r.Done, list(p.r.After), p.kept}, "", "  ")
 	if err != nil {
 		return err
 	}
-	fs := fsOf(p.db.opts.FS)
-	path, err := quarantined(fs, p.db.dir, "repair", now)
-	if err != nil {
-		return err
-	}
-	p.r.Record = path
-	return writeQuarantine(fs, path, append(b, '\n'))
+	return writeQuarantine(fs, p.r.Record, append(b, '\n'))
 }

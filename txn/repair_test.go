@@ -2,11 +2,14 @@ package txn
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -78,6 +81,71 @@ func TestRepairKeepsEvidence(t *testing.T) {
 		if !strings.Contains(record, word) {
 			t.Errorf("the record does not say %s:\n%s", word, record)
 		}
+	}
+}
+
+// What is taken out of the index is in the quarantine before that: a power cut at
+// any write, or a write that fails, leaves it in one of the two.
+func TestRepairKeepsWhatItTakesOut(t *testing.T) {
+	db, fs := damagedHistory(t)
+	setRecord(t, db, index.SpaceReflog, []byte("short"), []byte{0xab, 0xcd})
+	setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{0xef, 0x01})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := vfs.NewCrashableMem()
+	if _, err := vfs.Clone(fs, before, "db", "db", vfs.CloneSync); err != nil {
+		t.Fatal(err)
+	}
+	kept := func(mem *vfs.MemFS) {
+		t.Helper()
+		db := openPlain(t, mem, "db")
+		defer db.Close()
+		quarantine := ""
+		names, _ := mem.List("db/quarantine") // it need not be there
+		for _, name := range names {
+			if !strings.HasSuffix(name, ".tmp") {
+				quarantine += readFile(t, mem, "db/quarantine/"+name)
+			}
+		}
+		for _, rec := range []struct {
+			space      index.Space
+			key, value string
+		}{
+			{index.SpaceReflog, "short", "abcd"},
+			{index.SpaceSession, strings.Repeat("\x00", 8), "ef01"},
+		} {
+			_, err := db.idx.Get(rec.space, []byte(rec.key))
+			if err != nil && !strings.Contains(quarantine, fmt.Sprintf(`"value": %q`, rec.value)) {
+				t.Fatalf("the record %q is lost: %v", rec.key, err)
+			}
+		}
+	}
+	for k := int64(1); ; k++ {
+		mem := all(before)
+		var on atomic.Bool
+		var n atomic.Int64
+		var image *vfs.MemFS
+		db := openPlain(t, crashFS(mem, func(errorfs.Op) error {
+			if !on.Load() || n.Add(1) != k {
+				return nil
+			}
+			image = mem.CrashClone(vfs.CrashCloneCfg{})
+			return errorfs.ErrInjected
+		}), "db")
+		on.Store(true)
+		r, err := db.Repair(bg, CheckOptions{})
+		on.Store(false)
+		_ = db.Close() // may report the failure
+		if image == nil {
+			if err != nil || r.After.Found != 0 {
+				t.Fatalf("without trouble: %v, %v", r.After.Problems, err)
+			}
+			kept(mem)
+			return
+		}
+		kept(image)
+		kept(mem)
 	}
 }
 
