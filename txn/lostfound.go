@@ -17,8 +17,8 @@ import (
 type packRecord = pack.Record
 
 // lostAndFound walks through the packs behind what the restored index knows and
-// puts what it finds on a branch.
-func (v *salvager) lostAndFound(ctx context.Context, best *candidate) (err error) {
+// puts what it finds on a branch of the staged index.
+func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candidate) (err error) {
 	ends := map[pack.ID]uint64{}
 	if best != nil && best.r.Found == 0 {
 		// The index is exact: whatever it does not name before its ends is dead.
@@ -26,7 +26,7 @@ func (v *salvager) lostAndFound(ctx context.Context, best *candidate) (err error
 			return err
 		}
 	}
-	db, err := open(v.dir, v.fs.PathJoin(v.dir, indexDir), v.opts, false)
+	db, err := open(v.dir, staged, v.opts, false)
 	if err != nil {
 		return err
 	}
@@ -42,11 +42,7 @@ func (v *salvager) lostAndFound(ctx context.Context, best *candidate) (err error
 		}
 		f.known = &c.payloads
 	}
-	if err := f.run(ctx); err != nil {
-		return err
-	}
-	// With this one the next salvage has nothing to look for.
-	return db.Checkpoint(ctx)
+	return f.run(ctx)
 }
 
 // packEnds reads the table of packs of an index.

@@ -150,10 +150,14 @@ func (v *salvager) run(ctx context.Context) error {
 	if err := v.adopt(staged); err != nil {
 		return err
 	}
-	if err := v.install(staged); err != nil {
+	// Before anybody can take the new index for all that there is.
+	if err := v.lostAndFound(ctx, staged, best); err != nil {
 		return err
 	}
-	return v.lostAndFound(ctx, best)
+	if err := v.install(staged, best); err != nil {
+		return err
+	}
+	return v.checkpoint(ctx)
 }
 
 // isDatabase refuses directories that hold none.
@@ -314,9 +318,23 @@ func (v *salvager) syncPack(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// install puts the staged index in the place of the damaged one, which is kept.
-func (v *salvager) install(staged string) error {
+// install puts the staged index in the place of the damaged one, which is kept,
+// as the checkpoints are that are no good: these are newer than the index will be,
+// by name, and must not be taken for its copies. The one that it was made from
+// stays until it is in its place.
+func (v *salvager) install(staged string, best *candidate) error {
 	fs, place := v.fs, v.fs.PathJoin(v.dir, indexDir)
+	var source, others []string
+	for _, name := range v.refused {
+		if best != nil && name == best.name {
+			source = append(source, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	if err := v.setAside(others); err != nil {
+		return err
+	}
 	if _, err := fs.Stat(place); err == nil {
 		kept, err := quarantined(fs, v.dir, "index", v.opts.Now())
 		if err != nil {
@@ -330,26 +348,53 @@ func (v *salvager) install(staged string) error {
 	if err := fs.Rename(staged, place); err != nil {
 		return err
 	}
-	if v.dir == v.from {
-		// They are newer than the index is now, by name, and must not be taken
-		// for its copies.
-		for _, name := range v.refused {
-			kept, err := quarantined(fs, v.dir, fs.PathBase(name), v.opts.Now())
-			if err == nil {
-				err = fs.Rename(fs.PathJoin(v.dir, name), kept)
-			}
-			if err != nil {
-				return err
-			}
+	if v.r.Quarantine != "" { // what is kept is there before it is gone here
+		if err := syncDir(fs, fs.PathDir(v.r.Quarantine)); err != nil {
+			return err
 		}
 	}
 	if err := syncDir(fs, v.dir); err != nil {
+		return err
+	}
+	if err := v.setAside(source); err != nil {
 		return err
 	}
 	if readFormat(fs, v.dir) == nil {
 		return nil
 	}
 	return writeFormat(fs, v.dir)
+}
+
+// setAside puts checkpoints into the quarantine.
+func (v *salvager) setAside(names []string) error {
+	if v.dir != v.from || len(names) == 0 {
+		return nil
+	}
+	fs := v.fs
+	for _, name := range names {
+		kept, err := quarantined(fs, v.dir, fs.PathBase(name), v.opts.Now())
+		if err == nil {
+			err = fs.Rename(fs.PathJoin(v.dir, name), kept)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := syncDir(fs, fs.PathJoin(v.dir, quarantineDir)); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathJoin(v.dir, checkpointDir))
+}
+
+// checkpoint makes a copy of the new index: with it the next salvage has nothing
+// to look for.
+func (v *salvager) checkpoint(ctx context.Context) (err error) {
+	db, err := open(v.dir, v.fs.PathJoin(v.dir, indexDir), v.opts, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.Checkpoint(ctx)
 }
 
 // sumOf is the content hash of the payload of a record, which is verified.

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -70,6 +72,11 @@ func overwrite(t *testing.T, fs vfs.FS, path string, b []byte) {
 	if err := fs.Remove(path); err != nil { // the name, not what a checkpoint links
 		t.Fatal(err)
 	}
+	writeFile(t, fs, path, b)
+}
+
+func writeFile(t *testing.T, fs vfs.FS, path string, b []byte) {
+	t.Helper()
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
@@ -304,6 +311,84 @@ func TestSalvageOlderCheckpoint(t *testing.T) {
 		t.Errorf("main has %.9q", got)
 	}
 	closeChecked(t, db)
+}
+
+// A power cut at any write of a salvage leaves the index lost as before, or all of
+// it done but for a new checkpoint; run again, it completes. What it takes away is
+// in the quarantine.
+func TestSalvagePowerCut(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	old, last := salvageHistory(t, mem)
+	remove(t, mem, indexFiles(t, mem, "MANIFEST")...)
+	// A checkpoint that is newer, and no good.
+	const newer = "ffffffffffffff00-00000000"
+	if err := mem.MkdirAll("db/checkpoints/"+newer, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, mem, "db/checkpoints/"+newer+"/FORMAT", []byte(readFile(t, mem, "db/index/FORMAT")))
+	if err := syncDir(mem, "db/index"); err != nil {
+		t.Fatal(err)
+	}
+	mem = all(mem)
+	var images []*vfs.MemFS
+	n := 0
+	o := testOptions(crashFS(mem, func(op errorfs.Op) error {
+		// All that is done where everybody looks, and some of what is done in the new
+		// index before.
+		if n++; strings.Contains(op.Path, stagedIndex+"/") && n%8 != 0 {
+			return nil
+		}
+		cfg := vfs.CrashCloneCfg{} // what was not synced is lost, or nothing is
+		if len(images)%3 == 0 {
+			cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}
+		}
+		images = append(images, mem.CrashClone(cfg))
+		return nil
+	}))
+	o.Policy = toyPolicy{}
+	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err != nil {
+		t.Fatal(err)
+	}
+	images = append(images, mem.CrashClone(vfs.CrashCloneCfg{}))
+	step := 1
+	if testing.Short() || raceEnabled {
+		step = 1 + len(images)/25
+	}
+	done := 0
+	for i := len(images) - 1; i >= 0; i -= step {
+		o := testOptions(images[i])
+		o.Policy = toyPolicy{}
+		db, err := Open("db", o)
+		switch {
+		case err == nil:
+			done++
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		case errors.Is(err, ErrIndexLost):
+			if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err != nil {
+				t.Fatalf("image %d of %d: again: %v", i, len(images), err)
+			}
+		default:
+			t.Fatalf("image %d of %d: %v", i, len(images), err)
+		}
+		kept, err := images[i].List("db/quarantine")
+		for _, prefix := range []string{"index-", newer} {
+			if !slices.ContainsFunc(kept, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
+				t.Errorf("the quarantine holds %v, %v", kept, err)
+			}
+		}
+		if list, err := listCheckpoints(images[i], "db"); err != nil || len(list) == 0 || list[len(list)-1].Name >= newer {
+			t.Errorf("checkpoints %v, %v", list, err)
+		}
+		checkSalvaged(t, images[i], "db", o, old, last)
+		if t.Failed() {
+			t.Fatalf("image %d of %d", i, len(images))
+		}
+	}
+	if done == 0 || done == len(images) {
+		t.Errorf("%d of %d were done", done, len(images))
+	}
 }
 
 // What nobody should salvage.
