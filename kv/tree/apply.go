@@ -32,7 +32,8 @@ type splices func() (*splice, error)
 // Apply makes the map that results from edits, which must be in strictly
 // ascending order of keys. It is the one that Build makes of the resulting
 // entries. Pages that the edits do not reach are shared; about three pages are
-// written for one edit.
+// written for one edit. Many edits are made by several goroutines. The new pages
+// go into the cache, where the next edits and readers meet them.
 func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error) {
 	for i := range edits {
 		e := Entry{Key: edits[i].Key}
@@ -46,9 +47,26 @@ func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error)
 			return Root{}, fmt.Errorf("%w: edit %s after %s", ErrOrder, quoteKey(e.Key), quoteKey(edits[i-1].Key))
 		}
 	}
+	if root.Empty() {
+		return t.buildSplices(ctx, editSplices(edits))
+	}
+	p := &pass{ctx: ctx, t: t, root: root, keep: true}
+	err := p.runList(&spliceList{
+		n:    len(edits),
+		lo:   func(i int) []byte { return edits[i].Key },
+		from: func(i int) splices { return editSplices(edits[i:]) },
+	})
+	if err != nil {
+		return Root{}, err
+	}
+	return p.climb()
+}
+
+// editSplices makes splices of edits.
+func editSplices(edits []Edit) splices {
 	var s splice
 	var item [1]Entry
-	return t.splice(ctx, root, len(edits) <= keptEdits, func() (*splice, error) {
+	return func() (*splice, error) {
 		if len(edits) == 0 {
 			return nil, nil
 		}
@@ -60,7 +78,7 @@ func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error)
 			s.items = item[:]
 		}
 		return &s, nil
-	})
+	}
 }
 
 // DeleteRange makes the map without the keys of a span. It reads and writes
@@ -86,29 +104,38 @@ func (s *Span) first() []byte {
 	return s.From
 }
 
-// keptEdits is up to how many edits the pages that they make go into the cache:
-// the next edits of the map meet them. More would push others out of it.
-const keptEdits = 64
-
-// splice applies splices of entries, level by level: the pages that change on
-// one level are splices of the level above. keep says that new pages go into the
-// cache.
+// splice applies splices of entries. keep says that new pages go into the cache.
 func (t *Tree) splice(ctx context.Context, root Root, keep bool, in splices) (Root, error) {
 	if root.Empty() {
 		return t.buildSplices(ctx, in)
 	}
-	for height := uint8(0); ; height++ {
-		p := pass{ctx: ctx, t: t, root: root, height: height, in: in, keep: keep}
-		if err := p.run(); err != nil {
-			return Root{}, err
-		}
+	p := pass{ctx: ctx, t: t, root: root, in: in, keep: keep}
+	if err := p.run(); err != nil {
+		return Root{}, err
+	}
+	return p.climb()
+}
+
+// climb goes on level by level: the pages that change on one are splices of the
+// one above.
+func (p *pass) climb() (Root, error) {
+	for {
 		switch {
 		case p.whole:
 			return p.raise()
 		case len(p.out) == 0:
-			return root, nil
+			return p.root, nil
 		}
-		in = sliceSplices(p.out)
+		out := p.out
+		p = &pass{ctx: p.ctx, t: p.t, root: p.root, height: p.height + 1, keep: p.keep}
+		err := p.runList(&spliceList{
+			n:    len(out),
+			lo:   func(i int) []byte { return out[i].lo },
+			from: func(i int) splices { return sliceSplices(out[i:]) },
+		})
+		if err != nil {
+			return Root{}, err
+		}
 	}
 }
 
@@ -146,13 +173,16 @@ func sliceSplices(list []splice) splices {
 // It works in regions. A region begins at the page where the next splice
 // begins: all before it is as it was, so a page begins there in the new map as
 // well. It ends where a page of the new map ends together with one of the old
-// map and the next old page is not spliced: from there on both are cut alike.
+// map and the next old page is not spliced, or is another pass's: from there on
+// both are cut alike.
 type pass struct {
 	ctx    context.Context
 	t      *Tree
 	root   Root
 	height uint8
 	in     splices
+
+	stop []byte // splices from this key on are left, unless a region took in some
 
 	s     *splice // the next one; nil at the end
 	again []splice
@@ -183,7 +213,7 @@ func (p *pass) run() error {
 		return err
 	}
 	c := p.t.cursor(p.ctx, p.root, p.height)
-	for p.s != nil {
+	for p.s != nil && !p.stopped() {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
@@ -201,6 +231,9 @@ func (p *pass) run() error {
 	}
 	return nil
 }
+
+// stopped reports whether the next splice is none of the pass's.
+func (p *pass) stopped() bool { return p.stop != nil && bytes.Compare(p.s.lo, p.stop) >= 0 }
 
 // region is the state of a region.
 type region struct {
@@ -243,7 +276,7 @@ func (p *pass) region(c *cursor) error {
 			if err != nil {
 				return err
 			}
-			if p.s == nil || bytes.Compare(p.s.lo, key) > 0 {
+			if p.s == nil || bytes.Compare(p.s.lo, key) > 0 || p.stopped() {
 				break
 			}
 		}
@@ -353,6 +386,9 @@ func (r *region) skip(s *splice) error {
 // joinBefore joins the one item that would be alone in the last page to the
 // page before the region.
 func (r *region) joinBefore(start *cursor) error {
+	if r.t.held != nil {
+		return errAlone
+	}
 	only := r.w.only
 	r.w.start()
 	if err := start.prev(); err != nil {

@@ -55,6 +55,7 @@ type Tree struct {
 	pages Pages
 	cache *cache // nil if there is none
 	shape shape
+	held  *heldPages // takes new pages if it is there
 }
 
 // New returns a Tree over a page store.
@@ -155,8 +156,10 @@ func compare(r *Root, raw []byte) error {
 // put stores a page that was just made. If it is to be kept, it goes into the
 // cache as well.
 func (t *Tree) put(ctx context.Context, raw []byte, r *Root, keep bool) error {
-	if err := t.pages.PutPage(ctx, r.Name, raw); err != nil {
-		return fmt.Errorf("tree: store page %v: %w", r.Name, err)
+	if t.held != nil {
+		t.held.add(r.Name, raw)
+	} else if err := t.store(ctx, r.Name, raw); err != nil {
+		return err
 	}
 	if !keep || t.cache == nil {
 		return nil
@@ -166,6 +169,13 @@ func (t *Tree) put(ctx context.Context, raw []byte, r *Root, keep bool) error {
 		return fmt.Errorf("tree: bug: a page that was just made: %w", err)
 	}
 	t.cache.put(p)
+	return nil
+}
+
+func (t *Tree) store(ctx context.Context, name Name, raw []byte) error {
+	if err := t.pages.PutPage(ctx, name, raw); err != nil {
+		return fmt.Errorf("tree: store page %v: %w", name, err)
+	}
 	return nil
 }
 
