@@ -100,6 +100,15 @@ func (db *DB) Close() error {
 	return err
 }
 
+// Discard closes the database, and removes one that this DB made and that
+// nothing was put into; see [txn.DB.Discard].
+func (db *DB) Discard() (removed bool, err error) {
+	removed, err = db.DB.Discard()
+	err = errors.Join(err, db.files.env.close())
+	db.cache.close()
+	return removed, err
+}
+
 // arrays is how arrays of this database are opened.
 func (db *DB) arrays() *zarr.OpenOptions {
 	return &zarr.OpenOptions{Registry: db.opts.Codecs, Runner: db.pool, Cache: db.cache.forArrays()}

@@ -63,7 +63,7 @@ func (z *zipBackup) run(ctx context.Context, o TransferOptions) (_ *TransferRepo
 	if err := z.fs.RemoveAll(z.staged); err != nil { // of one that was interrupted
 		return nil, err
 	}
-	if err := prepareDir(z.fs, z.staged); err != nil {
+	if _, err := prepareDir(z.fs, z.staged); err != nil {
 		return nil, err
 	}
 	to, err := open(z.staged, z.fs.PathJoin(z.staged, indexDir), z.db.copyOptions(), true)

@@ -158,15 +158,14 @@ func (c *checkpointer) wait() {
 	}
 }
 
-// stopCheckpoints ends the copies behind commits. One that is due is made now,
-// so that a database at rest has one as young as the schedule promises.
+// stopCheckpoints ends the copies behind commits. Close makes one that is due
+// then, so that a database at rest has one as young as the schedule promises.
 func (db *DB) stopCheckpoints() {
 	c := &db.checkpoints
 	c.behind.Lock()
 	c.stopped = true
 	c.behind.Unlock()
 	c.wait()
-	db.checkpointBehind()
 }
 
 // Checkpoint copies the index now, so that [Salvage] can restore everything up

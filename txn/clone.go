@@ -80,7 +80,7 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 // comes last.
 func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
 	fs := fsOf(opts.FS)
-	if err := prepareDir(fs, dir); err != nil {
+	if _, err := prepareDir(fs, dir); err != nil {
 		return nil, err
 	}
 	to, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)

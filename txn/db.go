@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,9 @@ type DB struct {
 	sessions map[SessionID]*Session // open in this process
 	roots    map[tree.Root]int      // of open snapshots, for gc
 
+	created bool     // by this DB
+	made    []string // directories that Create made, the innermost first
+
 	closed atomic.Bool
 }
 
@@ -87,26 +91,36 @@ func Open(dir string, o *Options) (*DB, error) {
 
 // Create makes a new database in dir, with one empty commit on the branch
 // "main", and opens it. dir may exist if it is empty; a creation that was
-// interrupted is taken up again. If a database is there already the error is
-// ErrExists.
+// interrupted is taken up again, and one that fails leaves nothing. If a
+// database is there already the error is ErrExists.
 func Create(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	fs := fsOf(opts.FS)
-	if err := prepareDir(fs, dir); err != nil {
+	made, err := prepareDir(fs, dir)
+	if err != nil {
 		return nil, err
 	}
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)
 	if err != nil {
+		removeEmpty(fs, made)
 		return nil, err
 	}
-	if err := db.writeFirstCommit(); err != nil {
-		return nil, errors.Join(err, db.Close())
+	// Another process may have been faster, before the lock.
+	_, err = fs.Stat(fs.PathJoin(dir, FormatFile))
+	db.created, db.made = errors.Is(err, os.ErrNotExist), made
+	if err = db.writeFirstCommit(); err == nil {
+		// The format file comes last: a directory without it is no database yet.
+		err = writeFormat(fs, dir)
 	}
-	// The format file comes last: a directory without it is no database yet.
-	if err := writeFormat(fs, dir); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if err == nil {
+		return db, nil
 	}
-	return db, nil
+	db.closed.Store(true)
+	if !db.idx.Made() {
+		return nil, errors.Join(err, db.shut())
+	}
+	_ = db.remove() // what stays if this fails too is taken up by the next creation
+	return nil, err
 }
 
 // open opens the database in dir with the index at path.
@@ -119,7 +133,11 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
+		switch {
+		case err == nil:
+		case idx.Made():
+			_ = idx.Remove(func() error { return fs.RemoveAll(fs.PathJoin(dir, packDir)) })
+		default:
 			err = errors.Join(err, idx.Close())
 		}
 	}()
@@ -219,8 +237,13 @@ func (db *DB) Close() error {
 	}
 	db.commit.lock() // a commit under way ends first
 	defer db.commit.unlock()
+	return db.shut()
+}
+
+func (db *DB) shut() error {
 	err := db.stopPending()
 	db.stopCheckpoints()
+	db.checkpointBehind()
 	return errors.Join(err, db.packs.Close(), db.idx.Close())
 }
 

@@ -62,24 +62,36 @@ func readFormat(fs index.FS, dir string) error {
 	return nil
 }
 
-// prepareDir makes dir and refuses one that holds a database or other files.
-func prepareDir(fs index.FS, dir string) error {
+// prepareDir makes dir and refuses one that holds a database or other files. It
+// returns the directories that were missing, the innermost first.
+func prepareDir(fs index.FS, dir string) (made []string, err error) {
 	if _, err := fs.Stat(fs.PathJoin(dir, FormatFile)); err == nil {
-		return fmt.Errorf("create %s: %w", dir, ErrExists)
+		return nil, fmt.Errorf("create %s: %w", dir, ErrExists)
+	}
+	for d := dir; ; {
+		if _, err := fs.Stat(d); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		made = append(made, d)
+		up := fs.PathDir(d)
+		if up == d {
+			break
+		}
+		d = up
 	}
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("create %s: %w", dir, err)
+		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
 	names, err := fs.List(dir)
 	if err != nil {
-		return fmt.Errorf("create %s: %w", dir, err)
+		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
 	for _, n := range names {
-		if n != "index" && n != "packs" && n != FormatFile+".tmp" {
-			return fmt.Errorf("create %s: %w: the directory is not empty", dir, ErrExists)
+		if n != indexDir && n != packDir && n != FormatFile+".tmp" {
+			return nil, fmt.Errorf("create %s: %w: the directory is not empty", dir, ErrExists)
 		}
 	}
-	return nil
+	return made, nil
 }
 
 func writeFormat(fs index.FS, dir string) error {

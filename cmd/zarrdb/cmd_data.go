@@ -45,7 +45,8 @@ Chunks are copied as they are, without decoding. DB is made if it is missing.
 
 What is at the destination already is left alone unless you say --overwrite.
 An import that is interrupted leaves the database as it was, and what it copied
-in a session: the same command with --resume goes on from there.
+in a session: the same command with --resume goes on from there. One that fails
+and left nothing to resume removes a database that it made.
 
 A reference set (kerchunk: JSON, or a directory of parquet files) is read as the
 store that it describes, and its bytes are copied. With --link they stay where
@@ -170,24 +171,36 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	if err != nil {
 		return err
 	}
-	db, err := engine.Open(dir, &engine.Options{Create: true, Author: o.Author})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	base, _ := db.Head(o.Branch) // a branch that is missing is an error of the import
 	if o.Message == "" {
 		o.Message = "import " + source
 	}
-	bar := newProgress(cmd, "importing")
-	o.Progress = bar.update
-	res, err := db.Import(ctx, from, o)
-	bar.finish(err)
+	return intoDB(cmd, dir, &engine.Options{Author: o.Author}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
+		bar := newProgress(cmd, "importing")
+		o.Progress = bar.update
+		res, err := db.Import(ctx, from, o)
+		bar.finish(err)
+		return res, err
+	})
+}
+
+// intoDB imports into a database and prints what came of it. A database that was
+// missing is made, and does not stay if the import fails and left nothing to
+// resume.
+func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
+	o.Create = true
+	db, err := engine.Open(dir, o)
 	if err != nil {
-		return onlyBranches(db, o.Branch, err)
+		return err
+	}
+	base, _ := db.Head(branch) // a branch that is missing is an error of the import
+	res, err := run(db)
+	if err != nil {
+		err = onlyBranches(db, branch, err)
+		_, cerr := db.Discard()
+		return errors.Join(err, cerr)
 	}
 	imported(cmd, res, base)
-	return nil
+	return db.Close()
 }
 
 // runAppend joins the sources along a dimension.
@@ -218,30 +231,22 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 	if err != nil {
 		return err
 	}
-	db, err := engine.Open(dir, &engine.Options{Create: true, Author: o.Author, Follow: follow})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	base, _ := db.Head(o.Branch) // a branch that is missing is an error of the import
 	if o.Message == "" {
 		o.Message = fmt.Sprintf("append %s along %s", strings.Join(sources[:min(len(sources), 3)], ", "), dim)
 		if more := len(sources) - 3; more > 0 {
 			o.Message = fmt.Sprintf("%s (and %d more)", o.Message, more)
 		}
 	}
-	bar := newProgress(cmd, "appending")
-	o.Progress = bar.update
-	res, err := db.Append(ctx, plan, o)
-	bar.finish(err)
-	if order := (*engine.OrderError)(nil); errors.As(err, &order) {
-		err = fmt.Errorf("%w; --any-order joins them all the same", err)
-	}
-	if err != nil {
-		return onlyBranches(db, o.Branch, err)
-	}
-	imported(cmd, res, base)
-	return nil
+	return intoDB(cmd, dir, &engine.Options{Author: o.Author, Follow: follow}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
+		bar := newProgress(cmd, "appending")
+		o.Progress = bar.update
+		res, err := db.Append(ctx, plan, o)
+		bar.finish(err)
+		if order := (*engine.OrderError)(nil); errors.As(err, &order) {
+			err = fmt.Errorf("%w; --any-order joins them all the same", err)
+		}
+		return res, err
+	})
 }
 
 // imported prints what an import did.

@@ -29,6 +29,9 @@ const (
 // with tables and without this file is damage.
 const creatingFile = "CREATING"
 
+// lockFile is what Pebble calls the file that it locks.
+const lockFile = "LOCK"
+
 // prepare leaves a directory that Pebble may open. missing says that there is
 // no index yet; finishCreate ends its making.
 func prepare(o *Options, dir string) (missing bool, err error) {
@@ -73,7 +76,7 @@ func wipe(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if name == creatingFile || name == holderFile || name == "LOCK" {
+		if name == creatingFile || name == holderFile || name == lockFile {
 			continue
 		}
 		if err := fs.RemoveAll(fs.PathJoin(dir, name)); err != nil {

@@ -52,7 +52,7 @@ func clone(fs FS, from, to string) error {
 		switch {
 		case err != nil:
 			return err
-		case fi.IsDir(), name == "LOCK", name == holderFile, name == reserveFile, name == formatFile:
+		case fi.IsDir(), name == lockFile, name == holderFile, name == reserveFile, name == formatFile:
 			continue
 		case isTable(name):
 			err = LinkOrCopy(fs, path, fs.PathJoin(to, name))

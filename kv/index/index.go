@@ -39,6 +39,7 @@ const MaxKeyBytes = 64 << 10
 type Index struct {
 	dir   string
 	fs    vfs.FS // as it was given
+	made  bool   // by Open
 	opts  *pebble.Options
 	ro    bool
 	guard *guardFS
@@ -109,8 +110,14 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err != nil {
 		return nil, err
 	}
+	making := false
 	defer func() {
-		if err != nil {
+		switch {
+		case err == nil:
+		case making:
+			// What stays if this fails too is taken up by the next creation.
+			_ = removeLocked(o.FS, dir, l, nil)
+		default:
 			err = errors.Join(err, l.Close())
 		}
 	}()
@@ -121,6 +128,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err != nil {
 		return nil, err
 	}
+	making = missing
 	x, err := openPebble(o, dir, l)
 	if err != nil || !missing {
 		return x, err
@@ -134,8 +142,12 @@ func open(dir string, o *Options) (_ *Index, err error) {
 		x.cache.Unref()
 		return nil, err
 	}
+	x.made = true
 	return x, nil
 }
+
+// Made reports whether Open made the index.
+func (x *Index) Made() bool { return x.made }
 
 // renewLog begins another log. The first one of a new index has no marks of what
 // was synced (logcheck.go), because Pebble makes it before it turns to its newest
@@ -259,6 +271,20 @@ func (x *Index) Close() error {
 	if !x.use.close() {
 		return kv.ErrClosed
 	}
+	failed, err := x.shut()
+	err = errors.Join(err, x.lock.Close())
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("index: close: %w", err)
+	}
+	return nil
+}
+
+// shut waits for calls that are running and releases everything but the lock.
+// failed is the failure that stopped all writes before.
+func (x *Index) shut() (failed, err error) {
 	x.end()
 	x.gate.wake()
 	x.use.wait()
@@ -269,18 +295,11 @@ func (x *Index) Close() error {
 	clear(x.snapshots)
 	x.mu.Unlock()
 	x.endLog()
-	failed := x.guard.err()
+	failed = x.guard.err()
 	x.guard.stop()
-	err := x.db.Close()
+	err = x.db.Close()
 	x.cache.Unref()
-	err = errors.Join(err, x.lock.Close())
-	if failed != nil {
-		return failed
-	}
-	if err != nil {
-		return fmt.Errorf("index: close: %w", err)
-	}
-	return nil
+	return failed, err
 }
 
 // endLog puts something behind the last record of the log that shows that it was

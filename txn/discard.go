@@ -1,0 +1,85 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// Discard closes the database and undoes [Create]: if db was made by it and
+// nothing was put into it since, no commit, branch, tag, pin or stored session,
+// it is removed, with the directories that were made for it. removed is false,
+// and the database stays, if there is anything in it. Nobody else can have
+// written to it, because db has had it open from the beginning; who opens it
+// meanwhile finds it in use, and then none.
+//
+// A crash leaves the database, or an interrupted creation for Create to take up.
+func (db *DB) Discard() (removed bool, err error) {
+	if db.closed.Swap(true) {
+		return false, ErrClosed
+	}
+	for _, s := range db.openSessions() {
+		s.close()
+	}
+	db.commit.lock()
+	defer db.commit.unlock()
+	empty, err := db.untouched()
+	if !empty || err != nil {
+		return false, errors.Join(err, db.shut())
+	}
+	if err := db.remove(); err != nil {
+		return false, fmt.Errorf("remove %s: %w", db.dir, err)
+	}
+	return true, nil
+}
+
+// untouched reports whether the database is as Create made it.
+func (db *DB) untouched() (bool, error) {
+	if !db.created || db.checkpoints.moves.Load() != 1 || db.pending.waiting.Load() != 0 {
+		return false, nil
+	}
+	for _, space := range []index.Space{index.SpaceSession, index.SpacePin} {
+		for _, err := range db.idx.Scan(space, nil, nil, false) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// remove removes the database. The file that makes the directory one goes before
+// the rest of it, and the lock last.
+func (db *DB) remove() error {
+	fs := fsOf(db.opts.FS)
+	_ = db.stopPending() // there is nothing pending
+	db.stopCheckpoints()
+	_ = db.packs.Close()
+	err := fs.RemoveAll(fs.PathJoin(db.dir, checkpointDir)) // before: Create takes up no directory that has it
+	for _, name := range []string{FormatFile, FormatFile + ".tmp"} {
+		if rerr := fs.Remove(fs.PathJoin(db.dir, name)); !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	if err == nil {
+		err = syncDir(fs, db.dir)
+	}
+	if err != nil {
+		return errors.Join(err, db.idx.Close())
+	}
+	if err := db.idx.Remove(func() error { return fs.RemoveAll(fs.PathJoin(db.dir, packDir)) }); err != nil {
+		return err
+	}
+	removeEmpty(fs, db.made)
+	return nil
+}
+
+// removeEmpty removes directories, the innermost first, up to one that holds
+// something.
+func removeEmpty(fs index.FS, dirs []string) {
+	for _, dir := range dirs {
+		if fs.Remove(dir) != nil {
+			return
+		}
+	}
+}
