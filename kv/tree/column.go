@@ -117,6 +117,19 @@ func appendBits(dst []byte, vals []uint64, lo uint64, width uint8) []byte {
 	out := dst[at : at+size+8]
 	var acc uint64 // bits that do not fill a word yet
 	var have uint8
+	if width <= 32 {
+		for ; len(vals) >= 2; vals = vals[2:] {
+			v := (vals[0] - lo) | (vals[1]-lo)<<width
+			acc |= v << have
+			have += 2 * width
+			if have >= 64 {
+				binary.LittleEndian.PutUint64(out, acc)
+				out = out[8:]
+				have -= 64
+				acc = v >> (2*width - have) // 0 if nothing is left of v
+			}
+		}
+	}
 	for _, v := range vals {
 		v -= lo
 		acc |= v << have
@@ -157,12 +170,13 @@ func lastBits(b []byte, shift uint) uint64 {
 
 // packed reads a column of n > 0 values, none above limit.
 func (d *decoder) packed(n int, limit uint64) packed {
-	p, _ := d.packedSum(n, limit)
+	p, _ := d.packedSum(n, limit, nil)
 	return p
 }
 
-// packedSum also returns the sum of the values.
-func (d *decoder) packedSum(n int, limit uint64) (_ packed, sum uint64) {
+// packedSum also returns the sum of the values, and puts them into out unless
+// that is empty.
+func (d *decoder) packedSum(n int, limit uint64, out []uint64) (_ packed, sum uint64) {
 	p := packed{base: d.uvarint(), width: d.byte(), pos: int32(d.pos)}
 	if p.width > 64 || p.base > limit {
 		d.fail("column out of bounds")
@@ -173,20 +187,26 @@ func (d *decoder) packedSum(n int, limit uint64) (_ packed, sum uint64) {
 		return packed{}, 0
 	}
 	if p.width == 0 {
+		p.values(out, d.b)
 		return p, uint64(n) * p.base
 	}
 	if spare := total & 7; spare != 0 && d.b[d.pos-1]>>spare != 0 {
 		d.fail("column with bits set past its end")
 		return packed{}, 0
 	}
-	lo, hi, sum := p.span(d.b, n)
+	var s span
+	if len(out) > 0 {
+		s = p.values(out, d.b)
+	} else {
+		s = p.span(d.b, n)
+	}
 	switch {
-	case p.base+hi < hi || p.base+hi > limit:
+	case p.base+s.hi < s.hi || p.base+s.hi > limit:
 		d.fail("column out of bounds")
-	case lo != 0 || uint8(bits.Len64(hi)) != p.width:
+	case s.lo != 0 || uint8(bits.Len64(s.hi)) != p.width:
 		d.fail("column is not packed tightly")
 	default:
-		return p, sum + uint64(n)*p.base
+		return p, s.sum + uint64(n)*p.base
 	}
 	return packed{}, 0
 }
@@ -199,10 +219,18 @@ func (p *packed) words(b []byte, n int) int {
 	return min(n, ((len(b)-int(p.pos)-8)*8+7)/int(p.width)+1)
 }
 
-// span returns the smallest and largest distance from the base, and the sum of
-// the distances.
-func (p *packed) span(b []byte, n int) (lo, hi, sum uint64) {
-	lo = 1<<64 - 1
+// span is the smallest and largest distance from the base of a column, and the
+// sum of the distances.
+type span struct{ lo, hi, sum uint64 }
+
+func (s *span) add(v uint64) {
+	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
+	s.sum += v
+}
+
+// span returns that of a column of n values that takes some bits.
+func (p *packed) span(b []byte, n int) span {
+	lo, hi, sum := uint64(1<<64-1), uint64(0), uint64(0)
 	mask, src := uint64(1)<<p.width-1, b[p.pos:]
 	fast, bit := p.words(b, n), uint(0)
 	for range fast {
@@ -211,30 +239,38 @@ func (p *packed) span(b []byte, n int) (lo, hi, sum uint64) {
 		sum += v
 		bit += uint(p.width)
 	}
+	s := span{lo, hi, sum}
 	for i := fast; i < n; i++ {
-		v := p.get(b, i) - p.base
-		lo, hi = min(lo, v), max(hi, v)
-		sum += v
+		s.add(p.get(b, i) - p.base)
 	}
-	return lo, hi, sum
+	return s
 }
 
-// values returns n values in the memory of dst.
-func (p *packed) values(dst []uint64, b []byte, n int) []uint64 {
-	dst = slices.Grow(dst[:0], n)[:n]
-	fast := 0
-	if p.width > 0 {
-		mask, src, bit := uint64(1)<<p.width-1, b[p.pos:], uint(0)
-		fast = p.words(b, n)
-		for i := range dst[:fast] {
-			dst[i] = p.base + binary.LittleEndian.Uint64(src[bit>>3:])>>(bit&7)&mask
-			bit += uint(p.width)
+// values fills dst from a column, and returns its span if it takes some bits.
+func (p *packed) values(dst []uint64, b []byte) span {
+	if p.width == 0 {
+		for i := range dst {
+			dst[i] = p.base
 		}
+		return span{}
 	}
-	for i := fast; i < n; i++ {
+	lo, hi, sum := uint64(1<<64-1), uint64(0), uint64(0)
+	mask, src := uint64(1)<<p.width-1, b[p.pos:]
+	fast, bit := p.words(b, len(dst)), uint(0)
+	base, width := p.base, uint(p.width)
+	for i := range dst[:fast] {
+		v := binary.LittleEndian.Uint64(src[bit>>3:]) >> (bit & 7) & mask
+		lo, hi = min(lo, v), max(hi, v)
+		sum += v
+		dst[i] = base + v
+		bit += width
+	}
+	s := span{lo, hi, sum}
+	for i := fast; i < len(dst); i++ {
 		dst[i] = p.get(b, i)
+		s.add(dst[i] - p.base)
 	}
-	return dst
+	return s
 }
 
 // A run-length column is a list of signed integers:

@@ -195,15 +195,16 @@ func (p *page) memory() int64 {
 // scratch is memory of a decoder that lives no longer than the decoding of a
 // page.
 type scratch struct {
-	key                       []byte
-	marks                     []keyMark
-	arena                     []byte
-	lengths, offsets, entries []uint64
-	index                     []byte
-	url, validator            []byte
-	sourceMarks, text         []byte
-	list                      []sourcePlace
-	table                     []uint16
+	key               []byte
+	marks             []keyMark
+	arena             []byte
+	lengths, offsets  []uint64
+	runs              []refRun
+	index             []byte
+	url, validator    []byte
+	sourceMarks, text []byte
+	list              []sourcePlace
+	table             []uint16
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"slices"
 
@@ -47,10 +48,16 @@ func (s refState) expect(native bool, entry int, length uint64) uint64 {
 		return s.start
 	case !native:
 		return s.end
-	case length >= refLarge:
-		return (s.end + refAlignLarge - 1) &^ (refAlignLarge - 1)
 	}
-	return (s.end + refAlign - 1) &^ (refAlign - 1)
+	return alignRef(s.end, length)
+}
+
+// alignRef is where a native payload of a length is expected behind another one.
+func alignRef(end, length uint64) uint64 {
+	if length >= refLarge {
+		return (end + refAlignLarge - 1) &^ (refAlignLarge - 1)
+	}
+	return (end + refAlign - 1) &^ (refAlign - 1)
 }
 
 // after returns the state behind a value.
@@ -119,67 +126,125 @@ func (c *refColumn) entry(index []byte, i int) int {
 // refs reads the columns after the dictionary of n > 0 values, and returns the
 // sum of their lengths.
 func (d *decoder) refs(c *refColumn, n, dict int) (total uint64) {
-	c.lengths, total = d.packedSum(n, MaxExtent)
 	c.own, c.ordered = dict == n && n > 1, true
-	var entries []uint64
-	switch {
-	case c.own:
+	d.s.lengths = slices.Grow(d.s.lengths[:0], n)[:n]
+	if c.own && !c.native { // lengths are seldom needed
+		c.lengths, total = d.packedSum(n, MaxExtent, nil)
 		d.ownEntries(n)
-	case dict > 1:
-		d.s.entries = slices.Grow(d.s.entries[:0], n)[:n]
-		entries = d.s.entries
-		c.ordered = d.refEntries(entries, dict)
+		if offset, ok := d.sameOffset(n); ok {
+			c.offsets = packed{base: offset}
+			return total
+		}
+		c.lengths.values(d.s.lengths, d.b)
+	} else {
+		c.lengths, total = d.packedSum(n, MaxExtent, d.s.lengths)
+		if c.own {
+			d.ownEntries(n)
+		} else {
+			c.ordered = d.refEntries(n, dict)
+		}
 	}
-	if d.err == "" {
-		c.offsets = d.offsets(c, n, entries)
+	if d.err != "" {
+		return 0
 	}
-	if len(entries) > 0 && d.err == "" {
-		c.entries = d.indexed(entries, 0, uint64(dict-1)) // all are used
+	if c.own {
+		d.s.runs = d.s.runs[:0]
+		for i := range n {
+			d.s.runs = append(d.s.runs, refRun{i, i + 1})
+		}
+	}
+	c.offsets = d.offsets(c.native, d.s.runs)
+	if !c.own && dict > 1 && d.err == "" {
+		c.entries = d.indexedRuns(d.s.runs, dict)
 	}
 	return total
 }
 
-// offsets reads where n values begin. The entries are nil if own says them, or
-// if there is only one.
-func (d *decoder) offsets(c *refColumn, n int, entries []uint64) packed {
-	if c.own && !c.native {
-		if offset, ok := d.sameOffset(n); ok {
-			return packed{base: offset}
-		}
-	}
-	d.s.lengths = c.lengths.values(d.s.lengths, d.b, n)
+// Tokens of the values 1 and 0 in a run-length column.
+const stepOne, stepNone = 2 << 1, 0
+
+// refRun is a run of values that use the same entry of the dictionary, up to a
+// value.
+type refRun struct{ entry, end int }
+
+// offsets reads where the values begin whose lengths were read.
+func (d *decoder) offsets(native bool, runs []refRun) packed {
+	n := len(d.s.lengths)
 	d.s.offsets = slices.Grow(d.s.offsets[:0], n)[:n]
 	var (
-		s       refState
-		r       runReader
-		entry   int
-		out     = d.s.offsets
-		lengths = d.s.lengths[:len(out)]
-		lo, hi  = uint64(MaxExtent), uint64(0)
+		w     = offsetWalk{native: native, lengths: d.s.lengths, offsets: d.s.offsets, lo: MaxExtent}
+		r     runReader
+		off   int64
+		times int // values that lie off
+		i     int
 	)
-	for i := 0; i < n && d.err == ""; {
-		off, times := d.runs(&r, n-i)
-		for end := i + times; i < end; i++ {
-			switch {
-			case c.own:
-				entry = i
-			case entries != nil:
-				entry = int(entries[i])
+	for _, run := range runs {
+		for first := true; i < run.end; first = false {
+			if times == 0 {
+				off, times = d.runs(&r, n-i)
 			}
-			offset := s.expect(c.native, entry, lengths[i]) + uint64(off)
-			if offset > MaxExtent { // or less than 0
+			end := i + 1
+			ok := true
+			if first {
+				ok = w.first(i, uint64(off))
+			} else {
+				end = min(run.end, i+times)
+				ok = w.more(i, end, uint64(off))
+			}
+			if !ok {
 				d.fail("offset out of bounds")
+			}
+			if d.err != "" {
 				return packed{}
 			}
-			s = s.after(entry, offset, lengths[i])
-			out[i] = offset
-			lo, hi = min(lo, offset), max(hi, offset)
+			times -= end - i
+			i = end
 		}
 	}
-	if d.err != "" {
-		return packed{}
+	return d.indexed(d.s.offsets, w.lo, w.hi)
+}
+
+// offsetWalk finds out where values begin from how far they lie from where they
+// are expected.
+type offsetWalk struct {
+	native           bool
+	lengths, offsets []uint64
+	lo, hi           uint64 // of the offsets that were set
+	start, end       uint64 // of the run of one entry so far
+}
+
+// first sets the offset of value i, the first one of a run; false if it is
+// impossible.
+func (w *offsetWalk) first(i int, off uint64) bool {
+	if w.native {
+		w.start = 0
 	}
-	return d.indexed(out, lo, hi)
+	w.start += off
+	w.offsets[i] = w.start
+	w.end = w.start + w.lengths[i]
+	w.lo, w.hi = min(w.lo, w.start), max(w.hi, w.start)
+	return w.start <= MaxExtent // and not less than 0
+}
+
+// more goes on with the values from i up to end.
+func (w *offsetWalk) more(i, end int, off uint64) bool {
+	lengths := w.lengths[i:end]
+	offsets := w.offsets[i:][:len(lengths)]
+	at, lo, hi := w.end, w.lo, w.hi
+	for j, length := range lengths {
+		if w.native {
+			at = alignRef(at, length)
+		}
+		at += off
+		if at > MaxExtent {
+			return false
+		}
+		offsets[j] = at
+		lo, hi = min(lo, at), max(hi, at)
+		at += length
+	}
+	w.end, w.lo, w.hi = at, lo, hi
+	return true
 }
 
 // sameOffset reads where n values of as many sources begin if all begin at the
@@ -213,32 +278,90 @@ func (d *decoder) ownEntries(n int) {
 	}
 }
 
-// refEntries reads which entries of the dictionary values use, and returns
+// refEntries reads which entries of the dictionary n values use, and returns
 // whether they never go back.
-func (d *decoder) refEntries(out []uint64, dict int) (ordered bool) {
+func (d *decoder) refEntries(n, dict int) (ordered bool) {
+	runs := d.s.runs[:0]
+	if dict == 1 {
+		d.s.runs = append(runs, refRun{0, n})
+		return true
+	}
 	var r runReader
-	entry, seen := int64(0), int64(0)
+	entry, seen := 0, 0
 	ordered = true
-	for i := 0; i < len(out); {
-		step, times := d.runs(&r, len(out)-i)
+	for i := 0; i < n && d.err == ""; {
+		// Files of some chunks each: an entry more than before, and that again.
+		for r.last == 0 && i > 0 && n-i > 2 {
+			b := d.b[d.pos:]
+			if len(b) < 3 || b[0] != stepOne || b[1] != stepNone || b[2]&0x81 != 1 {
+				break
+			}
+			times := 2 + int(b[2]>>1) + 1
+			if entry+1 > seen || entry+1 >= dict || times > n-i {
+				break
+			}
+			entry++
+			seen = max(seen, entry+1)
+			i += times
+			runs = append(runs, refRun{entry, i})
+			d.pos += 3
+			r.repeat = true
+		}
+		if i == n {
+			break
+		}
+		step, times := d.runs(&r, n-i)
+		if step == 0 {
+			if i == 0 {
+				runs, seen = append(runs, refRun{}), 1
+			}
+			i += times
+			runs[len(runs)-1].end = i
+			continue
+		}
 		ordered = ordered && step >= 0
 		step = min(max(step, -maxPageItems), maxPageItems)
-		for end := i + times; i < end; i++ {
-			entry += step
-			if entry < 0 || entry > seen || entry >= int64(dict) {
+		for end := i + times; i < end; {
+			entry += int(step)
+			if entry < 0 || entry > seen || entry >= dict {
 				d.fail("dictionary entry out of bounds")
-			}
-			if d.err != "" {
 				return false
 			}
 			seen = max(seen, entry+1)
-			out[i] = uint64(entry)
+			i++
+			runs = append(runs, refRun{entry, i})
 		}
 	}
-	if seen != int64(dict) {
+	if seen != dict {
 		d.fail("dictionary has unused entries")
 	}
+	d.s.runs = runs
 	return ordered
+}
+
+// indexedRuns puts the entry of each value into the index of the page, in one or
+// two bytes.
+func (d *decoder) indexedRuns(runs []refRun, dict int) packed {
+	p := packed{width: 8, pos: int32(len(d.s.index))}
+	n := runs[len(runs)-1].end
+	size := n
+	if dict > 1<<8 {
+		p.width, size = 16, 2*n
+	}
+	index := slices.Grow(d.s.index, size)[:len(d.s.index)+size]
+	out, i := index[p.pos:], 0
+	for _, run := range runs {
+		if p.width == 8 {
+			for ; i < run.end; i++ {
+				out[i] = byte(run.entry)
+			}
+		}
+		for ; i < run.end; i++ {
+			binary.LittleEndian.PutUint16(out[2*i:], uint16(run.entry))
+		}
+	}
+	d.s.index = index
+	return p
 }
 
 // indexed packs values from lo to hi into the index of the page.

@@ -254,13 +254,19 @@ func (r *sourceReader) series(url []byte, limit int) (times int, above bool) {
 			break
 		}
 		above = above && mid[0] > old[0]
-		if n == 1 {
-			old[0] = mid[0]
-		} else {
-			copy(old, mid)
-		}
 		b, front = b[skip+n:], at
 		times++
+		if n > 1 {
+			copy(old, mid)
+			continue
+		}
+		// One digit, and again: nine of ten steps of a numbered series.
+		last := mid[0]
+		for ; times < limit && len(b) > 1 && b[0]&^sourceWhole == 1<<4|usual && b[1] != last; times++ {
+			above = above && b[1] > last
+			last, b = b[1], b[2:]
+		}
+		old[0] = last
 	}
 	r.pos, r.front = len(r.page)-len(b), front
 	return times, above
