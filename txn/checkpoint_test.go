@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +162,20 @@ func TestCheckpointForReclaim(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Errorf("%v %v", all, err)
 	}
+	// A collection that gives payloads back calls it.
+	update(t, db, "main", map[string]string{"k": payload("old"), "large": strings.Repeat("large", 50_000)})
+	if err := db.Checkpoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"k": payload("new"), "large": ""})
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	if r := mustGC(t, db); r.FreedBytes == 0 {
+		t.Fatalf("%+v", r)
+	}
+	if list := checkpointNames(t, db); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+	checkpointsAreSound(t, testOptions(fs))
 }
 
 // A checkpoint is an index with all commits that were acknowledged.

@@ -28,7 +28,10 @@ type gcWorld struct {
 	ids      []CommitID
 	states   map[CommitID]map[string]string
 	sessions []openIn[*Session]
+	stored   []openIn[SessionID] // sessions that nobody has open
 	views    []openIn[*Snapshot]
+	pins     map[string]CommitID
+	tags     map[string]CommitID
 	ops      int
 }
 
@@ -41,6 +44,7 @@ type openIn[V any] struct {
 func newGCWorld(t *testing.T, seed uint64, fs vfs.FS) *gcWorld {
 	w := &gcWorld{
 		t: t, rng: rand.New(rand.NewPCG(seed, 21)), states: map[CommitID]map[string]string{},
+		pins: map[string]CommitID{}, tags: map[string]CommitID{},
 	}
 	w.o = testOptions(fs)
 	w.o.SessionBytes = 4 << 10 // spill much
@@ -158,7 +162,7 @@ func (w *gcWorld) pick() int {
 
 func (w *gcWorld) step() {
 	w.ops++
-	switch k := w.rng.IntN(24); {
+	switch k := w.rng.IntN(30); {
 	case k < 7:
 		s, state := w.begin()
 		w.write(s, state)
@@ -215,6 +219,12 @@ func (w *gcWorld) step() {
 		}
 	case k < 21:
 		mustExpire(w.t, w.db, ExpireOptions{Keep: 1 + w.rng.IntN(3)})
+	case k < 23:
+		w.store()
+	case k < 25:
+		w.copyOld()
+	case k < 27:
+		w.hold()
 	default:
 		var o GCOptions
 		if w.rng.IntN(2) == 0 { // little memory
@@ -226,9 +236,82 @@ func (w *gcWorld) step() {
 	}
 }
 
+// store lets a session wait, or goes on with one that did.
+func (w *gcWorld) store() {
+	if n := len(w.stored); n > 1 || n > 0 && w.rng.IntN(2) == 0 {
+		s, err := w.db.Resume(bg, w.stored[0].v)
+		w.must(err)
+		w.sessions = append(w.sessions, openIn[*Session]{s, w.stored[0].state})
+		w.stored = w.stored[1:]
+	} else if i := w.pick(); i >= 0 {
+		open := w.sessions[i]
+		w.must(open.v.Detach(bg))
+		w.stored = append(w.stored, openIn[SessionID]{open.v.ID(), open.state})
+		w.sessions = slices.Delete(w.sessions, i, i+1)
+	}
+}
+
+// copyOld takes a directory of an open snapshot, which may have expired, into a
+// session.
+func (w *gcWorld) copyOld() {
+	i := w.pick()
+	if i < 0 || len(w.views) == 0 {
+		return
+	}
+	s, view := w.sessions[i], w.views[w.rng.IntN(len(w.views))]
+	from, to := fmt.Sprintf("d%d", w.rng.IntN(3)), fmt.Sprintf("o%d", w.rng.IntN(50))
+	err := s.v.Copy(bg, view.v, from, to)
+	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrExists) {
+		return
+	}
+	w.must(err)
+	for k, v := range view.state {
+		if rest, ok := strings.CutPrefix(k, from+"/"); ok {
+			s.state[to+"/"+rest] = v
+		}
+	}
+}
+
+// hold makes or drops a pin or a tag.
+func (w *gcWorld) hold() {
+	names, make, drop := w.pins, w.db.CreatePin, w.db.DeletePin
+	if w.rng.IntN(2) == 0 {
+		names, drop = w.tags, w.db.DeleteTag
+		make = func(ctx context.Context, name string, at CommitID, _ string) error {
+			return w.db.CreateTag(ctx, name, at)
+		}
+	}
+	name, id := fmt.Sprint("h", w.rng.IntN(2)), w.ids[w.rng.IntN(len(w.ids))]
+	if _, ok := names[name]; ok {
+		w.must(drop(name))
+		delete(names, name)
+	} else if err := make(bg, name, id, ""); err == nil {
+		names[name] = id
+	} else if !errors.Is(err, ErrExpired) {
+		w.must(err)
+	}
+}
+
 // check compares everything that is kept with the model.
 func (w *gcWorld) check() {
 	w.t.Helper()
+	var held []CommitID
+	for _, b := range w.db.Branches() {
+		held = append(held, b.Commit)
+	}
+	for _, id := range slices.Concat(held, slices.Collect(maps.Values(w.pins)), slices.Collect(maps.Values(w.tags))) {
+		if gone, err := w.db.Expired(bg, id); gone || err != nil {
+			w.t.Fatalf("commit %s has expired: %v, %v", id.Short(), gone, err)
+		}
+	}
+	for _, stored := range w.stored {
+		s, err := w.db.Resume(bg, stored.v)
+		w.must(err)
+		if got := contents(w.t, s); !maps.Equal(got, stored.state) {
+			w.t.Fatalf("a stored session holds %d keys, want %d", len(got), len(stored.state))
+		}
+		w.must(s.Close())
+	}
 	for _, id := range w.ids {
 		v, err := w.db.Snapshot(bg, id)
 		if errors.Is(err, ErrExpired) {
@@ -252,15 +335,25 @@ func (w *gcWorld) check() {
 	}
 }
 
-// quiesce ends all that is open and expects that only what is reachable is left.
-func (w *gcWorld) quiesce() {
+// end ends all sessions and snapshots.
+func (w *gcWorld) end() {
 	for _, open := range w.sessions {
 		w.must(open.v.Abort())
 	}
 	for _, open := range w.views {
 		w.must(open.v.Close())
 	}
-	w.sessions, w.views = nil, nil
+	for _, stored := range w.stored {
+		s, err := w.db.Resume(bg, stored.v)
+		w.must(err)
+		w.must(s.Abort())
+	}
+	w.sessions, w.views, w.stored = nil, nil, nil
+}
+
+// quiesce ends all that is open and expects that only what is reachable is left.
+func (w *gcWorld) quiesce() {
+	w.end()
 	mustExpire(w.t, w.db, ExpireOptions{Keep: 2})
 	mustGC(w.t, w.db)
 	w.check()
@@ -321,8 +414,9 @@ func TestGCPowerCut(t *testing.T) {
 	var images []*vfs.MemFS
 	var on atomic.Bool
 	rng := rand.New(rand.NewPCG(seed, 5))
-	fs := crashFS(mem, func(errorfs.Op) error {
-		if on.Load() && len(images) < 200 {
+	fs := crashFS(mem, func(op errorfs.Op) error {
+		// A checkpoint takes many writes, and little can go wrong with it here.
+		if on.Load() && (rng.IntN(6) == 0 || !strings.Contains(op.Path, "/"+checkpointDir+"/")) {
 			images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
 		}
 		return nil
@@ -337,15 +431,18 @@ func TestGCPowerCut(t *testing.T) {
 	}
 	w.must(garbage.Savepoint(bg))
 	w.must(garbage.Abort())
-	for _, open := range w.sessions {
-		w.must(open.v.Savepoint(bg))
+	for _, open := range w.sessions { // open ones keep what was written since
+		w.must(open.v.Detach(bg))
+		w.stored = append(w.stored, openIn[SessionID]{open.v.ID(), open.state})
 	}
-	heads := w.db.Branches()
+	w.sessions = nil
+	heads, stored := w.db.Branches(), slices.Clone(w.stored)
+	w.must(w.db.Checkpoint(bg))
 	on.Store(true)
 	expired := mustExpire(t, w.db, ExpireOptions{Keep: 1})
 	collected := mustGC(t, w.db)
 	on.Store(false)
-	t.Logf("expired %+v, collected %+v", expired, collected)
+	t.Logf("%d images, expired %+v, collected %+v", len(images), expired, collected)
 	w.quiesce()
 	closeChecked(t, w.db)
 	step := 1
@@ -360,6 +457,17 @@ func TestGCPowerCut(t *testing.T) {
 			t.Fatalf("image %d: %v", i, err)
 		}
 		mustBeSound(t, db)
+		checkpointsAreSound(t, &o)
+		for _, was := range stored {
+			s, err := db.Resume(bg, was.v)
+			if err != nil {
+				t.Fatalf("image %d: %v", i, err)
+			}
+			if got := contents(t, s); !maps.Equal(got, was.state) {
+				t.Fatalf("image %d: a stored session holds %d keys, want %d", i, len(got), len(was.state))
+			}
+			w.must(s.Close())
+		}
 		for range 2 {
 			for _, h := range heads {
 				if got := at(t, db, h.Commit.String()); !maps.Equal(got, w.states[h.Commit]) {
@@ -380,7 +488,29 @@ func TestGCPowerCut(t *testing.T) {
 	}
 }
 
-// The k-th write of a collection fails, for every k.
+// checkpointsAreSound expects that every checkpoint has all its payloads.
+func checkpointsAreSound(t *testing.T, o *Options) {
+	t.Helper()
+	list, err := listCheckpoints(o.FS, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ro := o.withDefaults()
+	ro.ReadOnly = true
+	for _, c := range list {
+		db, err := open("db", "db/"+checkpointDir+"/"+c.Name, ro, false)
+		if err != nil {
+			t.Fatalf("checkpoint %s: %v", c.Name, err)
+		}
+		r, err := db.Check(bg, CheckOptions{Payloads: true, gone: true})
+		if err = errors.Join(err, db.Close()); err != nil || r.Found > 0 {
+			t.Errorf("checkpoint %s: %v, %v", c.Name, r.Problems, err)
+		}
+	}
+}
+
+// The k-th write of a collection fails, for every k. What fails in silence does no
+// harm: an expiry and a collection that say nothing are done, and stay done.
 func TestGCFaults(t *testing.T) {
 	t.Parallel()
 	step := 1
@@ -392,7 +522,7 @@ func TestGCFaults(t *testing.T) {
 	for k := int64(1); ; k += int64(step) {
 		var n atomic.Int64
 		var on atomic.Bool
-		mem := vfs.NewMem()
+		mem := vfs.NewCrashableMem()
 		fs := crashFS(mem, func(errorfs.Op) error {
 			if on.Load() && n.Add(1) == k {
 				return errorfs.ErrInjected
@@ -403,11 +533,19 @@ func TestGCFaults(t *testing.T) {
 		for range 25 {
 			w.step()
 		}
+		quiet := k%2 == 0 // else sessions and snapshots are open
+		if quiet {
+			w.end()
+		}
 		on.Store(true)
-		if _, err := w.db.Expire(bg, ExpireOptions{Keep: 1}); err == nil {
-			_, _ = w.db.GC(bg, GCOptions{})
+		_, err := w.db.Expire(bg, ExpireOptions{Keep: 1})
+		if err == nil {
+			_, err = w.db.GC(bg, GCOptions{})
 		}
 		on.Store(false)
+		if err == nil && quiet {
+			collectedDurably(t, w.o, mem)
+		}
 		_ = w.db.Close() // may report the failure
 		o := *w.o
 		o.FS = mem
@@ -415,6 +553,7 @@ func TestGCFaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("write %d: %v", k, err)
 		}
+		mustBeSound(t, db)
 		w.db = db
 		w.sessions, w.views = nil, nil
 		w.check()
@@ -429,6 +568,23 @@ func TestGCFaults(t *testing.T) {
 			return
 		}
 	}
+}
+
+// collectedDurably expects that a power cut now leaves nothing that an expiry and a
+// collection were to remove.
+func collectedDurably(t *testing.T, o *Options, mem *vfs.MemFS) {
+	t.Helper()
+	again := *o
+	again.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+	db, err := Open("db", &again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeTidy(t, db)
+	if r := mustExpire(t, db, ExpireOptions{Keep: 1}); r.Expired != 0 {
+		t.Errorf("%d versions have not expired", r.Expired)
+	}
+	closeChecked(t, db)
 }
 
 // Readers, writers, expiry, collections and checks at the same time; snapshots that

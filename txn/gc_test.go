@@ -280,40 +280,56 @@ func mustResolve(t *testing.T, db *DB, rev string) CommitID {
 // Damage of a version that has not expired stops the collector before it
 // removes anything, and is a problem for Check; that of an expired one is none.
 func TestGCMeetsDamage(t *testing.T) {
-	mem := vfs.NewMem()
-	db, err := Create("db", testOptions(mem))
-	if err != nil {
-		t.Fatal(err)
+	root := func(_ *testing.T, _ *DB, c *Commit) tree.Name { return c.Root.Name }
+	leaf := func(t *testing.T, db *DB, c *Commit) tree.Name {
+		_, dir, err := db.space.dirAt(bg, c.Root, "a/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir.Name
 	}
-	first := update(t, db, "main", map[string]string{"a/k": "1"})
-	update(t, db, "main", map[string]string{"a/k": "2"})
-	batch := db.idx.NewBatch()
-	batch.Delete(index.SpacePage, first.Root.Name[:])
-	if err := batch.Commit(true); err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		name string
+		page func(t *testing.T, db *DB, c *Commit) tree.Name
+		size int
+	}{
+		{"page that leads to others", root, 1},
+		{"page with payloads", leaf, 1000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			db, err := Create("db", testOptions(mem))
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := update(t, db, "main", map[string]string{"a/k": strings.Repeat("1", c.size)})
+			update(t, db, "main", map[string]string{"a/k": strings.Repeat("2", c.size)})
+			name := c.page(t, db, first)
+			setRecord(t, db, index.SpacePage, name[:], nil)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if db, err = Open("db", testOptions(mem)); err != nil {
+				t.Fatal(err)
+			}
+			before := len(storedPages(t, db))
+			_, err = db.GC(bg, GCOptions{})
+			if !errors.Is(err, tree.ErrMissing) {
+				t.Errorf("gc of a damaged database: %v", err)
+			}
+			if after := len(storedPages(t, db)); after != before {
+				t.Errorf("%d pages of %d are left", after, before)
+			}
+			r, err := db.Check(bg, CheckOptions{})
+			if err != nil || len(r.Problems) == 0 {
+				t.Errorf("check: %v, %v", r.Problems, err)
+			}
+			mustExpire(t, db, ExpireOptions{Keep: 1})
+			mustGC(t, db)
+			mustBeTidy(t, db)
+			closeChecked(t, db)
+		})
 	}
-	batch.Close()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if db, err = Open("db", testOptions(mem)); err != nil {
-		t.Fatal(err)
-	}
-	before := len(storedPages(t, db))
-	if _, err := db.GC(bg, GCOptions{}); !errors.Is(err, tree.ErrMissing) {
-		t.Errorf("gc of a damaged database: %v", err)
-	}
-	if after := len(storedPages(t, db)); after != before {
-		t.Errorf("%d pages of %d are left", after, before)
-	}
-	r, err := db.Check(bg, CheckOptions{})
-	if err != nil || len(r.Problems) == 0 {
-		t.Errorf("check: %v, %v", r.Problems, err)
-	}
-	mustExpire(t, db, ExpireOptions{Keep: 1})
-	mustGC(t, db)
-	mustBeTidy(t, db)
-	closeChecked(t, db)
 }
 
 // A pin keeps its version, and the files that hold it as they are.
@@ -367,6 +383,50 @@ func TestPins(t *testing.T) {
 		t.Errorf("without the pin: %+v", r)
 	}
 	mustBeTidy(t, db)
+}
+
+// A pin that is made while a collection runs ends it before it changes a pack.
+func TestPinStopsGC(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openTest(t, testOptions(mem))
+	values := map[string]string{}
+	for i := range 40 {
+		values[fmt.Sprint("k", i)] = strings.Repeat(fmt.Sprint(i), 3000)
+	}
+	update(t, db, "main", values)
+	for i := range 20 {
+		values[fmt.Sprint("k", 2*i)] = "small"
+	}
+	kept := update(t, db, "main", values)
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	sizes := func() (all []string) {
+		for _, path := range packFiles(t, mem) {
+			all = append(all, readFile(t, mem, path))
+		}
+		return all
+	}
+	var before []string
+	r, err := db.GC(bg, GCOptions{Progress: func(p GCProgress) {
+		if p.Phase != "reclaim" || before != nil {
+			return
+		}
+		if err := db.CreatePin(bg, "export", kept.ID, ""); err != nil {
+			t.Error(err)
+		}
+		before = sizes()
+	}})
+	if err != nil || !r.Stopped || r.FreedBytes != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if after := sizes(); !slices.Equal(after, before) {
+		t.Error("a pack was changed under a pin")
+	}
+	if err := db.DeletePin("export"); err != nil {
+		t.Fatal(err)
+	}
+	if r := mustGC(t, db); r.FreedBytes == 0 {
+		t.Errorf("without the pin: %+v", r)
+	}
 }
 
 // The report says who holds what.

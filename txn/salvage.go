@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 // LostAndFound is the branch that payloads are put on of which no commit is
@@ -251,7 +252,7 @@ func (v *salvager) look(ctx context.Context, path string) (_ *CheckReport, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Check(ctx, CheckOptions{})
+	return db.Check(ctx, CheckOptions{gone: path != v.fs.PathJoin(v.from, indexDir)})
 }
 
 // stage puts the new index where a crash leaves it unused.
@@ -274,7 +275,8 @@ func (v *salvager) stage(staged string, best *candidate) error {
 
 // adopt makes the staged index one of this directory: with an incarnation of
 // its own, so that no name of a pack is used twice, and with packs that reach as
-// far as their files, on disk. The old ones do not grow any more.
+// far as their files, on disk. The old ones do not grow any more, and those that a
+// collection has removed since the checkpoint are forgotten.
 func (v *salvager) adopt(staged string) error {
 	opts := v.opts
 	opts.ReadOnly = true
@@ -290,8 +292,16 @@ func (v *salvager) adopt(staged string) error {
 	if err != nil {
 		return err
 	}
+	named := map[pack.ID]bool{} // and missed
+	for _, p := range v.r.Problems {
+		named[p.Address.Pack] = true
+	}
 	batch := idx.NewBatch()
 	for _, i := range infos {
+		if i.Missing && !named[i.ID] {
+			batch.Delete(index.SpacePack, i.ID[:])
+			continue
+		}
 		if !i.Missing && i.Size > i.End {
 			err = errors.Join(err, v.syncPack(i.ID.String()+".pack"))
 			i.End = i.Size

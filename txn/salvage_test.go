@@ -313,6 +313,43 @@ func TestSalvageOlderCheckpoint(t *testing.T) {
 	closeChecked(t, db)
 }
 
+// A checkpoint knows packs that the collection has removed for which it was made.
+// They are not missed, and nothing that was let go comes back.
+func TestSalvageAfterGC(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	o.PackBytes = 64 << 10
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for round := range 2 {
+		for i := range 20 {
+			values[fmt.Sprint("k", i)] = strings.Repeat(fmt.Sprint(round, i), 5000)
+		}
+		update(t, db, "main", values)
+	}
+	packs := len(packFiles(t, fs))
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	if r := mustGC(t, db); r.Removed == 0 || len(packFiles(t, fs)) >= packs {
+		t.Fatalf("%+v", r)
+	}
+	closeChecked(t, db)
+	remove(t, fs, "db/index")
+	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+	if err != nil || len(r.Problems) != 0 || r.Found != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main"); !maps.Equal(got, values) {
+		t.Errorf("%d keys, want %d", len(got), len(values))
+	}
+	closeChecked(t, db)
+}
+
 // A power cut at any write of a salvage leaves the index lost as before, or all of
 // it done but for a new checkpoint; run again, it completes. What it takes away is
 // in the quarantine.
