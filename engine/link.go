@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
-	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -71,37 +69,15 @@ type linker struct {
 	// place, if set, says where the value of a key goes and whether it does.
 	place func(key string, e *refs.Entry) (to string, put bool, err error)
 
-	inFolder bool                  // references below base were seen
-	known    map[string]linkedFile // by URL in the set
-	scheme   string                // with "://", of the URLs that came last, unless they are local
-	last     string                // URL
-	lastFile linkedFile
+	files   linkedFiles // of entries
+	columns linkedFiles // of columns, which the reading goroutine prepares
 }
-
-// linkedFile is a file that references name.
-type linkedFile struct {
-	src  tree.Source
-	size int64 // -1 if nobody was asked
-}
-
-// check makes sure that a part of the file can be there.
-func (f *linkedFile) check(e *refs.Entry) error {
-	switch {
-	case e.Offset > tree.MaxExtent || e.Length > tree.MaxExtent:
-		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, e.Length, e.Offset)
-	case f.size >= 0 && (e.Offset > f.size || e.Length > f.size-e.Offset):
-		return fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, e.Length, e.Offset, f.size)
-	}
-	return nil
-}
-
-// maxKnownURLs bounds what a linker remembers of files.
-const maxKnownURLs = 1 << 16
 
 func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string) *linker {
+	files := linkedFiles{set: set, base: set.opts.Rules.Base, validate: o.Validate}
 	return &linker{
-		db: db, src: src, o: o, set: set, prefix: prefix, base: set.opts.Rules.Base,
-		meter: &meter{}, entries: set.entries, known: map[string]linkedFile{},
+		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
+		meter: &meter{}, entries: set.entries, files: files, columns: files,
 	}
 }
 
@@ -134,7 +110,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 // grants are what the import was allowed to follow, and so may reading.
 func (l *linker) grants() Follow {
 	f := l.src.env.follow
-	if l.inFolder && l.base != insideBase {
+	if (l.files.inFolder || l.columns.inFolder) && l.base != insideBase {
 		f = f.with(Follow{Allow: []string{l.base}})
 	}
 	return f
@@ -206,26 +182,33 @@ func (l *linker) verify(ctx context.Context, s *Session) (nodes int64, err error
 // batchEntries is how many references go from one goroutine to the other.
 const batchEntries = 4096
 
+// linkBatch is what goes: entries, or references to chunks of one array.
+type linkBatch struct {
+	entries []refs.Entry
+	grid    *txn.ChunkGrid // nil for entries
+	refs    txn.References
+}
+
 // copy reads the set in one goroutine and writes it in another.
 func (l *linker) copy(ctx context.Context) error {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	full := make(chan []refs.Entry, 2)
-	empty := make(chan []refs.Entry, 4)
+	r := linkReader{linker: l, full: make(chan *linkBatch, 2), empty: make(chan *linkBatch, 4)}
 	go func() {
-		defer close(full)
-		cancel(l.read(reading, full, empty))
+		defer close(r.full)
+		cancel(r.read(reading))
 	}()
-	for batch := range full {
+	for batch := range r.full {
 		if err := l.put(ctx, batch); err != nil {
 			cancel(err)
-			for range full { // until the reader has ended
+			for range r.full { // until the reader has ended
 			}
 			return err
 		}
-		clear(batch)
+		clear(batch.entries)
+		batch.entries, batch.grid = batch.entries[:0], nil
 		select {
-		case empty <- batch[:0]:
+		case r.empty <- batch:
 		default:
 		}
 	}
@@ -235,38 +218,28 @@ func (l *linker) copy(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read sends the set in batches, and takes batches that are done with.
-func (l *linker) read(ctx context.Context, full chan<- []refs.Entry, empty <-chan []refs.Entry) error {
-	batch := make([]refs.Entry, 0, batchEntries)
-	send := func() error {
-		select {
-		case full <- batch:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		select {
-		case batch = <-empty:
-		default:
-			batch = make([]refs.Entry, 0, batchEntries)
-		}
-		return nil
+// put writes a batch.
+func (l *linker) put(ctx context.Context, batch *linkBatch) error {
+	if batch.grid == nil {
+		return l.putEntries(ctx, batch.entries)
 	}
-	for e, err := range l.entries(ctx) {
-		if err != nil {
-			return err
-		}
-		if batch = append(batch, e); len(batch) == batchEntries {
-			if err := send(); err != nil {
-				return err
-			}
+	if err := l.bulk.SetReferences(ctx, batch.grid, &batch.refs); err != nil {
+		return err
+	}
+	n := int64(0)
+	for _, url := range batch.refs.URL {
+		if url != "" {
+			n++
 		}
 	}
-	return send()
+	l.meter.addMany(n, 0, l.o.Progress)
+	return nil
 }
 
-// put writes a batch of references.
-func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
-	if err := l.ask(ctx, batch); err != nil {
+// putEntries writes references with their keys.
+func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
+	err := l.files.ask(ctx, len(batch), func(i int) string { return batch[i].URL }, func(i int) string { return batch[i].Key })
+	if err != nil {
 		return err
 	}
 	var bytes int64
@@ -295,16 +268,14 @@ func (l *linker) put(ctx context.Context, batch []refs.Entry) error {
 				err = l.bulk.Set(ctx, key, b)
 			}
 		default:
-			if e.URL != l.last {
-				if l.lastFile, err = l.fileOf(e.URL); err != nil {
-					break
-				}
-				l.last = e.URL
-			}
-			if err = l.lastFile.check(e); err != nil {
+			var file *linkedFile
+			if file, err = l.files.of(e.URL); err != nil {
 				break
 			}
-			src := l.lastFile.src
+			if err = file.check(e.Offset, e.Length); err != nil {
+				break
+			}
+			src := file.src
 			offset, length := uint64(e.Offset), uint64(e.Length)
 			if e.Whole() {
 				src.Whole, offset, length = true, 0, 0
@@ -372,116 +343,6 @@ func (s *refSet) bytes(ctx context.Context, e *refs.Reference, most int64) ([]by
 		err = fmt.Errorf("%w: %s ends before byte %d", ErrUnreachable, at.URL(), e.Offset+n)
 	}
 	return b, err
-}
-
-// asks reports whether the version of a file is recorded.
-func (l *linker) asks(url string) bool {
-	switch l.o.Validate {
-	case ValidateAll:
-		return true
-	case ValidateLocal:
-		// A relative URL is as local as the set.
-		return !l.remote(url) && (strings.HasPrefix(url, "file:") || !strings.Contains(url, "://") &&
-			(strings.HasPrefix(url, "/") || strings.HasPrefix(l.base, "file:")))
-	}
-	return false
-}
-
-// remote reports whether a URL is absolute and of no file of this machine.
-func (l *linker) remote(url string) bool {
-	if l.scheme != "" && strings.HasPrefix(url, l.scheme) {
-		return true // mostly it has the scheme of the one before
-	}
-	at := strings.Index(url, "://")
-	if at < 0 || strings.HasPrefix(url, "file:") {
-		return false
-	}
-	l.scheme = strings.Clone(url[:at+len("://")])
-	return true
-}
-
-// fileOf returns the file of a URL; where its version counts, ask has found it.
-func (l *linker) fileOf(url string) (linkedFile, error) {
-	if l.asks(url) {
-		return l.known[url], nil
-	}
-	src, err := l.source(url)
-	return linkedFile{src, -1}, err
-}
-
-// ask finds the files of those URLs in a batch of which the version counts,
-// asking for several versions at a time.
-func (l *linker) ask(ctx context.Context, batch []refs.Entry) error {
-	if len(l.known) > maxKnownURLs {
-		clear(l.known)
-	}
-	var urls []string
-	var files []linkedFile
-	last := ""
-	for i := range batch {
-		url := batch[i].URL
-		if url == last {
-			continue
-		}
-		last = url
-		if url == "" || !l.asks(url) {
-			continue
-		}
-		if _, ok := l.known[url]; ok {
-			continue
-		}
-		url = strings.Clone(url) // it is a part of a larger string
-		src, err := l.source(url)
-		if err != nil {
-			return keyFailed(batch[i].Key, err)
-		}
-		l.known[url] = linkedFile{src, -1}
-		urls, files = append(urls, url), append(files, linkedFile{src, -1})
-	}
-	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) (err error) {
-		f := &files[i]
-		f.src.Validator, f.size, err = l.version(ctx, urls[i], f.src.URL)
-		return err
-	})
-	for i, url := range urls {
-		l.known[url] = files[i]
-	}
-	return err
-}
-
-// source makes a URL absolute. One that is already stays as it is spelled.
-func (l *linker) source(url string) (tree.Source, error) {
-	abs := url
-	switch {
-	case l.remote(url) || strings.Contains(url, "://"):
-	case strings.HasPrefix(url, "/"):
-		abs = "file://" + url
-	case l.base == insideBase:
-		return tree.Source{}, fmt.Errorf("%w: %q is relative to a set that no URL names; import it without linking", ErrForbidden, url)
-	default:
-		at, err := refs.Rules{Base: l.base}.Resolve(url)
-		if err != nil {
-			return tree.Source{}, err
-		}
-		abs = at.URL()
-	}
-	l.inFolder = l.inFolder || strings.HasPrefix(abs, l.base)
-	return tree.Source{URL: abs}, nil
-}
-
-// version asks for the version and the size of a file: "" and -1 for one that
-// may not be followed or cannot be reached, or of which only another place is
-// known.
-func (l *linker) version(ctx context.Context, url, abs string) (string, int64, error) {
-	at, err := l.set.opts.Rules.Resolve(url)
-	if err != nil || at.URL() != abs {
-		return "", -1, nil
-	}
-	v, err := l.set.opts.Open(ctx, at.Root, at.Path)
-	if err != nil {
-		return "", -1, ctx.Err()
-	}
-	return validatorOf(v), v.Size(), nil
 }
 
 // IsReferenceSet makes sure that the source is a reference set, without reading

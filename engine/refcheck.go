@@ -161,7 +161,7 @@ func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *
 		return nil, nil, err
 	}
 	base := set.opts.Rules.Base
-	l := &linker{src: s, set: set, base: base, o: ImportOptions{Validate: ValidateNone}}
+	named := linkedFiles{set: set, base: base, validate: ValidateNone}
 	files := &resolver{env: s.env, recall: func() (Follow, error) { return Follow{Allow: []string{base}}, nil }}
 	return func(yield func(reference, error) bool) {
 		for e, err := range set.entries(ctx) {
@@ -174,7 +174,7 @@ func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *
 				continue
 			}
 			ref := reference{key: key, offset: uint64(e.Offset), length: uint64(e.Length)}
-			if ref.src, err = l.source(e.URL); err != nil {
+			if ref.src, err = named.source(e.URL); err != nil {
 				ref.src.URL = e.URL // is forbidden as it stands
 			}
 			ref.src.Whole = e.Whole()

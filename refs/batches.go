@@ -40,6 +40,10 @@ func (a *ParquetArray) AppendKey(dst []byte, number int64) []byte {
 	return append(dst, newOdometer(a.a, number).key...)
 }
 
+// Entries yields the references of a batch of the array with their keys. Chunks
+// that are missing are left out.
+func (a *ParquetArray) Entries(b *Batch) iter.Seq[Entry] { return b.entries(a.a, new(arena)) }
+
 // Batch is references to chunks of one array, as columns of equal length: row i
 // is the chunk with number First + i in C order. The columns belong to the
 // reader and are valid until the next batch is read; strings are the

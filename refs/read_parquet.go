@@ -68,27 +68,33 @@ type streamer struct {
 }
 
 func (s *streamer) array(a *array) error {
-	var at *odometer
-	next := int64(-1)
 	return s.r.array(a, func(b *Batch) error {
-		if b.First != next {
-			at = newOdometer(a, b.First)
+		for e := range b.entries(a, &s.keys) {
+			if !s.yield(e, nil) {
+				return errStopped
+			}
 		}
-		next = b.First + int64(b.Len())
+		return nil
+	})
+}
+
+// entries yields what is there, with its key.
+func (b *Batch) entries(a *array, keys *arena) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		at := newOdometer(a, b.First)
 		for i, url := range b.URL {
 			if data := b.Data[i]; url != "" {
-				if !s.yield(Entry{s.keys.string(at.key), Reference{URL: url, Offset: b.Offset[i], Length: b.Length[i]}}, nil) {
-					return errStopped
+				if !yield(Entry{keys.string(at.key), Reference{URL: url, Offset: b.Offset[i], Length: b.Length[i]}}) {
+					return
 				}
 			} else if data != nil {
-				if !s.yield(Entry{s.keys.string(at.key), Reference{Data: bytes.Clone(data)}}, nil) {
-					return errStopped
+				if !yield(Entry{keys.string(at.key), Reference{Data: bytes.Clone(data)}}) {
+					return
 				}
 			}
 			at.next()
 		}
-		return nil
-	})
+	}
 }
 
 // odometer goes through the chunks of an array in C order.

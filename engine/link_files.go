@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// linkedFiles finds the files that references name. It is not safe for
+// concurrent use.
+type linkedFiles struct {
+	set      *refSet
+	base     string // URL of the folder of the set
+	validate Validate
+
+	inFolder bool                  // references below base were seen
+	known    map[string]linkedFile // by URL in the set
+	scheme   string                // with "://", of the URLs that came last, unless they are local
+	last     string                // URL
+	lastFile linkedFile
+}
+
+// linkedFile is a file that references name.
+type linkedFile struct {
+	src  tree.Source
+	size int64 // -1 if nobody was asked
+}
+
+// check makes sure that a part of the file can be there.
+func (f *linkedFile) check(offset, length int64) error {
+	switch {
+	case offset > tree.MaxExtent || length > tree.MaxExtent:
+		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, length, offset)
+	case f.size >= 0 && (offset > f.size || length > f.size-offset):
+		return fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, f.size)
+	}
+	return nil
+}
+
+// maxKnownURLs bounds what is remembered of files.
+const maxKnownURLs = 1 << 16
+
+// of returns the file of a URL, valid until the next call; where its version
+// counts, ask has found it.
+func (f *linkedFiles) of(url string) (*linkedFile, error) {
+	if url == f.last && url != "" {
+		return &f.lastFile, nil
+	}
+	if f.asks(url) {
+		f.lastFile = f.known[url]
+	} else {
+		src, err := f.source(url)
+		if err != nil {
+			return nil, err
+		}
+		f.lastFile = linkedFile{src, -1}
+	}
+	f.last = url
+	return &f.lastFile, nil
+}
+
+// asks reports whether the version of a file is recorded.
+func (f *linkedFiles) asks(url string) bool {
+	switch f.validate {
+	case ValidateAll:
+		return true
+	case ValidateLocal:
+		// A relative URL is as local as the set.
+		return !f.remote(url) && (strings.HasPrefix(url, "file:") || !strings.Contains(url, "://") &&
+			(strings.HasPrefix(url, "/") || strings.HasPrefix(f.base, "file:")))
+	}
+	return false
+}
+
+// remote reports whether a URL is absolute and of no file of this machine.
+func (f *linkedFiles) remote(url string) bool {
+	if f.scheme != "" && strings.HasPrefix(url, f.scheme) {
+		return true // mostly it has the scheme of the one before
+	}
+	at := strings.Index(url, "://")
+	if at < 0 || strings.HasPrefix(url, "file:") {
+		return false
+	}
+	f.scheme = strings.Clone(url[:at+len("://")])
+	return true
+}
+
+// ask finds the files of those URLs of which the version counts, asking for
+// several versions at a time. URL i belongs to key i; empty ones to none.
+func (f *linkedFiles) ask(ctx context.Context, n int, url, key func(i int) string) error {
+	if len(f.known) > maxKnownURLs {
+		clear(f.known)
+	}
+	var urls []string
+	var files []linkedFile
+	last := ""
+	for i := range n {
+		url := url(i)
+		if url == last {
+			continue
+		}
+		last = url
+		if url == "" || !f.asks(url) {
+			continue
+		}
+		if _, ok := f.known[url]; ok {
+			continue
+		}
+		url = strings.Clone(url) // it is a part of a larger string
+		src, err := f.source(url)
+		if err != nil {
+			return keyFailed(key(i), err)
+		}
+		if f.known == nil {
+			f.known = map[string]linkedFile{}
+		}
+		f.known[url] = linkedFile{src, -1}
+		urls, files = append(urls, url), append(files, linkedFile{src, -1})
+	}
+	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) (err error) {
+		file := &files[i]
+		file.src.Validator, file.size, err = f.version(ctx, urls[i], file.src.URL)
+		return err
+	})
+	for i, url := range urls {
+		f.known[url] = files[i]
+	}
+	return err
+}
+
+// source makes a URL absolute. One that is already stays as it is spelled.
+func (f *linkedFiles) source(url string) (tree.Source, error) {
+	abs := url
+	switch {
+	case f.remote(url) || strings.Contains(url, "://"):
+	case strings.HasPrefix(url, "/"):
+		abs = "file://" + url
+	case f.base == insideBase:
+		return tree.Source{}, fmt.Errorf("%w: %q is relative to a set that no URL names; import it without linking", ErrForbidden, url)
+	default:
+		at, err := refs.Rules{Base: f.base}.Resolve(url)
+		if err != nil {
+			return tree.Source{}, err
+		}
+		abs = at.URL()
+	}
+	f.inFolder = f.inFolder || strings.HasPrefix(abs, f.base)
+	return tree.Source{URL: abs}, nil
+}
+
+// version asks for the version and the size of a file: "" and -1 for one that
+// may not be followed or cannot be reached, or of which only another place is
+// known.
+func (f *linkedFiles) version(ctx context.Context, url, abs string) (string, int64, error) {
+	at, err := f.set.opts.Rules.Resolve(url)
+	if err != nil || at.URL() != abs {
+		return "", -1, nil
+	}
+	v, err := f.set.opts.Open(ctx, at.Root, at.Path)
+	if err != nil {
+		return "", -1, ctx.Err()
+	}
+	return validatorOf(v), v.Size(), nil
+}

@@ -1,0 +1,123 @@
+package txn
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// keyOf prints the key of a chunk.
+func (g *ChunkGrid) keyOf(number int64) string {
+	words := make([]string, len(g.Counts))
+	for d := len(words) - 1; d >= 0; d-- {
+		words[d] = strconv.FormatInt(number%g.Counts[d], 10)
+		number /= g.Counts[d]
+	}
+	return g.Dir + strings.Join(words, string(g.Sep))
+}
+
+// randomReferences is a part of a random grid.
+func randomReferences(rnd *rand.Rand) (*ChunkGrid, *References) {
+	g := &ChunkGrid{Dir: []string{"", "t/", "t/0/", "t/1/", "g/a/"}[rnd.IntN(5)], Sep: "./"[rnd.IntN(2)]}
+	total := int64(1)
+	for range 1 + rnd.IntN(3) {
+		n := 1 + rnd.Int64N([]int64{3, 200, 20_000}[rnd.IntN(3)])
+		g.Counts = append(g.Counts, n)
+		total *= n
+	}
+	r := &References{First: rnd.Int64N(total)}
+	if rnd.IntN(2) == 0 {
+		r.First = min(r.First, rnd.Int64N(4)*7)
+	}
+	for range min(total-r.First, 1+rnd.Int64N(120)) {
+		url := ""
+		if rnd.IntN(9) > 0 {
+			url = fmt.Sprintf("s3://b/%d", rnd.IntN(4))
+		}
+		r.URL = append(r.URL, url)
+		r.Offset = append(r.Offset, rnd.Int64N(100))
+		r.Length = append(r.Length, rnd.Int64N(100)-10)
+	}
+	if rnd.IntN(3) == 0 {
+		for range r.URL {
+			r.Validator = append(r.Validator, []string{"", "v"}[rnd.IntN(2)])
+		}
+	}
+	return g, r
+}
+
+// References by columns are what they are one by one, down to the pages, whatever
+// the documents say of the grids.
+func TestSetReferences(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	rounds := 100
+	if testing.Short() {
+		rounds = 30
+	}
+	docs := []string{"f=:.:2 array", "f=:/:2 array", "f=:/:3 array", "f=:.:1 array", "f=:/:1 array", "f=c/:/:2 array"}
+	db := bulkDB(t)
+	for round := range rounds {
+		var both [2]*Bulk
+		var sessions [2]*Session
+		for i := range both {
+			sessions[i] = begin(t, db)
+			b, err := sessions[i].Bulk(bg, "in", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if round%2 == 1 {
+				b.lim = bulkLimits{builders: 1, loose: 3, held: 1000}
+			}
+			both[i] = b
+		}
+		for range 1 + rnd.IntN(12) {
+			if rnd.IntN(3) == 0 {
+				p := bulkPut{key: []string{"t/", "t/0/", "g/a/"}[rnd.IntN(3)] + ".zarray", bytes: docs[rnd.IntN(len(docs))]}
+				p.bulk(t, both[0])
+				p.bulk(t, both[1])
+				continue
+			}
+			g, r := randomReferences(rnd)
+			for i, url := range r.URL {
+				if url == "" {
+					continue
+				}
+				src, offset, length := tree.Source{URL: url}, uint64(r.Offset[i]), uint64(r.Length[i])
+				if r.Validator != nil {
+					src.Validator = r.Validator[i]
+				}
+				if r.Length[i] < 0 {
+					src.Whole, offset, length = true, 0, 0
+				}
+				if err := both[0].SetVirtual(bg, g.keyOf(r.First+int64(i)), src, offset, length); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := both[1].SetReferences(bg, g, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range both {
+			if err := both[i].Finish(bg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sessions[0].work != sessions[1].work {
+			want, got := stored(t, sessions[0]), stored(t, sessions[1])
+			for k := range want {
+				if got[k] != want[k] {
+					t.Errorf("round %d: %s is %s, want %s", round, k, got[k], want[k])
+				}
+			}
+			t.Fatalf("round %d: %d keys, want %d, or other pages for the same", round, len(got), len(want))
+		}
+		sessions[0].Abort()
+		sessions[1].Abort()
+	}
+}
