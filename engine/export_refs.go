@@ -121,7 +121,11 @@ func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error]
 		ex.keys, ex.bytes = 0, 0
 		b := &entryBatch{ex: ex}
 		for _, documents := range []bool{true, false} {
-			for v, err := range ex.view.Values(ctx, dir(ex.src.at.Path)) {
+			values := ex.view.Values
+			if documents {
+				values = ex.view.Documents
+			}
+			for v, err := range values(ctx, dir(ex.src.at.Path)) {
 				if err == nil && isMetadata(v.Key) != documents {
 					continue
 				}
@@ -199,14 +203,16 @@ func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bo
 		yield(refs.Entry{}, err)
 		return false
 	}
+	size := int64(0)
 	for _, e := range b.entries {
 		if !yield(e, nil) {
 			return false
 		}
-		ex.keys++
-		ex.bytes += int64(len(e.Data))
-		ex.meter.add(int64(len(e.Data)), ex.o.Progress)
+		size += int64(len(e.Data))
 	}
+	ex.keys += int64(len(b.entries))
+	ex.bytes += size
+	ex.meter.addMany(int64(len(b.entries)), size, ex.o.Progress)
 	clear(b.entries)
 	b.entries, b.wants, b.of, b.bytes = b.entries[:0], b.wants[:0], b.of[:0], 0
 	return true

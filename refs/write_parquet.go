@@ -133,7 +133,7 @@ type filling struct {
 	left   int // rows not set
 	table  parquet.Table
 	set    []bool           // rows
-	known  map[string]int32 // numbers of URLs
+	known  map[string]int32 // numbers of URLs, from the first on that was not the greatest
 	url    string           // the one used last
 	urlAt  int32
 	bytes  int64
@@ -306,7 +306,7 @@ func (w *parquetWriter) partition(a *writtenArray, number int64) (*filling, erro
 		return nil, limit("%s is written already: the chunk is there twice, or chunks are in an order that takes more than %d bytes (MaxMemory)", a.file(number), w.o.MaxMemory)
 	}
 	rows := int(a.rows(number))
-	p = &filling{a: a, number: number, left: rows, set: make([]bool, rows), known: map[string]int32{}, urlAt: -1}
+	p = &filling{a: a, number: number, left: rows, set: make([]bool, rows), urlAt: -1}
 	p.table = parquet.Table{Path: make([]int32, rows), Offset: make([]int64, rows), Size: make([]int64, rows)}
 	for i := range p.table.Path {
 		p.table.Path[i] = -1
@@ -341,19 +341,36 @@ func (p *filling) put(row int, r *Reference) {
 		return
 	}
 	if r.URL != p.url || p.urlAt < 0 {
-		n, ok := p.known[r.URL]
-		if !ok {
-			n = int32(len(t.Paths))
-			t.Paths = append(t.Paths, r.URL)
-			p.known[r.URL] = n
-			p.bytes += fillingURL + int64(len(r.URL))
-		}
-		p.url, p.urlAt = r.URL, n
+		p.url, p.urlAt = r.URL, p.path(r.URL)
 	}
 	t.Path[row] = p.urlAt
 	if !r.Whole() {
 		t.Offset[row], t.Size[row] = r.Offset, r.Length
 	}
+}
+
+// path returns the number of a URL, which it adds if it is new. As long as each
+// new one is greater than all before, as those of a series of files are, nothing
+// has to be looked up.
+func (p *filling) path(url string) int32 {
+	t := &p.table
+	n := int32(len(t.Paths))
+	ascends := p.known == nil && (n == 0 || url > t.Paths[n-1])
+	if !ascends {
+		if p.known == nil {
+			p.known = make(map[string]int32, n+1)
+			for i, url := range t.Paths {
+				p.known[url] = int32(i)
+			}
+		}
+		if at, ok := p.known[url]; ok {
+			return at
+		}
+		p.known[url] = n
+	}
+	t.Paths = append(t.Paths, url)
+	p.bytes += fillingURL + int64(len(url))
+	return n
 }
 
 // rawBytes returns what readers take for data, which is never nil.

@@ -121,3 +121,51 @@ func TestSetReferences(t *testing.T) {
 		sessions[1].Abort()
 	}
 }
+
+// Documents are the keys that are no chunks.
+func TestDocuments(t *testing.T) {
+	db := bulkDB(t)
+	files := map[string]string{
+		"g/.zgroup": "group", "g/t/.zarray": "f=:.:2 array", "g/t/0.1": "chunk", "g/t/1.0": "chunk", "g/t/0.1.2": "none of the array's",
+		"g/t/.zattrs": "{}", "g/u/.zarray": "f=c/:/:2 array", "g/u/c/0/1": "chunk", "notes": "text", "1.1": "of no array",
+	}
+	s := begin(t, db)
+	for key, text := range files {
+		if err := s.Set(bg, key, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := s.Commit(bg, CommitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := db.Snapshot(bg, c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	for prefix, n := range map[string]int{"": 7, "g/t/": 3, "g/t": 3, "g/t/0": 1, "none": 0} {
+		got := map[string]KeyValue{}
+		for v, err := range snap.Documents(bg, prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[v.Key] = v
+		}
+		found := 0
+		for v, err := range snap.Values(bg, prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if files[v.Key] != "chunk" {
+				found++
+				if got[v.Key] != v {
+					t.Errorf("%q: %+v, want %+v", prefix, got[v.Key], v)
+				}
+			}
+		}
+		if found != n || len(got) != n {
+			t.Errorf("%q: %d documents, %d in all values, want %d", prefix, len(got), found, n)
+		}
+	}
+}

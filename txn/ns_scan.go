@@ -21,11 +21,23 @@ func (s *space) scan(ctx context.Context, root tree.Root, prefix string) iter.Se
 	}
 }
 
+// scanDocuments is scan without chunks: it reads no page of a chunk map.
+func (s *space) scanDocuments(ctx context.Context, root tree.Root, prefix string) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		sc := scanner{s: s, ctx: ctx, yield: yield, documents: true}
+		if _, err := sc.dir("", root, prefix); err != nil {
+			yield(item{}, err)
+		}
+	}
+}
+
 type scanner struct {
 	s     *space
 	ctx   context.Context
 	yield func(item, error) bool
 	keys  keyArena
+
+	documents bool // and no chunks
 }
 
 // dir yields the keys of a directory that go on with rel; more is false when
@@ -42,6 +54,9 @@ func (sc *scanner) dir(path string, root tree.Root, rel string) (more bool, err 
 		return false, err
 	}
 	for i := range info.forms {
+		if sc.documents {
+			break
+		}
 		if more, err := sc.chunks(path, &info.forms[i], rel); err != nil || !more {
 			return more, err
 		}

@@ -129,6 +129,12 @@ func (s *Snapshot) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue
 	return keyValues(s.db, s.db.space.scan(ctx, s.commit.Root, prefix))
 }
 
+// Documents is Values without the chunks of arrays: metadata, and keys that no
+// metadata explains. It does not take longer where there are millions of chunks.
+func (s *Snapshot) Documents(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
+	return keyValues(s.db, s.db.space.scanDocuments(ctx, s.commit.Root, prefix))
+}
+
 // KeyValue is a key and where its bytes are.
 type KeyValue struct {
 	Key string
