@@ -367,9 +367,10 @@ func (p *plan) write() error {
 		return nil
 	}
 	var err error
+	ahead := int64(0)
 	if p.db.delayed() && !stored && change.bytes < pendingBytes/2 {
 		err = p.db.acknowledge(change, p.failures)
-	} else {
+	} else if ahead, err = change.putAhead(ctx, p.db.idx, p.db.opts.aheadPages); err == nil {
 		change.addTo(batch)
 		err = p.db.syncAndCommit(ctx, batch, p.moves, p.failures)
 	}
@@ -381,7 +382,7 @@ func (p *plan) write() error {
 		o.drop(written)
 		spilled += o.countSpilled()
 	}
-	p.db.checkpoints.counted(0, spilled)
+	p.db.checkpoints.counted(0, ahead+spilled)
 	if spilled >= flushSpilled && !p.db.checkpoints.due() { // else that flushes
 		p.db.idx.FlushSoon()
 	}

@@ -110,6 +110,7 @@ func powerCut(t *testing.T, seed uint64, over func() bool) int {
 	mem := vfs.NewCrashableMem()
 	o := testOptions(faultFS(mem, h.hook(mem, 40)))
 	o.SessionBytes = 32 << 10
+	o.aheadPages = someAhead(seed)
 	db, err := Create("db", o)
 	if err != nil {
 		t.Fatal(err)

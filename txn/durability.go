@@ -81,6 +81,47 @@ func (g *generation) addTo(batch *index.Batch) {
 	}
 }
 
+const (
+	// defaultAheadPages is how many bytes of pages are worth more than one batch.
+	defaultAheadPages = 4 << 20
+	// aheadBatch fits a buffer that is kept for the next batch.
+	aheadBatch = 900 << 10
+)
+
+// putAhead puts many pages into the index before what names them, without waiting
+// for the disk: the synced batch comes later in the same log. One large batch would
+// be filled first, logged then, and copied into memory after that; small ones do
+// all of it at the same time, and their buffers serve again. If one fails, nothing
+// names the pages. Who collects garbage takes the roots when no group is being
+// written, so it meets none or all of a group. It returns how many bytes they are.
+func (g *generation) putAhead(ctx context.Context, idx *index.Index, from int64) (int64, error) {
+	if g.bytes < from {
+		return 0, nil
+	}
+	limit := int(min(aheadBatch, from/4))
+	var batches [][]tree.Name
+	size := limit
+	for name, page := range g.pages {
+		if size += len(page); size >= limit {
+			batches, size = append(batches, nil), 0
+		}
+		last := len(batches) - 1
+		batches[last] = append(batches[last], name)
+	}
+	err := inParallel(ctx, len(batches), 2, func(_ context.Context, i int) error {
+		batch := idx.NewBatch()
+		defer batch.Close()
+		for _, name := range batches[i] {
+			batch.PutPage(name, g.pages[name])
+		}
+		return batch.Commit(false)
+	})
+	if err == nil {
+		clear(g.pages)
+	}
+	return g.bytes, err
+}
+
 // published are the moves that readers know already.
 func (g *generation) published() []RefMove {
 	if g == nil {

@@ -28,6 +28,7 @@ func careOptions(fs vfs.FS) *Options {
 	o.Now = newClock().now
 	o.CheckpointCommits = 4
 	o.PackBytes = 48 << 10
+	o.aheadPages = 4 << 10
 	return o
 }
 

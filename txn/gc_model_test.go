@@ -49,6 +49,7 @@ func newGCWorld(t *testing.T, seed uint64, fs vfs.FS) *gcWorld {
 	w.o = testOptions(fs)
 	w.o.SessionBytes = 4 << 10 // spill much
 	w.o.PackBytes = 300 << 10
+	w.o.aheadPages = someAhead(seed)
 	now := newClock()
 	var mu sync.Mutex
 	w.o.Now = func() time.Time {

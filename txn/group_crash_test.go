@@ -54,6 +54,7 @@ func groupsCut(t *testing.T, seed uint64, _ func() bool) int {
 		return nil
 	}))
 	o.CheckpointCommits = 8
+	o.aheadPages = someAhead(seed)
 	db, err := Create("db", o)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,9 @@ func testOptions(fs vfs.FS) *Options {
 	return &Options{FS: fs, MemTableBytes: 1 << 20, PageCacheBytes: 4 << 20, Author: "tester", CheckpointCommits: -1}
 }
 
+// someAhead makes commits put no pages, all of them or many in batches of their own.
+func someAhead(seed uint64) int64 { return []int64{0, 1, 8 << 10}[seed%3] }
+
 // openTest makes a database in memory, which is checked when the test ends.
 func openTest(t *testing.T, o *Options) *DB {
 	t.Helper()

@@ -97,7 +97,8 @@ type Options struct {
 	// the time; a number that is given is kept to. Commits do not wait for it, but
 	// Close does.
 	CheckpointCommits int
-	checkpointsRest   bool // CheckpointCommits is the default
+	checkpointsRest   bool  // CheckpointCommits is the default
+	aheadPages        int64 // how many bytes of pages a commit puts in batches of their own; default 4 MiB
 	// Author is recorded in commits that name none; default "unknown".
 	Author string
 	// Now is the clock for commit and reflog times, safe for concurrent use;
@@ -127,6 +128,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.CheckpointCommits == 0 {
 		c.CheckpointCommits, c.checkpointsRest = defaultCheckpointCommits, true
+	}
+	if c.aheadPages == 0 {
+		c.aheadPages = defaultAheadPages
 	}
 	if c.Author == "" {
 		c.Author = "unknown"

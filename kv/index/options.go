@@ -104,6 +104,8 @@ func (o *Options) pebble() *pebble.Options {
 		LBaseMaxBytes:              4 * int64(o.MemTableBytes),
 		MaxOpenFiles:               o.MaxOpenFiles,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+		// The kernel begins to write the log of a large commit before its sync.
+		WALBytesPerSync: 1 << 20,
 	}
 	size := max(int64(o.MemTableBytes)/2, 2<<20)
 	for i := range p.Levels {

@@ -107,6 +107,9 @@ func (p *pass) rewrite(c *cursor, page *page) error {
 	if err := p.t.put(p.ctx, raw, &root, p.keep); err != nil {
 		return err
 	}
+	if p.keep {
+		page.used.Store(false) // the new one takes its place in the cache
+	}
 	edge, err := c.edge()
 	if err != nil {
 		return err

@@ -168,6 +168,7 @@ func (t *Tree) put(ctx context.Context, raw []byte, r *Root, keep bool) error {
 	if err != nil {
 		return fmt.Errorf("tree: bug: a page that was just made: %w", err)
 	}
+	p.used.Store(true)
 	t.cache.put(p)
 	return nil
 }
