@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
@@ -155,44 +156,61 @@ func (e *pageEncoder) overwriteAny(p *page, over []overwrite) {
 	}
 }
 
-// overwriteNative is overwriteAny for a leaf of native values. It takes the
-// hashes as a whole.
+// overwriteNative is overwriteAny for a leaf of native values. It takes columns as
+// a whole.
 func (e *pageEncoder) overwriteNative(p *page, over []overwrite) {
 	c, n := &p.native, p.len()
 	e.n = n
 	e.sums = append(e.sums, p.raw[c.sums:][:n*digest.Size]...)
 	e.sum.Entries, e.sum.Flags = uint64(n), HasNative
-	for i := range n {
-		e.kinds.add(int64(KindNative))
-		if len(over) > 0 && over[0].i == i {
-			v := &over[0].v
-			over = over[1:]
-			copy(e.sums[i*digest.Size:], v.Sum[:])
-			e.native.add(e.packID(&v.Pack), v.Offset, v.Length)
-			e.sum.Bytes += v.Length
-			continue
+	e.kinds.addRun(int64(KindNative), uint64(n))
+	e.offsets = column(e.offsets, &c.offsets, p.index, n)
+	e.native.lengths = column(e.native.lengths, &c.lengths, p.raw, n)
+	offsets, lengths := e.offsets, e.native.lengths
+	for k := range over {
+		i, v := over[k].i, &over[k].v
+		copy(e.sums[i*digest.Size:], v.Sum[:])
+		offsets[i], lengths[i] = v.Offset, v.Length
+	}
+	from, to := -1, 0 // numbers of the pack before in the old page and the new one
+	next := 0         // of over
+	for i, length := range lengths {
+		if next < len(over) && over[next].i == i {
+			from, to = -1, e.packID(&over[next].v.Pack)
+			next++
+		} else if entry := c.entry(p.index, i); entry != from {
+			from, to = entry, e.packID((*PackID)(p.raw[int(c.dict)+entry*len(PackID{}):]))
 		}
-		length := c.lengths.get(p.raw, i)
-		at := int(c.dict) + c.entry(p.index, i)*len(PackID{})
-		e.native.add(e.packID((*PackID)(p.raw[at:])), c.offsets.get(p.index, i), length)
+		e.native.place(to, offsets[i], length)
 		e.sum.Bytes += length
 	}
 }
 
-// overwriteEdges is overwriteAny for an interior page.
+// column returns n values of a column in the memory of dst.
+func column(dst []uint64, c *packed, b []byte, n int) []uint64 {
+	dst = slices.Grow(dst[:0], n)[:n]
+	c.values(dst, b)
+	return dst
+}
+
+// overwriteEdges is overwriteAny for an interior page. It takes columns as a whole.
 func (e *pageEncoder) overwriteEdges(p *page, over []overwrite) {
-	n := p.len()
+	c, n, to := &p.child, p.len(), &e.child
 	e.n = n
+	to.names = append(to.names, p.raw[c.names:][:n*digest.Size]...)
+	to.sizes = column(to.sizes, &c.sizes, p.raw, n)
+	to.entries = column(to.entries, &c.entries, p.raw, n)
+	to.bytes = column(to.bytes, &c.bytes, p.raw, n)
+	to.flags = column(to.flags, &c.flags, p.raw, n)
+	for k := range over {
+		i, r := over[k].i, &over[k].v.Child
+		copy(to.names[i*digest.Size:], r.Name[:])
+		to.sizes[i], to.entries[i], to.bytes[i], to.flags[i] = uint64(r.Size), r.Entries, r.Bytes, uint64(r.Flags)
+	}
 	for i := range n {
-		r := p.childAt(i)
-		if len(over) > 0 && over[0].i == i {
-			r = over[0].v.Child
-			over = over[1:]
-		}
-		e.sum.Entries += r.Entries
-		e.sum.Bytes += r.Bytes
-		e.sum.Flags |= r.Flags
-		e.child.add(&r)
+		e.sum.Entries += to.entries[i]
+		e.sum.Bytes += to.bytes[i]
+		e.sum.Flags |= Flags(to.flags[i])
 	}
 }
 

@@ -84,8 +84,13 @@ func (e *refEncoder) reset(native bool) {
 }
 
 func (e *refEncoder) add(entry int, offset, length uint64) {
-	e.n++
 	e.lengths = append(e.lengths, length)
+	e.place(entry, offset, length)
+}
+
+// place is add for a value whose length is there already.
+func (e *refEncoder) place(entry int, offset, length uint64) {
+	e.n++
 	e.entries.add(int64(entry - e.state.entry))
 	e.offsets.add(int64(offset - e.state.expect(e.native, entry, length)))
 	e.state = e.state.after(entry, offset, length)
