@@ -10,7 +10,8 @@ import (
 // Diff yields the keys whose values differ between two maps, in order. Values
 // are compared by Value.Equal. It skips pages that both maps have, so that it
 // costs what changed and not what there is. An error ends it. Span.Reverse is
-// not supported.
+// not supported. Of many changes, pages are read ahead by other goroutines, which
+// have ended when the sequence has.
 func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if span.Reverse {
@@ -18,6 +19,8 @@ func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change,
 			return
 		}
 		d := t.newDiffer(ctx, a, b, &span)
+		d.lookAhead()
+		defer d.close()
 		for {
 			change, ok, err := d.next()
 			if err != nil {
@@ -56,6 +59,8 @@ func (d *delta) copy() Change {
 type side struct {
 	t     *Tree
 	ctx   context.Context
+	ahead *ahead // reads leaves before, if not nil
+	which int    // of the two maps
 	lo    []byte // begin here; only for the first path
 	stack []frame
 	edge  Root // the page, unless leaf
@@ -89,7 +94,7 @@ func (s *side) into() error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	p, err := s.t.load(s.ctx, &s.edge)
+	p, err := s.load()
 	if err == nil {
 		err = checkPlace(s.stack, p)
 	}
@@ -116,6 +121,13 @@ func (s *side) into() error {
 	return nil
 }
 
+func (s *side) load() (*page, error) {
+	if s.ahead != nil && s.edge.Height == 0 {
+		return s.ahead.load(&s.edge, s.which)
+	}
+	return s.t.load(s.ctx, &s.edge)
+}
+
 // step goes to the next item of the leaf, or past it.
 func (s *side) step() {
 	if !s.items.next(&s.item) {
@@ -139,11 +151,24 @@ type differ struct {
 	to           []byte
 	stepA, stepB bool    // sides that stand at what was returned last
 	both         aligned // leaves that are compared as a whole, if both.a is not nil
+	ahead        *ahead  // of both sides, or nil
 }
 
 func (t *Tree) newDiffer(ctx context.Context, a, b Root, span *Span) *differ {
 	return &differ{a: t.side(ctx, a, span), b: t.side(ctx, b, span), to: span.To}
 }
+
+// lookAhead lets other goroutines read pages that the differ will come to. It
+// must be closed then.
+func (d *differ) lookAhead() {
+	if d.to == nil {
+		d.ahead = d.a.t.newAhead(d.a.ctx)
+		d.a.ahead, d.b.ahead, d.b.which = d.ahead, d.ahead, 1
+	}
+}
+
+// close waits for the goroutines of lookAhead.
+func (d *differ) close() { d.ahead.end() }
 
 // next returns the next difference; false at the end.
 func (d *differ) next() (delta, bool, error) {
@@ -213,6 +238,9 @@ func (d *differ) descend() (bool, error) {
 	case pageA && pageB && a.edge.Height < b.edge.Height:
 		return true, b.into()
 	default:
+		if pageA && pageB && a.edge.Height == 0 && d.ahead != nil {
+			d.ahead.descend(a.stack, b.stack)
+		}
 		if pageA {
 			if err := a.into(); err != nil {
 				return true, err

@@ -33,6 +33,8 @@ func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 		}
 	}
 	m.changes = t.newDiffer(ctx, base, from, &Span{})
+	m.changes.lookAhead()
+	defer m.changes.close()
 	return t.splice(ctx, m.onto, false, m.next)
 }
 

@@ -1,0 +1,165 @@
+package tree
+
+import (
+	"context"
+	"sync"
+)
+
+// ahead reads pages that a comparison of two maps will need, while it compares
+// others:
+//
+//	map a     | a0 | a1 | a2 | a3 | a4 |     leaves of one page of height 1
+//	map b     | b0 | b1 | b2 | b3 | b4 |
+//	            ^compared ^read   ^read by another goroutine
+//
+// It begins when some leaves were compared already, so that who asks for the
+// first difference only does not pay for more, and reads no farther than the
+// leaves of one page above. What it cannot read is an error where the comparison
+// comes to it.
+type ahead struct {
+	t    *Tree
+	ctx  context.Context
+	seen int // pairs of leaves that were read
+
+	above [2]*page // pages whose leaves are in pairs
+	wg    sync.WaitGroup
+
+	mu     sync.Mutex
+	loaded sync.Cond
+	pairs  []leafPair
+	at     int // pairs before it are behind the comparison
+	stop   bool
+}
+
+// leafPair are leaves of two maps that are likely to be compared with each
+// other.
+type leafPair struct {
+	roots [2]Root
+	pages [2]*page
+	errs  [2]error
+	state pairState
+}
+
+type pairState uint8
+
+const (
+	pairIdle pairState = iota
+	pairBusy           // somebody reads it
+	pairLoaded
+)
+
+const (
+	// aheadAfter is how many pairs are compared before others are read ahead.
+	aheadAfter = 8
+	// aheadLeast is how many pairs make it worth while.
+	aheadLeast = 4
+	// aheadWorkers read, of whatever processors there are: they may wait for the
+	// disk.
+	aheadWorkers = 4
+)
+
+func (t *Tree) newAhead(ctx context.Context) *ahead {
+	a := &ahead{t: t, ctx: ctx}
+	a.loaded.L = &a.mu
+	return a
+}
+
+// descend says that a comparison is about to read the leaves through which the
+// paths go.
+func (a *ahead) descend(x, y []frame) {
+	a.seen++
+	if a.seen <= aheadAfter || len(x) == 0 || len(y) == 0 {
+		return
+	}
+	f, g := &x[len(x)-1], &y[len(y)-1]
+	if a.above == [2]*page{f.p, g.p} {
+		return
+	}
+	a.end()
+	a.above = [2]*page{f.p, g.p}
+	// Where one has more leaves than the other, few of them are alike.
+	if f.p.len()-f.i != g.p.len()-g.i {
+		return
+	}
+	for i, j := f.i, g.i; i < f.p.len(); i, j = i+1, j+1 {
+		if f.p.child.name(f.p.raw, i) != g.p.child.name(g.p.raw, j) {
+			a.pairs = append(a.pairs, leafPair{roots: [2]Root{f.p.childAt(i), g.p.childAt(j)}})
+		}
+	}
+	if len(a.pairs) < aheadLeast {
+		a.pairs = a.pairs[:0]
+		return
+	}
+	for range min(aheadWorkers, len(a.pairs)-1) {
+		a.wg.Go(a.work)
+	}
+}
+
+// end waits for what is being read and forgets the pairs. Nothing reads ahead
+// any more when it returns.
+func (a *ahead) end() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.stop = true
+	a.mu.Unlock()
+	a.wg.Wait()
+	a.pairs, a.at, a.stop = a.pairs[:0], 0, false
+}
+
+// work reads pairs behind the one that is compared.
+func (a *ahead) work() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for !a.stop && a.readNext(a.at+1) {
+	}
+}
+
+// readNext reads the first pair from i on that nobody reads; false if there is
+// none. It is called with the lock, which it gives away meanwhile.
+func (a *ahead) readNext(i int) bool {
+	for ; i < len(a.pairs); i++ {
+		p := &a.pairs[i]
+		if p.state != pairIdle {
+			continue
+		}
+		p.state = pairBusy
+		a.mu.Unlock()
+		for k := range p.roots {
+			p.pages[k], p.errs[k] = a.t.load(a.ctx, &p.roots[k])
+		}
+		a.mu.Lock()
+		p.state = pairLoaded
+		a.loaded.Broadcast()
+		return true
+	}
+	return false
+}
+
+// load is Tree.load of a leaf of map k. While another goroutine reads it, it
+// reads the next ones.
+func (a *ahead) load(r *Root, k int) (*page, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at
+	for i < len(a.pairs) && a.pairs[i].roots[k].Name != r.Name {
+		i++
+	}
+	if i == len(a.pairs) {
+		a.mu.Unlock()
+		defer a.mu.Lock()
+		return a.t.load(a.ctx, r)
+	}
+	if i > 0 {
+		a.pairs[i-1].pages = [2]*page{}
+	}
+	a.at = i
+	p := &a.pairs[i]
+	for p.state != pairLoaded {
+		if !a.readNext(i) {
+			a.loaded.Wait()
+		}
+	}
+	return p.pages[k], p.errs[k]
+}
