@@ -17,4 +17,5 @@ if ! cmp -s bench/requirements.txt "$venv/requirements.txt"; then
 		python=
 	fi
 fi
-go run ./bench -out bench/RESULTS.md -python "$python" "$@"
+# As the program is built: its index allocates otherwise with cgo.
+CGO_ENABLED=0 go run ./bench -out bench/RESULTS.md -python "$python" "$@"
