@@ -24,7 +24,8 @@ const (
 	ValidateLocal Validate = iota
 	// ValidateAll asks servers too, once for each file.
 	ValidateAll
-	// ValidateNone asks nobody: what is read then is what is there.
+	// ValidateNone asks nobody: what is read then is what is there. References to
+	// what is not here are linked too; see [ErrNotHere].
 	ValidateNone
 )
 
@@ -74,7 +75,10 @@ type linker struct {
 }
 
 func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string) *linker {
-	files := linkedFiles{set: set, base: set.opts.Rules.Base, validate: o.Validate}
+	files := linkedFiles{
+		set: set, base: set.opts.Rules.Base, validate: o.Validate,
+		adapters: []*Adapters{src.env.adapters, db.opts.Adapters}, follow: []Follow{src.env.follow, db.opts.Follow},
+	}
 	return &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
 		meter: &meter{}, entries: set.entries, files: files, columns: files,

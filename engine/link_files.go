@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
@@ -16,8 +18,11 @@ type linkedFiles struct {
 	set      *refSet
 	base     string // URL of the folder of the set
 	validate Validate
+	adapters []*Adapters // what can read them
+	follow   []Follow    // with mappings to what can
 
 	inFolder bool                  // references below base were seen
+	readable string                // with "://", a scheme that something reads
 	known    map[string]linkedFile // by URL in the set
 	scheme   string                // with "://", of the URLs that came last, unless they are local
 	last     string                // URL
@@ -27,16 +32,31 @@ type linkedFiles struct {
 // linkedFile is a file that references name.
 type linkedFile struct {
 	src  tree.Source
-	size int64 // -1 if nobody was asked
+	size int64 // -1 if nobody was asked, or could tell
+	gone bool  // there is no such file
 }
+
+// ErrNotHere marks the refusal to link a reference because of what can be told
+// here without reading what it refers to: its file was asked for and is missing
+// or too short, or no adapter and no mapping is for its scheme. The set may be
+// right elsewhere, and [ValidateNone] links it.
+var ErrNotHere = errors.New("engine: not found from here")
+
+// notHereError is ErrNotHere besides what it says.
+type notHereError struct{ error }
+
+func (e notHereError) Unwrap() error        { return e.error }
+func (e notHereError) Is(target error) bool { return target == ErrNotHere }
 
 // check makes sure that a part of the file can be there.
 func (f *linkedFile) check(offset, length int64) error {
 	switch {
 	case offset > tree.MaxExtent || length > tree.MaxExtent:
 		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, length, offset)
+	case f.gone:
+		return notHereError{fmt.Errorf("%w: there is no file %s", ErrUnreachable, f.src.URL)}
 	case f.size >= 0 && (offset > f.size || length > f.size-offset):
-		return fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, f.size)
+		return notHereError{fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, f.size)}
 	}
 	return nil
 }
@@ -57,7 +77,7 @@ func (f *linkedFiles) of(url string) (*linkedFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.lastFile = linkedFile{src, -1}
+		f.lastFile = linkedFile{src: src, size: -1}
 	}
 	f.last = url
 	return &f.lastFile, nil
@@ -118,13 +138,12 @@ func (f *linkedFiles) ask(ctx context.Context, n int, url, key func(i int) strin
 		if f.known == nil {
 			f.known = map[string]linkedFile{}
 		}
-		f.known[url] = linkedFile{src, -1}
-		urls, files = append(urls, url), append(files, linkedFile{src, -1})
+		file := linkedFile{src: src, size: -1}
+		f.known[url] = file
+		urls, files = append(urls, url), append(files, file)
 	}
-	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) (err error) {
-		file := &files[i]
-		file.src.Validator, file.size, err = f.version(ctx, urls[i], file.src.URL)
-		return err
+	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) error {
+		return f.version(ctx, urls[i], &files[i])
 	})
 	for i, url := range urls {
 		f.known[url] = files[i]
@@ -137,6 +156,9 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 	abs := url
 	switch {
 	case f.remote(url) || strings.Contains(url, "://"):
+		if err := f.checkScheme(url); err != nil {
+			return tree.Source{}, err
+		}
 	case strings.HasPrefix(url, "/"):
 		abs = "file://" + url
 	case f.base == insideBase:
@@ -152,17 +174,45 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 	return tree.Source{URL: abs}, nil
 }
 
-// version asks for the version and the size of a file: "" and -1 for one that
-// may not be followed or cannot be reached, or of which only another place is
-// known.
-func (f *linkedFiles) version(ctx context.Context, url, abs string) (string, int64, error) {
+// checkScheme makes sure that something reads URLs like url, or that it is mapped
+// to what is read.
+func (f *linkedFiles) checkScheme(url string) error {
+	if f.validate == ValidateNone || f.readable != "" && strings.HasPrefix(url, f.readable) {
+		return nil
+	}
+	scheme, _, _ := strings.Cut(url, "://")
+	name := strings.ToLower(scheme)
+	reads := name == "local"
+	for _, a := range f.adapters {
+		reads = reads || a.roots[name] != nil
+	}
+	if reads {
+		f.readable = strings.Clone(url[:len(scheme)+len("://")])
+		return nil
+	}
+	for _, to := range f.follow {
+		mapped := refs.Rules{Map: to.rules("").Map}
+		if _, err := mapped.Resolve(url); err == nil {
+			return nil
+		}
+	}
+	return notHereError{fmt.Errorf("%w: unknown scheme %q of %q, which is not mapped", ErrFormat, scheme, url)}
+}
+
+// version asks for the version and the size of a file. It finds nothing out of
+// one that may not be followed or cannot be reached, or of which only another
+// place is known.
+func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile) error {
 	at, err := f.set.opts.Rules.Resolve(url)
-	if err != nil || at.URL() != abs {
-		return "", -1, nil
+	if err != nil || at.URL() != file.src.URL {
+		return nil
 	}
 	v, err := f.set.opts.Open(ctx, at.Root, at.Path)
-	if err != nil {
-		return "", -1, ctx.Err()
+	switch {
+	case err == nil:
+		file.src.Validator, file.size = validatorOf(v), v.Size()
+	case errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil:
+		file.gone = true
 	}
-	return validatorOf(v), v.Size(), nil
+	return ctx.Err()
 }

@@ -76,6 +76,46 @@ func TestLinkReferenceSets(t *testing.T) {
 	}
 }
 
+// What is wrong with a set is found when it is linked, as far as anybody can tell
+// without reading what it refers to, and nothing is committed.
+func TestLinkInvalid(t *testing.T) {
+	linked := map[string]bool{"absolute_path": true} // who reads it says whether it may be followed
+	here := map[string]bool{"missing_file": true, "unknown_scheme": true, "past_end_of_file": true}
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	first := head(t, db, "")
+	for _, c := range refCases(t, "invalid/*") {
+		if c.Refs == "" {
+			continue
+		}
+		try := func(o ImportOptions) error {
+			src, err := OpenSource(bg, filepath.Join(c.dir, c.Refs), nil)
+			if err != nil {
+				return err
+			}
+			defer src.Close()
+			o.Link, o.To = true, c.name
+			_, err = db.Import(bg, src, o)
+			return err
+		}
+		err := try(ImportOptions{})
+		if (err == nil) != linked[c.name] || here[c.name] && !errors.Is(err, ErrNotHere) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if here[c.name] {
+			if !strings.Contains(err.Error(), `key "x/0"`) {
+				t.Errorf("%s: the key is not named: %v", c.name, err)
+			}
+			if err := try(ImportOptions{Validate: ValidateNone}); err != nil {
+				t.Errorf("%s, not validated: %v", c.name, err)
+			}
+		} else if err != nil && head(t, db, "") != first {
+			t.Errorf("%s: there is a commit", c.name)
+		}
+		first = head(t, db, "")
+	}
+	noSessions(t, db)
+}
+
 // setOf is a set with one array of int8 chunks of one element, whose chunks
 // are as given.
 func setOf(n int, chunks string) string {

@@ -52,11 +52,12 @@ func TestCheckReferences(t *testing.T) {
 
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	db := openDB(t, linkOptions(t, ""))
-	if err := os.WriteFile(base+"/a", []byte("abcd"), 0o666); err != nil { // it was longer
+	// It was longer, and the other one was there.
+	if err := errors.Join(os.WriteFile(base+"/a", []byte("abcd"), 0o666), os.WriteFile(base+"/none", nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{To: "n"})
-	if err := os.WriteFile(base+"/a", []byte("abc"), 0o666); err != nil {
+	if err := errors.Join(os.WriteFile(base+"/a", []byte("abc"), 0o666), os.Remove(base+"/none")); err != nil {
 		t.Fatal(err)
 	}
 	want = []string{"t/0 changed", "t/1 changed", "t/2 unreachable", "t/3 forbidden"}

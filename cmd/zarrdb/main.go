@@ -97,6 +97,9 @@ func message(err error, code int) string {
 	if errors.Is(err, engine.ErrForbidden) {
 		text += " (see --allow and --url-map)"
 	}
+	if errors.Is(err, engine.ErrNotHere) {
+		text += " (--validate none links it all the same)"
+	}
 	return text
 }
 
