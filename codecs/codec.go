@@ -106,6 +106,22 @@ type Source interface {
 	ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error
 }
 
+// Extent is a range of a Source: N bytes from Off on.
+type Extent struct{ Off, N int64 }
+
+// RangesSource is an optional interface of a Source of which several ranges are
+// better read at a time than one after the other, such as a value on a server.
+type RangesSource interface {
+	Source
+	// ReadsRanges reports whether that is so of this one; a wrapper asks what
+	// it wraps.
+	ReadsRanges() bool
+	// ReadRanges calls fn once for each range, with its number, as ReadRange
+	// does for one: in any order, and from several goroutines at a time, none of
+	// which is under way when it returns. The first error ends it.
+	ReadRanges(ctx context.Context, ranges []Extent, fn func(i int, b []byte) error) error
+}
+
 // Gapper is an optional interface of a Source for which a read costs more, or
 // less, than usual.
 type Gapper interface {

@@ -96,35 +96,50 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 	if len(c.list) == 0 {
 		return nil
 	}
+	if len(c.list) > 1 {
+		if far := farSource(src); far != nil {
+			return s.decodeFar(ctx, c, far, box, dst)
+		}
+	}
 	maxGap := gapOf(src)
 	return join(c.list, maxGap, func(off, n int64, run []wanted) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if len(run) == 1 {
-			// A large inner chunk of which little is wanted is read in part too:
-			// shards in shards.
-			p.seek(run[0].chunk)
-			if n > maxGap && !p.part.all && s.inner.Partial() {
-				sub := &section{src: src, off: off, n: n}
-				err := s.inner.DecodeBox(ctx, sub, p.part.box(), p.part.in(dst))
-				if err != nil {
-					return errShardPart(run[0].chunk, err)
-				}
-				return nil
+		if len(run) == 1 && n > maxGap {
+			if done, err := s.decodeInside(ctx, p, src, run[0], dst); done || err != nil {
+				return err
 			}
 		}
 		return src.ReadRange(ctx, off, n, func(b []byte) error {
-			for _, w := range run {
-				p.seek(w.chunk)
-				b := b[w.off-off:][:w.n:w.n]
-				if err := s.inner.DecodeInto(b, p.part.box(), p.part.in(dst)); err != nil {
-					return errShardPart(w.chunk, err)
-				}
-			}
-			return nil
+			return s.decodeRun(p, off, run, b, dst)
 		})
 	})
+}
+
+// decodeInside reads a large inner chunk of which little is wanted in part too,
+// as in shards in shards; done is false if it is to be read whole.
+func (s *shardStage) decodeInside(ctx context.Context, p *parts, src Source, w wanted, dst Dst) (done bool, err error) {
+	if p.seek(w.chunk); p.part.all || !s.inner.Partial() {
+		return false, nil
+	}
+	sub := &section{src: src, off: w.off, n: w.n}
+	if err := s.inner.DecodeBox(ctx, sub, p.part.box(), p.part.in(dst)); err != nil {
+		return true, errShardPart(w.chunk, err)
+	}
+	return true, nil
+}
+
+// decodeRun decodes inner chunks that were read at once; b begins at off.
+func (s *shardStage) decodeRun(p *parts, off int64, run []wanted, b []byte, dst Dst) error {
+	for _, w := range run {
+		p.seek(w.chunk)
+		b := b[w.off-off:][:w.n:w.n]
+		if err := s.inner.DecodeInto(b, p.part.box(), p.part.in(dst)); err != nil {
+			return errShardPart(w.chunk, err)
+		}
+	}
+	return nil
 }
 
 func errShardMax(n int64) error {
@@ -142,6 +157,20 @@ func (s *section) Gap() int64  { return gapOf(s.src) }
 
 func (s *section) ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error {
 	return s.src.ReadRange(ctx, s.off+off, n, fn)
+}
+
+var _ RangesSource = (*section)(nil)
+
+// ReadsRanges implements [RangesSource].
+func (s *section) ReadsRanges() bool { return farSource(s.src) != nil }
+
+// ReadRanges implements [RangesSource].
+func (s *section) ReadRanges(ctx context.Context, ranges []Extent, fn func(i int, b []byte) error) error {
+	at := make([]Extent, len(ranges))
+	for i, r := range ranges {
+		at[i] = Extent{s.off + r.Off, r.N}
+	}
+	return farSource(s.src).ReadRanges(ctx, at, fn)
 }
 
 // appendVariable appends the elements of a box whose elements have variable
@@ -168,26 +197,39 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 			c.list = append(c.list, wanted{off, n, p.part.chunk})
 		}
 	}
+	var mu sync.Mutex
+	decode := func(off int64, run []wanted, b []byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, w := range run {
+			block, err := s.inner.Decode(nil, b[w.off-off:][:w.n:w.n])
+			if err != nil {
+				return errShardPart(w.chunk, err)
+			}
+			if total += int64(len(block)); total > s.inner.in.Max {
+				return errShardMax(s.inner.in.Max)
+			}
+			if views[w.chunk], err = dtype.OpenVariable(block, s.inner.in.Count()); err != nil {
+				return errShardPart(w.chunk, err)
+			}
+		}
+		return nil
+	}
+	far := farSource(src)
+	var runs farRuns
 	err := join(c.list, gapOf(src), func(off, n int64, run []wanted) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return src.ReadRange(ctx, off, n, func(b []byte) error {
-			for _, w := range run {
-				block, err := s.inner.Decode(nil, b[w.off-off:][:w.n:w.n])
-				if err != nil {
-					return errShardPart(w.chunk, err)
-				}
-				if total += int64(len(block)); total > s.inner.in.Max {
-					return errShardMax(s.inner.in.Max)
-				}
-				if views[w.chunk], err = dtype.OpenVariable(block, s.inner.in.Count()); err != nil {
-					return errShardPart(w.chunk, err)
-				}
-			}
+		if far != nil {
+			runs.add(off, n, run)
 			return nil
-		})
+		}
+		return src.ReadRange(ctx, off, n, func(b []byte) error { return decode(off, run, b) })
 	})
+	if err == nil && len(runs.list) > 0 {
+		err = runs.read(ctx, far, decode)
+	}
 	if err != nil {
 		return dst, err
 	}

@@ -672,3 +672,142 @@ func TestGatherZip(t *testing.T) {
 		}
 	}
 }
+
+// shardOnServer is a database with one shard of 4 × 4 inner chunks of 64 bytes
+// on a server, where those of a column are read one by one, and its elements.
+func shardOnServer(t *testing.T) (o *origin, db *DB, data []byte) {
+	t.Helper()
+	mem := kv.NewMem()
+	data = numbered(32 * 32)
+	a, err := zarr.Create(bg, mem, "", zarr.Spec{Shape: []int64{32, 32}, Chunks: []int64{8, 8}, Shards: []int64{32, 32}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil)
+	if err == nil {
+		err = a.WriteBytes(bg, zarr.Sel(), data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err1 := kv.Get(bg, mem, "zarr.json")
+	shard, err2 := kv.Get(bg, mem, "c/0/0")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	o = newOrigin(t, map[string][]byte{"/s": append([]byte("head"), shard...)})
+	opts := memOptions()
+	opts.CacheBytes = -1
+	opts.Adapters = hasty(remote.Options{Gap: 64, MaxMerged: 64})
+	set := fmt.Sprintf(`{"zarr.json":{"zarr_format":3,"node_type":"group"},"t/zarr.json":%s,"t/c/0/0":["ORIGIN/s",4,%d]}`, doc, len(shard))
+	return o, linked(t, o, set, opts), data
+}
+
+// shardColumn reads the second column of inner chunks.
+func shardColumn(t *testing.T, db *DB) ([]byte, error) {
+	t.Helper()
+	sel, err := zarr.ParseSelection(":,8:16", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 32*8)
+	return got, array(t, at(t, db, ""), "t").ReadBytes(bg, sel, got)
+}
+
+func columnOf(data []byte) (b []byte) {
+	for y := range 32 {
+		b = append(b, data[y*32+8:y*32+16]...)
+	}
+	return b
+}
+
+// TestGatherShard reads inner chunks of a shard on a server at a time: none of
+// them comes before all were asked for.
+func TestGatherShard(t *testing.T) {
+	o, db, data := shardOnServer(t)
+	var mu sync.Mutex
+	inside, all := 0, make(chan struct{})
+	o.before = func(_ http.ResponseWriter, r *http.Request, n int) bool {
+		if n == 1 {
+			return false // the index
+		}
+		mu.Lock()
+		if inside++; inside == 4 {
+			close(all)
+		}
+		mu.Unlock()
+		select {
+		case <-all:
+		case <-r.Context().Done():
+		}
+		return false
+	}
+	got, err := shardColumn(t, db)
+	if err != nil || !bytes.Equal(got, columnOf(data)) {
+		t.Errorf("other values, %v", err)
+	}
+	o.want(t, "a column", "GET /s 1028-1287", "GET /s 324-387", "GET /s 580-643", "GET /s 68-131", "GET /s 836-899")
+}
+
+// TestGatherShardFaults reads right values or fails.
+func TestGatherShardFaults(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before func(w http.ResponseWriter, r *http.Request, n int) bool
+		err    error // nil: the values are right
+	}{
+		{name: "ranges ignored", before: func(_ http.ResponseWriter, r *http.Request, n int) bool {
+			r.Header.Del("Range")
+			return false
+		}},
+		{name: "each inner chunk fails once", before: func(w http.ResponseWriter, _ *http.Request, n int) bool {
+			if n > 1 && n <= 5 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return true
+			}
+			return false
+		}},
+		{name: "half of it", before: func(w http.ResponseWriter, r *http.Request, n int) bool {
+			var from, to int
+			if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); n == 1 || n > 5 || err != nil {
+				return false
+			}
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, 1288))
+			w.Header().Set("Content-Length", strconv.Itoa(to-from+1))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = io.WriteString(w, "short")
+			return true
+		}},
+		{name: "changed behind the index", err: kv.ErrChanged, before: func(w http.ResponseWriter, _ *http.Request, n int) bool {
+			if n <= 3 {
+				return false
+			}
+			w.WriteHeader(http.StatusPreconditionFailed)
+			return true
+		}},
+		{name: "one is never there", err: errAny, before: func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			if r.Header.Get("Range") != "bytes=580-643" {
+				return false
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}},
+		{name: "gone behind the index", err: errAny, before: func(w http.ResponseWriter, r *http.Request, n int) bool {
+			if n > 1 {
+				http.NotFound(w, r)
+			}
+			return n > 1
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o, db, data := shardOnServer(t)
+			o.before = test.before
+			got, err := shardColumn(t, db)
+			switch {
+			case test.err == nil && (err != nil || !bytes.Equal(got, columnOf(data))):
+				t.Errorf("other values, %v", err)
+			case test.err == errAny && err == nil, test.err != nil && test.err != errAny && !errors.Is(err, test.err):
+				t.Errorf("%v, want %v", err, test.err)
+			case err != nil && errors.Is(err, kv.ErrNotFound):
+				t.Errorf("%v would be read as the fill value", err)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -302,11 +303,59 @@ func (v *virtual) View(ctx context.Context, rng kv.Range, fn func([]byte) error)
 			err = again.file.View(ctx, kv.Span(v.off+off, n), once)
 		}
 	}
-	if err == nil || called {
+	return v.failed(err, called)
+}
+
+// failed is an error of reading the file, unless it is of the caller's.
+func (v *virtual) failed(err error, callers bool) error {
+	if err == nil || callers {
 		return err
 	}
 	if errors.Is(err, kv.ErrNotFound) {
 		err = fmt.Errorf("%w: the file is missing", ErrUnreachable)
 	}
 	return virtualError(v.src, err)
+}
+
+var _ kv.RangesViewer = (*virtual)(nil)
+
+// ViewsRanges implements [kv.RangesViewer]: parts of files of servers do.
+func (v *virtual) ViewsRanges() bool {
+	if v.file == nil {
+		return !v.p.local()
+	}
+	return kv.ViewsRanges(v.file)
+}
+
+// ViewRanges implements [kv.RangesViewer].
+func (v *virtual) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
+	if v.file == nil {
+		found, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), nil)
+		if err != nil {
+			return virtualError(v.src, err)
+		}
+		return found.ViewRanges(ctx, parts, fn)
+	}
+	parts, err := kv.Within(parts, v.off, v.n)
+	if err != nil {
+		return err
+	}
+	var called, callers atomic.Bool
+	noting := func(i int, b []byte) error {
+		called.Store(true)
+		err := fn(i, b)
+		if err != nil {
+			callers.Store(true)
+		}
+		return err
+	}
+	err = kv.ViewRanges(ctx, v.file, parts, noting)
+	if !called.Load() && errors.Is(err, kv.ErrChanged) {
+		// As in View. All parts are read again: they are of one version.
+		var again *virtual
+		if again, err = v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), v.file); err == nil {
+			err = kv.ViewRanges(ctx, again.file, parts, noting)
+		}
+	}
+	return v.failed(err, callers.Load())
 }

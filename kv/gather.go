@@ -121,7 +121,10 @@ type held struct {
 	b   []byte
 }
 
-var _ Validator = held{}
+var (
+	_ Validator    = held{}
+	_ RangesViewer = held{}
+)
 
 // Validator implements [Validator].
 func (h held) Validator() string {
@@ -136,17 +139,57 @@ func (h held) Spacing() (gap, most int64) { return Spacing(h.Value) }
 
 // View implements [Value].
 func (h held) View(ctx context.Context, rng Range, fn func([]byte) error) error {
-	off, n, err := rng.Resolve(h.Size())
-	if err != nil {
-		return err
+	b, ok, err := h.part(rng)
+	if err == nil {
+		err = ctx.Err()
 	}
-	if at := off - h.off; at >= 0 && at <= int64(len(h.b)) && n <= int64(len(h.b))-at {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return fn(h.b[at : at+n : at+n])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return fn(b)
 	}
 	return h.Value.View(ctx, rng, fn)
+}
+
+// part returns a part of the bytes at hand; ok is false if it is not there.
+func (h held) part(rng Range) (b []byte, ok bool, err error) {
+	off, n, err := rng.Resolve(h.Size())
+	if err != nil {
+		return nil, false, err
+	}
+	if at := off - h.off; at >= 0 && at <= int64(len(h.b)) && n <= int64(len(h.b))-at {
+		return h.b[at : at+n : at+n], true, nil
+	}
+	return nil, false, nil
+}
+
+// ViewsRanges implements [RangesViewer].
+func (h held) ViewsRanges() bool { return ViewsRanges(h.Value) }
+
+// ViewRanges implements [RangesViewer].
+func (h held) ViewRanges(ctx context.Context, parts []Range, fn func(i int, b []byte) error) error {
+	var rest []Range
+	var numbers []int
+	for i, rng := range parts {
+		b, ok, err := h.part(rng)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && ok {
+			err = fn(i, b)
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			rest, numbers = append(rest, rng), append(numbers, i)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	return ViewRanges(ctx, h.Value, rest, func(k int, b []byte) error { return fn(numbers[k], b) })
 }
 
 // Spacer is an optional interface of a Value or a Reader whose bytes cost

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -126,5 +127,69 @@ func TestHeld(t *testing.T) {
 	}
 	if gap, _ := kv.Spacing(&gatherer{}); gap != 1 {
 		t.Errorf("%d", gap)
+	}
+}
+
+// many is a value that reads several parts at a time, backwards.
+type many struct {
+	kv.Bytes
+	asked int
+}
+
+func (m *many) ViewsRanges() bool { return true }
+
+func (m *many) ViewRanges(ctx context.Context, parts []kv.Range, fn func(int, []byte) error) error {
+	m.asked += len(parts)
+	for i := len(parts) - 1; i >= 0; i-- {
+		if err := m.View(ctx, parts[i], func(b []byte) error { return fn(i, b) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestViewRanges(t *testing.T) {
+	bg := context.Background()
+	value := kv.Bytes("0123456789")
+	parts := []kv.Range{kv.Span(5, 2), kv.Span(0, 1), kv.Span(3, 4), kv.Last(1)}
+	for _, test := range []struct {
+		name  string
+		v     kv.Value
+		far   bool
+		asked int
+	}{
+		{"plain", value, false, 0},
+		{"several at a time", &many{Bytes: value}, true, 4},
+		{"held", kv.Held(value, 2, []byte("23456")), false, 0},
+		{"several, some of them held", kv.Held(&many{Bytes: value}, 2, []byte("23456")), true, 2},
+		{"all held", kv.Held(&many{Bytes: value}, 0, value), true, 0},
+	} {
+		if kv.ViewsRanges(test.v) != test.far {
+			t.Errorf("%s: far is %v", test.name, !test.far)
+		}
+		got := make([]string, len(parts))
+		if err := kv.ViewRanges(bg, test.v, parts, func(i int, b []byte) error {
+			got[i] += string(b)
+			return nil
+		}); err != nil || strings.Join(got, " ") != "56 0 3456 9" {
+			t.Errorf("%s: %q, %v", test.name, got, err)
+		}
+		m, _ := test.v.(*many)
+		if m != nil && m.asked != test.asked {
+			t.Errorf("%s: %d asked for", test.name, m.asked)
+		}
+		boom := errors.New("boom")
+		if err := kv.ViewRanges(bg, test.v, parts, func(int, []byte) error { return boom }); err != boom {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if err := kv.ViewRanges(bg, test.v, []kv.Range{kv.Span(0, 1), kv.Span(8, 3)}, func(int, []byte) error { return nil }); !errors.Is(err, kv.ErrRange) {
+			t.Errorf("%s: beyond the end: %v", test.name, err)
+		}
+	}
+	if got, err := kv.Within(parts[:3], 100, 10); err != nil || !slices.Equal(got, []kv.Range{kv.Span(105, 2), kv.Span(100, 1), kv.Span(103, 4)}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := kv.Within(parts, 100, 6); !errors.Is(err, kv.ErrRange) {
+		t.Error(err)
 	}
 }

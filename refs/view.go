@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -293,7 +294,34 @@ func (s *section) View(ctx context.Context, rng kv.Range, fn func([]byte) error)
 		called = true
 		return fn(b)
 	})
-	if err == nil || called {
+	return s.failed(err, called)
+}
+
+var _ kv.RangesViewer = (*section)(nil)
+
+// ViewsRanges implements [kv.RangesViewer].
+func (s *section) ViewsRanges() bool { return kv.ViewsRanges(s.file.Value) }
+
+// ViewRanges implements [kv.RangesViewer].
+func (s *section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
+	parts, err := kv.Within(parts, s.off, s.n)
+	if err != nil {
+		return err
+	}
+	var called atomic.Bool // with bytes that are good: then the error is of who got them
+	err = kv.ViewRanges(ctx, s.file.Value, parts, func(i int, b []byte) error {
+		err := fn(i, b)
+		if err != nil {
+			called.Store(true)
+		}
+		return err
+	})
+	return s.failed(err, called.Load())
+}
+
+// failed is an error of reading the file, unless it is of the caller's.
+func (s *section) failed(err error, callers bool) error {
+	if err == nil || callers {
 		return err
 	}
 	if errors.Is(err, kv.ErrChanged) {

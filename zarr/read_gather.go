@@ -153,4 +153,19 @@ func (s *valueSource) Gap() int64 {
 	return gap
 }
 
-var _ codecs.Gapper = (*valueSource)(nil)
+// ReadsRanges implements [codecs.RangesSource].
+func (s *valueSource) ReadsRanges() bool { return kv.ViewsRanges(s.value) }
+
+// ReadRanges implements [codecs.RangesSource].
+func (s *valueSource) ReadRanges(ctx context.Context, ranges []codecs.Extent, fn func(i int, b []byte) error) error {
+	parts := make([]kv.Range, len(ranges))
+	for i, r := range ranges {
+		parts[i] = kv.Span(r.Off, r.N)
+	}
+	return kv.ViewRanges(ctx, s.value, parts, fn)
+}
+
+var (
+	_ codecs.Gapper       = (*valueSource)(nil)
+	_ codecs.RangesSource = (*valueSource)(nil)
+)

@@ -29,12 +29,14 @@ type Client struct {
 	o      Options
 	http   http.Client
 	memory *gather.Memory // of values that are gathered
+	spare  *gather.Spare  // room to read parts of a value at a time
 }
 
 // NewClient returns a client. o is copied.
 func NewClient(o *Options) *Client {
 	c := &Client{o: o.withDefaults()}
 	c.memory = gather.NewMemory(c.o.Memory)
+	c.spare = gather.NewSpare(c.o.Parallel, c.memory)
 	c.http = http.Client{Transport: guard{c.o.Transport}, CheckRedirect: c.redirect}
 	return c
 }

@@ -147,8 +147,9 @@ type value struct {
 }
 
 var (
-	_ kv.Validator = (*value)(nil)
-	_ kv.Spacer    = (*value)(nil)
+	_ kv.Validator    = (*value)(nil)
+	_ kv.Spacer       = (*value)(nil)
+	_ kv.RangesViewer = (*value)(nil)
 )
 
 // Size implements [kv.Value].
@@ -189,6 +190,26 @@ func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) e
 		return err
 	}
 	return fn(b)
+}
+
+// ViewsRanges implements [kv.RangesViewer].
+func (v *value) ViewsRanges() bool { return true }
+
+// ViewRanges implements [kv.RangesViewer]: a request for each part, several at a
+// time as long as Options.Parallel and Options.Memory leave room beside what is
+// under way.
+func (v *value) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
+	longest := int64(0)
+	for _, rng := range parts {
+		_, n, err := rng.Resolve(v.info.Size)
+		if err != nil {
+			return err
+		}
+		longest = max(longest, n)
+	}
+	return v.o.c.spare.Each(ctx, len(parts), longest, func(ctx context.Context, i int) error {
+		return v.View(ctx, parts[i], func(b []byte) error { return fn(i, b) })
+	})
 }
 
 // read reads a part that lies inside the value, into dst if that is not nil.

@@ -60,6 +60,30 @@ func (v *storedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) er
 	})
 }
 
+var _ kv.RangesViewer = (*storedValue)(nil)
+
+// ViewsRanges implements [kv.RangesViewer]: archives on a server do.
+func (v *storedValue) ViewsRanges() bool { return kv.ViewsRanges(v.archive) }
+
+// ViewRanges implements [kv.RangesViewer].
+func (v *storedValue) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
+	at, err := v.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if parts, err = kv.Within(parts, at, v.m.size); err != nil {
+		return err
+	}
+	return kv.ViewRanges(ctx, v.archive, parts, func(i int, b []byte) error {
+		if int64(len(b)) == v.m.size {
+			if err := v.r.checkCRC(v.m, crc32.ChecksumIEEE(b)); err != nil {
+				return err
+			}
+		}
+		return fn(i, b)
+	})
+}
+
 func (r *Reader) checkCRC(m *member, got uint32) error {
 	if got != m.crc {
 		return corrupt("member %q has checksum %08x instead of %08x", r.name(m), got, m.crc)

@@ -1,0 +1,77 @@
+package gather
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Spare lets readings that are under way already, and may hold a place among
+// those of [Each] and memory of [Memory], go on several at a time where there
+// is room to spare. They never wait for it: who holds something and waits for
+// more could wait for others that do the same.
+//
+//	reading   ─▶ part 0 ─▶ part 3 ─▶ …      always
+//	helper 1  ─▶ part 1 ─▶ …                while a place and its memory are free
+//	helper 2  ─▶ part 2 ─▶ …
+//
+// Safe for concurrent use.
+type Spare struct {
+	places chan struct{}
+	memory *Memory
+}
+
+// NewSpare returns room for that many helpers of all readings together, whose
+// bytes are part of memory.
+func NewSpare(places int, memory *Memory) *Spare {
+	return &Spare{make(chan struct{}, places), memory}
+}
+
+// Each calls fn for 0 to n-1 and returns the first error. After one, no further
+// call begins, and those under way are canceled. One call is under way at a
+// time, and more while there is room for size bytes each.
+func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	var work func()
+	work = func() {
+		for ctx.Err() == nil {
+			i := next.Add(1) - 1
+			if i >= int64(n) {
+				return
+			}
+			if i+1 < int64(n) && s.take(size) {
+				wg.Go(func() {
+					defer s.give(size)
+					work()
+				})
+			}
+			if err := fn(ctx, int(i)); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	work()
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func (s *Spare) take(size int64) bool {
+	select {
+	case s.places <- struct{}{}:
+	default:
+		return false
+	}
+	if s.memory.try(size) {
+		return true
+	}
+	<-s.places
+	return false
+}
+
+func (s *Spare) give(size int64) {
+	s.memory.Give(size)
+	<-s.places
+}
