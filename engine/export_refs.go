@@ -93,7 +93,7 @@ func (ex *refExporter) json(ctx context.Context, dest string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := refs.WriteJSON(w, ex.entries(ctx), &refs.WriteOptions{Version: ex.o.Version}); err != nil {
+	if err := refs.WriteJSON(w, ahead(ex.entries(ctx)), &refs.WriteOptions{Version: ex.o.Version}); err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {
@@ -108,10 +108,68 @@ func (ex *refExporter) parquet(ctx context.Context, dest string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := refs.WriteParquet(ctx, store, ex.entries(ctx), nil); err != nil {
+	if err := refs.WriteParquet(ctx, store, ahead(ex.entries(ctx)), nil); err != nil {
 		return err
 	}
 	return store.Sync(ctx)
+}
+
+// ahead yields what a sequence does, which runs in a goroutine of its own, some
+// batches ahead: a version is read while the set is written. When it ends, so has
+// the goroutine.
+func ahead(seq iter.Seq2[refs.Entry, error]) iter.Seq2[refs.Entry, error] {
+	return func(yield func(refs.Entry, error) bool) {
+		full, empty := make(chan []refs.Entry, 2), make(chan []refs.Entry, 4)
+		stop := make(chan struct{})
+		var failed error
+		go func() {
+			defer close(full)
+			batch := make([]refs.Entry, 0, batchEntries)
+			for e, err := range seq {
+				if err != nil {
+					failed = err
+					break
+				}
+				if batch = append(batch, e); len(batch) < batchEntries {
+					continue
+				}
+				select {
+				case full <- batch:
+				case <-stop:
+					return
+				}
+				select {
+				case batch = <-empty:
+				default:
+					batch = make([]refs.Entry, 0, batchEntries)
+				}
+			}
+			select {
+			case full <- batch:
+			case <-stop:
+			}
+		}()
+		defer func() {
+			close(stop)
+			for range full { // until the goroutine has ended
+			}
+		}()
+		for batch := range full {
+			for _, e := range batch {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			clear(batch)
+			select {
+			case empty <- batch[:0]:
+			default:
+			}
+		}
+		if failed != nil {
+			yield(refs.Entry{}, failed)
+		}
+	}
 }
 
 // entries yields documents first, since those of an array say what its chunks

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -144,5 +145,51 @@ func TestExportReferencesInlined(t *testing.T) {
 	}
 	if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a set that is no whole: %v", err)
+	}
+}
+
+// What is read ahead comes in its order, up to the error that ends it, and nothing
+// runs on when nobody wants more.
+func TestAhead(t *testing.T) {
+	boom := errors.New("boom")
+	for _, n := range []int{0, 1, batchEntries, 10*batchEntries + 7} {
+		running, failed := false, error(nil)
+		seq := ahead(func(yield func(refs.Entry, error) bool) {
+			running = true
+			defer func() { running = false }()
+			for i := range n {
+				if !yield(refs.Entry{Key: fmt.Sprint(i)}, nil) {
+					return
+				}
+			}
+			if failed != nil {
+				yield(refs.Entry{}, failed)
+			}
+		})
+		for _, failed = range []error{nil, boom} {
+			i, last := 0, error(nil)
+			for e, err := range seq {
+				if last = err; err == nil {
+					if e.Key != fmt.Sprint(i) {
+						t.Fatalf("entry %d is %q", i, e.Key)
+					}
+					i++
+				}
+			}
+			if i != n || last != failed || running {
+				t.Errorf("%d entries, %v: got %d, %v, running %v", n, failed, i, last, running)
+			}
+			for _, stop := range []int{1, n/2 + 1} {
+				i := 0
+				for range seq {
+					if i++; i == stop {
+						break
+					}
+				}
+				if running {
+					t.Errorf("%d entries: it runs on after %d", n, i)
+				}
+			}
+		}
 	}
 }

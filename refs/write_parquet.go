@@ -26,7 +26,8 @@ type ParquetOptions struct {
 
 	// MaxMemory bounds the partitions that are being filled, in bytes. A
 	// partition takes about 20 bytes for each row, its URLs and its inline
-	// values. Default 256 MiB.
+	// values. Default 256 MiB. One that takes less than an eighth of it may be
+	// written besides.
 	MaxMemory int64
 
 	// Documents reads documents (".zarray" and the like) to which entries only
@@ -87,7 +88,9 @@ func WriteParquet(ctx context.Context, dest kv.Writer, entries iter.Seq2[Entry, 
 			return err
 		}
 	}
-	w := &parquetWriter{ctx: ctx, dest: dest, o: opts, arrays: map[string]*writtenArray{}}
+	w := &parquetWriter{o: opts, arrays: map[string]*writtenArray{}}
+	w.files.start(ctx, dest, int(opts.RecordSize))
+	defer w.files.finish()
 	n := 0
 	for e, err := range entries {
 		if err != nil {
@@ -96,18 +99,16 @@ func WriteParquet(ctx context.Context, dest kv.Writer, entries iter.Seq2[Entry, 
 		if n++; n%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := w.entry(&e); err != nil {
+		if err := w.entry(ctx, &e); err != nil {
 			return err
 		}
 	}
-	return w.finish()
+	return w.finish(ctx, dest)
 }
 
-// parquetWriter collects references in partitions and writes each when it is
-// full, or when memory is needed for another.
+// parquetWriter collects references in partitions. Each is written, by another
+// goroutine, when it is full or when memory is needed for another.
 type parquetWriter struct {
-	ctx    context.Context
-	dest   kv.Writer
 	o      ParquetOptions
 	docs   []doc
 	arrays map[string]*writtenArray // by prefix
@@ -115,8 +116,7 @@ type parquetWriter struct {
 
 	open  list.List // of *filling, the last used in front
 	bytes int64     // of all of them
-	table parquet.Table
-	file  []byte
+	files fileWriter
 }
 
 // writtenArray is an array that is being written.
@@ -147,7 +147,7 @@ func isDocument(key string) bool {
 	return !strings.Contains(key, "/") || strings.HasPrefix(key, ".z") || strings.Contains(key, "/.z")
 }
 
-func (w *parquetWriter) entry(e *Entry) error {
+func (w *parquetWriter) entry(ctx context.Context, e *Entry) error {
 	if err := checkKey(e.Key); err != nil {
 		return keyError(e.Key, err)
 	}
@@ -155,7 +155,7 @@ func (w *parquetWriter) entry(e *Entry) error {
 		return nil
 	}
 	if isDocument(e.Key) {
-		return keyError(e.Key, w.document(e))
+		return keyError(e.Key, w.document(ctx, e))
 	}
 	a, number := w.chunk(e.Key)
 	if a == nil {
@@ -191,7 +191,7 @@ func (r *Reference) check() error {
 }
 
 // document keeps a metadata document.
-func (w *parquetWriter) document(e *Entry) (err error) {
+func (w *parquetWriter) document(ctx context.Context, e *Entry) (err error) {
 	data := e.Data
 	if !e.Inline() {
 		switch {
@@ -200,7 +200,7 @@ func (w *parquetWriter) document(e *Entry) (err error) {
 		case w.o.Documents == nil:
 			return invalid("a parquet set holds its documents, and this one is a reference")
 		}
-		if data, err = kv.Get(w.ctx, w.o.Documents, e.Key); err != nil {
+		if data, err = kv.Get(ctx, w.o.Documents, e.Key); err != nil {
 			return err
 		}
 	}
@@ -399,62 +399,19 @@ func (w *parquetWriter) shrink(keep *filling) error {
 	return nil
 }
 
-// write writes a partition, filled up to the record size.
-func (w *parquetWriter) write(p *filling) (err error) {
-	rows, record := len(p.table.Path), int(w.o.RecordSize)
-	t := &w.table
-	t.Paths, t.Raw = p.table.Paths, p.table.Raw
-	t.Path = append(t.Path[:0], p.table.Path...)
-	t.Offset = append(t.Offset[:0], p.table.Offset...)
-	t.Size = append(t.Size[:0], p.table.Size...)
-	if p.url != "" {
-		p.sortPaths(t)
-	}
-	t.Path, t.Offset, t.Size = slices.Grow(t.Path, record-rows)[:record], slices.Grow(t.Offset, record-rows)[:record], slices.Grow(t.Size, record-rows)[:record]
-	clear(t.Offset[rows:])
-	clear(t.Size[rows:])
-	for i := rows; i < record; i++ {
-		t.Path[i] = -1
-	}
-	name := p.a.file(p.number)
-	if w.file, err = t.Append(w.file[:0]); err != nil {
-		return fmt.Errorf("refs: %s: %w", name, err)
-	}
-	if err := w.dest.Set(w.ctx, name, w.file); err != nil {
-		return fmt.Errorf("refs: %s: %w", name, err)
-	}
+// write gives a partition to the goroutine that writes it.
+func (w *parquetWriter) write(p *filling) error {
 	w.bytes -= p.bytes
 	w.open.Remove(p.place)
 	p.a.parts[p.number] = nil
 	if p.a.last == p {
 		p.a.last = nil
 	}
-	return nil
-}
-
-// sortPaths numbers the URLs of t in the order of the rows, so that the bytes
-// do not depend on the order in which entries came.
-func (p *filling) sortPaths(t *parquet.Table) {
-	order := make([]int32, len(t.Paths))
-	for i := range order {
-		order[i] = -1
-	}
-	paths := make([]string, 0, len(t.Paths))
-	for i, n := range t.Path {
-		if n < 0 {
-			continue
-		}
-		if order[n] < 0 {
-			order[n] = int32(len(paths))
-			paths = append(paths, t.Paths[n])
-		}
-		t.Path[i] = order[n]
-	}
-	t.Paths = paths
+	return w.files.write(p, p.bytes > w.o.MaxMemory/8)
 }
 
 // finish writes what is left, and the index.
-func (w *parquetWriter) finish() error {
+func (w *parquetWriter) finish(ctx context.Context, dest kv.Writer) error {
 	var left []*filling
 	for e := w.open.Front(); e != nil; e = e.Next() {
 		left = append(left, e.Value.(*filling))
@@ -463,18 +420,21 @@ func (w *parquetWriter) finish() error {
 		return cmp.Or(strings.Compare(a.a.prefix, b.a.prefix), cmp.Compare(a.number, b.number))
 	})
 	for _, p := range left {
-		if err := w.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := w.write(p); err != nil {
 			return err
 		}
 	}
+	if err := w.files.finish(); err != nil {
+		return err
+	}
 	p := partitioned{recordSize: w.o.RecordSize, docs: w.docs}
 	if err := p.findArrays(); err != nil {
 		return err
 	}
-	if err := w.dest.Set(w.ctx, zmetadataName, p.append(nil)); err != nil {
+	if err := dest.Set(ctx, zmetadataName, p.append(nil)); err != nil {
 		return fmt.Errorf("refs: %s: %w", zmetadataName, err)
 	}
 	return nil

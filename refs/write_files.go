@@ -1,0 +1,125 @@
+package refs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
+)
+
+// fileWriter encodes and writes partitions in a goroutine, one after the other,
+// while the next ones are being filled.
+type fileWriter struct {
+	jobs  chan *filling
+	ready chan struct{} // gets something after each job
+	busy  bool          // a job was sent, of which ready tells
+	err   error         // the first one, once ready told of its job
+	done  bool
+}
+
+// start begins to write files to dest that are filled up to the record size.
+// finish must follow.
+func (f *fileWriter) start(ctx context.Context, dest kv.Writer, record int) {
+	f.jobs, f.ready = make(chan *filling), make(chan struct{}, 1)
+	go func() {
+		defer close(f.ready)
+		e := fileEncoder{record: record}
+		for p := range f.jobs {
+			if f.err == nil {
+				f.err = e.write(ctx, dest, p)
+			}
+			f.ready <- struct{}{}
+		}
+	}()
+}
+
+// write gives a partition away when the one before was written; wait waits for
+// this one too. After an error it only returns that error.
+func (f *fileWriter) write(p *filling, wait bool) error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	f.jobs <- p
+	f.busy = true
+	if wait {
+		return f.settle()
+	}
+	return nil
+}
+
+// settle waits until what was given away is written.
+func (f *fileWriter) settle() error {
+	if f.busy {
+		<-f.ready
+		f.busy = false
+	}
+	return f.err
+}
+
+// finish waits for everything and ends the goroutine.
+func (f *fileWriter) finish() error {
+	err := f.settle()
+	if !f.done {
+		f.done = true
+		close(f.jobs)
+		<-f.ready
+	}
+	return err
+}
+
+// fileEncoder makes files of partitions, in memory that it uses again.
+type fileEncoder struct {
+	record int
+	table  parquet.Table
+	file   []byte
+}
+
+// write writes a partition, filled up to the record size.
+func (e *fileEncoder) write(ctx context.Context, dest kv.Writer, p *filling) (err error) {
+	rows := len(p.table.Path)
+	t := &e.table
+	t.Paths, t.Raw = p.table.Paths, p.table.Raw
+	t.Path = append(t.Path[:0], p.table.Path...)
+	t.Offset = append(t.Offset[:0], p.table.Offset...)
+	t.Size = append(t.Size[:0], p.table.Size...)
+	if p.url != "" {
+		p.sortPaths(t)
+	}
+	t.Path, t.Offset, t.Size = slices.Grow(t.Path, e.record-rows)[:e.record], slices.Grow(t.Offset, e.record-rows)[:e.record], slices.Grow(t.Size, e.record-rows)[:e.record]
+	clear(t.Offset[rows:])
+	clear(t.Size[rows:])
+	for i := rows; i < e.record; i++ {
+		t.Path[i] = -1
+	}
+	name := p.a.file(p.number)
+	if e.file, err = t.Append(e.file[:0]); err == nil {
+		err = dest.Set(ctx, name, e.file)
+	}
+	if err != nil {
+		return fmt.Errorf("refs: %s: %w", name, err)
+	}
+	return nil
+}
+
+// sortPaths numbers the URLs of t in the order of the rows, so that the bytes
+// do not depend on the order in which entries came.
+func (p *filling) sortPaths(t *parquet.Table) {
+	order := make([]int32, len(t.Paths))
+	for i := range order {
+		order[i] = -1
+	}
+	paths := make([]string, 0, len(t.Paths))
+	for i, n := range t.Path {
+		if n < 0 {
+			continue
+		}
+		if order[n] < 0 {
+			order[n] = int32(len(paths))
+			paths = append(paths, t.Paths[n])
+		}
+		t.Path[i] = order[n]
+	}
+	t.Paths = paths
+}
