@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/minio/minio-go/v7/pkg/credentials"
 	"gopkg.in/ini.v1"
 )
 
@@ -90,7 +87,7 @@ func (b *bucket) configure() error {
 		b.at.endpoint, b.at.virtual = u, b.o.VirtualHost
 	}
 	if !anonymous {
-		b.who = whoIs(profile)
+		b.who = whoIs(profile, section)
 	}
 	return nil
 }
@@ -122,7 +119,7 @@ func loadProfile(name string) (map[string]string, error) {
 		for _, section := range []string{cmp.Or(name, "default"), "profile " + cmp.Or(name, "default")} {
 			if s, err := f.GetSection(section); err == nil {
 				found = true
-				for _, k := range []string{"region", "endpoint_url"} {
+				for _, k := range []string{"region", "endpoint_url", "role_arn", "role_session_name", "web_identity_token_file"} {
 					keys[k] = cmp.Or(s.Key(k).String(), keys[k])
 				}
 			}
@@ -132,74 +129,4 @@ func loadProfile(name string) (map[string]string, error) {
 		return nil, fmt.Errorf("no profile %.80q in %s or %s", name, config, shared)
 	}
 	return keys, nil
-}
-
-// identity is who requests are signed as. It is asked again when credentials
-// have run out.
-type identity struct {
-	mu     sync.Mutex
-	chain  *credentials.Credentials
-	nobody bool // there are none
-}
-
-// identities are those of the process by profile, so that the machine's role is
-// asked for once.
-var identities struct {
-	mu sync.Mutex
-	m  map[string]*identity
-}
-
-func whoIs(profile string) *identity {
-	// What the environment says now belongs to the name, so that a process
-	// which changes it is somebody else then.
-	name := profile
-	for _, variable := range []string{
-		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED",
-		"AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-	} {
-		name += "\x00" + os.Getenv(variable)
-	}
-	identities.mu.Lock()
-	defer identities.mu.Unlock()
-	if identities.m == nil {
-		identities.m = map[string]*identity{}
-	}
-	if identities.m[name] == nil {
-		providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
-		if onCloud() {
-			providers = append(providers, &credentials.IAM{})
-		}
-		identities.m[name] = &identity{chain: credentials.NewChainCredentials(providers)}
-	}
-	return identities.m[name]
-}
-
-// onCloud reports whether there may be a role to ask for: one that the
-// environment names, or that of the machine.
-func onCloud() bool {
-	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return !strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true")
-}
-
-// roleTimeout is how long the service that knows the machine's role may take:
-// it is near, or it does not exist.
-const roleTimeout = 2 * time.Second
-
-// get returns the credentials; the zero value is nobody.
-func (i *identity) get() (credentials.Value, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.nobody {
-		return credentials.Value{}, nil
-	}
-	v, err := i.chain.GetWithContext(&credentials.CredContext{Client: &http.Client{Timeout: roleTimeout}})
-	if err != nil {
-		return v, errors.New("credentials cannot be had") // the reason may quote them
-	}
-	i.nobody = v.AccessKeyID == ""
-	return v, nil
 }

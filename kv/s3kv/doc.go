@@ -12,9 +12,13 @@
 //
 //	credentials  AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN;
 //	             the profile AWS_PROFILE of ~/.aws/credentials and ~/.aws/config
-//	             (keys, SSO, credential_process); web identity; the container's
+//	             (keys, SSO, credential_process); the role for a web identity
+//	             (AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE, or role_arn and
+//	             web_identity_token_file of the profile; AWS_ENDPOINT_URL_STS
+//	             and AWS_ENDPOINT_URL say where it is asked for); the container's
 //	             or machine's role, unless AWS_EC2_METADATA_DISABLED is "true".
-//	             Who has none is anonymous, as with AWS_NO_SIGN_REQUEST=yes.
+//	             Who has none is anonymous, as with AWS_NO_SIGN_REQUEST=yes. Who
+//	             names a role and does not get it is not: that is an error.
 //	endpoint     AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile
 //	region       AWS_REGION, AWS_DEFAULT_REGION, region of the profile. If the
 //	             bucket is elsewhere, AWS says where, and is asked there.

@@ -63,7 +63,7 @@ func Open(name string, o *Options) (*View, error) {
 	if o != nil {
 		c = *o
 	}
-	b := &bucket{name: name, o: c}
+	b := &bucket{name: name, o: c, long: partsFrom, part: partBytes}
 	if err := b.configure(); err != nil {
 		return nil, fmt.Errorf("s3kv: %w", err)
 	}
@@ -81,6 +81,9 @@ type bucket struct {
 	c    *remote.Client
 	at   place
 	who  *identity
+	// long is how long values are that are uploaded in parts, and part how long
+	// a part is.
+	long, part int64
 }
 
 var _ remote.Protocol = (*bucket)(nil)
@@ -166,13 +169,18 @@ func (b *bucket) Code(resp *http.Response) string {
 	return answer.Code
 }
 
-// Set implements [kv.Writer].
+// Set implements [kv.Writer]: with one request, or for values over 128 MiB in
+// parts, several at a time. Either way the key has all of the value or what it
+// had.
 func (v *View) Set(ctx context.Context, key string, value []byte) error {
 	if err := validKey(key); err != nil {
 		return err
 	}
 	if value == nil {
 		value = []byte{}
+	}
+	if int64(len(value)) > v.b.long {
+		return v.b.setInParts(ctx, key, value)
 	}
 	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
 		req, err := v.b.request(ctx, http.MethodPut, key, nil, value)

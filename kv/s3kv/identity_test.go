@@ -1,0 +1,167 @@
+package s3kv
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
+)
+
+// tokens is a service that gives credentials for a token, as STS does
+// (AssumeRoleWithWebIdentity).
+type tokens struct {
+	check *signed // the bucket, which takes the newest credentials
+
+	mu    sync.Mutex
+	lives time.Duration
+	asked []string // role, session and token of each request
+	fail  string   // code of the answer
+}
+
+func (s *tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Method != http.MethodPost || r.ParseForm() != nil || r.Form.Get("Action") != "AssumeRoleWithWebIdentity" || r.Form.Get("Version") != "2011-06-15" {
+		http.Error(w, "not understood", http.StatusBadRequest)
+		return
+	}
+	s.asked = append(s.asked, strings.Join([]string{r.Form.Get("RoleArn"), r.Form.Get("RoleSessionName"), r.Form.Get("WebIdentityToken")}, " "))
+	if s.fail != "" {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>%s</Code><Message>token %s</Message></Error><RequestId>1</RequestId></ErrorResponse>`, s.fail, r.Form.Get("WebIdentityToken"))
+		return
+	}
+	s.check.mu.Lock()
+	s.check.token = fmt.Sprintf("T%d", len(s.asked))
+	s.check.mu.Unlock()
+	fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
+		`<AccessKeyId>ROLE</AccessKeyId><SecretAccessKey>hidden</SecretAccessKey><SessionToken>T%d</SessionToken><Expiration>%s</Expiration>`+
+		`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, len(s.asked), time.Now().Add(s.lives).UTC().Format(time.RFC3339))
+}
+
+// newTokens starts the service and a bucket; file holds the token.
+func newTokens(t *testing.T) (s *tokens, file string) {
+	t.Helper()
+	alone(t)
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	check := &signed{t: t, key: "ROLE", secret: "hidden", region: "us-east-1", next: gofakes3.New(backend).Server()}
+	bucket := httptest.NewServer(check)
+	t.Cleanup(bucket.Close)
+	s = &tokens{check: check, lives: time.Hour}
+	sts := httptest.NewServer(s)
+	t.Cleanup(sts.Close)
+	t.Setenv("AWS_ENDPOINT_URL_S3", bucket.URL)
+	t.Setenv("AWS_ENDPOINT_URL_STS", sts.URL)
+	file = filepath.Join(t.TempDir(), "token")
+	writeToken(t, file, "first")
+	return s, file
+}
+
+func writeToken(t *testing.T, file, token string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWebIdentity takes a role for a token, and again with the token that is in
+// the file then when the credentials have run out.
+func TestWebIdentity(t *testing.T) {
+	s, file := newTokens(t)
+	t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", file)
+	t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/reader")
+	t.Setenv("AWS_ROLE_SESSION_NAME", "test")
+	view := open(t, Options{})
+	set := func() {
+		t.Helper()
+		if err := view.Set(bg, "k", []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.lives = -time.Hour // it has run out when it comes
+	set()
+	writeToken(t, file, "second")
+	s.lives = time.Hour
+	set()
+	writeToken(t, file, "third")
+	set()
+	want := []string{"arn:aws:iam::1:role/reader test first", "arn:aws:iam::1:role/reader test second"}
+	if strings.Join(s.asked, ",") != strings.Join(want, ",") {
+		t.Errorf("asked with %q, want %q", s.asked, want)
+	}
+	if s.check.wrong > 0 {
+		t.Errorf("%d requests with a wrong signature", s.check.wrong)
+	}
+}
+
+// A profile names a role and a token too; keys of the environment come first.
+func TestWebIdentityOfProfile(t *testing.T) {
+	s, file := newTokens(t)
+	config := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf("[profile web]\nrole_arn = R\nrole_session_name = S\nweb_identity_token_file = %s\n", file)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", config)
+	if err := open(t, Options{Profile: "web"}).Set(bg, "k", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.asked) != 1 || s.asked[0] != "R S first" {
+		t.Errorf("asked with %q", s.asked)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "K")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "own")
+	s.check.key, s.check.secret, s.check.token = "K", "own", ""
+	if err := open(t, Options{Profile: "web"}).Set(bg, "k", []byte("v")); err != nil {
+		t.Error(err)
+	}
+	if len(s.asked) != 1 || s.check.wrong > 0 {
+		t.Errorf("asked with %q, %d wrong signatures", s.asked, s.check.wrong)
+	}
+}
+
+// A role that is named and cannot be had is an error: no request goes out as
+// nobody, and the token is not told.
+func TestWebIdentityRefused(t *testing.T) {
+	s, file := newTokens(t)
+	t.Setenv("AWS_ROLE_ARN", "R")
+	for _, test := range []struct {
+		name, file, fail, want string
+	}{
+		{"refused", file, "AccessDenied", "AccessDenied"},
+		{"no token", file + "-none", "", "token-none"},
+	} {
+		t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", test.file)
+		s.fail = test.fail
+		view := open(t, Options{Forbidden: true, Remote: remote.Options{Tries: 1}})
+		for range 2 {
+			_, err := view.Get(bg, "k", kv.All())
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "first") || err == kv.ErrNotFound {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		}
+		if len(s.check.seen) > 0 {
+			t.Errorf("%s: the bucket was asked: %q", test.name, s.check.seen)
+		}
+	}
+	// It is asked for again.
+	t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", file)
+	s.fail = ""
+	if err := open(t, Options{}).Set(bg, "k", []byte("v")); err != nil {
+		t.Error(err)
+	}
+}
