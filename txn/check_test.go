@@ -11,7 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -163,6 +165,33 @@ func TestCheckSharedDamage(t *testing.T) {
 	}
 	if want := int64(33); r.Payloads != want { // 31 and two that were replaced
 		t.Errorf("%d payloads were looked at, want %d", r.Payloads, want)
+	}
+}
+
+// mislabel commits a key whose payload is sound, with right checksums, but is not
+// the one that the index means.
+func mislabel(t *testing.T, db *DB, key string) {
+	t.Helper()
+	s := mustBegin(t, db)
+	v, err := db.store(bg, pack.Owner{Key: []byte(key)}, []byte(payload("some")), digest.Of([]byte(payload("other"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.put(bg, edit{key: key, value: v}, db.packFailures.Load()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A payload that its checksums do not tell from another is compared by content.
+func TestCheckContentHash(t *testing.T) {
+	db, _ := damagedHistory(t)
+	mislabel(t, db, "a/b/c/2/2")
+	r := checkReport(t, db, CheckOptions{Payloads: true})
+	if len(r.Problems) != 1 || r.Problems[0].Kind != ProblemPayload || !errors.Is(r.Problems[0], kv.ErrCorrupt) {
+		t.Fatalf("found %v", r.Problems)
 	}
 }
 
@@ -328,6 +357,27 @@ func TestCheckIndexDamage(t *testing.T) {
 			}
 			setRecord(t, db, index.SpaceRef, []byte("heads/main"), id[:])
 		}, 0},
+		{"reflog altered", ProblemReflog, func(t *testing.T, db *DB) {
+			id, err := db.Resolve(bg, "main~3")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := RefMove{Old: id, New: id, Op: "commit"}
+			setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), m.encode())
+		}, 0},
+		{"generation", ProblemCommit, func(t *testing.T, db *DB) {
+			id, err := db.Head("main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &Commit{Parents: []CommitID{id}, Generation: 1}
+			rec := c.encode()
+			c.ID = CommitID(digest.Of(rec))
+			setRecord(t, db, index.SpaceCommit, c.ID[:], rec)
+			if _, err := db.Reset(bg, "main", c.ID); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
 		{"reflog entry", ProblemReflog, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), []byte{recordVersion, 7})
 		}, 0},

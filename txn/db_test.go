@@ -189,6 +189,14 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	set(t, s, map[string]string{"out": "2"})
+	// It is remembered with the session.
+	if err := s.Detach(bg); err != nil {
+		t.Fatal(err)
+	}
+	s, err := db.Resume(bg, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
 	update(t, db, "main", map[string]string{"in/x": "2"})
 	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a guarded path changed: %v", err)

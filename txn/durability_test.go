@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 func delayedOptions(fs vfs.FS, d Durability) *Options {
@@ -238,6 +239,47 @@ func TestDelayedWriteFails(t *testing.T) {
 			closeChecked(t, left)
 		})
 	}
+}
+
+// A pack that fails in a write of somebody else takes payloads of commits that
+// wait. They are not written without, and everybody is told.
+func TestDelayedPayloadsAreLost(t *testing.T) {
+	var broken atomic.Bool
+	fs := failingPacks(&broken)
+	db, err := Create("db", delayedOptions(fs, DurabilityNone))
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"a": payload("1")})
+	if err := db.Sync(bg); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"a": payload("2")})
+	s := mustBegin(t, db)
+	broken.Store(true)
+	if err := s.Set(bg, "large", make([]byte, 300<<10)); !errors.Is(err, pack.ErrFailed) {
+		t.Fatalf("write on a broken disk: %v", err)
+	}
+	broken.Store(false)
+	if err := db.Sync(bg); !errors.Is(err, ErrLost) {
+		t.Errorf("sync: %v", err)
+	}
+	other := mustBegin(t, db)
+	set(t, other, map[string]string{"b": "1"})
+	if _, err := other.Commit(bg, CommitOptions{}); !errors.Is(err, ErrLost) {
+		t.Errorf("a commit after the failure: %v", err)
+	}
+	if err := db.Close(); !errors.Is(err, ErrLost) {
+		t.Errorf("close: %v", err)
+	}
+	left, err := Open("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, left, "main"); got["a"] != payload("1") || len(got) != 1 {
+		t.Errorf("%d keys are left", len(got))
+	}
+	closeChecked(t, left)
 }
 
 // A disk that is full delays what waits and loses nothing of it.

@@ -288,13 +288,25 @@ func TestGCMeetsDamage(t *testing.T) {
 		}
 		return dir.Name
 	}
+	gone := func(*testing.T, *DB, tree.Name) []byte { return nil }
+	other := func(t *testing.T, db *DB, name tree.Name) []byte {
+		b, err := db.idx.GetPage(bg, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	for _, c := range []struct {
 		name string
 		page func(t *testing.T, db *DB, c *Commit) tree.Name
 		size int
+		is   func(t *testing.T, db *DB, newer tree.Name) []byte
+		want error
 	}{
-		{"page that leads to others", root, 1},
-		{"page with payloads", leaf, 1000},
+		{"page that leads to others", root, 1, gone, tree.ErrMissing},
+		{"page with payloads", leaf, 1000, gone, tree.ErrMissing},
+		{"another that leads to others", root, 1, other, tree.ErrCorrupt},
+		{"another with payloads", leaf, 1000, other, tree.ErrCorrupt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mem := vfs.NewMem()
@@ -303,9 +315,9 @@ func TestGCMeetsDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			first := update(t, db, "main", map[string]string{"a/k": strings.Repeat("1", c.size)})
-			update(t, db, "main", map[string]string{"a/k": strings.Repeat("2", c.size)})
+			second := update(t, db, "main", map[string]string{"a/k": strings.Repeat("2", c.size)})
 			name := c.page(t, db, first)
-			setRecord(t, db, index.SpacePage, name[:], nil)
+			setRecord(t, db, index.SpacePage, name[:], c.is(t, db, c.page(t, db, second)))
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -314,7 +326,7 @@ func TestGCMeetsDamage(t *testing.T) {
 			}
 			before := len(storedPages(t, db))
 			_, err = db.GC(bg, GCOptions{})
-			if !errors.Is(err, tree.ErrMissing) {
+			if !errors.Is(err, c.want) {
 				t.Errorf("gc of a damaged database: %v", err)
 			}
 			if after := len(storedPages(t, db)); after != before {

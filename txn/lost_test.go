@@ -78,6 +78,42 @@ func TestPackFailureIsSurvived(t *testing.T) {
 	}
 }
 
+// A pack that fails after a commit was planned, and before its batch, takes
+// payloads of it: it is not made.
+func TestPackFailureInACommit(t *testing.T) {
+	for _, d := range []Durability{DurabilitySync, DurabilityNone} {
+		var broken atomic.Bool
+		o := testOptions(failingPacks(&broken))
+		o.Durability = d
+		db := openTest(t, o)
+		s := mustBegin(t, db)
+		set(t, s, map[string]string{"k": payload("mine"), "lost": payload("lost")})
+		head := update(t, db, "main", map[string]string{"k": payload("theirs")})
+		if err := db.Sync(bg); err != nil {
+			t.Fatal(err)
+		}
+		other := mustBegin(t, db)
+		_, err := s.Commit(bg, CommitOptions{Choose: func(Conflict) Choice {
+			broken.Store(true)
+			if err := other.Set(bg, "large", make([]byte, 300<<10)); !errors.Is(err, pack.ErrFailed) {
+				t.Errorf("write on a broken disk: %v", err)
+			}
+			broken.Store(false)
+			return Theirs
+		}})
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("durability %v: %v", d, err)
+		}
+		if mustHead(t, db) != head.ID {
+			t.Errorf("durability %v: the branch moved", d)
+		}
+		if err := errors.Join(s.Abort(), other.Abort()); err != nil {
+			t.Error(err)
+		}
+		update(t, db, "main", map[string]string{"after": payload("after")})
+	}
+}
+
 // A failure that shows in a write, not in a commit, is over as well.
 func TestPackFailureInSet(t *testing.T) {
 	var broken atomic.Bool

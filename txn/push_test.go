@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // refsOf are the refs of a database by stored name.
@@ -128,6 +130,57 @@ func TestPushIsAllOrNothing(t *testing.T) {
 	}
 	if _, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "x", To: "z"}, {From: "y", To: "z"}}}); err == nil {
 		t.Error("two versions for one name")
+	}
+}
+
+// A power cut at any write of a push leaves all refs as they were, or all as they
+// are to be.
+func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db, err := Create("db", testOptions(mem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grow(t, db, 2, 0)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var before map[string]CommitID
+	var images []*vfs.MemFS
+	to := openPlain(t, crashFS(mem, func(errorfs.Op) error {
+		if before == nil {
+			return nil
+		}
+		for _, percent := range []int{0, 100} {
+			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))}
+			images = append(images, mem.CrashClone(cfg))
+		}
+		return nil
+	}), "copy")
+	for _, name := range []string{"x", "y", "z"} {
+		if err := db.CreateBranch(bg, name, mustHead(t, db)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(t, db, "main", map[string]string{"new": big("new", 3000)})
+	before = refsOf(to)
+	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true}); err != nil {
+		t.Fatal(err)
+	}
+	after := refsOf(to)
+	if len(after) != len(before)+3 || len(images) == 0 {
+		t.Fatalf("%v became %v, %d images", before, after, len(images))
+	}
+	closeChecked(t, to)
+	closeChecked(t, db)
+	for i, image := range images {
+		to := openPlain(t, image, "copy")
+		if got := refsOf(to); !maps.Equal(got, before) && !maps.Equal(got, after) {
+			t.Fatalf("image %d of %d: %v is neither %v nor %v", i, len(images), got, before, after)
+		}
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -26,9 +26,11 @@ func repair(t *testing.T, db *DB) *RepairReport {
 
 // Pages and commits come back from a checkpoint, exactly.
 func TestRepairFromCheckpoint(t *testing.T) {
-	db, _ := damagedHistory(t)
-	if err := db.Checkpoint(bg); err != nil {
-		t.Fatal(err)
+	db, fs := damagedHistory(t)
+	for range 2 {
+		if err := db.Checkpoint(bg); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want := at(t, db, "main")
 	page := chunkPage(t, db, "a/b/")
@@ -44,6 +46,17 @@ func TestRepairFromCheckpoint(t *testing.T) {
 	// The root page hides the other one.
 	setRecord(t, db, index.SpacePage, c.Root.Name[:], nil)
 	setRecord(t, db, index.SpaceCommit, head[:], nil)
+	// The newest checkpoint is damaged too: names tell.
+	names := checkpointNames(t, db)
+	newest, err := index.Open("db/checkpoints/"+names[len(names)-1], &index.Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	setRecord(t, &DB{idx: newest}, index.SpacePage, c.Root.Name[:], []byte("damaged"))
+	setRecord(t, &DB{idx: newest}, index.SpaceCommit, head[:], []byte("damaged"))
+	if err := newest.Close(); err != nil {
+		t.Fatal(err)
+	}
 	r := repair(t, db)
 	if len(r.Done) != 3 || r.After.Found != 0 || r.Record == "" {
 		t.Errorf("%q, left %v", r.Done, r.After.Problems)

@@ -145,6 +145,11 @@ func checkSalvaged(t *testing.T, fs vfs.FS, dir string, o *Options, old, last ma
 		t.Fatal(err)
 	}
 	mustBeSound(t, db)
+	for _, i := range db.packs.Infos() {
+		if i.ID.Incarnation() == db.incarnation || !i.Sealed {
+			t.Errorf("pack %v may be another one in the old database", i.ID)
+		}
+	}
 	if got := at(t, db, "main"); !maps.Equal(got, old) {
 		t.Errorf("main has %d keys, the checkpoint had %d", len(got), len(old))
 	}
@@ -313,6 +318,48 @@ func TestSalvageOlderCheckpoint(t *testing.T) {
 	closeChecked(t, db)
 }
 
+// Payloads that are damaged are counted and not put on the branch; those that a
+// process wrote and did not sync are on disk when the branch is.
+func TestSalvageOfWhatIsNewer(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	o := testOptions(mem)
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"old": payload("old")})
+	if err := db.Checkpoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"good": payload("good"), "bad": payload("bad")})
+	damageOf(t, db, mem, "main", "bad")
+	s := mustBegin(t, db)
+	set(t, s, map[string]string{"unsynced": payload("unsynced")})
+	v, err := s.lookup(bg, "unsynced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.packs.Locate(addressOf(v)); err != nil { // it is written
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, mem, "db/index")
+	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+	if err != nil || r.Found != 2 || r.Damaged == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if db, err = Open("db", testOptions(mem.CrashClone(vfs.CrashCloneCfg{}))); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"documents/good": payload("good"), "documents/unsynced": payload("unsynced")}
+	if got := at(t, db, LostAndFound); !maps.Equal(got, want) {
+		t.Errorf("found %v", slices.Sorted(maps.Keys(got)))
+	}
+	closeChecked(t, db)
+}
+
 // A checkpoint knows packs that the collection has removed for which it was made.
 // They are not missed, and nothing that was let go comes back.
 func TestSalvageAfterGC(t *testing.T) {
@@ -370,9 +417,11 @@ func TestSalvagePowerCut(t *testing.T) {
 	var images []*vfs.MemFS
 	n := 0
 	o := testOptions(crashFS(mem, func(op errorfs.Op) error {
-		// All that is done where everybody looks, and some of what is done in the new
-		// index before.
-		if n++; strings.Contains(op.Path, stagedIndex+"/") && n%8 != 0 {
+		// All that is done where everybody looks, and some of what is done in an index.
+		inIndex := slices.ContainsFunc([]string{stagedIndex, indexDir, checkpointDir}, func(dir string) bool {
+			return strings.HasPrefix(op.Path, "db/"+dir+"/")
+		})
+		if n++; inIndex && n%12 != 0 {
 			return nil
 		}
 		cfg := vfs.CrashCloneCfg{} // what was not synced is lost, or nothing is

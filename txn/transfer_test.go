@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
 )
 
 // big is a value that goes to a pack.
@@ -395,6 +396,50 @@ func TestTransferRefusesDamage(t *testing.T) {
 	}
 	if _, err := fs.Stat("b.zip"); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("the backup is there: %v", err)
+	}
+}
+
+// Whatever is damaged, a push into another database ends before anything moves: a
+// payload whose checksums are right, and a page that is only copied.
+func TestTransferComparesHashes(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, db *DB){
+		"payload": func(t *testing.T, db *DB) { mislabel(t, db, "a/c/1") },
+		"page": func(t *testing.T, db *DB) {
+			c := update(t, db, "main", map[string]string{"plain/k": "1"})
+			_, dir, err := db.space.dirAt(bg, c.Root, "plain/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			setRecord(t, db, index.SpacePage, dir.Name[:], []byte("damaged"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, err := Create("db", testOptions(fs))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			grow(t, db, 3, 0)
+			if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			to := openCopy(t, fs, "copy")
+			before := refsOf(to)
+			damage(t, db)
+			if _, err := db.Push(bg, to, TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("push: %v", err)
+			}
+			if got := refsOf(to); !maps.Equal(got, before) {
+				t.Error("a ref moved")
+			}
+			if _, err := db.Clone(bg, "other", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("clone: %v", err)
+			}
+			if _, err := Open("other", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
+				t.Errorf("the clone opens: %v", err)
+			}
+		})
 	}
 }
 

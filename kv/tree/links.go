@@ -72,7 +72,7 @@ func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
 
 // Read sets l to what a page with these bytes names, and returns the height of
 // the page. It keeps nothing of raw. Bytes that are no page, or have another
-// hash than the name, are kv.ErrCorrupt.
+// hash than the name, are ErrCorrupt.
 func (l *Links) Read(name Name, raw []byte) (height uint8, err error) {
 	l.Pages, l.Payloads = l.Pages[:0], l.Payloads[:0]
 	if digest.Of(raw) != name {

@@ -1,0 +1,65 @@
+package txn
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// Where chunks that stay lie between those that go, the file system gets holes: the
+// space comes back without a pack being written anew.
+func TestGCMakesHoles(t *testing.T) {
+	if !punches(t) {
+		t.Skip("this file system makes no holes")
+	}
+	o := testOptions(nil)
+	dir := t.TempDir() + "/db"
+	db, err := Create(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const chunks, chunk = 16, 256 << 10
+	rng := rand.New(rand.NewPCG(2, 1))
+	write := func(every int) {
+		s := mustBegin(t, db)
+		for i := 0; i < chunks; i += every {
+			b := make([]byte, chunk)
+			for j := range b {
+				b[j] = byte(rng.Uint32())
+			}
+			if err := s.Set(bg, fmt.Sprint("c/", i), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(1)
+	write(2)
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	r := mustGC(t, db)
+	after := allocated(t, dir+"/packs")
+	t.Logf("%d bytes are live, %d allocated; %+v", chunks*chunk, after, r)
+	if r.Punched == 0 || r.Rewritten != 0 || after > chunks*chunk*11/10 {
+		t.Errorf("%d bytes are allocated for %d: %+v", after, chunks*chunk, r)
+	}
+	closeChecked(t, db)
+}
+
+// punches reports whether the file system of temporary files makes holes.
+func punches(t *testing.T) bool {
+	t.Helper()
+	f, err := os.Create(t.TempDir() + "/holes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
+		t.Fatal(err)
+	}
+	const keepSize, punchHole = 1, 2
+	return syscall.Fallocate(int(f.Fd()), keepSize|punchHole, 0, 64<<10) == nil
+}
