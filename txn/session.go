@@ -437,11 +437,13 @@ func (s *Session) flush(ctx context.Context) error {
 
 // buffered returns the write buffer in order. The caller holds mu.
 func (s *Session) buffered() []edit {
-	edits := make([]edit, 0, len(s.buf))
-	for _, e := range s.buf {
-		edits = append(edits, e)
+	// Not the edits are sorted, because they are large to move.
+	keys := slices.AppendSeq(make([]string, 0, len(s.buf)), maps.Keys(s.buf))
+	slices.Sort(keys)
+	edits := make([]edit, len(keys))
+	for i, key := range keys {
+		edits[i] = s.buf[key]
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return strings.Compare(a.key, b.key) })
 	return edits
 }
 
