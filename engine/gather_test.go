@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/zlib"
 	"context"
@@ -673,9 +674,9 @@ func TestGatherZip(t *testing.T) {
 	}
 }
 
-// shardOnServer is a database with one shard of 4 × 4 inner chunks of 64 bytes
-// on a server, where those of a column are read one by one, and its elements.
-func shardOnServer(t *testing.T) (o *origin, db *DB, data []byte) {
+// shardOf is the metadata and the only shard of an array of 4 × 4 inner chunks of
+// 64 bytes, and its elements.
+func shardOf(t *testing.T) (doc, shard, data []byte) {
 	t.Helper()
 	mem := kv.NewMem()
 	data = numbered(32 * 32)
@@ -691,23 +692,33 @@ func shardOnServer(t *testing.T) (o *origin, db *DB, data []byte) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
+	return doc, shard, data
+}
+
+// apart reads the inner chunks of a column one by one.
+var apart = remote.Options{Gap: 64, MaxMerged: 64}
+
+// shardOnServer is a database with a shard on a server.
+func shardOnServer(t *testing.T) (o *origin, db *DB, data []byte) {
+	t.Helper()
+	doc, shard, data := shardOf(t)
 	o = newOrigin(t, map[string][]byte{"/s": append([]byte("head"), shard...)})
 	opts := memOptions()
 	opts.CacheBytes = -1
-	opts.Adapters = hasty(remote.Options{Gap: 64, MaxMerged: 64})
+	opts.Adapters = hasty(apart)
 	set := fmt.Sprintf(`{"zarr.json":{"zarr_format":3,"node_type":"group"},"t/zarr.json":%s,"t/c/0/0":["ORIGIN/s",4,%d]}`, doc, len(shard))
 	return o, linked(t, o, set, opts), data
 }
 
 // shardColumn reads the second column of inner chunks.
-func shardColumn(t *testing.T, db *DB) ([]byte, error) {
+func shardColumn(t *testing.T, a *zarr.Array) ([]byte, error) {
 	t.Helper()
 	sel, err := zarr.ParseSelection(":,8:16", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make([]byte, 32*8)
-	return got, array(t, at(t, db, ""), "t").ReadBytes(bg, sel, got)
+	return got, a.ReadBytes(bg, sel, got)
 }
 
 func columnOf(data []byte) (b []byte) {
@@ -717,15 +728,14 @@ func columnOf(data []byte) (b []byte) {
 	return b
 }
 
-// TestGatherShard reads inner chunks of a shard on a server at a time: none of
-// them comes before all were asked for.
-func TestGatherShard(t *testing.T) {
-	o, db, data := shardOnServer(t)
+// allAtOnce answers no request for an inner chunk before all four are there.
+func allAtOnce(o *origin) {
 	var mu sync.Mutex
 	inside, all := 0, make(chan struct{})
-	o.before = func(_ http.ResponseWriter, r *http.Request, n int) bool {
-		if n == 1 {
-			return false // the index
+	o.before = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		var from, to int
+		if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil || to-from+1 != 64 {
+			return false
 		}
 		mu.Lock()
 		if inside++; inside == 4 {
@@ -738,11 +748,65 @@ func TestGatherShard(t *testing.T) {
 		}
 		return false
 	}
-	got, err := shardColumn(t, db)
+}
+
+// TestGatherShard reads inner chunks of a shard on a server at a time: none of
+// them comes before all were asked for.
+func TestGatherShard(t *testing.T) {
+	o, db, data := shardOnServer(t)
+	allAtOnce(o)
+	got, err := shardColumn(t, array(t, at(t, db, ""), "t"))
 	if err != nil || !bytes.Equal(got, columnOf(data)) {
 		t.Errorf("other values, %v", err)
 	}
 	o.want(t, "a column", "GET /s 1028-1287", "GET /s 324-387", "GET /s 580-643", "GET /s 68-131", "GET /s 836-899")
+}
+
+// TestGatherShardSources does so whatever is between the shard and the server.
+func TestGatherShardSources(t *testing.T) {
+	doc, shard, data := shardOf(t)
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for name, b := range map[string][]byte{"t/zarr.json": doc, "t/c/0/0": shard} {
+		f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err == nil {
+			_, err = f.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{
+		"/z/t/zarr.json": doc, "/z/t/c/0/0": shard, "/s": append([]byte("head"), shard...),
+		"/x.zip": archive.Bytes(), "/padded": append([]byte("head"), archive.Bytes()...),
+	}
+	set := fmt.Sprintf(`{"zarr.json":{"zarr_format":3,"node_type":"group"},"t/zarr.json":%s,"t/c/0/0":["ORIGIN/s",4,%d]}`, doc, len(shard))
+	for _, url := range []string{
+		"ORIGIN/z/t", "ORIGIN/x.zip|zip:t/", fmt.Sprintf("ORIGIN/padded|byte-range:4-%d|zip:t/", 4+archive.Len()), "SET|kerchunk:t",
+	} {
+		o := newOrigin(t, files)
+		if strings.HasPrefix(url, "SET") {
+			base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(set, "ORIGIN", o.URL)})
+			url = strings.Replace(url, "SET", base+"/refs.json", 1)
+		}
+		src, err := OpenSource(bg, strings.Replace(url, "ORIGIN", o.URL, 1), &SourceOptions{Adapters: hasty(apart), Follow: Follow{Allow: []string{o.URL + "/"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		n, err := src.Node(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := n.Array()
+		allAtOnce(o)
+		if got, err := shardColumn(t, a); err != nil || !bytes.Equal(got, columnOf(data)) {
+			t.Errorf("%s: other values, %v", url, err)
+		}
+	}
 }
 
 // TestGatherShardFaults reads right values or fails.
@@ -799,7 +863,7 @@ func TestGatherShardFaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			o, db, data := shardOnServer(t)
 			o.before = test.before
-			got, err := shardColumn(t, db)
+			got, err := shardColumn(t, array(t, at(t, db, ""), "t"))
 			switch {
 			case test.err == nil && (err != nil || !bytes.Equal(got, columnOf(data))):
 				t.Errorf("other values, %v", err)

@@ -54,9 +54,10 @@ they are: the database then holds the references, as virtual chunks. They are
 followed below the folder of the set, below the targets of --url-map and below
 prefixes of --allow; this machine remembers that for the database. The versions
 of the files are recorded, of those of this machine or as --validate says, and
-reading a file that changed is an error. What is missing where they are looked
-for, or has a scheme that nothing reads, is refused, but with --validate none. Ten million references take seconds, so
-that --resume begins anew; --overwrite with an updated set commits what changed.
+reading a file that changed is an error. A file that is looked for and missing,
+and a URL that nothing here reads, are refused, but with --validate none. Ten
+million references take seconds, so that --resume begins anew; --overwrite
+with an updated set commits what changed.
 
 With --append-dim every SOURCE is appended along that dimension to what is at
 the destination, or to each other where nothing is yet: one commit however many
