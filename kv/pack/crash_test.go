@@ -438,6 +438,44 @@ func TestFailedSync(t *testing.T) {
 	mustClose(t, s)
 }
 
+// What is appended while a pack is synced is not durable by that, and the end that
+// the index is told of does not reach it.
+func TestAppendDuringSync(t *testing.T) {
+	var s *Store
+	var late []Address
+	var on atomic.Bool
+	o := options(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSyncData && on.Swap(false) {
+			late = append(late, mustAppend(t, s, noise[:1000]), mustAppend(t, s, noise[:200_000]))
+		}
+		return nil
+	})))
+	s = mustOpen(t, "packs", o)
+	early := mustAppend(t, s, noise[:500])
+	on.Store(true)
+	infos, err := s.Sync(bg)
+	if err != nil || len(late) != 2 {
+		t.Fatalf("%d appended, %v", len(late), err)
+	}
+	if !s.Durable(early) {
+		t.Error("what was appended before is not durable")
+	}
+	for _, a := range late {
+		if s.Durable(a) {
+			t.Errorf("%+v is said to be durable", a)
+		}
+		for _, i := range infos {
+			if i.ID == a.Pack && i.End > a.Offset {
+				t.Errorf("the index is told of %d bytes, and %+v was appended later", i.End, a)
+			}
+		}
+	}
+	if _, err := s.Sync(bg); err != nil || !s.Durable(late[0]) || !s.Durable(late[1]) {
+		t.Errorf("the next sync: %v", err)
+	}
+	mustClose(t, s)
+}
+
 // TestFull fills the disk, frees it, and goes on.
 func TestFull(t *testing.T) {
 	for _, how := range []errorfs.OpKind{errorfs.OpFilePreallocate, errorfs.OpFileWriteAt} {

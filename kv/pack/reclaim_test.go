@@ -257,33 +257,74 @@ func TestReclaimCrash(t *testing.T) {
 	}
 }
 
+// Any operation of a reclaim fails. What is kept is there in any case, also after a
+// power cut; what is said to be given back is.
 func TestReclaimFaults(t *testing.T) {
 	for _, holes := range []bool{true, false} {
+		rewritten, punched := false, false
 		for k := int64(1); ; k++ {
 			var n atomic.Int64
 			var on atomic.Bool
-			o := options(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(errorfs.Op) error {
+			hit := "" // what failed
+			fault := func(what string) error {
 				if on.Load() && n.Add(1) == k {
+					hit = what
 					return errorfs.ErrInjected
 				}
 				return nil
+			}
+			mem := vfs.NewCrashableMem()
+			o := options(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				switch op.Kind {
+				case errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpRename:
+					return fault("a write")
+				}
+				return fault("another operation")
 			})))
 			o.MaxPackBytes = 1 << 20
 			if holes {
-				o.punch = zeroHole
+				o.punch = func(f vfs.File, off, n int64) error {
+					if err := fault("a hole"); err != nil {
+						return err
+					}
+					return zeroHole(f, off, n)
+				}
 			}
 			rng := rand.New(rand.NewPCG(12, 1))
-			w := fill(t, rng, "packs", o, 40)
+			w := fill(t, rng, "packs", o, 80)
 			keep := some(rng, w.order, 0.5)
 			on.Store(true)
-			_, err := w.reclaim(keep)
+			out, err := w.reclaim(keep)
 			on.Store(false)
 			if err != nil && !errors.Is(err, errorfs.ErrInjected) && !errors.Is(err, kv.ErrCorrupt) {
 				t.Fatalf("operation %d: %v", k, err)
 			}
+			if err == nil && (hit == "a write" || hit == "a hole") {
+				t.Fatalf("operation %d, %s, failed, and nobody was told", k, hit)
+			}
+			for _, r := range out {
+				rewritten, punched = rewritten || r.Rewritten, punched || r.Punched
+			}
 			for _, a := range keep {
 				checkPayload(t, w.s, a, w.all[a])
 			}
+			cut := *o
+			cut.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+			left := &filled{s: mustOpen(t, "packs", &cut), o: &cut, dir: "packs", all: w.all}
+			for _, a := range keep {
+				checkPayload(t, left.s, a, w.all[a])
+			}
+			again, againErr := left.reclaim(keep)
+			if againErr != nil {
+				t.Fatalf("after operation %d and a power cut: %v", k, againErr)
+			}
+			for _, r := range again {
+				if err == nil && r.Rewritten { // a hole may be made twice
+					t.Fatalf("operation %d: the new file was not durable: %+v, after %+v", k, r, out)
+				}
+			}
+			left.check(t, keep)
+			mustClose(t, left.s)
 			if _, err := w.reclaim(keep); err != nil {
 				t.Fatalf("again after operation %d: %v", k, err)
 			}
@@ -292,6 +333,9 @@ func TestReclaimFaults(t *testing.T) {
 			if n.Load() < k {
 				break
 			}
+		}
+		if punched != holes || rewritten == holes {
+			t.Errorf("holes %v: rewritten %v, punched %v", holes, rewritten, punched)
 		}
 	}
 }
@@ -345,9 +389,19 @@ func TestReclaimBesideReaders(t *testing.T) {
 // for it.
 func TestReclaimWaitsForReaders(t *testing.T) {
 	o := options(vfs.NewMem())
-	o.punch = zeroHole
-	w := &filled{s: mustOpen(t, "packs", o), o: o, all: map[Address][]byte{}}
+	var w *filled
+	var dead Address
+	holes := 0
+	o.punch = func(f vfs.File, off, n int64) error {
+		holes++ // by now nobody may begin to read what goes
+		if _, err := readAll(w.s, dead); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("read beside a hole: %v", err)
+		}
+		return zeroHole(f, off, n)
+	}
+	w = &filled{s: mustOpen(t, "packs", o), o: o, all: map[Address][]byte{}}
 	a, b := mustAppend(t, w.s, noise[:1<<20]), mustAppend(t, w.s, noise[:100])
+	dead = a
 	w.seal(t)
 	ctx, cancel := context.WithCancel(bg)
 	err := w.s.View(bg, a, 0, a.Length, func(got []byte) error {
@@ -366,8 +420,8 @@ func TestReclaimWaitsForReaders(t *testing.T) {
 	if _, err := w.s.Reclaim(bg, a.Pack, live([]Address{b})[b.Pack], math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readAll(w.s, a); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("read of what was given back: %v", err)
+	if _, err := readAll(w.s, a); !errors.Is(err, kv.ErrCorrupt) || holes == 0 {
+		t.Errorf("read of what was given back: %v, %d holes", err, holes)
 	}
 	checkPayload(t, w.s, b, noise[:100])
 	mustClose(t, w.s)
