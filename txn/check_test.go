@@ -195,6 +195,36 @@ func TestCheckContentHash(t *testing.T) {
 	}
 }
 
+// The header of a payload is read too: it says where it lies and whose it is.
+func TestCheckHeader(t *testing.T) {
+	db, fs := damagedHistory(t)
+	s, err := db.At(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v, err := s.lookup(bg, "a/b/c/0/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, off, err := db.packs.Locate(addressOf(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rec, err := range db.packs.Records(bg, addressOf(v).Pack, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Address == addressOf(v) {
+			flipByte(t, fs, path, off-int64(rec.Offset-rec.Header)+9)
+		}
+	}
+	r := checkReport(t, db, CheckOptions{Payloads: true})
+	if len(r.Problems) != 1 || r.Problems[0].Key != "a/b/c/0/1" || !errors.Is(r.Problems[0], kv.ErrCorrupt) {
+		t.Fatalf("found %v", r.Problems)
+	}
+}
+
 // Packs that are gone or cut are found without reading any.
 func TestCheckPacks(t *testing.T) {
 	for _, what := range []string{"missing", "truncated"} {
@@ -383,6 +413,14 @@ func TestCheckIndexDamage(t *testing.T) {
 		}, 0},
 		{"session", ProblemSession, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})
+		}, 0},
+		{"page of a session", ProblemPage, func(t *testing.T, db *DB) {
+			s := mustBegin(t, db)
+			set(t, s, map[string]string{"session": "1"})
+			if err := s.Detach(bg); err != nil {
+				t.Fatal(err)
+			}
+			setRecord(t, db, index.SpacePage, s.work.Name[:], nil)
 		}, 0},
 		{"pack table", ProblemPack, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpacePack, make([]byte, 16), []byte{9})

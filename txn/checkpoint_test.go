@@ -1,14 +1,17 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 )
@@ -151,6 +154,9 @@ func TestCheckpointForReclaim(t *testing.T) {
 	if err := fs.MkdirAll("db/checkpoints/0000000000000001-0000000a", 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if now := checkpointNames(t, db); !slices.Equal(now, before) {
+		t.Errorf("half a checkpoint is listed: %v, before %v", now, before)
+	}
 	if err := db.checkpointForReclaim(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +186,14 @@ func TestCheckpointForReclaim(t *testing.T) {
 
 // A checkpoint is an index with all commits that were acknowledged.
 func TestCheckpointHoldsEverything(t *testing.T) {
+	for _, d := range []Durability{DurabilitySync, DurabilityNone} {
+		checkpointHoldsEverything(t, d)
+	}
+}
+
+func checkpointHoldsEverything(t *testing.T, d Durability) {
 	fs := vfs.NewMem()
-	db := openTest(t, testOptions(fs))
+	db := openTest(t, delayedOptions(fs, d))
 	c := update(t, db, "main", map[string]string{"a": "1"})
 	if err := db.Checkpoint(bg); err != nil {
 		t.Fatal(err)
@@ -193,5 +205,35 @@ func TestCheckpointHoldsEverything(t *testing.T) {
 	defer idx.Close()
 	if id, err := idx.Get(index.SpaceRef, []byte("heads/main")); err != nil || CommitID(id) != c.ID {
 		t.Errorf("main is %x, %v", id, err)
+	}
+}
+
+// A copy that cannot be read is none: it is removed, and the others stay.
+func TestCheckpointIsVerified(t *testing.T) {
+	mem := vfs.NewMem()
+	var on atomic.Bool
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind == errorfs.OpOpen && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	db := openTest(t, testOptions(fs))
+	for i := range 2 {
+		update(t, db, "main", map[string]string{"k": payload(fmt.Sprint(i))})
+		if err := db.Checkpoint(bg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := checkpointNames(t, db)
+	update(t, db, "main", map[string]string{"k": payload("new")})
+	on.Store(true)
+	if err := db.Checkpoint(bg); !errors.Is(err, errorfs.ErrInjected) {
+		t.Errorf("checkpoint: %v", err)
+	}
+	on.Store(false)
+	list, err := listCheckpoints(fs, "db")
+	if err != nil || len(list) != 2 || len(before) != 2 || list[0].Name != before[0] || list[1].Name != before[1] {
+		t.Errorf("%v, %v, before %v", list, err, before)
 	}
 }

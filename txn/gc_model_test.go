@@ -305,9 +305,17 @@ func (w *gcWorld) check() {
 			w.t.Fatalf("commit %s has expired: %v, %v", id.Short(), gone, err)
 		}
 	}
+	for _, open := range w.sessions {
+		if gone, err := w.db.Expired(bg, open.v.Base()); gone || err != nil {
+			w.t.Fatalf("the base of a session has expired: %v, %v", gone, err)
+		}
+	}
 	for _, stored := range w.stored {
 		s, err := w.db.Resume(bg, stored.v)
 		w.must(err)
+		if gone, err := w.db.Expired(bg, s.Base()); gone || err != nil {
+			w.t.Fatalf("the base of a stored session has expired: %v, %v", gone, err)
+		}
 		if got := contents(w.t, s); !maps.Equal(got, stored.state) {
 			w.t.Fatalf("a stored session holds %d keys, want %d", len(got), len(stored.state))
 		}
@@ -534,6 +542,12 @@ func TestGCFaults(t *testing.T) {
 		for range 25 {
 			w.step()
 		}
+		garbage, state := w.begin() // some packs have nothing else
+		for range 20 {
+			w.write(garbage, state)
+		}
+		w.must(garbage.Savepoint(bg))
+		w.must(garbage.Abort())
 		quiet := k%2 == 0 // else sessions and snapshots are open
 		if quiet {
 			w.end()

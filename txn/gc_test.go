@@ -165,6 +165,17 @@ func TestExpire(t *testing.T) {
 			if got := strings.Join(kept, " "); got != c.kept {
 				t.Errorf("kept %s, want %s", got, c.kept)
 			}
+			if o := c.o(day); o.Keep > 0 && o.Before.IsZero() && o.Branches == nil {
+				n := 0
+				for _, err := range db.Reflog(bg, "main") {
+					if n++; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n != o.Keep {
+					t.Errorf("%d entries of the reflog stay, want %d", n, o.Keep)
+				}
+			}
 			if dry.Kept != int64(len(kept)) || dry.Kept+dry.Expired != int64(len(ids)) {
 				t.Errorf("report %+v", dry)
 			}
@@ -395,6 +406,33 @@ func TestPins(t *testing.T) {
 		t.Errorf("without the pin: %+v", r)
 	}
 	mustBeTidy(t, db)
+}
+
+// A pin is on disk when it is made, and so is the version that it names.
+func TestPinIsDurable(t *testing.T) {
+	for _, d := range []Durability{DurabilitySync, DurabilityAsync, DurabilityNone} {
+		mem := vfs.NewCrashableMem()
+		db, err := Create("db", delayedOptions(mem, d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := update(t, db, "main", map[string]string{"k": payload("k")})
+		if err := db.CreatePin(bg, "p", c.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		image := mem.CrashClone(vfs.CrashCloneCfg{})
+		closeChecked(t, db)
+		if db, err = Open("db", testOptions(image)); err != nil {
+			t.Fatal(err)
+		}
+		if pins, err := db.Pins(bg); err != nil || len(pins) != 1 {
+			t.Errorf("durability %v: pins %v, %v", d, pins, err)
+		}
+		if got := at(t, db, c.ID.String()); got["k"] != payload("k") {
+			t.Errorf("durability %v: %d keys", d, len(got))
+		}
+		closeChecked(t, db)
+	}
 }
 
 // A pin that is made while a collection runs ends it before it changes a pack.

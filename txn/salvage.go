@@ -158,7 +158,11 @@ func (v *salvager) run(ctx context.Context) error {
 	if err := v.install(staged, best); err != nil {
 		return err
 	}
-	return v.checkpoint(ctx)
+	err = v.checkpoint(ctx)
+	if best != nil && best.r.Found > 0 && !stop(err) {
+		return nil // what is still damaged may be refused as a copy
+	}
+	return err
 }
 
 // isDatabase refuses directories that hold none.

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
 )
 
 // salvageHistory makes a database with an array, of which the first commits are
@@ -318,6 +319,61 @@ func TestSalvageOlderCheckpoint(t *testing.T) {
 	closeChecked(t, db)
 }
 
+// A checkpoint that opens is looked into: one with a damaged page is passed over for
+// an older one, and is taken if there is no better one.
+func TestSalvageLooksIntoCheckpoints(t *testing.T) {
+	for _, older := range []bool{true, false} {
+		fs := vfs.NewMem()
+		o := testOptions(fs)
+		db, err := Create("db", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			update(t, db, "main", map[string]string{"a/k": fmt.Sprint(i)})
+			if err := db.Checkpoint(bg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := checkpointNames(t, db)
+		c, err := db.Commit(bg, mustHead(t, db))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		newest, err := index.Open("db/checkpoints/"+names[1], &index.Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		setRecord(t, &DB{idx: newest}, index.SpacePage, c.Root.Name[:], []byte("damaged"))
+		if err := newest.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want, problems := names[1], 1
+		if older {
+			want, problems = names[0], 0
+		} else {
+			remove(t, fs, "db/checkpoints/"+names[0])
+		}
+		remove(t, fs, "db/index")
+		r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+		if err != nil || r.Source != "checkpoints/"+want || len(r.Problems) != problems {
+			t.Errorf("older %v: %+v, %v", older, r, err)
+		}
+		if db, err = Open("db", o); err != nil {
+			t.Fatal(err)
+		}
+		if got := checkReport(t, db, CheckOptions{}); got.Found != int64(problems) {
+			t.Errorf("older %v: %v", older, got.Problems)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Payloads that are damaged are counted and not put on the branch; those that a
 // process wrote and did not sync are on disk when the branch is.
 func TestSalvageOfWhatIsNewer(t *testing.T) {
@@ -451,6 +507,8 @@ func TestSalvagePowerCut(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
+		case i == len(images)-1:
+			t.Fatalf("after a salvage: %v", err)
 		case errors.Is(err, ErrIndexLost):
 			if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err != nil {
 				t.Fatalf("image %d of %d: again: %v", i, len(images), err)
