@@ -535,6 +535,54 @@ func TestGCSparesSpilledPages(t *testing.T) {
 	}
 }
 
+// What an open session copied from a version stays, though that has expired and
+// nobody else reaches it.
+func TestGCSparesWhatASessionCopied(t *testing.T) {
+	for _, savepoint := range []bool{false, true} {
+		db := openTest(t, nil)
+		want := map[string]string{}
+		for i := range 200 {
+			want[fmt.Sprint("copy/c/", i)] = big(fmt.Sprint(i), 2000)
+		}
+		values := map[string]string{}
+		for k, v := range want {
+			values[strings.Replace(k, "copy", "old", 1)] = v
+		}
+		old := update(t, db, "main", values)
+		if _, err := db.Reset(bg, "main", mustResolve(t, db, "main~1")); err != nil {
+			t.Fatal(err)
+		}
+		s := mustBegin(t, db)
+		src, err := db.Snapshot(bg, old.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Copy(bg, src, "old", "copy"); err != nil {
+			t.Fatal(err)
+		}
+		src.Close()
+		if savepoint {
+			if err := s.Savepoint(bg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := mustExpire(t, db, ExpireOptions{Keep: 1}); r.Expired == 0 {
+			t.Fatal("nothing has expired")
+		}
+		mustGC(t, db)
+		if got := contents(t, s); !maps.Equal(got, want) {
+			t.Errorf("the session has %d values of %d", len(got), len(want))
+		}
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := at(t, db, "main"); !maps.Equal(got, want) {
+			t.Errorf("the commit has %d values of %d", len(got), len(want))
+		}
+		mustBeSound(t, db)
+	}
+}
+
 // Space comes back to the file system: after an array was overwritten ten times
 // and the old versions let go, little more than one copy is on disk, and nearly
 // no room is taken on the way.

@@ -133,6 +133,35 @@ func TestPushIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// A tag stays, also where a branch could go forward.
+func TestPushMovesNoTag(t *testing.T) {
+	db, to := pairOf(t)
+	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true}); err != nil {
+		t.Fatal(err)
+	}
+	before := refsOf(to)
+	next := update(t, db, "x", map[string]string{"next": "1"})
+	if err := db.DeleteTag("tx"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateTag(bg, "tx", next.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := db.Push(bg, to, TransferOptions{AllTags: true})
+	if !errors.Is(err, ErrDiverged) || !strings.Contains(fmt.Sprint(err), `tag "tx"`) {
+		t.Errorf("a tag on a later version: %v", err)
+	}
+	if got := refsOf(to); !maps.Equal(got, before) {
+		t.Errorf("refs %v, were %v", got, before)
+	}
+	if _, err := db.Push(bg, to, TransferOptions{AllTags: true, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustResolve(t, to, "tx"); got != next.ID {
+		t.Errorf("forced, the tag is %v", got)
+	}
+}
+
 // A power cut at any write of a push leaves all refs as they were, or all as they
 // are to be.
 func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
