@@ -95,6 +95,23 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 		}
 		mustConflict(t, s, Conflict{Kind: ConflictBranchRewound})
 	})
+	t.Run("made by both, at two places", func(t *testing.T) {
+		db := openToy(t)
+		if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
+			t.Fatal(err)
+		}
+		made := say(t, db, "", "make", setAll("a/zarr.json", toyArray, "a/c/0/0", "1"))
+		if _, err := db.CherryPick(bg, "side", made, 0, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		say(t, db, "side", "move", moved("a", "b"))
+		_, err := db.Merge(bg, "", branchHead(t, db, "side"), CommitOptions{})
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 ||
+			conflict.Conflicts[0].Kind != ConflictRename || conflict.Conflicts[0].Path != "a" {
+			t.Errorf("the array is at two places: %v", err)
+		}
+	})
 	for kind := ConflictKind(1); kind < numConflictKinds; kind++ {
 		if !seen[kind] {
 			t.Errorf("no history ends in a conflict of the kind %q", kind)

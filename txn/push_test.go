@@ -162,6 +162,46 @@ func TestPushMovesNoTag(t *testing.T) {
 	}
 }
 
+// Nothing is transferred into a database that is collecting garbage, which could
+// take it for some.
+func TestPushMeetsACollection(t *testing.T) {
+	db, to := pairOf(t)
+	before := refsOf(to)
+	to.collecting.Lock()
+	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true}); !errors.Is(err, ErrCollecting) {
+		t.Errorf("a push into a collection: %v", err)
+	}
+	to.collecting.Unlock()
+	if got := refsOf(to); !maps.Equal(got, before) {
+		t.Errorf("refs %v, were %v", got, before)
+	}
+	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Commits that are not on disk yet are pushed too.
+func TestPushOfDelayedCommits(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Durability = DurabilityNone
+	db, to := openTest(t, o), openTest(t, nil)
+	want := map[string]string{"a": "1", "b/c": big("b", 3000)}
+	c := update(t, db, "main", want)
+	if db.pending.waiting.Load() == 0 {
+		t.Fatal("nothing is delayed")
+	}
+	if _, err := db.Push(bg, to, TransferOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustHead(t, to); got != c.ID {
+		t.Errorf("head %v, pushed %v", got, c.ID)
+	}
+	if got := at(t, to, "main"); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	mustBeSound(t, to)
+}
+
 // A power cut at any write of a push leaves all refs as they were, or all as they
 // are to be.
 func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
