@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -21,6 +22,23 @@ func (r ranges) ReadRange(_ context.Context, off, n int64, fn func([]byte) error
 		panic("a range outside the value")
 	}
 	return fn(bytes.Clone(r[off : off+n]))
+}
+
+// farRanges is a Source of which several ranges are read at a time.
+type farRanges struct{ ranges }
+
+func (farRanges) ReadsRanges() bool { return true }
+
+func (r farRanges) ReadRanges(ctx context.Context, list []codecs.Extent, fn func(i int, b []byte) error) error {
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, x := range list {
+		wg.Go(func() {
+			errs[i] = r.ReadRange(ctx, x.Off, x.N, func(b []byte) error { return fn(i, b) })
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // FuzzBox compares a part of a chunk, read from parts of its bytes, with the
@@ -55,8 +73,9 @@ func FuzzBox(f *testing.F) {
 		box.Count = []int{int(h) % (17 - box.Start[0]), int(w) % (33 - box.Start[1])}
 		whole, err := b.Decode(nil, stored)
 		part, partErr := b.AppendBox(t.Context(), nil, ranges(stored), box)
+		far, farErr := b.AppendBox(t.Context(), nil, farRanges{ranges(stored)}, box)
 		memory, memoryErr := b.AppendBox(t.Context(), nil, codecs.Bytes(stored), box)
-		for _, err := range []error{err, partErr, memoryErr} {
+		for _, err := range []error{err, partErr, farErr, memoryErr} {
 			if err != nil && !errors.Is(err, codecs.ErrCorrupt) {
 				t.Fatal(err)
 			}
@@ -64,15 +83,15 @@ func FuzzBox(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if partErr != nil || memoryErr != nil {
-			t.Fatalf("the whole can be read, the box %v not: %v, %v", box, partErr, memoryErr)
+		if partErr != nil || farErr != nil || memoryErr != nil {
+			t.Fatalf("the whole can be read, the box %v not: %v, %v, %v", box, partErr, farErr, memoryErr)
 		}
 		var want []byte
 		for r := range box.Count[0] {
 			at := 2 * (32*(box.Start[0]+r) + box.Start[1])
 			want = append(want, whole[at:at+2*box.Count[1]]...)
 		}
-		if !bytes.Equal(part, want) || !bytes.Equal(memory, want) {
+		if !bytes.Equal(part, want) || !bytes.Equal(far, want) || !bytes.Equal(memory, want) {
 			t.Fatalf("box %v is other elements", box)
 		}
 	})
