@@ -170,7 +170,18 @@ func place(u, root, path string) (Place, error) {
 			return Place{}, forbidden(u, "it names no file")
 		}
 	}
-	return Place{slashed(root), path}, nil
+	if root = slashed(root); isWeb(root) {
+		// Elsewhere "?" and "#" are part of a name: "..?x" is a file there, and
+		// what is above the root on a web server.
+		name := path
+		if i := strings.IndexAny(path, "?#"); i >= 0 {
+			name = path[:i]
+		}
+		if cleaned, err := clean(name); err != nil || cleaned != name {
+			return Place{}, forbidden(u, "before its query it leads elsewhere")
+		}
+	}
+	return Place{root, path}, nil
 }
 
 // absolute brings a URL into the one form in which URLs are compared: scheme
@@ -212,7 +223,7 @@ func absolute(u string) (abs string, ok bool, err error) {
 	}
 	host, path, hasPath := strings.Cut(rest, "/")
 	query := ""
-	if scheme == "http" || scheme == "https" {
+	if isWeb(scheme + "://") {
 		if i := strings.IndexAny(rest, `?#\`); i >= 0 && i < len(host) {
 			return "", false, fmt.Errorf("no path behind the host")
 		}
@@ -231,6 +242,11 @@ func absolute(u string) (abs string, ok bool, err error) {
 		host += "/"
 	}
 	return scheme + "://" + host + path + query, true, nil
+}
+
+// isWeb reports whether a URL is one of a web server, where "?" begins a query.
+func isWeb(u string) bool {
+	return strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://")
 }
 
 func letter(x byte) bool { return x|0x20 >= 'a' && x|0x20 <= 'z' }

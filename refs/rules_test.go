@@ -62,6 +62,19 @@ func TestRules(t *testing.T) {
 			t.Errorf("%q leads to %q, %v", u, p.URL(), err)
 		}
 	}
+	// What is a name in a set or a bucket may be more on a web server.
+	web := refs.Rules{Base: "https://h/dir", Map: []refs.Mapping{{From: "s3://b", To: "http://m/deep"}, {From: "s3://b/one", To: "http://m/deep/"}, {From: "/local", To: "https://m/"}}}
+	for u, want := range map[string]string{
+		"x?y=..": "https://h/dir/x?y=..", "?y": "https://h/dir/?y", "a/b?../..": "https://h/dir/a", "..a?x": "https://h/dir/..a?x", "a/b#c": "https://h/dir/a/b#c",
+		"s3://b/x?y": "http://m/deep/x?y", "/local/x?y": "https://m/x?y", "https://h/dir/x?..": "https://h/dir/x?..",
+		"..?x": "", "a/..?x": "", "a/.?x": "", ".?x": "", "..?/x": "", "a/..#x": "", "s3://b/..?x": "", "s3://b/a/..?x": "", "s3://b/one/..?x": "", "/local/..?x": "",
+		"file:///local/..#": "",
+	} {
+		p, err := web.Resolve(u)
+		if want == "" && !errors.Is(err, refs.ErrForbidden) || want != "" && (err != nil || p.URL() != want) {
+			t.Errorf("%q leads to %q, %v, want %q", u, p.URL(), err, want)
+		}
+	}
 	for _, r := range []refs.Rules{{Base: "relative"}, {Allow: []string{"x"}}, {Map: []refs.Mapping{{From: "s3://a", To: "b"}}}, {Base: "file://host/x"}} {
 		if _, err := r.Resolve("x"); err == nil || errors.Is(err, refs.ErrForbidden) {
 			t.Errorf("%v: %v", r, err)
@@ -71,13 +84,18 @@ func TestRules(t *testing.T) {
 
 // FuzzRules asserts what the rules are for: no URL leads out.
 func FuzzRules(f *testing.F) {
-	for _, s := range []string{"a/b", "../a", "/etc/passwd", "file:///data/sets/../x", "s3://bucket/x", "a/%2e%2e/b", `a\..\b`, "https://h/x?y#z", "c:/x", "::", "memory://a/b", "..#", "..?", "a/..#/x", "https://h/dir/..#", "https://h/dir/..?"} {
-		f.Add(s)
+	for _, s := range []string{"a/b", "../a", "/etc/passwd", "file:///data/sets/../x", "s3://bucket/x", "a/%2e%2e/b", `a\..\b`, "https://h/x?y#z", "c:/x", "::", "memory://a/b", "..#", "..?", "a/..#/x", "https://h/dir/..#", "https://h/dir/..?", "..?x", "s3://bucket/a/..?x", "a/.?b", "b?.."} {
+		f.Add(s, false)
+		f.Add(s, true)
 	}
 	rules := refs.Rules{Base: "/data/sets", Map: []refs.Mapping{{From: "s3://bucket", To: "/mirror"}}, Allow: []string{"https://h/dir", "memory://"}}
-	roots := []string{"file:///data/sets/", "file:///mirror/", "https://h/dir/", "memory://"}
-	f.Fuzz(func(t *testing.T, u string) {
+	onWeb := refs.Rules{Base: "https://h/sets", Map: []refs.Mapping{{From: "s3://bucket", To: "http://m/deep"}}}
+	roots := []string{"file:///data/sets/", "file:///mirror/", "https://h/dir/", "memory://", "https://h/sets/", "http://m/deep/"}
+	f.Fuzz(func(t *testing.T, u string, web bool) {
 		p, err := rules.Resolve(u)
+		if web {
+			p, err = onWeb.Resolve(u)
+		}
 		if err != nil {
 			if !errors.Is(err, refs.ErrForbidden) {
 				t.Fatalf("%q: %v", u, err)
@@ -90,12 +108,12 @@ func FuzzRules(f *testing.F) {
 			inside = inside || p.Root == root || p.URL()+"/" == root || root == "memory://" && strings.HasPrefix(p.Root, root)
 		}
 		path := p.Path
-		if strings.HasPrefix(p.Root, "https://") { // a file may be named "..#", a query ends a path
+		if strings.HasPrefix(p.Root, "http") { // a file may be named "..#", a query ends a path
 			if i := strings.IndexAny(path, "?#"); i >= 0 {
 				path = path[:i]
 			}
 		}
-		if !inside || p.Path == "" || strings.HasPrefix(path, "../") || strings.HasSuffix(path, "/..") || strings.Contains(path, "/../") || path == ".." {
+		if !inside || p.Path == "" || strings.HasPrefix(path, "../") || strings.HasSuffix(path, "/..") || strings.Contains(path, "/../") || path == ".." || web && (strings.Contains("/"+path+"/", "/./")) {
 			t.Fatalf("%q leads to %q + %q", u, p.Root, p.Path)
 		}
 	})
