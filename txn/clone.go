@@ -87,7 +87,9 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOp
 	if err != nil {
 		return nil, err
 	}
-	r, err = transferred(ctx, db, to, o, plan, publish)
+	if err = db.begunBy(ctx, to); err == nil {
+		r, err = transferred(ctx, db, to, o, plan, publish)
+	}
 	if err == nil {
 		err = to.sound(ctx)
 	}
@@ -95,6 +97,23 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOp
 		return r, err
 	}
 	return r, writeFormat(fs, dir)
+}
+
+// begunBy refuses to go on with a database that is there, unless there is nothing
+// in it or it is a copy of this one that was interrupted: the versions that its refs
+// name are known here then.
+func (db *DB) begunBy(ctx context.Context, to *DB) error {
+	if blank, err := to.blank(); blank || err != nil {
+		return err
+	}
+	for _, r := range to.heads.list("") {
+		if _, err := db.Commit(ctx, r.Commit); errors.Is(err, ErrNoRef) {
+			return fmt.Errorf("create %s: %w", to.dir, errIsLeft(to.dir, "there is another database without "+FormatFile))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sound is a check of the index; payloads were compared as they were copied.

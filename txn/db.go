@@ -92,7 +92,8 @@ func Open(dir string, o *Options) (*DB, error) {
 // Create makes a new database in dir, with one empty commit on the branch
 // "main", and opens it. dir may exist if it is empty; a creation that was
 // interrupted is taken up again, and one that fails leaves nothing. If a
-// database is there already the error is ErrExists.
+// database is there already, or what is left of one or of a copy that was
+// interrupted, the error is ErrExists.
 func Create(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	fs := fsOf(opts.FS)
@@ -108,7 +109,16 @@ func Create(dir string, o *Options) (*DB, error) {
 	// Another process may have been faster, before the lock.
 	_, err = fs.Stat(fs.PathJoin(dir, FormatFile))
 	db.created, db.made = errors.Is(err, os.ErrNotExist), made
-	if err = db.writeFirstCommit(); err == nil {
+	if err = nil; db.created && !db.idx.Made() {
+		var blank bool
+		if blank, err = db.blank(); err == nil && !blank {
+			err = fmt.Errorf("create %s: %w", dir, errIsLeft(dir, "there is a copy that was interrupted, or a database without "+FormatFile))
+		}
+	}
+	if err == nil {
+		err = db.writeFirstCommit()
+	}
+	if err == nil {
 		// The format file comes last: a directory without it is no database yet.
 		err = writeFormat(fs, dir)
 	}
@@ -136,7 +146,9 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		switch {
 		case err == nil:
 		case idx.Made():
-			_ = idx.Remove(func() error { return fs.RemoveAll(fs.PathJoin(dir, packDir)) })
+			// Payloads that are there are others': none was written yet.
+			_ = index.RemoveEmpty(fs, fs.PathJoin(dir, packDir))
+			_ = idx.Remove()
 		default:
 			err = errors.Join(err, idx.Close())
 		}

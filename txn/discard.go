@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // Discard closes the database and undoes [Create]: if db was made by it and
@@ -40,22 +43,41 @@ func (db *DB) untouched() (bool, error) {
 	if !db.created || db.checkpoints.moves.Load() != 1 || db.pending.waiting.Load() != 0 {
 		return false, nil
 	}
+	return db.blank()
+}
+
+// blank reports whether nothing was put into the database, by anybody: no commit
+// but the first one, no stored session, pin or payload of another database.
+func (db *DB) blank() (bool, error) {
+	for _, r := range db.heads.list("") {
+		b, err := db.idx.Get(index.SpaceCommit, r.Commit[:])
+		if err != nil {
+			return false, err
+		}
+		c, err := decodeCommit(r.Commit, b)
+		if err != nil || r.Name != headRef(MainBranch) || len(c.Parents) > 0 || c.Root != (tree.Root{}) {
+			return false, err
+		}
+	}
 	for _, space := range []index.Space{index.SpaceSession, index.SpacePin} {
 		for _, err := range db.idx.Scan(space, nil, nil, false) {
 			return false, err
 		}
 	}
-	return true, nil
+	others := func(p pack.Info) bool { return !p.Missing && p.ID.Incarnation() != db.incarnation }
+	return !slices.ContainsFunc(db.packs.Infos(), others), nil
 }
 
-// remove removes the database. The file that makes the directory one goes before
-// the rest of it, and the lock last.
+// remove removes the database, and leaves files of others where they are. The file
+// that makes the directory one goes before the rest of it, the index after the
+// packs, so that these are never left alone, and the lock last.
 func (db *DB) remove() error {
 	fs := fsOf(db.opts.FS)
 	_ = db.stopPending() // there is nothing pending
 	db.stopCheckpoints()
 	_ = db.packs.Close()
-	err := fs.RemoveAll(fs.PathJoin(db.dir, checkpointDir)) // before: Create takes up no directory that has it
+	// Before: Create takes up no directory that has them.
+	err := errors.Join(db.dropCheckpoints(0), index.RemoveEmpty(fs, fs.PathJoin(db.dir, checkpointDir)))
 	for _, name := range []string{FormatFile, FormatFile + ".tmp"} {
 		if rerr := fs.Remove(fs.PathJoin(db.dir, name)); !errors.Is(rerr, os.ErrNotExist) {
 			err = errors.Join(err, rerr)
@@ -64,10 +86,17 @@ func (db *DB) remove() error {
 	if err == nil {
 		err = syncDir(fs, db.dir)
 	}
+	packs := fs.PathJoin(db.dir, packDir)
+	if err == nil {
+		err = pack.Discard(fs, packs, db.incarnation)
+	}
+	if err == nil {
+		err = index.RemoveEmpty(fs, packs)
+	}
 	if err != nil {
 		return errors.Join(err, db.idx.Close())
 	}
-	if err := db.idx.Remove(func() error { return fs.RemoveAll(fs.PathJoin(db.dir, packDir)) }); err != nil {
+	if err := db.idx.Remove(); err != nil {
 		return err
 	}
 	removeEmpty(fs, db.made)

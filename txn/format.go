@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 )
 
@@ -62,7 +63,8 @@ func readFormat(fs index.FS, dir string) error {
 	return nil
 }
 
-// prepareDir makes dir and refuses one that holds a database or other files. It
+// prepareDir makes dir and refuses one that holds a database, what is left of one
+// that lost its index, or other files. It
 // returns the directories that were missing, the innermost first.
 func prepareDir(fs index.FS, dir string) (made []string, err error) {
 	if _, err := fs.Stat(fs.PathJoin(dir, FormatFile)); err == nil {
@@ -91,7 +93,37 @@ func prepareDir(fs index.FS, dir string) (made []string, err error) {
 			return nil, fmt.Errorf("create %s: %w: the directory is not empty", dir, ErrExists)
 		}
 	}
+	if err := indexMissing(fs, dir); err != nil {
+		return nil, fmt.Errorf("create %s: %w", dir, err)
+	}
 	return made, nil
+}
+
+// indexMissing refuses packs without an index: they are what is left of a
+// database. An interrupted creation or removal has none, or an index that says so.
+func indexMissing(fs index.FS, dir string) error {
+	begun, err := index.Begun(fs, fs.PathJoin(dir, indexDir))
+	switch {
+	case errors.Is(err, kv.ErrCorrupt):
+		return errIsLeft(dir, err.Error())
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("%w: the directory is not empty: %w", ErrExists, err)
+	case begun || err != nil:
+		return err
+	}
+	names, err := fs.List(fs.PathJoin(dir, packDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if len(names) > 0 {
+		return errIsLeft(dir, "there are payloads and no index")
+	}
+	return err
+}
+
+// errIsLeft says that there is something of a database that Open does not open.
+func errIsLeft(dir, what string) error {
+	return fmt.Errorf("%w: %s: \"zarrdb fsck --salvage %s\" restores what can be restored", ErrExists, what, dir)
 }
 
 func writeFormat(fs index.FS, dir string) error {

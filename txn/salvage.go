@@ -169,8 +169,11 @@ func (v *salvager) run(ctx context.Context) error {
 func (v *salvager) isDatabase() error {
 	err := readFormat(v.fs, v.from)
 	if errors.Is(err, ErrNotDatabase) {
-		// The packs alone are worth something too.
-		if names, _ := v.fs.List(v.fs.PathJoin(v.from, packDir)); len(names) > 0 {
+		// The packs alone are worth something too, and so is an index.
+		names, _ := v.fs.List(v.fs.PathJoin(v.from, packDir))
+		copies, _ := listCheckpoints(v.fs, v.from)
+		begun, ierr := index.Begun(v.fs, v.fs.PathJoin(v.from, indexDir))
+		if len(names) > 0 || len(copies) > 0 || begun || errors.Is(ierr, kv.ErrCorrupt) {
 			return nil
 		}
 	}

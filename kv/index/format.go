@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -23,9 +22,9 @@ const (
 	formatPrefix = "zarrdb index "
 )
 
-// creatingFile is there while an index is being made. A crash at that time can
-// leave Pebble's files in a state that Pebble does not open; they are worth
-// nothing yet and are removed. The format file comes last, so that its absence
+// creatingFile is there while an index is being made or removed. A crash at that
+// time can leave Pebble's files in a state that Pebble does not open; they are
+// worth nothing and are removed. The format file comes last, so that its absence
 // with tables and without this file is damage.
 const creatingFile = "CREATING"
 
@@ -45,17 +44,12 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 			removeIfThere(fs, fs.PathJoin(dir, creatingFile)),
 			fs.RemoveAll(fs.PathJoin(dir, ingestDir)))
 	}
-	if _, err := fs.Stat(fs.PathJoin(dir, creatingFile)); err == nil {
-		return true, wipe(fs, dir)
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return true, err
-	}
-	d, err := pebble.Peek(dir, fs)
+	begun, err := Begun(fs, dir)
 	if err != nil {
 		return true, err
 	}
-	if d.Exists {
-		return true, fmt.Errorf("%w: %s is missing", kv.ErrCorrupt, fs.PathJoin(dir, formatFile))
+	if begun {
+		return true, wipe(fs, dir)
 	}
 	err = writeSmall(fs, fs.PathJoin(dir, creatingFile), nil)
 	return true, errors.Join(err, syncDir(fs, dir))
@@ -67,30 +61,6 @@ func finishCreate(fs vfs.FS, dir string) error {
 		return err
 	}
 	return errors.Join(fs.Remove(fs.PathJoin(dir, creatingFile)), syncDir(fs, dir))
-}
-
-// wipe removes what an interrupted creation left.
-func wipe(fs vfs.FS, dir string) error {
-	names, err := fs.List(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if name == creatingFile || name == holderFile || name == lockFile {
-			continue
-		}
-		if err := fs.RemoveAll(fs.PathJoin(dir, name)); err != nil {
-			return err
-		}
-	}
-	return syncDir(fs, dir)
-}
-
-func removeIfThere(fs vfs.FS, path string) error {
-	if err := fs.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // checkFormat reads the format number of dir. missing says that there is none.
@@ -153,6 +123,32 @@ func syncDir(fs vfs.FS, dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Begun reports whether dir holds an index, or one that was being made or removed
+// when that was interrupted. Without one it holds nothing, or the error says what:
+// kv.ErrCorrupt for an index without its format file, os.ErrExist for files of
+// others.
+func Begun(fs FS, dir string) (bool, error) {
+	for _, name := range []string{formatFile, creatingFile} {
+		if _, err := fs.Stat(fs.PathJoin(dir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	names, err := fs.List(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	for _, name := range names {
+		switch {
+		case name == lockFile || name == holderFile: // come before all else
+		case isOurs(name):
+			return false, fmt.Errorf("%w: %s is missing", kv.ErrCorrupt, fs.PathJoin(dir, formatFile))
+		default:
+			return false, fmt.Errorf("%w: %s is no file of an index", os.ErrExist, fs.PathJoin(dir, name))
+		}
+	}
+	return false, err
 }
 
 // Complete reports whether dir holds an index, as far as its format file, which

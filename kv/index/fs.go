@@ -26,8 +26,14 @@ func LinkOrCopy(fs FS, from, to string) error { return vfs.LinkOrCopy(fs, from, 
 // Tables, which never change, are linked where that is possible, all else is
 // copied. to must not exist. It is complete and durable if the error is nil.
 func Clone(fs FS, from, to string) error {
-	if err := clone(fs, from, to); err != nil {
-		return fmt.Errorf("index: clone %s to %s: %w", from, to, errors.Join(err, fs.RemoveAll(to)))
+	err := error(os.ErrExist)
+	if _, there := fs.Stat(to); errors.Is(there, os.ErrNotExist) {
+		if err = clone(fs, from, to); err != nil {
+			err = errors.Join(err, fs.RemoveAll(to))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("index: clone %s to %s: %w", from, to, err)
 	}
 	return nil
 }
@@ -35,9 +41,6 @@ func Clone(fs FS, from, to string) error {
 func clone(fs FS, from, to string) error {
 	if _, err := checkFormat(fs, from); err != nil {
 		return err
-	}
-	if _, err := fs.Stat(to); err == nil {
-		return os.ErrExist
 	}
 	if err := fs.MkdirAll(to, 0o755); err != nil {
 		return err

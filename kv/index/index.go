@@ -116,7 +116,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 		case err == nil:
 		case making:
 			// What stays if this fails too is taken up by the next creation.
-			_ = removeLocked(o.FS, dir, l, nil)
+			_ = removeLocked(o.FS, dir, l)
 		default:
 			err = errors.Join(err, l.Close())
 		}

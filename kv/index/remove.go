@@ -3,17 +3,19 @@ package index
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Remove closes the index and removes it with its directory. rest, if not nil,
-// removes what else belongs to it. Nobody can open the index meanwhile: the lock
+// Remove closes the index and removes its files, and the directory if nothing is
+// left in it: files of others stay. Nobody can open the index meanwhile: the lock
 // is given up last. What a crash leaves is a creation that was interrupted, which
 // Open with Create takes up. A failure of the index (ErrFailed) does not matter.
-func (x *Index) Remove(rest func() error) error {
+func (x *Index) Remove() error {
 	if x.ro {
 		return kv.ErrReadOnly
 	}
@@ -21,37 +23,34 @@ func (x *Index) Remove(rest func() error) error {
 		return kv.ErrClosed
 	}
 	_, _ = x.shut() // what could not be written is worth nothing any more
-	if err := removeLocked(x.fs, x.dir, x.lock, rest); err != nil {
+	if err := removeLocked(x.fs, x.dir, x.lock); err != nil {
 		return fmt.Errorf("index: remove %s: %w", x.dir, err)
 	}
 	return nil
 }
 
-// removeLocked removes the files of an index that is not open, calls rest, and
-// gives up the lock.
-func removeLocked(fs vfs.FS, dir string, l *dirLock, rest func() error) error {
+// removeLocked removes the files of an index that is not open, and gives up the
+// lock.
+func removeLocked(fs vfs.FS, dir string, l *dirLock) error {
 	err := removeFiles(fs, dir)
-	if err == nil && rest != nil {
-		err = rest()
-	}
 	if err == nil {
 		// Who opened this file meanwhile, and locks it when it is free, finds no
 		// index beside it.
 		err = fs.Remove(fs.PathJoin(dir, lockFile))
 	}
 	if err = errors.Join(err, l.Close()); err == nil {
-		err = fs.Remove(dir)
+		err = RemoveEmpty(fs, dir)
 	}
 	return err
 }
 
 // removeFiles removes all files of an index but the lock.
 func removeFiles(fs vfs.FS, dir string) error {
-	// On a disk that is full there may be no room for this one: then a crash at
-	// the wrong moment leaves a directory that has to be removed by hand.
+	// One step makes what is there worth nothing, and takes no space on a disk
+	// that may be full.
 	creating := fs.PathJoin(dir, creatingFile)
-	_ = writeSmall(fs, creating, nil)
-	if err := removeIfThere(fs, fs.PathJoin(dir, formatFile)); err != nil {
+	err := fs.Rename(fs.PathJoin(dir, formatFile), creating)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := syncDir(fs, dir); err != nil {
@@ -61,4 +60,54 @@ func removeFiles(fs vfs.FS, dir string) error {
 		return err
 	}
 	return removeIfThere(fs, creating)
+}
+
+// wipe removes what an interrupted creation or removal left.
+func wipe(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == creatingFile || name == holderFile || name == lockFile || !isOurs(name):
+			continue
+		case name == ingestDir:
+			err = fs.RemoveAll(fs.PathJoin(dir, name))
+		default:
+			err = fs.Remove(fs.PathJoin(dir, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return syncDir(fs, dir)
+}
+
+var ourNames = regexp.MustCompile(`^(?:` +
+	`FORMAT(?:\.tmp)?|CREATING|HOLDER|RESERVE|ingest|LOCK|` +
+	// Those of Pebble.
+	`CURRENT|(?:CURRENT|temporary)\.\d+\.dbtmp|(?:MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|` +
+	`marker\.[a-z-]+\.\d+\..+|\d+\.(?:sst|blob)|\d+(?:-\d+)?\.log)$`)
+
+// isOurs reports whether a file in the directory of an index is one of an index.
+func isOurs(name string) bool { return ourNames.MatchString(name) }
+
+// RemoveEmpty removes a directory unless it is gone or holds something.
+func RemoveEmpty(fs FS, dir string) error {
+	err := fs.Remove(dir)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if names, lerr := fs.List(dir); lerr == nil && len(names) > 0 {
+		return nil
+	}
+	return err
+}
+
+func removeIfThere(fs vfs.FS, path string) error {
+	if err := fs.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

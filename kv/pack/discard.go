@@ -1,0 +1,37 @@
+package pack
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Discard removes the packs in dir that were written under an incarnation, with
+// their marks, durably. Those of others, and
+// other files, stay. No store may have them open.
+func Discard(fs vfs.FS, dir string, incarnation [8]byte) error {
+	names, err := fs.List(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		stem, _, _ := strings.Cut(name, ".")
+		id, ok := parseID(stem)
+		switch name[len(stem):] {
+		case packSuffix, goneSuffix, packSuffix + rewriteSuffix:
+		default:
+			ok = false
+		}
+		if ok && id.Incarnation() == incarnation {
+			if err := fs.Remove(fs.PathJoin(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return syncDir(fs, dir)
+}

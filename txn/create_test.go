@@ -1,0 +1,385 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// filesIn reads the files in a directory, nil if it is not there.
+func filesIn(t *testing.T, fs vfs.FS, dir string) map[string]string {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil
+	}
+	got := map[string]string{}
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		if fi, err := fs.Stat(path); err != nil {
+			t.Fatal(err)
+		} else if fi.IsDir() {
+			continue
+		}
+		f, err := fs.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got[name] = string(b)
+	}
+	return got
+}
+
+// What is left of a database is not built upon, whatever it lost: the payloads
+// stay, the error names the command that restores them, and that does.
+func TestCreateLeavesAloneWhatIsLeft(t *testing.T) {
+	// A value in a pack is found again without an index, one in it is not.
+	for name, lose := range map[string]func(fs vfs.FS){
+		"index":                           func(fs vfs.FS) { remove(t, fs, "db/FORMAT", "db/index") },
+		"files of the index":              func(fs vfs.FS) { removeBut(t, fs, "db/index"); remove(t, fs, "db/FORMAT") },
+		"all of it but the lock":          func(fs vfs.FS) { removeBut(t, fs, "db/index", "LOCK"); remove(t, fs, "db/FORMAT") },
+		"both formats":                    func(fs vfs.FS) { remove(t, fs, "db/FORMAT", "db/index/FORMAT") },
+		"the format of databases":         func(fs vfs.FS) { remove(t, fs, "db/FORMAT") },
+		"format, with small values":       func(fs vfs.FS) { remove(t, fs, "db/FORMAT") },
+		"both formats, with small values": func(fs vfs.FS) { remove(t, fs, "db/FORMAT", "db/index/FORMAT") },
+	} {
+		fs := vfs.NewMem()
+		db, err := Create("db", testOptions(fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := big("payload", 70_000)
+		if strings.Contains(name, "small") {
+			value = "small"
+		}
+		update(t, db, "main", map[string]string{"a": value})
+		closeChecked(t, db)
+		other, err := Create("other", testOptions(fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		update(t, other, "main", map[string]string{"b": big("other", 70_000)})
+		if _, err := other.Backup(bg, "saved", TransferOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		lose(fs)
+		before := filesIn(t, fs, "db/packs")
+		for what, make := range map[string]func() error{
+			"create": func() error {
+				db, err := Create("db", testOptions(fs))
+				if err == nil {
+					_, err = db.Discard()
+				}
+				return err
+			},
+			"clone":   func() error { _, err := other.Clone(bg, "db", TransferOptions{}); return err },
+			"backup":  func() error { _, err := other.Backup(bg, "db", TransferOptions{}); return err },
+			"restore": func() error { _, err := Restore(bg, "saved", "db", testOptions(fs), TransferOptions{}); return err },
+		} {
+			if err := make(); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "zarrdb fsck --salvage db") {
+				t.Errorf("without %s: %s: %v", name, what, err)
+			}
+			if after := filesIn(t, fs, "db/packs"); !maps.Equal(before, after) {
+				t.Fatalf("without %s: %s changed the packs: %d files, then %d", name, what, len(before), len(after))
+			}
+		}
+		closeChecked(t, other)
+		if _, err := Salvage(bg, "db", SalvageOptions{Options: *testOptions(fs)}); err != nil {
+			t.Errorf("without %s: %v", name, err)
+			continue
+		}
+		if db, err = Open("db", testOptions(fs)); err != nil {
+			t.Fatal(err)
+		}
+		found := at(t, db, "main")["a"]
+		if _, err := db.Head(LostAndFound); err == nil {
+			found += at(t, db, LostAndFound)["documents/a"]
+		}
+		if found != value && (value != "small" || strings.HasPrefix(name, "format")) {
+			t.Errorf("without %s: salvage found %d bytes", name, len(found))
+		}
+		closeChecked(t, db)
+	}
+}
+
+// removeBut empties a directory, but for some files.
+func removeBut(t *testing.T, fs vfs.FS, dir string, but ...string) {
+	t.Helper()
+	kept := strings.Join(but, "\n")
+	for name := range filesIn(t, fs, dir) {
+		if name != kept {
+			remove(t, fs, fs.PathJoin(dir, name))
+		}
+	}
+}
+
+// A copy that was interrupted is taken up by the same command and by no other.
+func TestCreateLeavesAloneACopy(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	src, err := Create("src", testOptions(mem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, src, "main", map[string]string{"a": big("payload", 70_000)})
+	closeChecked(t, src)
+	// The moments after its payloads and before the file that says what it is.
+	var images []*vfs.MemFS
+	fs := crashFS(mem, func(op errorfs.Op) error {
+		if strings.HasPrefix(op.Path, "copy/") && len(filesIn(t, mem, "copy/packs")) > 0 {
+			images = append(images, all(mem))
+		}
+		return nil
+	})
+	run := func(fs vfs.FS) error {
+		return withSrc(fs, false, func(db *DB) error {
+			_, err := db.Clone(bg, "copy", TransferOptions{})
+			return err
+		})
+	}
+	if err := run(fs); err != nil {
+		t.Fatal(err)
+	}
+	if len(images) < 10 {
+		t.Errorf("only %d moments", len(images))
+	}
+	for i, image := range images {
+		if _, err := image.Stat("copy/" + FormatFile); err == nil {
+			continue
+		}
+		before := filesIn(t, image, "copy/packs")
+		db, err := Create("copy", testOptions(image))
+		if err == nil {
+			_, err = db.Discard()
+		}
+		if !errors.Is(err, ErrExists) {
+			t.Errorf("moment %d: %v", i, err)
+		}
+		if after := filesIn(t, image, "copy/packs"); !maps.Equal(before, after) {
+			t.Errorf("moment %d: %d packs, then %d", i, len(before), len(after))
+		}
+		if err := run(image); err != nil {
+			t.Errorf("moment %d: %v", i, err)
+		}
+		reopened(t, image, "copy")
+	}
+}
+
+// Whatever fails in a salvage without a checkpoint, the payloads stay.
+func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	salvageHistory(t, mem)
+	remove(t, mem, "db/index", "db/checkpoints")
+	want := filesIn(t, mem, "db/packs")
+	for k := int64(1); ; k++ {
+		image := all(mem)
+		var n atomic.Int64
+		fs := faultFS(image, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if n.Add(1) == k {
+				return fmt.Errorf("%v %s: boom", op.Kind, op.Path)
+			}
+			return nil
+		}))
+		o := testOptions(fs)
+		o.Policy = toyPolicy{}
+		_, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+		got := filesIn(t, image, "db/packs")
+		for name, b := range want {
+			if got[name] != b {
+				t.Fatalf("operation %d: pack %s is gone: %v", k, name, err)
+			}
+		}
+		if n.Load() < k {
+			break
+		}
+		if testing.Short() {
+			k += 4
+		}
+	}
+}
+
+// discardHistory makes a database, writes what does not stay to a pack, and
+// discards it.
+func discardHistory(fs vfs.FS, meanwhile func(db *DB) error) error {
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		return err
+	}
+	s, err := db.Begin(bg, "")
+	if err == nil {
+		err = errors.Join(s.Set(bg, "a", []byte(big("gone", 70_000))), s.Savepoint(bg), s.Abort())
+	}
+	if err == nil {
+		err = meanwhile(db)
+	}
+	_, derr := db.Discard()
+	return errors.Join(err, derr)
+}
+
+func nothingMore(*DB) error { return nil }
+
+// madeAgain makes a database, if there is none, from what is left of one that was
+// being made or discarded, works with it and discards it for good.
+func madeAgain(fs vfs.FS) error {
+	db, err := Open("db", testOptions(fs))
+	if err == nil {
+		_, err = db.Check(bg, CheckOptions{Payloads: true})
+		return errors.Join(err, db.Close())
+	}
+	if !errors.Is(err, ErrNotDatabase) {
+		return err
+	}
+	if err := discardHistory(fs, nothingMore); err != nil {
+		return err
+	}
+	if names, _ := fs.List("db"); len(names) > 0 {
+		return fmt.Errorf("%q is left", names)
+	}
+	db, err = Create("db", testOptions(fs))
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+// At every moment of making and discarding a database a power cut leaves a
+// database, or what the next creation takes up and discards as a whole.
+func TestPowerCutWhileMakingAndDiscarding(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	var images []crashed
+	fs := crashFS(mem, func(op errorfs.Op) error {
+		for _, percent := range []int{0, 50, 100} {
+			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(len(images)), 1))}
+			images = append(images, crashed{fs: mem.CrashClone(cfg), op: fmt.Sprint(op.Kind, " ", op.Path, " ", percent, " %")})
+		}
+		return nil
+	})
+	if err := discardHistory(fs, nothingMore); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mem.Stat("db"); err == nil {
+		t.Error("it is still there")
+	}
+	if len(images) < 100 {
+		t.Errorf("only %d moments", len(images))
+	}
+	for i, image := range images {
+		if testing.Short() && i%7 != 0 {
+			continue
+		}
+		if err := madeAgain(image.fs); err != nil {
+			t.Errorf("before %s: %v", image.op, err)
+		}
+	}
+}
+
+// The same for an operation that fails, and for all from one on.
+func TestFaultWhileMakingAndDiscarding(t *testing.T) {
+	step := int64(1)
+	if testing.Short() {
+		step = 9
+	}
+	for _, forGood := range []bool{false, true} {
+		for k := int64(1); ; k += step {
+			mem := vfs.NewMem()
+			var n atomic.Int64
+			_ = discardHistory(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if at := n.Add(1); at == k || forGood && at > k {
+					return fmt.Errorf("%v %s: boom", op.Kind, op.Path)
+				}
+				return nil
+			})), nothingMore)
+			if err := madeAgain(mem); err != nil {
+				t.Errorf("after operation %d (and later: %v) failed: %v", k, forGood, err)
+			}
+			if n.Load() < k {
+				break
+			}
+		}
+	}
+}
+
+// At no moment of discarding a database, and of the creations after it, files of
+// others are touched, wherever they lie.
+func TestDiscardLeavesFilesOfOthers(t *testing.T) {
+	otherPack := "db/packs/" + strings.Repeat("0", 31) + "1.pack"
+	for _, places := range [][]string{
+		{"db/notes"}, {"db/index/notes", "db/index/sub/notes"}, {"db/packs/notes"}, {"db/packs/notes.pack"}, {otherPack},
+		{"db/checkpoints/notes"}, {"db/checkpoints/2024-01/notes"},
+	} {
+		mem := vfs.NewCrashableMem()
+		var images []crashed
+		discarding := false
+		fs := crashFS(mem, func(op errorfs.Op) error {
+			if discarding {
+				images = append(images, crashed{fs: all(mem), op: fmt.Sprint(op.Kind, " ", op.Path)})
+			}
+			return nil
+		})
+		err := discardHistory(fs, func(*DB) error {
+			for _, path := range places {
+				if err := mem.MkdirAll(mem.PathDir(path), 0o755); err != nil {
+					return err
+				}
+				writeFile(t, mem, path, []byte("precious"))
+			}
+			discarding = true
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%q: %v", places, err)
+		}
+		images = append(images, crashed{fs: mem, op: "the end"})
+		for _, image := range images {
+			db, err := Create("db", testOptions(image.fs))
+			if err == nil {
+				_, err = db.Discard()
+			}
+			if err != nil && !errors.Is(err, ErrExists) {
+				t.Errorf("%q: at %s: %v", places, image.op, err)
+			}
+			for _, path := range places {
+				if got := filesIn(t, image.fs, mem.PathDir(path))[mem.PathBase(path)]; got != "precious" {
+					t.Errorf("%s: at %s: it is %q", path, image.op, got)
+				}
+			}
+		}
+	}
+}
+
+// A database that lost the file that makes it one, and holds nothing, is taken up
+// as a creation that was interrupted.
+func TestCreateTakesUpWhatIsBlank(t *testing.T) {
+	mem := vfs.NewMem()
+	db, err := Create("db", testOptions(mem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := mustHead(t, db)
+	closeChecked(t, db)
+	remove(t, mem, "db/FORMAT")
+	if db, err = Create("db", testOptions(mem)); err != nil {
+		t.Fatal(err)
+	}
+	if mustHead(t, db) != head {
+		t.Error("it is another one")
+	}
+	if removed, err := db.Discard(); !removed || err != nil {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if _, err := mem.Stat("db/index"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+}
