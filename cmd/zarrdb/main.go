@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -51,9 +52,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &stdoutWriter{w: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -135,7 +140,7 @@ var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|index|pack|tree|txn
 // oneLine makes one line of a joined or wrapped error.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	s := strings.Join(lines, "; ")
+	s := strings.Join(slices.Compact(lines), "; ") // a writer's error comes again when it is flushed
 	for again := ""; again != s; {
 		again, s = s, packages.ReplaceAllString(s, "$1")
 	}
