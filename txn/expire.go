@@ -103,6 +103,7 @@ func (e *expiry) run(ctx context.Context) error {
 	}
 	batch := e.db.idx.NewBatch()
 	defer batch.Close()
+	batch.MakesRoom()
 	value := binary.AppendVarint([]byte{recordVersion}, e.db.opts.Now().UnixNano())
 	for _, id := range e.mark {
 		batch.Set(index.SpaceExpired, id[:], value)

@@ -208,6 +208,9 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 	} else {
 		batch := db.idx.NewBatch()
 		defer batch.Close()
+		if !old.IsZero() { // what is deleted or moved back may let versions go
+			batch.MakesRoom()
+		}
 		err = db.commitRefs(batch, nil, moves)
 	}
 	if err != nil {

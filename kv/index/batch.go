@@ -20,14 +20,15 @@ const entryBytes = 16
 // a time. Keys and values are copied. An operation that does not fit makes
 // Commit fail, so that single operations need not be checked.
 type Batch struct {
-	x    *Index
-	b    *pebble.Batch
-	sets int
-	put  []digest.Sum // names of pages
-	err  error
-	done bool
-	key  []byte // scratch
-	end  []byte // scratch
+	x         *Index
+	b         *pebble.Batch
+	sets      int
+	makesRoom bool         // see MakesRoom
+	put       []digest.Sum // names of pages
+	err       error
+	done      bool
+	key       []byte // scratch
+	end       []byte // scratch
 }
 
 // NewBatch returns an empty batch. It must be closed.
@@ -105,6 +106,11 @@ func (b *Batch) note(err error) {
 	}
 }
 
+// MakesRoom says that what the batch does lets space be freed, though it holds more
+// than deletes. It is then admitted as those are, on a disk that is nearly full.
+// Its size should be that of a few records.
+func (b *Batch) MakesRoom() { b.makesRoom = true }
+
 // Len is the size of the batch in bytes, near enough to cut work into batches.
 func (b *Batch) Len() int64 {
 	if b.b == nil {
@@ -153,7 +159,7 @@ func (b *Batch) apply(sync bool) error {
 	}
 	defer x.use.leave()
 	size := int64(b.b.Len())
-	if err := x.disk.enter("commit", size, b.sets == 0); err != nil {
+	if err := x.disk.enter("write", size, b.sets == 0 || b.makesRoom); err != nil {
 		return err
 	}
 	defer x.disk.leave(size)

@@ -357,10 +357,16 @@ func TestFull(t *testing.T) {
 	o := small(mem)
 	var free atomic.Uint64
 	free.Store(1 << 30)
-	o.DiskFree = func() (uint64, error) { return free.Load(), nil }
+	hasReserve := func() bool { _, err := mem.Stat("d/" + reserveFile); return err == nil }
+	var spent atomic.Bool // the reserve's space is somebody else's
+	o.DiskFree = func() (uint64, error) {
+		if hasReserve() || spent.Load() {
+			return free.Load(), nil
+		}
+		return free.Load() + 4<<20, nil
+	}
 	o.MinFreeBytes, o.ReserveBytes = 10<<20, 4<<20
 	x := mustOpen(t, "d", o)
-	hasReserve := func() bool { _, err := mem.Stat("d/" + reserveFile); return err == nil }
 	if !hasReserve() {
 		t.Fatal("no reserve")
 	}
@@ -371,6 +377,13 @@ func TestFull(t *testing.T) {
 		b := x.NewBatch()
 		defer b.Close()
 		b.Delete(SpaceRef, []byte(key))
+		return b.Commit(true)
+	}
+	mark := func(key string) error {
+		b := x.NewBatch()
+		defer b.Close()
+		b.MakesRoom()
+		b.Set(SpaceExpired, []byte(key), nil)
 		return b.Commit(true)
 	}
 	for _, c := range []struct {
@@ -394,6 +407,9 @@ func TestFull(t *testing.T) {
 		if err := del("x"); !errors.Is(err, c.del) {
 			t.Errorf("%d free: delete: %v", c.free, err)
 		}
+		if err := mark("x"); !errors.Is(err, c.del) {
+			t.Errorf("%d free: mark: %v", c.free, err)
+		}
 		if hasReserve() != c.haveReserve {
 			t.Errorf("%d free: reserve %v", c.free, hasReserve())
 		}
@@ -405,6 +421,15 @@ func TestFull(t *testing.T) {
 	}
 	if v, err := x.Get(SpaceRef, []byte("k")); err != nil || string(v) != "v" {
 		t.Errorf("read: %q %v", v, err)
+	}
+	// The reserve is spent once.
+	free.Store(100 << 10)
+	if err := del("x"); err != nil {
+		t.Errorf("with a reserve: %v", err)
+	}
+	spent.Store(true)
+	if err := del("x"); !errors.Is(err, ErrFull) {
+		t.Errorf("without a reserve: %v", err)
 	}
 	if n := x.disk.inflight.Load(); n != 0 {
 		t.Errorf("%d bytes in flight", n)

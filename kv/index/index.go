@@ -166,7 +166,7 @@ func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
 	}
 	x.use.init()
 	x.gate.init(x.guard)
-	x.guard.onFull = x.disk.release
+	x.guard.onFull = func() { x.disk.release() }
 	x.life, x.end = context.WithCancel(context.Background())
 	x.guard.onFail = func() {
 		x.end()

@@ -15,6 +15,7 @@ import (
 // file is given up for that.
 type diskGuard struct {
 	fs       vfs.FS
+	dir      string
 	path     string // of the reserve file
 	free     func() (uint64, error)
 	min      uint64
@@ -29,7 +30,7 @@ const reserveFile = "RESERVE"
 
 func newDiskGuard(dir string, o *Options) *diskGuard {
 	g := &diskGuard{
-		fs: o.FS, path: o.FS.PathJoin(dir, reserveFile), free: o.DiskFree,
+		fs: o.FS, dir: dir, path: o.FS.PathJoin(dir, reserveFile), free: o.DiskFree,
 		min: uint64(max(o.MinFreeBytes, 0)), reserve: max(o.ReserveBytes, 0),
 	}
 	if g.free == nil {
@@ -45,8 +46,8 @@ func newDiskGuard(dir string, o *Options) *diskGuard {
 }
 
 // enter admits size bytes, or refuses with ErrFull. What was admitted is taken
-// back by leave. Deletes are admitted down to almost nothing.
-func (g *diskGuard) enter(op string, size int64, deletesOnly bool) error {
+// back by leave. What makes room is admitted down to almost nothing.
+func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
 	pending := g.inflight.Add(size)
 	free, err := g.free()
 	if err != nil {
@@ -64,19 +65,20 @@ func (g *diskGuard) enter(op string, size int64, deletesOnly bool) error {
 		}
 		return nil
 	}
-	if deletesOnly {
+	if makesRoom {
 		need = 1<<20 + 2*uint64(pending)
 		if free < need {
-			g.release()
-			free += uint64(g.reserve)
+			free += g.release()
 		}
 		if free >= need {
 			return nil
 		}
 	}
 	g.leave(size)
-	return fmt.Errorf("index: %s: %w: %d bytes free, %d wanted", op, ErrFull, free, need)
+	return fmt.Errorf("index: %s: %w: %.1f MiB free for %s, %.1f wanted", op, ErrFull, mebi(free), g.dir, mebi(need))
 }
+
+func mebi(n uint64) float64 { return float64(n) / (1 << 20) }
 
 func (g *diskGuard) leave(size int64) { g.inflight.Add(-size) }
 
@@ -102,12 +104,16 @@ func (g *diskGuard) hold() {
 	}
 }
 
-// release gives the reserve up.
-func (g *diskGuard) release() {
+// release gives the reserve up and returns its size, 0 if there is none.
+func (g *diskGuard) release() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.held {
-		g.held = false
-		_ = g.fs.Remove(g.path)
+	if !g.held {
+		return 0
 	}
+	g.held = false
+	if g.fs.Remove(g.path) != nil {
+		return 0
+	}
+	return uint64(g.reserve)
 }
