@@ -63,7 +63,8 @@ func (c *cache) get(name *Name) *page {
 	return nil
 }
 
-// put keeps p if there is room for it, at the cost of others.
+// put keeps p if there is room for it, at the cost of others. A page that was
+// glanced at makes place for the whole one.
 func (c *cache) put(p *page) {
 	if p.memory() > c.limit/2 {
 		return
@@ -75,7 +76,11 @@ func (c *cache) put(p *page) {
 	for i := range set.pages {
 		old := set.pages[i].Load()
 		if old != nil && old.self.Name == p.self.Name {
-			return
+			if !old.glanced || p.glanced {
+				return
+			}
+			c.drop(set, i)
+			old = nil
 		}
 		if old == nil && at < 0 {
 			at = i

@@ -63,8 +63,8 @@ func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
 			return err
 		}
 	}
-	if p.self != r {
-		return corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, r)
+	if err := p.is(&r); err != nil {
+		return err
 	}
 	l.set(p)
 	return nil

@@ -52,6 +52,8 @@ type page struct {
 	used atomic.Bool // since the cache last looked
 	kind Kind        // of all values, or mixed
 
+	glanced bool // lengths and offsets are unchecked, see glance.go
+
 	index   []byte // what the decoder found out: ways into the keys, columns
 	raw     []byte // the stored bytes, behind index in memory
 	keys    keyColumn
@@ -129,8 +131,11 @@ func (p *page) inlineAt(o int) []byte {
 
 // decodePage parses and validates the bytes of a page, which it copies. Whether
 // name is the hash of raw is the caller's business.
-func decodePage(name Name, raw []byte) (*page, error) {
-	p := &page{}
+func decodePage(name Name, raw []byte) (*page, error) { return parsePage(name, raw, false) }
+
+// parsePage is decodePage, or glances at a page.
+func parsePage(name Name, raw []byte, glance bool) (*page, error) {
+	p := &page{glanced: glance}
 	s := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(s)
 	if err := p.decode(name, raw, s); err != nil {
@@ -146,10 +151,13 @@ func decodePage(name Name, raw []byte) (*page, error) {
 }
 
 // decode sets p, which is zero, to the page with these bytes. It keeps raw, and
-// p.index is memory of s.
+// p.index is memory of s. If glanced is set it may glance at the page, or clears
+// it.
 func (p *page) decode(name Name, raw []byte, s *scratch) error {
+	glance := p.glanced
+	p.glanced = false
 	p.raw, p.self = raw, Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}
-	d := decoder{b: raw, s: s}
+	d := decoder{b: raw, s: s, glance: glance}
 	if len(raw) > maxPageSize {
 		d.fail("too large")
 	}
@@ -338,10 +346,18 @@ func (d *decoder) natives(p *page, n int) {
 		d.fail("pack is listed twice")
 	}
 	if d.err == "" {
-		p.self.Bytes += d.refs(c, n, dict)
+		d.payloads(p, c, n, dict, n*digest.Size)
 	}
 	c.sums = d.skip(n * digest.Size)
 	p.self.Flags |= HasNative
+}
+
+// payloads reads the columns of n values after their dictionary. Behind them are
+// tail bytes if the page has no other values.
+func (d *decoder) payloads(p *page, c *refColumn, n, dict, tail int) {
+	if !d.glance || p.kind == mixed || !d.glanceRefs(p, c, n, dict, tail) {
+		p.self.Bytes += d.refs(c, n, dict)
+	}
 }
 
 func uniquePacks(packs []byte) bool {
@@ -372,7 +388,7 @@ func (d *decoder) virtuals(p *page, n int) {
 		d.sources(p, dict)
 	}
 	if d.err == "" {
-		p.self.Bytes += d.refs(&p.virtual, n, dict)
+		d.payloads(p, &p.virtual, n, dict, 0)
 	}
 	p.self.Flags |= HasVirtual
 }

@@ -78,32 +78,39 @@ func (t *Tree) With(p Pages) *Tree {
 }
 
 // load returns the page that r names and checks that it is what r says.
-func (t *Tree) load(ctx context.Context, r *Root) (*page, error) {
-	var p *page
+func (t *Tree) load(ctx context.Context, r *Root) (*page, error) { return t.find(ctx, r, false) }
+
+// find is load. If a glance at the page is enough, it may get no more.
+func (t *Tree) find(ctx context.Context, r *Root, glance bool) (p *page, err error) {
 	if t.cache != nil {
 		p = t.cache.get(&r.Name)
 	}
-	if p == nil {
-		var err error
-		if p, err = t.read(ctx, r); err != nil {
-			return nil, err
+	switch {
+	case p == nil:
+		p, err = t.read(ctx, r, glance)
+	case p.glanced && !glance:
+		if p, err = decodePage(r.Name, p.raw); err == nil {
+			t.cache.put(p)
 		}
 	}
-	if p.self != *r {
-		return nil, corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, *r)
+	if err == nil {
+		err = p.is(r)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return p, nil
 }
 
 // read gets a page from the store into the cache.
-func (t *Tree) read(ctx context.Context, r *Root) (p *page, err error) {
+func (t *Tree) read(ctx context.Context, r *Root, glance bool) (p *page, err error) {
 	if v, ok := t.pages.(PageViewer); !ok {
 		var raw []byte
 		if raw, err = t.fetch(ctx, r); err == nil {
-			p, err = decodePage(r.Name, raw)
+			p, err = parsePage(r.Name, raw, glance)
 		}
 	} else if err = ctx.Err(); err == nil {
-		p, err = view(ctx, v, *r)
+		p, err = view(ctx, v, *r, glance)
 	}
 	if err != nil {
 		return nil, err
@@ -114,10 +121,10 @@ func (t *Tree) read(ctx context.Context, r *Root) (p *page, err error) {
 	return p, nil
 }
 
-func view(ctx context.Context, v PageViewer, r Root) (p *page, err error) {
+func view(ctx context.Context, v PageViewer, r Root, glance bool) (p *page, err error) {
 	store := v.ViewPage(ctx, r.Name, func(raw []byte) error {
 		if err = compare(&r, raw); err == nil {
-			p, err = decodePage(r.Name, raw)
+			p, err = parsePage(r.Name, raw, glance)
 		}
 		return nil
 	})
@@ -193,7 +200,7 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		return v, false, nil
 	}
 	var buf scratchKey
-	p, err := t.load(ctx, &root)
+	p, err := t.find(ctx, &root, true)
 	for {
 		if err != nil {
 			return v, false, err
@@ -201,9 +208,9 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		i, exact := p.find(key, buf[:])
 		if p.isLeaf() {
 			if exact {
-				p.value(i, &v)
+				err = p.get(i, &v)
 			}
-			return v, exact, nil
+			return v, exact && err == nil, err
 		}
 		if i == p.len() {
 			return v, false, nil
@@ -212,7 +219,7 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 	}
 }
 
-// below returns page i below an interior page. What p says of it but its name
+// below returns page i below an interior page, at least glanced at. What p says of it but its name
 // and height is compared when it is read, not each time it is found in the
 // cache: its columns lie apart, and each would be a miss of the processor's
 // cache. Nothing but sums depends on them.
@@ -224,5 +231,5 @@ func (t *Tree) below(ctx context.Context, p *page, i int) (*page, error) {
 		}
 	}
 	at := p.childAt(i)
-	return t.load(ctx, &at)
+	return t.find(ctx, &at, true)
 }
