@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
-	"txn":              {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
+	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree"},
 	"refs":             {"kv", "kv/gather", "refs/jinja", "refs/parquet"},
 	"refs/jinja":       {},
 	"refs/parquet":     {"kv"},

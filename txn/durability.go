@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -108,7 +109,7 @@ func (g *generation) putAhead(ctx context.Context, idx *index.Index, from int64)
 		last := len(batches) - 1
 		batches[last] = append(batches[last], name)
 	}
-	err := inParallel(ctx, len(batches), 2, func(_ context.Context, i int) error {
+	err := gather.Each(ctx, 2, len(batches), func(_ context.Context, i int) error {
 		batch := idx.NewBatch()
 		defer batch.Close()
 		for _, name := range batches[i] {

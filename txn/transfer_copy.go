@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -33,7 +34,7 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 	ids := t.needed()
 	t.packs = make([]pack.Info, len(ids))
 	var mu sync.Mutex // guards the report
-	return inParallel(ctx, len(ids), copyWorkers, func(ctx context.Context, i int) error {
+	return gather.Each(ctx, copyWorkers, len(ids), func(ctx context.Context, i int) error {
 		var before pack.Imported
 		count := func(n pack.Imported) {
 			t.r.PayloadBytes += int64(n.Written - before.Written)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -257,7 +258,7 @@ func (t *transfer) verify(ctx context.Context) error {
 		mu   sync.Mutex // guards done and the report
 		done int64
 	)
-	return inParallel(ctx, len(t.leaves), runtime.GOMAXPROCS(0), func(ctx context.Context, i int) error {
+	return gather.Each(ctx, runtime.GOMAXPROCS(0), len(t.leaves), func(ctx context.Context, i int) error {
 		n, size, err := t.verifyLeaf(ctx, t.leaves[i], &seen)
 		mu.Lock()
 		defer mu.Unlock()
