@@ -93,7 +93,7 @@ func (ex *refExporter) json(ctx context.Context, dest string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := refs.WriteJSON(w, ahead(ex.entries(ctx)), &refs.WriteOptions{Version: ex.o.Version}); err != nil {
+	if err := refs.WriteJSON(w, ahead(ctx, ex.entries), &refs.WriteOptions{Version: ex.o.Version}); err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {
@@ -108,7 +108,7 @@ func (ex *refExporter) parquet(ctx context.Context, dest string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := refs.WriteParquet(ctx, store, ahead(ex.entries(ctx)), nil); err != nil {
+	if err := refs.WriteParquet(ctx, store, ahead(ctx, ex.entries), nil); err != nil {
 		return err
 	}
 	return store.Sync(ctx)
@@ -117,57 +117,41 @@ func (ex *refExporter) parquet(ctx context.Context, dest string) (err error) {
 // ahead yields what a sequence does, which runs in a goroutine of its own, some
 // batches ahead: a version is read while the set is written. When it ends, so has
 // the goroutine.
-func ahead(seq iter.Seq2[refs.Entry, error]) iter.Seq2[refs.Entry, error] {
+func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, error]) iter.Seq2[refs.Entry, error] {
+	fresh := func() []refs.Entry { return make([]refs.Entry, 0, batchEntries) }
+	fill := func(ctx context.Context, pass func([]refs.Entry) ([]refs.Entry, error)) error {
+		batch, failed := fresh(), error(nil)
+		for e, err := range seq(ctx) {
+			if err != nil {
+				failed = err
+				break
+			}
+			if batch = append(batch, e); len(batch) < batchEntries {
+				continue
+			}
+			if batch, err = pass(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+		if _, err := pass(batch); err != nil {
+			return err
+		}
+		return failed
+	}
 	return func(yield func(refs.Entry, error) bool) {
-		full, empty := make(chan []refs.Entry, 2), make(chan []refs.Entry, 4)
-		stop := make(chan struct{})
-		var failed error
-		go func() {
-			defer close(full)
-			batch := make([]refs.Entry, 0, batchEntries)
-			for e, err := range seq {
-				if err != nil {
-					failed = err
-					break
-				}
-				if batch = append(batch, e); len(batch) < batchEntries {
-					continue
-				}
-				select {
-				case full <- batch:
-				case <-stop:
-					return
-				}
-				select {
-				case batch = <-empty:
-				default:
-					batch = make([]refs.Entry, 0, batchEntries)
-				}
-			}
-			select {
-			case full <- batch:
-			case <-stop:
-			}
-		}()
-		defer func() {
-			close(stop)
-			for range full { // until the goroutine has ended
-			}
-		}()
-		for batch := range full {
+		enough := errors.New("enough")
+		err := relay(ctx, fresh, fill, func(batch []refs.Entry) error {
 			for _, e := range batch {
 				if !yield(e, nil) {
-					return
+					return enough
 				}
 			}
 			clear(batch)
-			select {
-			case empty <- batch[:0]:
-			default:
-			}
-		}
-		if failed != nil {
-			yield(refs.Entry{}, failed)
+			return nil
+		})
+		if err != nil && err != enough {
+			yield(refs.Entry{}, err)
 		}
 	}
 }

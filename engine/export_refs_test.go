@@ -2,9 +2,11 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,16 +156,18 @@ func TestAhead(t *testing.T) {
 	boom := errors.New("boom")
 	for _, n := range []int{0, 1, batchEntries, 10*batchEntries + 7} {
 		running, failed := false, error(nil)
-		seq := ahead(func(yield func(refs.Entry, error) bool) {
-			running = true
-			defer func() { running = false }()
-			for i := range n {
-				if !yield(refs.Entry{Key: fmt.Sprint(i)}, nil) {
-					return
+		seq := ahead(bg, func(context.Context) iter.Seq2[refs.Entry, error] {
+			return func(yield func(refs.Entry, error) bool) {
+				running = true
+				defer func() { running = false }()
+				for i := range n {
+					if !yield(refs.Entry{Key: fmt.Sprint(i)}, nil) {
+						return
+					}
 				}
-			}
-			if failed != nil {
-				yield(refs.Entry{}, failed)
+				if failed != nil {
+					yield(refs.Entry{}, failed)
+				}
 			}
 		})
 		for _, failed = range []error{nil, boom} {

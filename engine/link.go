@@ -195,31 +195,19 @@ type linkBatch struct {
 
 // copy reads the set in one goroutine and writes it in another.
 func (l *linker) copy(ctx context.Context) error {
-	reading, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r := linkReader{linker: l, full: make(chan *linkBatch, 2), empty: make(chan *linkBatch, 4)}
-	go func() {
-		defer close(r.full)
-		cancel(r.read(reading))
-	}()
-	for batch := range r.full {
+	fresh := func() *linkBatch { return new(linkBatch) }
+	read := func(ctx context.Context, pass func(*linkBatch) (*linkBatch, error)) error {
+		r := linkReader{linker: l, pass: pass, batch: fresh()}
+		return r.read(ctx)
+	}
+	return relay(ctx, fresh, read, func(batch *linkBatch) error {
 		if err := l.put(ctx, batch); err != nil {
-			cancel(err)
-			for range r.full { // until the reader has ended
-			}
 			return err
 		}
 		clear(batch.entries)
 		batch.entries, batch.grid = batch.entries[:0], nil
-		select {
-		case r.empty <- batch:
-		default:
-		}
-	}
-	if err := context.Cause(reading); err != context.Canceled {
-		return err
-	}
-	return ctx.Err()
+		return nil
+	})
 }
 
 // put writes a batch.

@@ -11,55 +11,44 @@ import (
 // linkReader reads a set and sends it in batches.
 type linkReader struct {
 	*linker
-	full, empty chan *linkBatch // empty ones are done with
-	batch       *linkBatch      // that is being filled
+	pass  func(*linkBatch) (*linkBatch, error) // of relay
+	batch *linkBatch                           // that is being filled
 }
 
 // read sends the whole set. Chunks of a parquet set go as columns, unless they
 // are to have other keys.
 func (r *linkReader) read(ctx context.Context) error {
-	r.batch = new(linkBatch)
 	if r.set.dir != nil && r.place == nil {
 		return r.parquet(ctx)
 	}
 	for e, err := range r.entries(ctx) {
 		if err == nil {
-			err = r.entry(ctx, e)
+			err = r.entry(e)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return r.send(ctx)
+	return r.send()
 }
 
-// send gives the batch away, if anything is in it, and takes another.
-func (r *linkReader) send(ctx context.Context) error {
-	if r.batch.grid == nil && len(r.batch.entries) == 0 {
-		return nil
+// send passes the batch on, if anything is in it, and takes another.
+func (r *linkReader) send() (err error) {
+	if r.batch.grid != nil || len(r.batch.entries) > 0 {
+		r.batch, err = r.pass(r.batch)
 	}
-	select {
-	case r.full <- r.batch:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case r.batch = <-r.empty:
-	default:
-		r.batch = new(linkBatch)
-	}
-	return nil
+	return err
 }
 
 // entry sends an entry with others.
-func (r *linkReader) entry(ctx context.Context, e refs.Entry) error {
+func (r *linkReader) entry(e refs.Entry) error {
 	if r.batch.entries == nil {
 		r.batch.entries = make([]refs.Entry, 0, batchEntries)
 	}
 	if r.batch.entries = append(r.batch.entries, e); len(r.batch.entries) < batchEntries {
 		return nil
 	}
-	return r.send(ctx)
+	return r.send()
 }
 
 // parquet sends a parquet set.
@@ -69,7 +58,7 @@ func (r *linkReader) parquet(ctx context.Context) error {
 		return err
 	}
 	for e := range set.Documents() {
-		if err := r.entry(ctx, e); err != nil {
+		if err := r.entry(e); err != nil {
 			return err
 		}
 	}
@@ -82,14 +71,14 @@ func (r *linkReader) parquet(ctx context.Context) error {
 			case below && onlyURLs(b):
 				err = r.references(ctx, grid, &a, b)
 			default:
-				err = r.rows(ctx, &a, b)
+				err = r.rows(&a, b)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return r.send(ctx)
+	return r.send()
 }
 
 // onlyURLs reports whether no value stands in the set itself.
@@ -103,9 +92,9 @@ func onlyURLs(b *refs.Batch) bool {
 }
 
 // rows sends references with their keys.
-func (r *linkReader) rows(ctx context.Context, a *refs.ParquetArray, b *refs.Batch) error {
+func (r *linkReader) rows(a *refs.ParquetArray, b *refs.Batch) error {
 	for e := range a.Entries(b) {
-		if err := r.entry(ctx, e); err != nil {
+		if err := r.entry(e); err != nil {
 			return err
 		}
 	}
@@ -118,7 +107,7 @@ func (r *linkReader) references(ctx context.Context, grid *txn.ChunkGrid, a *ref
 	if err := r.columns.ask(ctx, b.Len(), func(i int) string { return b.URL[i] }, key); err != nil {
 		return err
 	}
-	if err := r.send(ctx); err != nil { // entries that come before
+	if err := r.send(); err != nil { // entries that come before
 		return err
 	}
 	out := &r.batch.refs
@@ -148,5 +137,5 @@ func (r *linkReader) references(ctx context.Context, grid *txn.ChunkGrid, a *ref
 		out.Validator = nil
 	}
 	r.batch.grid = grid
-	return r.send(ctx)
+	return r.send()
 }
