@@ -181,10 +181,9 @@ func (f *linkedFiles) checkScheme(url string) error {
 		return nil
 	}
 	scheme, _, _ := strings.Cut(url, "://")
-	name := strings.ToLower(scheme)
-	reads := name == "local"
+	reads := false
 	for _, a := range f.adapters {
-		reads = reads || a.roots[name] != nil
+		reads = reads || a.roots[refs.Scheme(scheme)] != nil
 	}
 	if reads {
 		f.readable = strings.Clone(url[:len(scheme)+len("://")])

@@ -116,6 +116,28 @@ func TestLinkInvalid(t *testing.T) {
 	noSessions(t, db)
 }
 
+// Whether a scheme can be read is told by its meaning, not by its spelling.
+func TestLinkSchemes(t *testing.T) {
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	for url, linked := range map[string]bool{
+		"local:///data/a": true, "LOCAL:///data/a": true, "File:///data/a": true, "HTTPS://host/a": true,
+		"localx:///data/a": false, "files:///data/a": false, "Nobody://host/a": false,
+	} {
+		set := folder(t, map[string]string{"refs.json": setOf(1, fmt.Sprintf(`,"t/0":[%q,0,1]`, url))}) + "/refs.json"
+		src, err := OpenSource(bg, set, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Import(bg, src, ImportOptions{Link: true, To: "n", Overwrite: true})
+		if (err == nil) != linked || !linked && !errors.Is(err, ErrNotHere) {
+			t.Errorf("%s: %v", url, err)
+		}
+		if err := src.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // setOf is a set with one array of int8 chunks of one element, whose chunks
 // are as given.
 func setOf(n int, chunks string) string {

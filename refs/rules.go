@@ -207,9 +207,7 @@ func absolute(u string) (abs string, ok bool, err error) {
 	case !isScheme(scheme):
 		return "", false, fmt.Errorf("bad scheme %s", quote(scheme))
 	}
-	if scheme = strings.ToLower(scheme); scheme == "local" {
-		scheme = "file"
-	}
+	scheme = Scheme(scheme)
 	if scheme == "file" {
 		rest = strings.TrimPrefix(rest, "localhost")
 		if rest != "" && rest[0] != '/' {
@@ -247,6 +245,15 @@ func absolute(u string) (abs string, ok bool, err error) {
 // isWeb reports whether a URL is one of a web server, where "?" begins a query.
 func isWeb(u string) bool {
 	return strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://")
+}
+
+// Scheme returns a URL's scheme in the form in which [Rules] compare it: in lower
+// case, and "file" for its other name "local".
+func Scheme(name string) string {
+	if name = strings.ToLower(name); name == "local" {
+		name = "file"
+	}
+	return name
 }
 
 func letter(x byte) bool { return x|0x20 >= 'a' && x|0x20 <= 'z' }

@@ -82,6 +82,16 @@ func TestRules(t *testing.T) {
 	}
 }
 
+func TestScheme(t *testing.T) {
+	for name, want := range map[string]string{
+		"file": "file", "FILE": "file", "local": "file", "Local": "file", "locals": "locals", "S3": "s3", "": "",
+	} {
+		if got := refs.Scheme(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // FuzzRules asserts what the rules are for: no URL leads out.
 func FuzzRules(f *testing.F) {
 	for _, s := range []string{"a/b", "../a", "/etc/passwd", "file:///data/sets/../x", "s3://bucket/x", "a/%2e%2e/b", `a\..\b`, "https://h/x?y#z", "c:/x", "::", "memory://a/b", "..#", "..?", "a/..#/x", "https://h/dir/..#", "https://h/dir/..?", "..?x", "s3://bucket/a/..?x", "a/.?b", "b?.."} {
