@@ -95,18 +95,22 @@ func IsDatabase(dir string) bool {
 
 // Close closes the database; see [txn.DB.Close].
 func (db *DB) Close() error {
-	err := errors.Join(db.DB.Close(), db.files.env.close())
-	db.cache.close()
-	return err
+	return errors.Join(db.DB.Close(), db.release())
 }
 
 // Discard closes the database, and removes one that this DB made and that
 // nothing was put into; see [txn.DB.Discard].
 func (db *DB) Discard() (removed bool, err error) {
 	removed, err = db.DB.Discard()
-	err = errors.Join(err, db.files.env.close())
+	return removed, errors.Join(err, db.release())
+}
+
+// release closes what the store does not: views of what values refer to, and the
+// cache. It does nothing the second time.
+func (db *DB) release() error {
+	err := db.files.env.close()
 	db.cache.close()
-	return removed, err
+	return err
 }
 
 // arrays is how arrays of this database are opened.
