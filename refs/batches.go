@@ -40,8 +40,12 @@ func (a *ParquetArray) AppendKey(dst []byte, number int64) []byte {
 	return append(dst, newOdometer(a.a, number).key...)
 }
 
-// Entries yields the references of a batch of the array with their keys. Chunks
-// that are missing are left out.
+// Entries yields the references of a batch of the array, which must be one of a,
+// with their keys, in C order. Chunks that are missing are left out.
+//
+// The sequence reads the columns, so it is for as long as the batch is valid, and
+// may run again until then. What it yields is the receiver's and may be kept: keys
+// and Data are new, and URLs are the strings of the batch, which do not change.
 func (a *ParquetArray) Entries(b *Batch) iter.Seq[Entry] { return b.entries(a.a, new(arena)) }
 
 // Batch is references to chunks of one array, as columns of equal length: row i

@@ -18,6 +18,11 @@ import (
 // written to it, because db has had it open from the beginning; who opens it
 // meanwhile finds it in use, and then none.
 //
+// Like Close it ends open sessions, waits for a commit under way, and may be called
+// at any time; whichever of the two comes first counts. After either, Discard
+// returns [ErrClosed] and Close nil. Otherwise an error is one of the file system:
+// the database is closed then, and if it says "remove", partly removed.
+//
 // A crash leaves the database, or an interrupted creation for Create to take up.
 func (db *DB) Discard() (removed bool, err error) {
 	if db.closed.Swap(true) {

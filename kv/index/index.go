@@ -146,7 +146,8 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	return x, nil
 }
 
-// Made reports whether Open made the index.
+// Made reports whether the call of Open that returned x made the index, because
+// there was none. It stays so, whatever is written and after Close.
 func (x *Index) Made() bool { return x.made }
 
 // renewLog begins another log. The first one of a new index has no marks of what

@@ -15,6 +15,12 @@ import (
 // left in it: files of others stay. Nobody can open the index meanwhile: the lock
 // is given up last. What a crash leaves is a creation that was interrupted, which
 // Open with Create takes up. A failure of the index (ErrFailed) does not matter.
+//
+// Like Close it waits for calls that are running, ends open snapshots, and may be
+// called at any time; whichever of the two comes first counts. It returns
+// kv.ErrClosed after that, kv.ErrReadOnly if the index was opened read-only, which
+// leaves it open, and otherwise errors of the file system: the index is closed
+// then, the lock given up, and some of the files may be gone.
 func (x *Index) Remove() error {
 	if x.ro {
 		return kv.ErrReadOnly
