@@ -78,7 +78,7 @@ type guard struct {
 func (r *region) guard() guard { return guard{r, bytes.Clone(r.Data)} }
 
 // check fails if a byte between the elements was changed.
-func (g guard) check(t *testing.T, what string) {
+func (g guard) check(t testing.TB, what string) {
 	t.Helper()
 	after := bytes.Clone(g.r.Data)
 	g.r.each(func(off int, _ []int) { copy(after[off:off+g.r.size], g.before[off:]) })
@@ -132,7 +132,7 @@ func (s *suite) number(start, at []int) int {
 
 // source counts what is read, and fails the test for a read outside.
 type source struct {
-	t     *testing.T
+	t     testing.TB
 	b     []byte
 	reads int
 	read  int64
@@ -156,9 +156,9 @@ func (s *source) ReadRange(_ context.Context, off, n int64, fn func([]byte) erro
 	return err
 }
 
-func (s *suite) testBox(t *testing.T) {
+func (s *suite) testBox(t testing.TB) {
 	ctx := context.Background()
-	for name, elems := range s.chunks() {
+	for name, elems := range s.chunks(t) {
 		stored := s.encode(t, elems)
 		want := s.expected(t, elems, stored)
 		for range 20 {
@@ -246,7 +246,7 @@ func (s *suite) badBoxes() []codecs.Box {
 }
 
 // testPartial updates a chunk box by box, beside a plain array.
-func (s *suite) testPartial(t *testing.T) {
+func (s *suite) testPartial(t testing.TB) {
 	if s.Lossy {
 		t.Skip("lossy")
 	}
@@ -257,7 +257,7 @@ func (s *suite) testPartial(t *testing.T) {
 	for step := range 30 {
 		box := s.box()
 		r := s.layout(box.Count)
-		fresh := s.elems(s.n)
+		fresh := s.elems(t, s.n)
 		clearIt := s.r.IntN(4) == 0
 		r.each(func(off int, at []int) {
 			n := s.number(box.Start, at) * size
@@ -295,9 +295,9 @@ func (s *suite) testPartial(t *testing.T) {
 	}
 }
 
-func (s *suite) testVariableBox(t *testing.T) {
+func (s *suite) testVariableBox(t testing.TB) {
 	ctx := context.Background()
-	for name, elems := range s.chunks() {
+	for name, elems := range s.chunks(t) {
 		stored := s.encode(t, elems)
 		want, err := dtype.OpenVariable(s.expected(t, elems, stored), s.n)
 		if err != nil {

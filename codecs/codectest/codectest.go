@@ -61,6 +61,17 @@ func Run(t *testing.T, c Case) {
 			t.Logf("CODECTEST_SEED=%d", seed)
 		}
 	})
+	s, err := newSuite(c, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.parts() {
+		t.Run(p.name, func(t *testing.T) { p.test(t) })
+	}
+}
+
+// newSuite parses and binds the chain.
+func newSuite(c Case, seed uint64) (*suite, error) {
 	if c.Registry == nil {
 		c.Registry = codecs.Default()
 	}
@@ -70,21 +81,30 @@ func Run(t *testing.T, c Case) {
 	}
 	var err error
 	if s.chain, err = s.parse(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if s.b, err = s.chain.Bind(codecs.Rep{Type: c.Type, Shape: c.Shape, Fill: c.Fill}); err != nil {
-		t.Fatal(err)
+	s.b, err = s.chain.Bind(codecs.Rep{Type: c.Type, Shape: c.Shape, Fill: c.Fill})
+	return s, err
+}
+
+// part is one test of the suite.
+type part struct {
+	name string
+	test func(testing.TB)
+}
+
+// parts are the tests that fit the data type.
+func (s *suite) parts() []part {
+	if s.Type.Variable() {
+		return []part{
+			{"Print", s.testPrint}, {"RoundTrip", s.testRoundTrip}, {"Box", s.testVariableBox},
+			{"Concurrent", s.testConcurrent}, {"Damage", s.testDamage},
+		}
 	}
-	t.Run("Print", s.testPrint)
-	t.Run("RoundTrip", s.testRoundTrip)
-	if c.Type.Variable() {
-		t.Run("Box", s.testVariableBox)
-	} else {
-		t.Run("Box", s.testBox)
-		t.Run("Partial", s.testPartial)
+	return []part{
+		{"Print", s.testPrint}, {"RoundTrip", s.testRoundTrip}, {"Box", s.testBox}, {"Partial", s.testPartial},
+		{"Concurrent", s.testConcurrent}, {"Damage", s.testDamage},
 	}
-	t.Run("Concurrent", s.testConcurrent)
-	t.Run("Damage", s.testDamage)
 }
 
 func (s *suite) parse() (codecs.Chain, error) {
@@ -100,7 +120,7 @@ func (s *suite) parse() (codecs.Chain, error) {
 }
 
 // testPrint: what is printed parses to what prints the same.
-func (s *suite) testPrint(t *testing.T) {
+func (s *suite) testPrint(t testing.TB) {
 	var print func(c codecs.Chain) (string, error)
 	if s.V2 == nil {
 		print = func(c codecs.Chain) (string, error) {
@@ -128,18 +148,64 @@ func (s *suite) testPrint(t *testing.T) {
 	// Every codec prints a configuration that is an object, or none.
 	for _, c := range s.chain.Codecs() {
 		if raw := c.Config(); raw != nil && (raw[0] != '{' || !json.Valid(raw)) {
-			t.Errorf("%T prints the configuration %s", c, raw)
+			t.Fatalf("%T prints the configuration %s", c, raw)
 		}
+	}
+	if s.V2 == nil {
+		s.testConfigs(t)
+	}
+}
+
+// testConfigs: a v3 chain whose codecs print their configurations themselves is
+// the same chain.
+func (s *suite) testConfigs(t testing.TB) {
+	t.Helper()
+	var list []json.RawMessage
+	if err := json.Unmarshal([]byte(s.V3), &list); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range s.chain.Codecs() {
+		var named struct{ Name string }
+		if json.Unmarshal(list[i], &named.Name) != nil {
+			if err := json.Unmarshal(list[i], &named); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list[i] = codecs.Object("name", named.Name); c.Config() != nil {
+			list[i] = codecs.Object("name", named.Name, "configuration", c.Config())
+		}
+	}
+	own, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Registry.ParseV3(own)
+	if err != nil {
+		t.Fatalf("the codecs print %s: %v", own, err)
+	}
+	for i, c := range again.Codecs() {
+		if first := s.chain.Codecs()[i].Config(); !bytes.Equal(first, c.Config()) {
+			t.Errorf("%T prints %s, and after it was parsed %s", c, first, c.Config())
+		}
+	}
+	b, err := again.Bind(codecs.Rep{Type: s.Type, Shape: s.Shape, Fill: s.Fill})
+	if err != nil {
+		t.Fatalf("the codecs print %s: %v", own, err)
+	}
+	elems := s.elems(t, s.n)
+	if stored, err := b.Encode(nil, elems); err != nil || !bytes.Equal(stored, s.encode(t, elems)) {
+		t.Errorf("the codecs print %s, which encodes to other bytes (%v)", own, err)
 	}
 }
 
 // chunks returns the elements of chunks of several kinds, in memory layout.
-func (s *suite) chunks() map[string][]byte {
-	all := map[string][]byte{"random": s.elems(s.n)}
-	one := s.elems(1)
+func (s *suite) chunks(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{"random": s.elems(t, s.n)}
+	one := s.elems(t, 1)
 	if s.Type.Variable() {
-		all["constant"] = s.repeat(one[8:])
-		all["fill"] = s.repeat(s.b.Rep().Fill)
+		all["constant"] = repeat(t, one[8:], s.n)
+		all["fill"] = repeat(t, s.b.Rep().Fill, s.n)
 		return all
 	}
 	all["constant"] = bytes.Repeat(one, s.n)
@@ -167,7 +233,8 @@ func (s *suite) fill() []byte {
 }
 
 // elems returns n random elements.
-func (s *suite) elems(n int) []byte {
+func (s *suite) elems(t testing.TB, n int) []byte {
+	t.Helper()
 	if s.Elems != nil {
 		return s.Elems(s.r, nil, n)
 	}
@@ -193,38 +260,36 @@ func (s *suite) elems(n int) []byte {
 		}
 		return b
 	}
-	w, err := dtype.NewBuilder(nil, n)
-	for i := 0; err == nil && i < n; i++ {
-		err = w.AppendString("añ漢😀bcdefghij"[:[]int{0, 1, 3, 6, 10, 15}[s.r.IntN(6)]])
-	}
-	if err != nil {
-		panic(err)
-	}
-	b, err := w.Finish()
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return variable(t, n, func() []byte {
+		return []byte("añ漢😀bcdefghij"[:[]int{0, 1, 3, 6, 10, 15}[s.r.IntN(6)]])
+	})
 }
 
-// repeat returns a chunk of one element of variable length.
-func (s *suite) repeat(item []byte) []byte {
-	w, err := dtype.NewBuilder(nil, s.n)
-	for i := 0; err == nil && i < s.n; i++ {
-		err = w.Append(item)
+// repeat returns a chunk of n times the same element of variable length.
+func repeat(t testing.TB, item []byte, n int) []byte {
+	t.Helper()
+	return variable(t, n, func() []byte { return item })
+}
+
+// variable returns a chunk of n elements of variable length.
+func variable(t testing.TB, n int, next func() []byte) []byte {
+	t.Helper()
+	w, err := dtype.NewBuilder(nil, n)
+	for i := 0; err == nil && i < n; i++ {
+		err = w.Append(next())
 	}
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	b, err := w.Finish()
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	return b
 }
 
 // encode encodes a chunk and checks what holds for every encoding.
-func (s *suite) encode(t *testing.T, elems []byte) []byte {
+func (s *suite) encode(t testing.TB, elems []byte) []byte {
 	t.Helper()
 	src := bytes.Clone(elems)
 	stored, err := s.b.Encode(nil, src)
@@ -247,7 +312,7 @@ func (s *suite) encode(t *testing.T, elems []byte) []byte {
 }
 
 // expected returns what a chunk must decode to.
-func (s *suite) expected(t *testing.T, elems, stored []byte) []byte {
+func (s *suite) expected(t testing.TB, elems, stored []byte) []byte {
 	t.Helper()
 	if !s.Lossy {
 		return elems
@@ -263,8 +328,8 @@ func (s *suite) expected(t *testing.T, elems, stored []byte) []byte {
 	return once
 }
 
-func (s *suite) testRoundTrip(t *testing.T) {
-	chunks := s.chunks()
+func (s *suite) testRoundTrip(t testing.TB) {
+	chunks := s.chunks(t)
 	for name, elems := range chunks {
 		stored := s.encode(t, elems)
 		want := s.expected(t, elems, stored)
@@ -285,10 +350,10 @@ func (s *suite) testRoundTrip(t *testing.T) {
 	}
 }
 
-func (s *suite) testConcurrent(t *testing.T) {
+func (s *suite) testConcurrent(t testing.TB) {
 	type chunk struct{ elems, stored []byte }
 	var chunks []chunk
-	for _, elems := range s.chunks() {
+	for _, elems := range s.chunks(t) {
 		stored := s.encode(t, elems)
 		chunks = append(chunks, chunk{s.expected(t, elems, stored), stored})
 	}
@@ -314,8 +379,8 @@ func (s *suite) testConcurrent(t *testing.T) {
 }
 
 // testDamage cuts off and flips bytes.
-func (s *suite) testDamage(t *testing.T) {
-	elems := s.elems(s.n)
+func (s *suite) testDamage(t testing.TB) {
+	elems := s.elems(t, s.n)
 	stored := s.encode(t, elems)
 	try := func(what string, at int, damaged []byte) {
 		got, err := s.b.Decode(nil, damaged)
