@@ -107,7 +107,10 @@ func write(ctx context.Context, dir, dest string, in io.Reader, out io.Writer) e
 }
 
 func convert(ctx context.Context, store, dest, format string, in io.Reader, out io.Writer) error {
-	to := map[string]zarr.Version{"2": zarr.V2, "3": zarr.V3}[format]
+	to, ok := map[string]zarr.Version{"2": zarr.V2, "3": zarr.V3}[format]
+	if !ok {
+		return fmt.Errorf("format %q is neither 2 nor 3", format)
+	}
 	return each(in, out, func(j job) (string, error) {
 		src, err := engine.OpenSource(ctx, filepath.Join(store, j.Path), nil)
 		if err != nil {

@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -54,10 +55,8 @@ func convert(ctx context.Context, from, to, format string, records int64) (err e
 		if err != nil {
 			return err
 		}
-		if err := refs.WriteParquet(ctx, dest, set.Entries(ctx), &refs.ParquetOptions{RecordSize: records}); err != nil {
-			return err
-		}
-		return dest.Close()
+		err = refs.WriteParquet(ctx, dest, set.Entries(ctx), &refs.ParquetOptions{RecordSize: records})
+		return errors.Join(err, dest.Close())
 	default:
 		err = fmt.Errorf("format %q is not known", format)
 	}
