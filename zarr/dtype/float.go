@@ -93,8 +93,8 @@ func (t Type) narrowFormat() *floatFormat {
 // FloatInfo says which numbers a Float can have.
 type FloatInfo struct {
 	// Mantissa are the stored bits of the mantissa. MinExponent and
-	// MaxExponent are those of the least normal and the largest number, written
-	// as 1.xxx × 2^e.
+	// MaxExponent are the e of the least normal and the largest number, written
+	// as m × 2^e with 1 ≤ m < 2.
 	Mantissa, MinExponent, MaxExponent int
 	// Max is the largest finite number.
 	Max float64
@@ -260,7 +260,7 @@ func (f *floatFormat) encode(v float64) (uint64, error) {
 		return f.signed(0, neg), nil
 	}
 	_, e := math.Frexp(v)
-	e-- // v = 1.xxx × 2^e
+	e-- // so that v = m × 2^e with 1 ≤ m < 2
 	if f.special == scaling {
 		q := math.RoundToEven(math.Ldexp(v, -e)) // 1 or 2
 		b := int64(e+f.bias) + int64(q) - 1
