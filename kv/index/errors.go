@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -77,8 +78,26 @@ func readError(op string, err error) error {
 		return nil
 	case errors.Is(err, pebble.ErrNotFound):
 		return ErrNotFound
-	case pebble.IsCorruptionError(err):
-		return fmt.Errorf("index: %s: %w: %w", op, kv.ErrCorrupt, err)
+	case isDamage(err):
+		return fmt.Errorf("index: %s: %w: %w", op, kv.ErrCorrupt, damage{err})
 	}
 	return fmt.Errorf("index: %s: %w", op, err)
 }
+
+// isDamage reports whether an error of Pebble means that a file is damaged.
+// Pebble does not mark all of those as such: a table of another length, and
+// another comparer or merger in the list of options.
+func isDamage(err error) bool {
+	text := err.Error()
+	return pebble.IsCorruptionError(err) || strings.Contains(text, "object size mismatch") || strings.Contains(text, " name from file ")
+}
+
+// damage is an error of Pebble without the part that carries details for
+// programs and says nothing.
+type damage struct{ error }
+
+func (d damage) Error() string {
+	return strings.ReplaceAll(d.error.Error(), "\n<corruption detail carrier>", "")
+}
+
+func (d damage) Unwrap() error { return d.error }

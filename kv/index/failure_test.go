@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -496,6 +497,60 @@ func TestDamage(t *testing.T) {
 	}
 	if found == 0 {
 		t.Fatal("no damage was found")
+	}
+}
+
+// A file that is cut off, or that is another one, is damage: opening says so.
+func TestDamagedFilesAreDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind  string
+		spoil func([]byte) []byte
+	}{
+		"table cut off":    {".sst", func(b []byte) []byte { return b[:len(b)-1] }},
+		"table longer":     {".sst", func(b []byte) []byte { return append(b, 0) }},
+		"table is another": {".sst", func(b []byte) []byte { return bytes.Repeat([]byte("x"), len(b)) }},
+		"merger":           {"OPTIONS", func(b []byte) []byte { return bytes.Replace(b, []byte("merger=p"), []byte("merger=q"), 1) }},
+		"comparer":         {"OPTIONS", func(b []byte) []byte { return bytes.Replace(b, []byte("comparer=l"), []byte("comparer=m"), 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			x := mustOpen(t, "d", small(mem))
+			if err := put(x, SpaceRef, "k", "v", true); err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, x)
+			names, err := mem.List("d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			spoiled := false
+			for _, n := range names {
+				if !strings.Contains(n, c.kind) {
+					continue
+				}
+				b, err := mem.UnsafeGetFileDataBuffer("d/" + n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bad := c.spoil(bytes.Clone(b))
+				spoiled = spoiled || !bytes.Equal(b, bad)
+				writeWhole(t, mem, "d/"+n, bad)
+			}
+			if !spoiled {
+				t.Fatalf("nothing to spoil in %q", names)
+			}
+			x, err = Open("d", small(mem))
+			if err == nil {
+				_, err = x.Get(SpaceRef, []byte("k"))
+				mustClose(t, x)
+			}
+			if !errors.Is(err, kv.ErrCorrupt) || strings.Contains(err.Error(), "carrier") {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 

@@ -230,8 +230,8 @@ func callOpen(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	switch {
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
 		return nil, ErrNotExist
-	case err != nil && pebble.IsCorruptionError(err):
-		return nil, fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
+	case err != nil && isDamage(err):
+		return nil, fmt.Errorf("%w: %w", kv.ErrCorrupt, damage{err})
 	}
 	return db, err
 }
