@@ -80,6 +80,9 @@ func Open(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	fs := fsOf(opts.FS)
 	if err := readFormat(fs, dir); err != nil {
+		if errors.Is(err, ErrNotDatabase) && exists(fs, fs.PathJoin(dir, FormatFile)) && exists(fs, fs.PathJoin(dir, indexDir)) {
+			err = &IndexLostError{Dir: dir, Err: err}
+		}
 		return nil, err
 	}
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, false)
@@ -87,6 +90,11 @@ func Open(dir string, o *Options) (*DB, error) {
 		return nil, &IndexLostError{Dir: dir, Err: err}
 	}
 	return db, err
+}
+
+func exists(fs index.FS, path string) bool {
+	_, err := fs.Stat(path)
+	return err == nil
 }
 
 // Create makes a new database in dir, with one empty commit on the branch

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -72,6 +73,9 @@ type SalvageReport struct {
 	// Source is what the index was restored from: "checkpoints/NAME", "index"
 	// if the index itself is the best there is, or "" if there was nothing.
 	Source string
+	// AsOf is when a branch or tag was last moved in what Source is: a commit
+	// that was made later is lost, but for its payloads (Found).
+	AsOf time.Time
 	// Refused says of each better candidate why it was not taken.
 	Refused []string
 	// Problems that are left in what was restored.
@@ -122,6 +126,7 @@ type candidate struct {
 	name string // in the directory
 	path string
 	r    *CheckReport
+	asOf time.Time // of its last move
 }
 
 // stagedIndex is the new index until it is complete.
@@ -222,7 +227,7 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 	for i := range all {
 		c := &all[i]
 		c.path = v.fs.PathJoin(v.from, c.name)
-		c.r, err = v.look(ctx, c.path)
+		err = v.look(ctx, c)
 		switch {
 		case errors.Is(err, index.ErrLocked), stop(err):
 			return nil, err
@@ -251,15 +256,28 @@ func (v *salvager) refuse(c *candidate) {
 }
 
 // look checks a candidate without changing it.
-func (v *salvager) look(ctx context.Context, path string) (_ *CheckReport, err error) {
+func (v *salvager) look(ctx context.Context, c *candidate) (err error) {
 	opts := v.opts
 	opts.ReadOnly = true
-	db, err := open(v.dir, path, opts, false)
+	db, err := open(v.dir, c.path, opts, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Check(ctx, CheckOptions{gone: path != v.fs.PathJoin(v.from, indexDir)})
+	c.r, err = db.Check(ctx, CheckOptions{gone: c.path != v.fs.PathJoin(v.from, indexDir)})
+	if err != nil {
+		return err
+	}
+	for rec, err := range db.idx.Scan(index.SpaceReflog, nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		// Damaged entries are among the problems.
+		if m, err := decodeRefMove(rec.Key, rec.Value); err == nil && m.Time.After(c.asOf) {
+			c.asOf = m.Time
+		}
+	}
+	return nil
 }
 
 // stage puts the new index where a crash leaves it unused.
@@ -268,7 +286,7 @@ func (v *salvager) stage(staged string, best *candidate) error {
 		return err
 	}
 	if best != nil {
-		v.r.Source, v.r.Problems = best.name, best.r.Problems
+		v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.asOf, best.r.Problems
 		return index.Clone(v.fs, best.path, staged)
 	}
 	opts := v.opts

@@ -3,11 +3,13 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -90,6 +92,56 @@ func writeFile(t *testing.T, fs vfs.FS, path string, b []byte) {
 	}
 }
 
+// newestMove is when a branch or tag but lost+found was moved last.
+func newestMove(t *testing.T, o *Options) (last time.Time) {
+	t.Helper()
+	db, err := Open("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	newer := func(moves iter.Seq2[RefMove, error]) {
+		for m, err := range moves {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Time.After(last) {
+				last = m.Time
+			}
+		}
+	}
+	for _, b := range db.Branches() {
+		if b.Name != LostAndFound {
+			newer(db.Reflog(bg, b.Name))
+		}
+	}
+	for _, tag := range db.Tags() {
+		newer(db.TagReflog(bg, tag.Name))
+	}
+	return last
+}
+
+// A damaged format file is found to be one, and made again.
+func TestSalvageFormatFile(t *testing.T) {
+	fs := vfs.NewMem()
+	salvageHistory(t, fs)
+	overwrite(t, fs, "db/"+FormatFile, []byte("zarrdc 1\n"))
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	if _, err := Open("db", o); !errors.Is(err, ErrIndexLost) || !errors.Is(err, kv.ErrCorrupt) {
+		t.Fatalf("open: %v", err)
+	}
+	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+	if err != nil || r.Source != indexDir || r.Found != 0 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	db, err := Open("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+}
+
 // However the index is lost, opening names the command, and salvage brings back
 // every version of the checkpoint and the payloads that are newer.
 func TestSalvageLostIndex(t *testing.T) {
@@ -101,7 +153,8 @@ func TestSalvageLostIndex(t *testing.T) {
 		"manifest garbage": func(t *testing.T, fs vfs.FS) {
 			overwrite(t, fs, indexFiles(t, fs, "MANIFEST")[0], []byte(strings.Repeat("garbage ", 100)))
 		},
-		"marker deleted": func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "marker.manifest")...) },
+		"marker deleted":  func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "marker.manifest")...) },
+		"options garbage": func(t *testing.T, fs vfs.FS) { overwrite(t, fs, indexFiles(t, fs, "OPTIONS")[0], []byte("garbage")) },
 	}
 	for name, lose := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +173,9 @@ func TestSalvageLostIndex(t *testing.T) {
 			}
 			if !strings.HasPrefix(r.Source, "checkpoints/") || len(r.Problems) != 0 || r.Found != 4 || r.Arrays != 1 {
 				t.Errorf("%+v", r)
+			}
+			if asOf := newestMove(t, o); !r.AsOf.Equal(asOf) {
+				t.Errorf("as of %v, the newest move was at %v", r.AsOf, asOf)
 			}
 			checkSalvaged(t, fs, "db", o, old, last)
 			if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); !errors.Is(err, ErrSound) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,12 +89,17 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 		return err
 	}
 	for _, s := range r.Refused {
-		cmd.Println("not usable: " + s)
+		candidate, why, _ := strings.Cut(s, ": ")
+		cmd.Printf("not usable: %s: %s\n", candidate, oneLine(errors.New(why)))
 	}
-	if r.Source == "" {
+	switch {
+	case r.Source == "":
 		cmd.Println("there is no usable copy of the index: history and metadata are lost")
-	} else {
+	case r.AsOf.IsZero() || r.Source == "index":
 		cmd.Println("index restored from " + r.Source)
+	default:
+		cmd.Printf("index restored from %s, as of %s: commits made later are lost, but for their newer payloads\n",
+			r.Source, r.AsOf.Local().Format(time.DateTime))
 	}
 	if r.Quarantine != "" {
 		cmd.Println("the damaged index is kept in " + r.Quarantine)
