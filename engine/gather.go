@@ -303,6 +303,7 @@ func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes
 	if err != nil {
 		return b.failed(i, err)
 	}
+	v.pin() // one reading sees one version
 	if len(bytes) == 0 {
 		return b.g.Take(ctx, i, v)
 	}

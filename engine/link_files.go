@@ -90,8 +90,8 @@ func (f *linkedFiles) asks(url string) bool {
 		return true
 	case ValidateLocal:
 		// A relative URL is as local as the set.
-		return !f.remote(url) && (strings.HasPrefix(url, "file:") || !strings.Contains(url, "://") &&
-			(strings.HasPrefix(url, "/") || strings.HasPrefix(f.base, "file:")))
+		return !f.remote(url) && (strings.HasPrefix(url, "/") || strings.HasPrefix(url, "file:") ||
+			strings.Contains(url, "://") || strings.HasPrefix(f.base, "file:"))
 	}
 	return false
 }
@@ -102,7 +102,7 @@ func (f *linkedFiles) remote(url string) bool {
 		return true // mostly it has the scheme of the one before
 	}
 	at := strings.Index(url, "://")
-	if at < 0 || strings.HasPrefix(url, "file:") {
+	if at < 0 || strings.HasPrefix(url, "file:") || strings.EqualFold(url[:at], "file") || strings.EqualFold(url[:at], "local") {
 		return false
 	}
 	f.scheme = strings.Clone(url[:at+len("://")])
@@ -203,7 +203,7 @@ func (f *linkedFiles) checkScheme(url string) error {
 // place is known.
 func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile) error {
 	at, err := f.set.opts.Rules.Resolve(url)
-	if err != nil || at.URL() != file.src.URL {
+	if err != nil || at.Mapped {
 		return nil
 	}
 	v, err := f.set.opts.Open(ctx, at.Root, at.Path)

@@ -86,7 +86,7 @@ func (r *resolver) referent(url string) (*referent, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &referent{place: place, mapped: len(r.rules.Map) > 0 && place.URL() != url}
+	p = &referent{place: place, mapped: place.Mapped}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old := r.known[url]; old != nil {
@@ -122,6 +122,15 @@ func (r *resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.
 		p.file = v
 	}
 	return v, err
+}
+
+// forget has a file looked for anew, if it is the one that is known.
+func (r *resolver) forget(p *referent, file kv.Value) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == file {
+		p.file = nil
+	}
 }
 
 // open asks for a file, and for a part of it in the same request if that is
@@ -241,7 +250,11 @@ func sizeIn(validator string) string {
 	return validator[i:]
 }
 
-// virtual is a part of a file.
+// virtual is a part of a file. It stays of the version that was seen when it was
+// located, as soon as anybody knows something of that: its identity, under which
+// others keep what they read, or bytes of it. A shard's index is of one version
+// and leads astray in another. Before that any version will do, if none was
+// recorded.
 type virtual struct {
 	r      *resolver
 	p      *referent
@@ -249,32 +262,109 @@ type virtual struct {
 	file   kv.Value // nil if it was not looked for
 	off, n int64
 	id     kv.ID
+
+	state atomic.Int32
+	// next is what stands in for it: what was found of a file that was not looked
+	// for, or another version if the state is stateMoved.
+	next atomic.Pointer[virtual]
 }
 
+const (
+	stateFree   = iota // nobody knows anything of its version
+	statePinned        // somebody does
+	stateMoved         // it is of another version
+)
+
 var _ kv.Validator = (*virtual)(nil)
+
+// current is the part that is read, v if it was not looked for yet.
+func (v *virtual) current() *virtual {
+	if next := v.next.Load(); next != nil && (v.file == nil || v.state.Load() == stateMoved) {
+		return next.current()
+	}
+	return v
+}
+
+// pin makes sure that v stays of its version, and reports whether it is of it.
+func (v *virtual) pin() bool {
+	return v.state.CompareAndSwap(stateFree, statePinned) || v.state.Load() == statePinned
+}
 
 // Size implements [kv.Value].
 func (v *virtual) Size() int64 { return v.n }
 
 // ID implements [kv.Value]: that of the bytes in the version of the file that
 // was seen, zero if nothing tells versions.
-func (v *virtual) ID() kv.ID { return v.id }
+func (v *virtual) ID() kv.ID {
+	for {
+		at := v.current()
+		if at.id == (kv.ID{}) || at.pin() {
+			return at.id
+		}
+	}
+}
 
 // Validator implements [kv.Validator]: that of the file.
 func (v *virtual) Validator() string {
-	if v.file == nil {
-		return v.src.Validator
+	at := v.current()
+	if at.file == nil {
+		return at.src.Validator
 	}
-	return validatorOf(v.file)
+	return validatorOf(at.file)
 }
 
 // Spacing implements [kv.Spacer].
 func (v *virtual) Spacing() (gap, most int64) {
-	if v.file == nil {
-		return v.r.spacing(context.Background(), v.p) // opens a view, and asks nobody
+	if at := v.current(); at.file != nil {
+		return kv.Spacing(at.file)
 	}
-	return kv.Spacing(v.file)
+	return v.r.spacing(context.Background(), v.p) // opens a view, and asks nobody
 }
+
+// found is the part that is read, which is looked for if need be.
+func (v *virtual) found(ctx context.Context) (*virtual, error) {
+	at := v.current()
+	if at.file != nil {
+		return at, nil
+	}
+	found, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), nil)
+	if err != nil {
+		return nil, virtualError(v.src, err)
+	}
+	if v.id != (kv.ID{}) && found.id != v.id {
+		return nil, virtualError(v.src, fmt.Errorf("%w since its identity was told", kv.ErrChanged))
+	}
+	if v.state.Load() == statePinned {
+		found.pin()
+	}
+	v.next.CompareAndSwap(nil, found)
+	return v.current(), nil
+}
+
+// moved is the part in another version of the file than was seen when it was
+// located, if there may be one.
+func (v *virtual) moved(ctx context.Context, changed error) (*virtual, error) {
+	if v.state.Load() == statePinned {
+		v.r.forget(v.p, v.file)
+		return nil, changed
+	}
+	again, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), v.file)
+	if err != nil {
+		return nil, err
+	}
+	if again.n != v.n { // a whole file, whose size was told
+		return nil, changed
+	}
+	again.pin() // this is as often as it is tried
+	v.next.CompareAndSwap(nil, again)
+	if !v.state.CompareAndSwap(stateFree, stateMoved) && v.state.Load() == statePinned {
+		return nil, changed
+	}
+	return v.next.Load(), nil
+}
+
+// errMoved is for bytes of a version that others do not see any more.
+var errMoved = fmt.Errorf("%w while it was read", kv.ErrChanged)
 
 // View implements [kv.Value].
 func (v *virtual) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
@@ -282,25 +372,22 @@ func (v *virtual) View(ctx context.Context, rng kv.Range, fn func([]byte) error)
 	if err != nil {
 		return err
 	}
-	if v.file == nil {
-		found, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), nil)
-		if err != nil {
-			return virtualError(v.src, err)
-		}
-		return found.View(ctx, rng, fn)
+	at, err := v.found(ctx)
+	if err != nil {
+		return err
 	}
 	called := false
-	once := func(b []byte) error {
+	err = at.file.View(ctx, kv.Span(at.off+off, n), func(b []byte) error {
+		if !at.pin() {
+			return errMoved
+		}
 		called = true
 		return fn(b)
-	}
-	err = v.file.View(ctx, kv.Span(v.off+off, n), once)
+	})
 	if !called && errors.Is(err, kv.ErrChanged) {
-		// Another version than was seen when it was located. If none was
-		// recorded at import, any will do, as long as one read sees one.
 		var again *virtual
-		if again, err = v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), v.file); err == nil {
-			err = again.file.View(ctx, kv.Span(v.off+off, n), once)
+		if again, err = at.moved(ctx, err); err == nil {
+			return again.View(ctx, rng, fn)
 		}
 	}
 	return v.failed(err, called)
@@ -321,40 +408,39 @@ var _ kv.RangesViewer = (*virtual)(nil)
 
 // ViewsRanges implements [kv.RangesViewer]: parts of files of servers do.
 func (v *virtual) ViewsRanges() bool {
-	if v.file == nil {
-		return !v.p.local()
+	if at := v.current(); at.file != nil {
+		return kv.ViewsRanges(at.file)
 	}
-	return kv.ViewsRanges(v.file)
+	return !v.p.local()
 }
 
 // ViewRanges implements [kv.RangesViewer].
 func (v *virtual) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
-	if v.file == nil {
-		found, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), nil)
-		if err != nil {
-			return virtualError(v.src, err)
-		}
-		return found.ViewRanges(ctx, parts, fn)
+	at, err := v.found(ctx)
+	if err != nil {
+		return err
 	}
-	parts, err := kv.Within(parts, v.off, v.n)
+	within, err := kv.Within(parts, at.off, at.n)
 	if err != nil {
 		return err
 	}
 	var called, callers atomic.Bool
-	noting := func(i int, b []byte) error {
+	err = kv.ViewRanges(ctx, at.file, within, func(i int, b []byte) error {
+		if !at.pin() {
+			return errMoved
+		}
 		called.Store(true)
 		err := fn(i, b)
 		if err != nil {
 			callers.Store(true)
 		}
 		return err
-	}
-	err = kv.ViewRanges(ctx, v.file, parts, noting)
+	})
 	if !called.Load() && errors.Is(err, kv.ErrChanged) {
-		// As in View. All parts are read again: they are of one version.
+		// All parts are read again: they are of one version.
 		var again *virtual
-		if again, err = v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), v.file); err == nil {
-			err = kv.ViewRanges(ctx, again.file, parts, noting)
+		if again, err = at.moved(ctx, err); err == nil {
+			return again.ViewRanges(ctx, parts, fn)
 		}
 	}
 	return v.failed(err, callers.Load())

@@ -40,6 +40,8 @@ type Place struct {
 	Root string
 	// Path has neither "." nor ".." in it, and is not empty.
 	Path string
+	// Mapped says that a [Mapping] led here, from another place.
+	Mapped bool
 }
 
 // URL is the whole URL.
@@ -122,7 +124,9 @@ func (r *resolver) resolve(u string) (Place, error) {
 	}
 	for _, m := range r.maps {
 		if rest, ok := below(abs, m.From); ok {
-			return place(u, m.To, rest)
+			p, err := place(u, m.To, rest)
+			p.Mapped = p.URL() != abs
+			return p, err
 		}
 	}
 	if r.base != "" && strings.HasPrefix(abs, r.base) {
@@ -181,7 +185,7 @@ func place(u, root, path string) (Place, error) {
 			return Place{}, forbidden(u, "before its query it leads elsewhere")
 		}
 	}
-	return Place{root, path}, nil
+	return Place{Root: root, Path: path}, nil
 }
 
 // absolute brings a URL into the one form in which URLs are compared: scheme
