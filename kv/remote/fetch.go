@@ -230,6 +230,8 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 		if err := a.changed(got.size); err != nil {
 			return err
 		}
+	} else if a.size >= 0 && limit >= a.size {
+		return fmt.Errorf("%w: it has more than %d bytes", kv.ErrChanged, a.size)
 	} else if limit == a.limit {
 		return errNoSize // too long to be read, and how long is not known
 	} else if limit == o.c.o.MaxUnsized {

@@ -431,7 +431,7 @@ func TestOrigins(t *testing.T) {
 	}
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "127.0.0.1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "0.0.0.0": false, "100.64.1.1": false,
-		"224.0.0.1": false, "255.255.255.255": false, "::1": false, "fe80::1": false, "fd00::1": false, "::ffff:127.0.0.1": false, "64:ff9b::7f00:1": false, "2606:4700::1111": true,
+		"224.0.0.1": false, "255.255.255.255": false, "::1": false, "fe80::1": false, "fd00::1": false, "::ffff:127.0.0.1": false, "::ffff:100.64.1.1": false, "::ffff:8.8.8.8": true, "64:ff9b::7f00:1": false, "2606:4700::1111": true,
 	} {
 		if got := public(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s is public: %v", address, got)
