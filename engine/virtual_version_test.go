@@ -254,3 +254,121 @@ func TestLinkRecordsHoweverSpelled(t *testing.T) {
 		}
 	}
 }
+
+// valuesAt reads the bytes of the array t below a path.
+func valuesAt(t *testing.T, db *DB, path string) ([]byte, error) {
+	t.Helper()
+	a := array(t, at(t, db, ""), path+"/t")
+	b := make([]byte, a.Shape()[0])
+	return b, a.ReadBytes(bg, zarr.Sel(), b)
+}
+
+// TestPartIDs gives parts of files other identities than any other part.
+func TestPartIDs(t *testing.T) {
+	seen := map[kv.ID]string{}
+	for _, url := range []string{"", "a", "ab", "file:///a"} {
+		for _, validator := range []string{"b", "", "bc", "mtime:1 size:2"} {
+			for _, offset := range []uint64{0, 1, 1 << 40} {
+				for _, length := range []uint64{0, 1, 128} {
+					what := fmt.Sprintf("%q %q %d %d", url, validator, offset, length)
+					id := partID(url, validator, offset, length)
+					if other, ok := seen[id]; ok {
+						t.Errorf("%s and %s are one", what, other)
+					}
+					seen[id] = what
+				}
+			}
+		}
+	}
+}
+
+// TestCachedPartsDiffer reads chunks that have all but one thing in common: the
+// URL, or the offset.
+func TestCachedPartsDiffer(t *testing.T) {
+	files, db := changingFiles(t, []byte("abcdef"))
+	for _, f := range files {
+		t.Run(f.name, func(t *testing.T) {
+			other := f.url[:len(f.url)-1] + "b"
+			if path, ok := strings.CutPrefix(other, "file://"); ok {
+				at := time.Unix(1, 0)
+				err := errors.Join(os.WriteFile(path, []byte("ABCDEF"), 0o666), os.Chtimes(path, time.Time{}, at), os.Chtimes(path[:len(path)-1]+"a", time.Time{}, at))
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				o := newOrigin(t, map[string][]byte{"/a": []byte("abcdef"), "/b": []byte("ABCDEF")})
+				f.url, other = o.URL+"/a", o.URL+"/b"
+				opts := memOptions()
+				opts.Adapters, opts.Follow = hasty(remote.Options{}), Follow{Allow: []string{o.URL}}
+				db = openDB(t, opts)
+			}
+			set := setOf(6, fmt.Sprintf(`,"t/0":[%q,0,1],"t/1":[%q,0,1],"t/2":[%q,1,1],"t/3":[%q,1,1],"t/4":[%q,5,1]`, f.url, other, f.url, other, f.url))
+			linkSet(t, db, folder(t, map[string]string{"refs.json": set})+"/refs.json", db.opts.Follow, ImportOptions{To: f.name, Validate: ValidateAll})
+			for range 2 {
+				if b, err := valuesAt(t, db, f.name); err != nil || string(b) != "aAbBf\xff" {
+					t.Errorf("%q, %v", b, err)
+				}
+			}
+		})
+	}
+}
+
+// TestBeyondTheFile reads parts that begin, or end, behind the end of a file,
+// which no import looked at.
+func TestBeyondTheFile(t *testing.T) {
+	files, db := changingFiles(t, []byte("abcdef"))
+	for _, f := range files {
+		for _, part := range []string{"6,1", "7,1", "5,2", "0,7", "9000000000,1", "1,9223372036854775807", "9223372036854775807,1", "7,0"} {
+			to := f.name + strings.ReplaceAll(part, ",", "_")
+			set := setOf(2, fmt.Sprintf(`,"t/0":[%q,0,1],"t/1":[%q,%s]`, f.url, f.url, part))
+			src := openFollow(t, folder(t, map[string]string{"refs.json": set})+"/refs.json", db.opts.Follow)
+			_, err := db.Import(bg, src, ImportOptions{Link: true, To: to, Validate: ValidateNone})
+			if errors.Is(err, ErrUnreachable) {
+				continue // more than any file has
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What has another length than a chunk may be refused for that.
+			if b, err := valuesAt(t, db, to); err == nil || strings.HasSuffix(part, ",1") && !errors.Is(err, ErrUnreachable) || errors.Is(err, kv.ErrNotFound) {
+				t.Errorf("%s, %s: %q, %v", f.name, part, b, err)
+			}
+			if b, err := kv.Get(bg, at(t, db, ""), to+"/t/1"); !errors.Is(err, ErrUnreachable) || errors.Is(err, kv.ErrNotFound) {
+				t.Errorf("%s, %s: %q, %v", f.name, part, b, err)
+			}
+		}
+	}
+}
+
+// TestMovedFiles reads files that were moved and are mapped to where they are: of
+// another time, and refused with another size.
+func TestMovedFiles(t *testing.T) {
+	old := folder(t, map[string]string{"a": "abc", "refs.json": setOf(3, `,"t/0":["a",1,1]`)})
+	config := t.TempDir()
+	db := openDB(t, linkOptions(t, config))
+	linkSet(t, db, old+"/refs.json", Follow{}, ImportOptions{})
+	path := db.Dir()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]error{"ABC": nil, "ABCD": kv.ErrChanged, "AB": kv.ErrChanged} {
+		moved := folder(t, map[string]string{"a": content})
+		if err := os.Chtimes(moved+"/a", time.Time{}, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		opts := linkOptions(t, config)
+		opts.Follow = Follow{Map: []Mapping{{From: old, To: moved}}}
+		db := openAt(t, path, opts)
+		for _, read := range []func() (string, error){
+			func() (string, error) { b, err := values(t, at(t, db, "")); return string(b), err },
+			func() (string, error) { b, err := kv.Get(bg, at(t, db, ""), "t/0"); return string(b) + "\xff\xff", err },
+		} {
+			if b, err := read(); !errors.Is(err, want) || err == nil && b != "B\xff\xff" {
+				t.Errorf("%q: %q, %v, want %v", content, b, err, want)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
