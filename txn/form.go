@@ -148,13 +148,18 @@ func (f *Form) parse(dst []byte, key string) (coords []byte, ok bool) {
 // print appends the key of encoded coordinates to dst. ok is false if they are
 // not Rank numbers.
 func (f *Form) print(dst, coords []byte) (key []byte, ok bool) {
-	dst = append(dst, f.Prefix...)
-	for i := range f.Rank {
+	return f.printFrom(append(dst, f.Prefix...), 0, coords)
+}
+
+// printFrom appends the part of a key that begins with the number of a dimension.
+// coords are those of this and all later dimensions.
+func (f *Form) printFrom(dst []byte, dim int, coords []byte) (key []byte, ok bool) {
+	for i := dim; i < f.Rank; i++ {
 		n, rest, ok := takeCoord(coords)
 		if !ok {
 			return dst, false
 		}
-		if i > 0 {
+		if i > dim {
 			dst = append(dst, f.Sep)
 		}
 		dst = strconv.AppendUint(dst, n, 10)

@@ -55,7 +55,7 @@ type limits struct {
 	read     int    // entries that a cursor reads at once
 }
 
-var defaultLimits = limits{smallDir: 64, edits: 1 << 14, refs: mapBatch, moved: 1 << 14, group: 512, read: 1024}
+var defaultLimits = limits{smallDir: 64, edits: 1 << 14, refs: mapBatch, moved: 1 << 14, group: 4096, read: 1024}
 
 func newSpace(t *tree.Tree, policy Policy, load func(context.Context, tree.Value) ([]byte, error)) *space {
 	return &space{

@@ -1,11 +1,12 @@
 package txn
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -35,6 +36,8 @@ type chunkLister struct {
 	group   [][]byte // scratch
 	text    []byte
 	printed []printedChunk
+	merged  []printedChunk
+	runs    []int
 	spare   [][][]byte // buffers of cursors that are done
 }
 
@@ -55,10 +58,10 @@ type numberCursor struct {
 	ok     bool
 }
 
-// printedChunk is a key, which ends at end in text.
+// printedChunk is where a key is in text.
 type printedChunk struct {
-	key string
-	end int
+	head       uint64 // of what is not common to all, see headOf
+	start, end int32
 }
 
 // some reports whether there is a next key.
@@ -202,32 +205,23 @@ func (lv *listLevel) first() *numberCursor {
 func (c *chunkLister) fillNumbers(lv *listLevel) error {
 	c.text, c.printed = c.text[:0], c.printed[:0]
 	for n := lv.first(); n != nil && len(c.printed) < c.s.lim.read; n = lv.first() {
+		start := len(c.text)
 		c.text = strconv.AppendUint(append(c.text, lv.text...), n.num, 10)
-		c.printed = append(c.printed, printedChunk{end: len(c.text)})
+		c.printed = append(c.printed, printedChunk{start: int32(start), end: int32(len(c.text))})
 		n.cur.pos++
 		if err := c.load(lv, n); err != nil {
 			return err
 		}
 	}
-	c.cutText()
 	c.emit()
 	return nil
 }
 
-// cutText makes strings of the keys in text, which end where printed says.
-func (c *chunkLister) cutText() {
-	all, start := string(c.text), 0
-	for i := range c.printed {
-		p := &c.printed[i]
-		p.key, start = all[start:p.end], p.end
-	}
-}
-
 // emit hands out those of the printed keys that are wanted.
 func (c *chunkLister) emit() {
-	low := c.bounds.low
-	for i := range c.printed {
-		if key := c.printed[i].key; low == "" || key[len(c.dir):] >= low {
+	all, low := string(c.text), c.bounds.low
+	for _, p := range c.printed {
+		if key := all[p.start:p.end]; low == "" || key[len(c.dir):] >= low {
 			c.out = append(c.out, key)
 		}
 	}
@@ -238,49 +232,112 @@ func (c *chunkLister) emit() {
 func (c *chunkLister) fillGroup(lv *listLevel, n *numberCursor) error {
 	lead := appendCoord(clip(lv.lead), n.num)
 	text := string(append(strconv.AppendUint([]byte(lv.text), n.num, 10), c.form.Sep))
-	_, many := lowBelow(c.bounds.low, text[len(c.dir):])
-	many = !many // all less: pass them like many
-	if !many {
-		c.group = c.group[:0]
-		for num := n.num; n.ok && n.num == num; {
-			if many = len(c.group) == c.s.lim.group; many {
-				break
-			}
-			c.group = append(c.group, n.cur.buf[n.cur.pos])
-			n.cur.pos++
-			if err := c.load(lv, n); err != nil {
-				return err
-			}
-		}
-	}
-	if many {
-		n.cur.seek(keyAfter(lead))
-		if err := c.load(lv, n); err != nil {
+	_, some := lowBelow(c.bounds.low, text[len(c.dir):])
+	if some { // else all are less: pass them like many
+		many, err := c.readGroup(lv, n, lead)
+		if err != nil {
 			return err
 		}
-		return c.push(lv.dim+1, lead, text, "")
+		if !many {
+			return c.emitGroup(len(lead), text, lv.dim+1)
+		}
 	}
-	return c.emitGroup(text)
+	n.cur.seek(keyAfter(lead))
+	if err := c.load(lv, n); err != nil {
+		return err
+	}
+	return c.push(lv.dim+1, lead, text, "")
 }
 
-// emitGroup prints and sorts the chunks in group, whose keys begin with text.
-func (c *chunkLister) emitGroup(text string) error {
-	c.text, c.printed = c.text[:0], c.printed[:0]
-	for i := range c.group {
-		var ok bool
-		c.text = append(c.text, c.dir...)
-		if c.text, ok = c.form.print(c.text, c.group[i]); !ok {
-			return corrupt("chunk map of %q: coordinates %x", c.dir, c.group[i])
+// readGroup reads the chunks at a cursor whose coordinates begin with lead, or
+// stops where they are too many.
+func (c *chunkLister) readGroup(lv *listLevel, n *numberCursor, lead []byte) (many bool, err error) {
+	c.group = c.group[:0]
+	for key := lead; bytes.HasPrefix(key, lead); {
+		if len(c.group) == c.s.lim.group {
+			return true, nil
 		}
-		c.printed = append(c.printed, printedChunk{end: len(c.text)})
+		c.group = append(c.group, n.cur.buf[n.cur.pos])
+		n.cur.pos++
+		if key, err = n.cur.peek(c.ctx, c.s); err != nil {
+			return false, err
+		}
 	}
-	c.cutText()
-	order := func(a, b printedChunk) int { return strings.Compare(a.key[len(text):], b.key[len(text):]) }
-	if !slices.IsSortedFunc(c.printed, order) {
-		slices.SortFunc(c.printed, order)
+	return false, c.load(lv, n)
+}
+
+// emitGroup prints and sorts the chunks in group, whose coordinates before dim take
+// lead bytes and whose keys begin with text.
+func (c *chunkLister) emitGroup(lead int, text string, dim int) error {
+	c.text, c.printed = c.text[:0], c.printed[:0]
+	for _, coords := range c.group {
+		start := len(c.text)
+		var ok bool
+		if c.text, ok = c.form.printFrom(append(c.text, text...), dim, coords[lead:]); !ok {
+			return corrupt("chunk map of %q: coordinates %x", c.dir, coords)
+		}
+		head := headOf(c.text[start+len(text):])
+		c.printed = append(c.printed, printedChunk{head, int32(start), int32(len(c.text))})
 	}
+	c.sort()
 	c.emit()
 	return nil
+}
+
+// headOf makes a number of the first bytes of a text without zeros. Texts have the
+// order of their heads, if these differ.
+func headOf(text []byte) (head uint64) {
+	if len(text) >= 8 {
+		return binary.BigEndian.Uint64(text)
+	}
+	for i, b := range text {
+		head |= uint64(b) << (56 - 8*i)
+	}
+	return head
+}
+
+// less compares printed keys.
+func (c *chunkLister) less(a, b *printedChunk) bool {
+	if a.head != b.head {
+		return a.head < b.head
+	}
+	return bytes.Compare(c.text[a.start:a.end], c.text[b.start:b.end]) < 0
+}
+
+// sort sorts the printed keys. In the order of numbers they ascend for long, up to
+// the next count of digits, so these runs are merged.
+func (c *chunkLister) sort() {
+	n := len(c.printed)
+	ends := c.runs[:0]
+	for i := 1; i < n; i++ {
+		if c.less(&c.printed[i], &c.printed[i-1]) {
+			ends = append(ends, i)
+		}
+	}
+	ends = append(ends, n)
+	c.runs, c.merged = ends, slices.Grow(c.merged[:0], n)[:n]
+	for len(ends) > 1 {
+		start, left := 0, ends[:0]
+		for i := 0; i < len(ends); i += 2 {
+			mid, end := ends[i], ends[min(i+1, len(ends)-1)]
+			c.merge(c.merged[start:end], c.printed[start:mid], c.printed[mid:end])
+			left = append(left, end)
+			start = end
+		}
+		ends = left
+		c.printed, c.merged = c.merged, c.printed
+	}
+}
+
+// merge fills dst from two sorted lists.
+func (c *chunkLister) merge(dst, a, b []printedChunk) {
+	for i := range dst {
+		if len(b) == 0 || len(a) > 0 && c.less(&a[0], &b[0]) {
+			dst[i], a = a[0], a[1:]
+		} else {
+			dst[i], b = b[0], b[1:]
+		}
+	}
 }
 
 // keyCursor reads the keys of a span of a chunk map in growing batches, so that
