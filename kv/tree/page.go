@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -144,8 +145,7 @@ func parsePage(name Name, raw []byte, glance bool) (*page, error) {
 	// A look-up reads a few lines of each, in random pages: side by side they
 	// share entries of the processor's address cache.
 	n := len(p.index)
-	s.index = append(s.index, raw...)
-	both := bytes.Clone(s.index)
+	both := slices.Concat(p.index, raw)
 	p.index, p.raw = both[:n:n], both[n:len(both):len(both)]
 	return p, nil
 }
