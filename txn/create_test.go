@@ -181,10 +181,10 @@ func TestCreateLeavesAloneACopy(t *testing.T) {
 func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	salvageHistory(t, mem)
-	remove(t, mem, "db/index", "db/checkpoints")
 	want := filesIn(t, mem, "db/packs")
 	for k := int64(1); ; k++ {
 		image := all(mem)
+		remove(t, image, "db/index", "db/checkpoints")
 		var n atomic.Int64
 		fs := faultFS(image, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if n.Add(1) == k {
