@@ -2,14 +2,17 @@ package index
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -231,4 +234,113 @@ func plainScan(b []byte, number uint32) (damaged bool) {
 		}
 	}
 	return false
+}
+
+// chunkOf is a chunk of a log as Pebble writes it: kinds 1 to 4 are whole, first,
+// middle and last; 4 more with a number of the log, 8 more with what was synced too.
+func chunkOf(kind byte, number uint32, synced uint64, size int) []byte {
+	b := make([]byte, 6, 32)
+	b = append(b, kind)
+	if kind > 4 {
+		b = binary.LittleEndian.AppendUint32(b, number)
+	}
+	if kind > 8 {
+		b = binary.LittleEndian.AppendUint64(b, synced)
+	}
+	b = append(b, bytes.Repeat([]byte{0x55}, size)...)
+	binary.LittleEndian.PutUint16(b[4:], uint16(size))
+	crc := crc32.Checksum(b[6:], castagnoli)
+	binary.LittleEndian.PutUint32(b, (crc>>15|crc<<17)+0xa282ead8)
+	return b
+}
+
+func damagedChunk(b []byte) []byte {
+	b[len(b)-1] ^= 1
+	return b
+}
+
+// The scan tells damage from an end by what follows, to the byte.
+func TestLogScan(t *testing.T) {
+	const n = 7 // number of the log
+	log := func(kind byte, synced uint64) []byte { return chunkOf(kind+8, n, synced, 100) }
+	size := uint64(len(log(1, 0)))
+	list := func(kind byte) []byte { return chunkOf(kind, 0, 0, 100) }
+	zeros := func(n int) []byte { return make([]byte, n) }
+	for _, c := range []struct {
+		name   string
+		number uint32
+		chunks [][]byte
+		ended  bool
+		end    uint64
+		damage bool
+	}{
+		{"whole", n, [][]byte{log(1, 0), log(2, 0), log(3, size), log(4, size), log(1, 4*size)}, false, 0, false},
+		{"torn at the end", n, [][]byte{log(1, 0), damagedChunk(log(1, size))}, true, size, false},
+		{"synced up to the damage", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), log(1, size)}, true, size, false},
+		{"synced beyond its beginning", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), log(1, size+1)}, true, size, true},
+		{"the first is damaged", n, [][]byte{damagedChunk(log(1, 0)), log(4, 1)}, true, 0, true},
+		{"of another log behind", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), chunkOf(9, n+1, 9*size, 100)}, true, size, false},
+		{"without marks behind", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), chunkOf(5, n, 0, 100)}, true, size, false},
+		{"without a number", n, [][]byte{log(1, 0), list(1)}, true, size, false},
+		{"marks found behind others", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), chunkOf(8, n, 0, 9), log(1, size+1)}, true, size, true},
+		{"every kind", n, [][]byte{chunkOf(5, n, 0, 1), chunkOf(6, n, 0, 1), chunkOf(7, n, 0, 1), chunkOf(8, n, 0, 1), chunkOf(9, n, 0, 1), chunkOf(10, n, 0, 1), chunkOf(11, n, 0, 1), chunkOf(12, n, 0, 1)}, false, 0, false},
+		{"no kind", n, [][]byte{chunkOf(13, n, 0, 1)}, true, 0, false},
+
+		{"list", 0, [][]byte{list(1), list(2), list(3), list(4)}, false, 0, false},
+		{"list, torn", 0, [][]byte{list(1), damagedChunk(list(1))}, true, 107, false},
+		{"list, an edit behind", 0, [][]byte{list(1), damagedChunk(list(1)), list(1)}, true, 107, true},
+		{"list, the beginning of one", 0, [][]byte{list(1), damagedChunk(list(1)), list(2)}, true, 107, true},
+		{"list, the rest of the damaged one", 0, [][]byte{list(1), damagedChunk(list(2)), list(3), list(4)}, true, 107, false},
+		{"list, a chunk of a log", 0, [][]byte{log(1, 0)}, true, 0, false},
+
+		{"padding", n, [][]byte{log(1, 0), zeros(syncedHeader - 1)}, false, 0, false},
+		{"more than padding", n, [][]byte{log(1, 0), zeros(syncedHeader)}, true, size, false},
+		{"no padding", n, [][]byte{log(1, 0), append(zeros(syncedHeader-2), 1)}, true, size, false},
+		{"nothing", n, nil, false, 0, false},
+	} {
+		s := logScan{number: c.number}
+		s.block(bytes.Join(c.chunks, nil))
+		if s.ended != c.ended || s.end != c.end || s.damaged != c.damage {
+			t.Errorf("%s: ended %v at %d, damaged %v", c.name, s.ended, s.end, s.damaged)
+		}
+	}
+	// Offsets go on from block to block.
+	s := logScan{number: n}
+	s.block(bytes.Join([][]byte{log(1, 0), log(1, 0)}, nil))
+	s.block(bytes.Join([][]byte{log(1, 0), damagedChunk(log(1, 0))}, nil))
+	s.block(log(1, 3*size+1))
+	if s.end != 3*size || !s.damaged {
+		t.Errorf("blocks: ended at %d, damaged %v", s.end, s.damaged)
+	}
+}
+
+// A log that cannot be read is an error of the disk, not its end.
+func TestLogCannotBeRead(t *testing.T) {
+	mem := vfs.NewMem()
+	x := mustOpen(t, "d", small(mem))
+	if err := put(x, SpaceMeta, "k", strings.Repeat("v", 100<<10), true); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	broken := errors.New("broken")
+	for k := int64(0); ; k++ {
+		f := faults{err: broken, once: true, at: k, match: func(op errorfs.Op) bool {
+			_, ok := logNumber(mem.PathBase(op.Path))
+			return ok && (op.Kind == errorfs.OpFileRead || op.Kind == errorfs.OpFileReadAt || op.Kind == errorfs.OpOpen)
+		}}
+		x, err := Open("d", &Options{FS: f.wrap(mem), ReadOnly: true})
+		if f.hits.Load() == 0 {
+			if err != nil || k < 8 {
+				t.Fatalf("after %d reads: %v", k, err)
+			}
+			mustClose(t, x)
+			return
+		}
+		if !errors.Is(err, broken) {
+			t.Errorf("read %d: %v", k, err)
+			if err == nil {
+				mustClose(t, x)
+			}
+		}
+	}
 }
