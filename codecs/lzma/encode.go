@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"io"
 
 	"github.com/ulikunitz/xz/lzma"
 )
@@ -64,15 +65,19 @@ func EncodeLZMA2(dst, src []byte, o Options) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	w, err := lzma.Writer2Config{Properties: o.properties(), DictCap: o.dict(len(src)), BufSize: encodeBuffer}.NewWriter2(b)
 	if err == nil {
-		_, err = w.Write(src)
-	}
-	if err == nil {
-		err = w.Close()
+		err = writeAll(w, src)
 	}
 	if err != nil {
 		return dst, err
 	}
 	return b.Bytes(), nil
+}
+
+func writeAll(w io.WriteCloser, src []byte) error {
+	if _, err := w.Write(src); err != nil {
+		return err
+	}
+	return w.Close()
 }
 
 // EncodeAlone appends src as .lzma data of unknown length, with an end marker.
@@ -83,10 +88,7 @@ func EncodeAlone(dst, src []byte, o Options) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	w, err := lzma.WriterConfig{Properties: o.properties(), DictCap: o.dict(len(src)), EOSMarker: true}.NewWriter(b)
 	if err == nil {
-		_, err = w.Write(src)
-	}
-	if err == nil {
-		err = w.Close()
+		err = writeAll(w, src)
 	}
 	if err != nil {
 		return dst, err

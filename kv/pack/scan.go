@@ -169,16 +169,7 @@ func (c *scanner) seek(pos uint64) (uint64, error) {
 // its place and length, the owner if one is given, and every block, also where
 // Options.NoVerify is set.
 func (s *Store) Check(ctx context.Context, a Address, owner ...Owner) error {
-	r, err := s.locate(ctx, a, 0, a.Length)
-	if err != nil {
-		return err
-	}
-	if end := a.Offset + a.Length; end > r.p.memFrom.Load() {
-		if err := r.p.flush(end); err != nil {
-			return err
-		}
-	}
-	h, err := r.acquire()
+	r, h, err := s.inFile(ctx, a)
 	if err != nil {
 		return err
 	}

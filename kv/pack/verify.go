@@ -16,19 +16,26 @@ func (s *Store) Covered(ctx context.Context, a Address) error {
 	return nil
 }
 
-// Verify is [Store.View] of a whole payload, with its header compared as well:
-// its place, its length and whose it is if an owner is given.
-func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) error, owner ...Owner) error {
+// inFile finds the payload at a in its file, which the caller gives back. What was
+// written to it last is flushed before.
+func (s *Store) inFile(ctx context.Context, a Address) (part, *handle, error) {
 	r, err := s.locate(ctx, a, 0, a.Length)
 	if err != nil {
-		return err
+		return r, nil, err
 	}
 	if end := a.Offset + a.Length; end > r.p.memFrom.Load() {
 		if err := r.p.flush(end); err != nil {
-			return err
+			return r, nil, err
 		}
 	}
 	h, err := r.acquire()
+	return r, h, err
+}
+
+// Verify is [Store.View] of a whole payload, with its header compared as well:
+// its place, its length and whose it is if an owner is given.
+func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) error, owner ...Owner) error {
+	r, h, err := s.inFile(ctx, a)
 	if err != nil {
 		return err
 	}
