@@ -1,0 +1,108 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// Savepoint makes everything written so far survive a crash, as a session that
+// [DB.Resume] takes up again. It publishes nothing.
+func (s *Session) Savepoint(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != sessionOpen {
+		return ErrSessionClosed
+	}
+	return s.savepoint(ctx)
+}
+
+func (s *Session) savepoint(ctx context.Context) error {
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	failures := s.db.packFailures.Load()
+	if err := s.fresh.check(failures); err != nil {
+		return err
+	}
+	batch := s.db.idx.NewBatch()
+	defer batch.Close()
+	group := overlays{s.pages}
+	written := map[tree.Name]struct{}{}
+	if err := group.private(ctx, s.space.t, s.work, written, batch.PutPage); err != nil {
+		return err
+	}
+	rec := sessionRecord{
+		branch: s.branch, base: s.base, work: s.work,
+		created: s.created, saved: s.db.opts.Now().UTC(), label: s.label, guards: s.guards,
+	}
+	batch.Set(index.SpaceSession, s.id[:], rec.encode())
+	if err := s.db.syncAndCommit(ctx, batch, nil, failures); err != nil {
+		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
+	}
+	s.pages.drop(written)
+	s.stored, s.saved, s.fresh = true, rec.saved, fresh{}
+	return nil
+}
+
+// Abort ends the session and forgets what it wrote.
+func (s *Session) Abort() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.state {
+	case sessionClosed:
+		return nil
+	case sessionCommitting:
+		return ErrSessionClosed
+	}
+	if s.stored {
+		batch := s.db.idx.NewBatch()
+		defer batch.Close()
+		batch.Delete(index.SpaceSession, s.id[:])
+		if err := batch.Commit(true); err != nil {
+			return fmt.Errorf("abort session %v: %w", s.id, err)
+		}
+	}
+	s.end()
+	return nil
+}
+
+// end closes the session; the caller holds mu.
+func (s *Session) end() {
+	s.state = sessionClosed
+	s.live.Store(nil)
+	s.buf = nil
+	for _, release := range s.held {
+		release()
+	}
+	s.pages.forget()
+	s.db.unregister(s)
+}
+
+// close ends the session in this process; a stored one can be resumed.
+func (s *Session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == sessionOpen {
+		s.end()
+	}
+}
+
+// Close ends the session in this process and forgets what was written since
+// the last savepoint; if there was one, the session can be resumed from it.
+func (s *Session) Close() error {
+	s.close()
+	return nil
+}
+
+// Detach closes the session after a savepoint, to be resumed later, perhaps by
+// another process.
+func (s *Session) Detach(ctx context.Context) error {
+	if err := s.Savepoint(ctx); err != nil {
+		return err
+	}
+	s.close()
+	return nil
+}

@@ -1,0 +1,100 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+func (db *DB) register(s *Session) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	if db.sessions[s.id] != nil {
+		return fmt.Errorf("session %v: %w", s.id, ErrSessionBusy)
+	}
+	db.sessions[s.id] = s
+	return nil
+}
+
+func (db *DB) unregister(s *Session) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.sessions[s.id] == s {
+		delete(db.sessions, s.id)
+	}
+}
+
+// openSessions lists the sessions that are open in this process. Their locks are
+// taken after mu is released, because a session that ends takes both.
+func (db *DB) openSessions() []*Session {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Collect(maps.Values(db.sessions))
+}
+
+// SessionInfo describes a session that is open or stored.
+type SessionInfo struct {
+	ID      SessionID
+	Branch  string
+	Base    CommitID
+	Created time.Time
+	// Saved is the time of the last savepoint, zero if there is none.
+	Saved time.Time
+	// Open says that this process has it open.
+	Open bool
+	// Label says what the session is for; see [Session.SetLabel].
+	Label string
+}
+
+// Sessions lists the sessions that can be resumed or are open, oldest first.
+func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	if err := db.check(); err != nil {
+		return nil, err
+	}
+	found := map[SessionID]SessionInfo{}
+	for rec, err := range db.idx.Scan(index.SpaceSession, nil, nil, false) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(rec.Key) != len(SessionID{}) {
+			return nil, corrupt("session key %x", rec.Key)
+		}
+		id := SessionID(rec.Key)
+		r, err := decodeSession(id, rec.Value)
+		if err != nil {
+			return nil, err
+		}
+		found[id] = SessionInfo{ID: id, Branch: r.branch, Base: r.base, Created: r.created, Saved: r.saved, Label: r.label}
+	}
+	for _, s := range db.openSessions() {
+		found[s.id] = s.info()
+	}
+	list := make([]SessionInfo, 0, len(found))
+	for _, i := range found {
+		list = append(list, i)
+	}
+	slices.SortFunc(list, func(a, b SessionInfo) int {
+		if c := a.Created.Compare(b.Created); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.ID[:]), string(b.ID[:]))
+	})
+	return list, nil
+}
+
+func (s *Session) info() SessionInfo {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Open: true, Label: s.label}
+}
