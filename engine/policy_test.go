@@ -244,6 +244,33 @@ func TestPolicyMergeDocument(t *testing.T) {
 	}
 }
 
+// Attributes merge name by name: what one side alone changed is taken from it.
+func TestPolicyMergeAttributes(t *testing.T) {
+	for _, c := range []struct{ base, ours, theirs, want, conflicts string }{
+		{`{}`, `{}`, `{}`, `{}`, `[]`},
+		{`{"a":1}`, `{"a":1,"b":2}`, `{"a":1,"c":3}`, `{"a":1,"b":2,"c":3}`, `[]`},
+		{`{"a":1,"b":1}`, `{"a":2,"b":1}`, `{"a":1,"b":3}`, `{"a":2,"b":3}`, `[]`},
+		{`{"a":1}`, `{"a":2}`, `{"a":2}`, `{"a":2}`, `[]`},
+		{`{"a":1}`, `{"a":2}`, `{"a":3}`, `{"a":2}`, `[a]`},
+		{`{}`, `{"a":2}`, `{"a":3}`, `{"a":2}`, `[a]`},
+		{`{"a":1}`, `{}`, `{"a":1}`, `{}`, `[]`},
+		{`{"a":1}`, `{"a":1}`, `{}`, `{}`, `[]`},
+		{`{"a":1}`, `{}`, `{"a":2}`, `{}`, `[a]`},
+		{`{"a":1}`, `{"a":2}`, `{}`, `{"a":2}`, `[a]`},
+		{`{"a":1}`, `{}`, `{}`, `{}`, `[]`},
+		{`{"a":[1, 2]}`, `{"a":[1,2]}`, `{"a":[3]}`, `{"a":[3]}`, `[]`},
+	} {
+		merged, conflicts, err := (policy{}).MergeDocument(docV2Attrs, []byte(c.base), []byte(c.ours), []byte(c.theirs))
+		fields := []string{}
+		for _, f := range conflicts {
+			fields = append(fields, f.Field)
+		}
+		if err != nil || !equalJSON(merged, []byte(c.want)) || fmt.Sprint(fields) != c.conflicts {
+			t.Errorf("%s: %s + %s = %s, conflicts %v, %v; want %s, %s", c.base, c.ours, c.theirs, merged, fields, err, c.want, c.conflicts)
+		}
+	}
+}
+
 // equalJSON compares documents whatever the order of members; NaN may stand bare.
 func equalJSON(a, b []byte) bool {
 	var x, y any

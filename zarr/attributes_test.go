@@ -101,25 +101,3 @@ func TestParseAttributesRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestMergeAttributes(t *testing.T) {
-	for _, c := range []struct{ base, ours, theirs, want, conflicts string }{
-		{`{}`, `{}`, `{}`, `{}`, `[]`},
-		{`{"a":1}`, `{"a":1,"b":2}`, `{"a":1,"c":3}`, `{"a":1,"b":2,"c":3}`, `[]`},
-		{`{"a":1,"b":1}`, `{"a":2,"b":1}`, `{"a":1,"b":3}`, `{"a":2,"b":3}`, `[]`},
-		{`{"a":1}`, `{"a":2}`, `{"a":2}`, `{"a":2}`, `[]`},
-		{`{"a":1}`, `{"a":2}`, `{"a":3}`, `{"a":2}`, `[a]`},
-		{`{}`, `{"a":2}`, `{"a":3}`, `{"a":2}`, `[a]`},
-		{`{"a":1}`, `{}`, `{"a":1}`, `{}`, `[]`},
-		{`{"a":1}`, `{"a":1}`, `{}`, `{}`, `[]`},
-		{`{"a":1}`, `{}`, `{"a":2}`, `{}`, `[a]`},
-		{`{"a":1}`, `{"a":2}`, `{}`, `{"a":2}`, `[a]`},
-		{`{"a":1}`, `{}`, `{}`, `{}`, `[]`},
-		{`{"a":[1, 2]}`, `{"a":[1,2]}`, `{"a":[3]}`, `{"a":[3]}`, `[]`},
-	} {
-		got, conflicts := MergeAttributes(attrs(t, c.base), attrs(t, c.ours), attrs(t, c.theirs))
-		if string(got.text()) != c.want || fmt.Sprint(conflicts) != c.conflicts {
-			t.Errorf("%s: %s + %s = %s, conflicts %v; want %s, %s", c.base, c.ours, c.theirs, got.text(), conflicts, c.want, c.conflicts)
-		}
-	}
-}

@@ -31,12 +31,3 @@ func DecodeAlone(dst, src []byte, max int64) ([]byte, error) {
 		return err
 	})
 }
-
-// IsAlone reports whether src may be .lzma data, which have no signature.
-func IsAlone(src []byte) bool {
-	if len(src) < aloneHeader {
-		return false
-	}
-	_, ok := propsOf(src[0])
-	return ok
-}
