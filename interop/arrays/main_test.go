@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -91,27 +92,26 @@ func written(t *testing.T, jobs []job) (store string, answers []answer) {
 	return store, call(t, files, "write", filepath.Join(dir, "db.zdb"), store)
 }
 
-// readAll reads the arrays of a store, those of each group at once.
-func readAll(t *testing.T, store string, jobs []job) []answer {
+// readAll reads the arrays of a store, those of each group at once. format is
+// that of all, or "" if the groups have the names of theirs.
+func readAll(t *testing.T, store, format string, jobs []job) []answer {
 	t.Helper()
+	documents := map[string][2]string{
+		"v2": {".zgroup", `{"zarr_format":2}`}, "v3": {"zarr.json", `{"zarr_format":3,"node_type":"group"}`},
+	}
 	var all []answer
-	for _, group := range []struct{ name, document, text string }{
-		{"v2", ".zgroup", `{"zarr_format":2}`}, {"v3", "zarr.json", `{"zarr_format":3,"node_type":"group"}`},
-	} {
+	for _, group := range []string{"v2", "v3"} {
 		var own []job
 		for _, j := range jobs {
-			if name, ok := strings.CutPrefix(j.Path, group.name+"/"); ok {
+			if name, ok := strings.CutPrefix(j.Path, group+"/"); ok {
 				own = append(own, job{Path: name})
 			}
 		}
-		if len(own) == 0 {
-			continue
-		}
-		dir := filepath.Join(store, group.name)
-		if err := os.WriteFile(filepath.Join(dir, group.document), []byte(group.text), 0o666); err != nil {
+		document := documents[cmp.Or(format, group)]
+		if err := os.WriteFile(filepath.Join(store, group, document[0]), []byte(document[1]), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, call(t, own, "read", dir)...)
+		all = append(all, call(t, own, "read", filepath.Join(store, group))...)
 	}
 	return all
 }
@@ -136,22 +136,19 @@ func TestArrays(t *testing.T) {
 			t.Errorf("write: %+v", a)
 		}
 	}
-	wantSums(t, "read", arrays, readAll(t, store, arrays))
+	wantSums(t, "read", arrays, readAll(t, store, "", arrays))
 	for _, format := range []string{"2", "3"} {
 		dest := filepath.Join(t.TempDir(), "to")
-		for i, a := range call(t, arrays, "convert", store, dest, format) {
+		for _, a := range call(t, arrays, "convert", store, dest, format) {
 			if a.Error != "" {
 				t.Errorf("to %s: %+v", format, a)
-				continue
 			}
-			name := filepath.Join(dest, a.Path)
 			document := map[string]string{"2": ".zarray", "3": "zarr.json"}[format]
-			if _, err := os.Stat(filepath.Join(name, document)); err != nil {
+			if _, err := os.Stat(filepath.Join(dest, a.Path, document)); err != nil {
 				t.Errorf("to %s: %v", format, err)
 			}
-			one := job{"", nil, arrays[i].Values}
-			wantSums(t, "to "+format+" "+a.Path, []job{one}, call(t, []job{one}, "read", name))
 		}
+		wantSums(t, "to "+format, arrays, readAll(t, dest, "v"+format, arrays))
 	}
 }
 
@@ -171,12 +168,12 @@ func TestArraysErrors(t *testing.T) {
 			t.Errorf("write: %+v", a)
 		}
 	}
-	read := []job{{"v2/short", nil, ""}, {"v2/nothing", nil, ""}, good}
-	answers = readAll(t, store, read)
-	if answers[0].Error != "" || answers[1].Error == "" {
-		t.Errorf("read: %+v", answers[:2])
+	read := []job{{"v2/short", nil, ""}, {"v2/nothing", nil, ""}, good, {"v3/count", nil, ""}}
+	answers = readAll(t, store, "", read)
+	if answers[0].Error != "" || answers[1].Error == "" || answers[3].Error != "" {
+		t.Errorf("read: %+v", answers)
 	}
-	wantSums(t, "read", read[2:], answers[2:])
+	wantSums(t, "read", read[2:3], answers[2:3])
 	if a := call(t, read[1:2], "convert", store, filepath.Join(t.TempDir(), "to"), "3"); a[0].Error == "" {
 		t.Errorf("convert: %+v", a)
 	}
