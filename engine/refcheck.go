@@ -151,18 +151,17 @@ type versioned interface {
 }
 
 // references yields the references at and below the source's path, of a version
-// of a database or of a set, with what follows them.
+// of a database or of a set, with what follows them. It knows no files yet: a
+// check asks for each.
 func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *resolver, error) {
 	if v, ok := s.at.View.(versioned); ok && s.at.db != nil {
-		return virtualValues(v.Values(ctx, dir(s.at.Path))), s.at.db.files, nil
+		return virtualValues(v.Values(ctx, dir(s.at.Path))), s.at.db.files.anew(), nil
 	}
 	set, prefix, err := s.referenceSet(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	base := set.opts.Rules.Base
-	named := linkedFiles{set: set, base: base, validate: ValidateNone}
-	files := &resolver{env: s.env, recall: func() (Follow, error) { return Follow{Allow: []string{base}}, nil }}
+	named := linkedFiles{set: set, base: set.opts.Rules.Base, validate: ValidateNone}
 	return func(yield func(reference, error) bool) {
 		for e, err := range set.entries(ctx) {
 			if err != nil {
@@ -175,14 +174,14 @@ func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *
 			}
 			ref := reference{key: key, offset: uint64(e.Offset), length: uint64(e.Length)}
 			if ref.src, err = named.source(e.URL); err != nil {
-				ref.src.URL = e.URL // is forbidden as it stands
+				ref.src.URL = e.URL // lies in an archive beside the set, or is forbidden
 			}
 			ref.src.Whole = e.Whole()
 			if !yield(ref, nil) {
 				return
 			}
 		}
-	}, files, nil
+	}, set.files.anew(), nil
 }
 
 func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, error] {

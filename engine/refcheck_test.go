@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -237,5 +239,113 @@ func TestLocalizeSelection(t *testing.T) {
 		if keys, _, err := db.Localize(bg, s, c.path, LocalizeOptions{Select: &c.sel}); !errors.Is(err, c.want) || keys != 0 {
 			t.Errorf("/%s: %d keys, %v, want %v", c.path, keys, err, c.want)
 		}
+	}
+}
+
+// TestCheckReferencesAgain finds what changed on a server since the check before,
+// of a database and of a set that stay open.
+func TestCheckReferencesAgain(t *testing.T) {
+	o := newOrigin(t, map[string][]byte{"/a": []byte("abc"), "/b": []byte("xyz")})
+	follow := Follow{Allow: []string{o.URL}}
+	name := folder(t, map[string]string{"refs.json": strings.ReplaceAll(setOf(3, `,"t/0":["ORIGIN/a",0,3],"t/1":["ORIGIN/b",0,3],"t/2":["ORIGIN/b",1,1]`), "ORIGIN", o.URL)}) + "/refs.json"
+	adapters := hasty(remote.Options{})
+	open := func(url string) *Source {
+		t.Helper()
+		src, err := OpenSource(bg, url, &SourceOptions{Adapters: adapters, Follow: follow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { src.Close() })
+		return src
+	}
+	set := open(name)
+	opts := linkOptions(t, t.TempDir())
+	opts.Adapters, opts.Follow = adapters, follow
+	db := openDB(t, opts)
+	if _, err := db.Import(bg, set, ImportOptions{Link: true, Validate: ValidateAll}); err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+	version := open(db.Dir() + "/|zarrdb:")
+	for _, step := range []struct {
+		change            func()
+		inSet, inDatabase string
+	}{
+		{func() {}, "", ""},
+		{func() { o.files["/b"] = []byte("xy") }, "t/1 unreachable", "t/1 changed,t/2 changed"},
+		{func() { delete(o.files, "/b") }, "t/1 unreachable,t/2 unreachable", "t/1 unreachable,t/2 unreachable"},
+		{func() { o.files["/b"] = []byte("xyz") }, "", ""},
+		{func() { o.tag = `"2"` }, "", "t/0 changed,t/1 changed,t/2 changed"},
+	} {
+		o.mu.Lock()
+		step.change()
+		o.mu.Unlock()
+		if found, _ := problems(t, set, RefCheckOptions{}); strings.Join(found, ",") != step.inSet {
+			t.Errorf("set: %q, want %q", found, step.inSet)
+		}
+		if found, _ := problems(t, version, RefCheckOptions{}); strings.Join(found, ",") != step.inDatabase {
+			t.Errorf("database: %q, want %q", found, step.inDatabase)
+		}
+	}
+}
+
+// TestCheckReferencesInArchive looks beside the set for what it refers to.
+func TestCheckReferencesInArchive(t *testing.T) {
+	url := memoryURL(t, map[string]string{"x.zip": zipped(t, map[string]string{
+		"d/refs.json": setOf(6, `,"t/0":["a/part",1,2],"t/1":["a/part",3,2],"t/2":["none"],"t/3":["../e"],"t/4":["`+insideBase+`a/part",0,1],"t/5":["/etc/passwd"]`),
+		"d/a/part":    "zarr", "e": "secret",
+	})})
+	src := openFollow(t, url+"x.zip|zip:d/refs.json", Follow{})
+	want := []string{"t/1 unreachable", "t/2 unreachable", "t/3 forbidden", "t/5 forbidden"}
+	if found, r := problems(t, src, RefCheckOptions{}); !slices.Equal(found, want) || r.Done != 6 {
+		t.Errorf("%q, %+v", found, r)
+	}
+}
+
+// TestCheckReferencesInParts stops a check at each problem, and between any two
+// references, and goes on: every problem is seen once.
+func TestCheckReferencesInParts(t *testing.T) {
+	var chunks strings.Builder
+	want := []string{}
+	for i := range 20 {
+		url := "a"
+		if i%3 == 0 {
+			url = "none"
+			want = append(want, fmt.Sprintf("t/%02d", i))
+		}
+		fmt.Fprintf(&chunks, `,"t/%02d":[%q,0,1]`, i, url)
+	}
+	base := folder(t, map[string]string{"a": "a", "refs.json": setOf(20, chunks.String())})
+	src := openFollow(t, base+"/refs.json", Follow{})
+	for at := range int64(22) {
+		var found []string
+		r, err := src.CheckReferences(bg, RefCheckOptions{From: at, Problem: func(p RefProblem) error {
+			found = append(found, p.Key)
+			return nil
+		}})
+		rest := want[min((int(at)+2)/3, len(want)):]
+		if err != nil || !slices.Equal(found, rest) || r.Done != 20 || r.Problems != int64(len(rest)) {
+			t.Errorf("from %d: %q, %+v, %v", at, found, r, err)
+		}
+	}
+	stop := errors.New("stop")
+	var found []string
+	for from := int64(0); from < 20; {
+		seen := false
+		r, err := src.CheckReferences(bg, RefCheckOptions{From: from, Problem: func(p RefProblem) error {
+			if seen {
+				return stop
+			}
+			seen = true
+			found = append(found, p.Key)
+			return nil
+		}})
+		if err != nil && err != stop || r.Done <= from {
+			t.Fatalf("from %d: %+v, %v", from, r, err)
+		}
+		from = r.Done
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
 	}
 }

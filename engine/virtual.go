@@ -59,6 +59,11 @@ type referent struct {
 	file kv.Value // located; nil for files of this machine, which are asked each time
 }
 
+// anew is r without what it found out of files.
+func (r *resolver) anew() *resolver {
+	return &resolver{env: r.env, folder: r.folder, memory: r.memory, recall: r.recall, base: r.base}
+}
+
 func (p *referent) local() bool { return strings.HasPrefix(p.place.Root, "file://") }
 
 // referent applies the rules to a URL.
@@ -136,7 +141,7 @@ func (r *resolver) forget(p *referent, file kv.Value) {
 // open asks for a file, and for a part of it in the same request if that is
 // possible. See [kv.LocateRange].
 func (r *resolver) open(ctx context.Context, p *referent, rng kv.Range, limit int64) (kv.Value, []byte, error) {
-	if p.place.Root == insideBase {
+	if p.place.Root == insideBase && r.folder != nil {
 		return kv.LocateRange(ctx, r.folder, p.place.Path, rng, limit)
 	}
 	return r.env.reference(ctx, p.place.Root, p.place.Path, rng, limit)
@@ -144,7 +149,7 @@ func (r *resolver) open(ctx context.Context, p *referent, rng kv.Range, limit in
 
 // spacing says how the parts of a file are best read.
 func (r *resolver) spacing(ctx context.Context, p *referent) (gap, most int64) {
-	if p.place.Root == insideBase {
+	if p.place.Root == insideBase && r.folder != nil {
 		return kv.Spacing(r.folder)
 	}
 	view, err := r.env.below(ctx, p.place.Root)

@@ -70,6 +70,9 @@ wrong is printed, one reference a line. A check that is interrupted says where
   zarrdb refs check refs.json --allow s3://noaa/`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.From < 0 {
+				return usagef("refs check: --from %d is negative", o.From)
+			}
 			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -92,6 +95,9 @@ wrong is printed, one reference a line. A check that is interrupted says where
 					cmd.Printf("stopped after %s: go on with --from %d\n", count(r.Done, "reference"), r.Done)
 				}
 				return err
+			}
+			if r.Done < o.From {
+				return fmt.Errorf("refs check: --from %d, and there are only %s", o.From, count(r.Done, "reference"))
 			}
 			if r.Problems > 0 {
 				err := fmt.Errorf("%d of %s cannot be read", r.Problems, count(r.Done-o.From, "reference"))
