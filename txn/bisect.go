@@ -58,7 +58,10 @@ func (db *DB) Bisect(ctx context.Context, good []CommitID, bad CommitID) (*Bisec
 	b.left = len(b.ids)
 	for _, id := range good {
 		i, ok := b.at[id]
-		if !ok || i == b.bad {
+		if id == bad {
+			return nil, fmt.Errorf("bisect: the good and the bad version are the same, %s", id.Short())
+		}
+		if !ok {
 			return nil, fmt.Errorf("bisect: %s is no ancestor of %s", id.Short(), bad.Short())
 		}
 		b.drop(b.ancestors(i))

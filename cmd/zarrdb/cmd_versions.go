@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +127,8 @@ where they were renamed from, and groups by the arrays in them.`,
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 1<<30, "how many at most")
+	cmd.Flags().IntVarP(&n, "number", "n", math.MaxInt, "how many at most")
+	cmd.Flags().Lookup("number").DefValue = "all"
 	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line a commit")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on under the old path where it was renamed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
@@ -267,14 +270,27 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 			o := &engine.Options{ReadOnly: len(args) == 1 && del == ""}
 			return withDB(cmd, args[0], o, func(t target, db *engine.DB) error {
 				if del != "" {
-					return remove(db)(del)
+					was := find(list(db), del)
+					if err := remove(db)(del); err != nil {
+						return err
+					}
+					if !asJSON {
+						cmd.Printf("%s: %s -> %s\n", del, was.Commit.Short(), shortOrNone(txn.CommitID{}))
+					}
+					return nil
 				}
 				if len(args) == 2 {
 					at, err := db.Resolve(cmd.Context(), t.rev)
 					if err != nil {
 						return err
 					}
-					return create(db)(cmd.Context(), args[1], at)
+					if err := create(db)(cmd.Context(), args[1], at); err != nil {
+						return err
+					}
+					if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
+						cmd.Printf("%[1]s is a branch and a tag now: @%[1]s means the branch\n", args[1])
+					}
+					return nil
 				}
 				for _, r := range list(db) {
 					if asJSON {
@@ -292,6 +308,14 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 	cmd.Flags().StringVarP(&del, "delete", "d", "", "delete the "+kind+" with this `NAME`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
+}
+
+// find returns the ref of a name, or the zero Ref.
+func find(refs []txn.Ref, name string) txn.Ref {
+	if i := slices.IndexFunc(refs, func(r txn.Ref) bool { return r.Name == name }); i >= 0 {
+		return refs[i]
+	}
+	return txn.Ref{}
 }
 
 func branchCmd() *cobra.Command {

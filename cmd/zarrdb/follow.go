@@ -16,7 +16,7 @@ type followFlags struct {
 }
 
 func (f *followFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urlMap, "url-map", nil, "read references below the URL `FROM=TO` instead (repeatable)")
+	cmd.Flags().StringArrayVar(&f.urlMap, "url-map", nil, "read what references name below one URL below another, `FROM=TO` (repeatable)")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "follow references below this URL or folder, `PREFIX` (repeatable)")
 }
 
