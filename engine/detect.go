@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,11 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 				return named, fmt.Errorf("%s: %w (%w: no file has that name, and %s)", named.URL.Redacted(), err, ErrFormat, e.lacks(Directory))
 			}
 		}
-		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, e.lacks(at.Kind))
+		why := e.lacks(at.Kind)
+		if format := foreign(ev.Head); format != "" {
+			why = "it is a " + format + " file; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
+		}
+		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, why)
 	case 1:
 	default:
 		return at, fmt.Errorf("%s: %w: it could be %s; add one of them to the URL", at.URL.Redacted(), ErrFormat, strings.Join(match, " or "))
@@ -88,6 +93,22 @@ func (e *Env) matches(ev Evidence) []string {
 	}
 	slices.Sort(match)
 	return match
+}
+
+// foreign names the format of a file that only reference sets make a store.
+func foreign(head []byte) string {
+	for format, magic := range map[string][]string{
+		"NetCDF-4 or HDF5": {"\x89HDF\r\n\x1a\n"},
+		"NetCDF-3":         {"CDF\x01", "CDF\x02", "CDF\x05"},
+		"GRIB":             {"GRIB"},
+	} {
+		for _, m := range magic {
+			if bytes.HasPrefix(head, []byte(m)) {
+				return format
+			}
+		}
+	}
+	return ""
 }
 
 // lacks says what a place would have to be.

@@ -28,7 +28,7 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if older == "" && o.Keep <= 0 {
-				return usagef("expire: --older-than or --keep must be given")
+				return usagef("expire: --older-than or --keep (1 or more) must be given")
 			}
 			if older != "" {
 				var err error

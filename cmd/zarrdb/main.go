@@ -135,7 +135,7 @@ func exitCode(ctx context.Context, err error) int {
 
 // packages matches the names that errors of this module begin with. They help
 // programmers, not people at a terminal.
-var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|index|pack|tree|txn|zarr|dtype|codecs|refs|engine|zurl): `)
+var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|engine|zurl): `)
 
 // oneLine makes one line of a joined or wrapped error.
 func oneLine(err error) string {

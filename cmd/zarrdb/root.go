@@ -64,7 +64,20 @@ func newRoot() *cobra.Command {
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd())
 	addCompletion(root)
+	root.InitDefaultHelpCmd()
+	if c, _, err := root.Find([]string{"help"}); err == nil {
+		c.Args = knownCommand
+	}
 	return root
+}
+
+// knownCommand is for the help command, which helps with any command there is.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	c, rest, err := cmd.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = subcommandOnly(c, rest)
+	}
+	return err
 }
 
 // addCompletion adds the command that makes completion scripts for shells.
