@@ -38,7 +38,7 @@ func TestFullStandardOutput(t *testing.T) {
 	}
 	a := db + ":a"
 	for _, line := range []string{
-		"help", "help log", "version", "completion bash",
+		"help", "help log", "version",
 		"info " + a, "info --json " + a, "ls " + db, "ls -l " + db, "ls --json " + db, "tree " + db, "attrs " + a,
 		"read " + a, "read -o - " + a, "read -o - -s 0:2 " + a,
 		"get " + db + " key", "keys " + db, "cat " + db + "/|zarrdb:key",
