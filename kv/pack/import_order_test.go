@@ -1,0 +1,206 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// verified reads payloads back.
+func verified(s *Store, list ...Address) error {
+	for _, a := range list {
+		if err := s.Verify(context.Background(), a, func([]byte) error { return nil }); err != nil {
+			return fmt.Errorf("%+v: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// At no moment of an import does a power cut take payloads away that were there,
+// also not from a file that has to be put in order first; and what it copied is
+// there when it returns.
+func TestImportPowerCut(t *testing.T) {
+	from, all := sealedWith(t, "from", vfs.NewMem(), 1000, 70_000, 5, 0, 3000, 300_000, 600)
+	for _, rewritten := range []bool{false, true} {
+		mem := vfs.NewCrashableMem()
+		var mu sync.Mutex
+		var images []*vfs.MemFS
+		copying := false
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if copying && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				for _, percent := range []int{0, 50, 100} {
+					images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(len(images)), 1))}))
+				}
+			}
+			return nil
+		}))
+		to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		had := []Address{all[1], all[4]}
+		mustImport(t, to, from, had...)
+		if rewritten {
+			out, err := to.Reclaim(context.Background(), all[0].Pack, []Extent{extentOf(all[4])}, math.MaxUint64)
+			if err != nil || !out.Rewritten {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			had = had[1:]
+		}
+		before := to.Infos()
+		copying = true
+		mustImport(t, to, from, all...)
+		after := to.Infos()
+		copying = false
+		look := func(fs vfs.FS, table []Info, want []Address) error {
+			s, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table})
+			if err != nil {
+				return err
+			}
+			return errors.Join(verified(s, want...), s.Close())
+		}
+		if len(images) < 10 {
+			t.Errorf("only %d images", len(images))
+		}
+		for i, image := range images {
+			if err := look(image, before, had); err != nil {
+				t.Errorf("rewritten %v: image %d of %d: %v", rewritten, i, len(images), err)
+			}
+		}
+		if err := look(mem.CrashClone(vfs.CrashCloneCfg{}), after, all); err != nil {
+			t.Errorf("rewritten %v: at the end: %v", rewritten, err)
+		}
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a reader has open of a pack does not keep it from seeing what was imported
+// since.
+func TestImportIsSeenByReaders(t *testing.T) {
+	dir := t.TempDir()
+	from, all := sealedWith(t, filepath.Join(dir, "from"), vfs.Default, 70_000, 70_000, 700_000, 70_000)
+	to, err := Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	for i := range all {
+		mustImport(t, to, from, all[i])
+		if err := verified(to, all[:i+1]...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A file that a crash cut off anywhere takes what is missing.
+func TestImportIntoAFileCutOff(t *testing.T) {
+	from, all := sealedWith(t, "from", vfs.NewMem(), 1000)
+	fs := vfs.NewMem()
+	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustImport(t, to, from, all...)
+	path := to.path(all[0].Pack)
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 1, fileHeaderSize - 1, fileHeaderSize, fileHeaderSize + 1, len(whole) - 2, len(whole) - 1, len(whole)} {
+		fs := vfs.NewMem()
+		if err := fs.MkdirAll("to", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.Write(whole[:n]); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, out, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[0])}, false, nil)
+		if err == nil {
+			err = verified(to, all...)
+		}
+		if err != nil {
+			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
+		}
+		if (out.Written == 0) != (n == len(whole)) {
+			t.Errorf("%d of %d bytes: %+v", n, len(whole), out)
+		}
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file whose header is damaged, and in which the index names payloads, is not
+// begun anew.
+func TestImportLeavesADamagedFile(t *testing.T) {
+	from, all := sealedWith(t, "from", vfs.NewMem(), 1000, 2000)
+	fs := vfs.NewMem()
+	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustImport(t, to, from, all[0])
+	table, path := to.Infos(), to.path(all[0].Pack)
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{0}, 0); err != nil {
+		t.Fatal(err)
+	}
+	before, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if to, err = Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}); err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, _, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[1])}, false, nil); !errors.Is(err, kv.ErrCorrupt) {
+		t.Error(err)
+	}
+	if f, err = fs.Open(path); err != nil {
+		t.Fatal(err)
+	}
+	after, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file was changed, from %d bytes to %d; %v", len(before), len(after), err)
+	}
+}
