@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -256,4 +258,61 @@ func TestListingFails(t *testing.T) {
 		}
 		mustClose(t, x)
 	}
+}
+
+// A log is written over an old one, except for the last, and a large old one is
+// remembered.
+func TestLastLogIsNew(t *testing.T) {
+	for _, c := range []struct {
+		size        int
+		last, large bool
+	}{{10, false, false}, {flushAtClose, false, false}, {flushAtClose + 1, false, true}, {flushAtClose + 1, true, false}} {
+		var f oneFault
+		g, mem := f.guard(t)
+		if err := writeSmall(mem, "d/1.log", make([]byte, c.size)); err != nil {
+			t.Fatal(err)
+		}
+		if c.last {
+			g.end()
+		}
+		log, err := g.ReuseForWrite("d/1.log", "d/2.log", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fi, err := log.Stat()
+		if err = errors.Join(err, log.Close()); err != nil || (fi.Size() == 0) != c.last || g.overOld.Load() != c.large {
+			t.Errorf("%+v: %d bytes, over a large one: %v, %v", c, fi.Size(), g.overOld.Load(), err)
+		}
+		if names, err := mem.List("d"); err != nil || len(names) != 1 || names[0] != "2.log" {
+			t.Errorf("%+v: %q, %v", c, names, err)
+		}
+	}
+}
+
+// The pause before the next table doubles with each that could not be written, up
+// to a bound.
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pause = time.Millisecond
+		for errs, want := range map[int]time.Duration{0: 0, 1: pause, 2: 2 * pause, 5: 16 * pause, 11: 1024 * pause, 12: 1024 * pause} {
+			g := newGuardFS(vfs.NewMem(), "d", pause)
+			g.opened()
+			g.tableErrs = errs
+			begin := time.Now()
+			g.backOff()
+			if got := time.Since(begin); got != want {
+				t.Errorf("after %d errors: %v, want %v", errs, got, want)
+			}
+		}
+		g := newGuardFS(vfs.NewMem(), "d", pause)
+		g.tableErrs = 5
+		begin := time.Now()
+		g.backOff()
+		g.opened()
+		g.stop()
+		g.backOff()
+		if got := time.Since(begin); got != 0 {
+			t.Errorf("while it opens and when it ends: %v", got)
+		}
+	})
 }

@@ -453,3 +453,25 @@ func TestLimitsOfDeletes(t *testing.T) {
 		}
 	}
 }
+
+// A batch is committed once.
+func TestBatchIsUsedUp(t *testing.T) {
+	x := mustOpen(t, "d", small(vfs.NewMem()))
+	defer mustClose(t, x)
+	b := x.NewBatch()
+	b.Set(SpaceMeta, []byte("k"), []byte("v"))
+	if err := b.Commit(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(false); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("again: %v", err)
+	}
+	b.Set(SpaceMeta, []byte("l"), []byte("v"))
+	if err := b.Commit(false); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("with more: %v", err)
+	}
+	b.Close()
+	if err := b.Commit(true); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}

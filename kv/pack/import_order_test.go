@@ -42,7 +42,7 @@ func TestImportPowerCut(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if copying && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				for _, percent := range []int{0, 50, 100} {
+				for _, percent := range []int{0, 50, 50, 50, 50, 50, 50, 100} {
 					images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(len(images)), 1))}))
 				}
 			}
@@ -202,5 +202,38 @@ func TestImportLeavesADamagedFile(t *testing.T) {
 	after, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the file was changed, from %d bytes to %d; %v", len(before), len(after), err)
+	}
+}
+
+// A pack that is put in order keeps its length, of which the index knows, though
+// its last payloads were given back.
+func TestImportKeepsTheLength(t *testing.T) {
+	from, all := sealedWith(t, "from", vfs.NewMem(), 70_000, 1000, 70_000, 70_000)
+	fs := vfs.NewMem()
+	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustImport(t, to, from, all...)
+	out, err := to.Reclaim(context.Background(), all[0].Pack, []Extent{extentOf(all[1])}, math.MaxUint64)
+	if err != nil || !out.Rewritten {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	mustImport(t, to, from, all[0])
+	table := to.Infos()
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if to, err = Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}); err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	for _, info := range to.Infos() {
+		if info.Size < info.End {
+			t.Errorf("%+v", info)
+		}
+	}
+	if err := verified(to, all[:2]...); err != nil {
+		t.Error(err)
 	}
 }
