@@ -28,7 +28,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{`{"version":1,"refs":[]}`, ErrInvalid}, {`{"version":1,"refs":null}`, ErrInvalid}, {`{"version":1,"gen":{}}`, ErrInvalid}, {`{"version":1,"templates":[]}`, ErrInvalid},
 		{`{"version":1,"templates":{"a":null}}`, ErrInvalid}, {`{"version":1,"templates":{"a":1}}`, ErrInvalid}, {`{"version":1,"templates":{"a":"{{b"}}`, ErrInvalid},
 		{`{"version":1.0}`, ErrInvalid}, {`{"version":"1"}`, ErrInvalid}, {`{"version":true}`, ErrInvalid}, {`{"version":0}`, ErrInvalid}, {`{"version":18446744073709551617}`, ErrInvalid},
-		{`{"a":["u"],"version":1}`, ErrInvalid}, {`{"refs":{"a":["{{b}}"]},"templates":{"b":""},"version":1}`, ErrInvalid},
+		{`{"a":["u"],"version":1}`, ErrInvalid}, {`{"a":["u"],"version":"x"}`, ErrInvalid}, {`{"a":["u"],"version":["u"]}`, ErrInvalid}, {`{"refs":{"a":["{{b}}"]},"templates":{"b":""},"version":1}`, ErrInvalid},
 		{`{"version":1,"refs":{"a":[""]}}`, ErrInvalid}, {`{"a":[""]}`, ErrInvalid}, {`{"a":["",1,2]}`, ErrInvalid},
 		{`{"a":["u",1,2,3]}`, ErrInvalid}, {`{"a":["u",1,2,]}`, ErrInvalid}, {`{"a":["u",]}`, ErrInvalid}, {`{"a":["u" 1,2]}`, ErrInvalid},
 		{`{"a":["u",1,9223372036854775808]}`, ErrInvalid}, {`{"a":["u",36893488147419103232,1]}`, ErrInvalid}, {`{"a":["u",1e3,1]}`, ErrInvalid}, {`{"a":["u",1.0,1]}`, ErrInvalid},
@@ -83,6 +83,23 @@ func TestReadJSONForms(t *testing.T) {
 			case c.want != nil && (err != nil || !equalEntries(got, c.want)):
 				t.Errorf("%s: %+v, %v, want %+v", c.text, got, err, c.want)
 			}
+		}
+	}
+}
+
+// TestReadJSONFromOnce is about sets of version 1 that cannot be read ahead: they
+// must say that they are.
+func TestReadJSONFromOnce(t *testing.T) {
+	for text, want := range map[string]error{
+		`{"refs":{"a":["u"]}}`: ErrInvalid, `{"gen":[]}`: ErrInvalid, `{"templates":{}}`: ErrInvalid,
+		`{"refs":{"a":["u"]},"version":1}`: nil, `{"refs":{"a":["{{t}}"]},"templates":{"t":"x"},"version":1}`: ErrLimit,
+	} {
+		var err error
+		for _, e := range ReadJSONFrom(t.Context(), strings.NewReader(text), nil) {
+			err = e
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
 }
