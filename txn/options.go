@@ -84,7 +84,7 @@ type Options struct {
 	// what all packs take on disk, at least 16 MiB and at most 4 GiB: a
 	// collection may need the space of one of them.
 	PackBytes uint64
-	// MemTableBytes is the size of the index's write buffer; default 64 MiB.
+	// MemTableBytes is the size of the index's write buffer; default 32 MiB.
 	MemTableBytes int
 	// Durability says when commits are on disk; default [DurabilitySync].
 	Durability Durability

@@ -28,7 +28,8 @@ type Options struct {
 	// cached by the layer above, so a large one pays twice.
 	CacheBytes int64
 	// MemTableBytes is how much is written before a table is made of it; 0 is
-	// 64 MiB. Memory for up to four of them is taken as they fill.
+	// 32 MiB. Memory for up to four of them is taken, and by those that a flush
+	// has emptied until the next garbage collection.
 	MemTableBytes int
 	// MaxOpenFiles bounds open tables; 0 is 500.
 	MaxOpenFiles int
@@ -74,7 +75,7 @@ func (o *Options) withDefaults() Options {
 		c.CacheBytes = 16 << 20
 	}
 	if c.MemTableBytes == 0 {
-		c.MemTableBytes = 64 << 20
+		c.MemTableBytes = 32 << 20
 	}
 	if c.MaxOpenFiles == 0 {
 		c.MaxOpenFiles = 500
@@ -102,13 +103,13 @@ func (o *Options) pebble() *pebble.Options {
 		// gained by more levels in between.
 		L0CompactionThreshold:      4,
 		L0StopWritesThreshold:      1 << 20,
-		LBaseMaxBytes:              4 * int64(o.MemTableBytes),
+		LBaseMaxBytes:              8 * int64(o.MemTableBytes),
 		MaxOpenFiles:               o.MaxOpenFiles,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 		// The kernel begins to write the log of a large commit before its sync.
 		WALBytesPerSync: 1 << 20,
 	}
-	size := max(int64(o.MemTableBytes)/2, 2<<20)
+	size := max(int64(o.MemTableBytes), 2<<20)
 	for i := range p.Levels {
 		p.TargetFileSizes[i] = min(size<<i, 256<<20)
 		p.Levels[i] = pebble.LevelOptions{
