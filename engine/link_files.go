@@ -102,7 +102,7 @@ func (f *linkedFiles) remote(url string) bool {
 		return true // mostly it has the scheme of the one before
 	}
 	at := strings.Index(url, "://")
-	if at < 0 || strings.HasPrefix(url, "file:") || strings.EqualFold(url[:at], "file") || strings.EqualFold(url[:at], "local") {
+	if at < 0 || strings.HasPrefix(url, "file:") || refs.Scheme(url[:at]) == "file" {
 		return false
 	}
 	f.scheme = strings.Clone(url[:at+len("://")])

@@ -117,13 +117,7 @@ func Create(dir string, o *Options) (*DB, error) {
 	// Another process may have been faster, before the lock.
 	_, err = fs.Stat(fs.PathJoin(dir, FormatFile))
 	db.created, db.made = errors.Is(err, os.ErrNotExist), made
-	if err = nil; db.created && !db.idx.Made() {
-		var blank bool
-		if blank, err = db.blank(); err == nil && !blank {
-			err = fmt.Errorf("create %s: %w", dir, errIsLeft(dir, "there is a copy that was interrupted, or a database without "+FormatFile))
-		}
-	}
-	if err == nil {
+	if err = db.takenUp(); err == nil {
 		err = db.writeFirstCommit()
 	}
 	if err == nil {
@@ -139,6 +133,19 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	_ = db.remove() // what stays if this fails too is taken up by the next creation
 	return nil, err
+}
+
+// takenUp refuses an index that Create found, without the format file of a
+// database, unless there is nothing in it: it is no interrupted creation.
+func (db *DB) takenUp() error {
+	if !db.created || db.idx.Made() {
+		return nil
+	}
+	blank, err := db.blank()
+	if err == nil && !blank {
+		err = fmt.Errorf("create %s: %w", db.dir, errIsLeft(db.dir, "there is a copy that was interrupted, or a database without "+FormatFile))
+	}
+	return err
 }
 
 // open opens the database in dir with the index at path.

@@ -64,8 +64,8 @@ func readFormat(fs index.FS, dir string) error {
 }
 
 // prepareDir makes dir and refuses one that holds a database, what is left of one
-// that lost its index, or other files. It
-// returns the directories that were missing, the innermost first.
+// that lost its index, or other files. It returns the directories that were
+// missing, the innermost first.
 func prepareDir(fs index.FS, dir string) (made []string, err error) {
 	if _, err := fs.Stat(fs.PathJoin(dir, FormatFile)); err == nil {
 		return nil, fmt.Errorf("create %s: %w", dir, ErrExists)

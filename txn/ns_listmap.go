@@ -286,14 +286,10 @@ func (c *chunkLister) emitGroup(lead int, text string, dim int) error {
 
 // headOf makes a number of the first bytes of a text without zeros. Texts have the
 // order of their heads, if these differ.
-func headOf(text []byte) (head uint64) {
-	if len(text) >= 8 {
-		return binary.BigEndian.Uint64(text)
-	}
-	for i, b := range text {
-		head |= uint64(b) << (56 - 8*i)
-	}
-	return head
+func headOf(text []byte) uint64 {
+	var head [8]byte
+	copy(head[:], text)
+	return binary.BigEndian.Uint64(head[:])
 }
 
 // less compares printed keys.

@@ -108,7 +108,8 @@ func (b *Batch) note(err error) {
 
 // MakesRoom says that what the batch does lets space be freed, though it holds more
 // than deletes. It is then admitted as those are, on a disk that is nearly full.
-// Its size should be that of a few records.
+// Its size should be that of a few records. It is called before Commit, by the
+// goroutine that uses the batch.
 func (b *Batch) MakesRoom() { b.makesRoom = true }
 
 // Len is the size of the batch in bytes, near enough to cut work into batches.

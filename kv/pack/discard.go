@@ -3,14 +3,14 @@ package pack
 import (
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Discard removes the packs in dir that were written under an incarnation, with
-// their marks, durably. Those of others, and
-// other files, stay. No store may have them open.
+// their marks, durably. Those of others, and other files, stay. A missing dir is
+// none; errors are those of fs, after which some may be gone. No store may have
+// them open.
 func Discard(fs vfs.FS, dir string, incarnation [8]byte) error {
 	names, err := fs.List(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -20,9 +20,8 @@ func Discard(fs vfs.FS, dir string, incarnation [8]byte) error {
 		return err
 	}
 	for _, name := range names {
-		stem, _, _ := strings.Cut(name, ".")
-		id, ok := parseID(stem)
-		switch name[len(stem):] {
+		id, suffix, ok := parseName(name)
+		switch suffix {
 		case packSuffix, goneSuffix, packSuffix + rewriteSuffix:
 		default:
 			ok = false

@@ -152,16 +152,12 @@ func (s *Store) load() error {
 		if strings.HasSuffix(name, rewriteSuffix) && !s.o.ReadOnly {
 			_ = s.fs.Remove(s.fs.PathJoin(s.dir, name)) // of a process that crashed
 		}
-		stem, isPack := strings.CutSuffix(name, packSuffix)
-		if !isPack {
-			stem, _ = strings.CutSuffix(name, goneSuffix)
-		}
-		id, ok := parseID(stem)
-		if !ok {
+		id, suffix, ok := parseName(name)
+		if !ok || suffix != packSuffix && suffix != goneSuffix {
 			continue
 		}
 		s.used(id)
-		if !isPack {
+		if suffix == goneSuffix {
 			gone = append(gone, id)
 			continue
 		}

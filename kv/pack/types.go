@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -29,6 +30,14 @@ func (id ID) Counter() uint64 { return binary.BigEndian.Uint64(id[8:]) }
 // String is the name of the pack's file without extension, 32 hexadecimal
 // digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// parseName splits the name of a file of the store into the ID of its pack and the
+// rest. ok is false if it does not begin with an ID.
+func parseName(name string) (id ID, suffix string, ok bool) {
+	stem, _, _ := strings.Cut(name, ".")
+	id, ok = parseID(stem)
+	return id, name[len(stem):], ok
+}
 
 // parseID is the inverse of String. Upper case is no ID.
 func parseID(s string) (id ID, ok bool) {

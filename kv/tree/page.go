@@ -136,10 +136,10 @@ func decodePage(name Name, raw []byte) (*page, error) { return parsePage(name, r
 
 // parsePage is decodePage, or glances at a page.
 func parsePage(name Name, raw []byte, glance bool) (*page, error) {
-	p := &page{glanced: glance}
+	p := &page{}
 	s := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(s)
-	if err := p.decode(name, raw, s); err != nil {
+	if err := p.decode(name, raw, s, glance); err != nil {
 		return nil, err
 	}
 	// A look-up reads a few lines of each, in random pages: side by side they
@@ -151,11 +151,8 @@ func parsePage(name Name, raw []byte, glance bool) (*page, error) {
 }
 
 // decode sets p, which is zero, to the page with these bytes. It keeps raw, and
-// p.index is memory of s. If glanced is set it may glance at the page, or clears
-// it.
-func (p *page) decode(name Name, raw []byte, s *scratch) error {
-	glance := p.glanced
-	p.glanced = false
+// p.index is memory of s. It may glance at the page if that is enough.
+func (p *page) decode(name Name, raw []byte, s *scratch, glance bool) error {
 	p.raw, p.self = raw, Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}
 	d := decoder{b: raw, s: s, glance: glance}
 	if len(raw) > maxPageSize {

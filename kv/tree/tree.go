@@ -191,7 +191,9 @@ func (t *Tree) store(ctx context.Context, name Name, raw []byte) error {
 // heap.
 type scratchKey = [128]byte
 
-// Get returns the value of a key and whether there is one. If the pages are in
+// Get returns the value of a key and whether there is one. Of a leaf of payloads
+// that it reads from the store it checks all but the lengths and offsets of other
+// keys. If the pages are in
 // the cache and keys have at most 128 bytes it allocates nothing but, for a
 // virtual value, the text of its source.
 func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, error) {
