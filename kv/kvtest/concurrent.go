@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -55,13 +56,15 @@ func whole(b []byte) bool {
 }
 
 // testWriteConcurrently lets writers, deleters, readers and listers loose on
-// few keys: a read value is one that somebody wrote, whole.
+// few keys: a read value is one that somebody wrote, whole. The readers go on
+// for as long as anybody writes, so that every write is among reads whatever
+// the scheduler does.
 func (s *suite) testWriteConcurrently(t *testing.T) {
 	st := s.store(t)
 	key := func(i int) string { return fmt.Sprintf("d%d/k%d", i%3, i%5) }
-	var wg sync.WaitGroup
+	var writers, readers sync.WaitGroup
 	for g := range 6 {
-		wg.Go(func() {
+		writers.Go(func() {
 			for i := range 30 {
 				var err error
 				switch k := key(g + i); {
@@ -81,9 +84,10 @@ func (s *suite) testWriteConcurrently(t *testing.T) {
 			}
 		})
 	}
+	var written atomic.Bool
 	for g := range 3 {
-		wg.Go(func() {
-			for i := range 60 {
+		readers.Go(func() {
+			for i := 0; i < 60 || !written.Load(); i++ {
 				b, err := st.Get(bg, key(g+i), kv.All())
 				if err != kv.ErrNotFound && (err != nil || !whole(b)) {
 					t.Errorf("Get: %d bytes, %v", len(b), err)
@@ -110,7 +114,9 @@ func (s *suite) testWriteConcurrently(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	writers.Wait()
+	written.Store(true)
+	readers.Wait()
 	for g := range 6 {
 		wantValue(t, st, fmt.Sprintf("own/%d", g), stamped(g, 29))
 	}

@@ -8,10 +8,10 @@ import (
 	"iter"
 	"os"
 	"os/exec"
-	"runtime"
+	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -67,7 +67,7 @@ var mutants = map[string]func() kv.Reader{
 	"half deletes":    func() kv.Reader { return halfDeletes{kv.NewMem()} },
 	"any key":         func() kv.Reader { return anyKey{kv.NewMem()} },
 	"never canceled":  func() kv.Reader { return neverCanceled{kv.NewMem()} },
-	"torn values":     func() kv.Reader { return &tornValues{Mem: kv.NewMem()} },
+	"torn values":     func() kv.Reader { return newTornValues() },
 }
 
 func TestSuiteFindsMistakes(t *testing.T) {
@@ -209,33 +209,64 @@ func (m neverCanceled) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[
 	return m.Mem.List(context.WithoutCancel(ctx), opts)
 }
 
-// tornValues writes a value in two halves. Between them it lets others run
-// until somebody has read, so that the suite's readers do see half a value,
-// however the scheduler feels; alone in the store, it gives up waiting.
+// tornValues writes a value in two halves, and the second one only after
+// somebody has read the first: of the keys that WriteConcurrently shares
+// between readers and writers, it writes each one torn before their eyes.
+// Everywhere else it writes values whole.
 type tornValues struct {
 	*kv.Mem
-	reads atomic.Int64
+	write sync.Mutex // held by whoever changes the store
+
+	mu   sync.Mutex // guards what is below
+	cond sync.Cond
+	torn string // the key of which there is half a value
+}
+
+func newTornValues() *tornValues {
+	m := &tornValues{Mem: kv.NewMem()}
+	m.cond.L = &m.mu
+	return m
 }
 
 func (m *tornValues) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	defer m.reads.Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.torn == key {
+		m.torn = ""
+		m.cond.Signal()
+	}
 	return m.Mem.Get(ctx, key, rng)
 }
 
 func (m *tornValues) Set(ctx context.Context, key string, value []byte) error {
+	m.write.Lock()
+	defer m.write.Unlock()
+	if !sharedKey.MatchString(key) {
+		return m.Mem.Set(ctx, key, value)
+	}
 	half := len(value) / 2
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err := m.Mem.Set(ctx, key, value[:half]); err != nil {
 		return err
 	}
-	// One turn of the readers over all keys that they share with the writers.
-	for enough := m.reads.Load() + 15; m.reads.Load() < enough; {
-		before := m.reads.Load()
-		for i := 0; i < 100 && m.reads.Load() == before; i++ {
-			runtime.Gosched()
-		}
-		if m.reads.Load() == before {
-			break
-		}
+	for m.torn = key; m.torn != ""; {
+		m.cond.Wait()
 	}
 	return m.Mem.SetRange(ctx, key, int64(half), value[half:])
+}
+
+// sharedKey matches the keys that WriteConcurrently both reads and writes.
+var sharedKey = regexp.MustCompile(`^d[0-2]/k[0-4]$`)
+
+func (m *tornValues) Delete(ctx context.Context, key string) error {
+	m.write.Lock()
+	defer m.write.Unlock()
+	return m.Mem.Delete(ctx, key)
+}
+
+func (m *tornValues) DeletePrefix(ctx context.Context, prefix string) error {
+	m.write.Lock()
+	defer m.write.Unlock()
+	return m.Mem.DeletePrefix(ctx, prefix)
 }
