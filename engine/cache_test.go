@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -88,48 +88,40 @@ func TestChunkCacheOff(t *testing.T) {
 
 // Of readers that miss one chunk at the same time, one decodes it.
 func TestChunkIsDecodedOnce(t *testing.T) {
-	c, err := newChunkCache(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
-	const readers = 8
-	var decoded, waiting atomic.Int64
-	gate := make(chan struct{})
-	decode := func() ([]byte, error) {
-		decoded.Add(1)
-		<-gate
-		return []byte("chunk"), nil
-	}
-	var wg sync.WaitGroup
-	for range readers {
-		wg.Go(func() {
-			waiting.Add(1)
-			b, err := c.Load(bg, kv.ID{1}, [16]byte{2}, decode)
-			if err != nil || string(b) != "chunk" {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newChunkCache(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		var decoded atomic.Int64
+		gate := make(chan struct{})
+		decode := func() ([]byte, error) {
+			decoded.Add(1)
+			<-gate
+			return []byte("chunk"), nil
+		}
+		load := func() {
+			if b, err := c.Load(bg, kv.ID{1}, [16]byte{2}, decode); err != nil || string(b) != "chunk" {
 				t.Errorf("%q, %v", b, err)
 			}
-		})
-	}
-	// All have begun; those that are not decoding wait for the one that is, or
-	// will find the chunk in the cache.
-	for waiting.Load() < readers || decoded.Load() == 0 {
-		runtime.Gosched()
-	}
-	close(gate)
-	wg.Wait()
-	c.c.Wait()
-	if b, err := c.Load(bg, kv.ID{1}, [16]byte{2}, decode); err != nil || string(b) != "chunk" {
-		t.Errorf("%q, %v", b, err)
-	}
-	// Those that began before the first had put it into the cache did not
-	// decode; a late one may have, if the cache was not settled yet.
-	if n := decoded.Load(); n > 2 {
-		t.Errorf("decoded %d times", n)
-	}
-	if len(c.flights) > 0 {
-		t.Errorf("%d flights are left", len(c.flights))
-	}
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(load)
+		}
+		synctest.Wait() // one decodes, and the others wait for it
+		close(gate)
+		wg.Wait()
+		c.c.Wait()
+		load() // from the cache
+		if n := decoded.Load(); n != 1 {
+			t.Errorf("decoded %d times", n)
+		}
+		if len(c.flights) > 0 {
+			t.Errorf("%d flights are left", len(c.flights))
+		}
+	})
 }
 
 // What goes wrong for one reader is not taken for what is wrong with the chunk,
