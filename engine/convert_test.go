@@ -235,7 +235,8 @@ func TestConvertRefuses(t *testing.T) {
 func TestConvertRecodesShards(t *testing.T) {
 	spec := zarr.Spec{Shape: []int64{1 << 40}, Chunks: []int64{4}, Shards: []int64{8}, DataType: "int32",
 		Codecs: json.RawMessage(`[{"name":"bytes","configuration":{"endian":"big"}},{"name":"gzip","configuration":{"level":1}}]`)}
-	a, err := zarr.Create(bg, Memory(t.Name()), "a", spec, nil)
+	store, url := newMemory(t)
+	a, err := zarr.Create(bg, store, "a", spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestConvertRecodesShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	dest := filepath.Join(t.TempDir(), "out")
-	if _, err := Export(bg, openURL(t, "memory:"+t.Name()+"/"), dest, ExportOptions{Format: zarr.V2, Recode: true}); err != nil {
+	if _, err := Export(bg, openURL(t, url), dest, ExportOptions{Format: zarr.V2, Recode: true}); err != nil {
 		t.Fatal(err)
 	}
 	keys := exported(t, dest)

@@ -248,17 +248,23 @@ func attrsOf(t testing.TB, n interface {
 	return string(b)
 }
 
+// newMemory makes a memory: store that no other test has, nor another run of this
+// one, and returns its URL.
+func newMemory(t testing.TB) (m *kv.Mem, url string) {
+	name := strings.NewReplacer("/", "-", "#", "-").Replace(fmt.Sprintf("%s-%d", t.Name(), memoryCount.Add(1)))
+	return Memory(name), "memory:" + name + "/"
+}
+
 // memoryURL fills a memory: store of its own and returns its URL.
 func memoryURL(t testing.TB, keys map[string]string) string {
 	t.Helper()
-	name := strings.NewReplacer("/", "-", "#", "-").Replace(fmt.Sprintf("%s-%d", t.Name(), memoryCount.Add(1)))
-	m := Memory(name)
+	m, url := newMemory(t)
 	for k, v := range keys {
 		if err := m.Set(bg, k, []byte(v)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return "memory:" + name + "/"
+	return url
 }
 
 // openURL opens a source until the test ends.

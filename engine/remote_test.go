@@ -106,7 +106,7 @@ func TestExportToStore(t *testing.T) {
 	bucket(t)
 	keys := smallStore(t)
 	src := openURL(t, memoryURL(t, keys))
-	for _, dest := range []string{"s3://bkt/a/b", "s3://bkt/other.zarr/", "memory:" + t.Name() + "/x"} {
+	for _, dest := range []string{"s3://bkt/a/b", "s3://bkt/other.zarr/", memoryURL(t, nil) + "x"} {
 		res, err := Export(bg, src, dest, ExportOptions{})
 		if err != nil || res.Keys != int64(len(keys)) {
 			t.Fatalf("%s: %+v, %v", dest, res, err)
