@@ -58,7 +58,7 @@ search. What it prints goes to standard error.`,
 					return err
 				}
 				if !asJSON {
-					cmd.Printf("%s %s, %d left\n", id.Short(), verdictNames[verdict], b.Left())
+					say(cmd, "%s %s, %d left", id.Short(), verdictNames[verdict], b.Left())
 				}
 			}
 			return printBisect(cmd, args[0], b, asJSON)
@@ -122,13 +122,13 @@ func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) e
 			return printJSON(cmd, out)
 		}
 		if len(others) == 0 {
-			cmd.Printf("%s is the first bad version\n\n", first.Short())
+			say(cmd, "%s is the first bad version\n", first.Short())
 		} else {
-			cmd.Printf("%s or one of these that were skipped is the first bad version:\n", first.Short())
+			say(cmd, "%s or one of these that were skipped is the first bad version:", first.Short())
 			for _, id := range others {
-				cmd.Println(id.Short())
+				say(cmd, "%s", id.Short())
 			}
-			cmd.Println()
+			say(cmd, "")
 		}
 		printCommit(cmd, c, refNames(db)[c.ID])
 		return nil

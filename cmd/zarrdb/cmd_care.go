@@ -22,14 +22,14 @@ func statsCmd() *cobra.Command {
 				if asJSON {
 					return printJSON(cmd, st)
 				}
-				cmd.Printf("branches %d, tags %d, commits %d, sessions %d\n", st.Branches, st.Tags, st.Commits, st.Sessions)
-				cmd.Printf("groups %d, arrays %d\n", st.Groups, st.Arrays)
+				say(cmd, "branches %d, tags %d, commits %d, sessions %d", st.Branches, st.Tags, st.Commits, st.Sessions)
+				say(cmd, "groups %d, arrays %d", st.Groups, st.Arrays)
 				if st.Unreadable > 0 {
-					cmd.Printf("nodes that cannot be read %d\n", st.Unreadable)
+					say(cmd, "nodes that cannot be read %d", st.Unreadable)
 				}
-				cmd.Printf("keys %d: %d inline, %d native, %d virtual\n", st.Keys, st.Inline, st.Native, st.Virtual)
-				cmd.Printf("stored bytes of this version: %s\n", size(st.Bytes))
-				cmd.Printf("on disk: index %s, packs %s in %d files\n", size(st.IndexBytes), size(st.PackBytes), st.Packs)
+				say(cmd, "keys %d: %d inline, %d native, %d virtual", st.Keys, st.Inline, st.Native, st.Virtual)
+				say(cmd, "stored bytes of this version: %s", size(st.Bytes))
+				say(cmd, "on disk: index %s, packs %s in %d files", size(st.IndexBytes), size(st.PackBytes), st.Packs)
 				return nil
 			})
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -257,9 +258,9 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 		report(cmd, res.Commit, base)
 	}
 	if res.NotGranted != nil {
-		cmd.Printf("reading needs --allow or --url-map again: %s\n", oneLine(res.NotGranted))
+		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
 	}
-	cmd.Printf("%s, %s, %s\n", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
+	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 }
 
 // sameFile reports whether two paths lead to one file or directory.
@@ -336,7 +337,11 @@ many bytes stand in the set, those of virtual chunks too.`,
 			}
 			err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 				o.Progress = report
-				return engine.Export(cmd.Context(), s, args[1], o)
+				r, err := engine.Export(cmd.Context(), s, args[1], o)
+				if err != nil && o.Format == 0 && !strings.HasSuffix(args[1], ".zip") {
+					err = resumable(err, o.Resume)
+				}
+				return r, err
 			})
 			if errors.Is(err, engine.ErrRecode) {
 				return fmt.Errorf("%w: use --recode", err)
@@ -355,17 +360,40 @@ many bytes stand in the set, those of virtual chunks too.`,
 	return cmd
 }
 
+// resumableError is of an export that was stopped and can go on.
+type resumableError struct{ error }
+
+func (e resumableError) Unwrap() error { return e.error }
+
+// resumable says of an export to a directory that failed that --resume would go
+// on with it, or with the one whose files are in the way.
+func resumable(err error, resumed bool) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return resumableError{err}
+	case errors.Is(err, fs.ErrExist) && !resumed:
+		return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
+	}
+	return err
+}
+
 func versionCmd() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the versions of the program and of its formats",
 		Example: `  zarrdb version`,
 		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.Printf("zarrdb %s, database format %d\n", version(), txn.Format)
+			if asJSON {
+				return printJSON(cmd, map[string]any{"version": version(), "database_format": txn.Format})
+			}
+			say(cmd, "zarrdb %s, database format %d", version(), txn.Format)
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
 }
 
 // referenceFormats are those of export --format that are reference sets.
@@ -389,6 +417,6 @@ func exported(cmd *cobra.Command, src *sourceFlags, target string, export func(*
 	if err != nil {
 		return err
 	}
-	cmd.Printf("%s, %s\n", count(res.Keys, "key"), size(res.Bytes))
+	say(cmd, "%s, %s", count(res.Keys, "key"), size(res.Bytes))
 	return nil
 }

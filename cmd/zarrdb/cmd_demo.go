@@ -111,14 +111,14 @@ func demo(cmd *cobra.Command, keep string) (err error) {
 	if err != nil {
 		return err
 	}
-	cmd.Printf("\nThe %d exported files are the bundled ones, byte for byte.\n", n)
+	say(cmd, "\nThe %d exported files are the bundled ones, byte for byte.", n)
 	return nil
 }
 
 func (s step) run(cmd *cobra.Command, dir string) error {
-	cmd.Printf("\n# %s\n", s.say)
+	say(cmd, "\n# %s", s.say)
 	if s.call != "" {
-		cmd.Printf("# in Go: %s\n", s.call)
+		say(cmd, "# in Go: %s", s.call)
 	}
 	var shown []string
 	for _, a := range s.args {
@@ -127,7 +127,7 @@ func (s step) run(cmd *cobra.Command, dir string) error {
 		}
 		shown = append(shown, a)
 	}
-	cmd.Printf("$ zarrdb %s\n", strings.Join(shown, " "))
+	say(cmd, "$ zarrdb %s", strings.Join(shown, " "))
 
 	root := newRoot()
 	root.SetArgs(s.inDir(dir))

@@ -82,7 +82,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	r, err := engine.Salvage(cmd.Context(), dir, to, nil, func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
 	bar.finish(err)
 	if errors.Is(err, txn.ErrSound) {
-		cmd.Printf("%s: the index is sound, there is nothing to salvage\n", dir)
+		say(cmd, "%s: the index is sound, there is nothing to salvage", dir)
 		return nil
 	}
 	if err != nil {
@@ -90,29 +90,29 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	}
 	for _, s := range r.Refused {
 		candidate, why, _ := strings.Cut(s, ": ")
-		cmd.Printf("not usable: %s: %s\n", candidate, oneLine(errors.New(why)))
+		say(cmd, "not usable: %s: %s", candidate, oneLine(errors.New(why)))
 	}
 	switch {
 	case r.Source == "":
-		cmd.Println("there is no usable copy of the index: history and metadata are lost")
+		say(cmd, "there is no usable copy of the index: history and metadata are lost")
 	case r.AsOf.IsZero() || r.Source == "index":
-		cmd.Println("index restored from " + r.Source)
+		say(cmd, "index restored from %s", r.Source)
 	default:
-		cmd.Printf("index restored from %s, as of %s: commits made later are lost, but for their newer payloads\n",
+		say(cmd, "index restored from %s, as of %s: commits made later are lost, but for their newer payloads",
 			r.Source, r.AsOf.Local().Format(time.DateTime))
 	}
 	if r.Quarantine != "" {
-		cmd.Println("the damaged index is kept in " + r.Quarantine)
+		say(cmd, "the damaged index is kept in %s", r.Quarantine)
 	}
 	if r.Damaged > 0 {
-		cmd.Printf("%s in packs that cannot be read\n", count(r.Damaged, "place"))
+		say(cmd, "%s in packs that cannot be read", count(r.Damaged, "place"))
 	}
 	if r.Found > 0 {
-		cmd.Printf("%s of %s, in %s, put on branch %s of %s\n",
+		say(cmd, "%s of %s, in %s, put on branch %s of %s",
 			count(r.Found, "newer payload"), size(r.FoundBytes), count(r.Arrays, "array"), txn.LostAndFound, r.Dir)
 	}
 	for _, p := range r.Problems {
-		cmd.Println(oneLine(p))
+		say(cmd, "%s", oneLine(p))
 	}
 	if n := len(r.Problems); n > 0 {
 		return fmt.Errorf("%s: %s left, the first: %w", r.Dir, count(int64(n), "problem"), engine.Damaged(r.Problems[0]))
@@ -125,7 +125,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	arrays := map[string]int64{} // how many chunks of each are damaged
 	if !asJSON {
 		o.Found = func(p txn.Problem) {
-			cmd.Println(oneLine(p))
+			say(cmd, "%s", oneLine(p))
 			if p.Chunk != nil {
 				arrays[p.Array]++
 			}
@@ -157,21 +157,21 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	}
 	if repair {
 		for _, s := range fixed.Done {
-			cmd.Println("repaired: " + s)
+			say(cmd, "repaired: %s", s)
 		}
 		if fixed.Record != "" {
-			cmd.Println("recorded in " + fixed.Record)
+			say(cmd, "recorded in %s", fixed.Record)
 		}
 	}
 	if !repair { // which tells of problems before and after
 		for _, path := range slices.Sorted(maps.Keys(arrays)) {
-			cmd.Printf("/%s: %s damaged\n", path, count(arrays[path], "chunk"))
+			say(cmd, "/%s: %s damaged", path, count(arrays[path], "chunk"))
 		}
 	}
-	cmd.Printf("%s, %s, %s, %s, %s, %s of %s\n", count(r.Refs, "ref"), count(r.Commits, "commit"), count(r.Sessions, "session"),
+	say(cmd, "%s, %s, %s, %s, %s, %s of %s", count(r.Refs, "ref"), count(r.Commits, "commit"), count(r.Sessions, "session"),
 		count(r.Pages, "page"), count(r.Values, "value"), count(r.Payloads, "payload"), size(r.PayloadBytes))
 	if r.OrphanPages > 0 {
-		cmd.Printf("%s of %s for gc to collect\n", count(r.OrphanPages, "page"), size(r.OrphanBytes))
+		say(cmd, "%s of %s for gc to collect", count(r.OrphanPages, "page"), size(r.OrphanBytes))
 	}
 	return r, nil
 }

@@ -47,10 +47,10 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 						"holders": holdersJSON(r.Holders),
 					})
 				}
-				cmd.Printf("%s %s and %s of the reflog; %d stay\n", would(o.DryRun, "expired", "would expire"),
+				say(cmd, "%s %s and %s of the reflog; %d stay", would(o.DryRun, "expired", "would expire"),
 					count(r.Expired, "version"), entries(r.Reflog), r.Kept)
 				for _, h := range r.Holders {
-					cmd.Printf("%s keeps %s\n", strings.TrimSpace(h.Kind+" "+h.Name), count(h.Versions, "version"))
+					say(cmd, "%s keeps %s", strings.TrimSpace(h.Kind+" "+h.Name), count(h.Versions, "version"))
 				}
 				return nil
 			})
@@ -119,22 +119,22 @@ func entries(n int64) string {
 }
 
 func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
-	cmd.Printf("%s %s (%s) and %s of payloads\n", would(dry, "freed", "would free"),
+	say(cmd, "%s %s (%s) and %s of payloads", would(dry, "freed", "would free"),
 		count(r.DeletedPages, "page"), size(r.DeletedPageBytes), size(r.FreedBytes))
-	cmd.Printf("packs: %d removed, %d with new holes, %d rewritten\n", r.Removed, r.Punched, r.Rewritten)
-	cmd.Printf("in use: %s (%s) and %s of payloads\n", count(r.Pages, "page"), size(r.PageBytes), size(r.LiveBytes))
+	say(cmd, "packs: %d removed, %d with new holes, %d rewritten", r.Removed, r.Punched, r.Rewritten)
+	say(cmd, "in use: %s (%s) and %s of payloads", count(r.Pages, "page"), size(r.PageBytes), size(r.LiveBytes))
 	if r.HeldBytes > 0 {
-		cmd.Printf("dead, but kept for now: %s", size(r.HeldBytes))
+		why := ""
 		if r.Pinned+r.Linked > 0 {
-			cmd.Printf(" (packs with a pin: %d, with a second link: %d)", r.Pinned, r.Linked)
+			why = fmt.Sprintf(" (packs with a pin: %d, with a second link: %d)", r.Pinned, r.Linked)
 		}
-		cmd.Println()
+		say(cmd, "dead, but kept for now: %s%s", size(r.HeldBytes), why)
 	}
 	if r.Stopped {
-		cmd.Println("a pin was made meanwhile: run it again for the rest")
+		say(cmd, "a pin was made meanwhile: run it again for the rest")
 	}
 	for _, h := range r.Holders {
-		cmd.Printf("%s holds %s alone, in %s\n", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
+		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -80,11 +81,11 @@ func printMember(cmd *cobra.Command, name string, n *zarr.Node, long, asJSON boo
 	}
 	switch {
 	case !isArray:
-		cmd.Println(name + "/")
+		say(cmd, "%s/", name)
 	case long:
-		cmd.Println(name, summary(a))
+		say(cmd, "%s %s", name, summary(a))
 	default:
-		cmd.Println(name)
+		say(cmd, "%s", name)
 	}
 	return nil
 }
@@ -116,12 +117,12 @@ func treeCmd() *cobra.Command {
 			switch {
 			case err == nil:
 				if a, ok := n.Array(); ok {
-					cmd.Println(n.Name(), summary(a))
+					say(cmd, "%s %s", n.Name(), summary(a))
 					return nil
 				}
-				cmd.Println(n.Name() + "/")
+				say(cmd, "%s/", n.Name())
 			case errors.Is(err, zarr.ErrNotFound): // a directory, or nothing
-				cmd.Println("/")
+				say(cmd, "/")
 			default:
 				return err
 			}
@@ -136,11 +137,11 @@ func printTree(cmd *cobra.Command, s *engine.Source, path, indent string) error 
 	return eachMember(cmd.Context(), s, path, func(m engine.Member) error {
 		if m.Node != nil {
 			if a, ok := m.Node.Array(); ok {
-				cmd.Println(indent + m.Name + " " + summary(a))
+				say(cmd, "%s%s %s", indent, m.Name, summary(a))
 				return nil
 			}
 		}
-		cmd.Println(indent + m.Name + "/")
+		say(cmd, "%s%s/", indent, m.Name)
 		return printTree(cmd, s, path+"/"+m.Name, indent+"  ")
 	})
 }
@@ -178,9 +179,9 @@ func infoCmd() *cobra.Command {
 func printInfo(cmd *cobra.Command, i info) error {
 	width := 16
 	for _, k := range i.Attributes.Keys() {
-		width = min(max(width, len(k)+1), 32)
+		width = min(max(width, utf8.RuneCountInString(escape(k, ""))+1), 32)
 	}
-	row := func(name, value string) { cmd.Printf("%-*s %s\n", width, name, value) }
+	row := func(name, value string) { say(cmd, "%-*s %s", width, name, value) }
 	row("path", "/"+i.Path)
 	row("node type", i.NodeType)
 	row("zarr format", fmt.Sprint(i.ZarrFormat))

@@ -142,7 +142,7 @@ func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferRepo
 		if tag, ok := strings.CutPrefix(m.Ref, "tags/"); ok {
 			name = "tag " + tag
 		}
-		cmd.Printf("%s: %s -> %s\n", name, shortOrNone(m.Old), shortOrNone(m.New))
+		say(cmd, "%s: %s -> %s", name, shortOrNone(m.Old), shortOrNone(m.New))
 	}
 	return nil
 }

@@ -59,12 +59,16 @@ func copyValue(cmd *cobra.Command, v kv.Value) error {
 
 func keysCmd() *cobra.Command {
 	var src sourceFlags
+	var null bool
 	cmd := &cobra.Command{
-		Use:     "keys TARGET [PREFIX]",
-		Short:   "List stored keys, one a line",
-		Long:    "List the keys below the target's path, those that begin with PREFIX, in byte order.",
-		Example: `  zarrdb keys weather.zdb temp/c/0/`,
-		Args:    argCount(1, 2),
+		Use:   "keys TARGET [PREFIX]",
+		Short: "List stored keys, one a line",
+		Long: `List the keys below the target's path, those that begin with PREFIX, in byte
+order. Control characters are shown as \u001b or \n; with --null keys are printed
+as they are, each with a zero byte behind it.`,
+		Example: `  zarrdb keys weather.zdb temp/c/0/
+  zarrdb keys weather.zdb --null | xargs -0 -n 1 zarrdb get weather.zdb`,
+		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := src.open(cmd.Context(), args[0])
 			if err != nil {
@@ -75,7 +79,7 @@ func keysCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := newLineWriter(cmd.OutOrStdout())
+			out := newLineWriter(cmd.OutOrStdout(), null)
 			for k, err := range view.List(cmd.Context(), kv.ListOptions{Prefix: optional(args, 1)}) {
 				if err != nil {
 					return err
@@ -87,6 +91,7 @@ func keysCmd() *cobra.Command {
 			return out.flush()
 		},
 	}
+	cmd.Flags().BoolVarP(&null, "null", "0", false, "end keys with a zero byte and print them as they are")
 	src.register(cmd)
 	return cmd
 }
@@ -178,7 +183,7 @@ then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				s, err := engine.NormalizeURL(args[0])
 				if err == nil {
-					cmd.Println(s)
+					say(cmd, "%s", s)
 				}
 				return err
 			},
@@ -190,7 +195,7 @@ then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				s, err := engine.ResolveURL(args[0], args[1])
 				if err == nil {
-					cmd.Println(s)
+					say(cmd, "%s", s)
 				}
 				return err
 			},
@@ -214,7 +219,7 @@ func urlDetectCmd() *cobra.Command {
 			defer s.Close()
 			u, err := s.Detect(cmd.Context())
 			if err == nil {
-				cmd.Println(u)
+				say(cmd, "%v", u)
 			}
 			return err
 		},

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -128,29 +126,6 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		return errors.Join(form(ctx, w), w.Flush())
 	}
 	return writeFile(out, func(w io.Writer) error { return form(ctx, w) })
-}
-
-// writeFile writes a file so that it is there whole or not at all.
-func writeFile(name string, fill func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".zarrdb-*")
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = &fs.PathError{Op: "write", Path: name, Err: pe.Err} // not the temporary's name
-	}
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	w := bufio.NewWriterSize(f, 256<<10)
-	err = errors.Join(fill(w), w.Flush(), f.Chmod(0o644), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }
 
 // slabBytes bounds what is read at a time when the result is written out in

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -58,6 +57,7 @@ generators written out. FILE may be compressed with gzip or zstd.`,
 func refsCheckCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.RefCheckOptions
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check TARGET",
 		Short: "Make sure that what references name is there",
@@ -65,7 +65,7 @@ func refsCheckCmd() *cobra.Command {
 database or a reference set: it must exist, be what it was when it was imported,
 and have the bytes that are referred to. Nothing is read of the files. What is
 wrong is printed, one reference a line. A check that is interrupted says where
---from goes on.`,
+--from goes on; with --json that is "next".`,
 		Example: `  zarrdb refs check weather.zdb:temp
   zarrdb refs check refs.json --allow s3://noaa/`,
 		Args: argCount(1, 1),
@@ -80,38 +80,19 @@ wrong is printed, one reference a line. A check that is interrupted says where
 			defer s.Close()
 			bar := newProgress(cmd, "checking")
 			o.Progress = bar.update
-			forbidden := int64(0)
-			o.Problem = func(p engine.RefProblem) error {
-				if errors.Is(p.Err, engine.ErrForbidden) {
-					forbidden++
-				}
-				cmd.Printf("%s: %s\n", p.Key, oneLine(p.Err))
-				return nil
-			}
+			out := refCheckOutput{cmd: cmd, json: asJSON}
+			o.Problem = out.problem
 			r, err := s.CheckReferences(cmd.Context(), o)
 			bar.finish(err)
-			if err != nil {
-				if r != nil && cmd.Context().Err() != nil {
-					cmd.Printf("stopped after %s: go on with --from %d\n", count(r.Done, "reference"), r.Done)
-				}
+			if r == nil {
 				return err
 			}
-			if r.Done < o.From {
-				return fmt.Errorf("refs check: --from %d, and there are only %s", o.From, count(r.Done, "reference"))
-			}
-			if r.Problems > 0 {
-				err := fmt.Errorf("%d of %s cannot be read", r.Problems, count(r.Done-o.From, "reference"))
-				if forbidden > 0 {
-					err = fmt.Errorf("%w; %d are not permitted (see --allow and --url-map)", err, forbidden)
-				}
-				return err
-			}
-			cmd.Printf("%s checked\n", count(r.Done-o.From, "reference"))
-			return nil
+			return out.end(r, o.From, err)
 		},
 	}
 	src.register(cmd)
 	cmd.Flags().Int64Var(&o.From, "from", 0, "leave out the first `N` references")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
 	return cmd
 }
 
@@ -142,7 +123,7 @@ their order.`,
 				return err
 			})
 			if err == nil {
-				cmd.Printf("%s, %s\n", count(keys, "chunk"), size(bytes))
+				say(cmd, "%s, %s", count(keys, "chunk"), size(bytes))
 			}
 			return err
 		},

@@ -44,7 +44,7 @@ every writing command.`,
 				if err := s.Detach(cmd.Context()); err != nil {
 					return err
 				}
-				cmd.Println(s.ID())
+				say(cmd, "%v", s.ID())
 				return nil
 			})
 		},
@@ -131,7 +131,7 @@ func sessionList() *cobra.Command {
 						continue
 					}
 					line := fmt.Sprintf("%v %s from %s, saved %s %s", s.ID, s.Branch, s.Base.Short(), s.Saved.Local().Format(time.DateTime), s.Label)
-					cmd.Println(strings.TrimRight(line, " "))
+					say(cmd, "%s", strings.TrimRight(line, " "))
 				}
 				return nil
 			})

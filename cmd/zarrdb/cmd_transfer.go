@@ -64,7 +64,7 @@ type againError struct{ error }
 func (e againError) Unwrap() error { return e.error }
 
 func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
-	cmd.Printf("%s %s: %s of index, %s of payloads; %s verified; %s moved\n", did, count(r.Commits, "version"),
+	say(cmd, "%s %s: %s of index, %s of payloads; %s verified; %s moved", did, count(r.Commits, "version"),
 		size(r.PageBytes), size(r.PayloadBytes), count(r.Verified, "payload"), count(int64(len(r.Moves)), "ref"))
 }
 

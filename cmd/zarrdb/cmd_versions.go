@@ -115,7 +115,7 @@ where they were renamed from, and groups by the arrays in them.`,
 						}
 						err = printJSONLine(cmd, out)
 					case oneline:
-						cmd.Printf("%s %s%s\n", c.ID.Short(), names[c.ID], firstLine(c.Message))
+						say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
 					default:
 						printCommit(cmd, c.Commit, names[c.ID])
 					}
@@ -162,20 +162,20 @@ func refNames(db *engine.DB) map[txn.CommitID]string {
 }
 
 func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
-	cmd.Println(strings.TrimRight(fmt.Sprintf("commit %v %s", c.ID, names), " "))
+	say(cmd, "%s", strings.TrimRight(fmt.Sprintf("commit %v %s", c.ID, names), " "))
 	if len(c.Parents) > 1 {
-		cmd.Print("Merge: ")
+		line := "Merge: "
 		for _, p := range c.Parents {
-			cmd.Print(" ", p.Short())
+			line += " " + p.Short()
 		}
-		cmd.Println()
+		say(cmd, "%s", line)
 	}
-	cmd.Printf("Author: %s\nDate:   %s\n\n", c.Author, c.Time.Local().Format(time.RFC1123Z))
+	say(cmd, "Author: %s\nDate:   %s\n", c.Author, c.Time.Local().Format(time.RFC1123Z))
 	printIndented(cmd, c.Message)
 	for k, v := range sorted(c.Properties) {
-		cmd.Printf("    %s: %s\n", k, v)
+		say(cmd, "    %s: %s", k, v)
 	}
-	cmd.Println()
+	say(cmd, "")
 }
 
 func showCmd() *cobra.Command {
@@ -275,7 +275,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 						return err
 					}
 					if !asJSON {
-						cmd.Printf("%s: %s -> %s\n", del, was.Commit.Short(), shortOrNone(txn.CommitID{}))
+						say(cmd, "%s: %s -> %s", del, was.Commit.Short(), shortOrNone(txn.CommitID{}))
 					}
 					return nil
 				}
@@ -288,7 +288,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 						return err
 					}
 					if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
-						cmd.Printf("%[1]s is a branch and a tag now: @%[1]s means the branch\n", args[1])
+						say(cmd, "%[1]s is a branch and a tag now: @%[1]s means the branch", args[1])
 					}
 					return nil
 				}
@@ -299,7 +299,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 						}
 						continue
 					}
-					cmd.Printf("%s %s\n", r.Commit.Short(), r.Name)
+					say(cmd, "%s %s", r.Commit.Short(), r.Name)
 				}
 				return nil
 			})
@@ -442,7 +442,7 @@ func printMoved(cmd *cobra.Command, name string, m txn.RefMove, asJSON bool) err
 	if asJSON {
 		return printMove(cmd, name, 0, m, true)
 	}
-	cmd.Printf("%s: %s -> %s\n", name, shortOrNone(m.Old), shortOrNone(m.New))
+	say(cmd, "%s: %s -> %s", name, shortOrNone(m.Old), shortOrNone(m.New))
 	return nil
 }
 
@@ -467,6 +467,6 @@ func printMove(cmd *cobra.Command, branch string, n int, m txn.RefMove, asJSON b
 	if !m.New.IsZero() {
 		at = m.New.Short()
 	}
-	cmd.Printf("%s %s@{%d} %s %s (%s)\n", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
+	say(cmd, "%s %s@{%d} %s %s (%s)", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
 	return nil
 }

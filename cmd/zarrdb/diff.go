@@ -28,7 +28,7 @@ func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitI
 		if f.json {
 			err = printJSONLine(cmd, c)
 		} else {
-			cmd.Println(c.String())
+			sayChange(cmd, c)
 		}
 		if err == nil && f.values {
 			err = f.printValues(cmd, db, from, to, c)
@@ -38,6 +38,16 @@ func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitI
 		}
 	}
 	return nil
+}
+
+// sayChange prints a node that differs, and the fields that do.
+func sayChange(cmd *cobra.Command, c engine.NodeChange) {
+	fields := c.Fields
+	c.Fields = nil
+	say(cmd, "%s", c.String())
+	for _, f := range fields {
+		say(cmd, "    %s", f)
+	}
 }
 
 // printValues prints where the values of an array differ: as JSON each part on
@@ -55,7 +65,7 @@ func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.C
 			}
 			continue
 		case v.Incomparable != "":
-			cmd.Printf("    values: not compared, the %s is another\n", v.Incomparable)
+			say(cmd, "    values: not compared, the %s is another", v.Incomparable)
 			continue
 		}
 		if parts == 0 && v.Numbers > 0 {
@@ -65,14 +75,14 @@ func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.C
 		}
 		sum.Add(v)
 		if parts++; parts <= maxParts {
-			cmd.Printf("    %s\n", valuesText(v, unit))
+			say(cmd, "    %s", valuesText(v, unit))
 		}
 	}
 	if parts > maxParts {
-		cmd.Printf("    … %d more\n", parts-maxParts)
+		say(cmd, "    … %d more", parts-maxParts)
 	}
 	if parts > 1 {
-		cmd.Printf("    all %s\n", valuesText(sum, unit))
+		say(cmd, "    all %s", valuesText(sum, unit))
 	}
 	return nil
 }

@@ -66,10 +66,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var conflict *txn.ConflictError
 	if errors.As(err, &conflict) && !errors.As(err, &listedError{}) {
 		for _, c := range conflict.Conflicts {
-			fmt.Fprintln(stdout, c)
+			say(root, "%s", c)
 		}
 	}
-	fmt.Fprintln(stderr, "zarrdb: "+message(err, code))
+	fmt.Fprintln(stderr, "zarrdb: "+escape(message(err, code), ""))
 	return code
 }
 
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func message(err error, code int) string {
 	var locked *engine.LockedError
 	switch {
-	case code == exitInterrupted && errors.Is(err, engine.ErrResumable):
+	case code == exitInterrupted && (errors.Is(err, engine.ErrResumable) || errors.As(err, &resumableError{})):
 		return "interrupted; what was copied is kept: the same command with --resume goes on"
 	case code == exitInterrupted && errors.As(err, &againError{}):
 		return "interrupted; what was copied is kept: the same command goes on"

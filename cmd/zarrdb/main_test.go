@@ -38,6 +38,9 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
+			e.Setenv("ESC", "\x1b")
+			e.Setenv("NL", "\n")
+			e.Setenv("RLO", "\u202e") // right-to-left override
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("STORES", mustAbs(t, "../../zarr/testdata/stores"))
 			e.Setenv("REFS", mustAbs(t, "../../refs/testdata/fixtures"))

@@ -65,7 +65,7 @@ func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, bas
 	case err != nil:
 		return err
 	case f.dryRun && out.Changed:
-		cmd.Println("no conflicts")
+		say(cmd, "no conflicts")
 	default:
 		report(cmd, c, base)
 	}

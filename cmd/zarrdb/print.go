@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -19,10 +20,16 @@ func printJSON(cmd *cobra.Command, v any) error { return encode(cmd, v, "  ") }
 func printJSONLine(cmd *cobra.Command, v any) error { return encode(cmd, v, "") }
 
 func encode(cmd *cobra.Command, v any, indent string) error {
-	enc := json.NewEncoder(cmd.OutOrStdout())
+	var text strings.Builder
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", indent)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	// What is escaped here can only stand in a string, and says the same.
+	_, err := io.WriteString(cmd.OutOrStdout(), escape(strings.ToValidUTF8(text.String(), "\ufffd"), "\n"))
+	return err
 }
 
 // flatJSON is a JSON value on one line.
@@ -34,9 +41,10 @@ func flatJSON(raw json.RawMessage) string {
 	return flat.String()
 }
 
+// printIndented prints a text of several lines.
 func printIndented(cmd *cobra.Command, text string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		cmd.Printf("    %s\n", line)
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\r\n"), "\n") {
+		say(cmd, "    %s", shown{strings.TrimSuffix(line, "\r"), "\t"})
 	}
 }
 

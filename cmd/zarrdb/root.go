@@ -19,6 +19,9 @@ A TARGET is a place in a database or in any other store:
   ./era5.zarr                    a Zarr directory (v1, v2, v3)
   file:///d/x.zip|zip:a/|zarr3:  a URL pipeline (ZEP 8)
 
+Names, messages and values are shown with control characters as \u001b or \n, so
+that nothing in a store is obeyed by a terminal; --json says exactly what there is.
+
 Exit codes: 0 fine, 1 failed, 2 usage, 3 conflict, 4 not found, 5 corrupt data,
 130 interrupted.`
 

@@ -48,11 +48,8 @@ func (r *reading) print(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out := newLineWriter(w)
-	if err := out.line(text); err != nil {
-		return err
-	}
-	return out.flush()
+	_, err = io.WriteString(w, text+"\n")
+	return err
 }
 
 // product multiplies lengths, up to the largest number that there is.
@@ -96,7 +93,7 @@ func (r *reading) values(ctx context.Context) (func(i int64) (string, error), er
 	t := r.typ()
 	text := func(elem []byte) (string, error) {
 		b, err := elementText(t, r.dec, nil, elem)
-		return string(b), err
+		return escape(string(b), ""), err
 	}
 	if t.Variable() {
 		v, err := r.a.ReadVar(ctx, r.sel)

@@ -245,10 +245,10 @@ func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn 
 // report prints what a writing command did on top of a commit.
 func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID) {
 	if c.ID == base {
-		cmd.Println("nothing changed")
+		say(cmd, "nothing changed")
 		return
 	}
-	cmd.Printf("%s %s\n", c.ID.Short(), firstLine(c.Message))
+	say(cmd, "%s %s", c.ID.Short(), firstLine(c.Message))
 }
 
 func firstLine(s string) string {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// refCheckOutput prints what a check of references finds, as it finds it: there
+// may be millions of problems. As JSON it is one object, which is whole also if
+// the check is interrupted.
+type refCheckOutput struct {
+	cmd       *cobra.Command
+	json      bool
+	found     int64
+	forbidden int64
+}
+
+// refProblemJSON is a problem as --json prints it.
+type refProblemJSON struct {
+	Key   string `json:"key"`
+	URL   string `json:"url"`
+	Kind  string `json:"kind"` // unreachable, changed, forbidden or failed
+	Error string `json:"error"`
+}
+
+func refProblemKind(err error) string {
+	switch {
+	case errors.Is(err, engine.ErrForbidden):
+		return "forbidden"
+	case errors.Is(err, kv.ErrChanged):
+		return "changed"
+	case errors.Is(err, engine.ErrUnreachable):
+		return "unreachable"
+	}
+	return "failed"
+}
+
+func (o *refCheckOutput) problem(p engine.RefProblem) error {
+	if errors.Is(p.Err, engine.ErrForbidden) {
+		o.forbidden++
+	}
+	o.found++
+	if !o.json {
+		say(o.cmd, "%s: %s", p.Key, oneLine(p.Err))
+		return nil
+	}
+	var line strings.Builder
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(refProblemJSON{p.Key, p.URL, refProblemKind(p.Err), oneLine(p.Err)}); err != nil {
+		return err
+	}
+	return o.list(strings.TrimRight(line.String(), "\n"))
+}
+
+// list prints an element of the list of problems.
+func (o *refCheckOutput) list(element string) error {
+	before := ",\n    "
+	if o.found == 1 {
+		before = "{\n  \"problems\": [\n    "
+	}
+	_, err := io.WriteString(o.cmd.OutOrStdout(), before+escape(element, ""))
+	return err
+}
+
+// end prints the counts of a check that came to its end or, with an error, not.
+// Problems are an error too.
+func (o *refCheckOutput) end(r *engine.RefCheckReport, from int64, err error) error {
+	checked := max(r.Done-from, 0)
+	if err == nil && r.Done < from {
+		err = fmt.Errorf("refs check: --from %d, and there are only %s", from, count(r.Done, "reference"))
+	}
+	if o.json {
+		head := "\n  ]"
+		if o.found == 0 {
+			head = "{\n  \"problems\": []"
+		}
+		_, werr := fmt.Fprintf(o.cmd.OutOrStdout(), "%s,\n  \"found\": %d,\n  \"forbidden\": %d,\n  \"checked\": %d,\n  \"next\": %d\n}\n",
+			head, o.found, o.forbidden, checked, r.Done)
+		err = errors.Join(err, werr)
+	}
+	switch {
+	case err != nil && o.cmd.Context().Err() != nil && !o.json:
+		say(o.cmd, "stopped after %s: go on with --from %d", count(r.Done, "reference"), r.Done)
+		return err
+	case err != nil:
+		return err
+	case o.found > 0:
+		err = fmt.Errorf("%d of %s cannot be read", o.found, count(checked, "reference"))
+		if o.forbidden > 0 {
+			err = fmt.Errorf("%w; %d are not permitted (see --allow and --url-map)", err, o.forbidden)
+		}
+		return err
+	case !o.json:
+		say(o.cmd, "%s checked", count(checked, "reference"))
+	}
+	return nil
+}
