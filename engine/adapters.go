@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -150,6 +151,7 @@ func (a *Adapters) Schemes() (roots, adapters []string) {
 type Env struct {
 	adapters *Adapters
 	follow   Follow
+	locked   func(*LockedError, time.Duration) error // see Options.Locked
 
 	opening sync.Mutex
 	roots   map[string]kv.Reader // what references lead below, by URL

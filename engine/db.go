@@ -23,12 +23,13 @@ type DB struct {
 	files *resolver
 }
 
-// LockedError says which process has a database open.
+// LockedError says which process has a database open. One does at a time; what
+// several programs work on at once, one of them opens and serves to the others.
 type LockedError = index.LockedError
 
 // Open opens the database in a directory. Errors: txn.ErrNotDatabase if there
 // is none and Options.Create is not set, *[LockedError] if another process has
-// it open, index.ErrFormat if a newer program wrote it.
+// it open, for reading too, and Options.Locked does not wait for it; index.ErrFormat if a newer program wrote it.
 func Open(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	if err := opts.Follow.check(); err != nil {
@@ -79,7 +80,7 @@ func (o *Options) resolver() *resolver {
 
 func (o *Options) txn(files *resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Policy: policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.Locked, Policy: policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval,

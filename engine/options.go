@@ -19,6 +19,10 @@ type Options struct {
 	ReadOnly bool
 	// Create makes the database if the directory holds none.
 	Create bool
+	// Locked, if set, is told that another process has the database open, and how
+	// long this one has been trying. It says what to do: nil tries again at once,
+	// an error is that of opening. nil is no second try; [WaitLocked] waits.
+	Locked func(held *LockedError, waited time.Duration) error
 	// Author is recorded in commits that name none; default user@host.
 	Author string
 	// CacheBytes bounds the decoded chunks kept in memory; default an eighth

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -32,6 +33,9 @@ type SourceOptions struct {
 	CacheBytes int64
 	// Follow says where references may lead.
 	Follow Follow
+	// Locked is asked about databases that another process has open; see
+	// [Options.Locked].
+	Locked func(held *LockedError, waited time.Duration) error
 }
 
 // Source is what a URL pipeline names: a file, a directory of keys, or a node of
@@ -106,7 +110,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 	if err := c.Follow.check(); err != nil {
 		return nil, err
 	}
-	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow}}
+	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, locked: c.Locked}}
 	var err error
 	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
 		return nil, err
@@ -274,7 +278,7 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 // pick chooses.
 func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
 	// The source reads arrays with a cache and workers of its own.
-	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
+	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow, Locked: e.locked})
 	if err != nil {
 		return Place{}, err
 	}

@@ -74,7 +74,7 @@ type DB struct {
 }
 
 // Open opens the database in dir. Errors: ErrNotDatabase if there is none,
-// index.ErrLocked if another process has it open, index.ErrFormat if a newer
+// index.ErrLocked if another process has it open (see Options.Locked), index.ErrFormat if a newer
 // program wrote it.
 func Open(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
@@ -151,9 +151,9 @@ func (db *DB) takenUp() error {
 // open opens the database in dir with the index at path.
 func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	fs := fsOf(opts.FS)
-	idx, err := index.Open(path, &index.Options{
+	idx, err := openIndex(path, &index.Options{
 		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes,
-	})
+	}, opts.Locked)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +212,21 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	db.commit.db, db.commit.arrived = db, make(chan struct{}, 1)
 	db.startPending(time.After)
 	return db, nil
+}
+
+// openIndex opens an index, and tries again for as long as locked wants it.
+func openIndex(path string, o *index.Options, locked func(*index.LockedError, time.Duration) error) (*index.Index, error) {
+	begun := time.Now()
+	for {
+		idx, err := index.Open(path, o)
+		var held *index.LockedError
+		if locked == nil || !errors.As(err, &held) {
+			return idx, err
+		}
+		if err := locked(held, time.Since(begun)); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // Incarnation is the random name under which this directory writes packs. A

@@ -67,6 +67,10 @@ type Options struct {
 	FS index.FS
 	// ReadOnly opens without writing anything, which still needs the lock.
 	ReadOnly bool
+	// Locked, if set, is told that another process has the database open, and how
+	// long this one has been trying. It says what to do: nil tries again at once,
+	// an error is that of opening. nil is no second try.
+	Locked func(held *index.LockedError, waited time.Duration) error
 	// Policy answers questions about metadata documents; nil knows none, so
 	// every key is a document.
 	Policy Policy

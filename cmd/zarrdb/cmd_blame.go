@@ -29,7 +29,7 @@ it or made the array. Renames are followed.`,
 			if err != nil {
 				return err
 			}
-			return t.with(readOnly, func(t target, db *engine.DB) error {
+			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				ctx := cmd.Context()
 				at, err := db.Resolve(ctx, t.rev)
 				if err != nil {

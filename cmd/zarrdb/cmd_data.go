@@ -24,7 +24,7 @@ func initCmd() *cobra.Command {
 		Example: `  zarrdb init weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := engine.Create(args[0], nil)
+			db, err := engine.Create(args[0], &engine.Options{Locked: locked(cmd)})
 			if err != nil {
 				return err
 			}
@@ -160,7 +160,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
 		return usagef("import: %s is in the same database: use zarrdb cp, with --from for another version", source)
 	}
-	from, err := src.open(ctx, source)
+	from, err := src.open(cmd, source)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 // missing is made, and does not stay if the import fails and left nothing to
 // resume.
 func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
-	o.Create = true
+	o.Create, o.Locked = true, locked(cmd)
 	db, err := engine.Open(dir, o)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 		}
 		pieces = append(pieces, engine.Piece{Name: source, Open: func(ctx context.Context) (*engine.Source, error) {
 			comparing.say(fmt.Sprintf("comparing %d of %d sources", min(opened.Add(1), int64(len(sources))), len(sources)))
-			return src.open(ctx, source)
+			return src.openIn(ctx, cmd, source)
 		}})
 	}
 	follow, err := src.follow()
@@ -406,7 +406,7 @@ var referenceFormats = map[string]engine.ExportReferencesOptions{
 // exported opens what is to be exported, shows how far the export is and says
 // what came of it.
 func exported(cmd *cobra.Command, src *sourceFlags, target string, export func(*engine.Source, func(engine.Progress)) (*engine.ExportResult, error)) error {
-	s, err := src.open(cmd.Context(), target)
+	s, err := src.open(cmd, target)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func attrsCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(set) == 0 && len(del) == 0 {
 				src.session, src.followFlags = wf.session, wf.followFlags
-				s, n, err := src.node(cmd.Context(), args[0])
+				s, n, err := src.node(cmd, args[0])
 				if err != nil {
 					return err
 				}

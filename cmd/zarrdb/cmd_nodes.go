@@ -25,7 +25,7 @@ directories, in which there is something else) with a slash behind.`,
   zarrdb ls -l weather.zdb@v1.0:surface`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func treeCmd() *cobra.Command {
 		Example: `  zarrdb tree weather.zdb@v1.0`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func infoCmd() *cobra.Command {
   zarrdb info ./era5.zarr --json`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, n, err := src.node(cmd.Context(), args[0])
+			s, n, err := src.node(cmd, args[0])
 			if err != nil {
 				return err
 			}

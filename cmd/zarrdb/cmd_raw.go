@@ -22,7 +22,7 @@ func getCmd() *cobra.Command {
   zarrdb get weather.zdb:temp c/0/0 > chunk`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ as they are, each with a zero byte behind it.`,
   zarrdb keys weather.zdb --null | xargs -0 -n 1 zarrdb get weather.zdb`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ may lie in archives, be compressed, or be a range of another file.`,
   zarrdb cat 'data.bin.gz|gzip:|byte-range:100-200'`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func urlDetectCmd() *cobra.Command {
 		Example: `  zarrdb url detect file:///d/x.zip`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -45,7 +45,7 @@ float64; units such as "days since 2000-01-01" give datetime64.`,
   zarrdb read ./era5.zarr/temp -o - | wc -c`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, n, err := src.node(cmd.Context(), args[0])
+			s, n, err := src.node(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ generators written out. FILE may be compressed with gzip or zstd.`,
 		Example: `  zarrdb refs expand refs.json.zst > v0.json`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ wrong is printed, one reference a line. A check that is interrupted says where
 			if o.From < 0 {
 				return usagef("refs check: --from %d is negative", o.From)
 			}
-			s, err := src.open(cmd.Context(), args[0])
+			s, err := src.open(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, d
 	if err != nil {
 		return err
 	}
-	return t.with(o, fn)
+	return t.with(cmd, o, fn)
 }
 
 // withOnlyDB opens a database for a command that is about all versions.
@@ -37,8 +37,13 @@ func withOnlyDB(cmd *cobra.Command, s string, o *engine.Options, fn func(db *eng
 	})
 }
 
-func (t target) with(o *engine.Options, fn func(t target, db *engine.DB) error) error {
-	db, err := engine.Open(t.db, o)
+func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db *engine.DB) error) error {
+	var opts engine.Options
+	if o != nil {
+		opts = *o
+	}
+	opts.Locked = locked(cmd)
+	db, err := engine.Open(t.db, &opts)
 	if err != nil {
 		return err
 	}
@@ -94,7 +99,7 @@ where they were renamed from, and groups by the arrays in them.`,
 			if follow && t.path == "" {
 				return usagef("%s: --follow what? Give a path", cmd.CommandPath())
 			}
-			return t.with(readOnly, func(t target, db *engine.DB) error {
+			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
@@ -229,7 +234,7 @@ how many, and by how much (newer minus older): only changed chunks are decoded.`
 			if err != nil {
 				return err
 			}
-			return t.with(readOnly, func(t target, db *engine.DB) error {
+			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				from, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err

@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -84,12 +83,7 @@ func message(err error, code int) string {
 	case code == exitInterrupted:
 		return "interrupted"
 	case errors.As(err, &locked):
-		h := locked.Holder
-		if h.PID == 0 {
-			return filepath.Dir(locked.Dir) + " is in use by another process"
-		}
-		return fmt.Sprintf("%s is in use by %s (process %d on %s, since %s)",
-			filepath.Dir(locked.Dir), h.Program, h.PID, h.Host, h.Since.Local().Format(time.DateTime))
+		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}
 	text := oneLine(err)
 	var missing *fs.PathError

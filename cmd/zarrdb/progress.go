@@ -23,6 +23,12 @@ type progress struct {
 	bytes atomic.Int64
 }
 
+// onTerminal reports whether people see standard error as it is written.
+func onTerminal(cmd *cobra.Command) bool {
+	f, ok := cmd.ErrOrStderr().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 func newProgress(cmd *cobra.Command, what string) *progress {
 	return barWith(cmd, what, decor.CountersNoUnit("%d / %d keys"))
 }
@@ -33,12 +39,11 @@ func newByteProgress(cmd *cobra.Command, what string) *progress {
 }
 
 func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
-	f, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !onTerminal(cmd) {
 		return &progress{}
 	}
 	out := &progress{begun: time.Now()}
-	p := mpb.New(mpb.WithOutput(f), mpb.WithRefreshRate(200*time.Millisecond))
+	p := mpb.New(mpb.WithOutput(cmd.ErrOrStderr()), mpb.WithRefreshRate(200*time.Millisecond))
 	bar := p.AddBar(0,
 		mpb.PrependDecorators(decor.Name(what+" "), counters),
 		mpb.AppendDecorators(
@@ -100,12 +105,11 @@ type phases struct {
 
 func newPhases(cmd *cobra.Command) *phases {
 	out := &phases{}
-	f, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !onTerminal(cmd) {
 		return out
 	}
 	out.update("begin", 0)
-	out.p = mpb.New(mpb.WithOutput(f), mpb.WithRefreshRate(200*time.Millisecond))
+	out.p = mpb.New(mpb.WithOutput(cmd.ErrOrStderr()), mpb.WithRefreshRate(200*time.Millisecond))
 	out.bar = out.p.AddSpinner(0,
 		mpb.BarRemoveOnComplete(),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *out.text.Load() }), decor.Elapsed(decor.ET_STYLE_GO)),

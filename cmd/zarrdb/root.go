@@ -47,6 +47,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
 	})
+	root.PersistentFlags().Var(new(duration), "wait", "wait so long, `TIME` such as 30s or 5m, for another process that has a database open")
 	root.AddGroup(
 		&cobra.Group{ID: groupData, Title: "Data in and out:"},
 		&cobra.Group{ID: groupNodes, Title: "Arrays and groups:"},

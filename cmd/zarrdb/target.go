@@ -125,12 +125,16 @@ func (f *sourceFlags) register(cmd *cobra.Command) {
 }
 
 // open opens what a target names for reading.
-func (f *sourceFlags) open(ctx context.Context, s string) (*engine.Source, error) {
+func (f *sourceFlags) open(cmd *cobra.Command, s string) (*engine.Source, error) {
+	return f.openIn(cmd.Context(), cmd, s)
+}
+
+func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) (*engine.Source, error) {
 	follow, err := f.follow()
 	if err != nil {
 		return nil, err
 	}
-	o := &engine.SourceOptions{Follow: follow}
+	o := &engine.SourceOptions{Follow: follow, Locked: locked(cmd)}
 	t := parseTarget(s)
 	if t.url != "" {
 		if f.session != "" {
@@ -145,12 +149,12 @@ func (f *sourceFlags) open(ctx context.Context, s string) (*engine.Source, error
 }
 
 // node opens the array or group that a target names.
-func (f *sourceFlags) node(ctx context.Context, s string) (*engine.Source, *zarr.Node, error) {
-	src, err := f.open(ctx, s)
+func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.Node, error) {
+	src, err := f.open(cmd, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := src.Node(ctx)
+	n, err := src.Node(cmd.Context())
 	if err != nil {
 		src.Close()
 		return nil, nil, err
@@ -184,7 +188,7 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn fun
 	if err != nil {
 		return err
 	}
-	db, err := engine.Open(t.db, &engine.Options{Author: f.author, Follow: follow})
+	db, err := engine.Open(t.db, &engine.Options{Author: f.author, Follow: follow, Locked: locked(cmd)})
 	if err != nil {
 		return err
 	}

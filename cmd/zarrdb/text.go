@@ -17,7 +17,12 @@ import (
 // Every command prints through say, lineWriter, printJSON or reading.print, which all do so.
 // Bytes that were asked for as they are, such as those of get, are written as
 // they are.
-func say(cmd *cobra.Command, format string, args ...any) {
+func say(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.OutOrStdout(), format, args) }
+
+// note says something on standard error.
+func note(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.ErrOrStderr(), format, args) }
+
+func sayTo(w io.Writer, format string, args []any) {
 	safe := make([]any, len(args))
 	for i, a := range args {
 		switch a.(type) {
@@ -27,7 +32,7 @@ func say(cmd *cobra.Command, format string, args ...any) {
 			safe[i] = shown{a, ""}
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), format+"\n", safe...)
+	fmt.Fprintf(w, format+"\n", safe...)
 }
 
 // shown is an argument of say, of which characters in keep need no escape.
