@@ -8,6 +8,7 @@ package digest
 
 import (
 	"encoding/hex"
+	"sync"
 
 	"github.com/zeebo/blake3"
 )
@@ -18,9 +19,24 @@ const Size = 20
 // Sum is the first 20 bytes of the BLAKE3 hash of some bytes.
 type Sum [Size]byte
 
+// chunk is what BLAKE3 hashes in one piece.
+const chunk = 1024
+
+var hashers = sync.Pool{New: func() any { return blake3.New() }}
+
 // Of returns the sum of b. It does not allocate; safe for concurrent use.
 func Of(b []byte) Sum {
-	full := blake3.Sum256(b)
+	if len(b) <= chunk {
+		full := blake3.Sum256(b)
+		return Sum(full[:Size])
+	}
+	// A hasher is 11 KiB, which take longer to clear than a chunk to hash.
+	h := hashers.Get().(*blake3.Hasher)
+	defer hashers.Put(h)
+	h.Reset()
+	_, _ = h.Write(b)
+	var full [32]byte
+	h.Sum(full[:0])
 	return Sum(full[:Size])
 }
 
