@@ -15,10 +15,13 @@ import (
 // Insertions and evictions take one lock; they stand beside reading, hashing
 // and parsing a page. The hand of a clock goes over the places and evicts pages
 // that were not used since it last came by.
+//
+// The table begins small and grows with the pages: in one that is mostly empty,
+// each page would touch memory that nobody has touched before.
 type cache struct {
 	limit int64
-	mask  uint64
-	sets  []cacheSet
+	most  int                        // sets that the table may have
+	sets  atomic.Pointer[[]cacheSet] // as many as a power of two
 
 	mu    sync.Mutex
 	bytes int64
@@ -26,29 +29,46 @@ type cache struct {
 	hand  uint64
 }
 
-const cacheWays = 8
+const (
+	cacheWays  = 8
+	cacheFirst = 64 // sets at first
+	cacheGrows = 4  // times as many
+)
 
 type cacheSet struct {
 	tags  [cacheWays]atomic.Uint64 // of the page in the same place, 0 if there is none
 	pages [cacheWays]atomic.Pointer[page]
 }
 
+// free returns a place without a page, -1 if there is none.
+func (s *cacheSet) free() int {
+	for i := range s.tags {
+		if s.tags[i].Load() == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // newCache makes room for limit bytes, and places for pages of 1 KiB; a cache of
 // smaller pages does not use all its bytes.
 func newCache(limit int64) *cache {
-	sets := min(uint64(1)<<bits.Len64(uint64(max(limit-1, 0))>>10/cacheWays), 1<<22)
-	return &cache{limit: limit, mask: sets - 1, sets: make([]cacheSet, sets)}
+	most := min(1<<bits.Len64(uint64(max(limit-1, 0))>>10/cacheWays), 1<<22)
+	c := &cache{limit: limit, most: most}
+	sets := make([]cacheSet, min(most, cacheFirst))
+	c.sets.Store(&sets)
+	return c
 }
 
 // place returns the set and the tag of a name.
-func (c *cache) place(name *Name) (*cacheSet, uint64) {
+func place(sets []cacheSet, name *Name) (*cacheSet, uint64) {
 	tag := binary.LittleEndian.Uint64(name[:])
-	return &c.sets[binary.LittleEndian.Uint64(name[8:])&c.mask], tag | 1
+	return &sets[binary.LittleEndian.Uint64(name[8:])&uint64(len(sets)-1)], tag | 1
 }
 
 // get returns a page or nil.
 func (c *cache) get(name *Name) *page {
-	set, tag := c.place(name)
+	set, tag := place(*c.sets.Load(), name)
 	for i := range set.tags {
 		if set.tags[i].Load() != tag {
 			continue
@@ -63,6 +83,26 @@ func (c *cache) get(name *Name) *page {
 	return nil
 }
 
+// grow makes the table larger. Whoever looks into the one before finds what was
+// there.
+func (c *cache) grow(old []cacheSet) []cacheSet {
+	sets := make([]cacheSet, min(len(old)*cacheGrows, c.most))
+	for i := range old {
+		for j := range old[i].pages {
+			p := old[i].pages[j].Load()
+			if p == nil {
+				continue
+			}
+			set, tag := place(sets, &p.self.Name)
+			at := set.free() // there is one, as the pages of a set come from one
+			set.pages[at].Store(p)
+			set.tags[at].Store(tag)
+		}
+	}
+	c.sets.Store(&sets)
+	return sets
+}
+
 // put keeps p if there is room for it, at the cost of others. A page that was
 // glanced at makes place for the whole one.
 func (c *cache) put(p *page) {
@@ -71,11 +111,12 @@ func (c *cache) put(p *page) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	set, tag := c.place(&p.self.Name)
+	sets := *c.sets.Load()
+	set, tag := place(sets, &p.self.Name)
 	at := -1
 	for i := range set.pages {
 		old := set.pages[i].Load()
-		if old != nil && old.self.Name == p.self.Name {
+		if set.tags[i].Load() == tag && old.self.Name == p.self.Name {
 			if !old.glanced || p.glanced {
 				return
 			}
@@ -86,6 +127,11 @@ func (c *cache) put(p *page) {
 			at = i
 		}
 	}
+	for len(sets) < c.most && (at < 0 || c.pages >= len(sets)*cacheWays/2) {
+		sets = c.grow(sets)
+		set, _ = place(sets, &p.self.Name)
+		at = set.free()
+	}
 	if at < 0 {
 		at = c.evictFrom(set)
 	}
@@ -94,7 +140,7 @@ func (c *cache) put(p *page) {
 	c.bytes += p.memory()
 	c.pages++
 	for c.bytes > c.limit {
-		c.tick(p)
+		c.tick(sets, p)
 	}
 }
 
@@ -114,8 +160,8 @@ func (c *cache) evictFrom(set *cacheSet) int {
 }
 
 // tick moves the hand by one place. The page that was put last is spared.
-func (c *cache) tick(spare *page) {
-	set := &c.sets[c.hand/cacheWays&c.mask]
+func (c *cache) tick(sets []cacheSet, spare *page) {
+	set := &sets[c.hand/cacheWays&uint64(len(sets)-1)]
 	at := int(c.hand % cacheWays)
 	c.hand++
 	p := set.pages[at].Load()

@@ -25,7 +25,7 @@ func (d *decoder) glanceRefs(p *page, c *refColumn, n, dict, tail int) bool {
 	} else {
 		c.ordered = d.refEntries(n, dict)
 		if dict > 1 && d.err == "" {
-			c.entries = d.indexedRuns(d.s.runs, dict)
+			d.indexedEntries(c, d.s.runs, dict)
 		}
 	}
 	if d.err != "" {
@@ -105,7 +105,7 @@ func (p *page) walkOffset(c *refColumn, end, i int) (at uint64, wrong string) {
 // beginsRun reports whether a value has another entry of the dictionary than the
 // one before.
 func (p *page) beginsRun(c *refColumn, i int) bool {
-	return i == 0 || c.own || c.entries.get(p.index, i) != c.entries.get(p.index, i-1)
+	return i == 0 || c.own || c.entry(p.index, i) != c.entry(p.index, i-1)
 }
 
 // is compares a page with what the page above says of it. How many bytes are

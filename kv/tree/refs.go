@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
@@ -115,17 +116,40 @@ type refColumn struct {
 	ordered bool   // no value has an entry before that of the value before
 	lengths packed // in the page
 	offsets packed // in the index
-	entries packed // in the index, unless own
+	entries packed // in the index, unless own: of each value, or where runs end
+	runs    int32  // if not 0: run i of so many has entry i
+	n       int32  // values
 	dict    int32  // native: where the dictionary is in the page
 	sums    int32  // native: where the hashes are in the page
 }
 
 // entry returns which dictionary entry value i uses.
 func (c *refColumn) entry(index []byte, i int) int {
-	if c.own {
+	switch {
+	case c.own:
 		return i
+	case c.runs > 0:
+		return c.run(index, i)
 	}
 	return int(c.entries.get(index, i))
+}
+
+// run returns in which run value i is: most often about where it would be if all
+// runs had as many values, as files have as many chunks.
+func (c *refColumn) run(index []byte, i int) int {
+	end := func(run int) int { return int(binary.LittleEndian.Uint16(index[int(c.entries.pos)+2*run:])) }
+	at := i * int(c.runs) / int(c.n)
+	for range 4 {
+		switch {
+		case end(at) <= i:
+			at++
+		case at > 0 && end(at-1) > i:
+			at--
+		default:
+			return at
+		}
+	}
+	return sort.Search(int(c.runs), func(run int) bool { return end(run) > i })
 }
 
 // refs reads the columns after the dictionary of n > 0 values, and returns the
@@ -160,7 +184,7 @@ func (d *decoder) refs(c *refColumn, n, dict int) (total uint64) {
 	}
 	c.offsets = d.offsets(c.native, d.s.runs)
 	if !c.own && dict > 1 && d.err == "" {
-		c.entries = d.indexedRuns(d.s.runs, dict)
+		d.indexedEntries(c, d.s.runs, dict)
 	}
 	return total
 }
@@ -344,29 +368,33 @@ func (d *decoder) refEntries(n, dict int) (ordered bool) {
 	return ordered
 }
 
-// indexedRuns puts the entry of each value into the index of the page, in one or
-// two bytes.
-func (d *decoder) indexedRuns(runs []refRun, dict int) packed {
-	p := packed{width: 8, pos: int32(len(d.s.index))}
+// indexedEntries puts which entries of the dictionary the values use into the
+// index of the page: where the runs end if each is of the next entry, otherwise
+// the entry of each value, in one or two bytes.
+func (d *decoder) indexedEntries(c *refColumn, runs []refRun, dict int) {
 	n := runs[len(runs)-1].end
-	size := n
-	if dict > 1<<8 {
-		p.width, size = 16, 2*n
+	c.n = int32(n)
+	c.entries = packed{width: 16, pos: int32(len(d.s.index))}
+	if c.ordered {
+		c.runs = int32(len(runs))
+		for _, run := range runs {
+			d.s.index = binary.LittleEndian.AppendUint16(d.s.index, uint16(run.end))
+		}
+		return
 	}
-	index := slices.Grow(d.s.index, size)[:len(d.s.index)+size]
-	out, i := index[p.pos:], 0
+	if dict <= 1<<8 {
+		c.entries.width = 8
+	}
+	i := 0
 	for _, run := range runs {
-		if p.width == 8 {
-			for ; i < run.end; i++ {
-				out[i] = byte(run.entry)
+		for ; i < run.end; i++ {
+			if dict <= 1<<8 {
+				d.s.index = append(d.s.index, byte(run.entry))
+			} else {
+				d.s.index = binary.LittleEndian.AppendUint16(d.s.index, uint16(run.entry))
 			}
 		}
-		for ; i < run.end; i++ {
-			binary.LittleEndian.PutUint16(out[2*i:], uint16(run.entry))
-		}
 	}
-	d.s.index = index
-	return p
 }
 
 // indexed packs values from lo to hi into the index of the page.

@@ -8,7 +8,7 @@ import (
 )
 
 // sourceEvery is how many sources lie between two marks.
-const sourceEvery = 32
+const sourceEvery = 64
 
 // sourceColumn is the way into the dictionary of sources, which stays in its
 // coded form: the URLs of a page with a file for each value have ten times the

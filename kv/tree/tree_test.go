@@ -3,12 +3,14 @@ package tree
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -350,10 +352,11 @@ func checkCache(t *testing.T, c *cache) {
 	t.Helper()
 	var bytes int64
 	pages := 0
-	for i := range c.sets {
-		for j := range c.sets[i].pages {
-			p := c.sets[i].pages[j].Load()
-			if (p == nil) != (c.sets[i].tags[j].Load() == 0) {
+	sets := *c.sets.Load()
+	for i := range sets {
+		for j := range sets[i].pages {
+			p := sets[i].pages[j].Load()
+			if (p == nil) != (sets[i].tags[j].Load() == 0) {
 				t.Error("tag without a page, or the reverse")
 			}
 			if p != nil {
@@ -410,6 +413,42 @@ func TestCache(t *testing.T) {
 		if limit == 1<<20 && c.pages != len(pages) {
 			t.Errorf("%d pages are kept where all have room", c.pages)
 		}
+	}
+}
+
+// TestCacheGrows checks that no page is lost while the table of a cache grows,
+// neither for its owner nor for somebody who looks it up meanwhile.
+func TestCacheGrows(t *testing.T) {
+	c := newCache(64 << 20)
+	var known atomic.Int64
+	pages := make([]*page, 10_000)
+	for i := range pages {
+		pages[i] = &page{self: Root{Name: digest.Of(binary.LittleEndian.AppendUint32(nil, uint32(i)))}}
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for n := int64(0); n < int64(len(pages)); {
+				n = known.Load()
+				for i := range n {
+					if c.get(&pages[i].self.Name) != pages[i] {
+						t.Errorf("page %d of %d is not found", i, n)
+						return
+					}
+				}
+			}
+		})
+	}
+	sizes := map[int]bool{}
+	for i, p := range pages {
+		c.put(p)
+		known.Store(int64(i + 1))
+		sizes[len(*c.sets.Load())] = true
+	}
+	wg.Wait()
+	checkCache(t, c)
+	if c.pages != len(pages) || len(sizes) < 3 {
+		t.Errorf("%d pages of %d, tables of %v sets", c.pages, len(pages), sizes)
 	}
 }
 
