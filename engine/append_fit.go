@@ -133,19 +133,41 @@ func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
 }
 
 // telling are the attributes that say what stored numbers mean (CF conventions,
-// "Packed Data", "Units", "Calendar", "Missing data", "Flags"). Others describe
-// or tell a history: those of the first piece stay.
+// "Packed Data", "Units", "Calendar", "Missing data", "Flags", "Parametric
+// Vertical Coordinate", "Compression by Gathering"). Others describe or tell a
+// history: those of the first piece stay.
 var telling = []string{
-	"scale_factor", "add_offset", "_Unsigned", "units", "calendar", "month_lengths", "leap_month", "leap_year", "_FillValue", "missing_value",
-	"valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings", "positive", "standard_name", "grid_mapping",
+	"scale_factor", "add_offset", "_Unsigned", "units", "units_metadata", "calendar", "month_lengths", "leap_month", "leap_year",
+	"_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings",
+	"positive", "standard_name", "grid_mapping", "formula_terms", "compress",
 }
+
+// systems are attributes that only a variable has which describes a coordinate
+// reference system, by what all of its attributes say and not by its value (CF
+// conventions, "Horizontal Coordinate Reference Systems", and what GDAL writes).
+var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
+
+// describing are attributes that say nothing about a coordinate reference
+// system. Names of dimensions are compared as such.
+var describing = []string{"long_name", "comment", "history", "_ARRAY_DIMENSIONS"}
 
 // attributeNames are the telling attributes that one of two arrays has.
 func attributeNames(a, b *zarr.Meta) (names []string) {
-	for _, name := range telling {
+	has := func(name string) bool {
 		_, inA := a.Attributes.Get(name)
 		_, inB := b.Attributes.Get(name)
-		if inA || inB {
+		return inA || inB
+	}
+	for _, name := range telling {
+		if has(name) {
+			names = append(names, name)
+		}
+	}
+	if !slices.ContainsFunc(systems, has) {
+		return names
+	}
+	for _, name := range slices.Concat(a.Attributes.Keys(), b.Attributes.Keys()) {
+		if !slices.Contains(names, name) && !slices.Contains(describing, name) {
 			names = append(names, name)
 		}
 	}
@@ -172,6 +194,9 @@ func sameAttribute(a, b *zarr.Meta, name string) bool {
 	var one, other zarr.Attributes
 	if one.Set(name, x) == nil && other.Set(name, y) == nil && one.Equal(other) {
 		return true
+	}
+	if !bytes.ContainsAny(x, ".eE") && !bytes.ContainsAny(y, ".eE") {
+		return false // of two long integers a float64 would not tell the last digits
 	}
 	f, errX := strconv.ParseFloat(string(x), 64)
 	g, errY := strconv.ParseFloat(string(y), 64)
