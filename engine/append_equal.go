@@ -42,7 +42,8 @@ type joinedArray struct {
 }
 
 // maxJoined bounds the elements of all arrays that are kept to be compared with.
-const maxJoined = 32 << 20
+// Tests make it small.
+var maxJoined int64 = 32 << 20
 
 // joined returns the joined array that one of a piece must be equal to.
 func (j *joiner) joined(ctx context.Context, a *appendArray) (*joinedArray, error) {

@@ -89,15 +89,15 @@ func textOf(t testing.TB, a *zarr.Array) string {
 	return string(b)
 }
 
-// joins appends sets in each way there is, and calls done with the database after
-// each: linked and copied, at once and one after the other.
-func joins(t *testing.T, sets []smallSet, done func(mode string, db *DB, err error)) {
+// joins appends sets, linked and, if copied, in the other way too, at once and one
+// after the other, and calls done with the database after each.
+func joins(t *testing.T, sets []smallSet, copied bool, done func(mode string, db *DB, err error)) {
 	t.Helper()
-	var pieces []Piece
-	for i, s := range sets {
-		pieces = append(pieces, pieceOf(s.write(t, fmt.Sprintf("f%d.json", i)), Follow{}))
+	pieces, links := pieces(t, sets...), []bool{true}
+	if copied {
+		links = append(links, false)
 	}
-	for _, link := range []bool{true, false} {
+	for _, link := range links {
 		for _, step := range []int{1, len(pieces)} {
 			db := openDB(t, nil)
 			var err error
@@ -242,7 +242,7 @@ func TestAppendFields(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			second := dailySet(1)
 			test.edit(second)
-			joins(t, []smallSet{dailySet(0), second}, func(mode string, db *DB, err error) {
+			joins(t, []smallSet{dailySet(0), second}, test.want == "", func(mode string, db *DB, err error) {
 				if test.want == "" {
 					if err != nil {
 						t.Fatalf("%s: %v", mode, err)
