@@ -1,15 +1,23 @@
 # Everything a developer types. `make check` is what the continuous integration runs.
 GO       ?= go
 FUZZTIME ?= 5s
+# How long the tests of a package may take. The usual ten minutes are no limit for
+# a test that hangs, but for a machine that is slow or busy.
+TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build test check race lint fuzz noasm cross qemu demo interop s3 bench soak clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop s3 bench soak clean
+
+modules:          ## fetch what the other targets need from elsewhere
+	$(GO) mod download
+	$(GO) mod tidy -diff
+	$(GO) run $(STATICCHECK) -version
 
 build:            ## build the program into ./zarrdb
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
 
 test:             ## run the tests
-	$(GO) test ./...
+	$(GO) test $(TIMEOUT) ./...
 
 demo:             ## run the main job on bundled data
 	$(GO) run ./cmd/zarrdb demo
@@ -17,8 +25,8 @@ demo:             ## run the main job on bundled data
 check: lint test race noasm cross fuzz   ## everything that must be green
 
 race:             ## tests under the race detector; of the scripts those with work side by side
-	$(GO) test -race -short $$($(GO) list ./... | grep -v /cmd/)
-	$(GO) test -race -short -run 'TestScripts/(import|session|refs|remote|conflict|gc)$$|TestHelp' ./cmd/zarrdb
+	$(GO) test $(TIMEOUT) -race -short $$($(GO) list ./... | grep -v /cmd/)
+	$(GO) test $(TIMEOUT) -race -short -run 'TestScripts/(import|session|refs|remote|conflict|gc)$$|TestHelp' ./cmd/zarrdb
 
 lint:             ## formatting, vet, staticcheck, tidy module files
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
@@ -27,11 +35,11 @@ lint:             ## formatting, vet, staticcheck, tidy module files
 	$(GO) mod tidy -diff
 
 noasm:            ## the generic twins of all assembly
-	$(GO) test -short -tags noasm ./codecs/...
+	$(GO) test $(TIMEOUT) -short -tags noasm ./codecs/...
 
 cross:            ## 32-bit, big-endian and other systems must build
 	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
-	GOARCH=386 CGO_ENABLED=0 $(GO) test -short ./kv/... ./codecs/... ./zarr/... ./txn/...
+	GOARCH=386 CGO_ENABLED=0 $(GO) test $(TIMEOUT) -short ./kv/... ./codecs/... ./zarr/... ./txn/...
 	GOOS=windows GOARCH=amd64 $(GO) build ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 	GOARCH=s390x $(GO) build ./...
