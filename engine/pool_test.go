@@ -38,20 +38,25 @@ func TestPoolRunsEachOnceWithinBound(t *testing.T) {
 }
 
 func TestPoolStopsAtFirstError(t *testing.T) {
-	p := newPool(3)
+	const workers = 3
+	p := newPool(workers)
 	boom := errors.New("boom")
 	var calls atomic.Int64
-	err := p.Run(context.Background(), 1<<30, func(context.Context, int) error {
-		if calls.Add(1) == 10 {
+	err := p.Run(context.Background(), 1<<30, func(ctx context.Context, _ int) error {
+		switch n := calls.Add(1); {
+		case n < 10:
+			return nil
+		case n == 10:
 			return boom
 		}
+		<-ctx.Done() // those under way are canceled
 		return nil
 	})
 	if !errors.Is(err, boom) {
 		t.Fatalf("got %v", err)
 	}
-	if calls.Load() > 1<<20 {
-		t.Errorf("%d calls after the error", calls.Load())
+	if n := calls.Load(); n > 10+workers-1 {
+		t.Errorf("%d calls, of which the tenth failed", n)
 	}
 }
 
