@@ -201,6 +201,9 @@ func (x *Index) Checkpoint(dir string) error {
 	if err == nil {
 		err = x.guard.takeOutside()
 		if err == nil {
+			err = markLogs(x.fs, dir)
+		}
+		if err == nil {
 			err = writeFormat(x.fs, dir)
 		}
 		if err != nil {

@@ -48,6 +48,8 @@ type guardFS struct {
 
 	overOld atomic.Bool // the last log is written over a large old one
 
+	marks logMarks // which logs must be there
+
 	mu        sync.Mutex
 	opening   bool // compactions do not wait, Open waits for them; logs are checked
 	ending    bool // logs are not written over old ones
@@ -106,6 +108,15 @@ func (g *guardFS) opened() {
 
 // stop lets waiting compactions go.
 func (g *guardFS) stop() { close(g.closing) }
+
+func (g *guardFS) isClosing() bool {
+	select {
+	case <-g.closing:
+		return true
+	default:
+		return false
+	}
+}
 
 // takeOutside returns and clears the first error of a directory sync outside
 // dir. Pebble panics at such errors, so they take this way around it.
@@ -177,6 +188,7 @@ func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 // ReuseForWrite implements vfs.FS. Pebble uses it for logs only.
 func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return g.createLog(newname, func() (vfs.File, error) {
+		g.marks.remove(g.FS.PathBase(oldname))
 		g.mu.Lock()
 		ending := g.ending
 		g.mu.Unlock()
@@ -205,7 +217,8 @@ func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.F
 	if !g.isFailed() {
 		f, err := create()
 		if err == nil {
-			return &logFile{File: f, g: g, name: name}, nil
+			g.marks.create(g.FS.PathBase(name))
+			return &logFile{File: f, g: g, name: name, marked: logFileNumber(g.FS.PathBase(name)) == 0}, nil
 		}
 		g.fail("create", name, err)
 	}
@@ -244,8 +257,12 @@ func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	g.mu.Lock()
 	opening := g.opening
 	g.mu.Unlock()
-	if number, ok := logNumber(g.FS.PathBase(name)); ok && opening && g.inside(name) {
-		return openLog(g.FS, name, number, opts...)
+	base := g.FS.PathBase(name)
+	if number, ok := logNumber(base); ok && opening && g.inside(name) {
+		if g.marks.isMissing(base) {
+			return nil, missingLog(name)
+		}
+		return openLog(g.FS, name, number, g.marks.closed[base], opts...)
 	}
 	return g.FS.Open(name, opts...)
 }
@@ -257,17 +274,29 @@ func (g *guardFS) Stat(name string) (vfs.FileInfo, error) {
 			return fi, nil
 		}
 	}
+	if g.inside(name) && g.marks.isMissing(g.FS.PathBase(name)) {
+		return vfs.NewMemFile(nil).Stat()
+	}
 	return g.FS.Stat(name)
 }
 
 // List implements vfs.FS. Pebble lists its directory when it opens, and the
 // last time it does not stop what it has started if that fails. A failed index
-// that looks empty ends just as well.
+// that looks empty ends just as well. While it opens, logs that are missing are in
+// the list.
 func (g *guardFS) List(dir string) ([]string, error) {
 	names, err := g.FS.List(dir)
 	if err != nil && dir == g.dir {
 		g.fail("list", dir, err)
 		return nil, nil
+	}
+	g.mu.Lock()
+	opening := g.opening
+	g.mu.Unlock()
+	if err == nil && opening && dir == g.dir {
+		for name := range g.marks.missing {
+			names = append(names, name)
+		}
 	}
 	return names, err
 }
@@ -305,6 +334,13 @@ func (g *guardFS) Remove(name string) error {
 			_ = g.mem.Remove(g.FS.PathBase(name))
 		}
 		return nil
+	}
+	if g.inside(name) {
+		base := g.FS.PathBase(name)
+		if g.marks.isMissing(base) {
+			return nil // it was not needed
+		}
+		g.marks.remove(base)
 	}
 	return g.FS.Remove(name)
 }
@@ -347,8 +383,10 @@ func (g *guardFS) Unwrap() vfs.FS { return g.FS }
 // swallows what it gets.
 type logFile struct {
 	vfs.File
-	g    *guardFS
-	name string
+	g      *guardFS
+	name   string
+	marked bool   // the mark names it, or it is no log
+	size   uint64 // what was written
 }
 
 // do runs op unless the index is failed, and turns its error into the failure.
@@ -365,8 +403,13 @@ func (f *logFile) do(name string, op func() error) {
 }
 
 func (f *logFile) Write(p []byte) (int, error) {
+	if !f.marked && !f.g.isClosing() { // all that comes then is the end of it
+		f.marked = true
+		f.g.moveMark()
+	}
 	f.do("write", func() error {
-		_, err := f.File.Write(p)
+		n, err := f.File.Write(p)
+		f.size += uint64(n)
 		return err
 	})
 	return len(p), nil
@@ -411,6 +454,7 @@ func (f *logFile) Preallocate(offset, length int64) error { return nil }
 func (f *logFile) Close() error {
 	err := f.File.Close()
 	f.do("close", func() error { return err })
+	f.g.marks.setSize(f.g.FS.PathBase(f.name), f.size)
 	return nil
 }
 
@@ -470,8 +514,11 @@ func (d *guardDir) Sync() error {
 		return nil
 	}
 	if !d.g.isFailed() {
+		synced := d.g.marks.syncing()
 		if err := d.File.Sync(); err != nil {
 			d.g.fail("sync directory", d.name, err)
+		} else {
+			synced()
 		}
 	}
 	return nil

@@ -103,7 +103,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 		if missing, err := checkFormat(o.FS, dir); err != nil {
 			return nil, err
 		} else if missing {
-			return nil, ErrNotExist
+			return nil, notThere(o.FS, dir)
 		}
 	}
 	l, err := lock(o.FS, dir, o.Program, o.ReadOnly)
@@ -123,13 +123,13 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	}()
 	missing, err := prepare(o, dir)
 	if err == nil && missing && (o.ReadOnly || !o.Create) {
-		err = ErrNotExist
+		err = notThere(o.FS, dir)
 	}
 	if err != nil {
 		return nil, err
 	}
 	making = missing
-	x, err := openPebble(o, dir, l)
+	x, err := openPebble(o, dir, l, missing)
 	if err != nil || !missing {
 		return x, err
 	}
@@ -146,6 +146,15 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	return x, nil
 }
 
+// notThere is ErrNotExist, and kv.ErrCorrupt if an index without a format file is
+// there.
+func notThere(fs vfs.FS, dir string) error {
+	if _, err := Begun(fs, dir); errors.Is(err, kv.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", ErrNotExist, err)
+	}
+	return ErrNotExist
+}
+
 // Made reports whether the call of Open that returned x made the index, because
 // there was none. It stays so, whatever is written and after Close.
 func (x *Index) Made() bool { return x.made }
@@ -158,7 +167,7 @@ func (x *Index) renewLog() error {
 	return errors.Join(x.db.Set(none, nil, pebble.NoSync), x.db.Delete(none, pebble.NoSync), x.db.Flush(), x.guard.err())
 }
 
-func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
+func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err error) {
 	x := &Index{
 		dir: dir, fs: o.FS, ro: o.ReadOnly, lock: l,
 		guard:     newGuardFS(o.FS, dir, o.tablePause),
@@ -177,7 +186,7 @@ func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
 	x.opts = o.pebble()
 	x.opts.FS = x.guard
 	x.opts.Lock = l.Lock
-	x.opts.ErrorIfNotExists = !o.Create
+	x.opts.ErrorIfNotExists = !create
 	x.opts.Logger = logger{guard: x.guard}
 	x.opts.EventListener = x.listener()
 	x.cache = pebble.NewCache(o.CacheBytes)
@@ -189,6 +198,9 @@ func openPebble(o *Options, dir string, l *dirLock) (_ *Index, err error) {
 		}
 	}()
 
+	if err = x.guard.readMarks(x.ro); err != nil {
+		return nil, err
+	}
 	x.db, err = callOpen(dir, x.opts)
 	if failed := x.guard.err(); failed != nil && err != nil {
 		return nil, failed // the cause of what Pebble says
@@ -228,9 +240,11 @@ func callOpen(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	}()
 	db, err = pebble.Open(dir, o)
 	switch {
-	case errors.Is(err, pebble.ErrDBDoesNotExist):
-		return nil, ErrNotExist
-	case err != nil && isDamage(err):
+	case errors.Is(err, pebble.ErrDBDoesNotExist): // the format file is there
+		return nil, fmt.Errorf("%w: marker.manifest is missing, which names the list of tables", kv.ErrCorrupt)
+	case errors.Is(err, pebble.ErrDBNotPristine):
+		return nil, fmt.Errorf("%w: marker.format-version is missing", kv.ErrCorrupt)
+	case err != nil && (isDamage(err) || errors.Is(err, os.ErrNotExist)):
 		return nil, fmt.Errorf("%w: %w", kv.ErrCorrupt, damage{err})
 	}
 	return db, err
@@ -299,6 +313,7 @@ func (x *Index) shut() (failed, err error) {
 	failed = x.guard.err()
 	x.guard.stop()
 	err = x.db.Close()
+	x.guard.endMark()
 	x.cache.Unref()
 	return failed, err
 }

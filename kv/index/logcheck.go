@@ -151,8 +151,9 @@ func logNumber(name string) (n uint32, ok bool) {
 	return uint32(number), ok && err == nil && uint32(number) != 0
 }
 
-// openLog opens a log or list of tables for reading once from the beginning.
-func openLog(fs vfs.FS, name string, number uint32, opts ...vfs.OpenOption) (_ vfs.File, err error) {
+// openLog opens a log or list of tables for reading once from the beginning. size
+// is how long a log was when it was closed, 0 if nobody knows.
+func openLog(fs vfs.FS, name string, number uint32, size uint64, opts ...vfs.OpenOption) (_ vfs.File, err error) {
 	f, err := fs.Open(name, opts...)
 	if err != nil {
 		return nil, err
@@ -176,6 +177,14 @@ func openLog(fs vfs.FS, name string, number uint32, opts ...vfs.OpenOption) (_ v
 		if n < logBlock {
 			break
 		}
+	}
+	// The last that is written to a log is a header of the next one.
+	end := s.at
+	if s.ended {
+		end = min(end, s.end+numberedHeader)
+	}
+	if end < size {
+		return nil, fmt.Errorf("%w: %s ends at %d, and was closed at %d", kv.ErrCorrupt, name, end, size)
 	}
 	if s.damaged {
 		return nil, fmt.Errorf("%w: %s: the record at %d is damaged, and others follow", kv.ErrCorrupt, name, s.end)

@@ -175,7 +175,7 @@ func TestLogReadsTheSameTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flip := range []bool{false, true} {
-		log, err := openLog(mem, "000007.log", 7)
+		log, err := openLog(mem, "000007.log", 7, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
