@@ -26,11 +26,12 @@ func (m *meter) addMany(keys, bytes int64, report func(Progress)) {
 		return
 	}
 	defer m.busy.Store(false)
-	report(Progress{Keys: k, TotalKeys: m.total, Bytes: b})
+	// Not what it was: somebody may have reported more by now.
+	report(Progress{Keys: m.keys.Load(), TotalKeys: m.total, Bytes: m.bytes.Load()})
 }
 
 func (m *meter) due(keys, bytes int64) bool {
 	at := keys>>8 + bytes>>20
 	last := m.reported.Load()
-	return at != last && m.reported.CompareAndSwap(last, at)
+	return at > last && m.reported.CompareAndSwap(last, at)
 }
