@@ -405,7 +405,9 @@ func TestImportResumesWithoutStoringAgain(t *testing.T) {
 		keys[fmt.Sprintf("c/%d/%d", i/10, i%10)] = strings.Repeat(string(rune('a'+i%26)), 2000)
 	}
 	url := memoryURL(t, keys)
-	db := openDB(t, nil)
+	opts := memOptions()
+	opts.Workers = 4 // whatever they have under way is not stored
+	db := openDB(t, opts)
 	ctx, cancel := context.WithCancel(bg)
 	var n atomic.Int64
 	src := hooked(t, url, func(op kvtest.Op, key string) error {
