@@ -209,7 +209,7 @@ func (b *entryBatch) add(ctx context.Context, v txn.KeyValue) error {
 	ex := b.ex
 	e := refs.Entry{Key: strings.TrimPrefix(v.Key, dir(ex.src.at.Path))}
 	switch {
-	case v.Kind == "virtual" && (v.Length < 0 || v.Length > ex.o.InlineThreshold):
+	case v.Kind == "virtual" && (ex.o.InlineThreshold <= 0 || v.Length < 0 || v.Length > ex.o.InlineThreshold):
 		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
 	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !isMetadata(v.Key):
 		file, offset, err := ex.view.PackFile(ctx, v.Key)

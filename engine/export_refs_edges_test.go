@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// exportedSet exports what is at a path of a database, and returns the entries as
+// text by key: "URL offset length", or the data with a prefix.
+func exportedSet(t *testing.T, db *DB, path string, o ExportReferencesOptions) (entries map[string]string, res *ExportResult, err error) {
+	t.Helper()
+	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	dest := filepath.Join(t.TempDir(), "set.json")
+	if res, err = ExportReferences(bg, src, dest, o); err != nil {
+		return nil, nil, err
+	}
+	b, err := os.ReadFile(dest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries = map[string]string{}
+	for e, err := range refs.ReadJSON(bg, kv.Bytes(b), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries[e.Key] = fmt.Sprintf("%s %d %d", e.URL, e.Offset, e.Length)
+		if e.Inline() {
+			entries[e.Key] = "data " + string(e.Data)
+		}
+	}
+	return entries, res, nil
+}
+
+// What stands in a set and what stays where it is, by its length and by what is
+// asked for. A virtual value of no bytes, or of which nobody knows the length, is
+// not asked for.
+func TestExportReferencesInline(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	base := folder(t, map[string]string{"a": "abcdef", "refs.json": setOf(8, `,"t/0":["a"],"t/1":["s3://b/a",7,0],"t/2":["a",1,2],"t/3":["a",2,3],"t/4":"in","t/5":["s3://b/a"]`)})
+	db := openDB(t, linkOptions(t, ""))
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
+	attrs := []byte(`{"long":"` + strings.Repeat("x", 2000) + `"}`)
+	values := map[string][]byte{"t/.zattrs": attrs, "t/6": bytes.Repeat([]byte("6"), 512), "t/7": bytes.Repeat([]byte("7"), 513), "t/8": {}}
+	commit(t, db, "", "native", func(s *Session) error {
+		for key, b := range values {
+			if err := s.Set(bg, key, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	closeChecked(t, db)
+	file := "file://" + filepath.ToSlash(base) + "/a"
+	for name, c := range map[string]struct {
+		o    ExportReferencesOptions
+		want map[string]string // "" is a pack
+	}{
+		"default":  {ExportReferencesOptions{}, map[string]string{"t/7": ""}},
+		"v1":       {ExportReferencesOptions{Version: 1}, map[string]string{"t/7": ""}},
+		"inline":   {ExportReferencesOptions{Inline: true}, nil},
+		"none":     {ExportReferencesOptions{InlineThreshold: -1}, map[string]string{"t/7": ""}},
+		"none all": {ExportReferencesOptions{InlineThreshold: -1, Inline: true}, nil},
+	} {
+		got, res, err := exportedSet(t, db, "", c.o)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := map[string]string{"t/0": file + " 0 -1", "t/1": "s3://b/a 7 0", "t/2": file + " 1 2", "t/3": file + " 2 3", "t/4": "data in", "t/5": "s3://b/a 0 -1"}
+		for key, b := range values {
+			want[key] = "data " + string(b)
+		}
+		size := int64(0)
+		for key, is := range got {
+			pack, ok := c.want[key]
+			switch {
+			case ok && pack == "":
+				if !strings.HasPrefix(is, "file:///") || !strings.Contains(is, ".packs/") || !strings.HasSuffix(is, fmt.Sprintf(" %d", len(values[key]))) {
+					t.Errorf("%s: %s is %s", name, key, is)
+				}
+			case want[key] != "" && is != want[key]:
+				t.Errorf("%s: %s is %.40s, want %.40s", name, key, is, want[key])
+			}
+			if data, ok := strings.CutPrefix(is, "data "); ok {
+				size += int64(len(data))
+			}
+			delete(want, key)
+		}
+		if len(want) > 0 || res.Keys != int64(len(got)) || res.Bytes != size {
+			t.Errorf("%s: %v is missing, %+v of %d keys and %d bytes", name, want, res, len(got), size)
+		}
+	}
+	// One of no bytes is asked for with the others, if small ones are.
+	if _, _, err := exportedSet(t, db, "", ExportReferencesOptions{InlineThreshold: 2}); !errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), "t/1") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Version 1 has templates, version 0 has none.
+func TestExportReferencesVersion(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	set := folder(t, map[string]string{"refs.json": setOf(9, `,"t/0":["s3://bucket/folder/file",0,1]`+
+		`,"t/1":["s3://bucket/folder/file",1,1],"t/2":["s3://bucket/folder/file",2,1],"t/3":["s3://bucket/folder/file",3,1],"t/4":["s3://bucket/folder/file",4,1]`)}) + "/refs.json"
+	db := openDB(t, linkOptions(t, ""))
+	linkSet(t, db, set, Follow{}, ImportOptions{})
+	closeChecked(t, db)
+	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	for version, want := range []int{5, 1} { // how often the URL is written
+		dest := filepath.Join(t.TempDir(), "set.json")
+		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Version: version}); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(dest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(b, []byte("s3://bucket/folder/file")); n != want || bytes.HasPrefix(b, []byte(`{"version":1,`)) != (version == 1) {
+			t.Errorf("version %d has the URL %d times: %s", version, n, b)
+		}
+	}
+	dest := filepath.Join(t.TempDir(), "set.json")
+	if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Version: 2}); err == nil {
+		t.Error("version 2")
+	}
+	if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("version 2 left something: %v", err)
+	}
+}
+
+// A set, and the packs beside it, come out whole or not at all, and overwrite
+// nothing. Whatever their folder is called, what the set says leads there.
+func TestExportReferencesPlaces(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	base := folder(t, map[string]string{"refs.json": setOf(2, `,"t/1":["s3://b/a",0,1]`)})
+	db := openDB(t, linkOptions(t, ""))
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
+	large := bytes.Repeat([]byte("payload "), 1000)
+	commit(t, db, "", "native", func(s *Session) error {
+		doc := `{"zarr_format":2,"shape":[8000],"chunks":[8000],"dtype":"|i1","compressor":null,"filters":null,"fill_value":-1,"order":"C"}`
+		return errors.Join(s.Set(bg, "big/.zarray", []byte(doc)), s.Set(bg, "big/0", large))
+	})
+	closeChecked(t, db)
+	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+
+	for _, parquet := range []bool{false, true} {
+		dest := filepath.Join(t.TempDir(), "set")
+		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: parquet, InlineThreshold: 1}); !errors.Is(err, ErrForbidden) {
+			t.Errorf("error %v", err)
+		}
+		nothingAt(t, dest)
+		nothingAt(t, dest+".packs")
+		if err := os.Mkdir(dest+".packs", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: parquet}); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("over packs: %v", err)
+		}
+		nothingAt(t, dest)
+	}
+	if nowhere, err := OpenDatabaseSource(bg, db.Dir(), "", "", "nowhere", nil); err == nil {
+		dest := filepath.Join(t.TempDir(), "set")
+		if _, err := ExportReferences(bg, nowhere, dest, ExportReferencesOptions{}); !errors.Is(err, zarr.ErrNotFound) {
+			t.Errorf("of nothing: %v", err)
+		}
+		nothingAt(t, dest)
+		nowhere.Close()
+	}
+
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"set", "a b", "a%41", "a#b", "a?b", "{{a}}", "a[1]", "é"} {
+		for version := range 2 {
+			if err := errors.Join(os.RemoveAll(name), os.RemoveAll(name+".packs")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ExportReferences(bg, src, name, ExportReferencesOptions{Version: version}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(name, "set.json"); err != nil { // a plain name for the URL; packs stay
+				t.Fatal(err)
+			}
+			here, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := textOf(t, nodeOf(t, filepath.Join(here, "set.json")+"|kerchunk:|zarr:big", Follow{Allow: []string{filepath.ToSlash(here)}})); got != string(large) {
+				t.Errorf("%s: other values", name)
+			}
+			if err := os.Remove("set.json"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
