@@ -375,8 +375,8 @@ func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, err
 	return zarr.OpenArray(ctx, p.held, a.path, &o)
 }
 
-// slabBytes is how many bytes of elements are read at a time.
-const slabBytes = 8 << 20
+// slabBytes is how many bytes of elements are read at a time. Tests make it small.
+var slabBytes int64 = 8 << 20
 
 // rewrite reads the elements of an array, to be written when the chunks that
 // fit are there.

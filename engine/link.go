@@ -234,7 +234,7 @@ func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
 	if err != nil {
 		return err
 	}
-	var bytes int64
+	var keys, bytes int64
 	for i := range batch {
 		e := &batch[i]
 		key, ok := strings.CutPrefix(e.Key, l.prefix)
@@ -277,8 +277,9 @@ func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
 		if err != nil {
 			return keyFailed(e.Key, err)
 		}
+		keys++
 	}
-	l.meter.addMany(int64(len(batch)), bytes, l.o.Progress)
+	l.meter.addMany(keys, bytes, l.o.Progress)
 	return nil
 }
 
@@ -331,8 +332,8 @@ func (s *refSet) bytes(ctx context.Context, e *refs.Reference, most int64) ([]by
 		return nil, fmt.Errorf("%w: a value of %d bytes", zarr.ErrTooLarge, n)
 	}
 	b, err := kv.ReadValue(ctx, v, rng)
-	if err == nil && !e.Whole() && int64(len(b)) != n {
-		err = fmt.Errorf("%w: %s ends before byte %d", ErrUnreachable, at.URL(), e.Offset+n)
+	if errors.Is(err, kv.ErrRange) {
+		err = fmt.Errorf("%w: %d bytes from %d on, of %s, a file of %d", ErrUnreachable, n, e.Offset, at.URL(), v.Size())
 	}
 	return b, err
 }
