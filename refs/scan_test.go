@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -41,53 +42,53 @@ func TestDump(t *testing.T) {
 }
 
 // oracle reads a set with the standard library. ok is false for what it, or
-// the format, does not allow.
+// the format, does not allow. Of a key that is there twice the last value counts,
+// and all must be allowed.
 func oracle(text []byte) (out map[string]any, ok bool) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
 	var top map[string]json.RawMessage
-	if err := dec.Decode(&top); err != nil || top == nil {
+	if err := json.Unmarshal(text, &top); err != nil || top == nil {
 		return nil, false
 	}
-	if _, err := dec.Token(); err != io.EOF {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if _, err := dec.Token(); err != nil {
 		return nil, false
 	}
 	out = map[string]any{}
-	for key, raw := range top {
+	for dec.More() {
+		name, err := dec.Token()
+		key, isText := name.(string)
 		var v any
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber()
-		if d.Decode(&v) != nil {
+		if err != nil || !isText || dec.Decode(&v) != nil || checkKey(key) != nil || !allowed(v) {
 			return nil, false
 		}
-		switch v := v.(type) {
-		case string:
-			out[key] = v
-		case map[string]any:
-			out[key] = v
-		case []any:
-			if len(v) != 1 && len(v) != 3 {
-				return nil, false
-			}
-			if u, ok := v[0].(string); !ok || u == "" {
-				return nil, false
-			}
-			for _, n := range v[1:] {
-				if n, ok := n.(json.Number); !ok {
-					return nil, false
-				} else if i, err := n.Int64(); err != nil || i < 0 {
-					return nil, false
-				}
-			}
-			out[key] = v
-		default:
-			return nil, false
-		}
-		if checkKey(key) != nil {
-			return nil, false
-		}
+		out[key] = v
 	}
 	return out, true
+}
+
+// allowed reports whether a set may have a value.
+func allowed(v any) bool {
+	switch v := v.(type) {
+	case string, map[string]any:
+		return true
+	case []any:
+		if len(v) != 1 && len(v) != 3 {
+			return false
+		}
+		if u, ok := v[0].(string); !ok || u == "" {
+			return false
+		}
+		for _, n := range v[1:] {
+			if n, ok := n.(json.Number); !ok {
+				return false
+			} else if i, err := n.Int64(); err != nil || i < 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // collect reads a set with the package, into the form of oracle.
@@ -118,7 +119,7 @@ var textSeeds = []string{
 	`{"a":"b"} x`, `{"a":"b" "c":"d"}`, `{"":"x"}`, `{"a/":"x"}`, `{"a":"x","a":"y"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}", `{"a/../b":"x"}`, `{"version":1,"refs":{"a":["{{u}}/x"]},"templates":{"u":"v"}}`,
 	`{"version":1,"templates":{"u":"v"},"refs":{"a":["{{u}}/x",1,2]},"gen":[{"key":"k{{i}}","url":"{{u}}","dimensions":{"i":{"stop":3}}}]}`,
 	`{"version":1,"refs":{},"gen":[{"key":"k{{i}}","url":"{{i}}","offset":"{{i}}","length":"1","dimensions":{"i":[1,"a",2.5]}}]}`,
-	`{"a":{"b":"c/d","e":NaN}}`, `{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa":["uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu/é",123456789012345678,1234567890123456789]}`,
+	`{"a":1,"a":"y"}`, `{"a":[],"a":"y"}`, `{"a":{"b":[1,2.5e333,-1e999]}}`, `{"a":{"b":"c/d","e":NaN}}`, `{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa":["uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu/é",123456789012345678,1234567890123456789]}`,
 }
 
 func TestAgainstStd(t *testing.T) {
@@ -194,6 +195,9 @@ func againstStd(t *testing.T, b []byte) {
 					if dec.Decode(&v) == nil && reflect.DeepEqual(stripNumbers(v), stripNumbers(w)) {
 						continue
 					}
+					if large(w) && strings.Contains(text, "Infinity") {
+						continue // as Python prints what is beyond all floats
+					}
 				}
 			}
 			if _, ok := g.([]byte); ok {
@@ -225,6 +229,24 @@ func stripNumbers(v any) any {
 		}
 	}
 	return v
+}
+
+// large reports whether a number is too large for a float.
+func large(v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		_, err := v.Float64()
+		return err != nil
+	case []any:
+		return slices.ContainsFunc(v, large)
+	case map[string]any:
+		for _, v := range v {
+			if large(v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func sameNumbers(a, b any) bool { return reflect.DeepEqual(stripNumbers(a), stripNumbers(b)) }
