@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -123,14 +124,18 @@ type salvager struct {
 
 // candidate is an index that may be restored.
 type candidate struct {
-	name string // in the directory
-	path string
-	r    *CheckReport
-	asOf time.Time // of its last move
+	name  string // in the directory
+	path  string
+	r     *CheckReport
+	asOf  time.Time // of its last move
+	moves uint64    // that it counts
 }
 
 // stagedIndex is the new index until it is complete.
 const stagedIndex = "index.salvage"
+
+// recoveredIndex is the damaged index as far as it can be made to open.
+const recoveredIndex = "index.recovered"
 
 func (v *salvager) run(ctx context.Context) error {
 	if err := v.isDatabase(); err != nil {
@@ -145,6 +150,11 @@ func (v *salvager) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	recovered := v.fs.PathJoin(v.dir, recoveredIndex)
+	if err := v.fs.RemoveAll(recovered); err != nil {
+		return err
+	}
+	defer func() { _ = v.fs.RemoveAll(recovered) }() // a copy
 	best, err := v.choose(ctx)
 	if err != nil {
 		return err
@@ -220,14 +230,22 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []candidate{{name: indexDir}}
+	all := []*candidate{{name: indexDir, path: v.fs.PathJoin(v.from, indexDir)}}
 	for i := len(list) - 1; i >= 0; i-- {
-		all = append(all, candidate{name: checkpointDir + "/" + list[i].Name})
+		name := checkpointDir + "/" + list[i].Name
+		all = append(all, &candidate{name: name, path: v.fs.PathJoin(v.from, name)})
 	}
-	for i := range all {
-		c := &all[i]
-		c.path = v.fs.PathJoin(v.from, c.name)
+	for i := 0; i < len(all); i++ {
+		c := all[i]
 		err = v.look(ctx, c)
+		if i == 0 && indexIsLost(err) {
+			if c := v.recoverIndex(); c != nil {
+				all = slices.Insert(all, 1, c)
+			}
+		}
+		if i == 1 && err == nil && c.name == indexDir && len(list) > 0 && c.moves < list[len(list)-1].Moves {
+			err = fmt.Errorf("it is older than checkpoint %s", list[len(list)-1].Name)
+		}
 		switch {
 		case errors.Is(err, index.ErrLocked), stop(err):
 			return nil, err
@@ -249,6 +267,20 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 	return best, nil
 }
 
+// recoverIndex makes the damaged index one that opens, if what is damaged can be
+// made again, or is a log: then it is as it was when the log was written. nil if it
+// cannot; the report says why.
+func (v *salvager) recoverIndex() *candidate {
+	path := v.fs.PathJoin(v.dir, recoveredIndex)
+	if err := index.Recover(v.fs, v.fs.PathJoin(v.from, indexDir), path); err != nil {
+		if !errors.Is(err, index.ErrNotExist) {
+			v.r.Refused = append(v.r.Refused, err.Error())
+		}
+		return nil
+	}
+	return &candidate{name: indexDir, path: path}
+}
+
 func (v *salvager) refuse(c *candidate) {
 	if c.name != indexDir {
 		v.refused = append(v.refused, c.name)
@@ -268,6 +300,7 @@ func (v *salvager) look(ctx context.Context, c *candidate) (err error) {
 	if err != nil {
 		return err
 	}
+	c.moves = db.checkpoints.moves.Load()
 	for rec, err := range db.idx.Scan(index.SpaceReflog, nil, nil, false) {
 		if err != nil {
 			return err

@@ -12,12 +12,12 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// killedHistory is salvageHistory without Close: of what was not synced that many
-// percent are there.
-func killedHistory(t *testing.T, percent int) (fs *vfs.MemFS, last map[string]string) {
+// killedHistory is salvageHistory and one commit more, killed then: of what was not
+// synced that many percent are there.
+func killedHistory(t *testing.T, percent int) (fs *vfs.MemFS, before, last map[string]string) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
-	salvageHistory(t, mem)
+	_, before = salvageHistory(t, mem)
 	o := testOptions(mem)
 	o.Policy = toyPolicy{}
 	db, err := Open("db", o)
@@ -27,7 +27,7 @@ func killedHistory(t *testing.T, percent int) (fs *vfs.MemFS, last map[string]st
 	defer db.Close()
 	update(t, db, "main", map[string]string{"small": "later", "a/b/c/0/0": payload("later")})
 	last = at(t, db, "main")
-	return cloneFS(mem, percent), last
+	return cloneFS(mem, percent), before, last
 }
 
 func cloneFS(mem *vfs.MemFS, percent int) *vfs.MemFS {
@@ -43,9 +43,9 @@ func TestDeletedIndexFiles(t *testing.T) {
 			_, last := salvageHistory(t, mem)
 			return mem, last
 		},
-		"killed":  func() (*vfs.MemFS, map[string]string) { return killedHistory(t, 100) },
-		"crashed": func() (*vfs.MemFS, map[string]string) { return killedHistory(t, 0) },
-		"torn":    func() (*vfs.MemFS, map[string]string) { return killedHistory(t, 50) },
+		"killed":  func() (*vfs.MemFS, map[string]string) { fs, _, last := killedHistory(t, 100); return fs, last },
+		"crashed": func() (*vfs.MemFS, map[string]string) { fs, _, last := killedHistory(t, 0); return fs, last },
+		"torn":    func() (*vfs.MemFS, map[string]string) { fs, _, last := killedHistory(t, 50); return fs, last },
 	} {
 		t.Run(how, func(t *testing.T) {
 			mem, last := make()

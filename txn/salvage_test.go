@@ -147,14 +147,24 @@ func TestSalvageFormatFile(t *testing.T) {
 func TestSalvageLostIndex(t *testing.T) {
 	ways := map[string]func(t *testing.T, fs vfs.FS){
 		"directory deleted": func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/index") },
-		"format deleted":    func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/index/FORMAT") },
-		"manifest deleted":  func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "MANIFEST")...) },
-		"manifest empty":    func(t *testing.T, fs vfs.FS) { overwrite(t, fs, indexFiles(t, fs, "MANIFEST")[0], nil) },
-		"manifest garbage": func(t *testing.T, fs vfs.FS) {
-			overwrite(t, fs, indexFiles(t, fs, "MANIFEST")[0], []byte(strings.Repeat("garbage ", 100)))
+		"lists deleted":     func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "MANIFEST")...) },
+		"lists empty": func(t *testing.T, fs vfs.FS) {
+			for _, path := range indexFiles(t, fs, "MANIFEST") {
+				overwrite(t, fs, path, nil)
+			}
 		},
-		"marker deleted":  func(t *testing.T, fs vfs.FS) { remove(t, fs, indexFiles(t, fs, "marker.manifest")...) },
-		"options garbage": func(t *testing.T, fs vfs.FS) { overwrite(t, fs, indexFiles(t, fs, "OPTIONS")[0], []byte("garbage")) },
+		"lists garbage": func(t *testing.T, fs vfs.FS) {
+			for _, path := range indexFiles(t, fs, "MANIFEST") {
+				overwrite(t, fs, path, []byte(strings.Repeat("garbage ", 100)))
+			}
+		},
+		"tables deleted": func(t *testing.T, fs vfs.FS) {
+			for _, path := range indexFiles(t, fs, "0") {
+				if strings.HasSuffix(path, ".sst") {
+					remove(t, fs, path)
+				}
+			}
+		},
 	}
 	for name, lose := range ways {
 		t.Run(name, func(t *testing.T) {

@@ -49,6 +49,7 @@ type guardFS struct {
 	overOld atomic.Bool // the last log is written over a large old one
 
 	marks logMarks // which logs must be there
+	alone []string // copies of lists that are not there, when it was opened
 
 	mu        sync.Mutex
 	opening   bool // compactions do not wait, Open waits for them; logs are checked
@@ -182,6 +183,9 @@ func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 	if isTable(name) {
 		return g.createTable(name, category)
 	}
+	if isList(g.FS.PathBase(name)) {
+		return g.createList(name, category)
+	}
 	return g.createLog(name, func() (vfs.File, error) { return g.FS.Create(name, category) })
 }
 
@@ -262,7 +266,14 @@ func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 		if g.marks.isMissing(base) {
 			return nil, missingLog(name)
 		}
-		return openLog(g.FS, name, number, g.marks.closed[base], opts...)
+		size := g.marks.closed[base]
+		if number == 0 {
+			var err error
+			if size, err = copyEnds(g.FS, name); err != nil {
+				return nil, err
+			}
+		}
+		return openLog(g.FS, name, number, size, opts...)
 	}
 	return g.FS.Open(name, opts...)
 }
@@ -341,6 +352,9 @@ func (g *guardFS) Remove(name string) error {
 			return nil // it was not needed
 		}
 		g.marks.remove(base)
+		if isList(base) {
+			_ = g.FS.Remove(name + copySuffix)
+		}
 	}
 	return g.FS.Remove(name)
 }

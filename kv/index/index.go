@@ -218,6 +218,7 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 		return nil, errors.Join(err, x.db.Close())
 	}
 	if !x.ro {
+		x.guard.removeAlone()
 		// The reserve is made by the first check with room to spare.
 		if err := x.disk.enter("open", 0, true); err == nil {
 			x.disk.leave(0)

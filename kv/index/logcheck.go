@@ -109,6 +109,41 @@ func (s *logScan) block(b []byte) {
 	s.at += uint64(len(b))
 }
 
+// read is how much could be read from the beginning.
+func (s *logScan) read() uint64 {
+	if s.ended {
+		return s.end
+	}
+	return s.at
+}
+
+// closed is how long a log that was closed is at least: the last that is written to
+// it is a header of the next one.
+func (s *logScan) closed() uint64 {
+	if s.ended {
+		return min(s.at, s.end+numberedHeader)
+	}
+	return s.at
+}
+
+// file goes over a file, and calls each with its blocks.
+func (s *logScan) file(f vfs.File, each func(block []byte)) error {
+	var buf [logBlock]byte
+	for off := int64(0); ; off += logBlock {
+		n, err := f.ReadAt(buf[:], off)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if n > 0 {
+			s.block(buf[:n])
+			each(buf[:n])
+		}
+		if n < logBlock {
+			return nil
+		}
+	}
+}
+
 // seek returns the next place from i on where a chunk may begin: those of a log
 // have its number. A log is often written over an old one, of whatever size, and
 // most of it is behind the end then.
@@ -142,7 +177,7 @@ func padding(b []byte) bool {
 // logNumber returns the number of a log of Pebble, 0 for a list of tables. ok is
 // false for other files.
 func logNumber(name string) (n uint32, ok bool) {
-	if strings.HasPrefix(name, "MANIFEST-") {
+	if isList(name) {
 		return 0, true
 	}
 	digits, ok := strings.CutSuffix(name, ".log")
@@ -152,7 +187,8 @@ func logNumber(name string) (n uint32, ok bool) {
 }
 
 // openLog opens a log or list of tables for reading once from the beginning. size
-// is how long a log was when it was closed, 0 if nobody knows.
+// is how long a log was when it was closed, or the copy of a list is; 0 if nobody
+// knows.
 func openLog(fs vfs.FS, name string, number uint32, size uint64, opts ...vfs.OpenOption) (_ vfs.File, err error) {
 	f, err := fs.Open(name, opts...)
 	if err != nil {
@@ -165,26 +201,16 @@ func openLog(fs vfs.FS, name string, number uint32, size uint64, opts ...vfs.Ope
 	}()
 	c := &checkedLog{File: f, name: name}
 	s := logScan{number: number}
-	for off := int64(0); ; off += logBlock {
-		n, err := f.ReadAt(c.buf[:], off)
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
-		if n > 0 {
-			s.block(c.buf[:n])
-			c.sums = append(c.sums, crc32.Checksum(c.buf[:n], castagnoli))
-		}
-		if n < logBlock {
-			break
-		}
+	err = s.file(f, func(block []byte) { c.sums = append(c.sums, crc32.Checksum(block, castagnoli)) })
+	if err != nil {
+		return nil, err
 	}
-	// The last that is written to a log is a header of the next one.
-	end := s.at
-	if s.ended {
-		end = min(end, s.end+numberedHeader)
+	end := s.closed()
+	if number == 0 {
+		end = s.read()
 	}
 	if end < size {
-		return nil, fmt.Errorf("%w: %s ends at %d, and was closed at %d", kv.ErrCorrupt, name, end, size)
+		return nil, fmt.Errorf("%w: %s ends at %d, and had %d bytes", kv.ErrCorrupt, name, end, size)
 	}
 	if s.damaged {
 		return nil, fmt.Errorf("%w: %s: the record at %d is damaged, and others follow", kv.ErrCorrupt, name, s.end)

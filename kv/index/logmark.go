@@ -180,13 +180,14 @@ func (m *logMarks) find(names []string) (older []string) {
 	return older
 }
 
-// readMarks looks which logs must be there. It is called once, before Pebble
-// opens the directory.
+// readMarks looks which logs must be there, and which copies of lists need not. It is
+// called once, before Pebble opens the directory.
 func (g *guardFS) readMarks(readOnly bool) error {
 	names, err := g.FS.List(g.dir)
 	if err != nil {
 		return err
 	}
+	g.alone = aloneCopies(names)
 	for _, name := range g.marks.find(names) {
 		if !readOnly {
 			_ = g.FS.Remove(g.FS.PathJoin(g.dir, name)) // garbage
