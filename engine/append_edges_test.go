@@ -401,3 +401,40 @@ func TestAppendGuards(t *testing.T) {
 		}
 	}
 }
+
+// Of what no array has, that of the first piece is taken, and nothing where
+// there is something already.
+func TestAppendOtherKeys(t *testing.T) {
+	a, b := dailySet(0), dailySet(1)
+	a["notes"], b["notes"], b["g/more"], b["u/.zattrs"] = []byte("first"), []byte("second"), []byte("second"), map[string]any{}
+	joins(t, []smallSet{a, b}, true, func(mode string, db *DB, err error) {
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		keys := contents(t, at(t, db, ""))
+		_, more := keys["g/more"]
+		_, attrs := keys["u/.zattrs"]
+		if keys["notes"] != "first" || more || attrs {
+			t.Errorf("%s: notes %q, more %v, attributes %v", mode, keys["notes"], more, attrs)
+		}
+	})
+}
+
+// An append of which nothing was saved is not resumable.
+func TestAppendNotResumable(t *testing.T) {
+	for _, link := range []bool{true, false} {
+		db := openDB(t, nil)
+		before := head(t, db, "")
+		c := &counted{before: func(i, n int) error {
+			if i == 1 && n == 2 {
+				return errServer
+			}
+			return nil
+		}}
+		_, err := appendAll(db, "time", link, ImportOptions{}, c.pieces(pieces(t, dailySet(0), dailySet(1)))...)
+		if !errors.Is(err, errServer) || errors.Is(err, ErrResumable) {
+			t.Errorf("error %v", err)
+		}
+		unchanged(t, db, before)
+	}
+}
