@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Once the pools are warm, no chunk costs a buffer, nor an inner chunk an
@@ -46,5 +47,30 @@ func TestNoAllocations(t *testing.T) {
 				t.Errorf("%s, %s: %d allocations", c.name, name, n)
 			}
 		}
+	}
+}
+
+// A shard is encoded inner chunk by inner chunk from where its elements lie:
+// there is no copy of all of them.
+func TestShardIsNotGathered(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector empties pools")
+	}
+	b := bind(t, `[{"name":"sharding_indexed","configuration":{"chunk_shape":[64,64,64],"codecs":[{"name":"bytes"}],
+		"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}]}}]`,
+		dtype.NewUint(8), []int{128, 1024, 1024}, []byte{0})
+	line := make([]byte, 1024) // as all lines of the shard are
+	line[1000] = 1
+	const left = 128 << 20 / 16 // of the shard: an inner chunk of each 16 is not of the fill value
+	dst := make([]byte, 0, left+1<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	stored, err := b.EncodeFrom(dst, codecs.Src{Data: line, Strides: []int{0, 0, 1}})
+	runtime.ReadMemStats(&after)
+	if err != nil || len(stored) < left || &stored[0] != &dst[:1][0] {
+		t.Fatalf("%d bytes, %v", len(stored), err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+		t.Errorf("%d MiB allocated for a shard of 128, of which %d are left", n>>20, left>>20)
 	}
 }

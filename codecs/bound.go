@@ -38,6 +38,12 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 		}
 		return dst, nil
 	}
+	if b.Indexed() {
+		// Inner chunks come from where they are: a copy of all of them can be large.
+		c := getCall()
+		defer c.put()
+		return b.shard.encodeFrom(dst, nil, c.stored(b.perm, src))
+	}
 	elems, tmp := b.gather(src)
 	defer tmp.put()
 	return b.stages.encode(dst, elems)

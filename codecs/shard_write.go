@@ -10,11 +10,17 @@ import (
 // grid, so that equal elements give equal bytes; those that hold nothing but
 // the fill value are left out.
 func (s *shardStage) Encode(dst, src []byte) ([]byte, error) {
+	return s.encodeFrom(dst, src, Src{Data: src, Strides: s.whole.strides})
+}
+
+// encodeFrom is Encode of elements of variable length in block, or of a fixed
+// size in src.
+func (s *shardStage) encodeFrom(dst, block []byte, src Src) ([]byte, error) {
 	w := s.writer(dst)
 	defer w.put()
 	p := &w.call.parts
 	for p.reset(s, wholeBox(s.whole.shape)); p.next(); {
-		if err := w.encode(src, Src{Data: src, Strides: s.whole.strides}, &p.part); err != nil {
+		if err := w.encode(block, src, &p.part); err != nil {
 			return dst, errShardPart(p.part.chunk, err)
 		}
 	}
