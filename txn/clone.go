@@ -32,7 +32,7 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*Transf
 		}
 		return t.commits(ctx, slices.Collect(maps.Values(t.heads)))
 	}, func(ctx context.Context, t *transfer) error {
-		return t.move(ctx, "clone", t.heads, func(string, CommitID) (bool, error) { return true, nil })
+		return t.move(ctx, opClone, t.heads, func(string, CommitID) (bool, error) { return true, nil })
 	})
 	if err != nil {
 		return r, fmt.Errorf("clone to %s: %w", dir, err)

@@ -264,7 +264,7 @@ func (db *DB) writeFirstCommit() error {
 	defer batch.Close()
 	batch.Set(index.SpaceCommit, first.ID[:], rec)
 	batch.Set(index.SpaceMeta, metaReady, []byte{1})
-	moves := []RefMove{{Ref: headRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: "create"}}
+	moves := []RefMove{{Ref: headRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: opCreate}}
 	return db.commitRefs(batch, nil, moves)
 }
 

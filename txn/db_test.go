@@ -247,14 +247,17 @@ func TestRevisions(t *testing.T) {
 	for rev, want := range map[string]int{
 		"": 4, "main": 4, "main~": 3, "main~1": 3, "main~3~": 0, "v1": 2, "v1~2": 0, "exp/one": 1,
 		ids[3].String(): 3, ids[3].String()[:12]: 3, strings.ToUpper(ids[3].String()): 3, "main@{0}": 4, "main@{2}": 2, "@{1}": 3, "main@{1}~2": 1,
-		"main@{" + times[2].Format(time.RFC3339) + "}": 2,
+		"main@{" + times[2].Format(time.RFC3339) + "}":                                                2,
+		"main@{" + times[2].In(time.FixedZone("", -5*3600)).Format("2006-01-02 15:04:05 -0700") + "}": 2,
+		"main@{" + times[1].UTC().Format(time.RFC1123Z) + "}":                                         1,
+		"main@{now}": 4, "main@{0 seconds ago}~1": 3, "main^": 3, "main^^1": 2, "main^1~2": 1, "main~1^0": 3, "v1^0": 2, "^": 3,
 	} {
 		got, err := db.Resolve(bg, rev)
 		if err != nil || got != ids[want] {
 			t.Errorf("%q is %v, %v; want commit %d", rev, got, err, want)
 		}
 	}
-	for _, rev := range []string{"nope", "main~5", "main~x", "v2", "abc", "zzzzzzzz", "main@{9}", "main@{1", "main@{noon}", "main@{1999-01-01}", "~", strings.Repeat("a", 41)} {
+	for _, rev := range []string{"nope", "main~5", "main~x", "v2", "abc", "zzzzzzzz", "main@{9}", "main@{1", "main@{noon}", "main@{1999-01-01}", "main@{100 weeks ago}", "main^2", "main^x", "main^-1", "main~1^2~1", "main^4294967296", "~", strings.Repeat("a", 41)} {
 		if id, err := db.Resolve(bg, rev); !errors.Is(err, ErrNoRef) && rev != "~" {
 			t.Errorf("%q is %v, %v", rev, id, err)
 		}

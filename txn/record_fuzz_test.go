@@ -2,6 +2,7 @@ package txn
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,7 +72,8 @@ func FuzzRecords(f *testing.F) {
 
 // FuzzNames reads any text as what names things in a database.
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"zarrdb 1\n", "zarrdb 99", "00000000000000ff-00000001", "0123456789abcdef", "2026-01-31", "2026-01-31T12:00:00Z", "2026-01-31 12:00", "1026-01-31", ""} {
+	for _, s := range []string{"zarrdb 1\n", "zarrdb 99", "00000000000000ff-00000001", "0123456789abcdef", "2026-01-31", "2026-01-31T12:00:00Z", "2026-01-31 12:00", "1026-01-31", "",
+		"Sat, 31 Jan 2026 12:00:00 +0100", "30d", "2 days ago", "now", "main~2^2@{", "a^2~~"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -85,6 +87,12 @@ func FuzzNames(f *testing.F) {
 		}
 		if _, ok := parseCheckpoint(s); ok && len(s) != len("0000000000000000-00000000") {
 			t.Fatalf("%q is taken for a checkpoint", s)
+		}
+		if age, err := ParseAge(s); err == nil && (age < 0 || len(s) < 2) {
+			t.Fatalf("%q is %v ago", s, age)
+		}
+		if base, steps, err := parseSteps(s); err == nil && (!strings.HasPrefix(s, base) || len(steps) > len(s)) {
+			t.Fatalf("%q is %q and %v", s, base, steps)
 		}
 		if at, err := ParseTime(s); err == nil {
 			// Local time once had seconds of distance from UTC, which no format says.

@@ -16,19 +16,19 @@ const minPrefix = 4
 
 // Resolve turns a revision into a commit:
 //
-//	rev  = base *( "~" [N] ) | base "@{" when "}" *( "~" [N] )
+//	rev  = base [ "@{" when "}" ] *( "~" [N] | "^" [N] )
 //	base = branch | tag | commit id prefix of at least 4 digits | "" for main
-//	when = N moves ago | time: the branch or tag as the reflog saw it then,
-//	       which still knows those that were deleted
+//	when = N moves ago | time | age: the branch or tag as the reflog saw it
+//	       then, which still knows those that were deleted
 //
-// "~N" is the N-th first parent. Times are RFC 3339, "2006-01-02 15:04:05",
-// "2006-01-02 15:04" or "2006-01-02", local where no zone is given. A name
-// that is both is a branch before a tag before a commit.
+// "~N" is the N-th first parent, "^N" the N-th parent of a merge. Times are as
+// for [ParseTime], ages as for [ParseAge]. A name that is both is a branch before
+// a tag before a commit.
 func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	if err := db.check(); err != nil {
 		return CommitID{}, err
 	}
-	base, steps, err := cutSteps(rev)
+	base, steps, err := parseSteps(rev)
 	if err != nil {
 		return CommitID{}, err
 	}
@@ -42,20 +42,31 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	} else {
 		id, err = db.resolveName(ctx, orMain(base))
 	}
-	for ; err == nil && steps > 0; steps-- {
-		var c *Commit
-		if c, err = db.Commit(ctx, id); err != nil {
-			break
-		}
-		if len(c.Parents) == 0 {
-			return CommitID{}, revError(rev, fmt.Sprintf("history ends %d commits before", steps))
-		}
-		id = c.Parents[0]
+	for i := 0; err == nil && i < len(steps); i++ {
+		id, err = db.hop(ctx, rev, id, steps[i])
 	}
 	if err == nil {
 		_, err = db.version(ctx, id)
 	}
 	return id, err
+}
+
+// hop goes from a commit to one before it.
+func (db *DB) hop(ctx context.Context, rev string, id CommitID, s hop) (CommitID, error) {
+	for n := s.back; n > 0; n-- {
+		c, err := db.Commit(ctx, id)
+		if err != nil {
+			return id, err
+		}
+		switch {
+		case len(c.Parents) == 0:
+			return id, revError(rev, fmt.Sprintf("history ends %d commits before", n))
+		case s.parent > uint64(len(c.Parents)):
+			return id, revError(rev, fmt.Sprintf("%s has no parent %d", id.Short(), s.parent))
+		}
+		id = c.Parents[s.parent-1]
+	}
+	return id, nil
 }
 
 func orMain(name string) string {
@@ -69,22 +80,36 @@ func revError(rev, why string) error {
 	return fmt.Errorf("revision %q: %s: %w", rev, why, ErrNoRef)
 }
 
-// cutSteps splits the "~N~M" off the end of a revision and adds it up.
-func cutSteps(rev string) (base string, steps uint64, err error) {
+// hop goes back some commits, always to the parent of the same number.
+type hop struct{ back, parent uint64 }
+
+// parseSteps splits what follows the base of a revision, such as "~3^2", off.
+func parseSteps(rev string) (base string, steps []hop, err error) {
 	tail := rev[strings.LastIndex(rev, "}")+1:]
-	i := strings.IndexByte(tail, '~')
+	i := strings.IndexAny(tail, "~^")
 	if i < 0 {
-		return rev, 0, nil
+		return rev, nil, nil
 	}
-	base = rev[:len(rev)-len(tail)+i]
-	for s := range strings.SplitSeq(tail[i+1:], "~") {
+	base, tail = rev[:len(rev)-len(tail)+i], tail[i:]
+	for tail != "" {
+		sign := tail[0]
+		digits := tail[1:]
+		if end := strings.IndexAny(digits, "~^"); end >= 0 {
+			digits = digits[:end]
+		}
+		tail = tail[1+len(digits):]
 		n := uint64(1)
-		if s != "" {
-			if n, err = strconv.ParseUint(s, 10, 32); err != nil {
-				return "", 0, revError(rev, fmt.Sprintf("%q is not a number", s))
+		if digits != "" {
+			if n, err = strconv.ParseUint(digits, 10, 32); err != nil {
+				return "", nil, revError(rev, fmt.Sprintf("%q is not a number", digits))
 			}
 		}
-		steps += n
+		switch {
+		case sign == '~':
+			steps = append(steps, hop{n, 1})
+		case n > 0: // ^0 is the commit itself
+			steps = append(steps, hop{1, n})
+		}
 	}
 	return base, steps, nil
 }
@@ -131,7 +156,7 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 	byCount := err == nil
 	var at time.Time
 	if !byCount {
-		if at, err = ParseTime(when); err != nil {
+		if at, err = parseWhen(when, db.opts.Now()); err != nil {
 			return CommitID{}, revError(rev, err.Error())
 		}
 	}
@@ -158,14 +183,4 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 		return m.New, nil
 	}
 	return CommitID{}, revError(rev, "the reflog does not reach back that far")
-}
-
-// ParseTime reads a point in time as revisions and options spell it.
-func ParseTime(s string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z", s)
 }

@@ -5,11 +5,19 @@ import (
 	"fmt"
 )
 
+// Operations of the reflog that begin a database. Undone, they would leave one
+// without branches.
+const (
+	opCreate = "create"
+	opClone  = "clone"
+)
+
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,
 // rebase or reset is left behind, a branch that was deleted is there again, one
 // that was made goes. That is a move too, so that a second undo undoes the first.
-// ErrNoRef if there never was such a branch, or if the commit to go back to was
-// let go.
+// ErrNoRef if there never was such a branch, if it came with the database when that
+// was created or cloned and has not moved since, or if the commit to go back to
+// was let go.
 func (db *DB) UndoBranch(ctx context.Context, branch string) (RefMove, error) {
 	branch = orMain(branch)
 	return db.undo(ctx, headRef(branch), "branch", branch)
@@ -28,6 +36,9 @@ func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error)
 			}
 			if m.New != now {
 				return now, corrupt("%s %q: its reflog ends at %s, not at %s", kind, name, m.New.Short(), now.Short())
+			}
+			if m.Op == opCreate || m.Op == opClone {
+				return now, fmt.Errorf("%s %q: there is nothing to undo: it came with the database: %w", kind, name, ErrNoRef)
 			}
 			if !m.Old.IsZero() {
 				if _, err := db.version(ctx, m.Old); err != nil {

@@ -170,6 +170,7 @@ type model struct {
 	order   []CommitID // as they were made
 	refs    map[string]CommitID
 	moves   map[string][][2]CommitID // of each ref: from, to
+	moved   map[string]int           // how often, also where moves were forgotten
 	expired map[CommitID]bool        // these are not in order any more
 }
 
@@ -205,6 +206,7 @@ func (m *model) expire(gone func(CommitID) (bool, error), keep int) error {
 
 func (m *model) move(ref string, to CommitID) {
 	m.moves[ref] = append(m.moves[ref], [2]CommitID{m.refs[ref], to})
+	m.moved[ref]++
 	if m.refs[ref] = to; to.IsZero() {
 		delete(m.refs, ref)
 	}

@@ -60,7 +60,8 @@ func newVersionsRun(options int) (*versionsRun, error) {
 		return nil, err
 	}
 	r := &versionsRun{o: o, db: db, m: model{
-		commits: map[CommitID]modelCommit{}, refs: map[string]CommitID{}, moves: map[string][][2]CommitID{}, expired: map[CommitID]bool{},
+		commits: map[CommitID]modelCommit{}, refs: map[string]CommitID{}, moves: map[string][][2]CommitID{}, moved: map[string]int{},
+		expired: map[CommitID]bool{},
 	}}
 	r.m.commits[first] = modelCommit{nil, content{map[string]string{}, map[string]int{}}}
 	r.m.order = []CommitID{first}
@@ -407,7 +408,7 @@ func (r *versionsRun) undo(s step) error {
 	moves := r.m.moves[headRef(name)]
 	var want error
 	switch {
-	case len(moves) == 0:
+	case len(moves) == 0, name == MainBranch && r.m.moved[headRef(name)] == 1: // it came with the database
 		want = ErrNoRef
 	case r.m.expired[moves[len(moves)-1][0]]:
 		want = ErrExpired

@@ -29,7 +29,7 @@ func statsCmd() *cobra.Command {
 				}
 				say(cmd, "keys %d: %d inline, %d native, %d virtual", st.Keys, st.Inline, st.Native, st.Virtual)
 				say(cmd, "stored bytes of this version: %s", size(st.Bytes))
-				say(cmd, "on disk: index %s, packs %s in %d files", size(st.IndexBytes), size(st.PackBytes), st.Packs)
+				say(cmd, "on disk: index %s, packs %s in %s", size(st.IndexBytes), size(st.PackBytes), count(int64(st.Packs), "file"))
 				return nil
 			})
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -56,7 +57,7 @@ the root; 3-draft-root is its later layout with an entry document.`,
 				return usagef("create: --format %s: 1, 2, 3, 3-draft or 3-draft-root are possible", spec.format)
 			}
 			zs.Version = format.version
-			return wf.update(cmd, t, "create "+t.path, func(_ *engine.DB, s *engine.Session) error {
+			return wf.update(cmd, t, "create "+cmp.Or(t.path, "/"), func(_ *engine.DB, s *engine.Session) error {
 				if format.entry {
 					if err := zarr.InitDraft3(cmd.Context(), s); err != nil {
 						return err
@@ -76,9 +77,9 @@ the root; 3-draft-root is its later layout with an entry document.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&shape, "shape", "length of each dimension, `N,…`; '' for an array without dimensions")
-	f.Var(&chunks, "chunks", "chunk length of each dimension, `N,…`")
-	f.Var(&shards, "shards", "shard length of each dimension, `N,…` (v3)")
+	f.Var(&shape, "shape", "length of each dimension, `N,...`; '' for an array without dimensions")
+	f.Var(&chunks, "chunks", "chunk length of each dimension, `N,...`")
+	f.Var(&shards, "shards", "shard length of each dimension, `N,...` (v3)")
 	f.StringVar(&spec.dtype, "dtype", "", "data type: a v3 name, JSON, or a numpy string such as <f4")
 	f.StringVar(&spec.codecs, "codecs", "", "codecs as `JSON`: a v3 list, or for other formats a compressor as in v2")
 	f.StringVar(&spec.fill, "fill", "", "fill value as `JSON`")

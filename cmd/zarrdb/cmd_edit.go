@@ -51,7 +51,7 @@ func attrsCmd() *cobra.Command {
 			return wf.update(cmd, t, "change attributes of /"+t.path, func(_ *engine.DB, s *engine.Session) error {
 				n, err := s.Node(cmd.Context(), t.path)
 				if err != nil {
-					return err
+					return rootless(t, err)
 				}
 				attrs := n.Meta().Clone().Attributes
 				for _, kv := range set {
@@ -107,7 +107,7 @@ where they are, to appear again when the array grows.`,
 			})
 		},
 	}
-	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,…`")
+	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,...`")
 	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "do not delete chunks outside the new shape")
 	wf.register(cmd)
 	return cmd

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -167,14 +166,8 @@ func holdersJSON(holders []txn.Holder) []holderJSON {
 
 // parseAge reads an age before now, or a point in time.
 func parseAge(s string, now time.Time) (time.Time, error) {
-	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
-	if n := len(s) - 1; n > 0 && units[s[n]] > 0 {
-		v, err := strconv.ParseUint(s[:n], 10, 31)
-		unit := units[s[n]]
-		if err != nil || v > uint64(1<<62/unit) {
-			return time.Time{}, fmt.Errorf("%q is not an age such as 30d", s)
-		}
-		return now.Add(-time.Duration(v) * unit), nil
+	if age, err := txn.ParseAge(s); err == nil {
+		return now.Add(-age), nil
 	}
 	at, err := txn.ParseTime(s)
 	if err != nil {

@@ -219,29 +219,36 @@ func showCmd() *cobra.Command {
 func diffCmd() *cobra.Command {
 	var show diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff DB[@A][:PATH] [B]",
+		Use:   "diff DB[@A][:PATH] [[A] B]",
 		Short: "Compare two versions",
-		Long: `Compare version A with version B (default: the head of main) of one database:
+		Long: `Compare version A with version B (default both: the head of main) of one database:
 which arrays and groups came, went, changed or were renamed, which metadata fields
 differ, and how many chunks. With --values, also where in an array values differ,
 how many, and by how much (newer minus older): only changed chunks are decoded.`,
 		Example: `  zarrdb diff weather.zdb@v1.0
   zarrdb diff weather.zdb@main~3:temp experiment
+  zarrdb diff weather.zdb main~3 main~1
   zarrdb diff weather.zdb@main~1:temp --values`,
-		Args: argCount(1, 2),
+		Args: argCount(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
+			rev := txn.MainBranch
+			switch {
+			case len(args) == 3 && t.rev != "":
+				return usagef("%s: three versions: %s, %s and %s", cmd.CommandPath(), t.rev, args[1], args[2])
+			case len(args) == 3:
+				t.rev = args[1]
+			}
+			if len(args) > 1 {
+				rev = args[len(args)-1]
+			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				from, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
-				}
-				rev := txn.MainBranch
-				if len(args) > 1 {
-					rev = args[1]
 				}
 				to, err := db.Resolve(cmd.Context(), rev)
 				if err != nil {

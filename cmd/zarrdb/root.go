@@ -15,9 +15,13 @@ A TARGET is a place in a database or in any other store:
 
   weather.zdb                    the newest version on branch main
   weather.zdb:temp               the node temp in it
-  weather.zdb@v1.0:temp          as of a branch, tag, commit, REV~N or REV@{time}
+  weather.zdb@v1.0:temp          as of a branch, tag, commit, REV~N, REV^N or REV@{when}
   ./era5.zarr                    a Zarr directory (v1, v2, v3)
   file:///d/x.zip|zip:a/|zarr3:  a URL pipeline (ZEP 8)
+
+REV~N is the N-th commit before, REV^N the N-th parent of a merge, and REV@{when}
+where a branch was N moves ago or at a time: main@{1}, 'main@{2 days ago}',
+'main@{2026-01-31 12:00}' (local, or with a zone such as Z or +02:00).
 
 Names, messages and values are shown with control characters as \u001b or \n, so
 that nothing in a store is obeyed by a terminal; --json says exactly what there is.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,20 +98,29 @@ func parseDB(s string) (target, error) {
 // noDatabase says that a database is missing, if that is what a target looks
 // like that is none: DB@REV or DB:PATH, where nothing has the name DB.
 func (t target) noDatabase() error {
-	i := strings.IndexAny(t.url, "@:")
-	if i < 0 || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
+	drive := len(filepath.VolumeName(t.url)) // which has a colon
+	i := strings.IndexAny(t.url[drive:], "@:") + drive
+	if i < drive || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
 		return nil
 	}
 	roots, _ := engine.DefaultAdapters().Schemes()
 	if slices.Contains(roots, t.url[:i]) {
 		return nil
 	}
-	for _, name := range []string{t.url, t.url[:i]} {
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	if _, err := os.Lstat(t.url); !errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
+	switch info, err := os.Stat(t.url[:i]); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
+	case err == nil && t.url[i] == ':':
+		named := strings.TrimSuffix(t.url[:i], "/") + "/"
+		if info.Mode().IsRegular() {
+			named = t.url[:i] + "|zip:"
+		}
+		return fmt.Errorf("%s: %w; what is in %s is named %s", t.url, fs.ErrNotExist, t.url[:i], named+strings.TrimLeft(t.url[i+1:], "/"))
+	}
+	return nil
 }
 
 // sourceFlags are the flags of every command that reads a TARGET.
@@ -157,9 +167,18 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	n, err := src.Node(cmd.Context())
 	if err != nil {
 		src.Close()
-		return nil, nil, err
+		return nil, nil, rootless(parseTarget(s), err)
 	}
 	return src, n, nil
+}
+
+// rootless says more about a database that has nothing at its root, which is what
+// a new one is like.
+func rootless(t target, err error) error {
+	if t.db != "" && t.path == "" && errors.Is(err, zarr.ErrNotFound) {
+		err = fmt.Errorf("%w: nothing is at the root (zarrdb create %s --group makes a group there)", err, t.db)
+	}
+	return err
 }
 
 // writeFlags are the flags of every command that makes a commit.
