@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,7 @@ type reading struct {
 	shape []int64
 	whole bool // no selection was given
 	tidy  bool
+	slab  int64       // what raw reads at a time, in bytes; default slabBytes
 	dec   *cf.Decoder // nil if values are shown as they are stored
 	// coordinate opens the array of labels of a dimension.
 	coordinate coordinateOpener
@@ -132,16 +134,15 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 // order.
 const slabBytes = 64 << 20
 
+// longRows is how many slabs long a row may be before it is read in parts, for
+// which chunks are decoded more than once.
+const longRows = 4
+
 // raw writes elements in C order. A whole array goes out slab by slab, so that
 // memory does not depend on its size.
 func (r *reading) raw(ctx context.Context, w io.Writer) error {
 	if r.a.Type().Variable() {
 		return r.lines(ctx, w)
-	}
-	size := int64(r.a.Type().Size())
-	row := size
-	for _, n := range r.shape[min(1, len(r.shape)):] {
-		row *= max(n, 1)
 	}
 	if !r.whole || len(r.shape) == 0 {
 		b, err := r.bytes(ctx)
@@ -150,14 +151,36 @@ func (r *reading) raw(ctx context.Context, w io.Writer) error {
 		}
 		return err
 	}
-	// Slabs end where chunks do, so that none is decoded twice.
-	rows := max(slabBytes/row, 1)
-	if c := r.a.Meta().Grid.Regular(); c != nil && rows > int64(c[0]) {
-		rows -= rows % int64(c[0])
+	if product(r.shape) == 0 {
+		return nil
 	}
-	for lo := int64(0); lo < r.shape[0]; lo += rows {
-		slab := reading{a: r.a, dec: r.dec, sel: zarr.Sel(zarr.Slice(lo, min(lo+rows, r.shape[0]), 1))}
-		slab.shape = append([]int64{min(rows, r.shape[0]-lo)}, r.shape[1:]...)
+	return r.slabs(ctx, w, nil)
+}
+
+// slabs writes the part of a whole array that lies at some indices of its first
+// dimensions.
+func (r *reading) slabs(ctx context.Context, w io.Writer, at []zarr.Index) error {
+	d := len(at)
+	rest := r.shape[d+1:]
+	fit := max(cmp.Or(r.slab, slabBytes)/max(int64(r.a.Type().Size()), 1), 1) // elements
+	row := product(rest)
+	if row > fit*longRows && len(rest) > 0 {
+		for i := range r.shape[d] {
+			if err := r.slabs(ctx, w, append(at[:d:d], zarr.At(i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	// Slabs end where chunks do, so that none is decoded twice.
+	rows := max(fit/row, 1)
+	if c := r.a.Meta().Grid.Regular(); c != nil && rows > int64(c[d]) {
+		rows -= rows % int64(c[d])
+	}
+	for lo := int64(0); lo < r.shape[d]; lo += rows {
+		hi := min(lo+rows, r.shape[d])
+		slab := reading{a: r.a, dec: r.dec, sel: zarr.Sel(append(at[:d:d], zarr.Slice(lo, hi, 1))...)}
+		slab.shape = append([]int64{hi - lo}, rest...)
 		b, err := slab.bytes(ctx)
 		if err != nil {
 			return err
