@@ -135,7 +135,7 @@ func TestDeletedFiles(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				for _, o := range []*Options{{FS: fs, ReadOnly: true}, {FS: fs, ReserveBytes: -1}} {
+				for _, o := range []*Options{{FS: fs, ReadOnly: true}, {FS: fs, Create: true, ReserveBytes: -1}, {FS: fs, ReserveBytes: -1}} {
 					x, err := Open("d", o)
 					if err != nil {
 						// The marker of the list of tables has its name, and no other.
