@@ -324,9 +324,9 @@ func TestDiscardLeavesFilesOfOthers(t *testing.T) {
 	} {
 		mem := vfs.NewCrashableMem()
 		var images []crashed
-		discarding := false
+		var discarding atomic.Bool
 		fs := crashFS(mem, func(op errorfs.Op) error {
-			if discarding {
+			if discarding.Load() {
 				images = append(images, crashed{fs: all(mem), op: fmt.Sprint(op.Kind, " ", op.Path)})
 			}
 			return nil
@@ -338,7 +338,7 @@ func TestDiscardLeavesFilesOfOthers(t *testing.T) {
 				}
 				writeFile(t, mem, path, []byte("precious"))
 			}
-			discarding = true
+			discarding.Store(true)
 			return nil
 		})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -149,10 +150,10 @@ func TestDiscardOfOthers(t *testing.T) {
 // leaves a database, or nothing, or what Create takes up.
 func TestPowerCutWhileDiscarding(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	discarding := false
+	var discarding atomic.Bool
 	var images []crashed
 	fs := crashFS(mem, func(op errorfs.Op) error {
-		if !discarding {
+		if !discarding.Load() {
 			return nil
 		}
 		images = append(images, crashed{fs: mem.CrashClone(vfs.CrashCloneCfg{}), op: fmt.Sprint(op.Kind, " ", op.Path)})
@@ -169,7 +170,7 @@ func TestPowerCutWhileDiscarding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	discarding = true
+	discarding.Store(true)
 	if removed, err := db.Discard(); !removed || err != nil {
 		t.Fatalf("removed %v, %v", removed, err)
 	}

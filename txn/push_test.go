@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -214,10 +215,10 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	var before map[string]CommitID
 	var images []*vfs.MemFS
+	var on atomic.Bool // the index removes old files beside all else
 	to := openPlain(t, crashFS(mem, func(errorfs.Op) error {
-		if before == nil {
+		if !on.Load() {
 			return nil
 		}
 		for _, percent := range []int{0, 100} {
@@ -232,16 +233,18 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 		}
 	}
 	update(t, db, "main", map[string]string{"new": big("new", 3000)})
-	before = refsOf(to)
+	before := refsOf(to)
+	on.Store(true)
 	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true}); err != nil {
 		t.Fatal(err)
 	}
+	on.Store(false)
 	after := refsOf(to)
+	closeChecked(t, to)
+	closeChecked(t, db)
 	if len(after) != len(before)+3 || len(images) == 0 {
 		t.Fatalf("%v became %v, %d images", before, after, len(images))
 	}
-	closeChecked(t, to)
-	closeChecked(t, db)
 	for i, image := range images {
 		to := openPlain(t, image, "copy")
 		if got := refsOf(to); !maps.Equal(got, before) && !maps.Equal(got, after) {
