@@ -194,12 +194,12 @@ func TestPowerCutWhileDiscarding(t *testing.T) {
 // A database of which nothing can be written any more is discarded all the same.
 func TestDiscardAfterFailure(t *testing.T) {
 	mem := vfs.NewMem()
-	failing := false
+	var failing atomic.Bool
 	boom := errors.New("boom")
 	db, err := Create("db", testOptions(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
-			if failing {
+			if failing.Load() {
 				return boom
 			}
 		}
@@ -208,7 +208,7 @@ func TestDiscardAfterFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failing = true
+	failing.Store(true)
 	s, err := db.Begin(bg, "")
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestDiscardAfterFailure(t *testing.T) {
 	if _, err := s.Commit(bg, CommitOptions{}); err == nil {
 		t.Fatal("committed")
 	}
-	failing = false
+	failing.Store(false)
 	removed, err := db.Discard()
 	if !removed || err != nil {
 		t.Fatalf("removed %v, %v", removed, err)
