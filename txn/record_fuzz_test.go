@@ -91,6 +91,16 @@ func FuzzNames(f *testing.F) {
 		if age, err := ParseAge(s); err == nil && (age < 0 || len(s) < 2) {
 			t.Fatalf("%q is %v ago", s, age)
 		}
+		now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+		when, err := parseWhen(s, now)
+		age, noAge := ParseAge(s)
+		at, noTime := ParseTime(s)
+		if noAge == nil {
+			at, noTime = now.Add(-age), nil
+		}
+		if (err == nil) != (noTime == nil) || err == nil && !when.Equal(at) {
+			t.Fatalf("%q is %v (%v), not %v", s, when, err, at)
+		}
 		if base, steps, err := parseSteps(s); err == nil && (!strings.HasPrefix(s, base) || len(steps) > len(s)) {
 			t.Fatalf("%q is %q and %v", s, base, steps)
 		}
