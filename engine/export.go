@@ -55,7 +55,8 @@ type ExportResult struct {
 // that can be written: keys and bytes as they are stored. But for archives,
 // metadata is written last, so that an export that was stopped does not pass
 // for a complete array; a zip archive appears when it is complete. Something at
-// the destination is fs.ErrExist.
+// the destination is fs.ErrExist. The error is ErrResumable if ctx ended and
+// Resume goes on with what was copied.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
 	at, err := src.dataset(ctx)
 	if err != nil {
@@ -98,16 +99,22 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 			return nil, err
 		}
 	}
+	kept := ex.plan == nil // what was copied, if it is not all
 	switch {
 	case store != nil:
 		err = ex.toStore(ctx, store, func(context.Context) error { return nil })
 	case strings.HasSuffix(dest, ".zip"):
+		kept = false
 		err = ex.toZip(ctx, dest)
 	default:
 		err = ex.toDir(ctx, dest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("export to %s: %w", dest, err)
+		err = fmt.Errorf("export to %s: %w", dest, err)
+		if kept && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", err, ErrResumable)
+		}
+		return nil, err
 	}
 	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load()}, nil
 }

@@ -205,7 +205,10 @@ func TestExportStoppedAnywhereCanBeResumed(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("stopped at operation %d: %v", k, err)
 		}
-		if _, err := os.Stat(dest); err == nil {
+		if _, gone := os.Stat(dest); gone == nil {
+			if !errors.Is(err, ErrResumable) {
+				t.Fatalf("stopped at operation %d: %v, want ErrResumable", k, err)
+			}
 			got := exported(t, dest)
 			chunks, documents := 0, 0
 			for key := range got {
@@ -238,13 +241,21 @@ func TestExportZipIsWholeOrNotThere(t *testing.T) {
 	boom := errors.New("boom")
 	for k := int64(0); ; k++ {
 		folder := t.TempDir()
-		src := openURL(t, url)
-		src.at.View = kvtest.FailAt(src.at.View, k, boom)
-		_, err := Export(bg, src, folder+"/out.zip", ExportOptions{})
+		ctx, cancel := context.WithCancel(bg)
+		var n atomic.Int64
+		src := hooked(t, url, func(kvtest.Op, string) error {
+			if n.Add(1) > k {
+				cancel()
+				return boom
+			}
+			return nil
+		})
+		_, err := Export(ctx, src, folder+"/out.zip", ExportOptions{})
+		cancel()
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, boom) {
+		if !errors.Is(err, boom) && !errors.Is(err, context.Canceled) || errors.Is(err, ErrResumable) {
 			t.Fatalf("operation %d: %v", k, err)
 		}
 		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {

@@ -15,8 +15,9 @@ import (
 )
 
 // ErrResumable marks the error of an import that was stopped and left what it
-// copied in a session, where Resume takes it up.
-var ErrResumable = errors.New("engine: import can be resumed")
+// copied in a session, or of an export that left it at the destination, where
+// Resume takes it up.
+var ErrResumable = errors.New("engine: it can be resumed")
 
 // ImportOptions say where an import goes. The zero value imports to the root of
 // the branch main.

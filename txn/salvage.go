@@ -129,6 +129,8 @@ type candidate struct {
 	r     *CheckReport
 	asOf  time.Time // of its last move
 	moves uint64    // that it counts
+
+	recovered bool // it is the damaged index, made again
 }
 
 // stagedIndex is the new index until it is complete.
@@ -243,7 +245,7 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 				all = slices.Insert(all, 1, c)
 			}
 		}
-		if i == 1 && err == nil && c.name == indexDir && len(list) > 0 && c.moves < list[len(list)-1].Moves {
+		if err == nil && c.recovered && len(list) > 0 && c.moves < list[len(list)-1].Moves {
 			err = fmt.Errorf("it is older than checkpoint %s", list[len(list)-1].Name)
 		}
 		switch {
@@ -278,7 +280,7 @@ func (v *salvager) recoverIndex() *candidate {
 		}
 		return nil
 	}
-	return &candidate{name: indexDir, path: path}
+	return &candidate{name: indexDir, path: path, recovered: true}
 }
 
 func (v *salvager) refuse(c *candidate) {

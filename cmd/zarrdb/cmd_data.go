@@ -337,12 +337,11 @@ many bytes stand in the set, those of virtual chunks too.`,
 			}
 			err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 				o.Progress = report
-				r, err := engine.Export(cmd.Context(), s, args[1], o)
-				if err != nil && o.Format == 0 && !strings.HasSuffix(args[1], ".zip") {
-					err = resumable(err, o.Resume)
-				}
-				return r, err
+				return engine.Export(cmd.Context(), s, args[1], o)
 			})
+			if errors.Is(err, fs.ErrExist) && o.Format == 0 && !o.Resume && !strings.HasSuffix(args[1], ".zip") {
+				return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
+			}
 			if errors.Is(err, engine.ErrRecode) {
 				return fmt.Errorf("%w: use --recode", err)
 			}
@@ -358,23 +357,6 @@ many bytes stand in the set, those of virtual chunks too.`,
 	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
 	src.register(cmd)
 	return cmd
-}
-
-// resumableError is of an export that was stopped and can go on.
-type resumableError struct{ error }
-
-func (e resumableError) Unwrap() error { return e.error }
-
-// resumable says of an export to a directory that failed that --resume would go
-// on with it, or with the one whose files are in the way.
-func resumable(err error, resumed bool) error {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return resumableError{err}
-	case errors.Is(err, fs.ErrExist) && !resumed:
-		return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
-	}
-	return err
 }
 
 func versionCmd() *cobra.Command {

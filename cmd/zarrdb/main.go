@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func message(err error, code int) string {
 	var locked *engine.LockedError
 	switch {
-	case code == exitInterrupted && (errors.Is(err, engine.ErrResumable) || errors.As(err, &resumableError{})):
+	case code == exitInterrupted && errors.Is(err, engine.ErrResumable):
 		return "interrupted; what was copied is kept: the same command with --resume goes on"
 	case code == exitInterrupted && errors.As(err, &againError{}):
 		return "interrupted; what was copied is kept: the same command goes on"

@@ -20,16 +20,24 @@ func printJSON(cmd *cobra.Command, v any) error { return encode(cmd, v, "  ") }
 func printJSONLine(cmd *cobra.Command, v any) error { return encode(cmd, v, "") }
 
 func encode(cmd *cobra.Command, v any, indent string) error {
+	text, err := jsonText(v, indent)
+	if err == nil {
+		_, err = io.WriteString(cmd.OutOrStdout(), text)
+	}
+	return err
+}
+
+// jsonText is a value as JSON, with a line end behind it.
+func jsonText(v any, indent string) (string, error) {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
-		return err
+		return "", err
 	}
 	// What is escaped here can only stand in a string, and says the same.
-	_, err := io.WriteString(cmd.OutOrStdout(), escape(strings.ToValidUTF8(text.String(), "\ufffd"), "\n"))
-	return err
+	return escape(strings.ToValidUTF8(text.String(), "\ufffd"), "\n"), nil
 }
 
 // flatJSON is a JSON value on one line.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,13 +51,11 @@ func (o *refCheckOutput) problem(p engine.RefProblem) error {
 		say(o.cmd, "%s: %s", p.Key, oneLine(p.Err))
 		return nil
 	}
-	var line strings.Builder
-	enc := json.NewEncoder(&line)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(refProblemJSON{p.Key, p.URL, refProblemKind(p.Err), oneLine(p.Err)}); err != nil {
+	text, err := jsonText(refProblemJSON{p.Key, p.URL, refProblemKind(p.Err), oneLine(p.Err)}, "")
+	if err != nil {
 		return err
 	}
-	return o.list(strings.TrimRight(line.String(), "\n"))
+	return o.list(strings.TrimSuffix(text, "\n"))
 }
 
 // list prints an element of the list of problems.
@@ -67,7 +64,7 @@ func (o *refCheckOutput) list(element string) error {
 	if o.found == 1 {
 		before = "{\n  \"problems\": [\n    "
 	}
-	_, err := io.WriteString(o.cmd.OutOrStdout(), before+escape(element, ""))
+	_, err := io.WriteString(o.cmd.OutOrStdout(), before+element)
 	return err
 }
 

@@ -193,9 +193,8 @@ type scratchKey = [128]byte
 
 // Get returns the value of a key and whether there is one. Of a leaf of payloads
 // that it reads from the store it checks all but the lengths and offsets of other
-// keys. If the pages are in
-// the cache and keys have at most 128 bytes it allocates nothing but, for a
-// virtual value, the text of its source.
+// keys. If the pages are in the cache and keys have at most 128 bytes it allocates
+// nothing but, for a virtual value, the text of its source.
 func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, error) {
 	var v Value
 	if root.Empty() {
