@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -410,8 +411,21 @@ func (w *parquetWriter) write(p *filling) error {
 	return w.files.write(p, p.bytes > w.o.MaxMemory/8)
 }
 
+// nesting refuses an array among the chunks of another one: a key would be a
+// chunk of both. The separators are those of the keys, which the index has not.
+func (w *parquetWriter) nesting() error {
+	var p partitioned
+	for _, prefix := range slices.Sorted(maps.Keys(w.arrays)) {
+		p.arrays = append(p.arrays, w.arrays[prefix].array)
+	}
+	return p.checkNesting()
+}
+
 // finish writes what is left, and the index.
 func (w *parquetWriter) finish(ctx context.Context, dest kv.Writer) error {
+	if err := w.nesting(); err != nil {
+		return err
+	}
 	var left []*filling
 	for e := w.open.Front(); e != nil; e = e.Next() {
 		left = append(left, e.Value.(*filling))

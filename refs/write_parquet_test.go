@@ -383,6 +383,7 @@ func TestWriteParquetErrors(t *testing.T) {
 		"document is two":      {entries: []refs.Entry{text("a/.zattrs", `{} {}`)}, want: refs.ErrInvalid, key: "a/.zattrs"},
 		"array without shape":  {entries: []refs.Entry{text("a/.zarray", `{"chunks": [1]}`)}, want: refs.ErrInvalid, key: "a/.zarray"},
 		"array changes":        {entries: []refs.Entry{array, text("a/.zarray", `{"shape": [8, 9], "chunks": [1, 1]}`)}, want: refs.ErrInvalid, key: "a/.zarray"},
+		"array among chunks":   {entries: []refs.Entry{text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1], "dimension_separator": "/"}`), text("a/0/.zarray", `{"shape": [9], "chunks": [1]}`), ranged("a/0/0", 0, 1)}, want: refs.ErrInvalid},
 		"negative offset":      {entries: []refs.Entry{array, ranged("a/0.0", -1, 1)}, want: refs.ErrInvalid, key: "a/0.0"},
 		"key leads out":        {entries: []refs.Entry{array, ranged("a/../0.0", 0, 1)}, want: kv.ErrInvalidKey, key: "a/../0.0"},
 		"URL is no text":       {entries: []refs.Entry{array, {Key: "a/0.0", Reference: refs.Reference{URL: "\xff", Length: 1}}}, want: refs.ErrInvalid, key: "a/0.0"},
@@ -428,8 +429,10 @@ func TestWriteParquetForms(t *testing.T) {
 	entries := []refs.Entry{
 		text(".zmetadata", `{"metadata": {}}`),
 		text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1], "dimension_separator": "/", "fill_value": NaN}`),
-		text("a/.zattrs", `{ "x" : 1.50, "é": "/" }`),
+		text("a/.zattrs", `{ "x" : 1.50, "é": "/", "dimension_separator": "/" }`),
 		ranged("a/0/0", 5, 0),
+		// The document again, which changes nothing of what is there.
+		text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1], "dimension_separator": "/", "fill_value": NaN}`),
 		ranged("a/8/8", 0, 0),
 		text("a/0/1", "base64:AAAA"),
 		text("a/0/2", ""),
@@ -437,6 +440,9 @@ func TestWriteParquetForms(t *testing.T) {
 		ranged("a/0/3", 7, 8),
 		ranged("a/0/4", 7, 8),
 		text("a/0/4", "second"),
+		ranged("a/0/5", 7, 8),
+		{Key: "a/0/5", Reference: refs.Reference{URL: "s3://b/whole", Length: refs.WholeFile}},
+		ranged("a/0/6", 9007199254740993, 9223372036854775807),
 	}
 	var dir kv.Mem
 	if err := refs.WriteParquet(t.Context(), &dir, sequence(entries, nil), &refs.ParquetOptions{RecordSize: 10}); err != nil {
@@ -447,7 +453,7 @@ func TestWriteParquetForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	const index = `{"metadata": {"a/.zarray": {"shape": [9, 9], "chunks": [1, 1], "dimension_separator": ".", "fill_value": NaN}, ` +
-		`"a/.zattrs": {"x": 1.5, "\u00e9": "/"}}, "record_size": 10}`
+		`"a/.zattrs": {"x": 1.5, "\u00e9": "/", "dimension_separator": "/"}}, "record_size": 10}`
 	if string(b) != index {
 		t.Errorf("the index is %s", b)
 	}
@@ -457,6 +463,7 @@ func TestWriteParquetForms(t *testing.T) {
 	}
 	for key, want := range map[string]refs.Reference{
 		"a/0.0": {}, "a/8.8": {}, "a/0.1": {Data: []byte("base64:AAAA")}, "a/0.2": {}, "a/0.3": {URL: "s3://b/a/0/3", Offset: 7, Length: 8}, "a/0.4": {Data: []byte("second")},
+		"a/0.5": {URL: "s3://b/whole", Length: refs.WholeFile}, "a/0.6": {URL: "s3://b/a/0/6", Offset: 9007199254740993, Length: 9223372036854775807},
 	} {
 		if got, err := view.Lookup(t.Context(), key); err != nil || !sameReference(got, want) {
 			t.Errorf("%s: %v, %v", key, got, err)
