@@ -61,7 +61,7 @@ bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
-	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./txn ./engine
+	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine
 
 clean:
 	rm -rf zarrdb bench/out .cache

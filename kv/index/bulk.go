@@ -197,7 +197,15 @@ func (x *Index) Checkpoint(dir string) error {
 	x.quiet.Lock()
 	defer x.quiet.Unlock()
 	_ = x.guard.takeOutside()
-	err := x.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	var err error
+	if x.events.lists.Load() == 0 {
+		// Pebble copies as much of the list of tables as it wrote itself: nothing,
+		// if there was no log to be read when it was opened. A flush makes a list.
+		err = x.db.Flush()
+	}
+	if err == nil {
+		err = x.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	}
 	if err == nil {
 		err = x.guard.takeOutside()
 		if err == nil {

@@ -68,6 +68,7 @@ func (x *Index) listener() *pebble.EventListener {
 			x.events.compactions.Add(1)
 			x.gate.wake()
 		},
+		ManifestCreated: func(pebble.ManifestCreateInfo) { x.events.lists.Add(1) },
 		BackgroundError: func(err error) {
 			x.events.background.Add(1)
 			x.events.lastError.Store(&err)

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -81,6 +82,9 @@ func (f *logFile) Preallocate(offset, length int64) error { return nil }
 func (f *logFile) Close() error {
 	err := f.File.Close()
 	f.do("close", func() error { return err })
+	if strings.HasPrefix(f.g.FS.PathBase(f.name), "marker.") { // the one before is removed then
+		f.do("sync directory of", func() error { return syncDir(f.g.FS, f.g.dir) })
+	}
 	f.g.marks.setSize(f.g.FS.PathBase(f.name), f.size)
 	return nil
 }

@@ -69,7 +69,7 @@ type Index struct {
 
 // events count what Pebble reports.
 type events struct {
-	flushes, compactions, background atomic.Int64
+	flushes, compactions, background, lists atomic.Int64
 	lastError                        atomic.Pointer[error]
 }
 

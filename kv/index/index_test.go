@@ -619,6 +619,33 @@ func TestIngest(t *testing.T) {
 	}
 }
 
+// An index that had no log when it was opened can be copied at once.
+func TestCheckpointWithoutLogs(t *testing.T) {
+	mem := vfs.NewMem()
+	x := mustOpen(t, "d", small(mem))
+	if err := errors.Join(put(x, SpaceMeta, "k", "v", true), x.Flush(), x.Checkpoint("e")); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	for _, name := range mustList(t, mem, "e") {
+		if _, _, ok := parseLogMark(name); ok || logFileNumber(name) > 0 {
+			if err := mem.Remove("e/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	x = mustOpen(t, "e", small(mem))
+	if err := x.Checkpoint("copy"); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	x = mustOpen(t, "copy", &Options{FS: mem, ReadOnly: true})
+	defer mustClose(t, x)
+	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
+		t.Errorf("%q, %v", v, err)
+	}
+}
+
 func TestCheckpointErrors(t *testing.T) {
 	dir := t.TempDir()
 	x := mustOpen(t, filepath.Join(dir, "d"), small(vfs.Default))

@@ -21,7 +21,8 @@ import (
 //	MANIFEST-000012          MANIFEST-000012.copy
 //
 // A copy that goes on where the list ends shows that the list was cut off; and a
-// lost list is made again from its copy (Recover).
+// lost list is made again from its copy (Recover). Both have their names on disk
+// before a marker names the list.
 const copySuffix = ".copy"
 
 // isList reports whether a file is a list of tables.
@@ -34,6 +35,7 @@ type listFile struct {
 	logFile
 	copy    vfs.File
 	pending []byte // in the list, not in the copy
+	named   bool   // on disk
 }
 
 func (g *guardFS) createList(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
@@ -62,6 +64,10 @@ func (f *listFile) Sync() error {
 		f.pending = f.pending[:0]
 		return errors.Join(err, f.copy.Sync())
 	})
+	if !f.named {
+		f.named = true
+		f.do("sync directory of", func() error { return syncDir(f.g.FS, f.g.dir) })
+	}
 	return nil
 }
 
@@ -93,6 +99,12 @@ func aloneCopies(names []string) (copies []string) {
 		}
 	}
 	return copies
+}
+
+// hasCopy reports whether the list of tables that counts has a copy.
+func hasCopy(names []string) bool {
+	list, err := currentList(names)
+	return err == nil && slices.Contains(names, list) && slices.Contains(names, list+copySuffix)
 }
 
 // scanList goes over a list of tables or the copy of one, and returns how many
