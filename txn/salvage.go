@@ -72,11 +72,16 @@ type SalvageReport struct {
 	// Dir is the database that can be opened now.
 	Dir string
 	// Source is what the index was restored from: "checkpoints/NAME", "index"
-	// if the index itself is the best there is, or "" if there was nothing.
+	// if the index itself is the best there is, or "" if there was nothing. It is
+	// "index.ready" if an earlier salvage was interrupted when it had restored all;
+	// then Refused, Quarantine and what was found are in that one's report.
 	Source string
 	// AsOf is when a branch or tag was last moved in what Source is: a commit
 	// that was made later is lost, but for its payloads (Found).
 	AsOf time.Time
+	// Ends says why Source is older than the index was, "" if Source is a
+	// checkpoint or as new: a log was lost, and what was committed after it.
+	Ends string
 	// Refused says of each better candidate why it was not taken.
 	Refused []string
 	// Problems that are left in what was restored.
@@ -130,11 +135,16 @@ type candidate struct {
 	asOf  time.Time // of its last move
 	moves uint64    // that it counts
 
-	recovered bool // it is the damaged index, made again
+	recovered bool  // it is the damaged index, made again
+	ends      error // and why it is older than that was
 }
 
 // stagedIndex is the new index until it is complete.
 const stagedIndex = "index.salvage"
+
+// readyIndex is the new index when it is complete. The damaged one then goes to the
+// quarantine, and it takes the place.
+const readyIndex = "index.ready"
 
 // recoveredIndex is the damaged index as far as it can be made to open.
 const recoveredIndex = "index.recovered"
@@ -152,27 +162,14 @@ func (v *salvager) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recovered := v.fs.PathJoin(v.dir, recoveredIndex)
-	if err := v.fs.RemoveAll(recovered); err != nil {
-		return err
+	best, err := v.interrupted(ctx)
+	if err == nil && best == nil {
+		best, err = v.restore(ctx)
 	}
-	defer func() { _ = v.fs.RemoveAll(recovered) }() // a copy
-	best, err := v.choose(ctx)
+	if err == nil {
+		err = v.install(best)
+	}
 	if err != nil {
-		return err
-	}
-	staged := v.fs.PathJoin(v.dir, stagedIndex)
-	if err := v.stage(staged, best); err != nil {
-		return err
-	}
-	if err := v.adopt(staged); err != nil {
-		return err
-	}
-	// Before anybody can take the new index for all that there is.
-	if err := v.lostAndFound(ctx, staged, best); err != nil {
-		return err
-	}
-	if err := v.install(staged, best); err != nil {
 		return err
 	}
 	err = v.checkpoint(ctx)
@@ -180,6 +177,87 @@ func (v *salvager) run(ctx context.Context) error {
 		return nil // what is still damaged may be refused as a copy
 	}
 	return err
+}
+
+// interrupted returns the index that an earlier salvage had made when it was
+// interrupted between the two renames that put it into its place; nil if there is no
+// such thing, or it is no good any more.
+func (v *salvager) interrupted(ctx context.Context) (*candidate, error) {
+	fs, ready := v.fs, v.fs.PathJoin(v.dir, readyIndex)
+	if _, err := fs.Stat(v.fs.PathJoin(v.dir, indexDir)); !errors.Is(err, os.ErrNotExist) {
+		return nil, err // the damaged one is there, all begins again
+	}
+	if _, err := fs.Stat(ready); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	list, err := listCheckpoints(fs, v.from)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{name: readyIndex, path: ready}
+	err = v.look(ctx, c)
+	if err == nil {
+		err = c.olderThan(list)
+	}
+	switch {
+	case err == nil:
+		v.r.Source, v.r.AsOf, v.r.Problems = c.name, c.asOf, c.r.Problems
+		return c, nil
+	case !indexIsLost(err):
+		return nil, err
+	}
+	v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %v", c.name, err))
+	kept, err := quarantined(fs, v.dir, readyIndex, v.opts.Now())
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(fs.Rename(ready, kept), syncDir(fs, fs.PathDir(kept)), syncDir(fs, v.dir))
+}
+
+// olderThan is an error if a candidate that is no checkpoint counts fewer moves than
+// the newest one.
+func (c *candidate) olderThan(list []Checkpoint) error {
+	if len(list) > 0 && c.moves < list[len(list)-1].Moves {
+		return fmt.Errorf("%w: it is older than checkpoint %s", kv.ErrCorrupt, list[len(list)-1].Name)
+	}
+	return nil
+}
+
+// restore makes the new index, complete, beside the damaged one, of the best candidate.
+func (v *salvager) restore(ctx context.Context) (best *candidate, err error) {
+	recovered := v.fs.PathJoin(v.dir, recoveredIndex)
+	staged, ready := v.fs.PathJoin(v.dir, stagedIndex), v.fs.PathJoin(v.dir, readyIndex)
+	for _, path := range []string{recovered, staged, ready} {
+		if err := v.fs.RemoveAll(path); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			_ = v.fs.RemoveAll(recovered) // a copy
+		}
+	}()
+	if best, err = v.choose(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.stage(staged, best); err != nil {
+		return nil, err
+	}
+	if err := v.adopt(staged); err != nil {
+		return nil, err
+	}
+	// Before anybody can take the new index for all that there is.
+	if err := v.lostAndFound(ctx, staged, best); err != nil {
+		return nil, err
+	}
+	if err := v.setAside(v.refusedBut(best)); err != nil {
+		return nil, err
+	}
+	err = v.fs.RemoveAll(recovered)
+	if err == nil {
+		err = v.fs.Rename(staged, ready)
+	}
+	return best, errors.Join(err, syncDir(v.fs, v.dir))
 }
 
 // isDatabase refuses directories that hold none.
@@ -190,7 +268,8 @@ func (v *salvager) isDatabase() error {
 		names, _ := v.fs.List(v.fs.PathJoin(v.from, packDir))
 		copies, _ := listCheckpoints(v.fs, v.from)
 		begun, ierr := index.Begun(v.fs, v.fs.PathJoin(v.from, indexDir))
-		if len(names) > 0 || len(copies) > 0 || begun || errors.Is(ierr, kv.ErrCorrupt) {
+		ready := index.Complete(v.fs, v.fs.PathJoin(v.from, readyIndex))
+		if len(names) > 0 || len(copies) > 0 || begun || ready || errors.Is(ierr, kv.ErrCorrupt) {
 			return nil
 		}
 	}
@@ -241,12 +320,12 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 		c := all[i]
 		err = v.look(ctx, c)
 		if i == 0 && indexIsLost(err) {
-			if c := v.recoverIndex(); c != nil {
+			if c := v.recoverIndex(list); c != nil {
 				all = slices.Insert(all, 1, c)
 			}
 		}
-		if err == nil && c.recovered && len(list) > 0 && c.moves < list[len(list)-1].Moves {
-			err = fmt.Errorf("it is older than checkpoint %s", list[len(list)-1].Name)
+		if err == nil && c.recovered {
+			err = c.olderThan(list)
 		}
 		switch {
 		case errors.Is(err, index.ErrLocked), stop(err):
@@ -270,17 +349,22 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 }
 
 // recoverIndex makes the damaged index one that opens, if what is damaged can be
-// made again, or is a log: then it is as it was when the log was written. nil if it
-// cannot; the report says why.
-func (v *salvager) recoverIndex() *candidate {
+// made again, or is a table that a checkpoint has too, or is a log: then it is as it
+// was when the log was written. nil if it cannot; the report says why.
+func (v *salvager) recoverIndex(list []Checkpoint) *candidate {
 	path := v.fs.PathJoin(v.dir, recoveredIndex)
-	if err := index.Recover(v.fs, v.fs.PathJoin(v.from, indexDir), path); err != nil {
+	var copies []string
+	for _, c := range slices.Backward(list) {
+		copies = append(copies, v.fs.PathJoin(v.from, checkpointDir, c.Name))
+	}
+	ends, err := index.Recover(v.fs, v.fs.PathJoin(v.from, indexDir), path, copies...)
+	if err != nil {
 		if !errors.Is(err, index.ErrNotExist) {
 			v.r.Refused = append(v.r.Refused, err.Error())
 		}
 		return nil
 	}
-	return &candidate{name: indexDir, path: path, recovered: true}
+	return &candidate{name: indexDir, path: path, recovered: true, ends: ends}
 }
 
 func (v *salvager) refuse(c *candidate) {
@@ -317,11 +401,11 @@ func (v *salvager) look(ctx context.Context, c *candidate) (err error) {
 
 // stage puts the new index where a crash leaves it unused.
 func (v *salvager) stage(staged string, best *candidate) error {
-	if err := v.fs.RemoveAll(staged); err != nil {
-		return err
-	}
 	if best != nil {
 		v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.asOf, best.r.Problems
+		if best.ends != nil {
+			v.r.Ends = best.ends.Error()
+		}
 		return index.Clone(v.fs, best.path, staged)
 	}
 	opts := v.opts
@@ -388,23 +472,17 @@ func (v *salvager) syncPack(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// install puts the staged index in the place of the damaged one, which is kept,
-// as the checkpoints are that are no good: these are newer than the index will be,
-// by name, and must not be taken for its copies. The one that it was made from
-// stays until it is in its place.
-func (v *salvager) install(staged string, best *candidate) error {
+// refusedBut returns the checkpoints that are no good, without the one that the new
+// index was made from. They are newer than it will be, by name, and must not be taken
+// for its copies.
+func (v *salvager) refusedBut(best *candidate) []string {
+	return slices.DeleteFunc(slices.Clone(v.refused), func(name string) bool { return best != nil && name == best.name })
+}
+
+// install puts the new index in the place of the damaged one, which is kept. If the
+// checkpoint that it was made from is no good either, that stays until then.
+func (v *salvager) install(best *candidate) error {
 	fs, place := v.fs, v.fs.PathJoin(v.dir, indexDir)
-	var source, others []string
-	for _, name := range v.refused {
-		if best != nil && name == best.name {
-			source = append(source, name)
-		} else {
-			others = append(others, name)
-		}
-	}
-	if err := v.setAside(others); err != nil {
-		return err
-	}
 	if _, err := fs.Stat(place); err == nil {
 		kept, err := quarantined(fs, v.dir, "index", v.opts.Now())
 		if err != nil {
@@ -415,7 +493,7 @@ func (v *salvager) install(staged string, best *candidate) error {
 		}
 		v.r.Quarantine = kept
 	}
-	if err := fs.Rename(staged, place); err != nil {
+	if err := fs.Rename(fs.PathJoin(v.dir, readyIndex), place); err != nil {
 		return err
 	}
 	if v.r.Quarantine != "" { // what is kept is there before it is gone here
@@ -426,8 +504,10 @@ func (v *salvager) install(staged string, best *candidate) error {
 	if err := syncDir(fs, v.dir); err != nil {
 		return err
 	}
-	if err := v.setAside(source); err != nil {
-		return err
+	if best != nil && slices.Contains(v.refused, best.name) {
+		if err := v.setAside([]string{best.name}); err != nil {
+			return err
+		}
 	}
 	if readFormat(fs, v.dir) == nil {
 		return nil

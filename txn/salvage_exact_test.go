@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func TestSalvageIsExact(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %+v", err, r)
 			}
-			if r.Source != indexDir || len(r.Problems) != 0 || r.Found != 0 || r.Damaged != 0 || len(r.Refused) != 1 {
+			if r.Source != indexDir || r.Ends != "" || len(r.Problems) != 0 || r.Found != 0 || r.Damaged != 0 || len(r.Refused) != 1 {
 				t.Errorf("%+v", r)
 			}
 			checkExact(t, o, last)
@@ -81,7 +82,7 @@ func checkExact(t *testing.T, o *Options, want map[string]string) {
 	update(t, db, "main", map[string]string{"more": payload("more")})
 	closeChecked(t, db)
 	names, err := db.opts.FS.List("db")
-	if err != nil || slices.Contains(names, recoveredIndex) || slices.Contains(names, stagedIndex) {
+	if err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, indexDir+".") }) {
 		t.Errorf("%q is left: %v", names, err)
 	}
 }
@@ -104,10 +105,56 @@ func TestSalvageEndsAtTheLostLog(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %+v", err, r)
 	}
-	if r.Source != indexDir || len(r.Problems) != 0 || r.Found != 1 {
+	if r.Source != indexDir || len(r.Problems) != 0 || r.Found != 1 || !strings.Contains(r.Ends, fs.PathBase(newest)) {
 		t.Errorf("%+v", r)
 	}
 	checkExact(t, o, before)
+}
+
+// Tables that a checkpoint has too cost nothing, one that none has costs what was
+// behind the checkpoint.
+func TestSalvageTakesTablesOfCheckpoints(t *testing.T) {
+	for _, newer := range []bool{false, true} {
+		fs := vfs.NewMem()
+		old, last := salvageHistory(t, fs)
+		o := testOptions(fs)
+		o.Policy = toyPolicy{}
+		if newer {
+			db, err := Open("db", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(db.idx.Flush(), db.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deleted := 0
+		for _, path := range indexFiles(t, fs, "0") {
+			if strings.HasSuffix(path, ".sst") {
+				remove(t, fs, path)
+				deleted++
+			}
+		}
+		if deleted == 0 {
+			t.Fatal("there are no tables")
+		}
+		mustBeLost(t, o)
+		r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
+		if err != nil {
+			t.Fatalf("%v: %+v", err, r)
+		}
+		if newer {
+			if !strings.HasPrefix(r.Source, checkpointDir) || r.Found == 0 {
+				t.Errorf("%+v", r)
+			}
+			checkSalvaged(t, fs, "db", o, old, last)
+			continue
+		}
+		if r.Source != indexDir || r.Ends != "" || len(r.Problems) != 0 || r.Found != 0 || len(r.Refused) != 1 {
+			t.Errorf("%+v", r)
+		}
+		checkExact(t, o, last)
+	}
 }
 
 // A recovered index that is older than a checkpoint is refused.

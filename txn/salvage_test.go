@@ -158,13 +158,6 @@ func TestSalvageLostIndex(t *testing.T) {
 				overwrite(t, fs, path, []byte(strings.Repeat("garbage ", 100)))
 			}
 		},
-		"tables deleted": func(t *testing.T, fs vfs.FS) {
-			for _, path := range indexFiles(t, fs, "0") {
-				if strings.HasSuffix(path, ".sst") {
-					remove(t, fs, path)
-				}
-			}
-		},
 	}
 	for name, lose := range ways {
 		t.Run(name, func(t *testing.T) {

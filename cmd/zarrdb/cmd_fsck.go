@@ -95,7 +95,9 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	switch {
 	case r.Source == "":
 		say(cmd, "there is no usable copy of the index: history and metadata are lost")
-	case r.AsOf.IsZero() || r.Source == "index":
+	case r.Source == "index.ready":
+		say(cmd, "index restored by a salvage that was interrupted; if it found newer payloads, they are on branch %s", txn.LostAndFound)
+	case r.AsOf.IsZero() || r.Source == "index" && r.Ends == "":
 		say(cmd, "index restored from %s", r.Source)
 	default:
 		say(cmd, "index restored from %s, as of %s: commits made later are lost, but for their newer payloads",

@@ -70,7 +70,7 @@ type Index struct {
 // events count what Pebble reports.
 type events struct {
 	flushes, compactions, background, lists atomic.Int64
-	lastError                        atomic.Pointer[error]
+	lastError                               atomic.Pointer[error]
 }
 
 // Open opens the index in dir. Errors are [ErrNotExist], [LockedError],

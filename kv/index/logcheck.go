@@ -210,12 +210,17 @@ func openLog(fs vfs.FS, name string, number uint32, size uint64, opts ...vfs.Ope
 		end = s.read()
 	}
 	if end < size {
-		return nil, fmt.Errorf("%w: %s ends at %d, and had %d bytes", kv.ErrCorrupt, name, end, size)
+		err = fmt.Errorf("%w: %s ends at %d, and had %d bytes", kv.ErrCorrupt, name, end, size)
+	} else if s.damaged {
+		err = fmt.Errorf("%w: %s: the record at %d is damaged, and others follow", kv.ErrCorrupt, name, s.end)
 	}
-	if s.damaged {
-		return nil, fmt.Errorf("%w: %s: the record at %d is damaged, and others follow", kv.ErrCorrupt, name, s.end)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	if number != 0 {
+		err = &lostLog{logFileNumber(fs.PathBase(name)), err}
+	}
+	return nil, err
 }
 
 // checkedLog gives the bytes that were looked at, and nothing else.

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,9 @@ import (
 //
 // An index without such a file is opened as it is, and one that older programs
 // wrote to meanwhile too: they leave logs with higher numbers, and what is in the
-// others is in tables.
+// others is in tables. Where the list of tables has a copy there is a mark or a log:
+// an index that has logs and no mark gets one before anything else is done to it, and
+// no list is copied before there is a log. If both are gone, opening is an error too.
 const markPrefix = "marker.logs."
 
 // maxMarked bounds how many logs are named, so that the name is one: the newest
@@ -108,18 +111,21 @@ func markLogs(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	var logs []markedLog
+	if logs := logsIn(names); len(logs) > 0 {
+		_, err = writeLogMark(fs, dir, 1, logs)
+	}
+	return err
+}
+
+// logsIn returns the logs among the files of a directory, in order.
+func logsIn(names []string) (logs []markedLog) {
 	for _, name := range names {
 		if n := logFileNumber(name); n > 0 {
 			logs = append(logs, markedLog{number: n})
 		}
 	}
-	if len(logs) == 0 {
-		return nil
-	}
 	slices.SortFunc(logs, compareLogs)
-	_, err = writeLogMark(fs, dir, 1, logs)
-	return err
+	return logs
 }
 
 func compareLogs(a, b markedLog) int { return cmp.Compare(a.number, b.number) }
@@ -193,10 +199,27 @@ func (g *guardFS) readMarks(readOnly bool) error {
 			_ = g.FS.Remove(g.FS.PathJoin(g.dir, name)) // garbage
 		}
 	}
-	if g.marks.path != "" {
-		g.marks.path = g.FS.PathJoin(g.dir, g.marks.path)
+	m := &g.marks
+	if m.path != "" {
+		m.path = g.FS.PathJoin(g.dir, m.path)
+		return nil
 	}
-	return nil
+	m.logs = logsIn(names)
+	if len(m.logs) > 0 && !readOnly {
+		m.iter = 1
+		m.path, err = writeLogMark(g.FS, g.dir, m.iter, m.logs)
+		return err
+	}
+	return logsUnknown(names, g.dir)
+}
+
+// logsUnknown is an error if both logs and the mark of them are gone from dir.
+func logsUnknown(names []string, dir string) error {
+	isMark := func(name string) bool { _, _, ok := parseLogMark(name); return ok }
+	if len(logsIn(names)) > 0 || slices.ContainsFunc(names, isMark) || !hasCopy(names) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has neither a log nor a file %s that names them", kv.ErrCorrupt, dir, strings.TrimSuffix(markPrefix, "."))
 }
 
 // isMissing reports whether a file is a log that is named and was not there when
@@ -294,5 +317,15 @@ func (g *guardFS) endMark() {
 
 // missingLog is the error for a log that is not there.
 func missingLog(path string) error {
-	return fmt.Errorf("%w: %s is missing, and held commits", kv.ErrCorrupt, path)
+	return &lostLog{logFileNumber(filepath.Base(path)), fmt.Errorf("%w: %s is missing, and held commits", kv.ErrCorrupt, path)}
 }
+
+// lostLog is the error for a log that is needed, and is gone or damaged. Pebble reads
+// them in order, and none that it does not need: those before it are whole.
+type lostLog struct {
+	number uint64
+	err    error
+}
+
+func (l *lostLog) Error() string { return l.err.Error() }
+func (l *lostLog) Unwrap() error { return l.err }

@@ -163,6 +163,28 @@ func TestDeletedFiles(t *testing.T) {
 	}
 }
 
+// If all logs are gone and what names them too, opening says so.
+func TestDeletedLogsAndMarks(t *testing.T) {
+	for how, make := range deletions(t) {
+		t.Run(how, func(t *testing.T) {
+			fs, _ := make(t)
+			for _, name := range mustList(t, fs, "d") {
+				if strings.HasSuffix(name, ".log") || strings.HasPrefix(name, markPrefix) {
+					if err := fs.Remove("d/" + name); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, o := range []*Options{{FS: fs, ReadOnly: true}, {FS: fs, Create: true, ReserveBytes: -1}} {
+				x, err := Open("d", o)
+				if !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "marker.logs") {
+					t.Fatalf("%v, %v", x, err)
+				}
+			}
+		})
+	}
+}
+
 // What names the logs reads back, and nothing else does.
 func TestLogMark(t *testing.T) {
 	many := make([]markedLog, maxMarked+3)

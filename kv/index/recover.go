@@ -15,51 +15,91 @@ import (
 )
 
 // Recover makes an index in to, which must not exist, of one that does not open
-// because small files of it are gone or damaged: its format file, its options, the
-// markers of its format and of its list of tables, or the list, of which there is
-// a copy. If a log is gone or damaged, the new index ends there: it is in the state
-// that the other had then. from stays as it is, and must not be open. Tables are
+// because files of it are gone or damaged: its format file, its options, the markers
+// of its format and of its list of tables, or the list, of which there is a copy.
+// Tables that are gone, or have another size, are taken from copies, which are
+// checkpoints of the index. If a log is gone or damaged, the new index ends there: it
+// is in the state that the other had then, and ends says why. It is nil if nothing was
+// left out. from and copies stay as they are, and from must not be open. Tables are
 // linked where that is possible.
 //
 // Errors: kv.ErrCorrupt if more is lost, [FormatError], [ErrNotExist], os.ErrExist
 // and those of the file system. to is not there then.
-func Recover(fs FS, from, to string) error {
-	err := error(os.ErrExist)
+func Recover(fs FS, from, to string, copies ...string) (ends, err error) {
+	r := recovery{fs: fs, from: from, to: to, copies: copies}
+	err = os.ErrExist
 	if _, there := fs.Stat(to); errors.Is(there, os.ErrNotExist) {
-		err = recoverTo(fs, from, to, false)
-		if errors.Is(err, kv.ErrCorrupt) {
-			if err = fs.RemoveAll(to); err == nil {
-				err = recoverTo(fs, from, to, true)
-			}
-		}
-		if err != nil {
+		if err = r.run(); err != nil {
 			err = errors.Join(err, fs.RemoveAll(to))
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("index: recover %s: %w", from, err)
+		return nil, fmt.Errorf("index: recover %s: %w", from, err)
 	}
-	return nil
+	return r.ends, nil
 }
 
-// recoverTo makes the new index and opens it. cut leaves out the logs from the first
-// one on that is gone or damaged.
-func recoverTo(fs vfs.FS, from, to string, cut bool) error {
-	if _, err := checkFormat(fs, from); err != nil && !errors.Is(err, kv.ErrCorrupt) {
+type recovery struct {
+	fs       vfs.FS
+	from, to string
+	copies   []string
+
+	tables tableSource
+	// The log that the new index ends in, 0 if it has all of them, and why.
+	last uint64
+	ends error
+}
+
+// tableSource says which tables the new index gets.
+type tableSource int
+
+const (
+	tablesOfIndex    tableSource = iota // and no others
+	tablesThenCopies                    // of copies those that are gone in the index
+	copiesThenTables                    // of the index those that are in no copy
+)
+
+// run makes the new index. What is not there can be told by opening it only, and is
+// then made up for.
+func (r *recovery) run() error {
+	for {
+		err := r.make()
+		var lost *lostLog
+		switch {
+		case errors.As(err, &lost) && lost.number > 0 && (r.last == 0 || lost.number < r.last):
+			r.last, r.ends = lost.number, err
+		case errors.Is(err, kv.ErrCorrupt) && len(r.copies) > 0 && r.tables < copiesThenTables:
+			r.tables++
+		default:
+			return err
+		}
+		if err := r.fs.RemoveAll(r.to); err != nil {
+			return err
+		}
+	}
+}
+
+// make makes the new index and opens it.
+func (r *recovery) make() error {
+	fs, to := r.fs, r.to
+	if _, err := checkFormat(fs, r.from); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 		return err
 	}
-	names, err := fs.List(from)
+	names, err := fs.List(r.from)
 	if errors.Is(err, os.ErrNotExist) {
 		return ErrNotExist
 	}
 	if err != nil {
 		return err
 	}
+	if r.ends == nil {
+		r.ends = logsUnknown(names, r.from)
+	}
 	list, err := currentList(names)
 	if err != nil {
 		return err
 	}
-	edits, err := soundList(fs, fs.PathJoin(from, list))
+	edits, err := soundList(fs, fs.PathJoin(r.from, list))
 	if err != nil {
 		return err
 	}
@@ -76,14 +116,10 @@ func recoverTo(fs vfs.FS, from, to string, cut bool) error {
 			return err
 		}
 	}
-	for _, name := range names {
-		if isTable(name) {
-			if err := LinkOrCopy(fs, fs.PathJoin(from, name), fs.PathJoin(to, name)); err != nil {
-				return err
-			}
-		}
+	if err := r.linkTables(); err != nil {
+		return err
 	}
-	if err := recoverLogs(fs, from, to, names, cut); err != nil {
+	if err := r.copyLogs(names); err != nil {
 		return err
 	}
 	if err := errors.Join(writeFormat(fs, to), syncDir(fs, fs.PathDir(to))); err != nil {
@@ -94,6 +130,36 @@ func recoverTo(fs vfs.FS, from, to string, cut bool) error {
 		return err
 	}
 	return x.Close()
+}
+
+// linkTables gives the new index its tables. A number is given to one table only, so
+// that tables of a checkpoint have the names that they have in the index. Those that
+// the list does not name are of no harm.
+func (r *recovery) linkTables() error {
+	from := append([]string{r.from}, r.copies...)
+	switch r.tables {
+	case tablesOfIndex:
+		from = from[:1]
+	case copiesThenTables:
+		from = append(slices.Clone(r.copies), r.from)
+	}
+	have := map[string]bool{}
+	for _, dir := range from {
+		names, err := r.fs.List(dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if !isTable(name) || have[name] {
+				continue
+			}
+			if err := LinkOrCopy(r.fs, r.fs.PathJoin(dir, name), r.fs.PathJoin(r.to, name)); err != nil {
+				return err
+			}
+			have[name] = true
+		}
+	}
+	return nil
 }
 
 // currentList returns the list of tables that counts: the one that the marker names,
@@ -142,63 +208,41 @@ func formatOf(names []string) string {
 	return format.String()
 }
 
-// recoverLogs copies the logs, with the mark that names them.
-func recoverLogs(fs vfs.FS, from, to string, names []string, cut bool) error {
+// copyLogs copies the logs up to the last one, with the mark that names them if that
+// is all.
+func (r *recovery) copyLogs(names []string) error {
+	fs := r.fs
 	var marks logMarks
 	marks.find(names)
-	numbers := slices.Collect(func(yield func(uint64) bool) {
-		for _, name := range names {
-			if n := logFileNumber(name); n > 0 && !yield(n) {
-				return
-			}
+	for _, l := range logsIn(names) {
+		from, to := fs.PathJoin(r.from, l.name()), fs.PathJoin(r.to, l.name())
+		var err error
+		switch {
+		case r.last == 0 || l.number < r.last:
+			err = vfs.Copy(fs, from, to)
+		case l.number == r.last:
+			err = copyLog(fs, from, to, uint32(l.number))
 		}
-		for _, m := range marks.missing {
-			if !yield(m.number) {
-				return
-			}
-		}
-	})
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		name := markedLog{number: n}.name()
-		path := fs.PathJoin(from, name)
-		if cut {
-			if marks.isMissing(name) {
-				return nil
-			}
-			whole, err := copyLog(fs, path, fs.PathJoin(to, name), uint32(n), marks.closed[name])
-			if err != nil || !whole {
-				return err
-			}
-			continue
-		}
-		if marks.isMissing(name) {
-			continue
-		}
-		if err := vfs.Copy(fs, path, fs.PathJoin(to, name)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if marks.path == "" || cut {
+	if marks.path == "" || r.last > 0 {
 		return nil
 	}
-	return writeSmall(fs, fs.PathJoin(to, marks.path), nil)
+	return writeSmall(fs, fs.PathJoin(r.to, marks.path), nil)
 }
 
-// copyLog copies a log up to its first record that is damaged, which ends it. whole
-// says that there is none.
-func copyLog(fs vfs.FS, from, to string, number uint32, size uint64) (whole bool, err error) {
+// copyLog copies a log up to its first record that cannot be read.
+func copyLog(fs vfs.FS, from, to string, number uint32) error {
 	f, err := fs.Open(from)
 	if err != nil {
-		return false, err
+		return err
 	}
 	s := logScan{number: number}
 	err = s.file(f, func([]byte) {})
 	if err = errors.Join(err, f.Close()); err != nil {
-		return false, err
+		return err
 	}
-	if !s.damaged && s.closed() >= size {
-		return true, vfs.Copy(fs, from, to)
-	}
-	return false, vfs.LimitedCopy(fs, from, to, int64(s.read()))
+	return vfs.LimitedCopy(fs, from, to, int64(s.read()))
 }

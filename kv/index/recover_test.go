@@ -15,7 +15,7 @@ import (
 )
 
 // recoverable makes an index with tables, of which some are only left behind, and
-// with commits in the log.
+// with commits in the log. The checkpoint copy has the tables.
 func recoverable(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
@@ -40,11 +40,10 @@ func recoverable(t *testing.T) *vfs.MemFS {
 	if err := x.db.Compact(t.Context(), []byte{0}, []byte{0xff}, false); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 {
-		if err := put(x, SpaceRef, fmt.Sprint("logged", i), strings.Repeat("v", 40<<10), true); err != nil {
-			t.Fatal(err)
-		}
+	if err := x.Checkpoint("copy"); err != nil {
+		t.Fatal(err)
 	}
+	putLogged(t, x)
 	mustClose(t, x)
 	for _, name := range left {
 		if slices.Contains(tablesOf(t, mem), name) {
@@ -55,6 +54,16 @@ func recoverable(t *testing.T) *vfs.MemFS {
 		}
 	}
 	return mem
+}
+
+// putLogged makes three commits of 40 KiB.
+func putLogged(t *testing.T, x *Index) {
+	t.Helper()
+	for i := range 3 {
+		if err := put(x, SpaceRef, fmt.Sprint("logged", i), strings.Repeat("v", 40<<10), true); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func tablesOf(t *testing.T, fs vfs.FS) (tables []string) {
@@ -115,31 +124,29 @@ func mustRead(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
+// newestLog is the path of the log with the highest number.
+func newestLog(t *testing.T, fs vfs.FS) string {
+	t.Helper()
+	name := ""
+	for _, n := range logsOf(t, fs, "d") {
+		if strings.HasSuffix(n, ".log") {
+			name = max(name, n)
+		}
+	}
+	return "d/" + name
+}
+
 // Whatever small file is gone or damaged, the index comes back as it was.
 func TestRecover(t *testing.T) {
 	removed := func(t *testing.T, fs vfs.FS, prefix string) {
 		t.Helper()
-		names, err := fs.List("d")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
+		for _, name := range mustList(t, fs, "d") {
 			if strings.HasPrefix(name, prefix) {
 				if err := fs.Remove("d/" + name); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-	}
-	newestLog := func(t *testing.T, fs vfs.FS) string {
-		t.Helper()
-		name := ""
-		for _, n := range logsOf(t, fs, "d") {
-			if strings.HasSuffix(n, ".log") {
-				name = max(name, n)
-			}
-		}
-		return "d/" + name
 	}
 	for name, c := range map[string]struct {
 		spoil  func(t *testing.T, fs vfs.FS)
@@ -171,19 +178,123 @@ func TestRecover(t *testing.T) {
 			}
 		}, 0},
 		"byte of the log": {func(t *testing.T, fs vfs.FS) { flipByte(t, fs, newestLog(t, fs), 60<<10) }, 1},
+		"logs and their mark": {func(t *testing.T, fs vfs.FS) {
+			removed(t, fs, markPrefix)
+			for _, l := range logsIn(mustList(t, fs, "d")) {
+				removed(t, fs, l.name())
+			}
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem := recoverable(t)
 			c.spoil(t, mem)
-			if err := Recover(mem, "d", "to"); err != nil {
+			ends, err := Recover(mem, "d", "to")
+			if err != nil {
 				t.Fatal(err)
 			}
+			if (ends != nil) != (c.logged < 3) || ends != nil && !errors.Is(ends, kv.ErrCorrupt) {
+				t.Errorf("it ends early: %v", ends)
+			}
 			checkRecovered(t, mem, "to", c.logged)
-			if err := Recover(mem, "d", "to"); !errors.Is(err, os.ErrExist) {
+			if _, err := Recover(mem, "d", "to"); !errors.Is(err, os.ErrExist) {
 				t.Errorf("onto something: %v", err)
 			}
 		})
 	}
+}
+
+func mustList(t *testing.T, fs vfs.FS, dir string) []string {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// Tables that are gone, or were cut off, are taken from a checkpoint.
+func TestRecoverTakesTablesOfCopies(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil  func(t *testing.T, fs vfs.FS)
+		logged int
+	}{
+		"deleted": {func(t *testing.T, fs vfs.FS) {
+			for _, name := range tablesOf(t, fs) {
+				if err := fs.Remove("d/" + name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 3},
+		"cut off": {func(t *testing.T, fs vfs.FS) {
+			for _, name := range tablesOf(t, fs) {
+				if err := fs.Remove("d/" + name); err != nil { // the copy has links
+					t.Fatal(err)
+				}
+				writeWhole(t, fs, "d/"+name, []byte("cut"))
+			}
+		}, 3},
+		"deleted, with the log": {func(t *testing.T, fs vfs.FS) {
+			for _, name := range tablesOf(t, fs) {
+				if err := fs.Remove("d/" + name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := fs.Remove(newestLog(t, fs)); err != nil {
+				t.Fatal(err)
+			}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := recoverable(t)
+			c.spoil(t, mem)
+			if x, err := Open("d", &Options{FS: mem, ReadOnly: true}); !errors.Is(err, kv.ErrCorrupt) {
+				t.Fatalf("%v, %v", x, err)
+			}
+			before := mustList(t, mem, "copy")
+			ends, err := Recover(mem, "d", "to", "copy")
+			if err != nil || (ends != nil) != (c.logged < 3) {
+				t.Fatalf("%v, %v", ends, err)
+			}
+			checkRecovered(t, mem, "to", c.logged)
+			if after := mustList(t, mem, "copy"); len(after) != len(before) {
+				t.Errorf("the copy has %q, had %q", after, before)
+			}
+		})
+	}
+}
+
+// A log that is not needed any more may be gone: the new index ends at the one that
+// is.
+func TestRecoverNeedsNoOldLog(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	x := mustOpen(t, "d", small(mem))
+	if err := errors.Join(put(x, SpaceRef, "kept", "new", true), x.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	putLogged(t, x)
+	mustClose(t, x)
+	fs := mem.CrashClone(vfs.CrashCloneCfg{})
+	var marks logMarks
+	marks.find(mustList(t, fs, "d"))
+	newest := newestLog(t, fs)
+	old := 0
+	for _, l := range marks.logs {
+		if path := "d/" + l.name(); path != newest {
+			old++
+			if err := fs.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if old += len(marks.missing); old == 0 {
+		t.Fatal("the mark names no old log")
+	}
+	mustClose(t, mustOpen(t, "d", &Options{FS: fs, ReadOnly: true}))
+	flipByte(t, fs, newest, 60<<10)
+	if ends, err := Recover(fs, "d", "to"); err != nil || !errors.Is(ends, kv.ErrCorrupt) {
+		t.Fatalf("%v, %v", ends, err)
+	}
+	checkRecovered(t, fs, "to", 1)
 }
 
 // If more is lost, it is an error, and nothing is left of the attempt.
@@ -219,7 +330,7 @@ func TestRecoverRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := recoverable(t)
 			c.spoil(t, mem)
-			if err := Recover(mem, "d", "to"); !errors.Is(err, c.err) {
+			if _, err := Recover(mem, "d", "to"); !errors.Is(err, c.err) {
 				t.Error(err)
 			}
 			if _, err := mem.Stat("to"); err == nil {
