@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -22,7 +23,7 @@ import (
 
 // Piece is one of the hierarchies that an append joins.
 type Piece struct {
-	// Name is what errors call it.
+	// Name is what errors call it; of a URL without user information and query.
 	Name string
 	// Open opens it. It is called twice, by several goroutines for several
 	// pieces, and what it returns is closed: a few pieces are open at a time, and
@@ -45,6 +46,7 @@ type AppendPlan struct {
 // appendPiece is a piece and what it holds.
 type appendPiece struct {
 	Piece
+	label  string                  // Name for messages
 	arrays map[string]*appendArray // by path
 	kept   *keptRefs               // nil if it has to be read again
 }
@@ -92,7 +94,7 @@ func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*Ap
 	}
 	for i, piece := range pieces {
 		if i == 0 {
-			if err := p.begin(piece.Name, surveys[0].found); err != nil {
+			if err := p.begin(zurl.Redact(piece.Name), surveys[0].found); err != nil {
 				return nil, err
 			}
 		}
@@ -188,7 +190,7 @@ func (p *AppendPlan) coordinates() {
 
 // add compares a piece with the joined arrays.
 func (p *AppendPlan) add(piece Piece, found []foundNode) {
-	a := &appendPiece{Piece: piece, arrays: map[string]*appendArray{}}
+	a := &appendPiece{Piece: piece, label: zurl.Redact(piece.Name), arrays: map[string]*appendArray{}}
 	p.pieces = append(p.pieces, a)
 	for _, n := range found {
 		if !n.meta.Array {
@@ -196,11 +198,11 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 		}
 		b := p.base[n.path]
 		if b == nil {
-			p.bad.add(n.path, "array", misfitValue{p.pieces[0].Name, "missing"}, misfitValue{piece.Name, "there"})
+			p.bad.add(n.path, "array", misfitValue{p.pieces[0].label, "missing"}, misfitValue{a.label, "there"})
 			continue
 		}
 		a.arrays[n.path] = &appendArray{path: n.path, meta: n.meta, base: b}
-		p.bad.compare(b, n.meta, piece.Name)
+		p.bad.compare(b, n.meta, a.label)
 	}
 	lengths := map[string]*appendArray{} // by group
 	for _, path := range p.paths {
@@ -209,7 +211,7 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 			continue
 		}
 		if x == nil {
-			p.bad.add(path, "array", misfitValue{b.from, "there"}, misfitValue{piece.Name, "missing"})
+			p.bad.add(path, "array", misfitValue{b.from, "there"}, misfitValue{a.label, "missing"})
 			continue
 		}
 		if len(x.meta.Shape) <= b.axis {
@@ -219,7 +221,7 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 		if y := lengths[group]; y == nil {
 			lengths[group] = x
 		} else if n, m := x.length(), y.length(); n != m {
-			p.bad.add(path, "length along "+p.dim, misfitValue{piece.Name + ", /" + y.path, fmt.Sprint(m)}, misfitValue{piece.Name, fmt.Sprint(n)})
+			p.bad.add(path, "length along "+p.dim, misfitValue{a.label + ", /" + y.path, fmt.Sprint(m)}, misfitValue{a.label, fmt.Sprint(n)})
 		}
 	}
 }
@@ -242,7 +244,7 @@ func (p *AppendPlan) align() {
 			}
 			a.start = b.total
 			if b.total += a.length(); b.total < a.start {
-				p.bad.add(path, "shape", misfitValue{b.from, fmt.Sprint(a.start)}, misfitValue{piece.Name, "longer than an array can be"})
+				p.bad.add(path, "shape", misfitValue{b.from, fmt.Sprint(a.start)}, misfitValue{piece.label, "longer than an array can be"})
 				return
 			}
 			same := !slices.Contains(b.meta.Diff(a.meta), "chunk_grid")
@@ -251,14 +253,14 @@ func (p *AppendPlan) align() {
 			case !a.rewrite:
 			case b.meta.Type.Variable():
 				p.bad.add(path, "chunk boundary", misfitValue{b.from, fmt.Sprintf("chunks of %d", b.chunk)},
-					misfitValue{piece.Name, fmt.Sprintf("begins at %d and elements of variable length are not rewritten", a.start)})
+					misfitValue{piece.label, fmt.Sprintf("begins at %d and elements of variable length are not rewritten", a.start)})
 			case p.link && (!b.small || a.size() > maxRewrite):
 				before := b.from
 				if i > 0 {
-					before = p.pieces[i-1].Name
+					before = p.pieces[i-1].label
 				}
 				p.bad.add(path, "chunk boundary", misfitValue{before, fmt.Sprintf("a last chunk of %d that is not full", b.chunk)},
-					misfitValue{piece.Name, fmt.Sprintf("begins at %d, inside of it", a.start)})
+					misfitValue{piece.label, fmt.Sprintf("begins at %d, inside of it", a.start)})
 			}
 			b.rewrite = b.rewrite || p.link && a.rewrite
 		}
@@ -371,12 +373,12 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 		b := p.base[path]
 		if b == nil {
 			if is.axis >= 0 {
-				p.bad.add(path, "array", misfitValue{is.from, "there"}, misfitValue{p.pieces[0].Name, "missing"})
+				p.bad.add(path, "array", misfitValue{is.from, "there"}, misfitValue{p.pieces[0].label, "missing"})
 			}
 			continue
 		}
 		is.small = b.small
-		p.bad.compare(is, b.meta, p.pieces[0].Name)
+		p.bad.compare(is, b.meta, p.pieces[0].label)
 		if is.axis >= 0 {
 			is.had = m.Shape[is.axis]
 			if o := lengths[parent(path)]; o == nil {
@@ -389,7 +391,7 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 	}
 	for _, path := range p.paths {
 		if !there[path] {
-			p.bad.add(path, "array", misfitValue{"/" + joinPath(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].Name, "there"})
+			p.bad.add(path, "array", misfitValue{"/" + joinPath(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].label, "there"})
 		}
 	}
 	return p.bad.err(p.dim)

@@ -26,7 +26,7 @@ func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
 		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.j.plan.dim, err)
 	}
 	if !same {
-		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: "one set of elements", Files: []string{p.piece.Name}, Got: []string{"another"}}
+		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: "one set of elements", Files: []string{p.piece.label}, Got: []string{"another"}}
 	}
 	return nil
 }

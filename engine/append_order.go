@@ -197,7 +197,7 @@ func (j *joiner) watch(ctx context.Context, before nodes) error {
 func (p *piecePass) ordered(ctx context.Context, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err == nil {
-		err = p.j.orders[a.base].read(ctx, from, 0, a.length(), p.piece.Name)
+		err = p.j.orders[a.base].read(ctx, from, 0, a.length(), p.piece.label)
 	}
 	if err != nil {
 		return orderFailed(a.path, err)

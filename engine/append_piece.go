@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -43,13 +44,13 @@ func surveyPieces(ctx context.Context, pieces []Piece, link bool) ([]pieceSurvey
 		kept := &keptRefs{left: &left}
 		found, err := surveyPiece(ctx, pieces[i], link, kept)
 		if err != nil {
-			return fmt.Errorf("append %s: %w", pieces[i].Name, err)
+			return fmt.Errorf("append %s: %w", zurl.Redact(pieces[i].Name), err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		for k := range found {
 			if found[k].meta, err = known.one(found[k].meta); err != nil {
-				return fmt.Errorf("append %s: /%s: %w", pieces[i].Name, found[k].path, err)
+				return fmt.Errorf("append %s: /%s: %w", zurl.Redact(pieces[i].Name), found[k].path, err)
 			}
 		}
 		if surveys[i].found = found; link && !kept.full {

@@ -123,7 +123,7 @@ func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
 	for b, o := range j.orders {
 		a, err := s.Array(ctx, joinPath(j.o.To, b.path))
 		if err == nil {
-			err = o.read(ctx, a, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.Name)
+			err = o.read(ctx, a, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.label)
 		}
 		if err != nil {
 			return orderFailed(b.path, err)

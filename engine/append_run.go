@@ -197,7 +197,7 @@ func (j *joiner) write(ctx context.Context) error {
 
 func (p *piecePass) failed(err error) error {
 	if err != nil {
-		err = fmt.Errorf("append %s: %w", p.piece.Name, err)
+		err = fmt.Errorf("append %s: %w", p.piece.label, err)
 	}
 	return err
 }
@@ -392,7 +392,7 @@ func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
 			return err
 		}
 		if o := p.j.orders[b]; o != nil {
-			if err := o.add(v.data, p.piece.Name); err != nil {
+			if err := o.add(v.data, p.piece.label); err != nil {
 				return err
 			}
 		}

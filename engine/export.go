@@ -86,7 +86,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	case err != nil:
 	case store != nil:
 		if err = prepareStore(ctx, store, o); err != nil {
-			err = fmt.Errorf("%s: %w", dest, err)
+			err = fmt.Errorf("%s: %w", zurl.Redact(dest), err)
 		}
 	default:
 		err = prepareDest(dest, o)
@@ -110,7 +110,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		err = ex.toDir(ctx, dest)
 	}
 	if err != nil {
-		err = fmt.Errorf("export to %s: %w", dest, err)
+		err = fmt.Errorf("export to %s: %w", zurl.Redact(dest), err)
 		if kept && ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", err, ErrResumable)
 		}

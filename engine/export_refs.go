@@ -52,7 +52,7 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
 	var ok bool
 	if ex.view, ok = src.at.View.(*Snapshot); !ok {
-		return nil, fmt.Errorf("%s: %w: only versions of a database become reference sets", src.URL(), ErrFormat)
+		return nil, fmt.Errorf("%s: %w: only versions of a database become reference sets", src.name(), ErrFormat)
 	}
 	if err := src.holdsNode(ctx, src.at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)

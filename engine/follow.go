@@ -164,7 +164,7 @@ func PlainURL(url string) (string, error) {
 	}
 	plain, ok := referred(u.Root())
 	if !ok || len(u.Adapters()) > 0 {
-		return "", fmt.Errorf("%w: %s: references do not lead there", ErrFormat, url)
+		return "", fmt.Errorf("%w: %s: references do not lead there", ErrFormat, zurl.Redact(url))
 	}
 	return plain, nil
 }

@@ -37,9 +37,10 @@ var layers = map[string][]string{
 	"kv/dirkv":  {"kv", "kv/internal/temp"},
 	"kv/zipkv":  {"kv", "kv/gather", "kv/internal/temp"},
 	"kv/digest": {},
+	"kv/redact": {},
 
 	"kv/gather": {"kv"},
-	"kv/remote": {"kv", "kv/gather"},
+	"kv/remote": {"kv", "kv/gather", "kv/redact"},
 	"kv/httpkv": {"kv", "kv/remote"},
 	"kv/s3kv":   {"kv", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},
@@ -48,14 +49,14 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
-	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree"},
-	"refs":             {"kv", "kv/gather", "refs/jinja", "refs/parquet"},
-	"refs/jinja":       {},
+	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree"},
+	"refs":             {"kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
+	"refs/jinja":       {"kv/redact"},
 	"refs/parquet":     {"kv"},
 
 	// Only the engine joins them.
-	"engine/zurl": {},
-	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine/zurl": {"kv/redact"},
+	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -49,7 +50,7 @@ func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, 
 			return nil, "", err
 		}
 		if next.set == nil && (next.Kind == Dataset || next.database) {
-			return nil, "", fmt.Errorf("%s: %w: it is no reference set, and only those can be linked", s.URL(), ErrFormat)
+			return nil, "", fmt.Errorf("%s: %w: it is no reference set, and only those can be linked", s.name(), ErrFormat)
 		}
 		at = next
 	}
@@ -319,7 +320,7 @@ func (s *refSet) bytes(ctx context.Context, e *refs.Reference, most int64) ([]by
 	}
 	v, err := s.opts.Open(ctx, at.Root, at.Path)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, at.URL())
+		return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, redact.URL(at.URL()))
 	}
 	if err != nil {
 		return nil, err
@@ -333,7 +334,7 @@ func (s *refSet) bytes(ctx context.Context, e *refs.Reference, most int64) ([]by
 	}
 	b, err := kv.ReadValue(ctx, v, rng)
 	if errors.Is(err, kv.ErrRange) {
-		err = fmt.Errorf("%w: %d bytes from %d on, of %s, a file of %d", ErrUnreachable, n, e.Offset, at.URL(), v.Size())
+		err = fmt.Errorf("%w: %d bytes from %d on, of %s, a file of %d", ErrUnreachable, n, e.Offset, redact.URL(at.URL()), v.Size())
 	}
 	return b, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -54,7 +55,7 @@ func (f *linkedFile) check(offset, length int64) error {
 	case offset > tree.MaxExtent || length > tree.MaxExtent:
 		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, length, offset)
 	case f.gone:
-		return notHereError{fmt.Errorf("%w: there is no file %s", ErrUnreachable, f.src.URL)}
+		return notHereError{fmt.Errorf("%w: there is no file %s", ErrUnreachable, redact.URL(f.src.URL))}
 	case f.size >= 0 && (offset > f.size || length > f.size-offset):
 		return notHereError{fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, f.size)}
 	}
@@ -162,7 +163,7 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 	case strings.HasPrefix(url, "/"):
 		abs = "file://" + url
 	case f.base == insideBase:
-		return tree.Source{}, fmt.Errorf("%w: %q is relative to a set that no URL names; import it without linking", ErrForbidden, url)
+		return tree.Source{}, fmt.Errorf("%w: %q is relative to a set that no URL names; import it without linking", ErrForbidden, redact.URL(url))
 	default:
 		at, err := refs.Rules{Base: f.base}.Resolve(url)
 		if err != nil {
@@ -195,7 +196,7 @@ func (f *linkedFiles) checkScheme(url string) error {
 			return nil
 		}
 	}
-	return notHereError{fmt.Errorf("%w: unknown scheme %q of %q, which is not mapped", ErrFormat, scheme, url)}
+	return notHereError{fmt.Errorf("%w: unknown scheme %q of %q, which is not mapped", ErrFormat, scheme, redact.URL(url))}
 }
 
 // version asks for the version and the size of a file. It finds nothing out of

@@ -251,7 +251,7 @@ func ExpandReferences(ctx context.Context, src *Source, w io.Writer) error {
 		return err
 	}
 	if err := refs.Expand(ctx, w, v, nil); err != nil {
-		return fmt.Errorf("%s: %w", src.URL(), err)
+		return fmt.Errorf("%s: %w", src.name(), err)
 	}
 	return nil
 }

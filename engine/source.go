@@ -192,7 +192,7 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 		return nil, err
 	}
 	if at.Path == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%s: beside %s: %w", name, s.URL(), zarr.ErrNotFound)
+		return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), zarr.ErrNotFound)
 	}
 	at.Path = dir(parent(at.Path)) + name
 	return s.nodeAt(ctx, at)

@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -172,7 +173,7 @@ func virtualError(src tree.Source, err error) error {
 	if errors.Is(err, ErrForbidden) {
 		return fmt.Errorf("virtual value: %w", err) // has the URL
 	}
-	return fmt.Errorf("virtual value in %s: %w", src.URL, err)
+	return fmt.Errorf("virtual value in %s: %w", redact.URL(src.URL), err)
 }
 
 func (r *resolver) find(ctx context.Context, src tree.Source, offset, length uint64, stale kv.Value) (*virtual, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 var (
@@ -127,7 +128,7 @@ func limit(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrLimit, fmt.Sprintf(format, args...))
 }
 
-// quote prints a key or URL for an error, cut where it is long.
+// quote prints a key or name for an error, cut where it is long.
 func quote(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -135,6 +136,9 @@ func quote(s string) string {
 	}
 	return fmt.Sprintf("%q", s)
 }
+
+// quoteURL is quote for URLs, without what they may have of secrets.
+func quoteURL(u string) string { return quote(redact.URL(u)) }
 
 // maxKey is the longest key, in bytes.
 const maxKey = 1<<16 - 1

@@ -49,7 +49,7 @@ func (p Place) URL() string { return p.Root + p.Path }
 
 // forbidden makes an error that matches ErrForbidden.
 func forbidden(u, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", ErrForbidden, quote(u), fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s: %s", ErrForbidden, quoteURL(u), fmt.Sprintf(format, args...))
 }
 
 // resolver is Rules in the form in which they are applied.
@@ -68,7 +68,7 @@ func newResolver(r Rules) (*resolver, error) {
 			err = fmt.Errorf("it is relative")
 		}
 		if err != nil {
-			return "", fmt.Errorf("refs: %s %s: %w", what, quote(s), err)
+			return "", fmt.Errorf("refs: %s %s: %w", what, quoteURL(s), err)
 		}
 		return u, nil
 	}
@@ -209,7 +209,7 @@ func absolute(u string) (abs string, ok bool, err error) {
 	case !found:
 		return u, false, nil
 	case !isScheme(scheme):
-		return "", false, fmt.Errorf("bad scheme %s", quote(scheme))
+		return "", false, fmt.Errorf("bad scheme %s", quoteURL(scheme))
 	}
 	scheme = Scheme(scheme)
 	if scheme == "file" {

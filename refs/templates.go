@@ -61,7 +61,7 @@ func (r *renderer) url(raw []byte, urls *urlTable) (string, error) {
 		return "", &invalidError{"", err}
 	}
 	if r.buf, err = t.Append(r.buf[:0], nil); err != nil {
-		return "", invalidBecause(err, "URL %s", quote(source))
+		return "", invalidBecause(err, "URL %s", quoteURL(source))
 	}
 	if r.known == nil || len(r.known) >= maxKnown {
 		r.known = make(map[string]string, 64)

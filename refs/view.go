@@ -196,7 +196,7 @@ func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	}
 	if ref.Offset > size || ref.Length > size-ref.Offset {
 		return nil, keyError(key, fmt.Errorf("%w: bytes from %d on, %d of them, of %s, which has %d",
-			ErrUnreachable, ref.Offset, ref.Length, quote(ref.URL), size))
+			ErrUnreachable, ref.Offset, ref.Length, quoteURL(ref.URL), size))
 	}
 	return &section{view: v, file: file, key: key, url: ref.URL, off: ref.Offset, n: ref.Length}, nil
 }
@@ -222,9 +222,9 @@ func (v *View) file(ctx context.Context, url string) (*located, error) {
 	value, err := v.open(ctx, at.Root, at.Path)
 	if err != nil {
 		if errors.Is(err, kv.ErrNotFound) { // hidden: the key is not missing
-			return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, quote(at.URL()))
+			return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, quoteURL(at.URL()))
 		}
-		return nil, fmt.Errorf("%s: %w", quote(at.URL()), err)
+		return nil, fmt.Errorf("%s: %w", quoteURL(at.URL()), err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -328,7 +328,7 @@ func (s *section) failed(err error, callers bool) error {
 		s.view.forget(s.url, s.file)
 	}
 	if errors.Is(err, kv.ErrNotFound) {
-		err = fmt.Errorf("%w: %s is gone", ErrUnreachable, quote(s.url))
+		err = fmt.Errorf("%w: %s is gone", ErrUnreachable, quoteURL(s.url))
 	}
 	return keyError(s.key, err)
 }

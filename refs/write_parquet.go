@@ -186,7 +186,7 @@ func (r *Reference) check() error {
 	case r.Offset < 0 || r.Whole() && r.Offset != 0:
 		return invalid("offset %d", r.Offset)
 	case !utf8.ValidString(r.URL):
-		return invalid("URL %s is not UTF-8", quote(r.URL))
+		return invalid("URL %s is not UTF-8", quoteURL(r.URL))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -191,7 +192,7 @@ func briefOf(ok bool, v *tree.Value) string {
 	return brief(v)
 }
 
-// brief describes a value for people.
+// brief describes a value for people, who may show it to others.
 func brief(v *tree.Value) string {
 	switch {
 	case v == nil:
@@ -199,9 +200,9 @@ func brief(v *tree.Value) string {
 	case v.Kind == tree.KindInline:
 		return fmt.Sprintf("%d bytes", len(v.Inline))
 	case v.Kind == tree.KindVirtual && v.Source.Whole:
-		return v.Source.URL
+		return redact.URL(v.Source.URL)
 	case v.Kind == tree.KindVirtual:
-		return fmt.Sprintf("%d bytes of %s", v.Length, v.Source.URL)
+		return fmt.Sprintf("%d bytes of %s", v.Length, redact.URL(v.Source.URL))
 	}
 	return fmt.Sprintf("%d bytes", v.Length)
 }

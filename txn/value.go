@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -108,7 +109,7 @@ func (db *DB) locateWith(ctx context.Context, v tree.Value, by readBy, r Resolve
 		return located{db, v, by}, nil
 	case tree.KindVirtual:
 		if r == nil {
-			return nil, fmt.Errorf("%w: %s", ErrNoVirtual, v.Source.URL)
+			return nil, fmt.Errorf("%w: %s", ErrNoVirtual, redact.URL(v.Source.URL))
 		}
 		return r.Locate(ctx, v.Source, v.Offset, v.Length)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -136,7 +137,7 @@ func importDest(arg string, o *engine.ImportOptions) (dir string, err error) {
 	t := parseTarget(arg)
 	if t.db == "" {
 		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
-			return "", usagef("import: %s is a URL, a database is a directory of this machine", arg)
+			return "", usagef("import: %s is a URL, a database is a directory of this machine", zurl.Redact(arg))
 		}
 		return arg, nil
 	}
@@ -175,7 +176,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 		return err
 	}
 	if o.Message == "" {
-		o.Message = "import " + source
+		o.Message = "import " + zurl.Redact(source)
 	}
 	return intoDB(cmd, dir, &engine.Options{Author: o.Author}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
 		bar := newProgress(cmd, "importing")
@@ -235,7 +236,11 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 		return err
 	}
 	if o.Message == "" {
-		o.Message = fmt.Sprintf("append %s along %s", strings.Join(sources[:min(len(sources), 3)], ", "), dim)
+		var named []string
+		for _, source := range sources[:min(len(sources), 3)] {
+			named = append(named, zurl.Redact(source))
+		}
+		o.Message = fmt.Sprintf("append %s along %s", strings.Join(named, ", "), dim)
 		if more := len(sources) - 3; more > 0 {
 			o.Message = fmt.Sprintf("%s (and %d more)", o.Message, more)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 )
 
 // followFlags are the flags of every command that may read what references lead
@@ -25,21 +26,21 @@ func (f *followFlags) follow() (o engine.Follow, err error) {
 	for _, s := range f.urlMap {
 		from, to, ok := strings.Cut(s, "=")
 		if !ok || from == "" || to == "" {
-			return o, usagef("--url-map %s: FROM=TO is due", s)
+			return o, usagef("--url-map %s: FROM=TO is due", zurl.Redact(s))
 		}
 		m := engine.Mapping{}
 		if m.From, err = prefixURL(from); err != nil {
-			return o, usagef("--url-map %s: %w", s, err)
+			return o, usagef("--url-map %s: %w", zurl.Redact(from), err)
 		}
 		if m.To, err = prefixURL(to); err != nil {
-			return o, usagef("--url-map %s: %w", s, err)
+			return o, usagef("--url-map %s: %w", zurl.Redact(to), err)
 		}
 		o.Map = append(o.Map, m)
 	}
 	for _, s := range f.allow {
 		p, err := prefixURL(s)
 		if err != nil {
-			return o, usagef("--allow %s: %w", s, err)
+			return o, usagef("--allow %s: %w", zurl.Redact(s), err)
 		}
 		o.Allow = append(o.Allow, p)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -86,7 +87,7 @@ func parseDB(s string) (target, error) {
 		return t, nil
 	}
 	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
-		return t, usagef("%s: this command needs a database, not a URL", s)
+		return t, usagef("%s: this command needs a database, not a URL", zurl.Redact(s))
 	}
 	// Opening it says what is wrong with it.
 	db, rest, _ := strings.Cut(t.url, ":")

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 var (
@@ -32,26 +34,17 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	if e.Part == "" || e.Part == e.URL {
-		return fmt.Sprintf("URL %s: %v", quote(redact(e.URL)), e.Err)
+		return fmt.Sprintf("URL %s: %v", quote(Redact(e.URL)), e.Err)
 	}
-	return fmt.Sprintf("URL %s: %s: %v", quote(redact(e.URL)), quote(redact(e.Part)), e.Err)
+	return fmt.Sprintf("URL %s: %s: %v", quote(Redact(e.URL)), quote(Redact(e.Part)), e.Err)
 }
 
-// redact takes out of a URL that may be malformed what may give access: user
-// information, and the query where there may be one.
-func redact(s string) string {
+// Redact prints a pipeline, which may be malformed, for messages and records: its
+// root as [redact.URL] does. A bare path stays as it is.
+func Redact(s string) string {
 	root, adapters, more := strings.Cut(s, "|")
-	name, rest, ok := cutScheme(root)
-	if host, isHost := strings.CutPrefix(rest, "//"); ok && isHost && name != "file" {
-		end := strings.IndexAny(host+"/", "/?#")
-		host, rest = host[:end], host[end:]
-		if schemes[name].domain || !schemes[name].root {
-			host = host[strings.LastIndexByte(host, '@')+1:]
-		}
-		if path, query, ok := strings.Cut(rest, "?"); ok && query != "" {
-			rest = path + "?…"
-		}
-		root = name + "://" + host + rest
+	if strings.Contains(root, "://") {
+		root = redact.URL(root)
 	}
 	if more {
 		return root + "|" + adapters

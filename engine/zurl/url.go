@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // Part is one sub-URL: the root, or an adapter.
@@ -173,7 +175,7 @@ func (u URL) String() string {
 }
 
 // Redacted prints the pipeline for messages and records: without the user
-// information of hosts and without the query, which may give access.
+// information of hosts, and of queries what [redact.Query] leaves.
 func (u URL) Redacted() string {
 	var b strings.Builder
 	for i, p := range u.parts {
@@ -183,9 +185,7 @@ func (u URL) Redacted() string {
 		if schemes[p.Scheme].domain {
 			p.Host = p.Host[strings.LastIndexByte(p.Host, '@')+1:]
 		}
-		if p.Query != "" {
-			p.Query = "…"
-		}
+		p.Query = redact.Query(p.Query)
 		b.WriteString(p.String())
 	}
 	return b.String()

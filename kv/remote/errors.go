@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // ErrAnswer means that a server's answer contradicts itself or the request.
@@ -50,16 +52,12 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Redact prints a URL without user information and without the values of its
-// query, which may be keys and signatures.
+// Redact prints a URL as [redact.URL] does, without its fragment, which is not
+// sent.
 func Redact(u *url.URL) string {
 	c := *u
 	c.User, c.Fragment, c.RawFragment = nil, "", ""
-	if c.RawQuery != "" {
-		c.RawQuery = "…"
-	}
-	s := c.String()
-	return strings.ReplaceAll(s, "%E2%80%A6", "…")
+	return redact.URL(c.String())
 }
 
 // transient marks an error after which a request is worth another try.

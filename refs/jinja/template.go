@@ -3,6 +3,8 @@ package jinja
 import (
 	"fmt"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // MaxSource is the longest source of a template, in bytes.
@@ -122,7 +124,7 @@ func (s *Scope) Compile(source string) (*Template, error) {
 	}
 	pieces, err := split(source)
 	if err != nil {
-		return nil, fmt.Errorf("template %q: %w", clip(source), err)
+		return nil, fmt.Errorf("template %q: %w", clip(redact.URL(source)), err)
 	}
 	p := parser{scope: s, pieces: pieces}
 	parts, word, err := p.parts(0)
@@ -130,7 +132,7 @@ func (s *Scope) Compile(source string) (*Template, error) {
 		err = fmt.Errorf("%q without %q", word, "if")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("template %q: %w", clip(source), err)
+		return nil, fmt.Errorf("template %q: %w", clip(redact.URL(source)), err)
 	}
 	return &Template{parts: merge(parts)}, nil
 }
