@@ -202,7 +202,7 @@ func (im *importer) check() error {
 	if im.version == zarr.Draft3 {
 		return fmt.Errorf("%w: keys of the early v3 draft begin at the root", zarr.ErrNoForm)
 	}
-	return checkPath(im.version, im.o.To)
+	return checkNewPath(im.version, im.o.To)
 }
 
 // session begins or resumes the session that the import writes into.

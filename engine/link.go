@@ -175,7 +175,7 @@ func (l *linker) verify(ctx context.Context, s *Session) (nodes int64, err error
 	if l.o.To == "" {
 		return nodes, nil
 	}
-	if err := checkPath(version, l.o.To); err != nil {
+	if err := checkNewPath(version, l.o.To); err != nil {
 		return 0, fmt.Errorf("import to /%s: %w", l.o.To, err)
 	}
 	if err := s.groupsAbove(ctx, l.o.To, version, false); err != nil {

@@ -170,7 +170,7 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	case src == s.nodes && (to == from || strings.HasPrefix(to, dir(from))):
 		return fail(errInside)
 	}
-	if err := checkPath(n.Version(), to); err != nil {
+	if err := checkNewPath(n.Version(), to); err != nil {
 		return fail(err)
 	}
 	found, err := kv.Any(ctx, s, dir(to))
@@ -202,6 +202,14 @@ func checkPath(v zarr.Version, path string) error {
 		err = fmt.Errorf("%w: %q", zarr.ErrPath, path)
 	}
 	return err
+}
+
+// checkNewPath is checkPath for a path that a node is put at.
+func checkNewPath(v zarr.Version, path string) error {
+	if err := checkPath(v, path); err != nil || v == zarr.Draft3 {
+		return err
+	}
+	return zarr.CheckNewPath(v, path)
 }
 
 // groupsAbove makes groups of a format above a path where they are missing. If

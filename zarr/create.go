@@ -63,7 +63,8 @@ type Spec struct {
 // in v1 and the early draft groups need no documents, and none are made for them.
 // The view must be a [kv.Writer]. Where a node or any key lies at or below path
 // the error is [ErrExists], unless options say Overwrite: then all of that is
-// deleted first.
+// deleted first. A path that no node of the format may have is [ErrPath], see
+// [CleanPath] and [CheckNewPath].
 func Create(ctx context.Context, view kv.Reader, path string, spec Spec, o *OpenOptions) (*Array, error) {
 	c, err := newCreator(ctx, view, path, spec.Version, o)
 	if err != nil {
@@ -119,7 +120,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	if err != nil {
 		return nil, err
 	}
-	if c.version, err = c.above(ctx, clean); err != nil {
+	if c.version, err = c.formatAbove(ctx, path, clean, v); err != nil {
 		return nil, err
 	}
 	layout, entry, err := draftLayout(ctx, view)
@@ -145,16 +146,33 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	}
 	switch c.version {
 	case V3:
-		clean, err = CleanPath(path)
+		if clean, err = CleanPath(path); err == nil {
+			err = CheckNewPath(V3, clean)
+		}
 	case Draft3:
 		clean, err = cleanDraftPath(layout, path)
 	case V1, V2:
-		err = nil
+		err = CheckNewPath(c.version, clean)
 	default:
 		err = fmt.Errorf("node of format %v: %w", c.version, ErrNoForm)
 	}
 	c.path = clean
 	return c, err
+}
+
+// formatAbove looks for the groups above a path, which clean spells as in v2, and
+// returns the format of the nearest. In v3 a backslash is a character of a name.
+func (c *creator) formatAbove(ctx context.Context, path, clean string, v Version) (Version, error) {
+	if spelled, err := CleanPath(path); err == nil && spelled != clean {
+		switch found, err := c.above(ctx, spelled); {
+		case err != nil:
+			return 0, err
+		case found == V3 || found == 0 && (v == 0 || v == V3):
+			return found, nil
+		}
+		c.missing = nil
+	}
+	return c.above(ctx, clean)
 }
 
 // above looks for the groups above path and returns the format of the nearest.

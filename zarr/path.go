@@ -41,6 +41,27 @@ func CleanPath(path string) (string, error) {
 	return clean, nil
 }
 
+// CheckNewPath reports whether a node may be made at a clean path in a format,
+// besides what its names must be like: none may be that of a metadata document of
+// Zarr v2 or v3, or of v1 in v1. Its keys would be taken for, or stand in the way
+// of, the metadata of the group above. Nodes that have such names are opened and
+// copied as others are. Errors are ErrPath.
+func CheckNewPath(v Version, path string) error {
+	for name := range strings.SplitSeq(path, "/") {
+		switch name {
+		case docArrayV1, docAttrsV1:
+			if v != V1 {
+				continue
+			}
+		case docV3, docArrayV2, docGroupV2, docAttrsV2, docConsolidatedV2:
+		default:
+			continue
+		}
+		return fmt.Errorf("%w: %q is the name of a metadata document, and of no node", ErrPath, name)
+	}
+	return nil
+}
+
 // CleanPathV2 normalises a logical path as Zarr v2 demands: backslashes become
 // slashes, slashes at the ends and repeated ones go. A segment that is "." or
 // ".." is ErrPath. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3

@@ -2,8 +2,12 @@ package zarr
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // Zarr v3 core, Node names.
@@ -49,6 +53,106 @@ func TestCleanPathV2(t *testing.T) {
 	for _, bad := range []string{"a/..", ".", "a/./b", `..\x`, `a\.`} {
 		if got, err := CleanPathV2(bad); !errors.Is(err, ErrPath) {
 			t.Errorf("%q: %q, %v", bad, got, err)
+		}
+	}
+}
+
+// documentNames are those of metadata documents by the formats in which no node
+// gets them.
+var documentNames = map[string][]Version{
+	"zarr.json": {V1, V2, V3}, ".zarray": {V1, V2, V3}, ".zgroup": {V1, V2, V3}, ".zattrs": {V1, V2, V3}, ".zmetadata": {V1, V2, V3},
+	"meta": {V1}, "attrs": {V1},
+}
+
+func TestCheckNewPath(t *testing.T) {
+	for _, v := range []Version{V1, V2, V3} {
+		for name, in := range documentNames {
+			for _, path := range []string{name, "a/" + name, name + "/a"} {
+				err := CheckNewPath(v, path)
+				if bad := slices.Contains(in, v); bad != errors.Is(err, ErrPath) || bad && !strings.Contains(err.Error(), strconv.Quote(name)) {
+					t.Errorf("%v: %s: %v", v, path, err)
+				}
+			}
+		}
+		for _, ok := range []string{"", "a", "a/zarr.json2", ".zarrays/zarr", "metadata/c/0", "Meta"} {
+			if err := CheckNewPath(v, ok); err != nil {
+				t.Errorf("%v: %s: %v", v, ok, err)
+			}
+		}
+	}
+}
+
+// TestNewNames makes nodes of names that are not possible, and leaves nothing.
+func TestNewNames(t *testing.T) {
+	bad := map[Version][]string{
+		V1: {".", "..", "a/.."},
+		V2: {".", "..", "a/../b"},
+		V3: {".", "..", "...", "a/....", "__", "__a", "a/__b/c", "a//b"},
+	}
+	for name, in := range documentNames {
+		for _, v := range in {
+			bad[v] = append(bad[v], name, "a/"+name, name+"/a")
+		}
+	}
+	for v, list := range bad {
+		for _, path := range list {
+			for _, overwrite := range []bool{false, true} {
+				store := kv.NewMem()
+				_, err := Create(t.Context(), store, path, Spec{Version: v, Shape: []int64{1}, DataType: "int8"}, &OpenOptions{Overwrite: overwrite})
+				if !errors.Is(err, ErrPath) || !strings.HasPrefix(err.Error(), "create "+path+": zarr: bad path: ") {
+					t.Errorf("%v: array %s: %v", v, path, err)
+				}
+				if v != V1 {
+					if _, err := CreateGroup(t.Context(), store, path, Attributes{}, &OpenOptions{Version: v, Overwrite: overwrite}); !errors.Is(err, ErrPath) {
+						t.Errorf("%v: group %s: %v", v, path, err)
+					}
+				}
+				if some, err := kv.Any(t.Context(), store, ""); some || err != nil {
+					t.Errorf("%v: %s left something: %v", v, path, err)
+				}
+			}
+		}
+	}
+
+	// Who has them may use them.
+	store := kv.NewMem()
+	for _, key := range []string{"zarr.json", "zarr.json/zarr.json", "a/zarr.json", "a/.zattrs/zarr.json"} {
+		if err := store.Set(t.Context(), key, []byte(`{"zarr_format":3,"node_type":"group"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "a/", "a/.zattrs/", "zarr.json/"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestBackslash makes a node whose name has a backslash, which separates names in
+// v2 and not in v3.
+func TestBackslash(t *testing.T) {
+	for v, want := range map[Version]string{
+		V2: `.zgroup a/.zgroup a/b/.zarray`,
+		V3: `a\b/zarr.json zarr.json`,
+	} {
+		store := kv.NewMem()
+		if _, err := Create(t.Context(), store, `a\b`, Spec{Version: v, Shape: []int64{1}, DataType: "int8"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for key, err := range store.List(t.Context(), kv.ListOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	// What a v2 reader would take for a group above is none.
+	store := kv.NewMem()
+	for _, path := range []string{"a", `a\b`} {
+		if _, err := Create(t.Context(), store, path, Spec{Shape: []int64{1}, DataType: "int8"}, nil); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
