@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &stdoutWriter{w: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
+	misnamed := strictHelp(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = out.err
+		err = cmp.Or(*misnamed, out.err)
 	}
 	if err == nil {
 		return exitOK

@@ -88,6 +88,22 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
+// strictHelp has --help refuse a command that does not exist, where cobra shows the
+// page of the command above. The error is there when the root was executed.
+func strictHelp(root *cobra.Command) *error {
+	var misnamed error
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd.HasSubCommands() {
+			if misnamed = subcommandOnly(cmd, cmd.Flags().Args()); misnamed != nil {
+				return
+			}
+		}
+		show(cmd, args)
+	})
+	return &misnamed
+}
+
 // addCompletion adds the command that makes completion scripts for shells.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
