@@ -254,13 +254,19 @@ func (p *AppendPlan) align() {
 			case b.meta.Type.Variable():
 				p.bad.add(path, "chunk boundary", misfitValue{b.from, fmt.Sprintf("chunks of %d", b.chunk)},
 					misfitValue{piece.label, fmt.Sprintf("begins at %d and elements of variable length are not rewritten", a.start)})
+			case p.link && !same && a.size() > maxRewrite:
+				p.bad.add(path, "chunk_grid", misfitValue{b.from, metaText(b.meta, "chunk_grid")},
+					misfitValue{piece.label, fmt.Sprintf("%s for %s", metaText(a.meta, "chunk_grid"), a.tooMany())})
 			case p.link && (!b.small || a.size() > maxRewrite):
 				before := b.from
 				if i > 0 {
 					before = p.pieces[i-1].label
 				}
-				p.bad.add(path, "chunk boundary", misfitValue{before, fmt.Sprintf("a last chunk of %d that is not full", b.chunk)},
-					misfitValue{piece.label, fmt.Sprintf("begins at %d, inside of it", a.start)})
+				begins := fmt.Sprintf("begins at %d, inside of it", a.start)
+				if b.small {
+					begins += ", with " + a.tooMany()
+				}
+				p.bad.add(path, "chunk boundary", misfitValue{before, fmt.Sprintf("a last chunk of %d that is not full", b.chunk)}, misfitValue{piece.label, begins})
 			}
 			b.rewrite = b.rewrite || p.link && a.rewrite
 		}

@@ -88,7 +88,7 @@ func TestAppendUnfit(t *testing.T) {
 	// More than is written anew.
 	short, much := smallSet{".zgroup": map[string]any{"zarr_format": 2}}, smallSet{".zgroup": map[string]any{"zarr_format": 2}}
 	short.array("a", "<i2", []int{1}, []int{2}, []string{"time"}, nil)
-	for over, want := range []string{"", "/a: chunk boundary is a last chunk of 2 that is not full in f0.json, but begins at 1, inside of it in f1.json"} {
+	for over, want := range []string{"", "/a: chunk boundary is a last chunk of 2 that is not full in f0.json, but begins at 1, inside of it, with 16777218 bytes of coordinates (at most 16 MiB are written anew when linking) in f1.json"} {
 		much.array("a", "<i2", []int{maxRewrite/2 + over}, []int{2}, []string{"time"}, nil)
 		list := pieces(t, short, much)
 		if err := plan(true, list...); want != "" {
@@ -99,6 +99,15 @@ func TestAppendUnfit(t *testing.T) {
 		if err := plan(false, list...); err != nil {
 			t.Errorf("copied: %v", err)
 		}
+		// Other chunks, from a boundary on.
+		short.doc("a")["shape"], much.doc("a")["chunks"] = []int{2}, []int{3}
+		list = pieces(t, short, much)
+		if err := plan(true, list...); want != "" {
+			misfit(t, err, "/a: chunk_grid is [2] in f0.json, but [3] for 16777218 bytes of coordinates (at most 16 MiB are written anew when linking) in f1.json")
+		} else if err != nil {
+			t.Error(err)
+		}
+		short.doc("a")["shape"], much.doc("a")["chunks"] = []int{1}, []int{2}
 	}
 
 	store := func(docs map[string]string) Piece {

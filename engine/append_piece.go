@@ -338,6 +338,12 @@ func (r *renumberer) key(a *appendArray, name string) (key string, ok bool) {
 // array of a piece.
 const maxRewrite = 16 << 20
 
+// tooMany says that the array is too large to be written anew, and so could not be
+// joined with others although its elements fit.
+func (a *appendArray) tooMany() string {
+	return fmt.Sprintf("%d bytes of coordinates (at most %d MiB are written anew when linking)", a.size(), maxRewrite>>20)
+}
+
 // size is the number of bytes of all elements, at most 2^63-1.
 func (a *appendArray) size() int64 {
 	size := uint64(max(a.meta.Type.Size(), 1))
