@@ -360,7 +360,7 @@ func (p indexPages) ViewPage(_ context.Context, name tree.Name, fn func([]byte) 
 	if b := p.wait.page(name); b != nil {
 		return fn(b)
 	}
-	err := p.idx.View(index.SpacePage, name[:], fn)
+	err := p.idx.ViewPage(name, fn)
 	if errors.Is(err, index.ErrNotFound) {
 		return fmt.Errorf("page %v: %w", name, tree.ErrMissing)
 	}

@@ -42,6 +42,8 @@ type guardFS struct {
 	// onFull is called when the disk turned out to be full, onFail once at the
 	// failure. Both may be called with locks of Pebble held.
 	onFull, onFail func()
+	// onRemove is called before a table is removed, with its name.
+	onRemove func(base string)
 
 	failed  chan struct{} // closed by fail
 	closing chan struct{} // closed by stop
@@ -65,7 +67,7 @@ const maxTableErrors = 11
 func newGuardFS(base vfs.FS, dir string, pause time.Duration) *guardFS {
 	return &guardFS{
 		FS: base, dir: dir, mem: vfs.NewMem(), pause: pause,
-		onFull: func() {}, onFail: func() {},
+		onFull: func() {}, onFail: func() {}, onRemove: func(string) {},
 		failed: make(chan struct{}), closing: make(chan struct{}),
 		opening: true,
 	}
@@ -352,6 +354,9 @@ func (g *guardFS) Remove(name string) error {
 			return nil // it was not needed
 		}
 		g.marks.remove(base)
+		if isTable(base) {
+			g.onRemove(base)
+		}
 		if isList(base) {
 			_ = g.FS.Remove(name + copySuffix)
 		}

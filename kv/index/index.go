@@ -46,6 +46,7 @@ type Index struct {
 	disk  *diskGuard
 	db    *pebble.DB
 	cache *pebble.Cache
+	pages *pageTables
 	lock  *dirLock
 
 	gate   gate
@@ -191,6 +192,8 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	x.opts.EventListener = x.listener()
 	x.cache = pebble.NewCache(o.CacheBytes)
 	x.opts.Cache = x.cache
+	x.pages = newPageTables(x, o)
+	x.guard.onRemove = x.pages.drop
 	defer func() {
 		if err != nil {
 			x.end()
@@ -208,6 +211,7 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	if err != nil {
 		return nil, err
 	}
+	x.pages.db = x.db
 	x.guard.opened()
 	err = x.guard.err()
 	if out := x.guard.takeOutside(); err == nil && out != nil {
@@ -313,6 +317,7 @@ func (x *Index) shut() (failed, err error) {
 	x.endLog()
 	failed = x.guard.err()
 	x.guard.stop()
+	x.pages.close()
 	err = x.db.Close()
 	x.guard.endMark()
 	x.cache.Unref()

@@ -47,6 +47,8 @@ type Options struct {
 
 	// tablePause is the first back-off after a table could not be written.
 	tablePause time.Duration
+	// pageTable is the size of tables from which pages are read past Pebble.
+	pageTable int64
 }
 
 const (
@@ -86,6 +88,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.ReserveBytes == 0 {
 		c.ReserveBytes = 4 << 20
+	}
+	if c.pageTable == 0 {
+		c.pageTable = minPageTable
 	}
 	if c.tablePause == 0 {
 		c.tablePause = time.Millisecond
