@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 // sequence yields entries, and then an error if there is one.
@@ -479,9 +481,41 @@ func TestWriteParquetForms(t *testing.T) {
 	if !slices.Equal(keys, []string{".zmetadata", "a/refs.0.parq", "a/refs.8.parq"}) {
 		t.Errorf("files %q", keys)
 	}
+	// All partitions have as many rows, also the last one, of a single chunk:
+	// others take the number of rows for the record size.
+	var r parquet.Reader
+	for _, key := range keys[1:] {
+		v, err := dir.Locate(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Open(t.Context(), v, nil); err != nil || r.Rows() != 10 {
+			t.Errorf("%s has %d rows, %v", key, r.Rows(), err)
+		}
+		rows := 0
+		for b := (parquet.Batch{}); ; rows += b.Len() {
+			if err := r.Next(&b); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for i := range b.Len() {
+				if b.Raw[i] != nil && (b.Path[i] != "" || b.Offset[i] != 0 || b.Size[i] != 0) {
+					t.Errorf("%s: row %d has a value and %q %d %d", key, rows+i, b.Path[i], b.Offset[i], b.Size[i])
+				}
+				if key == "a/refs.8.parq" && rows+i > 0 && (b.Path[i] != "" || b.Offset[i] != 0 || b.Size[i] != 0 || b.Raw[i] != nil) {
+					t.Errorf("%s: row %d is %q %d %d %v", key, rows+i, b.Path[i], b.Offset[i], b.Size[i], b.Raw[i])
+				}
+			}
+		}
+		if rows != 10 {
+			t.Errorf("%s: %d rows are read", key, rows)
+		}
+	}
 }
 
-// failing is a store whose n-th write fails.
+// failing is a store whose n-th write fails, and no other: an error that is
+// forgotten would leave a set without a partition.
 type failing struct {
 	*kv.Mem
 	n   int
@@ -489,7 +523,7 @@ type failing struct {
 }
 
 func (f *failing) Set(ctx context.Context, key string, value []byte) error {
-	if f.n--; f.n < 0 {
+	if f.n--; f.n == -1 {
 		return f.err
 	}
 	return f.Mem.Set(ctx, key, value)
