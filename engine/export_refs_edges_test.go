@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,11 +51,11 @@ func exportedSet(t *testing.T, db *DB, path string, o ExportReferencesOptions) (
 // not asked for.
 func TestExportReferencesInline(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	base := folder(t, map[string]string{"a": "abcdef", "refs.json": setOf(8, `,"t/0":["a"],"t/1":["s3://b/a",7,0],"t/2":["a",1,2],"t/3":["a",2,3],"t/4":"in","t/5":["s3://b/a"]`)})
+	base := folder(t, map[string]string{"a": "abcdef", "refs.json": setOf(8, `,"t/0":["a"],"t/1":["s3://b/a",7,0],"t/2":["a",1,2],"t/3":["a",2,3],"t/4":"in","t/5":["s3://b/a"],"u/.zarray":{"zarr_format":2,"shape":[2],"chunks":[1],"dtype":"|i1","compressor":null,"filters":null,"fill_value":-1,"order":"C"},"u/0":["s3://b/a"],"u/1":["a",1,2]`)})
 	db := openDB(t, linkOptions(t, ""))
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
 	attrs := []byte(`{"long":"` + strings.Repeat("x", 2000) + `"}`)
-	values := map[string][]byte{"t/.zattrs": attrs, "t/6": bytes.Repeat([]byte("6"), 512), "t/7": bytes.Repeat([]byte("7"), 513), "t/8": {}}
+	values := map[string][]byte{"notes": []byte("of no array"), "t/.zattrs": attrs, "t/6": bytes.Repeat([]byte("6"), 512), "t/7": bytes.Repeat([]byte("7"), 513), "t/8": {}}
 	commit(t, db, "", "native", func(s *Session) error {
 		for key, b := range values {
 			if err := s.Set(bg, key, b); err != nil {
@@ -80,7 +81,7 @@ func TestExportReferencesInline(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want := map[string]string{"t/0": file + " 0 -1", "t/1": "s3://b/a 7 0", "t/2": file + " 1 2", "t/3": file + " 2 3", "t/4": "data in", "t/5": "s3://b/a 0 -1"}
+		want := map[string]string{"t/0": file + " 0 -1", "t/1": "s3://b/a 7 0", "t/2": file + " 1 2", "t/3": file + " 2 3", "t/4": "data in", "t/5": "s3://b/a 0 -1", "u/0": "s3://b/a 0 -1", "u/1": file + " 1 2"}
 		for key, b := range values {
 			want[key] = "data " + string(b)
 		}
@@ -103,6 +104,11 @@ func TestExportReferencesInline(t *testing.T) {
 		if len(want) > 0 || res.Keys != int64(len(got)) || res.Bytes != size {
 			t.Errorf("%s: %v is missing, %+v of %d keys and %d bytes", name, want, res, len(got), size)
 		}
+	}
+	// Of a whole file nobody knows that it is small, and it is not asked for.
+	got, _, err := exportedSet(t, db, "u", ExportReferencesOptions{InlineThreshold: 3})
+	if want := map[string]string{"0": "s3://b/a 0 -1", "1": "data bc"}; err != nil || got["0"] != want["0"] || got["1"] != want["1"] {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	// One of no bytes is asked for with the others, if small ones are.
 	if _, _, err := exportedSet(t, db, "", ExportReferencesOptions{InlineThreshold: 2}); !errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), "t/1") {
@@ -155,9 +161,21 @@ func TestExportReferencesPlaces(t *testing.T) {
 	large := bytes.Repeat([]byte("payload "), 1000)
 	commit(t, db, "", "native", func(s *Session) error {
 		doc := `{"zarr_format":2,"shape":[8000],"chunks":[8000],"dtype":"|i1","compressor":null,"filters":null,"fill_value":-1,"order":"C"}`
-		return errors.Join(s.Set(bg, "big/.zarray", []byte(doc)), s.Set(bg, "big/0", large))
+		return errors.Join(s.Set(bg, "big/.zarray", []byte(doc)), s.Set(bg, "big/0", large), s.Set(bg, "loose/key", large))
 	})
 	closeChecked(t, db)
+	for _, path := range []string{"nowhere", "loose"} {
+		nowhere, err := OpenDatabaseSource(bg, db.Dir(), "", "", path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dest := filepath.Join(t.TempDir(), "set")
+		if _, err := ExportReferences(bg, nowhere, dest, ExportReferencesOptions{}); !errors.Is(err, zarr.ErrNotFound) {
+			t.Errorf("of what is no node: %v", err)
+		}
+		nothingAt(t, dest)
+		nowhere.Close()
+	}
 	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -179,15 +197,6 @@ func TestExportReferencesPlaces(t *testing.T) {
 		}
 		nothingAt(t, dest)
 	}
-	if nowhere, err := OpenDatabaseSource(bg, db.Dir(), "", "", "nowhere", nil); err == nil {
-		dest := filepath.Join(t.TempDir(), "set")
-		if _, err := ExportReferences(bg, nowhere, dest, ExportReferencesOptions{}); !errors.Is(err, zarr.ErrNotFound) {
-			t.Errorf("of nothing: %v", err)
-		}
-		nothingAt(t, dest)
-		nowhere.Close()
-	}
-
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"set", "a b", "a%41", "a#b", "a?b", "{{a}}", "a[1]", "é"} {
 		for version := range 2 {
@@ -211,5 +220,22 @@ func TestExportReferencesPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// An error ends an export, however much would come behind it.
+func TestExportReferencesStops(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	refs := slices.Repeat([]string{`["a",0,1]`}, 2*batchEntries+1)
+	base := folder(t, map[string]string{"a": "abc", "refs.json": tiles(1, "null", refs)})
+	db := openDB(t, linkOptions(t, ""))
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
+	closeChecked(t, db)
+	if err := os.Remove(base + "/a"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := exportedSet(t, db, "", ExportReferencesOptions{InlineThreshold: 1})
+	if err == nil || !strings.Contains(err.Error(), "t/") {
+		t.Errorf("error %v", err)
 	}
 }

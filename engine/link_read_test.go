@@ -62,6 +62,8 @@ func TestLinkParquet(t *testing.T) {
 		case i%7 == 3: // missing
 		case i/100 == 4 && i%10 == 0:
 			fmt.Fprintf(&chunks, `,"t/%d":"inline %d"`, i, i)
+		case i == 950: // nothing is another value than none
+			chunks.WriteString(`,"t/950":""`)
 		case i/100 == 6:
 			fmt.Fprintf(&chunks, `,"t/%d":["x"]`, i)
 		case i/100 == 8:

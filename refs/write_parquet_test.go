@@ -377,6 +377,8 @@ func TestWriteParquetErrors(t *testing.T) {
 		"no array":             {entries: []refs.Entry{ranged("a/0.0", 0, 1)}, want: refs.ErrInvalid, key: "a/0.0"},
 		"array too late":       {entries: []refs.Entry{ranged("a/0.0", 0, 1), array}, want: refs.ErrInvalid, key: "a/0.0"},
 		"outside of the grid":  {entries: []refs.Entry{array, ranged("a/0.9", 0, 1)}, want: refs.ErrInvalid, key: "a/0.9"},
+		"beyond all integers":  {entries: []refs.Entry{array, ranged("a/0.9999999999999999999", 0, 1)}, want: refs.ErrInvalid, key: "a/0.9999999999999999999"},
+		"other spelling":       {entries: []refs.Entry{array, ranged("a/0.01", 0, 1)}, want: refs.ErrInvalid, key: "a/0.01"},
 		"other rank":           {entries: []refs.Entry{array, ranged("a/0", 0, 1)}, want: refs.ErrInvalid, key: "a/0"},
 		"array at the root":    {entries: []refs.Entry{text(".zarray", `{"shape": [9], "chunks": [1]}`), ranged("0", 0, 1)}, want: refs.ErrInvalid, key: "0"},
 		"document elsewhere":   {entries: []refs.Entry{ranged("a/.zarray", 0, 1)}, want: refs.ErrInvalid, key: "a/.zarray"},
@@ -442,6 +444,9 @@ func TestWriteParquetForms(t *testing.T) {
 		ranged("a/0/3", 7, 8),
 		ranged("a/0/4", 7, 8),
 		text("a/0/4", "second"),
+		// Documents of no array, by what they are called.
+		text("b.zarray", `{"b": 1}`),
+		text(".zx/y", `{"y": 1}`),
 		ranged("a/0/5", 7, 8),
 		{Key: "a/0/5", Reference: refs.Reference{URL: "s3://b/whole", Length: refs.WholeFile}},
 		ranged("a/0/6", 9007199254740993, 9223372036854775807),
@@ -454,8 +459,8 @@ func TestWriteParquetForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const index = `{"metadata": {"a/.zarray": {"shape": [9, 9], "chunks": [1, 1], "dimension_separator": ".", "fill_value": NaN}, ` +
-		`"a/.zattrs": {"x": 1.5, "\u00e9": "/", "dimension_separator": "/"}}, "record_size": 10}`
+	const index = `{"metadata": {".zx/y": {"y": 1}, "a/.zarray": {"shape": [9, 9], "chunks": [1, 1], "dimension_separator": ".", "fill_value": NaN}, ` +
+		`"a/.zattrs": {"x": 1.5, "\u00e9": "/", "dimension_separator": "/"}, "b.zarray": {"b": 1}}, "record_size": 10}`
 	if string(b) != index {
 		t.Errorf("the index is %s", b)
 	}
@@ -510,6 +515,18 @@ func TestWriteParquetForms(t *testing.T) {
 		}
 		if rows != 10 {
 			t.Errorf("%s: %d rows are read", key, rows)
+		}
+	}
+}
+
+func TestWriteParquetRecordSize(t *testing.T) {
+	for size, want := range map[int64]string{-1: "100000", 0: "100000", 1: "1", 1 << 24: "16777216"} {
+		var dir kv.Mem
+		if err := refs.WriteParquet(t.Context(), &dir, sequence([]refs.Entry{text(".zgroup", "{}")}, nil), &refs.ParquetOptions{RecordSize: size}); err != nil {
+			t.Fatal(err)
+		}
+		if got := contents(t, &dir)[".zmetadata"]; got != `{"metadata": {".zgroup": {}}, "record_size": `+want+"}" {
+			t.Errorf("%d: the index is %s", size, got)
 		}
 	}
 }

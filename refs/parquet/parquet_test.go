@@ -173,15 +173,20 @@ func TestNullCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	size := int64(0)
 	for i, n := range want {
 		c, err := f.RowGroup(0).MetaData().ColumnChunk(i)
 		if err != nil {
 			t.Fatal(err)
 		}
+		size += c.TotalUncompressedSize()
 		s, err := c.Statistics()
 		if err != nil || s == nil || !s.HasNullCount() || s.NullCount() != n || s.HasMinMax() {
 			t.Errorf("column %d: %v, %v, want %d nulls", i, s, err, n)
 		}
+	}
+	if all := f.RowGroup(0).MetaData().TotalByteSize(); all != size {
+		t.Errorf("%d bytes in columns of %d", all, size)
 	}
 }
 
