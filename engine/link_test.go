@@ -123,17 +123,19 @@ func TestLinkSchemes(t *testing.T) {
 		"local:///data/a": true, "LOCAL:///data/a": true, "File:///data/a": true, "HTTPS://host/a": true,
 		"localx:///data/a": false, "files:///data/a": false, "Nobody://host/a": false,
 	} {
-		set := folder(t, map[string]string{"refs.json": setOf(1, fmt.Sprintf(`,"t/0":[%q,0,1]`, url))}) + "/refs.json"
-		src, err := OpenSource(bg, set, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = db.Import(bg, src, ImportOptions{Link: true, To: "n", Overwrite: true})
-		if (err == nil) != linked || !linked && !errors.Is(err, ErrNotHere) {
-			t.Errorf("%s: %v", url, err)
-		}
-		if err := src.Close(); err != nil {
-			t.Error(err)
+		for _, before := range []string{url, "https://host/b"} { // each URL is looked at, whatever came before
+			set := folder(t, map[string]string{"refs.json": setOf(2, fmt.Sprintf(`,"t/0":[%q,0,1],"t/1":[%q,0,1]`, before, url))}) + "/refs.json"
+			src, err := OpenSource(bg, set, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = db.Import(bg, src, ImportOptions{Link: true, To: "n", Overwrite: true})
+			if (err == nil) != linked || !linked && !errors.Is(err, ErrNotHere) {
+				t.Errorf("%s behind %s: %v", url, before, err)
+			}
+			if err := src.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -128,7 +128,13 @@ func TestWrite(t *testing.T) {
 	for range 30 {
 		cases = append(cases, random(rnd, rnd.IntN(3000)))
 	}
-	cases = append(cases, random(rnd, 200_000))
+	// Runs of numbers that take two bytes.
+	long := make([]row, 0, 12_000)
+	for i := range cap(long) {
+		p := fmt.Sprintf("s3://bucket/%d", i/20)
+		long = append(long, row{path: &p, offset: int64(i), size: 1})
+	}
+	cases = append(cases, long, random(rnd, 200_000))
 	for _, rows := range cases {
 		tb := table(rows)
 		b, err := tb.Append([]byte("before"))
