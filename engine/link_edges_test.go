@@ -162,6 +162,7 @@ func TestLinkFiles(t *testing.T) {
 	base := folder(t, map[string]string{
 		"x": "0123", "empty": "", "meta": doc, "o/x": "0123",
 		"empty.json": setOf(1, `,"t/0":["empty",0,1]`), "all.json": setOf(1, `,"t/0":["empty"]`), "nothing.json": setOf(1, `,"t/0":["empty",0,0]`), "behind.json": setOf(1, `,"t/0":["x",5,0]`),
+		"far.json": setOf(1, `,"t/0":["s3://b/x",9223372036854775807,1]`), "much.json": setOf(1, `,"t/0":["s3://b/x",0,9223372036854775807]`),
 		"doc.json": meta(`["meta"]`), "none.json": meta(`["none"]`), "long.json": meta(fmt.Sprintf(`["meta",1,%d]`, len(doc))), "huge.json": meta(`["huge"]`), "range.json": meta(`["huge",0,67108865]`),
 	})
 	slash := filepath.ToSlash(base)
@@ -171,6 +172,7 @@ func TestLinkFiles(t *testing.T) {
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	before := head(t, db, "")
 	for name, want := range map[string]error{
+		"far.json": ErrUnreachable, "much.json": ErrUnreachable,
 		"empty.json": ErrNotHere, "behind.json": ErrNotHere, "none.json": ErrUnreachable, "long.json": ErrUnreachable, "huge.json": zarr.ErrTooLarge, "range.json": zarr.ErrTooLarge,
 	} {
 		if _, err := tryLink(t, db, base+"/"+name, Follow{}, ImportOptions{}); !errors.Is(err, want) {
@@ -203,6 +205,60 @@ func TestLinkFiles(t *testing.T) {
 			if err != nil || v.URL != url || (v.Validator != "") != (i < 3 && len(f.Map) == 1) {
 				t.Errorf("%d: %+v, %v", i, v, err)
 			}
+		}
+	}
+}
+
+// A file belongs to its own URL, however like the one before it is.
+func TestLinkURLsAlike(t *testing.T) {
+	base := folder(t, map[string]string{"s": "0", "http": "0", "aa": "0", "ab": "0"})
+	slash := "file://" + filepath.ToSlash(base) + "/"
+	urls := []string{"s3://b/s", "s", "https://h/s", "http", "aa", "ab", "s3://b/t", "file://" + filepath.ToSlash(base) + "/s", "s3://b/s", "s"}
+	chunks := ""
+	for i, url := range urls {
+		chunks += fmt.Sprintf(`,"t/%d":[%q,0,1]`, i, url)
+	}
+	if err := os.WriteFile(base+"/refs.json", []byte(setOf(len(urls), chunks)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
+	linkSet(t, db, toParquet(t, base+"/refs.json"), Follow{}, ImportOptions{To: "p"})
+	s := at(t, db, "")
+	for i, url := range urls {
+		here := !strings.Contains(url, "://") || strings.HasPrefix(url, "file:")
+		if !strings.Contains(url, "://") {
+			url = slash + url
+		}
+		for _, key := range []string{"t", "p/t"} {
+			if v, err := s.Value(bg, fmt.Sprintf("%s/%d", key, i)); err != nil || v.URL != url || (v.Validator != "") != here {
+				t.Errorf("%s/%d: %+v, %v, want %s", key, i, v, err, url)
+			}
+		}
+	}
+}
+
+// Of the files of a set on a server nothing is asked, unless all are to be.
+func TestLinkFromServer(t *testing.T) {
+	o := newOrigin(t, map[string][]byte{"/d/refs.json": []byte(setOf(1, `,"t/0":["x",0,1]`)), "/d/x": []byte("0")})
+	opts := linkOptions(t, t.TempDir())
+	opts.Adapters = hasty(remote.Options{})
+	db := openDB(t, opts)
+	for validate, asked := range map[Validate]bool{ValidateLocal: false, ValidateAll: true, ValidateNone: false} {
+		src, err := OpenSource(bg, o.URL+"/d/refs.json", &SourceOptions{Adapters: opts.Adapters})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.requests()
+		_, err = db.Import(bg, src, ImportOptions{Link: true, Validate: validate, Overwrite: true})
+		if err := errors.Join(err, src.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if is := strings.Contains(fmt.Sprint(o.requests()), "/d/x"); is != asked {
+			t.Errorf("%v: asked %v", validate, is)
+		}
+		if v, err := at(t, db, "").Value(bg, "t/0"); err != nil || v.URL != o.URL+"/d/x" || (v.Validator != "") != asked {
+			t.Errorf("%v: %+v, %v", validate, v, err)
 		}
 	}
 }

@@ -134,7 +134,17 @@ func TestWrite(t *testing.T) {
 		p := fmt.Sprintf("s3://bucket/%d", i/20)
 		long = append(long, row{path: &p, offset: int64(i), size: 1})
 	}
-	cases = append(cases, long, random(rnd, 200_000))
+	// Pages of which none is like the one before.
+	pages := make([]row, 200_000)
+	for i := range pages {
+		switch p := fmt.Sprintf("s3://bucket/%d", i%9); (i/7 + i>>16) % 3 {
+		case 0:
+			pages[i] = row{path: &p, offset: int64(i), size: int64(2 * i)}
+		case 1:
+			pages[i].raw = fmt.Append(nil, i)
+		}
+	}
+	cases = append(cases, long, pages, random(rnd, 200_000))
 	for _, rows := range cases {
 		tb := table(rows)
 		b, err := tb.Append([]byte("before"))
@@ -186,6 +196,9 @@ func TestNullCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		size += c.TotalUncompressedSize()
+		if c.HasDictionaryPage() != (i == 0) {
+			t.Errorf("column %d has a dictionary or none", i)
+		}
 		s, err := c.Statistics()
 		if err != nil || s == nil || !s.HasNullCount() || s.NullCount() != n || s.HasMinMax() {
 			t.Errorf("column %d: %v, %v, want %d nulls", i, s, err, n)
