@@ -163,7 +163,7 @@ func TestLinkFiles(t *testing.T) {
 		"x": "0123", "empty": "", "meta": doc, "o/x": "0123",
 		"empty.json": setOf(1, `,"t/0":["empty",0,1]`), "all.json": setOf(1, `,"t/0":["empty"]`), "nothing.json": setOf(1, `,"t/0":["empty",0,0]`), "behind.json": setOf(1, `,"t/0":["x",5,0]`),
 		"far.json": setOf(1, `,"t/0":["s3://b/x",9223372036854775807,1]`), "much.json": setOf(1, `,"t/0":["s3://b/x",0,9223372036854775807]`),
-		"doc.json": meta(`["meta"]`), "none.json": meta(`["none"]`), "long.json": meta(fmt.Sprintf(`["meta",1,%d]`, len(doc))), "huge.json": meta(`["huge"]`), "range.json": meta(`["huge",0,67108865]`),
+		"doc.json": meta(`["meta"]`), "no.json": meta(`["meta",0,0]`), "none.json": meta(`["none"]`), "long.json": meta(fmt.Sprintf(`["meta",1,%d]`, len(doc))), "huge.json": meta(`["huge"]`), "range.json": meta(`["huge",0,67108865]`),
 	})
 	slash := filepath.ToSlash(base)
 	if err := errors.Join(os.Truncate(base+"/meta", int64(len(doc))), os.WriteFile(base+"/huge", nil, 0o666), os.Truncate(base+"/huge", maxDocument+1)); err != nil {
@@ -179,6 +179,9 @@ func TestLinkFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		unchanged(t, db, before)
+	}
+	if _, err := tryLink(t, db, base+"/no.json", Follow{}, ImportOptions{}); err == nil || head(t, db, "") != before {
+		t.Errorf("a document of no bytes: %v", err)
 	}
 	for _, name := range []string{"all.json", "nothing.json", "doc.json"} {
 		linkSet(t, db, base+"/"+name, Follow{}, ImportOptions{Overwrite: true})
