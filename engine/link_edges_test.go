@@ -226,14 +226,16 @@ func TestLinkURLsAlike(t *testing.T) {
 	}
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
-	linkSet(t, db, toParquet(t, base+"/refs.json"), Follow{}, ImportOptions{To: "p"})
+	parquet := toParquet(t, base+"/refs.json")
+	linkSet(t, db, parquet, Follow{}, ImportOptions{To: "p"})
+	linkSet(t, db, parquet+"/", Follow{}, ImportOptions{To: "q"}) // the same folder
 	s := at(t, db, "")
 	for i, url := range urls {
 		here := !strings.Contains(url, "://") || strings.HasPrefix(url, "file:")
 		if !strings.Contains(url, "://") {
 			url = slash + url
 		}
-		for _, key := range []string{"t", "p/t"} {
+		for _, key := range []string{"t", "p/t", "q/t"} {
 			if v, err := s.Value(bg, fmt.Sprintf("%s/%d", key, i)); err != nil || v.URL != url || (v.Validator != "") != here {
 				t.Errorf("%s/%d: %+v, %v, want %s", key, i, v, err, url)
 			}
