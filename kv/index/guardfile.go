@@ -14,6 +14,7 @@ type logFile struct {
 	g      *guardFS
 	name   string
 	marked bool   // the mark names it, or it is no log
+	number uint64 // of the log, once something was written
 	size   uint64 // what was written
 }
 
@@ -33,6 +34,7 @@ func (f *logFile) do(name string, op func() error) {
 func (f *logFile) Write(p []byte) (int, error) {
 	if !f.marked && !f.g.isClosing() { // all that comes then is the end of it
 		f.marked = true
+		f.number = logFileNumber(f.g.FS.PathBase(f.name))
 		f.g.moveMark()
 	}
 	f.do("write", func() error {
@@ -44,13 +46,21 @@ func (f *logFile) Write(p []byte) (int, error) {
 }
 
 func (f *logFile) Sync() error {
-	f.do("sync", f.File.Sync)
+	f.sync(f.File.Sync)
 	return nil
 }
 
 func (f *logFile) SyncData() error {
-	f.do("sync", f.File.SyncData)
+	f.sync(f.File.SyncData)
 	return nil
+}
+
+// sync makes durable what was written. Pebble does not write meanwhile.
+func (f *logFile) sync(op func() error) {
+	f.do("sync", op)
+	if f.number > 0 && !f.g.isFailed() {
+		f.g.marks.synced.Store(&markedLog{number: f.number, size: f.size})
+	}
 }
 
 func (f *logFile) SyncTo(length int64) (full bool, err error) {

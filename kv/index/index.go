@@ -331,7 +331,7 @@ func (x *Index) endLog() {
 		return
 	}
 	if x.db.LogData(nil, pebble.Sync) == nil {
-		_ = x.db.LogData(nil, pebble.NoSync) // failures are the guard's
+		_ = x.db.LogData(x.appendSyncNote(nil), pebble.NoSync) // failures are the guard's
 	}
 }
 

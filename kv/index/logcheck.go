@@ -26,6 +26,10 @@ import (
 //	list of tables    each edit is synced before the next: another begins behind
 //
 // Pebble then reads the same bytes or gets an error.
+//
+// In the headers that Pebble writes, the bytes of blocks that were full when they were
+// written do not count: of large commits hardly any. So each batch ends with what the
+// guard knows of it (syncNote).
 const (
 	logBlock = 32 << 10
 
@@ -67,8 +71,40 @@ func parseChunk(b []byte, number uint32) (c logChunk, ok bool) {
 		return c, false
 	}
 	c.first = kind <= 2
+	if number != 0 && (kind == 1 || kind == 4) {
+		c.synced = max(c.synced, parseSyncNote(b[header:c.size], number))
+	}
 	crc := crc32.Checksum(b[6:c.size], castagnoli)
 	return c, (crc>>15|crc<<17)+0xa282ead8 == binary.LittleEndian.Uint32(b)
+}
+
+// syncNote is the last thing in a batch: up to where a log was synced when the batch
+// was handed over. It is data that Pebble writes to its log and reads past.
+//
+//	"sync"  number of the log, uint32  bytes, uint64    little endian
+const (
+	syncNote      = "sync"
+	syncNoteBytes = len(syncNote) + 4 + 8
+)
+
+// appendSyncNote appends the note of a log that was synced so far.
+func appendSyncNote(b []byte, l markedLog) []byte {
+	b = append(b, syncNote...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(l.number))
+	return binary.LittleEndian.AppendUint64(b, l.size)
+}
+
+// parseSyncNote returns what the note at the end of a record says, 0 if there is none
+// or it is about another log.
+func parseSyncNote(record []byte, number uint32) uint64 {
+	if len(record) < syncNoteBytes {
+		return 0
+	}
+	note := record[len(record)-syncNoteBytes:]
+	if string(note[:len(syncNote)]) != syncNote || binary.LittleEndian.Uint32(note[len(syncNote):]) != number {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(note[len(syncNote)+4:])
 }
 
 // logScan goes over the blocks of a log.

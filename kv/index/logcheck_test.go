@@ -113,6 +113,57 @@ func TestDamagedLogIsNoEnd(t *testing.T) {
 	}
 }
 
+// Nor is one of the log of an index that was killed, but in the last commit: each
+// says how far the log was synced before it, whatever the size of those that were.
+func TestDamagedLogOfAKilledIndex(t *testing.T) {
+	for _, sizes := range [][]int{{10, 10, 10, 10}, {3000, 40000, 10, 70000, 9000, 10}, {40000, 40000, 40000, 40000}} {
+		mem := vfs.NewCrashableMem()
+		x := mustOpen(t, "d", &Options{FS: mem, Create: true, ReserveBytes: -1})
+		last := 0 // where the last one begins
+		for i, size := range sizes {
+			last = len(mustReadLog(t, mem, newestLog(t, mem)))
+			if err := put(x, SpaceMeta, fmt.Sprint(i), strings.Repeat("v", size), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		image := mem.CrashClone(vfs.CrashCloneCfg{})
+		mustClose(t, x)
+		name := newestLog(t, image)
+		whole := mustReadLog(t, image, name)
+		step := 1 + len(whole)/300
+		if testing.Short() || raceEnabled {
+			step *= 5
+		}
+		for at := 0; at < len(whole); at += step {
+			fs := image.CrashClone(vfs.CrashCloneCfg{})
+			flipByte(t, fs, name, at)
+			x, err := Open("d", &Options{FS: fs, ReadOnly: true})
+			if at < last && !errors.Is(err, kv.ErrCorrupt) {
+				t.Fatalf("%v, byte %d of %d, the last record begins at %d: %v", sizes, at, len(whole), last, err)
+			}
+			if err != nil {
+				continue
+			}
+			for i, size := range sizes[:len(sizes)-1] {
+				if v, err := x.Get(SpaceMeta, fmt.Append(nil, i)); err != nil || len(v) != size {
+					t.Errorf("%v, byte %d of %d: commit %d is gone: %v", sizes, at, len(whole), i, err)
+				}
+			}
+			mustClose(t, x)
+		}
+	}
+}
+
+// mustReadLog returns a copy of a file.
+func mustReadLog(t *testing.T, fs *vfs.MemFS, path string) []byte {
+	t.Helper()
+	b, err := fs.UnsafeGetFileDataBuffer(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Clone(b)
+}
+
 // A damaged edit in the list of tables is no end of it, if others follow.
 func TestDamagedListOfTables(t *testing.T) {
 	mem := vfs.NewCrashableMem()
@@ -196,6 +247,7 @@ func TestLogReadsTheSameTwice(t *testing.T) {
 func FuzzLogScan(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 1}, uint32(0))
 	f.Add(bytes.Repeat([]byte{9}, 100), uint32(9))
+	f.Add(append(damagedChunk(chunkOf(9, 7, 0, 30)), notedChunk(9, 7, markedLog{7, 1})...), uint32(7))
 	f.Fuzz(func(t *testing.T, b []byte, number uint32) {
 		s := logScan{number: number}
 		want := plainScan(b, number)
@@ -239,6 +291,15 @@ func plainScan(b []byte, number uint32) (damaged bool) {
 // chunkOf is a chunk of a log as Pebble writes it: kinds 1 to 4 are whole, first,
 // middle and last; 4 more with a number of the log, 8 more with what was synced too.
 func chunkOf(kind byte, number uint32, synced uint64, size int) []byte {
+	return chunkWith(kind, number, synced, bytes.Repeat([]byte{0x55}, size))
+}
+
+// notedChunk is one of a record that ends with a note.
+func notedChunk(kind byte, number uint32, l markedLog) []byte {
+	return chunkWith(kind, number, 0, appendSyncNote([]byte("batch"), l))
+}
+
+func chunkWith(kind byte, number uint32, synced uint64, payload []byte) []byte {
 	b := make([]byte, 6, 32)
 	b = append(b, kind)
 	if kind > 4 {
@@ -247,8 +308,8 @@ func chunkOf(kind byte, number uint32, synced uint64, size int) []byte {
 	if kind > 8 {
 		b = binary.LittleEndian.AppendUint64(b, synced)
 	}
-	b = append(b, bytes.Repeat([]byte{0x55}, size)...)
-	binary.LittleEndian.PutUint16(b[4:], uint16(size))
+	b = append(b, payload...)
+	binary.LittleEndian.PutUint16(b[4:], uint16(len(payload)))
 	crc := crc32.Checksum(b[6:], castagnoli)
 	binary.LittleEndian.PutUint32(b, (crc>>15|crc<<17)+0xa282ead8)
 	return b
@@ -285,6 +346,12 @@ func TestLogScan(t *testing.T) {
 		{"marks found behind others", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), chunkOf(8, n, 0, 9), log(1, size+1)}, true, size, true},
 		{"every kind", n, [][]byte{chunkOf(5, n, 0, 1), chunkOf(6, n, 0, 1), chunkOf(7, n, 0, 1), chunkOf(8, n, 0, 1), chunkOf(9, n, 0, 1), chunkOf(10, n, 0, 1), chunkOf(11, n, 0, 1), chunkOf(12, n, 0, 1)}, false, 0, false},
 		{"no kind", n, [][]byte{chunkOf(13, n, 0, 1)}, true, 0, false},
+
+		{"noted up to the damage", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), notedChunk(9, n, markedLog{n, size})}, true, size, false},
+		{"noted beyond its beginning", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), notedChunk(9, n, markedLog{n, size + 1})}, true, size, true},
+		{"noted at the end of a record", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), log(2, 0), notedChunk(8, n, markedLog{n, size + 1})}, true, size, true},
+		{"noted within a record", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), notedChunk(10, n, markedLog{n, size + 1})}, true, size, false},
+		{"noted of another log", n, [][]byte{log(1, 0), damagedChunk(log(1, 0)), notedChunk(9, n, markedLog{n - 1, size + 1})}, true, size, false},
 
 		{"list", 0, [][]byte{list(1), list(2), list(3), list(4)}, false, 0, false},
 		{"list, torn", 0, [][]byte{list(1), damagedChunk(list(1))}, true, 107, false},

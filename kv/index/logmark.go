@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -142,6 +143,8 @@ func logFileNumber(name string) uint64 {
 
 // logMarks keeps the mark of an open index.
 type logMarks struct {
+	synced atomic.Pointer[markedLog] // the last log that was synced, and how far
+
 	moving sync.Mutex // one mark after the other; above mu
 
 	mu      sync.Mutex
