@@ -162,12 +162,13 @@ func TestMembers(t *testing.T) {
 	})
 	s := at(t, db, "")
 	for path, want := range map[string][]string{
-		"":       {"g 3 group", "odd error", "old 2 array", "papers", "y 3 array"},
-		"g":      {"x 3 array"},
-		"/g/":    {"x 3 array"},
-		"y":      nil,
-		"papers": {"2024"},
-		"nope":   {" error"},
+		"":            {"g 3 group", "odd error", "old 2 array", "papers", "y 3 array"},
+		"g":           {"x 3 array"},
+		"/g/":         {"x 3 array"},
+		"y":           nil,
+		"papers":      {"2024"},
+		"papers/2024": nil,
+		"nope":        {" error"},
 	} {
 		if got := members(t, s, path); !slices.Equal(got, want) {
 			t.Errorf("members of /%s: %q, want %q", path, got, want)

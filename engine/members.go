@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -59,8 +60,12 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 				return
 			}
 		}
-		if missing != nil && path != "" {
-			yield(Member{}, missing)
+		if missing == nil || path == "" {
+			return
+		}
+		// A directory may hold keys alone. One that is listed is in a Lister.
+		if some, err := kv.Any(ctx, n.view.(kv.Lister), dir(path)); err != nil || !some {
+			yield(Member{}, cmp.Or(err, missing))
 		}
 	}
 }

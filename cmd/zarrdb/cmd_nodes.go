@@ -142,7 +142,11 @@ func printTree(cmd *cobra.Command, s *engine.Source, path, indent string) error 
 			}
 		}
 		say(cmd, "%s%s/", indent, m.Name)
-		return printTree(cmd, s, path+"/"+m.Name, indent+"  ")
+		err := printTree(cmd, s, path+"/"+m.Name, indent+"  ")
+		if m.Node == nil && errors.Is(err, zarr.ErrNotFound) {
+			return nil // a directory on disk may be empty
+		}
+		return err
 	})
 }
 
