@@ -32,8 +32,8 @@ Arrays of format 1 lie in plain directories, without groups. 3-draft is the
 early draft of format 3 as its text has it, with keys below meta/ and data/ at
 the root; 3-draft-root is its later layout with an entry document.`,
 		Example: `  zarrdb create weather.zdb:temp --shape 365,721,1440 --chunks 1,721,1440 --dtype float32 --dims time,lat,lon
-  zarrdb create weather.zdb:t2 --shape 10,10 --dtype '<i4' --format 2
-  zarrdb create weather.zdb:surface --group`,
+  zarrdb create weather.zdb:surface --group
+  zarrdb create old.zdb:t2 --shape 10,10 --dtype '<i4' --format 2`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := parseDB(args[0])

@@ -86,6 +86,9 @@ func parseDB(s string) (target, error) {
 	if t.db != "" {
 		return t, nil
 	}
+	if err := t.noDatabase(); errors.Is(err, txn.ErrNotDatabase) {
+		return t, err // a URL could look like "w.zdb:temp"
+	}
 	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
 		return t, usagef("%s: this command needs a database, not a URL", zurl.Redact(s))
 	}
