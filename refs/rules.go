@@ -229,7 +229,8 @@ func absolute(u string) (abs string, ok bool, err error) {
 		if i := strings.IndexAny(rest, `?#\`); i >= 0 && i < len(host) {
 			return "", false, fmt.Errorf("no path behind the host")
 		}
-		host = strings.ToLower(host)
+		name := strings.LastIndexByte(host, '@') + 1 // before it, letters differ by case
+		host = host[:name] + strings.ToLower(host[name:])
 		if i := strings.IndexAny(path, "?#"); i >= 0 { // opaque: it leads nowhere else
 			path, query = path[:i], path[i:]
 		}

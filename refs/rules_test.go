@@ -14,7 +14,7 @@ func TestRules(t *testing.T) {
 		Map: []refs.Mapping{
 			{From: "s3://bucket", To: "/mirror/bucket"}, {From: "s3://bucket/deep/", To: "https://Host.org/deep"}, {From: "s3://one/file.nc", To: "/one.nc"},
 		},
-		Allow: []string{"gs://open/part", "https://allowed.org/", "memory://"},
+		Allow: []string{"gs://open/part", "https://allowed.org/", "https://Joe:Pass@Allowed.org/", "memory://"},
 	}
 	for _, c := range []struct{ url, root, path string }{
 		// Below the folder of the set.
@@ -37,6 +37,7 @@ func TestRules(t *testing.T) {
 		// Allowed.
 		{"gs://open/part/x", "gs://open/part/", "x"},
 		{"https://Allowed.org/x?version=../y", "https://allowed.org/", "x?version=../y"},
+		{"HTTPS://Joe:Pass@ALLOWED.org/x", "https://Joe:Pass@allowed.org/", "x"},
 		{"memory://h/p/q", "memory://h/", "p/q"},
 	} {
 		p, err := rules.Resolve(c.url)
@@ -48,7 +49,7 @@ func TestRules(t *testing.T) {
 		"", ".", "a/..", "../x", "a/../../x", "/etc/passwd", "/data/setsx/y", "file:///data/sets", "file://host/data/sets/y", "file:relative",
 		"%2e%2e/x", "a/%2E%2e/x", "..%2fx", "%252e%252e/x", "%2e%2e%2f%zz", `..\x`, `a\..\..\x`, "%25252525252e", "a\x00b",
 		"s3://bucketx/y", "s3://other/y", "gs://open/partial/x", "gs://open/part/../x", "http://allowed.org/x", "https://allowed.org@evil.org/x",
-		"https://allowed.org.evil.org/x", `https://allowed.org\@evil.org/x`, "https://allowed.org?x/y", "https:///x", "simplecache::https://allowed.org/x", "://x", "1a://x", "https://allowed.org/",
+		"https://allowed.org.evil.org/x", `https://allowed.org\@evil.org/x`, "https://joe:Pass@allowed.org/x", "https://Joe:Pass@allowed.org@evil.org/x", "https://allowed.org?x/y", "https:///x", "simplecache::https://allowed.org/x", "://x", "1a://x", "https://allowed.org/",
 	} {
 		p, err := rules.Resolve(u)
 		if u == "file:relative" {
