@@ -349,6 +349,9 @@ func (s *Spec) parseType(v Version) (dtype.Type, error) {
 		if t, ok := dtype.Named(name); ok {
 			return t, nil
 		}
+		if !strings.ContainsRune("<>|", rune(name[0])) {
+			return dtype.Type{}, fmt.Errorf("%w: %q is neither a name, such as float32, nor a numpy type string, such as <f4", dtype.ErrType, clipText(name))
+		}
 		var err error
 		if text, err = json.Marshal(name); err != nil {
 			return dtype.Type{}, err
