@@ -242,11 +242,11 @@ func parseHost(scheme, text string) (string, error) {
 		inside = strings.ReplaceAll(name[1:len(name)-1], ":", "") // an IPv6 address
 	}
 	if name == "" || strings.ContainsAny(inside, ":[]") {
-		return "", fmt.Errorf("no host, but %s", quote(name))
+		return "", errors.New("no host that could be one") // it may be a part of a password
 	}
 	n, err := strconv.ParseUint("0"+port, 10, 16)
 	if err != nil {
-		return "", fmt.Errorf("the port %s", quote(port))
+		return "", errors.New("the port is no number below 65536") // it may be a part of a password
 	}
 	if n != 0 && n != defaultPort[scheme] {
 		name += ":" + strconv.FormatUint(n, 10)

@@ -571,6 +571,7 @@ func TestRedacted(t *testing.T) {
 	}
 	for _, in := range []string{
 		"https://joe:pw@h/a?sig=pw#f", "https://joe:pw@h/%zz?pw", "http://joe:pw@/x?pw", "http://pw@h:port/?pw=pw", "https://pw@h/a?pw|nope nope", "other://pw@h/?pw|zip:|json|x:",
+		"https://joe:pw/x@h/a", "https://joe:pw?x@h/a", "https://joe:a:pw/x@h/a", "https://joe:x/pw@h/a",
 	} {
 		_, err := Parse(in)
 		if err == nil || strings.Contains(err.Error(), "pw") {
