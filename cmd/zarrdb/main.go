@@ -91,6 +91,10 @@ func message(err error, code int) string {
 	var missing *fs.PathError
 	if errors.As(err, &missing) { // it is named twice, first as a URL
 		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
+		text = strings.Replace(text, "file://"+missing.Path+"/: "+missing.Op+" "+missing.Path, missing.Path, 1)
+		if code == exitNotFound {
+			text += nodeHint(missing.Path)
+		}
 	}
 	if errors.Is(err, engine.ErrResumable) {
 		text += " with --resume"
@@ -102,6 +106,18 @@ func message(err error, code int) string {
 		text += " (--validate none links it all the same)"
 	}
 	return text
+}
+
+// nodeHint says how a node of a database is named, if a path looks for one among the
+// files of the database.
+func nodeHint(path string) string {
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if engine.IsDatabase(dir) {
+			node, _ := filepath.Rel(dir, path)
+			return fmt.Sprintf(" (%s is a database: write %s:%s)", filepath.Base(dir), dir, filepath.ToSlash(node))
+		}
+	}
+	return ""
 }
 
 // usageError is a mistake in how the program was called.
