@@ -437,7 +437,9 @@ func TestWriteParquetForms(t *testing.T) {
 		text("a/.zattrs", `{"x": "was"}`),
 		text("a/.zattrs", `{ "x" : 1.50, "é": "/", "dimension_separator": "/" }`),
 		ranged("a/0/0", 5, 0),
-		// The document again, which changes nothing of what is there.
+		// The document again, behind another array, changes nothing of what is there.
+		text("c/.zarray", `{"shape": [1], "chunks": [1]}`),
+		text("c/0", "c"),
 		text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1], "dimension_separator": "/", "fill_value": NaN}`),
 		ranged("a/8/8", 0, 0),
 		text("a/0/1", "base64:AAAA"),
@@ -462,7 +464,8 @@ func TestWriteParquetForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	const index = `{"metadata": {".zx/y": {"y": 1}, "a/.zarray": {"shape": [9, 9], "chunks": [1, 1], "dimension_separator": ".", "fill_value": NaN}, ` +
-		`"a/.zattrs": {"x": 1.5, "\u00e9": "/", "dimension_separator": "/"}, "b.zarray": {"b": 1}}, "record_size": 10}`
+		`"a/.zattrs": {"x": 1.5, "\u00e9": "/", "dimension_separator": "/"}, "b.zarray": {"b": 1}, ` +
+		`"c/.zarray": {"shape": [1], "chunks": [1]}}, "record_size": 10}`
 	if string(b) != index {
 		t.Errorf("the index is %s", b)
 	}
@@ -485,7 +488,7 @@ func TestWriteParquetForms(t *testing.T) {
 			}
 		}
 	})
-	if !slices.Equal(keys, []string{".zmetadata", "a/refs.0.parq", "a/refs.8.parq"}) {
+	if !slices.Equal(keys, []string{".zmetadata", "a/refs.0.parq", "a/refs.8.parq", "c/refs.0.parq"}) {
 		t.Errorf("files %q", keys)
 	}
 	// All partitions have as many rows, also the last one, of a single chunk:
