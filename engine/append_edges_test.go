@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -445,5 +446,32 @@ func TestAppendNotResumable(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		unchanged(t, db, before)
+	}
+}
+
+// Where one piece begins inside a chunk all of its array is read by the append,
+// which may read the files: a chunk of another piece would have to be read to be
+// completed, in a database that may not yet.
+func TestAppendReadsAllToRewrite(t *testing.T) {
+	base := folder(t, map[string]string{"f": "\x00\x01\x02\x03\x04\x05zzzz"})
+	var list []Piece
+	from := 0
+	for i, n := range []int{3, 1, 2} { // the third fits, but not the second
+		s := smallSet{".zgroup": map[string]any{"zarr_format": 2}}
+		s.array("time", "|i1", []int{n}, []int{4}, []string{"time"}, nil)
+		s["time/0"] = []any{base + "/f", from, 4}
+		list = append(list, pieceOf(s.write(t, fmt.Sprintf("f%d.json", i)), Follow{Allow: []string{filepath.ToSlash(base)}}))
+		from += n
+	}
+	for _, step := range []int{1, 2, 3} {
+		db := openDB(t, linkOptions(t, t.TempDir()))
+		for lo := 0; lo < len(list); lo += step {
+			if _, err := appendAll(db, "time", true, ImportOptions{}, list[lo:min(lo+step, len(list))]...); err != nil {
+				t.Fatalf("%d at a time: %v", step, err)
+			}
+		}
+		if got := array8(t, db, "time"); string(got) != "\x00\x01\x02\x03\x04\x05" {
+			t.Errorf("%d at a time: %v", step, got)
+		}
 	}
 }
