@@ -128,6 +128,7 @@ func TestAppendAttributes(t *testing.T) {
 		"integer and float":  {"t", set("scale_factor", 1), set("scale_factor", json.RawMessage("1.0")), ""},
 		"spelling":           {"t", set("scale_factor", json.RawMessage("10.0")), set("scale_factor", json.RawMessage("1e1")), ""},
 		"long integers":      {"t", set("_FillValue", json.RawMessage("9223372036854775807")), set("_FillValue", json.RawMessage("9223372036854775806")), "_FillValue is 9223372036854775807 in f0.json, but 9223372036854775806 in f1.json"},
+		"nearly the same":    {"t", set("scale_factor", json.RawMessage("0.1")), set("scale_factor", json.RawMessage("0.1000000001")), "scale_factor is 0.1 in f0.json, but 0.1000000001 in f1.json"},
 		"text and number":    {"t", set("scale_factor", "1"), set("scale_factor", 1), `scale_factor is "1" in f0.json, but 1 in f1.json`},
 		"texts":              {"t", set("units", "K"), set("units", "degC"), `units is "K" in f0.json, but "degC" in f1.json`},
 		"lists":              {"t", set("valid_range", []int{0, 5}), set("valid_range", []int{0, 6}), "valid_range is [0,5] in f0.json, but [0,6] in f1.json"},
