@@ -135,8 +135,8 @@ type candidate struct {
 	asOf  time.Time // of its last move
 	moves uint64    // that it counts
 
-	recovered bool  // it is the damaged index, made again
-	ends      error // and why it is older than that was
+	made bool  // by a salvage, of the damaged index
+	ends error // why it is older than that was
 }
 
 // stagedIndex is the new index until it is complete.
@@ -312,6 +312,9 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 		return nil, err
 	}
 	all := []*candidate{{name: indexDir, path: v.fs.PathJoin(v.from, indexDir)}}
+	if ready := v.fs.PathJoin(v.from, readyIndex); v.dir != v.from && index.Complete(v.fs, ready) {
+		all = append(all, &candidate{name: readyIndex, path: ready, made: true})
+	}
 	for i := len(list) - 1; i >= 0; i-- {
 		name := checkpointDir + "/" + list[i].Name
 		all = append(all, &candidate{name: name, path: v.fs.PathJoin(v.from, name)})
@@ -324,7 +327,7 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 				all = slices.Insert(all, 1, c)
 			}
 		}
-		if err == nil && c.recovered {
+		if err == nil && c.made {
 			err = c.olderThan(list)
 		}
 		switch {
@@ -364,7 +367,7 @@ func (v *salvager) recoverIndex(list []Checkpoint) *candidate {
 		}
 		return nil
 	}
-	return &candidate{name: indexDir, path: path, recovered: true, ends: ends}
+	return &candidate{name: indexDir, path: path, made: true, ends: ends}
 }
 
 func (v *salvager) refuse(c *candidate) {

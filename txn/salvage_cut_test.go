@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,9 @@ func TestSalvagePowerCutExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			cuts := salvageCuts(t, mem)
+			if !slices.ContainsFunc(cuts, func(c salvageCut) bool { _, err := c.fs.Stat("db/index"); return err != nil }) {
+				t.Error("no cut between the renames")
+			}
 			step := 1 + len(cuts)/20
 			if testing.Short() || raceEnabled {
 				step = 1 + len(cuts)/6
@@ -130,6 +134,9 @@ func (c *salvageCut) verify(t *testing.T, last map[string]string) {
 			t.Fatal(err)
 		}
 	case errors.Is(err, ErrIndexLost):
+		if _, err := c.fs.Stat("db/" + indexDir); err != nil {
+			c.verifyTo(t, o, last)
+		}
 		r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
 		if err != nil {
 			t.Fatalf("again: %v: %+v", err, r)
@@ -145,6 +152,28 @@ func (c *salvageCut) verify(t *testing.T, last map[string]string) {
 		t.Errorf("the quarantine holds %v, %v", kept, err)
 	}
 	checkExact(t, o, last)
+}
+
+// verifyTo salvages to another directory, and changes nothing in the first.
+func (c *salvageCut) verifyTo(t *testing.T, o *Options, last map[string]string) {
+	t.Helper()
+	before := tree0(t, c.fs, "db")
+	r, err := Salvage(bg, "db", SalvageOptions{Options: *o, To: "other"})
+	if err != nil || r.Source != readyIndex || r.Found != 0 || len(r.Problems) != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if after := tree0(t, c.fs, "db"); !slices.Equal(before, after) {
+		t.Errorf("was %q, is %q", before, after)
+	}
+	db, err := Open("other", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeSound(t, db)
+	if got := at(t, db, "main"); !maps.Equal(got, last) {
+		t.Errorf("main has %d keys of %d, or others", len(got), len(last))
+	}
+	closeChecked(t, db)
 }
 
 // An index that an interrupted salvage left ready, long ago, is not taken for the
