@@ -70,7 +70,7 @@ func (x *Index) listener() *pebble.EventListener {
 			x.gate.wake()
 		},
 		ManifestCreated: func(pebble.ManifestCreateInfo) { x.events.lists.Add(1) },
-		TableIngested: func(pebble.TableIngestInfo) { x.pages.changed() },
+		TableIngested:   func(pebble.TableIngestInfo) { x.pages.changed() },
 		BackgroundError: func(err error) {
 			x.events.background.Add(1)
 			x.events.lastError.Store(&err)

@@ -69,12 +69,6 @@ func headOf(key []byte) uint64 {
 
 // openPageTable reads where the blocks of a table lie.
 func openPageTable(fs vfs.FS, path string, o *pebble.Options, most int) (_ *pageTable, err error) {
-	// Of a table that it does not know Pebble's reader panics.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", errOtherTable, r)
-		}
-	}()
 	f, err := fs.Open(path, vfs.RandomReadsOption)
 	if err != nil {
 		return nil, err
@@ -83,6 +77,12 @@ func openPageTable(fs vfs.FS, path string, o *pebble.Options, most int) (_ *page
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	// Of a table that it does not know Pebble's reader panics.
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.Join(fmt.Errorf("%w: %v", errOtherTable, r), in.Close())
+		}
+	}()
 	r, err := sstable.NewReader(context.Background(), in, o.MakeReaderOptions())
 	if err != nil {
 		return nil, errors.Join(err, in.Close())

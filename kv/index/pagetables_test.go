@@ -411,6 +411,53 @@ func TestPageTablesOfGarbage(t *testing.T) {
 	}
 }
 
+// closes counts the files that are open.
+type closes struct {
+	vfs.FS
+	open int
+}
+
+type closing struct {
+	vfs.File
+	fs *closes
+}
+
+func (f *closes) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.Open(name, opts...)
+	if err == nil {
+		f.open++
+		file = closing{file, f}
+	}
+	return file, err
+}
+
+func (f closing) Close() error {
+	f.fs.open--
+	return f.File.Close()
+}
+
+// A table of keys of another kind makes Pebble's reader panic, which is an error
+// that leaves nothing open.
+func TestPageTablesOfOtherKeys(t *testing.T) {
+	x := mustOpen(t, "d", plain(vfs.NewMem()))
+	defer mustClose(t, x)
+	if err := x.Ingest(seqOf(pages(0, 20), nil)); err != nil {
+		t.Fatal(err)
+	}
+	x.pages.refresh()
+	o := x.pages.opts.Clone()
+	o.KeySchemas = nil
+	fs := &closes{FS: x.fs}
+	for table := range x.pages.all() {
+		if _, err := openPageTable(fs, x.fs.PathJoin(x.dir, tableName(table.number)), o, maxPageBlocks); !errors.Is(err, errOtherTable) {
+			t.Errorf("table of unknown keys: %v", err)
+		}
+	}
+	if fs.open != 0 {
+		t.Errorf("%d files are open", fs.open)
+	}
+}
+
 // Views make a refresh happen by themselves.
 func TestPageTablesAreRefreshed(t *testing.T) {
 	x := mustOpen(t, "d", plain(vfs.NewMem()))

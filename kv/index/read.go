@@ -45,9 +45,10 @@ func (x *Index) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
 	return x.Get(SpacePage, name[:])
 }
 
-// ViewPage calls fn once with a stored page, which is valid until fn returns. The
-// error of fn is returned as it is. A missing page is ErrNotFound; one that was
-// deleted may still be found. The page is not compared with its name.
+// ViewPage calls fn once with a stored page, which is valid until fn returns, and
+// returns the error of fn as it is. fn must not call the index. A missing page is
+// ErrNotFound; one that was deleted may still be found. The page is not compared
+// with its name.
 func (x *Index) ViewPage(name digest.Sum, fn func(page []byte) error) error {
 	if err := x.enter(); err != nil {
 		return err
