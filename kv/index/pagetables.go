@@ -54,7 +54,7 @@ const (
 	// maxPageBlocks bounds the memory for places of blocks, some 18 bytes each.
 	maxPageBlocks = 2 << 20
 	// refreshAfter is how many views pay for looking at the tables.
-	refreshAfter = 64
+	refreshAfter = 16
 )
 
 func newPageTables(x *Index, o *Options) *pageTables {
