@@ -45,7 +45,8 @@ func CleanPath(path string) (string, error) {
 // besides what its names must be like: none may be that of a metadata document of
 // Zarr v2 or v3, or of v1 in v1. Its keys would be taken for, or stand in the way
 // of, the metadata of the group above. Nodes that have such names are opened and
-// copied as others are. Errors are ErrPath.
+// copied as others are. Errors are ErrPath. It is stricter than Zarr v3, Node names,
+// and Zarr v2, Logical storage paths, which say nothing of these names.
 func CheckNewPath(v Version, path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		switch name {

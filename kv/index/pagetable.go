@@ -243,6 +243,8 @@ func isSet(k pebble.InternalKeyKind) bool {
 // pageReaders keeps a few readers. Their buffers may be memory that is not
 // collected, so a sync.Pool would lose it.
 type pageReaders struct {
+	schema *colblk.KeySchema
+
 	mu   sync.Mutex
 	free []*pageReader
 }
@@ -250,7 +252,7 @@ type pageReaders struct {
 // maxFreeReaders is about what reads at once.
 const maxFreeReaders = 16
 
-func (p *pageReaders) get(schema *colblk.KeySchema) *pageReader {
+func (p *pageReaders) get() *pageReader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.free); n > 0 {
@@ -258,7 +260,7 @@ func (p *pageReaders) get(schema *colblk.KeySchema) *pageReader {
 		p.free = p.free[:n-1]
 		return r
 	}
-	return newPageReader(schema)
+	return newPageReader(p.schema)
 }
 
 func (p *pageReaders) put(r *pageReader) {

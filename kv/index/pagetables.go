@@ -61,6 +61,7 @@ func newPageTables(x *Index, o *Options) *pageTables {
 	opts := x.opts.Clone()
 	opts.EnsureDefaults()
 	p := &pageTables{fs: x.fs, dir: x.dir, opts: opts, min: uint64(o.pageTable)}
+	p.readers.schema = opts.KeySchemas[opts.KeySchema]
 	p.stale.Store(true)
 	return p
 }
@@ -74,7 +75,7 @@ func (p *pageTables) view(name digest.Sum, fn func([]byte) error) (done bool, er
 	if len(runs) == 0 {
 		return false, nil
 	}
-	r := p.readers.get(p.opts.KeySchemas[p.opts.KeySchema])
+	r := p.readers.get()
 	defer p.readers.put(r)
 	for _, run := range runs {
 		if t := run.find(h); t != nil && t.use.enter() {
