@@ -14,13 +14,14 @@ modules:          ## fetch what the other targets need from elsewhere
 	$(GO) run $(STATICCHECK) -version
 
 build:            ## build the program into ./zarrdb
+	@echo "compiling ./zarrdb: some minutes the first time, when every package is new to the build cache"
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
 
 test:             ## run the tests
 	$(GO) test $(TIMEOUT) ./...
 
-demo:             ## run the main job on bundled data
-	$(GO) run ./cmd/zarrdb demo
+demo: build       ## run the main job on bundled data
+	./zarrdb demo
 
 check: lint test race noasm cross fuzz   ## everything that must be green
 
@@ -61,7 +62,7 @@ bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
-	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine
+	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest
 
 clean:
 	rm -rf zarrdb bench/out .cache

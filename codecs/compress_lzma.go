@@ -182,10 +182,10 @@ func (s *lzmaStage) Decode(dst, src []byte) ([]byte, error) {
 	case s.format == lzmaAlone || s.format == lzmaAuto:
 		out, err = lzma.DecodeAlone(dst, src, limit)
 	case s.lzma1:
-		out, err = lzma.DecodeRaw(dst, src, s.options.Props, limit)
+		out, err = lzma.DecodeRaw(dst, src, s.options, limit)
 		lzma.Undelta(out[len(dst):], s.options.Deltas)
 	default:
-		out, err = lzma.DecodeLZMA2(dst, src, limit)
+		out, err = lzma.DecodeLZMA2(dst, src, s.options, limit)
 		lzma.Undelta(out[len(dst):], s.options.Deltas)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,11 +48,20 @@ type Place struct {
 	// Value is what a Dataset is made of if that is one piece of text, so that
 	// it can be read as a file too; else nil.
 	Value kv.Value
+	// store is the directory in another view that the View of a Dataset shows;
+	// else nil.
+	store *Place
 	// origin is the file in a store whose content, decompressed or a range of
 	// it, this place is; nil if it is a file itself.
 	origin *Place
 	// set is the reference set that View shows.
 	set *refSet
+	// lies is where the bytes are that the place is made of: what the root of the
+	// URL names.
+	lies extent
+	// through is the reference set on the way to the place, whose values lie
+	// elsewhere; else nil.
+	through *refSet
 	// located is a file that detection has found on a server, and read the
 	// beginning of; else nil.
 	located kv.Value
@@ -188,6 +198,9 @@ func (e *Env) open(ctx context.Context, u zurl.URL) (Place, error) {
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", u.Redacted(), err)
 	}
+	if at.lies, err = extentOf(u.Root()); err != nil {
+		return at, err
+	}
 	at.URL = u.Prefix(0)
 	for i, part := range u.Adapters() {
 		if at, err = e.step(ctx, at, part); err != nil {
@@ -206,5 +219,7 @@ func (e *Env) step(ctx context.Context, at Place, part zurl.Part) (Place, error)
 	if at.Kind == Dataset && part.Scheme != ".." {
 		return at, fmt.Errorf("%w: nothing can follow a node, but %s: does", ErrFormat, part.Scheme)
 	}
-	return a.Open(ctx, e, at, part)
+	next, err := a.Open(ctx, e, at, part)
+	next.lies, next.through = at.lies, cmp.Or(next.set, at.through)
+	return next, err
 }

@@ -19,13 +19,13 @@ import (
 //	temp  chunks 0…3     0…1 become 4…5   0…1 → 6…7    grows, chunks are renumbered
 //	x     [0 1 2]        equal            equal        stays
 //
-// Everything is compared before anything is written.
+// Everything is compared before anything is copied.
 
 // Piece is one of the hierarchies that an append joins.
 type Piece struct {
 	// Name is what errors call it; of a URL without user information and query.
 	Name string
-	// Open opens it. It is called twice, by several goroutines for several
+	// Open opens it. It is called up to three times, by several goroutines for several
 	// pieces, and what it returns is closed: a few pieces are open at a time, and
 	// the first of them until the end.
 	Open func(context.Context) (*Source, error)
@@ -145,11 +145,13 @@ func (p *AppendPlan) begin(name string, found []foundNode) error {
 	return nil
 }
 
+var errJoin = fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr.ErrNoForm)
+
 // describe finds the dimension in the array.
 func (b *appendBase) describe(dim string) error {
 	b.axis, b.chunk, b.had = -1, 0, 0
 	if b.meta.Version != zarr.V2 && b.meta.Version != zarr.V3 {
-		return fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr.ErrNoForm)
+		return errJoin
 	}
 	for d, name := range b.meta.DimensionNames {
 		if name == nil || *name != dim {

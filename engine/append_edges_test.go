@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -473,5 +474,62 @@ func TestAppendReadsAllToRewrite(t *testing.T) {
 		if got := array8(t, db, "time"); string(got) != "\x00\x01\x02\x03\x04\x05" {
 			t.Errorf("%d at a time: %v", step, got)
 		}
+	}
+}
+
+// TestAppendRefusedStoresNothing: elements are compared before anything is copied,
+// so a refused append takes no room in packs.
+func TestAppendRefusedStoresNothing(t *testing.T) {
+	const chunk = 200_000
+	piece := func(first byte, lat byte) Piece {
+		dims := func(names, shape, chunks string) string {
+			return `{"zarr_format":3,"node_type":"array","shape":` + shape + `,"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":` + chunks + `}},
+"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes"}],"dimension_names":` + names + `,"attributes":{}}`
+		}
+		keys := map[string]string{
+			"zarr.json":      `{"zarr_format":3,"node_type":"group","attributes":{}}`,
+			"time/zarr.json": dims(`["time"]`, "[2]", "[2]"), "time/c/0": string([]byte{first, first + 1}),
+			"lat/zarr.json": dims(`["lat"]`, "[1]", "[1]"), "lat/c/0": string([]byte{lat}),
+			"a/zarr.json": dims(`["time","x"]`, "[2,200000]", "[1,200000]"),
+		}
+		for i := range 2 {
+			b := make([]byte, chunk)
+			r := rand.New(rand.NewPCG(uint64(first), uint64(i)))
+			for k := range b {
+				b[k] = byte(r.Uint32())
+			}
+			keys[fmt.Sprintf("a/c/%d/0", i)] = string(b)
+		}
+		return pieceOf(memoryURL(t, keys), Follow{})
+	}
+	db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
+	_, err := appendAll(db, "time", false, ImportOptions{}, piece(1, 50))
+	must(t, err)
+	before, had := head(t, db, ""), packBytes(t, db)
+	for name, pieces := range map[string][]Piece{
+		"times again":       {piece(1, 50)},
+		"times go back":     {piece(5, 50), piece(3, 50)},
+		"another latitude":  {piece(3, 51)},
+		"the second's":      {piece(3, 50), piece(5, 51)},
+		"of new ones":       {piece(7, 1), piece(9, 2)},
+		"times of new ones": {piece(7, 1), piece(7, 1)},
+	} {
+		o := ImportOptions{}
+		if strings.HasSuffix(name, "new ones") {
+			o.To = "new"
+		}
+		if _, err := appendAll(db, "time", false, o, pieces...); !errors.Is(err, ErrMisfit) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now := packBytes(t, db); now != had {
+			t.Errorf("%s: packs grew by %d bytes", name, now-had)
+			had = now
+		}
+		unchanged(t, db, before)
+	}
+	_, err = appendAll(db, "time", false, ImportOptions{}, piece(3, 50), piece(5, 50))
+	must(t, err)
+	if now := packBytes(t, db); now-had < 4*chunk {
+		t.Errorf("packs grew by %d bytes", now-had)
 	}
 }

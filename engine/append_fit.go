@@ -149,7 +149,7 @@ var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
 
 // describing are attributes that say nothing about a coordinate reference
 // system. Names of dimensions are compared as such.
-var describing = []string{"long_name", "comment", "history", "_ARRAY_DIMENSIONS"}
+var describing = []string{"long_name", "comment", "history", arrayDimensions}
 
 // attributeNames are the telling attributes that one of two arrays has.
 func attributeNames(a, b *zarr.Meta) (names []string) {

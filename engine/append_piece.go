@@ -90,6 +90,9 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		if err != nil {
 			return nil, err
 		}
+		if n.Version() == zarr.Draft3 { // its groups cannot be compared
+			return nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
+		}
 		found = append(found, foundNode{relative(n.Path(), path), n.Meta()})
 	}
 	if len(found) == 0 {

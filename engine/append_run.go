@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -61,6 +60,11 @@ const maxWaiting = 64 << 20
 func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err error) {
 	j.s = s
 	resumed := j.done > 0
+	if !j.o.Link {
+		if err := j.check(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if !j.fresh && !resumed {
 		if err := j.grow(ctx); err != nil {
 			return nil, err
@@ -164,9 +168,43 @@ type piecePass struct {
 	held   *heldRefs // what is read of it
 }
 
-// write writes what all pieces add. Some are opened at a time, and one after the
-// other is written.
+// check compares the elements of all pieces that are to be copied, before anything
+// is: a payload that was stored takes room even if the append is refused.
+func (j *joiner) check(ctx context.Context) error {
+	err := j.each(ctx, func(p *piecePass) error {
+		if p.keep {
+			j.model = p
+		}
+		for _, path := range j.plan.paths {
+			a := p.piece.arrays[path]
+			if a == nil {
+				continue
+			}
+			if err := p.failed(p.compare(ctx, a)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	j.orders = nil // they were looked at
+	return err
+}
+
+// write writes what all pieces add.
 func (j *joiner) write(ctx context.Context) error {
+	return j.each(ctx, func(p *piecePass) error {
+		err := p.failed(j.piece(ctx, p))
+		if err == nil {
+			j.done++
+			err = j.save(ctx)
+		}
+		return err
+	})
+}
+
+// each calls fn for the pieces that are not complete, one after the other. Some
+// are opened at a time.
+func (j *joiner) each(ctx context.Context, fn func(*piecePass) error) error {
 	for lo := j.done; lo < len(j.plan.pieces); lo += piecesAtOnce {
 		passes := make([]*piecePass, min(piecesAtOnce, len(j.plan.pieces)-lo))
 		err := gather.Each(ctx, len(passes), len(passes), func(_ context.Context, k int) (err error) {
@@ -179,10 +217,7 @@ func (j *joiner) write(ctx context.Context) error {
 		})
 		for _, p := range passes {
 			if err == nil {
-				if err = p.failed(j.piece(ctx, p)); err == nil {
-					j.done++
-					err = j.save(ctx)
-				}
+				err = fn(p)
 			}
 			if p != nil && p.src != nil && p.src != j.first {
 				err = errors.Join(err, p.src.Close())
@@ -265,14 +300,24 @@ func (j *joiner) piece(ctx context.Context, pass *piecePass) (err error) {
 		case a == nil:
 		case a.rewrite:
 			err = pass.rewrite(ctx, a)
-		case j.orders[a.base] != nil:
-			err = pass.ordered(ctx, a)
-		case a.base.axis < 0 && !pass.keep:
-			err = pass.equal(ctx, a)
+		case j.o.Link: // of what is copied, check has done it
+			err = pass.compare(ctx, a)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// compare makes sure that the elements of an array fit those before: coordinates
+// go on, and what has not the dimension is equal.
+func (p *piecePass) compare(ctx context.Context, a *appendArray) error {
+	switch {
+	case p.j.orders[a.base] != nil:
+		return p.ordered(ctx, a)
+	case a.base.axis < 0 && !p.keep:
+		return p.equal(ctx, a)
 	}
 	return nil
 }
@@ -334,7 +379,7 @@ func (p *piecePass) copy(ctx context.Context) error {
 		return err
 	}
 	to := map[string]string{} // by key
-	return batches(sv.view.List(ctx, kv.ListOptions{Prefix: sv.prefix}), func(keys []string) error {
+	return batches(p.src.keys(ctx, sv.view, sv.prefix), func(keys []string) error {
 		clear(to)
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			at, _, put := p.place(strings.TrimPrefix(key, sv.prefix))

@@ -41,12 +41,21 @@ type chunkCache struct {
 	c      *ristretto.Cache[[]byte, []byte]
 	budget int64
 	queued atomic.Int64 // bytes handed over since the last wait
+	wanted *touches
+
+	// use is held, shared, in every call of c: beside ristretto's own Close a call
+	// may wait for ever or panic.
+	use    sync.RWMutex
+	closed bool
 
 	mu      sync.Mutex
 	flights map[chunkKey]*flight
 }
 
-var _ zarr.ChunkLoader = (*chunkCache)(nil)
+var (
+	_ zarr.ChunkLoader  = (*chunkCache)(nil)
+	_ zarr.ChunkToucher = (*chunkCache)(nil)
+)
 
 // newChunkCache makes a cache of decoded chunks of at most budget bytes; nil if
 // budget is not positive.
@@ -65,14 +74,31 @@ func newChunkCache(budget int64) (*chunkCache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: chunk cache: %w", err)
 	}
-	return &chunkCache{c: c, budget: budget}, nil
+	return &chunkCache{c: c, budget: budget, wanted: newTouches(budget)}, nil
 }
+
+// enter begins the use of c.c, which leave ends; false if there is no cache, or not
+// any more. Arrays are read beside a Close of their database.
+func (c *chunkCache) enter() bool {
+	if c == nil {
+		return false
+	}
+	c.use.RLock()
+	if c.closed {
+		c.use.RUnlock()
+		return false
+	}
+	return true
+}
+
+func (c *chunkCache) leave() { c.use.RUnlock() }
 
 // Get returns a decoded chunk, which must not be changed.
 func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
-	if c == nil {
+	if !c.enter() {
 		return nil, false
 	}
+	defer c.leave()
 	k := keyOf(id, codec)
 	defer keys.Put(k)
 	return c.c.Get(k[:])
@@ -81,9 +107,10 @@ func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 // Add offers a decoded chunk, which must not be changed afterwards. The cache
 // keeps it or not.
 func (c *chunkCache) Add(id kv.ID, codec [16]byte, chunk []byte) {
-	if c == nil || int64(cap(chunk)) > c.budget/4 {
+	if c == nil || !c.Keeps(cap(chunk)) || !c.enter() {
 		return
 	}
+	defer c.leave()
 	cost := int64(cap(chunk))
 	k := keyOf(id, codec)
 	c.c.Set(k[:], chunk, cost) // keeps the hash of the key, not the key
@@ -94,6 +121,17 @@ func (c *chunkCache) Add(id kv.ID, codec [16]byte, chunk []byte) {
 		c.queued.Store(0)
 		c.c.Wait()
 	}
+}
+
+// Keeps implements [zarr.ChunkToucher].
+func (c *chunkCache) Keeps(bytes int) bool { return int64(bytes) <= c.budget/4 }
+
+// Touch implements [zarr.ChunkToucher].
+func (c *chunkCache) Touch(id kv.ID, codec [16]byte, bytes int) bool {
+	k := keyOf(id, codec)
+	defer keys.Put(k)
+	hash, _ := hashKey(k[:])
+	return c.wanted.again(hash, bytes)
 }
 
 // forArrays is the cache as arrays take it: nil, not a nil pointer, if it is off.
@@ -152,8 +190,14 @@ type flight struct {
 
 var errAbandoned = errors.New("engine: decoding was abandoned")
 
+// close empties the cache for good, when calls under way have ended. A second one
+// does nothing.
 func (c *chunkCache) close() {
-	if c != nil {
-		c.c.Close()
+	if c == nil {
+		return
 	}
+	c.use.Lock()
+	defer c.use.Unlock()
+	c.closed = true
+	c.c.Close()
 }

@@ -208,3 +208,33 @@ func TestVersionsShareTheCache(t *testing.T) {
 		}
 	}
 }
+
+// Reads of a database that is being closed end, with or without the cache.
+func TestChunkCacheClosesBesideReaders(t *testing.T) {
+	for n := range 50 {
+		c, err := newChunkCache(64 << 10) // so small that readers wait for its queue
+		if err != nil {
+			t.Fatal(err)
+		}
+		var readers sync.WaitGroup
+		begun := make(chan struct{}, 4)
+		for r := range 4 {
+			readers.Go(func() {
+				begun <- struct{}{}
+				for i := range 400 {
+					var id kv.ID
+					binary.LittleEndian.PutUint64(id[:], uint64(n+r*1000+i)*0x9e3779b97f4a7c15)
+					chunk, err := c.Load(bg, id, [16]byte{}, func() ([]byte, error) { return make([]byte, 8<<10), nil })
+					if err != nil || len(chunk) != 8<<10 {
+						t.Errorf("%d bytes, %v", len(chunk), err)
+					}
+				}
+			})
+		}
+		for range 4 {
+			<-begun
+		}
+		c.close()
+		readers.Wait()
+	}
+}

@@ -156,6 +156,7 @@ func TestMembers(t *testing.T) {
 			create(s, "y", line(6, 2)),
 			s.Set(bg, "old/.zarray", []byte(arrayV2())),
 			s.Set(bg, "papers/2024/a.pdf", []byte("pdf")),
+			s.Set(bg, "papers//without a name/b.pdf", []byte("pdf")),
 			s.Set(bg, "readme", []byte("text")),
 			s.Set(bg, "odd/zarr.json", []byte(`{"zarr_format":3}`)),
 		)

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -18,7 +18,8 @@ import (
 // believe it, so a session that changes an array or group through its handle
 // must not leave an old copy behind. The copies above a changed node are dropped
 // at once, which is always right, and made again when the session is saved or
-// committed. Merges combine the copies of both sides (policy.go).
+// committed. Merges combine the copies of both sides (policy.go), and drop those
+// that one side made where the other changed something below.
 //
 // Keys that are set by hand, or imported, are stored as they are given: then
 // the copy is in the hands of who writes it, as in any other store.
@@ -119,6 +120,22 @@ func (c *copies) note(path string, v zarr.Version) {
 	c.stale[path] = v
 }
 
+// transferred notes that a node was moved or copied with those below it: copies
+// that were dropped there are made again at the new place.
+func (c *copies) transferred(from, to string, moved bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for path, v := range maps.Clone(c.stale) {
+		if path != from && !strings.HasPrefix(path, dir(from)) {
+			continue
+		}
+		c.stale[joinPath(to, relative(path, from))] = v
+		if moved {
+			delete(c.stale, path)
+		}
+	}
+}
+
 const inlineCopy = "consolidated_metadata"
 
 // dropInline removes the copy that the zarr.json of a group carries.
@@ -127,16 +144,15 @@ func (c *copies) dropInline(ctx context.Context, group string) error {
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
-	if err != nil || !bytes.Contains(doc, []byte(inlineCopy)) {
+	if err != nil {
 		return err
 	}
-	o, err := parseObject(doc)
-	if err != nil || o.values[inlineCopy] == nil || string(o.values[inlineCopy]) == "null" {
-		return nil // it is not a group that can be opened, or has none
+	copies, rest := policy{}.Copies(docV3, doc)
+	if copies == nil {
+		return nil
 	}
 	c.note(group, zarr.V3)
-	o.remove(inlineCopy)
-	return c.s.Set(ctx, dir(group)+docV3, o.print())
+	return c.s.Set(ctx, dir(group)+docV3, rest)
 }
 
 // refresh makes dropped copies again, those of inner groups first. Where that

@@ -116,12 +116,25 @@ func TestConsolidatedMetadataFollowsChanges(t *testing.T) {
 				{"a removal", func(s *Session) error { return s.Remove(bg, "g2/y2") }, []string{"", "g", "g2"}},
 				{"a deleted handle", func(s *Session) error { return array(t, s, "g/h/z").Delete(bg) }, []string{"", "g", "g2"}},
 				{"a removed group", func(s *Session) error { return s.Remove(bg, "g2") }, []string{"", "g"}},
-				{"keys by hand", func(s *Session) error { return s.DeletePrefix(bg, "g/") }, nil},
+				{"a move of keys", func(s *Session) error { return s.Move(bg, "g/y", "g/y3") }, []string{"", "g"}},
+				{"a move after a change", func(s *Session) error {
+					return errors.Join(setAttr(s, "g/y3", "n", 2), s.Move(bg, "g", "g5"))
+				}, []string{"", "g5"}},
+				{"a copy after a change", func(s *Session) error {
+					return errors.Join(setAttr(s, "g5/y3", "n", 3), s.Copy(bg, nil, "g5", "g"))
+				}, []string{"", "g", "g5"}},
+				{"a copy of keys from before", func(s *Session) error { return s.Copy(bg, old.Snapshot, "x", "g/x") }, []string{"", "g", "g5"}},
+				{"an empty bulk write", func(s *Session) error {
+					b, err := s.Bulk(bg, "g/x", false)
+					if err != nil {
+						return err
+					}
+					return b.Finish(bg)
+				}, []string{"", "g", "g5"}},
+				{"a prefix", func(s *Session) error { return s.DeletePrefix(bg, "g5/") }, []string{"", "g"}},
 			} {
 				commit(t, db, "", step.what, step.do)
-				if step.copies != nil {
-					wantCopies(t, at(t, db, ""), step.copies...)
-				}
+				wantCopies(t, at(t, db, ""), step.copies...)
 				if t.Failed() {
 					t.Fatal(step.what)
 				}
@@ -248,5 +261,62 @@ func TestConsolidatedMetadataIsMerged(t *testing.T) {
 				t.Errorf("conflict %+v", c)
 			}
 		})
+	}
+}
+
+// Consolidated metadata that one side of a merge made does not hide what the other
+// side did below.
+func TestConsolidatedMetadataOfOneSideIsNotStale(t *testing.T) {
+	edits := map[string]func(*Session, zarr.Spec) error{
+		"new array":     func(s *Session, spec zarr.Spec) error { return create(s, "g/new", spec) },
+		"attribute":     func(s *Session, _ zarr.Spec) error { return setAttr(s, "g/y", "a", 1) },
+		"removed array": func(s *Session, _ zarr.Spec) error { return s.Remove(bg, "g/y") },
+		"renamed array": func(s *Session, _ zarr.Spec) error { return s.Rename(bg, "x", "g/x") },
+		"both": func(s *Session, spec zarr.Spec) error {
+			return errors.Join(s.Remove(bg, "g/y"), zarr.Consolidate(bg, s, "", nil))
+		},
+		"root attribute": func(s *Session, _ zarr.Spec) error { return setAttr(s, "", "a", 1) },
+	}
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		for what, edit := range edits {
+			for _, consolidatedFirst := range []bool{true, false} {
+				t.Run(fmt.Sprint(v, " ", what, " ", consolidatedFirst), func(t *testing.T) {
+					db := openDB(t, nil)
+					spec := line(6, 2)
+					spec.Version = v
+					commit(t, db, "", "store", func(s *Session) error {
+						return errors.Join(create(s, "x", spec), create(s, "g/y", spec))
+					})
+					consolidate := func(s *Session) error {
+						a, err := s.Array(bg, "x") // so that a rename is followed
+						if err != nil {
+							return err
+						}
+						return errors.Join(zarr.Write(bg, a, zarr.Sel(zarr.At(0)), []int32{7}), zarr.Consolidate(bg, s, "", nil))
+					}
+					first, second := consolidate, func(s *Session) error { return edit(s, spec) }
+					if !consolidatedFirst {
+						first, second = second, first
+					}
+					s, err := db.Begin(bg, "")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Abort()
+					commit(t, db, "", "first", first)
+					if err := second(s); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					want := []string{}
+					if v == zarr.V3 && what == "root attribute" {
+						want = append(want, "") // the document of the group itself is not copied
+					}
+					wantCopies(t, at(t, db, ""), want...)
+				})
+			}
+		}
 	}
 }

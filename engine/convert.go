@@ -180,6 +180,10 @@ func checkNames(v zarr.Version, path string) error {
 	return nil
 }
 
+// arrayDimensions is the attribute in which xarray keeps the names of dimensions
+// in Zarr v2.
+const arrayDimensions = "_ARRAY_DIMENSIONS"
+
 // convertMeta returns metadata of another format under which the same chunks,
 // under keys as that format usually spells them, hold the same elements.
 func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Meta, error) {
@@ -203,6 +207,12 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 	}
 	if to == zarr.V3 {
 		c.Keys = zarr.DefaultKeys('/', len(c.Shape))
+	} else if _, named := c.Attributes.Get(arrayDimensions); !named && len(c.Shape) == 0 {
+		// xarray writes it for an array without dimensions too, and needs it to
+		// read one. Zarr v3 has no names to make it of.
+		if err := c.Attributes.Set(arrayDimensions, []string{}); err != nil {
+			return nil, err
+		}
 	}
 	return c, convertFillAttribute(c, m)
 }
@@ -272,37 +282,47 @@ func (c *conversion) copyDocuments(ctx context.Context, out kv.Writer, report fu
 	return nil
 }
 
-// storedChunks yields the coordinates and keys of the chunks of an array that
-// are stored, those of keys that Zarr programs would not look for left out.
-func (c *conversion) storedChunks(ctx context.Context, a *zarr.Array, fn func(coords []int64, key string) error) error {
+// chunkKeys returns what the keys of an array's chunks begin with, and a function
+// that reads the coordinates from a key. It returns false for a key that Zarr
+// programs would not look for.
+func chunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, bool)) {
 	keys := a.Meta().Keys
 	origin := make([]int64, keys.Rank())
 	first := a.ChunkKey(origin)
-	base := strings.TrimSuffix(first, string(keys.Append(nil, origin)))
 	if keys.Rank() == 0 {
-		found, err := kv.Exists(ctx, c.view, first)
-		if err != nil || !found {
-			return err
-		}
-		return fn(origin, first)
+		return first, func(key string) ([]int64, bool) { return origin, key == first }
 	}
+	base := strings.TrimSuffix(first, string(keys.Append(nil, origin)))
 	counts := a.Meta().ChunkCounts()
-	for key, err := range c.view.List(ctx, kv.ListOptions{Prefix: base + keys.Prefix()}) {
-		if err != nil {
-			return err
-		}
+	return base + keys.Prefix(), func(key string) ([]int64, bool) {
 		coords, ok := keys.Parse(key[len(base):])
 		for d := range coords {
 			ok = ok && coords[d] < counts[d]
 		}
-		if !ok {
-			continue
-		}
-		if err := fn(coords, key); err != nil {
+		return coords, ok
+	}
+}
+
+// storedChunks yields the coordinates and keys of the chunks of an array that
+// are stored, those of keys that Zarr programs would not look for left out.
+func (c *conversion) storedChunks(ctx context.Context, a *zarr.Array, fn func(coords []int64, key string) error) error {
+	prefix, parse := chunkKeys(a)
+	for key, err := range c.view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+		if err != nil {
 			return err
+		}
+		if coords, ok := parse(key); ok {
+			if err := fn(coords, key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// chunkKey is the key of a chunk in the destination.
+func (s *conversionStep) chunkKey(coords []int64) string {
+	return string(s.keys.Append([]byte(dir(s.path)), coords))
 }
 
 // copyChunks copies the stored bytes under new keys.
@@ -325,7 +345,7 @@ func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.W
 		return err
 	}
 	err := c.storedChunks(ctx, s.from, func(coords []int64, key string) error {
-		batch = append(batch, pair{key, string(s.keys.Append([]byte(dir(s.path)), coords))})
+		batch = append(batch, pair{key, s.chunkKey(coords)})
 		if len(batch) < batchKeys {
 			return nil
 		}

@@ -172,13 +172,16 @@ func (db *DB) session(s *txn.Session) *Session {
 	open := db.arrays()
 	open.Locks = zarr.NewChunkLocks()
 	c := &copies{s: s, open: open}
-	return &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c}
+	return &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db}
 }
 
 // Update runs fn in a session on a branch and commits what it wrote with the
 // given message. If fn fails nothing is written and its error is returned. If
 // the branch moved meanwhile and the changes touch each other, the error is a
-// *[txn.ConflictError]; [txn.Retry] calls again then.
+// *[txn.ConflictError]; [txn.Retry] calls again then. So no update is lost: of two
+// sessions that changed one chunk or attribute, one is committed, even if both
+// wrote the same. What fn reads and relies on without writing it is guarded by
+// [Session.GuardRead].
 func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) error {
 	s, err := db.Begin(ctx, branch)
 	if err != nil {

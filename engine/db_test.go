@@ -122,7 +122,7 @@ func TestReadOnly(t *testing.T) {
 	db = openDB(t, &ro)
 	a := array(t, at(t, db, ""), "x")
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3)
-	if err := zarr.Write(bg, a, zarr.Sel(), []int32{1}); !errors.Is(err, kv.ErrReadOnly) {
+	if err := zarr.Fill(bg, a, zarr.Sel(), int32(1)); !errors.Is(err, kv.ErrReadOnly) {
 		t.Errorf("write through a snapshot: %v", err)
 	}
 	if _, err := db.Begin(bg, ""); !errors.Is(err, kv.ErrReadOnly) {
@@ -289,7 +289,7 @@ func playHistory(t *testing.T, db *DB, r *rand.Rand, spec zarr.Spec) (seen []str
 			if err != nil {
 				return err
 			}
-			return zarr.Write(bg, a, sel, []int32{value})
+			return zarr.Fill(bg, a, sel, value)
 		})
 		a := array(t, at(t, db, fmt.Sprintf("main~%d", r.IntN(2))), "g/x")
 		for range 3 {

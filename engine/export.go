@@ -11,9 +11,11 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/zipkv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -22,8 +24,13 @@ import (
 
 // ExportOptions say how an export is written. The zero value works.
 type ExportOptions struct {
-	// Overwrite removes the Zarr store or zip archive at the destination
-	// first. Anything else that lies there is left alone.
+	// Overwrite replaces the Zarr store or zip archive at the destination;
+	// anything else that lies there is left alone. A directory or archive is
+	// written beside the old one, which goes when the new one is complete: until
+	// then, and if the export fails, it is as it was. In a bucket and in memory
+	// nothing can be renamed: there values are overwritten one by one, and keys
+	// that the export has not go last. An export that was stopped leaves a mixture
+	// there, and the same one repairs it.
 	Overwrite bool
 	// Resume goes on with an export of the same version to the same directory
 	// that was stopped. What is there is compared and kept. A key there that
@@ -48,6 +55,8 @@ type ExportOptions struct {
 // ExportResult is what an export wrote.
 type ExportResult struct {
 	Keys, Bytes int64
+	// LeftOut are the paths of databases in the source, which are not copied.
+	LeftOut []string
 }
 
 // Export copies the hierarchy that src names to a directory, or to a zip archive
@@ -55,8 +64,9 @@ type ExportResult struct {
 // that can be written: keys and bytes as they are stored. But for archives,
 // metadata is written last, so that an export that was stopped does not pass
 // for a complete array; a zip archive appears when it is complete. Something at
-// the destination is fs.ErrExist. The error is ErrResumable if ctx ended and
-// Resume goes on with what was copied.
+// the destination is fs.ErrExist. A destination that is, holds or lies in what is
+// read, or holds or lies in a database, is [ErrOverlap]. The error is ErrResumable
+// if ctx ended and Resume goes on with what was copied.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
 	at, err := src.dataset(ctx)
 	if err != nil {
@@ -69,7 +79,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err := src.holdsNode(ctx, at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	ex := &exporter{view: view, from: dir(at.Path), only: at.Version, o: o, pool: src.pool}
+	ex := &exporter{src: src, view: view, from: dir(at.Path), only: at.Version, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = newPool(o.Workers)
 	}
@@ -81,33 +91,40 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
-	store, err := src.destination(ctx, dest)
-	switch {
-	case err != nil:
-	case store != nil:
-		if err = prepareStore(ctx, store, o); err != nil {
-			err = fmt.Errorf("%s: %w", zurl.Redact(dest), err)
-		}
-	default:
-		err = prepareDest(dest, o)
+	d, err := src.destination(ctx, dest)
+	if err == nil {
+		err = separate(d.lies, at.lies)
+	}
+	there := false
+	if err == nil {
+		there, err = d.check(ctx, o)
+	}
+	if err == nil && there {
+		err = src.unreferred(ctx, at, d.lies)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	if ex.plan == nil && o.Progress != nil {
-		if ex.meter.total, err = countKeys(ctx, view, ex.from); err != nil {
+		if ex.meter.total, err = count(ex.list(ctx)); err != nil {
 			return nil, err
 		}
 	}
-	kept := ex.plan == nil // what was copied, if it is not all
+	replace := there && !o.Resume
+	kept := ex.plan == nil && !replace // what was copied, if it is not all
+	local := ex.toDir
+	if strings.HasSuffix(d.lies.path, ".zip") {
+		kept, local = false, ex.toZip
+	}
 	switch {
-	case store != nil:
-		err = ex.toStore(ctx, store, func(context.Context) error { return nil })
-	case strings.HasSuffix(dest, ".zip"):
-		kept = false
-		err = ex.toZip(ctx, dest)
+	case d.store != nil && replace:
+		err = ex.overStore(ctx, d.store)
+	case d.store != nil:
+		err = ex.toStore(ctx, d.store, func(context.Context) error { return nil })
+	case replace:
+		err = dirkv.Replace(d.lies.path, func(name string) error { return local(ctx, name) })
 	default:
-		err = ex.toDir(ctx, dest)
+		err = local(ctx, d.lies.path)
 	}
 	if err != nil {
 		err = fmt.Errorf("export to %s: %w", zurl.Redact(dest), err)
@@ -116,7 +133,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		return nil, err
 	}
-	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load()}, nil
+	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load(), LeftOut: src.leftOut()}, nil
 }
 
 // holdsNode makes sure that there is a node at or below a place.
@@ -141,70 +158,94 @@ func wholeDraft(n *zarr.Node, at Place) error {
 	return nil
 }
 
-// destination opens the store that dest names if it is a URL and not of a file,
-// and else returns nil. It lives as long as s.
-func (s *Source) destination(ctx context.Context, dest string) (kv.Store, error) {
-	if scheme, _, ok := strings.Cut(dest, ":"); !ok || scheme == "file" || s.env.adapters.roots[scheme] == nil {
-		return nil, nil
+// destination is where an export goes.
+type destination struct {
+	lies  extent
+	store kv.Store // nil for a directory or zip archive of this machine
+}
+
+// destination finds what dest names, and opens it if it is the URL of a store,
+// which then lives as long as s.
+func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
+	scheme, _, ok := strings.Cut(dest, ":")
+	if !ok || s.env.adapters.roots[scheme] == nil {
+		d.lies.path = dest
+		return d, nil
 	}
 	u, err := zurl.Parse(dest)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	if len(u.Adapters()) > 0 || strings.HasSuffix(u.Root().Path, ".zip") {
-		return nil, fmt.Errorf("%s: only a directory of a store can be written there: %w", u.Redacted(), errors.ErrUnsupported)
+	if len(u.Adapters()) > 0 || scheme != "file" && strings.HasSuffix(u.Root().Path, ".zip") {
+		return d, fmt.Errorf("%s: only a directory of a store can be written there: %w", u.Redacted(), errors.ErrUnsupported)
+	}
+	if scheme == "file" {
+		d.lies, err = extentOf(u.Root())
+		return d, err
 	}
 	at, err := s.env.open(ctx, u)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	store, ok := at.dir().(kv.Store)
-	if !ok {
-		return nil, fmt.Errorf("%s: nothing can be written there: %w", u.Redacted(), errors.ErrUnsupported)
+	d.lies = at.lies
+	if d.store, ok = at.dir().(kv.Store); !ok {
+		return d, fmt.Errorf("%s: nothing can be written there: %w", u.Redacted(), errors.ErrUnsupported)
 	}
-	return store, nil
+	return d, nil
 }
 
-// prepareStore makes sure that nothing is overwritten by accident.
-func prepareStore(ctx context.Context, store kv.Store, o ExportOptions) error {
-	there, err := kv.Any(ctx, store, "")
-	switch {
-	case err != nil || !there || o.Resume:
-		return err
-	case !o.Overwrite:
-		return fs.ErrExist
-	}
-	for _, name := range []string{docV3, docV2Array, docV2Group, docV1Array} {
-		ok, err := kv.Exists(ctx, store, name)
-		if err != nil {
-			return err
-		}
-		if ok {
-			return kv.DeletePrefix(ctx, store, "")
-		}
-	}
-	return fmt.Errorf("%w and is no Zarr store: remove it yourself", fs.ErrExist)
-}
-
-// prepareDest makes sure that nothing is overwritten by accident.
-func prepareDest(dest string, o ExportOptions) error {
-	info, err := os.Lstat(dest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// check reports whether there is something at the destination, and makes sure
+// that it may be replaced or gone on with.
+func (d destination) check(ctx context.Context, o ExportOptions) (there bool, err error) {
+	if d.store != nil {
+		there, err = checkStore(ctx, d.store, o)
+	} else {
+		there, err = checkLocal(ctx, d.lies.path, o)
 	}
 	if err != nil {
-		return err
+		err = fmt.Errorf("%s: %w", d.lies, err)
+	}
+	return there, err
+}
+
+func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there bool, err error) {
+	there, err = kv.Any(ctx, store, "")
+	switch {
+	case err != nil || !there || o.Resume:
+		return there, err
+	case !o.Overwrite:
+		return true, fs.ErrExist
+	}
+	for _, name := range []string{docV3, docV2Array, docV2Group, docV1Array} {
+		if ok, err := kv.Exists(ctx, store, name); ok || err != nil {
+			return true, err
+		}
+	}
+	return true, fmt.Errorf("%w and is no Zarr store: remove it yourself", fs.ErrExist)
+}
+
+func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, err error) {
+	info, err := os.Lstat(dest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	entries, err := os.ReadDir(dest)
 	switch {
-	case err == nil && len(entries) == 0, err == nil && o.Resume:
-		return nil
-	case o.Overwrite && (info.Mode().IsRegular() && isZipFile(dest) || err == nil && isStore(entries)):
-		return os.RemoveAll(dest)
-	case o.Overwrite:
-		return fmt.Errorf("%s: %w and is neither a Zarr store nor a zip archive: remove it yourself", dest, fs.ErrExist)
+	case err == nil && len(entries) == 0:
+		return false, nil
+	case err == nil && o.Resume:
+		return true, nil
+	case !o.Overwrite:
+		return true, fs.ErrExist
+	case err == nil && isStore(entries):
+		return true, holdsDatabase(ctx, dest)
+	case info.Mode().IsRegular() && isZipFile(dest):
+		return true, nil
 	}
-	return fmt.Errorf("%s: %w", dest, fs.ErrExist)
+	return true, fmt.Errorf("%w and is neither a Zarr store nor a zip archive: remove it yourself", fs.ErrExist)
 }
 
 // isStore reports whether a directory has the metadata of a Zarr node at its
@@ -235,6 +276,7 @@ func isZipFile(name string) bool {
 
 // exporter is one export under way.
 type exporter struct {
+	src   *Source
 	view  kv.ReadLister
 	from  string
 	only  zarr.Version // the only format that counts, 0 for all
@@ -246,7 +288,7 @@ type exporter struct {
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for key, err := range ex.view.List(ctx, kv.ListOptions{Prefix: ex.from}) {
+		for key, err := range ex.src.keys(ctx, ex.view, ex.from) {
 			if err == nil && !wanted(ex.only, key) {
 				continue
 			}
@@ -273,6 +315,12 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if ex.o.Resume {
+		// What was stopped may have left temporaries.
+		if _, err := store.Clean(ctx, 0); err != nil {
+			return err
+		}
+	}
 	return ex.toStore(ctx, store, store.Sync)
 }
 
@@ -318,6 +366,68 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 		return err
 	}
 	return sync(ctx)
+}
+
+// overStore copies everything over what a store holds, and then deletes the keys
+// that were not copied.
+func (ex *exporter) overStore(ctx context.Context, store kv.Store) error {
+	to := &noting{Store: store, set: map[[16]byte]struct{}{}}
+	if err := ex.toStore(ctx, to, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	// Keys are collected first: deleting while the store lists would rely on more
+	// than Lister promises.
+	after, stale := "", []string(nil)
+	for {
+		stale = stale[:0]
+		for key, err := range store.List(ctx, kv.ListOptions{After: after}) {
+			if err != nil {
+				return err
+			}
+			if to.has(key) {
+				continue
+			}
+			if stale = append(stale, key); len(stale) == batchKeys {
+				break
+			}
+		}
+		if len(stale) == 0 {
+			return nil
+		}
+		if err := kv.DeleteAll(ctx, store, stale); err != nil {
+			return err
+		}
+		after = stale[len(stale)-1]
+	}
+}
+
+// noting is a store that notes which keys are set, by a hash of 16 bytes.
+type noting struct {
+	kv.Store
+	mu  sync.Mutex
+	set map[[16]byte]struct{}
+}
+
+func keyHash(key string) [16]byte {
+	sum := digest.Of([]byte(key))
+	return [16]byte(sum[:16])
+}
+
+// Set implements [kv.Writer].
+func (n *noting) Set(ctx context.Context, key string, value []byte) error {
+	if err := n.Store.Set(ctx, key, value); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.set[keyHash(key)] = struct{}{}
+	return nil
+}
+
+// has reports whether a key was set.
+func (n *noting) has(key string) bool {
+	_, ok := n.set[keyHash(key)]
+	return ok
 }
 
 // onlyOurs makes sure that a directory holds nothing that is not exported:
@@ -397,7 +507,12 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		if v == nil {
 			continue
 		}
-		if err := z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v); err != nil {
+		// It goes out in pieces, but one that no reader could take, such as a sparse
+		// file of 8 TiB, would fill the disk.
+		if err = kv.CheckHeld(v.Size()); err == nil {
+			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		ex.meter.add(v.Size(), ex.o.Progress)

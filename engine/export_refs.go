@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // ExportReferencesOptions say how a reference set is written. The zero value
@@ -34,6 +36,13 @@ type ExportReferencesOptions struct {
 	// at most 512 bytes alone, a negative number none. Values in index pages are
 	// always put in, since nothing else could read them.
 	InlineThreshold int64
+	// Format, if [zarr.V2], writes nodes of Zarr v3 as nodes of Zarr v2: the metadata
+	// is made anew, the references to chunks stay. Programs that know Zarr v2 sets
+	// only, such as xarray's engine kerchunk and fsspec for parquet, read the result.
+	// A node that has no form in v2 is [ErrConvert], and nothing is written. Keys
+	// that belong to no node stay behind if there is a node of Zarr v3. 0 writes all
+	// keys as they are stored. Other formats are errors.ErrUnsupported.
+	Format zarr.Version
 	// Progress, if set, is told from time to time how far the export is. It may
 	// count everything twice.
 	Progress func(Progress)
@@ -47,7 +56,8 @@ const inlineReference = 512
 // metadata and small values stand in the set, and other native values are ranges
 // of pack files, which are not copied. These are hard links in DEST.packs, so that
 // they stay what they are whatever becomes of the database. The same version
-// gives the same bytes. Something at dest is fs.ErrExist.
+// gives the same bytes. Something at dest is fs.ErrExist; a dest in a database is
+// [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
 	var ok bool
@@ -58,9 +68,17 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	for _, name := range []string{dest, ex.packs} {
+		if err := separate(extent{path: name}, src.at.lies); err != nil {
+			return nil, fmt.Errorf("export: %w", err)
+		}
 		if _, err := os.Lstat(name); err == nil {
 			return nil, fmt.Errorf("export: %s: %w", name, fs.ErrExist)
 		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("export: %w", err)
+		}
+	}
+	if o.Format != 0 {
+		if err := ex.planFormat(ctx); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
@@ -79,11 +97,29 @@ type refExporter struct {
 	o      ExportReferencesOptions
 	src    *Source
 	view   *Snapshot
+	plan   *conversion // nil if keys are written as they are stored
 	packs  string
 	linked map[string]string // URLs of links, by pack file
 	meter  meter
 
 	keys, bytes int64 // of the last run through the version
+}
+
+// planFormat plans the conversion to Format if there is anything to convert.
+func (ex *refExporter) planFormat(ctx context.Context) (err error) {
+	if ex.o.Format != zarr.V2 {
+		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
+	}
+	for v, err := range ex.view.Documents(ctx, dir(ex.src.at.Path)) {
+		if err != nil {
+			return err
+		}
+		if path.Base(v.Key) == docV3 { // the early draft has one at its root
+			ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, ExportOptions{Format: zarr.V2})
+			return err
+		}
+	}
+	return nil
 }
 
 func (ex *refExporter) json(ctx context.Context, dest string) (err error) {
@@ -140,17 +176,16 @@ func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, 
 		return failed
 	}
 	return func(yield func(refs.Entry, error) bool) {
-		enough := errors.New("enough")
 		err := relay(ctx, fresh, fill, func(batch []refs.Entry) error {
 			for _, e := range batch {
 				if !yield(e, nil) {
-					return enough
+					return errEnough
 				}
 			}
 			clear(batch)
 			return nil
 		})
-		if err != nil && err != enough {
+		if err != nil && err != errEnough {
 			yield(refs.Entry{}, err)
 		}
 	}
@@ -162,31 +197,71 @@ func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error]
 	return func(yield func(refs.Entry, error) bool) {
 		ex.keys, ex.bytes = 0, 0
 		b := &entryBatch{ex: ex}
-		for _, documents := range []bool{true, false} {
-			values := ex.view.Values
-			if documents {
-				values = ex.view.Documents
+		fill := b.fillStored
+		if ex.plan != nil {
+			fill = b.fillConverted
+		}
+		if err := fill(ctx, yield); err != nil && err != errEnough {
+			yield(refs.Entry{}, err)
+		}
+	}
+}
+
+// errEnough means that the consumer of a sequence has stopped.
+var errEnough = errors.New("enough")
+
+// fillStored adds all keys as they are stored.
+func (b *entryBatch) fillStored(ctx context.Context, yield func(refs.Entry, error) bool) error {
+	from := dir(b.ex.src.at.Path)
+	for _, documents := range []bool{true, false} {
+		values := b.ex.view.Values
+		if documents {
+			values = b.ex.view.Documents
+		}
+		for v, err := range values(ctx, from) {
+			if err == nil && isMetadata(v.Key) == documents {
+				err = b.add(ctx, strings.TrimPrefix(v.Key, from), v, yield)
 			}
-			for v, err := range values(ctx, dir(ex.src.at.Path)) {
-				if err == nil && isMetadata(v.Key) != documents {
-					continue
-				}
-				if err == nil {
-					err = b.add(ctx, v)
-				}
-				if err != nil {
-					yield(refs.Entry{}, err)
-					return
-				}
-				if b.full() && !b.flush(ctx, yield) {
-					return
-				}
+			if err != nil {
+				return err
 			}
-			if !b.flush(ctx, yield) {
-				return
+		}
+		if err := b.flush(ctx, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillConverted adds the documents of a conversion, and the chunks that they
+// describe under their keys there.
+func (b *entryBatch) fillConverted(ctx context.Context, yield func(refs.Entry, error) bool) error {
+	plan := b.ex.plan
+	for key, err := range plan.docs.List(ctx, kv.ListOptions{}) {
+		var doc []byte
+		if err == nil {
+			doc, err = kv.Get(ctx, plan.docs, key)
+		}
+		if err != nil {
+			return err
+		}
+		b.entries = append(b.entries, refs.Entry{Key: key, Reference: refs.Reference{Data: doc}})
+	}
+	for i := range plan.arrays {
+		a := &plan.arrays[i]
+		prefix, parse := chunkKeys(a.from)
+		for v, err := range b.ex.view.Values(ctx, prefix) {
+			if err != nil {
+				return err
+			}
+			if coords, ok := parse(v.Key); ok {
+				if err := b.add(ctx, a.chunkKey(coords), v, yield); err != nil {
+					return err
+				}
 			}
 		}
 	}
+	return b.flush(ctx, yield)
 }
 
 // entryBatch is entries in their order, of which some values have to be read:
@@ -204,10 +279,11 @@ const batchInlined = 16 << 20
 
 func (b *entryBatch) full() bool { return len(b.entries) >= batchEntries || b.bytes >= batchInlined }
 
-// add makes an entry of a value; one that stands in the set is read by flush.
-func (b *entryBatch) add(ctx context.Context, v txn.KeyValue) error {
+// add makes an entry of a value; one that stands in the set is read by flush. It
+// yields the batch if it is full.
+func (b *entryBatch) add(ctx context.Context, key string, v txn.KeyValue, yield func(refs.Entry, error) bool) error {
 	ex := b.ex
-	e := refs.Entry{Key: strings.TrimPrefix(v.Key, dir(ex.src.at.Path))}
+	e := refs.Entry{Key: key}
 	switch {
 	case v.Kind == "virtual" && (ex.o.InlineThreshold <= 0 || v.Length < 0 || v.Length > ex.o.InlineThreshold):
 		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
@@ -226,11 +302,15 @@ func (b *entryBatch) add(ctx context.Context, v txn.KeyValue) error {
 		b.bytes += v.Length
 	}
 	b.entries = append(b.entries, e)
+	if b.full() {
+		return b.flush(ctx, yield)
+	}
 	return nil
 }
 
-// flush reads what stands in the set, and yields the batch.
-func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bool) bool {
+// flush reads what stands in the set, and yields the batch. It returns errEnough
+// if the consumer has stopped.
+func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bool) error {
 	ex := b.ex
 	err := kv.Gather(ctx, ex.view, b.wants, kv.Gathering{Run: ex.src.pool.Run, Take: func(ctx context.Context, i int, v kv.Value) (err error) {
 		if v == nil {
@@ -242,13 +322,12 @@ func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bo
 		return nil
 	}})
 	if err != nil {
-		yield(refs.Entry{}, err)
-		return false
+		return err
 	}
 	size := int64(0)
 	for _, e := range b.entries {
 		if !yield(e, nil) {
-			return false
+			return errEnough
 		}
 		size += int64(len(e.Data))
 	}
@@ -257,7 +336,7 @@ func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bo
 	ex.meter.addMany(int64(len(b.entries)), size, ex.o.Progress)
 	clear(b.entries)
 	b.entries, b.wants, b.of, b.bytes = b.entries[:0], b.wants[:0], b.of[:0], 0
-	return true
+	return nil
 }
 
 // link makes a hard link to a pack and returns its URL.

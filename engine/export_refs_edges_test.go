@@ -239,3 +239,32 @@ func TestExportReferencesStops(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A database that goes on writing after an export leaves the linked packs alone:
+// the set can still be read and linked, also by the database itself.
+func TestExportReferencesThenWrite(t *testing.T) {
+	config, path := t.TempDir(), t.TempDir()+"/t.zdb"
+	spec := zarr.Spec{Shape: []int64{1000}, Chunks: []int64{500}, DataType: "int32", Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}
+	db := openAt(t, path, linkOptions(t, config))
+	commit(t, db, "", "x", func(s *Session) error { return create(s, "g/x", spec) })
+	want := ints(t, at(t, db, ""), "g/x")
+	closeChecked(t, db)
+
+	src, err := OpenDatabaseSource(bg, path, "", "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := filepath.Join(t.TempDir(), "set.json")
+	if _, err := ExportReferences(bg, src, set, ExportReferencesOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	db = openAt(t, path, linkOptions(t, config))
+	linkSet(t, db, set, Follow{}, ImportOptions{To: "linked"})
+	commit(t, db, "", "y", func(s *Session) error { return create(s, "y", spec) })
+	wantInts(t, at(t, db, ""), "linked/g/x", want...)
+	wantInts(t, at(t, db, ""), "g/x", want...)
+}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,5 +197,65 @@ func TestAhead(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A Zarr v3 version becomes a Zarr v2 set with the same values, which parquet sets
+// and programs for Zarr v2 need. What has no form in v2 is named and nothing written.
+func TestExportReferencesOfV3(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	db := openDB(t, &Options{Create: true})
+	values := numbered(6 * 600 * 2)
+	commit(t, db, "", "made", func(s *Session) error {
+		a, err := s.CreateArray(bg, "g/t", zarr.Spec{Version: zarr.V3, Shape: []int64{6, 600}, Chunks: []int64{2, 600}, DataType: "int16", DimensionNames: []string{"time", "x"}})
+		if err == nil {
+			err = a.WriteBytes(bg, zarr.Sel(), values)
+		}
+		if err != nil {
+			return err
+		}
+		one, err := s.CreateArray(bg, "g/one", zarr.Spec{Version: zarr.V3, Shape: []int64{}, DataType: "uint8"})
+		if err != nil {
+			return err
+		}
+		if _, err := s.CreateArray(bg, "h/s", zarr.Spec{Version: zarr.V3, Shape: []int64{8}, Chunks: []int64{2}, Shards: []int64{4}, DataType: "int8"}); err != nil {
+			return err
+		}
+		return errors.Join(one.WriteBytes(bg, zarr.Sel(), []byte{7}), s.Set(bg, "g/t/c/9/9", []byte("outside")), s.Set(bg, "g/notes", []byte("none of Zarr's")))
+	})
+	closeChecked(t, db)
+	for _, o := range []ExportReferencesOptions{{Format: zarr.V2}, {Format: zarr.V2, Version: 1, Inline: true}, {Format: zarr.V2, Parquet: true}} {
+		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "g", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dest := filepath.Join(t.TempDir(), "set")
+		_, err = ExportReferences(bg, src, dest, o)
+		if err := errors.Join(err, src.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(values))
+		n := nodeOf(t, dest+"|kerchunk:|zarr2:t", Follow{})
+		if err := n.ReadBytes(bg, zarr.Sel(), got); err != nil || !bytes.Equal(got, values) || n.DimensionNames()[0] != "time" {
+			t.Errorf("%+v: t: %v", o, err)
+		}
+		one := make([]byte, 1)
+		if err := nodeOf(t, dest+"|kerchunk:|zarr2:one", Follow{}).ReadBytes(bg, zarr.Sel(), one); err != nil || one[0] != 7 {
+			t.Errorf("%+v: one: %d, %v", o, one, err)
+		}
+	}
+	entries, _, err := exportedSet(t, db, "g", ExportReferencesOptions{Format: zarr.V2})
+	if keys := slices.Sorted(maps.Keys(entries)); err != nil || fmt.Sprint(keys) != "[.zgroup one/.zarray one/.zattrs one/0 t/.zarray t/.zattrs t/0.0 t/1.0 t/2.0]" || strings.Join(strings.Fields(entries["one/.zattrs"]), "") != `data{"_ARRAY_DIMENSIONS":[]}` {
+		t.Errorf("%q, %q, %v", keys, entries["one/.zattrs"], err)
+	}
+	entries, _, err = exportedSet(t, db, "g", ExportReferencesOptions{})
+	if _, ok := entries["t/zarr.json"]; err != nil || !ok {
+		t.Errorf("as stored: %q, %v", slices.Sorted(maps.Keys(entries)), err)
+	}
+	if _, _, err := exportedSet(t, db, "g", ExportReferencesOptions{Parquet: true}); err == nil || !strings.Contains(err.Error(), "Zarr v2 only") {
+		t.Errorf("v3 in parquet: %v", err)
+	}
+	if _, _, err := exportedSet(t, db, "", ExportReferencesOptions{Format: zarr.V2}); !errors.Is(err, ErrConvert) || !strings.Contains(err.Error(), "/h/s") {
+		t.Errorf("a shard: %v", err)
 	}
 }

@@ -350,7 +350,7 @@ func TestReadOnlyDisk(t *testing.T) {
 			o.ReadOnly = true
 			db, err = Open("db", o)
 			if errno == syscall.EACCES {
-				// Somebody else may write: without the lock nothing is safe.
+				// Somebody else may write, and files in memory cannot be locked to read.
 				if !errors.Is(err, errno) || errors.Is(err, txn.ErrIndexLost) {
 					t.Errorf("for reading: %v", err)
 				}

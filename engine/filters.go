@@ -139,7 +139,7 @@ func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open f
 	in := &noted{r: io.NewSectionReader(kv.ReaderAt(ctx, v), 0, v.Size())}
 	out, err := open(bufio.NewReaderSize(in, 1<<20))
 	if err == nil {
-		v, err = e.spool(ctx, out)
+		v, err = e.spool(ctx, out, min(v.Size(), maxSpool))
 	}
 	switch {
 	case err == nil:

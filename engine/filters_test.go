@@ -249,3 +249,23 @@ func FuzzJSONPointer(f *testing.F) {
 		}
 	})
 }
+
+// A few KiB can decompress to zeros without end.
+func TestInflation(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	was := freeSpool
+	freeSpool = 1 << 20
+	t.Cleanup(func() { freeSpool = was })
+	smallSpools(t, 10_000, 1<<40)
+	zeros := make([]byte, 16<<20)
+	for scheme, packed := range map[string][]byte{"gzip": gzipped(t, zeros), "zstd": zstdOf(t, zeros)} {
+		src, err := OpenSource(bg, memoryURL(t, map[string]string{"z": string(packed)})+"z|"+scheme+":", nil)
+		if err == nil {
+			_, err = src.File(bg)
+			src.Close()
+		}
+		if !errors.Is(err, errSpool) {
+			t.Errorf("%s: %d bytes that decompress to %d: %v", scheme, len(packed), len(zeros), err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
@@ -77,9 +78,15 @@ func isWeb(url string) bool {
 // below returns the store of everything below a root, which stays open.
 func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 	e.opening.Lock()
-	defer e.opening.Unlock()
-	if view := e.roots[root]; view != nil {
+	view := e.roots[root]
+	e.opening.Unlock()
+	if inPlace(view) {
 		return view, nil
+	}
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if view = e.roots[root]; inPlace(view) {
+		return view, nil // somebody else was faster
 	}
 	at, err := e.openReferred(ctx, root)
 	if err != nil {
@@ -88,12 +95,20 @@ func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 	if at.Kind == File {
 		return nil, fmt.Errorf("%w: it is a file, not a folder", ErrFormat)
 	}
-	view := at.dir()
+	view = at.dir()
 	if e.roots == nil {
 		e.roots = map[string]kv.Reader{}
 	}
 	e.roots[root] = view
 	return view, nil
+}
+
+// inPlace reports whether a store was opened that its URL still names. Another
+// folder may have replaced a local one. Reads that use the old store continue, and
+// it is closed with the others.
+func inPlace(view kv.Reader) bool {
+	folder, ok := view.(*dirkv.Store)
+	return view != nil && (!ok || folder.InPlace())
 }
 
 func (e *Env) wholeURL(ctx context.Context, url string, rng kv.Range, limit int64) (kv.Value, []byte, error) {

@@ -204,13 +204,11 @@ func (r *resolver) unread(p *referent, m *mention) *virtual {
 		return v // the file tells, at the cost of a system call, or the length
 	}
 	seen := m.src.Validator
-	p.mu.Lock()
-	if p.file != nil {
-		seen = validatorOf(p.file)
+	if file := p.found(nil); file != nil {
+		seen = validatorOf(file)
 	} else if p.mapped {
 		seen = ""
 	}
-	p.mu.Unlock()
 	if seen != "" && checkVersion(m.src.Validator, seen, p.mapped) == nil {
 		v.id = partID(p.place.URL(), seen, m.off, m.n)
 	}
@@ -268,10 +266,7 @@ func (b *batch) readFar(ctx context.Context) error {
 // Open implements [gather.Files].
 func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, stale kv.Value) (kv.Value, []byte, error) {
 	p := b.files[file]
-	p.mu.Lock()
-	known := p.file
-	p.mu.Unlock()
-	if known != nil && known != stale {
+	if known := p.found(stale); known != nil {
 		return known, nil, nil
 	}
 	v, bytes, err := b.r.open(ctx, p, rng, limit)

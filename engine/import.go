@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type ImportOptions struct {
 	Branch string
 	// Message and Author are recorded in the commit.
 	Message, Author string
-	// Overwrite replaces what is at To; otherwise it must be empty.
+	// Overwrite replaces what is at To; otherwise it must be empty. Values that are
+	// there already are compared and not stored again.
 	Overwrite bool
 	// Resume goes on with an import of the same source to the same place that
 	// was stopped. If there is none, it begins. What is there already is read
@@ -57,19 +59,23 @@ type ImportOptions struct {
 
 // ImportResult is what an import did.
 type ImportResult struct {
-	// Commit is the new version, nil if the import went into a session.
+	// Commit is the new version, the last one if nothing changed, nil if the import
+	// went into a session.
 	Commit *txn.Commit
 	// Nodes, Keys and Bytes were copied.
 	Nodes, Keys, Bytes int64
 	// NotGranted is why this machine does not remember what the references of a
 	// linked set may follow: reading them needs [Options].Follow. Else nil.
 	NotGranted error
+	// LeftOut are the paths of databases in the source, which are not copied.
+	LeftOut []string
 }
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
 // bytes as they are, as one commit. All metadata is parsed before anything is
 // copied, so what cannot be opened is not imported. If ctx ends, the branch is
-// as it was, and the error is ErrResumable.
+// as it was, and the error is ErrResumable. Databases below the source, such as db
+// itself, are left out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
 	o.To = cleanPath(o.To)
 	if o.Link {
@@ -84,7 +90,7 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
 	if o.Progress != nil {
-		if im.meter.total, err = countKeys(ctx, sv.view, sv.prefix); err != nil {
+		if im.meter.total, err = count(src.keys(ctx, sv.view, sv.prefix)); err != nil {
 			return nil, err
 		}
 	}
@@ -256,7 +262,10 @@ func (im *importer) begin(ctx context.Context, prepare func(*Session) error) (*S
 func (im *importer) prepare(ctx context.Context, s *Session) error {
 	err := im.vacant(ctx, s)
 	if errors.Is(err, zarr.ErrExists) && im.o.Overwrite {
-		err = s.Remove(ctx, im.o.To)
+		err = nil // copy compares
+		if im.guesses() {
+			err = s.Remove(ctx, im.o.To)
+		}
 	}
 	if err != nil {
 		return err
@@ -294,7 +303,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load(), LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a
@@ -315,6 +324,11 @@ func (im *importer) stop(ctx context.Context, s *Session, err error) error {
 // go where they belong at once.
 func (im *importer) copy(ctx context.Context, s *Session) error {
 	im.saved = time.Now()
+	if (im.o.Overwrite || im.o.Resume) && !im.guesses() {
+		if err := im.dropStale(ctx, s); err != nil {
+			return err
+		}
+	}
 	done := make(map[string]struct{}, len(im.documents))
 	for _, key := range im.documents {
 		if err := im.copyKey(ctx, s, key); err != nil {
@@ -322,10 +336,10 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 		}
 		done[key] = struct{}{}
 	}
-	return batches(im.view.List(ctx, kv.ListOptions{Prefix: im.prefix}), func(keys []string) error {
+	return batches(im.keys(ctx), func(keys []string) error {
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			_, ok := done[key]
-			return ok || !wanted(im.only, key)
+			return ok
 		})
 		err := eachValue(ctx, im.db.pool, im.view, keys, func(ctx context.Context, key string, b []byte) error { return im.put(ctx, s, key, b) })
 		if err != nil {
@@ -333,6 +347,81 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 		}
 		return im.save(ctx, s)
 	})
+}
+
+// keys lists what is copied.
+func (im *importer) keys(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for key, err := range im.src.keys(ctx, im.view, im.prefix) {
+			if (err != nil || wanted(im.only, key)) && !yield(key, err) {
+				return
+			}
+		}
+	}
+}
+
+// guesses reports whether the listing of the source has keys that may not exist.
+func (im *importer) guesses() bool {
+	_, ok := im.view.(*candidates)
+	return ok
+}
+
+// dropStale deletes what is at the destination and not in the source.
+func (im *importer) dropStale(ctx context.Context, s *Session) error {
+	next, stop := iter.Pull2(im.keys(ctx))
+	defer stop()
+	before, ours, err, more := "", "", error(nil), true // ours is the first key of the source from where we are
+	advance := func() {
+		if before = ours; more {
+			ours, err, more = next()
+			ours = strings.TrimPrefix(ours, im.prefix)
+		}
+	}
+	o := kv.ListOptions{Prefix: im.to}
+	for {
+		folder, stale := "", []string(nil)
+		for key, lerr := range s.List(ctx, o) {
+			if lerr != nil {
+				return lerr
+			}
+			o.After = key
+			is := key[len(im.to):]
+			for more && err == nil && ours < is {
+				advance()
+			}
+			if err != nil {
+				return err
+			}
+			if more && ours == is {
+				continue
+			}
+			// The source's keys next to this one tell the uppermost directory
+			// that it has not.
+			for i := range len(is) {
+				if is[i] == '/' && !strings.HasPrefix(before, is[:i+1]) && !(more && strings.HasPrefix(ours, is[:i+1])) {
+					folder = im.to + is[:i+1]
+					break
+				}
+			}
+			if folder != "" {
+				break
+			}
+			if stale = append(stale, key); len(stale) == batchKeys {
+				break
+			}
+		}
+		if err := kv.DeleteAll(ctx, s, stale); err != nil {
+			return err
+		}
+		if folder == "" && len(stale) < batchKeys {
+			return nil
+		}
+		if folder != "" {
+			if err := s.DeletePrefix(ctx, folder); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // saveEvery is how much work a crash may cost; tests make it small. A session
@@ -375,8 +464,8 @@ func (im *importer) put(ctx context.Context, s *Session, key string, b []byte) e
 	return nil
 }
 
-func countKeys(ctx context.Context, view kv.Lister, prefix string) (n int64, err error) {
-	for _, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+func count(keys iter.Seq2[string, error]) (n int64, err error) {
+	for _, err := range keys {
 		if err != nil {
 			return n, err
 		}

@@ -55,8 +55,9 @@ var layers = map[string][]string{
 	"refs/parquet":     {"kv"},
 
 	// Only the engine joins them.
-	"engine/zurl": {"kv/redact"},
-	"engine":      {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine/zurl":      {"kv/redact"},
+	"engine/modeltest": {}, // of tests
+	"engine":           {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},

@@ -46,19 +46,35 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 			return
 		}
 		missing := err
-		for e, err := range n.directories(ctx, path) {
-			missing = nil
-			var m Member
-			if err == nil {
-				m = Member{Name: e.Name}
-				m.Node, err = n.Node(ctx, dir(path)+e.Name)
+		var paths []string // of children that are opened together
+		open := func() bool {
+			i := 0
+			for c, err := range zarr.OpenEach(ctx, n.view, paths, n.open) {
+				m := Member{Name: paths[i][len(dir(path)):], Node: c}
 				if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrPath) {
 					m.Node, err = nil, nil
 				}
+				if i++; !yield(m, err) {
+					return false
+				}
 			}
-			if !yield(m, err) {
+			paths = paths[:0]
+			return true
+		}
+		for e, err := range n.directories(ctx, path) {
+			missing = nil
+			if err != nil {
+				if open() {
+					yield(Member{}, err)
+				}
 				return
 			}
+			if paths = append(paths, dir(path)+e.Name); len(paths) == membersAtOnce && !open() {
+				return
+			}
+		}
+		if !open() {
+			return
 		}
 		if missing == nil || path == "" {
 			return
@@ -70,7 +86,11 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 	}
 }
 
-// directories yields the directories right below a path.
+// membersAtOnce is how many members are opened together.
+const membersAtOnce = 64
+
+// directories yields the directories right below a path. One without a name, as
+// the key "a//b" has it, holds no node and has no path, so it is passed over.
 func (n nodes) directories(ctx context.Context, path string) iter.Seq2[kv.DirEntry, error] {
 	return func(yield func(kv.DirEntry, error) bool) {
 		list, ok := n.view.(kv.Lister)
@@ -79,7 +99,7 @@ func (n nodes) directories(ctx context.Context, path string) iter.Seq2[kv.DirEnt
 			return
 		}
 		for e, err := range kv.ListDir(ctx, list, dir(path)) {
-			if err == nil && !e.Prefix {
+			if err == nil && (!e.Prefix || e.Name == "") {
 				continue
 			}
 			if !yield(e, err) {

@@ -87,8 +87,22 @@ func TestConflictsOfSessions(t *testing.T) {
 			wantInts(t, s, "g/x", 50, 1, 2, 3, 60, 5)
 		}},
 		{what: "one chunk", ours: write(2, 50), theirs: write(3, 60), kind: txn.ConflictChunk, path: "g/x/c/1", coords: []int64{1}},
-		{what: "one chunk, the same bytes", ours: write(2, 50), theirs: write(2, 50), check: func(t *testing.T, s *Snapshot) {
+		{what: "one chunk, the same bytes", ours: write(2, 50), theirs: write(2, 50), kind: txn.ConflictChunk, path: "g/x/c/1", coords: []int64{1}},
+		{what: "one chunk, the bytes that were there", ours: write(2, 50), theirs: write(2, 2, 3), check: func(t *testing.T, s *Snapshot) {
 			wantInts(t, s, "g/x", 0, 1, 50, 3, 4, 5)
+		}},
+		{what: "the same shape", ours: resize(9), theirs: resize(9), kind: txn.ConflictDocument, path: "g/x/zarr.json"},
+		{what: "the same attribute", ours: attr("g/x", "a", 1), theirs: attr("g/x", "a", 1), kind: txn.ConflictDocument, path: "g/x/zarr.json"},
+		{what: "removed by both", ours: func(s *Session) error { return s.Remove(bg, "g/x") }, theirs: func(s *Session) error { return s.Remove(bg, "g/x") }, check: func(t *testing.T, s *Snapshot) {
+			if _, err := s.Node(bg, "g/x"); !errors.Is(err, zarr.ErrNotFound) {
+				t.Error(err)
+			}
+		}},
+		{what: "renamed alike", ours: func(s *Session) error { return s.Rename(bg, "g/x", "y") }, theirs: func(s *Session) error { return s.Rename(bg, "g/x", "y") }, kind: txn.ConflictRename, path: "g/x"},
+		{what: "created alike", ours: func(s *Session) error { return create(s, "new", line(2, 2)) }, theirs: func(s *Session) error { return create(s, "new", line(2, 2)) }, kind: txn.ConflictCreate, path: "new/zarr.json"},
+		{what: "created in a group that both made", ours: func(s *Session) error { return create(s, "new/a", line(2, 2)) }, theirs: func(s *Session) error { return create(s, "new/b", line(2, 2)) }, check: func(t *testing.T, s *Snapshot) {
+			wantInts(t, s, "new/a", 0, 1)
+			wantInts(t, s, "new/b", 0, 1)
 		}},
 		{what: "a chunk that is cut off", ours: resize(4), theirs: write(4, 60), kind: txn.ConflictShrink, path: "g/x/c/2", coords: []int64{2}},
 		{what: "a cut off chunk", ours: write(4, 60), theirs: resize(4), kind: txn.ConflictShrink, path: "g/x/c/2", coords: []int64{2}},

@@ -121,6 +121,23 @@ func gridShape(name string, o *object) []int64 {
 	return counts
 }
 
+// Metadata implements [txn.Policy].
+func (policy) Metadata(name string) bool { return isDocument(name) }
+
+// Copies implements [txn.Policy].
+func (policy) Copies(name string, doc []byte) (copies, rest []byte) {
+	if name != docV3 || !bytes.Contains(doc, []byte(inlineCopy)) {
+		return nil, nil
+	}
+	o, err := parseObject(doc)
+	if err != nil || o.values[inlineCopy] == nil || string(o.values[inlineCopy]) == "null" {
+		return nil, nil // it is not a group that can be opened, or has none
+	}
+	copies = o.values[inlineCopy]
+	o.remove(inlineCopy)
+	return copies, o.print()
+}
+
 // Derived implements [txn.Policy].
 func (policy) Derived(name string) bool { return name == docV2Metadata }
 
@@ -138,9 +155,10 @@ func mergeable(name string) bool {
 // of them (consolidated metadata) like the documents themselves. Where copies
 // disagree they are left out of zarr.json, and .zmetadata is a conflict, upon
 // which it is left out too.
-func (policy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []txn.FieldConflict, error) {
+func (policy) MergeDocument(name string, base, ours, theirs []byte, strict bool) ([]byte, []txn.FieldConflict, error) {
 	whole := func() ([]byte, []txn.FieldConflict, error) {
-		return ours, []txn.FieldConflict{{Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)}}, nil
+		same := bytes.Equal(ours, theirs)
+		return ours, []txn.FieldConflict{{Base: brief(base), Ours: brief(ours), Theirs: brief(theirs), Same: same}}, nil
 	}
 	if name == docV2Metadata {
 		merged, ok := mergeCopies(base, ours, theirs, true)
@@ -156,9 +174,17 @@ func (policy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []t
 	if !ok {
 		return whole()
 	}
-	m := merger{}
+	if strict && base == nil && name != docV2Attrs && !isGroupDocument(name, docs[1]) {
+		return whole() // both made the array
+	}
+	m := merger{strict: strict, created: base == nil}
 	out := m.objects("", docs, name != docV2Attrs)
 	return out.print(), m.conflicts, nil
+}
+
+// isGroupDocument reports whether an object is the metadata of a group.
+func isGroupDocument(name string, o *object) bool {
+	return name == docV2Group || name == docV3 && string(o.values["node_type"]) == `"group"`
 }
 
 // parseSides takes three states of an object apart. What base has not is empty.
@@ -176,7 +202,11 @@ func parseSides(base, ours, theirs json.RawMessage) (docs [3]*object, ok bool) {
 }
 
 // merger merges JSON values and collects the members that both sides changed.
-type merger struct{ conflicts []txn.FieldConflict }
+type merger struct {
+	strict    bool // equal changes conflict
+	created   bool // the base has no such document
+	conflicts []txn.FieldConflict
+}
 
 // objects merges member by member, in the order of ours. document says that
 // this is a whole document of an array or group.
@@ -195,10 +225,11 @@ func (m *merger) objects(at string, docs [3]*object, document bool) *object {
 	return out
 }
 
-// oneSided merges values of which two are the same.
-func oneSided(base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
+// oneSided merges values of which two are the same; if strict, values that at
+// most one side changed or both removed.
+func oneSided(base, ours, theirs json.RawMessage, strict bool) (json.RawMessage, bool) {
 	switch {
-	case sameJSON(ours, theirs), sameJSON(base, theirs):
+	case sameJSON(base, theirs), ours == nil && theirs == nil, !strict && sameJSON(ours, theirs):
 		return ours, true
 	case sameJSON(base, ours):
 		return theirs, true
@@ -207,30 +238,38 @@ func oneSided(base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
 }
 
 func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, document bool) json.RawMessage {
-	if v, ok := oneSided(base, ours, theirs); ok {
+	if v, ok := oneSided(base, ours, theirs, m.strict); ok {
 		return v
 	}
+	same := sameJSON(ours, theirs)
 	if document {
+		if same && m.created && key != "attributes" {
+			return ours // both made the group
+		}
 		switch key {
 		case "attributes":
 			if docs, ok := parseSides(base, ours, theirs); ok {
 				return m.objects(field, docs, false).print()
 			}
 		case "shape":
-			if v, ok := mergeShape(base, ours, theirs); ok {
+			if v, ok := mergeShape(base, ours, theirs, m.strict); ok {
 				return v
 			}
 		case inlineCopy:
+			if same {
+				return ours
+			}
 			v, _ := mergeCopies(base, ours, theirs, false)
 			return v // or nothing: then readers look at the documents themselves
 		}
 	}
-	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: brief(base), Ours: brief(ours), Theirs: brief(theirs)})
+	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: brief(base), Ours: brief(ours), Theirs: brief(theirs), Same: same})
 	return ours
 }
 
-// mergeShape takes for each axis the length of the side that changed it.
-func mergeShape(base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
+// mergeShape takes for each axis the length of the side that changed it. If
+// strict, it fails where both did, whatever the length.
+func mergeShape(base, ours, theirs json.RawMessage, strict bool) (json.RawMessage, bool) {
 	var s [3][]int64
 	for i, raw := range []json.RawMessage{base, ours, theirs} {
 		if raw == nil || json.Unmarshal(raw, &s[i]) != nil || len(s[i]) != len(s[0]) {
@@ -241,7 +280,7 @@ func mergeShape(base, ours, theirs json.RawMessage) (json.RawMessage, bool) {
 	for d := range out {
 		b, o, t := s[0][d], s[1][d], s[2][d]
 		switch {
-		case o == t, t == b:
+		case t == b, o == t && !strict:
 			out[d] = o
 		case o == b:
 			out[d] = t

@@ -30,7 +30,7 @@ func mergeCopies(base, ours, theirs json.RawMessage, v2 bool) (merged json.RawMe
 	all := &object{values: map[string]json.RawMessage{}}
 	for _, node := range unionKeys(lists[1], lists[2]) {
 		b, o, t := lists[0].values[node], lists[1].values[node], lists[2].values[node]
-		v, ok := oneSided(b, o, t)
+		v, ok := oneSided(b, o, t, false)
 		if !ok {
 			docs, ok := parseSides(b, o, t)
 			if !ok || b == nil {
@@ -62,7 +62,7 @@ func (m *merger) documents(nodes [3]*object) json.RawMessage {
 	out := &object{values: map[string]json.RawMessage{}}
 	for _, name := range unionKeys(nodes[1], nodes[2]) {
 		b, o, t := nodes[0].values[name], nodes[1].values[name], nodes[2].values[name]
-		v, ok := oneSided(b, o, t)
+		v, ok := oneSided(b, o, t, false)
 		if !ok {
 			attrs := name == docV2Attrs // both sides may have given the first ones
 			docs, ok := parseSides(b, orEmpty(o), orEmpty(t))

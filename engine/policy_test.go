@@ -117,6 +117,7 @@ func TestPolicyMergeDocument(t *testing.T) {
 	for _, c := range []struct {
 		what, name         string
 		base, ours, theirs string
+		strict             bool
 		want               string   // "" for ours
 		conflicts          []string // fields
 	}{
@@ -129,6 +130,49 @@ func TestPolicyMergeDocument(t *testing.T) {
 			what: "the same change", name: docV3,
 			base: arrayV3(), ours: arrayV3(`"a":1`, `"a":5`), theirs: arrayV3(`"a":1`, `"a": 5`),
 			want: arrayV3(`"a":1`, `"a":5`),
+		},
+		{
+			what: "the same change, strict", name: docV3, strict: true,
+			base: arrayV3(), ours: arrayV3(`"a":1`, `"a":5`), theirs: arrayV3(`"a":1`, `"a": 5`),
+			want: arrayV3(`"a":1`, `"a":5`), conflicts: []string{"attributes.a"},
+		},
+		{
+			what: "equal and other changes, strict", name: docV3, strict: true,
+			base: arrayV3(), ours: arrayV3(`"a":1`, `"a":5`, `[10,10]`, `[20,10]`), theirs: arrayV3(`"b":2`, `"b":3`, `[10,10]`, `[20,10]`),
+			want: arrayV3(`"a":1`, `"a":5`, `"b":2`, `"b":3`, `[10,10]`, `[20,10]`), conflicts: []string{"shape"},
+		},
+		{
+			what: "equal along one axis, strict", name: docV2Array, strict: true,
+			base: arrayV2(), ours: arrayV2(`[10,10]`, `[20,10]`), theirs: arrayV2(`[10,10]`, `[20,30]`),
+			want: arrayV2(`[10,10]`, `[20,10]`), conflicts: []string{"shape"},
+		},
+		{
+			what: "along two axes, strict", name: docV2Array, strict: true,
+			base: arrayV2(), ours: arrayV2(`[10,10]`, `[20,10]`), theirs: arrayV2(`[10,10]`, `[10,30]`),
+			want: arrayV2(`[10,10]`, `[20,30]`),
+		},
+		{
+			what: "the same attribute removed, strict", name: docV3, strict: true,
+			base: arrayV3(), ours: arrayV3(`"a":1,`, ``), theirs: arrayV3(`"a":1,`, ``, `"b":2`, `"b":3`),
+			want: arrayV3(`"a":1,`, ``, `"b":2`, `"b":3`),
+		},
+		{what: "the same empty v2 group made, strict", name: docV2Group, strict: true, ours: `{"zarr_format":2}`, theirs: `{"zarr_format":2}`, want: `{"zarr_format":2}`},
+		{what: "the same empty attributes made, strict", name: docV2Attrs, strict: true, ours: `{}`, theirs: `{}`, want: `{}`},
+		{what: "the same attributes made, strict", name: docV2Attrs, strict: true, ours: `{"a":1}`, theirs: `{"a":1}`, want: `{"a":1}`, conflicts: []string{"a"}},
+		{
+			what: "the same empty group made, strict", name: docV3, strict: true,
+			ours: inline(`{}`, "x", arrayV3()), theirs: inline(`{}`, "x", arrayV3()), want: inline(`{}`, "x", arrayV3()),
+		},
+		{
+			what: "the same group with attributes made, strict", name: docV3, strict: true,
+			ours: inline(`{"a":1}`, "x", arrayV3()), theirs: inline(`{"a":1}`, "x", arrayV3()), want: inline(`{"a":1}`, "x", arrayV3()), conflicts: []string{"attributes.a"},
+		},
+		{what: "the same array made, strict", name: docV3, strict: true, ours: arrayV3(), theirs: arrayV3(), want: arrayV3(), conflicts: []string{""}},
+		{what: "the same v2 array made, strict", name: docV2Array, strict: true, ours: arrayV2(), theirs: arrayV2(), want: arrayV2(), conflicts: []string{""}},
+		{what: "another document, the same, strict", name: "notes.json", strict: true, base: `{}`, ours: `{"a":1}`, theirs: `{"a":1}`, want: `{"a":1}`, conflicts: []string{""}},
+		{
+			what: "the same inline copies, strict", name: docV3, strict: true,
+			base: inline(`{}`, "old", arrayV3()), ours: inline(`{}`, "x", arrayV3()), theirs: inline(`{}`, "x", arrayV3()), want: inline(`{}`, "x", arrayV3()),
 		},
 		{
 			what: "one attribute", name: docV3,
@@ -223,7 +267,7 @@ func TestPolicyMergeDocument(t *testing.T) {
 		if c.base != "" {
 			base = []byte(c.base)
 		}
-		merged, conflicts, err := (policy{}).MergeDocument(c.name, base, []byte(c.ours), []byte(c.theirs))
+		merged, conflicts, err := (policy{}).MergeDocument(c.name, base, []byte(c.ours), []byte(c.theirs), c.strict)
 		if err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
@@ -260,7 +304,7 @@ func TestPolicyMergeAttributes(t *testing.T) {
 		{`{"a":1}`, `{}`, `{}`, `{}`, `[]`},
 		{`{"a":[1, 2]}`, `{"a":[1,2]}`, `{"a":[3]}`, `{"a":[3]}`, `[]`},
 	} {
-		merged, conflicts, err := (policy{}).MergeDocument(docV2Attrs, []byte(c.base), []byte(c.ours), []byte(c.theirs))
+		merged, conflicts, err := (policy{}).MergeDocument(docV2Attrs, []byte(c.base), []byte(c.ours), []byte(c.theirs), false)
 		fields := []string{}
 		for _, f := range conflicts {
 			fields = append(fields, f.Field)
@@ -288,7 +332,7 @@ func FuzzMergeDocument(f *testing.F) {
 	f.Add(docV3, `{}`, `{"consolidated_metadata":{"metadata":{"a":[]}}}`, `{"consolidated_metadata":{"metadata":{"a":{}}}}`)
 	f.Fuzz(func(t *testing.T, name, base, ours, theirs string) {
 		p := policy{}
-		merged, conflicts, err := p.MergeDocument(name, []byte(base), []byte(ours), []byte(theirs))
+		merged, conflicts, err := p.MergeDocument(name, []byte(base), []byte(ours), []byte(theirs), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +342,7 @@ func FuzzMergeDocument(f *testing.F) {
 		if _, err := parseObject(merged); err != nil {
 			t.Fatalf("%s merged to %s", name, merged)
 		}
-		back, conflicts, err := p.MergeDocument(name, []byte(base), []byte(theirs), []byte(ours))
+		back, conflicts, err := p.MergeDocument(name, []byte(base), []byte(theirs), []byte(ours), false)
 		if err != nil || len(conflicts) > 0 {
 			t.Fatalf("the other way round: %v %v", conflicts, err)
 		}

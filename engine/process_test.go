@@ -186,7 +186,7 @@ func commitForEver(args []string) error {
 				if err != nil {
 					return err
 				}
-				if err := zarr.Write(bg, a, zarr.Sel(), []int32{k}); err != nil {
+				if err := zarr.Fill(bg, a, zarr.Sel(), k); err != nil {
 					return err
 				}
 			}

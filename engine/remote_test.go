@@ -70,11 +70,11 @@ func bucket(t *testing.T) {
 func storeAt(t *testing.T, url string) kv.Store {
 	t.Helper()
 	src := openURL(t, url)
-	store, err := src.destination(bg, url)
+	d, err := src.destination(bg, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store
+	return d.store
 }
 
 // TestPipelinesS3 opens the same pipelines as TestPipelines from a bucket.

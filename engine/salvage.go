@@ -3,15 +3,21 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/zarrdb/zarrdb/txn"
 )
 
 // Salvage makes a database with a lost or damaged index one that can be opened,
-// in place or, if to is not "", as a new database; see [txn.Salvage]. Options
-// may be nil.
+// in place or, if to is not "", as a new database; see [txn.Salvage]. A to that
+// is, holds or lies in a database is ErrOverlap. Options may be nil.
 func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.CheckProgress)) (*txn.SalvageReport, error) {
 	opts := o.withDefaults()
+	if to != "" && opts.FS == nil {
+		if err := separate(extent{path: to}, extent{path: dir}); err != nil {
+			return nil, fmt.Errorf("salvage: %w", err)
+		}
+	}
 	files := opts.resolver()
 	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(files), To: to, Progress: progress})
 	return r, errors.Join(err, files.env.close())

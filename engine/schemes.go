@@ -193,11 +193,16 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 				return from, fmt.Errorf("%w: the path %q leaves the hierarchy", ErrFormat, part.Path)
 			}
 		}
-		return Place{View: from.dir(), Path: path, Kind: Dataset, Version: version}, nil
+		return Place{View: from.dir(), Path: path, Kind: Dataset, Version: version, store: &from}, nil
 	}
 }
 
-func isZarrdb(e Evidence) bool { return bytes.HasPrefix(e.File(txn.FormatFile), []byte("zarrdb ")) }
+// formatWord is what the format file of a database begins with.
+const formatWord = "zarrdb "
+
+func isZarrdb(e Evidence) bool {
+	return bytes.HasPrefix(e.File(txn.FormatFile), []byte(formatWord))
+}
 
 // openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,
 // zarrdb:@tag.T/PATH, zarrdb:@REV/PATH, or zarrdb:@TIME/PATH for the branch main

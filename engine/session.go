@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -52,12 +53,13 @@ type Snapshot struct {
 // opened twice may be written at the same time.
 //
 // What is changed through arrays, groups and the methods here keeps
-// consolidated metadata up to date. Keys set and deleted through the view are
-// stored as they are given.
+// consolidated metadata up to date. Single keys that are set and deleted through
+// the view are stored as they are given.
 type Session struct {
 	*txn.Session
 	nodes
 	copies *copies
+	db     *DB
 }
 
 // Commit is [txn.Session.Commit].
@@ -119,43 +121,104 @@ func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
 // touched. Groups above the new path are made where they are missing. Errors:
 // zarr.ErrNotFound if there is no node, zarr.ErrExists if something is at the
 // new path, zarr.ErrKind if that lies below an array or below a group of another
-// format. In the early v3 draft documents and chunks are moved, each below their
-// own prefix.
+// format, zarr.ErrDraft3 for a node in the early v3 draft.
 func (s *Session) Rename(ctx context.Context, from, to string) error {
 	from, to = cleanPath(from), cleanPath(to)
-	if n, err := s.Node(ctx, from); err == nil && n.Version() == zarr.Draft3 {
-		return draftTransfer{s, s.nodes, nil, true}.run(ctx, n, from, to)
-	}
 	if err := s.place(ctx, "rename", s.nodes, from, to); err != nil {
-		return err
-	}
-	if err := s.copies.above(ctx, from); err != nil {
 		return err
 	}
 	return s.Move(ctx, from, to)
 }
 
 // CopyNode copies the node at a path of a version, nil for the session itself,
-// with everything below it. Chunks are shared. The rest is as for Rename.
+// with everything below it. Chunks are shared. From another database every value
+// is read and written; virtual values become bytes of this one. The rest is as
+// for Rename.
 func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) error {
 	from, to = cleanPath(from), cleanPath(to)
-	source, version := s.nodes, (*txn.Snapshot)(nil)
+	source := s.nodes
 	if src != nil {
-		source, version = src.nodes, src.Snapshot
-	}
-	if n, err := source.Node(ctx, from); err == nil && n.Version() == zarr.Draft3 {
-		return draftTransfer{s, source, version, false}.run(ctx, n, from, to)
+		source = src.nodes
 	}
 	if err := s.place(ctx, "copy", source, from, to); err != nil {
 		return err
 	}
-	return s.Copy(ctx, version, from, to)
+	return s.copyBelow(ctx, src, from, to)
 }
 
-var (
-	errReplaceRoot = fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath)
-	errInside      = fmt.Errorf("%w: that is inside of it", zarr.ErrPath)
-)
+// copyBelow copies what is below a path of a version, nil for the session itself.
+func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string) error {
+	switch {
+	case src == nil:
+		return s.Copy(ctx, nil, from, to)
+	case src.files == s.db.files:
+		return s.Copy(ctx, src.Snapshot, from, to)
+	}
+	from, to = dir(from), dir(to)
+	set := func(ctx context.Context, key string, b []byte) error {
+		return s.Set(ctx, to+strings.TrimPrefix(key, from), b)
+	}
+	// Documents first: they say which keys are chunks, so that those go where
+	// they belong at once.
+	documents := func(yield func(string, error) bool) {
+		for v, err := range src.Documents(ctx, from) {
+			if !yield(v.Key, err) {
+				return
+			}
+		}
+	}
+	for i, keys := range []iter.Seq2[string, error]{documents, src.List(ctx, kv.ListOptions{Prefix: from})} {
+		err := batches(keys, func(keys []string) error {
+			keys = slices.DeleteFunc(keys, func(key string) bool { return isDocument(key) != (i == 0) })
+			return eachValue(ctx, s.db.pool, src, keys, set)
+		})
+		if err != nil {
+			return fmt.Errorf("copy from another database: %w", err)
+		}
+	}
+	return nil
+}
+
+// Move is [txn.Session.Move]; [Session.Rename] checks what nodes need.
+func (s *Session) Move(ctx context.Context, from, to string) error {
+	err := s.copies.above(ctx, cleanPath(from))
+	if err == nil {
+		err = s.copies.above(ctx, cleanPath(to))
+	}
+	if err == nil {
+		err = s.Session.Move(ctx, from, to)
+	}
+	if err == nil {
+		s.copies.transferred(cleanPath(from), cleanPath(to), true)
+	}
+	return err
+}
+
+// Copy is [txn.Session.Copy]; [Session.CopyNode] checks what nodes need, and
+// copies from other databases.
+func (s *Session) Copy(ctx context.Context, src *txn.Snapshot, from, to string) error {
+	err := s.copies.above(ctx, cleanPath(to))
+	if err == nil {
+		err = s.Session.Copy(ctx, src, from, to)
+	}
+	if err == nil && src == nil {
+		s.copies.transferred(cleanPath(from), cleanPath(to), false)
+	}
+	return err
+}
+
+// DeletePrefix is [txn.Session.DeletePrefix].
+func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
+	return tracked{s.Session, s.copies, s.db.files}.DeletePrefix(ctx, prefix)
+}
+
+// Bulk is [txn.Session.Bulk].
+func (s *Session) Bulk(ctx context.Context, path string, add bool) (*txn.Bulk, error) {
+	if err := s.copies.above(ctx, cleanPath(path)); err != nil {
+		return nil, err
+	}
+	return s.Session.Bulk(ctx, path, add)
+}
 
 // place makes sure that a node is at from, and that to can take it.
 func (s *Session) place(ctx context.Context, op string, src nodes, from, to string) error {
@@ -165,10 +228,12 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	}
 	fail := func(err error) error { return fmt.Errorf("%s /%s to /%s: %w", op, from, to, err) }
 	switch {
+	case n.Version() == zarr.Draft3:
+		return fail(zarr.ErrDraft3)
 	case to == "":
-		return fail(errReplaceRoot)
+		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
 	case src == s.nodes && (to == from || strings.HasPrefix(to, dir(from))):
-		return fail(errInside)
+		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
 	}
 	if err := checkNewPath(n.Version(), to); err != nil {
 		return fail(err)
@@ -206,7 +271,7 @@ func checkPath(v zarr.Version, path string) error {
 
 // checkNewPath is checkPath for a path that a node is put at.
 func checkNewPath(v zarr.Version, path string) error {
-	if err := checkPath(v, path); err != nil || v == zarr.Draft3 {
+	if err := checkPath(v, path); err != nil {
 		return err
 	}
 	return zarr.CheckNewPath(v, path)
@@ -258,9 +323,9 @@ func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) er
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // Remove deletes the node at a path with everything below it; "" is
-// everything. In the early v3 draft that is what has its metadata prefix and
-// its data prefix. Its cost does not depend on how much that is. zarr.ErrNotFound if
-// there is nothing.
+// everything. Its cost does not depend on how much that is. zarr.ErrNotFound if
+// there is nothing, zarr.ErrDraft3 for a node in the early v3 draft, of which
+// only all can be removed.
 func (s *Session) Remove(ctx context.Context, path string) error {
 	path = cleanPath(path)
 	if path != "" {
@@ -272,9 +337,6 @@ func (s *Session) Remove(ctx context.Context, path string) error {
 	found, err := kv.Any(ctx, s, dir(path))
 	if err == nil && !found {
 		err = notFound("remove", path)
-	}
-	if err == nil {
-		err = s.copies.above(ctx, path)
 	}
 	if err != nil {
 		return err

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,8 +50,9 @@ type Source struct {
 	cache *chunkCache
 	env   *Env
 
-	mu     sync.Mutex
-	survey *Survey // once it was made
+	mu        sync.Mutex
+	survey    *Survey  // once it was made
+	databases []string // that keys has left out, sorted
 
 	detecting sync.Mutex
 	detected  *Place // where detection has led
@@ -96,7 +100,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	at.URL, at.Path = u, cleanPath(path)
+	at.URL, at.Path, at.lies = u, cleanPath(path), extent{path: dir}
 	s.at = at
 	return s, nil
 }
@@ -184,18 +188,50 @@ func (s *Source) Node(ctx context.Context) (*zarr.Node, error) {
 }
 
 // Sibling opens a node by its name beside the one that the URL names: the
-// coordinates of an array are there. What is above the store of a URL is not
-// looked at, and is [zarr.ErrNotFound].
+// coordinates of an array are there. Of an array that the URL names as a store of
+// its own it looks into the directory around that, but not outside of an archive
+// or a reference set. A node that is missing is [zarr.ErrNotFound].
 func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	at, err := s.dataset(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if at.Path == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), zarr.ErrNotFound)
+	if at.Path == "" && at.store != nil {
+		at.View, at.Path = at.store.View, at.store.Path
 	}
-	at.Path = dir(parent(at.Path)) + name
+	switch {
+	case name == "" || strings.Contains(name, "/"):
+		return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), zarr.ErrNotFound)
+	case at.Path != "":
+		at.Path = dir(parent(at.Path)) + name
+	default:
+		if at.View, err = s.around(ctx, at); err != nil {
+			return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), err)
+		}
+		at.Path = name
+	}
 	return s.nodeAt(ctx, at)
+}
+
+// around opens the directory around the root of a store that has a URL without
+// adapters. It stays open until the source is closed.
+func (s *Source) around(ctx context.Context, at Place) (kv.Reader, error) {
+	if at.store == nil || len(at.store.URL.Adapters()) > 0 {
+		return nil, zarr.ErrNotFound
+	}
+	up, q := "../", at.store.URL.Root().Query
+	if q != "" {
+		up += "?" + q
+	}
+	u, err := at.store.URL.AsDirectory().Resolve(up)
+	if err != nil {
+		return nil, zarr.ErrNotFound // it is the root of its file system or server
+	}
+	out, err := s.env.open(ctx, u)
+	if err == nil && out.Path != "" {
+		err = zarr.ErrNotFound
+	}
+	return out.View, err
 }
 
 func (s *Source) nodeAt(ctx context.Context, at Place) (*zarr.Node, error) {
@@ -248,6 +284,47 @@ func (s *Source) keysOf(ctx context.Context, at Place) (kv.ReadLister, error) {
 		return nil, err
 	}
 	return sv.view, nil
+}
+
+// keys lists the keys of a view below a prefix that are copied: all but those of
+// databases below it, which it notes. The format file of a database comes before
+// its other files.
+func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		database := ""
+		for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			if err == nil && database != "" && strings.HasPrefix(key, database) {
+				continue
+			}
+			if folder, ok := strings.CutSuffix(key, "/"+txn.FormatFile); ok && err == nil && len(folder) >= len(prefix) {
+				var head []byte
+				if head, _, err = headOf(ctx, view, key); err == nil && bytes.HasPrefix(head, []byte(formatWord)) {
+					database = folder + "/"
+					s.leaveOut(folder)
+					continue
+				}
+			}
+			if !yield(key, err) {
+				return
+			}
+		}
+	}
+}
+
+// leaveOut notes that a database is not copied.
+func (s *Source) leaveOut(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, ok := slices.BinarySearch(s.databases, path); !ok {
+		s.databases = slices.Insert(s.databases, i, path)
+	}
+}
+
+// leftOut returns the databases that keys has left out.
+func (s *Source) leftOut() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.databases)
 }
 
 // IsCorrupt reports whether an error is about damaged data.

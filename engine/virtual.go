@@ -32,15 +32,12 @@ type resolver struct {
 	folder kv.Reader
 	// memory bounds what is held of files of servers.
 	memory *gather.Memory
-	// recall returns what was allowed earlier. It is called once.
+	// recall returns what was allowed earlier. It is called until it succeeds.
 	recall func() (Follow, error)
 	base   string // the folder below which everything is followed, or ""
 
-	once    sync.Once
-	rules   refs.Rules
-	ruleErr error
-
 	mu    sync.Mutex
+	rules *refs.Rules          // nil before recall has succeeded
 	known map[string]*referent // by URL
 }
 
@@ -55,6 +52,9 @@ type referent struct {
 	// mapped says that the bytes are not where the URL says: the versions of
 	// the two places have nothing to do with each other, only their sizes.
 	mapped bool
+	// asking is full while somebody asks for the file. Others wait for the answer,
+	// each as long as its context lasts.
+	asking chan struct{}
 
 	mu   sync.Mutex
 	file kv.Value // located; nil for files of this machine, which are asked each time
@@ -67,32 +67,36 @@ func (r *resolver) anew() *resolver {
 
 func (p *referent) local() bool { return strings.HasPrefix(p.place.Root, "file://") }
 
-// referent applies the rules to a URL.
-func (r *resolver) referent(url string) (*referent, error) {
-	r.once.Do(func() {
+// follows returns the rules, and the referent of a URL if it is known.
+func (r *resolver) follows(url string) (*refs.Rules, *referent, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rules == nil {
 		follow := r.env.follow
 		if r.recall != nil {
-			var more Follow
-			if more, r.ruleErr = r.recall(); r.ruleErr == nil {
-				follow = follow.with(more)
+			more, err := r.recall()
+			if err != nil {
+				return nil, nil, err
 			}
+			follow = follow.with(more)
 		}
-		r.rules = follow.rules(r.base)
-	})
-	if r.ruleErr != nil {
-		return nil, r.ruleErr
+		rules := follow.rules(r.base)
+		r.rules = &rules
 	}
-	r.mu.Lock()
-	p := r.known[url]
-	r.mu.Unlock()
-	if p != nil {
-		return p, nil
+	return r.rules, r.known[url], nil
+}
+
+// referent applies the rules to a URL.
+func (r *resolver) referent(url string) (*referent, error) {
+	rules, p, err := r.follows(url)
+	if err != nil || p != nil {
+		return p, err
 	}
-	place, err := r.rules.Resolve(url)
+	place, err := rules.Resolve(url)
 	if err != nil {
 		return nil, err
 	}
-	p = &referent{place: place, mapped: place.Mapped}
+	p = &referent{place: place, mapped: place.Mapped, asking: make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old := r.known[url]; old != nil {
@@ -118,16 +122,35 @@ func (r *resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.
 		v, _, err := r.open(ctx, p, kv.Span(0, 0), 0)
 		return v, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.file != nil && p.file != stale {
-		return p.file, nil
+	if file := p.found(stale); file != nil {
+		return file, nil
+	}
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if file := p.found(stale); file != nil {
+		return file, nil
 	}
 	v, _, err := r.open(ctx, p, kv.Span(0, 0), 0)
 	if err == nil {
+		p.mu.Lock()
 		p.file = v
+		p.mu.Unlock()
 	}
 	return v, err
+}
+
+// found is the file as it was located last, nil if that is stale.
+func (p *referent) found(stale kv.Value) kv.Value {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == stale {
+		return nil
+	}
+	return p.file
 }
 
 // forget has a file looked for anew, if it is the one that is known.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
+	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // elsewhere is a kind of server that references lead to.
@@ -227,5 +229,74 @@ func TestVirtualElsewhere(t *testing.T) {
 				t.Error("403 is no error")
 			}
 		})
+	}
+}
+
+// TestVirtualWaitsAlone has one reader wait for a server, which must not keep
+// another from giving up.
+func TestVirtualWaitsAlone(t *testing.T) {
+	o := newOrigin(t, map[string][]byte{"/a": []byte("abcdefgh")})
+	asked, answer := make(chan struct{}), make(chan struct{})
+	o.before = func(_ http.ResponseWriter, _ *http.Request, n int) bool {
+		if n == 1 {
+			close(asked)
+			<-answer
+		}
+		return false
+	}
+	opts := memOptions()
+	opts.Adapters, opts.Follow = hasty(remote.Options{}), Follow{Allow: []string{o.URL}}
+	files := openDB(t, opts).files
+	src := tree.Source{URL: o.URL + "/a"}
+	first := make(chan error)
+	go func() {
+		_, err := files.Locate(bg, src, 0, 4)
+		first <- err
+	}()
+	<-asked
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	second := make(chan error)
+	go func() {
+		_, err := files.Locate(ended, src, 0, 4)
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the second: %v", err)
+		}
+	case <-time.After(20 * time.Second): // waits for the first
+		t.Error("the second reader waits for the first")
+		defer func() { <-second }()
+	}
+	close(answer)
+	if err := <-first; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}
+
+// TestGrantsAreReadAgain has the memory of what references may follow fail once.
+func TestGrantsAreReadAgain(t *testing.T) {
+	dir := folder(t, map[string]string{"a": "abcdefgh"})
+	files := openDB(t, memOptions()).files
+	boom := errors.New("too many open files")
+	files.recall = func() (Follow, error) {
+		if boom != nil {
+			return Follow{}, boom
+		}
+		return Follow{Allow: []string{dir}}, nil
+	}
+	src := tree.Source{URL: "file://" + dir + "/a"}
+	if _, err := files.Locate(bg, src, 0, 4); !errors.Is(err, boom) {
+		t.Errorf("%v, want %v", err, boom)
+	}
+	boom = nil
+	v, err := files.Locate(bg, src, 0, 4)
+	if err != nil {
+		t.Fatalf("afterwards: %v", err)
+	}
+	if b, err := kv.ReadValue(bg, v, kv.All()); err != nil || string(b) != "abcd" {
+		t.Errorf("%q, %v", b, err)
 	}
 }

@@ -372,3 +372,41 @@ func TestMovedFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestVirtualFollowsThePath puts another folder in the place of one that
+// references lead into, as a rename or a link that is set anew do.
+func TestVirtualFollowsThePath(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "data")
+	write := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "a"), []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts := memOptions()
+	opts.Follow = Follow{Allow: []string{dir}}
+	files := openDB(t, opts).files
+	wants := func(want string) {
+		t.Helper()
+		v, err := files.Locate(bg, tree.Source{URL: "file://" + dir + "/a"}, 0, 3)
+		if err != nil {
+			t.Fatalf("%v, want %q", err, want)
+		}
+		if b, err := kv.ReadValue(bg, v, kv.All()); err != nil || string(b) != want {
+			t.Errorf("%q, %v; want %q", b, err, want)
+		}
+	}
+	write("old")
+	wants("old")
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	write("new")
+	wants("new")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	write("now")
+	wants("now")
+}

@@ -9,6 +9,8 @@ ours    the same sets, written anew by zarrdb as JSON of version 0 and 1 and as
         xarray, and by the readers of kerchunk and VirtualiZarr
 append  sets of single files, joined by zarrdb in two commits, with an array copied
         in; exported in each form, they are read to the values of all files
+v3      a Zarr v3 store, exported as sets of Zarr v2 in each form and as one of
+        Zarr v3, is read to the values by xarray's engines kerchunk and zarr
 tools   sets that zarrdb wrote, joined, renamed and filled in by kerchunk
 text    sets with URLs and values that are awkward to spell
 """
@@ -255,6 +257,32 @@ def check_append(tools, tmp):
                 same(values, ds[array].values, f"{name}: xarray's engine kerchunk reads {array}")
 
 
+def check_v3(tools, tmp):
+    """A set of a Zarr v3 database opens with engine kerchunk, which reads Zarr v2 only."""
+    data = {
+        "temp": np.random.default_rng(3).standard_normal((25, 10, 15)).round(2).astype("f4"),
+        "time": np.datetime64("2020-02-01") + np.arange(25), "lat": np.linspace(-1, 1, 10), "scale": np.float64(2.5),
+    }
+    made = xr.Dataset({"temp": (("time", "lat", "lon"), data["temp"], {"units": "K"}), "scale": data["scale"]}, {"time": data["time"], "lat": data["lat"]})
+    for consolidated in (False, True):
+        db, store = f"{tmp}/{consolidated}.zdb", f"{tmp}/{consolidated}.zarr"
+        made.to_zarr(store, zarr_format=3, consolidated=consolidated, encoding={"temp": {"chunks": (5, 10, 15)}})
+        with xr.open_zarr(store, consolidated=consolidated) as ds:
+            want = ds.load()
+        tools.run(tools.bin, "import", db, store)
+        for name, flags in EXPORTS.items():
+            out = f"{tmp}/{consolidated}-{name}" + (".parq" if "kerchunk-parquet" in flags else ".json")
+            tools.run(tools.bin, "export", db, out, *flags)
+            with xr.open_dataset(out, engine="kerchunk") as ds:
+                xr.testing.assert_identical(ds.load(), want)
+            group = open_fsspec(out)
+            same(data["temp"], group["temp"][...], f"{name}: zarr-python reads temp through fsspec")
+        out = f"{tmp}/{consolidated}-stored.json"
+        tools.run(tools.bin, "export", db, out, "--format", "kerchunk-json", "--as-stored")
+        with xr.open_dataset("reference://", engine="zarr", storage_options={"fo": out}, consolidated=consolidated) as ds:
+            xr.testing.assert_identical(ds.load(), want)
+
+
 def spelled(value):
     """Bytes as reference sets have them in JSON."""
     try:
@@ -339,6 +367,7 @@ def main():
         for name, path, data in sets(tmp):
             attempt(f"sets/{name}", lambda _: check_set(tools, path, data))
     attempt("append", lambda out: check_append(tools, out))
+    attempt("v3", lambda out: check_v3(tools, out))
     attempt("tools", lambda out: check_tools(tools, out))
     for seed in range(10):
         attempt(f"text/{seed}", lambda out: check_text(tools, out, seed))

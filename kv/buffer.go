@@ -1,7 +1,7 @@
 package kv
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"sync"
@@ -18,12 +18,26 @@ const (
 
 var buffers [maxBufferBits - minBufferBits + 1]sync.Pool
 
-var errTooLarge = errors.New("kv: value does not fit into memory")
+// MaxHeld is the most bytes of a value that a view reads into memory in one piece.
+// The length of a value is a claim: a sparse file of 8 TiB takes a few bytes on
+// disk. Views compare it with MaxHeld before they reserve memory; see [CheckHeld].
+// Chunks and shards that are read whole have at most 2 GiB unless the reader of
+// arrays is told otherwise.
+const MaxHeld = min(4<<30, math.MaxInt)
+
+// CheckHeld returns an error that is [ErrTooLarge] if n bytes of a value are more
+// than a view may hold in memory in one piece.
+func CheckHeld(n int64) error {
+	if n > MaxHeld {
+		return fmt.Errorf("%w: %d bytes do not go into memory, of which one value takes at most %d", ErrTooLarge, n, int64(MaxHeld))
+	}
+	return nil
+}
 
 // borrow returns a buffer of n bytes with any contents, to be given back.
 func borrow(n int64) (*[]byte, error) {
-	if n > math.MaxInt {
-		return nil, errTooLarge
+	if err := CheckHeld(n); err != nil {
+		return nil, err
 	}
 	class := max(bits.Len64(uint64(max(n, 1)-1)), minBufferBits)
 	if class > maxBufferBits {

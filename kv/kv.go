@@ -15,6 +15,10 @@ var (
 	// ErrRange means that a range does not lie inside a value.
 	ErrRange = errors.New("kv: range outside value")
 
+	// ErrTooLarge means that a value is longer than the reader allows, or than
+	// MaxHeld where it would have to be in memory at once.
+	ErrTooLarge = errors.New("kv: value too large")
+
 	// ErrCorrupt marks stored bytes that fail their own checks. It survives
 	// every wrapping up to the command line.
 	ErrCorrupt = errors.New("kv: corrupt")

@@ -18,10 +18,15 @@ const (
 	rangeFrom
 	rangeSpan
 	rangeLast
+	rangeAtMost
 )
 
 // All selects the whole value.
 func All() Range { return Range{} }
+
+// AtMost selects the whole value, which must not be longer than n bytes: a longer
+// one is [ErrTooLarge] before anything of it is read.
+func AtMost(n int64) Range { return Range{kind: rangeAtMost, n: n} }
 
 // From selects everything from byte off on.
 func From(off int64) Range { return Range{kind: rangeFrom, off: off} }
@@ -38,7 +43,8 @@ func (r Range) IsAll() bool { return r.kind == rangeAll || r.kind == rangeFrom &
 // Bounds gives the range as it was made, for views that ask somebody else for
 // the bytes: n bytes from byte off on, where n is -1 for "to the end" and off
 // is -1 for "the last n bytes". valid says that there could be a value with
-// such bytes; where it is false, Resolve fails for every size.
+// such bytes; where it is false, Resolve fails for every size. The bound of
+// AtMost is Limit.
 func (r Range) Bounds() (off, n int64, valid bool) {
 	switch r.kind {
 	case rangeFrom:
@@ -51,8 +57,16 @@ func (r Range) Bounds() (off, n int64, valid bool) {
 	return 0, -1, true
 }
 
-// Resolve gives the offset and length of the range in a value of size bytes,
-// or ErrRange where it does not lie inside.
+// Limit is the n of AtMost(n); ok is false for other ranges.
+func (r Range) Limit() (n int64, ok bool) {
+	if r.kind != rangeAtMost {
+		return 0, false
+	}
+	return r.n, true
+}
+
+// Resolve gives the offset and length of the range in a value of size bytes.
+// Errors are ErrRange where it does not lie inside, and ErrTooLarge.
 func (r Range) Resolve(size int64) (off, n int64, err error) {
 	switch r.kind {
 	case rangeAll:
@@ -72,6 +86,11 @@ func (r Range) Resolve(size int64) (off, n int64, err error) {
 			break
 		}
 		return size - r.n, r.n, nil
+	case rangeAtMost:
+		if size > r.n {
+			return 0, 0, fmt.Errorf("%w: %d bytes, over the limit of %d", ErrTooLarge, size, r.n)
+		}
+		return 0, size, nil
 	}
 	return 0, 0, fmt.Errorf("%w: %v of %d bytes", ErrRange, r, size)
 }
@@ -85,6 +104,8 @@ func (r Range) String() string {
 		return fmt.Sprintf("[%d, +%d)", r.off, r.n)
 	case rangeLast:
 		return fmt.Sprintf("[end-%d, end)", r.n)
+	case rangeAtMost:
+		return fmt.Sprintf("[0, end), at most %d", r.n)
 	}
 	return "[0, end)"
 }

@@ -42,7 +42,7 @@ func Splice(old []byte, offset int64, p []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: write at %d of %d bytes", ErrRange, offset, len(old))
 	}
 	if int64(len(p)) > math.MaxInt-offset {
-		return nil, errTooLarge
+		return nil, ErrTooLarge
 	}
 	tail := copy(old[offset:], p)
 	return append(old, p[tail:]...), nil

@@ -188,3 +188,32 @@ func TestBrokenStreams(t *testing.T) {
 		}
 	}
 }
+
+// A few KiB can inflate to text without end, also to text that is JSON.
+func TestInflation(t *testing.T) {
+	was := freeText
+	t.Cleanup(func() { freeText = was })
+	freeText = 4 << 20
+	text := []byte(`{"version":1,"refs":{` + strings.Repeat(`"a":"x",`, 4<<20) + `"a":"x"}}`)
+	var gz bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for _, e := range ReadJSON(context.Background(), kv.Bytes(gz.Bytes()), nil) {
+		err = e
+	}
+	if !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "gzip") {
+		t.Errorf("%d bytes that inflate to %d: %v, want ErrLimit", gz.Len(), len(text), err)
+	}
+	freeText = int64(len(text)) + 1
+	for _, err := range ReadJSON(context.Background(), kv.Bytes(gz.Bytes()), nil) {
+		if err != nil {
+			t.Fatalf("a set of which any may have the length: %v", err)
+		}
+	}
+}

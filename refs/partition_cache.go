@@ -54,20 +54,29 @@ func (c *partitionCache) get(ctx context.Context, id partitionID, read func() (*
 		e := c.used.PushFront(x)
 		c.entries[id] = e
 		c.mu.Unlock()
+		return c.fill(e, read)
+	}
+}
 
-		p, err := read()
+var errAbandoned = errors.New("refs: reading a partition was abandoned")
+
+// fill reads the partition of a new entry.
+func (c *partitionCache) fill(e *list.Element, read func() (*partition, error)) (*partition, error) {
+	x, p, err := e.Value.(*cached), (*partition)(nil), errAbandoned
+	defer func() { // also if read panics
 		c.mu.Lock()
 		x.p, x.err = p, err // shrink looks at p
 		if err != nil {
 			c.drop(e)
 		} else {
-			c.bytes += x.p.bytes
+			c.bytes += p.bytes
 			c.shrink(e)
 		}
 		c.mu.Unlock()
 		close(x.done)
-		return p, err
-	}
+	}()
+	p, err = read()
+	return p, err
 }
 
 func (c *partitionCache) drop(e *list.Element) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -80,21 +81,22 @@ func decompressed(r io.Reader) (out io.Reader, done func(), err error) {
 		return nil, nil, err
 	}
 	head = head[:n]
-	r = &prefixReader{head, r}
+	in := &counted{r: &prefixReader{head, r}}
+	r = in
 	switch {
 	case isGzip(head):
 		z, err := gzip.NewReader(r)
 		if err != nil {
 			return nil, nil, &streamError{"gzip", err}
 		}
-		return &streamReader{"gzip", z}, func() {}, nil
+		return &streamReader{name: "gzip", r: z, in: in}, func() {}, nil
 	case isZstd(head):
 		// Decoding goes on in the background while the text is read.
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, nil, &streamError{"zstd", err}
 		}
-		return &streamReader{"zstd", z}, z.Close, nil
+		return &streamReader{name: "zstd", r: z, in: in}, z.Close, nil
 	}
 	return r, func() {}, nil
 }
@@ -107,16 +109,40 @@ func isZstd(head []byte) bool {
 		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// streamReader marks what is wrong with compressed bytes as invalid.
+// Bounds of a compressed set: any may have freeText bytes, and a longer one
+// maxRatio times its compressed bytes. Zeros have 1,000 times and more.
+var freeText int64 = 1 << 30
+
+const maxRatio = 200
+
+// counted counts the bytes that are read.
+type counted struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// streamReader marks what is wrong with compressed bytes as invalid, and ends
+// where there are too many for what they are made of.
 type streamReader struct {
 	name string
 	r    io.Reader
+	in   *counted
+	out  int64
 }
 
 func (r *streamReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	if err != nil && err != io.EOF {
 		err = &streamError{r.name, err}
+	}
+	if r.out += int64(n); r.out > freeText && r.out/maxRatio > r.in.n.Load() {
+		return 0, limit("more than %d times its %d bytes of %s", maxRatio, r.in.n.Load(), r.name)
 	}
 	return n, err
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -154,6 +155,9 @@ func (w *parquetWriter) entry(ctx context.Context, e *Entry) error {
 	}
 	if e.Key == zmetadataName {
 		return nil
+	}
+	if path.Base(e.Key) == "zarr.json" {
+		return keyError(e.Key, invalid("a parquet set holds Zarr v2 only, and this is Zarr v3; a JSON set holds both"))
 	}
 	if isDocument(e.Key) {
 		return keyError(e.Key, w.document(ctx, e))

@@ -111,9 +111,9 @@ func (z *zipBackup) packs(ctx context.Context, t *transfer) error {
 			return err
 		}
 		before := t.r.PayloadBytes
-		info, err := t.from.packs.Export(ctx, id, t.need[id], w, func(n uint64) {
+		info, err := t.from.packs.Export(ctx, id, t.found.need[id], w, func(n uint64) {
 			t.r.PayloadBytes = before + int64(n)
-			t.report("copy", t.r.PayloadBytes, t.total)
+			t.report("copy", t.r.PayloadBytes, t.found.total)
 		})
 		if err != nil {
 			return err

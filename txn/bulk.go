@@ -22,7 +22,8 @@ import (
 //	Put("notes") ─▶ edits ─▶ space.apply
 //
 // The session sees nothing of it before Finish, which puts it in place with a
-// few pages. Chunks that come in the order of their coordinates, array by array
+// few pages. What the session itself writes below the path meanwhile stays if the
+// bulk write adds, and is an error of Finish if it replaces. Chunks that come in the order of their coordinates, array by array
 // or several arrays in turn, cost no sorting; any order is right, and of a key
 // that is put more than once the last value counts. Memory is bounded, except
 // for what node documents say of themselves.
@@ -34,7 +35,10 @@ type Bulk struct {
 	space *space
 	path  string // "" or ends in a slash
 	add   bool
+	began tree.Root // working root of the session before
+	base  tree.Root // of the session's base, before
 	start tree.Root // directory at path before
+	done  func()    // lets began and base go
 
 	root   tree.Root // what is built, without what runs hold
 	loose  map[string]edit
@@ -72,7 +76,7 @@ type runKey struct {
 // keep their identity, so that the same keys make no change. With add, what is
 // there already stays unless it is put again.
 func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error) {
-	root, err := s.flushed(ctx)
+	base, root, err := s.flushedSince(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +86,7 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error
 	}
 	b := &Bulk{
 		s: s, space: s.space, path: dirPath(path), add: add,
+		began: root, base: base, done: s.hold(base, root),
 		loose: map[string]edit{}, forms: map[string][]Form{}, above: map[string]bool{}, runs: map[runKey]*run{}, lim: defaultBulkLimits,
 	}
 	if last := frames[len(frames)-1]; last.path == b.path {
@@ -105,16 +110,12 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error
 // reuse makes the bulk write leave out the pages that the session's base has at
 // the path: writing a node anew makes most of them again as they were.
 func (b *Bulk) reuse(ctx context.Context) error {
-	b.s.mu.RLock()
-	base := b.s.start
-	b.s.mu.RUnlock()
-	_, dir, err := b.space.dirAt(ctx, base, b.path)
+	_, dir, err := b.space.dirAt(ctx, b.base, b.path)
 	if err != nil || dir.Entries == 0 {
 		return err
 	}
 	names, err := b.space.pageNames(ctx, dir)
 	if err == nil {
-		b.s.hold(base) // also if the session gets another base meanwhile
 		b.space = b.space.with(knownPages{b.s.pages, names})
 	}
 	return err
@@ -123,7 +124,8 @@ func (b *Bulk) reuse(ctx context.Context) error {
 // knownPages is the page store of a session without the pages of a version.
 //
 // Elsewhere every page that is made is put, because one that exists may be about
-// to be collected. These are not: the version is held until the session ends.
+// to be collected. These are not: the version is held until Finish has given the
+// session a working root that names them.
 type knownPages struct {
 	tree.Pages
 	names map[tree.Name]struct{}
@@ -195,18 +197,24 @@ func (b *Bulk) Set(ctx context.Context, key string, value []byte) error {
 	return b.put(ctx, key, &tree.Entry{Value: v})
 }
 
-// stored is the value of bytes that go to a pack, unless the key has them.
+// stored is the value of bytes that go to a pack, unless the key has them already:
+// in this bulk write, in the session, or in its base.
 func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value, error) {
 	sum := digest.Of(value)
-	old, ok, err := b.space.get(ctx, b.start, key)
-	if err != nil || ok && old.Kind == tree.KindNative && old.Sum == sum {
-		return old, err
+	if e, ok := b.loose[key]; ok && e.value.Kind == tree.KindNative && e.value.Sum == sum {
+		return e.value, nil
 	}
-	a, err := b.s.db.packs.Append(ctx, pack.Owner{Key: []byte(b.path + key)}, value)
-	if err != nil {
-		return tree.Value{}, err
+	full := b.path + key
+	for i, root := range []tree.Root{b.began, b.base} {
+		if i > 0 && root == b.began {
+			break
+		}
+		old, ok, err := b.space.get(ctx, root, full)
+		if err != nil || ok && old.Kind == tree.KindNative && old.Sum == sum {
+			return old, err
+		}
 	}
-	return tree.Value{Kind: tree.KindNative, Sum: sum, Pack: tree.PackID(a.Pack), Offset: a.Offset, Length: a.Length}, nil
+	return b.s.store(ctx, pack.Owner{Key: []byte(full)}, value, sum)
 }
 
 // SetVirtual puts a reference at a key, which is relative to the path; see
@@ -411,18 +419,28 @@ func (b *Bulk) applyLoose(ctx context.Context) error {
 	return nil
 }
 
-// Finish puts what was built in place, where the session sees it.
+// Finish puts what was built in place, where the session sees it. If the bulk
+// write adds, what the session wrote below the path since [Session.Bulk] stays,
+// except for keys that were put here with other bytes than they had before. If it
+// does not add, such writes are an error, and nothing is put in place.
 func (b *Bulk) Finish(ctx context.Context) error {
 	if b.err != nil {
 		return b.err
 	}
+	defer b.done()
 	b.err = errBulkFinished
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
 	return b.s.change(ctx, func(root tree.Root) (tree.Root, error) {
 		if b.add {
-			return b.space.setDir(ctx, root, b.path, b.root)
+			return b.addTo(ctx, root)
+		}
+		for it, err := range b.space.diff(ctx, b.began, root, b.path) {
+			if err == nil {
+				err = fmt.Errorf("txn: bulk write of %q: the session wrote %s since it began: begin it again", strings.TrimSuffix(b.path, "/"), it.key)
+			}
+			return root, err
 		}
 		dir, err := b.space.adopt(ctx, b.root, b.start)
 		if err != nil || dir == b.start {
@@ -433,6 +451,48 @@ func (b *Bulk) Finish(ctx context.Context) error {
 		}
 		return b.space.graft(ctx, root, graft{src: dir, dir: dir}, strings.TrimSuffix(b.path, "/"))
 	})
+}
+
+// addTo puts what was built into the session's working root.
+func (b *Bulk) addTo(ctx context.Context, root tree.Root) (_ tree.Root, err error) {
+	if same, err := b.asBefore(ctx, root); err != nil {
+		return tree.Root{}, err
+	} else if same {
+		return b.space.setDir(ctx, root, b.path, b.root)
+	}
+	// Only what was put here goes to its place. Of each directory, documents come
+	// before the chunks that they give a home.
+	put := func(fn visit) error {
+		for it, err := range b.space.diff(ctx, b.start, b.root, "") {
+			if err == nil {
+				err = fn(b.path+it.key, *it.new) // nothing is deleted here
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = b.space.inBatches(put, func(batch []edit) error {
+		root, err = b.space.apply(ctx, root, batch)
+		return err
+	})
+	return root, err
+}
+
+// asBefore reports whether the directory at the path is the one that the bulk
+// write began with, and no array above it takes its keys.
+func (b *Bulk) asBefore(ctx context.Context, root tree.Root) (bool, error) {
+	frames, err := b.space.walk(ctx, root, b.path)
+	if err != nil {
+		return false, err
+	}
+	var dir tree.Root
+	if last := frames[len(frames)-1]; last.path == b.path {
+		dir, frames = last.root, frames[:len(frames)-1]
+	}
+	above := slices.ContainsFunc(frames, func(f dirFrame) bool { return len(f.info.forms) > 0 })
+	return dir == b.start && !above, nil
 }
 
 var errBulkFinished = errors.New("txn: bulk write is finished")

@@ -177,7 +177,7 @@ func mislabel(t *testing.T, db *DB, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.put(bg, edit{key: key, value: v}, db.packFailures.Load()); err != nil {
+	if err := s.put(bg, edit{key: key, value: v}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {

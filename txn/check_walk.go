@@ -74,7 +74,7 @@ func newChecker(db *DB, o CheckOptions) *checker {
 		seen: map[CommitID]struct{}{}, generations: map[CommitID]uint64{},
 		pages: map[tree.Name]int32{}, damaged: map[int32]Problem{}, bad: map[pack.Address]error{}, holders: map[int32]bool{},
 	}
-	c.tree = tree.New(snapshotPages{c.snap}, &tree.Options{CacheBytes: -1})
+	c.tree = tree.New(snapshotPages{c.snap}, uncached)
 	c.total = int64(db.idx.Metrics().DiskBytes)
 	if o.Payloads {
 		for _, i := range db.packs.Infos() {

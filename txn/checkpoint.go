@@ -292,7 +292,7 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 	if err := refs.load(idx); err != nil {
 		return err
 	}
-	t := tree.New(indexPages{idx, nil}, &tree.Options{CacheBytes: -1})
+	t := tree.New(indexPages{idx, nil}, uncached)
 	list := refs.list("")
 	for _, r := range list[:min(len(list), checkpointRefs)] {
 		b, err := idx.Get(index.SpaceCommit, r.Commit[:])

@@ -52,7 +52,7 @@ func (db *DB) Revert(ctx context.Context, branch string, id CommitID, parent int
 		o.Message = fmt.Sprintf("revert %q\n\nThis reverts commit %v.", firstLine(c.Message), c.ID)
 	}
 	return db.combine(ctx, branch, o, "revert", func(*Commit) (tree.Root, tree.Root, error) {
-		return c.Root, p.Root, nil
+		return c.Root, p.Root, db.stillKept(ctx, c, p)
 	})
 }
 
@@ -66,7 +66,7 @@ func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent
 		o.Message = c.Message
 	}
 	return db.combine(ctx, branch, o, "cherry-pick", func(*Commit) (tree.Root, tree.Root, error) {
-		return p.Root, c.Root, nil
+		return p.Root, c.Root, db.stillKept(ctx, c, p)
 	})
 }
 
@@ -90,6 +90,17 @@ func (db *DB) withParent(ctx context.Context, op string, id CommitID, parent int
 	}
 	p, err = db.version(ctx, c.Parents[max(parent-1, 0)])
 	return c, p, err
+}
+
+// stillKept returns an error if a version expired since it was read. The caller holds
+// keeping, and then the roots.
+func (db *DB) stillKept(ctx context.Context, versions ...*Commit) error {
+	for _, c := range versions {
+		if _, err := db.version(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // combine makes a commit on a branch by a three-way merge of its head with a
@@ -127,7 +138,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	o.op, o.parents = op, parents
+	o.op, o.merge, o.parents = op, true, parents
 	return s.Commit(ctx, o)
 }
 
@@ -148,7 +159,7 @@ func (s *Session) Refresh(ctx context.Context) error {
 		if id == s.base {
 			return work, nil
 		}
-		root, conflicts, err := s.space.merge(ctx, s.start, head.Root, work, mergeOptions{guards: s.guards})
+		root, conflicts, err := s.space.merge(ctx, s.start, head.Root, work, mergeOptions{strict: true, guards: s.guarded()})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
 		}

@@ -41,6 +41,7 @@ type CommitOptions struct {
 	DryRun bool
 
 	op      string     // for the reflog; "" is "commit"
+	merge   bool       // the changes are those of a merge, not a session's own
 	parents []CommitID // beside the head, for merges
 }
 
@@ -68,10 +69,14 @@ type commitRequest struct {
 
 // Commit publishes everything that the session wrote as one new version of its
 // branch, durable when it returns unless Options.Durability says otherwise, and
-// ends the session. If the branch moved
-// since the session began, the changes of both are merged; where they touch,
-// the error is a *[ConflictError] and the session stays open and unchanged. On
-// any other error it stays open too. Once the commit is under way ctx does not
+// ends the session. If the branch moved since the session began, the changes of
+// both are merged. Where both changed the same chunk, document, field or shape,
+// to the same value or not, the error is a *[ConflictError] and the session stays
+// open and unchanged; so no update is lost. No conflict are: that both removed the
+// same node, document or field (to remove a chunk is to set it to the fill value,
+// and conflicts), that both made the same group without attributes, and a put of the bytes
+// that the base has, which is no change. What a session read is guarded by
+// [Session.Guard] only. On any other error the session stays open too. Once the commit is under way ctx does not
 // stop it, so that its outcome is known; only after index.ErrFailed, when the
 // disk did not say whether it took the commit, the next Open tells.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) {
@@ -107,7 +112,7 @@ func (r *commitRequest) freeze(ctx context.Context) error {
 	if s.work == s.start && 0 < len(s.buf) && len(s.buf) <= maxPoints && len(s.guards) == 0 {
 		r.edits = s.buffered()
 	} else {
-		if s.fresh.bytes >= aheadBytes {
+		if n, _ := s.fresh.size(); n >= aheadBytes {
 			defer s.db.syncAhead()()
 		}
 		if err := s.flush(ctx); err != nil {
@@ -263,7 +268,10 @@ func (p *plan) make(r *commitRequest, head *Commit, onBase bool) (root tree.Root
 // merge brings the session's changes onto a head that is not its base.
 func (p *plan) merge(r *commitRequest, head *Commit, work tree.Root) (tree.Root, error) {
 	s := r.s
-	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, work, mergeOptions{guards: s.guards, choose: r.o.Choose})
+	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, work, mergeOptions{
+		strict: !r.o.merge, // whether the head moved makes no difference to a merge
+		guards: s.guarded(), choose: r.o.Choose,
+	})
 	if err != nil {
 		return root, fmt.Errorf("commit: merge onto %s: %w", head.ID.Short(), err)
 	}

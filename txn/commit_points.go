@@ -12,18 +12,18 @@ import (
 const maxPoints = 256
 
 // onto makes edits that were meant for base on head, if it is plain that a
-// merge would do the same and nothing else: no edit is of a node document, and
-// in both roots each key has the same bytes and the same directories above it.
+// merge would do the same and nothing else: no edit is of metadata, and in both
+// roots each key has the same bytes and the same directories above it.
 // ok is false if it is not plain. Its cost is that of the edits, whatever
 // happened between base and head.
 func (s *space) onto(ctx context.Context, base, head tree.Root, edits []edit) (root tree.Root, ok bool, err error) {
 	var above string // directory that was compared last
 	for i := range edits {
 		key := edits[i].key
-		if s.isNodeEdit(edits[i]) {
+		dir, name := splitKey(key)
+		if s.isMetadata(name) {
 			return root, false, nil
 		}
-		dir, _ := splitKey(key)
 		if i == 0 || dir != above {
 			if ok, err := s.sameAbove(ctx, base, head, key); err != nil || !ok {
 				return root, false, err

@@ -44,7 +44,7 @@ func TestPointEditsAreMerges(t *testing.T) {
 			continue
 		}
 		plain++
-		merged, conflicts, err := h.merge(ctx, base, head, h.root, mergeOptions{})
+		merged, conflicts, err := h.merge(ctx, base, head, h.root, mergeOptions{strict: true})
 		if err != nil || len(conflicts) > 0 {
 			h.fatalf("merge: %v, %v", conflicts, err)
 		}

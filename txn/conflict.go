@@ -11,7 +11,7 @@ import (
 type ConflictKind uint8
 
 const (
-	// ConflictChunk: both sides changed a chunk, to different bytes.
+	// ConflictChunk: both sides changed a chunk.
 	ConflictChunk ConflictKind = iota + 1
 	// ConflictStructure: one side changed a chunk, the other what the bytes of
 	// the array's chunks depend on (codecs, data type, chunk shape, fill value).
@@ -21,12 +21,12 @@ const (
 	ConflictShrink
 	// ConflictDocument: both sides changed a document, or a field of it.
 	ConflictDocument
-	// ConflictCreate: both sides created something different at a path.
+	// ConflictCreate: both sides created something at a path.
 	ConflictCreate
 	// ConflictGone: one side removed or moved away what the other changed.
 	ConflictGone
-	// ConflictRename: both sides renamed an array, to different paths, or the
-	// place that it was renamed to is taken.
+	// ConflictRename: both sides renamed an array, or the place that it was
+	// renamed to is taken.
 	ConflictRename
 	// ConflictAncestor: one side put something below a group or array that the
 	// other removed, moved or turned into an array.
@@ -62,6 +62,10 @@ type Conflict struct {
 	Field string
 	// Base, Ours and Theirs are short forms of the three states.
 	Base, Ours, Theirs string
+	// Same says that both sides made the same change. That is a conflict only
+	// where a session commits or is refreshed: if both read 0 and wrote 1, one
+	// of two increments would be lost.
+	Same bool
 }
 
 func (c Conflict) String() string {
@@ -70,7 +74,10 @@ func (c Conflict) String() string {
 	if c.Field != "" {
 		fmt.Fprintf(&b, ": %s", c.Field)
 	}
-	if c.Base != "" || c.Ours != "" || c.Theirs != "" {
+	switch {
+	case c.Same:
+		fmt.Fprintf(&b, " (both commits changed it, to the same value; it was %s, now %s)", orNone(c.Base), orNone(c.Ours))
+	case c.Base != "" || c.Ours != "" || c.Theirs != "":
 		fmt.Fprintf(&b, " (%s: ours %s, theirs %s)", orNone(c.Base), orNone(c.Ours), orNone(c.Theirs))
 	}
 	return b.String()

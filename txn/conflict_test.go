@@ -2,7 +2,10 @@ package txn
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -12,7 +15,7 @@ type conflictHistory struct {
 	name         string
 	base         []string // keys and values
 	ours, theirs func(*Session) error
-	want         Conflict // Kind, Path, Coords and Field
+	want         Conflict // Kind, Path, Coords, Field and Same
 	oneWay       bool     // the other way round it is no conflict, or another
 }
 
@@ -35,7 +38,32 @@ func conflictHistories() []conflictHistory {
 	field := func(path, field string) Conflict {
 		return Conflict{Kind: ConflictDocument, Path: path, Field: field}
 	}
+	both := func(name string, change func(*Session) error, want Conflict) conflictHistory {
+		want.Same = true
+		return conflictHistory{name: "the same " + name, base: array, ours: change, theirs: change, want: want, oneWay: true}
+	}
 	return []conflictHistory{
+		both("chunk", setAll("g/a/c/0/1", "n"), at(ConflictChunk, "g/a/c/0/1", 0, 1)),
+		both("chunk in a pack", setAll("g/a/c/0/1", strings.Repeat("n", 2000)), at(ConflictChunk, "g/a/c/0/1", 0, 1)),
+		both("new chunk", setAll("g/a/c/2/2", "n"), at(ConflictChunk, "g/a/c/2/2", 2, 2)),
+		both("removed chunk", setAll("g/a/c/0/1", ""), at(ConflictChunk, "g/a/c/0/1", 0, 1)),
+		both("removed chunks, of which none is left", setAll("g/a/c/0/1", "", "g/a/c/3/3", ""), at(ConflictChunk, "g/a/c/3/3", 3, 3)),
+		both("shape", meta("array f=c/:/:2 k=1 g=5,4"), field("g/a/zarr.json", "g0")),
+		both("shape and chunks of each", setAll("g/a/zarr.json", "array f=c/:/:2 k=1 g=5,4", "g/a/c/4/0", "n"), field("g/a/zarr.json", "g0")),
+		both("codecs", meta("array f=c/:/:2 k=2 g=4,4"), field("g/a/zarr.json", "k")),
+		both("attribute", setAll("g/zarr.json", "group u=1"), field("g/zarr.json", "u")),
+		both("document", setAll("d/k", "n"), at(ConflictCreate, "d/k")),
+		both("new array", setAll("g/b/zarr.json", toyArray), at(ConflictCreate, "g/b/zarr.json")),
+		both("array in place of a group", setAll("g/zarr.json", toyArray), at(ConflictCreate, "g/zarr.json")),
+		both("new group with an attribute", setAll("h/zarr.json", "group u=1"), Conflict{Kind: ConflictCreate, Path: "h/zarr.json", Field: "u"}),
+		both("metadata in another form", setAll("g/a/.zarray", "array f=:.:2 k=1 g=4,4", "g/a/0.1", "n"), at(ConflictChunk, "g/a/0.1", 0, 1)),
+		both("rename", moved("g/a", "b"), at(ConflictRename, "g/a")),
+		both("rename of the group above", moved("g", "h"), at(ConflictRename, "g/a")),
+		both("copy", func(s *Session) error { return s.Copy(bg, nil, "g/a", "b") }, at(ConflictCreate, "b/zarr.json")),
+		{
+			name: "the same removed chunk without dimensions", base: []string{"s/zarr.json", "array f=c:/:0", "s/c", "x"},
+			ours: setAll("s/c", ""), theirs: setAll("s/c", ""), want: Conflict{Kind: ConflictChunk, Path: "s/c", Same: true, Coords: []int64{}}, oneWay: true,
+		},
 		{name: "chunk and chunk", base: array, ours: setAll("g/a/c/0/1", "o"), theirs: setAll("g/a/c/0/1", "t"), want: at(ConflictChunk, "g/a/c/0/1", 0, 1)},
 		{name: "new chunk and new chunk", base: array, ours: setAll("g/a/c/2/2", "o"), theirs: setAll("g/a/c/2/2", "t"), want: at(ConflictChunk, "g/a/c/2/2", 2, 2)},
 		{name: "chunk and no chunk", base: array, ours: setAll("g/a/c/0/1", ""), theirs: setAll("g/a/c/0/1", "t"), want: at(ConflictChunk, "g/a/c/0/1", 0, 1)},
@@ -156,9 +184,171 @@ func mustConflict(t *testing.T, s *Session, want Conflict) {
 		t.Fatalf("error %v, want a conflict", err)
 	}
 	for _, c := range conflict.Conflicts {
-		if c.Kind == want.Kind && c.Path == want.Path && slices.Equal(c.Coords, want.Coords) && c.Field == want.Field {
+		if c.Kind == want.Kind && c.Path == want.Path && slices.Equal(c.Coords, want.Coords) && c.Field == want.Field && c.Same == want.Same {
 			return
 		}
 	}
 	t.Errorf("conflicts %+v, want %+v", conflict.Conflicts, want)
+}
+
+// Equal changes are no conflict where branches merge, and the caller of Commit
+// may decide them.
+func TestEqualChangesMeetInBranches(t *testing.T) {
+	for _, h := range conflictHistories() {
+		if !h.want.Same {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			db := openToy(t)
+			base := say(t, db, "", "base", setAll(h.base...))
+			ours := say(t, db, "", "ours", h.ours)
+			for _, branch := range []string{"merged", "picked", "rebased"} {
+				if err := db.CreateBranch(bg, branch, base); err != nil {
+					t.Fatal(err)
+				}
+				say(t, db, branch, "theirs", h.theirs)
+			}
+			if _, err := db.Merge(bg, "merged", ours, CommitOptions{}); err != nil {
+				t.Error(err)
+			}
+			if _, err := db.CherryPick(bg, "picked", ours, 0, CommitOptions{}); err != nil {
+				t.Error(err)
+			}
+			if _, err := db.Rebase(bg, "rebased", ours, RebaseOptions{}); err != nil {
+				t.Error(err)
+			}
+			for branch, choice := range map[string]Choice{"ours": Ours, "theirs": Theirs} {
+				if err := db.CreateBranch(bg, branch, base); err != nil {
+					t.Fatal(err)
+				}
+				s, err := db.Begin(bg, branch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := h.theirs(s); err != nil {
+					t.Fatal(err)
+				}
+				say(t, db, branch, "ours", h.ours)
+				if _, err := s.Commit(bg, CommitOptions{Choose: always(choice)}); err != nil {
+					t.Errorf("%s chosen: %v", branch, err)
+				}
+				if got, want := at(t, db, branch), at(t, db, ours.String()); !maps.Equal(got, want) {
+					t.Errorf("%s chosen: %v, want %v", branch, got, want)
+				}
+			}
+		})
+	}
+}
+
+// What two sessions may do alike: each is committed, from one base, and nothing
+// of either is lost.
+func TestSessionsDoTheSame(t *testing.T) {
+	base := []string{"g/zarr.json", "group u=1 v=1", "g/a/zarr.json", "array f=c/:/:2 k=1 g=4,4", "g/a/c/0/1", "x", "g/a/c/3/3", "x", "d/k", "0", ".zmetadata", "u=1"}
+	for _, c := range []struct {
+		name         string
+		ours, theirs func(*Session) error
+		want         []string // changes of the base that come of it, "" removes
+	}{
+		{"remove a document", setAll("d/k", ""), setAll("d/k", "", "d/l", "t"), []string{"d/k", "", "d/l", "t"}},
+		{"remove an array", removed("g/a/"), removed("g/a/"), []string{"g/a/zarr.json", "", "g/a/c/0/1", "", "g/a/c/3/3", ""}},
+		{"remove an attribute", setAll("g/zarr.json", "group v=1"), setAll("g/zarr.json", "group v=2"), []string{"g/zarr.json", "group v=2"}},
+		{"make an empty group", setAll("h/zarr.json", "group", "h/x", "o"), setAll("h/zarr.json", "group", "h/y", "t"), []string{"h/zarr.json", "group", "h/x", "o", "h/y", "t"}},
+		{"make an empty group and arrays in it", setAll("h/zarr.json", "group", "h/x/zarr.json", toyArray), setAll("h/zarr.json", "group", "h/y/zarr.json", toyArray),
+			[]string{"h/zarr.json", "group", "h/x/zarr.json", toyArray, "h/y/zarr.json", toyArray}},
+		{"copy metadata together", setAll(".zmetadata", "u=2", "d/o", "o"), setAll(".zmetadata", "u=2", "d/t", "t"), []string{".zmetadata", "u=2", "d/o", "o", "d/t", "t"}},
+		{"grow an array along two axes", setAll("g/a/zarr.json", "array f=c/:/:2 k=1 g=5,4"), setAll("g/a/zarr.json", "array f=c/:/:2 k=1 g=4,5"), []string{"g/a/zarr.json", "array f=c/:/:2 k=1 g=5,5"}},
+		{"give different attributes", setAll("g/zarr.json", "group u=2 v=1"), setAll("g/zarr.json", "group u=1 v=2"), []string{"g/zarr.json", "group u=2 v=2"}},
+		{"put what is there", setAll("g/a/c/0/1", "o"), func(s *Session) error {
+			return errors.Join(setAll("g/a/c/0/1", "t")(s), s.Savepoint(bg), setAll("g/a/c/0/1", "x", "d/k", "t")(s))
+		}, []string{"g/a/c/0/1", "o", "d/k", "t"}},
+	} {
+		for _, flushed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/flushed=%v", c.name, flushed), func(t *testing.T) {
+				db := openToy(t)
+				say(t, db, "", "base", setAll(base...))
+				want := at(t, db, "")
+				for i := 0; i < len(c.want); i += 2 {
+					if want[c.want[i]] = c.want[i+1]; c.want[i+1] == "" {
+						delete(want, c.want[i])
+					}
+				}
+				s, refreshed := begin(t, db), begin(t, db)
+				for _, s := range []*Session{s, refreshed} {
+					if err := c.theirs(s); err != nil {
+						t.Fatal(err)
+					}
+				}
+				say(t, db, "", "ours", c.ours)
+				if flushed {
+					contents(t, s)
+				}
+				if err := refreshed.Refresh(bg); err != nil {
+					t.Errorf("refresh: %v", err)
+				}
+				if got := contents(t, refreshed); !maps.Equal(got, want) {
+					t.Errorf("refreshed %v, want %v", got, want)
+				}
+				if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if got := at(t, db, ""); !maps.Equal(got, want) {
+					t.Errorf("committed %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Of two sessions in one group that write the same, the first is committed.
+func TestEqualChangesInOneGroup(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		db := openToy(t)
+		say(t, db, "", "base", setAll("n", "0"))
+		var group []*commitRequest
+		for range 2 {
+			s := begin(t, db)
+			set(t, s, map[string]string{"n": "1"})
+			if flushed {
+				contents(t, s)
+			}
+			r := &commitRequest{ctx: bg, s: s}
+			if err := r.freeze(bg); err != nil {
+				t.Fatal(err)
+			}
+			group = append(group, r)
+		}
+		db.commit.lock()
+		db.commit.plan(nil).addAll(group)
+		db.commit.unlock()
+		if group[0].err != nil {
+			t.Errorf("the first: %v", group[0].err)
+		}
+		var conflict *ConflictError
+		if !errors.As(group[1].err, &conflict) || !conflict.Conflicts[0].Same {
+			t.Errorf("the second: %v", group[1].err)
+		}
+	}
+}
+
+// A merge is one of branches still when its branch moves before it is committed.
+func TestMergeMeetsAnEqualCommit(t *testing.T) {
+	db := openToy(t)
+	base := say(t, db, "", "base", setAll("n", "0", "asked", "0"))
+	if err := db.CreateBranch(bg, "side", base); err != nil {
+		t.Fatal(err)
+	}
+	side := say(t, db, "side", "side", setAll("n", "1", "asked", "side"))
+	say(t, db, "", "main", setAll("asked", "main"))
+	asked := 0
+	_, err := db.Merge(bg, "", side, CommitOptions{Choose: func(Conflict) Choice {
+		asked++
+		say(t, db, "", "meanwhile", setAll("n", "1"))
+		return Theirs
+	}})
+	if err != nil || asked != 1 {
+		t.Fatalf("asked %d times: %v", asked, err)
+	}
+	if got, want := at(t, db, ""), map[string]string{"n": "1", "asked": "side"}; !maps.Equal(got, want) {
+		t.Errorf("merged to %v, want %v", got, want)
+	}
 }

@@ -56,9 +56,10 @@ type DB struct {
 	keeping    sync.RWMutex
 	collecting sync.Mutex // one collection at a time
 	// pinMu is held while a pack is reclaimed or a pin is made, and shared while
-	// packs are copied to this database.
+	// packs are copied to this database, which may take long: it comes before the
+	// lock of commits.
 	pinMu  sync.RWMutex
-	pinned uint64 // counts pins that were made, under pinMu
+	pinned atomic.Uint64 // counts pins that were made
 	// care is held shared by whoever relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care sync.RWMutex
@@ -360,7 +361,7 @@ func (p indexPages) ViewPage(_ context.Context, name tree.Name, fn func([]byte) 
 	if b := p.wait.page(name); b != nil {
 		return fn(b)
 	}
-	err := p.idx.ViewPage(name, fn)
+	err := p.idx.View(index.SpacePage, name[:], fn)
 	if errors.Is(err, index.ErrNotFound) {
 		return fmt.Errorf("page %v: %w", name, tree.ErrMissing)
 	}

@@ -176,8 +176,13 @@ func testMovedHead(t *testing.T, written func(*Session) error) {
 		t.Errorf("after the conflict the session has %q", got)
 	}
 	set(t, s, map[string]string{"c": "theirs"})
+	_, err = s.Commit(bg, CommitOptions{})
+	if !errors.As(err, &ce) || len(ce.Conflicts) != 1 || !ce.Conflicts[0].Same {
+		t.Errorf("both wrote the same: %v", err)
+	}
+	set(t, s, map[string]string{"c": "1"})
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Errorf("equal results: %v", err)
+		t.Errorf("what the base has is no change: %v", err)
 	}
 }
 

@@ -59,19 +59,25 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 	if o.Before.IsZero() && o.Keep <= 0 {
 		return nil, errors.New("expire: neither an age nor a number is given")
 	}
-	// Refs stand still, so that nothing comes to point at what is marked.
-	db.commit.lock()
-	defer db.commit.unlock()
-	if err := db.writePending(ctx); err != nil {
-		return nil, fmt.Errorf("expire: %w", err)
+	e := newExpiry(db, o)
+	err := e.look(ctx)
+	if err == nil {
+		err = e.expire(ctx)
 	}
-	e := &expiry{db: db, o: o, keep: map[CommitID]holderID{}, r: &ExpireReport{}}
-	if err := e.run(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	}
 	return e.r, nil
 }
 
+// expiry decides which commits go. It reads the history beside commits, and then
+// with commits locked only what came since:
+//
+//	refs, reflogs, pins, sessions ─▶ keep ─▶ commits ─▶ mark      commits go on
+//	refs and reflogs that moved, pins, sessions ─▶ recheck ─▶ batch    locked
+//
+// What came since can only keep more: nothing is added to mark, and commits that
+// were made meanwhile are not in it.
 type expiry struct {
 	db   *DB
 	o    ExpireOptions
@@ -80,17 +86,62 @@ type expiry struct {
 	held map[holderID]int64
 	// only are the commits that may go; nil is all.
 	only map[CommitID]struct{}
-	drop [][]byte // keys of the reflog
-	mark []CommitID
+	// stays are commits that refs reach whose versions may not go. With a commit
+	// all its ancestors are in it, so each is read once for all refs; as in only,
+	// after refs.
+	stays map[CommitID]struct{}
+	tips  map[string]CommitID // refs that were looked at, and where they pointed
+	seqs  map[string]uint64   // of reflogs: number after the newest that was looked at
+	drop  [][]byte            // keys of the reflog
+	mark  []CommitID
 }
 
-func (e *expiry) run(ctx context.Context) error {
-	e.held = map[holderID]int64{}
-	for _, step := range []func(context.Context) error{e.refs, e.reflogs, e.pinsAndSessions, e.commits} {
+func newExpiry(db *DB, o ExpireOptions) *expiry {
+	e := &expiry{
+		db: db, o: o, r: &ExpireReport{},
+		keep: map[CommitID]holderID{}, held: map[holderID]int64{},
+		tips: map[string]CommitID{}, stays: map[CommitID]struct{}{}, seqs: map[string]uint64{},
+	}
+	if o.Branches != nil {
+		e.only = map[CommitID]struct{}{}
+	}
+	return e
+}
+
+// look decides which commits may go, beside others that commit.
+func (e *expiry) look(ctx context.Context) error {
+	if err := e.db.writePending(ctx); err != nil {
+		return err
+	}
+	for _, b := range e.o.Branches {
+		if _, ok := e.db.heads.get(headRef(orMain(b))); !ok {
+			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
+		}
+	}
+	return e.steps(ctx, e.refs, e.reflogs, e.pinsAndSessions, e.commits)
+}
+
+func (e *expiry) steps(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// expire lets go what nothing came to hold since look. Refs stand still, so that
+// nothing comes to point at what is marked.
+func (e *expiry) expire(ctx context.Context) error {
+	e.db.commit.lock()
+	defer e.db.commit.unlock()
+	if err := e.db.writePending(ctx); err != nil {
+		return err
+	}
+	if err := e.steps(ctx, e.refs, e.moves, e.pinsAndSessions); err != nil {
+		return err
+	}
+	e.recheck()
 	e.r.Expired, e.r.Reflog = int64(len(e.mark)), int64(len(e.drop))
 	for by, n := range e.held {
 		e.r.Holders = append(e.r.Holders, Holder{Kind: by.kind, Name: by.name, Versions: n})
@@ -122,37 +173,58 @@ func (e *expiry) selected(ref string) bool {
 	return e.o.Branches == nil || slices.ContainsFunc(e.o.Branches, func(b string) bool { return headRef(orMain(b)) == ref })
 }
 
+// refs decides about the versions that refs reach, of those that are new or moved
+// since it was called last.
 func (e *expiry) refs(ctx context.Context) error {
-	if e.o.Branches != nil {
-		e.only = map[CommitID]struct{}{}
-	}
-	for _, b := range e.o.Branches {
-		if _, ok := e.db.heads.get(headRef(orMain(b))); !ok {
-			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
-		}
-	}
 	for _, ref := range e.db.heads.list("") {
+		if was, ok := e.tips[ref.Name]; ok && was == ref.Commit {
+			continue
+		}
+		e.tips[ref.Name] = ref.Commit
 		by := holderOf(ref.Name)
 		e.hold(ref.Commit, by)
-		selected := e.selected(ref.Name)
-		if selected && e.only == nil && (e.o.Keep <= 1 || !isHead(ref.Name)) {
-			continue // nothing to look for
+		keep := 0 // how many stay
+		if isHead(ref.Name) {
+			keep = e.o.Keep
 		}
-		n := 0
-		for c, err := range e.db.Log(ctx, ref.Commit) {
-			if err != nil {
-				return err
-			}
-			if !selected || isHead(ref.Name) && n < e.o.Keep {
-				e.hold(c.ID, by)
-			} else if e.only == nil {
-				break
-			}
-			if selected && e.only != nil {
-				e.only[c.ID] = struct{}{}
-			}
-			n++
+		var err error
+		switch {
+		case !e.selected(ref.Name):
+			err = e.reach(ctx, ref.Commit, e.stays, func(c *Commit) bool { e.hold(c.ID, by); return false })
+		case e.only != nil || keep > 1:
+			err = e.reach(ctx, ref.Commit, e.only, func(c *Commit) bool {
+				if keep > 0 {
+					e.hold(c.ID, by)
+				}
+				keep--
+				return keep > 0
+			})
 		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reach calls fn with a commit and its ancestors, newest first, and puts them into
+// seen. It leaves out what is below a commit in seen, unless fn wants more. With
+// seen nil it goes on only as long as fn does.
+func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]struct{}, fn func(*Commit) bool) error {
+	follow := true
+	for c, err := range ancestry(ctx, e.db.Commit, []CommitID{from}, func(*Commit) bool { return follow }) {
+		if err != nil {
+			return err
+		}
+		_, was := seen[c.ID]
+		if seen != nil {
+			seen[c.ID] = struct{}{}
+		}
+		more := fn(c)
+		if seen == nil && !more {
+			return nil
+		}
+		follow = more || !was
 	}
 	return nil
 }
@@ -177,6 +249,7 @@ func (e *expiry) reflogs(ctx context.Context) error {
 		}
 		if m.Ref != last {
 			last, n = m.Ref, 0
+			e.seqs[m.Ref] = m.Seq + 1
 		}
 		_, exists := e.db.heads.get(m.Ref)
 		selected := e.selected(m.Ref)
@@ -196,6 +269,44 @@ func (e *expiry) reflogs(ctx context.Context) error {
 		n++
 	}
 	return nil
+}
+
+// moves keeps what reflogs name since reflogs looked at them.
+func (e *expiry) moves(ctx context.Context) error {
+	var from []byte
+	for {
+		var ref string
+		for rec, err := range e.db.idx.Scan(index.SpaceReflog, from, nil, false) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			m, err := decodeRefMove(rec.Key, rec.Value)
+			if err != nil {
+				return err
+			}
+			ref = m.Ref
+			break
+		}
+		if ref == "" {
+			return nil
+		}
+		from = append([]byte(ref), 1) // after all moves of this ref
+		for rec, err := range e.db.idx.Scan(index.SpaceReflog, reflogKey(ref, e.seqs[ref]), from, false) {
+			if err != nil {
+				return err
+			}
+			m, err := decodeRefMove(rec.Key, rec.Value)
+			if err != nil {
+				return err
+			}
+			by := holderID{HolderReflog, holderOf(m.Ref).name}
+			e.hold(m.Old, by)
+			e.hold(m.New, by)
+		}
+	}
 }
 
 func (e *expiry) pinsAndSessions(ctx context.Context) error {
@@ -229,9 +340,9 @@ func (e *expiry) commits(ctx context.Context) error {
 			e.r.Earlier++
 			continue
 		}
-		if stays, err := e.stays(rec.id, rec.value); err != nil {
+		if kept, err := e.kept(rec.id, rec.value); err != nil {
 			return err
-		} else if stays {
+		} else if kept {
 			e.r.Kept++
 			continue
 		}
@@ -240,7 +351,19 @@ func (e *expiry) commits(ctx context.Context) error {
 	return nil
 }
 
-func (e *expiry) stays(id CommitID, rec []byte) (bool, error) {
+// recheck takes out of mark what is held by now.
+func (e *expiry) recheck() {
+	e.mark = slices.DeleteFunc(e.mark, func(id CommitID) bool {
+		by, ok := e.keep[id]
+		if ok {
+			e.held[by]++
+			e.r.Kept++
+		}
+		return ok
+	})
+}
+
+func (e *expiry) kept(id CommitID, rec []byte) (bool, error) {
 	if by, ok := e.keep[id]; ok {
 		e.held[by]++
 		return true, nil

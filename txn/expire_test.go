@@ -2,6 +2,9 @@ package txn
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -40,4 +43,185 @@ func TestFullDiskIsCleared(t *testing.T) {
 	if got := at(t, db, "main"); got["a"] != "1" {
 		t.Errorf("%v", got)
 	}
+}
+
+// Expire beside others: what comes to point at a version after it was chosen, and
+// before it is marked, keeps it.
+func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
+	for _, branches := range [][]string{nil, {"main"}} {
+		db := openTest(t, nil)
+		var ids []CommitID
+		for i := range 12 {
+			ids = append(ids, update(t, db, "main", map[string]string{"k": fmt.Sprint(i)}).ID)
+		}
+		if err := db.CreateBranch(bg, "other", ids[11]); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.DeleteBranch("other"); err != nil {
+			t.Fatal(err)
+		}
+		e := newExpiry(db, ExpireOptions{Keep: 2, Branches: branches})
+		if err := e.look(bg); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids[:9] {
+			if !slices.Contains(e.mark, id) {
+				t.Fatalf("branches %v: %v is not chosen: %v", branches, id, e.mark)
+			}
+		}
+		if err := db.CreateTag(bg, "t", ids[1]); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CreatePin(bg, "p", ids[3], ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CreateBranch(bg, "b", ids[5]); err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Begin(bg, "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Abort()
+		if err := db.DeleteBranch("b"); err != nil { // its reflog still names it
+			t.Fatal(err)
+		}
+		if err := db.CreateBranch(bg, "c", ids[7]); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.expire(bg); err != nil {
+			t.Fatal(err)
+		}
+		kept := map[int]bool{1: true, 3: true, 5: true, 7: true, 10: true, 11: true}
+		if branches == nil {
+			kept[6] = true // one below the head of c
+		} else {
+			for i := range 8 {
+				kept[i] = true // what c and t reach, which are not selected
+			}
+		}
+		for i, id := range ids {
+			gone, err := db.Expired(bg, id)
+			if err != nil || gone == kept[i] {
+				t.Errorf("branches %v: version %d expired: %v, want %v; %v", branches, i, gone, !kept[i], err)
+			}
+		}
+	}
+}
+
+// The history that many refs share is read once.
+func TestExpireReadsSharedHistoryOnce(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Durability = DurabilityNone
+	db := openTest(t, o)
+	const commits, tags = 200, 50
+	for i := range commits {
+		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
+	}
+	head, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newExpiry(db, ExpireOptions{Keep: 1, Branches: []string{"main"}})
+	read := 0
+	for i := range tags {
+		id, err := db.Resolve(bg, fmt.Sprintf("%v~%d", head, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.reach(bg, id, e.stays, func(*Commit) bool { read++; return false }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read > commits+1+tags {
+		t.Errorf("%d commits were read for %d tags on a history of %d", read, tags, commits+1)
+	}
+	if len(e.stays) != commits+1 {
+		t.Errorf("%d commits are reached, want %d", len(e.stays), commits+1)
+	}
+}
+
+// Which versions go does not depend on which refs were walked before: a random
+// history with merges, against the plain definition.
+func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		db := openTest(t, nil)
+		branches := []string{"main", "a", "b", "c"}
+		for _, b := range branches[1:] {
+			if err := db.CreateBranch(bg, b, branchHead(t, db, "main")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 40 {
+			b, from := branches[rnd.IntN(4)], branches[rnd.IntN(4)]
+			if rnd.IntN(3) == 0 {
+				if _, err := db.Merge(bg, b, branchHead(t, db, from), CommitOptions{}); err != nil {
+					continue // several best ancestors
+				}
+			} else {
+				update(t, db, b, map[string]string{fmt.Sprint(b, i): "v"})
+			}
+			if rnd.IntN(8) == 0 {
+				if err := db.CreateTag(bg, fmt.Sprint("t", i), branchHead(t, db, b)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		keep := 1 + rnd.IntN(4)
+		selected := branches[:1+rnd.IntN(3)]
+		want := map[CommitID]bool{} // true: stays
+		for pass := range 2 {
+			for _, r := range db.heads.list("") {
+				sel := isHead(r.Name) && slices.Contains(selected, r.Name[len(headPrefix):])
+				n := 0
+				for c, err := range db.Log(bg, r.Commit) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if pass == 0 && sel {
+						want[c.ID] = false
+					}
+					if pass == 1 && (!sel || n < keep) {
+						want[c.ID] = true
+					}
+					n++
+				}
+			}
+		}
+		for m := range reflogEnds(t, db, selected, keep) {
+			want[m] = true
+		}
+		if _, err := db.Expire(bg, ExpireOptions{Keep: keep, Branches: selected}); err != nil {
+			t.Fatal(err)
+		}
+		for id, stays := range want {
+			if gone, err := db.Expired(bg, id); err != nil || gone == stays {
+				t.Errorf("seed %d: %v expired: %v, want %v; %v", seed, id.Short(), gone, !stays, err)
+			}
+		}
+	}
+}
+
+// reflogEnds are the versions that reflogs keep: of other refs all, of selected
+// ones what the newest moves went to.
+func reflogEnds(t *testing.T, db *DB, selected []string, keep int) map[CommitID]bool {
+	t.Helper()
+	out := map[CommitID]bool{}
+	for _, r := range db.heads.list("") {
+		n := 0
+		for m, err := range db.reflog(bg, r.Name) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !isHead(r.Name) || !slices.Contains(selected, r.Name[len(headPrefix):]) {
+				out[m.Old], out[m.New] = true, true
+			} else if n < max(keep, 1) {
+				out[m.New] = true
+			}
+			n++
+		}
+	}
+	delete(out, CommitID{})
+	return out
 }

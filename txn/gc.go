@@ -91,7 +91,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		o.rangeBytes = maxRunBytes
 	}
 	g := &collector{
-		db: db, o: o, r: &GCReport{}, seen: newPageSet(), spare: map[tree.Name]struct{}{}, live: newRanges(o.rangeBytes), fixed: map[pack.ID]bool{},
+		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), uncached), seen: newPageSet(), spare: map[tree.Name]struct{}{}, live: newRanges(o.rangeBytes), fixed: map[pack.ID]bool{},
 	}
 	if !o.DryRun {
 		sweep, err := db.idx.Sweep()
@@ -120,6 +120,7 @@ type collector struct {
 	r     *GCReport
 	sweep *index.Sweep
 
+	stored *tree.Tree      // reads pages as they are stored, with no cache before them
 	snap   *index.Snapshot // of the moment of the roots
 	pins   []gcRoot        // marked first, to know their packs
 	kept   []gcRoot        // commits that have not expired, stored sessions
@@ -137,6 +138,10 @@ type collector struct {
 	dead  []tree.Name      // pages to delete
 	more  bool             // there are others
 }
+
+// uncached are the options of a tree for who wants to know what the index has: a
+// cache would hide that a page is missing there, or is another one.
+var uncached = &tree.Options{CacheBytes: -1}
 
 // gcRoot is a place to mark from.
 type gcRoot struct {
@@ -181,17 +186,17 @@ func (g *collector) findRoots(ctx context.Context) error {
 	snap := db.idx.Snapshot()
 	g.snap = snap
 	g.floors = append(g.floors, db.packs.Position())
-	db.pinMu.Lock()
-	g.pinned = db.pinned
-	db.pinMu.Unlock()
+	g.pinned = db.pinned.Load()
 	heads := db.heads.list("")
 	db.mu.Lock()
-	// Sessions may hold roots with pages that only they have.
+	// Sessions may hold roots with pages that only they have. A page is read once,
+	// whichever session it was found from: if that one has ended, another may have
+	// made the same.
 	pages := overlays{newOverlay(db.committed(), db.opts.SessionBytes)}
 	for _, s := range db.sessions {
 		pages = append(pages, s.pages)
 	}
-	t := db.space.t.With(pages)
+	t := g.stored.With(pages)
 	for _, s := range db.sessions {
 		g.addSession(t, s)
 	}
@@ -253,13 +258,13 @@ func (g *collector) findRoots(ctx context.Context) error {
 		g.add(commits[s.base], HolderSession, id.String())
 	}
 	for _, p := range pins {
-		g.pins = append(g.pins, gcRoot{root: commits[p.Commit], t: db.space.t, by: holderID{HolderPin, p.Name}})
+		g.pins = append(g.pins, gcRoot{root: commits[p.Commit], t: g.stored, by: holderID{HolderPin, p.Name}})
 	}
 	return nil
 }
 
 func (g *collector) add(root tree.Root, kind, name string) {
-	g.kept = append(g.kept, gcRoot{root: root, t: g.db.space.t, by: holderID{kind, name}})
+	g.kept = append(g.kept, gcRoot{root: root, t: g.stored, by: holderID{kind, name}})
 }
 
 // addSession takes the state of an open session. Pages that it has spilled stay
@@ -272,7 +277,7 @@ func (g *collector) addSession(t *tree.Tree, s *Session) {
 		return
 	}
 	for _, root := range []tree.Root{live.start, live.work} {
-		g.open = append(g.open, gcRoot{root: root, t: s.space.t, by: holderID{HolderSession, s.id.String()}, ended: ended})
+		g.open = append(g.open, gcRoot{root: root, t: t, by: holderID{HolderSession, s.id.String()}, ended: ended})
 	}
 	s.pages.eachSpilled(func(name tree.Name) { g.spare[name] = struct{}{} })
 	g.floors = append(g.floors, s.floor)

@@ -1,8 +1,8 @@
 package txn
 
 import (
-	"bytes"
 	"cmp"
+	"container/heap"
 	"context"
 	"errors"
 	"slices"
@@ -18,7 +18,7 @@ type Holder struct {
 	// Versions is how many roots it holds.
 	Versions int64
 	// OnlyBytes are payloads that nothing else holds: what would become free
-	// if it let go. Expire does not look for them.
+	// if it let go, as near as the collector knows. Expire does not look for them.
 	OnlyBytes int64
 }
 
@@ -32,7 +32,7 @@ func (g *collector) explain(ctx context.Context) error {
 	if !g.o.Explain {
 		return nil
 	}
-	e := &explainer{index: map[tree.Name]int32{}}
+	e := newExplainer(g.o.rangeBytes)
 	ids := map[holderID]int32{}
 	for _, r := range g.roots {
 		i, ok := ids[r.by]
@@ -52,17 +52,20 @@ func (g *collector) explain(ctx context.Context) error {
 	return nil
 }
 
+// explainer collects the payloads of each holder as ranges, in bounded memory as
+// those of all are when they are marked. Those of a page that a second holder
+// reaches are added to what is shared too.
 type explainer struct {
 	holders []Holder
-	index   map[tree.Name]int32 // of a page in owners
-	owners  []int32             // holder, or shared
-	ranges  []heldRange
+	pages   map[tree.Name]int32 // their holder, or shared
+	ranges  *ranges
+	local   *localRanges
 }
 
-// heldRange is a payload that a page names.
-type heldRange struct {
-	tree.Payload
-	page int32
+func newExplainer(rangeBytes int) *explainer {
+	e := &explainer{pages: map[tree.Name]int32{}, ranges: newRanges(rangeBytes)}
+	e.local = e.ranges.local()
+	return e
 }
 
 // visit walks below a root for a holder.
@@ -75,17 +78,16 @@ func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error 
 		if root.Empty() || root.Flags&tree.HasNative == 0 {
 			continue
 		}
-		i, seen := e.index[root.Name]
+		owner, seen := e.pages[root.Name]
 		switch {
 		case !seen:
-			i = int32(len(e.owners))
-			e.index[root.Name] = i
-			e.owners = append(e.owners, holder)
-		case e.owners[i] == holder || e.owners[i] == shared:
+			owner = holder
+		case owner == holder || owner == shared:
 			continue
 		default:
-			e.owners[i] = shared
+			owner = shared
 		}
+		e.pages[root.Name] = owner
 		err := from.t.Links(ctx, root, &l)
 		if errors.Is(err, tree.ErrMissing) && from.ended != nil && from.ended() {
 			return nil
@@ -94,11 +96,9 @@ func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error 
 			return err
 		}
 		stack = append(stack, l.Pages...)
-		if seen {
-			continue
-		}
-		for _, p := range l.Payloads {
-			e.ranges = append(e.ranges, heldRange{p, i})
+		e.local.owner = owner
+		for i := range l.Payloads {
+			e.local.add(&l.Payloads[i])
 		}
 	}
 	return nil
@@ -107,34 +107,75 @@ func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error 
 // sum adds up, for each holder, the bytes that only its pages name. Different
 // pages may name the same payload: it is held by the holders of all of them.
 func (e *explainer) sum() {
-	type event struct {
-		pack  tree.PackID
-		at    uint64
-		step  int // 1 begins, -1 ends
-		owner int32
-	}
-	events := make([]event, 0, 2*len(e.ranges))
-	for _, r := range e.ranges {
-		owner := e.owners[r.page]
-		events = append(events, event{r.Pack, r.Offset, 1, owner}, event{r.Pack, r.Offset + r.Length, -1, owner})
-	}
-	slices.SortFunc(events, func(a, b event) int {
-		if c := bytes.Compare(a.pack[:], b.pack[:]); c != 0 {
-			return c
+	e.local.flush()
+	packs := map[tree.PackID]ends{}
+	for key, l := range e.ranges.packs {
+		e.ranges.join(l)
+		r := ownerRanges{owner: key.owner, runReader: runReader{b: l.runs[0]}}
+		if r.next() {
+			packs[key.pack] = append(packs[key.pack], &r)
 		}
-		return cmp.Compare(a.at, b.at)
-	})
-	active := map[int32]int{}
-	for i, ev := range events {
-		if i > 0 && len(active) == 1 {
+	}
+	for _, h := range packs {
+		e.sumPack(h)
+	}
+}
+
+// sumPack goes over the ends of the ranges of one pack, in order.
+func (e *explainer) sumPack(h ends) {
+	heap.Init(&h)
+	active := map[int32]struct{}{} // owners of the bytes that follow
+	for last := uint64(0); len(h) > 0; {
+		r := h[0]
+		at := r.end()
+		if len(active) == 1 {
 			for owner := range active {
 				if owner != shared {
-					e.holders[owner].OnlyBytes += int64(ev.at - events[i-1].at)
+					e.holders[owner].OnlyBytes += int64(at - last)
 				}
 			}
 		}
-		if active[ev.owner] += ev.step; active[ev.owner] == 0 {
-			delete(active, ev.owner)
+		last = at
+		if r.inside = !r.inside; r.inside {
+			active[r.owner] = struct{}{}
+		} else {
+			delete(active, r.owner)
+			if !r.next() {
+				heap.Pop(&h)
+				continue
+			}
 		}
+		heap.Fix(&h, 0)
 	}
+}
+
+// ownerRanges are the ranges of one pack that an owner has, disjoint and in order.
+type ownerRanges struct {
+	runReader
+	owner  int32
+	inside bool // the beginning of head was met
+}
+
+// end is the next place where a range begins or ends.
+func (r *ownerRanges) end() uint64 {
+	if r.inside {
+		return r.head.To
+	}
+	return r.head.From
+}
+
+// ends is a heap by the next end.
+type ends []*ownerRanges
+
+func (h ends) Len() int           { return len(h) }
+func (h ends) Less(i, j int) bool { return h[i].end() < h[j].end() }
+func (h ends) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *ends) Push(x any)        { *h = append(*h, x.(*ownerRanges)) }
+
+// Pop implements [heap.Interface].
+func (h *ends) Pop() any {
+	n := len(*h) - 1
+	r := (*h)[n]
+	*h = (*h)[:n]
+	return r
 }

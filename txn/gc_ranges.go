@@ -21,10 +21,17 @@ import (
 // that memory is bounded and the space of such gaps waits.
 type ranges struct {
 	mu    sync.Mutex
-	packs map[tree.PackID]*runList
+	packs map[rangeKey]*runList
 	bytes int // of all runs
 	limit int
 	slack uint64 // gaps up to this count as live
+}
+
+// rangeKey is whose ranges of a pack they are: those of a holder for an explainer,
+// elsewhere all are of owner 0.
+type rangeKey struct {
+	pack  tree.PackID
+	owner int32
 }
 
 // runList are the runs of one pack.
@@ -41,7 +48,7 @@ const (
 )
 
 func newRanges(limit int) *ranges {
-	return &ranges{packs: map[tree.PackID]*runList{}, limit: limit}
+	return &ranges{packs: map[rangeKey]*runList{}, limit: limit}
 }
 
 // of returns the ranges of a pack that begin before an offset, in order, and
@@ -49,7 +56,7 @@ func newRanges(limit int) *ranges {
 func (r *ranges) of(id pack.ID, tail uint64) (list []pack.Extent, n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.packs[tree.PackID(id)]
+	l := r.packs[rangeKey{pack: tree.PackID(id)}]
 	if l == nil {
 		return nil, 0
 	}
@@ -64,7 +71,7 @@ func (r *ranges) of(id pack.ID, tail uint64) (list []pack.Extent, n uint64) {
 }
 
 // add takes a sorted list of one pack.
-func (r *ranges) add(id tree.PackID, list []pack.Extent) {
+func (r *ranges) add(id rangeKey, list []pack.Extent) {
 	run := encodeRun(list)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,16 +202,17 @@ func joins(a, b *pack.Extent, slack uint64) bool {
 // localRanges are those that one worker has found lately.
 type localRanges struct {
 	to    *ranges
-	packs map[tree.PackID]*[]pack.Extent
+	packs map[rangeKey]*[]pack.Extent
 	n     int
+	owner int32 // of what is added
 
-	id   tree.PackID // of list
+	id   rangeKey // of list
 	list *[]pack.Extent
 	tmp  []pack.Extent
 }
 
 func (r *ranges) local() *localRanges {
-	return &localRanges{to: r, packs: map[tree.PackID]*[]pack.Extent{}}
+	return &localRanges{to: r, packs: map[rangeKey]*[]pack.Extent{}}
 }
 
 // add takes a payload.
@@ -212,11 +220,11 @@ func (l *localRanges) add(p *tree.Payload) {
 	if p.Length == 0 {
 		return
 	}
-	if l.list == nil || l.id != p.Pack {
-		l.id, l.list = p.Pack, l.packs[p.Pack]
-		if l.list == nil {
+	if l.list == nil || l.id.pack != p.Pack || l.id.owner != l.owner {
+		l.id = rangeKey{p.Pack, l.owner}
+		if l.list = l.packs[l.id]; l.list == nil {
 			l.list = new([]pack.Extent)
-			l.packs[p.Pack] = l.list
+			l.packs[l.id] = l.list
 		}
 	}
 	e := pack.Extent{From: p.Offset, To: p.Offset + p.Length}

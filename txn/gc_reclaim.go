@@ -111,7 +111,7 @@ func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) (stop bool, 
 	defer db.care.Unlock()
 	db.pinMu.Lock()
 	defer db.pinMu.Unlock()
-	if db.pinned != g.pinned {
+	if db.pinned.Load() != g.pinned {
 		return true, nil
 	}
 	if len(w.live) > 0 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -319,7 +320,7 @@ func TestGCMeetsDamage(t *testing.T) {
 		{"another that leads to others", root, 1, other, tree.ErrCorrupt},
 		{"another with payloads", leaf, 1000, other, tree.ErrCorrupt},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		run := func(t *testing.T, reopen bool) {
 			mem := vfs.NewMem()
 			db, err := Create("db", testOptions(mem))
 			if err != nil {
@@ -329,11 +330,13 @@ func TestGCMeetsDamage(t *testing.T) {
 			second := update(t, db, "main", map[string]string{"a/k": strings.Repeat("2", c.size)})
 			name := c.page(t, db, first)
 			setRecord(t, db, index.SpacePage, name[:], c.is(t, db, c.page(t, db, second)))
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if db, err = Open("db", testOptions(mem)); err != nil {
-				t.Fatal(err)
+			if reopen {
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if db, err = Open("db", testOptions(mem)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			before := len(storedPages(t, db))
 			_, err = db.GC(bg, GCOptions{})
@@ -351,7 +354,9 @@ func TestGCMeetsDamage(t *testing.T) {
 			mustGC(t, db)
 			mustBeTidy(t, db)
 			closeChecked(t, db)
-		})
+		}
+		t.Run(c.name, func(t *testing.T) { run(t, true) })
+		t.Run(c.name+" that is cached", func(t *testing.T) { run(t, false) })
 	}
 }
 
@@ -510,6 +515,62 @@ func TestGCExplain(t *testing.T) {
 	}
 }
 
+// What is found out about holders is exact where memory allows it, and takes no more
+// memory than it may.
+func TestGCExplainIsBounded(t *testing.T) {
+	db := openTest(t, nil)
+	base := update(t, db, "main", map[string]string{"x": "1"})
+	const n, size = 400, 5000
+	var sessions []*Session
+	for _, branch := range []string{"a", "b"} {
+		if err := db.CreateBranch(bg, branch, base.ID); err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Begin(bg, branch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, s)
+	}
+	for i := range n { // in turn, so that none follows another of its branch
+		for _, s := range sessions {
+			set(t, s, map[string]string{fmt.Sprint("key", i): strings.Repeat(s.Branch()+fmt.Sprint(i), size)[:size]})
+		}
+	}
+	for _, s := range sessions {
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range []int{maxRunBytes, 256} {
+		e := newExplainer(limit)
+		for i, branch := range []string{"a", "b"} {
+			id, err := db.Head(branch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := db.Commit(bg, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.holders = append(e.holders, Holder{Name: branch})
+			if err := e.visit(bg, gcRoot{root: c.Root, t: db.space.t}, int32(i)); err != nil {
+				t.Fatal(err)
+			}
+			e.local.flush()
+		}
+		if e.ranges.bytes > limit {
+			t.Errorf("%d bytes are held, at most %d", e.ranges.bytes, limit)
+		}
+		e.sum()
+		for _, h := range e.holders {
+			if h.OnlyBytes != n*size && limit == maxRunBytes {
+				t.Errorf("%s holds %d bytes alone, want %d", h.Name, h.OnlyBytes, n*size)
+			}
+		}
+	}
+}
+
 // A page that an open session has spilled, and that nothing names yet because a
 // write is under way, stays as long as the session is open.
 func TestGCSparesSpilledPages(t *testing.T) {
@@ -640,4 +701,34 @@ func TestGCDiskSpace(t *testing.T) {
 		t.Errorf("%d bytes more were allocated meanwhile", peak-before)
 	}
 	closeChecked(t, db)
+}
+
+// A pin waits for packs that are being copied into the database, and a collection
+// for neither; commits go on meanwhile.
+func TestCommitsGoOnWhileAPinWaits(t *testing.T) {
+	db := openTest(t, nil)
+	c := update(t, db, "main", map[string]string{"k": payload("1")})
+	db.pinMu.RLock() // as a push does while it copies a pack
+	pinned := make(chan error, 1)
+	go func() { pinned <- db.CreatePin(bg, "p", c.ID, "") }()
+	for db.pinMu.TryRLock() { // until the pin waits
+		db.pinMu.RUnlock()
+		runtime.Gosched()
+	}
+	if free := db.commit.mu.TryLock(); !free {
+		t.Error("the pin waits with commits locked")
+	} else {
+		db.commit.mu.Unlock()
+		update(t, db, "main", map[string]string{"k": payload("2")})
+		if _, err := db.GC(bg, GCOptions{DryRun: true}); err != nil {
+			t.Error(err)
+		}
+	}
+	db.pinMu.RUnlock()
+	if err := <-pinned; err != nil {
+		t.Fatal(err)
+	}
+	if pins, err := db.Pins(bg); err != nil || len(pins) != 1 {
+		t.Errorf("pins: %v, %v", pins, err)
+	}
 }

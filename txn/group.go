@@ -135,7 +135,8 @@ func (c *committer) gather() *plan {
 	}
 	p := c.plan(before)
 	group := c.take(maxCommitGroup)
-	if before == nil && slices.ContainsFunc(group, func(r *commitRequest) bool { return r.s.fresh.any }) {
+	stored := func(r *commitRequest) bool { _, any := r.s.fresh.size(); return any }
+	if before == nil && slices.ContainsFunc(group, stored) {
 		defer c.db.syncAhead()() // the disk has nothing else to do
 	}
 	p.addAll(group)

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"strings"
@@ -114,4 +115,77 @@ func (s *syncStop) MaybeError(op errorfs.Op) error {
 		return errorfs.ErrInjected
 	}
 	return nil
+}
+
+// A group's pages name pages that its sessions have in memory. When those of the
+// group outgrow memory and go to the index, a search of what is still to be written
+// stops there: so what they name must have gone before.
+func TestGroupOutgrowsMemory(t *testing.T) {
+	for bound := int64(32 << 10); bound < 40<<10; bound += 1 << 10 {
+		groupOutgrows(t, bound)
+	}
+}
+
+func groupOutgrows(t *testing.T, bound int64) {
+	o := testOptions(vfs.NewMem())
+	o.SessionBytes = bound
+	db := openTest(t, o)
+	key := func(i int) string { return fmt.Sprintf("z/%05d", i) }
+	const sessions = 4
+	own := func(k, i int) string { return fmt.Sprintf("own/%02d/%05d", k, i) }
+	s := begin(t, db)
+	for i := range 8_000 {
+		set(t, s, map[string]string{key(i): fmt.Sprint("value ", i), own(i%sessions, i/sessions): fmt.Sprint("value ", i)})
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := at(t, db, "main")
+	var group []*Session
+	for k := range sessions {
+		s := begin(t, db)
+		for j := range 8 {
+			// In a directory that all of them change, and in one of its own, which
+			// the merge takes as it is.
+			shared, alone := key(j*900+k), own(k, 100*j)
+			want[shared], want[alone] = fmt.Sprint("new ", k), fmt.Sprint("new ", j)
+			set(t, s, map[string]string{shared: want[shared], alone: want[alone]})
+		}
+		s.mu.Lock()
+		err := s.flush(bg) // its pages are in memory
+		s.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		group = append(group, s)
+	}
+	db.commit.mu.Lock()
+	var wg sync.WaitGroup
+	for _, s := range group {
+		wg.Go(func() {
+			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	for waiting := 0; waiting < sessions; {
+		runtime.Gosched()
+		db.commit.qmu.Lock()
+		waiting = len(db.commit.queue)
+		db.commit.qmu.Unlock()
+	}
+	db.commit.mu.Unlock()
+	wg.Wait()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	if got := at(t, db, "main"); !maps.Equal(got, want) {
+		t.Errorf("%d keys, or others than the %d expected", len(got), len(want))
+	}
 }

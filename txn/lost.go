@@ -2,9 +2,9 @@ package txn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -40,8 +40,16 @@ func (db *DB) afterPackFailure() {
 	db.resumePacks()
 }
 
-// fresh are payloads of a session that no savepoint has made durable.
+// fresh are payloads of a session that no savepoint has made durable. Every
+// payload is in it before the session, a bulk write or a merge gets its address,
+// so that no commit or savepoint can name one that was not counted. Safe for
+// concurrent use.
 type fresh struct {
+	mu sync.Mutex
+	freshState
+}
+
+type freshState struct {
 	bytes    int64
 	any      bool
 	failures uint64 // count when the first of them was stored
@@ -49,8 +57,10 @@ type fresh struct {
 
 // note takes a payload that was stored under a count of failures.
 func (f *fresh) note(n uint64, failures uint64) error {
-	if f.any && f.failures != failures {
-		return errLost(failures)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.lost(failures); err != nil {
+		return err
 	}
 	f.bytes += int64(n)
 	f.any, f.failures = true, failures
@@ -59,35 +69,72 @@ func (f *fresh) note(n uint64, failures uint64) error {
 
 // check reports whether all payloads are still there.
 func (f *fresh) check(failures uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost(failures)
+}
+
+// lost returns the error if a failure came after the first payload. mu is held.
+func (f *fresh) lost(failures uint64) error {
 	if f.any && f.failures != failures {
 		return errLost(failures)
 	}
 	return nil
 }
 
+// size returns the bytes of the payloads, and whether there are any.
+func (f *fresh) size() (n int64, any bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes, f.any
+}
+
+// take empties f before a savepoint and returns what it held. Payloads that are
+// noted while the savepoint is made may come after its sync, so they stay.
+func (f *fresh) take() freshState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.freshState
+	f.freshState = freshState{}
+	return was
+}
+
+// restore puts back what take returned, if the savepoint failed. The older count
+// of failures stays.
+func (f *fresh) restore(was freshState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !was.any:
+	case !f.any:
+		f.freshState = was
+	default:
+		f.bytes += was.bytes
+		f.failures = min(f.failures, was.failures)
+	}
+}
+
 func errLost(failures uint64) error {
 	return fmt.Errorf("%w (failure %d since the database was opened)", ErrLost, failures)
 }
 
-// storeChunk stores the bytes of a key that are too many for a page.
-func (s *Session) storeChunk(ctx context.Context, key string, value []byte, sum digest.Sum) (v tree.Value, failures uint64, err error) {
-	owner, err := s.owner(ctx, key)
+// store puts bytes into a pack and notes them. Everything that a session stores
+// goes through here: writes, bulk writes and merged documents.
+func (s *Session) store(ctx context.Context, owner pack.Owner, value []byte, sum digest.Sum) (tree.Value, error) {
+	failures := s.db.packFailures.Load()
+	v, err := s.db.store(ctx, owner, value, sum)
 	if err != nil {
-		return v, 0, err
+		return tree.Value{}, err
 	}
-	failures = s.db.packFailures.Load()
-	v, err = s.db.store(ctx, owner, value, sum)
-	return v, failures, err
+	return v, s.fresh.note(v.Length, failures)
 }
 
-// storeDoc stores a merged document. It runs inside a change, which holds mu.
+// storeDoc stores a merged document.
 func (s *Session) storeDoc(ctx context.Context, key string, doc []byte) (tree.Value, error) {
 	if v, ok := inlineValue(key, doc); ok {
 		return v, nil
 	}
-	failures := s.db.packFailures.Load()
-	v, err := s.db.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
-	return v, errors.Join(err, s.fresh.note(uint64(len(doc)), failures))
+	return s.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
 }
 
 // owner says whose bytes those of a key are: a chunk is that of an array, under

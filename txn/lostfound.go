@@ -176,7 +176,7 @@ func nativeValue(rec packRecord, sum digest.Sum) tree.Value {
 }
 
 func (f *finder) put(ctx context.Context, key string, v tree.Value) error {
-	return f.s.put(ctx, edit{key: key, value: v}, f.db.packFailures.Load())
+	return f.s.put(ctx, edit{key: key, value: v}, nil)
 }
 
 // key is where a payload belongs on the branch.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -15,11 +13,11 @@ import (
 //
 //	      base
 //	     /    \            a key that one side changed is taken from there,
-//	  ours    theirs       a key that both changed alike from either,
-//	     \    /            anything else is a conflict
-//	     merged
+//	  ours    theirs       a key that both changed is a conflict; but in a
+//	     \    /            merge of branches one that both changed alike is
+//	     merged            taken from either
 //
-// Equal pages are skipped, so it costs the changes. Before the three roots are
+// Pages of the base are skipped, so it costs the changes. Before the three roots are
 // merged directory by directory, they are made comparable: arrays that one side
 // renamed and the other changed are moved in the base and the other side too
 // (ns_follow.go), and forms that one side brought in are brought in on the
@@ -27,8 +25,14 @@ import (
 // home in all three, and what is left is a merge of trees with questions
 // (ns_mergedir.go) and a look at what keys depend on (ns_guard.go).
 
-// mergeOptions say how to merge. The zero value refuses every conflict.
+// mergeOptions say how to merge. The zero value is a merge of branches that
+// refuses every conflict.
 type mergeOptions struct {
+	// strict makes equal changes of both sides conflicts too, except that both
+	// removed the same, but for chunks of an array that stays, or made the same
+	// empty group. Commits of sessions need
+	// it: if two read 0 and each writes 1, one increment would be lost.
+	strict bool
 	// guards are node paths that theirs relies on: it is a conflict if ours
 	// changed anything at or below them.
 	guards []string
@@ -72,6 +76,7 @@ type merger struct {
 	told      map[conflictID]struct{}
 	docs      []edit          // merged documents that are put again at the end
 	moved     map[string]bool // directories of arrays that were followed
+	chose     bool            // more than the bytes of chunks was decided by choose
 }
 
 type conflictID struct {
@@ -89,14 +94,30 @@ const (
 )
 
 // simple decides a merge that needs no look inside.
-func (r sides) simple() (tree.Root, bool) {
+func (m *merger) simple(r sides) (tree.Root, bool) {
 	switch {
-	case r[sideOurs] == r[sideTheirs], r[sideBase] == r[sideTheirs]:
+	case r[sideBase] == r[sideTheirs]:
 		return r[sideOurs], true
 	case r[sideBase] == r[sideOurs]:
 		return r[sideTheirs], true
+	case r[sideOurs] == r[sideTheirs] && (!m.o.strict || r[sideOurs].Entries == 0):
+		return r[sideOurs], true
 	}
 	return tree.Root{}, false
+}
+
+// one merges values of which at most one is a change, or both the same one
+// where that is no conflict.
+func (m *merger) one(base, ours, theirs *tree.Value) (*tree.Value, bool) {
+	switch {
+	case sameBytes(base, theirs), ours == nil && theirs == nil:
+		return ours, true
+	case sameBytes(base, ours):
+		return theirs, true
+	case !m.o.strict && sameBytes(ours, theirs):
+		return ours, true
+	}
+	return nil, false
 }
 
 func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
@@ -106,7 +127,8 @@ func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 		}
 	}
 	r := sides{base, ours, theirs}
-	if root, ok := r.simple(); ok {
+	was := r
+	if root, ok := m.simple(r); ok {
 		return root, nil
 	}
 	if err := m.follow(&r); err != nil {
@@ -116,11 +138,13 @@ func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 		return tree.Root{}, err
 	}
 	root, err := m.dir("", r)
-	if err != nil || len(m.docs) == 0 || len(m.conflicts) > 0 {
+	if err != nil || len(m.conflicts) > 0 {
 		return root, err
 	}
-	slices.SortFunc(m.docs, func(a, b edit) int { return strings.Compare(a.key, b.key) })
-	return m.s.apply(m.ctx, root, m.docs)
+	if root, err = m.s.apply(m.ctx, root, sortedEdits(m.docs)); err != nil {
+		return root, err
+	}
+	return m.dropStale(was, root)
 }
 
 // guard checks that ours left a path alone that theirs has read.
@@ -171,7 +195,9 @@ func (m *merger) ask(c Conflict) Choice {
 	if m.o.choose == nil {
 		return Refuse
 	}
-	return m.o.choose(c)
+	choice := m.o.choose(c)
+	m.chose = m.chose || choice != Refuse && c.Kind != ConflictChunk
+	return choice
 }
 
 // settleValue decides a conflict about one value, or records it.

@@ -16,7 +16,7 @@ import (
 // TestMergeHistories runs the histories in testdata/merge. Commands:
 //
 //	base, ours, theirs   changes, one a line; ours and theirs begin from base
-//	merge [guard=(path…)] [choose=(path:ours|theirs…)]
+//	merge [strict] [guard=(path…)] [choose=(path:ours|theirs…)]
 //	root                 the keys of the last of base, ours, theirs
 //
 // Changes: "put KEY VALUE…", "native KEY VALUE…" (each at an address of its own), "del KEY", "delprefix PREFIX", "move FROM TO",
@@ -111,6 +111,7 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 	o := mergeOptions{}
 	var rules []PathChoice
 	for _, arg := range d.CmdArgs {
+		o.strict = o.strict || arg.Key == "strict"
 		for _, v := range arg.Vals {
 			switch arg.Key {
 			case "guard":
@@ -145,15 +146,15 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 		b.WriteString(h.print(root))
 	}
 	if len(o.guards) == 0 && o.choose == nil && o.limit == 0 {
-		h.mirrored(root, conflicts)
+		h.mirrored(root, conflicts, o)
 	}
 	return b.String()
 }
 
 // mirrored merges the other way round: the same conflicts or the same content.
-func (h *mergeHistory) mirrored(root tree.Root, conflicts []Conflict) {
+func (h *mergeHistory) mirrored(root tree.Root, conflicts []Conflict, o mergeOptions) {
 	h.t.Helper()
-	back, cs, err := h.merge(context.Background(), h.r[sideBase], h.r[sideTheirs], h.r[sideOurs], mergeOptions{})
+	back, cs, err := h.merge(context.Background(), h.r[sideBase], h.r[sideTheirs], h.r[sideOurs], o)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -210,8 +211,8 @@ func (h *mergeHistory) print(root tree.Root) string {
 }
 
 // bruteMerge merges plain maps. The conflicts are the keys that both changed
-// to different bytes.
-func bruteMerge(base, ours, theirs toyModel) (merged toyModel, conflicts []string) {
+// to different bytes; if strict, those that both changed and not both removed.
+func bruteMerge(base, ours, theirs toyModel, strict bool) (merged toyModel, conflicts []string) {
 	merged = toyModel{}
 	all := maps.Clone(base)
 	maps.Copy(all, ours)
@@ -223,11 +224,16 @@ func bruteMerge(base, ours, theirs toyModel) (merged toyModel, conflicts []strin
 			}
 			return nil
 		}
-		v, ok := mergeSame(get(base), get(ours), get(theirs))
-		switch {
-		case !ok:
-			conflicts = append(conflicts, k)
-		case v != nil:
+		b, o, th := get(base), get(ours), get(theirs)
+		v := o
+		if !sameBytes(b, th) {
+			v = th
+			if !sameBytes(b, o) && (!sameBytes(o, th) || strict && o != nil) {
+				conflicts = append(conflicts, k)
+				continue
+			}
+		}
+		if v != nil {
 			merged[k] = *v
 		}
 	}
@@ -246,7 +252,7 @@ func TestMergeModel(t *testing.T) {
 	}
 	merges, clean := 0, 0
 	for run := range runs {
-		structure := run%2 == 1
+		structure, o := run%2 == 1, mergeOptions{strict: run%4 >= 2}
 		h := &history{toySpace: newToySpace(seed + uint64(run)/2), t: t, rnd: rnd, want: toyModel{}}
 		for range 1 + rnd.IntN(4) {
 			h.apply(h.edits(20, true))
@@ -267,23 +273,28 @@ func TestMergeModel(t *testing.T) {
 		}
 		ours, oursModel := branch()
 		theirs, theirsModel := branch()
-		h.logf("--- merge")
-		root, conflicts, err := h.merge(context.Background(), base, ours, theirs, mergeOptions{})
+		h.logf("--- merge %+v", o)
+		root, conflicts, err := h.merge(context.Background(), base, ours, theirs, o)
 		if err != nil {
 			h.fatalf("merge: %v", err)
 		}
 		merges++
-		merged, keys := bruteMerge(want, oursModel, theirsModel)
+		merged, keys := bruteMerge(want, oursModel, theirsModel, o.strict)
 		if !structure {
 			var got []string
 			for _, c := range conflicts {
+				_, inOurs := oursModel[c.Path]
+				_, inTheirs := theirsModel[c.Path]
+				if o.strict && !inOurs && !inTheirs && c.Kind == ConflictChunk {
+					continue // removed by both; plain maps know no arrays
+				}
 				got = append(got, c.Path)
 			}
 			if !slices.Equal(got, keys) {
 				h.fatalf("conflicts %q, want %q", conflicts, keys)
 			}
 		}
-		back, mirrored, err := h.merge(context.Background(), base, theirs, ours, mergeOptions{})
+		back, mirrored, err := h.merge(context.Background(), base, theirs, ours, o)
 		if err != nil {
 			h.fatalf("merge mirrored: %v", err)
 		}

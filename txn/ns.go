@@ -108,6 +108,10 @@ func (s *space) isNodeEdit(e edit) bool {
 	return s.isNode(name)
 }
 
+// isMetadata reports whether a document of this name has to do with copies of
+// metadata: it may have changed what they are copies of, or hold them.
+func (s *space) isMetadata(name string) bool { return s.isNode(name) || s.policy.Metadata(name) }
+
 // get finds a key. Among any number of chunks it costs one search per
 // directory on the path and one in the chunk map; cached, it does not allocate.
 func (s *space) get(ctx context.Context, root tree.Root, key string) (tree.Value, bool, error) {

@@ -33,7 +33,7 @@ func (m *merger) align(r *sides) error {
 // that both sides changed are merged key by key; others matter if a form above
 // them has chunks there.
 func (m *merger) findMissing(path string, r, all sides, above []formAt, missing *[3][]formAt) error {
-	_, simple := r.simple()
+	_, simple := m.simple(r)
 	unchanged := r[sideBase] == r[sideOurs] && r[sideBase] == r[sideTheirs]
 	covered := slices.ContainsFunc(above, func(at formAt) bool {
 		_, ok := at.cut(path[len(at.dir):])

@@ -70,12 +70,12 @@ func TestMergeChaos(t *testing.T) {
 			}
 			return h.root
 		}
-		ours, theirs := branch(), branch()
-		root, conflicts, err := h.merge(ctx, base, ours, theirs, mergeOptions{})
+		ours, theirs, strict := branch(), branch(), run%2 == 1
+		root, conflicts, err := h.merge(ctx, base, ours, theirs, mergeOptions{strict: strict})
 		if err != nil {
 			h.fatalf("merge: %v", err)
 		}
-		back, mirrored, err := h.merge(ctx, base, theirs, ours, mergeOptions{})
+		back, mirrored, err := h.merge(ctx, base, theirs, ours, mergeOptions{strict: strict})
 		if err != nil {
 			h.fatalf("merge mirrored: %v", err)
 		}
@@ -105,7 +105,7 @@ func TestMergeChaos(t *testing.T) {
 				continue
 			}
 			arrays++
-			want, both := bruteMerge(b[id], o[id], th[id])
+			want, both := bruteMerge(b[id], o[id], th[id], strict)
 			if _, ok := m[id]; !ok {
 				h.fatalf("array %x is lost", id)
 			} else if m[id] == nil {
@@ -119,6 +119,9 @@ func TestMergeChaos(t *testing.T) {
 				addPut(want, before, theirsModel, path)
 			}
 			for _, key := range both {
+				if !h.isNode(key) {
+					h.fatalf("array %x, strict %v: no conflict at %q", id, strict, key)
+				}
 				want[key] = m[id][key] // a document merged by fields
 			}
 			if !same(m[id], want) {

@@ -32,8 +32,12 @@ func (m *merger) follow(r *sides) error {
 		other := sideOurs + sideTheirs - side
 		for _, mv := range moves[side].renames() {
 			if slices.Equal(moves[other].came[mv.id], []string{mv.to}) {
-				if side == sideOurs {
-					both = append(both, mv)
+				if side == sideTheirs {
+					continue
+				}
+				both = append(both, mv)
+				if err := m.renamedTwice(mv); err != nil {
+					return err
 				}
 				continue
 			}
@@ -78,6 +82,15 @@ func (m *merger) refuseTwice(moves [3]arrayMoves) error {
 		}
 	}
 	return nil
+}
+
+// renamedTwice is about a rename that both sides made, to the same path.
+func (m *merger) renamedTwice(mv rename) error {
+	c := Conflict{Kind: ConflictRename, Path: mv.from, Base: "array", Ours: "renamed to " + mv.to, Theirs: "renamed to " + mv.to, Same: true}
+	if !m.o.strict || m.ask(c) != Refuse {
+		return nil
+	}
+	return m.add(c)
 }
 
 // followed decides whether a rename by one side is followed on the other. It is

@@ -29,7 +29,8 @@ func (d *dirMerge) guard() (Choice, error) {
 }
 
 // guardCreate: both sides made something of the directory, one of them an
-// array, and their metadata differs. Then their chunks do not go together.
+// array, and their metadata differs, so that their chunks do not go together;
+// or, if the merge is strict, both made the same array.
 func (d *dirMerge) guardCreate() (Choice, error) {
 	base, ours, theirs := d.infos[sideBase], d.infos[sideOurs], d.infos[sideTheirs]
 	if base.kind() == arrayNode || max(ours.kind(), theirs.kind()) != arrayNode || min(ours.kind(), theirs.kind()) == noNode {
@@ -44,10 +45,11 @@ func (d *dirMerge) guardCreate() (Choice, error) {
 		}
 		changed[sideOurs] = changed[sideOurs] || !sameBytes(v[sideBase], v[sideOurs])
 		changed[sideTheirs] = changed[sideTheirs] || !sameBytes(v[sideBase], v[sideTheirs])
-		if !sameBytes(v[sideOurs], v[sideTheirs]) {
+		same := sameBytes(v[sideOurs], v[sideTheirs])
+		if _, ok := d.m.one(v[sideBase], v[sideOurs], v[sideTheirs]); !same || !ok {
 			found = append(found, Conflict{
 				Kind: ConflictCreate, Path: d.path + name,
-				Base: brief(v[sideBase]), Ours: brief(v[sideOurs]), Theirs: brief(v[sideTheirs]),
+				Base: brief(v[sideBase]), Ours: brief(v[sideOurs]), Theirs: brief(v[sideTheirs]), Same: same,
 			})
 		}
 	}

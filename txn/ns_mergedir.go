@@ -19,7 +19,7 @@ type dirMerge struct {
 
 // dir merges a directory.
 func (m *merger) dir(path string, r sides) (tree.Root, error) {
-	if root, ok := r.simple(); ok {
+	if root, ok := m.simple(r); ok {
 		return root, nil
 	}
 	if err := checkPath(m.ctx, path); err != nil {
@@ -48,9 +48,11 @@ func (m *merger) dir(path string, r sides) (tree.Root, error) {
 	return d.settle(root)
 }
 
-// entry resolves an entry that both sides changed differently.
+// entry resolves an entry that both sides changed.
 func (d *dirMerge) entry(key []byte, base, ours, theirs *tree.Value) (*tree.Value, error) {
 	switch {
+	case ours == nil && theirs == nil && (isSub(key) || isReserved(key)):
+		return nil, nil
 	case isSub(key):
 		root, err := d.sub(string(key), sides{childOf(base), childOf(ours), childOf(theirs)})
 		if err != nil || root.Entries == 0 {
@@ -65,7 +67,7 @@ func (d *dirMerge) entry(key []byte, base, ours, theirs *tree.Value) (*tree.Valu
 		return &tree.Value{Kind: tree.KindChild, Child: root}, err
 	}
 	// An identity that both gave, or what a document says that both changed:
-	// settle has a look.
+	// settle looks at them.
 	if ours == nil {
 		return theirs, nil
 	}
@@ -74,26 +76,28 @@ func (d *dirMerge) entry(key []byte, base, ours, theirs *tree.Value) (*tree.Valu
 
 // chunks merges a chunk map.
 func (d *dirMerge) chunks(f Form, r sides) (tree.Root, error) {
-	if root, ok := r.simple(); ok {
+	fills := d.fills(f)
+	empty := r[sideOurs].Entries == 0 && r[sideTheirs].Entries == 0
+	if root, ok := d.m.simple(r); ok && !(empty && fills) {
 		return root, nil
 	}
 	return d.m.s.t.Merge(d.m.ctx, r[sideBase], r[sideOurs], r[sideTheirs], func(coords []byte, base, ours, theirs *tree.Value) (*tree.Value, error) {
-		if v, ok := mergeSame(base, ours, theirs); ok {
+		if v, ok := d.m.one(base, ours, theirs); ok && !(fills && bothRemoved(base, ours, theirs)) {
 			return v, nil
 		}
 		return d.m.settleValue(d.chunkConflict(ConflictChunk, f, coords, base, ours, theirs), ours, theirs)
 	})
 }
 
-// mergeSame merges values of which two stand for the same bytes.
-func mergeSame(base, ours, theirs *tree.Value) (*tree.Value, bool) {
-	switch {
-	case sameBytes(ours, theirs), sameBytes(base, theirs):
-		return ours, true
-	case sameBytes(base, ours):
-		return theirs, true
-	}
-	return nil, false
+// fills reports whether removals of chunks of a form by both sides conflict: in
+// an array that both keep, a missing chunk has the fill value, so that to remove
+// it is to write that value.
+func (d *dirMerge) fills(f Form) bool {
+	return d.m.o.strict && d.infos[sideOurs].names(f) && d.infos[sideTheirs].names(f)
+}
+
+func bothRemoved(base, ours, theirs *tree.Value) bool {
+	return base != nil && ours == nil && theirs == nil
 }
 
 func (d *dirMerge) chunkConflict(kind ConflictKind, f Form, coords []byte, base, ours, theirs *tree.Value) Conflict {
@@ -101,28 +105,38 @@ func (d *dirMerge) chunkConflict(kind ConflictKind, f Form, coords []byte, base,
 	return Conflict{
 		Kind: kind, Path: string(key), Coords: f.numbers(coords),
 		Base: brief(base), Ours: brief(ours), Theirs: brief(theirs),
+		Same: kind == ConflictChunk && sameBytes(ours, theirs),
 	}
 }
 
 // document merges a document.
 func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.Value, error) {
-	if v, ok := mergeSame(base, ours, theirs); ok {
+	// A document beside the metadata of an array may be its only chunk.
+	fill := d.m.o.strict && bothRemoved(base, ours, theirs) && !d.m.s.isNode(name) &&
+		d.infos[sideOurs].isArray() && d.infos[sideTheirs].isArray()
+	if v, ok := d.m.one(base, ours, theirs); ok && !fill {
 		return v, nil
 	}
+	same := sameBytes(ours, theirs)
 	if d.m.s.policy.Derived(name) {
+		if same {
+			return ours, nil
+		}
 		return d.derived(name, base, ours, theirs)
 	}
 	c := Conflict{
 		Kind: ConflictDocument, Path: d.path + name,
-		Base: brief(base), Ours: brief(ours), Theirs: brief(theirs),
+		Base: brief(base), Ours: brief(ours), Theirs: brief(theirs), Same: same,
 	}
 	node := d.m.s.isNode(name)
 	switch {
 	case d.isScalarChunk(name):
 		c.Kind, c.Coords = ConflictChunk, []int64{}
+	case fill:
+		c.Kind = ConflictDocument
 	case ours == nil || theirs == nil:
 		c.Kind = ConflictGone
-	case base == nil && node:
+	case base == nil && node && !same:
 		c.Kind = ConflictCreate
 	default:
 		if base == nil {
@@ -147,7 +161,7 @@ func (d *dirMerge) derived(name string, base, ours, theirs *tree.Value) (*tree.V
 	if err != nil || whole {
 		return nil, err
 	}
-	merged, conflicts, err := d.m.s.policy.MergeDocument(name, docs[sideBase], docs[sideOurs], docs[sideTheirs])
+	merged, conflicts, err := d.m.s.policy.MergeDocument(name, docs[sideBase], docs[sideOurs], docs[sideTheirs], false)
 	if err != nil || len(conflicts) > 0 {
 		return nil, err
 	}
@@ -192,8 +206,8 @@ func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Valu
 	if whole {
 		return d.m.settleValue(c, ours, theirs)
 	}
-	policy := d.m.s.policy
-	merged, fields, err := policy.MergeDocument(name, docs[sideBase], docs[sideOurs], docs[sideTheirs])
+	policy, strict := d.m.s.policy, d.m.o.strict
+	merged, fields, err := policy.MergeDocument(name, docs[sideBase], docs[sideOurs], docs[sideTheirs], strict)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +218,7 @@ func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Valu
 		switch d.m.ask(c) {
 		case Ours: // merged has ours for them
 		case Theirs:
-			merged, _, err = policy.MergeDocument(name, docs[sideBase], docs[sideTheirs], docs[sideOurs])
+			merged, _, err = policy.MergeDocument(name, docs[sideBase], docs[sideTheirs], docs[sideOurs], strict)
 			if err != nil {
 				return nil, err
 			}
@@ -230,7 +244,7 @@ func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Valu
 
 func (d *dirMerge) fieldConflicts(c Conflict, fields []FieldConflict) error {
 	for _, f := range fields {
-		c.Field, c.Base, c.Ours, c.Theirs = f.Field, f.Base, f.Ours, f.Theirs
+		c.Field, c.Base, c.Ours, c.Theirs, c.Same = f.Field, f.Base, f.Ours, f.Theirs, f.Same
 		if err := d.m.add(c); err != nil {
 			return err
 		}

@@ -68,9 +68,11 @@ func (p toyPolicy) Structure(name string, doc []byte) (s Structure, ok bool) {
 	return s, ok
 }
 
-// MergeDocument merges fields; g by axis.
-func (p toyPolicy) MergeDocument(name string, base, ours, theirs []byte) ([]byte, []FieldConflict, error) {
-	if !p.Node(name) && name != ".zattrs" && !p.Derived(name) {
+// MergeDocument merges fields; g by axis. What makes a group is a field without
+// a value.
+func (p toyPolicy) MergeDocument(name string, base, ours, theirs []byte, strict bool) ([]byte, []FieldConflict, error) {
+	array := slices.Contains(strings.Fields(string(ours)), "array")
+	if !p.Node(name) && name != ".zattrs" && !p.Derived(name) || strict && base == nil && p.Node(name) && array {
 		return nil, []FieldConflict{{}}, nil
 	}
 	parse := func(doc []byte) map[string]string {
@@ -102,7 +104,9 @@ func (p toyPolicy) MergeDocument(name string, base, ours, theirs []byte) ([]byte
 		case b[key] == o[key]:
 			v = t[key]
 		case b[key] != t[key] && o[key] != t[key]:
-			conflicts = append(conflicts, FieldConflict{key, b[key], o[key], t[key]})
+			conflicts = append(conflicts, FieldConflict{Field: key, Base: b[key], Ours: o[key], Theirs: t[key]})
+		case strict && b[key] != t[key] && v != "" && (base != nil || v != " "):
+			conflicts = append(conflicts, FieldConflict{Field: key, Base: b[key], Ours: v, Theirs: v, Same: true})
 		}
 		switch {
 		case v == "":
@@ -119,6 +123,12 @@ func (p toyPolicy) MergeDocument(name string, base, ours, theirs []byte) ([]byte
 	}
 	return []byte(strings.Join(out, " ")), conflicts, nil
 }
+
+func (p toyPolicy) Metadata(name string) bool {
+	return p.Node(name) || p.Derived(name) || name == ".zattrs"
+}
+
+func (toyPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }
 
 func (toyPolicy) Derived(name string) bool { return name == ".zmetadata" }
 

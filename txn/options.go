@@ -65,7 +65,8 @@ type Resolver interface {
 type Options struct {
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
-	// ReadOnly opens without writing anything, which still needs the lock.
+	// ReadOnly opens for reading, which needs no permission to write. While it is
+	// open nobody writes: see [index.Options].
 	ReadOnly bool
 	// Locked, if set, is told that another process has the database open, and how
 	// long this one has been trying. It says what to do: nil tries again at once,
@@ -101,8 +102,9 @@ type Options struct {
 	// the time; a number that is given is kept to. Commits do not wait for it, but
 	// Close does.
 	CheckpointCommits int
-	checkpointsRest   bool  // CheckpointCommits is the default
-	aheadPages        int64 // how many bytes of pages a commit puts in batches of their own; default 4 MiB
+	checkpointsRest   bool            // CheckpointCommits is the default
+	transferFault     func(*transfer) // tests break what a transfer from here found to copy
+	aheadPages        int64           // how many bytes of pages a commit puts in batches of their own; default 4 MiB
 	// Author is recorded in commits that name none; default "unknown".
 	Author string
 	// Now is the clock for commit and reflog times, safe for concurrent use;
@@ -148,9 +150,11 @@ func (o *Options) withDefaults() Options {
 // noPolicy knows no documents.
 type noPolicy struct{}
 
-func (noPolicy) Forms(string, []byte) []Form                { return nil }
-func (noPolicy) Structure(string, []byte) (Structure, bool) { return Structure{}, false }
-func (noPolicy) Derived(string) bool                        { return false }
-func (noPolicy) MergeDocument(string, []byte, []byte, []byte) ([]byte, []FieldConflict, error) {
+func (noPolicy) Forms(string, []byte) []Form                 { return nil }
+func (noPolicy) Structure(string, []byte) (Structure, bool)  { return Structure{}, false }
+func (noPolicy) Metadata(string) bool                        { return false }
+func (noPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }
+func (noPolicy) Derived(string) bool                         { return false }
+func (noPolicy) MergeDocument(string, []byte, []byte, []byte, bool) ([]byte, []FieldConflict, error) {
 	return nil, []FieldConflict{{}}, nil
 }

@@ -14,7 +14,8 @@ import (
 //
 // Pages are made bottom-up, so what a spilled page names was spilled before or
 // with it: a walk from a root that stops at pages which are not in memory
-// finds every page that still has to be written.
+// finds every page that still has to be written. ([overlays] keep that true for
+// pages that name those of another overlay.)
 type overlay struct {
 	below indexPages
 	bound int64
@@ -55,6 +56,15 @@ func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !o.put(name, page) {
+		return nil
+	}
+	return o.spill()
+}
+
+// put keeps a page in memory, and reports whether they outgrow the bound. The
+// caller holds mu.
+func (o *overlay) put(name tree.Name, page []byte) (full bool) {
 	if _, ok := o.pages[name]; !ok {
 		o.pages[name] = page
 		o.bytes += int64(len(page))
@@ -62,10 +72,7 @@ func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error 
 	if o.logs {
 		o.names = append(o.names, name)
 	}
-	if o.bytes <= o.bound {
-		return nil
-	}
-	return o.spill()
+	return o.bytes > o.bound
 }
 
 // log begins to note which pages come, and returns how many have.
@@ -88,6 +95,9 @@ func (o *overlay) logged(after int) []tree.Name {
 // batch of the savepoint or commit comes later in the same log. The caller
 // holds mu.
 func (o *overlay) spill() error {
+	if len(o.pages) == 0 {
+		return nil
+	}
 	batch := o.below.idx.NewBatch()
 	defer batch.Close()
 	for name, page := range o.pages {
@@ -176,9 +186,24 @@ func (g overlays) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	return g[0].GetPage(ctx, name)
 }
 
-// PutPage implements [tree.Pages].
-func (g overlays) PutPage(ctx context.Context, name tree.Name, page []byte) error {
-	return g[0].PutPage(ctx, name, page)
+// PutPage implements [tree.Pages]. A page of the group may name pages of any
+// session in it, so those are spilled before it is.
+func (g overlays) PutPage(_ context.Context, name tree.Name, page []byte) error {
+	first := g[0]
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	if !first.put(name, page) {
+		return nil
+	}
+	for _, o := range g[1:] {
+		o.mu.Lock()
+		err := o.spill()
+		o.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return first.spill()
 }
 
 // private yields the pages below root that are in memory only. seen collects

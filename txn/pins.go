@@ -41,12 +41,15 @@ func decodePin(name string, b []byte) (Pin, error) {
 }
 
 // CreatePin pins a version under a name like that of a branch. When it returns,
-// no pack of the version is being rewritten any more. A name that is taken is
+// no pack of the version is being rewritten any more: it waits for a push to this
+// database that is copying a pack, while commits go on. A name that is taken is
 // ErrRefExists.
 func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note string) error {
 	if err := errors.Join(db.writable(), CheckRefName(name)); err != nil {
 		return err
 	}
+	db.pinMu.Lock()
+	defer db.pinMu.Unlock()
 	db.commit.lock()
 	defer db.commit.unlock()
 	if _, err := db.version(ctx, at); err != nil {
@@ -62,9 +65,7 @@ func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note stri
 		}
 		return fmt.Errorf("pin %q: %w", name, err)
 	}
-	db.pinMu.Lock()
-	defer db.pinMu.Unlock()
-	db.pinned++
+	db.pinned.Add(1)
 	p := Pin{Commit: at, Time: db.opts.Now().UTC(), Note: note}
 	batch := db.idx.NewBatch()
 	defer batch.Close()

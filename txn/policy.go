@@ -23,8 +23,20 @@ type Policy interface {
 	// MergeDocument merges three states of a metadata document field by field;
 	// nil stands for absent. Fields that both sides changed differently are
 	// returned as conflicts, and merged then holds ours for them. A document
-	// that cannot be merged by fields is one conflict without a field.
-	MergeDocument(name string, base, ours, theirs []byte) (merged []byte, conflicts []FieldConflict, err error)
+	// that cannot be merged by fields is one conflict without a field. If
+	// strict, fields that both sides changed to the same value are conflicts
+	// too, and so is a document that both made, but for the fields that make it
+	// a group. That both removed a field is none.
+	MergeDocument(name string, base, ours, theirs []byte, strict bool) (merged []byte, conflicts []FieldConflict, err error)
+
+	// Metadata reports whether documents of this name are metadata: those that
+	// others may hold copies of (".zattrs"), or that hold them.
+	Metadata(name string) bool
+
+	// Copies returns what a node document holds of the documents below it, nil if
+	// that is nothing, and the document without it. A merge takes them out where
+	// they may be wrong.
+	Copies(name string, doc []byte) (copies, rest []byte)
 
 	// Derived reports whether a document of this name is a copy of others
 	// (".zmetadata"). It never conflicts: a merge combines the copies of both
@@ -60,4 +72,6 @@ type Structure struct {
 type FieldConflict struct {
 	Field              string
 	Base, Ours, Theirs string
+	// Same says that both sides changed it to the same value.
+	Same bool
 }

@@ -438,3 +438,34 @@ func TestPushOfManyVersionsCostsTheirChanges(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// A version that the destination lets go while a ref to it is pushed can be read
+// there afterwards: what it holds is there, since nothing is collected meanwhile.
+func TestPushBesideExpireThere(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	old := update(t, db, "main", map[string]string{"x": big("x", 3000)})
+	update(t, db, "main", map[string]string{"x": big("y", 3000)})
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "copy")
+	if err := db.CreateTag(bg, "old", old.ID); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"x": big("z", 3000)}) // something to copy
+	expired := false
+	o := TransferOptions{Refs: []RefSpec{{From: "old"}, {From: "main"}}, Progress: func(TransferProgress) {
+		if !expired {
+			expired = true
+			mustExpire(t, to, ExpireOptions{Keep: 1})
+		}
+	}}
+	if _, err := db.Push(bg, to, o); err != nil || !expired {
+		t.Fatalf("%v, expired %t", err, expired)
+	}
+	mustGC(t, to)
+	if got, want := at(t, to, "old"), at(t, db, "old"); !maps.Equal(got, want) {
+		t.Errorf("got %d keys, want %d", len(got), len(want))
+	}
+}

@@ -57,7 +57,17 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 		return nil, err
 	}
 	defer onto.Close()
+	// What is repeated takes pages of these versions by name, and branches need
+	// not keep them.
+	db.keeping.RLock()
 	commits, base, err := db.since(ctx, s.base, upstream)
+	if err == nil {
+		s.hold(base.Root)
+		for _, c := range commits {
+			s.hold(c.Root)
+		}
+	}
+	db.keeping.RUnlock()
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +145,22 @@ func (s *Session) repeat(ctx context.Context, onto, parent *Commit, commits []*C
 	return made, nil
 }
 
-// hold keeps a root as an open snapshot does, until the session ends.
-func (s *Session) hold(root tree.Root) {
+// hold keeps roots as open snapshots do, until release is called or the session
+// ends.
+func (s *Session) hold(roots ...tree.Root) (release func()) {
+	releases := make([]func(), len(roots))
+	for i, root := range roots {
+		releases[i] = s.db.hold(root)
+	}
+	release = func() {
+		for _, release := range releases {
+			release()
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = append(s.held, s.db.hold(root))
+	s.held = append(s.held, release)
+	return release
 }
 
 // moveTo writes new commits and moves the session's branch from its base to

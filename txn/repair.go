@@ -1,12 +1,16 @@
 package txn
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -54,15 +58,15 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 	db.commits.forget()
 	defer db.commits.forget()
 	found := o.Found
-	o.Found = nil
 	r := &RepairReport{}
+	p := repairer{db: db, r: r, lost: map[indexKey]struct{}{}}
+	o.Found = p.note
 	var err error
 	if r.Before, err = db.Check(ctx, o); err != nil {
 		return r, err
 	}
-	r.After = r.Before
+	r.After, o.Found = r.Before, nil
 	if r.Before.Found > 0 {
-		p := repairer{db: db, r: r}
 		if err := p.run(ctx); err != nil {
 			return r, fmt.Errorf("repair: %w", err)
 		}
@@ -88,6 +92,27 @@ type repairer struct {
 	r    *RepairReport
 	kept []keptRecord
 	time time.Time // of the record, once there is one
+	lost map[indexKey]struct{}
+}
+
+// indexKey is the place of a page or commit in the index.
+type indexKey struct {
+	space index.Space
+	name  digest.Sum
+}
+
+// note takes each problem of a check, also of those that its report has no room
+// for, and keeps the damaged pages and commits.
+func (p *repairer) note(problem Problem) {
+	switch {
+	case problem.Kind == ProblemPage && len(problem.Page) == 2*digest.Size:
+		var name digest.Sum
+		if _, err := hex.Decode(name[:], []byte(problem.Page)); err == nil {
+			p.lost[indexKey{index.SpacePage, name}] = struct{}{}
+		}
+	case problem.Kind == ProblemCommit && len(problem.Commits) == 1:
+		p.lost[indexKey{index.SpaceCommit, digest.Sum(problem.Commits[0])}] = struct{}{}
+	}
 }
 
 // keptRecord is a record of the index that was taken out.
@@ -117,64 +142,70 @@ func (p *repairer) heal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for report := p.r.Before; ; {
-		healed := 0
-		for i := len(list) - 1; i >= 0; i-- {
-			n, err := p.healFrom(list[i].Name, report.Problems)
-			if err != nil {
+	for len(p.lost) > 0 {
+		lost := len(p.lost)
+		for i := len(list) - 1; i >= 0 && len(p.lost) > 0; i-- {
+			if err := p.healFrom(ctx, list[i].Name); err != nil {
 				return err
 			}
-			healed += n
 		}
-		if healed == 0 {
+		if len(p.lost) == lost {
 			return nil
 		}
-		if report, err = p.db.Check(ctx, CheckOptions{}); err != nil {
+		clear(p.lost)
+		if _, err = p.db.Check(ctx, CheckOptions{Found: p.note}); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // healFrom takes what it can from one checkpoint. One that cannot be opened
 // heals nothing.
-func (p *repairer) healFrom(checkpoint string, problems []Problem) (n int, err error) {
+func (p *repairer) healFrom(ctx context.Context, checkpoint string) (err error) {
 	fs := fsOf(p.db.opts.FS)
 	path := fs.PathJoin(p.db.dir, checkpointDir, checkpoint)
 	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
 	if err != nil {
-		return 0, nil
+		return nil
 	}
 	defer func() { err = errors.Join(err, idx.Close()) }()
 	batch := p.db.idx.NewBatch()
-	defer batch.Close()
-	for _, problem := range problems {
-		space, name := index.SpacePage, tree.Name{}
-		switch {
-		case problem.Kind == ProblemPage && len(problem.Page) == 2*len(name):
-			if _, err := hex.Decode(name[:], []byte(problem.Page)); err != nil {
-				continue
+	defer func() { batch.Close() }()
+	kinds := map[index.Space]string{index.SpacePage: ProblemPage, index.SpaceCommit: ProblemCommit}
+	order := func(a, b indexKey) int {
+		return cmp.Or(cmp.Compare(a.space, b.space), bytes.Compare(a.name[:], b.name[:]))
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(p.lost), order) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if b, err := p.db.idx.Get(at.space, at.name[:]); err == nil && digest.Of(b) == at.name {
+			continue // sound, and wrong in another way
+		}
+		b, err := idx.Get(at.space, at.name[:])
+		if err != nil || digest.Of(b) != at.name {
+			continue
+		}
+		batch.Set(at.space, at.name[:], b)
+		p.done("%s %v restored from checkpoint %s", kinds[at.space], at.name, checkpoint)
+		delete(p.lost, at)
+		if batch.Len() >= healBatch {
+			if err := batch.Commit(true); err != nil {
+				return err
 			}
-		case problem.Kind == ProblemCommit && len(problem.Commits) == 1:
-			space, name = index.SpaceCommit, tree.Name(problem.Commits[0])
-		default:
-			continue
+			batch.Close()
+			batch = p.db.idx.NewBatch()
 		}
-		if b, err := p.db.idx.Get(space, name[:]); err == nil && digest.Of(b) == name {
-			continue // healed already, or sound and wrong in another way
-		}
-		b, err := idx.Get(space, name[:])
-		if err != nil || digest.Of(b) != name {
-			continue
-		}
-		batch.Set(space, name[:], b)
-		p.done("%s %v restored from checkpoint %s", problem.Kind, name, checkpoint)
-		n++
 	}
-	if n == 0 {
-		return 0, nil
+	if batch.Len() == 0 {
+		return nil
 	}
-	return n, batch.Commit(true)
+	return batch.Commit(true)
 }
+
+// healBatch is how many bytes are restored at once.
+const healBatch = 4 << 20
 
 // sessions takes out session records that nobody can resume.
 func (p *repairer) sessions(context.Context) error {
@@ -329,7 +360,7 @@ func (db *DB) opens(ctx context.Context, id CommitID) bool {
 	if err != nil {
 		return false
 	}
-	t := tree.New(db.committed(), &tree.Options{CacheBytes: -1})
+	t := tree.New(db.committed(), uncached)
 	for _, err := range t.Scan(ctx, c.Root, tree.Span{}) {
 		return err == nil
 	}

@@ -248,3 +248,65 @@ func TestRepairBranch(t *testing.T) {
 		t.Errorf("repair/main has %d keys, want %d", len(got), len(want))
 	}
 }
+
+// What a checkpoint has is restored, also where more problems than a report lists
+// come before it.
+func TestRepairHealsBehindManyProblems(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustBegin(t, db)
+	for i := range maxProblems + 100 {
+		if err := s.Set(bg, fmt.Sprintf("a/%04d", i), []byte(payload(fmt.Sprintf("%04d", i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(t, s, map[string]string{"z/doc": "small"})
+	c, err := s.Commit(bg, CommitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Checkpoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	_, dir, err := db.space.dirAt(bg, c.Root, "z/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packs := db.packs.Infos()
+	b := db.idx.NewBatch()
+	b.Set(index.SpacePage, dir.Name[:], []byte("damage"))
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range packs { // each payload is a problem that cannot be healed
+		if err := fs.Remove(fs.PathJoin("db", "packs", i.ID.String()+".pack")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if db, err = Open("db", testOptions(fs)); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	r, err := db.Repair(bg, CheckOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Before.Found <= maxProblems || len(r.Before.Problems) != maxProblems || len(r.Done) != 1 {
+		t.Errorf("found %d, listed %d, done %q", r.Before.Found, len(r.Before.Problems), r.Done)
+	}
+	snap, err := db.At(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	if got, err := snap.Get(bg, "z/doc", kv.All()); err != nil || string(got) != "small" {
+		t.Errorf("document is %q, %v", got, err)
+	}
+}

@@ -49,7 +49,8 @@ func (o *RetryOptions) withDefaults() RetryOptions {
 
 // Retry calls fn until it returns anything but a conflict, with growing pauses
 // in between. fn must begin anew each time: a session that met a conflict has
-// an old base. When the attempts are used up, the last conflict is returned;
+// an old base. What fn writes is never lost and never overwrites what it did not
+// read; for values that it only reads and relies on it calls [Session.Guard]. When the attempts are used up, the last conflict is returned;
 // when ctx ends, its error joined with that conflict.
 func Retry(ctx context.Context, o *RetryOptions, fn func() error) error {
 	opts := o.withDefaults()

@@ -73,8 +73,8 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Sessions that read, change and write one key under a guard are one after the
-// other when each is tried again.
+// Sessions that read, change and write one key are one after the other when each
+// is tried again.
 func TestRetriedIncrementsAllCount(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "", map[string]string{"n": "0"})
@@ -107,9 +107,6 @@ func increment(db *DB, key string) error {
 		return err
 	}
 	defer s.Abort()
-	if err := s.Guard(key); err != nil {
-		return err
-	}
 	var n int
 	v, err := s.lookup(bg, key)
 	if err != nil {

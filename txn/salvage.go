@@ -72,16 +72,13 @@ type SalvageReport struct {
 	// Dir is the database that can be opened now.
 	Dir string
 	// Source is what the index was restored from: "checkpoints/NAME", "index"
-	// if the index itself is the best there is, or "" if there was nothing. It is
+	// if that has the fewest problems, or "" if there was nothing. It is
 	// "index.ready" if an earlier salvage was interrupted when it had restored all;
 	// then Refused, Quarantine and what was found are in that one's report.
 	Source string
 	// AsOf is when a branch or tag was last moved in what Source is: a commit
 	// that was made later is lost, but for its payloads (Found).
 	AsOf time.Time
-	// Ends says why Source is older than the index was, "" if Source is a
-	// checkpoint or as new: a log was lost, and what was committed after it.
-	Ends string
 	// Refused says of each better candidate why it was not taken.
 	Refused []string
 	// Problems that are left in what was restored.
@@ -135,8 +132,7 @@ type candidate struct {
 	asOf  time.Time // of its last move
 	moves uint64    // that it counts
 
-	made bool  // by a salvage, of the damaged index
-	ends error // why it is older than that was
+	made bool // by an earlier salvage
 }
 
 // stagedIndex is the new index until it is complete.
@@ -145,9 +141,6 @@ const stagedIndex = "index.salvage"
 // readyIndex is the new index when it is complete. The damaged one then goes to the
 // quarantine, and it takes the place.
 const readyIndex = "index.ready"
-
-// recoveredIndex is the damaged index as far as it can be made to open.
-const recoveredIndex = "index.recovered"
 
 func (v *salvager) run(ctx context.Context) error {
 	if err := v.isDatabase(); err != nil {
@@ -225,18 +218,12 @@ func (c *candidate) olderThan(list []Checkpoint) error {
 
 // restore makes the new index, complete, beside the damaged one, of the best candidate.
 func (v *salvager) restore(ctx context.Context) (best *candidate, err error) {
-	recovered := v.fs.PathJoin(v.dir, recoveredIndex)
 	staged, ready := v.fs.PathJoin(v.dir, stagedIndex), v.fs.PathJoin(v.dir, readyIndex)
-	for _, path := range []string{recovered, staged, ready} {
+	for _, path := range []string{staged, ready} {
 		if err := v.fs.RemoveAll(path); err != nil {
 			return nil, err
 		}
 	}
-	defer func() {
-		if err != nil {
-			_ = v.fs.RemoveAll(recovered) // a copy
-		}
-	}()
 	if best, err = v.choose(ctx); err != nil {
 		return nil, err
 	}
@@ -253,11 +240,7 @@ func (v *salvager) restore(ctx context.Context) (best *candidate, err error) {
 	if err := v.setAside(v.refusedBut(best)); err != nil {
 		return nil, err
 	}
-	err = v.fs.RemoveAll(recovered)
-	if err == nil {
-		err = v.fs.Rename(staged, ready)
-	}
-	return best, errors.Join(err, syncDir(v.fs, v.dir))
+	return best, errors.Join(v.fs.Rename(staged, ready), syncDir(v.fs, v.dir))
 }
 
 // isDatabase refuses directories that hold none.
@@ -322,11 +305,6 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 	for i := 0; i < len(all); i++ {
 		c := all[i]
 		err = v.look(ctx, c)
-		if i == 0 && indexIsLost(err) {
-			if c := v.recoverIndex(list); c != nil {
-				all = slices.Insert(all, 1, c)
-			}
-		}
 		if err == nil && c.made {
 			err = c.olderThan(list)
 		}
@@ -349,25 +327,6 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 		}
 	}
 	return best, nil
-}
-
-// recoverIndex makes the damaged index one that opens, if what is damaged can be
-// made again, or is a table that a checkpoint has too, or is a log: then it is as it
-// was when the log was written. nil if it cannot; the report says why.
-func (v *salvager) recoverIndex(list []Checkpoint) *candidate {
-	path := v.fs.PathJoin(v.dir, recoveredIndex)
-	var copies []string
-	for _, c := range slices.Backward(list) {
-		copies = append(copies, v.fs.PathJoin(v.from, checkpointDir, c.Name))
-	}
-	ends, err := index.Recover(v.fs, v.fs.PathJoin(v.from, indexDir), path, copies...)
-	if err != nil {
-		if !errors.Is(err, index.ErrNotExist) {
-			v.r.Refused = append(v.r.Refused, err.Error())
-		}
-		return nil
-	}
-	return &candidate{name: indexDir, path: path, made: true, ends: ends}
 }
 
 func (v *salvager) refuse(c *candidate) {
@@ -406,9 +365,6 @@ func (v *salvager) look(ctx context.Context, c *candidate) (err error) {
 func (v *salvager) stage(staged string, best *candidate) error {
 	if best != nil {
 		v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.asOf, best.r.Problems
-		if best.ends != nil {
-			v.r.Ends = best.ends.Error()
-		}
 		return index.Clone(v.fs, best.path, staged)
 	}
 	opts := v.opts

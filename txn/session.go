@@ -1,11 +1,14 @@
 package txn
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,13 +40,14 @@ type Session struct {
 	start    tree.Root // of base
 	work     tree.Root // start and everything flushed
 	buf      map[string]edit
+	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
 	bufSize  int64
 	newNodes bool  // buf has node documents, so that work does not know all arrays
 	fresh    fresh // payloads since the last savepoint
 	stored   bool  // a record of it is in the index
 	saved    time.Time
 	label    string
-	guards   []string
+	guards   map[string]struct{}
 	held     []func() // release roots that nothing names yet
 }
 
@@ -85,15 +89,13 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	return s, db.register(s)
 }
 
-// Resume opens a stored session at its last savepoint.
+// Resume opens a stored session at its last savepoint. ErrSessionBusy if it is open,
+// or was until now.
 func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
-	b, err := db.idx.Get(index.SpaceSession, id[:])
-	if errors.Is(err, index.ErrNotFound) {
-		return nil, fmt.Errorf("session %v: %w", id, ErrNoRef)
-	}
+	b, err := db.storedSession(id)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,29 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	}
 	s := db.newSession(id, rec, c.Root)
 	s.stored, s.saved = true, rec.saved
-	return s, db.register(s)
+	if err := db.register(s); err != nil {
+		return nil, err
+	}
+	// The record has kept its pages from being collected until here, unless somebody
+	// had the session open meanwhile, and saved or ended it.
+	now, err := db.storedSession(id)
+	if err == nil && !bytes.Equal(now, b) {
+		err = fmt.Errorf("session %v: %w", id, ErrSessionBusy)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// storedSession reads the record of a session.
+func (db *DB) storedSession(id SessionID) ([]byte, error) {
+	b, err := db.idx.Get(index.SpaceSession, id[:])
+	if errors.Is(err, index.ErrNotFound) {
+		err = fmt.Errorf("session %v: %w", id, ErrNoRef)
+	}
+	return b, err
 }
 
 func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Session {
@@ -115,8 +139,11 @@ func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Ses
 	s := &Session{
 		db: db, id: id, branch: rec.branch, created: rec.created,
 		pages: pages, space: db.space.with(pages),
-		base: rec.base, start: start, work: rec.work, guards: rec.guards, label: rec.label,
-		buf: map[string]edit{}, floor: db.packs.Position(),
+		base: rec.base, start: start, work: rec.work, label: rec.label,
+		guards: map[string]struct{}{}, buf: map[string]edit{}, bufDirs: map[string]struct{}{}, floor: db.packs.Position(),
+	}
+	for _, path := range rec.guards {
+		s.guards[path] = struct{}{}
 	}
 	s.space.store = s.storeDoc
 	s.publish()
@@ -150,18 +177,25 @@ func (s *Session) Base() CommitID {
 	return s.base
 }
 
-// Guard names paths that the session read and relies on: Commit then fails
-// with a conflict if anything at or below them changed on the branch, even if
-// the session wrote elsewhere.
+// Guard names paths that the session read and relies on: Commit and Refresh then
+// fail with a conflict if anything at or below them changed on the branch since
+// the session's base, even if the session wrote elsewhere. A path is that of a
+// node, or the key of a chunk or document. Savepoints keep guards. Each costs
+// Commit a look-up if the branch moved.
 func (s *Session) Guard(paths ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
 		return ErrSessionClosed
 	}
-	s.guards = append(s.guards, paths...)
+	for _, path := range paths {
+		s.guards[path] = struct{}{}
+	}
 	return nil
 }
+
+// guarded returns what Guard named, in order.
+func (s *Session) guarded() []string { return slices.Sorted(maps.Keys(s.guards)) }
 
 // Get implements [kv.Reader].
 func (s *Session) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
@@ -208,13 +242,13 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 
 // List implements [kv.Lister].
 func (s *Session) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
-	root, err := s.flushed(ctx)
+	root, err := s.flushedBelow(ctx, o.Prefix)
 	return listKeys(err, s.space.list(ctx, root, o.Prefix, o.After))
 }
 
 // ListDir implements [kv.DirLister].
 func (s *Session) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
-	root, err := s.flushed(ctx)
+	root, err := s.flushedBelow(ctx, prefix)
 	if err != nil {
 		return failed[kv.DirEntry](err)
 	}
@@ -241,11 +275,11 @@ func (s *Session) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue,
 
 // Changes yields what the session changed below prefix since its base.
 func (s *Session) Changes(ctx context.Context, prefix string) iter.Seq2[Change, error] {
-	root, err := s.flushed(ctx)
+	start, root, err := s.flushedSince(ctx)
 	if err != nil {
 		return failed[Change](err)
 	}
 	return func(yield func(Change, error) bool) {
-		changes(s.space.diff(ctx, s.start, root, prefix), yield)
+		changes(s.space.diff(ctx, start, root, prefix), yield)
 	}
 }

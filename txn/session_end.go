@@ -27,6 +27,17 @@ func (s *Session) savepoint(ctx context.Context) error {
 	if err := s.fresh.check(failures); err != nil {
 		return err
 	}
+	stored := s.fresh.take()
+	if err := s.writeSavepoint(ctx, failures); err != nil {
+		s.fresh.restore(stored)
+		return err
+	}
+	return nil
+}
+
+// writeSavepoint writes the working root. failures is the count under which all
+// payloads that it names were stored.
+func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	batch := s.db.idx.NewBatch()
 	defer batch.Close()
 	group := overlays{s.pages}
@@ -36,14 +47,14 @@ func (s *Session) savepoint(ctx context.Context) error {
 	}
 	rec := sessionRecord{
 		branch: s.branch, base: s.base, work: s.work,
-		created: s.created, saved: s.db.opts.Now().UTC(), label: s.label, guards: s.guards,
+		created: s.created, saved: s.db.opts.Now().UTC(), label: s.label, guards: s.guarded(),
 	}
 	batch.Set(index.SpaceSession, s.id[:], rec.encode())
 	if err := s.db.syncAndCommit(ctx, batch, nil, failures); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
 	s.pages.drop(written)
-	s.stored, s.saved, s.fresh = true, rec.saved, fresh{}
+	s.stored, s.saved = true, rec.saved
 	return nil
 }
 
@@ -73,7 +84,7 @@ func (s *Session) Abort() error {
 func (s *Session) end() {
 	s.state = sessionClosed
 	s.live.Store(nil)
-	s.buf = nil
+	s.buf, s.bufDirs = nil, nil
 	for _, release := range s.held {
 		release()
 	}

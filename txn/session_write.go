@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -18,7 +19,8 @@ import (
 const maxBuffered = 1 << 16
 
 // Set implements [kv.Writer]. Setting the bytes that a key has already is no
-// write at all.
+// write at all. Bytes that the session's base has at the key are not stored
+// again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	sum := digest.Of(value)
 	old, err := s.lookup(ctx, key)
@@ -29,28 +31,62 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 		return err
 	}
 	if v, ok := inlineValue(key, value); ok {
-		return s.put(ctx, edit{key: key, value: v}, 0)
+		return s.put(ctx, edit{key: key, value: v}, nil)
 	}
-	v, failures, err := s.storeChunk(ctx, key, value, sum)
+	if v, base, err := s.atBase(ctx, key, sum); err != nil {
+		return err
+	} else if base != nil {
+		err := s.put(ctx, edit{key: key, value: v}, base)
+		if err != errOtherBase {
+			return err
+		}
+	}
+	owner, err := s.owner(ctx, key)
+	if err != nil {
+		return err
+	}
+	v, err := s.store(ctx, owner, value, sum)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", key, err)
 	}
-	return s.put(ctx, edit{key: key, value: v}, failures)
+	return s.put(ctx, edit{key: key, value: v}, nil)
 }
+
+// atBase returns the stored bytes that the session's base has at a key, and the
+// root of the base, if their hash is sum; else base is nil.
+func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum) (v tree.Value, base *tree.Root, err error) {
+	s.mu.RLock()
+	root, changed := s.start, s.work != s.start || len(s.buf) > 0
+	s.mu.RUnlock()
+	if !changed {
+		return v, nil, nil // Set has looked there
+	}
+	v, ok, err := s.space.get(ctx, root, key)
+	if err != nil || !ok || v.Kind != tree.KindNative || v.Sum != sum {
+		return tree.Value{}, nil, err
+	}
+	return v, &root, nil
+}
+
+// errOtherBase means that the session got another base, so that nothing keeps
+// what the old one names.
+var errOtherBase = errors.New("txn: the session has another base now")
 
 // SetVirtual stores a reference to bytes that lie outside the database: length
 // bytes from offset on, or everything from there if src.Whole.
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	return s.put(ctx, edit{key: key, value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}}, 0)
+	return s.put(ctx, edit{key: key, value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}}, nil)
 }
 
 // Delete implements [kv.Writer].
 func (s *Session) Delete(ctx context.Context, key string) error {
-	return s.put(ctx, edit{key: key, del: true}, 0)
+	return s.put(ctx, edit{key: key, del: true}, nil)
 }
 
-// put buffers one edit. failures is the count under which a payload was stored.
-func (s *Session) put(ctx context.Context, e edit, failures uint64) error {
+// put buffers one edit. base is the version that keeps the payload of its value,
+// nil for other values: if the session has another base by now, the error is
+// errOtherBase.
+func (s *Session) put(ctx context.Context, e edit, base *tree.Root) error {
 	if err := errors.Join(ctx.Err(), checkKey(e.key)); err != nil {
 		return err
 	}
@@ -59,13 +95,12 @@ func (s *Session) put(ctx context.Context, e edit, failures uint64) error {
 	if s.state != sessionOpen {
 		return ErrSessionClosed
 	}
-	if e.value.Kind == tree.KindNative {
-		if err := s.fresh.note(e.value.Length, failures); err != nil {
-			return err
-		}
+	if base != nil && *base != s.start {
+		return errOtherBase
 	}
 	s.buf[e.key] = e
 	s.bufSize += int64(len(e.key)) + int64(len(e.value.Inline)) + 160
+	s.noteDirs(e.key)
 	if _, name := splitKey(e.key); s.space.isNode(name) {
 		s.newNodes = true
 	}
@@ -74,7 +109,7 @@ func (s *Session) put(ctx context.Context, e edit, failures uint64) error {
 			return err
 		}
 	}
-	if limit := s.db.opts.SavepointBytes; limit > 0 && s.fresh.bytes >= limit {
+	if n, _ := s.fresh.size(); s.db.opts.SavepointBytes > 0 && n >= s.db.opts.SavepointBytes {
 		return s.savepoint(ctx)
 	}
 	return nil
@@ -102,8 +137,34 @@ func (s *Session) flush(ctx context.Context) error {
 	s.work = work
 	s.publish()
 	clear(s.buf)
+	clear(s.bufDirs)
 	s.bufSize, s.newNodes = 0, false
 	return nil
+}
+
+// noteDirs notes the directories above a key of the write buffer. The caller
+// holds mu.
+func (s *Session) noteDirs(key string) {
+	for at := strings.LastIndexByte(key, '/'); at >= 0; at = strings.LastIndexByte(key[:at], '/') {
+		dir := key[:at+1]
+		if _, ok := s.bufDirs[dir]; ok {
+			return // and those above it
+		}
+		s.bufDirs[dir] = struct{}{}
+		s.bufSize += 64
+	}
+}
+
+// buffers reports whether the write buffer may hold keys that begin with prefix:
+// it does not if it holds none in the directory that the prefix lies in. The
+// caller holds mu.
+func (s *Session) buffers(prefix string) bool {
+	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
+	if dir == "" {
+		return len(s.buf) > 0
+	}
+	_, ok := s.bufDirs[dir]
+	return ok
 }
 
 // buffered returns the write buffer in order. The caller holds mu.
@@ -120,13 +181,33 @@ func (s *Session) buffered() []edit {
 
 // flushed returns the working root with every write in it.
 func (s *Session) flushed(ctx context.Context) (tree.Root, error) {
+	_, work, err := s.flushedSince(ctx)
+	return work, err
+}
+
+// flushedBelow returns the working root with every write in it whose key begins
+// with prefix. Others may be left in the buffer: a listing of a node that is
+// about to be made does not write the pages of those that were made before.
+func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, error) {
+	s.mu.RLock()
+	if s.state != sessionClosed && !s.buffers(prefix) {
+		defer s.mu.RUnlock()
+		return s.work, nil
+	}
+	s.mu.RUnlock()
+	return s.flushed(ctx)
+}
+
+// flushedSince returns the root of the base, and the working root with every
+// write in it since.
+func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionClosed {
-		return tree.Root{}, ErrSessionClosed
+		return start, work, ErrSessionClosed
 	}
-	err := s.flush(ctx)
-	return s.work, err
+	err = s.flush(ctx)
+	return s.start, s.work, err
 }
 
 // change flushes and replaces the working root by what fn makes of it.
@@ -150,9 +231,27 @@ func (s *Session) change(ctx context.Context, fn func(root tree.Root) (tree.Root
 // DeletePrefix implements [kv.PrefixDeleter]. Where prefix names a directory
 // ("a/b/") the cost does not depend on what is below.
 func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
+	if none, err := s.nothingAt(ctx, prefix); none || err != nil {
+		return err
+	}
 	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
 		return s.space.deletePrefix(ctx, root, prefix)
 	})
+}
+
+// nothingAt reports whether it is plain, without a flush, that no key begins with
+// prefix.
+func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.state != sessionOpen {
+		return false, ErrSessionClosed
+	}
+	if s.buffers(prefix) {
+		return false, nil
+	}
+	any, err := s.space.any(ctx, s.work, prefix)
+	return !any, err
 }
 
 // Move renames everything at and below a path. Chunks are not touched. Errors:

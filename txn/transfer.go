@@ -15,9 +15,9 @@ import (
 // names, payloads to the same packs and offsets, so that commits keep their ids.
 // docs/design/transfer.md says in which order, and what is safe meanwhile.
 //
-//	plan ─▶ walk ─▶ copy packs ─▶ verify ─▶ pages ─▶ commits and refs
-//	(which   (what is  (durable)   (by hash)  (synced)  (one synced batch at the end)
-//	commits)  missing)
+//	plan ─▶ walk ─▶ copy packs ─▶ pages ─▶ verify ─▶ commits and refs
+//	(which   (what is  (durable)  (synced)  (what the  (one synced batch at the end)
+//	commits)  missing)                      copy holds)
 
 var (
 	// ErrDiverged means that a branch of the destination has versions that the
@@ -62,7 +62,7 @@ type TransferOptions struct {
 
 // TransferProgress is how far a transfer is.
 type TransferProgress struct {
-	Phase string // "find", "copy", "verify" or "index"
+	Phase string // "find", "copy", "index" or "verify"
 	// Done of Total bytes, or pages with a Total of 0.
 	Done, Total int64
 }
@@ -78,7 +78,9 @@ type TransferReport struct {
 	// looked at and there already.
 	PayloadBytes, PresentBytes int64
 	Packs                      int64
-	// Verified is how many payloads were read back and compared by hash.
+	// Verified is how many payloads were read back from the destination and
+	// compared by hash: those that its new versions name, and which no version that
+	// it had before names.
 	Verified int64
 	// Moves are the refs that moved.
 	Moves []RefMove
@@ -100,20 +102,18 @@ type transfer struct {
 	records []transferRecord
 	bases   []tree.Root // of what refs of the destination point at
 
-	pages  []tree.Name
-	leaves []tree.Root // pages to be copied that name payloads
-	need   map[pack.ID][]pack.Extent
-	total  int64 // bytes of need
-	packs  []pack.Info
-	phase  string    // of the last report of progress
-	next   time.Time // of the next one
+	found *transferWalk // what is to be copied
+	packs []pack.Info
+	phase string    // of the last report of progress
+	next  time.Time // of the next one
 }
 
 // transferRecord is a commit that the destination is to know.
 type transferRecord struct {
 	c       *Commit
-	content bool // with everything below its root
-	old     bool // the record is there, and marked as expired
+	content bool           // with everything below its root
+	old     bool           // the record is there, and marked as expired
+	bases   []transferBase // what its pages are compared with; walk sets it
 }
 
 // transferred runs a transfer: plan says which commits and publish which refs.
@@ -127,14 +127,14 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 	}
 	return t.r, t.run(ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
-		t.walk, t.copyPacks, t.verify, t.copyPages,
+		t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
 }
 
 // newTransfer keeps the destination from being collected until the transfer is
 // closed, which it is to be in any case.
 func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
-	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, need: map[pack.ID][]pack.Extent{}}
+	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}}
 	if from == to {
 		return t, errors.New("txn: source and destination are the same")
 	}
@@ -210,7 +210,7 @@ func (t *transfer) known(id CommitID) (has, gone bool, err error) {
 
 // add plans a commit.
 func (t *transfer) add(c *Commit, content, old bool) {
-	t.records = append(t.records, transferRecord{c, content, old})
+	t.records = append(t.records, transferRecord{c: c, content: content, old: old})
 	if !content {
 		t.r.Records++
 		return

@@ -22,7 +22,7 @@ const transferBatch = 1 << 20
 
 // needed returns the packs with payloads to be copied, in order.
 func (t *transfer) needed() []pack.ID {
-	return slices.SortedFunc(maps.Keys(t.need), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.SortedFunc(maps.Keys(t.found.need), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // copyWorkers bounds the packs that are copied side by side: one may wait for the
@@ -45,7 +45,7 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
 			count(n)
-			t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.total)
+			t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.found.total)
 		})
 		mu.Lock()
 		defer mu.Unlock()
@@ -67,7 +67,7 @@ func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pac
 	if err != nil {
 		return pack.Info{}, pack.Imported{}, err
 	}
-	info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.need[id], len(pins) > 0, progress)
+	info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.found.need[id], len(pins) > 0, progress)
 	if errors.Is(err, pack.ErrFixed) {
 		err = fmt.Errorf("%w: the destination has pins, such as %q", err, pins[0].Name)
 	}
@@ -77,7 +77,7 @@ func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pac
 // copyPages stores the pages in the index, where nothing leads to them yet. Few
 // go through its log, many are made a table.
 func (t *transfer) copyPages(ctx context.Context) error {
-	slices.SortFunc(t.pages, func(a, b tree.Name) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(t.found.pages, func(a, b tree.Name) int { return bytes.Compare(a[:], b[:]) })
 	read := func(name tree.Name) ([]byte, error) {
 		b, err := t.from.committed().GetPage(ctx, name)
 		if err == nil && digest.Of(b) != name {
@@ -88,7 +88,7 @@ func (t *transfer) copyPages(ctx context.Context) error {
 	var done int64
 	if t.r.PageBytes > transferBatch {
 		return t.to.idx.Ingest(func(yield func(index.Page, error) bool) {
-			for _, name := range t.pages {
+			for _, name := range t.found.pages {
 				b, err := read(name)
 				if err == nil {
 					err = ctx.Err()
@@ -103,7 +103,7 @@ func (t *transfer) copyPages(ctx context.Context) error {
 	}
 	batch := t.to.idx.NewBatch()
 	defer batch.Close()
-	for _, name := range t.pages {
+	for _, name := range t.found.pages {
 		b, err := read(name)
 		if err != nil {
 			return err
@@ -182,6 +182,10 @@ func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID
 				refused = errors.Join(refused, err)
 			} else if ok {
 				moves = append(moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
+				// It may have expired there since commits looked. What it holds is
+				// there still: nothing is collected meanwhile.
+				id := refs[ref]
+				batch.Delete(index.SpaceExpired, id[:])
 			}
 		}
 		if refused != nil {

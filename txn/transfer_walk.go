@@ -5,78 +5,110 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// walk finds the pages and payloads that the destination does not have: of each
-// version, ancestors first, those that the nearest versions before it have not.
-//
-// That a page is in the destination's index proves nothing: it may be what an
-// interrupted transfer left. What a version names that has not expired is there.
+// walk finds the pages and payloads that the destination does not have.
 func (t *transfer) walk(ctx context.Context) error {
 	slices.SortStableFunc(t.records, func(a, b transferRecord) int { return cmp.Compare(a.c.Generation, b.c.Generation) })
-	w := &transferWalk{
-		t: t, planned: map[CommitID]tree.Root{}, copied: newPageSet(),
-		missing: newRanges(math.MaxInt).local(), empty: map[pack.ID][]pack.Extent{},
-	}
-	for _, r := range t.records {
+	planned := map[CommitID]tree.Root{}
+	for i := range t.records {
+		r := &t.records[i]
 		if !r.content {
 			continue
 		}
-		bases, err := w.bases(ctx, r.c)
-		if err == nil {
-			err = w.version(ctx, r.c.Root, bases)
-		}
-		if err != nil {
+		var err error
+		if r.bases, err = t.basesOf(ctx, r.c, planned); err != nil {
 			return err
 		}
-		w.planned[r.c.ID] = r.c.Root
+		planned[r.c.ID] = r.c.Root
 	}
-	t.r.Pages = int64(len(t.pages))
-	w.finish()
+	t.found = t.newWalk(t.from.space.t, t.to.space.t)
+	t.found.report = func() { t.report("find", int64(len(t.found.pages)), 0) }
+	if err := t.found.run(ctx); err != nil {
+		return err
+	}
+	t.r.Pages, t.r.PageBytes = int64(len(t.found.pages)), t.found.pageBytes
+	if t.from.opts.transferFault != nil {
+		t.from.opts.transferFault(t)
+	}
 	return nil
 }
 
+// transferWalk finds pages and payloads: of each version that is carried,
+// ancestors first, those that the nearest versions before it have not.
+//
+// That a page is in the destination's index proves nothing: it may be what an
+// interrupted transfer left. What a version names that has not expired is there.
 type transferWalk struct {
-	t       *transfer
-	planned map[CommitID]tree.Root // versions that were walked
-	copied  *pageSet               // pages of these that are to be copied
-	missing *localRanges           // payloads that are
+	t *transfer
+	// from has the pages of the versions that are carried, and to has those of
+	// versions that the destination had before.
+	from, to *tree.Tree
+	whole    bool   // pages that name nothing are read too
+	report   func() // called after each page
+
+	pages     []tree.Name
+	pageBytes int64
+	leaves    []tree.Root // of the pages, those that name payloads
+	need      map[pack.ID][]pack.Extent
+	total     int64 // bytes of need
+
+	seen    *pageSet     // names of pages
+	missing *localRanges // what goes into need
 	empty   map[pack.ID][]pack.Extent
 	l       tree.Links
 }
 
-// transferBase is a version with all that it names in the destination, or to be
-// copied there, and where it is read.
+func (t *transfer) newWalk(from, to *tree.Tree) *transferWalk {
+	return &transferWalk{
+		t: t, from: from, to: to,
+		need: map[pack.ID][]pack.Extent{}, seen: newPageSet(),
+		missing: newRanges(math.MaxInt).local(), empty: map[pack.ID][]pack.Extent{},
+	}
+}
+
+func (w *transferWalk) run(ctx context.Context) error {
+	for _, r := range w.t.records {
+		if !r.content {
+			continue
+		}
+		if err := w.version(ctx, r.c.Root, r.bases); err != nil {
+			return err
+		}
+	}
+	w.finish()
+	return nil
+}
+
+// transferBase is a version with all that it names in the destination: before the
+// transfer, or, if it is carried, after it.
 type transferBase struct {
-	db   *DB
-	root tree.Root
+	root    tree.Root
+	carried bool
 }
 
 // lookBack bounds how many commits without contents are passed to find one that
 // has them.
 const lookBack = 1000
 
-// bases returns the nearest ancestors of a commit whose contents are in the
-// destination or will be, or what its refs point at if none are near.
-func (w *transferWalk) bases(ctx context.Context, c *Commit) ([]transferBase, error) {
+// basesOf returns the nearest ancestors of a commit whose contents are in the
+// destination or will be, because they are planned, or what its refs point at if
+// none are near.
+func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]tree.Root) ([]transferBase, error) {
 	var out []transferBase
-	t, seen := w.t, map[CommitID]struct{}{}
+	seen := map[CommitID]struct{}{}
 	for next := slices.Clone(c.Parents); len(next) > 0 && len(seen) < lookBack; next = next[1:] {
 		id := next[0]
 		if _, ok := seen[id]; ok {
 			continue
 		}
 		seen[id] = struct{}{}
-		if root, ok := w.planned[id]; ok {
-			out = append(out, transferBase{t.from, root})
+		if root, ok := planned[id]; ok {
+			out = append(out, transferBase{root, true})
 			continue
 		}
 		has, gone, err := t.known(id)
@@ -93,14 +125,14 @@ func (w *transferWalk) bases(ctx context.Context, c *Commit) ([]transferBase, er
 		case err != nil:
 			return nil, err
 		case has && !gone:
-			out = append(out, transferBase{t.to, p.Root})
+			out = append(out, transferBase{p.Root, false})
 		default:
 			next = append(next, p.Parents...)
 		}
 	}
 	if len(out) == 0 {
 		for _, r := range t.bases {
-			out = append(out, transferBase{t.to, r})
+			out = append(out, transferBase{r, false})
 		}
 	}
 	return out, nil
@@ -111,7 +143,6 @@ func (w *transferWalk) bases(ctx context.Context, c *Commit) ([]transferBase, er
 // that of the changes. A page that is met on different levels is copied once more
 // than needed, and its payloads are found to be equal.
 func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []transferBase) error {
-	t := w.t
 	named, theirs := map[tree.Name]struct{}{}, map[tree.Name]struct{}{}
 	own, have := payloadLists{}, payloadLists{}
 	first := len(bases) == 0
@@ -133,32 +164,36 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 			if _, ok := named[b.root.Name]; ok || !names(b.root) {
 				continue
 			}
-			if err := b.db.space.t.Links(ctx, b.root, &w.l); err != nil {
+			at := w.to
+			if b.carried {
+				at = w.from
+			}
+			if err := at.Links(ctx, b.root, &w.l); err != nil {
 				return err
 			}
 			have.add(w.l.Payloads)
 			for _, r := range w.l.Pages {
-				basesBelow = append(basesBelow, transferBase{b.db, r})
+				basesBelow = append(basesBelow, transferBase{r, b.carried})
 			}
 		}
 		for _, r := range ours {
-			if _, ok := theirs[r.Name]; r.Empty() || ok || !w.copied.add(r.Name, 0) {
+			if _, ok := theirs[r.Name]; r.Empty() || ok || !w.seen.add(r.Name, 0) {
 				continue
 			}
-			t.pages = append(t.pages, r.Name)
-			t.r.PageBytes += int64(r.Size)
-			t.report("find", int64(len(t.pages)), 0)
-			if !names(r) {
+			w.pages = append(w.pages, r.Name)
+			w.pageBytes += int64(r.Size)
+			w.report()
+			if !names(r) && !w.whole {
 				continue
 			}
-			if err := t.from.space.t.Links(ctx, r, &w.l); err != nil {
+			if err := w.from.Links(ctx, r, &w.l); err != nil {
 				return err
 			}
 			if len(w.l.Payloads) > 0 {
-				t.leaves = append(t.leaves, r)
+				w.leaves = append(w.leaves, r)
 			}
 			if own.add(w.l.Payloads); first {
-				w.need(own) // now, so as not to list all payloads
+				w.lack(own) // now, so as not to list all payloads
 				clear(own)
 			}
 			below = append(below, w.l.Pages...)
@@ -166,7 +201,7 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 		ours, bases = below, basesBelow
 	}
 	own.subtract(have)
-	w.need(own)
+	w.lack(own)
 	return nil
 }
 
@@ -201,8 +236,8 @@ func (l payloadLists) subtract(have payloadLists) {
 	}
 }
 
-// need notes payloads that are to be copied.
-func (w *transferWalk) need(l payloadLists) {
+// lack notes payloads that the versions before do not name.
+func (w *transferWalk) lack(l payloadLists) {
 	for id, list := range l {
 		for _, e := range list {
 			if e.From == e.To {
@@ -217,14 +252,14 @@ func (w *transferWalk) need(l payloadLists) {
 // finish makes a list of each pack. Payloads without bytes are in it only where
 // no others are around them.
 func (w *transferWalk) finish() {
-	t := w.t
 	w.missing.flush()
-	for id := range w.missing.to.packs {
-		w.empty[pack.ID(id)] = slices.Clip(w.empty[pack.ID(id)]) // it has an entry now
+	for key := range w.missing.to.packs {
+		id := pack.ID(key.pack)
+		w.empty[id] = slices.Clip(w.empty[id]) // it has an entry now
 	}
 	for id, list := range w.empty {
 		more, n := w.missing.to.of(id, math.MaxUint64)
-		t.total += int64(n)
+		w.total += int64(n)
 		list = append(list, more...)
 		slices.SortFunc(list, compareExtents)
 		out := list[:0]
@@ -234,56 +269,6 @@ func (w *transferWalk) finish() {
 			}
 			out = append(out, e)
 		}
-		t.need[id] = out
+		w.need[id] = out
 	}
-}
-
-// needs reports whether a payload was among those to be copied.
-func (t *transfer) needs(a pack.Address) bool {
-	list := t.need[a.Pack]
-	i, _ := slices.BinarySearchFunc(list, a.Offset, func(e pack.Extent, off uint64) int {
-		if e.To < off || e.To == off && e.From < off {
-			return -1
-		}
-		return 1
-	})
-	return i < len(list) && (list[i].From < a.Offset+a.Length || list[i].From <= a.Offset)
-}
-
-// verify reads back every payload that was copied and compares it with its
-// checksums, its header and its hash.
-func (t *transfer) verify(ctx context.Context) error {
-	var (
-		seen addressSet
-		mu   sync.Mutex // guards done and the report
-		done int64
-	)
-	return gather.Each(ctx, runtime.GOMAXPROCS(0), len(t.leaves), func(ctx context.Context, i int) error {
-		n, size, err := t.verifyLeaf(ctx, t.leaves[i], &seen)
-		mu.Lock()
-		defer mu.Unlock()
-		t.r.Verified += n
-		done += size
-		t.report("verify", done, t.total)
-		return err
-	})
-}
-
-// verifyLeaf verifies the payloads that a page names and which were not seen.
-func (t *transfer) verifyLeaf(ctx context.Context, leaf tree.Root, seen *addressSet) (n, size int64, err error) {
-	err = t.from.space.t.Open(ctx, leaf.Place(), func(tree.Place) error { return nil }, func(e tree.Entry) error {
-		v := e.Value
-		if v.Kind != tree.KindNative || !t.needs(addressOf(v)) || !seen.add(addressOf(v)) {
-			return nil
-		}
-		n++
-		size += int64(v.Length)
-		return t.to.packs.Verify(ctx, addressOf(v), func(b []byte) error {
-			if sum := digest.Of(b); sum != v.Sum {
-				return corrupt("pack %v at %d: payload hashes to %v, not %v", addressOf(v).Pack, v.Offset, sum, v.Sum)
-			}
-			return nil
-		})
-	})
-	return n, size, err
 }

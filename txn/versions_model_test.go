@@ -55,9 +55,15 @@ func (c content) remove(prefix string) {
 	maps.DeleteFunc(c.arrays, func(p string, _ int) bool { return strings.HasPrefix(p+"/", prefix) })
 }
 
-// mergeMaps merges plain maps; choose decides where both sides differ, and may
-// be nil. ok is false if there are conflicts.
-func mergeMaps(base, ours, theirs map[string]string, choose Choice) (merged map[string]string, ok bool) {
+// mergeRule says what a merge of the model does where both sides changed a key.
+type mergeRule struct {
+	session bool   // equal changes do not go together, but for two deletes
+	chunks  bool   // keys are of an array, where two deletes do not either
+	choose  Choice // what to take where they do not
+}
+
+// mergeMaps merges plain maps. ok is false if there are conflicts.
+func mergeMaps(base, ours, theirs map[string]string, rule mergeRule) (merged map[string]string, ok bool) {
 	merged, ok = map[string]string{}, true
 	all := maps.Clone(base)
 	maps.Copy(all, ours)
@@ -66,10 +72,13 @@ func mergeMaps(base, ours, theirs map[string]string, choose Choice) (merged map[
 		b, o, t := base[k], ours[k], theirs[k] // no value is ""
 		v := o
 		switch {
-		case o == t, b == t:
-		case b == o, choose == Theirs:
+		case b == t, o == "" && t == "" && !(rule.session && rule.chunks):
+		case b == o:
 			v = t
-		case choose == Refuse:
+		case o == t && !rule.session:
+		case rule.choose == Theirs:
+			v = t
+		case rule.choose == Refuse:
 			ok = false
 		}
 		if v != "" {
@@ -81,7 +90,7 @@ func mergeMaps(base, ours, theirs map[string]string, choose Choice) (merged map[
 
 // mergeContents is what a merge must come to. Arrays are followed by their
 // numbers; everything else is a merge of plain maps.
-func mergeContents(base, ours, theirs content, choose Choice) (content, bool) {
+func mergeContents(base, ours, theirs content, rule mergeRule) (content, bool) {
 	sides := [3]content{base, ours, theirs}
 	var docs [3]map[string]string
 	var at [3]map[int]string
@@ -93,10 +102,10 @@ func mergeContents(base, ours, theirs content, choose Choice) (content, bool) {
 			maps.DeleteFunc(docs[i], func(k, _ string) bool { return strings.HasPrefix(k, path+"/") })
 		}
 	}
-	merged, ok := mergeMaps(docs[0], docs[1], docs[2], choose)
+	merged, ok := mergeMaps(docs[0], docs[1], docs[2], rule)
 	out := content{merged, map[string]int{}}
 	for _, n := range slices.Sorted(maps.Keys(ids)) {
-		path, chunks, fine := mergeArray(sides, [3]string{at[0][n], at[1][n], at[2][n]})
+		path, chunks, fine := mergeArray(sides, [3]string{at[0][n], at[1][n], at[2][n]}, rule.session)
 		ok = ok && fine
 		if path == "" {
 			continue
@@ -110,8 +119,9 @@ func mergeContents(base, ours, theirs content, choose Choice) (content, bool) {
 }
 
 // mergeArray merges one array, which has a path where it exists.
-func mergeArray(sides [3]content, path [3]string) (to string, keys map[string]string, ok bool) {
+func mergeArray(sides [3]content, path [3]string, session bool) (to string, keys map[string]string, ok bool) {
 	base, ours, theirs := path[0], path[1], path[2]
+	rule := mergeRule{session: session, chunks: true}
 	b, o, t := sides[0].below(base), sides[1].below(ours), sides[2].below(theirs)
 	for i, p := range path {
 		if p == "" {
@@ -120,7 +130,7 @@ func mergeArray(sides [3]content, path [3]string) (to string, keys map[string]st
 	}
 	switch {
 	case base == "" && ours != "" && theirs != "": // both took it from elsewhere
-		keys, ok = mergeMaps(map[string]string{}, o, t, Refuse)
+		keys, ok = mergeMaps(map[string]string{}, o, t, rule)
 		return ours, keys, ok && ours == theirs
 	case base == "": // one side has made it
 		return ours + theirs, mergeNew(o, t, ours != ""), true
@@ -131,9 +141,9 @@ func mergeArray(sides [3]content, path [3]string) (to string, keys map[string]st
 	case theirs == "":
 		return "", nil, base == ours && !hasNew(b, o)
 	}
-	keys, ok = mergeMaps(b, o, t, Refuse)
+	keys, ok = mergeMaps(b, o, t, rule)
 	switch {
-	case ours == theirs, theirs == base:
+	case theirs == base, ours == theirs && !session:
 		return ours, keys, ok
 	case ours == base:
 		return theirs, keys, ok

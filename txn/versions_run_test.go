@@ -89,6 +89,7 @@ var versionOps = []op{
 	{"detach", 1, true, true, (*versionsRun).detach},
 	{"refresh", 1, true, true, (*versionsRun).refresh},
 	{"put", 12, true, true, func(r *versionsRun, s step) error { return r.put(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
+	{"both", 4, true, true, (*versionsRun).both},
 	{"drop", 3, true, true, func(r *versionsRun, s step) error { return r.drop(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
 	{"move", 2, true, false, (*versionsRun).move},
 	{"remove", 1, true, false, (*versionsRun).remove},
@@ -168,7 +169,7 @@ func (r *versionsRun) commit(s step) error {
 	case !r.m.ancestors(head)[m.base]:
 		want = ErrConflict
 	default:
-		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, Refuse); !ok {
+		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, mergeRule{session: true}); !ok {
 			want = ErrConflict
 		}
 	}
@@ -232,7 +233,7 @@ func (r *versionsRun) refresh(s step) error {
 	case !ok:
 		want = ErrNoRef
 	case head != m.base:
-		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, Refuse); !ok {
+		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, mergeRule{session: true}); !ok {
 			want = ErrConflict
 		}
 	}
@@ -260,6 +261,26 @@ func (r *versionsRun) put(s step, key string) error {
 	}
 	m.work.keys[key] = value
 	return m.s.Set(bg, key, []byte(value))
+}
+
+// both writes the same bytes to one key in all sessions of a branch.
+func (r *versionsRun) both(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	key := fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)
+	if path := m.array(s.a); path != "" {
+		key = fmt.Sprintf("%s/c/%d", path, s.b%8)
+	}
+	for i, other := range r.sessions {
+		if other.branch == m.branch {
+			if err := r.put(step{"put", s.a, s.b, i}, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (r *versionsRun) drop(s step, key string) error {

@@ -46,7 +46,7 @@ func (r *versionsRun) merge(s step) error {
 		want = ErrManyBases
 	} else if r.m.expired[base] && base != head && base != other {
 		want = ErrExpired
-	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, choice); !ok {
+	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, mergeRule{choose: choice}); !ok {
 		want = ErrConflict
 	}
 	c, err := r.db.Merge(bg, name, other, CommitOptions{Choose: always(choice)})
@@ -85,7 +85,7 @@ func (r *versionsRun) pick(s step, revert bool) error {
 	if revert {
 		base, theirs = theirs, base
 	}
-	merged, ok := mergeContents(base, r.m.commits[head].content, theirs, choice)
+	merged, ok := mergeContents(base, r.m.commits[head].content, theirs, mergeRule{choose: choice})
 	if !ok {
 		return expect(err, ErrConflict)
 	}
@@ -120,7 +120,7 @@ func (r *versionsRun) rebase(s step) error {
 	now, below := r.m.commits[upstream].content, r.m.commits[base].content
 	var states []content // after each commit
 	for _, id := range slices.Backward(line) {
-		next, ok := mergeContents(below, now, r.m.commits[id].content, choice)
+		next, ok := mergeContents(below, now, r.m.commits[id].content, mergeRule{choose: choice})
 		if !ok {
 			return expect(err, ErrConflict)
 		}

@@ -131,7 +131,7 @@ func TestRuns(t *testing.T) {
 		for range 30 {
 			lo := [2]int64{r.Int64N(40), r.Int64N(30)}
 			sel := Sel(Slice(lo[0], lo[0]+r.Int64N(20), 1), Slice(lo[1], lo[1]+r.Int64N(20), 1))
-			must(0, Write(ctx, a, sel, []int32{int32(r.IntN(3) + 6)}))
+			must(0, Fill(ctx, a, sel, int32(r.IntN(3)+6)))
 		}
 		got := must(Read[int32](ctx, a, Sel()))
 		again := must(Read[int32](ctx, a, Sel()))
@@ -227,7 +227,7 @@ func TestCacheLoader(t *testing.T) {
 	ctx := context.Background()
 	l := &loader{}
 	a := must(Create(ctx, idStore{kv.NewMem()}, "", Spec{Shape: []int64{100}, DataType: "uint16"}, &OpenOptions{Cache: l}))
-	must(0, Write(ctx, a, Sel(), []uint16{5}))
+	must(0, Fill(ctx, a, Sel(), uint16(5)))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -430,7 +430,7 @@ func TestReadErrors(t *testing.T) {
 		}
 	}
 	a := must(OpenArray(ctx, kv.ReadOnly(store), "a/b", nil))
-	if err := a.WriteBytes(ctx, Sel(), []byte{1}); !errors.Is(err, kv.ErrReadOnly) {
+	if err := a.WriteBytes(ctx, Sel(), make([]byte, 16)); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
 	stop, cancel := context.WithCancel(ctx)
@@ -442,7 +442,7 @@ func TestReadErrors(t *testing.T) {
 		}
 	}
 	// A whole chunk is written over whatever is there.
-	must(0, must(OpenArray(ctx, store, "a/b", nil)).WriteBytes(ctx, Sel(), []byte{1}))
+	must(0, must(OpenArray(ctx, store, "a/b", nil)).WriteBytes(ctx, Sel(), make([]byte, 16)))
 }
 
 func TestLimits(t *testing.T) {
@@ -469,7 +469,7 @@ func TestLimits(t *testing.T) {
 		t.Error(err)
 	}
 	text := must(Create(ctx, store, "s", Spec{Shape: []int64{4}, DataType: "string"}, &OpenOptions{MaxResultBytes: 99}))
-	must(0, Write(ctx, text, Sel(), []string{strings.Repeat("x", 20)}))
+	must(0, Fill(ctx, text, Sel(), strings.Repeat("x", 20)))
 	must(Read[string](ctx, text, Sel(Slice(0, 2, 1))))
 	if _, err := Read[string](ctx, text, Sel()); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
@@ -491,7 +491,7 @@ func TestScalars(t *testing.T) {
 		if got := must(Read[float64](ctx, a, Sel())); !slices.Equal(got, []float64{2.5}) {
 			t.Errorf("%v", got)
 		}
-		must(0, Write(ctx, a, Sel(Ellipsis()), []float64{-1}))
+		must(0, Fill(ctx, a, Sel(Ellipsis()), float64(-1)))
 		if got := must(Read[float64](ctx, a, Points())); !slices.Equal(got, []float64{-1}) {
 			t.Errorf("%v", got)
 		}

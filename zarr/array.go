@@ -27,10 +27,12 @@ import (
 // turns them into conflicts.
 type Array struct {
 	view   kv.Reader
-	writer kv.Writer // nil if the view is read-only
-	loc    location
-	opts   OpenOptions
-	locks  *ChunkLocks
+	writer kv.Writer
+	// readOnly is why writer is nil.
+	readOnly error
+	loc      location
+	opts     OpenOptions
+	locks    *ChunkLocks
 
 	// change serialises Resize, Append and SetAttributes.
 	change sync.Mutex
@@ -55,7 +57,7 @@ type arrayState struct {
 // newArray binds the codecs of m.
 func newArray(view kv.Reader, loc location, m *Meta, o OpenOptions) (*Array, error) {
 	a := &Array{view: view, loc: loc, opts: o, locks: o.Locks}
-	a.writer, _ = view.(kv.Writer)
+	a.writer, a.readOnly = writerOf(view, m.Version)
 	if a.locks == nil {
 		a.locks = NewChunkLocks()
 	}

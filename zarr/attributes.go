@@ -60,7 +60,8 @@ func (a Attributes) index(key string) int {
 	return slices.IndexFunc(a.list, func(m jsonMember) bool { return m.name == key })
 }
 
-// Get returns the value of an attribute, which must not be changed.
+// Get returns the value of an attribute, which must not be changed. It compares
+// one name after the other: to look at every attribute use All.
 func (a Attributes) Get(key string) (json.RawMessage, bool) {
 	if i := a.index(key); i >= 0 {
 		return a.list[i].value, true

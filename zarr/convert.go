@@ -106,32 +106,37 @@ func readInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 }
 
 // Write stores data, in C order, in the elements of sel: as many as the
-// selection has, or one, which is then written everywhere. T is as for [Read],
-// but a struct must have every field of the array. Floats are rounded to the
-// nearest, times and durations to whole counts, down. A value that the data type
-// cannot say, such as a text that is too long, is [ErrValue], and nothing is
-// written. [Array.WriteBytes] tells the rest.
+// selection has, else the error is [ErrSelection]. T is as for [Read], but a
+// struct must have every field of the array. Floats are rounded to the nearest,
+// times and durations to whole counts, down. A value that the data type cannot
+// say, such as a text that is too long, is [ErrValue], and nothing is written.
+// [Array.WriteBytes] tells the rest.
 func Write[T any](ctx context.Context, a *Array, sel Selection, data []T) error {
-	return a.fail("write", write(ctx, a, sel, data))
+	return a.fail("write", write(ctx, a, sel, data, false))
 }
 
-func write[T any](ctx context.Context, a *Array, sel Selection, data []T) error {
+// Fill is [Write] of one value to every element of sel.
+func Fill[T any](ctx context.Context, a *Array, sel Selection, value T) error {
+	return a.fail("write", write(ctx, a, sel, []T{value}, true))
+}
+
+func write[T any](ctx context.Context, a *Array, sel Selection, data []T, every bool) error {
 	if err := checkType[T](a.Type(), true); err != nil {
-		return writeConverted(ctx, a, sel, data, err)
+		return writeConverted(ctx, a, sel, data, every, err)
 	}
 	if a.Type().Variable() {
 		v, err := getItems(data)
 		if err != nil {
 			return err
 		}
-		return a.writeVar(ctx, sel, v)
+		return a.writeVar(ctx, sel, v, every)
 	}
 	mem := memory(data)
 	if !littleEndian {
 		mem = append([]byte(nil), mem...)
 		swapScalars(mem, a.Type())
 	}
-	return a.writeBytes(ctx, sel, mem)
+	return a.writeBytes(ctx, sel, mem, every)
 }
 
 // checkType reports whether a T is an element of type t in memory, or holds its

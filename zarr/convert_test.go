@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func roundTrip[T comparable](t *testing.T, dataType string, want []T) {
 		if !slices.Equal(dst, want[1:3]) {
 			t.Errorf("%s v%d: %v, want %v", dataType, v, dst, want[1:3])
 		}
-		must(0, Write(ctx, a, Sel(Slice(1, 3, 1)), want[:1]))
+		must(0, Fill(ctx, a, Sel(Slice(1, 3, 1)), want[0]))
 		if got := must(Read[T](ctx, a, Sel(At(2)))); !slices.Equal(got, want[:1]) {
 			t.Errorf("%s v%d: %v after writing one value, want %v", dataType, v, got, want[:1])
 		}
@@ -161,5 +162,33 @@ func TestTypedBool(t *testing.T) {
 	}
 	if mem := memory(got); !bytes.Equal(mem, []byte{0, 1, 1}) {
 		t.Errorf("%x", mem)
+	}
+}
+
+// A slice of one element is not taken for a scalar.
+func TestWriteTakesNoElementForAll(t *testing.T) {
+	ctx := context.Background()
+	for _, spec := range []Spec{{DataType: "int32"}, {DataType: "string"}, {DataType: "float16"}} {
+		spec.Shape = []int64{5}
+		a := must(Create(ctx, kv.NewMem(), "a", spec, nil))
+		var short, fill error
+		var got any
+		switch spec.DataType {
+		case "int32":
+			short, fill = Write(ctx, a, Sel(), []int32{7}), Fill(ctx, a, Sel(Slice(1, None, 2)), int32(7))
+			got = must(Read[int32](ctx, a, Sel()))
+		case "string":
+			short, fill = Write(ctx, a, Sel(), []string{"7"}), Fill(ctx, a, Sel(Slice(1, None, 2)), "7")
+			got = must(Read[string](ctx, a, Sel()))
+		case "float16":
+			short, fill = Write(ctx, a, Sel(), []float32{7}), Fill(ctx, a, Sel(Slice(1, None, 2)), float32(7))
+			got = must(Read[float32](ctx, a, Sel()))
+		}
+		if !errors.Is(short, ErrSelection) || fill != nil {
+			t.Errorf("%s: %v, %v", spec.DataType, short, fill)
+		}
+		if text := fmt.Sprint(got); text != "[0 7 0 7 0]" && text != "[ 7  7 ]" {
+			t.Errorf("%s: %s", spec.DataType, text)
+		}
 	}
 }

@@ -22,9 +22,7 @@ var ErrExists = errors.New("zarr: already exists")
 type Spec struct {
 	// Version is the format. Default: that of the group above, else V3. V1 has
 	// no groups: such an array lies in plain directories, below no group of
-	// another format. The keys of Draft3 begin at the root of the view, which
-	// must not hold another format; they have the layout of what is there, in an
-	// empty view that of the draft's text (see [InitDraft3] for the other one).
+	// another format. Draft3 is [ErrDraft3].
 	Version Version
 	// Shape is the length of each dimension in elements.
 	Shape []int64
@@ -46,31 +44,29 @@ type Spec struct {
 	Fill      []byte
 	// Codecs is JSON: for v3 the list "codecs", in a sharded array that of the
 	// inner chunks; for the others a compressor, or an object with any of
-	// "compressor", "filters" and "order", spelled as in v2. v1 has no filters,
-	// Draft3 keeps them in the attribute "filters". Default: zstd, for v1 blosc.
+	// "compressor", "filters" and "order", spelled as in v2. v1 has no filters.
+	// Default: zstd, for v1 blosc.
 	Codecs json.RawMessage
 	// Separator stands between the numbers of a chunk key: '/' or '.'.
-	// Default: '/' for v3 and an early draft with an entry document, else '.'. In
-	// v1 and the draft's text there is no other.
+	// Default: '/' for v3, else '.'. In v1 there is no other.
 	Separator byte
-	// DimensionNames has a name per dimension, "" for none, or is nil. Draft3
-	// has none.
+	// DimensionNames has a name per dimension, "" for none, or is nil.
 	DimensionNames []string
 	Attributes     Attributes
 }
 
 // Create makes an array and the groups above it that are missing, and opens it;
-// in v1 and the early draft groups need no documents, and none are made for them.
-// The view must be a [kv.Writer]. Where a node or any key lies at or below path
-// the error is [ErrExists], unless options say Overwrite: then all of that is
-// deleted first. A path that no node of the format may have is [ErrPath], see
-// [CleanPath] and [CheckNewPath].
+// in v1 groups need no documents, and none are made for them. The view must be a
+// [kv.Writer] and no store in the early v3 draft, which is [ErrDraft3]. Where a
+// node or any key lies at or below path the error is [ErrExists], unless options
+// say Overwrite: then all of that is deleted first. A path that no node of the
+// format may have is [ErrPath], see [CleanPath] and [CheckNewPath].
 func Create(ctx context.Context, view kv.Reader, path string, spec Spec, o *OpenOptions) (*Array, error) {
 	c, err := newCreator(ctx, view, path, spec.Version, o)
 	if err != nil {
 		return nil, failAt("create", path, err)
 	}
-	m, err := spec.meta(c.version, c.layout, c.opts.Registry)
+	m, err := spec.meta(c.version, c.opts.Registry)
 	if err != nil {
 		return nil, failAt("create", path, err)
 	}
@@ -101,18 +97,17 @@ type creator struct {
 	writer  kv.Writer
 	path    string
 	version Version
-	layout  DraftLayout // for Draft3
-	missing []string    // groups above the node that are to be made, the root first
+	missing []string // groups above the node that are to be made, the root first
 }
 
 func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *OpenOptions) (*creator, error) {
 	c := &creator{finder: finder{view: view, opts: o.withDefaults()}}
-	var ok bool
-	if c.writer, ok = view.(kv.Writer); !ok {
-		return nil, kv.ErrReadOnly
-	}
 	if v == 0 {
 		v = c.opts.Version
+	}
+	var err error
+	if c.writer, err = writerOf(view, v); err != nil {
+		return nil, err
 	}
 	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
 	path = strings.TrimSuffix(path, "/")
@@ -123,19 +118,13 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	if c.version, err = c.formatAbove(ctx, path, clean, v); err != nil {
 		return nil, err
 	}
-	layout, entry, err := draftLayout(ctx, view)
-	switch {
-	case errors.Is(err, kv.ErrNotFound): // a v3 store
-	case err != nil:
+	switch layout, err := draftLayout(ctx, view); {
+	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return nil, err
-	case entry && c.version == 0 && !(clean == "" && c.opts.Overwrite && v != 0):
-		c.version = Draft3 // without nodes yet
-	case clean == "" && v == 0:
-		if n, err := c.find(ctx, ""); err == nil && n.loc.version == Draft3 {
-			c.version = Draft3
-		}
+	case clean == "" && c.opts.Overwrite: // the store is replaced
+	case c.version == Draft3, err == nil && layout == DraftRoot:
+		return nil, ErrDraft3
 	}
-	c.layout = layout
 	switch {
 	case c.version == 0 && v == 0:
 		c.version = V3
@@ -149,8 +138,6 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 		if clean, err = CleanPath(path); err == nil {
 			err = CheckNewPath(V3, clean)
 		}
-	case Draft3:
-		clean, err = cleanDraftPath(layout, path)
 	case V1, V2:
 		err = CheckNewPath(c.version, clean)
 	default:
@@ -206,15 +193,15 @@ func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
 		return nil, err
 	}
 	// What is printed is what others will read: it has the last word.
-	n, err := c.parse(ctx, docs, m.Array)
+	n, err := c.parse(ctx, docs)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.clear(ctx, m.Array); err != nil {
 		return nil, err
 	}
-	if c.version == V1 || c.version == Draft3 {
-		c.missing = nil // directories, and groups that exist because of what is below
+	if c.version == V1 {
+		c.missing = nil // directories
 	}
 	for _, path := range c.missing {
 		if err := saveMeta(ctx, c.view, locate(c.version, path), nil, &Meta{Version: c.version}); err != nil {
@@ -225,28 +212,19 @@ func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
 }
 
 // parse opens the node from printed documents.
-func (c *creator) parse(ctx context.Context, docs map[string][]byte, array bool) (*Node, error) {
+func (c *creator) parse(ctx context.Context, docs map[string][]byte) (*Node, error) {
 	switch c.version {
 	case V3:
 		return c.parseV3(c.path, docs[docV3])
 	case V2:
 		return c.parseV2(ctx, c.path, [][]byte{docs[docArrayV2], docs[docGroupV2], docs[docAttrsV2]})
-	case V1:
-		return c.parseV1(c.path, docs[docArrayV1], docs[docAttrsV1])
 	}
-	name := docGroupDraft
-	if array {
-		name = docArrayDraft
-	}
-	return c.parseDraft(c.layout, c.path, docs[name], array)
+	return c.parseV1(c.path, docs[docArrayV1], docs[docAttrsV1])
 }
 
 // clear makes sure that nothing is in the way. A group may be put above nodes
 // that have none yet.
 func (c *creator) clear(ctx context.Context, array bool) error {
-	if c.version == Draft3 {
-		return c.clearDraft(ctx, array)
-	}
 	if c.opts.Overwrite {
 		return kv.DeletePrefix(ctx, c.writer, below(c.path))
 	}
@@ -268,7 +246,7 @@ func (c *creator) clear(ctx context.Context, array bool) error {
 }
 
 // meta makes metadata of the spec.
-func (s *Spec) meta(v Version, l DraftLayout, reg *codecs.Registry) (*Meta, error) {
+func (s *Spec) meta(v Version, reg *codecs.Registry) (*Meta, error) {
 	if err := checkShape(s.Shape); err != nil {
 		return nil, err
 	}
@@ -296,14 +274,8 @@ func (s *Spec) meta(v Version, l DraftLayout, reg *codecs.Registry) (*Meta, erro
 	if m.Grid, err = gridOf(outer, len(s.Shape)); err != nil {
 		return nil, err
 	}
-	if m.Keys, err = s.keys(v, l); err != nil {
+	if m.Keys, err = s.keys(v); err != nil {
 		return nil, err
-	}
-	if v == Draft3 {
-		m.extra = map[string]json.RawMessage{"extensions": json.RawMessage("[]")}
-		if err := m.setAttributesDraft(s.Attributes); err != nil {
-			return nil, err
-		}
 	}
 	if s.DimensionNames != nil {
 		for i := range s.DimensionNames {
@@ -318,22 +290,18 @@ func (s *Spec) meta(v Version, l DraftLayout, reg *codecs.Registry) (*Meta, erro
 }
 
 // keys returns the chunk keys of the spec.
-func (s *Spec) keys(v Version, l DraftLayout) (ChunkKeys, error) {
+func (s *Spec) keys(v Version) (ChunkKeys, error) {
 	sep, rank := s.Separator, len(s.Shape)
-	fixed := v == V1 || v == Draft3 && l == DraftSuffix
 	switch {
-	case sep == 0 && (v == V3 || v == Draft3 && !fixed):
+	case sep == 0 && v == V3:
 		sep = '/'
 	case sep == 0:
 		sep = '.'
-	case sep != '/' && sep != '.' || sep == '/' && fixed:
+	case sep != '/' && sep != '.' || sep == '/' && v == V1:
 		return ChunkKeys{}, fmt.Errorf("%w: separator %q", ErrNoForm, sep)
 	}
-	switch {
-	case v == V3:
+	if v == V3 {
 		return DefaultKeys(sep, rank), nil
-	case v == Draft3 && !fixed:
-		return newKeys(keysDraft, sep, rank), nil
 	}
 	return V2Keys(sep, rank), nil
 }

@@ -1,5 +1,5 @@
-// Package zarr reads and writes arrays and groups in the formats Zarr v1, v2,
-// v3 and the early v3 draft, over any view of keys and bytes.
+// Package zarr reads and writes arrays and groups in the formats Zarr v1, v2
+// and v3, and reads those in the early v3 draft, over any view of keys and bytes.
 //
 //	zarr.json      .zarray .zattrs      meta attrs      array.json
 //	     │               │                   │               │

@@ -175,7 +175,7 @@ func readConverted[T any](ctx context.Context, a *Array, sel Selection, dst []T,
 }
 
 // writeConverted is the opposite of readConverted.
-func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []T, mismatch error) error {
+func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []T, every bool, mismatch error) error {
 	t := a.Type()
 	p, err := convOf(reflect.TypeFor[T](), t)
 	if err == nil && p.put == nil {
@@ -191,7 +191,7 @@ func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []
 				return fmt.Errorf("element %d: %w", i, err)
 			}
 		}
-		return a.writeBytes(ctx, sel, mem)
+		return a.writeBytes(ctx, sel, mem, every)
 	}
 	b, err := dtype.NewBuilder(nil, len(data))
 	var elem []byte
@@ -217,7 +217,7 @@ func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []
 	if err != nil {
 		return err
 	}
-	return a.writeVar(ctx, sel, v)
+	return a.writeVar(ctx, sel, v, every)
 }
 
 // convOf makes the conv for a Go type and a data type.

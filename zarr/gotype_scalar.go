@@ -316,16 +316,19 @@ func countOf(when time.Time, unit string, scale int64) (int64, bool) {
 			break
 		}
 		f := unitFraction[unit]
-		var rest int64
-		if n, ok = times(when.Unix(), f); !ok {
+		sec, rest := when.Unix(), int64(when.Nanosecond())
+		if f > 1e9 {
+			rest *= f / 1e9
+		} else {
+			rest /= 1e9 / f
+		}
+		if sec < 0 { // toward zero: whole seconds below the least count are out of range
+			sec, rest = sec+1, rest-f
+		}
+		if n, ok = times(sec, f); !ok {
 			return 0, false
 		}
-		if f > 1e9 {
-			rest = int64(when.Nanosecond()) * (f / 1e9)
-		} else {
-			rest = int64(when.Nanosecond()) / (1e9 / f)
-		}
-		ok = n <= math.MaxInt64-rest
+		ok = rest >= 0 && n <= math.MaxInt64-rest || rest < 0 && n >= math.MinInt64-rest
 		n += rest
 	}
 	n, _ = floorDiv(n, scale)

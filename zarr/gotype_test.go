@@ -45,7 +45,7 @@ func convert[T any](t *testing.T, v Version, typ dtype.Type, values []T, codecs 
 	if err := ReadInto(ctx, a, Sel(), make([]T, len(values)+1)); !errors.Is(err, ErrSelection) {
 		t.Errorf("%v: too much memory: %v", typ, err)
 	}
-	must(0, Write(ctx, a, Sel(), values[:1]))
+	must(0, Fill(ctx, a, Sel(), values[0]))
 	if got := must(Read[T](ctx, a, Sel(At(-1)))); !reflect.DeepEqual(got, values[:1]) {
 		t.Errorf("%v: %v after writing one value, want %v", typ, got, values[:1])
 	}
@@ -82,6 +82,9 @@ func TestConverted(t *testing.T) {
 	convert(t, V2, typed(t, V2, `"<M8[Y]"`), []time.Time{utc(-5, 1, 1, 0, 0, 0, 0), {}, utc(2024, 1, 1, 0, 0, 0, 0)})
 	convert(t, V2, typed(t, V2, `">M8[W]"`), []time.Time{utc(1969, 12, 25, 0, 0, 0, 0), utc(1970, 1, 1, 0, 0, 0, 0)})
 	convert(t, V2, typed(t, V2, `"<M8[ns]"`), []time.Time{utc(1969, 12, 31, 23, 59, 59, 999999999), utc(2024, 2, 29, 12, 0, 0, 1)})
+	least, greatest := time.Unix(0, -math.MaxInt64).UTC(), time.Unix(0, math.MaxInt64).UTC()
+	convert(t, V2, typed(t, V2, `"<M8[ns]"`), []time.Time{least, greatest})
+	convert(t, V2, typed(t, V2, `"<M8[as]"`), []time.Time{utc(1969, 12, 31, 23, 59, 51, 0), utc(1970, 1, 1, 0, 0, 9, 0)})
 	convert(t, V2, typed(t, V2, `"<M8[fs]"`), []time.Time{utc(1969, 12, 31, 23, 59, 59, 999999999), utc(1970, 1, 1, 2, 0, 0, 1)})
 	convert(t, V2, typed(t, V2, `"<m8[7ms]"`), []time.Duration{-7 * time.Millisecond, 21 * time.Millisecond, math.MinInt64})
 	convert(t, V2, typed(t, V2, `"<m8[h]"`), []time.Duration{-time.Hour, 48 * time.Hour})
@@ -147,6 +150,8 @@ func TestConvertedErrors(t *testing.T) {
 		"bytes":            {Write(ctx, array("|S2"), Sel(), []string{"abc"}), ErrValue},
 		"raw":              {Write(ctx, array("|V2"), Sel(), [][]byte{{1}}), ErrValue},
 		"float16":          {Write(ctx, array("<f2"), Sel(), []float64{1e6}), ErrValue},
+		"below ns":         {Write(ctx, array("<M8[ns]"), Sel(), []time.Time{time.Unix(0, math.MinInt64)}), ErrValue},
+		"above ns":         {Write(ctx, array("<M8[ns]"), Sel(), []time.Time{time.Unix(0, math.MaxInt64).Add(1)}), ErrValue},
 		"year":             {Write(ctx, array("<M8[ns]"), Sel(), []time.Time{time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)}), ErrValue},
 		"duration":         {Write(ctx, array("<m8[as]"), Sel(), []time.Duration{time.Hour}), ErrValue},
 		"how many":         {Write(ctx, array("<U2"), Sel(), []string{"a", "b"}), ErrSelection},

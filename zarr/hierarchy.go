@@ -116,8 +116,12 @@ func (f *finder) knownEntries(path string, v Version, known *knownNodes) iter.Se
 	}
 }
 
-// openBatch is how many children are opened with one request for documents.
-const openBatch = 64
+const (
+	// openBatch is how many children are opened with one request for documents.
+	openBatch = 64
+	// batchDocument is the longest document that is read together with others.
+	batchDocument = 1 << 20
+)
 
 // listEntries yields what lies below path by listing it.
 func (f *finder) listEntries(ctx context.Context, path string) iter.Seq2[entry, error] {
@@ -127,8 +131,15 @@ func (f *finder) listEntries(ctx context.Context, path string) iter.Seq2[entry, 
 			yield(entry{}, failAt("list", path, errors.ErrUnsupported))
 			return
 		}
+		if err := checkDepth(joinPath(path, "")); err != nil {
+			yield(entry{path: path}, failAt("list", path, err))
+			return
+		}
 		var batch []string
 		flush := func() bool {
+			if len(batch) == 0 {
+				return true
+			}
 			more := f.openMany(ctx, batch, yield)
 			batch = batch[:0]
 			return more
@@ -165,22 +176,19 @@ func (f *finder) openMany(ctx context.Context, paths []string, yield func(entry,
 	case V3:
 	case V2:
 		names = docsV2
-	default: // the format is not known: one at a time
-		for _, path := range paths {
-			n, err := f.find(ctx, path)
-			if !f.yieldFound(ctx, yield, path, n, err) {
-				return false
-			}
-		}
-		return true
+	default: // the format is not known
+		return f.openEach(ctx, paths, yield)
 	}
 	var reqs []kv.Request
 	for _, path := range paths {
 		for _, name := range names {
-			reqs = append(reqs, kv.Request{Key: below(path) + name})
+			reqs = append(reqs, kv.Request{Key: below(path) + name, Range: kv.AtMost(batchDocument)})
 		}
 	}
 	docs, err := kv.GetMany(ctx, f.view, reqs)
+	if errors.Is(err, kv.ErrTooLarge) {
+		return f.openEach(ctx, paths, yield)
+	}
 	if err != nil {
 		yield(entry{}, failAt("open", paths[0], err))
 		return false
@@ -194,6 +202,17 @@ func (f *finder) openMany(ctx context.Context, paths []string, yield func(entry,
 		} else if own[0] != nil {
 			n, err = f.parseV3(path, own[0])
 		}
+		if !f.yieldFound(ctx, yield, path, n, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// openEach is openMany with only the documents of one node in memory at a time.
+func (f *finder) openEach(ctx context.Context, paths []string, yield func(entry, error) bool) bool {
+	for _, path := range paths {
+		n, err := f.find(ctx, path)
 		if !f.yieldFound(ctx, yield, path, n, err) {
 			return false
 		}
@@ -383,9 +402,9 @@ func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
 		if err != nil {
 			return err
 		}
-		w, ok := n.view.(kv.Writer)
-		if !ok {
-			return kv.ErrReadOnly
+		w, err := writerOf(n.view, V2)
+		if err != nil {
+			return err
 		}
 		return w.Set(ctx, n.loc.docs+docConsolidatedV2, doc)
 	}

@@ -170,6 +170,20 @@ func ParseDraft3Group(doc []byte) (*Meta, error) {
 	return p.parsed(m, d), nil
 }
 
+// printDraft adds the document that m was parsed from to out.
+func (m *Meta) printDraft(out map[string][]byte) error {
+	name := docGroupDraft
+	if m.Array {
+		name = docArrayDraft
+	}
+	d := m.src.doc(name)
+	if d == nil || !m.Equal(m.src.model) {
+		return fmt.Errorf("new metadata in the early v3 draft: %w", ErrNoForm)
+	}
+	out[name] = slices.Clone(d.text)
+	return nil
+}
+
 // The members of array.json that the model knows. Which of the two spellings a
 // document uses depends on who wrote it.
 var arrayDraft = []string{"shape", "data_type", "chunk_grid", "chunk_memory_layout", "memory_layout", "compressor",

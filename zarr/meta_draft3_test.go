@@ -1,12 +1,14 @@
 package zarr
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -48,16 +50,17 @@ func TestDraftLayouts(t *testing.T) {
 }
 
 func TestDraftEntry(t *testing.T) {
-	entry := `{"extensions": [], "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"}`
-	if !IsDraft3Entry([]byte(entry)) {
+	if !IsDraft3Entry([]byte(entryDocDraft)) {
 		t.Error("not recognised")
 	}
-	for _, doc := range []string{``, `[]`, `{}`, groupDoc, arrayDoc, edit(t, entry, "metadata_key_suffix", `".xml"`)} {
+	for _, doc := range []string{``, `[]`, `{}`, groupDoc, arrayDoc, edit(t, entryDocDraft, "metadata_key_suffix", `".xml"`)} {
 		if IsDraft3Entry([]byte(doc)) {
 			t.Errorf("%s is an entry", doc)
 		}
 	}
 }
+
+const entryDocDraft = `{"extensions": [], "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"}`
 
 const arrayDocDraft = `{"attributes": {}, "chunk_grid": {"chunk_shape": [4, 3], "separator": "/", "type": "regular"}, "chunk_memory_layout": "C",
  "compressor": {"codec": "https://purl.org/zarr/spec/codec/zlib/1.0", "configuration": {"level": 1}}, "data_type": "<i4", "extensions": [], "fill_value": 0, "shape": [6, 5]}`
@@ -130,31 +133,81 @@ func TestDraft3(t *testing.T) {
 	}
 }
 
-// TestDraft3Change: what users change can be written back, nothing else.
+// TestDraft3Change: what was parsed can be printed, and nothing else.
 func TestDraft3Change(t *testing.T) {
 	reg := codecs.Default()
 	m := must(ParseDraft3Array([]byte(arrayDocDraft), reg))
-	c := m.Clone()
-	c.Shape[0], c.Fill = 7, []byte{9, 0, 0, 0}
-	check(t, c.Attributes.Set("a", 1))
-	docs := must(c.Print())
-	if again := must(ParseDraft3Array(docs[docArrayDraft], reg)); !again.Equal(c) {
-		t.Errorf("%s", docs[docArrayDraft])
-	}
 	for what, change := range map[string]func(*Meta){
-		"keys": func(c *Meta) { c.Keys = V2Keys('.', 2) },
-		"grid": func(c *Meta) { c.Grid = RegularGrid([]int{1, 1}) },
-		"type": func(c *Meta) { c.Type = c.Type.WithOrder(dtype.Big) },
+		"shape":      func(c *Meta) { c.Shape[0] = 7 },
+		"fill value": func(c *Meta) { c.Fill = []byte{9, 0, 0, 0} },
+		"attributes": func(c *Meta) { check(t, c.Attributes.Set("a", 1)) },
+		"keys":       func(c *Meta) { c.Keys = V2Keys('.', 2) },
+		"grid":       func(c *Meta) { c.Grid = RegularGrid([]int{1, 1}) },
+		"type":       func(c *Meta) { c.Type = c.Type.WithOrder(dtype.Big) },
+		"extensions": func(c *Meta) { delete(c.extra, "extensions") },
 	} {
 		c := m.Clone()
 		change(c)
 		if docs, err := c.Print(); !errors.Is(err, ErrNoForm) {
-			t.Errorf("other %s: %v, %v", what, docs, err)
+			t.Errorf("other %s: %s, %v", what, docs, err)
 		}
 	}
-	g := must(ParseDraft3Group([]byte(`{"attributes":{"t":1}}`))).Clone()
-	g.Attributes.Delete("t")
-	if docs := must(g.Print()); string(canonical(docs[docGroupDraft])) != `{"attributes":{}}` {
-		t.Errorf("%s", docs[docGroupDraft])
+	for _, g := range []*Meta{must(ParseDraft3Group([]byte(`{"attributes":{"t":1}}`))), {Version: Draft3}} {
+		g = g.Clone()
+		g.Attributes.Delete("t")
+		if docs, err := g.Print(); !errors.Is(err, ErrNoForm) {
+			t.Errorf("group: %s, %v", docs, err)
+		}
+	}
+}
+
+// TestDraftReadOnly: every change of a store in the early v3 draft is refused,
+// and changes nothing.
+func TestDraftReadOnly(t *testing.T) {
+	ctx := context.Background()
+	groupDocDraft := []byte(`{"attributes":{}}`)
+	for _, l := range []DraftLayout{DraftSuffix, DraftRoot} {
+		store := kv.NewMem()
+		if l == DraftRoot {
+			must(0, store.Set(ctx, docV3, []byte(entryDocDraft)))
+			if _, err := Create(ctx, store, "x", Spec{Shape: []int64{1}, DataType: "int8"}, nil); !errors.Is(err, ErrDraft3) {
+				t.Errorf("below an entry document alone: %v", err)
+			}
+		}
+		must(0, store.Set(ctx, l.ArrayKey("g/a"), []byte(arrayDocDraft)))
+		must(0, store.Set(ctx, l.GroupKey("g/h"), groupDocDraft))
+		keys := must(kv.Keys(ctx, store, ""))
+		a, g := must(OpenArray(ctx, store, "g/a", nil)), must(OpenGroup(ctx, store, "g", nil))
+		if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "g/", "g/a", "g/h/"}) {
+			t.Errorf("layout %d: %q", l, got)
+		}
+		spec := Spec{Shape: []int64{1}, DataType: "int8"}
+		for what, do := range map[string]func() error{
+			"write":            func() error { return Fill(ctx, a, Sel(), int32(1)) },
+			"write fill":       func() error { return a.WriteFill(ctx, Sel()) },
+			"resize":           func() error { return a.Resize(ctx, []int64{1, 1}, ResizeOptions{}) },
+			"array attributes": func() error { return a.SetAttributes(ctx, attributesOf(`{"x":1}`)) },
+			"group attributes": func() error { return g.SetAttributes(ctx, attributesOf(`{"x":1}`)) },
+			"delete an array":  func() error { return a.Delete(ctx) },
+			"delete a group":   func() error { return g.Delete(ctx) },
+			"create an array":  func() error { _, err := Create(ctx, store, "g/b", spec, nil); return err },
+			"create a group":   func() error { _, err := CreateGroup(ctx, store, "c", Attributes{}, nil); return err },
+			"create in v2": func() error {
+				_, err := CreateGroup(ctx, store, "c", Attributes{}, &OpenOptions{Version: V2})
+				return err
+			},
+			"replace": func() error { _, err := Create(ctx, store, "g/a", spec, &OpenOptions{Overwrite: true}); return err },
+		} {
+			if err := do(); !errors.Is(err, ErrDraft3) || !errors.Is(err, kv.ErrReadOnly) {
+				t.Errorf("layout %d: %s: %v", l, what, err)
+			}
+			wantKeys(t, store, keys...)
+		}
+		// Another store may take its place.
+		must(CreateGroup(ctx, store, "", Attributes{}, &OpenOptions{Overwrite: true}))
+		wantKeys(t, store, docV3)
+	}
+	if _, err := CreateGroup(ctx, kv.NewMem(), "", Attributes{}, &OpenOptions{Version: Draft3}); !errors.Is(err, ErrDraft3) {
+		t.Error(err)
 	}
 }

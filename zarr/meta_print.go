@@ -19,7 +19,8 @@ import (
 // the others keep their text, and only the white space between them changes.
 // Members that are new come last. It fails with an error that is ErrNoForm,
 // [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot say what
-// m says. The caller owns the documents.
+// m says; the early v3 draft has a form only for what was parsed and not changed.
+// The caller owns the documents.
 //
 // In v1 and v2 the names of dimensions are printed as an attribute if they were
 // changed; otherwise that attribute is printed as Attributes has it.
@@ -147,8 +148,7 @@ func (m *Meta) changed(member string) bool {
 			return a.name == b.name && string(a.value) == string(b.value)
 		})
 	case "chunk_grid":
-		return m.src.zeroChunks && m.differs(o, "shape") ||
-			m.Version == Draft3 && m.differs(o, "chunk_key_encoding") // the draft says both in one
+		return m.src.zeroChunks && m.differs(o, "shape")
 	case "fill_value": // its form depends on the type, and base64 on the byte order
 		return m.differs(o, "data_type") || m.Type.Kind() == dtype.Struct && m.differs(o, "codecs")
 	case "codecs": // v2 prints the byte order with the type

@@ -27,7 +27,6 @@ var fieldsV2 = map[string]string{
 	"chunks": "chunk_grid", "compressor": "codecs", "dimension_separator": "chunk_key_encoding", "dtype": "data_type",
 	"fill_value": "fill_value", "filters": "codecs", "order": "codecs", "shape": "shape", "zarr_format": "zarr_format",
 	"compression": "codecs", "compression_opts": "codecs", // v1
-	"chunk_memory_layout": "codecs", "memory_layout": "codecs", // the early draft
 }
 
 // dimensionsKey is the attribute in which xarray keeps the names of dimensions

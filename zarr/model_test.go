@@ -461,9 +461,9 @@ func (m *model) write(t *testing.T, r *rand.Rand, a *Array, p picked, fill []byt
 			elems[i] = one
 		}
 		if a.Type().Variable() {
-			err = a.WriteVar(ctx, p.sel, variableFrom([][]byte{one}))
+			err = a.writeVar(ctx, p.sel, variableFrom([][]byte{one}), true)
 		} else {
-			err = a.WriteBytes(ctx, p.sel, one)
+			err = a.writeBytes(ctx, p.sel, one, true)
 		}
 	case a.Type().Variable():
 		err = a.WriteVar(ctx, p.sel, variableFrom(elems))
@@ -522,6 +522,8 @@ type mapCache struct {
 	m    map[string][]byte
 	adds int
 	hits int
+
+	touches int
 }
 
 func (c *mapCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
@@ -544,6 +546,16 @@ func (c *mapCache) Add(id kv.ID, codec [16]byte, chunk []byte) {
 		c.m = make(map[string][]byte)
 	}
 	c.m[string(id[:])+string(codec[:])] = chunk
+}
+
+// Keeps and Touch let every second small read decode the whole chunk.
+func (c *mapCache) Keeps(int) bool { return true }
+
+func (c *mapCache) Touch(kv.ID, [16]byte, int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.touches++
+	return c.touches%2 == 0
 }
 
 // idStore gives every value an identity made of its bytes.

@@ -1,12 +1,15 @@
 package zarr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -56,6 +59,9 @@ type Node struct {
 	opts  OpenOptions
 	array *Array
 	meta  atomic.Pointer[Meta] // of a group
+	// change serialises SetAttributes of a group, so that meta is what was
+	// stored last.
+	change sync.Mutex
 	// known holds the nodes below a group that consolidated metadata tells.
 	known *knownNodes
 }
@@ -69,10 +75,6 @@ func (n *Node) Name() string { return n.loc.path[strings.LastIndexByte(n.loc.pat
 
 // Version is the format of the node.
 func (n *Node) Version() Version { return n.loc.version }
-
-// DraftLayout is the layout of the keys of a node in the early v3 draft; ok is
-// false for other formats.
-func (n *Node) DraftLayout() (l DraftLayout, ok bool) { return n.loc.draft, n.loc.version == Draft3 }
 
 // Meta returns the metadata, which must not be changed. A group of the early v3
 // draft that has no document has none, and an empty Meta.
@@ -108,7 +110,8 @@ func (n *Node) Group() (g *Group, ok bool) {
 // path is left out.
 //
 // What can be done with the node is what the view can do: children need a
-// [kv.Lister] or consolidated metadata, changes a [kv.Writer].
+// [kv.Lister] or consolidated metadata, changes a [kv.Writer]. Nodes in the
+// early v3 draft are only read: changes are [ErrDraft3].
 func Open(ctx context.Context, view kv.Reader, path string, o *OpenOptions) (*Node, error) {
 	f := finder{view: view, opts: o.withDefaults()}
 	n, err := f.find(ctx, path)
@@ -158,10 +161,55 @@ func failAt(op, path string, err error) error {
 	return &Error{Op: op, Path: strings.Trim(path, "/"), Err: err}
 }
 
+// OpenEach opens several nodes with [Open], some at a time if o has a Runner, and
+// yields each node or its error in the order of the paths. Long documents are read
+// one at a time.
+func OpenEach(ctx context.Context, view kv.Reader, paths []string, o *OpenOptions) iter.Seq2[*Node, error] {
+	f := finder{view: view, opts: o.withDefaults()}
+	return func(yield func(*Node, error) bool) {
+		for paths := range slices.Chunk(paths, openBatch) {
+			nodes, errs := make([]*Node, len(paths)), make([]error, len(paths))
+			short := f
+			short.most = batchDocument
+			open := func(ctx context.Context, i int) error {
+				nodes[i], errs[i] = short.find(ctx, paths[i])
+				return nil
+			}
+			if err := runWith(ctx, f.opts.Runner, len(paths), open); err != nil {
+				yield(nil, err)
+				return
+			}
+			for i, path := range paths {
+				if errors.Is(errs[i], kv.ErrTooLarge) {
+					nodes[i], errs[i] = f.find(ctx, path)
+				}
+				if !yield(nodes[i], failAt("open", path, errs[i])) {
+					return
+				}
+				nodes[i] = nil
+			}
+		}
+	}
+}
+
+// runWith calls fn for 0 to n-1 with r, or one after the other.
+func runWith(ctx context.Context, r Runner, n int, fn func(ctx context.Context, i int) error) error {
+	if r != nil {
+		return r.Run(ctx, n, fn)
+	}
+	for i := range n {
+		if err := fn(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finder looks for nodes in a view.
 type finder struct {
 	view kv.Reader
 	opts OpenOptions
+	most int64 // the longest document that is read; 0 is maxDocument
 }
 
 func (f *finder) wants(v Version) bool { return f.opts.Version == 0 || f.opts.Version == v }
@@ -199,8 +247,24 @@ func (f *finder) find(ctx context.Context, path string) (*Node, error) {
 	return nil, ErrNotFound
 }
 
+// document returns a metadata document. One that is too large to be one is an
+// error, before it is read.
+func (f *finder) document(ctx context.Context, key string) ([]byte, error) {
+	return getDocument(ctx, f.view, key, f.limit())
+}
+
+func (f *finder) limit() kv.Range { return kv.AtMost(cmp.Or(f.most, maxDocument)) }
+
+func getDocument(ctx context.Context, view kv.Reader, key string, most kv.Range) ([]byte, error) {
+	doc, err := view.Get(ctx, key, most)
+	if errors.Is(err, kv.ErrTooLarge) {
+		err = fmt.Errorf("metadata document %s: %w", key, err)
+	}
+	return doc, err
+}
+
 func (f *finder) findV3(ctx context.Context, path string) (*Node, error) {
-	doc, err := kv.Get(ctx, f.view, below(path)+docV3)
+	doc, err := f.document(ctx, below(path)+docV3)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +292,7 @@ var docsV2 = []string{docArrayV2, docGroupV2, docAttrsV2}
 func (f *finder) findV2(ctx context.Context, path string) (*Node, error) {
 	reqs := make([]kv.Request, len(docsV2))
 	for i, name := range docsV2 {
-		reqs[i].Key = below(path) + name
+		reqs[i] = kv.Request{Key: below(path) + name, Range: f.limit()}
 	}
 	docs, err := kv.GetMany(ctx, f.view, reqs)
 	if err != nil {
@@ -257,7 +321,7 @@ func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node
 	if err != nil || m.Array || !f.opts.Consolidated {
 		return n, err
 	}
-	doc, err := kv.Get(ctx, f.view, below(path)+docConsolidatedV2)
+	doc, err := f.document(ctx, below(path)+docConsolidatedV2)
 	if errors.Is(err, kv.ErrNotFound) {
 		return n, nil
 	}
@@ -273,11 +337,11 @@ func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node
 }
 
 func (f *finder) findV1(ctx context.Context, path string) (*Node, error) {
-	meta, err := kv.Get(ctx, f.view, below(path)+docArrayV1)
+	meta, err := f.document(ctx, below(path)+docArrayV1)
 	if err != nil {
 		return nil, err
 	}
-	attrs, err := kv.Get(ctx, f.view, below(path)+docAttrsV1)
+	attrs, err := f.document(ctx, below(path)+docAttrsV1)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
@@ -295,7 +359,7 @@ func (f *finder) parseV1(path string, meta, attrs []byte) (*Node, error) {
 // findDraft looks for a node of the early v3 draft. The later layout has an
 // entry document; the earlier one is told by its keys.
 func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
-	layout, _, err := draftLayout(ctx, f.view)
+	layout, err := draftLayout(ctx, f.view)
 	if err != nil {
 		return nil, err
 	}
@@ -304,14 +368,14 @@ func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
 
 // findIn looks for a node of the early v3 draft in one of its layouts.
 func (f *finder) findIn(ctx context.Context, layout DraftLayout, path string) (*Node, error) {
-	doc, err := kv.Get(ctx, f.view, layout.ArrayKey(path))
+	doc, err := f.document(ctx, layout.ArrayKey(path))
 	if err == nil {
 		return f.parseDraft(layout, path, doc, true)
 	}
 	if !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
-	doc, err = kv.Get(ctx, f.view, layout.GroupKey(path))
+	doc, err = f.document(ctx, layout.GroupKey(path))
 	if err == nil {
 		return f.parseDraft(layout, path, doc, false)
 	}
@@ -367,6 +431,8 @@ func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 	if n.array != nil {
 		return n.array.SetAttributes(ctx, attrs)
 	}
+	n.change.Lock()
+	defer n.change.Unlock()
 	old := n.meta.Load()
 	m := old.Clone()
 	m.Attributes = attrs
@@ -383,19 +449,12 @@ func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
 	defer a.change.Unlock()
 	st := a.st.Load()
 	m := st.meta.Clone()
-	var err error
-	switch m.Version {
-	case V3:
+	if m.Version == V3 {
 		m.Attributes = attrs
-	case Draft3:
-		err = m.setAttributesDraft(attrs)
-	default:
+	} else {
 		m.setAttributesV2(attrs)
 	}
-	if err == nil {
-		err = a.replaceMeta(ctx, st, m)
-	}
-	return a.fail("set attributes of", err)
+	return a.fail("set attributes of", a.replaceMeta(ctx, st, m))
 }
 
 // replaceMeta stores changed metadata and uses it from then on. The caller
@@ -413,9 +472,9 @@ func (a *Array) replaceMeta(ctx context.Context, st *arrayState, m *Meta) error 
 // saveMeta stores the documents of a node that changed from old to m, and
 // deletes those that m has no more.
 func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) error {
-	w, ok := view.(kv.Writer)
-	if !ok {
-		return kv.ErrReadOnly
+	w, err := writerOf(view, loc.version)
+	if err != nil {
+		return err
 	}
 	docs, err := m.Print()
 	if err != nil {
@@ -447,21 +506,18 @@ func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) e
 
 // Delete removes the node and everything below it.
 func (n *Node) Delete(ctx context.Context) error {
-	return failAt("delete", n.loc.path, deleteNode(ctx, n.view, n.loc, n.array != nil))
+	return failAt("delete", n.loc.path, deleteNode(ctx, n.view, n.loc))
 }
 
 // Delete removes the array: its metadata and all chunks.
 func (a *Array) Delete(ctx context.Context) error {
-	return a.fail("delete", deleteNode(ctx, a.view, a.loc, true))
+	return a.fail("delete", deleteNode(ctx, a.view, a.loc))
 }
 
-func deleteNode(ctx context.Context, view kv.Reader, loc location, array bool) error {
-	w, ok := view.(kv.Writer)
-	if !ok {
-		return kv.ErrReadOnly
+func deleteNode(ctx context.Context, view kv.Reader, loc location) error {
+	w, err := writerOf(view, loc.version)
+	if err != nil {
+		return err
 	}
-	if loc.version != Draft3 {
-		return kv.DeletePrefix(ctx, w, below(loc.path))
-	}
-	return loc.draft.delete(ctx, w, loc.path, array)
+	return kv.DeletePrefix(ctx, w, below(loc.path))
 }

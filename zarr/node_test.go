@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -198,15 +200,12 @@ func TestCreateErrors(t *testing.T) {
 		{"a", with(func(s *Spec) { s.DimensionNames = []string{"x", "y"} }), ErrMetadata},
 		{"a", with(func(s *Spec) { s.Version, s.Shards = V2, []int64{4} }), ErrNoForm},
 		{"a", with(func(s *Spec) { s.Version = Draft3 + 1 }), ErrNoForm},
+		{"a", with(func(s *Spec) { s.Version = Draft3 }), ErrDraft3},
 		{"a", with(func(s *Spec) { s.Version, s.Separator = V1, '/' }), ErrNoForm},
 		{"a", with(func(s *Spec) { s.Version, s.DataType = V1, "string" }), ErrNoForm},
 		{"a", with(func(s *Spec) { s.Version, s.Codecs = V1, []byte(`{"filters":[{"id":"delta","dtype":"<i4"}]}`) }), ErrNoForm},
 		{"a", with(func(s *Spec) { s.Version, s.Codecs = V1, []byte(`{"order":"X"}`) }), nil},
 		{"a", with(func(s *Spec) { s.Version, s.Shards = V1, []int64{4} }), ErrNoForm},
-		{"a", with(func(s *Spec) { s.Version, s.Separator = Draft3, '/' }), ErrNoForm},
-		{"a", with(func(s *Spec) { s.Version, s.DimensionNames = Draft3, []string{"x"} }), ErrNoForm},
-		{"a", with(func(s *Spec) { s.Version, s.Attributes = Draft3, attributesOf(`{"filters":[{"id":"zlib"}]}`) }), ErrNoForm},
-		{"a b", with(func(s *Spec) { s.Version = Draft3 }), ErrPath},
 		{"a", with(func(s *Spec) { s.Version, s.Codecs = V2, []byte(`3`) }), ErrMetadata},
 	} {
 		store := kv.NewMem()
@@ -446,7 +445,7 @@ func TestDelete(t *testing.T) {
 	store := kv.NewMem()
 	for _, path := range []string{"g/a", "g/ab", "g/a2/x"} {
 		a := must(Create(ctx, store, path, Spec{Shape: []int64{3}, DataType: "int8"}, nil))
-		must(0, Write(ctx, a, Sel(), []int8{1}))
+		must(0, Fill(ctx, a, Sel(), int8(1)))
 	}
 	must(0, must(OpenArray(ctx, store, "g/a", nil)).Delete(ctx))
 	if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "g/", "g/a2/", "g/a2/x", "g/ab"}) {
@@ -463,26 +462,6 @@ func TestDelete(t *testing.T) {
 	if store.Len() != 0 {
 		t.Errorf("%d keys are left", store.Len())
 	}
-	for _, c := range storeCases(t, "early-v3") {
-		view := c.view(t)
-		for _, n := range c.Nodes {
-			if n.NodeType == "array" {
-				must(0, must(OpenArray(ctx, view, n.Path, nil)).Delete(ctx))
-			}
-		}
-		if keys := must(kv.Keys(ctx, view, "data/")); len(keys) > 0 {
-			t.Errorf("%s: left %q", c.name, keys)
-		}
-		for _, n := range c.Nodes {
-			g, err := Open(ctx, view, n.Path, nil)
-			if err == nil {
-				must(0, g.Delete(ctx))
-			}
-		}
-		if keys := must(kv.Keys(ctx, view, "meta/")); len(keys) > 0 {
-			t.Errorf("%s: left %q", c.name, keys)
-		}
-	}
 }
 
 // TestCreateObjects: what the objects of a v2 array are, its filters say.
@@ -494,12 +473,10 @@ func TestCreateObjects(t *testing.T) {
 		`[{"id":"vlen-array","dtype":"<i4"}]`: dtype.Ragged,
 		`[{"id":"categorize","labels":["a"],"dtype":"|O","astype":"|u1"}]`: dtype.String,
 	} {
-		for _, v := range []Version{V2, Draft3} {
-			store := kv.NewMem()
-			a := create(t, store, "a", Spec{Version: v, Shape: []int64{2}, DataType: "|O", Codecs: []byte(`{"filters":` + filters + `}`)})
-			if b := must(OpenArray(context.Background(), store, "a", nil)); a.Type().Kind() != kind || b.Type().Kind() != kind {
-				t.Errorf("%v %s: %v, %v", v, filters, a.Type(), b.Type())
-			}
+		store := kv.NewMem()
+		a := create(t, store, "a", Spec{Version: V2, Shape: []int64{2}, DataType: "|O", Codecs: []byte(`{"filters":` + filters + `}`)})
+		if b := must(OpenArray(context.Background(), store, "a", nil)); a.Type().Kind() != kind || b.Type().Kind() != kind {
+			t.Errorf("%s: %v, %v", filters, a.Type(), b.Type())
 		}
 	}
 }
@@ -521,6 +498,92 @@ func TestSpellOut(t *testing.T) {
 	for _, in := range []string{"", "null", "7", "[", `["bytes"`, `[7]`, `{"a":1}`, `[{"name":"sharding_indexed","configuration":7}]`} {
 		if got := spellOut([]byte(in)); string(got) != in {
 			t.Errorf("%s: %s", in, got)
+		}
+	}
+}
+
+// cancelMem refuses many requests at once when the context has ended, as the
+// views of servers do.
+type cancelMem struct{ *kv.Mem }
+
+func (m cancelMem) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return kv.GetMany(ctx, m.Mem, reqs)
+}
+
+// The context ends right after a full batch of children, and nothing is left to
+// open: the sequence just ends. With one more child it ends with the error.
+func TestChildrenCancelledAfterBatch(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		ctx, cancel := context.WithCancel(context.Background())
+		m := cancelMem{kv.NewMem()}
+		must(CreateGroup(ctx, m, "", Attributes{}, nil))
+		for i := range openBatch + more {
+			must(CreateGroup(ctx, m, fmt.Sprintf("g%03d", i), Attributes{}, nil))
+		}
+		n := 0
+		var last error
+		for _, err := range must(OpenGroup(ctx, m, "", nil)).Children(ctx) {
+			if last = err; err == nil {
+				n++
+			}
+			if n == openBatch {
+				cancel()
+			}
+		}
+		cancel()
+		if n != openBatch || errors.Is(last, context.Canceled) != (more > 0) {
+			t.Errorf("%d more: %d children, then %v", more, n, last)
+		}
+	}
+}
+
+// yieldingMem lets others run right after a value was stored.
+type yieldingMem struct{ *kv.Mem }
+
+func (m yieldingMem) Set(ctx context.Context, key string, value []byte) error {
+	err := m.Mem.Set(ctx, key, value)
+	for range 4 {
+		runtime.Gosched()
+	}
+	return err
+}
+
+// After changes at the same time through one handle it shows what is stored.
+func TestConcurrentChangesOfOneHandle(t *testing.T) {
+	ctx := context.Background()
+	for _, v := range []Version{V2, V3} {
+		m := yieldingMem{kv.NewMem()}
+		g := must(CreateGroup(ctx, m, "g", Attributes{}, &OpenOptions{Version: v}))
+		a := must(Create(ctx, m, "g/a", Spec{Shape: []int64{4}, DataType: "int8"}, nil))
+		for round := range 100 {
+			var wg sync.WaitGroup
+			for i := range 4 {
+				attrs := attributesOf(fmt.Sprintf(`{"i":%d}`, i))
+				for _, change := range []func() error{
+					func() error { return g.SetAttributes(ctx, attrs) },
+					func() error { return a.SetAttributes(ctx, attrs) },
+					func() error { return a.Resize(ctx, []int64{int64(4 + i)}, ResizeOptions{}) },
+					func() error { return a.Append(ctx, 0, []byte{1}) },
+				} {
+					wg.Go(func() {
+						if err := change(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+			for path, here := range map[string]*Meta{"g": g.Meta(), "g/a": a.Meta()} {
+				there := must(Open(ctx, m, path, nil)).Meta()
+				x, _ := here.Attributes.Get("i")
+				y, _ := there.Attributes.Get("i")
+				if string(x) != string(y) || !slices.Equal(here.Shape, there.Shape) {
+					t.Fatalf("v%d, round %d: the handle of %s has %s %v, the store %s %v", v, round, path, x, here.Shape, y, there.Shape)
+				}
+			}
 		}
 	}
 }

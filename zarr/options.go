@@ -43,6 +43,19 @@ type ChunkLoader interface {
 	Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error)
 }
 
+// ChunkToucher is an optional interface of a [ChunkCache] that knows which chunks
+// small reads come back to. Without it reads of a small part of a chunk that can
+// be decoded in parts never put it into the cache. What it answers never changes
+// what is read.
+type ChunkToucher interface {
+	// Keeps reports whether the cache keeps decoded chunks of so many bytes.
+	Keeps(bytes int) bool
+	// Touch notes that a part of a chunk of so many decoded bytes, which is not
+	// in the cache, is wanted. It reports whether the chunk is worth decoding
+	// whole, because the same was wanted not long ago.
+	Touch(id kv.ID, codec [16]byte, bytes int) bool
+}
+
 // OpenOptions change how nodes are opened, created, read and written. nil and
 // the zero value work. The options are copied and may be shared.
 type OpenOptions struct {
@@ -69,6 +82,7 @@ type OpenOptions struct {
 	WriteEmptyChunks bool
 	// MaxChunkBytes is the largest decoded chunk, of shards the largest decoded
 	// shard, that is read or written. Default: 2 GiB, on 32-bit machines 512 MiB.
+	// Views that read into memory refuse encoded chunks over [kv.MaxHeld].
 	MaxChunkBytes int64
 	// MaxResultBytes is the largest result that is allocated for a caller, by
 	// Read, ReadVar and the like. Default: 16 GiB, on 32-bit machines 1 GiB.
@@ -131,8 +145,9 @@ func (l *ChunkLocks) of(key string) *sync.Mutex {
 // with small arrays.
 var tune = struct {
 	run    int   // bytes in a row that a layer has which is decoded by itself: see sparseAxis
+	block  int   // bytes that the pieces of a box may be apart for each block of the chunk to be decoded: see inPieces
 	point  int   // bytes between points that are copied rather than decoding each point by itself
 	slab   int   // bytes of a piece of a shard that is work of its own
 	cached int64 // bytes of one shard that are read through the cache at once; more streams past it
 	few    int64 // chunks that are asked for one by one rather than listed
-}{run: 256, point: 4096, slab: 4 << 20, cached: 32 << 20, few: 4096}
+}{run: 256, block: 32 << 10, point: 4096, slab: 4 << 20, cached: 32 << 20, few: 4096}

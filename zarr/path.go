@@ -25,13 +25,28 @@ func CheckName(name string) error {
 	return nil
 }
 
+// maxDepth is how many names a path may have. Every walk ends there, also where
+// links lead around in a circle.
+const maxDepth = 512
+
+// checkDepth reports whether a clean path has at most maxDepth names.
+func checkDepth(path string) error {
+	if n := strings.Count(path, "/") + 1; n > maxDepth {
+		return fmt.Errorf("%w: %d names, over the limit of %d", ErrPath, n, maxDepth)
+	}
+	return nil
+}
+
 // CleanPath returns a Zarr v3 node path without the slash that it may begin
 // with; the root is "" or "/". Every name must pass [CheckName], so a slash at
-// the end or two in a row are refused. Errors are ErrPath.
+// the end or two in a row are refused, and so are more than 512 names. Errors are ErrPath.
 func CleanPath(path string) (string, error) {
 	clean := strings.TrimPrefix(path, "/")
 	if clean == "" {
 		return "", nil
+	}
+	if err := checkDepth(clean); err != nil {
+		return "", err
 	}
 	for name := range strings.SplitSeq(clean, "/") {
 		if err := CheckName(name); err != nil {
@@ -65,7 +80,7 @@ func CheckNewPath(v Version, path string) error {
 
 // CleanPathV2 normalises a logical path as Zarr v2 demands: backslashes become
 // slashes, slashes at the ends and repeated ones go. A segment that is "." or
-// ".." is ErrPath. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3
+// ".." is ErrPath, and so are more than 512. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3
 // draft use it too.
 func CleanPathV2(path string) (string, error) {
 	var b strings.Builder
@@ -80,6 +95,9 @@ func CleanPathV2(path string) (string, error) {
 			b.WriteByte('/')
 		}
 		b.WriteString(name)
+	}
+	if err := checkDepth(b.String()); err != nil {
+		return "", err
 	}
 	return b.String(), nil
 }

@@ -38,6 +38,18 @@ func TestCleanPath(t *testing.T) {
 }
 
 // Zarr v2, Logical storage paths.
+func TestDepth(t *testing.T) {
+	deep := strings.TrimSuffix(strings.Repeat("a/", maxDepth), "/")
+	for _, clean := range []func(string) (string, error){CleanPath, CleanPathV2} {
+		if got, err := clean(deep); err != nil || got != deep {
+			t.Errorf("%d names: %v", maxDepth, err)
+		}
+		if _, err := clean(deep + "/a"); !errors.Is(err, ErrPath) {
+			t.Errorf("%d names: %v, want ErrPath", maxDepth+1, err)
+		}
+	}
+}
+
 func TestCleanPathV2(t *testing.T) {
 	for in, want := range map[string]string{
 		`\a\b`: "a/b", "/a//b/": "a/b", "a": "a", "": "", "///": "", `a\\b//c`: "a/b/c", "a/__b/...": "a/__b/...", `\`: "",

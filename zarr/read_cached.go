@@ -7,7 +7,8 @@ import (
 )
 
 // readCached reads through the cache: a chunk that is in it is copied from
-// there, one that is not goes into it unless only a small part is wanted.
+// there. One that is not goes into it, but where only a small part is wanted and
+// can be decoded by itself, it first has to be worth it.
 func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.Value) error {
 	if t.form.inner != nil {
 		t.shard.t, t.shard.cache, t.shard.id, t.shard.value = t, cache, id, v
@@ -15,7 +16,7 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 	}
 	chunk, ok := cache.Get(id, t.form.name)
 	if !ok {
-		if t.partly(v.Size()) {
+		if t.partly(v.Size()) && !t.worthWhole(cache, id) {
 			return t.readValue(ctx, v)
 		}
 		var err error
@@ -25,6 +26,32 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 	}
 	t.putNear(chunk, t.origin(), t.form.strides)
 	return nil
+}
+
+// worthWhole reports whether to decode a chunk whole of which a small part is
+// wanted: it is wanted again, or decoding the part takes about as long.
+func (t *task) worthWhole(cache ChunkCache, id kv.ID) bool {
+	c, ok := cache.(ChunkToucher)
+	return ok && c.Keeps(t.form.bytes) && (t.inPieces() || c.Touch(id, t.form.name, t.form.bytes))
+}
+
+// inPieces reports whether the box lies in many pieces all over the chunk, so
+// that most blocks of the encoded bytes are needed.
+func (t *task) inPieces() bool {
+	pieces, extent := 1, t.j.st.size
+	inner := true // the dimensions from d on are covered
+	for d := len(t.box.Count) - 1; d >= 0; d-- {
+		n := t.box.Count[d]
+		if !inner {
+			pieces *= n
+		}
+		inner = inner && n == t.form.shape[d]
+		extent += (n - 1) * t.form.strides[d]
+	}
+	if t.points != nil {
+		pieces = min(pieces, len(t.points))
+	}
+	return extent > t.form.bytes/2 && extent/pieces <= tune.block
 }
 
 // loadChunk decodes a whole chunk and caches it.

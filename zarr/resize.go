@@ -38,8 +38,8 @@ func (a *Array) Resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 }
 
 func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) error {
-	if a.writer == nil {
-		return kv.ErrReadOnly
+	if a.readOnly != nil {
+		return a.readOnly
 	}
 	st := a.st.Load()
 	old := st.meta.Shape
@@ -250,5 +250,5 @@ func (a *Array) append(ctx context.Context, axis int, data []byte) error {
 	}
 	index := make([]Index, len(shape))
 	index[axis] = Slice(m.Shape[axis], None, 1)
-	return a.writeBytes(ctx, Sel(index...), data)
+	return a.writeBytes(ctx, Sel(index...), data, false)
 }

@@ -16,7 +16,7 @@ var fuzzLayouts = []struct{ doc, attrs, chunks, entry string }{
 	{docArrayV2, docAttrsV2, "", ""},
 	{docArrayV1, docAttrsV1, "", ""},
 	{"meta/" + docArrayDraft, "", "data/", ""},
-	{"meta/root." + docArrayDraft, "", "data/root/", draftEntryDoc},
+	{"meta/root." + docArrayDraft, "", "data/root/", entryDocDraft},
 }
 
 const (
@@ -99,6 +99,7 @@ func fuzzChunks(f *testing.F, layout int, doc string) [][]byte {
 	if err != nil {
 		return out
 	}
+	a.writer, a.readOnly = store, nil // chunks of the early v3 draft too
 	if a.Type().Variable() {
 		err = a.WriteVar(ctx, Sel(), variableFrom([][]byte{[]byte("a"), []byte("é"), nil}))
 	} else {
@@ -158,7 +159,7 @@ func readBothWays(t *testing.T, a *Array, count int64) ([]byte, error) {
 func FuzzSpec(f *testing.F) {
 	for _, s := range [][3]string{{"int32", "", ""}, {"<f4", `{"id":"zlib","level":1}`, "NaN"}, {`{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":1}}`, `["bytes"]`, `"NaT"`},
 		{"|O", `{"filters":[{"id":"vlen-array","dtype":"<i2"}]}`, "null"}, {`[["a","<i4"]]`, `{"order":"F","compressor":null}`, ""}, {"string", `["vlen-utf8","crc32c"]`, `"x"`}, {"|S3", "", `"YQ=="`}} {
-		for v := range byte(4) {
+		for v := range byte(3) {
 			f.Add(v, s[0], s[1], s[2])
 		}
 	}
@@ -169,7 +170,7 @@ func FuzzSpec(f *testing.F) {
 		return json.RawMessage(s)
 	}
 	f.Fuzz(func(t *testing.T, v byte, dataType, codecs, fill string) {
-		version, store := []Version{V1, V2, V3, Draft3}[v%4], kv.NewMem()
+		version, store := []Version{V1, V2, V3}[v%3], kv.NewMem()
 		a, err := Create(context.Background(), store, "a", Spec{Version: version, Shape: []int64{3, 2}, Chunks: []int64{2, 2}, DataType: dataType, Codecs: raw(codecs), FillValue: raw(fill)}, nil)
 		if err != nil {
 			wantKeys(t, store)
@@ -214,7 +215,7 @@ func FuzzDraftKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string) {
 		for _, l := range []DraftLayout{DraftSuffix, DraftRoot} {
 			path, array, ok := l.ParseKey(key)
-			if !ok || l.CheckPath(path) != nil {
+			if !ok {
 				continue
 			}
 			again := l.GroupKey(path)

@@ -2,15 +2,16 @@ package zarr
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 // WriteBytes writes src to the elements of sel: C order, memory layout
-// (little-endian scalars). src has exactly the size of the selection, or is one
-// element, which is then written everywhere. Only for fixed-size types; see
-// [Array.WriteVar].
+// (little-endian scalars). src has exactly the size of the selection, else the
+// error is [ErrSelection]; [Fill] writes one value everywhere. Only for fixed-size
+// types; see [Array.WriteVar].
 //
 // Chunks that are covered as a whole are encoded without being read; of others
 // the rest keeps its value. A chunk that then holds nothing but the fill value
@@ -18,25 +19,47 @@ import (
 // After an error some of the chunks may have been written. Where a selection
 // names an element twice, the later value is stored.
 func (a *Array) WriteBytes(ctx context.Context, sel Selection, src []byte) error {
-	return a.fail("write", a.writeBytes(ctx, sel, src))
+	return a.fail("write", a.writeBytes(ctx, sel, src, false))
 }
 
-func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte) error {
+// writeBytes is WriteBytes; every says that src is one element, to be written
+// everywhere.
+func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte, every bool) error {
 	j, err := a.begin(sel, false)
 	if err != nil {
 		return err
 	}
 	defer j.end()
-	if len(src) != j.st.size || j.st.size == 0 {
+	switch {
+	case !every || j.st.size == 0:
 		if err := j.checkLen(len(src)); err != nil {
 			return err
 		}
+	case len(src) != j.st.size:
+		return fmt.Errorf("%w: %d bytes for an element of %d", ErrType, len(src), j.st.size)
 	}
 	j.pack(src)
-	if len(src) == j.st.size {
+	if every {
 		clear(j.far.Strides)
 	}
 	return j.write(ctx)
+}
+
+// FillBytes writes one element, in memory layout, to every element of sel: [Fill]
+// for a type that is not known when the program is compiled.
+func (a *Array) FillBytes(ctx context.Context, sel Selection, elem []byte) error {
+	return a.fail("write", a.fillBytes(ctx, sel, elem))
+}
+
+func (a *Array) fillBytes(ctx context.Context, sel Selection, elem []byte) error {
+	if !a.Type().Variable() {
+		return a.writeBytes(ctx, sel, elem, true)
+	}
+	v, err := variableOf(elem)
+	if err != nil {
+		return err
+	}
+	return a.writeVar(ctx, sel, v, true)
 }
 
 // WriteFrom writes elements that lie in memory of any layout; see
@@ -71,8 +94,8 @@ func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
 }
 
 func (a *Array) writeFill(ctx context.Context, sel Selection) error {
-	if a.writer == nil {
-		return kv.ErrReadOnly
+	if a.readOnly != nil {
+		return a.readOnly
 	}
 	st := a.st.Load()
 	var p plan
@@ -85,14 +108,7 @@ func (a *Array) writeFill(ctx context.Context, sel Selection) error {
 			return a.writeFillChunk(ctx, st, &p, coords)
 		})
 	}
-	if st.meta.Type.Variable() {
-		v, err := variableOf(st.meta.Fill)
-		if err != nil {
-			return err
-		}
-		return a.writeVar(ctx, sel, v)
-	}
-	return a.writeBytes(ctx, sel, st.meta.Fill)
+	return a.fillBytes(ctx, sel, st.meta.Fill)
 }
 
 // writeFillChunk resets what the plan, a box, has in common with the chunk at
@@ -112,8 +128,8 @@ func (a *Array) writeFillChunk(ctx context.Context, st *arrayState, p *plan, coo
 }
 
 func (j *job) write(ctx context.Context) error {
-	if j.a.writer == nil {
-		return kv.ErrReadOnly
+	if j.a.readOnly != nil {
+		return j.a.readOnly
 	}
 	return j.work(ctx, (*task).write)
 }

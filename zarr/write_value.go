@@ -17,17 +17,9 @@ func (a *Array) WriteValue(ctx context.Context, sel Selection, value json.RawMes
 }
 
 func (a *Array) writeValue(ctx context.Context, sel Selection, value json.RawMessage) error {
-	t := a.Type()
-	elem, err := t.ParseFillV3(value)
+	elem, err := a.Type().ParseFillV3(value)
 	if err != nil {
 		return fmt.Errorf("value %s: %w", value, err)
 	}
-	if !t.Variable() {
-		return a.writeBytes(ctx, sel, elem)
-	}
-	v, err := variableOf(elem)
-	if err != nil {
-		return err
-	}
-	return a.writeVar(ctx, sel, v)
+	return a.fillBytes(ctx, sel, elem)
 }

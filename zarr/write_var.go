@@ -9,14 +9,15 @@ import (
 )
 
 // WriteVar writes elements of a variable-length type to sel: src has as many
-// as the selection, or one, which is then written everywhere. Elements are
-// checked to be of the array's type (UTF-8 text, whole numbers of a ragged
+// as the selection, else the error is [ErrSelection]. Elements are checked to be of the array's type (UTF-8 text, whole numbers of a ragged
 // element). The rest is as for [Array.WriteBytes].
 func (a *Array) WriteVar(ctx context.Context, sel Selection, src dtype.Variable) error {
-	return a.fail("write", a.writeVar(ctx, sel, src))
+	return a.fail("write", a.writeVar(ctx, sel, src, false))
 }
 
-func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable) error {
+// writeVar is WriteVar; every says that src is one element, to be written
+// everywhere.
+func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable, every bool) error {
 	j, err := a.begin(sel, false)
 	if err != nil {
 		return err
@@ -26,16 +27,16 @@ func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable)
 	switch {
 	case !t.Variable():
 		return fmt.Errorf("%w: elements of type %v have a fixed size", ErrType, t)
-	case int64(src.Len()) != j.total && src.Len() != 1:
+	case int64(src.Len()) != j.total && (!every || src.Len() != 1):
 		return fmt.Errorf("%w: %d elements for shape %v", ErrSelection, src.Len(), j.shape)
-	case a.writer == nil:
-		return kv.ErrReadOnly
+	case a.readOnly != nil:
+		return a.readOnly
 	}
 	if err := src.Validate(t); err != nil {
 		return err
 	}
 	j.pack(nil)
-	if src.Len() == 1 {
+	if every {
 		clear(j.far.Strides)
 	}
 	return j.work(ctx, func(t *task, ctx context.Context) error { return t.writeBlock(ctx, src) })

@@ -52,7 +52,7 @@ it or made the array. Renames are followed.`,
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&sel, "select", "s", "", "what part of the array, as numpy or by dimension name")
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "what part of the array, as for read")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
@@ -68,7 +68,7 @@ func selectionOf(cmd *cobra.Command, db *engine.DB, t target, sel string) (zarr.
 	if err != nil {
 		return zarr.Selection{}, err
 	}
-	return zarr.ParseSelection(sel, a.DimensionNames())
+	return parseSelection(cmd, sel, a, besideNode(s, t.path))
 }
 
 func printBlame(cmd *cobra.Command, c engine.BlamedChunk, asJSON bool) error {

@@ -28,9 +28,7 @@ func createCmd() *cobra.Command {
 		Long: `Make an array (or, with --group, a group) as one commit. Groups above it are
 made where they are missing. Chunks default to about 1 MiB, codecs to zstd.
 
-Arrays of format 1 lie in plain directories, without groups. 3-draft is the
-early draft of format 3 as its text has it, with keys below meta/ and data/ at
-the root; 3-draft-root is its later layout with an entry document.`,
+Arrays of format 1 lie in plain directories, without groups.`,
 		Example: `  zarrdb create weather.zdb:temp --shape 365,721,1440 --chunks 1,721,1440 --dtype float32 --dims time,lat,lon
   zarrdb create weather.zdb:surface --group
   zarrdb create old.zdb:t2 --shape 10,10 --dtype '<i4' --format 2`,
@@ -52,17 +50,11 @@ the root; 3-draft-root is its later layout with an entry document.`,
 				DimensionNames: spec.dims, Attributes: attrs, DataType: spec.dtype,
 				Codecs: raw(spec.codecs), FillValue: raw(spec.fill),
 			}
-			format, ok := createFormats[spec.format]
-			if !ok {
-				return usagef("create: --format %s: 1, 2, 3, 3-draft or 3-draft-root are possible", spec.format)
+			var ok bool
+			if zs.Version, ok = createFormats[spec.format]; !ok {
+				return usagef("create: --format %s: 1, 2 or 3 is possible", spec.format)
 			}
-			zs.Version = format.version
 			return wf.update(cmd, t, "create "+cmp.Or(t.path, "/"), func(_ *engine.DB, s *engine.Session) error {
-				if format.entry {
-					if err := zarr.InitDraft3(cmd.Context(), s); err != nil {
-						return err
-					}
-				}
 				makeGroup, makeArray := s.CreateGroup, s.CreateArray
 				if spec.overwrite {
 					makeGroup, makeArray = s.ReplaceGroup, s.ReplaceArray
@@ -85,26 +77,15 @@ the root; 3-draft-root is its later layout with an entry document.`,
 	f.StringVar(&spec.fill, "fill", "", "fill value as `JSON`")
 	f.StringVar(&spec.attrs, "attrs", "", "attributes as a `JSON` object")
 	f.StringSliceVar(&spec.dims, "dims", nil, "dimension names")
-	f.StringVar(&spec.format, "format", "", "Zarr `VERSION`: 1, 2, 3, 3-draft or 3-draft-root (default that of the group above, else 3)")
+	f.StringVar(&spec.format, "format", "", "Zarr `VERSION`: 1, 2 or 3 (default that of the group above, else 3)")
 	f.BoolVar(&spec.group, "group", false, "make a group")
 	f.BoolVar(&spec.overwrite, "overwrite", false, "replace what is there")
 	wf.register(cmd)
 	return cmd
 }
 
-// createFormats are the values of create --format. Both layouts of the early
-// draft are one format; entry says that the store gets an entry document.
-var createFormats = map[string]struct {
-	version zarr.Version
-	entry   bool
-}{
-	"":             {},
-	"1":            {version: zarr.V1},
-	"2":            {version: zarr.V2},
-	"3":            {version: zarr.V3},
-	"3-draft":      {version: zarr.Draft3},
-	"3-draft-root": {version: zarr.Draft3, entry: true},
-}
+// createFormats are the values of create --format.
+var createFormats = map[string]zarr.Version{"": 0, "1": zarr.V1, "2": zarr.V2, "3": zarr.V3}
 
 // lengths is a flag that holds a number per dimension.
 type lengths []int64

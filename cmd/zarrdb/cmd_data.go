@@ -45,7 +45,9 @@ func importCmd() *cobra.Command {
 seen of it before it is complete. SOURCE is a TARGET; its format is detected.
 Chunks are copied as they are, without decoding. DB is made if it is missing.
 
-What is at the destination already is left alone unless you say --overwrite.
+What is at the destination already is left alone unless you say --overwrite:
+then only values that differ are stored. A database that lies in SOURCE, such as
+DB, is left out.
 An import that is interrupted leaves the database as it was, and what it copied
 in a session: the same command with --resume goes on from there. One that fails
 and left nothing to resume removes a database that it made.
@@ -265,6 +267,7 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	if res.NotGranted != nil {
 		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
 	}
+	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 }
 
@@ -279,6 +282,7 @@ func exportCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ExportOptions
 	var format string
+	var asStored bool
 	var refs engine.ExportReferencesOptions
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
@@ -288,6 +292,11 @@ bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
 Keys and bytes are written as they were imported or written, so that any Zarr
 program reads the result. Metadata comes last: what an interrupted export left
 does not pass for a store, and --resume completes it.
+
+--overwrite replaces a Zarr store or zip file at DEST: the new one is written
+beside it and takes its place when it is complete. In a bucket there is no such
+exchange: values are overwritten, and keys that are no more go last. DEST must lie
+apart from what is read, from files that it refers to, and from databases.
 
 --format writes arrays and groups in another Zarr format, whatever they are in.
 Chunks keep their bytes where the format can say what they are (c/0/1 becomes
@@ -300,7 +309,10 @@ that belong to no array or group stay behind.
 database as a reference set: virtual chunks keep their URLs, and chunks of the
 database are ranges of its files, linked at DEST.packs and not copied, unless
 --inline puts them into the set. With --inline-threshold values of at most that
-many bytes stand in the set, those of virtual chunks too.`,
+many bytes stand in the set, those of virtual chunks too. Arrays and groups of
+Zarr v3 become Zarr v2 ones, which is what xarray's engine "kerchunk" and parquet
+sets are for. --as-stored leaves them in Zarr v3, in a JSON set; xarray opens that
+as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip
@@ -309,21 +321,28 @@ many bytes stand in the set, those of virtual chunks too.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ro, ok := referenceFormats[format]; ok {
 				if o.Overwrite || o.Resume || o.Recode {
-					return usagef("export: --format %s goes with --inline or --inline-threshold alone", format)
+					return usagef("export: --format %s goes with --inline, --inline-threshold or --as-stored alone", format)
 				}
 				if refs.InlineThreshold < 0 {
 					return usagef("export: --inline-threshold %d", refs.InlineThreshold)
 				}
+				if !asStored {
+					ro.Format = zarr.V2
+				}
 				if ro.Inline = refs.Inline; cmd.Flags().Changed("inline-threshold") {
 					ro.InlineThreshold = cmp.Or(refs.InlineThreshold, -1)
 				}
-				return exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+				err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 					ro.Progress = report
 					return engine.ExportReferences(cmd.Context(), s, args[1], ro)
 				})
+				if errors.Is(err, engine.ErrConvert) {
+					return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold)", err)
+				}
+				return err
 			}
-			if refs.Inline || cmd.Flags().Changed("inline-threshold") {
-				return usagef("export: --inline and --inline-threshold need --format kerchunk-json or kerchunk-parquet")
+			if refs.Inline || asStored || cmd.Flags().Changed("inline-threshold") {
+				return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
 			}
 			switch format {
 			case "":
@@ -359,6 +378,7 @@ many bytes stand in the set, those of virtual chunks too.`,
 	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
 	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
 	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
+	f.BoolVar(&asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
 	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
 	src.register(cmd)
 	return cmd
@@ -375,7 +395,7 @@ func versionCmd() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd, map[string]any{"version": version(), "database_format": txn.Format})
 			}
-			say(cmd, "zarrdb %s, database format %d", version(), txn.Format)
+			say(cmd, "%s", versionText())
 			return nil
 		},
 	}
@@ -404,6 +424,14 @@ func exported(cmd *cobra.Command, src *sourceFlags, target string, export func(*
 	if err != nil {
 		return err
 	}
+	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s", count(res.Keys, "key"), size(res.Bytes))
 	return nil
+}
+
+// leftOut names databases that were not copied with what is around them.
+func leftOut(cmd *cobra.Command, databases []string) {
+	for _, name := range databases {
+		say(cmd, "left out: %s is a database", name)
+	}
 }

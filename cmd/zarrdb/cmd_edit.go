@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,15 +25,31 @@ func parseAttrs(s string) (zarr.Attributes, error) {
 	return attrs, nil
 }
 
+// attrValue is the value of an attribute as it is typed: JSON, or a string without
+// quotes. Text that begins like JSON but is not valid JSON is an error, not a string.
+func attrValue(text string) (any, error) {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text), nil
+	}
+	if beginsLikeJSON.MatchString(text) {
+		return nil, errors.New("the value begins like JSON and is not valid JSON; a string that begins so needs double quotes inside single ones: '\"…\"'")
+	}
+	return text, nil
+}
+
+var beginsLikeJSON = regexp.MustCompile(`^\s*([-{\["0-9]|(true|false|null)\b)`)
+
 func attrsCmd() *cobra.Command {
 	var src sourceFlags
 	var wf writeFlags
 	var set, del []string
 	cmd := &cobra.Command{
-		Use:   "attrs TARGET [--set NAME=JSON] [--delete NAME]",
+		Use:   "attrs TARGET [--set NAME=VALUE] [--delete NAME]",
 		Short: "Show or change attributes",
+		Long: `Show the attributes of a node as JSON, or change them. A VALUE is JSON; text that
+does not begin like JSON is a string.`,
 		Example: `  zarrdb attrs weather.zdb:temp
-  zarrdb attrs weather.zdb:temp --set units='"K"' --delete history -m "fix units"`,
+  zarrdb attrs weather.zdb:temp --set units=K --set 'valid_range=[0,400]' --delete history -m "fix units"`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(set) == 0 && len(del) == 0 {
@@ -55,11 +72,15 @@ func attrsCmd() *cobra.Command {
 				}
 				attrs := n.Meta().Clone().Attributes
 				for _, kv := range set {
-					k, v, ok := strings.Cut(kv, "=")
-					if !ok || !json.Valid([]byte(v)) {
-						return usagef("--set %q: NAME=JSON is needed, strings in double quotes", kv)
+					k, text, ok := strings.Cut(kv, "=")
+					if !ok {
+						return usagef("--set %q: want NAME=VALUE", kv)
 					}
-					if err := attrs.Set(k, json.RawMessage(v)); err != nil {
+					v, err := attrValue(text)
+					if err != nil {
+						return usagef("--set %s: %w", k, err)
+					}
+					if err := attrs.Set(k, v); err != nil {
 						return err
 					}
 				}
@@ -72,7 +93,7 @@ func attrsCmd() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&set, "set", nil, "set an attribute: `NAME=JSON`")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "set an attribute: `NAME=VALUE`, JSON or a plain string")
 	cmd.Flags().StringArrayVar(&del, "delete", nil, "delete the attribute `NAME`")
 	wf.register(cmd)
 	return cmd
@@ -113,6 +134,21 @@ where they are, to appear again when the array grows.`,
 	return cmd
 }
 
+// pathIn reads the second argument of mv and cp, a path in the database of t, which
+// may be written as DB:PATH.
+func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
+	to := parseTarget(arg)
+	switch {
+	case to.db == "":
+		return strings.Trim(arg, "/"), nil
+	case !sameFile(to.db, t.db):
+		return "", usagef("%s: %s is another database: use import", cmd.CommandPath(), to.db)
+	case to.rev != "" && orMain(to.rev) != orMain(t.rev):
+		return "", usagef("%s: %s is on another branch; write its path alone", cmd.CommandPath(), arg)
+	}
+	return to.path, nil
+}
+
 func mvCmd() *cobra.Command {
 	var wf writeFlags
 	cmd := &cobra.Command{
@@ -126,7 +162,10 @@ func mvCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			to := strings.Trim(args[1], "/")
+			to, err := pathIn(cmd, t, args[1])
+			if err != nil {
+				return err
+			}
 			return wf.update(cmd, t, fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
 				return s.Rename(cmd.Context(), t.path, to)
 			})
@@ -152,7 +191,10 @@ from any other. Chunks are shared, so it costs the same for any size.`,
 			if err != nil {
 				return err
 			}
-			to := strings.Trim(args[1], "/")
+			to, err := pathIn(cmd, t, args[1])
+			if err != nil {
+				return err
+			}
 			return wf.update(cmd, t, fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
 				if from == "" {
 					return s.CopyNode(cmd.Context(), nil, t.path, to)
@@ -177,7 +219,7 @@ func rmCmd() *cobra.Command {
 		Use:   "rm TARGET",
 		Short: "Delete an array, a group or a key",
 		Long: `Delete a node or directory and everything below it, or a single key. Earlier
-versions keep it; revert brings it back.`,
+versions keep it; revert brings it back. "DB:" is the root, with all there is.`,
 		Example: `  zarrdb rm weather.zdb:temp -m "drop temp"
   zarrdb rm weather.zdb:notes/readme.md`,
 		Args: argCount(1, 1),
@@ -185,6 +227,9 @@ versions keep it; revert brings it back.`,
 			t, err := parseDB(args[0])
 			if err != nil {
 				return err
+			}
+			if t.path == "" && !strings.HasSuffix(strings.TrimRight(args[0], "/"), ":") {
+				return usagef("rm: which node? %s:PATH names one; \"zarrdb rm %s:\" deletes all that is in this version", args[0], args[0])
 			}
 			return wf.update(cmd, t, "delete /"+t.path, func(_ *engine.DB, s *engine.Session) error {
 				err := s.Remove(cmd.Context(), t.path)

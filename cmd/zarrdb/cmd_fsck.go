@@ -97,7 +97,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 		say(cmd, "there is no usable copy of the index: history and metadata are lost")
 	case r.Source == "index.ready":
 		say(cmd, "index restored by a salvage that was interrupted; if it found newer payloads, they are on branch %s", txn.LostAndFound)
-	case r.AsOf.IsZero() || r.Source == "index" && r.Ends == "":
+	case r.AsOf.IsZero() || r.Source == "index":
 		say(cmd, "index restored from %s", r.Source)
 	default:
 		say(cmd, "index restored from %s, as of %s: commits made later are lost, but for their newer payloads",
@@ -174,6 +174,13 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 		count(r.Pages, "page"), count(r.Values, "value"), count(r.Payloads, "payload"), size(r.PayloadBytes))
 	if r.OrphanPages > 0 {
 		say(cmd, "%s of %s for gc to collect", count(r.OrphanPages, "page"), size(r.OrphanBytes))
+	}
+	switch {
+	case len(r.Problems) > 0:
+	case o.Payloads:
+		say(cmd, "no problems found")
+	default:
+		say(cmd, "no problems found; --full reads the payloads too")
 	}
 	return r, nil
 }

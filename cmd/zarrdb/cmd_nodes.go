@@ -207,8 +207,7 @@ func printInfo(cmd *cobra.Command, i info) error {
 		}
 		row("dimensions", strings.Join(names, ", "))
 	}
-	for _, k := range i.Attributes.Keys() {
-		v, _ := i.Attributes.Get(k)
+	for k, v := range i.Attributes.All() {
 		row("@"+k, flatJSON(v))
 	}
 	return nil

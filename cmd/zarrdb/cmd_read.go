@@ -9,10 +9,14 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -22,7 +26,7 @@ import (
 func readCmd() *cobra.Command {
 	var src sourceFlags
 	var sel, out string
-	var decode, tidy bool
+	var decode, tidy, guard bool
 	cmd := &cobra.Command{
 		Use:   "read TARGET [--select SEL] [-o FILE]",
 		Short: "Read an array or a part of it",
@@ -35,17 +39,26 @@ per element behind its coordinates; structs have a column per field.
 
 SEL is numpy's basic indexing, or DIM=LO:HI by dimension name. Quoted bounds are
 labels, looked up in the array beside this one that has the name of the
-dimension, and both included: time='2020-01':'2020-03',lat='45':'50'.
+dimension, and both included: time='2020-01':'2020-03',lat='50':'45'. As with
+xarray's sel the first comes first in the array: where lat goes down from 90,
+lat='45':'50' selects nothing, which is said on standard error.
 
 --decode-cf shows what the attributes of the CF conventions say that the values
 mean: scale_factor, add_offset, _FillValue, missing_value and _Unsigned give
-float64; units such as "days since 2000-01-01" give datetime64.`,
+float64; units such as "days since 2000-01-01" give datetime64.
+
+With --session ID and --guard the session relies on what was read: its commit is
+a conflict if somebody changes one of the chunks, or the array's metadata,
+meanwhile. What the session writes itself needs no guard.`,
 		Example: `  zarrdb read weather.zdb:temp --select '0,100:110,::2'
   zarrdb read weather.zdb@v1.0:temp --select 'time=0:24,lat=5' -o t.npy
   zarrdb read weather.zdb:temp --select "time='2020-02'" --decode-cf --tidy -o feb.csv
   zarrdb read ./era5.zarr/temp -o - | wc -c`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if guard && src.session == "" {
+				return usagef("read: --guard is about a session, named by --session ID")
+			}
 			s, n, err := src.node(cmd, args[0])
 			if err != nil {
 				return err
@@ -53,16 +66,16 @@ float64; units such as "days since 2000-01-01" give datetime64.`,
 			defer s.Close()
 			a, ok := n.Array()
 			if !ok {
-				return fmt.Errorf("read /%s: it is a group, not an array", n.Path())
+				return fmt.Errorf("read /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", n.Path(), zurl.Redact(args[0]))
 			}
-			r := reading{a: a, whole: sel == "", tidy: tidy}
-			r.coordinate = func(ctx context.Context, name string) (*coordinate, error) {
-				return openCoordinate(ctx, s, args[0], name)
+			r := reading{a: a, whole: sel == "", tidy: tidy, beside: s.Sibling}
+			if guard {
+				r.beside = guarded(s)
 			}
 			if tidy && !strings.EqualFold(filepath.Ext(out), ".csv") {
 				return usagef("read: --tidy is a form of -o FILE.csv")
 			}
-			if r.sel, err = parseLabels(cmd.Context(), sel, a, r.coordinate); err != nil {
+			if r.sel, err = parseSelection(cmd, sel, a, r.beside); err != nil {
 				return err
 			}
 			if decode {
@@ -73,15 +86,34 @@ float64; units such as "days since 2000-01-01" give datetime64.`,
 			if r.shape, err = a.Resolve(r.sel); err != nil {
 				return err
 			}
-			return r.write(cmd, out)
+			if err := r.write(cmd, out); err != nil || !guard {
+				return err
+			}
+			return s.GuardRead(cmd.Context(), a, r.sel)
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.jsonl, FILE.png, or - for raw bytes on standard output")
 	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
 	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
+	cmd.Flags().BoolVar(&guard, "guard", false, "make the commit of the session a conflict if what was read changes meanwhile")
 	src.register(cmd)
 	return cmd
+}
+
+// guarded opens the coordinates of an array, and guards their labels, which a
+// read goes by.
+func guarded(s *engine.Source) cf.Opener {
+	return func(ctx context.Context, name string) (*zarr.Node, error) {
+		n, err := s.Sibling(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if a, ok := n.Array(); ok {
+			err = s.GuardRead(ctx, a, zarr.Sel())
+		}
+		return n, err
+	}
 }
 
 // reading is what one read command reads.
@@ -91,10 +123,10 @@ type reading struct {
 	shape []int64
 	whole bool // no selection was given
 	tidy  bool
-	slab  int64       // what raw reads at a time, in bytes; default slabBytes
+	slab  int64       // what is read at a time, in bytes; default slabBytes
 	dec   *cf.Decoder // nil if values are shown as they are stored
-	// coordinate opens the array of labels of a dimension.
-	coordinate coordinateOpener
+	// beside opens the coordinates of the array.
+	beside cf.Opener
 }
 
 // typ is the data type of the result.
@@ -138,58 +170,143 @@ const slabBytes = 64 << 20
 // which chunks are decoded more than once.
 const longRows = 4
 
-// raw writes elements in C order. A whole array goes out slab by slab, so that
-// memory does not depend on its size.
+// raw writes elements in C order, block by block, so that memory does not depend
+// on how many they are.
 func (r *reading) raw(ctx context.Context, w io.Writer) error {
 	if r.a.Type().Variable() {
 		return r.lines(ctx, w)
 	}
-	if !r.whole || len(r.shape) == 0 {
-		b, err := r.bytes(ctx)
+	return r.blocks(ctx, func(block *reading) error {
+		b, err := block.bytes(ctx)
 		if err == nil {
 			_, err = w.Write(b)
 		}
 		return err
-	}
+	})
+}
+
+// variableSize is what an element of varying length is taken to be.
+const variableSize = 256
+
+// blocks calls fn with the parts of a reading in C order, each of about slabBytes.
+// The shape of a part is that of its elements in some dimensions only.
+func (r *reading) blocks(ctx context.Context, fn func(block *reading) error) error {
 	if product(r.shape) == 0 {
 		return nil
 	}
-	return r.slabs(ctx, w, nil)
+	axes, at, ok := r.basic()
+	if !ok {
+		return fn(r)
+	}
+	size := int64(variableSize)
+	if !r.a.Type().Variable() {
+		size = max(int64(r.a.Type().Size()), 1)
+	}
+	fit := max(cmp.Or(r.slab, slabBytes)/size, 1) // elements
+	return r.blocksOf(ctx, axes, at, fit, fn)
 }
 
-// slabs writes the part of a whole array that lies at some indices of its first
-// dimensions.
-func (r *reading) slabs(ctx context.Context, w io.Writer, at []zarr.Index) error {
-	d := len(at)
-	rest := r.shape[d+1:]
-	fit := max(cmp.Or(r.slab, slabBytes)/max(int64(r.a.Type().Size()), 1), 1) // elements
-	row := product(rest)
+// stretch is a dimension of a basic selection: n indices of dimension dim.
+type stretch struct {
+	dim            int
+	start, step, n int64
+}
+
+// basic takes a basic selection apart: the dimensions that it runs through, and an
+// index for each dimension of the array, those of the stretches to be set.
+func (r *reading) basic() (stretches []stretch, at []zarr.Index, ok bool) {
+	for item := range strings.SplitSeq(r.sel.String(), ",") {
+		if item != "..." && item != "newaxis" && strings.Trim(item, "-0123456789:") != "" {
+			return nil, nil, false // a list, or another kind of selection
+		}
+	}
+	shape := r.a.Shape()
+	axes := axesOf(r.sel, shape)
+	if len(axes) != len(r.shape) {
+		return nil, nil, false
+	}
+	at = make([]zarr.Index, len(shape))
+	free := make([]bool, len(shape))
+	for k, x := range axes {
+		if x.dim < 0 {
+			continue
+		}
+		stretches = append(stretches, stretch{x.dim, x.start, x.step, r.shape[k]})
+		free[x.dim] = true
+	}
+	d := 0
+	for item := range strings.SplitSeq(r.sel.String(), ",") {
+		i, err := strconv.ParseInt(strings.TrimSpace(item), 10, 64)
+		if err != nil {
+			continue
+		}
+		for d < len(free) && free[d] {
+			d++
+		}
+		if d == len(free) {
+			return nil, nil, false
+		}
+		at[d] = zarr.At(i)
+		d++
+	}
+	for d < len(free) && free[d] {
+		d++
+	}
+	return stretches, at, d == len(free) && len(stretches) > 0
+}
+
+// blocksOf goes through the first of the stretches in steps, or through each index of
+// it where one holds more than fits.
+func (r *reading) blocksOf(ctx context.Context, stretches []stretch, at []zarr.Index, fit int64, fn func(*reading) error) error {
+	x, rest := stretches[0], stretches[1:]
+	var below []int64
+	for _, y := range rest {
+		below = append(below, y.n)
+		at[y.dim] = y.slice(0, y.n)
+	}
+	row := product(below)
 	if row > fit*longRows && len(rest) > 0 {
-		for i := range r.shape[d] {
-			if err := r.slabs(ctx, w, append(at[:d:d], zarr.At(i))); err != nil {
+		for i := range x.n {
+			at[x.dim] = zarr.At(x.start + i*x.step)
+			if err := r.blocksOf(ctx, rest, at, fit, fn); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	// Slabs end where chunks do, so that none is decoded twice.
 	rows := max(fit/row, 1)
-	if c := r.a.Meta().Grid.Regular(); c != nil && rows > int64(c[d]) {
-		rows -= rows % int64(c[d])
+	chunk := int64(0)
+	if c := r.a.Meta().Grid.Regular(); c != nil && x.step == 1 {
+		chunk = int64(c[x.dim])
 	}
-	for lo := int64(0); lo < r.shape[d]; lo += rows {
-		hi := min(lo+rows, r.shape[d])
-		slab := reading{a: r.a, dec: r.dec, sel: zarr.Sel(append(at[:d:d], zarr.Slice(lo, hi, 1))...)}
-		slab.shape = append([]int64{hi - lo}, rest...)
-		b, err := slab.bytes(ctx)
-		if err != nil {
+	for lo := int64(0); lo < x.n; {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := w.Write(b); err != nil {
+		hi := min(lo+rows, x.n)
+		// Blocks end where chunks do, so that none is decoded twice.
+		if chunk > 0 && hi < x.n {
+			if over := (x.start + hi) % chunk; over < hi-lo {
+				hi -= over
+			}
+		}
+		at[x.dim] = x.slice(lo, hi)
+		block := &reading{a: r.a, dec: r.dec, sel: zarr.Sel(slices.Clone(at)...), shape: append([]int64{hi - lo}, below...)}
+		if err := fn(block); err != nil {
 			return err
 		}
+		lo = hi
 	}
 	return nil
+}
+
+// slice selects a part of the stretch.
+func (x stretch) slice(lo, hi int64) zarr.Index {
+	end := x.start + hi*x.step
+	if end < 0 {
+		end = zarr.None
+	}
+	return zarr.Slice(x.start+lo*x.step, end, x.step)
 }
 
 // maxBytes bounds what is read into memory at once.
@@ -240,34 +357,40 @@ func (r *reading) each(ctx context.Context, fn func([]byte) error) error {
 func (r *reading) elements(ctx context.Context, print func(dst, elem []byte) ([]byte, error), fn func([]byte) error) error {
 	t := r.typ()
 	var buf []byte
+	n := 0
 	emit := func(elem []byte) (err error) {
+		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if buf, err = print(buf[:0], elem); err != nil {
 			return err
 		}
 		return fn(buf)
 	}
-	if t.Variable() {
-		v, err := r.a.ReadVar(ctx, r.sel)
+	return r.blocks(ctx, func(block *reading) error {
+		if t.Variable() {
+			v, err := block.a.ReadVar(ctx, block.sel)
+			if err != nil {
+				return err
+			}
+			for i := range v.Len() {
+				if err := emit(v.At(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		b, err := block.bytes(ctx)
 		if err != nil {
 			return err
 		}
-		for i := range v.Len() {
-			if err := emit(v.At(i)); err != nil {
+		for size := t.Size(); len(b) > 0; b = b[size:] {
+			if err := emit(b[:size]); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
-	b, err := r.bytes(ctx)
-	if err != nil {
-		return err
-	}
-	for size := t.Size(); len(b) > 0; b = b[size:] {
-		if err := emit(b[:size]); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 func (r *reading) npy(ctx context.Context, w io.Writer) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"strings"
 
@@ -64,8 +63,9 @@ func refsCheckCmd() *cobra.Command {
 		Long: `Ask for every file that the references at and below TARGET name, a version of a
 database or a reference set: it must exist, be what it was when it was imported,
 and have the bytes that are referred to. Nothing is read of the files. What is
-wrong is printed, one reference a line. A check that is interrupted says where
---from goes on; with --json that is "next".`,
+wrong is printed, a line for each file with one of its references and how many more
+there are; --json has all of them. A check that is interrupted says where --from
+goes on; with --json that is "next".`,
 		Example: `  zarrdb refs check weather.zdb:temp
   zarrdb refs check refs.json --allow s3://noaa/`,
 		Args: argCount(1, 1),
@@ -191,7 +191,7 @@ func localizeMessage(parts []localizedPart) string {
 func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []localizedPart) (keys, bytes int64, err error) {
 	which := make([]*zarr.Selection, len(parts))
 	for i, p := range parts {
-		if which[i], err = p.selection(cmd.Context(), s); err != nil {
+		if which[i], err = p.selection(cmd, s); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -211,11 +211,11 @@ func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []loca
 }
 
 // selection reads the selection of the array at the path; nil if there is none.
-func (p localizedPart) selection(ctx context.Context, s *engine.Session) (*zarr.Selection, error) {
+func (p localizedPart) selection(cmd *cobra.Command, s *engine.Session) (*zarr.Selection, error) {
 	if p.sel == "" {
 		return nil, nil
 	}
-	n, err := s.Node(ctx, p.path)
+	n, err := s.Node(cmd.Context(), p.path)
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +223,6 @@ func (p localizedPart) selection(ctx context.Context, s *engine.Session) (*zarr.
 	if !ok {
 		return nil, usagef("localize /%s: --select needs an array, and it is a group", p.path)
 	}
-	sel, err := parseLabels(ctx, p.sel, a, func(ctx context.Context, name string) (*coordinate, error) {
-		return sessionCoordinate(ctx, s, p.path, name)
-	})
+	sel, err := parseSelection(cmd, p.sel, a, besideNode(s, p.path))
 	return &sel, err
 }

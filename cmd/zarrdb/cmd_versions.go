@@ -219,15 +219,17 @@ func showCmd() *cobra.Command {
 func diffCmd() *cobra.Command {
 	var show diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff DB[@A][:PATH] [[A] B]",
+		Use:   "diff DB[@A][:PATH] [A] [B]",
 		Short: "Compare two versions",
-		Long: `Compare version A with version B (default both: the head of main) of one database:
-which arrays and groups came, went, changed or were renamed, which metadata fields
-differ, and how many chunks. With --values, also where in an array values differ,
-how many, and by how much (newer minus older): only changed chunks are decoded.`,
-		Example: `  zarrdb diff weather.zdb@v1.0
-  zarrdb diff weather.zdb@main~3:temp experiment
-  zarrdb diff weather.zdb main~3 main~1
+		Long: `Say what changed from version A to version B of one database (default B: the head
+of main): which arrays and groups came, went, changed or were renamed, which
+metadata fields differ, and how many chunks. A stands behind @ or is an argument.
+The first line names both commits. With --values, also where in an array values
+differ, how many, and by how much (B minus A): only changed chunks are decoded.
+With --json each line has both commits as "from_commit" and "to_commit".`,
+		Example: `  zarrdb diff weather.zdb v1.0
+  zarrdb diff weather.zdb@v1.0
+  zarrdb diff weather.zdb:temp main~3 experiment
   zarrdb diff weather.zdb@main~1:temp --values`,
 		Args: argCount(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -235,24 +237,29 @@ how many, and by how much (newer minus older): only changed chunks are decoded.`
 			if err != nil {
 				return err
 			}
-			rev := txn.MainBranch
-			switch {
-			case len(args) == 3 && t.rev != "":
-				return usagef("%s: three versions: %s, %s and %s", cmd.CommandPath(), t.rev, args[1], args[2])
-			case len(args) == 3:
-				t.rev = args[1]
+			revs := args[1:]
+			if t.rev != "" {
+				revs = append([]string{t.rev}, revs...)
 			}
-			if len(args) > 1 {
-				rev = args[len(args)-1]
+			switch len(revs) {
+			case 0:
+				return usagef("%s: which version is compared with the head of main? For the last commit: zarrdb diff %s main~1", cmd.CommandPath(), args[0])
+			case 1:
+				revs = append(revs, txn.MainBranch)
+			case 3:
+				return usagef("%s: three versions: %s, %s and %s", cmd.CommandPath(), revs[0], revs[1], revs[2])
 			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
-				from, err := db.Resolve(cmd.Context(), t.rev)
+				from, err := db.Resolve(cmd.Context(), revs[0])
 				if err != nil {
 					return err
 				}
-				to, err := db.Resolve(cmd.Context(), rev)
+				to, err := db.Resolve(cmd.Context(), revs[1])
 				if err != nil {
 					return err
+				}
+				if !show.json {
+					say(cmd, "from %s (%s) to %s (%s)", from.Short(), revs[0], to.Short(), revs[1])
 				}
 				return show.print(cmd, db, from, to, t.path)
 			})
@@ -266,7 +273,7 @@ how many, and by how much (newer minus older): only changed chunks are decoded.`
 // refCmd is branch and tag, which differ in little.
 func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB) func(context.Context, string, txn.CommitID) error, remove func(*engine.DB) func(string) error) *cobra.Command {
 	var del string
-	var asJSON bool
+	var asJSON, force bool
 	cmd := &cobra.Command{
 		Use:   kind + " DB[@REV] [NAME]",
 		Short: "List, make or delete a " + kind,
@@ -279,6 +286,9 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 			if del != "" && len(args) > 1 {
 				return usagef("%s: make %s or delete %s?", cmd.CommandPath(), args[1], del)
 			}
+			if kind == "branch" && del == txn.MainBranch && !force {
+				return usagef("%s: %s is the branch that every command takes if none is named; --force deletes it all the same, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
+			}
 			o := &engine.Options{ReadOnly: len(args) == 1 && del == ""}
 			return withDB(cmd, args[0], o, func(t target, db *engine.DB) error {
 				if del != "" {
@@ -287,7 +297,11 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 						return err
 					}
 					if !asJSON {
-						say(cmd, "%s: %s -> %s", del, was.Commit.Short(), shortOrNone(txn.CommitID{}))
+						back := fmt.Sprintf("zarrdb undo %s@%s", t.db, del)
+						if kind == "tag" {
+							back += " --tag"
+						}
+						say(cmd, "%s: %s -> %s (%q brings it back)", del, was.Commit.Short(), shortOrNone(txn.CommitID{}), back)
 					}
 					return nil
 				}
@@ -318,6 +332,9 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 		},
 	}
 	cmd.Flags().StringVarP(&del, "delete", "d", "", "delete the "+kind+" with this `NAME`")
+	if kind == "branch" {
+		cmd.Flags().BoolVar(&force, "force", false, "delete the branch main too")
+	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/zarr"
 )
 
 func writeCmd() *cobra.Command {
@@ -16,16 +15,19 @@ func writeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "write TARGET --select SEL (-i FILE | --value JSON)",
 		Short: "Write into an array",
-		Long: `Write values into the part of an array that --select names (default all of it),
-as one commit; a single element is written everywhere. The file is a .npy file,
-whose data type must be the array's and whose shape must be that of the selection,
-or has one JSON value a line, in C order, as read -o FILE.jsonl writes them.
-Fixed-width text and bytes of a .npy file become strings and bytes.
+		Long: `Write values into the part of an array that --select names as for read (default
+all of it), as one commit. The file is a .npy file, whose data type must be the
+array's and whose shape must be that of the selection, or () for one value that is
+written everywhere; or it has one JSON value a line, in C order, as read
+-o FILE.jsonl writes them. Fixed-width text and bytes of a .npy file become strings
+and bytes.
 
---value gives that element as JSON, in the form of the fill values of Zarr v3:
+--value writes one value everywhere, given as JSON in the form of the fill values
+of Zarr v3:
 5, NaN, "0x7fc00001", [1, -2] for a complex number, "text" for strings.`,
 		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"
   zarrdb write weather.zdb:temp --select 'time=3,lat=0:10' --value NaN
+  zarrdb write weather.zdb:temp --select "time='2020-02',lat='50':'45'" --value NaN
   zarrdb write weather.zdb:station -i names.jsonl`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,9 +54,9 @@ Fixed-width text and bytes of a .npy file become strings and bytes.
 				if err != nil {
 					return err
 				}
-				which, err := zarr.ParseSelection(sel, a.DimensionNames())
+				which, err := parseSelection(cmd, sel, a, besideNode(s, t.path))
 				if err != nil {
-					return usageError{err}
+					return err
 				}
 				if hasValue {
 					return a.WriteValue(cmd.Context(), which, json.RawMessage(value))

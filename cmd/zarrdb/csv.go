@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -30,7 +31,11 @@ func (r *reading) csv(ctx context.Context, w io.Writer) error {
 		if n++; n%across == 0 {
 			sep = '\n'
 		}
-		_, err := w.Write(append(csvField(v), sep))
+		field := csvField(v)
+		if across == 1 && len(field) == 0 {
+			field = []byte(emptyLine)
+		}
+		_, err := w.Write(append(field, sep))
 		return err
 	})
 }
@@ -45,30 +50,23 @@ func (r *reading) fieldsCSV(ctx context.Context, w io.Writer) error {
 	if err := writeRow(w, line); err != nil {
 		return err
 	}
-	b, err := r.bytes(ctx)
-	if err != nil {
-		return err
-	}
-	for size := t.Size(); len(b) > 0; b = b[size:] {
+	return r.elements(ctx, func(_, elem []byte) ([]byte, error) { return elem, nil }, func(elem []byte) error {
 		for i, f := range t.Fields() {
-			text, err := elementText(f.Type, nil, nil, b[f.Offset:][:f.Type.Size()])
+			text, err := elementText(f.Type, nil, nil, elem[f.Offset:][:f.Type.Size()])
 			if err != nil {
 				return err
 			}
 			line[i] = plainText(text)
 		}
-		if err := writeRow(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+		return writeRow(w, line)
+	})
 }
 
 // tidyCSV writes a header and a line per element: its label or index along each
 // dimension, and its value.
 func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 	axes := axesOf(r.sel, r.a.Shape())
-	labels := make([]*coordinate, len(axes))
+	labels := make([]*cf.Labels, len(axes))
 	line := make([]string, len(axes)+1)
 	for k, x := range axes {
 		line[k] = dimensionName(r.a, x.dim)
@@ -76,8 +74,12 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 			continue // it would be its own label
 		}
 		// Labels that cannot be read are no reason not to give values.
-		if c, err := r.coordinate(ctx, line[k]); err == nil && c.n == r.a.Shape()[x.dim] {
-			labels[k] = c
+		n, err := r.beside(ctx, line[k])
+		if err != nil {
+			continue
+		}
+		if l, err := cf.ReadLabels(ctx, n); err == nil && l.Len() == r.a.Shape()[x.dim] {
+			labels[k] = l
 		}
 	}
 	if line[len(axes)] = r.a.Path()[strings.LastIndexByte(r.a.Path(), '/')+1:]; line[len(axes)] == "" {
@@ -90,13 +92,8 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 	return r.each(ctx, func(v []byte) error {
 		for k, x := range axes {
 			i := x.start + at[k]*x.step
-			line[k] = strconv.FormatInt(i, 10)
-			if labels[k] == nil {
-				continue
-			}
-			var err error
-			if line[k], err = labels[k].text(i); err != nil {
-				return err
+			if line[k] = strconv.FormatInt(i, 10); labels[k] != nil {
+				line[k] = labels[k].Text(i)
 			}
 		}
 		line[len(axes)] = plainText(v)
@@ -110,6 +107,10 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 	})
 }
 
+// emptyLine is a line of one empty field, which readers would pass over otherwise.
+// encoding/csv writes it as an empty line.
+const emptyLine = `""`
+
 func writeRow(w io.Writer, fields []string) error {
 	var line []byte
 	for i, f := range fields {
@@ -117,6 +118,9 @@ func writeRow(w io.Writer, fields []string) error {
 			line = append(line, ',')
 		}
 		line = append(line, quoted(f)...)
+	}
+	if len(line) == 0 {
+		line = []byte(emptyLine)
 	}
 	_, err := w.Write(append(line, '\n'))
 	return err

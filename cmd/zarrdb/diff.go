@@ -11,6 +11,21 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
+// changeJSON and valuesJSON are lines of --json, which name the commits that are
+// compared.
+type (
+	changeJSON struct {
+		engine.NodeChange
+		FromCommit string `json:"from_commit"`
+		ToCommit   string `json:"to_commit"`
+	}
+	valuesJSON struct {
+		engine.ValueChange
+		FromCommit string `json:"from_commit"`
+		ToCommit   string `json:"to_commit"`
+	}
+)
+
 // diffFlags say what is printed of a difference, and how.
 type diffFlags struct {
 	values, json bool
@@ -26,7 +41,7 @@ func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitI
 	}
 	for _, c := range changes {
 		if f.json {
-			err = printJSONLine(cmd, c)
+			err = printJSONLine(cmd, changeJSON{c, from.String(), to.String()})
 		} else {
 			sayChange(cmd, c)
 		}
@@ -60,7 +75,7 @@ func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.C
 		case err != nil:
 			return err
 		case f.json:
-			if err := printJSONLine(cmd, v); err != nil {
+			if err := printJSONLine(cmd, valuesJSON{v, from.String(), to.String()}); err != nil {
 				return err
 			}
 			continue

@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -139,9 +141,11 @@ func FuzzLabels(f *testing.F) {
 	if !ok {
 		f.Fatal("no array")
 	}
-	open := func(ctx context.Context, name string) (*coordinate, error) { return openCoordinate(ctx, s, path, name) }
 	f.Fuzz(func(t *testing.T, text string) {
-		sel, err := parseLabels(t.Context(), text, a, open)
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		cmd.SetErr(io.Discard)
+		sel, err := parseSelection(cmd, text, a, s.Sibling)
 		if err != nil {
 			return
 		}

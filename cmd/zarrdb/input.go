@@ -70,11 +70,17 @@ func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection) e
 		return fmt.Errorf("write /%s: %w", a.Path(), err)
 	}
 	if !a.Type().Variable() {
+		if v.scalar() {
+			return a.FillBytes(ctx, sel, data)
+		}
 		return a.WriteBytes(ctx, sel, data)
 	}
 	elems, err := dtype.OpenVariable(data, v.count())
 	if err != nil {
 		return err
+	}
+	if v.scalar() {
+		return a.FillBytes(ctx, sel, elems.At(0))
 	}
 	return a.WriteVar(ctx, sel, elems)
 }
@@ -87,8 +93,12 @@ func (v *values) count() int {
 	return len(v.file.Data) / v.file.Type.Size()
 }
 
-// elements returns the values as elements of a type, as many as fit a shape or
-// one.
+// scalar reports whether the values are an array of no dimensions, which is
+// written everywhere.
+func (v *values) scalar() bool { return v.file != nil && len(v.file.Shape) == 0 }
+
+// elements returns the values as elements of a type, as many as fit a shape or a
+// scalar.
 func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 	if v.file == nil {
 		return v.parsed(t, product(shape))
@@ -106,7 +116,7 @@ func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 			return nil, fmt.Errorf("the array holds %v, the file %v", t, f.Type)
 		}
 	}
-	if len(f.Data) != f.Type.Size() && !slices.Equal(shape, f.Shape) {
+	if !v.scalar() && !slices.Equal(shape, f.Shape) {
 		return nil, fmt.Errorf("the selection has shape %v, the file %v", shape, f.Shape)
 	}
 	if convert == nil {
@@ -141,9 +151,9 @@ func appendText(dst, elem []byte) []byte {
 	return dst
 }
 
-// parsed makes n elements of the lines, or one.
+// parsed makes n elements of the lines.
 func (v *values) parsed(t dtype.Type, n int64) ([]byte, error) {
-	if len(v.lines) != 1 && int64(len(v.lines)) != n {
+	if int64(len(v.lines)) != n {
 		return nil, fmt.Errorf("the selection has %d elements, the input %d lines", n, len(v.lines))
 	}
 	build, err := dtype.NewBuilder(nil, 0)

@@ -70,7 +70,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			say(root, "%s", c)
 		}
 	}
-	fmt.Fprintln(stderr, "zarrdb: "+escape(message(err, code), ""))
+	// Some messages begin with the command as it is typed.
+	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(message(err, code), ""), "zarrdb "))
 	return code
 }
 
@@ -95,6 +96,9 @@ func message(err error, code int) string {
 		if code == exitNotFound {
 			text += nodeHint(missing.Path)
 		}
+	}
+	if errors.Is(err, zarr.ErrExists) && strings.HasSuffix(text, "choose another path or overwrite it") {
+		text += " (--to, --overwrite)"
 	}
 	if errors.Is(err, engine.ErrResumable) {
 		text += " with --resume"
@@ -153,8 +157,33 @@ var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|r
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	s := strings.Join(slices.Compact(lines), "; ") // a writer's error comes again when it is flushed
+	s = clipWords(s)
 	for again := ""; again != s; {
 		again, s = s, packages.ReplaceAllString(s, "$1")
+	}
+	return s
+}
+
+// Bounds of a message: of a word, and of all of it. Errors quote arguments, paths
+// and documents, which can be long.
+const (
+	maxWord    = 1000
+	maxMessage = 8000
+)
+
+// clipWords shortens long words of a message, so that what is said of them stays,
+// and then all of it.
+func clipWords(s string) string {
+	words := strings.Split(s, " ")
+	for i, word := range words {
+		if len(word) > maxWord {
+			const end = maxWord / 4
+			words[i] = fmt.Sprintf("%s…[%d bytes]…%s", strings.ToValidUTF8(word[:end], ""), len(word), strings.ToValidUTF8(word[len(word)-end:], ""))
+		}
+	}
+	s = strings.Join(words, " ")
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
 	}
 	return s
 }

@@ -12,15 +12,29 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// refCheckOutput prints what a check of references finds, as it finds it: there
-// may be millions of problems. As JSON it is one object, which is whole also if
-// the check is interrupted.
+// refCheckOutput prints what a check of references finds: for people, a line for
+// each file and kind of problem; as JSON every problem as it is found, since there
+// may be millions, in one object that is whole also if the check is interrupted.
 type refCheckOutput struct {
 	cmd       *cobra.Command
 	json      bool
 	found     int64
 	forbidden int64
+
+	groups map[refGroup]*refGroupLine
+	order  []*refGroupLine // as they were found
 }
+
+// refGroup is what the references of a line have in common.
+type refGroup struct{ url, kind string }
+
+type refGroupLine struct {
+	key, text string // of the first reference
+	more      int64
+}
+
+// maxRefGroups bounds the lines that are kept until the end of the check.
+const maxRefGroups = 10000
 
 // refProblemJSON is a problem as --json prints it.
 type refProblemJSON struct {
@@ -48,7 +62,7 @@ func (o *refCheckOutput) problem(p engine.RefProblem) error {
 	}
 	o.found++
 	if !o.json {
-		say(o.cmd, "%s: %s", p.Key, oneLine(p.Err))
+		o.group(p)
 		return nil
 	}
 	text, err := jsonText(refProblemJSON{p.Key, p.URL, refProblemKind(p.Err), oneLine(p.Err)}, "")
@@ -56,6 +70,34 @@ func (o *refCheckOutput) problem(p engine.RefProblem) error {
 		return err
 	}
 	return o.list(strings.TrimSuffix(text, "\n"))
+}
+
+// group counts a problem among those of its file.
+func (o *refCheckOutput) group(p engine.RefProblem) {
+	id := refGroup{p.URL, refProblemKind(p.Err)}
+	if g := o.groups[id]; g != nil {
+		g.more++
+		return
+	}
+	if len(o.order) == maxRefGroups {
+		o.printGroups()
+	}
+	if o.groups == nil {
+		o.groups = map[refGroup]*refGroupLine{}
+	}
+	g := &refGroupLine{key: p.Key, text: oneLine(p.Err)}
+	o.groups[id], o.order = g, append(o.order, g)
+}
+
+func (o *refCheckOutput) printGroups() {
+	for _, g := range o.order {
+		more := ""
+		if g.more > 0 {
+			more = fmt.Sprintf(" (and %s to this file)", count(g.more, "more reference"))
+		}
+		say(o.cmd, "%s: %s%s", g.key, g.text, more)
+	}
+	o.groups, o.order = nil, nil
 }
 
 // list prints an element of the list of problems.
@@ -71,6 +113,7 @@ func (o *refCheckOutput) list(element string) error {
 // end prints the counts of a check that came to its end or, with an error, not.
 // Problems are an error too.
 func (o *refCheckOutput) end(r *engine.RefCheckReport, from int64, err error) error {
+	o.printGroups()
 	checked := max(r.Done-from, 0)
 	if err == nil && r.Done < from {
 		err = fmt.Errorf("refs check: --from %d, and there are only %s", from, count(r.Done, "reference"))

@@ -46,8 +46,10 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          subcommandOnly,
+		Version:       versionText(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
 	})
@@ -71,12 +73,22 @@ func newRoot() *cobra.Command {
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd())
+	for _, c := range root.Commands() {
+		c.SuggestFor = otherNames[c.Name()]
+	}
 	addCompletion(root)
 	root.InitDefaultHelpCmd()
 	if c, _, err := root.Find([]string{"help"}); err == nil {
 		c.Args = knownCommand
 	}
 	return root
+}
+
+// otherNames are what commands are called in other programs, for suggestions.
+var otherNames = map[string][]string{
+	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"checkout", "convert", "dump", "save"}, "ls": {"list", "dir"},
+	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"status", "du"},
+	"log": {"history"}, "reset": {"rollback"}, "session": {"commit", "begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"}, "pull": {"fetch"},
 }
 
 // knownCommand is for the help command, which helps with any command there is.

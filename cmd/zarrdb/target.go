@@ -119,8 +119,11 @@ func (t target) noDatabase() error {
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil && t.url[i] == ':':
 		named := strings.TrimSuffix(t.url[:i], "/") + "/"
-		if info.Mode().IsRegular() {
+		switch _, set := os.Stat(filepath.Join(t.url[:i], ".zgroup")); {
+		case info.Mode().IsRegular() && !strings.Contains(filepath.Base(t.url[:i]), ".json"): // also .json.zst
 			named = t.url[:i] + "|zip:"
+		case info.Mode().IsRegular(), set != nil && strings.HasSuffix(named, ".parq/"), set != nil && strings.HasSuffix(named, ".parquet/"):
+			named = t.url[:i] + "|kerchunk:"
 		}
 		return fmt.Errorf("%s: %w; what is in %s is named %s", t.url, fs.ErrNotExist, t.url[:i], named+strings.TrimLeft(t.url[i+1:], "/"))
 	}

@@ -11,9 +11,23 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
+
+// A message says what is wrong with a long argument and does not repeat it.
+func TestLongArgument(t *testing.T) {
+	for _, arg := range []string{strings.Repeat("x", 100_000), strings.Repeat("é/", 50_000), strings.Repeat("a b ", 25_000)} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"info", arg}, nil, &out, &errs); code == exitOK {
+			t.Error("a file with such a name")
+		}
+		if n := errs.Len(); n == 0 || n > maxMessage+100 || !utf8.Valid(errs.Bytes()) {
+			t.Errorf("%.10q…: a message of %d bytes: %.300q", arg, n, errs.String())
+		}
+	}
+}
 
 func TestEscape(t *testing.T) {
 	for _, c := range []struct{ in, keep, want string }{

@@ -1,6 +1,16 @@
 package main
 
-import "runtime/debug"
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// versionText is what version and --version print.
+func versionText() string {
+	return fmt.Sprintf("zarrdb %s, database format %d", version(), txn.Format)
+}
 
 // version is the module version that the program was built from, or the commit
 // where it was built in a checkout.

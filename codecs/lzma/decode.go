@@ -1,10 +1,14 @@
 package lzma
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"sync"
+
+	"github.com/ulikunitz/xz/lzma"
 )
 
 var (
@@ -22,265 +26,131 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
 
-// decoder is the state of one stream.
-type decoder struct {
-	rangeDecoder
-	model
-	out   []byte // the result; its capacity is the room there is
-	base  int    // where it begins
-	limit int    // where it must end
-	dict  int    // where the dictionary begins
+// Props are the properties of an LZMA stream: how many bits of the last byte
+// (LC) and of the position (LP) a literal depends on, and how many bits of the
+// position (PB) everything else depends on.
+type Props struct{ LC, LP, PB int }
+
+// DefaultProps are the properties that encoders use unless told otherwise.
+var DefaultProps = Props{LC: 3, LP: 0, PB: 2}
+
+// Valid reports whether a stream can have such properties.
+func (p Props) Valid() bool {
+	return p.LC >= 0 && p.LC <= 8 && p.LP >= 0 && p.LP <= 4 && p.PB >= 0 && p.PB <= 4
 }
 
-// Some 28 KiB a decoder, most of it models that are reset before use.
-var decoderPool = sync.Pool{New: func() any { return new(decoder) }}
+// aloneHeader is the length of the header of .lzma data: properties, dictionary
+// size (4), length (8, all ones: unknown).
+const aloneHeader = lzma.HeaderLen
 
-// with runs f on a decoder that appends to dst, and returns what dst has become,
-// or dst as it was if f fails.
-func with(dst []byte, limit int64, f func(d *decoder) error) ([]byte, error) {
-	d := decoderPool.Get().(*decoder)
-	d.out, d.base, d.dict, d.limit = dst, len(dst), len(dst), math.MaxInt
-	if limit = max(limit, 0); limit < int64(math.MaxInt-len(dst)) {
-		d.limit = len(dst) + int(limit)
+// DecodeAlone appends the content of .lzma data, at most max bytes, to dst.
+// Bytes behind the data are ignored. Errors wrap ErrCorrupt or ErrTooLarge; the
+// returned slice is then dst as it was, but bytes up to its capacity may be
+// overwritten.
+func DecodeAlone(dst, src []byte, max int64) ([]byte, error) {
+	if len(src) < aloneHeader {
+		return dst, corrupt("no room for the header")
 	}
-	err := f(d)
-	out := d.out
-	d.out, d.src = nil, nil
-	decoderPool.Put(d)
+	return decodeAlone(dst, [aloneHeader]byte(src), src[aloneHeader:], max)
+}
+
+// DecodeRaw appends the content of an LZMA stream without header, at most max
+// bytes, to dst. The stream must end with an end marker. o gives the properties
+// and the size of the dictionary that the stream was written with. Errors are as
+// those of [DecodeAlone].
+func DecodeRaw(dst, src []byte, o Options, max int64) ([]byte, error) {
+	var header [aloneHeader]byte
+	header[0] = byte((o.Props.PB*5+o.Props.LP)*9 + o.Props.LC)
+	binary.LittleEndian.PutUint32(header[1:], uint32(o.Dict))
+	binary.LittleEndian.PutUint64(header[5:], math.MaxUint64)
+	return decodeAlone(dst, header, src, max)
+}
+
+func decodeAlone(dst []byte, header [aloneHeader]byte, stream []byte, max int64) ([]byte, error) {
+	if size := binary.LittleEndian.Uint64(header[5:]); size != math.MaxUint64 && size > uint64(max) {
+		return dst, fmt.Errorf("%w: %d, over %d", ErrTooLarge, size, max)
+	}
+	dict := binary.LittleEndian.Uint32(header[1:])
+	binary.LittleEndian.PutUint32(header[1:], uint32(dictFor(int64(dict), max)))
+	r, err := lzma.NewReader(&joined{bytes.NewReader(header[:]), bytes.NewReader(stream)})
 	if err != nil {
-		return dst, err
+		return dst, wrap(err)
 	}
-	return out, nil
+	return readAll(dst, r, max)
 }
 
-// room makes sure that n more bytes fit, and is not asked again for each byte
-// of many.
-func (d *decoder) room(n int) error {
-	if n > d.limit-len(d.out) {
-		return fmt.Errorf("%w: over %d", ErrTooLarge, d.limit-d.base)
-	}
-	if n > cap(d.out)-len(d.out) {
-		size := d.limit
-		if more := max(n, 4096, len(d.out)); more < size-len(d.out) {
-			size = len(d.out) + more
-		}
-		grown := make([]byte, len(d.out), size)
-		copy(grown, d.out)
-		d.out = grown
-	}
-	return nil
+// DecodeLZMA2 appends the content of LZMA2 data, at most max bytes, to dst. o
+// gives the size of the dictionary that the data were written with. Bytes behind
+// the data are ignored. Errors are as those of [DecodeAlone].
+func DecodeLZMA2(dst, src []byte, o Options, max int64) ([]byte, error) {
+	return decodeLZMA2(dst, bytes.NewReader(src), o.Dict, max)
 }
 
-// DecodeRaw appends what an LZMA stream without header holds, at most max
-// bytes, to dst. The stream must end with an end marker. Errors wrap
-// ErrCorrupt or ErrTooLarge; the slice is then dst as it was, but bytes up to
-// its capacity may be overwritten.
-func DecodeRaw(dst, src []byte, p Props, max int64) ([]byte, error) {
-	return with(dst, max, func(d *decoder) error {
-		d.model.reset(p)
-		_, err := d.stream(src, -1)
-		return err
-	})
+// decodeLZMA2 leaves src behind the end of the data.
+func decodeLZMA2(dst []byte, src *bytes.Reader, dict, max int64) ([]byte, error) {
+	r, err := lzma.Reader2Config{DictCap: dictFor(dict, max)}.NewReader2(src)
+	if err != nil {
+		return dst, wrap(err)
+	}
+	out, err := readAll(dst, r, max)
+	if err == nil && !r.EOS() {
+		return dst, corrupt("LZMA2 data without an end")
+	}
+	return out, err
 }
 
-// stream decodes an LZMA stream of size bytes, or up to an end marker if size
-// is -1, and returns how long it is. A stream whose size is known may have an
-// end marker too.
-func (d *decoder) stream(src []byte, size int64) (int, error) {
-	if !d.init(src) {
-		return 0, corrupt("no LZMA stream")
-	}
-	end := -1
-	if size >= 0 {
-		if size > int64(d.limit-len(d.out)) {
-			return 0, fmt.Errorf("%w: %d", ErrTooLarge, size)
-		}
-		end = len(d.out) + int(size)
-	}
-	marker, err := d.symbols(end)
-	d.normalize()
-	if err == nil && !marker && d.code != 0 {
-		// What is left can only be an end marker.
-		if marker, err = d.symbol(end); err == nil && !marker {
-			err = corrupt("more than the %d bytes that it should be", size)
-		}
-		d.normalize()
-	}
-	switch {
-	case d.over:
-		return 0, corrupt("it ends early")
-	case err != nil:
-		return 0, err
-	case d.code != 0 || end >= 0 && len(d.out) != end:
-		return 0, corrupt("an end marker in the wrong place")
-	}
-	return d.pos, nil
+// dictFor bounds the size of a dictionary by the length of the result: a header
+// may ask for up to 4 GiB, but no match reaches back before the first byte.
+func dictFor(dict, limit int64) int {
+	return int(max(min(dict, limit, math.MaxInt32-1), lzma.MinDictCap))
 }
 
-// symbols decodes until the result reaches end, or up to an end marker, and
-// reports whether there was one.
-func (d *decoder) symbols(end int) (marker bool, err error) {
-	for len(d.out) != end {
-		if marker, err = d.symbol(end); marker || err != nil {
-			return marker, err
+// readAll appends the bytes of r, at most max, to dst.
+func readAll(dst []byte, r io.Reader, max int64) ([]byte, error) {
+	out := dst
+	for {
+		if len(out) == cap(out) {
+			out = append(out, 0)[:len(out)]
 		}
-	}
-	return false, nil
-}
-
-// symbol decodes a literal or a match. end is where the result must end, -1 if
-// that is not known.
-func (d *decoder) symbol(end int) (marker bool, err error) {
-	if d.over {
-		return false, corrupt("it ends early")
-	}
-	pos := (len(d.out) - d.dict) & (1<<d.props.PB - 1)
-	s := d.state
-	if d.bit(&d.isMatch[s][pos]) == 0 {
-		if len(d.out) == end {
-			return false, corrupt("more than it should be")
-		}
-		return false, d.literalByte()
-	}
-	length := 0
-	if d.bit(&d.isRep[s]) == 0 {
-		length = d.length.decode(&d.rangeDecoder, pos)
-		d.rep[3], d.rep[2], d.rep[1] = d.rep[2], d.rep[1], d.rep[0]
-		d.rep[0] = d.distance(length)
-		d.state = 10
-		if s < 7 {
-			d.state = 7
-		}
-		if d.rep[0] == math.MaxUint32 {
-			return true, nil
-		}
-	} else if short := d.repeat(s, pos); short {
-		length = 1
-	} else {
-		length = d.repLength.decode(&d.rangeDecoder, pos)
-		d.state = 11
-		if s < 7 {
-			d.state = 8
-		}
-	}
-	return false, d.match(length, end)
-}
-
-// repeat picks one of the last distances, and reports whether the match is a
-// single byte.
-func (d *decoder) repeat(s, pos int) (short bool) {
-	if d.bit(&d.isRep0[s]) == 0 {
-		if d.bit(&d.isRep0Long[s][pos]) == 0 {
-			d.state = 11
-			if s < 7 {
-				d.state = 9
-			}
-			return true
-		}
-		return false
-	}
-	i := 1
-	if d.bit(&d.isRep1[s]) != 0 {
-		i = 2 + int(d.bit(&d.isRep2[s]))
-	}
-	dist := d.rep[i]
-	copy(d.rep[1:i+1], d.rep[:i])
-	d.rep[0] = dist
-	return false
-}
-
-// literalByte decodes a literal.
-func (d *decoder) literalByte() error {
-	at := len(d.out)
-	if at == cap(d.out) || at == d.limit {
-		if err := d.room(1); err != nil {
-			return err
-		}
-	}
-	prev := byte(0)
-	if at > d.dict {
-		prev = d.out[at-1]
-	}
-	p := d.props
-	i := (at-d.dict)&(1<<p.LP-1)<<p.LC + int(prev)>>(8-p.LC)
-	models := (*[0x300]uint16)(d.model.literal[0x300*i:])
-	v := uint32(1)
-	if d.state >= 7 {
-		// Behind a match, the byte that would have continued it is what this
-		// one is not.
-		dist := int(d.rep[0]) + 1
-		if dist > at-d.dict {
-			return corrupt("a distance beyond the start")
-		}
-		m := uint32(d.out[at-dist])
-		for v < 0x100 {
-			m <<= 1
-			b := d.bit(&models[0x100+m&0x100+v])
-			v = v<<1 | b
-			if m>>8&1 != b {
-				break
+		room := out[len(out):cap(out)]
+		if left := max - int64(len(out)-len(dst)); int64(len(room)) > left {
+			room = room[:left]
+			if left == 0 {
+				room = make([]byte, 1) // whether there is more
 			}
 		}
+		n, err := r.Read(room)
+		if int64(len(out)-len(dst)+n) > max {
+			return dst, fmt.Errorf("%w: over %d", ErrTooLarge, max)
+		}
+		out = out[:len(out)+n]
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return dst, wrap(err)
+		}
 	}
-	for v < 0x100 {
-		v = v<<1 | d.bit(&models[v])
-	}
-	d.out = append(d.out, byte(v))
-	switch {
-	case d.state < 4:
-		d.state = 0
-	case d.state < 10:
-		d.state -= 3
-	default:
-		d.state -= 6
-	}
-	return nil
 }
 
-// decode returns the length of a match.
-func (l *lengths) decode(r *rangeDecoder, pos int) int {
-	if r.bit(&l.choice[0]) == 0 {
-		return firstLen + int(r.tree(l.low[pos][:], 3))
+// wrap marks an error of the library. It only reads from memory, so every error
+// is about the data.
+func wrap(err error) error { return fmt.Errorf("%w: %w", ErrCorrupt, err) }
+
+// joined is io.MultiReader with ReadByte, without which the library reads byte
+// by byte through Read.
+type joined struct{ head, rest *bytes.Reader }
+
+func (j *joined) ReadByte() (byte, error) {
+	if j.head.Len() > 0 {
+		return j.head.ReadByte()
 	}
-	if r.bit(&l.choice[1]) == 0 {
-		return firstLen + 8 + int(r.tree(l.mid[pos][:], 3))
-	}
-	return firstLen + 16 + int(r.tree(l.high[:], 8))
+	return j.rest.ReadByte()
 }
 
-// distance returns the distance of a match, less one.
-func (d *decoder) distance(length int) uint32 {
-	slot := d.tree(d.slot[min(length-firstLen, lenStates-1)][:], 6)
-	if slot < 4 {
-		return slot
+func (j *joined) Read(p []byte) (int, error) {
+	if j.head.Len() > 0 {
+		return j.head.Read(p)
 	}
-	n := int(slot>>1) - 1
-	dist := (2 | slot&1) << n
-	if slot < endSlots {
-		// The models of a slot follow those of the slots before it.
-		return dist + d.reverse(d.special[dist-slot:], n)
-	}
-	dist += d.direct(n-alignBits) << alignBits
-	return dist + d.reverse(d.align[:], alignBits)
-}
-
-// match copies length bytes from where the first of the last distances says.
-func (d *decoder) match(length, end int) error {
-	at := len(d.out)
-	if uint64(d.rep[0]) >= uint64(at-d.dict) {
-		return corrupt("a distance beyond the start")
-	}
-	if end >= 0 && length > end-at {
-		return corrupt("more than it should be")
-	}
-	if err := d.room(length); err != nil {
-		return err
-	}
-	from := at - int(d.rep[0]) - 1
-	d.out = d.out[:at+length]
-	for at < len(d.out) {
-		// What is there repeats itself.
-		at += copy(d.out[at:], d.out[from:at])
-	}
-	return nil
+	return j.rest.Read(p)
 }

@@ -5,11 +5,9 @@
 //	.lzma   properties, dictionary size, length │ LZMA
 //	raw     LZMA2, or LZMA up to an end marker
 //
-// Before LZMA2 in a block, or in raw data, there may be delta filters; the
-// filters for machine code are refused. The formats are those of the .xz file
-// format 1.2 and of the LZMA specification of the LZMA SDK.
-//
-// Decoding goes straight into the result, which is its own dictionary: the size
-// of dictionary that a header asks for costs nothing, and every length is checked
-// before memory is reserved.
+// The streams of LZMA and LZMA2 are those of github.com/ulikunitz/xz/lzma; here
+// are what that library lacks: the container with delta filters, all checksums
+// and padding verified, and a dictionary bounded by the length of the result
+// instead of by what a header asks for. Filters for machine code are refused.
+// The format is the .xz file format 1.2.
 package lzma

@@ -26,7 +26,7 @@ type Options struct {
 
 func (o Options) check(lzma2 bool) error {
 	switch {
-	case !o.Props.Valid() || lzma2 && o.Props.LC+o.Props.LP > maxLitBits:
+	case !o.Props.Valid() || lzma2 && o.Props.LC+o.Props.LP > 4:
 		return fmt.Errorf("lzma: properties %+v", o.Props)
 	case o.Dict < lzma.MinDictCap || o.Dict > lzma.MaxDictCap:
 		return fmt.Errorf("lzma: a dictionary of %d bytes", o.Dict)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/crc64"
+
+	"github.com/ulikunitz/xz/lzma"
 )
 
 // Checksums of a block, by their number in the stream flags.
@@ -59,27 +61,28 @@ func IsXZ(src []byte) bool { return bytes.HasPrefix(src, headerMagic) }
 
 // DecodeXZ appends what .xz data hold, at most max bytes, to dst, and verifies
 // all checksums. src is one stream or several, with nothing but padding between
-// and behind them. Errors are as those of [DecodeRaw], or ErrUnsupported.
+// and behind them. Errors are as those of [DecodeAlone], or ErrUnsupported.
 func DecodeXZ(dst, src []byte, max int64) ([]byte, error) {
-	return with(dst, max, func(d *decoder) error {
-		x := &xzReader{src: src}
-		for first := true; first || len(x.src) > x.pos; first = false {
-			if err := x.stream(d); err != nil {
-				return err
-			}
-			x.zeros()
-			if x.pos%4 != 0 {
-				return corrupt("padding of %d bytes", x.pos)
-			}
+	x := &xzReader{src: src, out: dst, base: len(dst), max: max}
+	for first := true; first || len(x.src) > x.pos; first = false {
+		if err := x.stream(); err != nil {
+			return dst, err
 		}
-		return nil
-	})
+		x.zeros()
+		if x.pos%4 != 0 {
+			return dst, corrupt("padding of %d bytes", x.pos)
+		}
+	}
+	return x.out, nil
 }
 
 // xzReader reads the parts of .xz data.
 type xzReader struct {
 	src     []byte
 	pos     int
+	out     []byte // the result
+	base    int    // where it begins
+	max     int64  // its longest length
 	check   byte
 	records []byte // of the blocks so far, as the index has them
 	blocks  uint64
@@ -105,7 +108,7 @@ func (x *xzReader) zeros() (n int) {
 }
 
 // stream reads a stream: header, blocks, index, footer.
-func (x *xzReader) stream(d *decoder) error {
+func (x *xzReader) stream() error {
 	h, err := x.take(streamHeader)
 	if err != nil {
 		return err
@@ -129,7 +132,7 @@ func (x *xzReader) stream(d *decoder) error {
 		if size[0] == 0 {
 			return x.index(flags)
 		}
-		if err := x.block(d, (int(size[0])+1)*4); err != nil {
+		if err := x.block((int(size[0]) + 1) * 4); err != nil {
 			return err
 		}
 	}
@@ -186,7 +189,7 @@ func (x *xzReader) pad(n int) error {
 }
 
 // block reads a block whose header has size bytes, the first of which is read.
-func (x *xzReader) block(d *decoder, size int) error {
+func (x *xzReader) block(size int) error {
 	start := x.pos - 1
 	if _, err := x.take(size - 1); err != nil {
 		return err
@@ -199,13 +202,14 @@ func (x *xzReader) block(d *decoder, size int) error {
 	if err != nil {
 		return err
 	}
-	from := len(d.out)
-	n, err := d.lzma2(x.src[x.pos:])
-	if err != nil {
+	from := len(x.out)
+	in := bytes.NewReader(x.src[x.pos:])
+	if x.out, err = decodeLZMA2(x.out, in, b.dict, x.max-int64(from-x.base)); err != nil {
 		return err
 	}
+	n := int(in.Size()) - in.Len()
 	x.pos += n
-	data := d.out[from:]
+	data := x.out[from:]
 	if b.packed >= 0 && b.packed != int64(n) || b.size >= 0 && b.size != int64(len(data)) {
 		return corrupt("a block whose header tells other sizes")
 	}
@@ -232,6 +236,7 @@ func (x *xzReader) block(d *decoder, size int) error {
 type blockHeader struct {
 	packed, size int64
 	deltas       []int // distances, in the order of encoding
+	dict         int64 // size of the dictionary
 }
 
 // parseBlock parses a block header without its size and checksum.
@@ -264,6 +269,7 @@ func parseBlock(h []byte) (blockHeader, error) {
 		case id == filterDelta && n == 1 && !last:
 			b.deltas = append(b.deltas, int(props[0])+1)
 		case id == filterLZMA2 && n == 1 && last && props[0] <= 40:
+			b.dict, _ = lzma.DecodeDictCap(props[0])
 		case id != filterDelta && id != filterLZMA2:
 			return b, fmt.Errorf("%w: %#x", ErrUnsupported, id)
 		default:

@@ -1,5 +1,7 @@
 package zurl
 
+import "strings"
+
 // Kind is what a URL leads to (ZEP 8, "Resource kinds"), as far as the URL
 // alone says.
 type Kind uint8
@@ -90,15 +92,11 @@ const parent = ".."
 // cutScheme splits "scheme:rest". The scheme is returned in lower case; ok says
 // that there is one (RFC 3986, 3.1).
 func cutScheme(s string) (name, rest string, ok bool) {
-	for i := range len(s) {
-		if s[i] == ':' && i > 0 {
-			return lower(s[:i]), s[i+1:], true
-		}
-		if !isScheme(s[:i+1]) {
-			break
-		}
+	name, rest, ok = strings.Cut(s, ":")
+	if !ok || !isScheme(name) {
+		return "", s, false
 	}
-	return "", s, false
+	return lower(name), rest, true
 }
 
 func isScheme(s string) bool {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -31,6 +30,7 @@ type Options struct {
 // processes.
 type Store struct {
 	dir    string // absolute
+	self   fs.FileInfo
 	opts   Options
 	src    *source
 	fsys   fsys
@@ -67,6 +67,10 @@ func Open(dir string, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, err))
 	}
+	if s.self, err = root.Stat("."); err != nil {
+		_ = root.Close()
+		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, err))
+	}
 	s.dir = abs
 	s.src = newSource(root, abs)
 	s.fsys = rootFS{root, abs}
@@ -84,6 +88,14 @@ func Create(dir string, opts *Options) (*Store, error) {
 
 // Dir returns the absolute path of the base directory.
 func (s *Store) Dir() string { return s.dir }
+
+// InPlace reports whether the path that was opened still leads to the base
+// directory. A store stays with its directory, also when that is renamed or
+// another one takes its place.
+func (s *Store) InPlace() bool {
+	now, err := os.Stat(s.dir)
+	return err == nil && os.SameFile(now, s.self)
+}
 
 // URI returns the canonical URI of the base directory.
 func (s *Store) URI() (string, error) { return URI(s.dir) }
@@ -112,8 +124,8 @@ func (s *Store) Get(ctx context.Context, key string, rng kv.Range) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if n > math.MaxInt {
-		return nil, s.fail("get", rel, errors.New("value does not fit into memory"))
+	if err := kv.CheckHeld(n); err != nil {
+		return nil, s.fail("get", rel, err)
 	}
 	b := make([]byte, n)
 	if err := readFull(f, b, off); err != nil {

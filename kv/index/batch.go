@@ -179,12 +179,7 @@ func (b *Batch) apply(sync bool) error {
 		// An empty batch is still a request to sync what came before.
 		err = x.db.LogData(nil, pebble.Sync)
 	} else {
-		if b.key = x.appendSyncNote(b.key[:0]); len(b.key) > 0 && !b.b.Empty() {
-			err = b.b.LogData(b.key, nil)
-		}
-		if err == nil {
-			err = x.db.Apply(b.b, o)
-		}
+		err = x.db.Apply(b.b, o)
 	}
 	// Pebble is told that its log was written even where it was not: the
 	// guard knows.
@@ -195,15 +190,8 @@ func (b *Batch) apply(sync bool) error {
 		return fmt.Errorf("index: commit: %w", err)
 	}
 	x.logged.Add(size)
+	x.wrote.Store(true)
 	return nil
-}
-
-// appendSyncNote appends what is known of the log, nothing before the first sync.
-func (x *Index) appendSyncNote(b []byte) []byte {
-	if l := x.guard.marks.synced.Load(); l != nil {
-		return appendSyncNote(b, *l)
-	}
-	return b
 }
 
 // Close releases the batch, committed or not.

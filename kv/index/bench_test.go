@@ -63,18 +63,6 @@ func BenchmarkGetPage(b *testing.B) {
 			}
 		})
 	}
-	b.Run("viewed", func(b *testing.B) {
-		x, names := benchPages(b, 20_000, &Options{Create: true, CacheBytes: 1 << 20})
-		x.pages.refresh()
-		rng := rand.New(rand.NewPCG(1, 1))
-		none := func([]byte) error { return nil }
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := x.ViewPage(names[rng.IntN(len(names))], none); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 	b.Run("missing", func(b *testing.B) {
 		x, names := benchPages(b, 20_000, &Options{Create: true})
 		ctx := context.Background()

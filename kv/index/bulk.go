@@ -75,6 +75,7 @@ func (x *Index) ingestFrom(dir string, pages iter.Seq2[Page, error]) error {
 	if err := x.guard.err(); err != nil {
 		return err
 	}
+	x.wrote.Store(true)
 	return x.db.Ingest(context.Background(), t.paths)
 }
 
@@ -203,13 +204,17 @@ func (x *Index) Checkpoint(dir string) error {
 		// if there was no log to be read when it was opened. A flush makes a list.
 		err = x.db.Flush()
 	}
+	var n uint64
+	if err == nil {
+		n, err = x.countUp()
+	}
 	if err == nil {
 		err = x.db.Checkpoint(dir, pebble.WithFlushedWAL())
 	}
 	if err == nil {
 		err = x.guard.takeOutside()
 		if err == nil {
-			err = markLogs(x.fs, dir)
+			err = writeWitness(x.fs, dir, n)
 		}
 		if err == nil {
 			err = writeFormat(x.fs, dir)

@@ -3,11 +3,11 @@
 // of byte strings with atomic batches, kept in Pebble, and the only package
 // that imports Pebble.
 //
-//	Set, Delete, PutPage      Get, View, Scan, GetPage      Ingest     ViewPage
-//	        │                          ▲                       │          ▲
-//	      Batch ──Commit(sync)──▶   Pebble  ◀── sorted tables ─┘          │
-//	                                   │                                  │
-//	                               guarded FS ──▶ disk ── large tables ───┘
+//	Set, Delete, PutPage      Get, View, Scan, GetPage      Ingest
+//	        │                          ▲                       │
+//	      Batch ──Commit(sync)──▶   Pebble  ◀── sorted tables ─┘
+//	                                   │
+//	                               guarded FS ──▶ disk
 //
 // Keys live in spaces: a space is the first byte of the stored key, so that
 // each space is a range of its own. The index gives spaces no meaning, except

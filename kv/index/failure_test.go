@@ -353,6 +353,56 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// TestOpenOnFullDisk: the reserve makes room for the first opening already, and
+// not for one that only reads.
+func TestOpenOnFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	hasReserve := func() bool { _, err := mem.Stat("d/" + reserveFile); return err == nil }
+	var full atomic.Bool
+	o := small(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		// A table is written again; a list of tables that fails is the end.
+		if op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST") && full.Load() && hasReserve() {
+			return syscall.ENOSPC
+		}
+		return nil
+	})))
+	o.MinFreeBytes, o.ReserveBytes = 10<<20, 4<<20
+	o.DiskFree = func() (uint64, error) {
+		switch {
+		case !full.Load():
+			return 1 << 30, nil
+		case hasReserve():
+			return 0, nil
+		}
+		return 4 << 20, nil
+	}
+	x := mustOpen(t, "d", o)
+	if err := put(x, SpaceRef, "k", "v", true); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	full.Store(true)
+	read := *o
+	read.ReadOnly = true
+	mustClose(t, mustOpen(t, "d", &read))
+	if !hasReserve() {
+		t.Error("a reader gave the reserve up")
+	}
+	x = mustOpen(t, "d", o)
+	b := x.NewBatch()
+	b.Delete(SpaceRef, []byte("k"))
+	if err := b.Commit(true); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	b.Close()
+	mustClose(t, x)
+	full.Store(false)
+	mustClose(t, mustOpen(t, "d", o))
+	if !hasReserve() {
+		t.Error("there is no reserve again")
+	}
+}
+
 func TestFull(t *testing.T) {
 	mem := vfs.NewMem()
 	o := small(mem)

@@ -42,7 +42,8 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 	if !missing {
 		return false, errors.Join(
 			removeIfThere(fs, fs.PathJoin(dir, creatingFile)),
-			fs.RemoveAll(fs.PathJoin(dir, ingestDir)))
+			fs.RemoveAll(fs.PathJoin(dir, ingestDir)),
+			removeMarks(fs, dir))
 	}
 	begun, err := Begun(fs, dir)
 	if err != nil {
@@ -53,6 +54,18 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 	}
 	err = writeSmall(fs, fs.PathJoin(dir, creatingFile), nil)
 	return true, errors.Join(err, syncDir(fs, dir))
+}
+
+// removeMarks removes what earlier versions kept beside logs and lists of tables.
+// They would take it for damage that it does not fit any more.
+func removeMarks(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	for _, name := range names {
+		if strings.HasPrefix(name, "marker.logs.") || isList(name) && strings.HasSuffix(name, ".copy") {
+			err = errors.Join(err, removeIfThere(fs, fs.PathJoin(dir, name)))
+		}
+	}
+	return err
 }
 
 // finishCreate makes the new index in dir one that exists.
@@ -85,14 +98,7 @@ func checkFormat(fs vfs.FS, dir string) (missing bool, err error) {
 
 // writeFormat puts the format file into dir, durably.
 func writeFormat(fs vfs.FS, dir string) error {
-	path := fs.PathJoin(dir, formatFile)
-	if err := writeSmall(fs, path+".tmp", fmt.Appendf(nil, "%s%d\n", formatPrefix, formatNumber)); err != nil {
-		return err
-	}
-	if err := fs.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return syncDir(fs, dir)
+	return replaceSmall(fs, dir, formatFile, fmt.Appendf(nil, "%s%d\n", formatPrefix, formatNumber))
 }
 
 // maxSmall bounds the files that are read whole.
@@ -115,6 +121,15 @@ func writeSmall(fs vfs.FS, path string, b []byte) error {
 	}
 	_, err = f.Write(b)
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// replaceSmall replaces a file of dir as a whole, durably.
+func replaceSmall(fs vfs.FS, dir, name string, b []byte) error {
+	path := fs.PathJoin(dir, name)
+	if err := writeSmall(fs, path+".tmp", b); err != nil {
+		return err
+	}
+	return errors.Join(fs.Rename(path+".tmp", path), syncDir(fs, dir))
 }
 
 func syncDir(fs vfs.FS, dir string) error {

@@ -66,11 +66,9 @@ func (x *Index) listener() *pebble.EventListener {
 		},
 		CompactionEnd: func(pebble.CompactionInfo) {
 			x.events.compactions.Add(1)
-			x.pages.changed()
 			x.gate.wake()
 		},
 		ManifestCreated: func(pebble.ManifestCreateInfo) { x.events.lists.Add(1) },
-		TableIngested:   func(pebble.TableIngestInfo) { x.pages.changed() },
 		BackgroundError: func(err error) {
 			x.events.background.Add(1)
 			x.events.lastError.Store(&err)

@@ -11,11 +11,9 @@ import (
 // swallows what it gets.
 type logFile struct {
 	vfs.File
-	g      *guardFS
-	name   string
-	marked bool   // the mark names it, or it is no log
-	number uint64 // of the log, once something was written
-	size   uint64 // what was written
+	g     *guardFS
+	name  string
+	named bool // its name is on disk, or need not be
 }
 
 // do runs op unless the index is failed, and turns its error into the failure.
@@ -32,35 +30,27 @@ func (f *logFile) do(name string, op func() error) {
 }
 
 func (f *logFile) Write(p []byte) (int, error) {
-	if !f.marked && !f.g.isClosing() { // all that comes then is the end of it
-		f.marked = true
-		f.number = logFileNumber(f.g.FS.PathBase(f.name))
-		f.g.moveMark()
-	}
 	f.do("write", func() error {
-		n, err := f.File.Write(p)
-		f.size += uint64(n)
+		_, err := f.File.Write(p)
 		return err
 	})
 	return len(p), nil
 }
 
+// Sync makes the file durable, and the name of a list of tables too: a marker may
+// name that list before Pebble syncs the directory.
 func (f *logFile) Sync() error {
-	f.sync(f.File.Sync)
+	f.do("sync", f.File.Sync)
+	if !f.named {
+		f.named = true
+		f.do("sync directory of", func() error { return syncDir(f.g.FS, f.g.dir) })
+	}
 	return nil
 }
 
 func (f *logFile) SyncData() error {
-	f.sync(f.File.SyncData)
+	f.do("sync", f.File.SyncData)
 	return nil
-}
-
-// sync makes durable what was written. Pebble does not write meanwhile.
-func (f *logFile) sync(op func() error) {
-	f.do("sync", op)
-	if f.number > 0 && !f.g.isFailed() {
-		f.g.marks.synced.Store(&markedLog{number: f.number, size: f.size})
-	}
 }
 
 func (f *logFile) SyncTo(length int64) (full bool, err error) {
@@ -95,7 +85,6 @@ func (f *logFile) Close() error {
 	if strings.HasPrefix(f.g.FS.PathBase(f.name), "marker.") { // the one before is removed then
 		f.do("sync directory of", func() error { return syncDir(f.g.FS, f.g.dir) })
 	}
-	f.g.marks.setSize(f.g.FS.PathBase(f.name), f.size)
 	return nil
 }
 
@@ -155,11 +144,8 @@ func (d *guardDir) Sync() error {
 		return nil
 	}
 	if !d.g.isFailed() {
-		synced := d.g.marks.syncing()
 		if err := d.File.Sync(); err != nil {
 			d.g.fail("sync directory", d.name, err)
-		} else {
-			synced()
 		}
 	}
 	return nil

@@ -42,19 +42,14 @@ type guardFS struct {
 	// onFull is called when the disk turned out to be full, onFail once at the
 	// failure. Both may be called with locks of Pebble held.
 	onFull, onFail func()
-	// onRemove is called before a table is removed, with its name.
-	onRemove func(base string)
 
 	failed  chan struct{} // closed by fail
 	closing chan struct{} // closed by stop
 
 	overOld atomic.Bool // the last log is written over a large old one
 
-	marks logMarks // which logs must be there
-	alone []string // copies of lists that are not there, when it was opened
-
 	mu        sync.Mutex
-	opening   bool // compactions do not wait, Open waits for them; logs are checked
+	opening   bool // compactions do not wait, Open waits for them
 	ending    bool // logs are not written over old ones
 	failure   *failure
 	tableErrs int   // table files in a row that could not be written
@@ -67,7 +62,7 @@ const maxTableErrors = 11
 func newGuardFS(base vfs.FS, dir string, pause time.Duration) *guardFS {
 	return &guardFS{
 		FS: base, dir: dir, mem: vfs.NewMem(), pause: pause,
-		onFull: func() {}, onFail: func() {}, onRemove: func(string) {},
+		onFull: func() {}, onFail: func() {},
 		failed: make(chan struct{}), closing: make(chan struct{}),
 		opening: true,
 	}
@@ -111,15 +106,6 @@ func (g *guardFS) opened() {
 
 // stop lets waiting compactions go.
 func (g *guardFS) stop() { close(g.closing) }
-
-func (g *guardFS) isClosing() bool {
-	select {
-	case <-g.closing:
-		return true
-	default:
-		return false
-	}
-}
 
 // takeOutside returns and clears the first error of a directory sync outside
 // dir. Pebble panics at such errors, so they take this way around it.
@@ -185,16 +171,12 @@ func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 	if isTable(name) {
 		return g.createTable(name, category)
 	}
-	if isList(g.FS.PathBase(name)) {
-		return g.createList(name, category)
-	}
 	return g.createLog(name, func() (vfs.File, error) { return g.FS.Create(name, category) })
 }
 
 // ReuseForWrite implements vfs.FS. Pebble uses it for logs only.
 func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return g.createLog(newname, func() (vfs.File, error) {
-		g.marks.remove(g.FS.PathBase(oldname))
 		g.mu.Lock()
 		ending := g.ending
 		g.mu.Unlock()
@@ -223,8 +205,7 @@ func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.F
 	if !g.isFailed() {
 		f, err := create()
 		if err == nil {
-			g.marks.create(g.FS.PathBase(name))
-			return &logFile{File: f, g: g, name: name, marked: logFileNumber(g.FS.PathBase(name)) == 0}, nil
+			return &logFile{File: f, g: g, name: name, named: !isList(g.FS.PathBase(name))}, nil
 		}
 		g.fail("create", name, err)
 	}
@@ -260,23 +241,6 @@ func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 			return f, nil
 		}
 	}
-	g.mu.Lock()
-	opening := g.opening
-	g.mu.Unlock()
-	base := g.FS.PathBase(name)
-	if number, ok := logNumber(base); ok && opening && g.inside(name) {
-		if g.marks.isMissing(base) {
-			return nil, missingLog(name)
-		}
-		size := g.marks.closed[base]
-		if number == 0 {
-			var err error
-			if size, err = copyEnds(g.FS, name); err != nil {
-				return nil, err
-			}
-		}
-		return openLog(g.FS, name, number, size, opts...)
-	}
 	return g.FS.Open(name, opts...)
 }
 
@@ -287,29 +251,17 @@ func (g *guardFS) Stat(name string) (vfs.FileInfo, error) {
 			return fi, nil
 		}
 	}
-	if g.inside(name) && g.marks.isMissing(g.FS.PathBase(name)) {
-		return vfs.NewMemFile(nil).Stat()
-	}
 	return g.FS.Stat(name)
 }
 
 // List implements vfs.FS. Pebble lists its directory when it opens, and the
 // last time it does not stop what it has started if that fails. A failed index
-// that looks empty ends just as well. While it opens, logs that are missing are in
-// the list.
+// that looks empty ends just as well.
 func (g *guardFS) List(dir string) ([]string, error) {
 	names, err := g.FS.List(dir)
 	if err != nil && dir == g.dir {
 		g.fail("list", dir, err)
 		return nil, nil
-	}
-	g.mu.Lock()
-	opening := g.opening
-	g.mu.Unlock()
-	if err == nil && opening && dir == g.dir {
-		for name := range g.marks.missing {
-			names = append(names, name)
-		}
 	}
 	return names, err
 }
@@ -347,19 +299,6 @@ func (g *guardFS) Remove(name string) error {
 			_ = g.mem.Remove(g.FS.PathBase(name))
 		}
 		return nil
-	}
-	if g.inside(name) {
-		base := g.FS.PathBase(name)
-		if g.marks.isMissing(base) {
-			return nil // it was not needed
-		}
-		g.marks.remove(base)
-		if isTable(base) {
-			g.onRemove(base)
-		}
-		if isList(base) {
-			_ = g.FS.Remove(name + copySuffix)
-		}
 	}
 	return g.FS.Remove(name)
 }

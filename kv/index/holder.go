@@ -28,14 +28,18 @@ type Holder struct {
 // process. It is [ErrLocked].
 type LockedError struct {
 	Dir string
-	// Holder is zero if the holder did not get to describe itself.
+	// Holder is zero if the holder did not get to describe itself. Of a reader
+	// that may not write, Since is not known.
 	Holder Holder
 }
 
 func (e *LockedError) Error() string {
 	h := e.Holder
-	if h.PID == 0 {
+	switch {
+	case h.PID == 0:
 		return fmt.Sprintf("index: %s is in use by another process", e.Dir)
+	case h.Since.IsZero():
+		return fmt.Sprintf("index: %s is in use by %s (process %d on %s)", e.Dir, h.Program, h.PID, h.Host)
 	}
 	return fmt.Sprintf("index: %s is in use by %s (process %d on %s, since %s)",
 		e.Dir, h.Program, h.PID, h.Host, h.Since.Format(time.RFC3339))
@@ -50,34 +54,58 @@ const holderFile = "HOLDER"
 type dirLock struct {
 	*pebble.Lock
 	fs   vfs.FS
-	path string
+	path string // of the description, "" if there is none
 }
 
 // lock takes the lock of dir. The description is best effort: a disk that is
-// full or read-only does not keep anybody from opening.
+// full does not keep anybody from opening.
 //
-// A disk that cannot be written by anybody needs no lock, and has no room for
-// one: reading goes without.
+// Who may not write the directory, and opens it to read, shares the lock with
+// others of this kind (see lockShared) and leaves no description. A disk that
+// cannot be written by anybody needs no lock, and has no room for one: reading
+// goes without.
 func lock(fs vfs.FS, dir, program string, readOnly bool) (*dirLock, error) {
 	path := fs.PathJoin(dir, holderFile)
-	l, err := pebble.LockDirectory(dir, fs)
-	if readOnly && errors.Is(err, syscall.EROFS) {
-		l, err = pebble.LockDirectory(dir, unlockedFS{fs})
+	shared.Lock()
+	defer shared.Unlock()
+	var l *pebble.Lock
+	err := error(syscall.EAGAIN)
+	_, reading := shared.locks[fs.PathJoin(dir, lockFile)]
+	if !reading {
+		l, err = pebble.LockDirectory(dir, fs)
+	}
+	// A lock that is held gives a bare error number or a bare text; what could not
+	// be created or opened gives a path error.
+	var pe *os.PathError
+	outside := errors.As(err, &pe)
+	if readOnly && (reading || outside && (errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission))) {
+		if outside && errors.Is(err, syscall.EROFS) {
+			l, err = pebble.LockDirectory(dir, unlockedFS{fs})
+		} else {
+			l, err = pebble.LockDirectory(dir, sharedFS{fs})
+		}
+		if err == nil {
+			return &dirLock{Lock: l, fs: fs}, nil
+		}
+		outside = errors.As(err, &pe)
+	}
+	host, _ := os.Hostname()
+	if outside {
+		return nil, fmt.Errorf("index: lock %s: %w", dir, err)
 	}
 	if err != nil {
-		// A lock that is held gives a bare error number or a bare text; what
-		// could not be created or opened gives a path error.
-		var pe *os.PathError
-		if errors.As(err, &pe) {
-			return nil, fmt.Errorf("index: lock %s: %w", dir, err)
-		}
 		locked := &LockedError{Dir: dir}
-		if b, err := readSmall(fs, path); err == nil {
+		pid := os.Getpid()
+		if !reading {
+			pid = sharedBy(fs, fs.PathJoin(dir, lockFile), err)
+		}
+		if pid != 0 {
+			locked.Holder = Holder{PID: pid, Host: host, Program: "a reader"}
+		} else if b, err := readSmall(fs, path); err == nil {
 			_ = json.Unmarshal(b, &locked.Holder)
 		}
 		return nil, locked
 	}
-	host, _ := os.Hostname()
 	b, err := json.Marshal(Holder{
 		PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second),
 	})
@@ -102,7 +130,9 @@ func (f unlockedFS) Unwrap() vfs.FS { return f.FS }
 
 // Close removes the description and gives up the lock.
 func (l *dirLock) Close() error {
-	_ = l.fs.Remove(l.path)
+	if l.path != "" {
+		_ = l.fs.Remove(l.path)
+	}
 	return l.Lock.Close()
 }
 

@@ -46,7 +46,6 @@ type Index struct {
 	disk  *diskGuard
 	db    *pebble.DB
 	cache *pebble.Cache
-	pages *pageTables
 	lock  *dirLock
 
 	gate   gate
@@ -61,6 +60,7 @@ type Index struct {
 
 	events events
 	logged atomic.Int64 // bytes of batches
+	wrote  atomic.Bool  // anything, since Open
 
 	use usage
 
@@ -134,10 +134,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err != nil || !missing {
 		return x, err
 	}
-	if err = x.renewLog(); err == nil {
-		err = finishCreate(o.FS, dir)
-	}
-	if err != nil {
+	if err = finishCreate(o.FS, dir); err != nil {
 		x.guard.stop()
 		err = errors.Join(err, x.db.Close())
 		x.cache.Unref()
@@ -159,14 +156,6 @@ func notThere(fs vfs.FS, dir string) error {
 // Made reports whether the call of Open that returned x made the index, because
 // there was none. It stays so, whatever is written and after Close.
 func (x *Index) Made() bool { return x.made }
-
-// renewLog begins another log. The first one of a new index has no marks of what
-// was synced (logcheck.go), because Pebble makes it before it turns to its newest
-// format. A log in which nothing was written is not left.
-func (x *Index) renewLog() error {
-	none := []byte{0} // is in no space
-	return errors.Join(x.db.Set(none, nil, pebble.NoSync), x.db.Delete(none, pebble.NoSync), x.db.Flush(), x.guard.err())
-}
 
 func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err error) {
 	x := &Index{
@@ -192,8 +181,6 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	x.opts.EventListener = x.listener()
 	x.cache = pebble.NewCache(o.CacheBytes)
 	x.opts.Cache = x.cache
-	x.pages = newPageTables(x, o)
-	x.guard.onRemove = x.pages.drop
 	defer func() {
 		if err != nil {
 			x.end()
@@ -201,7 +188,10 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 		}
 	}()
 
-	if err = x.guard.readMarks(x.ro); err != nil {
+	if !x.ro {
+		x.disk.opening()
+	}
+	if err = checkLists(o.FS, dir); err != nil {
 		return nil, err
 	}
 	x.db, err = callOpen(dir, x.opts)
@@ -211,18 +201,19 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	if err != nil {
 		return nil, err
 	}
-	x.pages.db = x.db
 	x.guard.opened()
 	err = x.guard.err()
 	if out := x.guard.takeOutside(); err == nil && out != nil {
 		err = out
+	}
+	if err == nil {
+		err = x.checkCount()
 	}
 	if err != nil {
 		x.guard.stop()
 		return nil, errors.Join(err, x.db.Close())
 	}
 	if !x.ro {
-		x.guard.removeAlone()
 		// The reserve is made by the first check with room to spare.
 		if err := x.disk.enter("open", 0, true); err == nil {
 			x.disk.leave(0)
@@ -314,25 +305,12 @@ func (x *Index) shut() (failed, err error) {
 	}
 	clear(x.snapshots)
 	x.mu.Unlock()
-	x.endLog()
+	x.witness()
 	failed = x.guard.err()
 	x.guard.stop()
-	x.pages.close()
 	err = x.db.Close()
-	x.guard.endMark()
 	x.cache.Unref()
 	return failed, err
-}
-
-// endLog puts something behind the last record of the log that shows that it was
-// synced: damage of it can then be told from a torn end (logcheck.go).
-func (x *Index) endLog() {
-	if x.ro || x.guard.isFailed() || x.db.Metrics().WAL.BytesIn == 0 {
-		return
-	}
-	if x.db.LogData(nil, pebble.Sync) == nil {
-		_ = x.db.LogData(x.appendSyncNote(nil), pebble.NoSync) // failures are the guard's
-	}
 }
 
 // Failed returns nil, or the failure (ErrFailed) that stopped all writes.

@@ -18,7 +18,12 @@ type Options struct {
 	// Create makes the directory and the index if there is none.
 	Create bool
 	// ReadOnly opens without a write except for the lock and what a second
-	// opener is told. All writing methods return kv.ErrReadOnly.
+	// opener is told. All writing methods return kv.ErrReadOnly. A process that may
+	// not write the directory writes nothing at all: it shares the lock with others
+	// of this kind, and keeps writers out, which get [LockedError]; while a writer
+	// has the index open it gets that error itself. If the lock file is missing,
+	// or the disk is mounted read-only, it reads without the lock; a writer that opens
+	// the index anyway can make its reads fail, but never return other bytes.
 	ReadOnly bool
 	// Program is what a second opener is told; "" is the name of the running
 	// program.
@@ -47,8 +52,6 @@ type Options struct {
 
 	// tablePause is the first back-off after a table could not be written.
 	tablePause time.Duration
-	// pageTable is the size of tables from which pages are read past Pebble.
-	pageTable int64
 }
 
 const (
@@ -88,9 +91,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.ReserveBytes == 0 {
 		c.ReserveBytes = 4 << 20
-	}
-	if c.pageTable == 0 {
-		c.pageTable = minPageTable
 	}
 	if c.tablePause == 0 {
 		c.tablePause = time.Millisecond

@@ -45,27 +45,6 @@ func (x *Index) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
 	return x.Get(SpacePage, name[:])
 }
 
-// ViewPage calls fn once with a stored page, which is valid until fn returns, and
-// returns the error of fn as it is. fn must not call the index. A missing page is
-// ErrNotFound; one that was deleted may still be found. The page is not compared
-// with its name.
-func (x *Index) ViewPage(name digest.Sum, fn func(page []byte) error) error {
-	if err := x.enter(); err != nil {
-		return err
-	}
-	defer x.use.leave()
-	if done, err := x.pages.view(name, fn); done {
-		return err
-	}
-	if x.pages.due() && x.use.enter() {
-		go func() {
-			defer x.use.leave()
-			x.pages.refresh()
-		}()
-	}
-	return view(x.db, SpacePage, name[:], fn)
-}
-
 // Scan yields the records of s in [from, to) in order of keys, or against it.
 // nil is the beginning or the end of the space. It shows one state, that of
 // the moment when the loop begins. Key and Value are valid until the next

@@ -91,7 +91,7 @@ func wipe(fs vfs.FS, dir string) error {
 }
 
 var ourNames = regexp.MustCompile(`^(?:` +
-	`FORMAT(?:\.tmp)?|CREATING|HOLDER|RESERVE|ingest|LOCK|` +
+	`(?:FORMAT|CLOSED)(?:\.tmp)?|CREATING|HOLDER|RESERVE|ingest|LOCK|` +
 	// Those of Pebble.
 	`CURRENT|(?:CURRENT|temporary)\.\d+\.dbtmp|MANIFEST-\d+\.copy|(?:MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|` +
 	`marker\.[a-z-]+\.\d+\..+|\d+\.(?:sst|blob)|\d+(?:-\d+)?\.log)$`)

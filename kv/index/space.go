@@ -45,6 +45,17 @@ func newDiskGuard(dir string, o *Options) *diskGuard {
 	return g
 }
 
+// leastFree is what deleting and opening take at most, as a rule.
+const leastFree = 1 << 20
+
+// opening gives the reserve up if there is no room to open the index, which
+// writes a list of tables before anything can be deleted.
+func (g *diskGuard) opening() {
+	if free, err := g.free(); err == nil && free < leastFree {
+		g.release()
+	}
+}
+
 // enter admits size bytes, or refuses with ErrFull. What was admitted is taken
 // back by leave. What makes room is admitted down to almost nothing.
 func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
@@ -66,7 +77,7 @@ func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
 		return nil
 	}
 	if makesRoom {
-		need = 1<<20 + 2*uint64(pending)
+		need = leastFree + 2*uint64(pending)
 		if free < need {
 			free += g.release()
 		}

@@ -235,7 +235,7 @@ func (z *ZipFS) ReuseForWrite(oldname, _ string, _ vfs.DiskWriteCategory) (vfs.F
 func (z *ZipFS) MkdirAll(dir string, _ os.FileMode) error { return readOnly("mkdir", dir) }
 
 // Lock implements vfs.FS.
-func (z *ZipFS) Lock(name string) (io.Closer, error) { return nil, syscall.EROFS }
+func (z *ZipFS) Lock(name string) (io.Closer, error) { return nil, readOnly("lock", name) }
 
 // GetDiskUsage implements vfs.FS.
 func (z *ZipFS) GetDiskUsage(string) (vfs.DiskUsage, error) {

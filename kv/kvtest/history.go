@@ -178,8 +178,8 @@ func (h *history) get(st kv.Store) {
 			h.t.Errorf("Get of a missing key: %v", err)
 		}
 	case rangeErr != nil:
-		if !errors.Is(err, kv.ErrRange) {
-			h.t.Errorf("Get outside the value: %v", err)
+		if !errors.Is(err, kindOf(rangeErr)) {
+			h.t.Errorf("Get outside the value: %v, want %v", err, rangeErr)
 		}
 	case err != nil || !bytes.Equal(got, value[off:off+n]):
 		h.t.Errorf("Get: %d bytes, %v, want %d bytes", len(got), err, n)

@@ -20,7 +20,7 @@ func (s *suite) testMissing(t *testing.T) {
 		if _, ok := want[key]; ok || !s.holds(key) {
 			continue
 		}
-		for _, rng := range []kv.Range{kv.All(), kv.Span(0, 0), kv.From(5), kv.Last(1)} {
+		for _, rng := range []kv.Range{kv.All(), kv.Span(0, 0), kv.From(5), kv.Last(1), kv.AtMost(0)} {
 			if b, err := view.Get(bg, key, rng); err != kv.ErrNotFound || b != nil {
 				t.Errorf("Get(%q, %v) = %v, %v, want kv.ErrNotFound itself", key, rng, b, err)
 			}
@@ -42,7 +42,10 @@ func (s *suite) testMissing(t *testing.T) {
 // rangesOf returns ranges at all borders of a value of n bytes, good and bad.
 func rangesOf(n int64) []kv.Range {
 	at := []int64{0, 1, n / 2, n - 1, n, n + 1, -1, math.MaxInt64}
-	out := []kv.Range{kv.All()}
+	out := []kv.Range{kv.All(), kv.AtMost(n), kv.AtMost(math.MaxInt64)}
+	if n > 0 {
+		out = append(out, kv.AtMost(n-1), kv.AtMost(0))
+	}
 	for _, off := range at {
 		out = append(out, kv.From(off), kv.Last(off))
 		for _, count := range append(at, n-off) {
@@ -50,6 +53,14 @@ func rangesOf(n int64) []kv.Range {
 		}
 	}
 	return out
+}
+
+// kindOf is the sentinel of an error of [kv.Range.Resolve].
+func kindOf(err error) error {
+	if errors.Is(err, kv.ErrTooLarge) {
+		return kv.ErrTooLarge
+	}
+	return kv.ErrRange
 }
 
 // sizes are lengths of values around the limits of buffers and blocks.
@@ -70,8 +81,8 @@ func (s *suite) testRanges(t *testing.T) {
 			off, n, wantErr := rng.Resolve(int64(len(value)))
 			got, err := view.Get(bg, key, rng)
 			if wantErr != nil {
-				if !errors.Is(err, kv.ErrRange) {
-					t.Errorf("Get(%q, %v): %v, want ErrRange", key, rng, err)
+				if want := kindOf(wantErr); !errors.Is(err, want) {
+					t.Errorf("Get(%q, %v): %v, want %v", key, rng, err, want)
 				}
 				continue
 			}
@@ -129,8 +140,8 @@ func checkView(v kv.Value, rng kv.Range, want []byte) error {
 		return mine
 	})
 	switch {
-	case wantErr != nil && (!errors.Is(err, kv.ErrRange) || calls != 0):
-		return fmt.Errorf("View(%v): %v after %d calls, want ErrRange", rng, err, calls)
+	case wantErr != nil && (!errors.Is(err, kindOf(wantErr)) || calls != 0):
+		return fmt.Errorf("View(%v): %v after %d calls, want %v", rng, err, calls, kindOf(wantErr))
 	case wantErr == nil && (err != mine || calls != 1):
 		return fmt.Errorf("View(%v): %v after %d calls, want the callback's error after 1", rng, err, calls)
 	}
@@ -140,8 +151,8 @@ func checkView(v kv.Value, rng kv.Range, want []byte) error {
 func (s *suite) testBatch(t *testing.T) {
 	view, want := s.filled(t, sized())
 	reqs := []kv.Request{
-		{Key: "v/4096", Range: kv.Span(10, 20)}, {Key: "v/4096"}, {Key: "missing", Range: kv.Last(3)}, {Key: "v/4096", Range: kv.Last(1)},
-		{Key: "v/0"}, {Key: "v/5", Range: kv.Span(5, 0)}, {Key: "v/70000", Range: kv.From(69_000)}, {Key: "missing"}, {Key: "missing"},
+		{Key: "v/4096", Range: kv.Span(10, 20)}, {Key: "v/4096", Range: kv.AtMost(4096)}, {Key: "missing", Range: kv.Last(3)}, {Key: "v/4096", Range: kv.Last(1)},
+		{Key: "v/0"}, {Key: "v/5", Range: kv.Span(5, 0)}, {Key: "v/70000", Range: kv.From(69_000)}, {Key: "missing"}, {Key: "missing", Range: kv.AtMost(1)},
 	}
 	for _, r := range []kv.Reader{view, readerOnly{view}} {
 		got, err := kv.GetMany(bg, r, reqs)
@@ -163,6 +174,9 @@ func (s *suite) testBatch(t *testing.T) {
 		}
 		if _, err := kv.GetMany(bg, r, []kv.Request{{Key: "v/5"}, {Key: "v/5", Range: kv.From(6)}}); !errors.Is(err, kv.ErrRange) {
 			t.Errorf("GetMany beyond the end: %v", err)
+		}
+		if _, err := kv.GetMany(bg, r, []kv.Request{{Key: "v/5"}, {Key: "v/511", Range: kv.AtMost(510)}}); !errors.Is(err, kv.ErrTooLarge) {
+			t.Errorf("GetMany of a value over the limit: %v", err)
 		}
 		parts, err := kv.GetPartial(bg, r, "v/511", kv.Last(1), kv.Span(0, 2))
 		if err != nil || len(parts) != 2 || !bytes.Equal(parts[0], want["v/511"][510:]) || !bytes.Equal(parts[1], want["v/511"][:2]) {

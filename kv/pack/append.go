@@ -97,7 +97,7 @@ func (s *Store) create() (*pack, error) {
 	p.setMemFrom()
 	p.mu.Unlock()
 	s.setPack(id, p)
-	s.active = append(s.active, p)
+	s.active, s.unsealed = append(s.active, p), append(s.unsealed, p)
 	return p, nil
 }
 

@@ -548,3 +548,45 @@ func TestFault(t *testing.T) {
 		mustClose(t, s)
 	}
 }
+
+// A Sync waits for nothing of packs that are sealed, however many there are.
+func TestSyncLeavesSealedPacksAlone(t *testing.T) {
+	o := options(vfs.NewMem())
+	o.MaxPackBytes = 4 << 10
+	s := mustOpen(t, "packs", o)
+	sync := func() {
+		t.Helper()
+		infos, err := s.Sync(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Recorded(infos)
+	}
+	for range 20 {
+		mustAppend(t, s, noise[:3<<10])
+		sync()
+	}
+	var sealed []*pack
+	for _, p := range *s.packs.Load() {
+		// The one that the last Sync sealed is forgotten by the next.
+		if p.info().Sealed && !slices.Contains(s.unsealed, p) {
+			sealed = append(sealed, p)
+			p.mu.Lock()
+		}
+	}
+	if len(sealed) < 15 {
+		t.Fatalf("%d packs are sealed", len(sealed))
+	}
+	if len(s.unsealed) > 2 {
+		t.Errorf("Sync looks at %d packs", len(s.unsealed))
+	}
+	a := mustAppend(t, s, noise[:1000])
+	sync()
+	for _, p := range sealed {
+		p.mu.Unlock()
+	}
+	if !s.Durable(a) {
+		t.Error("the payload is not durable")
+	}
+	mustClose(t, s)
+}

@@ -98,11 +98,12 @@ type Store struct {
 	reclaim   sync.RWMutex
 	importing sync.Map // ID → *sync.Mutex
 
-	mu      sync.Mutex // below sync, above pack.mu
-	active  []*pack    // packs that grow, at most o.Writers
-	counter uint64     // of the next pack
-	failed  error      // until Resume
-	changed map[ID]struct{}
+	mu       sync.Mutex // below sync, above pack.mu
+	active   []*pack    // packs that grow, at most o.Writers
+	unsealed []*pack    // these, and full ones that no Sync has sealed
+	counter  uint64     // of the next pack
+	failed   error      // until Resume
+	changed  map[ID]struct{}
 }
 
 // A pack may be written anew when space is given back, which takes the space of
@@ -185,12 +186,16 @@ func (s *Store) load() error {
 		if info.Sealed || s.o.ReadOnly || info.ID.Incarnation() != s.o.Incarnation {
 			continue
 		}
+		if p.linked() {
+			s.changed[info.ID] = struct{}{}
+			continue
+		}
 		// Only a file that is exactly what the index says may grow. Everything
 		// that is longer holds bytes that somebody may still name.
 		if !p.missing && !unknown[info.ID] && p.tail >= fileHeaderSize && len(s.active) < s.o.Writers && !p.rewritten() {
 			p.sealed = false
 			p.onDisk.Store(0) // it changes now
-			s.active = append(s.active, p)
+			s.active, s.unsealed = append(s.active, p), append(s.unsealed, p)
 			continue
 		}
 		s.changed[info.ID] = struct{}{}
@@ -230,6 +235,17 @@ func (p *pack) rewritten() bool {
 	}
 	p.setTail(lay.size)
 	return true
+}
+
+// linked reports whether the file has another name. Exported references rely on it
+// then, and find that it changed if it grows.
+func (p *pack) linked() bool {
+	f, err := p.s.fs.Open(p.s.path(p.id))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return links(f) > 1
 }
 
 // packLimit is the size at which a pack that begins now is sealed.

@@ -52,7 +52,8 @@ func (s *Store) Sync(ctx context.Context) ([]Info, error) {
 // syncsAtOnce bounds the files that are synced side by side: each takes a thread.
 const syncsAtOnce = 16
 
-// dirty returns the packs with bytes behind their durable end.
+// dirty returns the packs with bytes behind their durable end. Its cost is that of
+// the few packs that are not sealed, however many packs there are.
 func (s *Store) dirty() ([]*pack, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,11 +63,12 @@ func (s *Store) dirty() ([]*pack, error) {
 	if s.closed.Load() {
 		return nil, kv.ErrClosed
 	}
+	s.unsealed = slices.DeleteFunc(s.unsealed, func(p *pack) bool { return !p.growing() })
 	var dirty []*pack
-	for _, p := range *s.packs.Load() {
+	for _, p := range s.unsealed {
 		p.mu.Lock()
 		// A pack that was begun and got nothing is nobody's concern.
-		if !p.sealed && p.failure == nil && p.tail > fileHeaderSize && (p.tail > p.durable || p.full) {
+		if p.tail > fileHeaderSize && (p.tail > p.durable || p.full) {
 			dirty = append(dirty, p)
 		}
 		p.mu.Unlock()

@@ -133,7 +133,7 @@ func (b *batch) run(ctx context.Context, j job) error {
 func (b *batch) single(ctx context.Context, j job) error {
 	i := j.members[0]
 	off, n, ok := b.reqs[i].Range.Bounds()
-	if !ok || n == 0 {
+	if _, limited := b.reqs[i].Range.Limit(); limited || !ok || n == 0 {
 		got, err := b.o.Get(ctx, j.key, b.reqs[i].Range)
 		b.out[i] = got
 		if errors.Is(err, kv.ErrNotFound) {

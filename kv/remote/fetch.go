@@ -262,8 +262,8 @@ func readExactly(resp *http.Response, n int64, dst []byte, got *answer) (err err
 
 // readN reads n bytes, into dst if they fit.
 func readN(resp *http.Response, n int64, dst []byte) ([]byte, error) {
-	if !fits(n) {
-		return nil, wrong(resp, fmt.Errorf("%w: %d bytes", errTooLarge, n))
+	if err := kv.CheckHeld(n); err != nil {
+		return nil, wrong(resp, err)
 	}
 	if dst == nil || int64(cap(dst)) < n {
 		if n > trusted {
@@ -280,8 +280,6 @@ func readN(resp *http.Response, n int64, dst []byte) ([]byte, error) {
 	}
 	return dst[:n], nil
 }
-
-var errTooLarge = errors.New("remote: does not fit into memory")
 
 // trusted is how much memory is taken because a server says so. Beyond, it
 // grows with what comes.

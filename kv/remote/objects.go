@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -33,7 +32,8 @@ func NewObjects(c *Client, p Protocol) *Objects { return &Objects{c, p} }
 // server hides how long the value is.
 func (o *Objects) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	off, n, valid := rng.Bounds()
-	if !valid || n == 0 {
+	limit, limited := rng.Limit()
+	if !valid || n == 0 || limited && limit <= 0 {
 		info, err := o.stat(ctx, key)
 		if err != nil {
 			return nil, err
@@ -41,9 +41,14 @@ func (o *Objects) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 		_, _, err = rng.Resolve(info.Size)
 		return []byte{}, err
 	}
-	got, err := o.fetch(ctx, key, ask{off: off, n: n, size: -1}, nil)
-	if errors.Is(err, errNoSize) {
+	got, err := o.fetch(ctx, key, ask{off: off, n: n, size: -1, limit: limit}, nil)
+	switch {
+	case limited && errors.Is(err, errNoSize):
+		return nil, fmt.Errorf("%w: more than the limit of %d bytes", kv.ErrTooLarge, limit)
+	case errors.Is(err, errNoSize):
 		return o.getAtEnd(ctx, key, rng)
+	case limited && err == nil && got.bytes == nil:
+		_, _, err = rng.Resolve(got.size)
 	}
 	return got.bytes, err
 }
@@ -235,6 +240,3 @@ func (r reader) ReadAt(p []byte, off int64) (int, error) {
 	b, err := r.v.read(r.ctx, off, int64(len(p)), p)
 	return copy(p, b), err // onto itself, mostly
 }
-
-// fits reports whether a number of bytes can be in memory.
-func fits(n int64) bool { return n <= math.MaxInt-1 }

@@ -92,6 +92,12 @@ func (b *bucket) configure() error {
 	return nil
 }
 
+// credentialKeys are the settings of a profile that give credentials.
+var credentialKeys = []string{"aws_access_key_id", "aws_secret_access_key", "sso_role_name", "sso_session", "sso_start_url", "sso_account_id", "credential_process"}
+
+// profileKeys are the other settings that count.
+var profileKeys = []string{"region", "endpoint_url", "role_arn", "role_session_name", "web_identity_token_file"}
+
 // loadProfile reads what a profile says in the configuration file, nothing
 // where there is no such file. A profile that is asked for by name must be in
 // that file or in the one of credentials.
@@ -119,7 +125,7 @@ func loadProfile(name string) (map[string]string, error) {
 		for _, section := range []string{cmp.Or(name, "default"), "profile " + cmp.Or(name, "default")} {
 			if s, err := f.GetSection(section); err == nil {
 				found = true
-				for _, k := range []string{"region", "endpoint_url", "role_arn", "role_session_name", "web_identity_token_file"} {
+				for _, k := range slices.Concat(profileKeys, credentialKeys) {
 					keys[k] = cmp.Or(s.Key(k).String(), keys[k])
 				}
 			}

@@ -16,9 +16,14 @@
 //	             (AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE, or role_arn and
 //	             web_identity_token_file of the profile; AWS_ENDPOINT_URL_STS
 //	             and AWS_ENDPOINT_URL say where it is asked for); the container's
-//	             or machine's role, unless AWS_EC2_METADATA_DISABLED is "true".
-//	             Who has none is anonymous, as with AWS_NO_SIGN_REQUEST=yes. Who
-//	             names a role and does not get it is not: that is an error.
+//	             or machine's role (AWS_EC2_METADATA_SERVICE_ENDPOINT says
+//	             where), unless AWS_EC2_METADATA_DISABLED is "true".
+//	             Without any, requests are anonymous, as with
+//	             AWS_NO_SIGN_REQUEST=yes. A configured source that gives no
+//	             credentials is an error of the request, and is asked again by
+//	             the next one. A machine whose metadata service cannot be
+//	             reached is taken to have no role for a minute, but not with
+//	             Options.Forbidden.
 //	endpoint     AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile
 //	region       AWS_REGION, AWS_DEFAULT_REGION, region of the profile. If the
 //	             bucket is elsewhere, AWS says where, and is asked there.

@@ -2,11 +2,14 @@ package s3kv
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,14 +17,17 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// identity is who requests are signed as. It is asked again when credentials
-// have run out.
+// identity is who requests are signed as. Its sources are asked in their order,
+// again when the credentials of the one that had some have run out.
 type identity struct {
-	mu    sync.Mutex
-	chain *credentials.Credentials
-	role  *role // nil if none is asked for
+	sources []credentials.Provider // each returns the zero Value if it is not configured
 
-	nobody bool // there are none
+	mu    sync.Mutex
+	from  credentials.Provider // of the credentials, nil if there are none
+	value credentials.Value
+	// until is how long the machine is taken to have no role: asking for one may
+	// take a second.
+	until time.Time
 }
 
 // identities are those of the process by profile, so that the machine's role is
@@ -31,13 +37,13 @@ var identities struct {
 	m  map[string]*identity
 }
 
-// whoIs returns the identity of a profile, whose settings are given.
+// whoIs returns the identity of a profile with these settings.
 func whoIs(profile string, section map[string]string) *identity {
 	// What the environment says now belongs to the name, so that a process
 	// which changes it is somebody else then.
 	name := profile
 	for _, variable := range []string{
-		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED",
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED", "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 		"AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION",
 		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 	} {
@@ -49,23 +55,55 @@ func whoIs(profile string, section map[string]string) *identity {
 		identities.m = map[string]*identity{}
 	}
 	if identities.m[name] == nil {
-		i := &identity{role: roleOf(section)}
-		providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
-		if i.role != nil {
-			providers = append(providers, i.role)
+		i := &identity{sources: []credentials.Provider{&variables{}, &keysOfProfile{FileAWSCredentials: credentials.FileAWSCredentials{Profile: profile}}}}
+		if r := roleOf(section); r != nil {
+			i.sources = append(i.sources, r)
 		}
-		i.chain = credentials.NewChainCredentials(providers)
 		identities.m[name] = i
 	}
 	return identities.m[name]
 }
 
-// role is a role that may be taken: one that the environment or the profile
+// variables are the keys in the environment.
+type variables struct{ credentials.EnvAWS }
+
+// RetrieveWithCredContext implements credentials.Provider.
+func (e *variables) RetrieveWithCredContext(c *credentials.CredContext) (credentials.Value, error) {
+	v, err := e.EnvAWS.RetrieveWithCredContext(c)
+	if err == nil && (v.AccessKeyID == "") != (v.SecretAccessKey == "") {
+		err = errors.New("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set")
+	}
+	return v, err
+}
+
+// keysOfProfile are the keys that a profile has, or those that its single sign-on
+// or its program gives.
+type keysOfProfile struct{ credentials.FileAWSCredentials }
+
+// RetrieveWithCredContext implements credentials.Provider.
+func (f *keysOfProfile) RetrieveWithCredContext(c *credentials.CredContext) (credentials.Value, error) {
+	section, err := loadProfile(f.Profile)
+	if err != nil {
+		return credentials.Value{}, err
+	}
+	configured := slices.ContainsFunc(credentialKeys, func(k string) bool { return section[k] != "" })
+	v, err := f.FileAWSCredentials.RetrieveWithCredContext(c)
+	switch {
+	case !configured:
+		return credentials.Value{}, nil
+	case err == nil && v.AccessKeyID != "" && v.SecretAccessKey != "":
+		return v, nil
+	case section["sso_role_name"] != "":
+		return v, fmt.Errorf("profile %.80q gives no credentials; try \"aws sso login\"", cmp.Or(f.Profile, "default"))
+	}
+	return v, fmt.Errorf("profile %.80q gives no credentials", cmp.Or(f.Profile, "default")) // the reason may quote them
+}
+
+// role is a role that may be assumed: one that the environment or the profile
 // names, else that of the machine.
 type role struct {
 	credentials.IAM
 	named bool
-	err   error // of the last try: a chain does not tell
 }
 
 // roleOf returns the role to ask for, nil if there is none.
@@ -83,61 +121,124 @@ func roleOf(section map[string]string) *role {
 		r.Region = cmp.Or(os.Getenv("AWS_DEFAULT_REGION"), section["region"])
 		return r
 	}
+	r.named = r.EKSIdentity.RoleARN != ""
 	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
 		r.named = r.named || os.Getenv(name) != ""
 	}
-	if !r.named && strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
-		return nil
+	if !r.named {
+		if strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
+			return nil
+		}
+		r.Endpoint = strings.TrimSuffix(os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "/")
 	}
 	return r
-}
-
-// RetrieveWithCredContext implements credentials.Provider.
-func (r *role) RetrieveWithCredContext(c *credentials.CredContext) (v credentials.Value, err error) {
-	v, r.err = r.IAM.RetrieveWithCredContext(c)
-	return v, r.err
 }
 
 // Times that a service may take which knows a role: the machine's is near, or
 // does not exist; a named one may be elsewhere.
 const (
+	dialTimeout      = 500 * time.Millisecond
 	roleTimeout      = 2 * time.Second
 	namedRoleTimeout = 30 * time.Second
 )
 
-// get returns the credentials; the zero value is nobody. Who names a role and does
-// not get it is not nobody: what is then forbidden would look like missing.
-func (i *identity) get() (credentials.Value, error) {
+var (
+	errNoService = errors.New("the metadata service of the machine cannot be reached")
+	errNoRole    = errors.New("the metadata service of the machine knows no role")
+)
+
+// RetrieveWithCredContext implements credentials.Provider. An error quotes no
+// secret.
+func (r *role) RetrieveWithCredContext(c *credentials.CredContext) (credentials.Value, error) {
+	cc := *c
+	if r.named {
+		if r.EKSIdentity.RoleARN != "" && r.EKSIdentity.TokenFile == "" {
+			return credentials.Value{}, errors.New("role_arn of the profile needs web_identity_token_file; source_profile and credential_source are not supported")
+		}
+		cc.Client = &http.Client{Timeout: namedRoleTimeout}
+		v, err := r.IAM.RetrieveWithCredContext(&cc)
+		if err != nil || v.AccessKeyID == "" {
+			return v, refused(err)
+		}
+		return v, nil
+	}
+	m := &metadata{transport: http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext}}
+	defer m.transport.CloseIdleConnections()
+	cc.Client = &http.Client{Timeout: roleTimeout, Transport: m}
+	v, err := r.IAM.RetrieveWithCredContext(&cc)
+	switch {
+	case err == nil && v.AccessKeyID != "":
+		return v, nil
+	case m.none != nil:
+		return v, m.none
+	}
+	return v, errors.New("the metadata service of the machine gives no credentials; AWS_EC2_METADATA_DISABLED=true leaves it out")
+}
+
+// metadata sends requests to the metadata service, without a proxy.
+type metadata struct {
+	transport http.Transport
+	none      error // of the last request: errNoService, errNoRole or nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *metadata) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := m.transport.RoundTrip(req)
+	var failed *net.OpError
+	m.none = nil
+	switch {
+	case errors.As(err, &failed) && failed.Op == "dial":
+		m.none = errNoService
+	case err != nil:
+	case resp.StatusCode == http.StatusBadRequest, resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
+		m.none = errNoRole // not 401: that asks for a token, which a proxy on the way may have lost
+	}
+	return resp, err
+}
+
+// noRoleFor is how long a machine without a role is not asked again.
+const noRoleFor = time.Minute
+
+// get returns the credentials, the zero value if none are configured and the
+// machine has no role. A look-up that fails is an error of this call only, not
+// anonymous access: otherwise a 403 would pass for a missing key. With sure, a
+// metadata service that cannot be reached is a failure too; without, the machine
+// is taken to have none.
+func (i *identity) get(ctx context.Context, sure bool) (credentials.Value, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.nobody {
-		return credentials.Value{}, nil
+	if i.from != nil && !i.from.IsExpired() {
+		return i.value, nil
 	}
-	timeout := roleTimeout
-	if i.role != nil && i.role.named {
-		timeout = namedRoleTimeout
+	i.from = nil
+	for _, p := range i.sources {
+		if _, ok := p.(*role); ok && !sure && time.Now().Before(i.until) {
+			continue
+		}
+		v, err := p.RetrieveWithCredContext(&credentials.CredContext{Context: ctx})
+		switch {
+		case ctx.Err() != nil:
+			return credentials.Value{}, ctx.Err()
+		case err == errNoRole, err == errNoService && !sure:
+			i.until = time.Now().Add(noRoleFor)
+		case err != nil:
+			return credentials.Value{}, err
+		case v.AccessKeyID != "":
+			i.from, i.value = p, v
+			return v, nil
+		}
 	}
-	v, err := i.chain.GetWithContext(&credentials.CredContext{Client: &http.Client{Timeout: timeout}})
-	switch {
-	case err != nil:
-		return v, errors.New("credentials cannot be had") // the reason may quote them
-	case v.AccessKeyID != "":
-		return v, nil
-	case i.role != nil && i.role.named:
-		return v, i.role.refused()
-	}
-	i.nobody = true
-	return v, nil
+	return credentials.Value{}, nil
 }
 
 // refused says why a role cannot be had, as far as that quotes no secret.
-func (r *role) refused() error {
+func refused(err error) error {
 	var answer credentials.ErrorResponse
 	var file *fs.PathError
 	switch {
-	case errors.As(r.err, &file):
+	case errors.As(err, &file):
 		return fmt.Errorf("the role cannot be had: %w", file)
-	case errors.As(r.err, &answer) && len(answer.STSError.Code) < 100:
+	case errors.As(err, &answer) && len(answer.STSError.Code) < 100:
 		return fmt.Errorf("the role cannot be had: %q", answer.STSError.Code)
 	}
 	return errors.New("the role cannot be had")

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -163,5 +165,154 @@ func TestWebIdentityRefused(t *testing.T) {
 	s.fail = ""
 	if err := open(t, Options{}).Set(bg, "k", []byte("v")); err != nil {
 		t.Error(err)
+	}
+}
+
+// machine is the metadata service of a machine with the role "reader".
+type machine struct {
+	asked  atomic.Int32
+	answer atomic.Pointer[func(w http.ResponseWriter) bool] // false: as if the service were healthy
+}
+
+func (m *machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.asked.Add(1)
+	if f := m.answer.Load(); f != nil && (*f)(w) {
+		return
+	}
+	const roles = "/latest/meta-data/iam/security-credentials/"
+	switch r.Method + r.URL.Path {
+	case "PUT/latest/api/token":
+		fmt.Fprint(w, "token")
+	case "GET" + roles:
+		fmt.Fprint(w, "reader")
+	case "GET" + roles + "reader":
+		fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"ROLE","SecretAccessKey":"hidden","Expiration":%q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// newMachine starts a metadata service and a bucket that takes its role.
+func newMachine(t *testing.T) (*machine, *signed) {
+	t.Helper()
+	s, _ := newTokens(t)
+	m := &machine{}
+	srv := httptest.NewServer(m)
+	t.Cleanup(srv.Close)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", srv.URL)
+	return m, s.check
+}
+
+// TestMachineRoleFailsOnce checks that a metadata service which fails, as it may
+// while a machine starts, makes that request fail and no other.
+func TestMachineRoleFailsOnce(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter) bool{
+		"error":         func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusServiceUnavailable); return true },
+		"throttled":     func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusTooManyRequests); return true },
+		"token is lost": func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusUnauthorized); return true },
+		"broken":        func(http.ResponseWriter) bool { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, check := newMachine(t)
+			m.answer.Store(&answer)
+			view := open(t, Options{Remote: remote.Options{Tries: 1}})
+			if err := view.Set(bg, "k", []byte("v")); err == nil || !strings.Contains(err.Error(), "AWS_EC2_METADATA_DISABLED") {
+				t.Errorf("while the service fails: %v", err)
+			}
+			if len(check.seen) > 0 {
+				t.Errorf("the bucket was asked: %q", check.seen)
+			}
+			m.answer.Store(nil)
+			for range 2 {
+				if err := view.Set(bg, "k", []byte("v")); err != nil {
+					t.Errorf("when the service works: %v", err)
+				}
+			}
+			if check.wrong > 0 {
+				t.Errorf("%d requests with a wrong signature", check.wrong)
+			}
+		})
+	}
+}
+
+// TestMachineWithoutRole checks that requests are anonymous if the metadata
+// service knows no role or is not there, and that this does not last.
+func TestMachineWithoutRole(t *testing.T) {
+	for name, closed := range map[string]bool{"no role": false, "no service": true} {
+		t.Run(name, func(t *testing.T) {
+			m, check := newMachine(t)
+			notFound := func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusNotFound); return true }
+			m.answer.Store(&notFound)
+			check.key = "" // anonymous
+			r := &role{}
+			r.Endpoint = os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+			healthy := r.Endpoint
+			if closed {
+				srv := httptest.NewServer(nil)
+				srv.Close()
+				r.Endpoint = srv.URL
+			}
+			view := open(t, Options{Remote: remote.Options{Tries: 1}})
+			view.b.who = &identity{sources: []credentials.Provider{r}}
+			for range 3 {
+				if err := view.Set(bg, "k", []byte("v")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !closed && m.asked.Load() != 1 {
+				t.Errorf("the service was asked %d times in a row, want 1", m.asked.Load())
+			}
+			view.b.o.Forbidden = true
+			if err := view.Set(bg, "k", []byte("v")); (err != nil) != closed {
+				t.Errorf("where 403 is a missing key: %v", err)
+			}
+			view.b.o.Forbidden = false
+			m.answer.Store(nil)
+			r.Endpoint, view.b.who.until, check.key = healthy, time.Time{}, "ROLE"
+			if err := view.Set(bg, "k", []byte("v")); err != nil {
+				t.Error(err)
+			}
+			if check.wrong > 0 {
+				t.Errorf("%d requests with a wrong signature", check.wrong)
+			}
+		})
+	}
+}
+
+// TestIncompleteCredentials checks that credentials which are configured and
+// cannot be had are an error that names the place, not anonymous access, and
+// that they are asked for again.
+func TestIncompleteCredentials(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	for name, test := range map[string]struct{ id, config, want string }{
+		"half of the variables": {id: "K", want: "AWS_SECRET_ACCESS_KEY"},
+		"half of the keys":      {config: "aws_access_key_id = ROLE\n", want: `profile "default"`},
+		"program":               {config: "credential_process = /none/none none\n", want: `profile "default"`},
+		"sign-on":               {config: "sso_role_name = r\nsso_session = hidden\n", want: "aws sso login"},
+		"role of another":       {config: "role_arn = R\nsource_profile = other\n", want: "source_profile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newTokens(t)
+			t.Setenv("AWS_ACCESS_KEY_ID", test.id)
+			t.Setenv("AWS_CONFIG_FILE", file)
+			writeToken(t, file, "[default]\n"+test.config)
+			view := open(t, Options{Remote: remote.Options{Tries: 1}})
+			for range 2 {
+				if err := view.Set(bg, "k", []byte("v")); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hidden") {
+					t.Errorf("%v, want %q", err, test.want)
+				}
+			}
+			if len(s.check.seen) > 0 {
+				t.Errorf("the bucket was asked: %q", s.check.seen)
+			}
+			if test.id != "" {
+				return
+			}
+			writeToken(t, file, "[default]\naws_access_key_id = ROLE\naws_secret_access_key = hidden\n")
+			if err := view.Set(bg, "k", []byte("v")); err != nil || s.check.wrong > 0 {
+				t.Errorf("%v, %d wrong signatures", err, s.check.wrong)
+			}
+		})
 	}
 }

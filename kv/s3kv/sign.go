@@ -52,7 +52,7 @@ func (s signing) send(req *http.Request, region string) (*http.Response, error) 
 	if s.b.who == nil {
 		return s.next.RoundTrip(req)
 	}
-	c, err := s.b.who.get()
+	c, err := s.b.who.get(req.Context(), s.b.o.Forbidden)
 	if err != nil {
 		return nil, fmt.Errorf("s3kv: %w", err)
 	}

@@ -103,8 +103,7 @@ func (c *cache) grow(old []cacheSet) []cacheSet {
 	return sets
 }
 
-// put keeps p if there is room for it, at the cost of others. A page that was
-// glanced at makes place for the whole one.
+// put keeps p if there is room for it, at the cost of others.
 func (c *cache) put(p *page) {
 	if p.memory() > c.limit/2 {
 		return
@@ -117,11 +116,7 @@ func (c *cache) put(p *page) {
 	for i := range set.pages {
 		old := set.pages[i].Load()
 		if set.tags[i].Load() == tag && old.self.Name == p.self.Name {
-			if !old.glanced || p.glanced {
-				return
-			}
-			c.drop(set, i)
-			old = nil
+			return
 		}
 		if old == nil && at < 0 {
 			at = i

@@ -17,8 +17,6 @@ type decoder struct {
 	pos int
 	err string
 	s   *scratch
-
-	glance bool // if that is enough
 }
 
 func (d *decoder) fail(what string) {
@@ -176,30 +174,20 @@ func (d *decoder) packed(n int, limit uint64) packed {
 	return p
 }
 
-// packedHead goes past a column of n > 0 values, of which the smallest is not
-// above limit.
-func (d *decoder) packedHead(n int, limit uint64) packed {
-	p := packed{base: d.uvarint(), width: d.byte(), pos: int32(d.pos)}
-	if p.width > 64 || p.base > limit {
-		d.fail("column out of bounds")
-		return packed{}
-	}
-	total := uint64(n) * uint64(p.width)
-	if d.bytes(int((total + 7) / 8)); d.err != "" {
-		return packed{}
-	}
-	if spare := total & 7; spare != 0 && d.b[d.pos-1]>>spare != 0 {
-		d.fail("column with bits set past its end")
-		return packed{}
-	}
-	return p
-}
-
 // packedSum also returns the sum of the values, and puts them into out unless
 // that is empty.
 func (d *decoder) packedSum(n int, limit uint64, out []uint64) (_ packed, sum uint64) {
-	p := d.packedHead(n, limit)
-	if d.err != "" {
+	p := packed{base: d.uvarint(), width: d.byte(), pos: int32(d.pos)}
+	if p.width > 64 || p.base > limit {
+		d.fail("column out of bounds")
+		return packed{}, 0
+	}
+	total := uint64(n) * uint64(p.width)
+	if d.bytes(int((total + 7) / 8)); d.err != "" {
+		return packed{}, 0
+	}
+	if spare := total & 7; spare != 0 && d.b[d.pos-1]>>spare != 0 {
+		d.fail("column with bits set past its end")
 		return packed{}, 0
 	}
 	if p.width == 0 {

@@ -91,7 +91,7 @@ func (l *Links) Read(name Name, raw []byte) (height uint8, err error) {
 // decode parses a page in memory that the next one reuses.
 func (l *Links) decode(name Name, raw []byte) (*page, error) {
 	l.page = page{}
-	return &l.page, l.page.decode(name, raw, &l.scratch, false)
+	return &l.page, l.page.decode(name, raw, &l.scratch)
 }
 
 func (l *Links) set(p *page) {

@@ -6,18 +6,19 @@ import (
 )
 
 // Merge makes the map that has the changes from base to ours and those from base
-// to theirs. For a key that both changed, to different results, resolve says
+// to theirs. For a key that both changed, to the same value or not, resolve says
 // what it becomes (nil: absent); keys come in order, and a nil value is an
-// absent one. The values it gets are its own.
+// absent one. The values it gets are its own. Callers for whom equal changes
+// need no decision compare the roots, here and in values that are roots, first.
 //
 // It costs as much as the smaller set of changes: that one is applied to the
 // other side, whose own changes are looked at only where the two meet.
 func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 	resolve func(key []byte, base, ours, theirs *Value) (*Value, error)) (Root, error) {
-	switch {
-	case theirs == base || ours == theirs:
+	switch base {
+	case theirs:
 		return ours, nil
-	case ours == base:
+	case ours:
 		return theirs, nil
 	}
 	swap, err := t.changesLess(ctx, base, ours, theirs)
@@ -79,11 +80,11 @@ func (m *merger) next() (*splice, error) {
 		}
 		result := d.new
 		if !equalValues(there, d.old) {
-			if equalValues(there, d.new) {
-				continue
-			}
 			if result, err = m.conflict(&d, there); err != nil {
 				return nil, err
+			}
+			if equalValues(there, result) {
+				continue
 			}
 		}
 		m.s = splice{lo: d.key, hi: d.key}

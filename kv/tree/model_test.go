@@ -235,7 +235,7 @@ func (w *world) merge(t *testing.T, base, ours, theirs version) version {
 		switch {
 		case equalValues(b, o):
 			result = th
-		case equalValues(b, th), equalValues(o, th):
+		case equalValues(b, th):
 		default:
 			want = append(want, k)
 			result = pick(k, b, o, th)

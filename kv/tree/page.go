@@ -52,8 +52,6 @@ type page struct {
 	used atomic.Bool // since the cache last looked
 	kind Kind        // of all values, or mixed
 
-	glanced bool // lengths and offsets are unchecked, see glance.go
-
 	index   []byte // what the decoder found out: ways into the keys, columns
 	raw     []byte // the stored bytes, behind index in memory
 	keys    keyColumn
@@ -131,14 +129,11 @@ func (p *page) inlineAt(o int) []byte {
 
 // decodePage parses and validates the bytes of a page, which it copies. Whether
 // name is the hash of raw is the caller's business.
-func decodePage(name Name, raw []byte) (*page, error) { return parsePage(name, raw, false) }
-
-// parsePage is decodePage, or glances at a page.
-func parsePage(name Name, raw []byte, glance bool) (*page, error) {
+func decodePage(name Name, raw []byte) (*page, error) {
 	p := &page{}
 	s := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(s)
-	if err := p.decode(name, raw, s, glance); err != nil {
+	if err := p.decode(name, raw, s); err != nil {
 		return nil, err
 	}
 	// A look-up reads a few lines of each, in random pages: side by side they
@@ -150,10 +145,10 @@ func parsePage(name Name, raw []byte, glance bool) (*page, error) {
 }
 
 // decode sets p, which is zero, to the page with these bytes. It keeps raw, and
-// p.index is memory of s. It may glance at the page if that is enough.
-func (p *page) decode(name Name, raw []byte, s *scratch, glance bool) error {
+// p.index is memory of s.
+func (p *page) decode(name Name, raw []byte, s *scratch) error {
 	p.raw, p.self = raw, Root{Name: name, Size: uint32(min(len(raw), maxPageSize))}
-	d := decoder{b: raw, s: s, glance: glance}
+	d := decoder{b: raw, s: s}
 	if len(raw) > maxPageSize {
 		d.fail("too large")
 	}
@@ -184,6 +179,14 @@ func (p *page) decode(name Name, raw []byte, s *scratch, glance bool) error {
 		return corrupt(name, "%s", d.err)
 	}
 	p.index = s.index
+	return nil
+}
+
+// is compares a page with what the page above says of it.
+func (p *page) is(r *Root) error {
+	if p.self != *r {
+		return corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, *r)
+	}
 	return nil
 }
 
@@ -342,18 +345,10 @@ func (d *decoder) natives(p *page, n int) {
 		d.fail("pack is listed twice")
 	}
 	if d.err == "" {
-		d.payloads(p, c, n, dict, n*digest.Size)
+		p.self.Bytes += d.refs(c, n, dict)
 	}
 	c.sums = d.skip(n * digest.Size)
 	p.self.Flags |= HasNative
-}
-
-// payloads reads the columns of n values after their dictionary. Behind them are
-// tail bytes if the page has no other values.
-func (d *decoder) payloads(p *page, c *refColumn, n, dict, tail int) {
-	if !d.glance || p.kind == mixed || !d.glanceRefs(p, c, n, dict, tail) {
-		p.self.Bytes += d.refs(c, n, dict)
-	}
 }
 
 func uniquePacks(packs []byte) bool {
@@ -384,7 +379,7 @@ func (d *decoder) virtuals(p *page, n int) {
 		d.sources(p, dict)
 	}
 	if d.err == "" {
-		d.payloads(p, &p.virtual, n, dict, 0)
+		p.self.Bytes += d.refs(&p.virtual, n, dict)
 	}
 	p.self.Flags |= HasVirtual
 }

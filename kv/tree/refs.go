@@ -409,12 +409,6 @@ func (p *page) nativeAt(i int, v *Value) {
 	c := &p.native
 	v.Kind = KindNative
 	v.Offset, v.Length = c.offsets.get(p.index, i), c.lengths.get(p.raw, i)
-	p.payloadAt(i, v)
-}
-
-// payloadAt sets the pack and the hash of v to those of native value i.
-func (p *page) payloadAt(i int, v *Value) {
-	c := &p.native
 	v.Sum = digest.Sum(p.raw[int(c.sums)+i*digest.Size:])
 	v.Pack = PackID(p.raw[int(c.dict)+c.entry(p.index, i)*len(PackID{}):])
 }

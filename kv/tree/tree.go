@@ -70,7 +70,8 @@ func New(p Pages, o *Options) *Tree {
 
 // With returns a Tree over another page store that shares the cache of t. A
 // page in the cache is found even where the store does not have it; names are
-// hashes of content, so it is the right page.
+// hashes of content, so it is the right page. Whoever wants to know what a store
+// has, as checks and collectors do, uses a Tree without a cache.
 func (t *Tree) With(p Pages) *Tree {
 	u := *t
 	u.pages = p
@@ -78,39 +79,30 @@ func (t *Tree) With(p Pages) *Tree {
 }
 
 // load returns the page that r names and checks that it is what r says.
-func (t *Tree) load(ctx context.Context, r *Root) (*page, error) { return t.find(ctx, r, false) }
-
-// find is load. If a glance at the page is enough, it may get no more.
-func (t *Tree) find(ctx context.Context, r *Root, glance bool) (p *page, err error) {
+func (t *Tree) load(ctx context.Context, r *Root) (p *page, err error) {
 	if t.cache != nil {
 		p = t.cache.get(&r.Name)
 	}
-	switch {
-	case p == nil:
-		p, err = t.read(ctx, r, glance)
-	case p.glanced && !glance:
-		if p, err = decodePage(r.Name, p.raw); err == nil {
-			t.cache.put(p)
+	if p == nil {
+		if p, err = t.read(ctx, r); err != nil {
+			return nil, err
 		}
 	}
-	if err == nil {
-		err = p.is(r)
-	}
-	if err != nil {
+	if err := p.is(r); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // read gets a page from the store into the cache.
-func (t *Tree) read(ctx context.Context, r *Root, glance bool) (p *page, err error) {
+func (t *Tree) read(ctx context.Context, r *Root) (p *page, err error) {
 	if v, ok := t.pages.(PageViewer); !ok {
 		var raw []byte
 		if raw, err = t.fetch(ctx, r); err == nil {
-			p, err = parsePage(r.Name, raw, glance)
+			p, err = decodePage(r.Name, raw)
 		}
 	} else if err = ctx.Err(); err == nil {
-		p, err = view(ctx, v, *r, glance)
+		p, err = view(ctx, v, *r)
 	}
 	if err != nil {
 		return nil, err
@@ -121,10 +113,10 @@ func (t *Tree) read(ctx context.Context, r *Root, glance bool) (p *page, err err
 	return p, nil
 }
 
-func view(ctx context.Context, v PageViewer, r Root, glance bool) (p *page, err error) {
+func view(ctx context.Context, v PageViewer, r Root) (p *page, err error) {
 	store := v.ViewPage(ctx, r.Name, func(raw []byte) error {
 		if err = compare(&r, raw); err == nil {
-			p, err = parsePage(r.Name, raw, glance)
+			p, err = decodePage(r.Name, raw)
 		}
 		return nil
 	})
@@ -191,17 +183,16 @@ func (t *Tree) store(ctx context.Context, name Name, raw []byte) error {
 // heap.
 type scratchKey = [128]byte
 
-// Get returns the value of a key and whether there is one. Of a leaf of payloads
-// that it reads from the store it checks all but the lengths and offsets of other
-// keys. If the pages are in the cache and keys have at most 128 bytes it allocates
-// nothing but, for a virtual value, the text of its source.
+// Get returns the value of a key and whether there is one. If the pages are in
+// the cache and keys have at most 128 bytes it allocates nothing but, for a
+// virtual value, the text of its source.
 func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, error) {
 	var v Value
 	if root.Empty() {
 		return v, false, nil
 	}
 	var buf scratchKey
-	p, err := t.find(ctx, &root, true)
+	p, err := t.load(ctx, &root)
 	for {
 		if err != nil {
 			return v, false, err
@@ -209,9 +200,9 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		i, exact := p.find(key, buf[:])
 		if p.isLeaf() {
 			if exact {
-				err = p.get(i, &v)
+				p.value(i, &v)
 			}
-			return v, exact && err == nil, err
+			return v, exact, nil
 		}
 		if i == p.len() {
 			return v, false, nil
@@ -220,7 +211,7 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 	}
 }
 
-// below returns page i below an interior page, at least glanced at. What p says of it but its name
+// below returns page i below an interior page. What p says of it but its name
 // and height is compared when it is read, not each time it is found in the
 // cache: its columns lie apart, and each would be a miss of the processor's
 // cache. Nothing but sums depends on them.
@@ -232,5 +223,5 @@ func (t *Tree) below(ctx context.Context, p *page, i int) (*page, error) {
 		}
 	}
 	at := p.childAt(i)
-	return t.find(ctx, &at, true)
+	return t.load(ctx, &at)
 }

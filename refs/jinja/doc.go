@@ -5,31 +5,37 @@
 //	   │          │                       │
 //	   │          │                       └── conditional block
 //	   │          └── variable: evaluated for each rendering
-//	   └── constant: folded into the text when the template is compiled
+//	   └── constant: becomes text when the template is compiled
 //
 // A [Scope] holds the names that templates may use: constants, variables and
 // functions (templates that are called, as in {{f(c='text')}}). Compile turns a
 // source into a [Template], which is rendered as often as wished with the
-// values of the variables. What does not depend on a variable is evaluated
-// once.
+// values of the variables. What stands in a pair of braces without a variable is
+// evaluated once.
 //
 // # Supported
 //
-//   - Values: integers of 64 bits, floats, strings, booleans, none, lists, tuples.
-//   - Operators: or and not, comparisons (chained), in, not in, + - ~ * / // % **,
-//     "a if c else b", subscripts and slices without a step. The precedence is
-//     Jinja2's: 2**3**2 is 64.
-//   - '%05d' % i, '%s_%d' % (a, b), '{:03d}'.format(i), 'x'.zfill(3).
-//   - Filters: abs count first float format int last length lower replace round
-//     string trim upper.
-//   - {% if %} {% elif %} {% else %} {% endif %}, {% raw %}, {# comments #},
-//     white space control with "-".
+//   - Values: integers of 64 bits, finite floats, strings, booleans.
+//   - Operators: or and not, one comparison, + - ~ * / // % **, unary minus,
+//     "a if c else b". The precedence is Jinja2's: 2**3**2 is 64. Of floats, and of
+//     an integer and a float: + - * / and comparisons.
+//   - '%05d' % i and '%s_%d' % (a, b) with d i u x X o s f %%, the flags - + 0 and
+//     space, width and precision.
+//   - '{:03d}'.format(i) with 0, width, precision and d x X o f; fields in order or
+//     with numbers. 'x'.zfill(3).
+//   - Filters: format int lower replace string trim upper.
+//   - {% if %} {% elif %} {% else %} {% endif %}, {# comments #}, white space
+//     control with "-".
 //
 // # Refused
 //
-// Everything else is an error that says what it is: loops, assignments, macros,
-// attributes, tests, dictionaries, names that are not defined (Jinja2 renders
-// those as nothing, which makes wrong URLs). Results are bounded: integers that
-// leave 64 bits and texts beyond [MaxOutput] are errors, so that a small
-// template cannot ask for much work.
+// Everything else is an error that names it: loops, assignments, macros, raw
+// blocks, attributes, tests, lists, tuples except behind "%", dictionaries,
+// subscripts, none, arguments of filters and methods that have a name. So are
+// names that are not defined, which Jinja2 renders as nothing: that makes wrong
+// URLs. Where Go and Python would print something differently, as some letters in
+// upper case, it is an error too: a template is rendered as Jinja2 does, or not.
+//
+// Results are bounded: integers that leave 64 bits and texts beyond [MaxOutput]
+// are errors, so that a small template cannot ask for much work.
 package jinja

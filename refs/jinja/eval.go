@@ -1,355 +1,213 @@
 package jinja
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"math"
 	"strings"
 )
 
-// node is an expression.
-type node interface {
-	eval(vars []Value) (Value, error)
-	// fixed reports whether the value depends on no variable.
-	fixed() bool
+// expr is a compiled expression.
+type expr struct {
+	eval  func(vars []Value) (Value, error)
+	items []expr // of a tuple, which only "%" takes
 }
 
-// fold replaces a node that depends on no variable by its value. One that
-// fails is left for the rendering: it may stand in a branch that is not taken.
-func fold(n node, err error) (node, error) {
-	if err != nil || !n.fixed() {
-		return n, err
-	}
-	if v, err := n.eval(nil); err == nil {
-		return constant{v}, nil
-	}
-	return n, nil
+func constant(v Value) expr {
+	return expr{eval: func([]Value) (Value, error) { return v, nil }}
 }
 
-func fixed(nodes ...node) bool {
-	for _, n := range nodes {
-		if n != nil && !n.fixed() {
-			return false
-		}
-	}
-	return true
+func variable(slot int) expr {
+	return expr{eval: func(vars []Value) (Value, error) { return vars[slot], nil }}
 }
 
-type (
-	constant struct{ v Value }
-	variable struct{ slot int }
-	sequence struct {
-		kind  kind
-		items []node
-	}
-	choice struct{ then, test, other node }
-	logic  struct {
-		or          bool
-		left, right node
-	}
-	negation   struct{ of node }
-	comparison struct {
-		first node
-		ops   []string
-		rest  []node
-	}
-	arith struct {
-		op          string
-		left, right node
-	}
-	signed struct {
-		minus bool
-		of    node
-	}
-	call struct {
-		fn   *function
-		args []node // by slot
-	}
-	subscript struct {
-		of, from, to node
-		slice        bool
-	}
-	apply struct {
-		name  string
-		fn    func(v Value, a arguments) (Value, error)
-		of    node
-		args  []node
-		names []string
-	}
-)
-
-func (constant) fixed() bool     { return true }
-func (variable) fixed() bool     { return false }
-func (n sequence) fixed() bool   { return fixed(n.items...) }
-func (n choice) fixed() bool     { return fixed(n.then, n.test, n.other) }
-func (n logic) fixed() bool      { return fixed(n.left, n.right) }
-func (n negation) fixed() bool   { return fixed(n.of) }
-func (n comparison) fixed() bool { return fixed(n.first) && fixed(n.rest...) }
-func (n arith) fixed() bool      { return fixed(n.left, n.right) }
-func (n signed) fixed() bool     { return fixed(n.of) }
-func (n call) fixed() bool       { return fixed(n.args...) }
-func (n subscript) fixed() bool  { return fixed(n.of, n.from, n.to) }
-func (n apply) fixed() bool      { return fixed(n.of) && fixed(n.args...) }
-
-func (n constant) eval([]Value) (Value, error)      { return n.v, nil }
-func (n variable) eval(vars []Value) (Value, error) { return vars[n.slot], nil }
-
-func evalAll(nodes []node, vars []Value) ([]Value, error) {
-	out := make([]Value, len(nodes))
-	for i, n := range nodes {
-		var err error
-		if out[i], err = n.eval(vars); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+func failing(err error) expr {
+	return expr{eval: func([]Value) (Value, error) { return Value{}, err }}
 }
 
-func (n sequence) eval(vars []Value) (Value, error) {
-	items, err := evalAll(n.items, vars)
-	return Value{kind: n.kind, list: items}, err
-}
-
-func (n choice) eval(vars []Value) (Value, error) {
-	test, err := n.test.eval(vars)
-	if err != nil {
-		return Value{}, err
-	}
-	if test.truth() {
-		return n.then.eval(vars)
-	}
-	if n.other == nil {
-		return Value{}, errors.New(`"if" without "else" has no value`)
-	}
-	return n.other.eval(vars)
-}
-
-func (n logic) eval(vars []Value) (Value, error) {
-	v, err := n.left.eval(vars)
-	if err != nil || v.truth() == n.or {
-		return v, err
-	}
-	return n.right.eval(vars)
-}
-
-func (n negation) eval(vars []Value) (Value, error) {
-	v, err := n.of.eval(vars)
-	return Bool(!v.truth()), err
-}
-
-func (n comparison) eval(vars []Value) (Value, error) {
-	left, err := n.first.eval(vars)
-	if err != nil {
-		return Value{}, err
-	}
-	for i, op := range n.ops {
-		right, err := n.rest[i].eval(vars)
-		if err != nil {
-			return Value{}, err
-		}
-		if ok, err := holds(op, left, right); err != nil || !ok {
-			return Bool(false), err
-		}
-		left = right
-	}
-	return Bool(true), nil
-}
-
-func holds(op string, a, b Value) (bool, error) {
-	switch op {
-	case "==":
-		return equal(a, b), nil
-	case "!=":
-		return !equal(a, b), nil
-	case "in", "not in":
-		ok, err := contains(b, a)
-		return ok == (op == "in"), err
-	}
-	c, ordered, err := compare(a, b)
-	if err != nil || !ordered {
-		return false, err
-	}
-	switch op {
-	case "<":
-		return c < 0, nil
-	case "<=":
-		return c <= 0, nil
-	case ">":
-		return c > 0, nil
-	}
-	return c >= 0, nil
-}
-
-func contains(in, v Value) (bool, error) {
-	switch in.kind {
-	case kStr:
-		if v.kind != kStr {
-			return false, fmt.Errorf("%s in str", v.typeName())
-		}
-		return strings.Contains(in.s, v.s), nil
-	case kList, kTuple:
-		for _, e := range in.list {
-			if equal(e, v) {
-				return true, nil
+// apply evaluates all arguments and calls fn with them.
+func apply(fn func(args []Value) (Value, error), args ...expr) expr {
+	return expr{eval: func(vars []Value) (Value, error) {
+		values := make([]Value, len(args))
+		for i, a := range args {
+			var err error
+			if values[i], err = a.eval(vars); err != nil {
+				return Value{}, err
 			}
 		}
-		return false, nil
-	}
-	return false, fmt.Errorf("in %s", in.typeName())
+		return fn(values)
+	}}
 }
 
-func (n arith) eval(vars []Value) (Value, error) {
-	if i, ok := n.integer(vars); ok {
-		return Int(i), nil
-	}
-	a, err := n.left.eval(vars)
-	if err != nil {
-		return Value{}, err
-	}
-	b, err := n.right.eval(vars)
-	if err != nil {
-		return Value{}, err
-	}
-	if a.kind == kInt && b.kind == kInt && n.op != "~" {
-		return intOp(n.op, a.n, b.n)
-	}
-	return operate(n.op, a, b)
+// choice is "then if test else other".
+func choice(then, test, other expr) expr {
+	return expr{eval: func(vars []Value) (Value, error) {
+		v, err := test.eval(vars)
+		switch {
+		case err != nil:
+			return Value{}, err
+		case v.truth():
+			return then.eval(vars)
+		}
+		return other.eval(vars)
+	}}
 }
 
-// integer evaluates what is nothing but + - * of integers, without the detour
-// over Values. ok is false for everything else and for what overflows.
-func (n arith) integer(vars []Value) (i int64, ok bool) {
-	a, ok := integer(n.left, vars)
-	if !ok {
-		return 0, false
+func not(v []Value) (Value, error) { return boolean(!v[0].truth()), nil }
+
+func negative(v []Value) (Value, error) {
+	if v[0].kind == kFloat {
+		return Float(-v[0].number()), nil // 0 - 0.0 is no negative zero
 	}
-	b, ok := integer(n.right, vars)
-	if !ok {
-		return 0, false
-	}
-	switch n.op {
-	case "+":
-		c := a + b
-		return c, (c > a) == (b > 0)
-	case "-":
-		c := a - b
-		return c, (c < a) == (b > 0)
-	case "*":
-		const small = 1 << 31
-		return a * b, -small < a && a < small && -small < b && b < small
-	}
-	return 0, false
+	return operate("-", Int(0), v[0])
 }
 
-func integer(n node, vars []Value) (int64, bool) {
-	switch n := n.(type) {
-	case variable:
-		return vars[n.slot].n, vars[n.slot].kind == kInt
-	case constant:
-		return n.v.n, n.v.kind == kInt
-	case arith:
-		return n.integer(vars)
+// binary is an operator with two operands. "and" and "or" evaluate the right
+// one if they need it.
+func binary(op string, left, right expr) expr {
+	if op == "%" && right.items != nil {
+		return apply(func(v []Value) (Value, error) {
+			if v[0].kind != kStr {
+				return Value{}, unsupported("%% of %s and a tuple", v[0].kind)
+			}
+			return printf(v[0].s, v[1:])
+		}, append([]expr{left}, right.items...)...)
 	}
-	return 0, false
+	logic := op == "and" || op == "or"
+	return expr{eval: func(vars []Value) (Value, error) {
+		a, err := left.eval(vars)
+		if err != nil || logic && a.truth() == (op == "or") {
+			return a, err
+		}
+		b, err := right.eval(vars)
+		if err != nil || logic {
+			return b, err
+		}
+		return operate(op, a, b)
+	}}
 }
 
-func (n signed) eval(vars []Value) (Value, error) {
-	v, err := n.of.eval(vars)
+func operate(op string, a, b Value) (Value, error) {
+	switch op {
+	case "~":
+		return text(a.str() + b.str())
+	case "==", "!=", "<", "<=", ">", ">=":
+		return compare(op, a, b)
+	}
 	switch {
-	case err != nil:
-		return Value{}, err
-	case !v.numeric():
-		return Value{}, fmt.Errorf("sign of %s", v.typeName())
-	case v.kind == kFloat && n.minus:
-		return Float(-v.float()), nil
-	case v.kind == kFloat:
-		return v, nil
-	case n.minus:
-		return intOp("-", 0, v.n)
+	case a.integral() && b.integral() && op != "/":
+		return integers(op, a.n, b.n)
+	case a.numeric() && b.numeric():
+		return floats(op, a, b)
+	case a.kind == kStr && op == "%":
+		return printf(a.s, []Value{b})
+	case a.kind == kStr && b.kind == kStr && op == "+":
+		return text(a.s + b.s)
 	}
-	return Int(v.n), nil
+	return Value{}, unsupported("%s of %s and %s", op, a.kind, b.kind)
 }
 
-func (n call) eval(vars []Value) (Value, error) {
-	args := make([]Value, len(n.args))
-	for i, a := range n.args {
+// integers is arithmetic of integers as Python does it, within 64 bits.
+func integers(op string, a, b int64) (Value, error) {
+	switch op {
+	case "+":
+		if c := a + b; (c > a) == (b > 0) {
+			return Int(c), nil
+		}
+	case "-":
+		if c := a - b; (c < a) == (b > 0) {
+			return Int(c), nil
+		}
+	case "*":
+		c := a * b
+		if a == 0 || c/a == b && !(a == -1 && b == math.MinInt64) {
+			return Int(c), nil
+		}
+	case "//", "%":
+		if b == 0 {
+			return Value{}, errZero
+		}
+		q, r := a/b, a%b
+		if r != 0 && (r < 0) != (b < 0) {
+			q, r = q-1, r+b
+		}
+		if op == "%" {
+			return Int(r), nil
+		}
+		if a != math.MinInt64 || b != -1 {
+			return Int(q), nil
+		}
+	case "**":
+		return power(a, b)
+	}
+	return Value{}, errInteger
+}
+
+func power(a, b int64) (Value, error) {
+	if b < 0 {
+		return Value{}, unsupported("** with a negative exponent")
+	}
+	if -1 <= a && a <= 1 && b > 2 {
+		b = 2 - b&1 // only even or odd matters
+	}
+	c := Int(1)
+	for range b { // ends by 64, when |a| > 1 is beyond 64 bits
 		var err error
-		if args[i], err = a.eval(vars); err != nil {
+		if c, err = integers("*", c.n, a); err != nil {
 			return Value{}, err
 		}
 	}
-	b, err := n.fn.body.Append(nil, args)
-	return Str(string(b)), err
+	return c, nil
 }
 
-func (n subscript) eval(vars []Value) (Value, error) {
-	of, err := n.of.eval(vars)
-	if err != nil {
-		return Value{}, err
-	}
-	var runes []rune
-	size := len(of.list)
-	switch of.kind {
-	case kStr:
-		runes = []rune(of.s)
-		size = len(runes)
-	case kList, kTuple:
-	default:
-		return Value{}, fmt.Errorf("subscript of %s is not supported", of.typeName())
-	}
-	bound := func(b node, missing int) (int, error) {
-		if b == nil {
-			return missing, nil
-		}
-		v, err := b.eval(vars)
+// floats is arithmetic with floats, and division of integers.
+func floats(op string, a, b Value) (Value, error) {
+	x, y := a.number(), b.number()
+	switch op {
+	case "+":
+		return finite(x + y)
+	case "-":
+		return finite(x - y)
+	case "*":
+		return finite(x * y)
+	case "/":
 		switch {
-		case err != nil:
-			return 0, err
-		case v.kind == kNone && n.slice:
-			return missing, nil
-		case !v.integral():
-			return 0, fmt.Errorf("subscript is a %s", v.typeName())
+		case y == 0:
+			return Value{}, errZero
+		case a.integral() && b.integral() && !(a.exact() && b.exact()):
+			return Value{}, unsupported("/ of integers beyond 2**53")
 		}
-		i := v.n
-		if i < 0 {
-			i += int64(size)
-		}
-		if !n.slice && (i < 0 || i >= int64(size)) {
-			return 0, fmt.Errorf("subscript %d of %d elements", v.n, size)
-		}
-		return int(min(max(i, 0), int64(size))), nil
+		return finite(x / y)
 	}
-	from, err := bound(n.from, 0)
-	if err != nil {
-		return Value{}, err
-	}
-	if !n.slice {
-		if of.kind == kStr {
-			return Str(string(runes[from])), nil
-		}
-		return of.list[from], nil
-	}
-	to, err := bound(n.to, size)
-	if err != nil {
-		return Value{}, err
-	}
-	to = max(to, from)
-	if of.kind == kStr {
-		return Str(string(runes[from:to])), nil
-	}
-	return Value{kind: of.kind, list: of.list[from:to]}, nil
+	return Value{}, unsupported("%s of %s and %s", op, a.kind, b.kind)
 }
 
-func (n apply) eval(vars []Value) (Value, error) {
-	v, err := n.of.eval(vars)
-	if err != nil {
-		return Value{}, err
+func compare(op string, a, b Value) (Value, error) {
+	c := 1 // different types are not equal
+	switch {
+	case a.integral() && b.integral():
+		c = cmp.Compare(a.n, b.n)
+	case a.numeric() && b.numeric():
+		if !a.exact() || !b.exact() {
+			return Value{}, unsupported("comparison of floats with integers beyond 2**53")
+		}
+		c = cmp.Compare(a.number(), b.number())
+	case a.kind == kStr && b.kind == kStr:
+		c = strings.Compare(a.s, b.s)
+	case op != "==" && op != "!=":
+		return Value{}, fmt.Errorf("%s and %s have no order", a.kind, b.kind)
 	}
-	args, err := evalAll(n.args, vars)
-	if err != nil {
-		return Value{}, err
+	switch op {
+	case "==":
+		return boolean(c == 0), nil
+	case "!=":
+		return boolean(c != 0), nil
+	case "<":
+		return boolean(c < 0), nil
+	case "<=":
+		return boolean(c <= 0), nil
+	case ">":
+		return boolean(c > 0), nil
 	}
-	if v, err = n.fn(v, arguments{args, n.names}); err != nil {
-		return Value{}, fmt.Errorf("%s: %w", n.name, err)
-	}
-	return v, nil
+	return boolean(c >= 0), nil
 }

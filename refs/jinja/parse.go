@@ -3,481 +3,356 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // maxDepth bounds how deep expressions and blocks nest.
 const maxDepth = 64
 
-var errDepth = errors.New("nested too deep")
-
+// parser compiles a template in one pass. After an error its token is an end,
+// so that all levels return.
 type parser struct {
-	scope  *Scope
-	pieces []piece
-	toks   []token // of the tag being read
-	depth  int
+	scope *Scope
+	src   string // not read yet
+	close string // what ends the tag being read
+	tok   token
+	count int  // tokens of the tag
+	open  bool // the tag names a variable
+	depth int
+	size  int // of constant text
+	err   error
 }
 
-// parts reads pieces up to the end or to elif, else or endif, which it
-// returns; the tokens behind that word are then in p.toks.
-func (p *parser) parts(level int) (out []part, word string, err error) {
-	if level > maxDepth {
-		return nil, "", errDepth
+// fail keeps the first error.
+func (p *parser) fail(err error) {
+	if p.err == nil {
+		p.err = err
 	}
-	for len(p.pieces) > 0 {
-		next := p.pieces[0]
-		p.pieces = p.pieces[1:]
-		switch p.toks = next.tokens; next.kind {
-		case pieceText:
-			out = append(out, part{text: next.text})
-		case pieceExpr:
-			pt, err := p.output()
-			if err != nil {
-				return nil, "", err
-			}
-			out = append(out, pt)
-		case pieceBlock:
-			word := p.toks[0].text
-			if p.toks[0].kind != tName {
-				return nil, "", fmt.Errorf("unexpected %v", p.toks[0])
-			}
-			p.toks = p.toks[1:]
-			switch word {
-			case "elif", "else", "endif":
-				return out, word, nil
-			case "if":
-				pt, err := p.conditional(level)
-				if err != nil {
-					return nil, "", err
-				}
-				out = append(out, pt)
-			default:
-				return nil, "", fmt.Errorf("statement %q is not supported", clip(word))
-			}
-		}
-	}
-	return out, "", nil
+	p.tok = token{}
 }
 
-// output reads the inside of {{ }}.
-func (p *parser) output() (part, error) {
-	n, err := p.tuple(false)
-	if err != nil {
-		return part{}, err
+func (p *parser) deeper() {
+	if p.depth++; p.depth > maxDepth {
+		p.fail(errors.New("nested too deep"))
 	}
-	if err := p.end(); err != nil {
-		return part{}, err
-	}
-	if c, ok := n.(constant); ok {
-		text := c.v.str()
-		if len(text) > MaxOutput {
-			return part{}, errOutput
-		}
-		return part{text: text}, nil
-	}
-	return part{expr: n}, nil
 }
 
-// conditional reads from behind the word if to endif.
-func (p *parser) conditional(level int) (part, error) {
-	c := &conditional{}
-	for word := "if"; word != "endif"; {
-		if word != "else" {
-			test, err := p.or() // as Jinja2: no "a if b" in here
-			if err != nil {
-				return part{}, err
-			}
-			c.tests = append(c.tests, test)
-		}
-		if err := p.end(); err != nil {
-			return part{}, err
-		}
-		body, next, err := p.parts(level + 1)
-		if err != nil {
-			return part{}, err
-		}
-		if next == "" {
-			return part{}, fmt.Errorf("%q without %q", "if", "endif")
-		}
-		if word == "else" && next != "endif" {
-			return part{}, fmt.Errorf("%q after %q", next, "else")
-		}
-		c.then = append(c.then, merge(body))
-		word = next
+// skip reads over a name or operator, if it is the next one.
+func (p *parser) skip(text string) bool {
+	if p.tok.kind != tWord || p.tok.text != text {
+		return false
 	}
-	return part{cond: c}, p.end()
+	p.advance()
+	return true
 }
 
-func (p *parser) end() error {
-	if p.toks[0].kind != tEnd {
-		return fmt.Errorf("unexpected %v", p.toks[0])
+func (p *parser) expect(text string) {
+	if !p.skip(text) {
+		p.fail(fmt.Errorf("%v instead of %q", p.tok, text))
 	}
-	return nil
 }
 
-func (p *parser) next() token {
-	t := p.toks[0]
-	if t.kind != tEnd {
-		p.toks = p.toks[1:]
+func (p *parser) end() {
+	if p.tok.kind != tEnd {
+		p.fail(fmt.Errorf("unexpected %v", p.tok))
 	}
-	return t
 }
 
-func (p *parser) is(k tokenKind, text string) bool {
-	return p.toks[0].kind == k && p.toks[0].text == text
-}
-
-func (p *parser) skip(k tokenKind, text string) bool {
-	if p.is(k, text) {
-		p.toks = p.toks[1:]
-		return true
-	}
-	return false
-}
-
-func (p *parser) expect(op string) error {
-	if !p.skip(tOp, op) {
-		return fmt.Errorf("%v instead of %q", p.toks[0], op)
-	}
-	return nil
-}
-
-// tuple reads one expression, or several with commas between them.
-func (p *parser) tuple(parens bool) (node, error) {
-	closing := func() bool { return p.toks[0].kind == tEnd || p.is(tOp, ")") }
-	var items []node
-	comma := false
-	for !closing() {
-		n, err := p.expr()
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, n)
-		if !p.skip(tOp, ",") {
+// template reads up to the end of the source or to elif, else or endif, which
+// it returns; what follows that word is then not read yet. As in Jinja2, a "-"
+// beside a delimiter removes white space beyond it.
+func (p *parser) template() (t *Template, word string) {
+	t = &Template{}
+	for p.err == nil {
+		at := nextTag(p.src)
+		if at < 0 {
+			p.text(t, p.src)
+			p.src = ""
 			break
 		}
-		comma = true
-	}
-	if !comma {
-		if len(items) == 1 {
-			return items[0], nil
+		text, tag := p.src[:at], p.src[at+1]
+		p.src = p.src[at+2:]
+		if strings.HasPrefix(p.src, "-") {
+			text, p.src = strings.TrimRightFunc(text, isSpace), p.src[1:]
 		}
-		if !parens {
-			return nil, fmt.Errorf("%v instead of an expression", p.toks[0])
+		p.text(t, text)
+		p.count, p.open = 0, false
+		switch tag {
+		case '#':
+			p.comment()
+		case '{':
+			p.close = "}}"
+			p.advance()
+			p.output(t)
+		default:
+			p.close = "%}"
+			p.advance()
+			switch word := p.tok.text; {
+			case p.skip("if"):
+				t.parts = append(t.parts, part{expr: p.conditional()})
+			case word == "elif" || word == "else" || word == "endif":
+				p.advance()
+				return t, word
+			default:
+				p.fail(unsupported("statement %v", p.tok))
+			}
 		}
 	}
-	return fold(sequence{kTuple, items}, nil)
+	return t, ""
+}
+
+// text adds constant text.
+func (p *parser) text(t *Template, s string) {
+	if p.size += len(s); p.size > MaxSource+MaxOutput {
+		p.fail(errOutput)
+		return
+	}
+	if s != "" {
+		t.parts = append(t.parts, part{text: s})
+	}
+}
+
+func (p *parser) comment() {
+	comment, rest, found := strings.Cut(p.src, "#}")
+	if !found {
+		p.fail(errors.New("comment without end"))
+	}
+	if p.src = rest; strings.HasSuffix(comment, "-") {
+		p.src = trimLeft(rest)
+	}
+}
+
+// output reads the inside of {{ }}. What depends on no variable is evaluated
+// now; if that fails, the rendering will, unless it is in a branch not taken.
+func (p *parser) output(t *Template) {
+	e := p.expr()
+	if p.end(); p.err != nil {
+		return
+	}
+	if !p.open {
+		if v, err := e.eval(nil); err == nil {
+			p.text(t, v.str())
+			return
+		}
+	}
+	t.parts = append(t.parts, part{expr: e})
+}
+
+// conditional reads from behind the word if, or elif, to endif.
+func (p *parser) conditional() expr {
+	p.deeper()
+	defer func() { p.depth-- }()
+	test := p.operation(0) // as Jinja2: no "a if b" in here
+	p.end()
+	then, word := p.template()
+	other := constant(Str(""))
+	switch word {
+	case "elif":
+		other = p.conditional()
+	case "else":
+		p.end()
+		var t *Template
+		if t, word = p.template(); word != "endif" {
+			p.fail(errors.New(`"else" without "endif"`))
+		}
+		other = expr{eval: t.render}
+		p.end()
+	case "endif":
+		p.end()
+	default:
+		p.fail(errors.New(`"if" without "endif"`))
+	}
+	return choice(expr{eval: then.render}, test, other)
 }
 
 // expr reads an expression, perhaps "a if b else c".
-func (p *parser) expr() (node, error) {
-	if p.depth++; p.depth > maxDepth {
-		return nil, errDepth
-	}
+func (p *parser) expr() expr {
+	p.deeper()
 	defer func() { p.depth-- }()
-	n, err := p.or()
-	for err == nil && p.skip(tName, "if") {
-		c := choice{then: n}
-		if c.test, err = p.or(); err != nil {
-			break
+	e := p.operation(0)
+	for p.skip("if") {
+		test, other := p.operation(0), failing(errors.New(`"if" without "else" has no value`))
+		if p.skip("else") {
+			other = p.expr()
 		}
-		if p.skip(tName, "else") {
-			c.other, err = p.expr()
-		}
-		n, err = fold(c, err)
+		e = choice(e, test, other)
 	}
-	return n, err
+	return e
 }
 
-func (p *parser) or() (node, error)  { return p.logic("or", p.and) }
-func (p *parser) and() (node, error) { return p.logic("and", p.not) }
+// levels are the binary operators, loosest first. All group from the left, "**"
+// too.
+var levels = [...][]string{{"or"}, {"and"}, {"==", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
 
-func (p *parser) logic(word string, operand func() (node, error)) (node, error) {
-	n, err := operand()
-	for err == nil && p.skip(tName, word) {
-		var right node
-		right, err = operand()
-		n, err = fold(logic{word == "or", n, right}, err)
-	}
-	return n, err
-}
+const comparisons = 2
 
-func (p *parser) not() (node, error) {
-	if !p.is(tName, "not") {
-		return p.comparison()
-	}
-	if p.depth++; p.depth > maxDepth {
-		return nil, errDepth
-	}
-	defer func() { p.depth-- }()
-	p.next()
-	n, err := p.not()
-	return fold(negation{n}, err)
-}
-
-func (p *parser) comparison() (node, error) {
-	first, err := p.sum()
-	if err != nil {
-		return nil, err
-	}
-	c := comparison{first: first}
-	for {
-		op := ""
-		switch t := p.toks[0]; {
-		case t.kind == tOp && (t.text == "==" || t.text == "!=" || t.text == "<" || t.text == "<=" || t.text == ">" || t.text == ">="):
-			op = t.text
-		case p.is(tName, "in"):
-			op = "in"
-		case p.is(tName, "not") && p.toks[1].kind == tName && p.toks[1].text == "in":
-			p.next()
-			op = "not in"
-		}
-		if op == "" {
-			if len(c.ops) == 0 {
-				return first, nil
-			}
-			return fold(c, nil)
-		}
-		p.next()
-		right, err := p.sum()
-		if err != nil {
-			return nil, err
-		}
-		c.ops, c.rest = append(c.ops, op), append(c.rest, right)
-	}
-}
-
-// The levels of arithmetic, loosest first. All group from the left, "**" too.
-func (p *parser) sum() (node, error)     { return p.arith(p.concat, "+", "-") }
-func (p *parser) concat() (node, error)  { return p.arith(p.product, "~") }
-func (p *parser) product() (node, error) { return p.arith(p.power, "*", "/", "//", "%") }
-func (p *parser) power() (node, error)   { return p.arith(p.filtered, "**") }
-
-func (p *parser) arith(operand func() (node, error), ops ...string) (node, error) {
-	n, err := operand()
-	for err == nil {
-		op := ""
-		for _, o := range ops {
-			if p.skip(tOp, o) {
-				op = o
-				break
-			}
-		}
-		if op == "" {
-			break
-		}
-		var right node
-		right, err = operand()
-		n, err = fold(arith{op, n, right}, err)
-	}
-	return n, err
-}
-
-// filtered reads an operand with signs, subscripts, calls and filters.
-func (p *parser) filtered() (node, error) {
-	n, err := p.unary()
-	for err == nil && p.skip(tOp, "|") {
-		n, err = p.filter(n)
-	}
-	if err == nil && p.is(tName, "is") {
-		err = errors.New(`tests ("is") are not supported`)
-	}
-	return n, err
-}
-
-func (p *parser) unary() (node, error) {
-	if p.depth++; p.depth > maxDepth {
-		return nil, errDepth
-	}
-	defer func() { p.depth-- }()
-	var n node
-	var err error
+func (p *parser) operation(level int) expr {
 	switch {
-	case p.skip(tOp, "-"):
-		n, err = p.unary()
-		n, err = fold(signed{true, n}, err)
-	case p.skip(tOp, "+"):
-		n, err = p.unary()
-		n, err = fold(signed{false, n}, err)
-	default:
-		n, err = p.primary()
+	case level == len(levels):
+		return p.filtered()
+	case level == comparisons && p.skip("not"):
+		return apply(not, p.operation(level))
 	}
-	for err == nil {
-		switch {
-		case p.skip(tOp, "["):
-			n, err = p.subscript(n)
-		case p.skip(tOp, "."):
-			n, err = p.method(n)
-		case p.is(tOp, "("):
-			return nil, errors.New("only templates can be called")
-		default:
-			return n, nil
+	e := p.operation(level + 1)
+	for n := 0; p.tok.kind == tWord && slices.Contains(levels[level], p.tok.text); n++ {
+		if level == comparisons && n > 0 {
+			p.fail(unsupported("a chain of comparisons"))
 		}
+		op := p.tok.text
+		p.advance()
+		e = binary(op, e, p.operation(level+1))
 	}
-	return nil, err
+	return e
 }
 
-func (p *parser) primary() (node, error) {
-	switch t := p.next(); {
+// filtered reads an operand with its filters.
+func (p *parser) filtered() expr {
+	e := p.signed()
+	for p.skip("|") {
+		e = p.builtin("filter", filters, e)
+	}
+	for text, what := range map[string]string{"is": "a test", "in": `"in"`, "not": `"not in"`, "[": "a subscript", "(": "a call of a value"} {
+		if p.tok.kind == tWord && p.tok.text == text {
+			p.fail(unsupported("%s", what))
+		}
+	}
+	return e
+}
+
+// signed reads an operand with its signs and methods.
+func (p *parser) signed() expr {
+	if p.skip("-") {
+		return apply(negative, p.signed())
+	}
+	e := p.primary()
+	for p.skip(".") {
+		e = p.builtin("method", methods, e)
+	}
+	return e
+}
+
+// builtin reads a method from behind "." or a filter from behind "|".
+func (p *parser) builtin(what string, all map[string]builtin, of expr) expr {
+	name := p.tok
+	b, ok := all[name.text]
+	if !ok || name.kind != tWord {
+		p.fail(unsupported("%s %v", what, name))
+		return of
+	}
+	p.advance()
+	args := []expr{of}
+	if p.skip("(") {
+		list, _ := p.list()
+		args = append(args, list...)
+	} else if what == "method" {
+		p.fail(unsupported("method %v without a call", name))
+	}
+	if n := len(args) - 1; n < b.least || n > b.most {
+		p.fail(unsupported("%s %v with %d arguments", what, name, n))
+	}
+	return apply(b.fn, args...)
+}
+
+// list reads from behind "(" to ")". comma tells (a,) from (a).
+func (p *parser) list() (items []expr, comma bool) {
+	for p.err == nil && !p.skip(")") {
+		items = append(items, p.expr())
+		if !p.skip(",") {
+			p.expect(")")
+			return items, comma
+		}
+		comma = true
+	}
+	return items, comma
+}
+
+func (p *parser) primary() expr {
+	t := p.tok
+	switch {
 	case t.kind == tConst:
-		return constant{t.value}, nil
-	case t.kind == tStr:
-		s := t.value.s
-		for p.toks[0].kind == tStr {
-			s += p.next().value.s
-		}
-		return constant{Str(s)}, nil
-	case t.kind == tName:
+		p.advance()
+		return constant(t.value)
+	case t.isName():
+		p.advance()
 		return p.name(t.text)
-	case t.kind == tOp && t.text == "(":
-		n, err := p.tuple(true)
-		if err != nil {
-			return nil, err
+	case p.skip("("):
+		items, comma := p.list()
+		if len(items) == 1 && !comma {
+			return items[0]
 		}
-		return n, p.expect(")")
-	case t.kind == tOp && t.text == "[":
-		items, _, err := p.arguments("]", false)
-		return fold(sequence{kList, items}, err)
-	default:
-		return nil, fmt.Errorf("unexpected %v", t)
+		return expr{eval: failing(unsupported("a tuple here")).eval, items: items}
+	case t.text == "[" || t.text == "{":
+		p.fail(unsupported("a list or dictionary"))
 	}
+	p.fail(fmt.Errorf("%v instead of a value", t))
+	return expr{}
 }
 
-func (p *parser) name(name string) (node, error) {
+func (p *parser) name(name string) expr {
+	if p.skip("=") {
+		p.fail(unsupported("argument %q with a name", clip(name)))
+	}
 	switch name {
 	case "true", "True":
-		return constant{Bool(true)}, nil
+		return constant(boolean(true))
 	case "false", "False":
-		return constant{Bool(false)}, nil
+		return constant(boolean(false))
 	case "none", "None":
-		return constant{None()}, nil
+		p.fail(unsupported("%q", name))
+		return expr{}
 	}
 	sym, ok := p.scope.names[name]
 	if !ok {
 		if !p.scope.free {
-			return nil, fmt.Errorf("%q is not defined", clip(name))
+			p.fail(fmt.Errorf("%q is not defined", clip(name)))
+			return expr{}
 		}
-		if err := p.scope.Var(name); err != nil {
-			return nil, err
-		}
-		sym = p.scope.names[name]
+		sym = symbol{slot: p.scope.vars}
+		p.scope.define(name, sym)
+		p.scope.vars++
 	}
 	switch {
 	case sym.fn != nil:
-		if !p.skip(tOp, "(") {
-			return nil, fmt.Errorf("%q is a template with names of its own: call it", clip(name))
-		}
-		return p.call(sym.fn)
+		return p.call(name, sym.fn)
 	case sym.slot >= 0:
-		return variable{sym.slot}, nil
+		p.open = true
+		return variable(sym.slot)
 	}
-	return constant{sym.value}, nil
+	return constant(sym.value)
 }
 
-// arguments reads a list up to a closing bracket; named ones where allowed.
-func (p *parser) arguments(closing string, named bool) (items []node, names []string, err error) {
-	for !p.skip(tOp, closing) {
-		if len(items) > 0 {
-			if err := p.expect(","); err != nil {
-				return nil, nil, err
-			}
-			if p.skip(tOp, closing) {
-				break
-			}
-		}
-		name := ""
-		if named && p.toks[0].kind == tName && p.toks[1].kind == tOp && p.toks[1].text == "=" {
-			name = p.next().text
-			p.next()
-		}
-		n, err := p.expr()
-		if err != nil {
-			return nil, nil, err
-		}
-		items, names = append(items, n), append(names, name)
+// call reads the arguments of a template, which all have names. Those that the
+// template does not use are evaluated all the same.
+func (p *parser) call(name string, f *function) expr {
+	if !p.skip("(") {
+		p.fail(fmt.Errorf("%q is a template with names of its own: call it", clip(name)))
 	}
-	return items, names, nil
-}
-
-func (p *parser) call(f *function) (node, error) {
-	items, names, err := p.arguments(")", true)
-	if err != nil {
-		return nil, err
-	}
-	c := call{fn: f, args: make([]node, len(f.args))}
-	given := map[string]bool{}
-	for i, n := range items {
-		name := names[i]
-		if name == "" {
-			return nil, fmt.Errorf("arguments of template %q need names", clip(f.name))
+	slots, args := maps.Clone(f.args), make([]expr, len(f.args))
+	for p.err == nil && !p.skip(")") {
+		arg := p.tok
+		if p.advance(); !arg.isName() || !p.skip("=") {
+			p.fail(fmt.Errorf("arguments of template %q need names", clip(name)))
 		}
-		if given[name] {
-			return nil, fmt.Errorf("argument %q is given twice", clip(name))
+		slot, ok := slots[arg.text]
+		if !ok {
+			slot, args = len(args), append(args, expr{})
+			slots[arg.text] = slot
 		}
-		given[name] = true
-		if slot, ok := f.args[name]; ok {
-			c.args[slot] = n
+		if args[slot].eval != nil {
+			p.fail(fmt.Errorf("argument %q is given twice", clip(arg.text)))
+		}
+		args[slot] = p.expr()
+		if !p.skip(",") {
+			p.expect(")")
+			break
 		}
 	}
-	for name := range f.args {
-		if !given[name] {
-			return nil, fmt.Errorf("template %q needs an argument %q", clip(f.name), clip(name))
+	for arg, slot := range f.args {
+		if args[slot].eval == nil {
+			p.fail(fmt.Errorf("template %q needs an argument %q", clip(name), clip(arg)))
 		}
 	}
-	return fold(c, nil)
-}
-
-// subscript reads from behind "[".
-func (p *parser) subscript(n node) (node, error) {
-	s := subscript{of: n}
-	var err error
-	if !p.is(tOp, ":") {
-		if s.from, err = p.expr(); err != nil {
-			return nil, err
-		}
-	}
-	if s.slice = p.skip(tOp, ":"); s.slice && !p.is(tOp, "]") {
-		if p.is(tOp, ":") {
-			return nil, errors.New("slices with a step are not supported")
-		}
-		if s.to, err = p.expr(); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.expect("]"); err != nil {
-		return nil, err
-	}
-	return fold(s, nil)
-}
-
-// method reads from behind ".": two methods of strings are known.
-func (p *parser) method(n node) (node, error) {
-	t := p.next()
-	if t.kind != tName || t.text != "format" && t.text != "zfill" || !p.skip(tOp, "(") {
-		return nil, fmt.Errorf("attribute %v is not supported", t)
-	}
-	args, names, err := p.arguments(")", true)
-	if err != nil {
-		return nil, err
-	}
-	return fold(apply{name: "." + t.text, fn: methods[t.text], of: n, args: args, names: names}, nil)
-}
-
-// filter reads from behind "|".
-func (p *parser) filter(n node) (node, error) {
-	t := p.next()
-	if t.kind != tName {
-		return nil, fmt.Errorf("%v instead of a filter", t)
-	}
-	fn, ok := filters[t.text]
-	if !ok {
-		return nil, fmt.Errorf("filter %q is not supported", clip(t.text))
-	}
-	a := apply{name: "filter " + t.text, fn: fn, of: n}
-	if p.skip(tOp, "(") {
-		var err error
-		if a.args, a.names, err = p.arguments(")", true); err != nil {
-			return nil, err
-		}
-	}
-	return fold(a, nil)
+	return apply(f.body.render, args...)
 }

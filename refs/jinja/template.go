@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/redact"
@@ -12,18 +13,16 @@ const MaxSource = 1 << 16
 
 // Markup reports whether a text has anything that Jinja2 would not print as
 // it stands, line ends aside.
-func Markup(s string) bool {
-	for {
-		i := strings.IndexByte(s, '{')
-		if i < 0 || i+1 >= len(s) {
-			return false
+func Markup(s string) bool { return nextTag(s) >= 0 }
+
+// nextTag finds the first opening delimiter.
+func nextTag(s string) int {
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] == '{' && (s[i+1] == '{' || s[i+1] == '%' || s[i+1] == '#') {
+			return i
 		}
-		switch s[i+1] {
-		case '{', '%', '#':
-			return true
-		}
-		s = s[i+1:]
 	}
+	return -1
 }
 
 // Scope holds the names that templates may use. The zero Scope is empty and
@@ -44,7 +43,6 @@ type symbol struct {
 
 // function is a template whose names are the arguments of a call.
 type function struct {
-	name string
 	body *Template
 	args map[string]int // name -> slot
 }
@@ -83,7 +81,7 @@ func (s *Scope) Func(name, source string) error {
 	if err != nil {
 		return err
 	}
-	f := &function{name: name, body: body, args: map[string]int{}}
+	f := &function{body: body, args: map[string]int{}}
 	for arg, sym := range inner.names {
 		f.args[arg] = sym.slot
 	}
@@ -92,11 +90,7 @@ func (s *Scope) Func(name, source string) error {
 
 // Clone returns a copy that can be extended on its own.
 func (s *Scope) Clone() *Scope {
-	c := &Scope{vars: s.vars, names: make(map[string]symbol, len(s.names))}
-	for name, sym := range s.names {
-		c.names[name] = sym
-	}
-	return c
+	return &Scope{names: maps.Clone(s.names), vars: s.vars}
 }
 
 // Template is a compiled template. It is immutable and safe for concurrent
@@ -105,91 +99,44 @@ type Template struct {
 	parts []part
 }
 
-// part is text, or a value, or a conditional.
+// part is text or, if it has one, the value of an expression.
 type part struct {
 	text string
-	expr node
-	cond *conditional
+	expr expr
 }
 
-type conditional struct {
-	tests []node
-	then  [][]part // one more than tests where there is an else
-}
-
-// Compile parses a source. What depends on no variable is evaluated now.
+// Compile parses a source. As in Jinja2, line ends become "\n" and one at the
+// end does not count.
 func (s *Scope) Compile(source string) (*Template, error) {
 	if len(source) > MaxSource {
 		return nil, fmt.Errorf("template of %d bytes: at most %d are allowed", len(source), MaxSource)
 	}
-	pieces, err := split(source)
-	if err != nil {
-		return nil, fmt.Errorf("template %q: %w", clip(redact.URL(source)), err)
+	src := strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
+	p := parser{scope: s, src: strings.TrimSuffix(src, "\n")}
+	t, word := p.template()
+	if word != "" {
+		p.fail(fmt.Errorf(`%q without "if"`, word))
 	}
-	p := parser{scope: s, pieces: pieces}
-	parts, word, err := p.parts(0)
-	if err == nil && word != "" {
-		err = fmt.Errorf("%q without %q", word, "if")
+	if p.err != nil {
+		return nil, fmt.Errorf("template %q: %w", clip(redact.URL(source)), p.err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("template %q: %w", clip(redact.URL(source)), err)
-	}
-	return &Template{parts: merge(parts)}, nil
-}
-
-// merge joins neighbouring texts.
-func merge(parts []part) []part {
-	var out []part
-	for _, p := range parts {
-		if p.expr == nil && p.cond == nil {
-			if n := len(out); n > 0 && out[n-1].expr == nil && out[n-1].cond == nil {
-				out[n-1].text += p.text
-				continue
-			}
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// Text returns the text of a template that depends on no variable.
-func (t *Template) Text() (string, bool) {
-	switch {
-	case len(t.parts) == 0:
-		return "", true
-	case len(t.parts) == 1 && t.parts[0].expr == nil && t.parts[0].cond == nil:
-		return t.parts[0].text, true
-	}
-	return "", false
+	return t, nil
 }
 
 // Append appends the rendered template to dst. vars are the values of the
 // variables of the scope that it was compiled with, in the order of their
 // definition; they are not kept.
 func (t *Template) Append(dst []byte, vars []Value) ([]byte, error) {
-	return appendParts(dst, len(dst), t.parts, vars)
-}
-
-func appendParts(dst []byte, from int, parts []part, vars []Value) ([]byte, error) {
-	for i := range parts {
-		p := &parts[i]
-		switch {
-		case p.expr != nil:
+	from := len(dst)
+	for i := range t.parts {
+		if p := &t.parts[i]; p.expr.eval == nil {
+			dst = append(dst, p.text...)
+		} else {
 			v, err := p.expr.eval(vars)
 			if err != nil {
 				return dst, err
 			}
 			dst = v.appendStr(dst)
-		case p.cond != nil:
-			branch, err := p.cond.choose(vars)
-			if err != nil {
-				return dst, err
-			}
-			if dst, err = appendParts(dst, from, branch, vars); err != nil {
-				return dst, err
-			}
-		default:
-			dst = append(dst, p.text...)
 		}
 		if len(dst)-from > MaxOutput {
 			return dst, errOutput
@@ -198,18 +145,8 @@ func appendParts(dst []byte, from int, parts []part, vars []Value) ([]byte, erro
 	return dst, nil
 }
 
-func (c *conditional) choose(vars []Value) ([]part, error) {
-	for i, test := range c.tests {
-		v, err := test.eval(vars)
-		if err != nil {
-			return nil, err
-		}
-		if v.truth() {
-			return c.then[i], nil
-		}
-	}
-	if len(c.then) > len(c.tests) {
-		return c.then[len(c.tests)], nil
-	}
-	return nil, nil
+// render is the rendered template as a value.
+func (t *Template) render(vars []Value) (Value, error) {
+	b, err := t.Append(nil, vars)
+	return Str(string(b)), err
 }

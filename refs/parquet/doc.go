@@ -18,12 +18,16 @@
 //
 // # Why not a library
 //
-// Files come from strangers, and a page header may claim anything. Arrow's
-// column readers for Go (v17) trust it: of 5064 copies of a partition with one
-// byte changed, 53 ended in a nil pointer or a slice out of range, and one copy
-// of another file in a loop without end. Here every size is checked against
-// what the file has before memory is taken ([Options].MaxBytes bounds it), and
-// what contradicts itself is kv.ErrCorrupt. It reads twice as many rows in a
-// second (28 against 13 million, one core), and an executable without Arrow is
+// The reader: files come from strangers, and a page header may claim anything.
+// Of 3960 copies of a file with one byte changed, Arrow for Go v17 panicked on
+// 2235 and once reserved 203 GiB; arrow-go v18 panicked on 60 of 13360. Here
+// every size is checked against what the file has before memory is taken
+// ([Options].MaxBytes bounds it), and what contradicts itself is kv.ErrCorrupt.
+// It reads twice as many rows in a second (28 against 13 million, one core).
+//
+// The writer: Arrow v17 makes a new zstd encoder for each page and column, and
+// hashes each row's path although the rows are numbered already. Exports of
+// many small arrays took 14 times the CPU time and 3.4 times the memory; the
+// figures are in docs/design/reference-sets.md. An executable without Arrow is
 // 9 MB smaller. Arrow is the oracle of the tests.
 package parquet

@@ -76,6 +76,15 @@ func TestDecode(t *testing.T) {
 		{"float16", `{"scale_factor":2}`, `1.5 -0.25 "-Infinity" "NaN" 6e-8`, `3.0 -0.5 "-Infinity" "NaN" 1.1920928955078125e-07`},
 		{"float64", `{"units":"K"}`, "1.5", "1.5"},
 		{"int64", `{"_FillValue":9007199254740993}`, "9007199254740993 9007199254740992", `"NaN" 9007199254740992.0`},
+		// No int16 is -99999, and none is taken for it.
+		{"int16", `{"missing_value":-99999}`, "31073 1", "31073 1"},
+		{"int16", `{"missing_value":[-99999,65535,1e30]}`, "31073 -1", `31073.0 "NaN"`},
+		// xarray's NaT.
+		{"int64", `{"units":"days since 2020-01-01","_FillValue":-9223372036854775808}`, "-9223372036854775808 1", "NaT 2020-01-02T00:00:00"},
+		{"int64", `{"units":"days since 2020-01-01","_FillValue":-9.223372036854775808e18}`, "-9223372036854775808 1", "NaT 2020-01-02T00:00:00"},
+		{"int64", `{"units":"days since 2020-01-01"}`, "-9223372036854775808 1", "NaT 2020-01-02T00:00:00"},
+		{"int64", `{"units":"days since 2020-01-01","scale_factor":2}`, "-9223372036854775808 1", "NaT 2020-01-03T00:00:00"},
+		{"int32", `{"units":"days since 2020-01-01","_FillValue":-9223372036854775808}`, "0 1", "2020-01-01T00:00:00 2020-01-02T00:00:00"},
 
 		{"int32", `{"units":"days since 2020-01-01"}`, "0 31 -1", "2020-01-01T00:00:00 2020-02-01T00:00:00 2019-12-31T00:00:00"},
 		{"int32", `{"units":"hours since 1900-1-1 0:0:0","_FillValue":-5}`, "-5 1051896", "NaT 2020-01-01T00:00:00"},
@@ -135,7 +144,7 @@ func TestDecodeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int64{math.MaxInt64, math.MinInt64, 1 << 40} {
+	for _, n := range []int64{math.MaxInt64, math.MinInt64 + 1, 1 << 40} {
 		if _, err := d.Append(nil, binary.LittleEndian.AppendUint64(nil, uint64(n))); !errors.Is(err, ErrAttribute) {
 			t.Errorf("%d days: %v", n, err)
 		}
@@ -179,13 +188,13 @@ func TestParseTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, days := range map[string]int64{"2020": 366, "2020-02": 29, "2020-02-03": 1} {
-		first, end, err := d.ParseTime(text)
+		first, end, _, err := d.parseTime(text)
 		if err != nil || end-first != days*86400e6 {
 			t.Errorf("%s: %d to %d, %v", text, first, end, err)
 		}
 	}
 	for _, text := range []string{"", "today", "2020-13", "2021-02-29", "999999-01-01"} {
-		if _, _, err := d.ParseTime(text); err == nil {
+		if _, _, _, err := d.parseTime(text); err == nil {
 			t.Errorf("%q is a time", text)
 		}
 	}
@@ -213,7 +222,7 @@ func FuzzUnits(f *testing.F) {
 			appendDatetime(nil, mustDatetime(t), a, u.calendar)
 		}
 		d := &Decoder{out: mustDatetime(t), time: &u}
-		if first, end, err := d.ParseTime(units); err == nil && first >= end {
+		if first, end, _, err := d.parseTime(units); err == nil && first >= end {
 			t.Errorf("%q, %q: from %d to %d", units, cal, first, end)
 		}
 	})

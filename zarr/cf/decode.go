@@ -37,10 +37,11 @@ type Decoder struct {
 // unless it is zero, which is what writers choose who do not choose.
 //
 // Integers and floats become float64, missing ones NaN; counts of time since a
-// moment become datetime64, missing ones NaT. What the attributes say nothing
-// about stays as it is, and so does every other data type. Errors are
-// [ErrAttribute], or errors.ErrUnsupported for a calendar or unit that is not
-// known, and name the attribute.
+// moment become datetime64, missing ones NaT. The least int64 is NaT among counts
+// of time whatever the attributes say, since numpy and xarray store it so. What
+// the attributes say nothing about stays as it is, and so does every other data
+// type. Errors are [ErrAttribute], or errors.ErrUnsupported for a calendar or unit
+// that is not known, and name the attribute.
 func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 	d := &Decoder{in: m.Type, out: m.Type, scale: 1}
 	switch m.Type.Kind() {
@@ -107,11 +108,12 @@ func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
 			list = []json.RawMessage{raw}
 		}
 		for _, raw := range list {
-			bits, err := d.bits(raw)
-			if err != nil {
+			switch bits, err := d.bits(raw); {
+			case err == nil:
+				d.missing = append(d.missing, bits)
+			case err != errBeyond: // no element is equal to one beyond the type
 				return fmt.Errorf("%w: %s: %s is no %v", ErrAttribute, name, raw, d.in)
 			}
-			d.missing = append(d.missing, bits)
 		}
 	}
 	if !own && m.Version != zarr.V3 && m.Version != zarr.Draft3 && m.DimensionNames != nil && !m.NullFill && !bytes.Equal(m.Fill, m.Type.Zero()) {
@@ -119,6 +121,9 @@ func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
 	}
 	return nil
 }
+
+// errBeyond means that an integer is out of the range of the data type.
+var errBeyond = errors.New("out of range")
 
 // bits reads a value of an attribute in the form that raw gives.
 func (d *Decoder) bits(text json.RawMessage) (uint64, error) {
@@ -138,18 +143,30 @@ func (d *Decoder) bits(text json.RawMessage) (uint64, error) {
 		}
 		return d.raw(elem), nil
 	}
-	mask := uint64(math.MaxUint64) >> (64 - 8*d.in.Size())
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return uint64(n) & mask, nil
-	}
+	width := 8 * d.in.Size()
+	mask := uint64(math.MaxUint64) >> (64 - width)
 	if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-		return n & mask, nil
+		if n > mask {
+			return 0, errBeyond
+		}
+		return n, nil
 	}
-	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
-		return 0, ErrAttribute
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		f, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || f != math.Trunc(f) {
+			return 0, ErrAttribute
+		}
+		if f < -1<<63 || f >= 1<<63 {
+			return 0, errBeyond
+		}
+		n = int64(f)
 	}
-	return uint64(int64(f)) & mask, nil
+	// Either the signed or the unsigned integers of the width are meant.
+	if n < math.MinInt64>>(64-width) || n > 0 && uint64(n) > mask {
+		return 0, errBeyond
+	}
+	return uint64(n) & mask, nil
 }
 
 // raw is an element as its bits: those of a float64 for floats.
@@ -228,7 +245,7 @@ func (d *Decoder) plain(elem []byte) []byte {
 // one decodes one element.
 func (d *Decoder) one(elem []byte) (uint64, bool) {
 	raw := d.raw(elem)
-	gone := d.isMissing(raw)
+	gone := d.isMissing(raw) || d.time != nil && d.in.Kind() == dtype.Int && d.signed(raw) == NaT && !d.unsigned
 	switch {
 	case gone && d.time != nil:
 		return 1 << 63, true
@@ -293,28 +310,35 @@ func (d *Decoder) AppendText(dst, elem []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// ParseTime reads a time such as 2020-02 or 2020-02-01T12 in the calendar of the
-// decoded times: it means the counts from first up to, but not including, end.
-func (d *Decoder) ParseTime(text string) (first, end int64, err error) {
+// parseTime reads a time such as 2020-02 or 2020-02-01T12 in the calendar of the
+// decoded times: it means the counts from first up to, but not including, end,
+// and so many nanoseconds.
+func (d *Decoder) parseTime(text string) (first, end, span int64, err error) {
 	c := &gregorian
 	if d.time != nil {
 		c = d.time.calendar
 	}
 	at, span, err := c.parseTime(text)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	unit, scale := d.out.Unit()
-	res := map[string]int64{"us": 1e3, "ns": 1, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9, "D": day}[unit] * scale
+	res := d.resolution()
 	if res == 0 {
-		return 0, 0, fmt.Errorf("times of %v: %w", d.out, errors.ErrUnsupported)
+		return 0, 0, 0, fmt.Errorf("times of %v: %w", d.out, errors.ErrUnsupported)
 	}
 	first, ok := at.count(res)
 	end, ok2 := moment{at.day + span/day, at.nanos + span%day}.count(res)
 	if !ok || !ok2 {
-		return 0, 0, fmt.Errorf("%w that fits %v: %q", errTime, d.out, text)
+		return 0, 0, 0, fmt.Errorf("%w that fits %v: %q", errTime, d.out, text)
 	}
-	return first, max(end, first+1), nil
+	return first, max(end, first+1), span, nil
+}
+
+// resolution is one count of decoded times in nanoseconds, 0 if that is no whole
+// number of them.
+func (d *Decoder) resolution() int64 {
+	unit, scale := d.out.Unit()
+	return map[string]int64{"us": 1e3, "ns": 1, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9, "D": day}[unit] * scale
 }
 
 // attributes are the attributes of an array.

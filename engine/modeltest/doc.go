@@ -1,0 +1,19 @@
+// Package modeltest compares a database with a plain model of it. It has tests
+// only, and uses nothing but what other programs can use.
+//
+// A history is a list of random steps. Each step does one thing to the database
+// and the same to the model:
+//
+//	step ──▶ engine.DB, Session, Snapshot …     what is tested
+//	  └────▶ tree of nodes, arrays of chunks    plain Go maps (tree, array)
+//	                │
+//	compare ◀───────┘ values, attributes, refs, and every copy made
+//
+// All features run in one process and on several databases at once, because the
+// bugs that tests of one feature cannot find lie between two of them: a read that
+// leaves something in a cache, and a backup that trusts it.
+//
+// A step draws its random numbers from the seed and its own number alone, so that
+// steps can be left out without changing the others. A history that fails is made
+// shorter in this way and printed as a list of what it did.
+package modeltest

@@ -1,0 +1,165 @@
+package modeltest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Steps that ask what happened: log, diff and blame.
+
+func stepLog(r *run) {
+	d := one(r, r.dbs)
+	v := one(r, r.usable(d))
+	r.note("%s: log of %s", d.name, v.name)
+	got := map[txn.CommitID]bool{}
+	for c, err := range d.db.Log(bg, v.id) {
+		r.must(err, "log")
+		got[c.ID] = true
+	}
+	if want := r.ancestors(v.id); !maps.Equal(got, want) {
+		r.fail("log of %s has %d commits, want %d", v.name, len(got), len(want))
+	}
+}
+
+func stepDiff(r *run) {
+	d := one(r, r.dbs)
+	list := r.usable(d)
+	from, to := one(r, list), one(r, list)
+	r.note("%s: diff of %s and %s", d.name, from.name, to.name)
+	changes, err := d.db.NodeChanges(bg, from.id, to.id, "")
+	r.must(err, "diff")
+	got := map[string]engine.NodeChange{}
+	for _, c := range changes {
+		got[c.Path] = c
+	}
+	was := from.tree.ids()
+	for p, n := range to.tree {
+		c, told := got[p]
+		delete(got, p)
+		old := from.tree[p]
+		if n.array == nil || old == nil || old.array == nil || old.id != n.id {
+			if _, moved := was[n.id]; n.array == nil && old != nil && old.array == nil && !n.same(old) && !told {
+				r.fail("diff: changed group /%s is not there", p) // one that is may have other copies of metadata
+			} else if old == nil && !told && !moved {
+				r.fail("diff: new node /%s is not there", p)
+			}
+			continue
+		}
+		if !n.same(old) && !told {
+			r.fail("diff: changed array /%s is not there", p)
+		}
+		if c.Kind == "renamed" || n.array.kind.shards {
+			continue
+		}
+		var added, removed, changed int64
+		for at, values := range n.array.chunks {
+			if b := old.array.chunks[at]; b == nil {
+				added++
+			} else if !slices.Equal(b, values) {
+				changed++
+			}
+		}
+		for at := range old.array.chunks {
+			if n.array.chunks[at] == nil {
+				removed++
+			}
+		}
+		if c.ChunksAdded != added || c.ChunksRemoved != removed || c.ChunksChanged != changed {
+			r.fail("diff: /%s: %v, want %d added, %d removed, %d changed", p, c, added, removed, changed)
+		}
+	}
+	for p, c := range got {
+		if from.tree[p] == nil {
+			r.fail("diff: %v is in neither version", c)
+		}
+	}
+}
+
+// stepBlame asks which commit made the chunks of an array what they are.
+func stepBlame(r *run) {
+	d := one(r, r.dbs)
+	v := one(r, r.usable(d))
+	list := v.tree.arrays()
+	if len(list) == 0 {
+		return
+	}
+	p := one(r, list)
+	n := v.tree[p]
+	if product(n.array.shape) == 0 || n.array.kind.shards {
+		return
+	}
+	r.note("%s: blame of /%s of %s", d.name, p, v.name)
+	chunks, err := d.db.Blame(bg, v.id, p, r.region(n.array, false).zarr())
+	r.must(err, "blame")
+	up := r.ancestors(v.id)
+	for _, c := range chunks {
+		var at coords
+		copy(at[:], c.Coords)
+		by := r.versions[c.Commit.ID]
+		if by == nil || !up[by.id] {
+			r.fail("blame: %s is no ancestor of %s", c.Commit.ID.Short(), v.name)
+		}
+		if err := r.blamed(d, by, n, at); err != nil {
+			r.fail("blame: chunk %v of /%s of %s: %s %w", at, p, v.name, by.name, err)
+		}
+	}
+}
+
+// blamed makes sure that a chunk came to be what it is in a version.
+func (r *run) blamed(d *database, by *version, n *node, at coords) error {
+	find := func(v *version) (*node, bool) {
+		p, ok := v.tree.ids()[n.id]
+		return v.tree[p], ok
+	}
+	now, ok := find(by)
+	if !ok {
+		return errors.New("has no such array")
+	}
+	if !slices.Equal(now.array.chunks[at], n.array.chunks[at]) {
+		return errors.New("has another chunk")
+	}
+	for _, id := range by.parents {
+		if d.expired[id] {
+			continue // then it is the oldest commit that is known to have it
+		}
+		if old, ok := find(r.versions[id]); ok && slices.Equal(old.array.chunks[at], n.array.chunks[at]) {
+			return fmt.Errorf("is after %s, which has the chunk already", r.versions[id].name)
+		}
+	}
+	return nil
+}
+
+// stepFind opens versions by name.
+func stepFind(r *run) {
+	d := r.database()
+	branch := one(r, d.branches())
+	v := r.head(d, branch)
+	rev := branch
+	for n := r.rng.IntN(4); n > 0 && len(v.parents) > 0; n-- {
+		v, rev = r.versions[v.parents[0]], rev+"~"
+	}
+	r.note("%s: open %s", d.name, rev)
+	at, err := d.db.At(bg, rev)
+	if d.expired[v.id] {
+		r.expect(err, "open "+rev, txn.ErrExpired)
+		return
+	}
+	r.must(err, "open "+rev)
+	defer at.Close()
+	if at.Commit().ID != v.id {
+		r.fail("%s is %s, want %s", rev, at.Commit().ID.Short(), v.name)
+	}
+	for _, p := range v.tree.arrays() {
+		a, err := at.Array(bg, p)
+		r.must(err, "open /"+p)
+		got, err := v.tree[p].array.kind.read(bg, a, zarr.Sel())
+		r.must(err, "read /"+p)
+		r.must(compareValues(got, v.tree[p].array.values(), v.tree[p].array), "/"+p)
+	}
+}

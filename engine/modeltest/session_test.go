@@ -1,0 +1,300 @@
+package modeltest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// session is an open or stored session and what it holds.
+type session struct {
+	name   string
+	s      *engine.Session
+	id     txn.SessionID
+	branch string
+	draft
+	saved *draft // as of the last savepoint
+}
+
+// draft is what a session holds.
+type draft struct {
+	base   txn.CommitID
+	work   tree
+	raw    bool
+	guards []string // paths that the session relies on
+}
+
+func (d draft) clone() draft {
+	d.work, d.guards = maps.Clone(d.work), slices.Clone(d.guards)
+	return d
+}
+
+func (s *session) save() {
+	saved := s.draft.clone()
+	s.saved = &saved
+}
+
+const mostSessions = 4
+
+func (r *run) startSession(d *database, branch string) *session {
+	s, err := d.db.Begin(bg, branch)
+	r.must(err, "begin")
+	head := r.head(d, branch)
+	m := &session{name: fmt.Sprint("s", r.fresh()), s: s, id: s.ID(), branch: branch}
+	m.draft = draft{base: head.id, work: maps.Clone(head.tree), raw: head.raw}
+	d.sessions = append(d.sessions, m)
+	r.note("%s: session %s on %s", d.name, m.name, branch)
+	return m
+}
+
+// session picks an open one, or begins one.
+func (r *run) session() (*database, *session) {
+	d := r.database()
+	if len(d.sessions) == 0 || len(d.sessions) < mostSessions && r.chance(4) {
+		return d, r.startSession(d, one(r, d.branches()))
+	}
+	s := one(r, d.sessions)
+	r.note("%s: in %s on %s", d.name, s.name, s.branch)
+	return d, s
+}
+
+// database picks one with a branch.
+func (r *run) database() *database {
+	list := slices.DeleteFunc(slices.Clone(r.dbs), func(d *database) bool { return len(d.heads) == 0 })
+	if len(list) == 0 {
+		r.restoreBranch(r.dbs[0])
+		return r.dbs[0]
+	}
+	return one(r, list)
+}
+
+func (d *database) end(s *session) {
+	d.sessions = slices.DeleteFunc(d.sessions, func(o *session) bool { return o == s })
+}
+
+func (r *run) abort(d *database, s *session) {
+	if s.s == nil {
+		var err error
+		s.s, err = d.db.Resume(bg, s.id)
+		r.must(err, "resume")
+	}
+	r.must(s.s.Abort(), "abort")
+	d.end(s)
+}
+
+func (r *run) compareSession(s *session) {
+	if s.s == nil || len(s.work) == 0 {
+		return
+	}
+	r.must(compareTree(bg, s.work, s.s.Walk(bg, "")), "session "+s.name)
+}
+
+// mergeSession is what the head of a session's branch and the session come to.
+func (r *run) mergeSession(d *database, s *session) (tree, *merger) {
+	head := r.head(d, s.branch)
+	if head.id == s.base {
+		return s.work, &merger{}
+	}
+	base := r.versions[s.base].tree
+	merged, m := mergeTrees(base, head.tree, s.work, true)
+	for _, p := range s.guards {
+		switch was, is := base[p], head.tree[p]; {
+		case was == is:
+		case was == nil || is == nil || !was.same(is):
+			m.refuse(conflicts, "/"+p+" is guarded")
+		default: // it may have been written, or made again, as it was
+			m.refuse(either, "/"+p+" is guarded")
+		}
+	}
+	return merged, m
+}
+
+// stepGuard makes a session rely on an array.
+func stepGuard(r *run) {
+	_, s := r.session()
+	if p, n := r.existing(s); n != nil {
+		r.note("guard /%s", p)
+		r.must(s.s.Guard(p), "guard")
+		s.guards = append(s.guards, p)
+	}
+}
+
+func stepCommit(r *run) {
+	d := r.database()
+	if len(d.sessions) == 0 {
+		return
+	}
+	s := one(r, d.sessions)
+	r.commit(d, s, r.chance(6))
+}
+
+// commit commits a session, or finds out what would be.
+func (r *run) commit(d *database, s *session, dry bool) {
+	r.note("%s: commit %s to %s", d.name, s.name, s.branch)
+	head := r.head(d, s.branch)
+	var c *txn.Commit
+	var err error
+	r.beside(d, func() {
+		c, err = s.s.Commit(bg, txn.CommitOptions{Message: s.name, DryRun: dry})
+	})
+	if head == nil {
+		r.expect(err, "commit to a branch that is gone", txn.ErrNoRef)
+		return
+	}
+	if !r.ancestors(head.id)[s.base] {
+		r.expect(err, "commit to a branch that was rewound", txn.ErrConflict)
+		return
+	}
+	if dry {
+		_, m := r.mergeSession(d, s)
+		r.verdict(m, err, "commit")
+		return
+	}
+	r.commitDone(d, s, c, err)
+}
+
+// commitDone takes the outcome of a commit into the model.
+func (r *run) commitDone(d *database, s *session, c *txn.Commit, err error) {
+	head := r.head(d, s.branch)
+	merged, m := r.mergeSession(d, s)
+	if !r.verdict(m, err, "commit") {
+		return
+	}
+	d.end(s)
+	if c.ID == head.id {
+		if !merged.same(head.tree) {
+			r.fail("no commit was made of changes")
+		}
+		return
+	}
+	r.committed(d, c, []txn.CommitID{head.id}, merged, s.raw || head.raw)
+	d.move(s.branch, c.ID)
+}
+
+// verdict compares the outcome of a merge with what is due, and reports whether
+// there is a result.
+func (r *run) verdict(m *merger, err error, doing string) bool {
+	if err != nil && !errors.Is(err, txn.ErrConflict) {
+		r.must(err, doing)
+	}
+	if err != nil {
+		r.note("refused")
+	}
+	if err == nil && m.verdict == conflicts {
+		r.fail("%s: merged, want a conflict: %s", doing, m.why)
+	}
+	if err != nil && m.verdict == merges {
+		r.fail("%s: %w, want a merge", doing, err)
+	}
+	return err == nil
+}
+
+func stepRefresh(r *run) {
+	d, s := r.session()
+	head := r.head(d, s.branch)
+	r.note("refresh")
+	err := s.s.Refresh(bg)
+	if head == nil {
+		r.expect(err, "refresh from a branch that is gone", txn.ErrNoRef)
+		return
+	}
+	merged, m := r.mergeSession(d, s)
+	if r.verdict(m, err, "refresh") {
+		s.draft = draft{head.id, maps.Clone(merged), s.raw || head.raw, s.guards}
+	}
+	r.compareSession(s)
+}
+
+func stepSave(r *run) {
+	d, s := r.session()
+	switch r.rng.IntN(5) {
+	case 0:
+		r.note("abort")
+		r.abort(d, s)
+		return
+	case 1:
+		r.note("savepoint")
+		r.must(s.s.Savepoint(bg), "savepoint")
+		s.save()
+	case 2:
+		r.note("detach and resume")
+		r.must(s.s.Detach(bg), "detach")
+		s.save()
+		r.resume(d, s)
+	case 3:
+		r.note("close")
+		r.must(s.s.Close(), "close session")
+		if s.saved == nil {
+			d.end(s)
+			return
+		}
+		r.note("resume")
+		r.resume(d, s)
+	case 4:
+		r.note("compare")
+	}
+	r.compareSession(s)
+}
+
+func (r *run) resume(d *database, s *session) {
+	var err error
+	s.s, err = d.db.Resume(bg, s.id)
+	r.must(err, "resume")
+	s.draft = s.saved.clone()
+}
+
+// stepBulk copies an array key by key into a group or over itself, as imports do,
+// while the session writes elsewhere.
+func stepBulk(r *run) {
+	d, s := r.session()
+	v := one(r, r.usable(d))
+	from := v.tree.arrays()
+	if len(from) == 0 {
+		return
+	}
+	path := one(r, from)
+	group := one(r, groupsOf(s.work))
+	name := fmt.Sprint("bulk", r.rng.IntN(3))
+	to := joined(group, name)
+	if n := s.work[to]; n != nil && n.array == nil {
+		return
+	}
+	r.note("bulk of %s/%s into /%s", v.name, path, to)
+	b, err := s.s.Bulk(bg, group, true)
+	r.must(err, "bulk")
+	// The session goes on meanwhile, also below the group.
+	r.edit(s)
+	at, err := d.db.Snapshot(bg, v.id)
+	r.must(err, "open")
+	defer at.Close()
+	if old := s.work[to]; old != nil || s.work[group] == nil {
+		return // a Bulk that is not finished changes nothing
+	}
+	for key, err := range at.List(bg, kv.ListOptions{Prefix: path + "/"}) {
+		r.must(err, "list")
+		value, err := kv.Get(bg, at, key)
+		r.must(err, "get "+key)
+		r.must(b.Set(bg, name+key[len(path):], value), "bulk set")
+	}
+	r.must(b.Finish(bg), "bulk finish")
+	n := v.tree[path]
+	s.work.put(to, tree{"": &node{r.fresh(), n.array, n.attrs}})
+	s.raw = true
+	r.compareSession(s)
+}
+
+// stepConsolidate makes consolidated metadata, which is kept up to date then.
+func stepConsolidate(r *run) {
+	_, s := r.session()
+	if s.work[""] == nil {
+		return
+	}
+	r.note("consolidate")
+	r.must(zarr.Consolidate(bg, s.s, "", nil), "consolidate")
+}

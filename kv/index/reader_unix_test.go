@@ -1,0 +1,195 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd || solaris
+
+package index
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// readForParent is the other process of TestReaderWithoutPermission. It opens the
+// index twice and closes one of them, so that it holds what the other has.
+func readForParent(dir string) {
+	err := func() error {
+		x, err := Open(dir, &Options{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		again, err := Open(dir, &Options{ReadOnly: true})
+		if err != nil {
+			return errors.Join(err, x.Close())
+		}
+		_, wrong := Open(dir, nil)
+		b, err := x.Get(SpaceMeta, []byte("k"))
+		if err = errors.Join(err, again.Close()); err == nil && string(b) != "v" {
+			err = fmt.Errorf("value %q", b)
+		}
+		if wrong == nil {
+			err = errors.New("a writer beside readers")
+		}
+		fmt.Println("open", err)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return errors.Join(err, x.Close())
+	}()
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+}
+
+// unprivileged returns a function that makes commands of this program for a user
+// who may not write the directory. For root it is another user; any other user loses
+// the permission by chmod.
+func unprivileged(t *testing.T, dir string) func(env string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Skip("the test program is not known:", err)
+	}
+	root := os.Getuid() == 0
+	bin := t.TempDir()
+	for _, d := range []string{bin, filepath.Dir(bin)} { // the test's are only for its user
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if root {
+		b, err := os.ReadFile(exe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe = filepath.Join(bin, "reader.test")
+		if err := os.WriteFile(exe, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		chmodAll(t, dir, 0o555, 0o444)
+		t.Cleanup(func() { chmodAll(t, dir, 0o755, 0o644) })
+	}
+	return func(env string) *exec.Cmd {
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), env)
+		if cmd.Dir = "/"; root {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		return cmd
+	}
+}
+
+func chmodAll(t *testing.T, dir string, dirs, files os.FileMode) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Chmod(path, dirs|0o200) // what is in it is still to be changed
+		}
+		return os.Chmod(path, files)
+	})
+	if err = errors.Join(err, os.Chmod(dir, dirs)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filesOf describes all files of a directory, to see whether one changes.
+func filesOf(t *testing.T, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fi, err := e.Info()
+		if err == nil {
+			fmt.Fprintln(&out, path, fi.Size(), fi.ModTime())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// A user who may not write an index opens it to read, changes nothing in it, and
+// is one of several who do. Nobody writes meanwhile, and nobody of them reads while
+// somebody writes.
+func TestReaderWithoutPermission(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	x := mustOpen(t, dir, &Options{Create: true})
+	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, x)
+	reader := unprivileged(t, dir)
+	const env = "ZARRDB_INDEX_READ="
+	before := filesOf(t, dir)
+	var stop []func()
+	for range 2 {
+		cmd := reader(env + dir)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Skip("no process of another user can be started:", err)
+		}
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		stop = append(stop, func() {
+			in.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Error("reader:", err)
+			}
+		})
+		if line != "open <nil>\n" {
+			t.Fatalf("reader: %q", line)
+		}
+		if os.Getuid() != 0 {
+			continue
+		}
+		var locked *LockedError
+		if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.Holder.PID == 0 {
+			t.Fatalf("a writer beside readers: %v", err)
+		}
+	}
+	for _, s := range stop {
+		s()
+	}
+	if after := filesOf(t, dir); os.Getuid() != 0 && after != before {
+		t.Errorf("files were\n%sand are\n%s", before, after)
+	}
+	if os.Getuid() != 0 {
+		return
+	}
+	x = mustOpen(t, dir, &Options{Program: "writer"})
+	out, err := reader(env + dir).Output()
+	if err == nil || !strings.Contains(string(out), "in use by writer") {
+		t.Errorf("a reader beside a writer: %q, %v", out, err)
+	}
+	mustClose(t, x)
+	// Without a file to be locked there is no writer.
+	if err := os.Remove(filepath.Join(dir, lockFile)); err != nil {
+		t.Fatal(err)
+	}
+	before = filesOf(t, dir)
+	if out, err := reader(env + dir).Output(); err != nil {
+		t.Errorf("without a lock file: %q, %v", out, err)
+	}
+	if after := filesOf(t, dir); after != before {
+		t.Errorf("files were\n%sand are\n%s", before, after)
+	}
+}

@@ -1,0 +1,199 @@
+package txn
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// A rebase repeats versions that nothing else keeps once they expire. It takes
+// what they added by name, so they stay until it is done.
+func TestRebaseBesideExpireAndGC(t *testing.T) {
+	db := openTest(t, nil)
+	base := update(t, db, "main", map[string]string{"x": "0", "both": "0"})
+	if err := db.CreateBranch(bg, "side", base.ID); err != nil {
+		t.Fatal(err)
+	}
+	added := map[string]string{"both": "side"}
+	for i := range 200 {
+		added[fmt.Sprint("dir/", i)] = strings.Repeat(fmt.Sprint(i), 300)
+	}
+	update(t, db, "side", added)
+	removed := map[string]string{}
+	for key := range added {
+		if key != "both" {
+			removed[key] = ""
+		}
+	}
+	update(t, db, "side", removed)
+	update(t, db, "main", map[string]string{"both": "main"})
+	up, err := db.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	collected := false
+	_, err = db.Rebase(bg, "side", up, RebaseOptions{Choose: func(Conflict) Choice {
+		if !collected {
+			collected = true
+			mustExpire(t, db, ExpireOptions{Keep: 1})
+			mustGC(t, db)
+		}
+		return Ours
+	}})
+	if !collected {
+		t.Fatal("nobody was asked")
+	}
+	if err != nil && !errors.Is(err, ErrExpired) {
+		t.Fatal(err)
+	}
+	mustBeSound(t, db)
+}
+
+// A version that expires after a cherry-pick or revert has looked at it, and before
+// it is held, is not taken: a collection may be removing its pages.
+func TestCombineBesideExpire(t *testing.T) {
+	for _, op := range []func(*DB, CommitID) error{
+		func(db *DB, id CommitID) error {
+			_, err := db.CherryPick(bg, "main", id, 0, CommitOptions{})
+			return err
+		},
+		func(db *DB, id CommitID) error {
+			_, err := db.Revert(bg, "main", id, 0, CommitOptions{})
+			return err
+		},
+	} {
+		db := openTest(t, nil)
+		update(t, db, "main", map[string]string{"x": "0"})
+		c := update(t, db, "main", map[string]string{"y": "1"})
+		update(t, db, "main", map[string]string{"z": "2"})
+		db.keeping.Lock()
+		done := make(chan error, 1)
+		go func() { done <- op(db, c.ID) }()
+		waitIn(t, "txn.(*DB).Begin(")
+		batch := db.idx.NewBatch()
+		batch.Set(index.SpaceExpired, c.ID[:], []byte{recordVersion, 0}) // as Expire does
+		if err := batch.Commit(true); err != nil {
+			t.Fatal(err)
+		}
+		batch.Close()
+		db.keeping.Unlock()
+		if err := <-done; !errors.Is(err, ErrExpired) {
+			t.Errorf("%v, want ErrExpired", err)
+		}
+	}
+}
+
+// A session that somebody else ends while it is resumed is not resumed: nothing
+// keeps its pages then.
+func TestResumeBesideAbort(t *testing.T) {
+	db := openTest(t, nil)
+	s := mustBegin(t, db)
+	set(t, s, map[string]string{"x": "1"})
+	if err := s.Detach(bg); err != nil {
+		t.Fatal(err)
+	}
+	id := s.ID()
+	db.mu.Lock()
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Resume(bg, id)
+		done <- err
+	}()
+	waitIn(t, "txn.(*DB).register(")
+	batch := db.idx.NewBatch()
+	batch.Delete(index.SpaceSession, id[:]) // as Abort does
+	if err := batch.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	batch.Close()
+	db.mu.Unlock()
+	if err := <-done; !errors.Is(err, ErrNoRef) {
+		t.Errorf("%v, want ErrNoRef", err)
+	}
+	if n := len(db.openSessions()); n > 0 {
+		t.Errorf("%d sessions are open", n)
+	}
+}
+
+// What two sessions made alike stays when one of them ends while it is marked.
+func TestGCBesideTheEndOfATwin(t *testing.T) {
+	for range 8 { // which of the two is marked first is chance
+		o := testOptions(vfs.NewMem())
+		o.PageCacheBytes = -1
+		db := openTest(t, o)
+		values := map[string]string{}
+		for i := range 200 {
+			values[fmt.Sprint("dir/", i)] = strings.Repeat(fmt.Sprint(i), 50)
+		}
+		old := update(t, db, "main", values)
+		if err := func() error { // without the directory
+			s := mustBegin(t, db)
+			if err := s.DeletePrefix(bg, "dir/"); err != nil {
+				return err
+			}
+			_, err := s.Commit(bg, CommitOptions{})
+			return err
+		}(); err != nil {
+			t.Fatal(err)
+		}
+		view, err := db.Snapshot(bg, old.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends, stays := mustBegin(t, db), mustBegin(t, db)
+		for _, s := range []*Session{ends, stays} {
+			if err := s.Copy(bg, view, "dir", "back"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := view.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		sweep, err := db.idx.Sweep()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &collector{
+			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), uncached), seen: newPageSet(),
+			spare: map[tree.Name]struct{}{}, live: newRanges(maxRunBytes), fixed: map[pack.ID]bool{},
+		}
+		if err := g.findRoots(bg); err != nil {
+			t.Fatal(err)
+		}
+		if err := ends.Abort(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(g.mark(bg), g.deletePages(bg)); err != nil {
+			t.Fatal(err)
+		}
+		sweep.Close()
+		if _, err := stays.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustBeSound(t, db)
+	}
+}
+
+// waitIn returns when a goroutine is in a function and waits for a lock.
+func waitIn(t *testing.T, function string) {
+	t.Helper()
+	buf := make([]byte, 1<<20)
+	for {
+		for g := range bytes.SplitSeq(buf[:runtime.Stack(buf, true)], []byte("\n\n")) {
+			if bytes.Contains(g, []byte(function)) && bytes.Contains(g, []byte("sync.(*")) {
+				return
+			}
+		}
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,92 @@
+package cf
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Opener opens a node by its name in the group of an array: the coordinates of
+// the array are there. A node that is missing is [zarr.ErrNotFound].
+type Opener func(ctx context.Context, name string) (*zarr.Node, error)
+
+// labelForm matches DIM='a', DIM='a':'b' and either half of the latter, with a
+// step behind it.
+var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*('[^']*'|"[^"]*")?\s*(:\s*[+-]?\d*)?)?`)
+
+// ParseSelection is [zarr.ParseSelection] of a text in which dimensions may be
+// selected by the labels of their coordinates: time='2020-02', lat='50':'45'. See
+// [Labels.Find] and [Labels.FindRange] for what these select. beside opens the
+// coordinates.
+//
+// empty has a line for each range of labels in which there are none: this is no
+// error, but often a mistake. Errors are [zarr.ErrSelection] or [ErrLabel] for a
+// text that selects nothing in any array, [zarr.ErrNotFound] for a label or a
+// coordinate that is missing, or those of reading the coordinate.
+func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
+	names := a.DimensionNames()
+	var failed error
+	plain := labelForm.ReplaceAllStringFunc(text, func(item string) string {
+		p := labelForm.FindStringSubmatch(item)
+		if failed != nil || p[2] == "" && p[4] == "" {
+			return item
+		}
+		name := strings.TrimSpace(strings.TrimLeft(p[1], " ["))
+		l, err := readBeside(ctx, a, names, name, beside)
+		if err == nil && strings.Contains(p[5], "-") {
+			err = fmt.Errorf("%w: a range of labels has no negative step", zarr.ErrSelection)
+		}
+		var lo, hi int64
+		one := false
+		switch {
+		case err != nil:
+		case p[3] == "":
+			lo, hi, one, err = l.Find(*unquote(p[2]))
+		default:
+			if lo, hi, err = l.FindRange(unquote(p[2]), unquote(p[4])); err == nil && lo == hi {
+				empty = append(empty, fmt.Sprintf("%s selects nothing: %s", strings.TrimSpace(item), l.describe()))
+			}
+		}
+		if err != nil {
+			failed = fmt.Errorf("select %s: %w", strings.TrimSpace(item), err)
+			return item
+		}
+		if one {
+			return fmt.Sprintf("%s=%d", p[1], lo)
+		}
+		return fmt.Sprintf("%s=%d:%d%s", p[1], lo, hi, p[5])
+	})
+	if failed == nil {
+		sel, failed = zarr.ParseSelection(plain, names)
+	}
+	return sel, empty, failed
+}
+
+// readBeside reads the labels of a dimension.
+func readBeside(ctx context.Context, a *zarr.Array, names []string, name string, beside Opener) (*Labels, error) {
+	n, err := beside(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := ReadLabels(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if d := slices.Index(names, name); d >= 0 && a.Shape()[d] != l.Len() {
+		return nil, fmt.Errorf("%w: the dimension %s has %d elements and %d labels", zarr.ErrSelection, name, a.Shape()[d], l.Len())
+	}
+	return l, nil
+}
+
+// unquote returns what stands between the quotes, nil if there are none.
+func unquote(s string) *string {
+	if s == "" {
+		return nil
+	}
+	s = s[1 : len(s)-1]
+	return &s
+}
