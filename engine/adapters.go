@@ -162,6 +162,7 @@ type Env struct {
 	adapters *Adapters
 	follow   Follow
 	locked   func(*LockedError, time.Duration) error // see Options.Locked
+	held     func(dir string) *DB                    // see SourceOptions.Held
 
 	opening sync.Mutex
 	roots   map[string]kv.Reader // what references lead below, by URL

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -21,6 +22,11 @@ type DB struct {
 	cache *chunkCache
 	pool  *pool
 	files *resolver
+
+	joints   *joints
+	holder   *DB // of a handle; else nil
+	mu       sync.Mutex
+	sessions []*Session // opened through this handle
 }
 
 // LockedError says which process has a database open. One does at a time; what
@@ -68,7 +74,7 @@ func newDB(store *txn.DB, opts Options, files *resolver) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files}
+	db := &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, joints: &joints{}}
 	files.recall = db.granted
 	return db, nil
 }
@@ -96,12 +102,18 @@ func IsDatabase(dir string) bool {
 
 // Close closes the database; see [txn.DB.Close].
 func (db *DB) Close() error {
+	if db.holder != nil {
+		return db.leave()
+	}
 	return errors.Join(db.DB.Close(), db.release())
 }
 
 // Discard closes the database, and removes one that this DB made and that
 // nothing was put into; see [txn.DB.Discard].
 func (db *DB) Discard() (removed bool, err error) {
+	if db.holder != nil {
+		return false, db.leave()
+	}
 	removed, err = db.DB.Discard()
 	return removed, errors.Join(err, db.release())
 }
@@ -135,7 +147,7 @@ func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	at := &Snapshot{Snapshot: s, files: db.files}
+	at := &Snapshot{Snapshot: s, files: db.files, handle: db.holder != nil}
 	at.nodes = nodes{view: at, open: db.arrays()}
 	return at, nil
 }
@@ -159,8 +171,19 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	return db.session(s), nil
 }
 
-// Resume opens a stored session at its last savepoint.
+// Resume opens a stored session at its last savepoint. A handle joins one that is
+// open; see [DB.Handle].
 func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
+	if db.holder != nil {
+		return db.Join(ctx, id)
+	}
+	db.joints.opening.Lock()
+	defer db.joints.opening.Unlock()
+	return db.resume(ctx, id)
+}
+
+// resume is Resume; joints.opening is held.
+func (db *DB) resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	s, err := db.DB.Resume(ctx, id)
 	if err != nil {
 		return nil, err
@@ -172,7 +195,9 @@ func (db *DB) session(s *txn.Session) *Session {
 	open := db.arrays()
 	open.Locks = zarr.NewChunkLocks()
 	c := &copies{s: s, open: open}
-	return &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db}
+	es := &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
+	db.joints.add(es)
+	return db.own(es)
 }
 
 // Update runs fn in a session on a branch and commits what it wrote with the

@@ -59,6 +59,13 @@ var layers = map[string][]string{
 	"engine/modeltest": {}, // of tests
 	"engine":           {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
+	// Other processes reach what this one has open; the transports do not know each other.
+	"serve":       {"engine", "kv", "txn", "zarr"},
+	"serve/wire":  {},
+	"serve/local": {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/dtype"},
+	"serve/web":   {"serve", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
+	"serve/s3":    {"serve", "engine", "kv", "txn"},
+
 	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "cmd/zarrdb/"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":    {},

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -45,7 +46,25 @@ func (n nodes) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, erro
 type Snapshot struct {
 	*txn.Snapshot
 	nodes
-	files *resolver
+	files  *resolver
+	handle bool // files are not those of the store; see [DB.Handle]
+}
+
+// Locate implements [kv.Locator].
+func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
+	return s.LocateWith(ctx, key, s.files)
+}
+
+// Get implements [kv.Reader].
+func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	if !s.handle {
+		return s.Snapshot.Get(ctx, key, rng)
+	}
+	v, err := s.Locate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return kv.ReadValue(ctx, v, rng)
 }
 
 // Session is a transaction as a hierarchy and as a writeable kv view. Arrays
@@ -60,6 +79,7 @@ type Session struct {
 	nodes
 	copies *copies
 	db     *DB
+	left   *sync.Once // this use of the session has ended; see [DB.Join]
 }
 
 // Commit is [txn.Session.Commit].
@@ -67,7 +87,11 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 	if err := s.copies.refresh(ctx); err != nil {
 		return nil, err
 	}
-	return s.Session.Commit(ctx, o)
+	c, err := s.Session.Commit(ctx, o)
+	if err == nil {
+		s.left.Do(func() { s.db.joints.end(s.ID()) })
+	}
+	return c, err
 }
 
 // Savepoint is [txn.Session.Savepoint].
@@ -76,14 +100,6 @@ func (s *Session) Savepoint(ctx context.Context) error {
 		return err
 	}
 	return s.Session.Savepoint(ctx)
-}
-
-// Detach is [txn.Session.Detach].
-func (s *Session) Detach(ctx context.Context) error {
-	if err := s.copies.refresh(ctx); err != nil {
-		return err
-	}
-	return s.Session.Detach(ctx)
 }
 
 // CreateArray makes an array, and groups above it where they are missing. If

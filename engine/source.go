@@ -39,6 +39,9 @@ type SourceOptions struct {
 	// Locked is asked about databases that another process has open; see
 	// [Options.Locked].
 	Locked func(held *LockedError, waited time.Duration) error
+	// Held, if set, is asked first for a database in a directory: one that this
+	// process has open, else nil. The source uses a handle of it, see [DB.Handle].
+	Held func(dir string) *DB
 }
 
 // Source is what a URL pipeline names: a file, a directory of keys, or a node of
@@ -114,7 +117,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 	if err := c.Follow.check(); err != nil {
 		return nil, err
 	}
-	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, locked: c.Locked}}
+	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, locked: c.Locked, held: c.Held}}
 	var err error
 	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
 		return nil, err
@@ -184,6 +187,16 @@ func (s *Source) Node(ctx context.Context) (*zarr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.nodeAt(ctx, at)
+}
+
+// NodeAt opens the array or group at a path below the node that the URL names.
+func (s *Source) NodeAt(ctx context.Context, path string) (*zarr.Node, error) {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at.Path = cleanPath(dir(at.Path) + path)
 	return s.nodeAt(ctx, at)
 }
 
@@ -355,7 +368,17 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 // pick chooses.
 func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
 	// The source reads arrays with a cache and workers of its own.
-	db, err := Open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow, Locked: e.locked})
+	o := &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow, Locked: e.locked}
+	var db *DB
+	var err error
+	if e.held != nil {
+		db = e.held(dir)
+	}
+	if db != nil {
+		db, err = db.Handle(o)
+	} else {
+		db, err = Open(dir, o)
+	}
 	if err != nil {
 		return Place{}, err
 	}

@@ -290,6 +290,9 @@ func (db *DB) shut() error {
 	return errors.Join(err, db.packs.Close(), db.idx.Close())
 }
 
+// Closed reports whether Close was called.
+func (db *DB) Closed() bool { return db.closed.Load() }
+
 // DiskUse says how much room the database takes.
 type DiskUse struct {
 	// IndexBytes and PackBytes are the sizes of the files; Packs is how many

@@ -92,6 +92,13 @@ func (s *Session) end() {
 	s.db.unregister(s)
 }
 
+// Ended reports whether the session was committed, aborted or closed.
+func (s *Session) Ended() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.state == sessionClosed
+}
+
 // close ends the session in this process; a stored one can be resumed.
 func (s *Session) close() {
 	s.mu.Lock()

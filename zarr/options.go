@@ -140,6 +140,14 @@ func (l *ChunkLocks) of(key string) *sync.Mutex {
 	return &l.stripes[maphash.String(l.seed, key)%lockStripes]
 }
 
+// Lock locks the chunk with that key, for one who writes it past the arrays, and
+// returns what unlocks it. It must not be called twice before.
+func (l *ChunkLocks) Lock(key string) (unlock func()) {
+	m := l.of(key)
+	m.Lock()
+	return m.Unlock
+}
+
 // tune holds the sizes from which one way of doing a thing is better than
 // another, as the benchmarks tell. Only tests change them, to reach every way
 // with small arrays.

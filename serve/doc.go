@@ -1,0 +1,15 @@
+// Package serve is what a process that has databases open does for others.
+//
+//	local socket ──┐                    ┌─▶ View      a version, a session, any target
+//	HTTP ──────────┼──▶ Table ──────────┼─▶ Session   shared by name, conditional writes
+//	S3 ────────────┘   Principal        └─▶ Run       a command line of zarrdb
+//	                   (who may what)
+//
+// The [Table] holds every request that a client may make; the transports only
+// translate. The subpackages are those transports:
+//
+//   - serve/wire is the framing of the local protocol, and knows no databases.
+//   - serve/local is that protocol on a Unix socket: server and client.
+//   - serve/web is HTTP: versions as files, reports as JSON, sessions.
+//   - serve/s3 is the subset of S3 that array programs use.
+package serve

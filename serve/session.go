@@ -1,0 +1,157 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Session is an open session that any number of clients share by its id. Safe
+// for concurrent use. What one client commits or discards has ended for all:
+// later calls are [txn.ErrSessionClosed].
+type Session struct {
+	s   *engine.Session
+	t   *Table
+	db  string
+	who *Principal
+}
+
+// sessions are those that clients have opened. They stay open when no client uses
+// them, so that what was written after the last savepoint is not lost, until they
+// are idle for long.
+type sessions struct {
+	mu   sync.Mutex
+	open map[txn.SessionID]*engine.Session
+}
+
+// keep keeps s open until it has ended.
+func (c *sessions) keep(s *engine.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, old := range c.open {
+		if old.Ended() {
+			delete(c.open, id)
+		}
+	}
+	if c.open == nil {
+		c.open = map[txn.SessionID]*engine.Session{}
+	}
+	c.open[s.ID()] = s
+}
+
+func (c *sessions) find(id txn.SessionID) *engine.Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[id]
+}
+
+// close leaves every session at a savepoint.
+func (c *sessions) close(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, s := range c.open {
+		if !s.Ended() {
+			errs = append(errs, s.Detach(ctx))
+		}
+	}
+	c.open = nil
+	return errors.Join(errs...)
+}
+
+// Begin opens a session on a branch and stores it, so that it can be named.
+func (t *Table) Begin(ctx context.Context, who *Principal, name, branch, label string) (*Session, error) {
+	s, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.database()
+	if err != nil {
+		return nil, err
+	}
+	if branch == "" {
+		branch = txn.MainBranch
+	}
+	if err := who.MayWrite(branch); err != nil {
+		return nil, err
+	}
+	es, err := db.Begin(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	es.SetLabel(label)
+	if err := es.Savepoint(ctx); err != nil {
+		return nil, errors.Join(err, es.Abort())
+	}
+	s.sessions.keep(es)
+	return &Session{s: es, t: t, db: name, who: who}, nil
+}
+
+// Session returns the open session with that id, or resumes it from its last
+// savepoint. Who may not write to its branch may not read it either.
+func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*Session, error) {
+	s, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.database()
+	if err != nil {
+		return nil, err
+	}
+	sid, err := txn.ParseSessionID(id)
+	if err != nil {
+		return nil, err
+	}
+	es := s.sessions.find(sid)
+	if es == nil || es.Ended() {
+		if es, err = db.Join(ctx, sid); err != nil {
+			return nil, err
+		}
+	}
+	if err := who.MayWrite(es.Branch()); err != nil {
+		return nil, err
+	}
+	s.sessions.keep(es)
+	return &Session{s: es, t: t, db: name, who: who}, nil
+}
+
+// Engine is the session itself, for reading, and for writes of arrays, which merge
+// parts of chunks.
+func (c *Session) Engine() *engine.Session { return c.s }
+
+// Set stores a value if what is there now is what the caller expects; see
+// [engine.Session.SetIf].
+func (c *Session) Set(ctx context.Context, key string, value []byte, want engine.Expect) (kv.ID, error) {
+	return c.s.SetIf(ctx, key, value, want)
+}
+
+// Delete removes a key, which may be missing, under the same condition.
+func (c *Session) Delete(ctx context.Context, key string, want engine.Expect) error {
+	return c.s.DeleteIf(ctx, key, want)
+}
+
+// Commit publishes the session. An author that is missing is the principal.
+func (c *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
+	if o.Author == "" && c.who.Name != "" {
+		o.Author = c.who.Name
+	}
+	commit, err := c.s.Commit(ctx, o)
+	if err == nil {
+		c.t.o.Log.InfoContext(ctx, "commit", "database", c.db, "who", c.who.Name, "branch", c.s.Branch(), "commit", commit.ID.String())
+	}
+	return commit, err
+}
+
+// Discard ends the session without a trace.
+func (c *Session) Discard(ctx context.Context) error {
+	err := c.s.Abort()
+	if err == nil {
+		c.t.o.Log.InfoContext(ctx, "discard", "database", c.db, "who", c.who.Name, "session", fmt.Sprint(c.s.ID()))
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// ErrNoDatabase means that the server has nothing of that name.
+var ErrNoDatabase = fmt.Errorf("serve: no such database: %w", kv.ErrNotFound)
+
+// Options configure a [Table]. The zero value works.
+type Options struct {
+	// Run runs a command line of the program, and returns its exit code. nil
+	// refuses commands.
+	Run func(ctx context.Context, c *Command) int
+	// Log gets a line for each write; nil discards them.
+	Log *slog.Logger
+	// Views is how many versions are kept open for requests that come one by
+	// one; default 64.
+	Views int
+}
+
+// Command is a command line that is run for another process. The files are those
+// of that process.
+type Command struct {
+	Args []string // without the name of the program
+	Dir  string   // that relative paths are relative to
+	Env  []string // as [os.Environ]
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Held are the databases that this process has open.
+	Held []*engine.DB
+}
+
+// Table is every request that a client may make. Safe for concurrent use.
+type Table struct {
+	o Options
+
+	mu     sync.RWMutex
+	served map[string]*served
+	closed bool
+}
+
+// served is one thing with a name: a database, or what another target names.
+type served struct {
+	name string
+	db   *engine.DB     // nil for a target
+	src  *engine.Source // nil for a database
+
+	views    views
+	sessions sessions
+}
+
+// New returns an empty table.
+func New(o Options) *Table {
+	if o.Views <= 0 {
+		o.Views = 64
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Table{o: o, served: map[string]*served{}}
+}
+
+// AddDatabase serves db, which stays the caller's, under a name without slashes.
+func (t *Table) AddDatabase(name string, db *engine.DB) error {
+	return t.add(&served{name: name, db: db})
+}
+
+// AddTarget serves what src names, read-only. src stays the caller's.
+func (t *Table) AddTarget(name string, src *engine.Source) error {
+	return t.add(&served{name: name, src: src})
+}
+
+func (t *Table) add(s *served) error {
+	if s.name == "" || strings.ContainsAny(s.name, "/\x00") || strings.HasPrefix(s.name, "-") || s.name == "." || s.name == ".." {
+		return fmt.Errorf("serve: %q cannot be the name of a database: it must not begin with - or have a slash", s.name)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.served[s.name] != nil {
+		return fmt.Errorf("serve: %s is served already; give one of them another name", s.name)
+	}
+	s.views.limit = t.o.Views
+	t.served[s.name] = s
+	return nil
+}
+
+// Names returns what is served, sorted.
+func (t *Table) Names() []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var names []string
+	for name := range t.served {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Database returns the database of that name, for requests about its versions:
+// branches, tags, log, diff. Its sessions are to be had from the table. Errors:
+// ErrNoDatabase, errors.ErrUnsupported for a target that is no database.
+func (t *Table) Database(name string) (*engine.DB, error) {
+	s, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.database()
+}
+
+func (s *served) database() (*engine.DB, error) {
+	if s.db == nil {
+		return nil, fmt.Errorf("%s has no versions: %w", s.name, errors.ErrUnsupported)
+	}
+	return s.db, nil
+}
+
+func (t *Table) find(name string) (*served, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s := t.served[name]
+	switch {
+	case t.closed:
+		return nil, os.ErrClosed
+	case s == nil:
+		return nil, fmt.Errorf("%s: %w", name, ErrNoDatabase)
+	}
+	return s, nil
+}
+
+// Run runs a command line, for administrators. It returns its exit code.
+func (t *Table) Run(ctx context.Context, who *Principal, c *Command) (int, error) {
+	if err := who.MayAdminister("run commands"); err != nil {
+		return 0, err
+	}
+	if t.o.Run == nil {
+		return 0, fmt.Errorf("run a command: %w by this process", errors.ErrUnsupported)
+	}
+	t.mu.RLock()
+	for _, s := range t.served {
+		if s.db != nil {
+			c.Held = append(c.Held, s.db)
+		}
+	}
+	t.mu.RUnlock()
+	return t.o.Run(ctx, c), nil
+}
+
+// Close leaves every session at a savepoint and closes the views. Databases and
+// targets stay open. Later requests are os.ErrClosed.
+func (t *Table) Close(ctx context.Context) error {
+	t.mu.Lock()
+	all := t.served
+	t.served, t.closed = map[string]*served{}, true
+	t.mu.Unlock()
+	var errs []error
+	for _, s := range all {
+		errs = append(errs, s.sessions.close(ctx))
+		s.views.close()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// View is what a client reads: a version, a session or a target. Safe for
+// concurrent use; Release when done, after which it must not be used.
+type View struct {
+	kv.ReadLister
+	// Commit is the version; nil for a session or a target.
+	Commit *txn.Commit
+	// Session is the session; nil for a version or a target.
+	Session *Session
+
+	node    func(ctx context.Context, path string) (*zarr.Node, error)
+	release func()
+}
+
+// Release gives the view back.
+func (v *View) Release() { v.release() }
+
+// Node opens the array or group at a path; "" is the root.
+func (v *View) Node(ctx context.Context, path string) (*zarr.Node, error) { return v.node(ctx, path) }
+
+// SessionPrefix begins a revision that names an open session: "~" and its id.
+const SessionPrefix = "~"
+
+// View opens what a revision names: a branch, a tag, a commit and all else that
+// the command line takes, or [SessionPrefix] and a session. "" is the branch main.
+// A version is kept open for the next request.
+func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*View, error) {
+	s, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if s.src != nil {
+		return s.target(rev)
+	}
+	if id, ok := strings.CutPrefix(rev, SessionPrefix); ok {
+		c, err := t.Session(ctx, who, name, id)
+		if err != nil {
+			return nil, err
+		}
+		return &View{ReadLister: c.s, Session: c, node: c.s.Node, release: func() {}}, nil
+	}
+	id, err := s.db.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return s.views.get(ctx, s.db, id)
+}
+
+// target is the view of a served target, which has one version only.
+func (s *served) target(rev string) (*View, error) {
+	if rev != "" && rev != txn.MainBranch {
+		return nil, fmt.Errorf("%s@%s: %w: it is no database and has no versions", s.name, rev, txn.ErrNoRef)
+	}
+	store, err := s.src.Store()
+	if err != nil {
+		return nil, err
+	}
+	return &View{ReadLister: store, node: s.src.NodeAt, release: func() {}}, nil
+}
+
+// views are open versions: those in use, and the last ones that were.
+type views struct {
+	limit int
+
+	mu   sync.Mutex
+	open map[txn.CommitID]*list.Element // of *kept
+	last list.List                      // the one used last is in front
+}
+
+type kept struct {
+	id   txn.CommitID
+	snap *engine.Snapshot
+	uses int
+}
+
+// get returns the version with that id, and keeps it open when it is released.
+func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e, ok := v.open[id]
+	if !ok {
+		snap, err := db.Snapshot(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if v.open == nil {
+			v.open = map[txn.CommitID]*list.Element{}
+		}
+		e = v.last.PushFront(&kept{id: id, snap: snap})
+		v.open[id] = e
+	}
+	v.last.MoveToFront(e)
+	k := e.Value.(*kept)
+	k.uses++
+	v.shrink()
+	release := sync.OnceFunc(func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		k.uses--
+		v.shrink()
+	})
+	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, release: release}, nil
+}
+
+// shrink closes versions that nobody uses, those first that were not used for
+// long, until there are few enough. v.mu is held.
+func (v *views) shrink() {
+	for e := v.last.Back(); e != nil && v.last.Len() > v.limit; {
+		next := e.Prev()
+		if k := e.Value.(*kept); k.uses == 0 {
+			v.last.Remove(e)
+			delete(v.open, k.id)
+			_ = k.snap.Close() // it only gives up what is held
+		}
+		e = next
+	}
+}
+
+// close closes what nobody uses, now, and the rest when it is released.
+func (v *views) close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.limit = 0
+	v.shrink()
+}
