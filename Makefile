@@ -26,8 +26,8 @@ demo: build       ## run the main job on bundled data
 check: lint test race noasm cross fuzz   ## everything that must be green
 
 race:             ## tests under the race detector; of the scripts those with work side by side
-	$(GO) test $(TIMEOUT) -race -short $$($(GO) list ./... | grep -v /cmd/)
-	$(GO) test $(TIMEOUT) -race -short -run 'TestScripts/(import|session|refs|remote|conflict|gc)$$|TestHelp' ./cmd/zarrdb
+	$(GO) test $(TIMEOUT) -race -short $$($(GO) list ./... | grep -v /internal/cli)
+	$(GO) test $(TIMEOUT) -race -short -run 'TestScripts/(import|session|refs|remote|conflict|gc)$$|TestHelp' ./internal/cli
 
 lint:             ## formatting, vet, staticcheck, tidy module files
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }

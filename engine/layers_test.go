@@ -66,7 +66,8 @@ var layers = map[string][]string{
 	"serve/web":   {"serve", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":    {"serve", "engine", "kv", "txn"},
 
-	"cmd/zarrdb":     {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "cmd/zarrdb/"},
+	"internal/cli":   {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
+	"cmd/zarrdb":     {"internal/cli"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
@@ -85,8 +86,8 @@ var single = map[string][]string{
 	"golang.org/x/oauth2":                  {"kv/gcskv"},
 	"gopkg.in/ini.v1":                      {"kv/s3kv"},
 	"github.com/zeebo/blake3":              {"kv/digest"},
-	"github.com/spf13/cobra":               {"cmd/zarrdb"},
-	"github.com/vbauerster/mpb/v8":         {"cmd/zarrdb"},
+	"github.com/spf13/cobra":               {"internal/cli"},
+	"github.com/vbauerster/mpb/v8":         {"internal/cli"},
 	"github.com/vmihailenco/msgpack/v5":    {"codecs"},
 	"github.com/ulikunitz/xz":              {"codecs", "codecs/lzma", "kv/zipkv"},
 }

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func blameCmd() *cobra.Command {
+	var sel string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "blame DB[@REV]:PATH",
+		Short: "Say which commit wrote each chunk of an array",
+		Long: `Print a line for each chunk that the selection touches (default the whole array):
+the commit that last changed it, when, who, the part of the array that the chunk
+holds, and the message. A chunk that is not stored is the commit's that removed
+it or made the array. Renames are followed.`,
+		Example: `  zarrdb blame weather.zdb:temp --select '0,100:200'
+  zarrdb blame weather.zdb@v1.0:temp --json`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
+				ctx := cmd.Context()
+				at, err := db.Resolve(ctx, t.rev)
+				if err != nil {
+					return err
+				}
+				selection, err := selectionOf(cmd, db, t, sel)
+				if err != nil {
+					return err
+				}
+				chunks, err := db.Blame(ctx, at, t.path, selection)
+				if err != nil {
+					return err
+				}
+				for _, c := range chunks {
+					if err := printBlame(cmd, c, asJSON); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "what part of the array, as for read")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// selectionOf reads a selection of the array that a target names.
+func selectionOf(cmd *cobra.Command, db *engine.DB, t target, sel string) (zarr.Selection, error) {
+	s, err := db.At(cmd.Context(), t.rev)
+	if err != nil {
+		return zarr.Selection{}, err
+	}
+	defer s.Close()
+	a, err := s.Array(cmd.Context(), t.path)
+	if err != nil {
+		return zarr.Selection{}, err
+	}
+	return parseSelection(cmd, sel, a, besideNode(s, t.path))
+}
+
+func printBlame(cmd *cobra.Command, c engine.BlamedChunk, asJSON bool) error {
+	if asJSON {
+		return printJSONLine(cmd, map[string]any{
+			"commit": c.Commit.ID.String(), "author": c.Commit.Author, "time": c.Commit.Time, "message": c.Commit.Message,
+			"chunk": c.Coords, "key": c.Key, "start": c.Start, "shape": c.Shape,
+		})
+	}
+	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.Local().Format(time.DateTime), c.Commit.Author,
+		boxText(c.Start, c.Shape), firstLine(c.Commit.Message))
+	return nil
+}
+
+// boxText prints a part of an array as a selection.
+func boxText(start, shape []int64) string {
+	parts := make([]string, len(start))
+	for d, lo := range start {
+		parts[d] = fmt.Sprintf("%d:%d", lo, lo+shape[d])
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+func statsCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "stats DB[@REV]",
+		Short:   "Count what a database holds",
+		Example: `  zarrdb stats weather.zdb`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
+				st, err := db.Stats(cmd.Context(), t.rev)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd, st)
+				}
+				say(cmd, "branches %d, tags %d, commits %d, sessions %d", st.Branches, st.Tags, st.Commits, st.Sessions)
+				say(cmd, "groups %d, arrays %d", st.Groups, st.Arrays)
+				if st.Unreadable > 0 {
+					say(cmd, "nodes that cannot be read %d", st.Unreadable)
+				}
+				say(cmd, "keys %d: %d inline, %d native, %d virtual", st.Keys, st.Inline, st.Native, st.Virtual)
+				say(cmd, "stored bytes of this version: %s", size(st.Bytes))
+				say(cmd, "on disk: index %s, packs %s in %s", size(st.IndexBytes), size(st.PackBytes), count(int64(st.Packs), "file"))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}

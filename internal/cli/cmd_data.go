@@ -1,0 +1,437 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func initCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "init DB",
+		Short:   "Make a new, empty database",
+		Example: `  zarrdb init weather.zdb`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			db, err := engine.Create(args[0], &engine.Options{Locked: locked(cmd)})
+			if err != nil {
+				return err
+			}
+			return db.Close()
+		},
+	}
+}
+
+func importCmd() *cobra.Command {
+	var src sourceFlags
+	var o engine.ImportOptions
+	var session, validate, dim string
+	cmd := &cobra.Command{
+		Use:   "import DB SOURCE...",
+		Short: "Copy a store into a database",
+		Long: `Copy a Zarr store of any version into a database, as one commit: nothing is
+seen of it before it is complete. SOURCE is a TARGET; its format is detected.
+Chunks are copied as they are, without decoding. DB is made if it is missing.
+
+What is at the destination already is left alone unless you say --overwrite:
+then only values that differ are stored. A database that lies in SOURCE, such as
+DB, is left out.
+An import that is interrupted leaves the database as it was, and what it copied
+in a session: the same command with --resume goes on from there. One that fails
+and left nothing to resume removes a database that it made.
+
+A reference set (kerchunk: JSON, or a directory of parquet files) is read as the
+store that it describes, and its bytes are copied. With --link they stay where
+they are: the database then holds the references, as virtual chunks. They are
+followed below the folder of the set, below the targets of --url-map and below
+prefixes of --allow; this machine remembers that for the database. The versions
+of the files are recorded, of those of this machine or as --validate says, and
+reading a file that changed is an error. A file that is looked for and missing,
+and a URL that nothing here reads, are refused, but with --validate none. Ten
+million references take seconds, so that --resume begins anew; --overwrite
+with an updated set commits what changed.
+
+With --append-dim every SOURCE is appended along that dimension to what is at
+the destination, or to each other where nothing is yet: one commit however many
+there are. Chunks are renumbered, not decoded, but for coordinates that are cut
+otherwise. Arrays without the dimension must hold the same. What does not fit is
+refused and named with its files before anything is written: data types, codecs,
+chunks, fill values, and what says what the numbers mean, such as scale_factor,
+add_offset and units. So are coordinates that repeat or go back, as when a file
+is appended twice, unless --any-order is given. A long append that is stopped, by
+you or by a server, is kept up to some SOURCE: --resume goes on after it.`,
+		Example: `  zarrdb import weather.zdb ./era5.zarr
+  zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
+  zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
+  zarrdb import weather.zdb refs.json.zst --link --allow s3://noaa/
+  zarrdb import weather.zdb june.json july.json --link --append-dim time --to era5
+  zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp`,
+		Args: argCount(2, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 && dim == "" {
+				return usagef("import: several sources need --append-dim")
+			}
+			dir, err := importDest(args[0], &o)
+			if err != nil {
+				return err
+			}
+			if session != "" {
+				if o.Message != "" || o.Author != "" {
+					return usagef("import: --message and --author belong to the commit of session %s", session)
+				}
+				id, err := txn.ParseSessionID(session)
+				if err != nil {
+					return err
+				}
+				o.Session = &id
+			}
+			var ok bool
+			if o.Validate, ok = validations[validate]; !ok {
+				return usagef("import: --validate %s: local, all or none is due", validate)
+			}
+			if !o.Link && cmd.Flags().Changed("validate") {
+				return usagef("import: --validate needs --link")
+			}
+			if dim == "" && o.AnyOrder {
+				return usagef("import: --any-order needs --append-dim")
+			}
+			if dim != "" {
+				return runAppend(cmd, dir, dim, args[1:], &src, o)
+			}
+			return runImport(cmd, dir, args[1], &src, o)
+		},
+	}
+	f := cmd.Flags()
+	src.followFlags.register(cmd)
+	f.StringVar(&o.To, "to", "", "put it at this `PATH` (default the root)")
+	f.StringVar(&o.Branch, "branch", "", "import onto this branch (default main)")
+	f.StringVarP(&o.Message, "message", "m", "", "what the commit does")
+	f.StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace what is at PATH")
+	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one set with --link begins anew")
+	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
+	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
+	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
+	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
+	return cmd
+}
+
+var validations = map[string]engine.Validate{
+	"local": engine.ValidateLocal, "all": engine.ValidateAll, "none": engine.ValidateNone,
+}
+
+// importDest reads the first argument of import, which may name a branch and a
+// path of a database that is there.
+func importDest(arg string, o *engine.ImportOptions) (dir string, err error) {
+	t := parseTarget(arg)
+	if t.db == "" {
+		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
+			return "", usagef("import: %s is a URL, a database is a directory of this machine", zurl.Redact(arg))
+		}
+		return arg, nil
+	}
+	if t.rev != "" {
+		if o.Branch != "" && o.Branch != t.rev {
+			return "", usagef("import: onto branch %s or %s?", t.rev, o.Branch)
+		}
+		o.Branch = t.rev
+	}
+	if t.path != "" {
+		if o.To != "" && strings.Trim(o.To, "/") != t.path {
+			return "", usagef("import: to %s or %s?", t.path, o.To)
+		}
+		o.To = t.path
+	}
+	return t.db, nil
+}
+
+func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.ImportOptions) error {
+	ctx := cmd.Context()
+	if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
+		return usagef("import: %s is in the same database: use zarrdb cp, with --from for another version", source)
+	}
+	from, err := src.open(cmd, source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	// What cannot be imported makes no database.
+	if o.Link {
+		err = from.IsReferenceSet(ctx)
+	} else {
+		_, err = from.Survey(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if o.Message == "" {
+		o.Message = "import " + zurl.Redact(source)
+	}
+	return intoDB(cmd, dir, &engine.Options{Author: o.Author}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
+		bar := newProgress(cmd, "importing")
+		o.Progress = bar.update
+		res, err := db.Import(ctx, from, o)
+		bar.finish(err)
+		return res, err
+	})
+}
+
+// intoDB imports into a database and prints what came of it. A database that was
+// missing is made, and does not stay if the import fails and left nothing to
+// resume.
+func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
+	o.Create, o.Locked = true, locked(cmd)
+	db, err := engine.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	base, _ := db.Head(branch) // a branch that is missing is an error of the import
+	res, err := run(db)
+	if err != nil {
+		err = onlyBranches(db, branch, err)
+		_, cerr := db.Discard()
+		return errors.Join(err, cerr)
+	}
+	imported(cmd, res, base)
+	return db.Close()
+}
+
+// runAppend joins the sources along a dimension.
+func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourceFlags, o engine.ImportOptions) error {
+	ctx := cmd.Context()
+	var pieces []engine.Piece
+	var comparing *phases
+	var opened atomic.Int64
+	for _, source := range sources {
+		if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
+			return usagef("import: %s is in the same database: export what is to be appended first", source)
+		}
+		pieces = append(pieces, engine.Piece{Name: source, Open: func(ctx context.Context) (*engine.Source, error) {
+			comparing.say(fmt.Sprintf("comparing %d of %d sources", min(opened.Add(1), int64(len(sources))), len(sources)))
+			return src.openIn(ctx, cmd, source)
+		}})
+	}
+	follow, err := src.follow()
+	if err != nil {
+		return err
+	}
+	comparing = newPhases(cmd)
+	plan, err := engine.PlanAppend(ctx, pieces, dim, o.Link)
+	comparing.finish()
+	if err == nil && !engine.IsDatabase(dir) {
+		err = plan.Fits() // what cannot be joined makes no database
+	}
+	if err != nil {
+		return err
+	}
+	if o.Message == "" {
+		var named []string
+		for _, source := range sources[:min(len(sources), 3)] {
+			named = append(named, zurl.Redact(source))
+		}
+		o.Message = fmt.Sprintf("append %s along %s", strings.Join(named, ", "), dim)
+		if more := len(sources) - 3; more > 0 {
+			o.Message = fmt.Sprintf("%s (and %d more)", o.Message, more)
+		}
+	}
+	return intoDB(cmd, dir, &engine.Options{Author: o.Author, Follow: follow}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
+		bar := newProgress(cmd, "appending")
+		o.Progress = bar.update
+		res, err := db.Append(ctx, plan, o)
+		bar.finish(err)
+		if order := (*engine.OrderError)(nil); errors.As(err, &order) {
+			err = fmt.Errorf("%w; --any-order joins them all the same", err)
+		}
+		return res, err
+	})
+}
+
+// imported prints what an import did.
+func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
+	if res.Commit != nil {
+		report(cmd, res.Commit, base)
+	}
+	if res.NotGranted != nil {
+		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
+	}
+	leftOut(cmd, res.LeftOut)
+	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
+}
+
+// sameFile reports whether two paths lead to one file or directory.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+func exportCmd() *cobra.Command {
+	var src sourceFlags
+	var o engine.ExportOptions
+	var format string
+	var asStored bool
+	var refs engine.ExportReferencesOptions
+	cmd := &cobra.Command{
+		Use:   "export TARGET DEST",
+		Short: "Copy any version out to a Zarr store",
+		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip, or to a
+bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
+Keys and bytes are written as they were imported or written, so that any Zarr
+program reads the result. Metadata comes last: what an interrupted export left
+does not pass for a store, and --resume completes it.
+
+--overwrite replaces a Zarr store or zip file at DEST: the new one is written
+beside it and takes its place when it is complete. In a bucket there is no such
+exchange: values are overwritten, and keys that are no more go last. DEST must lie
+apart from what is read, from files that it refers to, and from databases.
+
+--format writes arrays and groups in another Zarr format, whatever they are in.
+Chunks keep their bytes where the format can say what they are (c/0/1 becomes
+0.1, dimension_names become _ARRAY_DIMENSIONS, and back); what it cannot say is
+named before anything is written. --recode encodes such chunks anew: shards
+become plain chunks, filters go, the compressor stays if the format has it. Keys
+that belong to no array or group stay behind.
+
+--format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
+database as a reference set: virtual chunks keep their URLs, and chunks of the
+database are ranges of its files, linked at DEST.packs and not copied, unless
+--inline puts them into the set. With --inline-threshold values of at most that
+many bytes stand in the set, those of virtual chunks too. Arrays and groups of
+Zarr v3 become Zarr v2 ones, which is what xarray's engine "kerchunk" and parquet
+sets are for. --as-stored leaves them in Zarr v3, in a JSON set; xarray opens that
+as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
+		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
+  zarrdb export weather.zdb old.zip --format zarr2 --recode
+  zarrdb export weather.zdb:temp temp.zip
+  zarrdb export weather.zdb refs.json --format kerchunk-json --inline-threshold 300`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if ro, ok := referenceFormats[format]; ok {
+				if o.Overwrite || o.Resume || o.Recode {
+					return usagef("export: --format %s goes with --inline, --inline-threshold or --as-stored alone", format)
+				}
+				if refs.InlineThreshold < 0 {
+					return usagef("export: --inline-threshold %d", refs.InlineThreshold)
+				}
+				if !asStored {
+					ro.Format = zarr.V2
+				}
+				if ro.Inline = refs.Inline; cmd.Flags().Changed("inline-threshold") {
+					ro.InlineThreshold = cmp.Or(refs.InlineThreshold, -1)
+				}
+				err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+					ro.Progress = report
+					return engine.ExportReferences(cmd.Context(), s, args[1], ro)
+				})
+				if errors.Is(err, engine.ErrConvert) {
+					return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold)", err)
+				}
+				return err
+			}
+			if refs.Inline || asStored || cmd.Flags().Changed("inline-threshold") {
+				return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
+			}
+			switch format {
+			case "":
+				if o.Recode {
+					return usagef("export: --recode needs --format")
+				}
+			case "zarr2":
+				o.Format = zarr.V2
+			case "zarr3":
+				o.Format = zarr.V3
+			default:
+				return usagef("export: --format %s: zarr2 or zarr3 are possible, or kerchunk-json, kerchunk-json-v1 and kerchunk-parquet", format)
+			}
+			if o.Format != 0 && o.Resume {
+				return usagef("export: --resume cannot go on with a conversion: use --overwrite")
+			}
+			err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+				o.Progress = report
+				return engine.Export(cmd.Context(), s, args[1], o)
+			})
+			if errors.Is(err, fs.ErrExist) && o.Format == 0 && !o.Resume && !strings.HasSuffix(args[1], ".zip") {
+				return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
+			}
+			if errors.Is(err, engine.ErrRecode) {
+				return fmt.Errorf("%w: use --recode", err)
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
+	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
+	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
+	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
+	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
+	f.BoolVar(&asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
+	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
+	src.register(cmd)
+	return cmd
+}
+
+func versionCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the versions of the program and of its formats",
+		Example: `  zarrdb version`,
+		Args:    argCount(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd, map[string]any{"version": version(), "database_format": txn.Format})
+			}
+			say(cmd, "%s", versionText())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+// referenceFormats are those of export --format that are reference sets.
+var referenceFormats = map[string]engine.ExportReferencesOptions{
+	"kerchunk-json":    {},
+	"kerchunk-json-v1": {Version: 1},
+	"kerchunk-parquet": {Parquet: true},
+}
+
+// exported opens what is to be exported, shows how far the export is and says
+// what came of it.
+func exported(cmd *cobra.Command, src *sourceFlags, target string, export func(*engine.Source, func(engine.Progress)) (*engine.ExportResult, error)) error {
+	s, err := src.open(cmd, target)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	bar := newProgress(cmd, "exporting")
+	res, err := export(s, bar.update)
+	bar.finish(err)
+	if err != nil {
+		return err
+	}
+	leftOut(cmd, res.LeftOut)
+	say(cmd, "%s, %s", count(res.Keys, "key"), size(res.Bytes))
+	return nil
+}
+
+// leftOut names databases that were not copied with what is around them.
+func leftOut(cmd *cobra.Command, databases []string) {
+	for _, name := range databases {
+		say(cmd, "left out: %s is a database", name)
+	}
+}

@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func parseAttrs(s string) (zarr.Attributes, error) {
+	var attrs zarr.Attributes
+	if s == "" {
+		return attrs, nil
+	}
+	if err := json.Unmarshal([]byte(s), &attrs); err != nil {
+		return attrs, usagef("attributes %q: not a JSON object", s)
+	}
+	return attrs, nil
+}
+
+// attrValue is the value of an attribute as it is typed: JSON, or a string without
+// quotes. Text that begins like JSON but is not valid JSON is an error, not a string.
+func attrValue(text string) (any, error) {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text), nil
+	}
+	if beginsLikeJSON.MatchString(text) {
+		return nil, errors.New("the value begins like JSON and is not valid JSON; a string that begins so needs double quotes inside single ones: '\"…\"'")
+	}
+	return text, nil
+}
+
+var beginsLikeJSON = regexp.MustCompile(`^\s*([-{\["0-9]|(true|false|null)\b)`)
+
+func attrsCmd() *cobra.Command {
+	var src sourceFlags
+	var wf writeFlags
+	var set, del []string
+	cmd := &cobra.Command{
+		Use:   "attrs TARGET [--set NAME=VALUE] [--delete NAME]",
+		Short: "Show or change attributes",
+		Long: `Show the attributes of a node as JSON, or change them. A VALUE is JSON; text that
+does not begin like JSON is a string.`,
+		Example: `  zarrdb attrs weather.zdb:temp
+  zarrdb attrs weather.zdb:temp --set units=K --set 'valid_range=[0,400]' --delete history -m "fix units"`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(set) == 0 && len(del) == 0 {
+				src.session, src.followFlags = wf.session, wf.followFlags
+				s, n, err := src.node(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				return printJSON(cmd, n.Meta().Attributes)
+			}
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			return wf.update(cmd, t, "change attributes of /"+t.path, func(_ *engine.DB, s *engine.Session) error {
+				n, err := s.Node(cmd.Context(), t.path)
+				if err != nil {
+					return rootless(t, err)
+				}
+				attrs := n.Meta().Clone().Attributes
+				for _, kv := range set {
+					k, text, ok := strings.Cut(kv, "=")
+					if !ok {
+						return usagef("--set %q: want NAME=VALUE", kv)
+					}
+					v, err := attrValue(text)
+					if err != nil {
+						return usagef("--set %s: %w", k, err)
+					}
+					if err := attrs.Set(k, v); err != nil {
+						return err
+					}
+				}
+				for _, k := range del {
+					if !attrs.Delete(k) {
+						return fmt.Errorf("attribute %q of /%s: %w", k, t.path, zarr.ErrNotFound)
+					}
+				}
+				return n.SetAttributes(cmd.Context(), attrs)
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "set an attribute: `NAME=VALUE`, JSON or a plain string")
+	cmd.Flags().StringArrayVar(&del, "delete", nil, "delete the attribute `NAME`")
+	wf.register(cmd)
+	return cmd
+}
+
+func resizeCmd() *cobra.Command {
+	var wf writeFlags
+	var shape lengths
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "resize TARGET --shape N,…",
+		Short: "Change the shape of an array",
+		Long: `Change the shape of an array. Growing adds elements that hold the fill value.
+Shrinking deletes what lies outside, unless --keep-chunks leaves the chunks
+where they are, to appear again when the array grows.`,
+		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("shape") {
+				return usagef("resize: --shape is needed")
+			}
+			return wf.update(cmd, t, fmt.Sprintf("resize /%s to %v", t.path, []int64(shape)), func(_ *engine.DB, s *engine.Session) error {
+				a, err := s.Array(cmd.Context(), t.path)
+				if err != nil {
+					return err
+				}
+				return a.Resize(cmd.Context(), shape, zarr.ResizeOptions{KeepChunks: keep})
+			})
+		},
+	}
+	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,...`")
+	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "do not delete chunks outside the new shape")
+	wf.register(cmd)
+	return cmd
+}
+
+// pathIn reads the second argument of mv and cp, a path in the database of t, which
+// may be written as DB:PATH.
+func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
+	to := parseTarget(arg)
+	switch {
+	case to.db == "":
+		return strings.Trim(arg, "/"), nil
+	case !sameFile(to.db, t.db):
+		return "", usagef("%s: %s is another database: use import", cmd.CommandPath(), to.db)
+	case to.rev != "" && orMain(to.rev) != orMain(t.rev):
+		return "", usagef("%s: %s is on another branch; write its path alone", cmd.CommandPath(), arg)
+	}
+	return to.path, nil
+}
+
+func mvCmd() *cobra.Command {
+	var wf writeFlags
+	cmd := &cobra.Command{
+		Use:     "mv TARGET PATH",
+		Short:   "Rename an array or a group",
+		Long:    "Rename a node to PATH in the same database. Chunks are not touched, so it costs the same for any size.",
+		Example: `  zarrdb mv weather.zdb:temp surface/t2m`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			to, err := pathIn(cmd, t, args[1])
+			if err != nil {
+				return err
+			}
+			return wf.update(cmd, t, fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
+				return s.Rename(cmd.Context(), t.path, to)
+			})
+		},
+	}
+	wf.register(cmd)
+	return cmd
+}
+
+func cpCmd() *cobra.Command {
+	var wf writeFlags
+	var from string
+	cmd := &cobra.Command{
+		Use:   "cp TARGET PATH",
+		Short: "Copy an array or a group",
+		Long: `Copy a node to PATH in the same database, from the same version or, with --from,
+from any other. Chunks are shared, so it costs the same for any size.`,
+		Example: `  zarrdb cp weather.zdb:temp backup/temp
+  zarrdb cp weather.zdb:temp temp_old --from main~5`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			to, err := pathIn(cmd, t, args[1])
+			if err != nil {
+				return err
+			}
+			return wf.update(cmd, t, fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
+				if from == "" {
+					return s.CopyNode(cmd.Context(), nil, t.path, to)
+				}
+				snap, err := db.At(cmd.Context(), from)
+				if err != nil {
+					return err
+				}
+				defer snap.Close()
+				return s.CopyNode(cmd.Context(), snap, t.path, to)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "copy from this `REV`")
+	wf.register(cmd)
+	return cmd
+}
+
+func rmCmd() *cobra.Command {
+	var wf writeFlags
+	cmd := &cobra.Command{
+		Use:   "rm TARGET",
+		Short: "Delete an array, a group or a key",
+		Long: `Delete a node or directory and everything below it, or a single key. Earlier
+versions keep it; revert brings it back. "DB:" is the root, with all there is.`,
+		Example: `  zarrdb rm weather.zdb:temp -m "drop temp"
+  zarrdb rm weather.zdb:notes/readme.md`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			if t.path == "" && !strings.HasSuffix(strings.TrimRight(args[0], "/"), ":") {
+				return usagef("rm: which node? %s:PATH names one; \"zarrdb rm %s:\" deletes all that is in this version", args[0], args[0])
+			}
+			return wf.update(cmd, t, "delete /"+t.path, func(_ *engine.DB, s *engine.Session) error {
+				err := s.Remove(cmd.Context(), t.path)
+				if !errors.Is(err, zarr.ErrNotFound) {
+					return err
+				}
+				found, kerr := kv.Exists(cmd.Context(), s, t.path)
+				switch {
+				case kerr != nil:
+					return kerr
+				case found:
+					return s.Delete(cmd.Context(), t.path)
+				}
+				return err
+			})
+		},
+	}
+	wf.register(cmd)
+	return cmd
+}

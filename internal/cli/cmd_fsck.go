@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func fsckCmd() *cobra.Command {
+	var o txn.CheckOptions
+	var asJSON, salvage, repair bool
+	var to string
+	cmd := &cobra.Command{
+		Use:   "fsck DB",
+		Short: "Verify a database",
+		Long: `Verify that everything that a ref, the reflog or a session reaches is there and
+is what its name says: commits, their parents, pages of the index. Chunks must
+lie inside packs that are there and long enough; --full also reads every one and
+compares it with its checksums and its hash.
+
+Problems are listed one a line: what it is (array, chunk, key), where it lies
+(pack, offset), which versions have it, and why it is one; then how many chunks
+of each array are damaged. The exit code is 5.
+
+--repair makes a damaged database as usable as it can be and loses nothing that
+may still be of use: index pages and commits come back from checkpoints, refs
+from their reflogs; what cannot be read is kept in DB/quarantine, with a record
+of what is affected. Damaged chunks stay, and reading them stays an error; no
+branch is moved.
+
+--salvage makes a database with a lost or damaged index one that opens again,
+in place or with --to as a new one. The newest sound checkpoint of the index is
+restored; payloads that are newer go to the branch lost+found. What was damaged
+is kept in DB/quarantine.`,
+		Example: `  zarrdb fsck weather.zdb
+  zarrdb fsck weather.zdb --full
+  zarrdb fsck weather.zdb --full --repair
+  zarrdb fsck --salvage weather.zdb --to rescued.zdb`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if salvage && (repair || o.Payloads || asJSON) {
+				return usagef("%s: --salvage goes with no flag but --to", cmd.CommandPath())
+			}
+			if salvage {
+				return salvageDB(cmd, args[0], to)
+			}
+			if to != "" {
+				return usagef("%s: --to goes with --salvage", cmd.CommandPath())
+			}
+			open := readOnly
+			if repair {
+				open = nil
+			}
+			return withOnlyDB(cmd, args[0], open, func(db *engine.DB) error {
+				r, err := fsck(cmd, db, o, repair, asJSON)
+				if err != nil {
+					return err
+				}
+				return damaged(args[0], r)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
+	cmd.Flags().BoolVar(&repair, "repair", false, "restore what can be restored, set aside what cannot be read")
+	cmd.Flags().BoolVar(&salvage, "salvage", false, "restore a lost or damaged index")
+	cmd.Flags().StringVar(&to, "to", "", "directory for the salvaged `DB`; default in place")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
+	return cmd
+}
+
+// salvageDB restores a lost index and says what came of it.
+func salvageDB(cmd *cobra.Command, dir, to string) error {
+	bar := newByteProgress(cmd, "searched")
+	r, err := engine.Salvage(cmd.Context(), dir, to, &engine.Options{Locked: locked(cmd)}, func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
+	bar.finish(err)
+	if errors.Is(err, txn.ErrSound) {
+		say(cmd, "%s: the index is sound, there is nothing to salvage", dir)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range r.Refused {
+		candidate, why, _ := strings.Cut(s, ": ")
+		say(cmd, "not usable: %s: %s", candidate, oneLine(errors.New(why)))
+	}
+	switch {
+	case r.Source == "":
+		say(cmd, "there is no usable copy of the index: history and metadata are lost")
+	case r.Source == "index.ready":
+		say(cmd, "index restored by a salvage that was interrupted; if it found newer payloads, they are on branch %s", txn.LostAndFound)
+	case r.AsOf.IsZero() || r.Source == "index":
+		say(cmd, "index restored from %s", r.Source)
+	default:
+		say(cmd, "index restored from %s, as of %s: commits made later are lost, but for their newer payloads",
+			r.Source, r.AsOf.Local().Format(time.DateTime))
+	}
+	if r.Quarantine != "" {
+		say(cmd, "the damaged index is kept in %s", r.Quarantine)
+	}
+	if r.Damaged > 0 {
+		say(cmd, "%s in packs that cannot be read", count(r.Damaged, "place"))
+	}
+	if r.Found > 0 {
+		say(cmd, "%s of %s, in %s, put on branch %s of %s",
+			count(r.Found, "newer payload"), size(r.FoundBytes), count(r.Arrays, "array"), txn.LostAndFound, r.Dir)
+	}
+	for _, p := range r.Problems {
+		say(cmd, "%s", oneLine(p))
+	}
+	if n := len(r.Problems); n > 0 {
+		return fmt.Errorf("%s: %s left, the first: %w", r.Dir, count(int64(n), "problem"), engine.Damaged(r.Problems[0]))
+	}
+	return nil
+}
+
+// fsck checks a database, repairs it if it is to, and prints what it found.
+func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON bool) (*txn.CheckReport, error) {
+	arrays := map[string]int64{} // how many chunks of each are damaged
+	if !asJSON {
+		o.Found = func(p txn.Problem) {
+			say(cmd, "%s", oneLine(p))
+			if p.Chunk != nil {
+				arrays[p.Array]++
+			}
+		}
+	}
+	bar := newByteProgress(cmd, "verified")
+	o.Progress = func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) }
+	var r *txn.CheckReport
+	var fixed *txn.RepairReport
+	var err error
+	if repair {
+		fixed, err = db.Repair(cmd.Context(), o)
+	} else {
+		r, err = db.Check(cmd.Context(), o)
+	}
+	bar.finish(err)
+	if err != nil {
+		return nil, err
+	}
+	if repair {
+		r = fixed.After
+	}
+	if asJSON {
+		out := fsckJSON(r)
+		if repair {
+			out["repaired"], out["record"] = fixed.Done, fixed.Record
+		}
+		return r, printJSON(cmd, out)
+	}
+	if repair {
+		for _, s := range fixed.Done {
+			say(cmd, "repaired: %s", s)
+		}
+		if fixed.Record != "" {
+			say(cmd, "recorded in %s", fixed.Record)
+		}
+	}
+	if !repair { // which tells of problems before and after
+		for _, path := range slices.Sorted(maps.Keys(arrays)) {
+			say(cmd, "/%s: %s damaged", path, count(arrays[path], "chunk"))
+		}
+	}
+	say(cmd, "%s, %s, %s, %s, %s, %s of %s", count(r.Refs, "ref"), count(r.Commits, "commit"), count(r.Sessions, "session"),
+		count(r.Pages, "page"), count(r.Values, "value"), count(r.Payloads, "payload"), size(r.PayloadBytes))
+	if r.OrphanPages > 0 {
+		say(cmd, "%s of %s for gc to collect", count(r.OrphanPages, "page"), size(r.OrphanBytes))
+	}
+	switch {
+	case len(r.Problems) > 0:
+	case o.Payloads:
+		say(cmd, "no problems found")
+	default:
+		say(cmd, "no problems found; --full reads the payloads too")
+	}
+	return r, nil
+}
+
+// damaged is the error of a database with problems, nil without.
+func damaged(name string, r *txn.CheckReport) error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s, the first: %w", name, count(r.Found, "problem"), engine.Damaged(r.Problems[0]))
+}
+
+func fsckJSON(r *txn.CheckReport) map[string]any {
+	type problem struct {
+		Kind     string   `json:"kind"`
+		What     string   `json:"what"`
+		Error    string   `json:"error"`
+		Key      string   `json:"key,omitempty"`
+		Array    string   `json:"array,omitempty"`
+		Chunk    []int64  `json:"chunk,omitempty"`
+		Versions int64    `json:"versions,omitempty"`
+		Commits  []string `json:"commits,omitempty"`
+		Refs     []string `json:"refs,omitempty"`
+		Pack     string   `json:"pack,omitempty"`
+		Offset   uint64   `json:"offset,omitempty"`
+		Length   uint64   `json:"length,omitempty"`
+		Page     string   `json:"page,omitempty"`
+	}
+	problems := []problem{}
+	for _, p := range r.Problems {
+		out := problem{
+			Kind: p.Kind, What: p.What, Error: p.Err.Error(), Key: p.Key, Array: p.Array, Chunk: p.Chunk,
+			Versions: p.Versions, Refs: p.Refs, Offset: p.Address.Offset, Length: p.Address.Length, Page: p.Page,
+		}
+		for _, c := range p.Commits {
+			out.Commits = append(out.Commits, c.String())
+		}
+		if p.Kind == txn.ProblemPayload || p.Kind == txn.ProblemPack {
+			out.Pack = p.Address.Pack.String()
+		}
+		problems = append(problems, out)
+	}
+	return map[string]any{
+		"refs": r.Refs, "commits": r.Commits, "sessions": r.Sessions, "pages": r.Pages, "values": r.Values,
+		"payloads": r.Payloads, "payload_bytes": r.PayloadBytes,
+		"orphan_pages": r.OrphanPages, "orphan_bytes": r.OrphanBytes, "orphan_commits": r.OrphanCommits,
+		"found": r.Found, "problems": problems,
+	}
+}

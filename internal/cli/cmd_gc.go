@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func expireCmd() *cobra.Command {
+	var o txn.ExpireOptions
+	var older string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "expire DB",
+		Short: "Let old versions go",
+		Long: `Mark old versions, so that "zarrdb gc" can free what only they hold. What
+--older-than or --keep says stays, and so do heads, tags, pins and bases of
+sessions. The log keeps its entries; a version that has expired cannot be
+opened any more. An age is a number with s, m, h, d or w, or a date.`,
+		Example: `  zarrdb expire weather.zdb --older-than 30d
+  zarrdb expire weather.zdb --keep 10 --branch main --dry-run`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if older == "" && o.Keep <= 0 {
+				return usagef("expire: --older-than or --keep (1 or more) must be given")
+			}
+			if older != "" {
+				var err error
+				if o.Before, err = parseAge(older, time.Now()); err != nil {
+					return usagef("--older-than: %w", err)
+				}
+			}
+			return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error {
+				r, err := db.Expire(cmd.Context(), o)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd, map[string]any{
+						"expired": r.Expired, "kept": r.Kept, "expired_before": r.Earlier, "reflog_entries": r.Reflog,
+						"holders": holdersJSON(r.Holders),
+					})
+				}
+				say(cmd, "%s %s and %s of the reflog; %d stay", would(o.DryRun, "expired", "would expire"),
+					count(r.Expired, "version"), entries(r.Reflog), r.Kept)
+				for _, h := range r.Holders {
+					say(cmd, "%s keeps %s", strings.TrimSpace(h.Kind+" "+h.Name), count(h.Versions, "version"))
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&older, "older-than", "", "age, such as 30d or 12h, or a date")
+	cmd.Flags().IntVar(&o.Keep, "keep", 0, "how many of the newest versions of each branch stay")
+	cmd.Flags().StringSliceVar(&o.Branches, "branch", nil, "only versions of this branch; may be repeated")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only count")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func gcCmd() *cobra.Command {
+	var o txn.GCOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "gc DB",
+		Short: "Free what no version needs any more",
+		Long: `Remove index pages and payloads that nothing reaches: no version that has not
+expired, no session, no pin. Space goes back to the file system, by holes in
+files where it can. It can be interrupted at any moment and run again.
+--explain lists what holds the rest, with the bytes that nothing else holds.`,
+		Example: `  zarrdb gc weather.zdb
+  zarrdb gc weather.zdb --dry-run --explain`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var access *engine.Options
+			if o.DryRun {
+				access = readOnly
+			}
+			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
+				bar := newPhases(cmd)
+				o.Progress = func(p txn.GCProgress) { bar.update(p.Phase, p.Done) }
+				r, err := db.GC(cmd.Context(), o)
+				bar.finish()
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd, gcJSON(r))
+				}
+				printGC(cmd, r, o.DryRun)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only find out what would be freed")
+	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func would(dry bool, did, would string) string {
+	if dry {
+		return would
+	}
+	return did
+}
+
+func entries(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
+func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
+	say(cmd, "%s %s (%s) and %s of payloads", would(dry, "freed", "would free"),
+		count(r.DeletedPages, "page"), size(r.DeletedPageBytes), size(r.FreedBytes))
+	say(cmd, "packs: %d removed, %d with new holes, %d rewritten", r.Removed, r.Punched, r.Rewritten)
+	say(cmd, "in use: %s (%s) and %s of payloads", count(r.Pages, "page"), size(r.PageBytes), size(r.LiveBytes))
+	if r.HeldBytes > 0 {
+		why := ""
+		if r.Pinned+r.Linked > 0 {
+			why = fmt.Sprintf(" (packs with a pin: %d, with a second link: %d)", r.Pinned, r.Linked)
+		}
+		say(cmd, "dead, but kept for now: %s%s", size(r.HeldBytes), why)
+	}
+	if r.Stopped {
+		say(cmd, "a pin was made meanwhile: run it again for the rest")
+	}
+	for _, h := range r.Holders {
+		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
+	}
+}
+
+func gcJSON(r *txn.GCReport) map[string]any {
+	out := map[string]any{
+		"pages": r.Pages, "page_bytes": r.PageBytes, "deleted_pages": r.DeletedPages, "deleted_page_bytes": r.DeletedPageBytes,
+		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
+		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "pinned": r.Pinned, "linked": r.Linked, "stopped": r.Stopped,
+	}
+	if r.Holders != nil {
+		out["holders"] = holdersJSON(r.Holders)
+	}
+	return out
+}
+
+type holderJSON struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name,omitempty"`
+	Versions int64  `json:"versions"`
+	Only     int64  `json:"only_bytes,omitempty"`
+}
+
+func holdersJSON(holders []txn.Holder) []holderJSON {
+	list := []holderJSON{}
+	for _, h := range holders {
+		list = append(list, holderJSON{h.Kind, h.Name, h.Versions, h.OnlyBytes})
+	}
+	return list
+}
+
+// parseAge reads an age before now, or a point in time.
+func parseAge(s string, now time.Time) (time.Time, error) {
+	if age, err := txn.ParseAge(s); err == nil {
+		return now.Add(-age), nil
+	}
+	at, err := txn.ParseTime(s)
+	if err != nil {
+		return at, fmt.Errorf("%q is neither an age such as 30d nor a date", s)
+	}
+	return at, nil
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// choiceFlags are the flags of every command that merges.
+type choiceFlags struct {
+	ours, theirs []string
+	dryRun, json bool
+}
+
+func (f *choiceFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.ours, "ours", nil, "where both sides changed `PATH` or below (/ for all), keep what the branch has")
+	cmd.Flags().StringArrayVar(&f.theirs, "theirs", nil, "where both sides changed `PATH` or below (/ for all), take what comes to it")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the conflicts but change nothing")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print what came of it as JSON, conflicts too")
+}
+
+// choose is what the flags say about conflicts, nil if nothing.
+func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice, error) {
+	var rules []txn.PathChoice
+	seen := map[string]bool{}
+	for _, side := range []struct {
+		paths  []string
+		choice txn.Choice
+	}{{f.ours, txn.Ours}, {f.theirs, txn.Theirs}} {
+		for _, p := range side.paths {
+			p = strings.Trim(p, "/")
+			if seen[p] {
+				return nil, usagef("%s: two choices for /%s", cmd.CommandPath(), p)
+			}
+			seen[p] = true
+			rules = append(rules, txn.PathChoice{Path: p, Choice: side.choice})
+		}
+	}
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	return txn.ChooseByPath(rules...), nil
+}
+
+// pickCmd is revert and cherry-pick, which differ in direction.
+func pickCmd(use, short, long, example string, run func(*engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error)) *cobra.Command {
+	var o txn.CommitOptions
+	var flags choiceFlags
+	var parent int
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.Choose, err = flags.choose(cmd); err != nil {
+				return err
+			}
+			o.DryRun = flags.dryRun
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				id, err := db.Resolve(cmd.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				base, err := db.Head(t.rev)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
+				c, err := run(db)(cmd.Context(), t.rev, id, parent, o)
+				return flags.told(cmd, t.rev, c, base, err)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
+	flags.register(cmd)
+	return cmd
+}
+
+func revertCmd() *cobra.Command {
+	return pickCmd("revert DB[@BRANCH] REV", "Undo one commit by a new one",
+		"Undo what commit REV changed, on top of everything that came after it.",
+		`  zarrdb revert weather.zdb main~2
+  zarrdb revert weather.zdb main~2 --ours temp`,
+		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
+			return db.Revert
+		})
+}
+
+func cherryPickCmd() *cobra.Command {
+	return pickCmd("cherry-pick DB[@BRANCH] REV", "Repeat one commit on another branch",
+		"Make the change of commit REV again, on top of a branch (default main).",
+		`  zarrdb cherry-pick weather.zdb experiment~1`,
+		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
+			return db.CherryPick
+		})
+}
+
+func mergeCmd() *cobra.Command {
+	var o txn.CommitOptions
+	var flags choiceFlags
+	var base string
+	cmd := &cobra.Command{
+		Use:   "merge DB[@BRANCH] REV",
+		Short: "Bring another branch's changes in",
+		Long: `Merge version REV into a branch (default main). Changes that do not touch each
+other are combined; where both sides changed the same chunk or the same field,
+nothing is done and every conflict is listed (exit code 3), unless --ours or
+--theirs say for its path what to take. The longest path decides.`,
+		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"
+  zarrdb merge weather.zdb experiment --dry-run
+  zarrdb merge weather.zdb experiment --theirs temp --ours temp/qc`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.Choose, err = flags.choose(cmd); err != nil {
+				return err
+			}
+			o.DryRun = flags.dryRun
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				id, err := db.Resolve(cmd.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				if base != "" {
+					if o.Base, err = db.Resolve(cmd.Context(), base); err != nil {
+						return err
+					}
+				}
+				if o.Message == "" {
+					o.Message = fmt.Sprintf("merge %s into %s", args[1], orMain(t.rev))
+				}
+				head, err := db.Head(t.rev)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
+				c, err := db.Merge(cmd.Context(), t.rev, id, o)
+				return flags.told(cmd, t.rev, c, head, err)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	cmd.Flags().StringVar(&base, "base", "", "compare both sides with this `REV` (default their best common ancestor)")
+	flags.register(cmd)
+	return cmd
+}
+
+func rebaseCmd() *cobra.Command {
+	var flags choiceFlags
+	var onto string
+	cmd := &cobra.Command{
+		Use:   "rebase DB[@BRANCH] UPSTREAM",
+		Short: "Repeat a branch's commits on top of another",
+		Long: `Take the commits of a branch (default main) that UPSTREAM has not, repeat them
+one by one on top of UPSTREAM, or of the version given with --onto, and move the
+branch there. All are repeated or none: a conflict names its commit and changes
+nothing (exit code 3). "zarrdb undo" goes back.`,
+		Example: `  zarrdb rebase weather.zdb@experiment main
+  zarrdb rebase weather.zdb@experiment main~2 --onto main`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			choose, err := flags.choose(cmd)
+			if err != nil {
+				return err
+			}
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				ctx := cmd.Context()
+				base, err := db.Head(t.rev)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
+				o := txn.RebaseOptions{Choose: choose, DryRun: flags.dryRun}
+				upstream, err := db.Resolve(ctx, args[1])
+				if err == nil && onto != "" {
+					o.Onto, err = db.Resolve(ctx, onto)
+				}
+				if err != nil {
+					return err
+				}
+				c, err := db.Rebase(ctx, t.rev, upstream, o)
+				return flags.told(cmd, t.rev, c, base, err)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&onto, "onto", "", "where the commits go: a `REV` (default UPSTREAM)")
+	flags.register(cmd)
+	return cmd
+}

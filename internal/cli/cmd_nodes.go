@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func lsCmd() *cobra.Command {
+	var src sourceFlags
+	var long, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls TARGET",
+		Short: "List the members of a group",
+		Long: `List what lies right below a group: arrays by their names, groups (and plain
+directories, in which there is something else) with a slash behind.`,
+		Example: `  zarrdb ls weather.zdb
+  zarrdb ls -l weather.zdb@v1.0:surface`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			show := func(name string, n *zarr.Node) error { return printMember(cmd, name, n, long, asJSON) }
+			n, err := s.Node(cmd.Context())
+			if err == nil {
+				if _, ok := n.Array(); ok {
+					return show(n.Name(), n)
+				}
+			} else if !errors.Is(err, zarr.ErrNotFound) {
+				return err
+			}
+			return eachMember(cmd.Context(), s, "", func(m engine.Member) error { return show(m.Name, m.Node) })
+		},
+	}
+	cmd.Flags().BoolVarP(&long, "long", "l", false, "show data types, shapes and chunks")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as info --json prints")
+	src.register(cmd)
+	return cmd
+}
+
+// eachMember calls fn for everything right below a path. A node that cannot be
+// opened does not keep the others from being shown; its error comes last.
+func eachMember(ctx context.Context, s *engine.Source, path string, fn func(engine.Member) error) error {
+	var failed error
+	for m, err := range s.Members(ctx, path) {
+		if err == nil {
+			err = fn(m)
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// printMember prints a node, or a directory that is none.
+func printMember(cmd *cobra.Command, name string, n *zarr.Node, long, asJSON bool) error {
+	if asJSON {
+		if n == nil {
+			return nil
+		}
+		info, err := nodeInfo(n)
+		if err != nil {
+			return err
+		}
+		return printJSONLine(cmd, info)
+	}
+	a, isArray := (*zarr.Array)(nil), false
+	if n != nil {
+		a, isArray = n.Array()
+	}
+	switch {
+	case !isArray:
+		say(cmd, "%s/", name)
+	case long:
+		say(cmd, "%s %s", name, summary(a))
+	default:
+		say(cmd, "%s", name)
+	}
+	return nil
+}
+
+// summary describes an array in a few words.
+func summary(a *zarr.Array) string {
+	s := fmt.Sprintf("%v %v", a.Type(), a.Shape())
+	if c := a.Meta().Grid.Regular(); c != nil {
+		s += fmt.Sprintf(" in chunks of %v", c)
+	}
+	return s
+}
+
+func treeCmd() *cobra.Command {
+	var src sourceFlags
+	cmd := &cobra.Command{
+		Use:     "tree TARGET",
+		Short:   "Show everything below a group",
+		Long:    "Show a group and everything below it, arrays with data type, shape and chunks.",
+		Example: `  zarrdb tree weather.zdb@v1.0`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			n, err := s.Node(cmd.Context())
+			switch {
+			case err == nil:
+				if a, ok := n.Array(); ok {
+					say(cmd, "%s %s", n.Name(), summary(a))
+					return nil
+				}
+				say(cmd, "%s/", n.Name())
+			case errors.Is(err, zarr.ErrNotFound): // a directory, or nothing
+				say(cmd, "/")
+			default:
+				return err
+			}
+			return printTree(cmd, s, "", "  ")
+		},
+	}
+	src.register(cmd)
+	return cmd
+}
+
+func printTree(cmd *cobra.Command, s *engine.Source, path, indent string) error {
+	return eachMember(cmd.Context(), s, path, func(m engine.Member) error {
+		if m.Node != nil {
+			if a, ok := m.Node.Array(); ok {
+				say(cmd, "%s%s %s", indent, m.Name, summary(a))
+				return nil
+			}
+		}
+		say(cmd, "%s%s/", indent, m.Name)
+		err := printTree(cmd, s, path+"/"+m.Name, indent+"  ")
+		if m.Node == nil && errors.Is(err, zarr.ErrNotFound) {
+			return nil // a directory on disk may be empty
+		}
+		return err
+	})
+}
+
+func infoCmd() *cobra.Command {
+	var src sourceFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "info TARGET",
+		Short: "Describe an array or a group",
+		Example: `  zarrdb info weather.zdb:temp
+  zarrdb info ./era5.zarr --json`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, n, err := src.node(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			info, err := nodeInfo(n)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd, info)
+			}
+			return printInfo(cmd, info)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	src.register(cmd)
+	return cmd
+}
+
+func printInfo(cmd *cobra.Command, i info) error {
+	width := 16
+	for _, k := range i.Attributes.Keys() {
+		width = min(max(width, utf8.RuneCountInString(escape(k, ""))+1), 32)
+	}
+	row := func(name, value string) { say(cmd, "%-*s %s", width, name, value) }
+	row("path", "/"+i.Path)
+	row("node type", i.NodeType)
+	row("zarr format", fmt.Sprint(i.ZarrFormat))
+	if i.NodeType == "array" {
+		row("shape", fmt.Sprint(i.Shape))
+		row("data type", flatJSON(i.DataType))
+		row("chunk shape", flatJSON(i.ChunkShape))
+		row("codecs", flatJSON(i.Codecs))
+		row("fill value", flatJSON(i.FillValue))
+	}
+	if len(i.DimensionNames) > 0 {
+		var names []string
+		for _, n := range i.DimensionNames {
+			if n == nil {
+				names = append(names, "-")
+			} else {
+				names = append(names, *n)
+			}
+		}
+		row("dimensions", strings.Join(names, ", "))
+	}
+	for k, v := range i.Attributes.All() {
+		row("@"+k, flatJSON(v))
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// register adds the flags that push and pull share.
+func (f *transferFlags) register(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = argCount(2, -1)
+	cmd.Flags().BoolVar(&f.o.AllBranches, "all", false, "all branches")
+	cmd.Flags().BoolVar(&f.o.AllTags, "tags", false, "all tags, besides the REFs if there are any")
+	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
+	cmd.Flags().BoolVar(&f.o.Force, "force", false, "drop versions that only the ref which is moved has")
+	return f.add(cmd)
+}
+
+// parseRefs takes arguments of the form [+]NAME[:NEWNAME].
+func parseRefs(args []string) ([]txn.RefSpec, error) {
+	var out []txn.RefSpec
+	for _, arg := range args {
+		var s txn.RefSpec
+		s.From, s.Force = strings.CutPrefix(arg, "+")
+		from, to, renamed := strings.Cut(s.From, ":")
+		if s.From, s.To = from, to; from == "" || renamed && to == "" {
+			return nil, usagef("%s: it must be a branch or tag, or NAME:NEWNAME", arg)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// both opens two databases, the second one to be written.
+func both(cmd *cobra.Command, from, to string, fn func(src, dst *engine.DB) error) error {
+	a, aerr := os.Stat(from)
+	b, berr := os.Stat(to)
+	if aerr == nil && berr == nil && os.SameFile(a, b) {
+		return usagef("%s: %s and %s are the same database", cmd.Name(), from, to)
+	}
+	return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error {
+		return withOnlyDB(cmd, to, nil, func(dst *engine.DB) error { return fn(src, dst) })
+	})
+}
+
+func pushCmd() *cobra.Command {
+	var f transferFlags
+	return f.register(&cobra.Command{
+		Use:   "push DB OTHER [REF…]",
+		Short: "Bring another database's branches and tags up to date",
+		Long: `Copy the versions of branches and tags (default: the branch main) that OTHER
+lacks to it, and move its refs of the same names, which are made if they are not
+there; NAME:NEWNAME gives one another name there. Each payload that was copied is
+read back and compared.
+
+If a branch of OTHER has versions that DB does not have, or a tag is another one,
+nothing is moved and the exit code is 3: pull and merge first, or drop them with
+--force, or +NAME for one; the reflog still has them.`,
+		Example: `  zarrdb push weather.zdb /mnt/shared/weather.zdb
+  zarrdb push weather.zdb /mnt/shared/weather.zdb trial v1.0 main:mine
+  zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if f.o.Refs, err = parseRefs(args[2:]); err != nil {
+				return err
+			}
+			return both(cmd, args[0], args[1], func(src, dst *engine.DB) error {
+				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					return src.Push(ctx, dst.DB, o)
+				})
+				return f.done(cmd, "pushed", r, err)
+			})
+		},
+	})
+}
+
+func pullCmd() *cobra.Command {
+	var f transferFlags
+	var merge, rebase bool
+	cmd := f.register(&cobra.Command{
+		Use:   "pull DB OTHER [REF…]",
+		Short: "Bring branches and tags up to date from another database",
+		Long: `Copy the versions of branches and tags (default: the branch main) that DB lacks
+from OTHER, and move the refs of the same names, which are made if they are not
+there; NAME:NEWNAME gives one another name here. A branch that is ahead of OTHER
+is left alone.
+
+If a branch and that of OTHER have both gone on, nothing is moved and the exit
+code is 3, unless --merge makes a commit of both, or --rebase repeats what is new
+here on top of what is new there; conflicts of values are those of "zarrdb merge",
+and change nothing.`,
+		Example: `  zarrdb pull copy.zdb /mnt/shared/weather.zdb
+  zarrdb pull copy.zdb /mnt/shared/weather.zdb trial --merge
+  zarrdb pull copy.zdb /mnt/shared/weather.zdb --all --tags`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if f.o.Refs, err = parseRefs(args[2:]); err != nil {
+				return err
+			}
+			if merge && rebase || (merge || rebase) && (f.o.AllBranches || f.o.AllTags || f.o.Force || len(args) > 3) {
+				return usagef("%s: one of --merge and --rebase, for one branch", cmd.CommandPath())
+			}
+			return both(cmd, args[1], args[0], func(src, dst *engine.DB) error {
+				combine := false
+				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					r, err := dst.Pull(ctx, src.DB, o)
+					if combine = (merge || rebase) && errors.Is(err, txn.ErrDiverged) && isBranch(r.Refs[0]); combine {
+						return dst.Fetch(ctx, src.DB, o)
+					}
+					return r, err
+				})
+				if err != nil || !combine {
+					return f.done(cmd, "pulled", r, err)
+				}
+				return f.combine(cmd, dst, r, args[1], rebase)
+			})
+		},
+	})
+	cmd.Flags().BoolVar(&merge, "merge", false, "merge if both sides have gone on")
+	cmd.Flags().BoolVar(&rebase, "rebase", false, "rebase if both sides have gone on")
+	return cmd
+}
+
+func isBranch(r txn.Ref) bool { return strings.HasPrefix(r.Name, "heads/") }
+
+// done prints what was carried, and which refs moved.
+func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferReport, err error) error {
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(cmd, toTransferJSON(r))
+	}
+	printTransfer(cmd, did, r)
+	for _, m := range r.Moves {
+		name := strings.TrimPrefix(m.Ref, "heads/")
+		if tag, ok := strings.CutPrefix(m.Ref, "tags/"); ok {
+			name = "tag " + tag
+		}
+		say(cmd, "%s: %s -> %s", name, shortOrNone(m.Old), shortOrNone(m.New))
+	}
+	return nil
+}
+
+// combine merges the version of a branch that was fetched, or rebases onto it.
+func (f *transferFlags) combine(cmd *cobra.Command, db *engine.DB, r *txn.TransferReport, other string, rebase bool) error {
+	ctx := cmd.Context()
+	branch, theirs := strings.TrimPrefix(r.Refs[0].Name, "heads/"), r.Refs[0].Commit
+	base, err := db.Head(branch)
+	if err != nil {
+		return err
+	}
+	var c *txn.Commit
+	if rebase {
+		c, err = db.Rebase(ctx, branch, theirs, txn.RebaseOptions{})
+	} else {
+		c, err = db.Merge(ctx, branch, theirs, txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", branch, other)})
+	}
+	flags := choiceFlags{json: f.json}
+	if !f.json {
+		printTransfer(cmd, "fetched", r)
+		return flags.told(cmd, branch, c, base, err)
+	}
+	out := toTransferJSON(r)
+	if out.Merged = flags.outcome(branch, c, base, err); out.Merged == nil {
+		return err
+	}
+	return listed(err, printJSON(cmd, out))
+}

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+func getCmd() *cobra.Command {
+	var src sourceFlags
+	cmd := &cobra.Command{
+		Use:   "get TARGET KEY",
+		Short: "Print the stored bytes of a key",
+		Long:  "Print the bytes of a key below the target's path, as they are stored.",
+		Example: `  zarrdb get weather.zdb temp/zarr.json
+  zarrdb get weather.zdb:temp c/0/0 > chunk`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			view, err := s.Store()
+			if err != nil {
+				return err
+			}
+			v, err := kv.Locate(cmd.Context(), view, args[1])
+			if err != nil {
+				return fmt.Errorf("get %q: %w", args[1], err)
+			}
+			return copyValue(cmd, v)
+		},
+	}
+	src.register(cmd)
+	return cmd
+}
+
+// copyValue writes a value to standard output in pieces.
+func copyValue(cmd *cobra.Command, v kv.Value) error {
+	const piece = 8 << 20
+	for off := int64(0); ; off += piece {
+		n := min(v.Size()-off, piece)
+		err := v.View(cmd.Context(), kv.Span(off, max(n, 0)), func(b []byte) error {
+			_, err := cmd.OutOrStdout().Write(b)
+			return err
+		})
+		if err != nil || off+n >= v.Size() {
+			return err
+		}
+	}
+}
+
+func keysCmd() *cobra.Command {
+	var src sourceFlags
+	var null bool
+	cmd := &cobra.Command{
+		Use:   "keys TARGET [PREFIX]",
+		Short: "List stored keys, one a line",
+		Long: `List the keys below the target's path, those that begin with PREFIX, in byte
+order. Control characters are shown as \u001b or \n; with --null keys are printed
+as they are, each with a zero byte behind it.`,
+		Example: `  zarrdb keys weather.zdb temp/c/0/
+  zarrdb keys weather.zdb --null | xargs -0 -n 1 zarrdb get weather.zdb`,
+		Args: argCount(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			view, err := s.Store()
+			if err != nil {
+				return err
+			}
+			out := newLineWriter(cmd.OutOrStdout(), null)
+			for k, err := range view.List(cmd.Context(), kv.ListOptions{Prefix: optional(args, 1)}) {
+				if err != nil {
+					return err
+				}
+				if err := out.line(k); err != nil {
+					return err
+				}
+			}
+			return out.flush()
+		},
+	}
+	cmd.Flags().BoolVarP(&null, "null", "0", false, "end keys with a zero byte and print them as they are")
+	src.register(cmd)
+	return cmd
+}
+
+func optional(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return ""
+}
+
+func putCmd() *cobra.Command {
+	var wf writeFlags
+	cmd := &cobra.Command{
+		Use:   "put TARGET KEY [FILE]",
+		Short: "Store bytes under a key",
+		Long: `Store the bytes of FILE, or of standard input, under KEY below the target's path,
+as one commit. Any key may be set; what Zarr programs make of it is up to them.`,
+		Example: `  zarrdb put weather.zdb notes/readme.md README.md -m "say what this is"
+  echo '{"zarr_format":3,"node_type":"group"}' | zarrdb put weather.zdb:g zarr.json`,
+		Args: argCount(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			var value []byte
+			if name := optional(args, 2); name == "" || name == "-" {
+				value, err = io.ReadAll(cmd.InOrStdin())
+			} else {
+				value, err = os.ReadFile(name)
+			}
+			if err != nil {
+				return err
+			}
+			key := strings.TrimPrefix(t.path+"/"+args[1], "/")
+			return wf.update(cmd, t, "put "+key, func(_ *engine.DB, s *engine.Session) error {
+				return s.Set(cmd.Context(), key, value)
+			})
+		},
+	}
+	wf.register(cmd)
+	return cmd
+}
+
+func catCmd() *cobra.Command {
+	var src sourceFlags
+	cmd := &cobra.Command{
+		Use:   "cat URL",
+		Short: "Print the file or JSON value that a URL names",
+		Long: `Print the bytes of the file that a URL names, or the text of a JSON value. Files
+may lie in archives, be compressed, or be a range of another file.`,
+		Example: `  zarrdb cat 'file:///d/x.zip|zip:a/zarr.json'
+  zarrdb cat 'file:///d/x.zip|zip:a/zarr.json|json:/attributes/units'
+  zarrdb cat 'data.bin.gz|gzip:|byte-range:100-200'`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			v, err := s.File(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return copyValue(cmd, v)
+		},
+	}
+	src.register(cmd)
+	return cmd
+}
+
+func urlCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "url",
+		Short: "Work with URL pipelines",
+		Long: `URL pipelines (ZEP 8) say where data lies in a chain of steps: a root URL or path,
+then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
+		Example: `  zarrdb url detect ./data.zip`,
+		Args:    subcommandOnly,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "normalize URL", Short: "Print the canonical spelling of a URL",
+			Example: `  zarrdb url normalize 's3://bucket/a/../b.zip|zip|zarr3'`,
+			Args:    argCount(1, 1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				s, err := engine.NormalizeURL(args[0])
+				if err == nil {
+					say(cmd, "%s", s)
+				}
+				return err
+			},
+		},
+		&cobra.Command{
+			Use: "resolve BASE RELATIVE", Short: "Print what a relative URL means",
+			Example: `  zarrdb url resolve 's3://bucket/d/x.zip|zip:a' '..:y.zip|zip:b'`,
+			Args:    argCount(2, 2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				s, err := engine.ResolveURL(args[0], args[1])
+				if err == nil {
+					say(cmd, "%s", s)
+				}
+				return err
+			},
+		},
+		urlDetectCmd(),
+	)
+	return cmd
+}
+
+func urlDetectCmd() *cobra.Command {
+	var src sourceFlags
+	cmd := &cobra.Command{
+		Use: "detect URL", Short: "Open a URL and print it with the formats that were detected",
+		Example: `  zarrdb url detect file:///d/x.zip`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			u, err := s.Detect(cmd.Context())
+			if err == nil {
+				say(cmd, "%v", u)
+			}
+			return err
+		},
+	}
+	src.register(cmd)
+	return cmd
+}

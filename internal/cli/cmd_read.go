@@ -1,0 +1,414 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/npy"
+)
+
+func readCmd() *cobra.Command {
+	var src sourceFlags
+	var sel, out string
+	var decode, tidy, guard bool
+	cmd := &cobra.Command{
+		Use:   "read TARGET [--select SEL] [-o FILE]",
+		Short: "Read an array or a part of it",
+		Long: `Read an array, or the part of it that --select names, and print it or write it to
+a file whose ending chooses the form: .npy, .csv, .jsonl (one JSON value a line
+and element, in C order), .png, or - for raw bytes (C order, little-endian;
+elements of varying length as in .jsonl).
+A .csv file has up to two dimensions as a grid, more (or with --tidy) as a line
+per element behind its coordinates; structs have a column per field.
+
+SEL is numpy's basic indexing, or DIM=LO:HI by dimension name. Quoted bounds are
+labels, looked up in the array beside this one that has the name of the
+dimension, and both included: time='2020-01':'2020-03',lat='50':'45'. As with
+xarray's sel the first comes first in the array: where lat goes down from 90,
+lat='45':'50' selects nothing, which is said on standard error.
+
+--decode-cf shows what the attributes of the CF conventions say that the values
+mean: scale_factor, add_offset, _FillValue, missing_value and _Unsigned give
+float64; units such as "days since 2000-01-01" give datetime64.
+
+With --session ID and --guard the session relies on what was read: its commit is
+a conflict if somebody changes one of the chunks, or the array's metadata,
+meanwhile. What the session writes itself needs no guard.`,
+		Example: `  zarrdb read weather.zdb:temp --select '0,100:110,::2'
+  zarrdb read weather.zdb@v1.0:temp --select 'time=0:24,lat=5' -o t.npy
+  zarrdb read weather.zdb:temp --select "time='2020-02'" --decode-cf --tidy -o feb.csv
+  zarrdb read ./era5.zarr/temp -o - | wc -c`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if guard && src.session == "" {
+				return usagef("read: --guard is about a session, named by --session ID")
+			}
+			s, n, err := src.node(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			a, ok := n.Array()
+			if !ok {
+				return fmt.Errorf("read /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", n.Path(), zurl.Redact(args[0]))
+			}
+			r := reading{a: a, whole: sel == "", tidy: tidy, beside: s.Sibling}
+			if guard {
+				r.beside = guarded(s)
+			}
+			if tidy && !strings.EqualFold(filepath.Ext(out), ".csv") {
+				return usagef("read: --tidy is a form of -o FILE.csv")
+			}
+			if r.sel, err = parseSelection(cmd, sel, a, r.beside); err != nil {
+				return err
+			}
+			if decode {
+				if r.dec, err = cf.NewDecoder(a.Meta()); err != nil {
+					return fmt.Errorf("read /%s: %w", n.Path(), err)
+				}
+			}
+			if r.shape, err = a.Resolve(r.sel); err != nil {
+				return err
+			}
+			if err := r.write(cmd, out); err != nil || !guard {
+				return err
+			}
+			return s.GuardRead(cmd.Context(), a, r.sel)
+		},
+	}
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.jsonl, FILE.png, or - for raw bytes on standard output")
+	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
+	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
+	cmd.Flags().BoolVar(&guard, "guard", false, "make the commit of the session a conflict if what was read changes meanwhile")
+	src.register(cmd)
+	return cmd
+}
+
+// guarded opens the coordinates of an array, and guards their labels, which a
+// read goes by.
+func guarded(s *engine.Source) cf.Opener {
+	return func(ctx context.Context, name string) (*zarr.Node, error) {
+		n, err := s.Sibling(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if a, ok := n.Array(); ok {
+			err = s.GuardRead(ctx, a, zarr.Sel())
+		}
+		return n, err
+	}
+}
+
+// reading is what one read command reads.
+type reading struct {
+	a     *zarr.Array
+	sel   zarr.Selection
+	shape []int64
+	whole bool // no selection was given
+	tidy  bool
+	slab  int64       // what is read at a time, in bytes; default slabBytes
+	dec   *cf.Decoder // nil if values are shown as they are stored
+	// beside opens the coordinates of the array.
+	beside cf.Opener
+}
+
+// typ is the data type of the result.
+func (r *reading) typ() dtype.Type {
+	if r.dec != nil {
+		return r.dec.Type()
+	}
+	return r.a.Type()
+}
+
+func (r *reading) write(cmd *cobra.Command, out string) error {
+	ctx := cmd.Context()
+	form := r.csv
+	switch ext := strings.ToLower(filepath.Ext(out)); {
+	case out == "":
+		return r.print(ctx, cmd.OutOrStdout())
+	case out == "-":
+		form = r.raw
+	case ext == ".npy":
+		form = r.npy
+	case ext == ".csv":
+	case ext == ".jsonl":
+		form = r.lines
+	case ext == ".png":
+		form = r.png
+	default:
+		return usagef("-o %s: the name must end in .npy, .csv, .jsonl or .png, or be -", out)
+	}
+	if out == "-" {
+		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
+		return errors.Join(form(ctx, w), w.Flush())
+	}
+	return writeFile(out, func(w io.Writer) error { return form(ctx, w) })
+}
+
+// slabBytes bounds what is read at a time when the result is written out in
+// order.
+const slabBytes = 64 << 20
+
+// longRows is how many slabs long a row may be before it is read in parts, for
+// which chunks are decoded more than once.
+const longRows = 4
+
+// raw writes elements in C order, block by block, so that memory does not depend
+// on how many they are.
+func (r *reading) raw(ctx context.Context, w io.Writer) error {
+	if r.a.Type().Variable() {
+		return r.lines(ctx, w)
+	}
+	return r.blocks(ctx, func(block *reading) error {
+		b, err := block.bytes(ctx)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
+	})
+}
+
+// variableSize is what an element of varying length is taken to be.
+const variableSize = 256
+
+// blocks calls fn with the parts of a reading in C order, each of about slabBytes.
+// The shape of a part is that of its elements in some dimensions only.
+func (r *reading) blocks(ctx context.Context, fn func(block *reading) error) error {
+	if product(r.shape) == 0 {
+		return nil
+	}
+	axes, at, ok := r.basic()
+	if !ok {
+		return fn(r)
+	}
+	size := int64(variableSize)
+	if !r.a.Type().Variable() {
+		size = max(int64(r.a.Type().Size()), 1)
+	}
+	fit := max(cmp.Or(r.slab, slabBytes)/size, 1) // elements
+	return r.blocksOf(ctx, axes, at, fit, fn)
+}
+
+// stretch is a dimension of a basic selection: n indices of dimension dim.
+type stretch struct {
+	dim            int
+	start, step, n int64
+}
+
+// basic takes a basic selection apart: the dimensions that it runs through, and an
+// index for each dimension of the array, those of the stretches to be set.
+func (r *reading) basic() (stretches []stretch, at []zarr.Index, ok bool) {
+	for item := range strings.SplitSeq(r.sel.String(), ",") {
+		if item != "..." && item != "newaxis" && strings.Trim(item, "-0123456789:") != "" {
+			return nil, nil, false // a list, or another kind of selection
+		}
+	}
+	shape := r.a.Shape()
+	axes := axesOf(r.sel, shape)
+	if len(axes) != len(r.shape) {
+		return nil, nil, false
+	}
+	at = make([]zarr.Index, len(shape))
+	free := make([]bool, len(shape))
+	for k, x := range axes {
+		if x.dim < 0 {
+			continue
+		}
+		stretches = append(stretches, stretch{x.dim, x.start, x.step, r.shape[k]})
+		free[x.dim] = true
+	}
+	d := 0
+	for item := range strings.SplitSeq(r.sel.String(), ",") {
+		i, err := strconv.ParseInt(strings.TrimSpace(item), 10, 64)
+		if err != nil {
+			continue
+		}
+		for d < len(free) && free[d] {
+			d++
+		}
+		if d == len(free) {
+			return nil, nil, false
+		}
+		at[d] = zarr.At(i)
+		d++
+	}
+	for d < len(free) && free[d] {
+		d++
+	}
+	return stretches, at, d == len(free) && len(stretches) > 0
+}
+
+// blocksOf goes through the first of the stretches in steps, or through each index of
+// it where one holds more than fits.
+func (r *reading) blocksOf(ctx context.Context, stretches []stretch, at []zarr.Index, fit int64, fn func(*reading) error) error {
+	x, rest := stretches[0], stretches[1:]
+	var below []int64
+	for _, y := range rest {
+		below = append(below, y.n)
+		at[y.dim] = y.slice(0, y.n)
+	}
+	row := product(below)
+	if row > fit*longRows && len(rest) > 0 {
+		for i := range x.n {
+			at[x.dim] = zarr.At(x.start + i*x.step)
+			if err := r.blocksOf(ctx, rest, at, fit, fn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := max(fit/row, 1)
+	chunk := int64(0)
+	if c := r.a.Meta().Grid.Regular(); c != nil && x.step == 1 {
+		chunk = int64(c[x.dim])
+	}
+	for lo := int64(0); lo < x.n; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+rows, x.n)
+		// Blocks end where chunks do, so that none is decoded twice.
+		if chunk > 0 && hi < x.n {
+			if over := (x.start + hi) % chunk; over < hi-lo {
+				hi -= over
+			}
+		}
+		at[x.dim] = x.slice(lo, hi)
+		block := &reading{a: r.a, dec: r.dec, sel: zarr.Sel(slices.Clone(at)...), shape: append([]int64{hi - lo}, below...)}
+		if err := fn(block); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// slice selects a part of the stretch.
+func (x stretch) slice(lo, hi int64) zarr.Index {
+	end := x.start + hi*x.step
+	if end < 0 {
+		end = zarr.None
+	}
+	return zarr.Slice(x.start+lo*x.step, end, x.step)
+}
+
+// maxBytes bounds what is read into memory at once.
+const maxBytes = min(16<<30, math.MaxInt)
+
+// bytes reads the selection at once.
+func (r *reading) bytes(ctx context.Context) ([]byte, error) {
+	size := int64(r.a.Type().Size())
+	for _, n := range r.shape {
+		if n > 0 && size > maxBytes/n {
+			return nil, fmt.Errorf("read /%s: a result of shape %v does not fit into memory: use --select", r.a.Path(), r.shape)
+		}
+		size *= n
+	}
+	b := make([]byte, size)
+	if err := r.a.ReadBytes(ctx, r.sel, b); err != nil || r.dec == nil {
+		return b, err
+	}
+	b, err := r.dec.Append(nil, b)
+	if err != nil {
+		err = fmt.Errorf("read /%s: %w", r.a.Path(), err)
+	}
+	return b, err
+}
+
+// lines writes one JSON value a line.
+func (r *reading) lines(ctx context.Context, w io.Writer) error {
+	var line []byte
+	return r.eachJSON(ctx, func(v []byte) error {
+		line = append(append(line[:0], v...), '\n')
+		_, err := w.Write(line)
+		return err
+	})
+}
+
+// eachJSON calls fn with every element as JSON, in C order. The slice is reused.
+func (r *reading) eachJSON(ctx context.Context, fn func([]byte) error) error {
+	return r.elements(ctx, r.typ().AppendJSON, fn)
+}
+
+// each calls fn with every element as people see it, in C order. The slice is
+// reused.
+func (r *reading) each(ctx context.Context, fn func([]byte) error) error {
+	t := r.typ()
+	return r.elements(ctx, func(dst, elem []byte) ([]byte, error) { return elementText(t, r.dec, dst, elem) }, fn)
+}
+
+func (r *reading) elements(ctx context.Context, print func(dst, elem []byte) ([]byte, error), fn func([]byte) error) error {
+	t := r.typ()
+	var buf []byte
+	n := 0
+	emit := func(elem []byte) (err error) {
+		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if buf, err = print(buf[:0], elem); err != nil {
+			return err
+		}
+		return fn(buf)
+	}
+	return r.blocks(ctx, func(block *reading) error {
+		if t.Variable() {
+			v, err := block.a.ReadVar(ctx, block.sel)
+			if err != nil {
+				return err
+			}
+			for i := range v.Len() {
+				if err := emit(v.At(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		b, err := block.bytes(ctx)
+		if err != nil {
+			return err
+		}
+		for size := t.Size(); len(b) > 0; b = b[size:] {
+			if err := emit(b[:size]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *reading) npy(ctx context.Context, w io.Writer) error {
+	switch r.a.Type().Kind() {
+	case dtype.String:
+		return r.npyText(ctx, w)
+	case dtype.Bytes:
+		return r.npyBytes(ctx, w)
+	}
+	if r.dec != nil && (r.dec.Calendar() == "noleap" || r.dec.Calendar() == "360_day") {
+		return fmt.Errorf("times of the calendar %s have no .npy form: use .csv", r.dec.Calendar())
+	}
+	h, err := npy.AppendHeader(nil, r.typ(), r.shape)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(h); err != nil {
+		return err
+	}
+	return r.raw(ctx, w)
+}

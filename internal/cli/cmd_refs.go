@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func refsCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "refs",
+		Short: "Work with reference sets and virtual chunks",
+		Long: `Reference sets (kerchunk) say for each key of a store which bytes of which file
+are its value. import --link keeps them in a database as virtual chunks.
+
+References are followed only below the folder of their set, below the targets of
+--url-map, and below prefixes that --allow names.`,
+		Example: `  zarrdb refs expand refs.json`,
+		Args:    subcommandOnly,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
+	return cmd
+}
+
+func refsExpandCmd() *cobra.Command {
+	var src sourceFlags
+	cmd := &cobra.Command{
+		Use:   "expand FILE",
+		Short: "Print a JSON reference set as version 0",
+		Long: `Print a JSON reference set in the form of version 0: templates rendered and
+generators written out. FILE may be compressed with gzip or zstd.`,
+		Example: `  zarrdb refs expand refs.json.zst > v0.json`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			out := bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
+			if err := engine.ExpandReferences(cmd.Context(), s, out); err != nil {
+				return err
+			}
+			return out.Flush()
+		},
+	}
+	return cmd
+}
+
+func refsCheckCmd() *cobra.Command {
+	var src sourceFlags
+	var o engine.RefCheckOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check TARGET",
+		Short: "Make sure that what references name is there",
+		Long: `Ask for every file that the references at and below TARGET name, a version of a
+database or a reference set: it must exist, be what it was when it was imported,
+and have the bytes that are referred to. Nothing is read of the files. What is
+wrong is printed, a line for each file with one of its references and how many more
+there are; --json has all of them. A check that is interrupted says where --from
+goes on; with --json that is "next".`,
+		Example: `  zarrdb refs check weather.zdb:temp
+  zarrdb refs check refs.json --allow s3://noaa/`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.From < 0 {
+				return usagef("refs check: --from %d is negative", o.From)
+			}
+			s, err := src.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			bar := newProgress(cmd, "checking")
+			o.Progress = bar.update
+			out := refCheckOutput{cmd: cmd, json: asJSON}
+			o.Problem = out.problem
+			r, err := s.CheckReferences(cmd.Context(), o)
+			bar.finish(err)
+			if r == nil {
+				return err
+			}
+			return out.end(r, o.From, err)
+		},
+	}
+	src.register(cmd)
+	cmd.Flags().Int64Var(&o.From, "from", 0, "leave out the first `N` references")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
+	return cmd
+}
+
+func refsLocalizeCmd() *cobra.Command {
+	var wf writeFlags
+	var selections []string
+	cmd := &cobra.Command{
+		Use:   "localize TARGET... [--select SEL]...",
+		Short: "Copy what virtual chunks refer to into the database",
+		Long: `Copy the bytes of the virtual chunks at and below the path of each TARGET into the
+database, as one commit. The arrays read the same, and need the files no more.
+Versions from before still refer to them.
+
+--select takes only the chunks, or shards, of an array that hold something of
+SEL, which is as for read. One is for every TARGET; several are for one each, in
+their order.`,
+		Example: `  zarrdb refs localize weather.zdb:temp -m "keep temp here"
+  zarrdb refs localize weather.zdb:temp weather.zdb:wind --select "time='2020-01':'2020-03'"`,
+		Args: argCount(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parts, err := localizedParts(args, selections)
+			if err != nil {
+				return err
+			}
+			var keys, bytes int64
+			err = wf.update(cmd, parts[0].target, localizeMessage(parts), func(db *engine.DB, s *engine.Session) (err error) {
+				keys, bytes, err = localize(cmd, db, s, parts)
+				return err
+			})
+			if err == nil {
+				say(cmd, "%s, %s", count(keys, "chunk"), size(bytes))
+			}
+			return err
+		},
+	}
+	wf.register(cmd)
+	cmd.Flags().StringArrayVarP(&selections, "select", "s", nil, "which part of an array, `SEL` (default all at and below the path)")
+	return cmd
+}
+
+// localizedPart is what one argument of localize names.
+type localizedPart struct {
+	target
+	sel string
+}
+
+func (p localizedPart) String() string {
+	if p.sel == "" {
+		return "/" + p.path
+	}
+	return "/" + p.path + "[" + p.sel + "]"
+}
+
+// localizedParts pairs targets, which are of one branch, with selections.
+func localizedParts(targets, selections []string) ([]localizedPart, error) {
+	if len(selections) > 1 && len(selections) != len(targets) {
+		return nil, usagef("localize: %d selections for %d targets: one for all or one for each is possible", len(selections), len(targets))
+	}
+	parts := make([]localizedPart, len(targets))
+	for i, arg := range targets {
+		t, err := parseDB(arg)
+		if err != nil {
+			return nil, err
+		}
+		if first := parts[0].target; i > 0 && (t.rev != first.rev || t.db != first.db && !sameFile(t.db, first.db)) {
+			return nil, usagef("localize: %s and %s are not of one branch of one database, and it is one commit", targets[0], arg)
+		}
+		parts[i].target = t
+		switch len(selections) {
+		case 0:
+		case 1:
+			parts[i].sel = selections[0]
+		default:
+			parts[i].sel = selections[i]
+		}
+	}
+	return parts, nil
+}
+
+// localizeMessage is the message of the commit where none is given.
+func localizeMessage(parts []localizedPart) string {
+	const named = 3
+	var names []string
+	for _, p := range parts[:min(len(parts), named)] {
+		names = append(names, p.String())
+	}
+	message := "localize " + strings.Join(names, ", ")
+	if more := len(parts) - named; more > 0 {
+		message = fmt.Sprintf("%s (and %d more)", message, more)
+	}
+	return message
+}
+
+// localize copies the parts. What is wrong with a selection is found before
+// anything is copied.
+func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []localizedPart) (keys, bytes int64, err error) {
+	which := make([]*zarr.Selection, len(parts))
+	for i, p := range parts {
+		if which[i], err = p.selection(cmd, s); err != nil {
+			return 0, 0, err
+		}
+	}
+	bar := newProgress(cmd, "copying")
+	defer func() { bar.finish(err) }()
+	for i, p := range parts {
+		before := engine.Progress{Keys: keys, Bytes: bytes}
+		k, n, err := db.Localize(cmd.Context(), s, p.path, engine.LocalizeOptions{Select: which[i], Progress: func(done engine.Progress) {
+			bar.update(engine.Progress{Keys: before.Keys + done.Keys, Bytes: before.Bytes + done.Bytes})
+		}})
+		if err != nil {
+			return 0, 0, err
+		}
+		keys, bytes = keys+k, bytes+n
+	}
+	return keys, bytes, nil
+}
+
+// selection reads the selection of the array at the path; nil if there is none.
+func (p localizedPart) selection(cmd *cobra.Command, s *engine.Session) (*zarr.Selection, error) {
+	if p.sel == "" {
+		return nil, nil
+	}
+	n, err := s.Node(cmd.Context(), p.path)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := n.Array()
+	if !ok {
+		return nil, usagef("localize /%s: --select needs an array, and it is a group", p.path)
+	}
+	sel, err := parseSelection(cmd, p.sel, a, besideNode(s, p.path))
+	return &sel, err
+}

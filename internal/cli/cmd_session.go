@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func sessionCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "session",
+		Short: "Transactions that span several commands",
+		Long: `A session collects changes that become one commit. Writing commands take part
+with --session ID; nobody else sees what they do before the commit.`,
+		Example: `  id=$(zarrdb session begin weather.zdb)
+  zarrdb write weather.zdb:temp --session $id --select 0 -i t0.npy
+  zarrdb session commit weather.zdb $id -m "first day"`,
+		Args: subcommandOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(sessionBegin(), sessionCommit(), sessionAbort(), sessionList())
+	return cmd
+}
+
+func sessionBegin() *cobra.Command {
+	return &cobra.Command{
+		Use:   "begin DB[@BRANCH]",
+		Short: "Open a session and print its id",
+		Long: `Open a session on a branch (default main) and print its id, for --session ID of
+every writing command.`,
+		Example: `  id=$(zarrdb session begin weather.zdb)`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				s, err := db.Begin(cmd.Context(), t.rev)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
+				if err := s.Detach(cmd.Context()); err != nil {
+					return err
+				}
+				say(cmd, "%v", s.ID())
+				return nil
+			})
+		},
+	}
+}
+
+// onSession resumes the session that the second argument names.
+func onSession(cmd *cobra.Command, args []string, fn func(*engine.Session) error) error {
+	id, err := txn.ParseSessionID(args[1])
+	if err != nil {
+		return err
+	}
+	return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error {
+		s, err := db.Resume(cmd.Context(), id)
+		if err != nil {
+			return err
+		}
+		return fn(s)
+	})
+}
+
+func sessionCommit() *cobra.Command {
+	var o txn.CommitOptions
+	cmd := &cobra.Command{
+		Use:   "commit DB ID -m MSG",
+		Short: "Publish a session as one commit",
+		Long: `Publish everything that was written into a session as one commit. If its branch
+has moved since, the changes of both are merged; where they touch each other,
+the conflicts are listed (exit code 3) and the session stays open.`,
+		Example: `  zarrdb session commit weather.zdb $id -m "first day"`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onSession(cmd, args, func(s *engine.Session) error {
+				base := s.Base()
+				c, err := s.Commit(cmd.Context(), o)
+				if err == nil {
+					report(cmd, c, base)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	return cmd
+}
+
+func sessionAbort() *cobra.Command {
+	return &cobra.Command{
+		Use:     "abort DB ID",
+		Short:   "Forget a session",
+		Long:    "End a session and forget what was written into it.",
+		Example: `  zarrdb session abort weather.zdb $id`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onSession(cmd, args, func(s *engine.Session) error { return s.Abort() })
+		},
+	}
+}
+
+func sessionList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list DB",
+		Short:   "List open sessions",
+		Long:    "List the sessions that were begun and neither committed nor aborted, imports that were interrupted included.",
+		Example: `  zarrdb session list weather.zdb`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+				list, err := db.Sessions(cmd.Context())
+				if err != nil {
+					return err
+				}
+				for _, s := range list {
+					if asJSON {
+						err := printJSONLine(cmd, map[string]any{
+							"id": s.ID.String(), "branch": s.Branch, "base": s.Base.String(), "label": s.Label,
+							"created": s.Created, "saved": s.Saved,
+						})
+						if err != nil {
+							return err
+						}
+						continue
+					}
+					line := fmt.Sprintf("%v %s from %s, saved %s %s", s.ID, s.Branch, s.Base.Short(), s.Saved.Local().Format(time.DateTime), s.Label)
+					say(cmd, "%s", strings.TrimRight(line, " "))
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// transferFlags are those that the commands which carry versions share.
+type transferFlags struct {
+	o    txn.TransferOptions
+	json bool
+}
+
+func (f *transferFlags) add(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+// run carries versions, shows progress and prints the report.
+func (f *transferFlags) run(cmd *cobra.Command, did string, fn func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) error {
+	r, err := f.carry(cmd, fn)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(cmd, toTransferJSON(r))
+	}
+	printTransfer(cmd, did, r)
+	return nil
+}
+
+// carry shows progress, and says that an interrupted transfer can be taken up.
+func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) (*txn.TransferReport, error) {
+	if f.o.Depth < 0 || cmd.Flags().Changed("depth") && f.o.Depth == 0 {
+		return nil, usagef("--depth: it must be at least 1")
+	}
+	bar := newPhases(cmd)
+	defer bar.finish()
+	o := f.o
+	o.Progress = func(p txn.TransferProgress) {
+		if p.Total == 0 {
+			bar.update(p.Phase, p.Done)
+			return
+		}
+		bar.say(fmt.Sprintf("%s %s of %s", p.Phase, size(p.Done), size(p.Total)))
+	}
+	r, err := fn(cmd.Context(), o)
+	if errors.Is(err, context.Canceled) {
+		err = againError{err}
+	}
+	return r, err
+}
+
+// againError is of work that was interrupted, and which the same command takes up.
+type againError struct{ error }
+
+func (e againError) Unwrap() error { return e.error }
+
+func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
+	say(cmd, "%s %s: %s of index, %s of payloads; %s verified; %s moved", did, count(r.Commits, "version"),
+		size(r.PageBytes), size(r.PayloadBytes), count(r.Verified, "payload"), count(int64(len(r.Moves)), "ref"))
+}
+
+// transferJSON is a report as --json prints it.
+type transferJSON struct {
+	Commits      int64      `json:"commits"` // with contents
+	Records      int64      `json:"records"` // commits without
+	Pages        int64      `json:"pages"`
+	PageBytes    int64      `json:"page_bytes"`
+	Packs        int64      `json:"packs"`
+	PayloadBytes int64      `json:"payload_bytes"`
+	PresentBytes int64      `json:"present_bytes"` // were there from a transfer that was interrupted
+	Verified     int64      `json:"verified"`      // payloads
+	Moves        []moveJSON `json:"moves"`
+
+	Merged *mergedJSON `json:"merged,omitempty"` // by pull --merge or --rebase
+}
+
+type moveJSON struct {
+	Ref string `json:"ref"` // heads/BRANCH or tags/TAG
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+}
+
+func toTransferJSON(r *txn.TransferReport) transferJSON {
+	out := transferJSON{
+		Commits: r.Commits, Records: r.Records, Pages: r.Pages, PageBytes: r.PageBytes, Packs: r.Packs,
+		PayloadBytes: r.PayloadBytes, PresentBytes: r.PresentBytes, Verified: r.Verified, Moves: []moveJSON{},
+	}
+	text := func(id txn.CommitID) string {
+		if id.IsZero() {
+			return ""
+		}
+		return id.String()
+	}
+	for _, m := range r.Moves {
+		out.Moves = append(out.Moves, moveJSON{m.Ref, text(m.Old), text(m.New)})
+	}
+	return out
+}
+
+func backupCmd() *cobra.Command {
+	var f transferFlags
+	return f.add(&cobra.Command{
+		Use:   "backup DB DEST",
+		Short: "Copy everything that is new to a backup",
+		Long: `Make a backup of a database in the directory DEST, or bring the one that is
+there up to date: all versions, branches, tags and reflogs, as of one moment.
+Only what is new is copied; each payload is read back and compared. A backup is
+a database, and commands that read take it as one. Open sessions and pins are
+not part of it. One that was interrupted leaves the last backup as it was.
+
+If DEST ends in .zip, it is a new zip file with everything, for "zarrdb restore".
+Payloads go straight into it, and the file is there when all of it was compared.`,
+		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb
+  zarrdb backup weather.zdb weather-$(date +%F).zip`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					if strings.HasSuffix(args[1], ".zip") {
+						return db.BackupZip(ctx, args[1], o)
+					}
+					return db.Backup(ctx, args[1], o)
+				})
+			})
+		},
+	})
+}
+
+func restoreCmd() *cobra.Command {
+	var f transferFlags
+	return f.add(&cobra.Command{
+		Use:   "restore BACKUP DB",
+		Short: "Make a database of a backup",
+		Long: `Make the new database DB of a backup, a directory or a zip file, with everything
+that is in it, and verify it. A restore that was interrupted is taken up by the same command.`,
+		Example: `  zarrdb restore /mnt/disk/weather.zdb weather.zdb`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+				return engine.Restore(ctx, args[0], args[1], &engine.Options{Locked: locked(cmd)}, o)
+			})
+		},
+	})
+}
+
+func cloneCmd() *cobra.Command {
+	var f transferFlags
+	cmd := f.add(&cobra.Command{
+		Use:   "clone DB NEW",
+		Short: "Copy a database with its history",
+		Long: `Make the new database NEW with the branches and tags of another and all of
+their history, and verify it. Commits keep their ids, so that push and pull
+between the two move only what is missing.
+
+--branch takes one branch, with the tags among its versions. --depth N takes the
+contents of only the newest N versions of each branch or tag: older ones are in
+the log, and cannot be opened. An interrupted clone is taken up by the same
+command.`,
+		Example: `  zarrdb clone weather.zdb copy.zdb
+  zarrdb clone weather.zdb small.zdb --branch main --depth 1`,
+		Args: argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					return db.Clone(ctx, args[1], o)
+				})
+			})
+		},
+	})
+	cmd.Flags().StringVar(&f.o.Branch, "branch", "", "only this branch")
+	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
+	return cmd
+}

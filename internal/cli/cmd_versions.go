@@ -1,0 +1,501 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// withDB opens the database of a target whose version, but not path, counts.
+func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
+	t, err := parseDB(s)
+	if err == nil {
+		err = t.wholeDB(cmd)
+	}
+	if err != nil {
+		return err
+	}
+	return t.with(cmd, o, fn)
+}
+
+// withOnlyDB opens a database for a command that is about all versions.
+func withOnlyDB(cmd *cobra.Command, s string, o *engine.Options, fn func(db *engine.DB) error) error {
+	return withDB(cmd, s, o, func(t target, db *engine.DB) error {
+		if t.rev != "" {
+			return usagef("%s: it is about all versions, leave out @%s", cmd.CommandPath(), t.rev)
+		}
+		return fn(db)
+	})
+}
+
+func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db *engine.DB) error) error {
+	var opts engine.Options
+	if o != nil {
+		opts = *o
+	}
+	opts.Locked = locked(cmd)
+	db, err := engine.Open(t.db, &opts)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return fn(t, db)
+}
+
+var readOnly = &engine.Options{ReadOnly: true}
+
+// commitJSON is a commit as --json prints it.
+type commitJSON struct {
+	ID         string            `json:"id"`
+	Parents    []string          `json:"parents"`
+	Author     string            `json:"author"`
+	Time       time.Time         `json:"time"`
+	Message    string            `json:"message"`
+	Properties map[string]string `json:"properties,omitempty"`
+	Path       string            `json:"path,omitempty"` // of a history that follows renames
+}
+
+func toJSON(c *txn.Commit) commitJSON {
+	out := commitJSON{ID: c.ID.String(), Parents: []string{}, Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return out
+}
+
+func logCmd() *cobra.Command {
+	var n int
+	var asJSON, oneline, follow bool
+	cmd := &cobra.Command{
+		Use:   "log DB[@REV][:PATH] [-- PATH]",
+		Short: "List commits, newest first",
+		Long: `List the commits that led to a version (default main), newest first; with a path,
+those that changed what is at or below it. With --follow, arrays are followed to
+where they were renamed from, and groups by the arrays in them.`,
+		Example: `  zarrdb log weather.zdb
+  zarrdb log weather.zdb@experiment -n 5 --oneline
+  zarrdb log weather.zdb --follow -- temp`,
+		Args: argCount(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 {
+				if t.path != "" {
+					return usagef("%s: two paths: %s and %s", cmd.CommandPath(), t.path, args[1])
+				}
+				t.path = strings.Trim(args[1], "/")
+			}
+			if follow && t.path == "" {
+				return usagef("%s: --follow what? Give a path", cmd.CommandPath())
+			}
+			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
+				head, err := db.Resolve(cmd.Context(), t.rev)
+				if err != nil {
+					return err
+				}
+				names := refNames(db)
+				for c, err := range logOf(cmd.Context(), db, head, t.path, follow) {
+					if err != nil {
+						return err
+					}
+					if n--; n < 0 {
+						break
+					}
+					switch {
+					case asJSON:
+						out := toJSON(c.Commit)
+						if follow {
+							out.Path = c.Path
+						}
+						err = printJSONLine(cmd, out)
+					case oneline:
+						say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
+					default:
+						printCommit(cmd, c.Commit, names[c.ID])
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", math.MaxInt, "how many at most")
+	cmd.Flags().Lookup("number").DefValue = "all"
+	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line a commit")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on under the old path where it was renamed")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// logOf is the history of a path, or of everything.
+func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, follow bool) iter.Seq2[txn.PathCommit, error] {
+	if path != "" {
+		return db.History(ctx, head, path, follow)
+	}
+	return func(yield func(txn.PathCommit, error) bool) {
+		for c, err := range db.Log(ctx, head) {
+			if !yield(txn.PathCommit{Commit: c}, err) {
+				return
+			}
+		}
+	}
+}
+
+// refNames says for each commit which refs point at it.
+func refNames(db *engine.DB) map[txn.CommitID]string {
+	names := map[txn.CommitID]string{}
+	for _, r := range db.Branches() {
+		names[r.Commit] += "(" + r.Name + ") "
+	}
+	for _, r := range db.Tags() {
+		names[r.Commit] += "(tag " + r.Name + ") "
+	}
+	return names
+}
+
+func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
+	say(cmd, "%s", strings.TrimRight(fmt.Sprintf("commit %v %s", c.ID, names), " "))
+	if len(c.Parents) > 1 {
+		line := "Merge: "
+		for _, p := range c.Parents {
+			line += " " + p.Short()
+		}
+		say(cmd, "%s", line)
+	}
+	say(cmd, "Author: %s\nDate:   %s\n", c.Author, c.Time.Local().Format(time.RFC1123Z))
+	printIndented(cmd, c.Message)
+	for k, v := range sorted(c.Properties) {
+		say(cmd, "    %s: %s", k, v)
+	}
+	say(cmd, "")
+}
+
+func showCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show DB[@REV]",
+		Short:   "Show a commit and what it changed",
+		Example: `  zarrdb show weather.zdb@main~1`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
+				ctx := cmd.Context()
+				id, err := db.Resolve(ctx, t.rev)
+				if err != nil {
+					return err
+				}
+				c, err := db.Commit(ctx, id)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd, toJSON(c))
+				}
+				printCommit(cmd, c, refNames(db)[c.ID])
+				if len(c.Parents) == 0 {
+					return nil
+				}
+				return diffFlags{}.print(cmd, db, c.Parents[0], c.ID, "")
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the commit as JSON")
+	return cmd
+}
+
+func diffCmd() *cobra.Command {
+	var show diffFlags
+	cmd := &cobra.Command{
+		Use:   "diff DB[@A][:PATH] [A] [B]",
+		Short: "Compare two versions",
+		Long: `Say what changed from version A to version B of one database (default B: the head
+of main): which arrays and groups came, went, changed or were renamed, which
+metadata fields differ, and how many chunks. A stands behind @ or is an argument.
+The first line names both commits. With --values, also where in an array values
+differ, how many, and by how much (B minus A): only changed chunks are decoded.
+With --json each line has both commits as "from_commit" and "to_commit".`,
+		Example: `  zarrdb diff weather.zdb v1.0
+  zarrdb diff weather.zdb@v1.0
+  zarrdb diff weather.zdb:temp main~3 experiment
+  zarrdb diff weather.zdb@main~1:temp --values`,
+		Args: argCount(1, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			revs := args[1:]
+			if t.rev != "" {
+				revs = append([]string{t.rev}, revs...)
+			}
+			switch len(revs) {
+			case 0:
+				return usagef("%s: which version is compared with the head of main? For the last commit: zarrdb diff %s main~1", cmd.CommandPath(), args[0])
+			case 1:
+				revs = append(revs, txn.MainBranch)
+			case 3:
+				return usagef("%s: three versions: %s, %s and %s", cmd.CommandPath(), revs[0], revs[1], revs[2])
+			}
+			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
+				from, err := db.Resolve(cmd.Context(), revs[0])
+				if err != nil {
+					return err
+				}
+				to, err := db.Resolve(cmd.Context(), revs[1])
+				if err != nil {
+					return err
+				}
+				if !show.json {
+					say(cmd, "from %s (%s) to %s (%s)", from.Short(), revs[0], to.Short(), revs[1])
+				}
+				return show.print(cmd, db, from, to, t.path)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&show.values, "values", false, "compare values too")
+	cmd.Flags().BoolVar(&show.json, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// refCmd is branch and tag, which differ in little.
+func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB) func(context.Context, string, txn.CommitID) error, remove func(*engine.DB) func(string) error) *cobra.Command {
+	var del string
+	var asJSON, force bool
+	cmd := &cobra.Command{
+		Use:   kind + " DB[@REV] [NAME]",
+		Short: "List, make or delete a " + kind,
+		Long:  "Without NAME, list. With NAME, make a " + kind + " at REV (default main). It costs the same for a database of any size.",
+		Example: fmt.Sprintf(`  zarrdb %[1]s weather.zdb
+  zarrdb %[1]s weather.zdb@main~2 NAME
+  zarrdb %[1]s weather.zdb --delete NAME`, kind),
+		Args: argCount(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if del != "" && len(args) > 1 {
+				return usagef("%s: make %s or delete %s?", cmd.CommandPath(), args[1], del)
+			}
+			if kind == "branch" && del == txn.MainBranch && !force {
+				return usagef("%s: %s is the branch that every command takes if none is named; --force deletes it all the same, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
+			}
+			o := &engine.Options{ReadOnly: len(args) == 1 && del == ""}
+			return withDB(cmd, args[0], o, func(t target, db *engine.DB) error {
+				if del != "" {
+					was := find(list(db), del)
+					if err := remove(db)(del); err != nil {
+						return err
+					}
+					if !asJSON {
+						back := fmt.Sprintf("zarrdb undo %s@%s", t.db, del)
+						if kind == "tag" {
+							back += " --tag"
+						}
+						say(cmd, "%s: %s -> %s (%q brings it back)", del, was.Commit.Short(), shortOrNone(txn.CommitID{}), back)
+					}
+					return nil
+				}
+				if len(args) == 2 {
+					at, err := db.Resolve(cmd.Context(), t.rev)
+					if err != nil {
+						return err
+					}
+					if err := create(db)(cmd.Context(), args[1], at); err != nil {
+						return err
+					}
+					if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
+						say(cmd, "%[1]s is a branch and a tag now: @%[1]s means the branch", args[1])
+					}
+					return nil
+				}
+				for _, r := range list(db) {
+					if asJSON {
+						if err := printJSONLine(cmd, map[string]string{"name": r.Name, "commit": r.Commit.String()}); err != nil {
+							return err
+						}
+						continue
+					}
+					say(cmd, "%s %s", r.Commit.Short(), r.Name)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&del, "delete", "d", "", "delete the "+kind+" with this `NAME`")
+	if kind == "branch" {
+		cmd.Flags().BoolVar(&force, "force", false, "delete the branch main too")
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// find returns the ref of a name, or the zero Ref.
+func find(refs []txn.Ref, name string) txn.Ref {
+	if i := slices.IndexFunc(refs, func(r txn.Ref) bool { return r.Name == name }); i >= 0 {
+		return refs[i]
+	}
+	return txn.Ref{}
+}
+
+func branchCmd() *cobra.Command {
+	return refCmd("branch",
+		func(db *engine.DB) []txn.Ref { return db.Branches() },
+		func(db *engine.DB) func(context.Context, string, txn.CommitID) error { return db.CreateBranch },
+		func(db *engine.DB) func(string) error { return db.DeleteBranch })
+}
+
+func tagCmd() *cobra.Command {
+	return refCmd("tag",
+		func(db *engine.DB) []txn.Ref { return db.Tags() },
+		func(db *engine.DB) func(context.Context, string, txn.CommitID) error { return db.CreateTag },
+		func(db *engine.DB) func(string) error { return db.DeleteTag })
+}
+
+func resetCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reset DB[@BRANCH] REV",
+		Short: "Move a branch to another version",
+		Long: `Make REV the newest version of a branch (default main). Nothing is lost: the
+reflog remembers where the branch was, and "reset DB 'main@{1}'" goes back.`,
+		Example: `  zarrdb reset weather.zdb main~1`,
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				id, err := db.Resolve(cmd.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				m, err := db.Reset(cmd.Context(), t.rev, id)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
+				return printMoved(cmd, orMain(t.rev), m, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the move as JSON")
+	return cmd
+}
+
+func orMain(branch string) string {
+	if branch == "" {
+		return txn.MainBranch
+	}
+	return branch
+}
+
+func reflogCmd() *cobra.Command {
+	var asJSON, tag bool
+	cmd := &cobra.Command{
+		Use:   "reflog DB[@NAME]",
+		Short: "List where a branch has been",
+		Long: `List every move of a branch (default main) or, with --tag, of a tag, newest
+first, also of one that was deleted. Each line begins with the commit and with
+the revision that names it. "zarrdb undo" takes the last move back.`,
+		Example: `  zarrdb reflog weather.zdb
+  zarrdb reset weather.zdb 'main@{1}'
+  zarrdb branch 'weather.zdb@gone@{1}' gone`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
+				branch, n := orMain(t.rev), 0
+				moves, kind := db.Reflog, "branch"
+				if tag {
+					moves, kind = db.TagReflog, "tag"
+				}
+				for m, err := range moves(cmd.Context(), branch) {
+					if err != nil {
+						return err
+					}
+					if err := printMove(cmd, branch, n, m, asJSON); err != nil {
+						return err
+					}
+					n++
+				}
+				if n == 0 {
+					return fmt.Errorf("%s %q: %w", kind, branch, txn.ErrNoRef)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&tag, "tag", false, "NAME is a tag")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func undoCmd() *cobra.Command {
+	var tag, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "undo DB[@NAME]",
+		Short: "Take the last move of a branch back",
+		Long: `Put a branch (default main) or, with --tag, a tag back to where it was before
+its last move: before a commit, merge, rebase or reset; one that was deleted is
+there again. A second undo undoes the first. For older moves see "zarrdb reflog".`,
+		Example: `  zarrdb undo weather.zdb
+  zarrdb undo weather.zdb@experiment
+  zarrdb undo weather.zdb@v1.0 --tag`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				name, undo := orMain(t.rev), db.UndoBranch
+				if tag {
+					undo = db.UndoTag
+				}
+				m, err := undo(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				return printMoved(cmd, name, m, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&tag, "tag", false, "NAME is a tag")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the move as JSON")
+	return cmd
+}
+
+// printMoved prints a move that was just made.
+func printMoved(cmd *cobra.Command, name string, m txn.RefMove, asJSON bool) error {
+	if asJSON {
+		return printMove(cmd, name, 0, m, true)
+	}
+	say(cmd, "%s: %s -> %s", name, shortOrNone(m.Old), shortOrNone(m.New))
+	return nil
+}
+
+func shortOrNone(id txn.CommitID) string {
+	if id.IsZero() {
+		return "(none)"
+	}
+	return id.Short()
+}
+
+func printMove(cmd *cobra.Command, branch string, n int, m txn.RefMove, asJSON bool) error {
+	if asJSON {
+		out := map[string]any{"revision": fmt.Sprintf("%s@{%d}", branch, n), "op": m.Op, "author": m.Author, "time": m.Time}
+		for name, id := range map[string]txn.CommitID{"old": m.Old, "new": m.New} {
+			if !id.IsZero() {
+				out[name] = id.String()
+			}
+		}
+		return printJSONLine(cmd, out)
+	}
+	at := "(deleted) "
+	if !m.New.IsZero() {
+		at = m.New.Short()
+	}
+	say(cmd, "%s %s@{%d} %s %s (%s)", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
+	return nil
+}

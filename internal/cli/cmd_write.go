@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+func writeCmd() *cobra.Command {
+	var wf writeFlags
+	var sel, in, value string
+	cmd := &cobra.Command{
+		Use:   "write TARGET --select SEL (-i FILE | --value JSON)",
+		Short: "Write into an array",
+		Long: `Write values into the part of an array that --select names as for read (default
+all of it), as one commit. The file is a .npy file, whose data type must be the
+array's and whose shape must be that of the selection, or () for one value that is
+written everywhere; or it has one JSON value a line, in C order, as read
+-o FILE.jsonl writes them. Fixed-width text and bytes of a .npy file become strings
+and bytes.
+
+--value writes one value everywhere, given as JSON in the form of the fill values
+of Zarr v3:
+5, NaN, "0x7fc00001", [1, -2] for a complex number, "text" for strings.`,
+		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"
+  zarrdb write weather.zdb:temp --select 'time=3,lat=0:10' --value NaN
+  zarrdb write weather.zdb:temp --select "time='2020-02',lat='50':'45'" --value NaN
+  zarrdb write weather.zdb:station -i names.jsonl`,
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseDB(args[0])
+			if err != nil {
+				return err
+			}
+			hasValue := cmd.Flags().Changed("value")
+			if (in == "") != hasValue {
+				return usagef("write: either -i FILE or --value JSON is needed")
+			}
+			var data *values
+			if !hasValue {
+				if data, err = readInput(cmd, in); err != nil {
+					return err
+				}
+			}
+			message := fmt.Sprintf("write /%s", t.path)
+			if sel != "" {
+				message += "[" + sel + "]"
+			}
+			return wf.update(cmd, t, message, func(_ *engine.DB, s *engine.Session) error {
+				a, err := s.Array(cmd.Context(), t.path)
+				if err != nil {
+					return err
+				}
+				which, err := parseSelection(cmd, sel, a, besideNode(s, t.path))
+				if err != nil {
+					return err
+				}
+				if hasValue {
+					return a.WriteValue(cmd.Context(), which, json.RawMessage(value))
+				}
+				return data.store(cmd.Context(), a, which)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
+	cmd.Flags().StringVarP(&in, "input", "i", "", "the `FILE` to write, or - for standard input")
+	cmd.Flags().StringVar(&value, "value", "", "the `JSON` of one value to write everywhere")
+	wf.register(cmd)
+	return cmd
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// changeJSON and valuesJSON are lines of --json, which name the commits that are
+// compared.
+type (
+	changeJSON struct {
+		engine.NodeChange
+		FromCommit string `json:"from_commit"`
+		ToCommit   string `json:"to_commit"`
+	}
+	valuesJSON struct {
+		engine.ValueChange
+		FromCommit string `json:"from_commit"`
+		ToCommit   string `json:"to_commit"`
+	}
+)
+
+// diffFlags say what is printed of a difference, and how.
+type diffFlags struct {
+	values, json bool
+}
+
+// maxParts is how many parts of an array that differ are printed for people.
+const maxParts = 20
+
+func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, path string) error {
+	changes, err := db.NodeChanges(cmd.Context(), from, to, path)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if f.json {
+			err = printJSONLine(cmd, changeJSON{c, from.String(), to.String()})
+		} else {
+			sayChange(cmd, c)
+		}
+		if err == nil && f.values {
+			err = f.printValues(cmd, db, from, to, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sayChange prints a node that differs, and the fields that do.
+func sayChange(cmd *cobra.Command, c engine.NodeChange) {
+	fields := c.Fields
+	c.Fields = nil
+	say(cmd, "%s", c.String())
+	for _, f := range fields {
+		say(cmd, "    %s", f)
+	}
+}
+
+// printValues prints where the values of an array differ: as JSON each part on
+// a line, for people the first parts and a sum.
+func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engine.NodeChange) error {
+	var sum engine.ValueChange
+	parts, unit := 0, ""
+	for v, err := range db.ValueChanges(cmd.Context(), from, to, c) {
+		switch {
+		case err != nil:
+			return err
+		case f.json:
+			if err := printJSONLine(cmd, valuesJSON{v, from.String(), to.String()}); err != nil {
+				return err
+			}
+			continue
+		case v.Incomparable != "":
+			say(cmd, "    values: not compared, the %s is another", v.Incomparable)
+			continue
+		}
+		if parts == 0 && v.Numbers > 0 {
+			if unit, err = unitOf(cmd, db, to, c.Path); err != nil {
+				return err
+			}
+		}
+		sum.Add(v)
+		if parts++; parts <= maxParts {
+			say(cmd, "    %s", valuesText(v, unit))
+		}
+	}
+	if parts > maxParts {
+		say(cmd, "    … %d more", parts-maxParts)
+	}
+	if parts > 1 {
+		say(cmd, "    all %s", valuesText(sum, unit))
+	}
+	return nil
+}
+
+// unitOf names the unit of an array of times.
+func unitOf(cmd *cobra.Command, db *engine.DB, at txn.CommitID, path string) (string, error) {
+	s, err := db.Snapshot(cmd.Context(), at)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	a, err := s.Array(cmd.Context(), path)
+	if err != nil {
+		return "", err
+	}
+	if k := a.Type().Kind(); k != dtype.Datetime && k != dtype.Timedelta {
+		return "", nil
+	}
+	unit, scale := a.Type().Unit()
+	if scale != 1 {
+		unit = fmt.Sprintf("× %d %s", scale, unit)
+	}
+	return " " + unit, nil
+}
+
+func valuesText(v engine.ValueChange, unit string) string {
+	verb := "differ"
+	if v.Count == 1 {
+		verb = "differs"
+	}
+	s := fmt.Sprintf("[%s] %s %s", boxText(v.Start, v.Shape), count(v.Count, "value"), verb)
+	if v.Numbers == 0 {
+		return s
+	}
+	num := func(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) + unit }
+	s += fmt.Sprintf(": min %s, max %s, mean %s", num(v.Min), num(v.Max), num(v.Mean))
+	if v.Numbers < v.Count {
+		s += fmt.Sprintf(" (of %d)", v.Numbers)
+	}
+	return s
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// info is what info --json prints.
+type info struct {
+	NodeType       string          `json:"node_type"`
+	ZarrFormat     int             `json:"zarr_format"`
+	Path           string          `json:"path"`
+	Shape          []int64         `json:"shape,omitempty"`
+	DataType       json.RawMessage `json:"data_type,omitempty"`
+	ChunkShape     json.RawMessage `json:"chunk_shape,omitempty"`
+	Codecs         json.RawMessage `json:"codecs,omitempty"`
+	FillValue      json.RawMessage `json:"fill_value,omitempty"`
+	DimensionNames []*string       `json:"dimension_names,omitempty"`
+	Attributes     zarr.Attributes `json:"attributes"`
+}
+
+// MarshalJSON prints an empty shape too, which omitempty would drop.
+func (i info) MarshalJSON() ([]byte, error) {
+	type plain info
+	if i.NodeType != "array" || len(i.Shape) > 0 {
+		return json.Marshal(plain(i))
+	}
+	return json.Marshal(struct {
+		plain
+		Shape []int64 `json:"shape"`
+	}{plain(i), []int64{}})
+}
+
+// nodeInfo describes a node. Data type, codecs and fill value are spelled as in
+// the metadata of its format; the three members in which v2 keeps its codecs
+// are put together.
+func nodeInfo(n *zarr.Node) (info, error) {
+	m := n.Meta()
+	out := info{NodeType: "group", ZarrFormat: formatNumber(n.Version()), Path: n.Path(), Attributes: m.Attributes}
+	if !m.Array {
+		return out, nil
+	}
+	out.NodeType, out.Shape, out.DimensionNames = "array", m.Shape, m.DimensionNames
+	docs, err := m.Print()
+	if err != nil {
+		return out, err
+	}
+	for _, doc := range docs {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(doc, &members) != nil || members["shape"] == nil {
+			continue // attributes
+		}
+		out.FillValue = members["fill_value"]
+		if out.DataType = members["data_type"]; out.DataType == nil {
+			out.DataType = members["dtype"]
+		}
+		if out.Codecs = members["codecs"]; out.Codecs == nil {
+			out.Codecs, err = json.Marshal(map[string]json.RawMessage{
+				"order": members["order"], "filters": members["filters"], "compressor": members["compressor"],
+			})
+		}
+		if c := m.Grid.Regular(); c != nil {
+			out.ChunkShape, err = json.Marshal(c)
+		} else {
+			out.ChunkShape = members["chunk_grid"]
+		}
+	}
+	return out, err
+}
+
+// formatNumber is the "zarr_format" of a version.
+func formatNumber(v zarr.Version) int {
+	if v == zarr.Draft3 {
+		return 3
+	}
+	n, _ := strconv.Atoi(v.String())
+	return n
+}

@@ -1,0 +1,192 @@
+// Package cli is the command line of zarrdb as a library, so that a process that
+// has databases open can run commands for others.
+//
+//	Main ─▶ run ─▶ newRoot ─▶ one xxxCmd function a command
+//	          │                   │
+//	          │                   └─▶ openDB, sourceFlags.open: a database or any target
+//	          └─▶ exit code, one line of error
+//
+// Files named cmd_*.go have the commands; the others what several share.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Exit codes, as the help of the root command lists them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitConflict    = 3
+	exitNotFound    = 4
+	exitCorrupt     = 5
+	exitInterrupted = 130
+)
+
+// Main is the program: it runs the command line of the process and ends it with
+// the exit code. Interrupts end a command cleanly.
+func Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	out := &stdoutWriter{w: stdout}
+	root.SetOut(out)
+	root.SetErr(stderr)
+	misnamed := strictHelp(root)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = cmp.Or(*misnamed, out.err)
+	}
+	if err == nil {
+		return exitOK
+	}
+	code := exitCode(ctx, err)
+	var conflict *txn.ConflictError
+	if errors.As(err, &conflict) && !errors.As(err, &listedError{}) {
+		for _, c := range conflict.Conflicts {
+			say(root, "%s", c)
+		}
+	}
+	// Some messages begin with the command as it is typed.
+	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(message(err, code), ""), "zarrdb "))
+	return code
+}
+
+// message is an error on one line, for people.
+func message(err error, code int) string {
+	var locked *engine.LockedError
+	switch {
+	case code == exitInterrupted && errors.Is(err, engine.ErrResumable):
+		return "interrupted; what was copied is kept: the same command with --resume goes on"
+	case code == exitInterrupted && errors.As(err, &againError{}):
+		return "interrupted; what was copied is kept: the same command goes on"
+	case code == exitInterrupted:
+		return "interrupted"
+	case errors.As(err, &locked):
+		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
+	}
+	text := oneLine(err)
+	var missing *fs.PathError
+	if errors.As(err, &missing) { // it is named twice, first as a URL
+		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
+		text = strings.Replace(text, "file://"+missing.Path+"/: "+missing.Op+" "+missing.Path, missing.Path, 1)
+		if code == exitNotFound {
+			text += nodeHint(missing.Path)
+		}
+	}
+	if errors.Is(err, zarr.ErrExists) && strings.HasSuffix(text, "choose another path or overwrite it") {
+		text += " (--to, --overwrite)"
+	}
+	if errors.Is(err, engine.ErrResumable) {
+		text += " with --resume"
+	}
+	if errors.Is(err, engine.ErrForbidden) {
+		text += " (see --allow and --url-map)"
+	}
+	if errors.Is(err, engine.ErrNotHere) {
+		text += " (--validate none links it all the same)"
+	}
+	return text
+}
+
+// nodeHint says how a node of a database is named, if a path looks for one among the
+// files of the database.
+func nodeHint(path string) string {
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if engine.IsDatabase(dir) {
+			node, _ := filepath.Rel(dir, path)
+			return fmt.Sprintf(" (%s is a database: write %s:%s)", filepath.Base(dir), dir, filepath.ToSlash(node))
+		}
+	}
+	return ""
+}
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func exitCode(ctx context.Context, err error) int {
+	switch {
+	case errors.As(err, &usageError{}):
+		return exitUsage
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return exitInterrupted
+	case errors.Is(err, txn.ErrConflict):
+		return exitConflict
+	case engine.IsCorrupt(err):
+		return exitCorrupt
+	case errors.Is(err, kv.ErrNotFound), errors.Is(err, zarr.ErrNotFound), errors.Is(err, fs.ErrNotExist),
+		errors.Is(err, txn.ErrNoRef), errors.Is(err, txn.ErrNotDatabase):
+		return exitNotFound
+	}
+	return exitFailed
+}
+
+// packages matches the names that errors of this module begin with. They help
+// programmers, not people at a terminal.
+var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|engine|zurl): `)
+
+// oneLine makes one line of a joined or wrapped error.
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	s := strings.Join(slices.Compact(lines), "; ") // a writer's error comes again when it is flushed
+	s = clipWords(s)
+	for again := ""; again != s; {
+		again, s = s, packages.ReplaceAllString(s, "$1")
+	}
+	return s
+}
+
+// Bounds of a message: of a word, and of all of it. Errors quote arguments, paths
+// and documents, which can be long.
+const (
+	maxWord    = 1000
+	maxMessage = 8000
+)
+
+// clipWords shortens long words of a message, so that what is said of them stays,
+// and then all of it.
+func clipWords(s string) string {
+	words := strings.Split(s, " ")
+	for i, word := range words {
+		if len(word) > maxWord {
+			const end = maxWord / 4
+			words[i] = fmt.Sprintf("%s…[%d bytes]…%s", strings.ToValidUTF8(word[:end], ""), len(word), strings.ToValidUTF8(word[len(word)-end:], ""))
+		}
+	}
+	s = strings.Join(words, " ")
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// mergedJSON is what came of a merge, as --json prints it.
+type mergedJSON struct {
+	Branch    string         `json:"branch"`
+	Changed   bool           `json:"changed"`
+	DryRun    bool           `json:"dry_run,omitempty"` // Changed is what would be
+	Commit    *commitJSON    `json:"commit,omitempty"`  // the branch's head now
+	Conflicts []conflictJSON `json:"conflicts"`
+}
+
+// conflictJSON is a reason why a merge was refused.
+type conflictJSON struct {
+	Kind   string  `json:"kind"`
+	Path   string  `json:"path"`
+	Coords []int64 `json:"coords,omitempty"` // of a chunk
+	Field  string  `json:"field,omitempty"`  // of a document
+	Base   string  `json:"base"`
+	Ours   string  `json:"ours"`
+	Theirs string  `json:"theirs"`
+}
+
+// listedError is a conflict whose parts were printed by the command.
+type listedError struct{ error }
+
+func (e listedError) Unwrap() error { return e.error }
+
+// outcome is what came of a merge onto a branch whose head was base. A conflict is
+// part of it.
+func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, err error) *mergedJSON {
+	out := &mergedJSON{Branch: orMain(branch), DryRun: f.dryRun, Conflicts: []conflictJSON{}}
+	var conflict *txn.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		for _, c := range conflict.Conflicts {
+			out.Conflicts = append(out.Conflicts, conflictJSON{c.Kind.String(), c.Path, c.Coords, c.Field, c.Base, c.Ours, c.Theirs})
+		}
+	case err != nil:
+		return nil
+	default:
+		out.Changed = c.ID != base
+		if !f.dryRun {
+			now := toJSON(c)
+			out.Commit = &now
+		}
+	}
+	return out
+}
+
+// told prints what came of a merge onto a branch whose head was base.
+func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, base txn.CommitID, err error) error {
+	switch out := f.outcome(branch, c, base, err); {
+	case out == nil:
+		return err
+	case f.json:
+		return listed(err, printJSON(cmd, out))
+	case err != nil:
+		return err
+	case f.dryRun && out.Changed:
+		say(cmd, "no conflicts")
+	default:
+		report(cmd, c, base)
+	}
+	return nil
+}
+
+// listed is an error whose conflicts were printed, and that of printing them.
+func listed(err, printing error) error {
+	if err != nil {
+		err = listedError{err}
+	}
+	return errors.Join(err, printing)
+}

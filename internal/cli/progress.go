@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+// progress shows how far long work is: a bar with rate and time left on a
+// terminal, nothing anywhere else.
+type progress struct {
+	p     *mpb.Progress
+	bar   *mpb.Bar
+	begun time.Time
+	bytes atomic.Int64
+}
+
+// onTerminal reports whether people see standard error as it is written.
+func onTerminal(cmd *cobra.Command) bool {
+	f, ok := cmd.ErrOrStderr().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func newProgress(cmd *cobra.Command, what string) *progress {
+	return barWith(cmd, what, decor.CountersNoUnit("%d / %d keys"))
+}
+
+// newByteProgress shows bytes in place of keys.
+func newByteProgress(cmd *cobra.Command, what string) *progress {
+	return barWith(cmd, what, decor.Counters(decor.SizeB1024(0), "% .1f / % .1f"))
+}
+
+func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
+	if !onTerminal(cmd) {
+		return &progress{}
+	}
+	out := &progress{begun: time.Now()}
+	p := mpb.New(mpb.WithOutput(cmd.ErrOrStderr()), mpb.WithRefreshRate(200*time.Millisecond))
+	bar := p.AddBar(0,
+		mpb.PrependDecorators(decor.Name(what+" "), counters),
+		mpb.AppendDecorators(
+			decor.Percentage(decor.WCSyncSpace),
+			decor.Any(func(decor.Statistics) string { return out.rate() }),
+			decor.Name(" left "), decor.AverageETA(decor.ET_STYLE_GO),
+		),
+	)
+	out.p, out.bar = p, bar
+	return out
+}
+
+// rate prints what was copied so far, and how fast.
+func (p *progress) rate() string {
+	n := p.bytes.Load()
+	return fmt.Sprintf(" %s, %s/s", size(n), size(int64(float64(n)/time.Since(p.begun).Seconds())))
+}
+
+// update takes a report of the engine. Calls do not overlap.
+func (p *progress) update(r engine.Progress) {
+	if p.bar == nil {
+		return
+	}
+	p.bytes.Store(r.Bytes)
+	p.bar.SetTotal(max(r.TotalKeys, r.Keys+1), false)
+	p.bar.SetCurrent(r.Keys)
+}
+
+// bytesDone takes a report of work that counts bytes. Calls do not overlap.
+func (p *progress) bytesDone(n, total int64) {
+	if p.bar == nil {
+		return
+	}
+	p.bytes.Store(n)
+	p.bar.SetTotal(max(total, n+1), false)
+	p.bar.SetCurrent(n)
+}
+
+// finish leaves the terminal in order.
+func (p *progress) finish(err error) {
+	if p.bar == nil {
+		return
+	}
+	if err != nil {
+		p.bar.Abort(false)
+	} else {
+		p.bar.SetTotal(-1, true)
+	}
+	p.p.Wait()
+}
+
+// phases shows how far work is whose end nobody knows beforehand: on a terminal
+// the phase and what it has done, nothing anywhere else.
+type phases struct {
+	p    *mpb.Progress
+	bar  *mpb.Bar
+	text atomic.Pointer[string]
+}
+
+func newPhases(cmd *cobra.Command) *phases {
+	out := &phases{}
+	if !onTerminal(cmd) {
+		return out
+	}
+	out.update("begin", 0)
+	out.p = mpb.New(mpb.WithOutput(cmd.ErrOrStderr()), mpb.WithRefreshRate(200*time.Millisecond))
+	out.bar = out.p.AddSpinner(0,
+		mpb.BarRemoveOnComplete(),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *out.text.Load() }), decor.Elapsed(decor.ET_STYLE_GO)),
+	)
+	return out
+}
+
+// update says that done things of a phase are done.
+func (p *phases) update(phase string, done int64) { p.say(fmt.Sprintf("%s %d", phase, done)) }
+
+// say shows a text.
+func (p *phases) say(text string) {
+	text += " "
+	p.text.Store(&text)
+}
+
+// finish removes the line.
+func (p *phases) finish() {
+	if p.bar != nil {
+		p.bar.Abort(true)
+		p.p.Wait()
+	}
+}

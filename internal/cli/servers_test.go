@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// serve starts a web server that lives as long as the script. It lists nothing.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: serve DIR NAME")
+	}
+	files := http.FileServer(http.Dir(ts.MkAbs(args[0])))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		files.ServeHTTP(w, r)
+	}))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[1], srv.URL)
+}
+
+// bucket starts a server like S3 that lives as long as the script.
+func bucket(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: bucket NAME")
+	}
+	backend := s3mem.New()
+	ts.Check(backend.CreateBucket(args[0]))
+	srv := httptest.NewServer(gofakes3.New(backend).Server())
+	ts.Defer(srv.Close)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_S3": srv.URL, "AWS_NO_SIGN_REQUEST": "yes", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none"} {
+		ts.Setenv(name, value)
+	}
+}

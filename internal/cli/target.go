@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// target is a parsed TARGET: a place in a database, or a URL.
+type target struct {
+	db, rev, path string
+	url           string // set if it is no database
+}
+
+// rootURL matches what begins a URL pipeline. A single letter is a Windows drive.
+var rootURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
+
+// parseTarget reads DB[@REV][:PATH], a URL pipeline, or a bare path. Which
+// prefix of it is the database is looked up on disk, so that @ and : may stand
+// in file names too.
+func parseTarget(s string) target {
+	if strings.Contains(s, "|") {
+		return target{url: s}
+	}
+	for i := 0; i <= len(s); i++ {
+		if i < len(s) && s[i] != '@' && s[i] != ':' {
+			continue
+		}
+		if i == 0 || !engine.IsDatabase(s[:i]) {
+			continue
+		}
+		t := target{db: s[:i]}
+		rest := s[i:]
+		if rev, ok := strings.CutPrefix(rest, "@"); ok {
+			n := revEnd(rev)
+			t.rev, rest = rev[:n], rev[n:]
+		}
+		t.path = strings.Trim(strings.TrimPrefix(rest, ":"), "/")
+		return t
+	}
+	return target{url: s}
+}
+
+// revEnd finds the ":" that ends a revision; one inside @{…} does not.
+func revEnd(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		case ':':
+			if depth <= 0 {
+				return i
+			}
+		}
+	}
+	return len(s)
+}
+
+// wholeDB refuses a path where a command is about the whole database.
+func (t target) wholeDB(cmd *cobra.Command) error {
+	if t.path != "" {
+		return usagef("%s: it is about the whole database, leave out :%s", cmd.CommandPath(), t.path)
+	}
+	return nil
+}
+
+// parseDB is parseTarget for commands that only work on databases.
+func parseDB(s string) (target, error) {
+	t := parseTarget(s)
+	if t.db != "" {
+		return t, nil
+	}
+	if err := t.noDatabase(); errors.Is(err, txn.ErrNotDatabase) {
+		return t, err // a URL could look like "w.zdb:temp"
+	}
+	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
+		return t, usagef("%s: this command needs a database, not a URL", zurl.Redact(s))
+	}
+	// Opening it says what is wrong with it.
+	db, rest, _ := strings.Cut(t.url, ":")
+	t.db, t.rev, _ = strings.Cut(db, "@")
+	t.path, t.url = strings.Trim(rest, "/"), ""
+	return t, nil
+}
+
+// noDatabase says that a database is missing, if that is what a target looks
+// like that is none: DB@REV or DB:PATH, where nothing has the name DB.
+func (t target) noDatabase() error {
+	drive := len(filepath.VolumeName(t.url)) // which has a colon
+	i := strings.IndexAny(t.url[drive:], "@:") + drive
+	if i < drive || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
+		return nil
+	}
+	roots, _ := engine.DefaultAdapters().Schemes()
+	if slices.Contains(roots, t.url[:i]) {
+		return nil
+	}
+	if _, err := os.Lstat(t.url); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	switch info, err := os.Stat(t.url[:i]); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
+	case err == nil && t.url[i] == ':':
+		named := strings.TrimSuffix(t.url[:i], "/") + "/"
+		switch _, set := os.Stat(filepath.Join(t.url[:i], ".zgroup")); {
+		case info.Mode().IsRegular() && !strings.Contains(filepath.Base(t.url[:i]), ".json"): // also .json.zst
+			named = t.url[:i] + "|zip:"
+		case info.Mode().IsRegular(), set != nil && strings.HasSuffix(named, ".parq/"), set != nil && strings.HasSuffix(named, ".parquet/"):
+			named = t.url[:i] + "|kerchunk:"
+		}
+		return fmt.Errorf("%s: %w; what is in %s is named %s", t.url, fs.ErrNotExist, t.url[:i], named+strings.TrimLeft(t.url[i+1:], "/"))
+	}
+	return nil
+}
+
+// sourceFlags are the flags of every command that reads a TARGET.
+type sourceFlags struct {
+	followFlags
+	session string
+}
+
+func (f *sourceFlags) register(cmd *cobra.Command) {
+	f.followFlags.register(cmd)
+	cmd.Flags().StringVar(&f.session, "session", "", "look into the open session with this `ID`")
+}
+
+// open opens what a target names for reading.
+func (f *sourceFlags) open(cmd *cobra.Command, s string) (*engine.Source, error) {
+	return f.openIn(cmd.Context(), cmd, s)
+}
+
+func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) (*engine.Source, error) {
+	follow, err := f.follow()
+	if err != nil {
+		return nil, err
+	}
+	o := &engine.SourceOptions{Follow: follow, Locked: locked(cmd)}
+	t := parseTarget(s)
+	if t.url != "" {
+		if f.session != "" {
+			return nil, usagef("--session needs a database")
+		}
+		if err := t.noDatabase(); err != nil {
+			return nil, err
+		}
+		return engine.OpenSource(ctx, t.url, o)
+	}
+	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
+}
+
+// node opens the array or group that a target names.
+func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.Node, error) {
+	src, err := f.open(cmd, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := src.Node(cmd.Context())
+	if err != nil {
+		src.Close()
+		return nil, nil, rootless(parseTarget(s), err)
+	}
+	return src, n, nil
+}
+
+// rootless says more about a database that has nothing at its root, which is what
+// a new one is like.
+func rootless(t target, err error) error {
+	if t.db != "" && t.path == "" && errors.Is(err, zarr.ErrNotFound) {
+		err = fmt.Errorf("%w: nothing is at the root (zarrdb create %s --group makes a group there)", err, t.db)
+	}
+	return err
+}
+
+// writeFlags are the flags of every command that makes a commit.
+type writeFlags struct {
+	followFlags
+	message string
+	author  string
+	session string
+}
+
+func (f *writeFlags) register(cmd *cobra.Command) {
+	f.followFlags.register(cmd)
+	cmd.Flags().StringVarP(&f.message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(&f.author, "author", "", "who did it (default user@host)")
+	cmd.Flags().StringVar(&f.session, "session", "", "write into the open session with this `ID` instead of committing")
+}
+
+// update runs fn on a session of the target's branch and commits, or leaves a
+// savepoint if a session was named. It prints what came of it.
+func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn func(*engine.DB, *engine.Session) error) error {
+	if f.session != "" && (f.message != "" || f.author != "") {
+		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
+	}
+	ctx := cmd.Context()
+	follow, err := f.follow()
+	if err != nil {
+		return err
+	}
+	db, err := engine.Open(t.db, &engine.Options{Author: f.author, Follow: follow, Locked: locked(cmd)})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if f.session != "" {
+		return f.inSession(ctx, db, t, fn)
+	}
+	s, err := db.Begin(ctx, t.rev)
+	if err != nil {
+		return onlyBranches(db, t.rev, err)
+	}
+	defer s.Abort() // does nothing after the commit
+	if err := fn(db, s); err != nil {
+		return err
+	}
+	if f.message != "" {
+		message = f.message
+	}
+	base := s.Base()
+	c, err := s.Commit(ctx, txn.CommitOptions{Message: message, Author: f.author})
+	if err != nil {
+		return err
+	}
+	report(cmd, c, base)
+	return nil
+}
+
+// onlyBranches says more about a branch that does not exist if it is another
+// kind of revision.
+func onlyBranches(db *engine.DB, rev string, err error) error {
+	if rev == "" || !errors.Is(err, txn.ErrNoRef) {
+		return err
+	}
+	if _, rerr := db.Resolve(context.Background(), rev); rerr == nil {
+		return fmt.Errorf("%s is no branch, and only those can be written to: %w", rev, err)
+	}
+	return err
+}
+
+func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn func(*engine.DB, *engine.Session) error) error {
+	id, err := txn.ParseSessionID(f.session)
+	if err != nil {
+		return err
+	}
+	s, err := db.Resume(ctx, id)
+	if err != nil {
+		return err
+	}
+	if t.rev != "" && t.rev != s.Branch() {
+		return usagef("session %s is on branch %s, not %s", f.session, s.Branch(), t.rev)
+	}
+	if err := fn(db, s); err != nil {
+		return err // closing the database leaves the session at its last savepoint
+	}
+	return s.Detach(ctx)
+}
+
+// report prints what a writing command did on top of a commit.
+func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID) {
+	if c.ID == base {
+		say(cmd, "nothing changed")
+		return
+	}
+	say(cmd, "%s %s", c.ID.Short(), firstLine(c.Message))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
