@@ -25,7 +25,7 @@ it or made the array. Renames are followed.`,
   zarrdb blame weather.zdb@v1.0:temp --json`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}

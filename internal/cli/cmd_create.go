@@ -34,7 +34,7 @@ Arrays of format 1 lie in plain directories, without groups.`,
   zarrdb create old.zdb:t2 --shape 10,10 --dtype '<i4' --format 2`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}

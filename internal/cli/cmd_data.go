@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"sync/atomic"
 
@@ -25,7 +24,7 @@ func initCmd() *cobra.Command {
 		Example: `  zarrdb init weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := engine.Create(args[0], &engine.Options{Locked: locked(cmd)})
+			db, err := engine.Create(here(cmd).path(args[0]), &engine.Options{Locked: locked(cmd)})
 			if err != nil {
 				return err
 			}
@@ -83,7 +82,7 @@ you or by a server, is kept up to some SOURCE: --resume goes on after it.`,
 			if len(args) > 2 && dim == "" {
 				return usagef("import: several sources need --append-dim")
 			}
-			dir, err := importDest(args[0], &o)
+			dir, err := importDest(here(cmd), args[0], &o)
 			if err != nil {
 				return err
 			}
@@ -135,8 +134,8 @@ var validations = map[string]engine.Validate{
 
 // importDest reads the first argument of import, which may name a branch and a
 // path of a database that is there.
-func importDest(arg string, o *engine.ImportOptions) (dir string, err error) {
-	t := parseTarget(arg)
+func importDest(from caller, arg string, o *engine.ImportOptions) (dir string, err error) {
+	t := parseTarget(from, arg)
 	if t.db == "" {
 		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
 			return "", usagef("import: %s is a URL, a database is a directory of this machine", zurl.Redact(arg))
@@ -160,7 +159,7 @@ func importDest(arg string, o *engine.ImportOptions) (dir string, err error) {
 
 func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.ImportOptions) error {
 	ctx := cmd.Context()
-	if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
+	if t := parseTarget(here(cmd), source); t.db != "" && here(cmd).sameFile(t.db, dir) {
 		return usagef("import: %s is in the same database: use zarrdb cp, with --from for another version", source)
 	}
 	from, err := src.open(cmd, source)
@@ -194,7 +193,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 // resume.
 func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
 	o.Create, o.Locked = true, locked(cmd)
-	db, err := engine.Open(dir, o)
+	db, err := here(cmd).open(dir, o)
 	if err != nil {
 		return err
 	}
@@ -216,7 +215,7 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 	var comparing *phases
 	var opened atomic.Int64
 	for _, source := range sources {
-		if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
+		if t := parseTarget(here(cmd), source); t.db != "" && here(cmd).sameFile(t.db, dir) {
 			return usagef("import: %s is in the same database: export what is to be appended first", source)
 		}
 		pieces = append(pieces, engine.Piece{Name: source, Open: func(ctx context.Context) (*engine.Source, error) {
@@ -224,14 +223,14 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 			return src.openIn(ctx, cmd, source)
 		}})
 	}
-	follow, err := src.follow()
+	follow, err := src.follow(here(cmd))
 	if err != nil {
 		return err
 	}
 	comparing = newPhases(cmd)
 	plan, err := engine.PlanAppend(ctx, pieces, dim, o.Link)
 	comparing.finish()
-	if err == nil && !engine.IsDatabase(dir) {
+	if err == nil && !engine.IsDatabase(here(cmd).path(dir)) {
 		err = plan.Fits() // what cannot be joined makes no database
 	}
 	if err != nil {
@@ -269,13 +268,6 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	}
 	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
-}
-
-// sameFile reports whether two paths lead to one file or directory.
-func sameFile(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 func exportCmd() *cobra.Command {
@@ -334,7 +326,7 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 				}
 				err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 					ro.Progress = report
-					return engine.ExportReferences(cmd.Context(), s, args[1], ro)
+					return engine.ExportReferences(cmd.Context(), s, here(cmd).url(args[1]), ro)
 				})
 				if errors.Is(err, engine.ErrConvert) {
 					return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold)", err)
@@ -361,7 +353,7 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 			}
 			err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 				o.Progress = report
-				return engine.Export(cmd.Context(), s, args[1], o)
+				return engine.Export(cmd.Context(), s, here(cmd).url(args[1]), o)
 			})
 			if errors.Is(err, fs.ErrExist) && o.Format == 0 && !o.Resume && !strings.HasSuffix(args[1], ".zip") {
 				return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)

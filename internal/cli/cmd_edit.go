@@ -61,7 +61,7 @@ does not begin like JSON is a string.`,
 				defer s.Close()
 				return printJSON(cmd, n.Meta().Attributes)
 			}
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ where they are, to appear again when the array grows.`,
 		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}
@@ -137,11 +137,11 @@ where they are, to appear again when the array grows.`,
 // pathIn reads the second argument of mv and cp, a path in the database of t, which
 // may be written as DB:PATH.
 func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
-	to := parseTarget(arg)
+	to := parseTarget(here(cmd), arg)
 	switch {
 	case to.db == "":
 		return strings.Trim(arg, "/"), nil
-	case !sameFile(to.db, t.db):
+	case !here(cmd).sameFile(to.db, t.db):
 		return "", usagef("%s: %s is another database: use import", cmd.CommandPath(), to.db)
 	case to.rev != "" && orMain(to.rev) != orMain(t.rev):
 		return "", usagef("%s: %s is on another branch; write its path alone", cmd.CommandPath(), arg)
@@ -158,7 +158,7 @@ func mvCmd() *cobra.Command {
 		Example: `  zarrdb mv weather.zdb:temp surface/t2m`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ from any other. Chunks are shared, so it costs the same for any size.`,
   zarrdb cp weather.zdb:temp temp_old --from main~5`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}
@@ -224,7 +224,7 @@ versions keep it; revert brings it back. "DB:" is the root, with all there is.`,
   zarrdb rm weather.zdb:notes/readme.md`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}

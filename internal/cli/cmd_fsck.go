@@ -79,7 +79,7 @@ is kept in DB/quarantine.`,
 // salvageDB restores a lost index and says what came of it.
 func salvageDB(cmd *cobra.Command, dir, to string) error {
 	bar := newByteProgress(cmd, "searched")
-	r, err := engine.Salvage(cmd.Context(), dir, to, &engine.Options{Locked: locked(cmd)}, func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
+	r, err := engine.Salvage(cmd.Context(), here(cmd).path(dir), here(cmd).path(to), &engine.Options{Locked: locked(cmd)}, func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
 	bar.finish(err)
 	if errors.Is(err, txn.ErrSound) {
 		say(cmd, "%s: the index is sound, there is nothing to salvage", dir)
@@ -104,7 +104,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 			r.Source, r.AsOf.Local().Format(time.DateTime))
 	}
 	if r.Quarantine != "" {
-		say(cmd, "the damaged index is kept in %s", r.Quarantine)
+		say(cmd, "the damaged index is kept in %s", here(cmd).shown(r.Quarantine))
 	}
 	if r.Damaged > 0 {
 		say(cmd, "%s in packs that cannot be read", count(r.Damaged, "place"))
@@ -162,7 +162,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 			say(cmd, "repaired: %s", s)
 		}
 		if fixed.Record != "" {
-			say(cmd, "recorded in %s", fixed.Record)
+			say(cmd, "recorded in %s", here(cmd).shown(fixed.Record))
 		}
 	}
 	if !repair { // which tells of problems before and after

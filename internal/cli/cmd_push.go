@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,9 +39,7 @@ func parseRefs(args []string) ([]txn.RefSpec, error) {
 
 // both opens two databases, the second one to be written.
 func both(cmd *cobra.Command, from, to string, fn func(src, dst *engine.DB) error) error {
-	a, aerr := os.Stat(from)
-	b, berr := os.Stat(to)
-	if aerr == nil && berr == nil && os.SameFile(a, b) {
+	if here(cmd).sameFile(from, to) {
 		return usagef("%s: %s and %s are the same database", cmd.Name(), from, to)
 	}
 	return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error {

@@ -114,7 +114,7 @@ as one commit. Any key may be set; what Zarr programs make of it is up to them.`
   echo '{"zarr_format":3,"node_type":"group"}' | zarrdb put weather.zdb:g zarr.json`,
 		Args: argCount(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ as one commit. Any key may be set; what Zarr programs make of it is up to them.`
 			if name := optional(args, 2); name == "" || name == "-" {
 				value, err = io.ReadAll(cmd.InOrStdin())
 			} else {
-				value, err = os.ReadFile(name)
+				value, err = os.ReadFile(here(cmd).path(name))
 			}
 			if err != nil {
 				return err

@@ -159,7 +159,7 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
 		return errors.Join(form(ctx, w), w.Flush())
 	}
-	return writeFile(out, func(w io.Writer) error { return form(ctx, w) })
+	return writeFile(here(cmd).path(out), func(w io.Writer) error { return form(ctx, w) })
 }
 
 // slabBytes bounds what is read at a time when the result is written out in

@@ -126,9 +126,9 @@ Payloads go straight into it, and the file is there when all of it was compared.
 			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					if strings.HasSuffix(args[1], ".zip") {
-						return db.BackupZip(ctx, args[1], o)
+						return db.BackupZip(ctx, here(cmd).path(args[1]), o)
 					}
-					return db.Backup(ctx, args[1], o)
+					return db.Backup(ctx, here(cmd).path(args[1]), o)
 				})
 			})
 		},
@@ -146,7 +146,7 @@ that is in it, and verify it. A restore that was interrupted is taken up by the 
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-				return engine.Restore(ctx, args[0], args[1], &engine.Options{Locked: locked(cmd)}, o)
+				return engine.Restore(ctx, here(cmd).path(args[0]), here(cmd).path(args[1]), &engine.Options{Locked: locked(cmd)}, o)
 			})
 		},
 	})
@@ -171,7 +171,7 @@ command.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					return db.Clone(ctx, args[1], o)
+					return db.Clone(ctx, here(cmd).path(args[1]), o)
 				})
 			})
 		},

@@ -17,7 +17,7 @@ import (
 
 // withDB opens the database of a target whose version, but not path, counts.
 func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
-	t, err := parseDB(s)
+	t, err := parseDB(here(cmd), s)
 	if err == nil {
 		err = t.wholeDB(cmd)
 	}
@@ -43,7 +43,7 @@ func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db
 		opts = *o
 	}
 	opts.Locked = locked(cmd)
-	db, err := engine.Open(t.db, &opts)
+	db, err := here(cmd).open(t.db, &opts)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ where they were renamed from, and groups by the arrays in them.`,
   zarrdb log weather.zdb --follow -- temp`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}
@@ -233,7 +233,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
   zarrdb diff weather.zdb@main~1:temp --values`,
 		Args: argCount(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(args[0])
+			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
 			}

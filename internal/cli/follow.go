@@ -22,23 +22,23 @@ func (f *followFlags) register(cmd *cobra.Command) {
 }
 
 // follow is what the flags say.
-func (f *followFlags) follow() (o engine.Follow, err error) {
+func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
 	for _, s := range f.urlMap {
 		from, to, ok := strings.Cut(s, "=")
 		if !ok || from == "" || to == "" {
 			return o, usagef("--url-map %s: FROM=TO is due", zurl.Redact(s))
 		}
 		m := engine.Mapping{}
-		if m.From, err = prefixURL(from); err != nil {
+		if m.From, err = c.prefixURL(from); err != nil {
 			return o, usagef("--url-map %s: %w", zurl.Redact(from), err)
 		}
-		if m.To, err = prefixURL(to); err != nil {
+		if m.To, err = c.prefixURL(to); err != nil {
 			return o, usagef("--url-map %s: %w", zurl.Redact(to), err)
 		}
 		o.Map = append(o.Map, m)
 	}
 	for _, s := range f.allow {
-		p, err := prefixURL(s)
+		p, err := c.prefixURL(s)
 		if err != nil {
 			return o, usagef("--allow %s: %w", zurl.Redact(s), err)
 		}
@@ -49,12 +49,12 @@ func (f *followFlags) follow() (o engine.Follow, err error) {
 
 // prefixURL spells a prefix as reference sets do: a path is a folder of this
 // machine, a file: URL is decoded, others stay as they are.
-func prefixURL(s string) (string, error) {
+func (c caller) prefixURL(s string) (string, error) {
 	if rootURL.MatchString(s) && !strings.HasPrefix(strings.ToLower(s), "file:") {
 		return s, nil
 	}
 	if !rootURL.MatchString(s) {
-		abs, err := filepath.Abs(s)
+		abs, err := filepath.Abs(c.path(s))
 		if err != nil {
 			return "", err
 		}
@@ -64,5 +64,5 @@ func prefixURL(s string) (string, error) {
 		}
 		return "file://" + s, nil
 	}
-	return engine.PlainURL(s)
+	return engine.PlainURL(c.url(s))
 }

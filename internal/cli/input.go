@@ -28,7 +28,7 @@ type values struct {
 func readInput(cmd *cobra.Command, name string) (*values, error) {
 	r := cmd.InOrStdin()
 	if name != "-" {
-		f, err := os.Open(name)
+		f, err := os.Open(here(cmd).path(name))
 		if err != nil {
 			return nil, err
 		}

@@ -74,7 +74,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 	}
 	// Some messages begin with the command as it is typed.
-	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(message(err, code), ""), "zarrdb "))
+	text := callerOf(ctx).shown(message(err, code))
+	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(text, ""), "zarrdb "))
 	return code
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,7 +19,24 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": Main})
+	testscript.Main(m, map[string]func(){"zarrdb": mainOfScripts})
+}
+
+// mainOfScripts is Main. With ELSEWHERE=1 the process is in another directory than
+// the one that the command is typed in, as a process that runs it for another is.
+func mainOfScripts() {
+	if os.Getenv("ELSEWHERE") == "" {
+		Main()
+	}
+	dir, err := os.Getwd()
+	if err == nil {
+		err = os.Chdir("/")
+	}
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.WithValue(context.Background(), callerKey{}, caller{dir: dir})
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // TestScripts runs what people type. Beside the usual commands of testscript:
@@ -32,12 +50,23 @@ func TestMain(m *testing.M) {
 //	serve DIR NAME                   serves a directory, without listings, at the URL in $NAME
 //	bucket NAME                      starts a server like S3 with an empty bucket, for s3: URLs
 //	stub DEST zip|mem                writes the small store of testdata/store.txtar
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "") }
+
+// Commands that are run for another process do the same and print the same.
+func TestScriptsElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs all scripts again")
+	}
+	runScripts(t, "1")
+}
+
+func runScripts(t *testing.T, elsewhere string) {
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
+			e.Setenv("ELSEWHERE", elsewhere)
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("NL", "\n")
 			e.Setenv("RLO", "\u202e") // right-to-left override

@@ -31,7 +31,7 @@ var rootURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 // parseTarget reads DB[@REV][:PATH], a URL pipeline, or a bare path. Which
 // prefix of it is the database is looked up on disk, so that @ and : may stand
 // in file names too.
-func parseTarget(s string) target {
+func parseTarget(from caller, s string) target {
 	if strings.Contains(s, "|") {
 		return target{url: s}
 	}
@@ -39,7 +39,7 @@ func parseTarget(s string) target {
 		if i < len(s) && s[i] != '@' && s[i] != ':' {
 			continue
 		}
-		if i == 0 || !engine.IsDatabase(s[:i]) {
+		if i == 0 || !engine.IsDatabase(from.path(s[:i])) {
 			continue
 		}
 		t := target{db: s[:i]}
@@ -81,12 +81,12 @@ func (t target) wholeDB(cmd *cobra.Command) error {
 }
 
 // parseDB is parseTarget for commands that only work on databases.
-func parseDB(s string) (target, error) {
-	t := parseTarget(s)
+func parseDB(from caller, s string) (target, error) {
+	t := parseTarget(from, s)
 	if t.db != "" {
 		return t, nil
 	}
-	if err := t.noDatabase(); errors.Is(err, txn.ErrNotDatabase) {
+	if err := t.noDatabase(from); errors.Is(err, txn.ErrNotDatabase) {
 		return t, err // a URL could look like "w.zdb:temp"
 	}
 	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
@@ -101,7 +101,7 @@ func parseDB(s string) (target, error) {
 
 // noDatabase says that a database is missing, if that is what a target looks
 // like that is none: DB@REV or DB:PATH, where nothing has the name DB.
-func (t target) noDatabase() error {
+func (t target) noDatabase(from caller) error {
 	drive := len(filepath.VolumeName(t.url)) // which has a colon
 	i := strings.IndexAny(t.url[drive:], "@:") + drive
 	if i < drive || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
@@ -111,15 +111,15 @@ func (t target) noDatabase() error {
 	if slices.Contains(roots, t.url[:i]) {
 		return nil
 	}
-	if _, err := os.Lstat(t.url); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(from.path(t.url)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	switch info, err := os.Stat(t.url[:i]); {
+	switch info, err := os.Stat(from.path(t.url[:i])); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil && t.url[i] == ':':
 		named := strings.TrimSuffix(t.url[:i], "/") + "/"
-		switch _, set := os.Stat(filepath.Join(t.url[:i], ".zgroup")); {
+		switch _, set := os.Stat(from.path(filepath.Join(t.url[:i], ".zgroup"))); {
 		case info.Mode().IsRegular() && !strings.Contains(filepath.Base(t.url[:i]), ".json"): // also .json.zst
 			named = t.url[:i] + "|zip:"
 		case info.Mode().IsRegular(), set != nil && strings.HasSuffix(named, ".parq/"), set != nil && strings.HasSuffix(named, ".parquet/"):
@@ -147,22 +147,22 @@ func (f *sourceFlags) open(cmd *cobra.Command, s string) (*engine.Source, error)
 }
 
 func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) (*engine.Source, error) {
-	follow, err := f.follow()
+	follow, err := f.follow(here(cmd))
 	if err != nil {
 		return nil, err
 	}
-	o := &engine.SourceOptions{Follow: follow, Locked: locked(cmd)}
-	t := parseTarget(s)
+	o := &engine.SourceOptions{Follow: follow, Locked: locked(cmd), Held: here(cmd).database}
+	t := parseTarget(here(cmd), s)
 	if t.url != "" {
 		if f.session != "" {
 			return nil, usagef("--session needs a database")
 		}
-		if err := t.noDatabase(); err != nil {
+		if err := t.noDatabase(here(cmd)); err != nil {
 			return nil, err
 		}
-		return engine.OpenSource(ctx, t.url, o)
+		return engine.OpenSource(ctx, here(cmd).url(t.url), o)
 	}
-	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
+	return engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
 }
 
 // node opens the array or group that a target names.
@@ -174,7 +174,7 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	n, err := src.Node(cmd.Context())
 	if err != nil {
 		src.Close()
-		return nil, nil, rootless(parseTarget(s), err)
+		return nil, nil, rootless(parseTarget(here(cmd), s), err)
 	}
 	return src, n, nil
 }
@@ -210,11 +210,11 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn fun
 		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
 	}
 	ctx := cmd.Context()
-	follow, err := f.follow()
+	follow, err := f.follow(here(cmd))
 	if err != nil {
 		return err
 	}
-	db, err := engine.Open(t.db, &engine.Options{Author: f.author, Follow: follow, Locked: locked(cmd)})
+	db, err := here(cmd).open(t.db, &engine.Options{Author: f.author, Follow: follow, Locked: locked(cmd)})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+// caller is the process that a command is typed in. A process that has databases open runs
+// commands of other processes, whose relative paths are relative to another
+// directory than its own. So every path that a command was given goes through
+// path or url before a file is opened; messages show it as it was typed.
+type caller struct {
+	dir  string       // working directory; "" is that of this process
+	env  []string     // as os.Environ; nil is that of this process
+	held []*engine.DB // databases that this process has open
+}
+
+type callerKey struct{}
+
+// here is the caller of a command.
+func here(cmd *cobra.Command) caller { return callerOf(cmd.Context()) }
+
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
+
+// path returns how this process reaches a file.
+func (c caller) path(name string) string {
+	if c.dir == "" || name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return c.dir + string(filepath.Separator) + name
+}
+
+// url is path for a URL pipeline, which may begin with a path.
+func (c caller) url(u string) string {
+	root, _, _ := strings.Cut(u, "|")
+	if rootURL.MatchString(root) {
+		return u
+	}
+	return c.path(u)
+}
+
+// environ is the environment for programs that the command runs.
+func (c caller) environ() []string {
+	if c.env == nil {
+		return os.Environ()
+	}
+	return slices.Clip(c.env)
+}
+
+// shown returns a message with paths as they were typed. URLs stay whole.
+func (c caller) shown(text string) string {
+	if c.dir == "" {
+		return text
+	}
+	dir := c.dir + string(filepath.Separator)
+	parts := strings.Split(text, "file://"+dir)
+	for i := range parts {
+		parts[i] = strings.ReplaceAll(parts[i], dir, "")
+	}
+	return strings.Join(parts, "file://"+dir)
+}
+
+// database returns the open database in a directory, nil if this process does not
+// have it open.
+func (c caller) database(dir string) *engine.DB {
+	if len(c.held) == 0 {
+		return nil
+	}
+	want, err := os.Stat(c.path(dir))
+	if err != nil {
+		return nil
+	}
+	for _, db := range c.held {
+		if have, err := os.Stat(db.Dir()); err == nil && os.SameFile(want, have) {
+			return db
+		}
+	}
+	return nil
+}
+
+// open opens a database, or another handle of one that this process has open.
+func (c caller) open(dir string, o *engine.Options) (*engine.DB, error) {
+	if db := c.database(dir); db != nil {
+		return db.Handle(o)
+	}
+	return engine.Open(c.path(dir), o)
+}
+
+// sameFile reports whether two paths lead to one file or directory.
+func (c caller) sameFile(a, b string) bool {
+	x, errX := os.Stat(c.path(a))
+	y, errY := os.Stat(c.path(b))
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
