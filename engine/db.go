@@ -23,6 +23,7 @@ type DB struct {
 	pool  *pool
 	files *resolver
 
+	stop     func() error // ends serving; nil if nobody is served
 	joints   *joints
 	holder   *DB // of a handle; else nil
 	mu       sync.Mutex
@@ -37,45 +38,54 @@ type LockedError = index.LockedError
 // is none and Options.Create is not set, *[LockedError] if another process has
 // it open, for reading too, and Options.Locked does not wait for it; index.ErrFormat if a newer program wrote it.
 func Open(dir string, o *Options) (*DB, error) {
-	opts := o.withDefaults()
-	if err := opts.Follow.check(); err != nil {
-		return nil, err
-	}
-	files := opts.resolver()
-	to := opts.txn(files)
-	store, err := txn.Open(dir, &to)
-	if errors.Is(err, txn.ErrNotDatabase) && opts.Create && !opts.ReadOnly {
-		store, err = txn.Create(dir, &to)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newDB(store, opts, files)
+	return open(dir, o, func(to *txn.Options, opts Options) (*txn.DB, error) {
+		store, err := txn.Open(dir, to)
+		if errors.Is(err, txn.ErrNotDatabase) && opts.Create && !opts.ReadOnly {
+			store, err = txn.Create(dir, to)
+		}
+		return store, err
+	})
 }
 
 // Create makes a new database and opens it. The directory may exist if it is
 // empty; txn.ErrExists if it holds a database or other files.
 func Create(dir string, o *Options) (*DB, error) {
+	return open(dir, o, func(to *txn.Options, _ Options) (*txn.DB, error) { return txn.Create(dir, to) })
+}
+
+func open(dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, error)) (*DB, error) {
 	opts := o.withDefaults()
 	if err := opts.Follow.check(); err != nil {
 		return nil, err
 	}
 	files := opts.resolver()
 	to := opts.txn(files)
-	store, err := txn.Create(dir, &to)
+	var serving *Serving
+	var err error
+	if opts.Serve != nil {
+		if serving, err = opts.Serve(dir); err != nil {
+			return nil, err
+		}
+	}
+	if serving != nil {
+		to.Socket = serving.Socket
+	}
+	store, err := open(&to, opts)
 	if err != nil {
 		return nil, err
 	}
-	return newDB(store, opts, files)
-}
-
-func newDB(store *txn.DB, opts Options, files *resolver) (*DB, error) {
 	cache, err := newChunkCache(opts.CacheBytes)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	db := &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, joints: &joints{}}
 	files.recall = db.granted
+	if serving != nil {
+		if err := serving.Start(db); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+		db.stop = sync.OnceValue(serving.Stop)
+	}
 	return db, nil
 }
 
@@ -105,7 +115,7 @@ func (db *DB) Close() error {
 	if db.holder != nil {
 		return db.leave()
 	}
-	return errors.Join(db.DB.Close(), db.release())
+	return errors.Join(db.stopServing(), db.DB.Close(), db.release())
 }
 
 // Discard closes the database, and removes one that this DB made and that
@@ -114,8 +124,16 @@ func (db *DB) Discard() (removed bool, err error) {
 	if db.holder != nil {
 		return false, db.leave()
 	}
-	removed, err = db.DB.Discard()
-	return removed, errors.Join(err, db.release())
+	err = db.stopServing()
+	removed, derr := db.DB.Discard()
+	return removed, errors.Join(err, derr, db.release())
+}
+
+func (db *DB) stopServing() error {
+	if db.stop == nil {
+		return nil
+	}
+	return db.stop()
 }
 
 // release closes what the store does not: views of what values refer to, and the

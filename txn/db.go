@@ -153,7 +153,7 @@ func (db *DB) takenUp() error {
 func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	fs := fsOf(opts.FS)
 	idx, err := openIndex(path, &index.Options{
-		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes,
+		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket,
 	}, opts.Locked)
 	if err != nil {
 		return nil, err

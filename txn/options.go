@@ -91,6 +91,9 @@ type Options struct {
 	PackBytes uint64
 	// MemTableBytes is the size of the index's write buffer; default 32 MiB.
 	MemTableBytes int
+	// Socket is where this process serves the database to others, which those that
+	// find it locked are told; see [index.Holder].
+	Socket string
 	// Durability says when commits are on disk; default [DurabilitySync].
 	Durability Durability
 	// SyncInterval bounds the time that [DurabilityAsync] leaves between a

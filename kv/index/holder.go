@@ -22,6 +22,8 @@ type Holder struct {
 	Host    string    `json:"host"`
 	Program string    `json:"program"`
 	Since   time.Time `json:"since"`
+	// Socket is where the process serves what it has open; "" is nowhere.
+	Socket string `json:"socket,omitempty"`
 }
 
 // LockedError says that the index is open elsewhere, or a second time in this
@@ -64,7 +66,7 @@ type dirLock struct {
 // others of this kind (see lockShared) and leaves no description. A disk that
 // cannot be written by anybody needs no lock, and has no room for one: reading
 // goes without.
-func lock(fs vfs.FS, dir, program string, readOnly bool) (*dirLock, error) {
+func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, error) {
 	path := fs.PathJoin(dir, holderFile)
 	shared.Lock()
 	defer shared.Unlock()
@@ -107,7 +109,7 @@ func lock(fs vfs.FS, dir, program string, readOnly bool) (*dirLock, error) {
 		return nil, locked
 	}
 	b, err := json.Marshal(Holder{
-		PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second),
+		PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second), Socket: socket,
 	})
 	if err == nil {
 		if f, err := fs.Create(path, vfs.WriteCategoryUnspecified); err == nil {

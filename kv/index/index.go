@@ -107,7 +107,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 			return nil, notThere(o.FS, dir)
 		}
 	}
-	l, err := lock(o.FS, dir, o.Program, o.ReadOnly)
+	l, err := lock(o.FS, dir, o.Program, o.Socket, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,9 @@ type Options struct {
 	// Program is what a second opener is told; "" is the name of the running
 	// program.
 	Program string
+	// Socket is where this process serves the index to others, which a second
+	// opener is told; "" is nowhere.
+	Socket string
 
 	// CacheBytes bounds the cache of blocks; 0 is 16 MiB. Parsed pages are
 	// cached by the layer above, so a large one pays twice.
