@@ -118,17 +118,18 @@ as one commit. Any key may be set; what Zarr programs make of it is up to them.`
 			if err != nil {
 				return err
 			}
-			var value []byte
-			if name := optional(args, 2); name == "" || name == "-" {
-				value, err = io.ReadAll(cmd.InOrStdin())
-			} else {
-				value, err = os.ReadFile(here(cmd).path(name))
-			}
-			if err != nil {
-				return err
-			}
 			key := strings.TrimPrefix(t.path+"/"+args[1], "/")
 			return wf.update(cmd, t, "put "+key, func(_ *engine.DB, s *engine.Session) error {
+				var value []byte
+				var err error
+				if name := optional(args, 2); name == "" || name == "-" {
+					value, err = io.ReadAll(cmd.InOrStdin())
+				} else {
+					value, err = os.ReadFile(here(cmd).path(name))
+				}
+				if err != nil {
+					return err
+				}
 				return s.Set(cmd.Context(), key, value)
 			})
 		},

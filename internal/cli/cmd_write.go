@@ -39,12 +39,6 @@ of Zarr v3:
 			if (in == "") != hasValue {
 				return usagef("write: either -i FILE or --value JSON is needed")
 			}
-			var data *values
-			if !hasValue {
-				if data, err = readInput(cmd, in); err != nil {
-					return err
-				}
-			}
 			message := fmt.Sprintf("write /%s", t.path)
 			if sel != "" {
 				message += "[" + sel + "]"
@@ -60,6 +54,10 @@ of Zarr v3:
 				}
 				if hasValue {
 					return a.WriteValue(cmd.Context(), which, json.RawMessage(value))
+				}
+				data, err := readInput(cmd, in)
+				if err != nil {
+					return err
 				}
 				return data.store(cmd.Context(), a, which)
 			})
