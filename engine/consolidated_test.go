@@ -320,3 +320,61 @@ func TestConsolidatedMetadataOfOneSideIsNotStale(t *testing.T) {
 		}
 	}
 }
+
+// Two sides that both make the root group merge, whichever of them consolidates.
+func TestConsolidatedMetadataOfAGroupThatBothMade(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		side := func(path string, consolidate bool) func(*Session) error {
+			return func(s *Session) (err error) {
+				if path == "" {
+					_, err = s.CreateGroup(bg, "", v, zarr.Attributes{})
+				} else {
+					spec := line(6, 2)
+					spec.Version = v
+					err = create(s, path, spec)
+				}
+				if err == nil && consolidate {
+					err = zarr.Consolidate(bg, s, "", nil)
+				}
+				return err
+			}
+		}
+		for i, c := range []struct {
+			sides [2]func(*Session) error
+			want  []string
+		}{
+			{[2]func(*Session) error{side("a", true), side("b", false)}, []string{}},
+			{[2]func(*Session) error{side("a", false), side("b", true)}, []string{}},
+			{[2]func(*Session) error{side("a", true), side("b", true)}, []string{}},
+			{[2]func(*Session) error{side("a", true), side("", false)}, []string{""}},
+			{[2]func(*Session) error{side("", false), side("a", true)}, []string{""}},
+		} {
+			for _, sessions := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%v %d sessions %v", v, i, sessions), func(t *testing.T) {
+					db := openDB(t, nil)
+					s, err := db.Begin(bg, "")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Abort()
+					if err := db.CreateBranch(bg, "side", head(t, db, "")); err != nil {
+						t.Fatal(err)
+					}
+					commit(t, db, "", "first", c.sides[0])
+					if sessions {
+						if err := c.sides[1](s); err != nil {
+							t.Fatal(err)
+						}
+						_, err = s.Commit(bg, txn.CommitOptions{})
+					} else {
+						_, err = db.Merge(bg, "", commit(t, db, "side", "second", c.sides[1]), txn.CommitOptions{})
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					wantCopies(t, at(t, db, ""), c.want...)
+				})
+			}
+		}
+	}
+}

@@ -126,14 +126,16 @@ func (policy) Metadata(name string) bool { return isDocument(name) }
 
 // Copies implements [txn.Policy].
 func (policy) Copies(name string, doc []byte) (copies, rest []byte) {
-	if name != docV3 || !bytes.Contains(doc, []byte(inlineCopy)) {
-		return nil, nil
+	if name != docV3 {
+		return nil, doc
 	}
 	o, err := parseObject(doc)
-	if err != nil || o.values[inlineCopy] == nil || string(o.values[inlineCopy]) == "null" {
-		return nil, nil // it is not a group that can be opened, or has none
+	if err != nil {
+		return nil, doc // it is not a group that can be opened
 	}
-	copies = o.values[inlineCopy]
+	if copies = o.values[inlineCopy]; string(copies) == "null" {
+		copies = nil
+	}
 	o.remove(inlineCopy)
 	return copies, o.print()
 }

@@ -129,6 +129,13 @@ func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.
 		Base: brief(base), Ours: brief(ours), Theirs: brief(theirs), Same: same,
 	}
 	node := d.m.s.isNode(name)
+	alike := same
+	if base == nil && node && !same && ours != nil && theirs != nil {
+		var err error
+		if alike, err = d.sameButCopies(name, ours, theirs); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case d.isScalarChunk(name):
 		c.Kind, c.Coords = ConflictChunk, []int64{}
@@ -136,7 +143,7 @@ func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.
 		c.Kind = ConflictDocument
 	case ours == nil || theirs == nil:
 		c.Kind = ConflictGone
-	case base == nil && node && !same:
+	case base == nil && node && !alike:
 		c.Kind = ConflictCreate
 	default:
 		if base == nil {
@@ -148,6 +155,18 @@ func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.
 		d.again = append(d.again, name)
 	}
 	return d.m.settleValue(c, ours, theirs)
+}
+
+// sameButCopies reports whether two node documents differ only in their copies of
+// the documents below them.
+func (d *dirMerge) sameButCopies(name string, ours, theirs *tree.Value) (bool, error) {
+	docs, whole, err := d.read(nil, ours, theirs)
+	if err != nil || whole {
+		return false, err
+	}
+	mine, ourRest := d.m.s.policy.Copies(name, docs[sideOurs])
+	other, theirRest := d.m.s.policy.Copies(name, docs[sideTheirs])
+	return (mine != nil || other != nil) && bytes.Equal(ourRest, theirRest), nil
 }
 
 // derived merges a document that is a copy of others, by fields as they are
@@ -227,7 +246,7 @@ func (d *dirMerge) fields(name string, c Conflict, base, ours, theirs *tree.Valu
 		}
 	}
 	switch {
-	case bytes.Equal(merged, docs[sideOurs]):
+	case c.Same, bytes.Equal(merged, docs[sideOurs]):
 		return ours, nil
 	case bytes.Equal(merged, docs[sideTheirs]):
 		return theirs, nil

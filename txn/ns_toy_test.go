@@ -128,7 +128,7 @@ func (p toyPolicy) Metadata(name string) bool {
 	return p.Node(name) || p.Derived(name) || name == ".zattrs"
 }
 
-func (toyPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }
+func (toyPolicy) Copies(_ string, doc []byte) (copies, rest []byte) { return nil, doc }
 
 func (toyPolicy) Derived(name string) bool { return name == ".zmetadata" }
 

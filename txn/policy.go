@@ -34,7 +34,8 @@ type Policy interface {
 	Metadata(name string) bool
 
 	// Copies returns what a node document holds of the documents below it, nil if
-	// that is nothing, and the document without it. A merge takes them out where
+	// that is nothing, and the document without it, laid out alike for documents
+	// that have copies and those that have none. A merge takes copies out where
 	// they may be wrong.
 	Copies(name string, doc []byte) (copies, rest []byte)
 
