@@ -201,6 +201,14 @@ func (a *array) resize(shape []int64, reset bool) *array {
 	return b
 }
 
+// deleteChunks returns the array without the chunks whose number along an axis is
+// from or more.
+func (a *array) deleteChunks(axis int, from int64) *array {
+	b := a.with()
+	maps.DeleteFunc(b.chunks, func(c coords, _ []int32) bool { return c[axis] >= from })
+	return b
+}
+
 // outside reports whether no element of a chunk is in the shape.
 func (a *array) outside(chunk coords) bool {
 	for d, n := range a.kind.chunk {

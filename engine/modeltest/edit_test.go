@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -39,7 +40,7 @@ func (r *run) edit(s *session) {
 		often int
 		do    func(*run, *session)
 	}{
-		{6, editWrite}, {3, editCreate}, {2, editResize}, {2, editAttrs}, {1, editRemove}, {1, editMove}, {1, editCopy}, {1, editGroup}, {2, editCount}, {2, editAppend},
+		{6, editWrite}, {3, editCreate}, {2, editResize}, {2, editAttrs}, {1, editDelete}, {1, editRemove}, {1, editMove}, {1, editCopy}, {1, editGroup}, {2, editCount}, {2, editAppend},
 	}
 	if len(s.work.arrays()) < 3 {
 		editCreate(r, s)
@@ -82,7 +83,7 @@ func (r *run) existing(s *session) (string, *node) {
 	if len(list) == 0 {
 		return "", nil
 	}
-	p := one(r, list)
+	p := one(r, list[:1+r.rng.IntN(len(list))]) // the first ones often: there sessions meet
 	return p, s.work[p]
 }
 
@@ -272,6 +273,24 @@ func editAppend(r *run, s *session) {
 	r.note("append %d to /%s along %d", shape[axis]-old, p, axis)
 	r.must(r.open(s, p).Append(bg, axis, data), "append to /"+p)
 	s.work[p] = n.withArray(longer.write(sel, values))
+}
+
+// editDelete deletes the chunks of an array from a number on along an axis, which
+// then have the fill value.
+func editDelete(r *run, s *session) {
+	p, n := r.existing(s)
+	if n == nil || slices.Contains(n.array.shape, 0) {
+		return
+	}
+	axis := r.rng.IntN(len(n.array.shape))
+	from := r.rng.Int64N((n.array.shape[axis]-1)/n.array.kind.chunk[axis] + 1)
+	r.note("delete chunks of /%s from %d along %d", p, from, axis)
+	prefix, sep, rank, ok := r.open(s, p).Meta().Form()
+	if !ok {
+		r.fail("/%s has no form", p)
+	}
+	r.must(s.s.DeleteChunks(bg, p, txn.Form{Prefix: prefix, Sep: sep, Rank: rank}, axis, from), "delete chunks of /"+p)
+	s.work[p] = n.withArray(n.array.deleteChunks(axis, from))
 }
 
 func editAttrs(r *run, s *session) {

@@ -270,7 +270,10 @@ func (m *merger) chunks(p string, base, ours, theirs *array) *array {
 		switch {
 		case mine && other && !slices.Equal(o, t):
 			m.refuse(conflicts, "chunk of /"+p)
-		case mine && other && o == nil:
+		case mine && other && o == nil: // a chunk that is deleted has the fill value
+			if m.session {
+				m.refuse(conflicts, "deleted chunk of /"+p)
+			}
 		case mine && other && m.session:
 			m.refuse(conflicts, "equal chunk of /"+p)
 		case other:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -27,7 +28,7 @@ type draft struct {
 	base   txn.CommitID
 	work   tree
 	raw    bool
-	guards []string // paths that the session relies on
+	guards []guard
 }
 
 func (d draft) clone() draft {
@@ -38,6 +39,14 @@ func (d draft) clone() draft {
 func (s *session) save() {
 	saved := s.draft.clone()
 	s.saved = &saved
+}
+
+// guard is what a session relies on: all of a node, or some chunks of an array and
+// its metadata.
+type guard struct {
+	path   string
+	chunks map[coords]bool // nil for all
+	of     *node           // what the session had there
 }
 
 const mostSessions = 4
@@ -103,25 +112,69 @@ func (r *run) mergeSession(d *database, s *session) (tree, *merger) {
 	}
 	base := r.versions[s.base].tree
 	merged, m := mergeTrees(base, head.tree, s.work, true)
-	for _, p := range s.guards {
-		switch was, is := base[p], head.tree[p]; {
-		case was == is:
-		case was == nil || is == nil || !was.same(is):
-			m.refuse(conflicts, "/"+p+" is guarded")
-		default: // it may have been written, or made again, as it was
-			m.refuse(either, "/"+p+" is guarded")
-		}
+	for _, g := range s.guards {
+		m.refuse(g.verdict(base[g.path], head.tree[g.path]), "/"+g.path+" is guarded")
 	}
 	return merged, m
 }
 
-// stepGuard makes a session rely on an array.
+// verdict tells what changed on a branch from what a session relied on. What was
+// written, or made again, as it was may count as changed.
+func (g guard) verdict(was, is *node) verdict {
+	switch {
+	case was == is:
+		return merges
+	case was == nil || is == nil || (was.array == nil) != (is.array == nil):
+		return conflicts
+	case was.array == nil || g.chunks == nil:
+		if was.same(is) {
+			return either
+		}
+		return conflicts
+	}
+	a, b := was.array, is.array
+	if !maps.Equal(was.attrs, is.attrs) || a.kind != b.kind || a.fill != b.fill || !slices.Equal(a.shape, b.shape) {
+		return conflicts
+	}
+	if was.id != is.id || was.id != g.of.id || reflect.ValueOf(was.attrs).UnsafePointer() != reflect.ValueOf(is.attrs).UnsafePointer() {
+		return either
+	}
+	due := merges
+	for c := range g.chunks {
+		switch {
+		case !slices.Equal(a.chunks[c], b.chunks[c]):
+			return conflicts
+		case a.kind.shards && rewritten(b.chunks[c], a.chunks[c]):
+			due = either
+		}
+	}
+	return due
+}
+
+// stepGuard makes a session rely on an array or a part of it.
 func stepGuard(r *run) {
 	_, s := r.session()
-	if p, n := r.existing(s); n != nil {
+	p, n := r.existing(s)
+	if n == nil {
+		return
+	}
+	g := guard{path: p, of: n}
+	if r.chance(3) || slices.Contains(n.array.shape, 0) {
 		r.note("guard /%s", p)
 		r.must(s.s.Guard(p), "guard")
-		s.guards = append(s.guards, p)
+	} else {
+		sel := r.region(n.array, true)
+		r.note("guard /%s[%v]", p, sel)
+		g.chunks = map[coords]bool{}
+		each(sel.shape(), func(c coords) {
+			chunk, _ := n.array.locate(sel.at(c))
+			g.chunks[chunk] = true
+		})
+		r.must(s.s.GuardRead(r.open(s, p), sel.zarr()), "guard")
+	}
+	s.guards = append(s.guards, g)
+	if r.chance(2) {
+		r.edit(s)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -42,18 +44,23 @@ func stepExport(r *run) {
 	}
 	top := one(r, v.tree.groups())
 	s := &store{tree: v.tree.below(top)}
-	kind := r.rng.IntN(4)
-	switch kind {
-	case 0:
+	old := slices.DeleteFunc(slices.Clone(r.stores), func(s *store) bool { return s.refs })
+	over := len(old) > 0 && r.chance(3)
+	switch kind := r.rng.IntN(4); {
+	case over: // the older export is gone then
+		s.url = one(r, old).url
+		r.stores = slices.DeleteFunc(r.stores, func(o *store) bool { return o.url == s.url })
+	case kind == 0:
 		s.url = r.file("store.zarr")
-	case 1:
-		s.url = r.file("store.zip")
-	case 2:
+	case kind == 1:
+		s.url = r.file("store.zip") + "|zip:"
+	case kind == 2:
 		s.url = fmt.Sprintf("memory:modeltest-%d-%d/", r.seed, memories.Add(1))
-	case 3:
-		s.url, s.refs = r.file("set.json"), true
+	case kind == 3:
+		s.url, s.refs = r.file("set.json")+"|kerchunk:", true
 	}
-	r.note("%s: export /%s of %s to %s", d.name, top, v.name, s.url)
+	dest, _, _ := strings.Cut(s.url, "|")
+	r.note("%s: export /%s of %s to %s, overwrite %v", d.name, top, v.name, dest, over)
 	r.closed(d, func() {
 		src, err := engine.OpenDatabaseSource(bg, d.dir, v.id.String(), "", top, &engine.SourceOptions{
 			CacheBytes: one(r, []int64{0, 1 << 20}), Follow: engine.Follow{Allow: []string{filepath.ToSlash(r.dir)}}})
@@ -64,13 +71,9 @@ func stepExport(r *run) {
 			}
 		}
 		if s.refs {
-			_, err = engine.ExportReferences(bg, src, s.url, engine.ExportReferencesOptions{Version: r.rng.IntN(2)})
-			s.url += "|kerchunk:"
+			_, err = engine.ExportReferences(bg, src, dest, engine.ExportReferencesOptions{Version: r.rng.IntN(2)})
 		} else {
-			_, err = engine.Export(bg, src, s.url, engine.ExportOptions{Workers: 1 + r.rng.IntN(3)})
-			if kind == 1 {
-				s.url += "|zip:"
-			}
+			_, err = engine.Export(bg, src, dest, engine.ExportOptions{Workers: 1 + r.rng.IntN(3), Overwrite: over || r.chance(3)})
 		}
 		r.must(err, "export")
 		r.must(src.Close(), "close the source")
@@ -110,6 +113,13 @@ func stepImport(r *run) {
 	}
 	after.put(o.To, imported)
 	r.replayed(d, branch, res.Commit, after, true)
+	if r.chance(2) {
+		o.Overwrite = true
+		again, err := d.db.Import(bg, src, o)
+		if r.must(err, "import again"); again.Commit.ID != res.Commit.ID {
+			r.fail("a second import of %s made a commit", s.url)
+		}
+	}
 }
 
 // stepLocalize copies the values of references into the database.
