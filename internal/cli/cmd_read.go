@@ -127,6 +127,14 @@ type reading struct {
 	dec   *cf.Decoder // nil if values are shown as they are stored
 	// beside opens the coordinates of the array.
 	beside cf.Opener
+	// done, if set, is told how many elements were written out.
+	done func(elements int64)
+}
+
+func (r *reading) report(elements int64) {
+	if r.done != nil {
+		r.done(elements)
+	}
 }
 
 // typ is the data type of the result.
@@ -159,7 +167,28 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
 		return errors.Join(form(ctx, w), w.Flush())
 	}
-	return writeFile(here(cmd).path(out), func(w io.Writer) error { return form(ctx, w) })
+	bar := newElementProgress(cmd, "reading")
+	err := writeFile(here(cmd).path(out), func(w io.Writer) error {
+		written := countWriter{w: w}
+		r.done = func(elements int64) {
+			bar.update(engine.Progress{Keys: elements, TotalKeys: product(r.shape), Bytes: written.n})
+		}
+		return form(ctx, &written)
+	})
+	bar.finish(err)
+	return err
+}
+
+// countWriter counts the bytes that it passes on.
+type countWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // slabBytes bounds what is read at a time when the result is written out in
@@ -176,11 +205,14 @@ func (r *reading) raw(ctx context.Context, w io.Writer) error {
 	if r.a.Type().Variable() {
 		return r.lines(ctx, w)
 	}
+	n := int64(0)
 	return r.blocks(ctx, func(block *reading) error {
 		b, err := block.bytes(ctx)
 		if err == nil {
 			_, err = w.Write(b)
 		}
+		n += product(block.shape)
+		r.report(n)
 		return err
 	})
 }
@@ -357,17 +389,20 @@ func (r *reading) each(ctx context.Context, fn func([]byte) error) error {
 func (r *reading) elements(ctx context.Context, print func(dst, elem []byte) ([]byte, error), fn func([]byte) error) error {
 	t := r.typ()
 	var buf []byte
-	n := 0
+	n := int64(0)
 	emit := func(elem []byte) (err error) {
-		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n++; n%(1<<16) == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			r.report(n)
 		}
 		if buf, err = print(buf[:0], elem); err != nil {
 			return err
 		}
 		return fn(buf)
 	}
-	return r.blocks(ctx, func(block *reading) error {
+	err := r.blocks(ctx, func(block *reading) error {
 		if t.Variable() {
 			v, err := block.a.ReadVar(ctx, block.sel)
 			if err != nil {
@@ -391,6 +426,8 @@ func (r *reading) elements(ctx context.Context, print func(dst, elem []byte) ([]
 		}
 		return nil
 	})
+	r.report(n)
+	return err
 }
 
 func (r *reading) npy(ctx context.Context, w io.Writer) error {

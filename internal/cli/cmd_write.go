@@ -52,14 +52,20 @@ of Zarr v3:
 				if err != nil {
 					return err
 				}
+				var data *values
+				if !hasValue {
+					if data, err = readInput(cmd, in); err != nil {
+						return err
+					}
+				}
+				bar := newElementProgress(cmd, "writing")
 				if hasValue {
-					return a.WriteValue(cmd.Context(), which, json.RawMessage(value))
+					err = storeValue(cmd.Context(), a, which, json.RawMessage(value), bar.update)
+				} else {
+					err = data.store(cmd.Context(), a, which, bar.update)
 				}
-				data, err := readInput(cmd, in)
-				if err != nil {
-					return err
-				}
-				return data.store(cmd.Context(), a, which)
+				bar.finish(err)
+				return err
 			})
 		},
 	}

@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/npy"
@@ -60,7 +63,7 @@ func parseInput(r *bufio.Reader) (*values, error) {
 }
 
 // store writes the values into the part of an array that sel names.
-func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection) error {
+func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection, done func(engine.Progress)) error {
 	shape, err := a.Resolve(sel)
 	if err != nil {
 		return err
@@ -71,18 +74,87 @@ func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection) e
 	}
 	if !a.Type().Variable() {
 		if v.scalar() {
-			return a.FillBytes(ctx, sel, data)
+			return eachLayer(ctx, a, sel, shape, slabBytes, done, func(layer zarr.Selection, _ int64) error {
+				return a.FillBytes(ctx, layer, data)
+			})
 		}
-		return a.WriteBytes(ctx, sel, data)
+		size := int64(a.Type().Size())
+		return eachLayer(ctx, a, sel, shape, slabBytes, done, func(layer zarr.Selection, n int64) error {
+			part := data[:n*size]
+			data = data[n*size:]
+			return a.WriteBytes(ctx, layer, part)
+		})
 	}
 	elems, err := dtype.OpenVariable(data, v.count())
 	if err != nil {
 		return err
 	}
-	if v.scalar() {
-		return a.FillBytes(ctx, sel, elems.At(0))
+	return eachLayer(ctx, a, sel, shape, slabBytes, done, func(zarr.Selection, int64) error {
+		if v.scalar() {
+			return a.FillBytes(ctx, sel, elems.At(0))
+		}
+		return a.WriteVar(ctx, sel, elems)
+	})
+}
+
+// storeValue writes one value, given as JSON, to every element of sel.
+func storeValue(ctx context.Context, a *zarr.Array, sel zarr.Selection, value json.RawMessage, done func(engine.Progress)) error {
+	shape, err := a.Resolve(sel)
+	if err != nil {
+		return err
 	}
-	return a.WriteVar(ctx, sel, elems)
+	return eachLayer(ctx, a, sel, shape, slabBytes, done, func(layer zarr.Selection, _ int64) error {
+		return a.WriteValue(ctx, layer, value)
+	})
+}
+
+// layerChunks is how many chunks a layer has at least, so that all cores have work.
+const layerChunks = 32
+
+// eachLayer calls write with the parts of a selection in C order, each with the
+// number of its elements, and done after each. Parts have about least bytes, and end
+// where chunks do, so that no chunk is encoded twice. A selection that is no box is
+// one part, and so are elements of varying length.
+func eachLayer(ctx context.Context, a *zarr.Array, sel zarr.Selection, shape []int64, least int64, done func(engine.Progress), write func(layer zarr.Selection, n int64) error) error {
+	total, size := product(shape), int64(max(a.Type().Size(), 1))
+	r := reading{a: a, sel: sel, shape: shape}
+	stretches, at, ok := r.basic()
+	chunk := a.Meta().Grid.Regular()
+	if !ok || total == 0 || total == math.MaxInt64 || chunk == nil || stretches[0].step != 1 || a.Type().Variable() {
+		if err := write(sel, total); err != nil {
+			return err
+		}
+		done(engine.Progress{Keys: total, TotalKeys: total, Bytes: total * size})
+		return nil
+	}
+	chunkElements := int64(1)
+	for _, n := range chunk {
+		chunkElements *= int64(n)
+	}
+	x := stretches[0]
+	row := total / x.n
+	for _, y := range stretches[1:] {
+		at[y.dim] = y.slice(0, y.n)
+	}
+	thick := int64(chunk[x.dim])
+	rows := max(least/size, layerChunks*chunkElements) / row
+	for lo := int64(0); lo < x.n; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		end := (x.start+lo+rows)/thick*thick - x.start // a chunk ends there
+		if end <= lo {
+			end += thick
+		}
+		end = min(end, x.n)
+		at[x.dim] = x.slice(lo, end)
+		if err := write(zarr.Sel(at...), (end-lo)*row); err != nil {
+			return err
+		}
+		lo = end
+		done(engine.Progress{Keys: lo * row, TotalKeys: total, Bytes: lo * row * size})
+	}
+	return nil
 }
 
 // count is the number of values.

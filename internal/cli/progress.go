@@ -38,6 +38,11 @@ func newByteProgress(cmd *cobra.Command, what string) *progress {
 	return barWith(cmd, what, decor.Counters(decor.SizeB1024(0), "% .1f / % .1f"))
 }
 
+// newElementProgress shows elements of an array in place of keys.
+func newElementProgress(cmd *cobra.Command, what string) *progress {
+	return barWith(cmd, what, decor.CountersNoUnit("%d / %d elements"))
+}
+
 func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
 	if !onTerminal(cmd) {
 		return &progress{}
