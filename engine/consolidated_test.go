@@ -378,3 +378,51 @@ func TestConsolidatedMetadataOfAGroupThatBothMade(t *testing.T) {
 		}
 	}
 }
+
+// Handles that were opened before consolidated metadata was dropped change what is
+// stored now: the copies are made again, and nothing that another handle did is lost.
+func TestConsolidatedBesideOldHandles(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		t.Run("v"+v.String(), func(t *testing.T) {
+			db := openDB(t, nil)
+			consolidatedStore(t, db, v)
+			commit(t, db, "", "change", func(s *Session) error {
+				root, err := s.Group(bg, "")
+				if err != nil {
+					return err
+				}
+				a, err := s.Array(bg, "x")
+				if err != nil {
+					return err
+				}
+				b, err := s.Array(bg, "x")
+				if err != nil {
+					return err
+				}
+				for _, change := range []func(zarr.Attributes) error{
+					func(n zarr.Attributes) error { return a.SetAttributes(bg, n) },
+					func(n zarr.Attributes) error { return root.SetAttributes(bg, n) },
+				} {
+					var n zarr.Attributes
+					if err := errors.Join(n.Set("k", 1), change(n)); err != nil {
+						return err
+					}
+				}
+				return b.Resize(bg, []int64{9}, zarr.ResizeOptions{})
+			})
+			snap := at(t, db, "")
+			wantCopies(t, snap, "", "g")
+			root, err := snap.Group(bg, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := snap.Array(bg, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if root.Attributes().Len() != 1 || a.Meta().Attributes.Len() != 1 || a.Shape()[0] != 9 {
+				t.Errorf("%v, %v, %v", root.Attributes().Keys(), a.Meta().Attributes.Keys(), a.Shape())
+			}
+		})
+	}
+}

@@ -18,7 +18,9 @@ import (
 
 // Array is an array in a view. It is a handle: it holds the metadata as it was
 // when the array was opened, or last changed through this handle, and no
-// chunks.
+// chunks. Changes start from what is stored: see [Array.SetAttributes] and
+// [Array.Resize]. A write takes over a shape that another handle stored, if both
+// share [OpenOptions].Locks, as those of a session do.
 //
 // Reading is safe for concurrent use. Writing is too: writes to different
 // chunks do not wait for each other, and two writes to parts of one chunk
@@ -52,6 +54,9 @@ type arrayState struct {
 	// forms holds those of other grids, by shape.
 	forms   formCache
 	indexes indexCache
+	// shapes is how many changes of the shape, of those that the locks count, meta
+	// shows.
+	shapes int64
 }
 
 // newArray binds the codecs of m.

@@ -137,6 +137,14 @@ func (a Attributes) byName() []jsonMember {
 	return list
 }
 
+func (a Attributes) values() map[string]json.RawMessage {
+	byName := make(map[string]json.RawMessage, len(a.list))
+	for _, m := range a.list {
+		byName[m.name] = m.value
+	}
+	return byName
+}
+
 func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || bytes.Equal(canonical(a), canonical(b))
 }

@@ -208,7 +208,13 @@ func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
 			return nil, failAt("create", path, err)
 		}
 	}
-	return n, saveMeta(ctx, c.view, n.loc, nil, m)
+	if err := saveMeta(ctx, c.view, n.loc, nil, m); err != nil {
+		return nil, err
+	}
+	if c.opts.Overwrite && c.opts.Locks != nil {
+		c.opts.Locks.replaced(n)
+	}
+	return n, nil
 }
 
 // parse opens the node from printed documents.

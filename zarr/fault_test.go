@@ -35,13 +35,15 @@ func runFault(t *testing.T, c config, k int64) bool {
 	t.Helper()
 	ctx := context.Background()
 	var n atomic.Int64
-	hook := kvtest.Hook(idStore{kv.NewMem()}, func(kvtest.Op, string) error {
+	store := idStore{kv.NewMem()}
+	hook := kvtest.Hook(store, func(kvtest.Op, string) error {
 		if n.Add(1) == k {
 			return errInjected
 		}
 		return nil
 	})
 	a := c.open(t, hook)
+	must(0, saveMeta(ctx, store, a.loc, nil, a.Meta()))
 	m := newModel(c.shape, c.fill)
 	r := rand.New(rand.NewPCG(c.seed, 5))
 	check := func(err error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +58,7 @@ type Node struct {
 	opts  OpenOptions
 	array *Array
 	meta  atomic.Pointer[Meta] // of a group
-	// change serialises SetAttributes of a group, so that meta is what was
+	// change serialises SetAttributes of a group, so that meta is what this handle
 	// stored last.
 	change sync.Mutex
 	// known holds the nodes below a group that consolidated metadata tells.
@@ -423,85 +422,6 @@ func (f *finder) node(loc location, m *Meta) (*Node, error) {
 	var err error
 	n.array, err = newArray(f.view, loc, m, f.opts)
 	return n, err
-}
-
-// SetAttributes replaces the user attributes. Through an [Array] or a Node of
-// the same array they are seen at once; other handles keep what they opened.
-func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
-	if n.array != nil {
-		return n.array.SetAttributes(ctx, attrs)
-	}
-	n.change.Lock()
-	defer n.change.Unlock()
-	old := n.meta.Load()
-	m := old.Clone()
-	m.Attributes = attrs
-	if err := saveMeta(ctx, n.view, n.loc, old, m); err != nil {
-		return failAt("set attributes of", n.loc.path, err)
-	}
-	n.meta.Store(m)
-	return nil
-}
-
-// SetAttributes replaces the user attributes.
-func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
-	a.change.Lock()
-	defer a.change.Unlock()
-	st := a.st.Load()
-	m := st.meta.Clone()
-	if m.Version == V3 {
-		m.Attributes = attrs
-	} else {
-		m.setAttributesV2(attrs)
-	}
-	return a.fail("set attributes of", a.replaceMeta(ctx, st, m))
-}
-
-// replaceMeta stores changed metadata and uses it from then on. The caller
-// holds a.change. What chunks depend on must not have changed.
-func (a *Array) replaceMeta(ctx context.Context, st *arrayState, m *Meta) error {
-	if err := saveMeta(ctx, a.view, a.loc, st.meta, m); err != nil {
-		return err
-	}
-	next := &arrayState{meta: m, size: st.size, lens: st.lens, form: st.form}
-	next.forms.limit = st.forms.limit
-	a.st.Store(next)
-	return nil
-}
-
-// saveMeta stores the documents of a node that changed from old to m, and
-// deletes those that m has no more.
-func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) error {
-	w, err := writerOf(view, loc.version)
-	if err != nil {
-		return err
-	}
-	docs, err := m.Print()
-	if err != nil {
-		return err
-	}
-	var before map[string][]byte
-	if old != nil && old.src != nil {
-		if before, err = old.Print(); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(docs)) {
-		if had, ok := before[name]; ok && string(had) == string(docs[name]) {
-			continue
-		}
-		if err := w.Set(ctx, loc.docs+name, docs[name]); err != nil {
-			return err
-		}
-	}
-	for name := range before {
-		if _, ok := docs[name]; !ok {
-			if err := w.Delete(ctx, loc.docs+name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Delete removes the node and everything below it.

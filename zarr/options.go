@@ -75,7 +75,8 @@ type OpenOptions struct {
 	// Cache keeps decoded chunks of values that have an identity. Default: none.
 	Cache ChunkCache
 	// Locks makes several Array values of one store exclude each other where
-	// they change parts of one chunk. Default: each Array has its own.
+	// they change parts of one chunk or the metadata, and lets writes through one
+	// see a shape that another has stored. Default: each Array has its own.
 	Locks *ChunkLocks
 	// WriteEmptyChunks stores chunks that hold nothing but the fill value.
 	// Default: they are deleted.
@@ -130,6 +131,7 @@ const lockStripes = 64
 type ChunkLocks struct {
 	seed    maphash.Seed
 	stripes [lockStripes]sync.Mutex
+	shapeCounts
 }
 
 // NewChunkLocks returns locks for the chunks of one store.

@@ -17,7 +17,7 @@ func (a *Array) ReadBytes(ctx context.Context, sel Selection, dst []byte) error 
 }
 
 func (a *Array) readBytes(ctx context.Context, sel Selection, dst []byte) error {
-	j, err := a.begin(sel, true)
+	j, err := a.begin(ctx, sel, true)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (a *Array) ReadInto(ctx context.Context, sel Selection, dst codecs.Dst) err
 }
 
 func (a *Array) readInto(ctx context.Context, sel Selection, dst codecs.Dst) error {
-	j, err := a.begin(sel, true)
+	j, err := a.begin(ctx, sel, true)
 	if err != nil {
 		return err
 	}

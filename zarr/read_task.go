@@ -38,7 +38,12 @@ var jobs = sync.Pool{New: func() any {
 
 // begin resolves sel for the array, for reading or for writing. The caller ends
 // the job.
-func (a *Array) begin(sel Selection, read bool) (*job, error) {
+func (a *Array) begin(ctx context.Context, sel Selection, read bool) (*job, error) {
+	if !read {
+		if err := a.refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
 	j := jobs.Get().(*job)
 	j.a, j.st, j.reading = a, a.st.Load(), read
 	if err := j.prepare(j.st, sel, read); err != nil {

@@ -23,7 +23,7 @@ func (a *Array) ReadVar(ctx context.Context, sel Selection) (dtype.Variable, err
 }
 
 func (a *Array) readVar(ctx context.Context, sel Selection) (dtype.Variable, error) {
-	j, err := a.begin(sel, true)
+	j, err := a.begin(ctx, sel, true)
 	if err != nil {
 		return dtype.Variable{}, err
 	}

@@ -30,7 +30,9 @@ type ResizeOptions struct {
 // [ResizeOptions]). The metadata is written first: if deleting chunks fails
 // afterwards, those that are left are out of sight.
 //
-// The grid of chunks stays the same, so a rectilinear one bounds the shape.
+// The grid of chunks stays the same, so a rectilinear one bounds the shape. Where
+// another handle changed the shape in the meantime, axes that keep the length that
+// this handle knows have the stored one.
 func (a *Array) Resize(ctx context.Context, shape []int64, o ResizeOptions) error {
 	a.change.Lock()
 	defer a.change.Unlock()
@@ -41,32 +43,33 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 	if a.readOnly != nil {
 		return a.readOnly
 	}
-	st := a.st.Load()
-	old := st.meta.Shape
-	if len(shape) != len(old) {
-		return fmt.Errorf("%w: shape %v for an array of %d dimensions", ErrSelection, shape, len(old))
+	base := a.st.Load().meta.Shape
+	if len(shape) != len(base) {
+		return fmt.Errorf("%w: shape %v for an array of %d dimensions", ErrSelection, shape, len(base))
 	}
-	if slices.Equal(shape, old) {
-		return nil
-	}
-	m := st.meta.Clone()
-	m.Shape = slices.Clone(shape)
-	if err := m.Validate(); err != nil {
-		return err
+	to := func(m *Meta) error {
+		m.Shape = mergeShape(base, shape, m.Shape)
+		return m.Validate()
 	}
 	if o.ResetEdges && !o.KeepChunks {
 		// While the elements are still part of the array.
-		if err := a.resetEdges(ctx, st, shape); err != nil {
+		if err := a.refresh(ctx); err != nil {
+			return err
+		}
+		st := a.st.Load()
+		m := st.meta.Clone()
+		if err := to(m); err != nil {
+			return err
+		}
+		if err := a.resetEdges(ctx, st, m.Shape); err != nil {
 			return err
 		}
 	}
-	if err := a.replaceMeta(ctx, st, m); err != nil {
+	was, err := a.reshape(ctx, to)
+	if err != nil || o.KeepChunks {
 		return err
 	}
-	if o.KeepChunks {
-		return nil
-	}
-	return a.deleteOutside(ctx, st, shape)
+	return a.deleteOutside(ctx, was, a.st.Load().meta.Shape)
 }
 
 // resetEdges sets to the fill value what chunks that stay hold outside shape.
@@ -207,8 +210,9 @@ func (a *Array) NChunksInitialised(ctx context.Context) (n int64, err error) {
 }
 
 // Append makes the array longer along axis and writes data, packed in C order
-// and memory layout, behind what it holds: as many whole layers as data has.
-// Appends through one Array follow each other. Only for fixed-size types; a
+// and memory layout, behind what is stored: as many whole layers as data has.
+// Appends through one Array, or Arrays that share [OpenOptions].Locks, follow each
+// other. Only for fixed-size types; a
 // negative axis counts from the end.
 //
 // If writing fails the array stays longer, and the new elements may hold
@@ -220,35 +224,39 @@ func (a *Array) Append(ctx context.Context, axis int, data []byte) error {
 }
 
 func (a *Array) append(ctx context.Context, axis int, data []byte) error {
-	st := a.st.Load()
-	m := st.meta
+	if a.readOnly != nil {
+		return a.readOnly
+	}
+	m := a.Meta()
 	if axis < 0 {
 		axis += len(m.Shape)
 	}
 	if axis < 0 || axis >= len(m.Shape) {
 		return fmt.Errorf("%w: axis %d of %d dimensions", ErrSelection, axis, len(m.Shape))
 	}
-	if st.size == 0 {
+	size := int64(m.Type.Size())
+	if size == 0 {
 		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, m.Type)
 	}
-	layer := slices.Clone(m.Shape)
-	layer[axis] = 1
-	n, ok := elements(layer)
-	if !ok || n == 0 || int64(len(data))%(int64(st.size)*n) != 0 {
-		return fmt.Errorf("%w: %d bytes are not whole layers of shape %v", ErrSelection, len(data), layer)
-	}
-	more := int64(len(data)) / (int64(st.size) * n)
-	if more == 0 {
-		return nil
-	}
-	shape := slices.Clone(m.Shape)
-	if shape[axis] += more; shape[axis] < 0 {
-		return fmt.Errorf("%w: dimension %d", ErrTooLarge, axis)
-	}
-	if err := a.resize(ctx, shape, ResizeOptions{}); err != nil {
+	var from, to int64
+	_, err := a.reshape(ctx, func(m *Meta) error {
+		layer := slices.Clone(m.Shape)
+		layer[axis] = 1
+		n, ok := elements(layer)
+		if !ok || n == 0 || int64(len(data))%(size*n) != 0 {
+			return fmt.Errorf("%w: %d bytes are not whole layers of shape %v", ErrSelection, len(data), layer)
+		}
+		from = m.Shape[axis]
+		if to = from + int64(len(data))/(size*n); to < 0 {
+			return fmt.Errorf("%w: dimension %d", ErrTooLarge, axis)
+		}
+		m.Shape[axis] = to
+		return m.Validate()
+	})
+	if err != nil || from == to {
 		return err
 	}
-	index := make([]Index, len(shape))
-	index[axis] = Slice(m.Shape[axis], None, 1)
+	index := make([]Index, len(m.Shape))
+	index[axis] = Slice(from, to, 1)
 	return a.writeBytes(ctx, Sel(index...), data, false)
 }

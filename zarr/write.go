@@ -25,7 +25,7 @@ func (a *Array) WriteBytes(ctx context.Context, sel Selection, src []byte) error
 // writeBytes is WriteBytes; every says that src is one element, to be written
 // everywhere.
 func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte, every bool) error {
-	j, err := a.begin(sel, false)
+	j, err := a.begin(ctx, sel, false)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *Array) WriteFrom(ctx context.Context, sel Selection, src codecs.Src) er
 }
 
 func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) error {
-	j, err := a.begin(sel, false)
+	j, err := a.begin(ctx, sel, false)
 	if err != nil {
 		return err
 	}
@@ -96,6 +96,9 @@ func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
 func (a *Array) writeFill(ctx context.Context, sel Selection) error {
 	if a.readOnly != nil {
 		return a.readOnly
+	}
+	if err := a.refresh(ctx); err != nil {
+		return err
 	}
 	st := a.st.Load()
 	var p plan
@@ -141,6 +144,9 @@ func (t *task) write(ctx context.Context) error {
 	lock.Lock()
 	defer lock.Unlock()
 	whole, edge := t.covers()
+	if edge && t.j.a.locks.shapes(t.j.a.loc) != t.j.st.shapes {
+		whole = false // beyond the edge there may be elements by now
+	}
 	switch {
 	case whole && !edge:
 		return t.writeWhole(ctx)

@@ -18,7 +18,7 @@ func (a *Array) WriteVar(ctx context.Context, sel Selection, src dtype.Variable)
 // writeVar is WriteVar; every says that src is one element, to be written
 // everywhere.
 func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable, every bool) error {
-	j, err := a.begin(sel, false)
+	j, err := a.begin(ctx, sel, false)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,282 @@
+package zarr
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// A handle may be older than what is stored: another handle of the same node may
+// have changed the metadata since. So every change reads the stored documents and
+// makes of them what it changes, and nothing else:
+//
+//	handle:  shape 4, {"a": 1} ─ SetAttributes {"a": 2} ─▶ "a" becomes 2
+//	stored:  shape 8, {"a": 1, "b": 1} ──────────────────▶ shape 8, {"a": 2, "b": 1}
+//
+// Attributes are compared name by name, a shape axis by axis. Where both changed
+// the same, the later call decides. The handle then shows the field that it changed
+// as it is stored; the others it keeps, because what a caller knows of them is what
+// later changes are compared with.
+
+// SetAttributes replaces the user attributes that the handle knows. What another
+// handle changed in the meantime stays, unless this call changes the same attribute.
+// Through an [Array] or a Node of the same array the result is seen at once; other
+// handles keep what they opened.
+func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
+	if n.array != nil {
+		return n.array.SetAttributes(ctx, attrs)
+	}
+	n.change.Lock()
+	defer n.change.Unlock()
+	known := n.meta.Load().Clone()
+	err := changeMeta(ctx, n.view, n.loc, n.opts, func(m *Meta) error {
+		if m.Array {
+			return fmt.Errorf("%w: an array was stored in place of the group; open it again", ErrKind)
+		}
+		m.Attributes = mergeAttributes(known.Attributes, attrs, m.Attributes)
+		return nil
+	}, func(_, m *Meta) {
+		known.Attributes = m.Attributes
+		n.meta.Store(known)
+	})
+	return failAt("set attributes of", n.loc.path, err)
+}
+
+// SetAttributes is [Node.SetAttributes].
+func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
+	a.change.Lock()
+	defer a.change.Unlock()
+	base := a.Meta().Attributes
+	err := a.changeMeta(ctx, func(m *Meta) error {
+		m.setAttributes(mergeAttributes(base, attrs, m.Attributes))
+		return nil
+	}, func(_, m *Meta) {
+		a.know(func(known *Meta) { known.setAttributes(m.Attributes) }, a.st.Load().shapes)
+	})
+	return a.fail("set attributes of", err)
+}
+
+// setAttributes sets the attributes, and the dimension names where they stand among
+// them.
+func (m *Meta) setAttributes(attrs Attributes) {
+	if m.Version == V3 {
+		m.Attributes = attrs
+	} else {
+		m.setAttributesV2(attrs)
+	}
+}
+
+// mergeAttributes makes of stored attributes what was done to base to get mine.
+func mergeAttributes(base, mine, stored Attributes) Attributes {
+	if base.Equal(stored) {
+		return mine
+	}
+	was, wanted := base.values(), mine.values()
+	changed := func(name string) bool {
+		before, had := was[name]
+		now, has := wanted[name]
+		return had != has || has && !sameJSON(before, now)
+	}
+	var list []jsonMember
+	seen := make(map[string]bool, len(stored.list))
+	for _, m := range stored.list {
+		seen[m.name] = true
+		if changed(m.name) {
+			now, has := wanted[m.name]
+			if !has {
+				continue
+			}
+			m.value = now
+		}
+		list = append(list, m)
+	}
+	for _, m := range mine.list {
+		if !seen[m.name] && changed(m.name) {
+			list = append(list, m)
+		}
+	}
+	return Attributes{list}
+}
+
+// mergeShape makes of a stored shape what turns base into mine.
+func mergeShape(base, mine, stored []int64) []int64 {
+	shape := slices.Clone(stored)
+	for d := range shape {
+		if mine[d] != base[d] {
+			shape[d] = mine[d]
+		}
+	}
+	return shape
+}
+
+// changeMeta is changeMeta for an array, whose structure must be what the handle
+// knows. The caller holds a.change and no lock of a chunk.
+func (a *Array) changeMeta(ctx context.Context, change func(m *Meta) error, stored func(old, m *Meta)) error {
+	o := a.opts
+	o.Locks = a.locks
+	return changeMeta(ctx, a.view, a.loc, o, func(m *Meta) error {
+		if err := a.sameStructure(m); err != nil {
+			return err
+		}
+		return change(m)
+	}, stored)
+}
+
+// reshape is changeMeta for the shape, which change sets. The handle uses it from then
+// on. The result is the state with the shape before.
+func (a *Array) reshape(ctx context.Context, change func(m *Meta) error) (was *arrayState, err error) {
+	err = a.changeMeta(ctx, change, func(old, m *Meta) {
+		was = a.st.Load().with(old)
+		a.know(func(known *Meta) { known.Shape = m.Shape }, a.locks.noteShape(a.loc))
+	})
+	return was, err
+}
+
+// refresh makes the handle see a shape that was changed through another one, because
+// a writer must know which elements of the chunks at the edge belong to the array.
+// The caller holds no lock of a chunk.
+func (a *Array) refresh(ctx context.Context) error {
+	if a.locks.shapes(a.loc) == a.st.Load().shapes {
+		return nil
+	}
+	lock := a.locks.of(a.loc.docs)
+	lock.Lock()
+	defer lock.Unlock()
+	m, err := storedMeta(ctx, a.view, a.loc, a.opts)
+	if err == nil {
+		err = a.sameStructure(m)
+	}
+	if err != nil {
+		return err
+	}
+	a.know(func(known *Meta) { known.Shape = m.Shape }, a.locks.shapes(a.loc))
+	return nil
+}
+
+// know changes what the handle shows, which is as old as a count of shapes. The
+// caller holds the lock of the document.
+func (a *Array) know(change func(known *Meta), shapes int64) {
+	m := a.Meta().Clone()
+	change(m)
+	next := a.st.Load().with(m)
+	next.shapes = shapes
+	a.st.Store(next)
+}
+
+// sameStructure returns an error unless chunks are the same under stored metadata as
+// under that of the handle.
+func (a *Array) sameStructure(stored *Meta) error {
+	if string(a.Meta().StructureKey()) != string(stored.StructureKey()) || len(a.Meta().Shape) != len(stored.Shape) {
+		return fmt.Errorf("%w: something else was stored in place of the array; open it again", ErrKind)
+	}
+	return nil
+}
+
+// with returns the state for metadata of the same structure.
+func (st *arrayState) with(m *Meta) *arrayState {
+	next := &arrayState{meta: m, size: st.size, lens: st.lens, form: st.form, shapes: st.shapes}
+	next.forms.limit = st.forms.limit
+	return next
+}
+
+// changeMeta reads the documents of a node, changes a copy and stores it. Then it
+// calls stored with the metadata before and after. No other handle with the same
+// locks changes the node meanwhile.
+func changeMeta(ctx context.Context, view kv.Reader, loc location, o OpenOptions, change func(m *Meta) error, stored func(old, m *Meta)) error {
+	if _, err := writerOf(view, loc.version); err != nil {
+		return err
+	}
+	if o.Locks != nil {
+		lock := o.Locks.of(loc.docs)
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	old, err := storedMeta(ctx, view, loc, o)
+	if err != nil {
+		return err
+	}
+	m := old.Clone()
+	if err := change(m); err != nil {
+		return err
+	}
+	if err := saveMeta(ctx, view, loc, old, m); err != nil {
+		return err
+	}
+	stored(old, m)
+	return nil
+}
+
+// storedMeta reads the metadata of a node.
+func storedMeta(ctx context.Context, view kv.Reader, loc location, o OpenOptions) (*Meta, error) {
+	f := finder{view: view, opts: o}
+	f.opts.Version, f.opts.Consolidated = loc.version, false
+	n, err := f.find(ctx, loc.path)
+	if err != nil {
+		return nil, err
+	}
+	return n.Meta(), nil
+}
+
+// saveMeta stores the documents of a node that changed from old to m, and
+// deletes those that m has no more.
+func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) error {
+	w, err := writerOf(view, loc.version)
+	if err != nil {
+		return err
+	}
+	docs, err := m.Print()
+	if err != nil {
+		return err
+	}
+	var before map[string][]byte
+	if old != nil && old.src != nil {
+		if before, err = old.Print(); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		if had, ok := before[name]; ok && string(had) == string(docs[name]) {
+			continue
+		}
+		if err := w.Set(ctx, loc.docs+name, docs[name]); err != nil {
+			return err
+		}
+	}
+	for name := range before {
+		if _, ok := docs[name]; !ok {
+			if err := w.Delete(ctx, loc.docs+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shapeCounts counts, by path, how often handles that share [ChunkLocks] stored
+// another shape or put an array in place of another.
+type shapeCounts struct{ counts sync.Map }
+
+func (c *shapeCounts) shapes(loc location) int64 {
+	n, _ := c.counts.Load(loc.docs)
+	count, _ := n.(int64)
+	return count
+}
+
+// noteShape counts a change. The caller holds the lock of the document.
+func (c *shapeCounts) noteShape(loc location) int64 {
+	count := c.shapes(loc) + 1
+	c.counts.Store(loc.docs, count)
+	return count
+}
+
+// replaced notes that a new node took the place of whatever was there.
+func (c *shapeCounts) replaced(n *Node) {
+	count := c.noteShape(n.loc)
+	if n.array != nil {
+		n.array.st.Load().shapes = count // nobody else has the handle yet
+	}
+}
