@@ -80,10 +80,14 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string)
 		set: set, base: set.opts.Rules.Base, validate: o.Validate,
 		adapters: []*Adapters{src.env.adapters, db.opts.Adapters}, follow: []Follow{src.env.follow, db.opts.Follow},
 	}
-	return &linker{
+	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
 		meter: &meter{}, entries: set.entries, files: files, columns: files,
 	}
+	if db.opts.FS == nil {
+		l.files.own, l.columns.own = newOverlap(extent{path: db.Dir()}), newOverlap(extent{path: db.Dir()})
+	}
+	return l
 }
 
 // link imports a reference set as virtual values, keys and metadata as they

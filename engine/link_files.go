@@ -21,6 +21,7 @@ type linkedFiles struct {
 	validate Validate
 	adapters []*Adapters // what can read them
 	follow   []Follow    // with mappings to what can
+	own      *overlap    // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
 	readable string                // with "://", a scheme that something reads
@@ -171,8 +172,33 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 		}
 		abs = at.URL()
 	}
+	if err := f.notOwn(abs); err != nil {
+		return tree.Source{}, err
+	}
 	f.inFolder = f.inFolder || strings.HasPrefix(abs, f.base)
 	return tree.Source{URL: abs}, nil
+}
+
+// notOwn refuses an absolute URL that leads into the database itself.
+func (f *linkedFiles) notOwn(abs string) error {
+	local := strings.HasPrefix(abs, "file:")
+	if f.own == nil || !local && len(f.set.opts.Rules.Map) == 0 {
+		return nil
+	}
+	places := []string{abs}
+	if at, err := f.set.opts.Rules.Resolve(abs); err == nil && at.Mapped {
+		places = append(places, at.URL())
+	}
+	for _, place := range places {
+		u, err := referredURL(place)
+		if err != nil {
+			continue // nothing can be read there
+		}
+		if lies, err := extentOf(u.Root()); err == nil && f.own.with(lies) != nil {
+			return fmt.Errorf("%s: %w: it lies in the database itself, where gc may remove it; import it without linking", lies, ErrOverlap)
+		}
+	}
+	return nil
 }
 
 // checkScheme makes sure that something reads URLs like url, or that it is mapped

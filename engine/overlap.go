@@ -15,7 +15,8 @@ import (
 )
 
 // ErrOverlap means that a destination is, holds or lies in what is read, or
-// that it holds or lies in a database. Nothing was written.
+// that it holds or lies in a database; or that references to link lead into the
+// database itself. Nothing was written.
 var ErrOverlap = errors.New("engine: the destination must lie apart")
 
 // Every function that writes to a destination compares it with what it reads
@@ -24,6 +25,7 @@ var ErrOverlap = errors.New("engine: the destination must lie apart")
 //	Export             directory, zip, memory, bucket ─┐
 //	ExportReferences   JSON file, parquet directory   ─┼─▶ separate
 //	Backup, BackupZip, Clone, Restore, Salvage        ─┘
+//	the caller's own file                             ──▶ Source.Apart
 //
 // Where something may be replaced, [Source.unreferred] compares it with the
 // files that references lead to as well.
@@ -73,6 +75,24 @@ func separate(dest, source extent) error {
 		}
 	}
 	return nil
+}
+
+// Apart returns [ErrOverlap] if a file of this machine that is to be written is, or
+// lies in, what the source reads, or lies in a database; or, where it is there
+// already, if values of the source refer to it. That costs a pass over all of these.
+func (s *Source) Apart(ctx context.Context, file string) error {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return err
+	}
+	dest := extent{path: file}
+	if err := separate(dest, at.lies); err != nil {
+		return err
+	}
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return nil // nothing is replaced
+	}
+	return s.unreferred(ctx, at, dest)
 }
 
 // unreferred returns ErrOverlap if dest, where there is something, is or holds a

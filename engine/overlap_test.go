@@ -322,3 +322,88 @@ func TestResumeLeavesNoTemporaries(t *testing.T) {
 		t.Errorf("%d files for %d keys", files, len(keys))
 	}
 }
+
+// TestReadOntoWhatIsRead: a file that is read, or lies in what is read or in a
+// database, is no place for a result, however it is named.
+func TestReadOntoWhatIsRead(t *testing.T) {
+	keys := smallStore(t)
+	folder := t.TempDir()
+	in := func(names ...string) string { return filepath.Join(append([]string{folder}, names...)...) }
+	writeStore(t, in("x.zarr"), keys)
+	must(t, os.WriteFile(in("x.zip"), []byte(zipped(t, keys)), 0o666))
+	must(t, os.Symlink(in("x.zip"), in("x.npy")))
+	must(t, os.WriteFile(in("old.npy"), nil, 0o666))
+	must(t, os.WriteFile(in("data.csv"), []byte("abcdefgh"), 0o666))
+	must(t, os.Link(in("data.csv"), in("hard.csv")))
+	array := `{"zarr_format":2,"shape":[8],"chunks":[4],"dtype":"|u1","compressor":null,"fill_value":0,"order":"C","filters":null}`
+	must(t, os.WriteFile(in("refs.json"), fmt.Appendf(nil, `{".zarray":%q,"0":["data.csv",0,4],"1":["data.csv",4,4]}`, array), 0o666))
+	db := openAt(t, in("w.zdb"), linkOptions(t, t.TempDir()))
+	linkSet(t, db, in("refs.json"), Follow{}, ImportOptions{})
+	closeChecked(t, db)
+	must(t, os.Symlink(in("w.zdb", "packs"), in("packs")))
+
+	version, err := OpenDatabaseSource(bg, in("w.zdb"), "", "", "", &SourceOptions{Follow: Follow{Allow: []string{folder}}})
+	must(t, err)
+	defer version.Close()
+	for _, c := range []struct {
+		source *Source
+		file   string
+		want   error
+	}{
+		{openURL(t, in("x.zip")), in("x.npy"), ErrOverlap},
+		{openURL(t, in("x.zip")), in("old.npy"), nil},
+		{openURL(t, in("x.zip")), in("w.zdb", "t.npy"), ErrOverlap},
+		{openURL(t, in("x.zarr", "a")), in("x.zarr", "a", "t.npy"), ErrOverlap},
+		{openURL(t, in("x.zarr", "a")), in("x.zarr2.npy"), nil},
+		{openURL(t, in("refs.json")), in("data.csv"), ErrOverlap},
+		{openURL(t, in("refs.json")), in("hard.csv"), ErrOverlap},
+		{openURL(t, in("refs.json")), in("old.npy"), nil},
+		{version, in("hard.csv"), ErrOverlap},
+		{version, in("w.zdb", "t.npy"), ErrOverlap},
+		{version, in("packs", "t.npy"), ErrOverlap},
+		{version, in("old.npy"), nil},
+		{version, in("new.npy"), nil},
+	} {
+		if err := c.source.Apart(bg, c.file); !errors.Is(err, c.want) {
+			t.Errorf("%s to %s: %v", c.source.URL(), c.file, err)
+		}
+	}
+}
+
+// TestLinkIntoItself: references that lead into the directory of the database, on
+// any way, are not linked: collecting garbage would take away their bytes. Exported
+// packs are apart, though they are the same files.
+func TestLinkIntoItself(t *testing.T) {
+	folder := t.TempDir()
+	in := func(names ...string) string { return filepath.Join(append([]string{folder}, names...)...) }
+	db := openAt(t, in("w.zdb"), linkOptions(t, t.TempDir()))
+	commit(t, db, "", "x", func(s *Session) error { return s.Set(bg, "x", make([]byte, 5000)) })
+	packs, err := os.ReadDir(in("w.zdb", "packs"))
+	must(t, err)
+	pack := packs[0].Name()
+	must(t, os.Symlink(in("w.zdb"), in("way")))
+	must(t, os.Symlink(in("w.zdb", "packs", pack), in("pack")))
+	must(t, os.Link(in("w.zdb", "packs", pack), in("hard")))
+	array := `{"zarr_format":2,"shape":[4],"chunks":[4],"dtype":"|u1","compressor":null,"fill_value":0,"order":"C","filters":null}`
+	for _, c := range []struct {
+		url  string
+		f    Follow
+		want error
+	}{
+		{in("w.zdb", "packs", pack), Follow{Allow: []string{folder}}, ErrOverlap},
+		{"file://" + in("way", "packs", pack), Follow{Allow: []string{folder}}, ErrOverlap},
+		{"w.zdb/packs/" + pack, Follow{}, ErrOverlap},
+		{"w.zdb/../w.zdb/packs/" + pack, Follow{}, ErrOverlap},
+		{"pack", Follow{}, ErrOverlap},
+		{"s3://bkt/" + pack, Follow{Map: []Mapping{{From: "s3://bkt/", To: in("w.zdb", "packs")}}}, ErrOverlap},
+		{"hard", Follow{}, nil},
+	} {
+		for _, validate := range []Validate{ValidateLocal, ValidateNone} {
+			must(t, os.WriteFile(in("refs.json"), fmt.Appendf(nil, `{".zarray":%q,"0":[%q,8,4]}`, array, c.url), 0o666))
+			_, err := db.Import(bg, openFollow(t, in("refs.json"), c.f), ImportOptions{Link: true, To: "to", Overwrite: true, Validate: validate})
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: %v", c.url, err)
+			}
+		}
+	}
+}

@@ -86,6 +86,11 @@ meanwhile. What the session writes itself needs no guard.`,
 			if r.shape, err = a.Resolve(r.sel); err != nil {
 				return err
 			}
+			if out != "" && out != "-" {
+				if err := s.Apart(cmd.Context(), out); err != nil {
+					return fmt.Errorf("read -o %w", err)
+				}
+			}
 			if err := r.write(cmd, out); err != nil || !guard {
 				return err
 			}
