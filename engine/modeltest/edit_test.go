@@ -124,16 +124,12 @@ func editCreate(r *run, s *session) {
 }
 
 func (r *run) create(s *session, k *kind, p string) {
-	spec := k.spec(r.format)
-	spec.Shape = r.shape(k)
-	spec.Version = r.format
 	fill := int32(0)
 	if r.chance(3) {
 		fill = 1
 	}
-	text, err := json.Marshal(k.elems(fill))
-	r.must(err, "fill value")
-	spec.FillValue = text
+	spec := r.spec(k, fill)
+	spec.Shape = r.shape(k)
 	r.note("create %s%v at /%s", k.name, spec.Shape, p)
 	a, err := s.s.CreateArray(bg, p, spec)
 	if s.work[p] != nil {
@@ -146,6 +142,19 @@ func (r *run) create(s *session, k *kind, p string) {
 	if !r.chance(4) {
 		r.write(s, p, a, whole(n.array), r.chance(4))
 	}
+}
+
+// spec is that of an array without its shape.
+func (r *run) spec(k *kind, fill int32) zarr.Spec {
+	spec := k.spec(r.format)
+	spec.Version = r.format
+	if r.format == zarr.V3 {
+		spec.DimensionNames = dimensions[:len(k.chunk)]
+	}
+	text, err := json.Marshal(k.elems(fill))
+	r.must(err, "fill value")
+	spec.FillValue = text
+	return spec
 }
 
 func whole(a *array) selection {

@@ -224,9 +224,10 @@ func (m *merger) inBoth(s sides, b, o, t *node) (string, *node) {
 	return p, &node{b.id, m.chunks(p, b.array, o.array, t.array), m.attrs(p, b.attrs, o.attrs, t.attrs)}
 }
 
-// adds reports whether a state has anything that the base has not.
+// adds reports whether a state has anything that the base has not. That it has
+// no attributes any more may be a document less.
 func adds(base, now *node) bool {
-	if !maps.Equal(base.attrs, now.attrs) || !slices.Equal(base.array.shape, now.array.shape) {
+	if len(now.attrs) > 0 && !maps.Equal(base.attrs, now.attrs) || !slices.Equal(base.array.shape, now.array.shape) {
 		return true
 	}
 	for c, values := range now.array.chunks {

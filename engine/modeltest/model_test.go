@@ -54,6 +54,7 @@ var steps = []step{
 	{"drop", 1, stepDrop},
 	{"export", 3, stepExport},
 	{"import", 4, stepImport},
+	{"append", 4, stepAppend},
 	{"expire", 2, stepExpire},
 	{"gc", 4, stepGC},
 	{"checkpoint", 1, stepCheckpoint},
@@ -100,7 +101,7 @@ func TestModel(t *testing.T) {
 		seeds = seeds[:2]
 	}
 	for _, seed := range seeds {
-		history(t, seed, 80)
+		history(t, seed, 50)
 	}
 }
 
