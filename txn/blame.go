@@ -81,7 +81,7 @@ func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[in
 // visit hands on to each parent the keys that are there as they are here. What
 // no parent has is this commit's.
 func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
-	_, here, err := b.s.dirAt(ctx, c.Root, dirPath(step.path))
+	here, _, err := b.s.dirRoot(ctx, c.Root, dirPath(step.path))
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 		if !ok {
 			continue
 		}
-		_, there, err := b.s.dirAt(ctx, p.Root, dirPath(was))
+		there, _, err := b.s.dirRoot(ctx, p.Root, dirPath(was))
 		if err != nil {
 			return err
 		}
@@ -138,8 +138,8 @@ func (b *blamer) pathIn(ctx context.Context, parent, root tree.Root, path string
 		return "", false, err
 	}
 	if isArray == wasArray && id == was {
-		info, _, err := b.s.dirAt(ctx, parent, dirPath(path))
-		return path, info != nil, err
+		_, ok, err := b.s.dirRoot(ctx, parent, dirPath(path))
+		return path, ok, err
 	}
 	if !isArray {
 		return "", false, nil

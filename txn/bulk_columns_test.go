@@ -72,7 +72,7 @@ func TestSetReferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if round%2 == 1 {
-				b.lim = bulkLimits{builders: 1, loose: 3, held: 1000}
+				b.node.lim = builderLimits{builders: 1, pending: 3, held: 1000}
 			}
 			both[i] = b
 		}

@@ -176,7 +176,7 @@ func TestBulkIsPut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rnd.IntN(2) == 0 {
-			b.lim = bulkLimits{builders: 1 + rnd.IntN(3), loose: 1 + rnd.IntN(9), held: int64(rnd.IntN(2000))}
+			b.node.lim = builderLimits{builders: 1 + rnd.IntN(3), pending: 1 + rnd.IntN(9), held: int64(rnd.IntN(2000))}
 		}
 		for i := range puts {
 			puts[i].bulk(t, b)

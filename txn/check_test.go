@@ -334,11 +334,20 @@ func chunkPage(t *testing.T, db *DB, dir string) tree.Name {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, _, err := db.space.dirAt(bg, c.Root, dir)
-	if err != nil || info == nil || len(info.forms) == 0 {
-		t.Fatalf("%s: %v", dir, err)
+	root, _, err := db.space.dirRoot(bg, c.Root, dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return info.forms[0].root.Name
+	for e, err := range db.space.t.Scan(bg, root, tree.Span{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, m, err := placeEntry(dir, nil, e); err == nil && m != nil && m.form != nil {
+			return e.Value.Child.Name
+		}
+	}
+	t.Fatalf("%s has no chunk map", dir)
+	return tree.Name{}
 }
 
 // Records and pages of the index that are not what they must be.

@@ -455,3 +455,7 @@ func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []Ref
 	db.packs.Recorded(infos)
 	return nil
 }
+
+// maxPoints is how many edits a session may have for them to be made on the
+// head one by one. More are flushed by the session itself, beside others.
+const maxPoints = 256

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 // TestPointEditsAreMerges: where edits are made on another head one by one, a
 // merge gives the same root without a conflict.
 func TestPointEditsAreMerges(t *testing.T) {
-	rnd, seed := newRand(t)
+	rnd, seed := toy.Rand(t)
 	runs := 400
 	if testing.Short() {
 		runs = 150

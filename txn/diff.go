@@ -196,57 +196,6 @@ func childOf(v *tree.Value) tree.Root {
 	return v.Child
 }
 
-// rename is an array that left one path and appears at another.
-type rename struct {
-	id       [16]byte
-	from, to string // node paths
-}
-
-// renames returns the arrays that moved between two roots, by their old paths.
-// It visits changed directories only.
-func (s *space) renames(ctx context.Context, a, b tree.Root) ([]rename, error) {
-	m, err := s.arrayMoves(ctx, a, b)
-	if err != nil {
-		return nil, err
-	}
-	return m.renames(), nil
-}
-
-// arrayMoves says where between two roots arrays left and appeared.
-type arrayMoves struct {
-	left, came map[[16]byte][]string // node paths
-}
-
-func (s *space) arrayMoves(ctx context.Context, a, b tree.Root) (arrayMoves, error) {
-	m := arrayMoves{map[[16]byte][]string{}, map[[16]byte][]string{}}
-	err := s.changedDirs(ctx, "", a, b, func(path string, ia, ib *dirInfo) error {
-		if ia.hasID == ib.hasID && ia.id == ib.id {
-			return nil
-		}
-		path = strings.TrimSuffix(path, "/")
-		if ia.hasID {
-			m.left[ia.id] = append(m.left[ia.id], path)
-		}
-		if ib.hasID {
-			m.came[ib.id] = append(m.came[ib.id], path)
-		}
-		return nil
-	})
-	return m, err
-}
-
-// renames are the moves from exactly one path to exactly one other.
-func (m *arrayMoves) renames() []rename {
-	var out []rename
-	for id, from := range m.left {
-		if to := m.came[id]; len(from) == 1 && len(to) == 1 {
-			out = append(out, rename{id, from[0], to[0]})
-		}
-	}
-	slices.SortFunc(out, func(a, b rename) int { return strings.Compare(a.from, b.from) })
-	return out
-}
-
 // changedDirs visits the directories at and below path that differ between two
 // roots.
 func (s *space) changedDirs(ctx context.Context, path string, a, b tree.Root, fn func(path string, a, b *dirInfo) error) error {
@@ -276,4 +225,25 @@ func (s *space) changedDirs(ctx context.Context, path string, a, b tree.Root, fn
 		}
 	}
 	return nil
+}
+
+// sameAt reports whether two roots have the same bytes at and below a path.
+func (s *space) sameAt(ctx context.Context, a, b tree.Root, path string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
+	if path != "" {
+		was, inA, err := s.get(ctx, a, path)
+		if err != nil {
+			return false, err
+		}
+		is, inB, err := s.get(ctx, b, path)
+		if err != nil || inA != inB || inA && !sameBytes(&was, &is) {
+			return false, err
+		}
+	}
+	for _, err := range s.diff(ctx, a, b, dirPath(path)) {
+		return false, err
+	}
+	return true, nil
 }

@@ -389,6 +389,13 @@ func (s *space) walk(ctx context.Context, root tree.Root, path string) ([]dirFra
 	}
 }
 
+// dirRoot returns the root of the directory at path, which is empty or ends in a
+// slash; ok is false if there is none.
+func (s *space) dirRoot(ctx context.Context, root tree.Root, path string) (dir tree.Root, ok bool, err error) {
+	info, dir, err := s.dirAt(ctx, root, path)
+	return dir, info != nil, err
+}
+
 // dirAt returns the directory at path, nil if there is none.
 func (s *space) dirAt(ctx context.Context, root tree.Root, path string) (*dirInfo, tree.Root, error) {
 	frames, err := s.walk(ctx, root, path)

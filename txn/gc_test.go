@@ -294,7 +294,7 @@ func mustResolve(t *testing.T, db *DB, rev string) CommitID {
 func TestGCMeetsDamage(t *testing.T) {
 	root := func(_ *testing.T, _ *DB, c *Commit) tree.Name { return c.Root.Name }
 	leaf := func(t *testing.T, db *DB, c *Commit) tree.Name {
-		_, dir, err := db.space.dirAt(bg, c.Root, "a/")
+		dir, _, err := db.space.dirRoot(bg, c.Root, "a/")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -127,3 +128,5 @@ func at(t *testing.T, db *DB, rev string) map[string]string {
 	defer s.Close()
 	return contents(t, s)
 }
+
+type toyPolicy = toy.Policy[Form, Structure, FieldConflict]

@@ -118,58 +118,6 @@ func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bo
 	return true, nil
 }
 
-// sameAt reports whether two roots have the same bytes at and below a path.
-func (s *space) sameAt(ctx context.Context, a, b tree.Root, path string) (bool, error) {
-	if a == b {
-		return true, nil
-	}
-	if path != "" {
-		was, inA, err := s.get(ctx, a, path)
-		if err != nil {
-			return false, err
-		}
-		is, inB, err := s.get(ctx, b, path)
-		if err != nil || inA != inB || inA && !sameBytes(&was, &is) {
-			return false, err
-		}
-	}
-	for _, err := range s.diff(ctx, a, b, dirPath(path)) {
-		return false, err
-	}
-	return true, nil
-}
-
-// cameFrom finds out what a path of b was called in a, if that is another path:
-// that of the array there, of the array that it lies in, or, for a group, that
-// of all arrays in it that have moved.
-func (s *space) cameFrom(ctx context.Context, a, b tree.Root, path string) (from string, ok bool, err error) {
-	moves, err := s.renames(ctx, a, b)
-	if err != nil {
-		return "", false, err
-	}
-	agreed := ""
-	for _, mv := range moves {
-		switch {
-		case mv.to == path:
-			return mv.from, true, nil
-		case strings.HasPrefix(path, dirPath(mv.to)):
-			from, ok = mv.from+path[len(mv.to):], true
-		case strings.HasPrefix(mv.to, dirPath(path)):
-			outer, isBelow := strings.CutSuffix(mv.from, mv.to[len(path):])
-			if !isBelow || outer == "" || agreed != "" && agreed != outer {
-				return "", false, nil
-			}
-			agreed = outer
-		}
-	}
-	if ok || agreed == "" {
-		return from, ok, nil
-	}
-	// A group that was there before has only taken arrays in.
-	info, _, err := s.dirAt(ctx, a, dirPath(path))
-	return agreed, err == nil && info == nil, err
-}
-
 // Rename says that an array that was at From is at To.
 type Rename struct{ From, To string }
 
@@ -212,9 +160,8 @@ func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string
 	if err != nil {
 		return nil, nil, err
 	}
-	m := merger{s: s, ctx: ctx, told: map[conflictID]struct{}{}, moved: map[string]bool{}}
-	r := sides{older.Root, newer.Root, tree.Root{}}
-	if err := m.moveArrays(&r, moves, sideOurs, []int{sideBase}, [][]rename{nil}); err != nil {
+	was, err := s.withRenames(ctx, older.Root, moves)
+	if err != nil {
 		return nil, nil, err
 	}
 	var list []Rename
@@ -224,7 +171,7 @@ func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string
 		}
 	}
 	return list, func(yield func(Change, error) bool) {
-		changes(s.diff(ctx, r[sideBase], newer.Root, prefix), yield)
+		changes(s.diff(ctx, was, newer.Root, prefix), yield)
 	}, nil
 }
 
@@ -239,7 +186,7 @@ func (db *DB) DiffNode(ctx context.Context, from CommitID, path string, to Commi
 		}{{from, path}, {to, newPath}} {
 			c, err := db.Commit(ctx, at.id)
 			if err == nil {
-				_, roots[i], err = db.space.dirAt(ctx, c.Root, dirPath(strings.Trim(at.path, "/")))
+				roots[i], _, err = db.space.dirRoot(ctx, c.Root, dirPath(strings.Trim(at.path, "/")))
 			}
 			if err != nil {
 				yield(Change{}, err)

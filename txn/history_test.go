@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 // openToy opens a database that knows the documents of the toy policy.
@@ -158,7 +159,7 @@ func TestBlame(t *testing.T) {
 // TestBlameModel compares blame of random lines of commits with a look at every
 // version.
 func TestBlameModel(t *testing.T) {
-	rnd, _ := newRand(t)
+	rnd, _ := toy.Rand(t)
 	db := openToy(t)
 	const chunks = 300
 	keys := make([]string, chunks)
@@ -221,7 +222,7 @@ func TestBlameModel(t *testing.T) {
 // TestBisect searches random histories with merges for a commit that brought
 // something in.
 func TestBisect(t *testing.T) {
-	rnd, _ := newRand(t)
+	rnd, _ := toy.Rand(t)
 	db := openTest(t, nil)
 	first, _ := db.Head("")
 	ids := []CommitID{first}

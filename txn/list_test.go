@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 // listForms are the documents that FuzzList chooses from.
@@ -84,7 +85,7 @@ func FuzzList(f *testing.F) {
 // TestListLargeMap lists grids that are too large for any buffer, from
 // everywhere.
 func TestListLargeMap(t *testing.T) {
-	rnd, seed := newRand(t)
+	rnd, seed := toy.Rand(t)
 	for _, c := range []struct {
 		doc   string
 		form  Form
@@ -148,7 +149,7 @@ func spell(f Form, coords ...uint64) string {
 
 // TestNumberRange compares the ranges of numbers with plain strings.
 func TestNumberRange(t *testing.T) {
-	rnd, _ := newRand(t)
+	rnd, _ := toy.Rand(t)
 	piece := func() string {
 		b := make([]byte, rnd.IntN(4))
 		for i := range b {

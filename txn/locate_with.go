@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // LocateWith is Locate with virtual values located by r.
@@ -45,16 +44,4 @@ func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 		return false, ErrSessionClosed
 	}
 	return s.space.virtualBeside(ctx, root, key)
-}
-
-func (s *space) virtualBeside(ctx context.Context, root tree.Root, key string) (bool, error) {
-	if root.Flags&tree.HasVirtual == 0 {
-		return false, nil
-	}
-	var buf [maxCoordsLen]byte
-	home, _, dir, err := s.home(ctx, root, key, buf[:0])
-	if home != nil {
-		return home.root.Flags&tree.HasVirtual != 0, err
-	}
-	return dir.Flags&tree.HasVirtual != 0, err
 }

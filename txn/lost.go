@@ -3,7 +3,6 @@ package txn
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -155,30 +154,4 @@ func (s *Session) owner(ctx context.Context, key string) (pack.Owner, error) {
 		return pack.Owner{Key: []byte(key)}, err
 	}
 	return pack.Owner{Array: id, Key: []byte(rel)}, err
-}
-
-// chunkOwner finds the array that a key is a chunk of, and the key relative to
-// it. ok is false for a document.
-func (s *space) chunkOwner(ctx context.Context, root tree.Root, key string) (id [16]byte, rel string, ok bool, err error) {
-	var buf [maxCoordsLen]byte
-	for rest := key; ; {
-		info, err := s.dir(ctx, root)
-		if err != nil {
-			return id, "", false, err
-		}
-		for i := range info.forms {
-			if _, spells := info.forms[i].parse(buf[:0], rest); spells && info.hasID {
-				id, rel, ok = info.id, rest, true
-			}
-		}
-		slash := strings.IndexByte(rest, '/')
-		if slash < 0 {
-			return id, rel, ok, nil
-		}
-		child, exists, err := s.sub(ctx, root, info, rest[:slash+1])
-		if err != nil || !exists {
-			return id, rel, ok, err
-		}
-		root, rest = child, rest[slash+1:]
-	}
 }

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -224,40 +223,6 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 		}
 	}
 	return dir, nil
-}
-
-// documentsOf returns the documents in the directory of an array, none if it
-// is not there.
-func (s *space) documentsOf(ctx context.Context, root tree.Root, id [16]byte) (map[string]tree.Value, error) {
-	pending := []tree.Root{root}
-	for len(pending) > 0 {
-		root := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		info, err := s.dir(ctx, root)
-		if err != nil {
-			return nil, err
-		}
-		if !info.hasID || info.id != id {
-			for sub, err := range s.subs(ctx, root, info) {
-				if err != nil {
-					return nil, err
-				}
-				pending = append(pending, sub.root)
-			}
-			continue
-		}
-		docs := map[string]tree.Value{}
-		for e, err := range s.t.Scan(ctx, root, tree.Span{}) {
-			if err != nil {
-				return nil, err
-			}
-			if !isReserved(e.Key) && !isSub(e.Key) {
-				docs[string(bytes.Clone(e.Key))] = e.Value
-			}
-		}
-		return docs, nil
-	}
-	return nil, nil
 }
 
 // beginLostAndFound opens a session on the branch, which is made if it is not

@@ -3,9 +3,7 @@ package txn
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -53,10 +51,7 @@ var errEnough = errors.New("txn: enough conflicts")
 // merge merges theirs into ours. If there are conflicts they are returned,
 // sorted by path, and no root.
 func (s *space) merge(ctx context.Context, base, ours, theirs tree.Root, o mergeOptions) (tree.Root, []Conflict, error) {
-	if o.limit <= 0 {
-		o.limit = defaultConflicts
-	}
-	m := &merger{s: s, ctx: ctx, o: o, told: map[conflictID]struct{}{}, moved: map[string]bool{}}
+	m := newMerger(ctx, s, o)
 	root, err := m.run(base, ours, theirs)
 	if err != nil && err != errEnough {
 		return tree.Root{}, nil, err
@@ -77,6 +72,13 @@ type merger struct {
 	docs      []edit          // merged documents that are put again at the end
 	moved     map[string]bool // directories of arrays that were followed
 	chose     bool            // more than the bytes of chunks was decided by choose
+}
+
+func newMerger(ctx context.Context, s *space, o mergeOptions) *merger {
+	if o.limit <= 0 {
+		o.limit = defaultConflicts
+	}
+	return &merger{s: s, ctx: ctx, o: o, told: map[conflictID]struct{}{}, moved: map[string]bool{}}
 }
 
 type conflictID struct {
@@ -209,26 +211,4 @@ func (m *merger) settleValue(c Conflict, ours, theirs *tree.Value) (*tree.Value,
 		return theirs, nil
 	}
 	return ours, m.add(c)
-}
-
-func briefOf(ok bool, v *tree.Value) string {
-	if !ok {
-		return ""
-	}
-	return brief(v)
-}
-
-// brief describes a value for people, who may show it to others.
-func brief(v *tree.Value) string {
-	switch {
-	case v == nil:
-		return ""
-	case v.Kind == tree.KindInline:
-		return fmt.Sprintf("%d bytes", len(v.Inline))
-	case v.Kind == tree.KindVirtual && v.Source.Whole:
-		return redact.URL(v.Source.URL)
-	case v.Kind == tree.KindVirtual:
-		return fmt.Sprintf("%d bytes of %s", v.Length, redact.URL(v.Source.URL))
-	}
-	return fmt.Sprintf("%d bytes", v.Length)
 }

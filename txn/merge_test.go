@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 
 	"github.com/cockroachdb/datadriven"
 )
@@ -245,7 +246,7 @@ func bruteMerge(base, ours, theirs toyModel, strict bool) (merged toyModel, conf
 // merge is that of plain maps exactly. With them it may refuse more, but never
 // lose or invent a key.
 func TestMergeModel(t *testing.T) {
-	rnd, seed := newRand(t)
+	rnd, seed := toy.Rand(t)
 	runs := 200
 	if testing.Short() {
 		runs = 50
@@ -327,17 +328,5 @@ func TestMergeModel(t *testing.T) {
 	t.Logf("%d merges, %d without conflict", merges, clean)
 	if clean < merges/10 {
 		t.Errorf("only %d of %d merges without conflict", clean, merges)
-	}
-}
-
-func TestMergeOfAnAncestorDoesNothing(t *testing.T) {
-	db := openTest(t, nil)
-	first := update(t, db, "main", map[string]string{"a": "1"})
-	head := update(t, db, "main", map[string]string{"a": "2"})
-	for _, other := range []CommitID{first.ID, head.ID} {
-		c, err := db.Merge(bg, "main", other, CommitOptions{})
-		if err != nil || c.ID != head.ID || mustHead(t, db) != head.ID {
-			t.Errorf("%v, %v", c, err)
-		}
 	}
 }

@@ -85,9 +85,6 @@ type item struct {
 	value tree.Value
 }
 
-// No policy, no nodes.
-func (noPolicy) Node(string) bool { return false }
-
 // maxNodeName bounds names of documents that may be node documents: their
 // reserved entries repeat the name.
 const maxNodeName = 255
@@ -163,52 +160,6 @@ func (s *space) home(ctx context.Context, root tree.Root, key string, buf []byte
 	return home, rel, root, nil
 }
 
-// any reports whether some key begins with prefix.
-func (s *space) any(ctx context.Context, root tree.Root, prefix string) (bool, error) {
-	for {
-		if prefix == "" {
-			return root.Entries > 0, nil
-		}
-		info, err := s.dir(ctx, root)
-		if err != nil {
-			return false, err
-		}
-		for i := range info.forms {
-			f := &info.forms[i]
-			cut, ok := f.cut(prefix)
-			if !ok {
-				continue
-			}
-			for from, to := range cut.spans {
-				for _, err := range s.t.Scan(ctx, f.root, tree.Span{From: from, To: to}) {
-					return err == nil, err
-				}
-			}
-		}
-		slash := strings.IndexByte(prefix, '/')
-		if slash < 0 {
-			for _, err := range s.t.Scan(ctx, root, tree.Span{From: []byte(prefix), To: keyAfter([]byte(prefix))}) {
-				return err == nil, err
-			}
-			return false, nil
-		}
-		child, ok, err := s.sub(ctx, root, info, prefix[:slash+1])
-		if err != nil || !ok {
-			return false, err
-		}
-		root, prefix = child, prefix[slash+1:]
-	}
-}
-
-// identity returns the identity of the array at a node path, "" for the root.
-func (s *space) identity(ctx context.Context, root tree.Root, path string) (id [16]byte, ok bool, err error) {
-	info, _, err := s.dirAt(ctx, root, dirPath(path))
-	if err != nil || info == nil {
-		return id, false, err
-	}
-	return info.id, info.hasID, nil
-}
-
 // dirPath turns a node path into the prefix of what is below it.
 func dirPath(path string) string {
 	if path == "" {
@@ -227,31 +178,6 @@ func splitKey(key string) (dir, name string) {
 // changed: trees only read the keys they are given.
 func keyBytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
 
-// sameBytes reports whether two values stand for the same bytes: by content
-// hash, wherever the bytes lie; for virtual values, the same reference.
-func sameBytes(a, b *tree.Value) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	if a.Kind == b.Kind && a.Kind != tree.KindNative {
-		return a.Equal(b)
-	}
-	return a.Kind != tree.KindVirtual && b.Kind != tree.KindVirtual && a.ContentSum() == b.ContentSum()
-}
-
-// makeDoc makes a value of a document's bytes; ok is false if they are too many
-// to be inline and nobody stores them.
-func (s *space) makeDoc(ctx context.Context, key string, doc []byte) (v tree.Value, ok bool, err error) {
-	if len(doc) <= inlineLimit(key) {
-		return tree.Value{Kind: tree.KindInline, Inline: doc}, true, nil
-	}
-	if s.store == nil {
-		return v, false, nil
-	}
-	v, err = s.store(ctx, key, doc)
-	return v, err == nil, err
-}
-
 // checkEdits refuses what a caller must not pass in.
 func checkEdits(edits []edit) error {
 	for i := range edits {
@@ -267,4 +193,14 @@ func checkEdits(edits []edit) error {
 		}
 	}
 	return nil
+}
+
+// maxKey is the longest key in bytes.
+const maxKey = 4 << 10
+
+func checkKey(key string) error {
+	if len(key) > maxKey {
+		return fmt.Errorf("%w: %.80q… is longer than %d bytes", kv.ErrInvalidKey, key, maxKey)
+	}
+	return kv.ValidKey(key)
 }

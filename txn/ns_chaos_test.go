@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 // byArray returns what is below each array, with keys relative to it; nil for
@@ -49,7 +50,7 @@ func (h *history) byArray(root tree.Root) (out map[[16]byte]toyModel, at map[[16
 // a plain merge of its own keys gives, wherever it is now, and what one side put
 // where the other moved it to.
 func TestMergeChaos(t *testing.T) {
-	rnd, seed := newRand(t)
+	rnd, seed := toy.Rand(t)
 	runs := 300
 	if testing.Short() {
 		runs = 40

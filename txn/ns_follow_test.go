@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 // TestMergeFollowsRenames: one side moves arrays and groups about, the other
 // changes chunks and attributes. Each change must arrive where its array is
 // now.
 func TestMergeFollowsRenames(t *testing.T) {
-	rnd, seed := newRand(t)
+	rnd, seed := toy.Rand(t)
 	runs := 60
 	if testing.Short() {
 		runs = 20

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
 // history makes random changes to a root and to a plain map alike.
@@ -402,7 +403,7 @@ func (h *history) checkCanonical() {
 }
 
 func TestNamespaceModel(t *testing.T) {
-	rnd, seed := newRand(t)
+	rnd, seed := toy.Rand(t)
 	runs := 60
 	if testing.Short() {
 		runs = 20

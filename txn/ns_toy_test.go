@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,122 +13,6 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
-
-// toyPolicy reads documents of fields separated by spaces: "array",
-// "f=prefix:sep:rank" names a form, as do "sep=…" and "rank=…" together, "k=…" is the structure, "g=4,5" the grid,
-// and any other field is an attribute.
-type toyPolicy struct{}
-
-func (toyPolicy) Node(name string) bool {
-	return name == ".zarray" || name == ".zgroup" || name == "zarr.json"
-}
-
-func (p toyPolicy) Forms(name string, doc []byte) (forms []Form) {
-	var parts Form
-	for _, field := range strings.Fields(string(doc)) {
-		switch key, value, _ := strings.Cut(field, "="); key {
-		case "sep":
-			parts.Sep = value[0]
-		case "rank":
-			parts.Rank, _ = strconv.Atoi(value)
-		}
-		spec, ok := strings.CutPrefix(field, "f=")
-		if !ok || !p.Node(name) {
-			continue
-		}
-		parts := strings.Split(spec, ":")
-		rank, err := strconv.Atoi(parts[len(parts)-1])
-		if len(parts) == 3 && len(parts[1]) == 1 && err == nil {
-			forms = append(forms, Form{parts[0], parts[1][0], rank})
-		}
-	}
-	if parts.Rank > 0 && p.Node(name) {
-		forms = append(forms, parts)
-	}
-	return forms
-}
-
-func (p toyPolicy) Structure(name string, doc []byte) (s Structure, ok bool) {
-	for _, field := range strings.Fields(string(doc)) {
-		key, value, _ := strings.Cut(field, "=")
-		switch key {
-		case "array":
-			ok = p.Node(name)
-		case "k":
-			s.Key = []byte(value)
-		case "g":
-			for _, n := range strings.Split(value, ",") {
-				i, _ := strconv.ParseInt(n, 10, 64)
-				s.Grid = append(s.Grid, i)
-			}
-		}
-	}
-	return s, ok
-}
-
-// MergeDocument merges fields; g by axis. What makes a group is a field without
-// a value.
-func (p toyPolicy) MergeDocument(name string, base, ours, theirs []byte, strict bool) ([]byte, []FieldConflict, error) {
-	array := slices.Contains(strings.Fields(string(ours)), "array")
-	if !p.Node(name) && name != ".zattrs" && !p.Derived(name) || strict && base == nil && p.Node(name) && array {
-		return nil, []FieldConflict{{}}, nil
-	}
-	parse := func(doc []byte) map[string]string {
-		m := map[string]string{}
-		for _, field := range strings.Fields(string(doc)) {
-			key, value, _ := strings.Cut(field, "=")
-			if key == "f" {
-				key, value = field, ""
-			}
-			if key == "g" {
-				for i, n := range strings.Split(value, ",") {
-					m["g"+strconv.Itoa(i)] = n
-				}
-				continue
-			}
-			m[key] = value + " "
-		}
-		return m
-	}
-	b, o, t := parse(base), parse(ours), parse(theirs)
-	all := maps.Clone(b)
-	maps.Copy(all, o)
-	maps.Copy(all, t)
-	var out, grid []string
-	var conflicts []FieldConflict
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		v := o[key]
-		switch {
-		case b[key] == o[key]:
-			v = t[key]
-		case b[key] != t[key] && o[key] != t[key]:
-			conflicts = append(conflicts, FieldConflict{Field: key, Base: b[key], Ours: o[key], Theirs: t[key]})
-		case strict && b[key] != t[key] && v != "" && (base != nil || v != " "):
-			conflicts = append(conflicts, FieldConflict{Field: key, Base: b[key], Ours: v, Theirs: v, Same: true})
-		}
-		switch {
-		case v == "":
-		case len(key) == 2 && key[0] == 'g':
-			grid = append(grid, v)
-		case v == " ":
-			out = append(out, key)
-		default:
-			out = append(out, key+"="+strings.TrimSpace(v))
-		}
-	}
-	if len(grid) > 0 {
-		out = append(out, "g="+strings.Join(grid, ","))
-	}
-	return []byte(strings.Join(out, " ")), conflicts, nil
-}
-
-func (p toyPolicy) Metadata(name string) bool {
-	return p.Node(name) || p.Derived(name) || name == ".zattrs"
-}
-
-func (toyPolicy) Copies(_ string, doc []byte) (copies, rest []byte) { return nil, doc }
-
-func (toyPolicy) Derived(name string) bool { return name == ".zmetadata" }
 
 // toyPacks keeps native documents.
 type toyPacks struct {
@@ -235,11 +117,4 @@ func (s toySpace) model(t testing.TB, root tree.Root) toyModel {
 		m[strings.Clone(it.key)] = it.value
 	}
 	return m
-}
-
-// newRand returns a generator with a printed seed.
-func newRand(t testing.TB) (*rand.Rand, uint64) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1)), seed
 }

@@ -76,3 +76,23 @@ type FieldConflict struct {
 	// Same says that both sides changed it to the same value.
 	Same bool
 }
+
+// noPolicy knows no documents.
+type noPolicy struct{}
+
+func (noPolicy) Forms(string, []byte) []Form { return nil }
+
+func (noPolicy) Structure(string, []byte) (Structure, bool) { return Structure{}, false }
+
+func (noPolicy) Metadata(string) bool { return false }
+
+func (noPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }
+
+func (noPolicy) Derived(string) bool { return false }
+
+func (noPolicy) MergeDocument(string, []byte, []byte, []byte, bool) ([]byte, []FieldConflict, error) {
+	return nil, []FieldConflict{{}}, nil
+}
+
+// No policy, no nodes.
+func (noPolicy) Node(string) bool { return false }

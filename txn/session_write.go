@@ -115,16 +115,6 @@ func (s *Session) put(ctx context.Context, e edit, base *tree.Root) error {
 	return nil
 }
 
-// maxKey is the longest key in bytes.
-const maxKey = 4 << 10
-
-func checkKey(key string) error {
-	if len(key) > maxKey {
-		return fmt.Errorf("%w: %.80q… is longer than %d bytes", kv.ErrInvalidKey, key, maxKey)
-	}
-	return kv.ValidKey(key)
-}
-
 // flush applies the write buffer to the working root. The caller holds mu.
 func (s *Session) flush(ctx context.Context) error {
 	if len(s.buf) == 0 {

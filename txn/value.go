@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -13,22 +12,6 @@ import (
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
-
-// Values up to these sizes live in the pages themselves: reading them costs
-// nothing more, and a pack record would be mostly header.
-const (
-	maxInline         = 512
-	maxInlineDocument = 1024
-)
-
-// inlineLimit is larger for metadata documents, which every open reads.
-func inlineLimit(key string) int {
-	name := key[strings.LastIndexByte(key, '/')+1:]
-	if strings.HasSuffix(name, ".json") || strings.HasPrefix(name, ".z") {
-		return maxInlineDocument
-	}
-	return maxInline
-}
 
 // located is a [kv.Value] of a snapshot or session.
 type located struct {

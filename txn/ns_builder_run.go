@@ -14,7 +14,7 @@ import (
 // their coordinates, they go straight into a builder; from the first that does
 // not, they are collected, sorted and applied in batches.
 type run struct {
-	b    *Bulk
+	b    *builder
 	dir  string
 	form Form
 
@@ -65,7 +65,7 @@ func (r *run) add(ctx context.Context, e *tree.Entry) error {
 	r.items = append(r.items, it)
 	r.b.held += r.bytes() - before + int64(len(v.Inline))
 	if r.b.held > r.b.lim.held {
-		return r.b.relieve(ctx)
+		return r.b.sortSome(ctx)
 	}
 	return nil
 }
@@ -87,9 +87,9 @@ func (r *run) seal() (err error) {
 	return err
 }
 
-// relieve applies what the runs that hold most have collected, until half of
+// sortSome applies what the runs that hold most have collected, until half of
 // the bound is free.
-func (b *Bulk) relieve(ctx context.Context) error {
+func (b *builder) sortSome(ctx context.Context) error {
 	waiting := make([]*run, 0, len(b.runs))
 	for _, r := range b.runs {
 		if len(r.items) > 0 {
@@ -153,7 +153,7 @@ func (r *run) apply(ctx context.Context) (err error) {
 }
 
 func (r *run) build(ctx context.Context, items []runItem) (err error) {
-	b := r.b.space.t.NewBuilder(ctx)
+	b := r.b.s.t.NewBuilder(ctx)
 	for i := range items {
 		if err := b.Add(&tree.Entry{Key: r.key(&items[i]), Value: r.value(&items[i])}); err != nil {
 			return err
@@ -164,14 +164,14 @@ func (r *run) build(ctx context.Context, items []runItem) (err error) {
 }
 
 func (r *run) edit(ctx context.Context, items []runItem) (err error) {
-	size := min(len(items), r.b.space.lim.edits)
+	size := min(len(items), r.b.s.lim.edits)
 	batch := make([]tree.Edit, 0, size)
 	for part := range slices.Chunk(items, max(size, 1)) {
 		batch = batch[:0]
 		for i := range part {
 			batch = append(batch, tree.Edit{Key: r.key(&part[i]), Value: r.value(&part[i])})
 		}
-		if r.root, err = r.b.space.t.Apply(ctx, r.root, batch); err != nil {
+		if r.root, err = r.b.s.t.Apply(ctx, r.root, batch); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // ChunkGrid says which keys the chunks of an array have.
 type ChunkGrid struct {
-	// Dir is what the keys begin with, relative to the path of the [Bulk]: ""
+	// Dir is what the keys begin with, relative to the path of the bulk write: ""
 	// or a directory and a slash.
 	Dir string
 	// Counts are the numbers of chunks along each dimension, one or more, each
@@ -34,17 +34,12 @@ type References struct {
 	Offset, Length []int64
 }
 
-// SetReferences puts references at the keys of a grid, as [Bulk.SetVirtual] does
-// for each, without a key being printed and parsed. The columns are the
-// caller's again when it returns.
-func (b *Bulk) SetReferences(ctx context.Context, g *ChunkGrid, refs *References) error {
-	if b.err == nil && len(refs.URL) > 0 {
-		b.err = b.takeReferences(ctx, g, refs)
+// putReferences puts references at the keys of a grid, without a key being
+// printed and parsed. The columns are the caller's again when it returns.
+func (b *builder) putReferences(ctx context.Context, g *ChunkGrid, refs *References) error {
+	if len(refs.URL) == 0 {
+		return nil
 	}
-	return b.err
-}
-
-func (b *Bulk) takeReferences(ctx context.Context, g *ChunkGrid, refs *References) error {
 	at := newGridWalk(g, refs.First)
 	r, _, err := b.home(ctx, at.key())
 	if err != nil {
@@ -57,7 +52,7 @@ func (b *Bulk) takeReferences(ctx context.Context, g *ChunkGrid, refs *Reference
 	for i, url := range refs.URL {
 		if url != "" {
 			refs.value(i, &b.ref.Value)
-			if err := b.take(ctx, at.key(), &b.ref); err != nil {
+			if err := b.add(ctx, at.key(), &b.ref); err != nil {
 				return err
 			}
 		}
@@ -67,7 +62,7 @@ func (b *Bulk) takeReferences(ctx context.Context, g *ChunkGrid, refs *Reference
 }
 
 // holds reports whether all keys of a grid have their home in a run, if one has.
-func (b *Bulk) holds(r *run, g *ChunkGrid) bool {
+func (b *builder) holds(r *run, g *ChunkGrid) bool {
 	longest := len(b.path) + len(g.Dir) + (maxDigits+1)*len(g.Counts)
 	if longest > maxKey || r.dir != g.Dir || r.form.Prefix != "" || r.form.Rank != len(g.Counts) {
 		return false

@@ -7,10 +7,6 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// maxPoints is how many edits a session may have for them to be made on the
-// head one by one. More are flushed by the session itself, beside others.
-const maxPoints = 256
-
 // onto makes edits that were meant for base on head, if it is plain that a
 // merge would do the same and nothing else: no edit is of metadata, and in both
 // roots each key has the same bytes and the same directories above it.

@@ -1,0 +1,34 @@
+package txn
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ConflictError is returned by what merges when changes do not go together.
+// errors.Is matches it to [ErrConflict].
+type ConflictError struct {
+	// Branch that was to be moved.
+	Branch string
+	// Base is the commit that the changes began from, Head the one that they
+	// met.
+	Base, Head CommitID
+	// Conflicts are sorted by path. There may be more than are listed.
+	Conflicts []Conflict
+}
+
+func (e *ConflictError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "txn: conflict with branch %s", e.Branch)
+	for i, c := range e.Conflicts {
+		if i == 3 {
+			fmt.Fprintf(&b, "; and %d more", len(e.Conflicts)-i)
+			break
+		}
+		fmt.Fprintf(&b, "; %v", c)
+	}
+	return b.String()
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
