@@ -49,11 +49,13 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
-	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree"},
-	"txn/internal/toy": {}, // of tests
-	"refs":             {"kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
-	"refs/jinja":       {"kv/redact"},
-	"refs/parquet":     {"kv"},
+	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/namespace"},
+	// The namespace knows trees; not packs, records or sessions.
+	"txn/internal/namespace": {"kv", "kv/digest", "kv/redact", "kv/tree"},
+	"txn/internal/toy":       {}, // of tests
+	"refs":                   {"kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
+	"refs/jinja":             {"kv/redact"},
+	"refs/parquet":           {"kv"},
 
 	// Only the engine joins them.
 	"engine/zurl":      {"kv/redact"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Blame finds for each of some keys the commit that last changed its bytes, up
@@ -44,7 +45,7 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 
 type blamer struct {
 	db      *DB
-	s       *space
+	s       *namespace.Space
 	keys    []string
 	index   map[string]int
 	queue   commitQueue
@@ -81,7 +82,7 @@ func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[in
 // visit hands on to each parent the keys that are there as they are here. What
 // no parent has is this commit's.
 func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
-	here, _, err := b.s.dirRoot(ctx, c.Root, dirPath(step.path))
+	here, _, err := b.s.Dir(ctx, c.Root, namespace.DirPath(step.path))
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 		if !ok {
 			continue
 		}
-		there, _, err := b.s.dirRoot(ctx, p.Root, dirPath(was))
+		there, _, err := b.s.Dir(ctx, p.Root, namespace.DirPath(was))
 		if err != nil {
 			return err
 		}
@@ -129,25 +130,25 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 // pathIn returns what an array is called in a parent; ok is false if it is not
 // there. A node that is no array is the same if the path is.
 func (b *blamer) pathIn(ctx context.Context, parent, root tree.Root, path string) (string, bool, error) {
-	id, isArray, err := b.s.identity(ctx, root, path)
+	id, isArray, err := b.s.Identity(ctx, root, path)
 	if err != nil {
 		return "", false, err
 	}
-	was, wasArray, err := b.s.identity(ctx, parent, path)
+	was, wasArray, err := b.s.Identity(ctx, parent, path)
 	if err != nil {
 		return "", false, err
 	}
 	if isArray == wasArray && id == was {
-		_, ok, err := b.s.dirRoot(ctx, parent, dirPath(path))
+		_, ok, err := b.s.Dir(ctx, parent, namespace.DirPath(path))
 		return path, ok, err
 	}
 	if !isArray {
 		return "", false, nil
 	}
-	moves, err := b.s.renames(ctx, parent, root)
+	moves, err := b.s.Renames(ctx, parent, root)
 	for _, mv := range moves {
-		if mv.to == path {
-			return mv.from, true, nil
+		if mv.To == path {
+			return mv.From, true, nil
 		}
 	}
 	return "", false, err
@@ -158,11 +159,11 @@ func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[in
 	out := map[int]struct{}{}
 	// Many changes to few keys: ask for the keys.
 	budget := 4*len(keys) + 64
-	for it, err := range b.s.diff(ctx, there, here, "") {
+	for it, err := range b.s.Diff(ctx, there, here, "") {
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := b.index[it.key]; ok {
+		if i, ok := b.index[it.Key]; ok {
 			if _, ok := keys[i]; ok {
 				out[i] = struct{}{}
 			}
@@ -177,15 +178,15 @@ func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[in
 func (b *blamer) changedOneByOne(ctx context.Context, there, here tree.Root, keys map[int]struct{}) (map[int]struct{}, error) {
 	out := map[int]struct{}{}
 	for i := range keys {
-		was, inOld, err := b.s.get(ctx, there, b.keys[i])
+		was, inOld, err := b.s.Get(ctx, there, b.keys[i])
 		if err != nil {
 			return nil, err
 		}
-		is, inNew, err := b.s.get(ctx, here, b.keys[i])
+		is, inNew, err := b.s.Get(ctx, here, b.keys[i])
 		if err != nil {
 			return nil, err
 		}
-		if inOld != inNew || inOld && !sameBytes(&was, &is) {
+		if inOld != inNew || inOld && !namespace.SameBytes(&was, &is) {
 			out[i] = struct{}{}
 		}
 	}

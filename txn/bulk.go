@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Bulk writes a whole node of a session at once, millions of keys: the pages are
@@ -26,8 +27,8 @@ import (
 // finished, what it built is garbage that the session forgets.
 type Bulk struct {
 	s     *Session
-	space *space
-	node  *builder
+	space *namespace.Space
+	node  *namespace.Builder
 	path  string // "" or ends in a slash
 	add   bool
 	began tree.Root // working root of the session before
@@ -45,26 +46,26 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error
 	if err != nil {
 		return nil, err
 	}
-	b := &Bulk{s: s, space: s.space, path: dirPath(path), add: add, began: root, base: base, done: s.hold(base, root)}
+	b := &Bulk{s: s, space: s.space, path: namespace.DirPath(path), add: add, began: root, base: base, done: s.hold(base, root)}
 	if !add {
 		if err := b.reuse(ctx); err != nil {
 			return nil, err
 		}
 	}
-	b.node, err = b.space.newBuilder(ctx, root, path, add, s.db.opts.SessionBytes)
+	b.node, err = b.space.NewBuilder(ctx, root, path, add, s.db.opts.SessionBytes)
 	return b, err
 }
 
 // reuse makes the bulk write leave out the pages that the session's base has at
 // the path: writing a node anew makes most of them again as they were.
 func (b *Bulk) reuse(ctx context.Context) error {
-	dir, _, err := b.space.dirRoot(ctx, b.base, b.path)
+	dir, _, err := b.space.Dir(ctx, b.base, b.path)
 	if err != nil || dir.Entries == 0 {
 		return err
 	}
-	names, err := pageNames(ctx, b.space.t, dir)
+	names, err := pageNames(ctx, b.space.Tree, dir)
 	if err == nil {
-		b.space = b.space.with(knownPages{b.s.pages, names})
+		b.space = b.space.With(knownPages{b.s.pages, names})
 	}
 	return err
 }
@@ -112,7 +113,7 @@ func (b *Bulk) Set(ctx context.Context, key string, value []byte) error {
 			return fmt.Errorf("set %s: %w", key, err)
 		}
 	}
-	b.err = b.node.put(ctx, key, v)
+	b.err = b.node.Put(ctx, key, v)
 	return b.err
 }
 
@@ -120,7 +121,7 @@ func (b *Bulk) Set(ctx context.Context, key string, value []byte) error {
 // in this bulk write, in the session, or in its base.
 func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value, error) {
 	sum := digest.Of(value)
-	if v, ok := b.node.pendingAt(key); ok && v.Kind == tree.KindNative && v.Sum == sum {
+	if v, ok := b.node.PendingAt(key); ok && v.Kind == tree.KindNative && v.Sum == sum {
 		return v, nil
 	}
 	full := b.path + key
@@ -128,7 +129,7 @@ func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value
 		if i > 0 && root == b.began {
 			break
 		}
-		old, ok, err := b.space.get(ctx, root, full)
+		old, ok, err := b.space.Get(ctx, root, full)
 		if err != nil || ok && old.Kind == tree.KindNative && old.Sum == sum {
 			return old, err
 		}
@@ -140,7 +141,7 @@ func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value
 // [Session.SetVirtual].
 func (b *Bulk) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
 	if b.err == nil {
-		b.err = b.node.putVirtual(ctx, key, src, offset, length)
+		b.err = b.node.PutVirtual(ctx, key, src, offset, length)
 	}
 	return b.err
 }
@@ -150,7 +151,7 @@ func (b *Bulk) SetVirtual(ctx context.Context, key string, src tree.Source, offs
 // caller's again when it returns.
 func (b *Bulk) SetReferences(ctx context.Context, g *ChunkGrid, refs *References) error {
 	if b.err == nil {
-		b.err = b.node.putReferences(ctx, g, refs)
+		b.err = b.node.PutReferences(ctx, g, refs)
 	}
 	return b.err
 }
@@ -165,20 +166,20 @@ func (b *Bulk) Finish(ctx context.Context) error {
 	}
 	defer b.done()
 	b.err = errBulkFinished
-	if err := b.node.flush(ctx); err != nil {
+	if err := b.node.Flush(ctx); err != nil {
 		return err
 	}
 	return b.s.change(ctx, func(root tree.Root) (tree.Root, error) {
 		if b.add {
-			return b.node.addTo(ctx, root)
+			return b.node.AddTo(ctx, root)
 		}
-		for it, err := range b.space.diff(ctx, b.began, root, b.path) {
+		for it, err := range b.space.Diff(ctx, b.began, root, b.path) {
 			if err == nil {
-				err = fmt.Errorf("txn: bulk write of %q: the session wrote %s since it began: begin it again", strings.TrimSuffix(b.path, "/"), it.key)
+				err = fmt.Errorf("txn: bulk write of %q: the session wrote %s since it began: begin it again", strings.TrimSuffix(b.path, "/"), it.Key)
 			}
 			return root, err
 		}
-		return b.node.replaceIn(ctx, root)
+		return b.node.ReplaceIn(ctx, root)
 	})
 }
 

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // keyOf prints the key of a chunk.
-func (g *ChunkGrid) keyOf(number int64) string {
+func keyOf(g *ChunkGrid, number int64) string {
 	words := make([]string, len(g.Counts))
 	for d := len(words) - 1; d >= 0; d-- {
 		words[d] = strconv.FormatInt(number%g.Counts[d], 10)
@@ -72,7 +73,7 @@ func TestSetReferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if round%2 == 1 {
-				b.node.lim = builderLimits{builders: 1, pending: 3, held: 1000}
+				b.node.Limits = namespace.BuilderLimits{Builders: 1, Pending: 3, Held: 1000}
 			}
 			both[i] = b
 		}
@@ -95,7 +96,7 @@ func TestSetReferences(t *testing.T) {
 				if r.Length[i] < 0 {
 					src.Whole, offset, length = true, 0, 0
 				}
-				if err := both[0].SetVirtual(bg, g.keyOf(r.First+int64(i)), src, offset, length); err != nil {
+				if err := both[0].SetVirtual(bg, keyOf(g, r.First+int64(i)), src, offset, length); err != nil {
 					t.Fatal(err)
 				}
 			}

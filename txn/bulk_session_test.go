@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // A commit must not name a payload that a bulk write stored before packs failed.
@@ -149,7 +150,7 @@ func TestBulkAddBesideSession(t *testing.T) {
 			p.plain(t, plain, "p/")
 		}
 		s = begin(t, db)
-		s.space.lim.moved = 7
+		s.space.Limits.Moved = 7
 		b, err := s.Bulk(bg, "p", true)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +181,7 @@ func TestBulkAddBesideSession(t *testing.T) {
 			}
 			return
 		}
-		if err := s.space.verify(bg, s.work); err != nil {
+		if err := s.space.Verify(bg, s.work); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		plain.Abort()
@@ -206,7 +207,7 @@ func TestBulkAddBelowNewArray(t *testing.T) {
 	if got := contents(t, s); got["t/0/7"] != "chunk" || len(got) != 2 {
 		t.Errorf("got %v", got)
 	}
-	if err := s.space.verify(bg, s.work); err != nil {
+	if err := s.space.Verify(bg, s.work); err != nil {
 		t.Error(err)
 	}
 }
@@ -360,7 +361,7 @@ func TestPayloadOfFormerBaseIsStoredAgain(t *testing.T) {
 	if err := s.Refresh(bg); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.put(bg, edit{key: "k", value: v}, base); err != errOtherBase {
+	if err := s.put(bg, namespace.Edit{Key: "k", Value: v}, base); err != errOtherBase {
 		t.Errorf("put of a payload of the former base: %v", err)
 	}
 	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {

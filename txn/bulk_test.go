@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 func bulkDB(t testing.TB) *DB {
@@ -39,7 +40,7 @@ func begin(t testing.TB, db *DB) *Session {
 		t.Fatal(err)
 	}
 	// One identity for all: equal content then has equal roots.
-	s.space.newID = func() [16]byte { return [16]byte{7} }
+	s.space.NewID = func() [16]byte { return [16]byte{7} }
 	t.Cleanup(func() { s.Abort() })
 	return s
 }
@@ -127,14 +128,14 @@ func stored(t testing.TB, s *Session) map[string]string {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for it, err := range s.space.scan(bg, root, "") {
+	for it, err := range s.space.Scan(bg, root, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := out[it.key]; ok {
-			t.Errorf("%s is stored twice", it.key)
+		if _, ok := out[it.Key]; ok {
+			t.Errorf("%s is stored twice", it.Key)
 		}
-		out[it.key] = fmt.Sprintf("%v %v %q %d %d", it.value.Kind == tree.KindVirtual, it.value.ContentSum(), it.value.Source.URL, it.value.Offset, it.value.Length)
+		out[it.Key] = fmt.Sprintf("%v %v %q %d %d", it.Value.Kind == tree.KindVirtual, it.Value.ContentSum(), it.Value.Source.URL, it.Value.Offset, it.Value.Length)
 	}
 	return out
 }
@@ -160,23 +161,23 @@ func TestBulkIsPut(t *testing.T) {
 
 		plain, bulk := begin(t, db), begin(t, db)
 		for i := range before {
-			before[i].plain(t, plain, dirPath(path))
-			before[i].plain(t, bulk, dirPath(path))
+			before[i].plain(t, plain, namespace.DirPath(path))
+			before[i].plain(t, bulk, namespace.DirPath(path))
 		}
 		if !add {
-			if err := plain.DeletePrefix(bg, dirPath(path)); err != nil {
+			if err := plain.DeletePrefix(bg, namespace.DirPath(path)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range puts {
-			puts[i].plain(t, plain, dirPath(path))
+			puts[i].plain(t, plain, namespace.DirPath(path))
 		}
 		b, err := bulk.Bulk(bg, path, add)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if rnd.IntN(2) == 0 {
-			b.node.lim = builderLimits{builders: 1 + rnd.IntN(3), pending: 1 + rnd.IntN(9), held: int64(rnd.IntN(2000))}
+			b.node.Limits = namespace.BuilderLimits{Builders: 1 + rnd.IntN(3), Pending: 1 + rnd.IntN(9), Held: int64(rnd.IntN(2000))}
 		}
 		for i := range puts {
 			puts[i].bulk(t, b)
@@ -193,7 +194,7 @@ func TestBulkIsPut(t *testing.T) {
 			}
 			t.Fatalf("round %d: %d keys, want %d; path %q, add %v", round, len(got), len(want), path, add)
 		}
-		if err := bulk.space.verify(bg, bulk.work); err != nil {
+		if err := bulk.space.Verify(bg, bulk.work); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		// Which chunk maps there are without a document that names them is a
@@ -338,7 +339,7 @@ func TestBulkReuse(t *testing.T) {
 func TestBulkErrors(t *testing.T) {
 	db := bulkDB(t)
 	s := begin(t, db)
-	for i, key := range []string{"", strings.Repeat("k", maxKey), "a\x00b\xff"} {
+	for i, key := range []string{"", strings.Repeat("k", namespace.MaxKey), "a\x00b\xff"} {
 		b, err := s.Bulk(bg, "n", false)
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // flipByte changes one bit of a file.
@@ -177,7 +178,7 @@ func mislabel(t *testing.T, db *DB, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.put(bg, edit{key: key, value: v}, nil); err != nil {
+	if err := s.put(bg, namespace.Edit{Key: key, Value: v}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
@@ -334,15 +335,15 @@ func chunkPage(t *testing.T, db *DB, dir string) tree.Name {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, _, err := db.space.dirRoot(bg, c.Root, dir)
+	root, _, err := db.space.Dir(bg, c.Root, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range db.space.t.Scan(bg, root, tree.Span{}) {
+	for e, err := range db.space.Tree.Scan(bg, root, tree.Span{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, m, err := placeEntry(dir, nil, e); err == nil && m != nil && m.form != nil {
+		if _, _, m, err := namespace.ReadEntry(dir, nil, e); err == nil && m != nil && m.Form != nil {
 			return e.Value.Child.Name
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // trace finds out under which keys and in which versions the damaged things
@@ -119,12 +120,12 @@ func (t *tracer) page(ctx context.Context, at tree.Place, path string, form *For
 	err := t.c.tree.Open(ctx, at, func(child tree.Place) error {
 		return into(child, path, form)
 	}, func(e tree.Entry) error {
-		key, chunk, m, err := placeEntry(path, form, e)
+		key, chunk, m, err := namespace.ReadEntry(path, form, e)
 		if err != nil || m == nil && key == "" {
 			return err
 		}
 		if m != nil {
-			return into(e.Value.Child.Place(), m.path, m.form)
+			return into(e.Value.Child.Place(), m.Path, m.Form)
 		}
 		if e.Value.Kind != tree.KindNative {
 			return nil

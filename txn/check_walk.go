@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // checker looks at one state of the index. Pages that several versions share
@@ -305,7 +306,7 @@ func (c *checker) damage(p place, err error) bool {
 // open reads a page, calls value for what it maps to bytes, and returns the
 // pages below that were not met before.
 func (c *checker) open(ctx context.Context, p place, value func(key string, chunk []int64, v tree.Value) error) ([]place, error) {
-	if err := checkPath(ctx, p.path); err != nil {
+	if err := namespace.CheckPath(ctx, p.path); err != nil {
 		return nil, err
 	}
 	var below []place
@@ -318,12 +319,12 @@ func (c *checker) open(ctx context.Context, p place, value func(key string, chun
 		add(child, p.path, p.form)
 		return nil
 	}, func(e tree.Entry) error {
-		key, chunk, m, err := placeEntry(p.path, p.form, e)
+		key, chunk, m, err := namespace.ReadEntry(p.path, p.form, e)
 		switch {
 		case err != nil:
 			return err
 		case m != nil:
-			add(e.Value.Child.Place(), m.path, m.form)
+			add(e.Value.Child.Place(), m.Path, m.Form)
 			return nil
 		case key == "":
 			return nil

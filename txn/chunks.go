@@ -14,6 +14,6 @@ import (
 // Along another one, each row of chunks before from costs a search at most.
 func (s *Session) DeleteChunks(ctx context.Context, path string, f Form, axis int, from int64) error {
 	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
-		return s.space.deleteChunks(ctx, root, path, f, axis, from)
+		return s.space.DeleteChunks(ctx, root, path, f, axis, from)
 	})
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Deleting from a number on leaves exactly the chunks before it.
@@ -23,23 +25,24 @@ func TestDeleteChunks(t *testing.T) {
 		db := bulkDB(t)
 		s := begin(t, db)
 		want := map[string]string{
-			dirPath(path) + "zarr.json": fmt.Sprintf("array f=%s:%c:%d", f.Prefix, f.Sep, f.Rank),
-			dirPath(path) + "notes":     "n", "other/7": "o",
+			namespace.DirPath(path) + "zarr.json": fmt.Sprintf("array f=%s:%c:%d", f.Prefix, f.Sep, f.Rank),
+			namespace.DirPath(path) + "notes":     "n", "other/7": "o",
 		}
 		set(t, s, want)
 		for range 1 + rnd.IntN(1500) {
-			var coords []byte
-			outside := false
+			rel, outside := f.Prefix, false
 			for d := range f.Rank {
 				n := rnd.Int64N(spread)
 				if d < axis && rnd.IntN(4) > 0 {
 					n = rnd.Int64N(3) // long rows
 				}
 				outside = outside || d == axis && n >= from
-				coords = appendCoord(coords, uint64(n))
+				if d > 0 {
+					rel += string(f.Sep)
+				}
+				rel += strconv.FormatInt(n, 10)
 			}
-			rel, _ := f.print(nil, coords)
-			key := dirPath(path) + string(rel)
+			key := namespace.DirPath(path) + rel
 			if err := s.Set(bg, key, []byte("v")); err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Merge brings the changes of another branch, tag or commit onto a branch, as
@@ -129,7 +130,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	err = s.change(ctx, func(work tree.Root) (tree.Root, error) {
-		root, conflicts, err := s.space.merge(ctx, base, work, theirs, mergeOptions{choose: o.Choose})
+		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Choose: o.Choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
 		}
@@ -159,7 +160,7 @@ func (s *Session) Refresh(ctx context.Context) error {
 		if id == s.base {
 			return work, nil
 		}
-		root, conflicts, err := s.space.merge(ctx, s.start, head.Root, work, mergeOptions{strict: true, guards: s.guarded()})
+		root, conflicts, err := s.space.Merge(ctx, s.start, head.Root, work, namespace.MergeOptions{Strict: true, Guards: s.guarded()})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // CommitOptions say what a commit records and how it deals with conflicts.
@@ -52,7 +53,7 @@ type commitRequest struct {
 	o   CommitOptions
 	// edits are all that the session wrote, if that is little; else nil and
 	// work has it.
-	edits []edit
+	edits []namespace.Edit
 	work  tree.Root
 	// wake receives true when this request is to lead the next group, false
 	// when it is done.
@@ -98,6 +99,10 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 	s.end()
 	return req.commit, nil
 }
+
+// maxPoints is how many edits a session may have for them to be made on the
+// head one by one. More are flushed by the session itself, beside others.
+const maxPoints = 256
 
 // freeze keeps writers out of the session. Few edits are left for the leader,
 // who makes them on the head, so that they are made once; more are flushed here,
@@ -147,7 +152,7 @@ type plan struct {
 	before *plan // of the group that is written before; nil if there is none
 	group  []*commitRequest
 	pages  *groupPages
-	space  *space
+	space  *namespace.Space
 	local  map[CommitID]*Commit // made by this group
 	heads  map[string]CommitID  // moved by this group
 	lines  map[string]*lineage  // of the heads, by ref
@@ -240,7 +245,7 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 	if root, ok, err := p.make(r, head, onBase); err != nil || ok {
 		return root, err
 	}
-	work, err := p.space.apply(r.ctx, s.start, r.edits)
+	work, err := p.space.Apply(r.ctx, s.start, r.edits)
 	if err != nil {
 		return work, err
 	}
@@ -253,13 +258,13 @@ func (p *plan) make(r *commitRequest, head *Commit, onBase bool) (root tree.Root
 	first := p.pages.overlays[0]
 	from := first.log()
 	if ok = onBase; ok {
-		root, err = p.space.apply(r.ctx, head.Root, r.edits)
+		root, err = p.space.Apply(r.ctx, head.Root, r.edits)
 	} else {
-		root, ok, err = p.space.onto(r.ctx, r.s.start, head.Root, r.edits)
+		root, ok, err = p.space.ApplyOnto(r.ctx, r.s.start, head.Root, r.edits)
 	}
 	pages := first.logged(from)
 	// Edits of node documents may take steps whose pages nothing names.
-	if ok && !slices.ContainsFunc(r.edits, p.space.isNodeEdit) {
+	if ok && !slices.ContainsFunc(r.edits, p.space.IsNodeEdit) {
 		r.pages = pages
 	}
 	return root, ok, err
@@ -268,9 +273,9 @@ func (p *plan) make(r *commitRequest, head *Commit, onBase bool) (root tree.Root
 // merge brings the session's changes onto a head that is not its base.
 func (p *plan) merge(r *commitRequest, head *Commit, work tree.Root) (tree.Root, error) {
 	s := r.s
-	root, conflicts, err := p.space.merge(r.ctx, s.start, head.Root, work, mergeOptions{
-		strict: !r.o.merge, // whether the head moved makes no difference to a merge
-		guards: s.guarded(), choose: r.o.Choose,
+	root, conflicts, err := p.space.Merge(r.ctx, s.start, head.Root, work, namespace.MergeOptions{
+		Strict: !r.o.merge, // whether the head moved makes no difference to a merge
+		Guards: s.guarded(), Choose: r.o.Choose,
 	})
 	if err != nil {
 		return root, fmt.Errorf("commit: merge onto %s: %w", head.ID.Short(), err)
@@ -404,7 +409,7 @@ func (p *plan) write() error {
 // in written, and notes them there.
 func (p *plan) newPages(ctx context.Context, r *commitRequest, written map[tree.Name]struct{}, put func(tree.Name, []byte)) error {
 	if r.pages == nil {
-		return p.pages.private(ctx, p.space.t, r.commit.Root, written, put)
+		return p.pages.private(ctx, p.space.Tree, r.commit.Root, written, put)
 	}
 	for _, name := range r.pages {
 		if _, ok := written[name]; ok {
@@ -455,7 +460,3 @@ func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []Ref
 	db.packs.Recorded(infos)
 	return nil
 }
-
-// maxPoints is how many edits a session may have for them to be made on the
-// head one by one. More are flushed by the session itself, beside others.
-const maxPoints = 256

@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Keys of index.SpaceMeta.
@@ -38,7 +39,7 @@ type DB struct {
 	dir   string
 	idx   *index.Index
 	packs *pack.Store
-	space *space // over committed pages only
+	space *namespace.Space // over committed pages only
 
 	incarnation [8]byte
 
@@ -197,8 +198,8 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, err
 	}
 	t := tree.New(db.committed(), &tree.Options{CacheBytes: opts.PageCacheBytes})
-	db.space = newSpace(t, opts.Policy, db.load)
-	db.space.store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
+	db.space = namespace.New(t, opts.Policy, db.load)
+	db.space.Store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
 		if v, ok := inlineValue(key, doc); ok {
 			return v, nil
 		}

@@ -294,7 +294,7 @@ func mustResolve(t *testing.T, db *DB, rev string) CommitID {
 func TestGCMeetsDamage(t *testing.T) {
 	root := func(_ *testing.T, _ *DB, c *Commit) tree.Name { return c.Root.Name }
 	leaf := func(t *testing.T, db *DB, c *Commit) tree.Name {
-		dir, _, err := db.space.dirRoot(bg, c.Root, "a/")
+		dir, _, err := db.space.Dir(bg, c.Root, "a/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -554,7 +554,7 @@ func TestGCExplainIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.holders = append(e.holders, Holder{Name: branch})
-			if err := e.visit(bg, gcRoot{root: c.Root, t: db.space.t}, int32(i)); err != nil {
+			if err := e.visit(bg, gcRoot{root: c.Root, t: db.space.Tree}, int32(i)); err != nil {
 				t.Fatal(err)
 			}
 			e.local.flush()

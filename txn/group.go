@@ -174,7 +174,7 @@ func (c *committer) plan(before *flight) *plan {
 		p.before = before.plan
 		p.pages.before = before.plan.pages.overlays
 	}
-	p.space = db.space.with(p.pages)
+	p.space = db.space.With(p.pages)
 	return p
 }
 

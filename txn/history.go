@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // PathCommit is a commit that changed what is at and below a path.
@@ -77,7 +78,7 @@ func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bo
 	}
 	s, path := w.db.space, w.paths[c.ID]
 	if len(c.Parents) == 0 {
-		same, err := s.sameAt(ctx, tree.Root{}, c.Root, path)
+		same, err := s.SameAt(ctx, tree.Root{}, c.Root, path)
 		return !same, err
 	}
 	was := make([]string, len(c.Parents))
@@ -90,7 +91,7 @@ func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bo
 		if err != nil {
 			return false, err
 		}
-		same, err := s.sameAt(ctx, p.Root, c.Root, path)
+		same, err := s.SameAt(ctx, p.Root, c.Root, path)
 		if err != nil {
 			return false, err
 		}
@@ -101,7 +102,7 @@ func (w *pathWalk) step(ctx context.Context, c *Commit, follow bool) (changed bo
 		if !follow {
 			continue
 		}
-		if from, ok, err := s.cameFrom(ctx, p.Root, c.Root, path); err != nil {
+		if from, ok, err := s.CameFrom(ctx, p.Root, c.Root, path); err != nil {
 			return false, err
 		} else if ok {
 			was[i] = from
@@ -134,10 +135,10 @@ func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]Rename, error) 
 		return nil, err
 	}
 	defer newer.Close()
-	moves, err := db.space.renames(ctx, older.commit.Root, newer.commit.Root)
+	moves, err := db.space.Renames(ctx, older.commit.Root, newer.commit.Root)
 	list := make([]Rename, len(moves))
 	for i, mv := range moves {
-		list[i] = Rename{mv.from, mv.to}
+		list[i] = Rename{mv.From, mv.To}
 	}
 	return slices.Clip(list), err
 }
@@ -155,23 +156,23 @@ func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string
 		return nil, nil, err
 	}
 	// The renames are made in the older version, in memory.
-	s := db.space.with(newOverlay(db.committed(), math.MaxInt64))
-	moves, err := s.renames(ctx, older.Root, newer.Root)
+	s := db.space.With(newOverlay(db.committed(), math.MaxInt64))
+	moves, err := s.Renames(ctx, older.Root, newer.Root)
 	if err != nil {
 		return nil, nil, err
 	}
-	was, err := s.withRenames(ctx, older.Root, moves)
+	was, err := s.ApplyRenames(ctx, older.Root, moves)
 	if err != nil {
 		return nil, nil, err
 	}
 	var list []Rename
 	for _, mv := range moves {
-		if strings.HasPrefix(dirPath(mv.from), prefix) || strings.HasPrefix(dirPath(mv.to), prefix) {
-			list = append(list, Rename{mv.from, mv.to})
+		if strings.HasPrefix(namespace.DirPath(mv.From), prefix) || strings.HasPrefix(namespace.DirPath(mv.To), prefix) {
+			list = append(list, Rename{mv.From, mv.To})
 		}
 	}
 	return list, func(yield func(Change, error) bool) {
-		changes(s.diff(ctx, was, newer.Root, prefix), yield)
+		changes(s.Diff(ctx, was, newer.Root, prefix), yield)
 	}, nil
 }
 
@@ -186,13 +187,13 @@ func (db *DB) DiffNode(ctx context.Context, from CommitID, path string, to Commi
 		}{{from, path}, {to, newPath}} {
 			c, err := db.Commit(ctx, at.id)
 			if err == nil {
-				roots[i], _, err = db.space.dirRoot(ctx, c.Root, dirPath(strings.Trim(at.path, "/")))
+				roots[i], _, err = db.space.Dir(ctx, c.Root, namespace.DirPath(strings.Trim(at.path, "/")))
 			}
 			if err != nil {
 				yield(Change{}, err)
 				return
 			}
 		}
-		changes(db.space.diff(ctx, roots[0], roots[1], ""), yield)
+		changes(db.space.Diff(ctx, roots[0], roots[1], ""), yield)
 	}
 }

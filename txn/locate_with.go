@@ -31,7 +31,7 @@ func (s *Snapshot) VirtualBeside(ctx context.Context, key string) (bool, error) 
 	if err := s.db.check(); err != nil {
 		return false, err
 	}
-	return s.db.space.virtualBeside(ctx, s.commit.Root, key)
+	return s.db.space.VirtualBeside(ctx, s.commit.Root, key)
 }
 
 // VirtualBeside is [Snapshot.VirtualBeside]. What was written since the last
@@ -43,5 +43,5 @@ func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 	if state == sessionClosed {
 		return false, ErrSessionClosed
 	}
-	return s.space.virtualBeside(ctx, root, key)
+	return s.space.VirtualBeside(ctx, root, key)
 }

@@ -149,7 +149,7 @@ func (s *Session) owner(ctx context.Context, key string) (pack.Owner, error) {
 			return pack.Owner{}, err
 		}
 	}
-	id, rel, ok, err := s.space.chunkOwner(ctx, root, key)
+	id, rel, ok, err := s.space.ChunkOwner(ctx, root, key)
 	if !ok {
 		return pack.Owner{Key: []byte(key)}, err
 	}

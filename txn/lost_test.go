@@ -163,7 +163,7 @@ func TestPayloadsNameTheirOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, ok, err := db.space.identity(bg, c.Root, "h")
+	id, ok, err := db.space.Identity(bg, c.Root, "h")
 	if err != nil || !ok {
 		t.Fatalf("identity of h: %v %v", ok, err)
 	}

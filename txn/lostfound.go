@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 type packRecord = pack.Record
@@ -175,7 +176,7 @@ func nativeValue(rec packRecord, sum digest.Sum) tree.Value {
 }
 
 func (f *finder) put(ctx context.Context, key string, v tree.Value) error {
-	return f.s.put(ctx, edit{key: key, value: v}, nil)
+	return f.s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 }
 
 // key is where a payload belongs on the branch.
@@ -189,7 +190,7 @@ func (f *finder) key(ctx context.Context, rec packRecord) (string, error) {
 		}
 		key = dir + name
 	}
-	if checkKey(key) != nil {
+	if namespace.CheckKey(key) != nil {
 		key = fmt.Sprintf("unknown/%v-%d", rec.Pack, rec.Offset)
 	}
 	return key, nil
@@ -209,7 +210,7 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 		if err != nil {
 			continue // damaged; the report says so
 		}
-		docs, err := f.db.space.documentsOf(ctx, c.Root, id)
+		docs, err := f.db.space.Documents(ctx, c.Root, id)
 		if err != nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 var (
@@ -47,7 +48,7 @@ var (
 	ErrNotDatabase = errors.New("txn: not a zarrdb database")
 
 	// ErrExists means that a path of a move, copy or new database is taken.
-	ErrExists = errors.New("txn: exists already")
+	ErrExists = namespace.ErrExists
 
 	// ErrClosed is returned by every operation on a closed database.
 	ErrClosed = errors.New("txn: database is closed")
@@ -121,7 +122,7 @@ func (o *Options) withDefaults() Options {
 		c = *o
 	}
 	if c.Policy == nil {
-		c.Policy = noPolicy{}
+		c.Policy = namespace.NoPolicy{}
 	}
 	if c.PageCacheBytes == 0 {
 		c.PageCacheBytes = 128 << 20

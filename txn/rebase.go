@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // RebaseOptions configure [DB.Rebase]. The zero value works.
@@ -124,7 +125,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 // yet, so the roots are held until the session ends.
 func (s *Session) repeat(ctx context.Context, onto, parent *Commit, commits []*Commit, choose func(Conflict) Choice) (made []*Commit, err error) {
 	for _, c := range commits {
-		root, conflicts, err := s.space.merge(ctx, parent.Root, onto.Root, c.Root, mergeOptions{choose: choose})
+		root, conflicts, err := s.space.Merge(ctx, parent.Root, onto.Root, c.Root, namespace.MergeOptions{Choose: choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: parent.ID, Head: onto.ID, Conflicts: conflicts}
 		}
@@ -172,7 +173,7 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 	defer batch.Close()
 	written := map[tree.Name]struct{}{}
 	for _, c := range made {
-		if err := (overlays{s.pages}).private(ctx, s.space.t, c.Root, written, batch.PutPage); err != nil {
+		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, batch.PutPage); err != nil {
 			return err
 		}
 		batch.Set(index.SpaceCommit, c.ID[:], c.encode())

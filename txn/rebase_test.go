@@ -120,7 +120,7 @@ func TestRebaseConflicts(t *testing.T) {
 		t.Error("a conflict moved the branch")
 	}
 	for choice, want := range map[Choice]string{Ours: "main", Theirs: "a"} {
-		if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{Choose: ChooseByPath(PathChoice{"y", choice})}); err != nil {
+		if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{Choose: ChooseByPath(PathChoice{Path: "y", Choice: choice})}); err != nil {
 			t.Fatal(err)
 		}
 		if got := at(t, db, "side"); got["y"] != want || got["z/b"] != "b" {
@@ -195,13 +195,13 @@ func TestDryRunsAndChoices(t *testing.T) {
 	}
 	set(t, s, map[string]string{"y": "mine"})
 	update(t, db, "side", map[string]string{"y": "other"})
-	if _, err := s.Commit(bg, CommitOptions{DryRun: true, Choose: ChooseByPath(PathChoice{"", Ours})}); err != nil {
+	if _, err := s.Commit(bg, CommitOptions{DryRun: true, Choose: ChooseByPath(PathChoice{Path: "", Choice: Ours})}); err != nil {
 		t.Errorf("a dry run of a session: %v", err)
 	}
 	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a session: %v", err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{Choose: ChooseByPath(PathChoice{"", Theirs})}); err != nil {
+	if _, err := s.Commit(bg, CommitOptions{Choose: ChooseByPath(PathChoice{Path: "", Choice: Theirs})}); err != nil {
 		t.Errorf("a session that chooses: %v", err)
 	}
 	if got := at(t, db, "side"); got["y"] != "mine" {

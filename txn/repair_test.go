@@ -271,7 +271,7 @@ func TestRepairHealsBehindManyProblems(t *testing.T) {
 	if err := db.Checkpoint(bg); err != nil {
 		t.Fatal(err)
 	}
-	dir, _, err := db.space.dirRoot(bg, c.Root, "z/")
+	dir, _, err := db.space.Dir(bg, c.Root, "z/")
 	if err != nil {
 		t.Fatal(err)
 	}

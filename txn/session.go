@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Session is a transaction: a private, writeable view of a branch. It reads
@@ -28,7 +29,7 @@ type Session struct {
 	branch  string
 	created time.Time
 	pages   *overlay
-	space   *space
+	space   *namespace.Space
 
 	floor pack.Position // of the packs when it was opened
 	// live is what the collector has to keep; nil when the session has ended.
@@ -39,7 +40,7 @@ type Session struct {
 	base     CommitID
 	start    tree.Root // of base
 	work     tree.Root // start and everything flushed
-	buf      map[string]edit
+	buf      map[string]namespace.Edit
 	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
 	bufSize  int64
 	newNodes bool  // buf has node documents, so that work does not know all arrays
@@ -138,14 +139,14 @@ func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Ses
 	pages := newOverlay(db.committed(), db.opts.SessionBytes)
 	s := &Session{
 		db: db, id: id, branch: rec.branch, created: rec.created,
-		pages: pages, space: db.space.with(pages),
+		pages: pages, space: db.space.With(pages),
 		base: rec.base, start: start, work: rec.work, label: rec.label,
-		guards: map[string]struct{}{}, buf: map[string]edit{}, bufDirs: map[string]struct{}{}, floor: db.packs.Position(),
+		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: map[string]struct{}{}, floor: db.packs.Position(),
 	}
 	for _, path := range rec.guards {
 		s.guards[path] = struct{}{}
 	}
-	s.space.store = s.storeDoc
+	s.space.Store = s.storeDoc
 	s.publish()
 	return s
 }
@@ -228,12 +229,12 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 	root := s.work
 	s.mu.RUnlock()
 	if buffered {
-		if e.del {
+		if e.Delete {
 			return tree.Value{}, kv.ErrNotFound
 		}
-		return e.value, nil
+		return e.Value, nil
 	}
-	v, ok, err := s.space.get(ctx, root, key)
+	v, ok, err := s.space.Get(ctx, root, key)
 	if err == nil && !ok {
 		err = kv.ErrNotFound
 	}
@@ -243,7 +244,7 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 // List implements [kv.Lister].
 func (s *Session) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
 	root, err := s.flushedBelow(ctx, o.Prefix)
-	return listKeys(err, s.space.list(ctx, root, o.Prefix, o.After))
+	return listKeys(err, s.space.List(ctx, root, o.Prefix, o.After))
 }
 
 // ListDir implements [kv.DirLister].
@@ -252,7 +253,7 @@ func (s *Session) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEn
 	if err != nil {
 		return failed[kv.DirEntry](err)
 	}
-	return s.space.listDir(ctx, root, prefix)
+	return s.space.ListDir(ctx, root, prefix)
 }
 
 // Value is [Snapshot.Value] for a session.
@@ -270,7 +271,7 @@ func (s *Session) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue,
 	if err != nil {
 		return failed[KeyValue](err)
 	}
-	return keyValues(s.db, s.space.scan(ctx, root, prefix))
+	return keyValues(s.db, s.space.Scan(ctx, root, prefix))
 }
 
 // Changes yields what the session changed below prefix since its base.
@@ -280,6 +281,6 @@ func (s *Session) Changes(ctx context.Context, prefix string) iter.Seq2[Change, 
 		return failed[Change](err)
 	}
 	return func(yield func(Change, error) bool) {
-		changes(s.space.diff(ctx, start, root, prefix), yield)
+		changes(s.space.Diff(ctx, start, root, prefix), yield)
 	}
 }

@@ -42,7 +42,7 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	defer batch.Close()
 	group := overlays{s.pages}
 	written := map[tree.Name]struct{}{}
-	if err := group.private(ctx, s.space.t, s.work, written, batch.PutPage); err != nil {
+	if err := group.private(ctx, s.space.Tree, s.work, written, batch.PutPage); err != nil {
 		return err
 	}
 	rec := sessionRecord{

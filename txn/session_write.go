@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // maxBuffered bounds the write buffer in entries; its bytes count against
@@ -31,12 +32,12 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 		return err
 	}
 	if v, ok := inlineValue(key, value); ok {
-		return s.put(ctx, edit{key: key, value: v}, nil)
+		return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 	}
 	if v, base, err := s.atBase(ctx, key, sum); err != nil {
 		return err
 	} else if base != nil {
-		err := s.put(ctx, edit{key: key, value: v}, base)
+		err := s.put(ctx, namespace.Edit{Key: key, Value: v}, base)
 		if err != errOtherBase {
 			return err
 		}
@@ -49,7 +50,7 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("set %s: %w", key, err)
 	}
-	return s.put(ctx, edit{key: key, value: v}, nil)
+	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 }
 
 // atBase returns the stored bytes that the session's base has at a key, and the
@@ -61,7 +62,7 @@ func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum) (v tre
 	if !changed {
 		return v, nil, nil // Set has looked there
 	}
-	v, ok, err := s.space.get(ctx, root, key)
+	v, ok, err := s.space.Get(ctx, root, key)
 	if err != nil || !ok || v.Kind != tree.KindNative || v.Sum != sum {
 		return tree.Value{}, nil, err
 	}
@@ -75,19 +76,19 @@ var errOtherBase = errors.New("txn: the session has another base now")
 // SetVirtual stores a reference to bytes that lie outside the database: length
 // bytes from offset on, or everything from there if src.Whole.
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	return s.put(ctx, edit{key: key, value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}}, nil)
+	return s.put(ctx, namespace.Edit{Key: key, Value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}}, nil)
 }
 
 // Delete implements [kv.Writer].
 func (s *Session) Delete(ctx context.Context, key string) error {
-	return s.put(ctx, edit{key: key, del: true}, nil)
+	return s.put(ctx, namespace.Edit{Key: key, Delete: true}, nil)
 }
 
 // put buffers one edit. base is the version that keeps the payload of its value,
 // nil for other values: if the session has another base by now, the error is
 // errOtherBase.
-func (s *Session) put(ctx context.Context, e edit, base *tree.Root) error {
-	if err := errors.Join(ctx.Err(), checkKey(e.key)); err != nil {
+func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) error {
+	if err := errors.Join(ctx.Err(), namespace.CheckKey(e.Key)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -98,10 +99,10 @@ func (s *Session) put(ctx context.Context, e edit, base *tree.Root) error {
 	if base != nil && *base != s.start {
 		return errOtherBase
 	}
-	s.buf[e.key] = e
-	s.bufSize += int64(len(e.key)) + int64(len(e.value.Inline)) + 160
-	s.noteDirs(e.key)
-	if _, name := splitKey(e.key); s.space.isNode(name) {
+	s.buf[e.Key] = e
+	s.bufSize += int64(len(e.Key)) + int64(len(e.Value.Inline)) + 160
+	s.noteDirs(e.Key)
+	if _, name := namespace.SplitKey(e.Key); s.space.IsNode(name) {
 		s.newNodes = true
 	}
 	if len(s.buf) >= maxBuffered || s.bufSize > s.db.opts.SessionBytes {
@@ -120,7 +121,7 @@ func (s *Session) flush(ctx context.Context) error {
 	if len(s.buf) == 0 {
 		return nil
 	}
-	work, err := s.space.apply(ctx, s.work, s.buffered())
+	work, err := s.space.Apply(ctx, s.work, s.buffered())
 	if err != nil {
 		return err
 	}
@@ -158,11 +159,11 @@ func (s *Session) buffers(prefix string) bool {
 }
 
 // buffered returns the write buffer in order. The caller holds mu.
-func (s *Session) buffered() []edit {
+func (s *Session) buffered() []namespace.Edit {
 	// Not the edits are sorted, because they are large to move.
 	keys := slices.AppendSeq(make([]string, 0, len(s.buf)), maps.Keys(s.buf))
 	slices.Sort(keys)
-	edits := make([]edit, len(keys))
+	edits := make([]namespace.Edit, len(keys))
 	for i, key := range keys {
 		edits[i] = s.buf[key]
 	}
@@ -225,7 +226,7 @@ func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
 		return err
 	}
 	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
-		return s.space.deletePrefix(ctx, root, prefix)
+		return s.space.DeletePrefix(ctx, root, prefix)
 	})
 }
 
@@ -240,7 +241,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	if s.buffers(prefix) {
 		return false, nil
 	}
-	any, err := s.space.any(ctx, s.work, prefix)
+	any, err := s.space.Any(ctx, s.work, prefix)
 	return !any, err
 }
 
@@ -248,7 +249,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 // kv.ErrNotFound if there is nothing, ErrExists if there is something at to.
 func (s *Session) Move(ctx context.Context, from, to string) error {
 	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
-		return s.space.move(ctx, root, from, to)
+		return s.space.Move(ctx, root, from, to)
 	})
 }
 
@@ -260,7 +261,7 @@ func (s *Session) Copy(ctx context.Context, src *Snapshot, from, to string) erro
 		if src != nil {
 			source = src.commit.Root
 		}
-		return s.space.copy(ctx, root, source, from, to, newIdentity)
+		return s.space.Copy(ctx, root, source, from, to, newIdentity)
 	})
 }
 

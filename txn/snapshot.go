@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Snapshot is one version as a read-only view. It never changes, costs nothing
@@ -94,7 +95,7 @@ func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return tree.Value{}, err
 	}
-	v, ok, err := s.db.space.get(ctx, s.commit.Root, key)
+	v, ok, err := s.db.space.Get(ctx, s.commit.Root, key)
 	if err == nil && !ok {
 		err = kv.ErrNotFound
 	}
@@ -103,7 +104,7 @@ func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
 
 // List implements [kv.Lister].
 func (s *Snapshot) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
-	return listKeys(s.db.check(), s.db.space.list(ctx, s.commit.Root, o.Prefix, o.After))
+	return listKeys(s.db.check(), s.db.space.List(ctx, s.commit.Root, o.Prefix, o.After))
 }
 
 // ListDir implements [kv.DirLister].
@@ -111,7 +112,7 @@ func (s *Snapshot) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirE
 	if err := s.db.check(); err != nil {
 		return failed[kv.DirEntry](err)
 	}
-	return s.db.space.listDir(ctx, s.commit.Root, prefix)
+	return s.db.space.ListDir(ctx, s.commit.Root, prefix)
 }
 
 // Value returns where the bytes of a key are. [kv.ErrNotFound] if it has none.
@@ -126,13 +127,13 @@ func (s *Snapshot) Value(ctx context.Context, key string) (KeyValue, error) {
 // Values yields every key below prefix with where its bytes are, in an order
 // that is fast rather than sorted.
 func (s *Snapshot) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
-	return keyValues(s.db, s.db.space.scan(ctx, s.commit.Root, prefix))
+	return keyValues(s.db, s.db.space.Scan(ctx, s.commit.Root, prefix))
 }
 
 // Documents is Values without the chunks of arrays: metadata, and keys that no
 // metadata explains. It does not take longer where there are millions of chunks.
 func (s *Snapshot) Documents(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
-	return keyValues(s.db, s.db.space.scanDocuments(ctx, s.commit.Root, prefix))
+	return keyValues(s.db, s.db.space.ScanDocuments(ctx, s.commit.Root, prefix))
 }
 
 // KeyValue is a key and where its bytes are.
@@ -147,7 +148,7 @@ type KeyValue struct {
 	Offset         uint64
 }
 
-func keyValues(db *DB, items iter.Seq2[item, error]) iter.Seq2[KeyValue, error] {
+func keyValues(db *DB, items iter.Seq2[namespace.Item, error]) iter.Seq2[KeyValue, error] {
 	if err := db.check(); err != nil {
 		return failed[KeyValue](err)
 	}
@@ -157,7 +158,7 @@ func keyValues(db *DB, items iter.Seq2[item, error]) iter.Seq2[KeyValue, error] 
 				yield(KeyValue{}, err)
 				return
 			}
-			if !yield(keyValue(it.key, it.value), nil) {
+			if !yield(keyValue(it.Key, it.Value), nil) {
 				return
 			}
 		}
@@ -221,11 +222,11 @@ func (db *DB) Diff(ctx context.Context, from, to CommitID, prefix string) iter.S
 			defer s.Close()
 			roots[i] = s.commit.Root
 		}
-		changes(db.space.diff(ctx, roots[0], roots[1], prefix), yield)
+		changes(db.space.Diff(ctx, roots[0], roots[1], prefix), yield)
 	}
 }
 
-func changes(items iter.Seq2[diffItem, error], yield func(Change, error) bool) {
+func changes(items iter.Seq2[namespace.Change, error], yield func(Change, error) bool) {
 	side := func(key string, v *tree.Value) *KeyValue {
 		if v == nil {
 			return nil
@@ -238,7 +239,7 @@ func changes(items iter.Seq2[diffItem, error], yield func(Change, error) bool) {
 			yield(Change{}, err)
 			return
 		}
-		if !yield(Change{Key: it.key, Coords: it.coords, Array: nodePath(it.dir), Old: side(it.key, it.old), New: side(it.key, it.new)}, nil) {
+		if !yield(Change{Key: it.Key, Coords: it.Coords, Array: namespace.NodePath(it.Dir), Old: side(it.Key, it.Old), New: side(it.Key, it.New)}, nil) {
 			return
 		}
 	}

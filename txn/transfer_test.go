@@ -406,7 +406,7 @@ func TestTransferComparesHashes(t *testing.T) {
 		"payload": func(t *testing.T, db *DB) { mislabel(t, db, "a/c/1") },
 		"page": func(t *testing.T, db *DB) {
 			c := update(t, db, "main", map[string]string{"plain/k": "1"})
-			dir, _, err := db.space.dirRoot(bg, c.Root, "plain/")
+			dir, _, err := db.space.Dir(bg, c.Root, "plain/")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func (t *transfer) walk(ctx context.Context) error {
 		}
 		planned[r.c.ID] = r.c.Root
 	}
-	t.found = t.newWalk(t.from.space.t, t.to.space.t)
+	t.found = t.newWalk(t.from.space.Tree, t.to.space.Tree)
 	t.found.report = func() { t.report("find", int64(len(t.found.pages)), 0) }
 	if err := t.found.run(ctx); err != nil {
 		return err

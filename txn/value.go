@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // located is a [kv.Value] of a snapshot or session.
@@ -122,7 +123,7 @@ func (db *DB) read(ctx context.Context, v tree.Value, rng kv.Range, by readBy) (
 
 // inlineValue makes a value that lives in a page, if the bytes are few.
 func inlineValue(key string, value []byte) (tree.Value, bool) {
-	if len(value) > inlineLimit(key) {
+	if len(value) > namespace.InlineLimit(key) {
 		return tree.Value{}, false
 	}
 	return tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}, true

@@ -300,7 +300,7 @@ func (r *versionsRun) checkCommit(id CommitID) error {
 	}
 	arrays := map[[16]byte]int{}
 	for path, n := range want.arrays {
-		id, ok, err := r.db.space.identity(bg, c.Root, path)
+		id, ok, err := r.db.space.Identity(bg, c.Root, path)
 		if err != nil || !ok || arrays[id] != 0 {
 			return fmt.Errorf("commit %s: array %s: %v %v %v", c.ID.Short(), path, id, ok, err)
 		}

@@ -1,0 +1,131 @@
+package namespace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ConflictKind names why two sides of a merge do not go together.
+type ConflictKind uint8
+
+const (
+	// ConflictChunk: both sides changed a chunk.
+	ConflictChunk ConflictKind = iota + 1
+	// ConflictStructure: one side changed a chunk, the other the structure of
+	// its array (codecs, data type, chunk shape, fill value).
+	ConflictStructure
+	// ConflictShrink: one side wrote a chunk that lies outside the shape that
+	// the other gave the array.
+	ConflictShrink
+	// ConflictDocument: both sides changed a document, or a field of it.
+	ConflictDocument
+	// ConflictCreate: both sides created something at a path.
+	ConflictCreate
+	// ConflictGone: one side removed or moved something that the other changed.
+	ConflictGone
+	// ConflictRename: both sides renamed an array, or the place that it was
+	// renamed to is in use.
+	ConflictRename
+	// ConflictAncestor: one side put something below a group or array that the
+	// other removed, moved or turned into an array.
+	ConflictAncestor
+	// ConflictGuard: something changed that a session had read and guarded.
+	ConflictGuard
+	// ConflictBranchRewound: the base of the session is no longer part of its
+	// branch; or of a rebase, no longer its head.
+	ConflictBranchRewound
+
+	numConflictKinds
+)
+
+var conflictNames = [numConflictKinds]string{
+	"", "chunk", "structure", "shrink", "document", "create", "gone", "rename", "ancestor", "guard", "branch rewound",
+}
+
+func (k ConflictKind) String() string {
+	if k > 0 && k < numConflictKinds {
+		return conflictNames[k]
+	}
+	return fmt.Sprintf("ConflictKind(%d)", uint8(k))
+}
+
+// Conflict is one reason why a merge is refused. Its strings are for people.
+type Conflict struct {
+	Kind ConflictKind
+	// Path is the key of a chunk or document, or the path of a node.
+	Path string
+	// Coords are a chunk's coordinates in its array, nil for anything else.
+	Coords []int64
+	// Field is the part of a document, "" for all of it.
+	Field string
+	// Base, Ours and Theirs are short forms of the three states.
+	Base, Ours, Theirs string
+	// Same says that both sides made the same change. That is a conflict only
+	// where a session commits or is refreshed: if both read 0 and wrote 1, one
+	// of two increments would be lost.
+	Same bool
+}
+
+func (c Conflict) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %s", c.Kind, c.Path)
+	if c.Field != "" {
+		fmt.Fprintf(&b, ": %s", c.Field)
+	}
+	switch {
+	case c.Same:
+		fmt.Fprintf(&b, " (both commits changed it, to the same value; it was %s, now %s)", orNone(c.Base), orNone(c.Ours))
+	case c.Base != "" || c.Ours != "" || c.Theirs != "":
+		fmt.Fprintf(&b, " (%s: ours %s, theirs %s)", orNone(c.Base), orNone(c.Ours), orNone(c.Theirs))
+	}
+	return b.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+func sortConflicts(cs []Conflict) {
+	slices.SortStableFunc(cs, func(a, b Conflict) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Field, b.Field))
+	})
+}
+
+// Choice is a side of a conflict, or neither.
+type Choice uint8
+
+const (
+	// Refuse is neither side: the merge fails.
+	Refuse Choice = iota
+	// Ours is the first side.
+	Ours
+	// Theirs is the second side.
+	Theirs
+)
+
+// PathChoice is a choice for all conflicts at and below a path.
+type PathChoice struct {
+	Path   string // "" is everything
+	Choice Choice
+}
+
+// ChooseByPath makes a function for merges out of rules: the one with the
+// longest path that a conflict is at or below decides, without one it is
+// refused.
+func ChooseByPath(rules ...PathChoice) func(Conflict) Choice {
+	rules = slices.Clone(rules)
+	slices.SortStableFunc(rules, func(a, b PathChoice) int { return cmp.Compare(len(b.Path), len(a.Path)) })
+	return func(c Conflict) Choice {
+		for _, r := range rules {
+			if r.Path == "" || c.Path == r.Path || strings.HasPrefix(c.Path, r.Path+"/") {
+				return r.Choice
+			}
+		}
+		return Refuse
+	}
+}

@@ -1,0 +1,16 @@
+package namespace
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// ErrExists means that the destination of a move or copy is taken.
+var ErrExists = errors.New("txn: exists already")
+
+// corrupt is an error about stored pages.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("txn: "+format+": %w", append(args, kv.ErrCorrupt)...)
+}

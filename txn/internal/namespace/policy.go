@@ -1,0 +1,90 @@
+package namespace
+
+// Policy is what this package must know about the documents that Zarr puts
+// beside its chunks. The engine supplies it; it does no I/O and is safe for
+// concurrent use. Documents may be anything at all: a Policy answers "no" for
+// what it does not understand and never fails because of it. Its answers are
+// functions of their arguments alone, because they shape what is stored.
+type Policy interface {
+	// Node reports whether documents of this name, the last component of
+	// their keys, make their directory an array or a group (".zarray",
+	// ".zgroup", "zarr.json"). Only such documents are read and passed to
+	// Forms and Structure, so that millions of other keys are stored unread.
+	Node(name string) bool
+
+	// Forms returns the chunk key forms that a document names. Keys of these
+	// forms below the document's directory are kept in a chunk map.
+	Forms(name string, doc []byte) []Form
+
+	// Structure returns the part of an array's metadata that its chunks depend on. ok is
+	// false if the document is not the metadata of an array.
+	Structure(name string, doc []byte) (s Structure, ok bool)
+
+	// MergeDocument merges three states of a metadata document field by field;
+	// nil stands for absent. Fields that both sides changed differently are
+	// returned as conflicts, and merged then holds ours for them. A document
+	// that cannot be merged by fields is one conflict without a field. If
+	// strict, fields that both sides changed to the same value are conflicts
+	// too, and so is a document that both made, but for the fields that make it
+	// a group. That both removed a field is none.
+	MergeDocument(name string, base, ours, theirs []byte, strict bool) (merged []byte, conflicts []FieldConflict, err error)
+
+	// Metadata reports whether documents of this name are metadata: those that
+	// others may hold copies of (".zattrs"), or that hold them.
+	Metadata(name string) bool
+
+	// Copies returns the copies of documents below that a node document holds, nil
+	// for none, and the document without them, with one layout for documents with and
+	// without copies. A merge removes copies where they may be stale.
+	Copies(name string, doc []byte) (copies, rest []byte)
+
+	// Derived reports whether a document of this name is a copy of others
+	// (".zmetadata"). It never conflicts: a merge combines the copies of both
+	// sides with MergeDocument or, where that finds a conflict or one side
+	// has removed it, leaves it out.
+	Derived(name string) bool
+}
+
+// Form is a way to write chunk coordinates as a key: Prefix, then Rank decimal
+// numbers with Sep between them. With "c/" '/' 3 a key is c/0/1/2.
+//
+// Sep is '.' or '/', Rank is at most 32, Prefix has no digits and at most 64
+// bytes; other forms are ignored and their keys stay documents. Rank 0 has one
+// key, Prefix itself, which is a document too, but merges know that
+// its bytes depend on the array's structure.
+type Form struct {
+	Prefix string
+	Sep    byte
+	Rank   int
+}
+
+// Structure is the part of an array's metadata that its chunks depend on.
+type Structure struct {
+	// Key is equal for two documents if, and only if, a chunk written under
+	// one reads the same under the other. The form of its key counts too.
+	Key []byte
+	// Grid is the number of chunks along each dimension.
+	Grid []int64
+}
+
+// FieldConflict names a field of a document that both sides of a merge changed.
+// The values are JSON, "" for absent.
+type FieldConflict struct {
+	Field              string
+	Base, Ours, Theirs string
+	// Same says that both sides changed it to the same value.
+	Same bool
+}
+
+// NoPolicy knows no documents.
+type NoPolicy struct{}
+
+func (NoPolicy) Node(string) bool                            { return false }
+func (NoPolicy) Forms(string, []byte) []Form                 { return nil }
+func (NoPolicy) Structure(string, []byte) (Structure, bool)  { return Structure{}, false }
+func (NoPolicy) Metadata(string) bool                        { return false }
+func (NoPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }
+func (NoPolicy) Derived(string) bool                         { return false }
+func (NoPolicy) MergeDocument(string, []byte, []byte, []byte, bool) ([]byte, []FieldConflict, error) {
+	return nil, []FieldConflict{{}}, nil
+}
