@@ -204,7 +204,7 @@ func (m *merger) array(s sides) (string, *node) {
 		switch {
 		case at != s.path[0] || adds(b, left):
 			m.refuse(conflicts, "array /"+s.path[0]+" gone and changed")
-		case !left.same(b):
+		case !left.same(b) || left != b && left.linked:
 			m.refuse(either, "array /"+s.path[0]+" gone and partly deleted")
 		}
 		return "", nil
@@ -221,7 +221,11 @@ func (m *merger) inBoth(s sides, b, o, t *node) (string, *node) {
 		m.refuse(either, "array /"+s.path[0]+" moved twice to one place")
 	}
 	p = p[:len(p)-1]
-	return p, &node{b.id, m.chunks(p, b.array, o.array, t.array), m.attrs(p, b.attrs, o.attrs, t.attrs)}
+	linked := b.linked || o.linked || t.linked
+	if linked && o != b && t != b {
+		m.refuse(either, "links of /"+p)
+	}
+	return p, &node{b.id, m.chunks(p, b.array, o.array, t.array), m.attrs(p, b.attrs, o.attrs, t.attrs), linked}
 }
 
 // adds reports whether a state has anything that the base has not. That it has

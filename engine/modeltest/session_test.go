@@ -140,6 +140,9 @@ func (g guard) verdict(was, is *node) verdict {
 		return either
 	}
 	due := merges
+	if is.linked {
+		due = either
+	}
 	for c := range g.chunks {
 		switch {
 		case !slices.Equal(a.chunks[c], b.chunks[c]):
@@ -337,7 +340,7 @@ func stepBulk(r *run) {
 	}
 	r.must(b.Finish(bg), "bulk finish")
 	n := v.tree[path]
-	s.work.put(to, tree{"": &node{r.fresh(), n.array, n.attrs}})
+	s.work.put(to, tree{"": &node{id: r.fresh(), array: n.array, attrs: n.attrs}})
 	s.raw = true
 	r.compareSession(s)
 }

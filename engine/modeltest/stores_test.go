@@ -107,8 +107,9 @@ func stepImport(r *run) {
 	after.remove(o.To)
 	imported := r.copies(s.tree)
 	for p, n := range imported { // an array at the place of another is that one, changed
+		n.linked = o.Link
 		if old := head.tree[joined(o.To, p)]; old != nil && old.array != nil && n.array != nil {
-			n.id = old.id
+			n.id, n.linked = old.id, o.Link || old.linked
 		}
 	}
 	after.put(o.To, imported)

@@ -12,9 +12,12 @@ type node struct {
 	id    int // follows an array through moves; a copy has another one
 	array *array
 	attrs map[string]string // JSON
+	// linked says that chunks may be references, or may have been in another
+	// version. Those count as changed where the bytes are the same.
+	linked bool
 }
 
-func (n *node) withArray(a *array) *node { return &node{n.id, a, n.attrs} }
+func (n *node) withArray(a *array) *node { return &node{n.id, a, n.attrs, n.linked} }
 
 func (n *node) withAttr(name, value string) *node {
 	attrs := maps.Clone(n.attrs)
@@ -24,7 +27,7 @@ func (n *node) withAttr(name, value string) *node {
 	if attrs[name] = value; value == "" {
 		delete(attrs, name)
 	}
-	return &node{n.id, n.array, attrs}
+	return &node{n.id, n.array, attrs, n.linked}
 }
 
 func (n *node) same(o *node) bool {
