@@ -60,7 +60,7 @@ type Meta struct {
 	Keys  ChunkKeys
 	// Fill is one element in memory layout (for variable-length types, its
 	// bytes). NullFill says that v1 or v2 metadata has null there: the value of
-	// a missing chunk is undefined and read as zeros.
+	// a missing chunk is undefined, and read as NaT for times and else as zeros.
 	Fill     []byte
 	NullFill bool
 	// Codecs is the parsed chain in encoding order. The order, filters and

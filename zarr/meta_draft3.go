@@ -237,7 +237,7 @@ func ParseDraft3Array(doc []byte, reg *codecs.Registry) (*Meta, error) {
 		return nil, err
 	}
 	if _, ok := obj.lookup("fill_value"); !ok {
-		m.Fill, m.NullFill = m.Type.Zero(), true
+		m.Fill, m.NullFill = m.Type.NullV2(), true
 	} else if err := p.fillV2(m, obj, m.Type.ParseFillV2); err != nil {
 		return nil, err
 	}

@@ -178,6 +178,11 @@ func TestFillV2Null(t *testing.T) {
 			t.Errorf("%s: %x, %v, %v", in, elem, null, err)
 		}
 	}
+	for _, in := range []string{`"<M8[ns]"`, `">m8[D]"`} {
+		if elem, null, err := mustV2(t, in).ParseFillV2(json.RawMessage("null")); err != nil || !null || hex.EncodeToString(elem) != "0000000000000080" {
+			t.Errorf("%s: %x, %v, %v", in, elem, null, err)
+		}
+	}
 	typ := mustObject(t, `{"id":"json2"}`)
 	if elem, null, err := typ.ParseFillV2(json.RawMessage("null")); err != nil || !null || string(elem) != "null" {
 		t.Errorf("json: %s, %v, %v", elem, null, err)

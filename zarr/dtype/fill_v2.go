@@ -12,8 +12,8 @@ import (
 // ParseFillV2 parses the fill_value of Zarr v2 metadata and returns one element
 // in memory layout (for a variable-length type its bytes), which the caller
 // owns. null is set if the document says null: the value of missing chunks is
-// undefined then, and elem is the zero element. raw must be valid JSON, but for
-// a bare NaN, Infinity or -Infinity.
+// undefined then, and elem is what [Type.NullV2] returns. raw must be valid JSON,
+// but for a bare NaN, Infinity or -Infinity.
 //
 // Byte strings, opaque bytes and structs are base64 of the bytes as they are
 // stored. numpy takes more than the specification says, and files hold it: 0
@@ -26,7 +26,7 @@ func (t Type) ParseFillV2(raw json.RawMessage) (elem []byte, null bool, err erro
 	}
 	switch {
 	case string(raw) == "null":
-		return t.Zero(), true, nil
+		return t.NullV2(), true, nil
 	case string(raw) == "0" && t.kind != JSON && !t.hasZeroForm():
 		return t.Zero(), false, nil
 	}
@@ -39,6 +39,17 @@ func (t Type) ParseFillV2(raw json.RawMessage) (elem []byte, null bool, err erro
 		return nil, false, err
 	}
 	return elem, false, nil
+}
+
+// NullV2 returns the element that a v2 fill_value of null stands for: NaT for
+// times, as zarr-python 3 leaves out chunks that hold nothing else, and otherwise
+// the zero element. The caller owns it.
+func (t Type) NullV2() []byte {
+	elem := t.Zero()
+	if t.kind == Datetime || t.kind == Timedelta {
+		storeUint(elem, 1<<63)
+	}
+	return elem
 }
 
 // hasZeroForm reports whether a 0 in metadata is an ordinary number for t.

@@ -1,0 +1,46 @@
+package zarr
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// This file tests arrays in forms that the specification does not have and that
+// writers in use have stored.
+
+// stored returns a store with the given documents and chunks.
+func stored(t *testing.T, values map[string]string) *kv.Mem {
+	t.Helper()
+	store := kv.NewMem()
+	for key, value := range values {
+		must(0, store.Set(context.Background(), key, []byte(value)))
+	}
+	return store
+}
+
+// zarr-python 3 stores null as the fill value of times in v2, reads it as NaT and
+// leaves out chunks that hold NaT alone.
+func TestNullTimesOfZarrPython(t *testing.T) {
+	ctx := context.Background()
+	for dataType, one := range map[string]string{
+		"<M8[ns]": "\x01\x00\x00\x00\x00\x00\x00\x00", "<m8[s]": "\x01\x00\x00\x00\x00\x00\x00\x00",
+		">M8[D]": "\x00\x00\x00\x00\x00\x00\x00\x01",
+	} {
+		store := stored(t, map[string]string{
+			".zarray": `{"shape": [4], "chunks": [2], "dtype": "` + dataType + `", "fill_value": null, "order": "C",
+  "filters": null, "dimension_separator": ".", "compressor": null, "zarr_format": 2}`,
+			".zattrs": "{}", "0": one + one,
+		})
+		a := must(OpenArray(ctx, store, "", nil))
+		if got := must(Read[int64](ctx, a, Sel())); !slices.Equal(got, []int64{1, 1, math.MinInt64, math.MinInt64}) {
+			t.Errorf("%s: %d, want 1, 1, NaT, NaT", dataType, got)
+		}
+		if docs := must(a.Meta().Print()); string(docs[docArrayV2]) != string(must(kv.Get(ctx, store, ".zarray"))) {
+			t.Errorf("%s: printed as %s", dataType, docs[docArrayV2])
+		}
+	}
+}
