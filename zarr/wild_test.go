@@ -4,8 +4,10 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -41,6 +43,25 @@ func TestNullTimesOfZarrPython(t *testing.T) {
 		}
 		if docs := must(a.Meta().Print()); string(docs[docArrayV2]) != string(must(kv.Get(ctx, store, ".zarray"))) {
 			t.Errorf("%s: printed as %s", dataType, docs[docArrayV2])
+		}
+	}
+}
+
+// bioformats2raw before 0.7 and n5-zarr, so Fiji, stored numbers as strings.
+func TestFillStringsOfJava(t *testing.T) {
+	ctx := context.Background()
+	for _, fill := range []struct{ dataType, text, want string }{
+		{">u2", "65535", "65535"}, {">i4", "-1", "-1"}, {"|u1", "0", "0"}, {">f4", "0.0", "0.0"}, {"<f8", "0", "0.0"},
+	} {
+		doc := `{"zarr_format":2,"shape":[2,3],"chunks":[1,3],"dtype":"` + fill.dataType + `","fill_value":"` + fill.text + `",` +
+			`"order":"C","filters":null,"dimension_separator":"/","compressor":null}`
+		a := must(OpenArray(ctx, stored(t, map[string]string{".zarray": doc}), "", nil))
+		m := a.Meta()
+		if got := string(must(m.Type.PrintFillV2(m.Fill))); got != fill.want {
+			t.Errorf("%s %q: %s, want %s", fill.dataType, fill.text, got, fill.want)
+		}
+		if docs := must(must(m.ToV3(codecs.Default())).Print()); !strings.Contains(string(docs[docV3]), `"fill_value": `+fill.want+",") {
+			t.Errorf("%s %q is written as %s", fill.dataType, fill.text, docs[docV3])
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 // Byte strings, opaque bytes and structs are base64 of the bytes as they are
 // stored. numpy takes more than the specification says, and files hold it: 0
 // for the zero element of any type, 1 for true, an integer written as 7.0, one
-// number for a complex value. Errors are ErrValue.
+// number for a complex value. bioformats2raw and n5-zarr wrote numbers as strings:
+// "0", "0.0". Errors are ErrValue.
 func (t Type) ParseFillV2(raw json.RawMessage) (elem []byte, null bool, err error) {
 	raw = bytes.TrimSpace(raw)
 	if t.kind == Invalid {
@@ -89,8 +90,17 @@ func (t Type) variableV2(raw []byte) ([]byte, error) {
 
 func (t Type) fillV2(elem, raw []byte) error {
 	switch t.kind {
+	case Bool, Int, Uint, Float, Complex, Datetime, Timedelta:
+		if s, ok := asString(raw); ok && isNumber([]byte(s)) {
+			raw = []byte(s)
+		}
+	}
+	switch t.kind {
 	case Bool:
-		if string(raw) == "1" {
+		switch string(raw) {
+		case "0":
+			raw = []byte("false")
+		case "1":
 			raw = []byte("true")
 		}
 	case Int, Uint:
