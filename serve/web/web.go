@@ -1,0 +1,319 @@
+// Package web serves what a [serve.Table] holds over HTTP.
+//
+//	/DB/v/REV/key        a value: GET, HEAD, ranges, conditions; in a session PUT and DELETE
+//	/DB/v/REV/dir/       what is in it: an index page, JSON, or PROPFIND
+//	/-/api/…             reports, decoded arrays and sessions as JSON
+//	/-/health            for supervisors
+//
+// REV is any revision of the command line, escaped as one segment, or "~" and the
+// id of a session. Every Zarr program that reads over HTTP can open
+// http://HOST/DB/v/REV.
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+)
+
+// Options configure [New]. The zero value serves nobody: Authenticate or Anonymous
+// is needed.
+type Options struct {
+	// Authenticate returns who sends a request, nil if it has no credentials. An
+	// error refuses it. The error must not quote credentials.
+	Authenticate func(r *http.Request) (*serve.Principal, error)
+	// Anonymous is who sends requests without credentials; nil refuses them.
+	Anonymous *serve.Principal
+	// ReadOnly refuses every write, whoever asks.
+	ReadOnly bool
+	// Local says that only this machine can connect: requests for other host names
+	// are refused, which web pages could send by DNS rebinding.
+	Local bool
+	// Origins are those of the web pages that may read; "*" is all. The default is
+	// all, because a page needs a key, but for anonymous readers of a Local server
+	// only pages of this machine.
+	Origins []string
+	// Requests is how many are answered at a time; default 256. More are told to
+	// come back.
+	Requests int
+	// BodyBytes bounds a value that is written; default 1 GiB.
+	BodyBytes int64
+	// ReadBytes bounds the elements of a decoded read; default 64 MiB.
+	ReadBytes int64
+	// Log gets a line for each write and for each failure of the server; nil
+	// discards them.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Requests <= 0 {
+		o.Requests = 256
+	}
+	if o.BodyBytes <= 0 {
+		o.BodyBytes = 1 << 30
+	}
+	if o.ReadBytes <= 0 {
+		o.ReadBytes = 64 << 20
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+type handler struct {
+	t       *serve.Table
+	o       Options
+	started time.Time
+	server  *http.ServeMux // what is below /-/
+	slots   chan struct{}
+
+	documents documents
+}
+
+// New returns a handler for everything that t serves.
+func New(t *serve.Table, o Options) http.Handler {
+	h := &handler{t: t, o: o.withDefaults(), started: time.Now()}
+	h.slots = make(chan struct{}, h.o.Requests)
+	h.server = http.NewServeMux()
+	h.server.HandleFunc("GET /-/health", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	return h
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &response{ResponseWriter: w}
+	w = out
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := h.checkHost(r); err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	h.allowOrigin(w, r)
+	if r.Method == http.MethodOptions {
+		h.options(w)
+		return
+	}
+	if r.URL.Path == "/-/health" {
+		h.server.ServeHTTP(w, r)
+		return
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		h.fail(w, r, httpError{http.StatusServiceUnavailable, errors.New("too many requests at a time; try again")})
+		return
+	}
+	if err := h.route(w, r); err != nil {
+		h.fail(w, r, err)
+	}
+}
+
+// checkHost refuses names of other machines on a local server.
+func (h *handler) checkHost(r *http.Request) error {
+	if !h.o.Local {
+		return nil
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "" || isLoopback(host) {
+		return nil
+	}
+	return httpError{http.StatusMisdirectedRequest, errors.New("this server answers on this machine only, by the names localhost and 127.0.0.1")}
+}
+
+// isLoopback reports whether a host name is this machine for sure.
+func isLoopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+// who returns the sender of a request.
+func (h *handler) who(r *http.Request) (*serve.Principal, error) {
+	var who *serve.Principal
+	if h.o.Authenticate != nil {
+		var err error
+		if who, err = h.o.Authenticate(r); err != nil {
+			return nil, httpError{http.StatusUnauthorized, err}
+		}
+	}
+	if who == nil {
+		who = h.o.Anonymous
+	}
+	if who == nil {
+		return nil, errUnauthorized
+	}
+	if h.o.ReadOnly && (who.Admin || len(who.Write) > 0) {
+		who = &serve.Principal{Name: who.Name}
+	}
+	return who, nil
+}
+
+// route answers a request by its path.
+func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
+	escaped := r.URL.EscapedPath()
+	who, err := h.who(r)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(escaped, "/-/") || escaped == "/-" {
+		h.server.ServeHTTP(w, withPrincipal(r, who))
+		return nil
+	}
+	p, err := parsePath(escaped)
+	if err != nil {
+		return err
+	}
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case p.rev == "" && read:
+		return h.above(w, r, p)
+	case p.form != "v" && p.form != "":
+		return kv.ErrNotFound
+	case !read && r.Method != "PROPFIND":
+		w.Header().Set("Allow", readMethods)
+		return httpError{http.StatusMethodNotAllowed, fmt.Errorf("%s: not here", clip(r.Method))}
+	}
+	v, err := h.t.View(r.Context(), who, p.db, p.rev)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	head := w.Header()
+	head.Set("Cache-Control", "no-cache")
+	if v.Commit != nil {
+		id := v.Commit.ID.String()
+		head.Set("Zarrdb-Commit", id)
+		if p.rev == id {
+			head.Set("Cache-Control", "private, max-age=31536000, immutable")
+		}
+	}
+	switch {
+	case r.Method == "PROPFIND":
+		return h.propfind(w, r, v, p)
+	case p.key == "" && !p.dir:
+		head.Set("Location", r.URL.EscapedPath()+"/")
+		w.WriteHeader(http.StatusMovedPermanently)
+		return nil
+	case p.dir:
+		return h.directory(w, r, v, p)
+	}
+	return h.value(w, r, v, p)
+}
+
+// above lists the names above versions: databases, branches and tags.
+func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
+	var entries []entry
+	title := "/"
+	switch {
+	case p.db == "":
+		for _, name := range h.t.Names() {
+			entries = append(entries, entry{Name: name + "/"})
+		}
+	default:
+		names, err := h.versions(p.db)
+		if err != nil {
+			return err
+		}
+		if p.form == "" {
+			names = []string{"v"}
+		}
+		for _, name := range names {
+			entries = append(entries, entry{Name: name + "/"})
+		}
+		title += p.db + "/"
+		if p.form != "" {
+			title += p.form + "/"
+		}
+	}
+	if !p.dir {
+		w.Header().Set("Location", r.URL.EscapedPath()+"/")
+		w.WriteHeader(http.StatusMovedPermanently)
+		return nil
+	}
+	if wantsHTML(r) {
+		return writeIndex(w, r, title, entries)
+	}
+	return writeJSON(w, r, listing{Path: strings.Trim(title, "/"), Entries: slices.Concat([]entry{}, entries)})
+}
+
+// versions are the branches and tags of a database.
+func (h *handler) versions(name string) ([]string, error) {
+	db, err := h.t.Database(name)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return []string{"main"}, nil // a target has this version only
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, ref := range slices.Concat(db.Branches(), db.Tags()) {
+		names = append(names, ref.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// readMethods are what can be done with any path.
+const readMethods = "GET, HEAD, OPTIONS, PROPFIND"
+
+// allowOrigin lets web pages read, as far as options say.
+func (h *handler) allowOrigin(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return
+	}
+	head := w.Header()
+	switch {
+	case slices.Contains(h.o.Origins, "*"), len(h.o.Origins) == 0 && !(h.o.Local && h.o.Anonymous != nil):
+		head.Set("Access-Control-Allow-Origin", "*")
+	case slices.Contains(h.o.Origins, origin), len(h.o.Origins) == 0 && localOrigin(origin):
+		head.Set("Access-Control-Allow-Origin", origin)
+		head.Add("Vary", "Origin")
+	default:
+		head.Add("Vary", "Origin")
+		return
+	}
+	head.Set("Access-Control-Expose-Headers", "ETag, Content-Range, Content-Length, Accept-Ranges, Zarrdb-Commit")
+	if r.Method == http.MethodOptions {
+		head.Set("Access-Control-Allow-Methods", readMethods+", PUT, DELETE, POST")
+		head.Set("Access-Control-Allow-Headers", "Authorization, Range, If-Match, If-None-Match, If-Range, Content-Type, Depth, Zarrdb-Commit")
+		head.Set("Access-Control-Max-Age", "86400")
+	}
+}
+
+// localOrigin reports whether a page comes from this machine.
+func localOrigin(origin string) bool {
+	host, ok := strings.CutPrefix(origin, "http://")
+	if !ok {
+		host, ok = strings.CutPrefix(origin, "https://")
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return ok && isLoopback(host)
+}
+
+// options answers OPTIONS, for any path.
+func (h *handler) options(w http.ResponseWriter) {
+	w.Header().Set("Allow", readMethods+", PUT, DELETE, POST")
+	w.WriteHeader(http.StatusNoContent)
+}
