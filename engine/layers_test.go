@@ -66,8 +66,9 @@ var layers = map[string][]string{
 	"serve":       {"engine", "kv", "txn", "zarr"},
 	"serve/wire":  {},
 	"serve/local": {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/dtype"},
+	"serve/auth":  {"serve"},
 	"serve/web":   {"serve", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
-	"serve/s3":    {"serve", "engine", "kv", "txn"},
+	"serve/s3":    {"serve", "serve/auth", "engine", "kv", "txn"},
 
 	"internal/cli":   {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":     {"internal/cli"},

@@ -11,5 +11,6 @@
 //   - serve/wire is the framing of the local protocol, and knows no databases.
 //   - serve/local is that protocol on a Unix socket: server and client.
 //   - serve/web is HTTP: versions as files, reports as JSON, sessions.
+//   - serve/auth is the key file of HTTP and S3.
 //   - serve/s3 is the subset of S3 that array programs use.
 package serve

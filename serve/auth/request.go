@@ -1,0 +1,72 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/serve"
+)
+
+// ErrUnknown means that a secret is not one of the keys. It says no more.
+var ErrUnknown = errors.New("auth: the key is not known")
+
+// Authenticate returns who sends a request: a Bearer token is a secret, as is the
+// password of Basic authentication, whose user is the name. Requests without
+// credentials come from the line anonymous, nil if there is none. Any other
+// credentials are ErrUnknown.
+func (k *Keys) Authenticate(r *http.Request) (*serve.Principal, error) {
+	keys, anonymous := k.now()
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return anonymous, nil
+	}
+	if len(values) > 1 {
+		return nil, ErrUnknown
+	}
+	name, secret, ok := r.BasicAuth()
+	if !ok {
+		scheme, rest, _ := strings.Cut(values[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return nil, ErrUnknown
+		}
+		secret = strings.TrimSpace(rest)
+	}
+	if who := find(keys, name, secret); who != nil {
+		return who, nil
+	}
+	return nil, ErrUnknown
+}
+
+// find returns the owner of a secret. It compares with every key, so that time tells
+// nothing. An empty name is any.
+func find(keys []key, name, secret string) *serve.Principal {
+	sum := sha256.Sum256([]byte(secret))
+	var found *serve.Principal
+	for _, one := range keys {
+		if subtle.ConstantTimeCompare(sum[:], one.sum[:]) == 1 && (name == "" || name == one.who.Name) {
+			found = one.who
+		}
+	}
+	return found
+}
+
+// Secrets returns the secrets of a name, for signatures, each with who has it. Lines
+// with a sum have none.
+func (k *Keys) Secrets(name string) (secrets []string, who []*serve.Principal) {
+	keys, _ := k.now()
+	for _, one := range keys {
+		if one.who.Name == name && one.secret != "" {
+			secrets, who = append(secrets, one.secret), append(who, one.who)
+		}
+	}
+	return secrets, who
+}
+
+// Anonymous returns who sends requests without credentials; nil refuses them.
+func (k *Keys) Anonymous() *serve.Principal {
+	_, anonymous := k.now()
+	return anonymous
+}
