@@ -135,6 +135,14 @@ func (c *Session) Delete(ctx context.Context, key string, want engine.Expect) er
 	return c.s.DeleteIf(ctx, key, want)
 }
 
+// DeletePrefix removes every key that begins with prefix.
+func (c *Session) DeletePrefix(ctx context.Context, prefix string) error {
+	return c.s.DeletePrefix(ctx, prefix)
+}
+
+// Savepoint stores what was written, so that it outlives this process.
+func (c *Session) Savepoint(ctx context.Context) error { return c.s.Savepoint(ctx) }
+
 // Commit publishes the session. An author that is missing is the principal.
 func (c *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
 	if o.Author == "" && c.who.Name != "" {

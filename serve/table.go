@@ -149,14 +149,20 @@ func (t *Table) Run(ctx context.Context, who *Principal, c *Command) (int, error
 	if t.o.Run == nil {
 		return 0, fmt.Errorf("run a command: %w by this process", errors.ErrUnsupported)
 	}
+	c.Held = t.held()
+	return t.o.Run(ctx, c), nil
+}
+
+// held are the databases that are served.
+func (t *Table) held() (dbs []*engine.DB) {
 	t.mu.RLock()
+	defer t.mu.RUnlock()
 	for _, s := range t.served {
 		if s.db != nil {
-			c.Held = append(c.Held, s.db)
+			dbs = append(dbs, s.db)
 		}
 	}
-	t.mu.RUnlock()
-	return t.o.Run(ctx, c), nil
+	return dbs
 }
 
 // Close leaves every session at a savepoint and closes the views. Databases and
