@@ -136,8 +136,9 @@ func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
 // Rename moves the node at a path, with everything below it. Chunks are not
 // touched. Groups above the new path are made where they are missing. Errors:
 // zarr.ErrNotFound if there is no node, zarr.ErrExists if something is at the
-// new path, zarr.ErrKind if that lies below an array or below a group of another
-// format, zarr.ErrDraft3 for a node in the early v3 draft.
+// new path, zarr.ErrKind if that lies below an array, [OtherFormatError] if it lies
+// below a group of another format and the node did not, zarr.ErrDraft3 for a node in the
+// early v3 draft.
 func (s *Session) Rename(ctx context.Context, from, to string) error {
 	from, to = cleanPath(from), cleanPath(to)
 	if err := s.place(ctx, "rename", s.nodes, from, to); err != nil {
@@ -262,7 +263,10 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 		err = zarr.ErrExists
 	}
 	if err == nil {
-		err = s.groupsAbove(ctx, to, n.Version(), true)
+		var strange bool
+		if strange, err = src.strangeAt(ctx, from, n.Version()); err == nil {
+			err = s.groupsAbove(ctx, to, n.Version(), !strange)
+		}
 	}
 	if err == nil {
 		err = s.copies.above(ctx, to)
@@ -271,6 +275,36 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 		return fail(err)
 	}
 	return nil
+}
+
+// OtherFormatError means that a node would be put below a group of another format,
+// which does not show it. It is zarr.ErrKind.
+type OtherFormatError struct {
+	Group       string // its path
+	Above, Node zarr.Version
+}
+
+// Error names the group and both formats.
+func (e *OtherFormatError) Error() string {
+	return fmt.Sprintf("%v: the group /%s has format %v and shows no node of format %v", zarr.ErrKind, e.Group, e.Above, e.Node)
+}
+
+// Is makes it zarr.ErrKind.
+func (e *OtherFormatError) Is(target error) bool { return target == zarr.ErrKind }
+
+// strangeAt reports whether the group above a node has another format, as where a
+// store was imported below a group.
+func (n nodes) strangeAt(ctx context.Context, path string, v zarr.Version) (bool, error) {
+	for path != "" {
+		path = parent(path)
+		switch above, err := n.Node(ctx, path); {
+		case err == nil:
+			return above.Version() != v, nil
+		case !errors.Is(err, zarr.ErrNotFound):
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // checkPath refuses paths that a format does not allow.
@@ -316,7 +350,7 @@ func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, 
 			if !strict {
 				return nil
 			}
-			return fmt.Errorf("%w: /%s has format %v, the node %v", zarr.ErrKind, p, n.Version(), v)
+			return &OtherFormatError{Group: p, Above: n.Version(), Node: v}
 		}
 		if p == group {
 			return nil

@@ -149,6 +149,20 @@ func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
 	return to.path, nil
 }
 
+// otherFormat says how a node comes to a path where it would have another format than
+// the group above.
+func otherFormat(t target, to string, err error) error {
+	var other *engine.OtherFormatError
+	if !errors.As(err, &other) {
+		return err
+	}
+	at := t.db
+	if t.rev != "" {
+		at += "@" + t.rev
+	}
+	return fmt.Errorf("%w; for a copy in the format of the group: zarrdb export %s:%s copy.zarr --format zarr%v, then zarrdb import %s copy.zarr --to %s", err, at, t.path, other.Above, at, to)
+}
+
 func mvCmd() *cobra.Command {
 	var wf writeFlags
 	cmd := &cobra.Command{
@@ -167,7 +181,7 @@ func mvCmd() *cobra.Command {
 				return err
 			}
 			return wf.update(cmd, t, fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
-				return s.Rename(cmd.Context(), t.path, to)
+				return otherFormat(t, to, s.Rename(cmd.Context(), t.path, to))
 			})
 		},
 	}
@@ -197,14 +211,14 @@ from any other. Chunks are shared, so it costs the same for any size.`,
 			}
 			return wf.update(cmd, t, fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
 				if from == "" {
-					return s.CopyNode(cmd.Context(), nil, t.path, to)
+					return otherFormat(t, to, s.CopyNode(cmd.Context(), nil, t.path, to))
 				}
 				snap, err := db.At(cmd.Context(), from)
 				if err != nil {
 					return err
 				}
 				defer snap.Close()
-				return s.CopyNode(cmd.Context(), snap, t.path, to)
+				return otherFormat(t, to, s.CopyNode(cmd.Context(), snap, t.path, to))
 			})
 		},
 	}

@@ -98,8 +98,11 @@ func message(err error, code int) string {
 		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
 		text = strings.Replace(text, "file://"+missing.Path+"/: "+missing.Op+" "+missing.Path, missing.Path, 1)
 		if code == exitNotFound {
-			text += nodeHint(missing.Path)
+			text += nodeHint(caller{}, missing.Path)
 		}
+	}
+	if errors.Is(err, txn.ErrNoRef) && strings.Contains(text, `"HEAD"`) {
+		text += " (the newest version is named by its branch: main, and main~1 is the one before)"
 	}
 	if errors.Is(err, zarr.ErrExists) && strings.HasSuffix(text, "choose another path or overwrite it") {
 		text += " (--to, --overwrite)"
@@ -118,9 +121,9 @@ func message(err error, code int) string {
 
 // nodeHint says how a node of a database is named, if a path looks for one among the
 // files of the database.
-func nodeHint(path string) string {
+func nodeHint(from caller, path string) string {
 	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if engine.IsDatabase(dir) {
+		if engine.IsDatabase(from.path(dir)) {
 			node, _ := filepath.Rel(dir, path)
 			return fmt.Sprintf(" (%s is a database: write %s:%s)", filepath.Base(dir), dir, filepath.ToSlash(node))
 		}

@@ -21,6 +21,9 @@ func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Op
 	sel, empty, err := cf.ParseSelection(cmd.Context(), text, a, beside)
 	switch {
 	case errors.Is(err, zarr.ErrSelection), errors.Is(err, cf.ErrLabel):
+		if quoted, ok := cf.QuoteLabels(text); ok {
+			err = fmt.Errorf("%w; labels stand in quotes, around which the shell needs others: --select \"%s\"", err, quoted)
+		}
 		return sel, usageError{err}
 	case err != nil:
 		return sel, err

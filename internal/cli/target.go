@@ -75,7 +75,11 @@ func revEnd(s string) int {
 // wholeDB refuses a path where a command is about the whole database.
 func (t target) wholeDB(cmd *cobra.Command) error {
 	if t.path != "" {
-		return usagef("%s: it is about the whole database, leave out :%s", cmd.CommandPath(), t.path)
+		hint := ""
+		if strings.ContainsAny(t.path, "~^") {
+			hint = fmt.Sprintf("; a version is named %s@%s", t.db, t.path)
+		}
+		return usagef("%s: it is about the whole database, leave out :%s%s", cmd.CommandPath(), t.path, hint)
 	}
 	return nil
 }
@@ -89,8 +93,14 @@ func parseDB(from caller, s string) (target, error) {
 	if err := t.noDatabase(from); errors.Is(err, txn.ErrNotDatabase) {
 		return t, err // a URL could look like "w.zdb:temp"
 	}
+	if err := notDatabase(from, s); err != nil {
+		return t, err
+	}
+	if hint := nodeHint(from, s); hint != "" {
+		return t, fmt.Errorf("%s: %w%s", s, txn.ErrNotDatabase, hint)
+	}
 	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
-		return t, usagef("%s: this command needs a database, not a URL", zurl.Redact(s))
+		return t, usagef("%s: this command needs a database, not a URL; \"zarrdb import NAME.zdb URL\" makes one of a store", zurl.Redact(s))
 	}
 	// Opening it says what is wrong with it.
 	db, rest, _ := strings.Cut(t.url, ":")
@@ -99,9 +109,74 @@ func parseDB(from caller, s string) (target, error) {
 	return t, nil
 }
 
+// notDatabase returns an error that says what to type if a target of a command for
+// databases is a store of this machine, or lies in one, and nil if it is something else.
+func notDatabase(from caller, s string) error {
+	for i := range len(s) + 1 {
+		if i < len(s) && s[i] != '@' && s[i] != ':' {
+			continue
+		}
+		store := ""
+		for p := filepath.Clean(s[:max(i, 1)]); ; p = filepath.Dir(p) {
+			if isStore(from, p) && (p != "." || i == 1) {
+				store = p // the outermost
+			}
+			if p == filepath.Dir(p) {
+				break
+			}
+		}
+		if store != "" {
+			base := filepath.Base(store)
+			if base == "." {
+				base = "store"
+			}
+			return fmt.Errorf("%s: %w: %s is a store; \"zarrdb import %s.zdb %s\" makes a database of it",
+				s, txn.ErrNotDatabase, store, strings.TrimSuffix(base, filepath.Ext(base)), store)
+		}
+	}
+	return nil
+}
+
+// isStore reports whether a path looks like a Zarr store, or a node in one: a
+// directory with metadata, or a file that may be an archive or a reference set.
+func isStore(from caller, path string) bool {
+	path = from.path(path)
+	info, err := os.Stat(path)
+	if err != nil || engine.IsDatabase(path) {
+		return false
+	}
+	if info.Mode().IsRegular() {
+		return strings.HasSuffix(path, ".zip") || strings.Contains(filepath.Base(path), ".json")
+	}
+	return slices.ContainsFunc([]string{"zarr.json", ".zgroup", ".zarray", ".zmetadata"}, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(path, name))
+		return err == nil
+	})
+}
+
+// otherVersion says how a version is named, if a target is the path of a database
+// with a revision behind it as git has them: w.zdb~1 for w.zdb@main~1.
+func (t target) otherVersion(from caller) error {
+	i := strings.IndexAny(t.url, "~^#")
+	if i <= 0 || !engine.IsDatabase(from.path(t.url[:i])) {
+		return nil
+	}
+	if _, err := os.Lstat(from.path(t.url)); err == nil {
+		return nil
+	}
+	rev := txn.MainBranch + t.url[i:]
+	if t.url[i] == '#' {
+		rev = t.url[i+1:]
+	}
+	return fmt.Errorf("%s: %w; this version is named %s@%s", t.url, txn.ErrNotDatabase, t.url[:i], rev)
+}
+
 // noDatabase says that a database is missing, if that is what a target looks
 // like that is none: DB@REV or DB:PATH, where nothing has the name DB.
 func (t target) noDatabase(from caller) error {
+	if err := t.otherVersion(from); err != nil {
+		return err
+	}
 	drive := len(filepath.VolumeName(t.url)) // which has a colon
 	i := strings.IndexAny(t.url[drive:], "@:") + drive
 	if i < drive || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
@@ -117,6 +192,8 @@ func (t target) noDatabase(from caller) error {
 	switch info, err := os.Stat(from.path(t.url[:i])); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
+	case err == nil && t.url[i] == '@':
+		return notDatabase(from, t.url)
 	case err == nil && t.url[i] == ':':
 		named := strings.TrimSuffix(t.url[:i], "/") + "/"
 		switch _, set := os.Stat(from.path(filepath.Join(t.url[:i], ".zgroup"))); {

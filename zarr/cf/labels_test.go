@@ -231,3 +231,23 @@ func TestParseSelection(t *testing.T) {
 		}
 	}
 }
+
+func TestQuoteLabels(t *testing.T) {
+	for text, want := range map[string]string{
+		"time=2020-01-02":                "time='2020-01-02'",
+		"time=2020-01:2020-02,lat=5":     "time='2020-01':'2020-02',lat=5",
+		"time=2020-01-02T00:30,lat=-1.5": "time='2020-01-02T00:30',lat='-1.5'",
+		"time=2020-01:":                  "time='2020-01':",
+		"time=2020:2021-02:1":            "time='2020':'2021-02':1",
+		"time='2020-01',lat=a b":         "time='2020-01',lat='a b'",
+		"time=1:5,lat=-3":                "",
+		"time='2020-01-02'":              "",
+		"2020-01-02":                     "",
+		"time=::x":                       "",
+		"":                               "",
+	} {
+		if got, ok := QuoteLabels(text); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %s, %v", text, got, ok)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/zarr"
@@ -64,6 +65,39 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 		sel, failed = zarr.ParseSelection(plain, names)
 	}
 	return sel, empty, failed
+}
+
+// timeOfDay matches a label with colons of its own.
+var timeOfDay = regexp.MustCompile(`\d[T ]\d`)
+
+// QuoteLabels returns a selection in which what can only be a label stands in quotes:
+// time=2020-01-02 becomes time='2020-01-02'. ok is false if there is no such thing.
+func QuoteLabels(text string) (quoted string, ok bool) {
+	items := strings.Split(text, ",")
+	for i, item := range items {
+		name, value, named := strings.Cut(item, "=")
+		if !named || strings.ContainsAny(value, `'"`) {
+			continue
+		}
+		parts := strings.Split(value, ":")
+		if timeOfDay.MatchString(value) {
+			parts = []string{value}
+		}
+		label := func(s string) bool {
+			_, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+			return err != nil && strings.TrimSpace(s) != ""
+		}
+		if !slices.ContainsFunc(parts[:min(len(parts), 2)], label) {
+			continue
+		}
+		for k, part := range parts[:min(len(parts), 2)] {
+			if part = strings.TrimSpace(part); part != "" {
+				parts[k] = "'" + part + "'"
+			}
+		}
+		items[i], ok = name+"="+strings.Join(parts, ":"), true
+	}
+	return strings.Join(items, ","), ok
 }
 
 // readBeside reads the labels of a dimension.
