@@ -426,3 +426,57 @@ func TestConsolidatedBesideOldHandles(t *testing.T) {
 		})
 	}
 }
+
+// A copy that single keys left behind is not what readers of a served version get.
+func TestTrueDocument(t *testing.T) {
+	for v, key := range map[zarr.Version]string{zarr.V2: ".zmetadata", zarr.V3: "zarr.json"} {
+		t.Run(fmt.Sprint(v), func(t *testing.T) {
+			db := openDB(t, nil)
+			consolidatedStore(t, db, v)
+			s := at(t, db, "")
+			stored, err := kv.Get(bg, s, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same, err := s.TrueDocument(bg, key, stored)
+			if err != nil || string(same) != string(stored) {
+				t.Fatalf("a true copy became %s, %v", same, err)
+			}
+
+			// The array x is replaced by hand, and y deleted.
+			doc := map[zarr.Version]string{zarr.V2: "x/.zarray", zarr.V3: "x/zarr.json"}[v]
+			commit(t, db, "", "by hand", func(s *Session) error {
+				b, err := kv.Get(bg, s, doc)
+				if err != nil {
+					return err
+				}
+				if err := s.Session.Set(bg, doc, []byte(strings.Replace(string(b), "6", "60", 1))); err != nil {
+					return err
+				}
+				return s.Session.DeletePrefix(bg, "g/y/")
+			})
+			s = at(t, db, "")
+			made, err := s.TrueDocument(bg, key, stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(made), "60") || strings.Contains(string(made), "g/y") || !strings.Contains(string(made), "g/h/z") {
+				t.Errorf("the copy is not that of the documents: %s", made)
+			}
+			again, err := s.TrueDocument(bg, key, made)
+			if err != nil || string(again) != string(made) {
+				t.Errorf("what was made is not true: %s, %v", again, err)
+			}
+
+			// A node that cannot be opened leaves no copy.
+			commit(t, db, "", "broken", func(s *Session) error { return s.Session.Set(bg, doc, []byte("{")) })
+			made, err = at(t, db, "").TrueDocument(bg, key, stored)
+			switch {
+			case v == zarr.V2 && !errors.Is(err, kv.ErrNotFound):
+				t.Errorf("a copy with a broken array: %s, %v", made, err)
+			case v == zarr.V3 && (err != nil || strings.Contains(string(made), "consolidated")):
+				t.Errorf("a copy with a broken array: %s, %v", made, err)
+			}
+		})
+	}
+}

@@ -15,7 +15,7 @@ import (
 // writers in use have stored.
 
 // stored returns a store with the given documents and chunks.
-func stored(t *testing.T, values map[string]string) *kv.Mem {
+func wildStore(t *testing.T, values map[string]string) *kv.Mem {
 	t.Helper()
 	store := kv.NewMem()
 	for key, value := range values {
@@ -32,7 +32,7 @@ func TestNullTimesOfZarrPython(t *testing.T) {
 		"<M8[ns]": "\x01\x00\x00\x00\x00\x00\x00\x00", "<m8[s]": "\x01\x00\x00\x00\x00\x00\x00\x00",
 		">M8[D]": "\x00\x00\x00\x00\x00\x00\x00\x01",
 	} {
-		store := stored(t, map[string]string{
+		store := wildStore(t, map[string]string{
 			".zarray": `{"shape": [4], "chunks": [2], "dtype": "` + dataType + `", "fill_value": null, "order": "C",
   "filters": null, "dimension_separator": ".", "compressor": null, "zarr_format": 2}`,
 			".zattrs": "{}", "0": one + one,
@@ -55,7 +55,7 @@ func TestFillStringsOfJava(t *testing.T) {
 	} {
 		doc := `{"zarr_format":2,"shape":[2,3],"chunks":[1,3],"dtype":"` + fill.dataType + `","fill_value":"` + fill.text + `",` +
 			`"order":"C","filters":null,"dimension_separator":"/","compressor":null}`
-		a := must(OpenArray(ctx, stored(t, map[string]string{".zarray": doc}), "", nil))
+		a := must(OpenArray(ctx, wildStore(t, map[string]string{".zarray": doc}), "", nil))
 		m := a.Meta()
 		if got := string(must(m.Type.PrintFillV2(m.Fill))); got != fill.want {
 			t.Errorf("%s %q: %s, want %s", fill.dataType, fill.text, got, fill.want)

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"reflect"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// TrueDocument returns the metadata document stored under key as readers may
+// believe it: if it carries consolidated metadata that differs from the documents
+// below the group, the copy is made again. A copy that cannot be made, because a
+// node below has invalid metadata, is left out; a .zmetadata is then
+// kv.ErrNotFound. Any other value is returned as it is. The cost is that of
+// opening every node below the group.
+func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
+	group, version := parent(key), zarr.V2
+	var copies, rest json.RawMessage
+	switch path.Base(key) {
+	case docV2Metadata:
+		copies = stored
+	case docV3:
+		if !bytes.Contains(stored, []byte(inlineCopy)) {
+			return stored, nil
+		}
+		if copies, rest = (policy{}).Copies(docV3, stored); copies == nil {
+			return stored, nil
+		}
+		version = zarr.V3
+	default:
+		return stored, nil
+	}
+	o := *n.open
+	o.Version, o.Consolidated = version, false
+	equal, err := n.copiesAreTrue(ctx, group, version, copies, &o)
+	if err != nil || equal {
+		return stored, err
+	}
+	list, ok := n.view.(kv.ReadLister)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	made := &overlay{ReadLister: list, made: kv.NewMem()}
+	switch err := zarr.Consolidate(ctx, made, group, &o); {
+	case err == nil:
+		doc, err := kv.Get(ctx, made.made, key)
+		if errors.Is(err, kv.ErrNotFound) {
+			return stored, nil // it says the same in other words
+		}
+		return doc, err
+	case !noCopy(err):
+		return nil, err
+	case version == zarr.V3:
+		return rest, nil
+	}
+	return nil, kv.ErrNotFound
+}
+
+// noCopy reports that a node cannot be opened, so that there is no true copy.
+func noCopy(err error) bool {
+	return errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrKind) || errors.Is(err, zarr.ErrMetadata)
+}
+
+// copiesAreTrue compares consolidated metadata with the documents below a group.
+func (n nodes) copiesAreTrue(ctx context.Context, group string, v zarr.Version, copies json.RawMessage, o *zarr.OpenOptions) (bool, error) {
+	var list struct {
+		Metadata map[string]any `json:"metadata"`
+	}
+	if decodeNumbers(copies, &list) != nil {
+		return false, nil
+	}
+	for node, err := range zarr.Walk(ctx, n.view, group, o) {
+		if err != nil {
+			if noCopy(err) {
+				return false, nil
+			}
+			return false, err
+		}
+		if node.Version() != v || v == zarr.V3 && node.Path() == group {
+			continue
+		}
+		for _, name := range documentsIn[v] {
+			if name == docV2Metadata {
+				continue
+			}
+			doc, err := kv.Get(ctx, n.view, dir(node.Path())+name)
+			if errors.Is(err, kv.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return false, err
+			}
+			at := relative(node.Path(), group)
+			if v == zarr.V2 {
+				at = strings.TrimPrefix(dir(node.Path())+name, dir(group))
+			}
+			var now any
+			if decodeNumbers(doc, &now) != nil || !reflect.DeepEqual(withoutCopy(list.Metadata[at]), withoutCopy(now)) {
+				return false, nil
+			}
+			delete(list.Metadata, at)
+		}
+	}
+	return len(list.Metadata) == 0, nil
+}
+
+// decodeNumbers keeps numbers as they are written: large integers have no float64.
+func decodeNumbers(doc []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+// withoutCopy leaves out the consolidated metadata of a document.
+func withoutCopy(doc any) any {
+	if m, ok := doc.(map[string]any); ok {
+		delete(m, inlineCopy)
+	}
+	return doc
+}
+
+// overlay keeps apart what is written over a view.
+type overlay struct {
+	kv.ReadLister
+	made *kv.Mem
+}
+
+// Set implements [kv.Writer].
+func (o *overlay) Set(ctx context.Context, key string, value []byte) error {
+	return o.made.Set(ctx, key, value)
+}
+
+// Delete implements [kv.Writer].
+func (o *overlay) Delete(context.Context, string) error { return errors.ErrUnsupported }
