@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 
@@ -22,15 +23,35 @@ type View struct {
 	// Session is the session; nil for a version or a target.
 	Session *Session
 
-	node    func(ctx context.Context, path string) (*zarr.Node, error)
-	release func()
+	node     func(ctx context.Context, path string) (*zarr.Node, error)
+	document func(ctx context.Context, key string, stored []byte) ([]byte, error)
+	release  func()
 }
 
 // Release gives the view back.
 func (v *View) Release() { v.release() }
 
+// Locate implements [kv.Locator] as the view behind does.
+func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
+	return kv.Locate(ctx, v.ReadLister, key)
+}
+
+// ListDir implements [kv.DirLister] as the view behind does.
+func (v *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return kv.ListDir(ctx, v.ReadLister, prefix)
+}
+
 // Node opens the array or group at a path; "" is the root.
 func (v *View) Node(ctx context.Context, path string) (*zarr.Node, error) { return v.node(ctx, path) }
+
+// TrueDocument is [engine.Snapshot.TrueDocument] for a version or a session. What
+// a target holds is returned as it is.
+func (v *View) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
+	if v.document == nil {
+		return stored, nil
+	}
+	return v.document(ctx, key, stored)
+}
 
 // SessionPrefix begins a revision that names an open session: "~" and its id.
 const SessionPrefix = "~"
@@ -51,7 +72,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 		if err != nil {
 			return nil, err
 		}
-		return &View{ReadLister: c.s, Session: c, node: c.s.Node, release: func() {}}, nil
+		return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}}, nil
 	}
 	id, err := s.db.Resolve(ctx, rev)
 	if err != nil {
@@ -113,7 +134,7 @@ func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View,
 		k.uses--
 		v.shrink()
 	})
-	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, release: release}, nil
+	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release}, nil
 }
 
 // shrink closes versions that nobody uses, those first that were not used for
