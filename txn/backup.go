@@ -9,10 +9,8 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
-
-// metaBackupOf names the incarnation of the database that this one is a backup of.
-var metaBackupOf = []byte("backup-of")
 
 // Backup makes or brings up to date a copy of everything in dest: all versions
 // that have not expired, refs and reflogs, as of one moment; sessions and pins
@@ -32,7 +30,7 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (*Tran
 }
 
 func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
-	publish := func(ctx context.Context, t *transfer) error { return t.mirror(ctx, db.incarnation[:]) }
+	publish := func(ctx context.Context, t *transfer) error { return t.mirror(ctx, &db.incarnation) }
 	opts := db.copyOptions()
 	if err := readFormat(fsOf(opts.FS), dest); errors.Is(err, ErrNotDatabase) {
 		return db.copyTo(ctx, dest, opts, o, everything, publish)
@@ -42,8 +40,8 @@ func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	of, err := to.idx.Get(index.SpaceMeta, metaBackupOf)
-	if errors.Is(err, index.ErrNotFound) || err == nil && !bytes.Equal(of, db.incarnation[:]) {
+	ours, err := catalog.IsBackupOf(to.idx, db.incarnation)
+	if err == nil && !ours {
 		err = ErrNotBackup
 	}
 	if err != nil {
@@ -83,11 +81,11 @@ func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferO
 
 // everything plans all commits.
 func everything(ctx context.Context, t *transfer) error {
-	for rec, err := range commitRecords(ctx, t.snap, nil) {
+	for rec, err := range catalog.StoredCommits(ctx, t.snap, nil) {
 		if err != nil {
 			return err
 		}
-		c, err := decodeCommit(rec.id, rec.value)
+		c, err := catalog.DecodeCommit(rec.ID, rec.Value)
 		if err != nil {
 			return err
 		}
@@ -107,7 +105,7 @@ func everything(ctx context.Context, t *transfer) error {
 }
 
 // mirror publishes refs, reflogs and marks of expiry as they are in the source.
-func (t *transfer) mirror(ctx context.Context, of []byte) error {
+func (t *transfer) mirror(ctx context.Context, of *[8]byte) error {
 	return t.publish(ctx, func(batch *index.Batch) error {
 		if err := t.mirrorSpace(ctx, batch, index.SpaceReflog); err != nil {
 			return err
@@ -120,19 +118,19 @@ func (t *transfer) mirror(ctx context.Context, of []byte) error {
 		var moves []RefMove // that readers are told of
 		for _, r := range t.to.heads.list("") {
 			if _, ok := t.heads[r.Name]; !ok {
-				batch.Delete(index.SpaceRef, []byte(r.Name))
+				catalog.Refs.Delete(batch, r.Name)
 				moves = append(moves, RefMove{Ref: r.Name, Old: r.Commit})
 			}
 		}
 		for _, ref := range slices.Sorted(maps.Keys(t.heads)) {
 			id := t.heads[ref]
 			if old, _ := t.to.heads.get(ref); old != id {
-				batch.Set(index.SpaceRef, []byte(ref), id[:])
+				catalog.Refs.Put(batch, Ref{Name: ref, Commit: id})
 				moves = append(moves, RefMove{Ref: ref, Old: old, New: id})
 			}
 		}
 		if of != nil {
-			batch.Set(index.SpaceMeta, metaBackupOf, of)
+			catalog.PutBackupOf(batch, *of)
 		}
 		t.to.checkpoints.count(batch, len(moves))
 		size := batch.Len()

@@ -85,7 +85,7 @@ func (z *zipBackup) run(ctx context.Context, o TransferOptions) (_ *TransferRepo
 		t.walk,
 		func(ctx context.Context) error { return z.packs(ctx, t) },
 		t.copyPages,
-		func(ctx context.Context) error { return t.mirror(ctx, z.db.incarnation[:]) })
+		func(ctx context.Context) error { return t.mirror(ctx, &z.db.incarnation) })
 	if err = errors.Join(err, to.Close()); err == nil {
 		err = z.index(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // CheckOptions say how much [DB.Check] looks at.
@@ -172,7 +173,7 @@ func (c *checker) packs(context.Context) error {
 		if err != nil {
 			return c.unreadable(err, ProblemPack, "the table of packs")
 		}
-		if _, err := decodePackInfo(rec.Key, rec.Value); err != nil {
+		if _, err := catalog.Packs.Decode(rec.Key, rec.Value); err != nil {
 			c.note(Problem{Kind: ProblemPack, What: fmt.Sprintf("pack table entry %x", rec.Key), Err: err})
 		}
 	}
@@ -199,15 +200,14 @@ func (c *checker) refs(context.Context) error {
 			return c.unreadable(err, ProblemRef, "refs")
 		}
 		c.r.Refs++
-		name := string(rec.Key)
-		if len(rec.Value) != len(CommitID{}) {
-			c.note(Problem{Kind: ProblemRef, What: "ref " + name, Err: corrupt("%d bytes", len(rec.Value))})
+		ref, err := catalog.Refs.Decode(rec.Key, rec.Value)
+		if err != nil {
+			c.note(Problem{Kind: ProblemRef, What: "ref " + ref.Name, Err: err})
 			continue
 		}
-		id := CommitID(rec.Value)
-		c.heads[id] = append(c.heads[id], name)
-		c.targets[name] = id
-		c.reach(id, "ref "+name)
+		c.heads[ref.Commit] = append(c.heads[ref.Commit], ref.Name)
+		c.targets[ref.Name] = ref.Commit
+		c.reach(ref.Commit, "ref "+ref.Name)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (c *checker) reflogs(context.Context) error {
 		if err != nil {
 			return c.unreadable(err, ProblemReflog, "reflogs")
 		}
-		m, err := decodeRefMove(rec.Key, rec.Value)
+		m, err := catalog.Moves.Decode(rec.Key, rec.Value)
 		if err != nil {
 			c.note(Problem{Kind: ProblemReflog, What: fmt.Sprintf("reflog entry %q", rec.Key), Err: err})
 			continue
@@ -251,18 +251,14 @@ func (c *checker) sessions(context.Context) error {
 			return c.unreadable(err, ProblemSession, "sessions")
 		}
 		c.r.Sessions++
-		if len(rec.Key) != len(SessionID{}) {
-			c.note(Problem{Kind: ProblemSession, What: fmt.Sprintf("session %x", rec.Key), Err: corrupt("key of %d bytes", len(rec.Key))})
-			continue
-		}
-		id := SessionID(rec.Key)
-		s, err := decodeSession(id, rec.Value)
+		what := fmt.Sprintf("session %x", rec.Key)
+		s, err := catalog.Sessions.Decode(rec.Key, rec.Value)
 		if err != nil {
-			c.note(Problem{Kind: ProblemSession, What: "session " + id.String(), Err: err})
+			c.note(Problem{Kind: ProblemSession, What: what, Err: err})
 			continue
 		}
-		c.reach(s.base, "base of session "+id.String())
-		c.start(s.work, "session "+id.String(), nil)
+		c.reach(s.Base, "base of "+what)
+		c.start(s.Work, what, nil)
 	}
 	return nil
 }

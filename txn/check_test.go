@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -388,7 +389,7 @@ func TestCheckIndexDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Message = "it was somebody else"
-			setRecord(t, db, index.SpaceCommit, id[:], c.encode())
+			setRecord(t, db, index.SpaceCommit, id[:], catalog.EncodeCommit(c))
 		}, 1},
 		{"ref elsewhere", ProblemRef, func(t *testing.T, db *DB) {
 			id, err := db.Resolve(bg, "main~1")
@@ -402,8 +403,12 @@ func TestCheckIndexDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := RefMove{Old: id, New: id, Op: "commit"}
-			setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), m.encode())
+			b := db.idx.NewBatch()
+			defer b.Close()
+			catalog.Moves.Put(b, RefMove{Ref: "heads/main", Seq: 1, Old: id, New: id, Op: "commit"})
+			if err := b.Commit(true); err != nil {
+				t.Fatal(err)
+			}
 		}, 0},
 		{"generation", ProblemCommit, func(t *testing.T, db *DB) {
 			id, err := db.Head("main")
@@ -411,15 +416,14 @@ func TestCheckIndexDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := &Commit{Parents: []CommitID{id}, Generation: 1}
-			rec := c.encode()
-			c.ID = CommitID(digest.Of(rec))
+			rec := catalog.SealCommit(c)
 			setRecord(t, db, index.SpaceCommit, c.ID[:], rec)
 			if _, err := db.Reset(bg, "main", c.ID); err != nil {
 				t.Fatal(err)
 			}
 		}, 1},
 		{"reflog entry", ProblemReflog, func(t *testing.T, db *DB) {
-			setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), []byte{recordVersion, 7})
+			setRecord(t, db, index.SpaceReflog, catalog.MoveKey{Ref: "heads/main", Seq: 1}.Bytes(), []byte{1, 7})
 		}, 0},
 		{"session", ProblemSession, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -137,14 +138,11 @@ func (c *checker) reach(id CommitID, from string) {
 }
 
 func (c *checker) commit(id CommitID) (*Commit, error) {
-	b, err := c.snap.Get(index.SpaceCommit, id[:])
+	commit, err := catalog.Commits.Get(c.snap, id)
 	if errors.Is(err, index.ErrNotFound) {
 		return nil, corrupt("commit %v is missing", id)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return decodeCommit(id, b)
+	return commit, err
 }
 
 func (c *checker) start(root tree.Root, of string, commit *CommitID) {

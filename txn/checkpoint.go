@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Checkpoints of the index are copies of it that share its tables (hard
@@ -33,9 +33,6 @@ const (
 	// checkpointRefs bounds how many heads the verification looks at.
 	checkpointRefs = 64
 )
-
-// metaMoves counts the moves of refs since the database was made.
-var metaMoves = []byte("moves")
 
 // Checkpoint is a copy of the index that a lost one can be restored from.
 type Checkpoint struct {
@@ -72,16 +69,11 @@ func (c *checkpointer) load(db *DB) error {
 	if n := db.opts.CheckpointCommits; n > 0 && !db.opts.ReadOnly {
 		c.every, c.rests = uint64(n), db.opts.checkpointsRest
 	}
-	b, err := db.idx.Get(index.SpaceMeta, metaMoves)
-	switch {
-	case errors.Is(err, index.ErrNotFound):
-	case err != nil:
+	moves, err := catalog.MoveCount(db.idx)
+	if err != nil {
 		return err
-	case len(b) != 8:
-		return corrupt("count of moves of %d bytes", len(b))
-	default:
-		c.moves.Store(binary.BigEndian.Uint64(b))
 	}
+	c.moves.Store(moves)
 	list, err := listCheckpoints(fsOf(db.opts.FS), db.dir)
 	if err == nil && len(list) > 0 {
 		c.last.Store(list[len(list)-1].Moves)
@@ -92,7 +84,7 @@ func (c *checkpointer) load(db *DB) error {
 // count adds moves to a batch.
 func (c *checkpointer) count(batch *index.Batch, moves int) {
 	if moves > 0 {
-		batch.Set(index.SpaceMeta, metaMoves, binary.BigEndian.AppendUint64(nil, c.moves.Load()+uint64(moves)))
+		catalog.PutMoveCount(batch, c.moves.Load()+uint64(moves))
 	}
 }
 
@@ -295,13 +287,9 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 	t := tree.New(indexPages{idx, nil}, uncached)
 	list := refs.list("")
 	for _, r := range list[:min(len(list), checkpointRefs)] {
-		b, err := idx.Get(index.SpaceCommit, r.Commit[:])
+		c, err := catalog.Commits.Get(idx, r.Commit)
 		if err != nil {
 			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)
-		}
-		c, err := decodeCommit(r.Commit, b)
-		if err != nil {
-			return err
 		}
 		for _, err := range t.Scan(context.Background(), c.Root, tree.Span{}) {
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Clone makes a new database in dir with the branches and tags of this one, or
@@ -24,7 +26,7 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*Transf
 	}
 	r, err := db.copyTo(ctx, dir, db.copyOptions(), o, func(ctx context.Context, t *transfer) error {
 		if o.Branch != "" {
-			refs, err := t.branchOnly(ctx, headRef(o.Branch))
+			refs, err := t.branchOnly(ctx, catalog.HeadRef(o.Branch))
 			if err != nil {
 				return err
 			}
@@ -45,7 +47,7 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*Transf
 func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]CommitID, error) {
 	id, ok := t.heads[ref]
 	if !ok {
-		return nil, fmt.Errorf("branch %q: %w", ref[len(headPrefix):], ErrNoRef)
+		return nil, fmt.Errorf("branch %q: %w", ref[len(catalog.HeadPrefix):], ErrNoRef)
 	}
 	near := map[CommitID]struct{}{}
 	level := []CommitID{id}
@@ -69,7 +71,7 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 	}
 	refs := map[string]CommitID{ref: id}
 	for name, at := range t.heads {
-		if _, ok := near[at]; ok && strings.HasPrefix(name, tagPrefix) {
+		if _, ok := near[at]; ok && strings.HasPrefix(name, catalog.TagPrefix) {
 			refs[name] = at
 		}
 	}

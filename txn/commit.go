@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -186,7 +186,7 @@ func (p *plan) add(r *commitRequest) error {
 	if err := s.fresh.check(p.failures); err != nil {
 		return err
 	}
-	ref := headRef(s.branch)
+	ref := catalog.HeadRef(s.branch)
 	id, ok := p.head(ref)
 	if !ok {
 		return fmt.Errorf("commit: branch %q: %w", s.branch, ErrNoRef)
@@ -299,7 +299,7 @@ type lineage struct {
 // contains reports whether the base of a session is the head or an ancestor.
 // The line of first parents is read once for all sessions of the group.
 func (p *plan) contains(ctx context.Context, head *Commit, s *Session) (bool, error) {
-	ref := headRef(s.branch)
+	ref := catalog.HeadRef(s.branch)
 	l := p.lines[ref]
 	if l == nil {
 		l = &lineage{map[CommitID]struct{}{head.ID: {}}, head}
@@ -346,8 +346,7 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now tim
 	if r.o.Time.IsZero() {
 		c.Time = now
 	}
-	r.record = c.encode()
-	c.ID = CommitID(digest.Of(r.record))
+	r.record = catalog.SealCommit(c)
 	return c
 }
 
@@ -373,7 +372,7 @@ func (p *plan) write() error {
 			change.commits[r.commit.ID] = r.record
 		}
 		if ends {
-			batch.Delete(index.SpaceSession, r.s.id[:])
+			catalog.Sessions.Delete(batch, r.s.id)
 		}
 	}
 	if !changed {
@@ -400,7 +399,7 @@ func (p *plan) write() error {
 		p.db.idx.FlushSoon()
 	}
 	for id, record := range change.commits {
-		p.db.commits.learn(id, record)
+		p.db.commits.Learn(id, record)
 	}
 	return nil
 }
@@ -450,7 +449,7 @@ func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []Ref
 		return err
 	}
 	for _, i := range infos {
-		batch.Set(index.SpacePack, i.ID[:], encodePackInfo(i))
+		catalog.Packs.Put(batch, i)
 	}
 	err = db.commitRefs(batch, earlier.published(), moves)
 	db.settle(earlier, err)

@@ -15,13 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
-)
-
-// Keys of index.SpaceMeta.
-var (
-	metaIncarnation = []byte("incarnation")
-	metaReady       = []byte("ready")
 )
 
 // Directories of a database.
@@ -44,7 +39,7 @@ type DB struct {
 	incarnation [8]byte
 
 	heads       refTable
-	commits     commitCache
+	commits     catalog.CommitCache
 	commit      committer
 	pending     pending
 	checkpoints checkpointer
@@ -181,11 +176,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	}
 	db.incarnation = incarnation
 	var table []pack.Info
-	for rec, err := range idx.Scan(index.SpacePack, nil, nil, false) {
-		if err != nil {
-			return nil, err
-		}
-		info, err := decodePackInfo(rec.Key, rec.Value)
+	for info, err := range catalog.Packs.All(idx) {
 		if err != nil {
 			return nil, err
 		}
@@ -237,36 +228,29 @@ func (db *DB) Incarnation() [8]byte { return db.incarnation }
 
 // readIncarnation reads or makes that name.
 func (db *DB) readIncarnation(create bool) (id [8]byte, err error) {
-	b, err := db.idx.Get(index.SpaceMeta, metaIncarnation)
-	switch {
-	case err == nil && len(b) == len(id):
-		return [8]byte(b), nil
-	case err == nil:
-		return id, corrupt("incarnation of %d bytes", len(b))
-	case !errors.Is(err, index.ErrNotFound) || !create:
+	if id, err = catalog.Incarnation(db.idx); !create || !errors.Is(err, index.ErrNotFound) {
 		return id, err
 	}
 	rand.Read(id[:])
 	batch := db.idx.NewBatch()
 	defer batch.Close()
-	batch.Set(index.SpaceMeta, metaIncarnation, id[:])
+	catalog.PutIncarnation(batch, id)
 	return id, batch.Commit(true)
 }
 
 // writeFirstCommit gives a new database its empty first commit.
 func (db *DB) writeFirstCommit() error {
-	if _, err := db.idx.Get(index.SpaceMeta, metaReady); err == nil {
+	if catalog.Ready(db.idx) {
 		return nil // an earlier creation came this far
 	}
 	now := db.opts.Now().UTC()
 	first := &Commit{Author: db.opts.Author, Time: now, Message: "create database"}
-	rec := first.encode()
-	first.ID = CommitID(digest.Of(rec))
+	rec := catalog.SealCommit(first)
 	batch := db.idx.NewBatch()
 	defer batch.Close()
-	batch.Set(index.SpaceCommit, first.ID[:], rec)
-	batch.Set(index.SpaceMeta, metaReady, []byte{1})
-	moves := []RefMove{{Ref: headRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: opCreate}}
+	catalog.PutCommit(batch, first.ID, rec)
+	catalog.PutReady(batch)
+	moves := []RefMove{{Ref: catalog.HeadRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: opCreate}}
 	return db.commitRefs(batch, nil, moves)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Discard closes the database and undoes [Create]: if db was made by it and
@@ -55,12 +56,8 @@ func (db *DB) untouched() (bool, error) {
 // but the first one, no stored session, pin or payload of another database.
 func (db *DB) blank() (bool, error) {
 	for _, r := range db.heads.list("") {
-		b, err := db.idx.Get(index.SpaceCommit, r.Commit[:])
-		if err != nil {
-			return false, err
-		}
-		c, err := decodeCommit(r.Commit, b)
-		if err != nil || r.Name != headRef(MainBranch) || len(c.Parents) > 0 || c.Root != (tree.Root{}) {
+		c, err := catalog.Commits.Get(db.idx, r.Commit)
+		if err != nil || r.Name != catalog.HeadRef(MainBranch) || len(c.Parents) > 0 || c.Root != (tree.Root{}) {
 			return false, err
 		}
 	}

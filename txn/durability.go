@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Durability says when a commit, or a move of a ref, is on disk.
@@ -76,9 +77,9 @@ func (g *generation) addTo(batch *index.Batch) {
 		batch.PutPage(name, page)
 	}
 	for id, rec := range g.commits {
-		batch.Set(index.SpaceCommit, id[:], rec)
+		catalog.PutCommit(batch, id, rec)
 		// The same commit may have been made before, and have expired.
-		batch.Delete(index.SpaceExpired, id[:])
+		catalog.Expired.Delete(batch, id)
 	}
 }
 

@@ -1,10 +1,8 @@
 package txn
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Expiry lets old versions go. It only marks commits, in one synced batch; the
@@ -92,7 +91,7 @@ type expiry struct {
 	stays map[CommitID]struct{}
 	tips  map[string]CommitID // refs that were looked at, and where they pointed
 	seqs  map[string]uint64   // of reflogs: number after the newest that was looked at
-	drop  [][]byte            // keys of the reflog
+	drop  []catalog.MoveKey   // of the reflog
 	mark  []CommitID
 }
 
@@ -114,7 +113,7 @@ func (e *expiry) look(ctx context.Context) error {
 		return err
 	}
 	for _, b := range e.o.Branches {
-		if _, ok := e.db.heads.get(headRef(orMain(b))); !ok {
+		if _, ok := e.db.heads.get(catalog.HeadRef(orMain(b))); !ok {
 			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
 		}
 	}
@@ -155,12 +154,12 @@ func (e *expiry) expire(ctx context.Context) error {
 	batch := e.db.idx.NewBatch()
 	defer batch.Close()
 	batch.MakesRoom()
-	value := binary.AppendVarint([]byte{recordVersion}, e.db.opts.Now().UnixNano())
+	now := e.db.opts.Now()
 	for _, id := range e.mark {
-		batch.Set(index.SpaceExpired, id[:], value)
+		catalog.Expired.Put(batch, catalog.Expiry{Commit: id, Time: now})
 	}
-	for _, key := range e.drop {
-		batch.Delete(index.SpaceReflog, key)
+	for _, k := range e.drop {
+		catalog.Moves.Delete(batch, k)
 	}
 	// Whoever opens a version looks at its mark and registers under this lock.
 	e.db.keeping.Lock()
@@ -170,7 +169,7 @@ func (e *expiry) expire(ctx context.Context) error {
 
 // selected reports whether versions of a ref may go.
 func (e *expiry) selected(ref string) bool {
-	return e.o.Branches == nil || slices.ContainsFunc(e.o.Branches, func(b string) bool { return headRef(orMain(b)) == ref })
+	return e.o.Branches == nil || slices.ContainsFunc(e.o.Branches, func(b string) bool { return catalog.HeadRef(orMain(b)) == ref })
 }
 
 // refs decides about the versions that refs reach, of those that are new or moved
@@ -230,20 +229,16 @@ func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]str
 }
 
 func isHead(ref string) bool {
-	return len(ref) > len(headPrefix) && ref[:len(headPrefix)] == headPrefix
+	return len(ref) > len(catalog.HeadPrefix) && ref[:len(catalog.HeadPrefix)] == catalog.HeadPrefix
 }
 
 // reflogs decides about the entries of all reflogs, newest first.
 func (e *expiry) reflogs(ctx context.Context) error {
 	last, n := "", 0
-	for rec, err := range e.db.idx.Scan(index.SpaceReflog, nil, nil, true) {
+	for m, err := range catalog.MovesBackwards(e.db.idx) {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err != nil {
-			return err
-		}
-		m, err := decodeRefMove(rec.Key, rec.Value)
 		if err != nil {
 			return err
 		}
@@ -261,7 +256,7 @@ func (e *expiry) reflogs(ctx context.Context) error {
 		case n == 0 && exists || n < e.o.Keep:
 			e.hold(m.New, by)
 		default:
-			e.drop = append(e.drop, bytes.Clone(rec.Key))
+			e.drop = append(e.drop, catalog.MoveKey{Ref: last, Seq: m.Seq})
 		}
 		if selected && e.only != nil {
 			e.only[m.Old], e.only[m.New] = struct{}{}, struct{}{}
@@ -273,40 +268,23 @@ func (e *expiry) reflogs(ctx context.Context) error {
 
 // moves keeps what reflogs name since reflogs looked at them.
 func (e *expiry) moves(ctx context.Context) error {
-	var from []byte
-	for {
-		var ref string
-		for rec, err := range e.db.idx.Scan(index.SpaceReflog, from, nil, false) {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-			m, err := decodeRefMove(rec.Key, rec.Value)
-			if err != nil {
-				return err
-			}
-			ref = m.Ref
-			break
+	for ref, err := range catalog.LoggedRefs(e.db.idx) {
+		if err == nil {
+			err = ctx.Err()
 		}
-		if ref == "" {
-			return nil
+		if err != nil {
+			return err
 		}
-		from = append([]byte(ref), 1) // after all moves of this ref
-		for rec, err := range e.db.idx.Scan(index.SpaceReflog, reflogKey(ref, e.seqs[ref]), from, false) {
+		by := holderID{HolderReflog, holderOf(ref).name}
+		for m, err := range catalog.MovesOf(e.db.idx, ref, e.seqs[ref], false) {
 			if err != nil {
 				return err
 			}
-			m, err := decodeRefMove(rec.Key, rec.Value)
-			if err != nil {
-				return err
-			}
-			by := holderID{HolderReflog, holderOf(m.Ref).name}
 			e.hold(m.Old, by)
 			e.hold(m.New, by)
 		}
 	}
+	return nil
 }
 
 func (e *expiry) pinsAndSessions(ctx context.Context) error {
@@ -328,11 +306,11 @@ func (e *expiry) pinsAndSessions(ctx context.Context) error {
 }
 
 func (e *expiry) commits(ctx context.Context) error {
-	for rec, err := range commitRecords(ctx, e.db.idx, nil) {
+	for rec, err := range catalog.StoredCommits(ctx, e.db.idx, nil) {
 		if err != nil {
 			return err
 		}
-		marked, _, err := e.db.expired(rec.id)
+		marked, _, err := e.db.expired(rec.ID)
 		if err != nil {
 			return err
 		}
@@ -340,13 +318,13 @@ func (e *expiry) commits(ctx context.Context) error {
 			e.r.Earlier++
 			continue
 		}
-		if kept, err := e.kept(rec.id, rec.value); err != nil {
+		if kept, err := e.kept(rec.ID, rec.Value); err != nil {
 			return err
 		} else if kept {
 			e.r.Kept++
 			continue
 		}
-		e.mark = append(e.mark, rec.id)
+		e.mark = append(e.mark, rec.ID)
 	}
 	return nil
 }
@@ -377,7 +355,7 @@ func (e *expiry) kept(id CommitID, rec []byte) (bool, error) {
 	if e.o.Before.IsZero() {
 		return false, nil
 	}
-	c, err := decodeCommit(id, rec)
+	c, err := catalog.DecodeCommit(id, rec)
 	if err != nil {
 		return true, err
 	}
@@ -400,20 +378,11 @@ func (db *DB) expired(id CommitID) (bool, time.Time, error) {
 	if db.pending.commit(id) != nil {
 		return false, time.Time{}, nil // it was made again
 	}
-	b, err := db.idx.Get(index.SpaceExpired, id[:])
+	e, err := catalog.Expired.Get(db.idx, id)
 	if errors.Is(err, index.ErrNotFound) {
 		return false, time.Time{}, nil
 	}
-	if err != nil {
-		return false, time.Time{}, err
-	}
-	r := reader{b: b}
-	r.version()
-	at := time.Unix(0, r.varint()).UTC()
-	if err := r.end(); err != nil {
-		return true, at, corrupt("expiry of %v: %v", id, err)
-	}
-	return true, at, nil
+	return err == nil, e.Time, err
 }
 
 // version reads a commit whose content is wanted: one that has expired is an

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // A disk that is full of old versions can be cleared: letting go is admitted
@@ -173,7 +174,7 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 		want := map[CommitID]bool{} // true: stays
 		for pass := range 2 {
 			for _, r := range db.heads.list("") {
-				sel := isHead(r.Name) && slices.Contains(selected, r.Name[len(headPrefix):])
+				sel := isHead(r.Name) && slices.Contains(selected, r.Name[len(catalog.HeadPrefix):])
 				n := 0
 				for c, err := range db.Log(bg, r.Commit) {
 					if err != nil {
@@ -214,7 +215,7 @@ func reflogEnds(t *testing.T, db *DB, selected []string, keep int) map[CommitID]
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !isHead(r.Name) || !slices.Contains(selected, r.Name[len(headPrefix):]) {
+			if !isHead(r.Name) || !slices.Contains(selected, r.Name[len(catalog.HeadPrefix):]) {
 				out[m.Old], out[m.New] = true, true
 			} else if n < max(keep, 1) {
 				out[m.New] = true

@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // The collector removes what no kept version, session, snapshot or pin reaches.
@@ -169,9 +170,9 @@ const (
 // holderOf is a branch or tag.
 func holderOf(ref string) holderID {
 	if isHead(ref) {
-		return holderID{HolderBranch, ref[len(headPrefix):]}
+		return holderID{HolderBranch, ref[len(catalog.HeadPrefix):]}
 	}
-	return holderID{HolderTag, ref[len(tagPrefix):]}
+	return holderID{HolderTag, ref[len(catalog.TagPrefix):]}
 }
 
 // findRoots collects everything that must stay, as of one moment. Commits wait
@@ -211,14 +212,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 	db.mu.Unlock()
 	db.commit.unlock()
 
-	expired := map[CommitID]struct{}{}
-	for rec, err := range snap.Scan(index.SpaceExpired, nil, nil, false) {
-		if err != nil {
-			return err
-		}
-		if len(rec.Key) == len(CommitID{}) {
-			expired[CommitID(rec.Key)] = struct{}{}
-		}
+	expired, err := catalog.ExpiredIDs(snap)
+	if err != nil {
+		return err
 	}
 	commits := map[CommitID]tree.Root{} // of refs, pins and sessions
 	want := func(id CommitID) { commits[id] = tree.Root{} }
@@ -229,17 +225,17 @@ func (g *collector) findRoots(ctx context.Context) error {
 	for _, h := range heads {
 		want(h.Commit)
 	}
-	for rec, err := range commitRecords(ctx, snap, nil) {
+	for rec, err := range catalog.StoredCommits(ctx, snap, nil) {
 		if err != nil {
 			return err
 		}
-		id := rec.id
+		id := rec.ID
 		_, named := commits[id]
 		_, gone := expired[id]
 		if gone && !named {
 			continue
 		}
-		c, err := decodeCommit(id, rec.value)
+		c, err := catalog.DecodeCommit(id, rec.Value)
 		if err != nil {
 			return err
 		}
@@ -253,9 +249,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 		by := holderOf(h.Name)
 		g.add(commits[h.Commit], by.kind, by.name)
 	}
-	for id, s := range sessions {
-		g.add(s.work, HolderSession, id.String())
-		g.add(commits[s.base], HolderSession, id.String())
+	for _, s := range sessions {
+		g.add(s.Work, HolderSession, s.ID.String())
+		g.add(commits[s.Base], HolderSession, s.ID.String())
 	}
 	for _, p := range pins {
 		g.pins = append(g.pins, gcRoot{root: commits[p.Commit], t: g.stored, by: holderID{HolderPin, p.Name}})
@@ -284,33 +280,20 @@ func (g *collector) addSession(t *tree.Tree, s *Session) {
 }
 
 // records reads pins and stored sessions.
-func (g *collector) records(snap *index.Snapshot, want func(CommitID)) ([]Pin, map[SessionID]*sessionRecord, error) {
-	var pins []Pin
-	for rec, err := range snap.Scan(index.SpacePin, nil, nil, false) {
-		if err != nil {
-			return nil, nil, err
-		}
-		p, err := decodePin(string(rec.Key), rec.Value)
+func (g *collector) records(snap *index.Snapshot, want func(CommitID)) (pins []Pin, sessions []*catalog.Session, err error) {
+	for p, err := range catalog.Pins.All(snap) {
 		if err != nil {
 			return nil, nil, err
 		}
 		want(p.Commit)
 		pins = append(pins, p)
 	}
-	sessions := map[SessionID]*sessionRecord{}
-	for rec, err := range snap.Scan(index.SpaceSession, nil, nil, false) {
+	for s, err := range catalog.Sessions.All(snap) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(rec.Key) != len(SessionID{}) {
-			return nil, nil, corrupt("session key %x", rec.Key)
-		}
-		s, err := decodeSession(SessionID(rec.Key), rec.Value)
-		if err != nil {
-			return nil, nil, err
-		}
-		want(s.base)
-		sessions[SessionID(rec.Key)] = s
+		want(s.Base)
+		sessions = append(sessions, s)
 	}
 	return pins, sessions, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // batchPages puts pages into the index in batches.
@@ -57,10 +58,10 @@ func putChunks(tb testing.TB, db *DB, id tree.PackID, chunks int, step uint64) t
 func putCommit(tb testing.TB, db *DB, root tree.Root) {
 	tb.Helper()
 	c := &Commit{Root: root}
-	c.ID = CommitID(digest.Of(c.encode()))
+	rec := catalog.SealCommit(c)
 	b := db.idx.NewBatch()
 	defer b.Close()
-	b.Set(index.SpaceCommit, c.ID[:], c.encode())
+	catalog.PutCommit(b, c.ID, rec)
 	if err := b.Commit(true); err != nil {
 		tb.Fatal(err)
 	}

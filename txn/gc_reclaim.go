@@ -3,8 +3,8 @@ package txn
 import (
 	"context"
 
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // A growing pack is sealed to be reclaimed if this much of it is dead, and a
@@ -129,7 +129,7 @@ func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) (stop bool, 
 	}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
-	batch.Delete(index.SpacePack, w.id[:])
+	catalog.Packs.Delete(batch, w.id)
 	if err := batch.Commit(true); err != nil {
 		return false, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 func mustGC(t *testing.T, db *DB) *GCReport {
@@ -73,7 +74,7 @@ func reachablePages(t *testing.T, db *DB, roots ...tree.Root) map[tree.Name]stru
 			t.Fatal(err)
 		}
 		id := CommitID(rec.Key)
-		c, err := decodeCommit(id, rec.Value)
+		c, err := catalog.DecodeCommit(id, rec.Value)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // A rebase repeats versions that nothing else keeps once they expire. It takes
@@ -80,7 +82,7 @@ func TestCombineBesideExpire(t *testing.T) {
 		go func() { done <- op(db, c.ID) }()
 		waitIn(t, "txn.(*DB).Begin(")
 		batch := db.idx.NewBatch()
-		batch.Set(index.SpaceExpired, c.ID[:], []byte{recordVersion, 0}) // as Expire does
+		catalog.Expired.Put(batch, catalog.Expiry{Commit: c.ID, Time: time.Now()}) // as Expire does
 		if err := batch.Commit(true); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -53,11 +54,7 @@ func packEnds(fs index.FS, path string) (ends map[pack.ID]uint64, err error) {
 	}
 	defer func() { err = errors.Join(err, idx.Close()) }()
 	ends = map[pack.ID]uint64{}
-	for rec, err := range idx.Scan(index.SpacePack, nil, nil, false) {
-		if err != nil {
-			return nil, err
-		}
-		i, err := decodePackInfo(rec.Key, rec.Value)
+	for i, err := range catalog.Packs.All(idx) {
 		if err != nil {
 			return nil, err
 		}
@@ -229,17 +226,16 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 // beginLostAndFound opens a session on the branch, which is made if it is not
 // there, without a parent.
 func (db *DB) beginLostAndFound(ctx context.Context) (*Session, error) {
-	if _, ok := db.heads.get(headRef(LostAndFound)); !ok {
+	if _, ok := db.heads.get(catalog.HeadRef(LostAndFound)); !ok {
 		now := db.opts.Now().UTC()
 		first := &Commit{Author: db.opts.Author, Time: now, Message: "lost and found"}
-		rec := first.encode()
-		first.ID = CommitID(digest.Of(rec))
+		rec := catalog.SealCommit(first)
 		db.commit.lock()
 		defer db.commit.unlock()
 		batch := db.idx.NewBatch()
 		defer batch.Close()
-		batch.Set(index.SpaceCommit, first.ID[:], rec)
-		moves := []RefMove{{Ref: headRef(LostAndFound), New: first.ID, Time: now, Author: db.opts.Author, Op: "salvage"}}
+		catalog.PutCommit(batch, first.ID, rec)
+		moves := []RefMove{{Ref: catalog.HeadRef(LostAndFound), New: first.ID, Time: now, Author: db.opts.Author, Op: "salvage"}}
 		if err := db.commitRefs(batch, nil, moves); err != nil {
 			return nil, err
 		}

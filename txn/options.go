@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -16,13 +17,13 @@ var (
 	ErrConflict = errors.New("txn: conflict")
 
 	// ErrNoRef means that a branch, tag, commit or session does not exist.
-	ErrNoRef = errors.New("txn: no such revision")
+	ErrNoRef = catalog.ErrNoRef
 
 	// ErrRefExists means that a branch or tag of that name is there already.
 	ErrRefExists = errors.New("txn: name exists already")
 
 	// ErrRefName means that a string cannot be the name of a branch or tag.
-	ErrRefName = errors.New("txn: invalid name")
+	ErrRefName = catalog.ErrRefName
 
 	// ErrSessionClosed is returned by operations on a session that was
 	// committed, aborted, or is being committed.

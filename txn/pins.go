@@ -2,43 +2,11 @@ package txn
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
-
-// Pin keeps a version and the places of its payloads: the packs that it names
-// are not rewritten and no hole is made in them while the pin is there. Exports
-// of references into packs need that, because others read them by file and
-// offset.
-type Pin struct {
-	Name   string
-	Commit CommitID
-	Time   time.Time // when it was made
-	Note   string    // what it is for
-}
-
-func (p *Pin) encode() []byte {
-	b := append([]byte{recordVersion}, p.Commit[:]...)
-	b = binary.AppendVarint(b, p.Time.UnixNano())
-	return appendString(b, p.Note)
-}
-
-func decodePin(name string, b []byte) (Pin, error) {
-	r := reader{b: b}
-	r.version()
-	p := Pin{Name: name, Commit: CommitID(r.bytes(digest.Size))}
-	p.Time = time.Unix(0, r.varint()).UTC()
-	p.Note = r.str()
-	if err := r.end(); err != nil {
-		return p, corrupt("pin %q: %v", name, err)
-	}
-	return p, nil
-}
 
 // CreatePin pins a version under a name like that of a branch. When it returns,
 // no pack of the version is being rewritten any more: it waits for a push to this
@@ -59,17 +27,18 @@ func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note stri
 	if err := db.writePending(ctx); err != nil {
 		return fmt.Errorf("pin %q: %w", name, err)
 	}
-	if _, err := db.idx.Get(index.SpacePin, []byte(name)); !errors.Is(err, index.ErrNotFound) {
-		if err == nil {
-			err = ErrRefExists
-		}
+	has, err := catalog.Pins.Has(db.idx, name)
+	if err == nil && has {
+		err = ErrRefExists
+	}
+	if err != nil {
 		return fmt.Errorf("pin %q: %w", name, err)
 	}
 	db.pinned.Add(1)
-	p := Pin{Commit: at, Time: db.opts.Now().UTC(), Note: note}
+	p := Pin{Name: name, Commit: at, Time: db.opts.Now().UTC(), Note: note}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
-	batch.Set(index.SpacePin, []byte(name), p.encode())
+	catalog.Pins.Put(batch, p)
 	return batch.Commit(true)
 }
 
@@ -80,15 +49,16 @@ func (db *DB) DeletePin(name string) error {
 	}
 	db.commit.lock()
 	defer db.commit.unlock()
-	if _, err := db.idx.Get(index.SpacePin, []byte(name)); err != nil {
-		if errors.Is(err, index.ErrNotFound) {
-			err = ErrNoRef
-		}
+	has, err := catalog.Pins.Has(db.idx, name)
+	if err == nil && !has {
+		err = ErrNoRef
+	}
+	if err != nil {
 		return fmt.Errorf("pin %q: %w", name, err)
 	}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
-	batch.Delete(index.SpacePin, []byte(name))
+	catalog.Pins.Delete(batch, name)
 	return batch.Commit(true)
 }
 
@@ -98,14 +68,10 @@ func (db *DB) Pins(ctx context.Context) ([]Pin, error) {
 		return nil, err
 	}
 	var pins []Pin
-	for rec, err := range db.idx.Scan(index.SpacePin, nil, nil, false) {
+	for p, err := range catalog.Pins.All(db.idx) {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err != nil {
-			return nil, err
-		}
-		p, err := decodePin(string(rec.Key), rec.Value)
 		if err != nil {
 			return nil, err
 		}

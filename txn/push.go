@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // RefSpec names a branch or tag that goes to another database.
@@ -98,11 +100,11 @@ func (p *pushing) choose() error {
 		specs = []RefSpec{{From: MainBranch}}
 	}
 	for _, s := range specs {
-		prefix := headPrefix
-		id, ok := p.t.heads[headRef(s.From)]
+		prefix := catalog.HeadPrefix
+		id, ok := p.t.heads[catalog.HeadRef(s.From)]
 		if !ok {
-			prefix = tagPrefix
-			id, ok = p.t.heads[tagRef(s.From)]
+			prefix = catalog.TagPrefix
+			id, ok = p.t.heads[catalog.TagRef(s.From)]
 		}
 		if !ok {
 			return fmt.Errorf("branch or tag %q: %w", s.From, ErrNoRef)
@@ -118,7 +120,7 @@ func (p *pushing) choose() error {
 		}
 	}
 	for name, id := range p.t.heads {
-		if strings.HasPrefix(name, headPrefix) && o.AllBranches || strings.HasPrefix(name, tagPrefix) && o.AllTags {
+		if strings.HasPrefix(name, catalog.HeadPrefix) && o.AllBranches || strings.HasPrefix(name, catalog.TagPrefix) && o.AllTags {
 			if err := p.add(name, id, o.Force); err != nil {
 				return err
 			}
@@ -140,10 +142,10 @@ func (p *pushing) add(name string, id CommitID, force bool) error {
 
 // refText is a stored name as people know it.
 func refText(name string) string {
-	if short, ok := strings.CutPrefix(name, tagPrefix); ok {
+	if short, ok := strings.CutPrefix(name, catalog.TagPrefix); ok {
 		return fmt.Sprintf("tag %q", short)
 	}
-	return fmt.Sprintf("branch %q", strings.TrimPrefix(name, headPrefix))
+	return fmt.Sprintf("branch %q", strings.TrimPrefix(name, catalog.HeadPrefix))
 }
 
 // may reports whether a ref of the destination is to be moved: not if it is there
@@ -155,7 +157,7 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 		return false, nil
 	case old.IsZero(), ref.force, p.op == "fetch":
 		return true, nil
-	case strings.HasPrefix(name, tagPrefix):
+	case strings.HasPrefix(name, catalog.TagPrefix):
 		return false, fmt.Errorf("%s: %w", refText(name), errOtherTag)
 	}
 	if p.op == "pull" {

@@ -336,7 +336,7 @@ func TestFetch(t *testing.T) {
 	to := openPlain(t, fs, "copy")
 	before := refsOf(to)
 	r, err := to.Fetch(bg, db, TransferOptions{})
-	if err != nil || r.Commits != 3 || len(r.Moves) != 0 || len(r.Refs) != 1 || r.Refs[0] != (Ref{"heads/main", mustHead(t, db)}) {
+	if err != nil || r.Commits != 3 || len(r.Moves) != 0 || len(r.Refs) != 1 || r.Refs[0] != (Ref{Name: "heads/main", Commit: mustHead(t, db)}) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	mustGC(t, to)

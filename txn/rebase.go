@@ -7,9 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -139,7 +138,7 @@ func (s *Session) repeat(ctx context.Context, onto, parent *Commit, commits []*C
 			Parents: []CommitID{onto.ID}, Generation: onto.Generation + 1,
 			Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties, Root: root,
 		}
-		again.ID = CommitID(digest.Of(again.encode()))
+		catalog.SealCommit(again)
 		s.hold(root)
 		made, onto = append(made, again), again
 	}
@@ -176,14 +175,14 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, batch.PutPage); err != nil {
 			return err
 		}
-		batch.Set(index.SpaceCommit, c.ID[:], c.encode())
+		catalog.Commits.Put(batch, c)
 		// The same commits may have been made before, and have expired.
-		batch.Delete(index.SpaceExpired, c.ID[:])
+		catalog.Expired.Delete(batch, c.ID)
 	}
 	defer db.checkpointIfDue()
 	db.commit.lock()
 	defer db.commit.unlock()
-	ref := headRef(s.branch)
+	ref := catalog.HeadRef(s.branch)
 	switch is, ok := db.heads.get(ref); {
 	case !ok:
 		return fmt.Errorf("branch %q: %w", s.branch, ErrNoRef)

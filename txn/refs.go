@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,24 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
-
-// Refs are stored under these prefixes.
-const (
-	headPrefix = "heads/"
-	tagPrefix  = "tags/"
-)
-
-func headRef(branch string) string { return headPrefix + branch }
-func tagRef(tag string) string     { return tagPrefix + tag }
-
-// Ref is a named commit: a branch, which moves, or a tag, which does not.
-type Ref struct {
-	Name   string
-	Commit CommitID
-}
 
 // refTable holds what refs point at as far as it is durable: a batch can be
 // read from the index before it is synced, so readers ask here instead.
@@ -40,14 +24,11 @@ type refTable struct {
 
 func (t *refTable) load(idx *index.Index) error {
 	t.m, t.next = map[string]CommitID{}, map[string]uint64{}
-	for rec, err := range idx.Scan(index.SpaceRef, nil, nil, false) {
+	for r, err := range catalog.Refs.All(idx) {
 		if err != nil {
 			return err
 		}
-		if len(rec.Value) != digest.Size {
-			return corrupt("ref %q of %d bytes", rec.Key, len(rec.Value))
-		}
-		t.m[string(rec.Key)] = CommitID(rec.Value)
+		t.m[r.Name] = r.Commit
 	}
 	return nil
 }
@@ -105,30 +86,6 @@ func (t *refTable) list(prefix string) []Ref {
 	return refs
 }
 
-// CheckRefName reports whether s can name a branch or tag. Names are UTF-8
-// without spaces, control characters and the characters that revisions use
-// (~ ^ : @ and \); their parts between slashes are not empty, "." or "..".
-func CheckRefName(s string) error {
-	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrRefName, s, why) }
-	if s == "" || len(s) > 255 {
-		return bad("its length must be 1 to 255 bytes")
-	}
-	if strings.HasPrefix(s, "-") {
-		return bad("it begins with a dash")
-	}
-	for _, r := range s {
-		if r <= ' ' || r == 0x7f || r == 0xfffd || strings.ContainsRune(`~^:@\?*[`, r) {
-			return bad(fmt.Sprintf("it holds %q", r))
-		}
-	}
-	for part := range strings.SplitSeq(s, "/") {
-		if part == "" || part == "." || part == ".." {
-			return bad("a part between slashes is empty or dots")
-		}
-	}
-	return nil
-}
-
 // commitRefs adds ref moves and their reflog entries to batch, commits it
 // synced and then publishes them, but for the earlier ones, which were published
 // when they were acknowledged. The caller holds ends, or locks commits if nothing
@@ -148,16 +105,16 @@ func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
 		}
 		if !ok {
 			var err error
-			if seq, err = db.nextReflogSeq(m.Ref); err != nil {
+			if seq, err = catalog.NextSeq(db.idx, m.Ref); err != nil {
 				return err
 			}
 		}
 		m.Seq, next[m.Ref] = seq, seq+1
-		batch.Set(index.SpaceReflog, reflogKey(m.Ref, seq), m.encode())
+		catalog.Moves.Put(batch, *m)
 		if m.New.IsZero() {
-			batch.Delete(index.SpaceRef, []byte(m.Ref))
+			catalog.Refs.Delete(batch, m.Ref)
 		} else {
-			batch.Set(index.SpaceRef, []byte(m.Ref), m.New[:])
+			catalog.Refs.Put(batch, Ref{Name: m.Ref, Commit: m.New})
 		}
 	}
 	n := len(earlier) + len(moves)
@@ -170,19 +127,6 @@ func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
 	db.heads.publish(moves)
 	db.heads.logged(next)
 	return nil
-}
-
-// nextReflogSeq returns the number after that of the newest entry in the reflog
-// of ref, 0 if it has none.
-func (db *DB) nextReflogSeq(ref string) (uint64, error) {
-	from, to := reflogKey(ref, 0), append([]byte(ref), 1)
-	for rec, err := range db.idx.Scan(index.SpaceReflog, from, to, true) {
-		if err != nil {
-			return 0, err
-		}
-		return binary.BigEndian.Uint64(rec.Key[len(rec.Key)-8:]) + 1, nil
-	}
-	return 0, nil
 }
 
 // moveRef makes one ref move under the commit lock. decide gets the current
@@ -220,15 +164,15 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 }
 
 // Branches lists the branches by name.
-func (db *DB) Branches() []Ref { return db.heads.list(headPrefix) }
+func (db *DB) Branches() []Ref { return db.heads.list(catalog.HeadPrefix) }
 
 // Tags lists the tags by name.
-func (db *DB) Tags() []Ref { return db.heads.list(tagPrefix) }
+func (db *DB) Tags() []Ref { return db.heads.list(catalog.TagPrefix) }
 
 // Head returns the commit that a branch ("" is main) points at, or ErrNoRef.
 func (db *DB) Head(branch string) (CommitID, error) {
 	branch = orMain(branch)
-	if id, ok := db.heads.get(headRef(branch)); ok {
+	if id, ok := db.heads.get(catalog.HeadRef(branch)); ok {
 		return id, nil
 	}
 	return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
@@ -237,12 +181,12 @@ func (db *DB) Head(branch string) (CommitID, error) {
 // CreateBranch makes a branch that points at a commit. Its cost does not
 // depend on what the commit holds.
 func (db *DB) CreateBranch(ctx context.Context, name string, at CommitID) error {
-	return db.createRef(ctx, headRef(name), name, "branch", at)
+	return db.createRef(ctx, catalog.HeadRef(name), name, "branch", at)
 }
 
 // CreateTag makes a tag, which never moves.
 func (db *DB) CreateTag(ctx context.Context, name string, at CommitID) error {
-	return db.createRef(ctx, tagRef(name), name, "tag", at)
+	return db.createRef(ctx, catalog.TagRef(name), name, "tag", at)
 }
 
 func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID) error {
@@ -261,10 +205,12 @@ func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID
 
 // DeleteBranch removes a branch. Its commits stay until they are collected;
 // the reflog still names them.
-func (db *DB) DeleteBranch(name string) error { return db.deleteRef(headRef(name), "branch", name) }
+func (db *DB) DeleteBranch(name string) error {
+	return db.deleteRef(catalog.HeadRef(name), "branch", name)
+}
 
 // DeleteTag removes a tag.
-func (db *DB) DeleteTag(name string) error { return db.deleteRef(tagRef(name), "tag", name) }
+func (db *DB) DeleteTag(name string) error { return db.deleteRef(catalog.TagRef(name), "tag", name) }
 
 func (db *DB) deleteRef(ref, kind, name string) error {
 	_, err := db.moveRef(ref, "", "delete", func(old CommitID) (CommitID, error) {
@@ -280,7 +226,7 @@ func (db *DB) deleteRef(ref, kind, name string) error {
 // when they commit, unless the new head has their base as an ancestor.
 func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
 	branch = orMain(branch)
-	return db.moveRef(headRef(branch), "", "reset", func(old CommitID) (CommitID, error) {
+	return db.moveRef(catalog.HeadRef(branch), "", "reset", func(old CommitID) (CommitID, error) {
 		if old.IsZero() {
 			return old, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
 		}
@@ -292,12 +238,12 @@ func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, e
 // Reflog yields the moves of a branch ("" is main), newest first. Branches that
 // were deleted keep theirs.
 func (db *DB) Reflog(ctx context.Context, branch string) iter.Seq2[RefMove, error] {
-	return db.reflog(ctx, headRef(orMain(branch)))
+	return db.reflog(ctx, catalog.HeadRef(orMain(branch)))
 }
 
 // TagReflog is [DB.Reflog] of a tag: where it was made and that it was deleted.
 func (db *DB) TagReflog(ctx context.Context, tag string) iter.Seq2[RefMove, error] {
-	return db.reflog(ctx, tagRef(tag))
+	return db.reflog(ctx, catalog.TagRef(tag))
 }
 
 func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] {
@@ -306,13 +252,9 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 			yield(RefMove{}, err)
 			return
 		}
-		for rec, err := range db.idx.Scan(index.SpaceReflog, reflogKey(ref, 0), append([]byte(ref), 1), true) {
+		for m, err := range catalog.MovesOf(db.idx, ref, 0, true) {
 			if err == nil {
 				err = ctx.Err()
-			}
-			var m RefMove
-			if err == nil {
-				m, err = decodeRefMove(rec.Key, rec.Value)
 			}
 			if !yield(m, err) || err != nil {
 				return
@@ -327,105 +269,17 @@ func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
-	if c, ok := db.commits.get(id); ok {
+	if c, ok := db.commits.Get(id); ok {
 		return &c, nil
 	}
 	b := db.pending.commit(id)
 	if b == nil {
 		var err error
-		if b, err = db.idx.Get(index.SpaceCommit, id[:]); errors.Is(err, index.ErrNotFound) {
+		if b, err = catalog.Commits.Record(db.idx, id); errors.Is(err, index.ErrNotFound) {
 			return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	return db.commits.learn(id, b)
-}
-
-// commitRecord is a commit as it is stored. value is valid until the next one.
-type commitRecord struct {
-	id    CommitID
-	value []byte
-}
-
-// commitRecords yields the commits of an index, or of a snapshot of it, in the
-// order of their ids, from the first on that is not less than from. The end of
-// ctx is an error.
-func commitRecords(ctx context.Context, in interface {
-	Scan(s index.Space, from, to []byte, reverse bool) iter.Seq2[index.Record, error]
-}, from []byte) iter.Seq2[commitRecord, error] {
-	return func(yield func(commitRecord, error) bool) {
-		for rec, err := range in.Scan(index.SpaceCommit, from, nil, false) {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err == nil && len(rec.Key) != len(CommitID{}) {
-				err = corrupt("commit key %x", rec.Key)
-			}
-			if err != nil {
-				yield(commitRecord{}, err)
-				return
-			}
-			if !yield(commitRecord{CommitID(rec.Key), rec.Value}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// commitCache keeps commits that were read lately: what is asked of a history is
-// asked of its newest part. They never change, an id is the hash of one. Safe
-// for concurrent use; the zero cache is empty.
-type commitCache struct {
-	mu         sync.Mutex
-	young, old map[CommitID]Commit
-}
-
-const (
-	commitsCached   = 2048 // twice that, some 2 MiB
-	maxCachedCommit = 4 << 10
-)
-
-func (c *commitCache) get(id CommitID) (Commit, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v, ok := c.young[id]; ok {
-		return v, true
-	}
-	v, ok := c.old[id]
-	if ok {
-		c.add(v)
-	}
-	return v, ok
-}
-
-// learn decodes the record of a commit and keeps it.
-func (c *commitCache) learn(id CommitID, record []byte) (*Commit, error) {
-	v, err := decodeCommit(id, record)
-	if err == nil && len(record) <= maxCachedCommit {
-		c.put(v)
-	}
-	return v, err
-}
-
-func (c *commitCache) put(v *Commit) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(*v)
-}
-
-// add makes room by forgetting what was not asked for since the last time. mu
-// is held.
-func (c *commitCache) add(v Commit) {
-	if c.young == nil || len(c.young) >= commitsCached {
-		c.young, c.old = make(map[CommitID]Commit, commitsCached/8), c.young
-	}
-	c.young[v.ID] = v
-}
-
-// forget drops everything.
-func (c *commitCache) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.young, c.old = nil, nil
+	return db.commits.Learn(id, b)
 }

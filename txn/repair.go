@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // RepairBranches is the prefix of branches that [DB.Repair] makes for branches
@@ -55,8 +55,8 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 		return nil, err
 	}
 	// What is in the index counts, before and after.
-	db.commits.forget()
-	defer db.commits.forget()
+	db.commits.Forget()
+	defer db.commits.Forget()
 	found := o.Found
 	r := &RepairReport{}
 	p := repairer{db: db, r: r, lost: map[indexKey]struct{}{}}
@@ -216,10 +216,8 @@ func (p *repairer) sessions(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(rec.Key) == len(SessionID{}) {
-			if _, err := decodeSession(SessionID(rec.Key), rec.Value); err == nil {
-				continue
-			}
+		if _, err := catalog.Sessions.Decode(rec.Key, rec.Value); err == nil {
+			continue
 		}
 		p.keep("session", rec)
 		batch.Delete(index.SpaceSession, rec.Key)
@@ -258,7 +256,7 @@ func (p *repairer) refs(context.Context) error {
 			moves = append(moves, RefMove{Ref: ref, Old: end, New: now, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "repair"})
 			p.done("reflog of %s notes that it is at %v", ref, now)
 		case !ok && !end.IsZero():
-			batch.Set(index.SpaceRef, []byte(ref), end[:])
+			catalog.Refs.Put(batch, Ref{Name: ref, Commit: end})
 			restored = append(restored, RefMove{Ref: ref, New: end})
 			p.done("%s restored at %v from its reflog", ref, end)
 		}
@@ -280,17 +278,13 @@ func (p *repairer) refs(context.Context) error {
 // before to the one after, and returns where each reflog ends.
 func (p *repairer) reflogs(batch *index.Batch) (ends map[string]CommitID, n int, err error) {
 	ends = map[string]CommitID{}
-	type gap struct {
-		key []byte
-		ref string
-	}
-	var gaps []gap // since the last entry that could be read
+	var gaps []catalog.MoveKey // since the last entry that could be read
 	fill := func(to func(ref string) CommitID) {
 		for _, g := range gaps {
-			m := RefMove{Old: ends[g.ref], New: to(g.ref), Time: p.db.opts.Now().UTC(), Author: p.db.opts.Author, Op: "repair"}
-			ends[g.ref] = m.New
-			batch.Set(index.SpaceReflog, g.key, m.encode())
-			p.done("reflog of %s, move %d, which cannot be read, replaced", g.ref, binary.BigEndian.Uint64(g.key[len(g.key)-8:]))
+			m := RefMove{Ref: g.Ref, Seq: g.Seq, Old: ends[g.Ref], New: to(g.Ref), Time: p.db.opts.Now().UTC(), Author: p.db.opts.Author, Op: "repair"}
+			ends[g.Ref] = m.New
+			catalog.Moves.Put(batch, m)
+			p.done("reflog of %s, move %d, which cannot be read, replaced", g.Ref, g.Seq)
 			n++
 		}
 		gaps = nil
@@ -303,7 +297,7 @@ func (p *repairer) reflogs(batch *index.Batch) (ends map[string]CommitID, n int,
 		if err != nil {
 			return nil, 0, err
 		}
-		m, err := decodeRefMove(rec.Key, rec.Value)
+		m, err := catalog.Moves.Decode(rec.Key, rec.Value)
 		if err == nil {
 			fill(func(ref string) CommitID {
 				if ref == m.Ref {
@@ -315,14 +309,14 @@ func (p *repairer) reflogs(batch *index.Batch) (ends map[string]CommitID, n int,
 			continue
 		}
 		p.keep("reflog", rec)
-		key := append([]byte(nil), rec.Key...)
-		if len(key) < 10 || key[len(key)-9] != 0 {
-			batch.Delete(index.SpaceReflog, key)
-			p.done("reflog entry %q, which cannot be read, taken out", key)
+		k, ok := catalog.ParseMoveKey(rec.Key)
+		if !ok {
+			batch.Delete(index.SpaceReflog, rec.Key)
+			p.done("reflog entry %q, which cannot be read, taken out", rec.Key)
 			n++
 			continue
 		}
-		gaps = append(gaps, gap{key, string(key[:len(key)-9])})
+		gaps = append(gaps, k)
 	}
 	fill(present)
 	return ends, n, nil
@@ -332,7 +326,7 @@ func (p *repairer) reflogs(batch *index.Batch) (ends map[string]CommitID, n int,
 // another one.
 func (p *repairer) branches(ctx context.Context) error {
 	db := p.db
-	for _, ref := range db.heads.list(headPrefix) {
+	for _, ref := range db.heads.list(catalog.HeadPrefix) {
 		if db.opens(ctx, ref.Commit) {
 			continue
 		}
@@ -345,7 +339,7 @@ func (p *repairer) branches(ctx context.Context) error {
 			continue
 		}
 		name := RepairBranches + ref.Name
-		_, err = db.moveRef(headRef(name), "", "repair", func(CommitID) (CommitID, error) { return id, nil })
+		_, err = db.moveRef(catalog.HeadRef(name), "", "repair", func(CommitID) (CommitID, error) { return id, nil })
 		if err != nil {
 			return err
 		}

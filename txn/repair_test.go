@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 func repair(t *testing.T, db *DB) *RepairReport {
@@ -193,7 +194,7 @@ func TestRepairRecords(t *testing.T) {
 	}
 	setRecord(t, db, index.SpaceRef, []byte("tags/v1"), nil)
 	setRecord(t, db, index.SpaceRef, []byte("heads/main"), tag[:])
-	setRecord(t, db, index.SpaceReflog, reflogKey("heads/main", 1), []byte{7, 7})
+	setRecord(t, db, index.SpaceReflog, catalog.MoveKey{Ref: "heads/main", Seq: 1}.Bytes(), []byte{7, 7})
 	setRecord(t, db, index.SpaceReflog, []byte("short"), []byte{7})
 	setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})
 	if err := db.Close(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // minPrefix is how many digits of a commit id a revision must give.
@@ -115,7 +116,7 @@ func parseSteps(rev string) (base string, steps []hop, err error) {
 }
 
 func (db *DB) resolveName(ctx context.Context, name string) (CommitID, error) {
-	for _, ref := range []string{headRef(name), tagRef(name)} {
+	for _, ref := range []string{catalog.HeadRef(name), catalog.TagRef(name)} {
 		if id, ok := db.heads.get(ref); ok {
 			return id, nil
 		}
@@ -129,17 +130,17 @@ func (db *DB) resolveName(ctx context.Context, name string) (CommitID, error) {
 	}
 	from, _ := hex.DecodeString(digits[:len(digits)&^1])
 	var found []CommitID
-	for rec, err := range commitRecords(ctx, db.idx, from) {
+	for rec, err := range catalog.StoredCommits(ctx, db.idx, from) {
 		if err != nil {
 			return CommitID{}, err
 		}
-		if h := hex.EncodeToString(rec.id[:]); h[:len(digits)] != digits {
+		if h := hex.EncodeToString(rec.ID[:]); h[:len(digits)] != digits {
 			if h[:len(digits)] > digits {
 				break
 			}
 			continue
 		}
-		if found = append(found, rec.id); len(found) > 1 {
+		if found = append(found, rec.ID); len(found) > 1 {
 			return CommitID{}, fmt.Errorf("%q: %v and %v begin like this: %w", name, found[0], found[1], ErrNoRef)
 		}
 	}
@@ -160,11 +161,11 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 			return CommitID{}, revError(rev, err.Error())
 		}
 	}
-	ref := headRef(branch)
-	if next, err := db.nextReflogSeq(ref); err != nil {
+	ref := catalog.HeadRef(branch)
+	if next, err := catalog.NextSeq(db.idx, ref); err != nil {
 		return CommitID{}, err
 	} else if next == 0 {
-		ref = tagRef(branch) // never a branch of that name
+		ref = catalog.TagRef(branch) // never a branch of that name
 	}
 	for m, err := range db.reflog(ctx, ref) {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // LostAndFound is the branch that payloads are put on of which no commit is
@@ -354,7 +355,7 @@ func (v *salvager) look(ctx context.Context, c *candidate) (err error) {
 			return err
 		}
 		// Damaged entries are among the problems.
-		if m, err := decodeRefMove(rec.Key, rec.Value); err == nil && m.Time.After(c.asOf) {
+		if m, err := catalog.Moves.Decode(rec.Key, rec.Value); err == nil && m.Time.After(c.asOf) {
 			c.asOf = m.Time
 		}
 	}
@@ -402,7 +403,7 @@ func (v *salvager) adopt(staged string) error {
 	batch := idx.NewBatch()
 	for _, i := range infos {
 		if i.Missing && !named[i.ID] {
-			batch.Delete(index.SpacePack, i.ID[:])
+			catalog.Packs.Delete(batch, i.ID)
 			continue
 		}
 		if !i.Missing && i.Size > i.End {
@@ -410,11 +411,11 @@ func (v *salvager) adopt(staged string) error {
 			i.End = i.Size
 		}
 		i.Sealed = true
-		batch.Set(index.SpacePack, i.ID[:], encodePackInfo(i))
+		catalog.Packs.Put(batch, i)
 	}
 	var id [8]byte
 	rand.Read(id[:])
-	batch.Set(index.SpaceMeta, metaIncarnation, id[:])
+	catalog.PutIncarnation(batch, id)
 	if err == nil {
 		err = batch.Commit(true)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -86,7 +87,7 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	var id SessionID
 	rand.Read(id[:])
 	now := db.opts.Now().UTC()
-	s := db.newSession(id, &sessionRecord{branch: branch, base: head, work: c.Root, created: now}, c.Root)
+	s := db.newSession(&catalog.Session{ID: id, Branch: branch, Base: head, Work: c.Root, Created: now}, c.Root)
 	return s, db.register(s)
 }
 
@@ -100,16 +101,16 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := decodeSession(id, b)
+	rec, err := catalog.Sessions.Decode(id[:], b)
 	if err != nil {
 		return nil, err
 	}
-	c, err := db.Commit(ctx, rec.base)
+	c, err := db.Commit(ctx, rec.Base)
 	if err != nil {
 		return nil, fmt.Errorf("session %v: %w", id, err)
 	}
-	s := db.newSession(id, rec, c.Root)
-	s.stored, s.saved = true, rec.saved
+	s := db.newSession(rec, c.Root)
+	s.stored, s.saved = true, rec.Saved
 	if err := db.register(s); err != nil {
 		return nil, err
 	}
@@ -128,22 +129,22 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 
 // storedSession reads the record of a session.
 func (db *DB) storedSession(id SessionID) ([]byte, error) {
-	b, err := db.idx.Get(index.SpaceSession, id[:])
+	b, err := catalog.Sessions.Record(db.idx, id)
 	if errors.Is(err, index.ErrNotFound) {
 		err = fmt.Errorf("session %v: %w", id, ErrNoRef)
 	}
 	return b, err
 }
 
-func (db *DB) newSession(id SessionID, rec *sessionRecord, start tree.Root) *Session {
+func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 	pages := newOverlay(db.committed(), db.opts.SessionBytes)
 	s := &Session{
-		db: db, id: id, branch: rec.branch, created: rec.created,
+		db: db, id: rec.ID, branch: rec.Branch, created: rec.Created,
 		pages: pages, space: db.space.With(pages),
-		base: rec.base, start: start, work: rec.work, label: rec.label,
+		base: rec.Base, start: start, work: rec.Work, label: rec.Label,
 		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: map[string]struct{}{}, floor: db.packs.Position(),
 	}
-	for _, path := range rec.guards {
+	for _, path := range rec.Guards {
 		s.guards[path] = struct{}{}
 	}
 	s.space.Store = s.storeDoc

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Savepoint makes everything written so far survive a crash, as a session that
@@ -45,16 +45,16 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	if err := group.private(ctx, s.space.Tree, s.work, written, batch.PutPage); err != nil {
 		return err
 	}
-	rec := sessionRecord{
-		branch: s.branch, base: s.base, work: s.work,
-		created: s.created, saved: s.db.opts.Now().UTC(), label: s.label, guards: s.guarded(),
+	rec := catalog.Session{
+		ID: s.id, Branch: s.branch, Base: s.base, Work: s.work,
+		Created: s.created, Saved: s.db.opts.Now().UTC(), Label: s.label, Guards: s.guarded(),
 	}
-	batch.Set(index.SpaceSession, s.id[:], rec.encode())
+	catalog.Sessions.Put(batch, &rec)
 	if err := s.db.syncAndCommit(ctx, batch, nil, failures); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
 	s.pages.drop(written)
-	s.stored, s.saved = true, rec.saved
+	s.stored, s.saved = true, rec.Saved
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (s *Session) Abort() error {
 	if s.stored {
 		batch := s.db.idx.NewBatch()
 		defer batch.Close()
-		batch.Delete(index.SpaceSession, s.id[:])
+		catalog.Sessions.Delete(batch, s.id)
 		if err := batch.Commit(true); err != nil {
 			return fmt.Errorf("abort session %v: %w", s.id, err)
 		}

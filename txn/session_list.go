@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 func (db *DB) register(s *Session) error {
@@ -60,22 +60,14 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		return nil, err
 	}
 	found := map[SessionID]SessionInfo{}
-	for rec, err := range db.idx.Scan(index.SpaceSession, nil, nil, false) {
+	for r, err := range catalog.Sessions.All(db.idx) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(rec.Key) != len(SessionID{}) {
-			return nil, corrupt("session key %x", rec.Key)
-		}
-		id := SessionID(rec.Key)
-		r, err := decodeSession(id, rec.Value)
-		if err != nil {
-			return nil, err
-		}
-		found[id] = SessionInfo{ID: id, Branch: r.branch, Base: r.base, Created: r.created, Saved: r.saved, Label: r.label}
+		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Label: r.Label}
 	}
 	for _, s := range db.openSessions() {
 		found[s.id] = s.info()

@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Versions are carried from one database into another: pages under the same
@@ -199,7 +200,7 @@ func (t *transfer) close() {
 // known reports whether the destination has a commit, and whether it has
 // expired there. One that has not is there with everything below it.
 func (t *transfer) known(id CommitID) (has, gone bool, err error) {
-	if _, err = t.to.idx.Get(index.SpaceCommit, id[:]); errors.Is(err, index.ErrNotFound) {
+	if _, err = catalog.Commits.Record(t.to.idx, id); errors.Is(err, index.ErrNotFound) {
 		return false, false, nil
 	}
 	if err == nil {

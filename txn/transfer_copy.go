@@ -3,7 +3,6 @@ package txn
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // transferBatch is about how large the batches of commits and pages are.
@@ -133,19 +133,19 @@ func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) 
 		if i.ID.Incarnation() == to.incarnation && !i.Sealed {
 			continue // it is recorded as it grows
 		}
-		batch.Set(index.SpacePack, i.ID[:], encodePackInfo(i))
+		catalog.Packs.Put(batch, i)
 	}
-	expired := binary.AppendVarint([]byte{recordVersion}, to.opts.Now().UnixNano())
+	now := to.opts.Now()
 	for _, r := range t.records {
 		id := r.c.ID
 		if r.old && r.content {
-			batch.Delete(index.SpaceExpired, id[:])
+			catalog.Expired.Delete(batch, id)
 		}
 		if !r.old {
 			if !r.content {
-				batch.Set(index.SpaceExpired, id[:], expired)
+				catalog.Expired.Put(batch, catalog.Expiry{Commit: id, Time: now})
 			}
-			batch.Set(index.SpaceCommit, id[:], r.c.encode())
+			catalog.Commits.Put(batch, r.c)
 		}
 		if batch.Len() < transferBatch {
 			continue
@@ -159,7 +159,7 @@ func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) 
 			return err
 		}
 	}
-	batch.Set(index.SpaceMeta, metaReady, []byte{1})
+	catalog.PutReady(batch)
 	if err := finish(batch); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID
 				// It may have expired there since commits looked. What it holds is
 				// there still: nothing is collected meanwhile.
 				id := refs[ref]
-				batch.Delete(index.SpaceExpired, id[:])
+				catalog.Expired.Delete(batch, id)
 			}
 		}
 		if refused != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // big is a value that goes to a pack.
@@ -37,7 +38,7 @@ func openCopy(t *testing.T, fs vfs.FS, dir string) *DB {
 // behind them reads the same.
 func sameVersions(t *testing.T, a, b *DB) {
 	t.Helper()
-	for _, prefix := range []string{headPrefix, tagPrefix} {
+	for _, prefix := range []string{catalog.HeadPrefix, catalog.TagPrefix} {
 		if x, y := fmt.Sprint(a.heads.list(prefix)), fmt.Sprint(b.heads.list(prefix)); x != y {
 			t.Fatalf("refs\n%s\n%s", x, y)
 		}

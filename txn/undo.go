@@ -3,6 +3,8 @@ package txn
 import (
 	"context"
 	"fmt"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Operations of the reflog that begin a database. Undone, they would leave one
@@ -20,12 +22,12 @@ const (
 // was let go.
 func (db *DB) UndoBranch(ctx context.Context, branch string) (RefMove, error) {
 	branch = orMain(branch)
-	return db.undo(ctx, headRef(branch), "branch", branch)
+	return db.undo(ctx, catalog.HeadRef(branch), "branch", branch)
 }
 
 // UndoTag is [DB.UndoBranch] for a tag.
 func (db *DB) UndoTag(ctx context.Context, tag string) (RefMove, error) {
-	return db.undo(ctx, tagRef(tag), "tag", tag)
+	return db.undo(ctx, catalog.TagRef(tag), "tag", tag)
 }
 
 func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // step is one operation of a history. Its numbers are taken modulo what there
@@ -65,7 +66,7 @@ func newVersionsRun(options int) (*versionsRun, error) {
 	}}
 	r.m.commits[first] = modelCommit{nil, content{map[string]string{}, map[string]int{}}}
 	r.m.order = []CommitID{first}
-	r.m.move(headRef(MainBranch), first)
+	r.m.move(catalog.HeadRef(MainBranch), first)
 	return r, nil
 }
 
@@ -137,7 +138,7 @@ func (r *versionsRun) begin(s step) error {
 		return nil
 	}
 	branch := r.branchOf(s.a)
-	head, ok := r.m.refs[headRef(branch)]
+	head, ok := r.m.refs[catalog.HeadRef(branch)]
 	sess, err := r.db.Begin(bg, branch)
 	if !ok {
 		return expect(err, ErrNoRef)
@@ -159,7 +160,7 @@ func (r *versionsRun) commit(s step) error {
 	if m == nil {
 		return nil
 	}
-	ref := headRef(m.branch)
+	ref := catalog.HeadRef(m.branch)
 	head, ok := r.m.refs[ref]
 	merged, want := m.work, error(nil)
 	switch {
@@ -227,7 +228,7 @@ func (r *versionsRun) refresh(s step) error {
 	if m == nil {
 		return nil
 	}
-	head, ok := r.m.refs[headRef(m.branch)]
+	head, ok := r.m.refs[catalog.HeadRef(m.branch)]
 	merged, want := m.work, error(nil)
 	switch {
 	case !ok:
@@ -388,48 +389,48 @@ func (r *versionsRun) chunk(s step, do func(step, string) error) error {
 func (r *versionsRun) branch(s step) error {
 	name, at := r.branchOf(s.a), r.commitOf(s.b)
 	var want error
-	if _, ok := r.m.refs[headRef(name)]; ok {
+	if _, ok := r.m.refs[catalog.HeadRef(name)]; ok {
 		want = ErrRefExists
 	}
 	if err := expect(r.db.CreateBranch(bg, name, at), want); err != nil || want != nil {
 		return err
 	}
-	r.m.move(headRef(name), at)
+	r.m.move(catalog.HeadRef(name), at)
 	return nil
 }
 
 func (r *versionsRun) deleteBranch(s step) error {
 	name := r.branchOf(s.a)
 	var want error
-	if _, ok := r.m.refs[headRef(name)]; !ok {
+	if _, ok := r.m.refs[catalog.HeadRef(name)]; !ok {
 		want = ErrNoRef
 	}
 	if err := expect(r.db.DeleteBranch(name), want); err != nil || want != nil {
 		return err
 	}
-	r.m.move(headRef(name), CommitID{})
+	r.m.move(catalog.HeadRef(name), CommitID{})
 	return nil
 }
 
 func (r *versionsRun) reset(s step) error {
 	name, at := r.branchOf(s.a), r.commitOf(s.b)
 	var want error
-	if _, ok := r.m.refs[headRef(name)]; !ok {
+	if _, ok := r.m.refs[catalog.HeadRef(name)]; !ok {
 		want = ErrNoRef
 	}
 	if _, err := r.db.Reset(bg, name, at); expect(err, want) != nil || want != nil {
 		return expect(err, want)
 	}
-	r.m.move(headRef(name), at)
+	r.m.move(catalog.HeadRef(name), at)
 	return nil
 }
 
 func (r *versionsRun) undo(s step) error {
 	name := r.branchOf(s.a)
-	moves := r.m.moves[headRef(name)]
+	moves := r.m.moves[catalog.HeadRef(name)]
 	var want error
 	switch {
-	case len(moves) == 0, name == MainBranch && r.m.moved[headRef(name)] == 1: // it came with the database
+	case len(moves) == 0, name == MainBranch && r.m.moved[catalog.HeadRef(name)] == 1: // it came with the database
 		want = ErrNoRef
 	case r.m.expired[moves[len(moves)-1][0]]:
 		want = ErrExpired
@@ -437,6 +438,6 @@ func (r *versionsRun) undo(s step) error {
 	if _, err := r.db.UndoBranch(bg, name); expect(err, want) != nil || want != nil {
 		return expect(err, want)
 	}
-	r.m.move(headRef(name), moves[len(moves)-1][0])
+	r.m.move(catalog.HeadRef(name), moves[len(moves)-1][0])
 	return nil
 }

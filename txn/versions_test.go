@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // choiceOf decides conflicts of plain histories only: where arrays are, a choice
@@ -36,7 +38,7 @@ func (r *versionsRun) isPlain() bool { return r.fresh == 0 }
 
 func (r *versionsRun) merge(s step) error {
 	name, other := r.branchOf(s.a), r.commitOf(s.b)
-	ref, choice := headRef(name), choiceOf(s, r.isPlain())
+	ref, choice := catalog.HeadRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
 	var merged content
 	var want error
@@ -58,7 +60,7 @@ func (r *versionsRun) merge(s step) error {
 
 func (r *versionsRun) pick(s step, revert bool) error {
 	name, id := r.branchOf(s.a), r.commitOf(s.b)
-	ref, choice := headRef(name), choiceOf(s, r.isPlain())
+	ref, choice := catalog.HeadRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
 	parents := r.m.commits[id].parents
 	n := 0
@@ -97,7 +99,7 @@ func (r *versionsRun) pick(s step, revert bool) error {
 
 func (r *versionsRun) rebase(s step) error {
 	name, upstream := r.branchOf(s.a), r.commitOf(s.b)
-	ref, choice := headRef(name), choiceOf(s, r.isPlain())
+	ref, choice := catalog.HeadRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
 	c, err := r.db.Rebase(bg, name, upstream, RebaseOptions{Choose: always(choice)})
 	if !ok {
@@ -254,7 +256,7 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 func (r *versionsRun) check(s step) error {
 	refs := map[string]CommitID{}
 	for _, b := range r.db.Branches() {
-		refs[headRef(b.Name)] = b.Commit
+		refs[catalog.HeadRef(b.Name)] = b.Commit
 	}
 	if !maps.Equal(refs, r.m.refs) {
 		return fmt.Errorf("branches %v, want %v", refs, r.m.refs)

@@ -1,0 +1,30 @@
+package txn
+
+import "github.com/zarrdb/zarrdb/txn/internal/catalog"
+
+// What the records of the index hold.
+type (
+	// CommitID names a commit by the hash of its record, which holds the root, the
+	// parents and the message: equal ids mean equal history.
+	CommitID = catalog.CommitID
+	// Commit is one version with its parents and its message. It is immutable.
+	Commit = catalog.Commit
+	// SessionID names a session across processes.
+	SessionID = catalog.SessionID
+	// Ref is a named commit: a branch, which moves, or a tag, which does not.
+	Ref = catalog.Ref
+	// RefMove is one entry of the reflog: a ref went from Old to New. A zero id
+	// stands for "did not exist".
+	RefMove = catalog.RefMove
+	// Pin keeps a version and the places of its payloads: the packs that it names
+	// are not rewritten and no hole is made in them while the pin is there.
+	Pin = catalog.Pin
+)
+
+// ParseSessionID reads what [SessionID.String] prints.
+func ParseSessionID(s string) (SessionID, error) { return catalog.ParseSessionID(s) }
+
+// CheckRefName returns an ErrRefName if s cannot name a branch or tag. Names are
+// UTF-8 without spaces, control characters and the characters that revisions use
+// (~ ^ : @ and \); their parts between slashes are not empty, "." or "..".
+func CheckRefName(s string) error { return catalog.CheckRefName(s) }

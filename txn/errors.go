@@ -1,0 +1,12 @@
+package txn
+
+import (
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// corrupt is an error about stored bytes.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("txn: "+format+": %w", append(args, kv.ErrCorrupt)...)
+}

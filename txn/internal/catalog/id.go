@@ -1,0 +1,40 @@
+package catalog
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
+)
+
+// ErrNoRef means that a branch, tag, commit or session does not exist.
+var ErrNoRef = errors.New("txn: no such revision")
+
+// CommitID names a commit by the hash of its record, which holds the root, the
+// parents and everything said about the change: equal ids mean equal history.
+type CommitID digest.Sum
+
+// String prints the id as 40 hexadecimal digits.
+func (id CommitID) String() string { return digest.Sum(id).String() }
+
+// Short prints the first 10 digits, for people.
+func (id CommitID) Short() string { return id.String()[:10] }
+
+// IsZero reports whether id names no commit.
+func (id CommitID) IsZero() bool { return digest.Sum(id).IsZero() }
+
+// SessionID names a session across processes.
+type SessionID [8]byte
+
+// String prints the id as 16 hexadecimal digits.
+func (id SessionID) String() string { return hex.EncodeToString(id[:]) }
+
+// ParseSessionID reads what String prints.
+func ParseSessionID(s string) (SessionID, error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(SessionID{}) {
+		return SessionID{}, fmt.Errorf("%w: %q is not a session id", ErrNoRef, s)
+	}
+	return SessionID(b), nil
+}

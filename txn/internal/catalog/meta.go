@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// Keys of index.SpaceMeta, each of one value about the whole database.
+var (
+	metaIncarnation = []byte("incarnation")
+	metaReady       = []byte("ready")
+	metaMoves       = []byte("moves")
+	metaBackupOf    = []byte("backup-of")
+)
+
+// Incarnation returns the name under which this directory writes packs, or
+// index.ErrNotFound.
+func Incarnation(in Getter) (id [8]byte, err error) {
+	b, err := in.Get(index.SpaceMeta, metaIncarnation)
+	if err == nil && len(b) != len(id) {
+		err = corrupt("incarnation of %d bytes", len(b))
+	}
+	if err != nil {
+		return id, err
+	}
+	return [8]byte(b), nil
+}
+
+// PutIncarnation stores the name under which this directory writes packs.
+func PutIncarnation(b *index.Batch, id [8]byte) { b.Set(index.SpaceMeta, metaIncarnation, id[:]) }
+
+// Ready reports whether the database has its first commit.
+func Ready(in Getter) bool {
+	_, err := in.Get(index.SpaceMeta, metaReady)
+	return err == nil
+}
+
+// PutReady notes that the database has its first commit.
+func PutReady(b *index.Batch) { b.Set(index.SpaceMeta, metaReady, []byte{1}) }
+
+// MoveCount returns how often refs moved since the database was made.
+func MoveCount(in Getter) (uint64, error) {
+	b, err := in.Get(index.SpaceMeta, metaMoves)
+	switch {
+	case errors.Is(err, index.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(b) != 8:
+		return 0, corrupt("count of moves of %d bytes", len(b))
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// PutMoveCount stores how often refs moved since the database was made.
+func PutMoveCount(b *index.Batch, n uint64) {
+	b.Set(index.SpaceMeta, metaMoves, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// IsBackupOf reports whether the database is a backup of the one with an
+// incarnation.
+func IsBackupOf(in Getter, id [8]byte) (bool, error) {
+	b, err := in.Get(index.SpaceMeta, metaBackupOf)
+	if errors.Is(err, index.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && bytes.Equal(b, id[:]), err
+}
+
+// PutBackupOf notes of which incarnation the database is a backup.
+func PutBackupOf(b *index.Batch, id [8]byte) { b.Set(index.SpaceMeta, metaBackupOf, id[:]) }
