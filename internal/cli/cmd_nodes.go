@@ -101,10 +101,11 @@ func summary(a *zarr.Array) string {
 
 func treeCmd() *cobra.Command {
 	var src sourceFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "tree TARGET",
 		Short:   "Show everything below a group",
-		Long:    "Show a group and everything below it, arrays with data type, shape and chunks.",
+		Long:    "Show a group and everything below it, arrays with data type, shape and chunks. With --json, each line is a node as info --json prints it.",
 		Example: `  zarrdb tree weather.zdb@v1.0`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,6 +116,13 @@ func treeCmd() *cobra.Command {
 			defer s.Close()
 			n, err := s.Node(cmd.Context())
 			switch {
+			case err == nil && asJSON:
+				if err := printNode(cmd, n); err != nil {
+					return err
+				}
+				if _, ok := n.Array(); ok {
+					return nil
+				}
 			case err == nil:
 				if a, ok := n.Array(); ok {
 					say(cmd, "%s %s", n.Name(), summary(a))
@@ -122,27 +130,48 @@ func treeCmd() *cobra.Command {
 				}
 				say(cmd, "%s/", n.Name())
 			case errors.Is(err, zarr.ErrNotFound): // a directory, or nothing
-				say(cmd, "/")
+				if !asJSON {
+					say(cmd, "/")
+				}
 			default:
 				return err
 			}
-			return printTree(cmd, s, "", "  ")
+			return printTree(cmd, s, "", "  ", asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	src.register(cmd)
 	return cmd
 }
 
-func printTree(cmd *cobra.Command, s *engine.Source, path, indent string) error {
+// printNode prints a node as a line of JSON.
+func printNode(cmd *cobra.Command, n *zarr.Node) error {
+	info, err := nodeInfo(n)
+	if err != nil {
+		return err
+	}
+	return printJSONLine(cmd, info)
+}
+
+func printTree(cmd *cobra.Command, s *engine.Source, path, indent string, asJSON bool) error {
 	return eachMember(cmd.Context(), s, path, func(m engine.Member) error {
+		if m.Node != nil && asJSON {
+			if err := printNode(cmd, m.Node); err != nil {
+				return err
+			}
+		}
 		if m.Node != nil {
 			if a, ok := m.Node.Array(); ok {
-				say(cmd, "%s%s %s", indent, m.Name, summary(a))
+				if !asJSON {
+					say(cmd, "%s%s %s", indent, m.Name, summary(a))
+				}
 				return nil
 			}
 		}
-		say(cmd, "%s%s/", indent, m.Name)
-		err := printTree(cmd, s, path+"/"+m.Name, indent+"  ")
+		if !asJSON {
+			say(cmd, "%s%s/", indent, m.Name)
+		}
+		err := printTree(cmd, s, path+"/"+m.Name, indent+"  ", asJSON)
 		if m.Node == nil && errors.Is(err, zarr.ErrNotFound) {
 			return nil // a directory on disk may be empty
 		}
