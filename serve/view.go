@@ -72,13 +72,18 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 		if err != nil {
 			return nil, err
 		}
-		return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}}, nil
+		return c.View(), nil
 	}
 	id, err := s.db.Resolve(ctx, rev)
 	if err != nil {
 		return nil, err
 	}
 	return s.views.get(ctx, s.db, id)
+}
+
+// View is the session for reading.
+func (c *Session) View() *View {
+	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}}
 }
 
 // target is the view of a served target, which has one version only.

@@ -36,7 +36,7 @@ func statusOf(err error) int {
 		return own.status
 	case errors.Is(err, errUnauthorized):
 		return http.StatusUnauthorized
-	case errors.Is(err, errPath), errors.Is(err, kv.ErrInvalidKey), errors.Is(err, zarr.ErrPath), errors.Is(err, zarr.ErrSelection):
+	case errors.Is(err, errPath), errors.Is(err, serve.ErrReport), errors.Is(err, kv.ErrInvalidKey), errors.Is(err, zarr.ErrPath), errors.Is(err, zarr.ErrSelection):
 		return http.StatusBadRequest
 	case errors.Is(err, serve.ErrDenied), errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
 		return http.StatusForbidden
@@ -92,7 +92,10 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status != http.StatusNotFound {
 		head.Del("Cache-Control")
 	}
-	body, _ := json.Marshal(map[string]string{"error": text})
+	body, _ := json.Marshal(struct {
+		Error     string         `json:"error"`
+		Conflicts []conflictJSON `json:"conflicts,omitempty"`
+	}{text, conflictsOf(err)})
 	head.Set("Content-Type", "application/json")
 	head.Del("Content-Length")
 	w.WriteHeader(status)

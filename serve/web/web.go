@@ -78,13 +78,16 @@ type handler struct {
 	slots   chan struct{}
 
 	documents documents
+	memory    budget
 }
 
 // New returns a handler for everything that t serves.
 func New(t *serve.Table, o Options) http.Handler {
 	h := &handler{t: t, o: o.withDefaults(), started: time.Now()}
 	h.slots = make(chan struct{}, h.o.Requests)
+	h.memory.left.Store(2 * h.o.BodyBytes)
 	h.server = http.NewServeMux()
+	h.routes()
 	h.server.HandleFunc("GET /-/health", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "ok\n")
@@ -188,7 +191,9 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 		return h.above(w, r, p)
 	case p.form != "v" && p.form != "":
 		return kv.ErrNotFound
-	case !read && r.Method != "PROPFIND":
+	case (r.Method == http.MethodPut || r.Method == http.MethodDelete) && p.rev != "":
+		return h.write(w, r, who, p)
+	case !read && r.Method != "PROPFIND" || p.rev == "":
 		w.Header().Set("Allow", readMethods)
 		return httpError{http.StatusMethodNotAllowed, fmt.Errorf("%s: not here", clip(r.Method))}
 	}

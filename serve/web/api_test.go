@@ -1,0 +1,115 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/zarr/npy"
+)
+
+func TestRead(t *testing.T) {
+	s := newSite(t, Options{ReadBytes: 24 * 32})
+	get := func(status int, query string) string {
+		t.Helper()
+		r := s.do("GET", "/-/api/read?db=w&"+query)
+		text := body(t, r)
+		if r.StatusCode != status {
+			t.Fatalf("%s: status %d, want %d: %s", query, r.StatusCode, status, text)
+		}
+		return text
+	}
+	var out struct {
+		Shape []int64
+		Type  string `json:"data_type"`
+		Data  []int
+	}
+	for query, want := range map[string]string{
+		"path=t&select=1,::2":                           "[3] uint8 [6 8 10]",
+		"path=t&select=" + url.QueryEscape("y=0:2,x=5"): "[2] uint8 [5 11]",
+		"path=t&select=-1,-1&rev=main~0":                "[] uint8 [23]",
+		"path=t&select=0:0":                             "[0 6] uint8 []",
+	} {
+		out.Data, out.Shape = nil, nil
+		if err := json.Unmarshal([]byte(get(200, query)), &out); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(out.Shape, " ", out.Type, " ", out.Data); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if got := get(200, "path=t&select=2:,4:&format=raw"); got != "\x10\x11\x16\x17" {
+		t.Errorf("raw: %q", got)
+	}
+	f, err := npy.Read(strings.NewReader(get(200, "path=t&format=npy")), 1<<20)
+	if err != nil || fmt.Sprint(f.Shape) != "[4 6]" {
+		t.Errorf("npy: %+v, %v", f, err)
+	}
+	img, err := png.Decode(strings.NewReader(get(200, "path=t&format=png")))
+	if err != nil || img.Bounds().Dx() != 6 || img.Bounds().Dy() != 4 {
+		t.Errorf("png: %v", err)
+	}
+	for query, status := range map[string]int{
+		"path=t&select=99":             400,
+		"path=t&select=x=1,z=2":        400,
+		"path=t&select=(":              400,
+		"path=t&format=gif":            400,
+		"path=t&decode=x":              400,
+		"path=":                        400,
+		"path=none":                    404,
+		"path=t&rev=none":              404,
+		"path=../t":                    400,
+		"path=t&select=0,0&format=png": 406,
+	} {
+		if r := s.do("GET", "/-/api/read?db=w&"+query); r.StatusCode != status {
+			t.Errorf("%s: status %d, want %d: %s", query, r.StatusCode, status, body(t, r))
+		}
+	}
+	s.h = New(s.table, Options{Anonymous: reader, ReadBytes: 23})
+	get(413, "path=t&format=raw")
+	get(413, "path=t&format=json&select=0,0")
+	get(200, "path=t&format=raw&select=1:")
+}
+
+// The report of a command line is passed on; lines become a list.
+func TestReports(t *testing.T) {
+	s := newSite(t, Options{})
+	table := serve.New(serve.Options{Run: func(_ context.Context, c *serve.Command) int {
+		if c.Args[0] == "info" {
+			io.WriteString(c.Stderr, "zarrdb: /x: not found\n")
+			return 4
+		}
+		fmt.Fprintf(c.Stdout, "{\"args\": %d}\n{}\n", len(c.Args))
+		return 0
+	}})
+	if err := table.AddDatabase("w", s.db); err != nil {
+		t.Fatal(err)
+	}
+	s.h = New(table, Options{Anonymous: reader})
+	for path, want := range map[string]string{
+		"/-/api/names":                   `200 ["w"]`,
+		"/-/api/log?db=w":                `200 [{"args": 6},` + "\n{}]",
+		"/-/api/log?db=w&n=0":            `400`,
+		"/-/api/diff?db=w&rev=none":      `404`,
+		"/-/api/info?db=w&path=x":        `404 {"error":"/x: not found"}`,
+		"/-/api/info?db=w&path=a%7Czip:": `400`,
+		"/-/api/gc?db=w":                 `404`,
+		"/-/api/":                        `404`,
+		"/-/":                            `404`,
+	} {
+		r := s.do("GET", path)
+		if got := fmt.Sprintf("%d %s", r.StatusCode, body(t, r)); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	if got := string(listOf([]byte("\n"))); !bytes.Equal([]byte(got), []byte("[]\n")) {
+		t.Errorf("no lines: %q", got)
+	}
+}

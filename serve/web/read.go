@@ -1,0 +1,271 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/npy"
+)
+
+// part is a part of an array that is read decoded.
+type part struct {
+	a     *zarr.Array
+	sel   zarr.Selection
+	shape []int64
+	dec   *cf.Decoder // nil for values as they are stored
+	count int64       // elements
+}
+
+// textBytes is what an element of varying length, or one as JSON, is taken to be.
+const textBytes = 32
+
+// read answers with decoded elements:
+//
+//	/-/api/read?db=w&rev=main&path=temp&select=0,::2&format=npy|json|png|raw[&decode=cf]
+func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	p, err := h.partOf(r, v)
+	if err != nil {
+		return err
+	}
+	head := w.Header()
+	head.Set("Cache-Control", "no-cache")
+	if v.Commit != nil {
+		id := v.Commit.ID.String()
+		head.Set("Zarrdb-Commit", id)
+		if q.Get("rev") == id {
+			head.Set("Cache-Control", "private, max-age=31536000, immutable")
+		}
+	}
+	shape, _ := json.Marshal(p.shape)
+	head.Set("Zarrdb-Shape", string(shape))
+	switch format := q.Get("format"); format {
+	case "json", "":
+		return p.json(w, r)
+	case "npy":
+		b, err := npy.AppendHeader(nil, p.typ(), p.shape)
+		if err != nil {
+			return httpError{http.StatusNotAcceptable, err}
+		}
+		return p.raw(w, r, "application/x-npy", b)
+	case "raw":
+		return p.raw(w, r, "application/octet-stream", nil)
+	case "png":
+		return p.png(w, r)
+	default:
+		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: it is json, npy, png or raw", clip(format))}
+	}
+}
+
+// partOf opens the array and resolves the selection, within the bound.
+func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
+	q := r.URL.Query()
+	path := strings.Trim(q.Get("path"), "/")
+	n, err := v.Node(r.Context(), path)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := n.Array()
+	if !ok {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("/%s: it is a group, not an array", path)}
+	}
+	p := &part{a: a}
+	beside := func(ctx context.Context, name string) (*zarr.Node, error) {
+		if path == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("%s: beside /%s: %w", clip(name), path, zarr.ErrNotFound)
+		}
+		return v.Node(ctx, path[:strings.LastIndexByte(path, '/')+1]+name)
+	}
+	if p.sel, _, err = cf.ParseSelection(r.Context(), q.Get("select"), a, beside); err != nil {
+		if errors.Is(err, cf.ErrLabel) {
+			err = httpError{http.StatusBadRequest, err}
+		}
+		return nil, err
+	}
+	if p.shape, err = a.Resolve(p.sel); err != nil {
+		return nil, err
+	}
+	switch decode := q.Get("decode"); decode {
+	case "":
+	case "cf":
+		if p.dec, err = cf.NewDecoder(a.Meta()); err != nil {
+			return nil, httpError{http.StatusUnprocessableEntity, err}
+		}
+	default:
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: it is cf", clip(decode))}
+	}
+	size := int64(textBytes)
+	if !a.Type().Variable() {
+		size = max(int64(a.Type().Size()), int64(p.typ().Size()), 1)
+		if f := q.Get("format"); f == "" || f == "json" {
+			size = max(size, textBytes)
+		}
+	}
+	p.shape = append([]int64{}, p.shape...) // as JSON, none is a list too
+	p.count = 1
+	fit := h.o.ReadBytes / size
+	for _, n := range p.shape {
+		if n > 0 {
+			fit /= n
+		}
+		p.count *= n
+	}
+	if fit == 0 && !slices.Contains(p.shape, 0) {
+		return nil, httpError{http.StatusRequestEntityTooLarge, fmt.Errorf("a result of shape %v is longer than %d bytes: select less", p.shape, h.o.ReadBytes)}
+	}
+	return p, nil
+}
+
+// typ is the data type of the result.
+func (p *part) typ() dtype.Type {
+	if p.dec != nil {
+		return p.dec.Type()
+	}
+	return p.a.Type()
+}
+
+// bytes reads elements of a fixed size.
+func (p *part) bytes(ctx context.Context) ([]byte, error) {
+	b := make([]byte, p.count*int64(p.a.Type().Size()))
+	if err := p.a.ReadBytes(ctx, p.sel, b); err != nil || p.dec == nil {
+		return b, err
+	}
+	return p.dec.Append(nil, b)
+}
+
+// raw answers with elements in C order, little-endian, behind a header.
+func (p *part) raw(w http.ResponseWriter, r *http.Request, contentType string, header []byte) error {
+	if p.a.Type().Variable() {
+		return httpError{http.StatusNotAcceptable, fmt.Errorf("elements of %v have no fixed size: use format=json", p.a.Type())}
+	}
+	b, err := p.bytes(r.Context())
+	if err != nil {
+		return err
+	}
+	head := w.Header()
+	head.Set("Content-Type", contentType)
+	head.Set("Content-Length", strconv.Itoa(len(header)+len(b)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(header) // an error means that the client has gone
+		_, _ = w.Write(b)
+	}
+	return nil
+}
+
+// json answers with shape, data type and a flat list of elements in C order.
+func (p *part) json(w http.ResponseWriter, r *http.Request) error {
+	t := p.typ()
+	name, err := t.PrintV3()
+	if err != nil {
+		name, _ = json.Marshal(t.String())
+	}
+	shape, err := json.Marshal(p.shape)
+	if err != nil {
+		return err
+	}
+	b := fmt.Appendf(nil, `{"shape":%s,"data_type":%s,"data":[`, shape, name)
+	add := func(i int, elem []byte) error {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		b, err = t.AppendJSON(b, elem)
+		return err
+	}
+	if t.Variable() {
+		v, err := p.a.ReadVar(r.Context(), p.sel)
+		if err != nil {
+			return err
+		}
+		for i := range v.Len() {
+			if err := add(i, v.At(i)); err != nil {
+				return err
+			}
+		}
+	} else {
+		elems, err := p.bytes(r.Context())
+		if err != nil {
+			return err
+		}
+		for i, size := 0, t.Size(); len(elems) > 0; i, elems = i+1, elems[size:] {
+			if err := add(i, elems[:size]); err != nil {
+				return err
+			}
+		}
+	}
+	return writeReport(w, r, "application/json", append(b, "]}\n"...))
+}
+
+// png answers with two dimensions as grey: bool, uint8 and uint16 as they are; with
+// a third of length 3 or 4 as colour.
+func (p *part) png(w http.ResponseWriter, r *http.Request) error {
+	t := p.typ()
+	grey8 := t.Kind() == dtype.Uint && t.Bits() == 8 || t.Kind() == dtype.Bool
+	grey16 := t.Kind() == dtype.Uint && t.Bits() == 16
+	colour := len(p.shape) == 3 && (p.shape[2] == 3 || p.shape[2] == 4) && t.Kind() == dtype.Uint && grey8
+	if !colour && (len(p.shape) != 2 || !grey8 && !grey16) {
+		return httpError{http.StatusNotAcceptable, fmt.Errorf("a picture needs (height, width) of bool, uint8 or uint16, or (height, width, 3 or 4) of uint8, not %v of %v", p.shape, t)}
+	}
+	b, err := p.bytes(r.Context())
+	if err != nil {
+		return err
+	}
+	img := picture(p.shape, t, b)
+	w.Header().Set("Content-Type", "image/png")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	return png.Encode(io.Writer(w), img)
+}
+
+// picture makes an image of elements.
+func picture(shape []int64, t dtype.Type, b []byte) image.Image {
+	width := int(shape[1])
+	box := image.Rect(0, 0, width, int(shape[0]))
+	switch {
+	case len(shape) == 3:
+		img, n := image.NewNRGBA(box), int(shape[2])
+		for i := range len(b) / n {
+			c := color.NRGBA{b[n*i], b[n*i+1], b[n*i+2], 255}
+			if n == 4 {
+				c.A = b[n*i+3]
+			}
+			img.SetNRGBA(i%width, i/width, c)
+		}
+		return img
+	case t.Bits() == 16:
+		img := image.NewGray16(box)
+		for i := range len(b) / 2 {
+			img.SetGray16(i%width, i/width, color.Gray16{Y: uint16(b[2*i]) | uint16(b[2*i+1])<<8})
+		}
+		return img
+	}
+	img := image.NewGray(box)
+	copy(img.Pix, b)
+	if t.Kind() == dtype.Bool {
+		for i, v := range img.Pix {
+			img.Pix[i] = -min(v, 1) // 0 or 255
+		}
+	}
+	return img
+}

@@ -1,0 +1,229 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// sessionJSON is a session as the command line prints it.
+type sessionJSON struct {
+	ID      string    `json:"id"`
+	Branch  string    `json:"branch"`
+	Base    string    `json:"base"`
+	Label   string    `json:"label"`
+	Created time.Time `json:"created,omitzero"`
+	Saved   time.Time `json:"saved,omitzero"`
+	// Changes are what it changed, if they were asked for.
+	Changes *changesJSON `json:"changes,omitempty"`
+}
+
+// changesJSON counts what a session changed since its base.
+type changesJSON struct {
+	Chunks map[string]int `json:"chunks"` // by path of the array
+	Keys   []string       `json:"keys"`   // all others, up to maxChanges
+	More   bool           `json:"more,omitempty"`
+}
+
+// maxChanges bounds a status.
+const maxChanges = 10_000
+
+// commitJSON is a commit as the command line prints it.
+type commitJSON struct {
+	ID         string            `json:"id"`
+	Parents    []string          `json:"parents"`
+	Author     string            `json:"author"`
+	Time       time.Time         `json:"time"`
+	Message    string            `json:"message"`
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// conflictJSON is a reason why a commit was refused, as the command line prints it.
+type conflictJSON struct {
+	Kind   string  `json:"kind"`
+	Path   string  `json:"path"`
+	Coords []int64 `json:"coords,omitempty"`
+	Field  string  `json:"field,omitempty"`
+	Base   string  `json:"base"`
+	Ours   string  `json:"ours"`
+	Theirs string  `json:"theirs"`
+}
+
+const sessionPath = "/-/api/sessions"
+
+// sessionRoutes adds the requests about sessions.
+func (h *handler) sessionRoutes() {
+	h.handle("GET "+sessionPath, h.listSessions)
+	h.handle("POST "+sessionPath, h.changing(h.begin))
+	h.handle("GET "+sessionPath+"/{db}/{id}", h.onSession(h.status))
+	h.handle("DELETE "+sessionPath+"/{db}/{id}", h.changing(h.onSession(h.discard)))
+	h.handle("POST "+sessionPath+"/{db}/{id}/commit", h.changing(h.onSession(h.commit)))
+	h.handle("POST "+sessionPath+"/{db}/{id}/savepoint", h.changing(h.onSession(h.savepoint)))
+}
+
+// changing is a request that writes.
+func (h *handler) changing(fn reply) reply {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if h.o.ReadOnly {
+			return errReadOnly
+		}
+		if err := sameSite(r); err != nil {
+			return err
+		}
+		return fn(w, r)
+	}
+}
+
+// onSession is a request about a session that exists.
+func (h *handler) onSession(fn func(http.ResponseWriter, *http.Request, *serve.Session) error) reply {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := txn.ParseSessionID(r.PathValue("id")); err != nil {
+			return httpError{http.StatusBadRequest, err}
+		}
+		s, err := h.t.Session(r.Context(), principal(r), r.PathValue("db"), r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		return fn(w, r, s)
+	}
+}
+
+// readJSON reads the body of a request; an empty one changes nothing.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(slowReader{r: http.MaxBytesReader(w, r.Body, 1<<20), c: http.NewResponseController(w)})
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return err
+		}
+		return httpError{http.StatusBadRequest, fmt.Errorf("the body is not the JSON that is wanted: %w", err)}
+	}
+	return nil
+}
+
+func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		DB     string `json:"db"`
+		Branch string `json:"branch"`
+		Label  string `json:"label"`
+	}
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	s, err := h.t.Begin(r.Context(), principal(r), in.DB, in.Branch, in.Label)
+	if err != nil {
+		return err
+	}
+	e := s.Engine()
+	h.o.Log.InfoContext(r.Context(), "begin", "database", in.DB, "who", principal(r).Name, "branch", e.Branch(), "session", e.ID().String())
+	w.Header().Set("Location", sessionPath+"/"+segment(in.DB)+"/"+e.ID().String())
+	return writeStatus(w, http.StatusCreated, sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label()})
+}
+
+func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
+	db, err := h.t.Database(r.URL.Query().Get("db"))
+	if err != nil {
+		return err
+	}
+	all, err := db.Sessions(r.Context())
+	if err != nil {
+		return err
+	}
+	out := []sessionJSON{}
+	for _, s := range all {
+		if principal(r).MayWrite(s.Branch) == nil {
+			out = append(out, sessionJSON{ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Label: s.Label, Created: s.Created, Saved: s.Saved})
+		}
+	}
+	return writeJSON(w, r, out)
+}
+
+func (h *handler) status(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
+	e := s.Engine()
+	changes := &changesJSON{Chunks: map[string]int{}, Keys: []string{}}
+	for c, err := range e.Changes(r.Context(), "") {
+		switch {
+		case err != nil:
+			return err
+		case c.Coords != nil:
+			if _, ok := changes.Chunks[c.Array]; ok || len(changes.Chunks) < maxChanges {
+				changes.Chunks[c.Array]++
+				continue
+			}
+			changes.More = true
+		case len(changes.Keys) < maxChanges:
+			changes.Keys = append(changes.Keys, c.Key)
+		default:
+			changes.More = true
+		}
+	}
+	return writeJSON(w, r, sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label(), Changes: changes})
+}
+
+func (h *handler) savepoint(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
+	if err := s.Savepoint(r.Context()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (h *handler) discard(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
+	if err := s.Discard(r.Context()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (h *handler) commit(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
+	var in struct {
+		Message    string            `json:"message"`
+		Author     string            `json:"author"`
+		Properties map[string]string `json:"properties"`
+		DryRun     bool              `json:"dry_run"`
+	}
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	c, err := s.Commit(r.Context(), txn.CommitOptions{Message: in.Message, Author: in.Author, Properties: in.Properties, DryRun: in.DryRun})
+	if err != nil {
+		return err
+	}
+	out := commitJSON{ID: c.ID.String(), Parents: []string{}, Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return writeStatus(w, http.StatusOK, out)
+}
+
+// conflictsOf lists the conflicts of an error.
+func conflictsOf(err error) (list []conflictJSON) {
+	var conflict *txn.ConflictError
+	if errors.As(err, &conflict) {
+		for _, c := range conflict.Conflicts {
+			list = append(list, conflictJSON{c.Kind.String(), c.Path, c.Coords, c.Field, c.Base, c.Ours, c.Theirs})
+		}
+	}
+	return list
+}
+
+// writeStatus answers a request that changed something.
+func writeStatus(w http.ResponseWriter, status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+	return nil
+}
