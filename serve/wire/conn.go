@@ -1,0 +1,236 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Frame is a request or a reply.
+type Frame struct {
+	ID    uint32
+	Op    Op
+	Flags Flags
+	// Meta and Body are the receiver's.
+	Meta, Body []byte
+	// Files came with the frame. They are the receiver's, to be closed.
+	Files []*os.File
+	// Pass is sent with the frame. It stays the sender's.
+	Pass []Descriptor
+}
+
+// Descriptor is an open file, for example an *[os.File].
+type Descriptor interface{ Fd() uintptr }
+
+// Close closes the files.
+func (f *Frame) Close() {
+	for _, file := range f.Files {
+		_ = file.Close()
+	}
+	f.Files = nil
+}
+
+// Conn sends and receives frames. Receive is for one goroutine at a time, Send for
+// any number.
+type Conn struct {
+	c       net.Conn
+	limits  Limits
+	timeout time.Duration
+
+	buf   []byte // what was read and not yet used is buf[from:to]
+	from  int
+	to    int
+	oob   []byte
+	files []*os.File // that came and were not yet asked for
+
+	mu  sync.Mutex // of sending
+	out []byte
+}
+
+const (
+	bufferSize = 64 << 10
+	// A body up to wholeBody is reserved at once. For longer ones memory grows with
+	// what has arrived.
+	wholeBody = 16 << 20
+	// maxWaiting is how many descriptors may have come before their frame is read.
+	maxWaiting = 64
+)
+
+// NewConn returns a connection that refuses frames beyond the limits, and fails if
+// the other side does not take a frame within timeout; 0 waits for ever.
+func NewConn(c net.Conn, limits Limits, timeout time.Duration) *Conn {
+	return &Conn{c: c, limits: limits.withDefaults(), timeout: timeout, buf: make([]byte, bufferSize), oob: make([]byte, oobSize)}
+}
+
+// Close ends the connection. Receive and Send fail then.
+func (c *Conn) Close() error { return c.c.Close() }
+
+// Release closes files that came without being asked for. Nobody may be receiving.
+func (c *Conn) Release() {
+	for _, f := range c.files {
+		_ = f.Close()
+	}
+	c.files = nil
+}
+
+// Receive returns the next frame. The error is io.EOF if the other side has ended
+// the connection between two frames.
+func (c *Conn) Receive() (*Frame, error) {
+	if err := c.need(HeaderSize); err != nil {
+		return nil, err
+	}
+	h, err := ParseHeader(c.buf[c.from:c.to], c.limits)
+	if err != nil {
+		return nil, err
+	}
+	c.from += HeaderSize
+	f := &Frame{ID: h.ID, Op: h.Op, Flags: h.Flags}
+	if int(h.Files) > len(c.files) {
+		return nil, fmt.Errorf("%w: %v came with %d descriptors, where %d were announced", ErrProtocol, h.Op, len(c.files), h.Files)
+	}
+	if h.Files > 0 {
+		f.Files = append(f.Files, c.files[:h.Files]...)
+		c.files = append(c.files[:0], c.files[h.Files:]...)
+	}
+	if f.Meta, err = c.take(int(h.Meta)); err == nil {
+		f.Body, err = c.take(int(h.Body))
+	}
+	if err != nil {
+		f.Close()
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// need fills the buffer until it has n bytes, at most its length.
+func (c *Conn) need(n int) error {
+	if c.from == c.to {
+		c.from, c.to = 0, 0
+	}
+	if len(c.buf)-c.from < n {
+		c.to = copy(c.buf, c.buf[c.from:c.to])
+		c.from = 0
+	}
+	for c.to-c.from < n {
+		got, err := c.read(c.buf[c.to:])
+		c.to += got
+		if err != nil && c.to-c.from < n {
+			if err == io.EOF && c.to > c.from {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// take returns the next n bytes in memory of their own, nil if n is 0.
+func (c *Conn) take(n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	b := make([]byte, min(n, wholeBody))
+	have := copy(b, c.buf[c.from:c.to])
+	c.from += have
+	for {
+		for have < len(b) {
+			got, err := c.read(b[have:])
+			if have += got; err != nil && have < len(b) {
+				return nil, err
+			}
+		}
+		if have == n {
+			return b, nil
+		}
+		more := make([]byte, min(n, 2*len(b)))
+		copy(more, b)
+		b = more
+	}
+}
+
+// read reads some bytes, and notes the files that come with them.
+func (c *Conn) read(p []byte) (int, error) {
+	n, files, err := receive(c.c, p, c.oob)
+	c.files = append(c.files, files...)
+	if len(c.files) > maxWaiting {
+		return 0, fmt.Errorf("%w: %d descriptors came without a frame", ErrProtocol, len(c.files))
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// ErrNoFiles means that descriptors cannot be sent on this connection.
+var ErrNoFiles = fmt.Errorf("wire: no descriptors on this connection: %w", errors.ErrUnsupported)
+
+// Send sends a frame. Parts beyond the limits are an error before anything is sent.
+// After any other error the connection cannot be used.
+func (c *Conn) Send(f *Frame) error {
+	switch {
+	case uint64(len(f.Meta)) > uint64(c.limits.Meta) || uint64(len(f.Body)) > uint64(c.limits.Body):
+		return &TooLongError{Op: f.Op, Meta: len(f.Meta), Body: len(f.Body), Limits: c.limits}
+	case len(f.Pass) > 0 && !canSendFiles(c.c):
+		return ErrNoFiles
+	}
+	h := Header{ID: f.ID, Op: f.Op, Files: uint8(len(f.Pass)), Flags: f.Flags, Meta: uint32(len(f.Meta)), Body: uint32(len(f.Body))}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timeout > 0 {
+		if err := c.c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+			return err
+		}
+	}
+	c.out = append(h.Append(c.out[:0]), f.Meta...)
+	body := f.Body
+	if len(c.out)+len(body) <= bufferSize {
+		c.out, body = append(c.out, body...), nil
+	}
+	err := c.write(f.Pass, c.out, body)
+	if cap(c.out) > 2*bufferSize {
+		c.out = nil
+	}
+	return err
+}
+
+func (c *Conn) write(files []Descriptor, head, body []byte) error {
+	if len(files) > 0 {
+		n, err := sendFiles(c.c, head, files)
+		if err != nil {
+			return err
+		}
+		if head = head[n:]; len(head) == 0 {
+			head, body = body, nil
+		}
+	}
+	if len(body) > 0 {
+		parts := net.Buffers{head, body}
+		_, err := parts.WriteTo(c.c)
+		return err
+	}
+	if len(head) == 0 {
+		return nil
+	}
+	_, err := c.c.Write(head)
+	return err
+}
+
+// TooLongError says that a frame was not sent, because it is longer than frames may
+// be. The connection goes on.
+type TooLongError struct {
+	Op         Op
+	Meta, Body int
+	Limits     Limits
+}
+
+// Error implements error.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("wire: %v with a meta of %d and a body of %d bytes, where %d and %d are allowed", e.Op, e.Meta, e.Body, e.Limits.Meta, e.Limits.Body)
+}

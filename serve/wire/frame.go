@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Protocol is the number of this protocol. Both sides of a connection have the
+// same; the frame of a hello is the same in all of them.
+const Protocol = 1
+
+// HeaderSize is the length of the header of a frame.
+const HeaderSize = 16
+
+// Bounds of what a frame may hold, for a side that has no stricter ones.
+const (
+	MaxMeta  = 4 << 20
+	MaxBody  = 512 << 20
+	MaxFiles = 4
+)
+
+// SmallBody is the longest value that is always sent as bytes. Longer ones may be
+// sent as a place in a file.
+const SmallBody = 32 << 10
+
+// ErrProtocol means that the other side sent what the protocol does not allow. The
+// connection cannot be used any more.
+var ErrProtocol = errors.New("wire: protocol violated")
+
+// Flags of a frame.
+type Flags uint16
+
+const (
+	// FlagReply is set in all frames of the server.
+	FlagReply Flags = 1 << iota
+	// FlagError says that the meta is a [Failure].
+	FlagError
+	// FlagPlace says that the meta of the reply is a [Place]: the bytes are in a
+	// file.
+	FlagPlace
+	// FlagBytes asks for bytes, whatever the client can do.
+	FlagBytes
+
+	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes
+)
+
+// Op is an operation.
+type Op uint8
+
+// Operations. The comment names the meta of request and reply.
+const (
+	OpHello        Op = iota + 1 // Hello, Hello
+	OpCancel                     // the id of a request, without reply
+	OpBye                        // from the server: Bye
+	OpGet                        // Get, Found or Place
+	OpStat                       // Stat, Found
+	OpSet                        // Set, the new id
+	OpDelete                     // Set, nothing
+	OpGetMany                    // GetMany, Sizes
+	OpList                       // List, Keys
+	OpListDir                    // List, Entries
+	OpOpen                       // Open, View
+	OpClose                      // Handle, nothing
+	OpForget                     // File, without reply
+	OpDatabases                  // nothing, Names
+	OpResolve                    // Rev, Commit
+	OpRefs                       // Database, Refs
+	OpMoveRef                    // MoveRef, nothing
+	OpLog                        // Log, Commits
+	OpDiff                       // Diff, Changes
+	OpSessions                   // Database, Sessions
+	OpBegin                      // Begin, View
+	OpSession                    // Handle, Session
+	OpSavepoint                  // Handle, Session
+	OpChanges                    // Diff, Changes
+	OpDeletePrefix               // Prefix, nothing
+	OpCommit                     // Publish, Commit
+	OpDiscard                    // Handle, nothing
+	OpArray                      // Array, ArrayInfo
+	OpRead                       // Array, Elements
+	OpWrite                      // Array, nothing
+	OpRun                        // Run, Exit
+	numOps
+)
+
+var opNames = [numOps]string{
+	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
+	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
+	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
+}
+
+func (o Op) String() string {
+	if o > 0 && o < numOps {
+		return opNames[o]
+	}
+	return fmt.Sprintf("operation %d", uint8(o))
+}
+
+// Header begins a frame.
+type Header struct {
+	ID    uint32
+	Op    Op
+	Files uint8 // descriptors that come with the first byte
+	Flags Flags
+	// Meta and Body are the lengths of the two parts that follow.
+	Meta, Body uint32
+}
+
+// Append appends the header to dst.
+func (h *Header) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, h.ID)
+	dst = append(dst, byte(h.Op), h.Files)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(h.Flags))
+	dst = binary.LittleEndian.AppendUint32(dst, h.Meta)
+	return binary.LittleEndian.AppendUint32(dst, h.Body)
+}
+
+// Limits are the longest frames that a side takes.
+type Limits struct {
+	Meta, Body uint32 // default MaxMeta, MaxBody
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Meta == 0 {
+		l.Meta = MaxMeta
+	}
+	if l.Body == 0 {
+		l.Body = MaxBody
+	}
+	return l
+}
+
+// ParseHeader reads a header and compares it with limits, so that memory can be
+// reserved for the parts. The error is [ErrProtocol].
+func ParseHeader(b []byte, limits Limits) (Header, error) {
+	limits = limits.withDefaults()
+	if len(b) < HeaderSize {
+		return Header{}, fmt.Errorf("%w: a header of %d bytes", ErrProtocol, len(b))
+	}
+	h := Header{
+		ID: binary.LittleEndian.Uint32(b), Op: Op(b[4]), Files: b[5], Flags: Flags(binary.LittleEndian.Uint16(b[6:])),
+		Meta: binary.LittleEndian.Uint32(b[8:]), Body: binary.LittleEndian.Uint32(b[12:]),
+	}
+	switch {
+	case h.Op == 0 || h.Flags&^allFlags != 0:
+		return Header{}, fmt.Errorf("%w: operation %d with flags %#x; is that a client of zarrdb?", ErrProtocol, b[4], uint16(h.Flags))
+	case h.Files > MaxFiles:
+		return Header{}, fmt.Errorf("%w: %d descriptors with one frame, where %d are allowed", ErrProtocol, h.Files, MaxFiles)
+	case h.Meta > limits.Meta:
+		return Header{}, fmt.Errorf("%w: %v with a meta of %d bytes, where %d are allowed", ErrProtocol, h.Op, h.Meta, limits.Meta)
+	case h.Body > limits.Body:
+		return Header{}, fmt.Errorf("%w: %v with a body of %d bytes, where %d are allowed", ErrProtocol, h.Op, h.Body, limits.Body)
+	}
+	return h, nil
+}

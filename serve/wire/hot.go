@@ -1,0 +1,194 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// IDSize is the length of the identity of a value.
+const IDSize = 20
+
+// RangeKind says how the two numbers of a range are meant.
+type RangeKind uint8
+
+const (
+	RangeAll    RangeKind = iota // the whole value
+	RangeFrom                    // from byte Off on
+	RangeSpan                    // N bytes from byte Off on
+	RangeLast                    // the last N bytes
+	RangeAtMost                  // the whole value, unless it is longer than N
+	numRanges
+)
+
+// Range selects bytes of a value.
+type Range struct {
+	Kind   RangeKind
+	Off, N int64
+}
+
+// Get asks for the bytes of a key.
+//
+//	view uint32, kind uint8, 3 bytes of zero, off int64, n int64, key
+type Get struct {
+	View  uint32
+	Range Range
+	Key   string
+}
+
+const getSize = 24
+
+// Append appends the meta to dst.
+func (g *Get) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, g.View)
+	dst = append(dst, byte(g.Range.Kind), 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Range.Off))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Range.N))
+	return append(dst, g.Key...)
+}
+
+// ParseGet is the inverse of Append.
+func ParseGet(b []byte) (Get, error) {
+	if len(b) < getSize || b[4] >= byte(numRanges) || b[5]|b[6]|b[7] != 0 {
+		return Get{}, badMeta("get", b)
+	}
+	return Get{
+		View: binary.LittleEndian.Uint32(b),
+		Range: Range{
+			Kind: RangeKind(b[4]),
+			Off:  int64(binary.LittleEndian.Uint64(b[8:])), N: int64(binary.LittleEndian.Uint64(b[16:])),
+		},
+		Key: string(b[getSize:]),
+	}, nil
+}
+
+// Stat asks for the size and the identity of a value.
+//
+//	view uint32, key
+type Stat struct {
+	View uint32
+	Key  string
+}
+
+// Append appends the meta to dst.
+func (s *Stat) Append(dst []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, s.View), s.Key...)
+}
+
+// ParseStat is the inverse of Append.
+func ParseStat(b []byte) (Stat, error) {
+	if len(b) < 4 {
+		return Stat{}, badMeta("stat", b)
+	}
+	return Stat{View: binary.LittleEndian.Uint32(b), Key: string(b[4:])}, nil
+}
+
+// Expect says what a key must hold for a write to take place.
+type Expect uint8
+
+const (
+	ExpectAny    Expect = iota
+	ExpectAbsent        // no value
+	ExpectID            // the value with an identity
+	numExpects
+)
+
+// Set stores the body under a key, or, with OpDelete, removes the key.
+//
+//	view uint32, expect uint8, 3 bytes of zero, id 20 bytes, key
+type Set struct {
+	View   uint32
+	Expect Expect
+	ID     [IDSize]byte // with ExpectID, else zero
+	Key    string
+}
+
+const setSize = 8 + IDSize
+
+// Append appends the meta to dst.
+func (s *Set) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, s.View)
+	dst = append(dst, byte(s.Expect), 0, 0, 0)
+	dst = append(dst, s.ID[:]...)
+	return append(dst, s.Key...)
+}
+
+// ParseSet is the inverse of Append.
+func ParseSet(b []byte) (Set, error) {
+	if len(b) < setSize || b[4] >= byte(numExpects) || b[5]|b[6]|b[7] != 0 {
+		return Set{}, badMeta("set", b)
+	}
+	return Set{View: binary.LittleEndian.Uint32(b), Expect: Expect(b[4]), ID: [IDSize]byte(b[8:]), Key: string(b[setSize:])}, nil
+}
+
+// Found is the reply to Get and Stat.
+//
+//	size uint64, id 20 bytes
+type Found struct {
+	Size int64        // of the whole value
+	ID   [IDSize]byte // zero where the view cannot promise that the bytes never change
+}
+
+const foundSize = 8 + IDSize
+
+// Append appends the meta to dst.
+func (f *Found) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.Size))
+	return append(dst, f.ID[:]...)
+}
+
+// ParseFound is the inverse of Append.
+func ParseFound(b []byte) (Found, error) {
+	if len(b) != foundSize {
+		return Found{}, badMeta("reply", b)
+	}
+	return parseFound(b)
+}
+
+func parseFound(b []byte) (Found, error) {
+	f := Found{Size: int64(binary.LittleEndian.Uint64(b)), ID: [IDSize]byte(b[8:])}
+	if f.Size < 0 {
+		return Found{}, badMeta("reply", b)
+	}
+	return f, nil
+}
+
+// Place is the reply to Get with FlagPlace: the bytes that were asked for are in a
+// file. The descriptor of the file comes with the first reply that names it, and
+// is the client's.
+//
+//	size uint64, id 20 bytes, file uint32, off uint64, n uint64
+type Place struct {
+	Found
+	File   uint32 // a number that the connection uses once
+	Off, N int64
+}
+
+const placeSize = foundSize + 20
+
+// Append appends the meta to dst.
+func (p *Place) Append(dst []byte) []byte {
+	dst = p.Found.Append(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, p.File)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Off))
+	return binary.LittleEndian.AppendUint64(dst, uint64(p.N))
+}
+
+// ParsePlace is the inverse of Append.
+func ParsePlace(b []byte) (Place, error) {
+	if len(b) != placeSize {
+		return Place{}, badMeta("reply", b)
+	}
+	f, err := parseFound(b)
+	p := Place{
+		Found: f, File: binary.LittleEndian.Uint32(b[foundSize:]),
+		Off: int64(binary.LittleEndian.Uint64(b[foundSize+4:])), N: int64(binary.LittleEndian.Uint64(b[foundSize+12:])),
+	}
+	if err == nil && (p.Off < 0 || p.N < 0 || p.Off+p.N < 0 || p.N > p.Size) {
+		err = badMeta("reply", b)
+	}
+	return p, err
+}
+
+func badMeta(of string, b []byte) error {
+	return fmt.Errorf("%w: malformed meta of %d bytes in a %s", ErrProtocol, len(b), of)
+}

@@ -1,0 +1,330 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Hello is the first frame of each side.
+type Hello struct {
+	Protocol int `json:"protocol"`
+	// Version is that of the module, for requests that only the same build takes.
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	Program string `json:"program,omitempty"`
+	// Capabilities are what a side can do beyond the protocol: [CapFiles].
+	Capabilities []string `json:"capabilities,omitempty"`
+
+	// Of the server: what is served, what requests that name no database mean,
+	// and what the client may do.
+	Databases []string `json:"databases,omitempty"`
+	Database  string   `json:"database,omitempty"`
+	Dir       string   `json:"dir,omitempty"`
+	Write     bool     `json:"write,omitempty"`
+	MaxMeta   uint32   `json:"max_meta,omitempty"`
+	MaxBody   uint32   `json:"max_body,omitempty"`
+	Requests  int      `json:"requests,omitempty"` // in flight
+	Views     int      `json:"views,omitempty"`
+}
+
+// CapFiles says that a side takes and sends descriptors of files.
+const CapFiles = "files"
+
+// Bye says that the server ends the connection.
+type Bye struct {
+	// Saved are the sessions of this connection that were left at a savepoint.
+	Saved []string `json:"saved,omitempty"`
+}
+
+// Failure is the meta of a reply with FlagError.
+type Failure struct {
+	// Code is what went wrong, for programs; docs/protocol.md lists them.
+	Code string `json:"code"`
+	// Message is for people.
+	Message string `json:"message"`
+
+	// Of a conflict.
+	Branch    string     `json:"branch,omitempty"`
+	Base      string     `json:"base,omitempty"`
+	Head      string     `json:"head,omitempty"`
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+	// Of a conditional write: what is there.
+	Key  string `json:"key,omitempty"`
+	Want string `json:"want,omitempty"`
+	Have string `json:"have,omitempty"`
+}
+
+// Conflict is one reason why a commit is refused.
+type Conflict struct {
+	Kind   string  `json:"kind"`
+	Path   string  `json:"path"`
+	Chunk  []int64 `json:"chunk,omitempty"`
+	Field  string  `json:"field,omitempty"`
+	Base   string  `json:"base,omitempty"`
+	Ours   string  `json:"ours,omitempty"`
+	Theirs string  `json:"theirs,omitempty"`
+	Same   bool    `json:"same,omitempty"`
+}
+
+// Handle names a view that the connection has open.
+type Handle struct {
+	View uint32 `json:"view"`
+}
+
+// File names a file that the client does not need any more.
+type File struct {
+	File uint32 `json:"file"`
+}
+
+// Database names what a request is about; "" is that of the socket.
+type Database struct {
+	Database string `json:"database,omitempty"`
+}
+
+// Names is a list of names.
+type Names struct {
+	Names []string `json:"names"`
+}
+
+// Open opens a view of a revision, or of a session as "~" and its id.
+type Open struct {
+	Database string `json:"database,omitempty"`
+	Rev      string `json:"rev"`
+}
+
+// View is a view that was opened.
+type View struct {
+	View    uint32   `json:"view"`
+	Commit  *Commit  `json:"commit,omitempty"`
+	Session *Session `json:"session,omitempty"`
+}
+
+// Rev names a version.
+type Rev struct {
+	Database string `json:"database,omitempty"`
+	Rev      string `json:"rev"`
+}
+
+// Commit is a version.
+type Commit struct {
+	ID         string            `json:"id"`
+	Parents    []string          `json:"parents,omitempty"`
+	Generation uint64            `json:"generation"`
+	Author     string            `json:"author"`
+	Time       time.Time         `json:"time"`
+	Message    string            `json:"message"`
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// Commits is a page of a log.
+type Commits struct {
+	Commits []Commit `json:"commits"`
+	More    bool     `json:"more,omitempty"`
+}
+
+// GetMany asks for several values or parts of them. Bytes of those that there are
+// follow each other in the body.
+type GetMany struct {
+	View  uint32 `json:"view"`
+	Items []Item `json:"items"`
+}
+
+// Item is a part of a value: [off, n] of Range, all if it is missing.
+type Item struct {
+	Key   string `json:"key"`
+	Kind  int    `json:"kind,omitempty"` // a RangeKind
+	Off   int64  `json:"off,omitempty"`
+	Bytes int64  `json:"n,omitempty"`
+}
+
+// Sizes are the lengths of the parts of a body, -1 for a key without a value.
+type Sizes struct {
+	Sizes []int64 `json:"sizes"`
+}
+
+// List asks for a page of keys, or of the children of a prefix.
+type List struct {
+	View   uint32 `json:"view"`
+	Prefix string `json:"prefix,omitempty"`
+	// After leaves out keys up to and including it; for children, AfterPrefix says
+	// that the last one was a prefix.
+	After       string `json:"after,omitempty"`
+	AfterPrefix bool   `json:"after_prefix,omitempty"`
+	Limit       int    `json:"limit,omitempty"`
+}
+
+// Keys is a page of keys.
+type Keys struct {
+	Keys []string `json:"keys"`
+	More bool     `json:"more,omitempty"`
+}
+
+// Entries is a page of children. A name that ends in a slash is a prefix.
+type Entries struct {
+	Entries []string `json:"entries"`
+	More    bool     `json:"more,omitempty"`
+}
+
+// Prefix names the keys that begin with it.
+type Prefix struct {
+	View   uint32 `json:"view"`
+	Prefix string `json:"prefix"`
+}
+
+// Begin opens a new session on a branch.
+type Begin struct {
+	Database string `json:"database,omitempty"`
+	Branch   string `json:"branch,omitempty"`
+	Label    string `json:"label,omitempty"`
+}
+
+// Session describes a session.
+type Session struct {
+	ID      string    `json:"id"`
+	Branch  string    `json:"branch"`
+	Base    string    `json:"base"`
+	Created time.Time `json:"created"`
+	Saved   time.Time `json:"saved"`
+	Open    bool      `json:"open"`
+	Label   string    `json:"label,omitempty"`
+}
+
+// Sessions lists sessions.
+type Sessions struct {
+	Sessions []Session `json:"sessions"`
+}
+
+// Publish commits a session.
+type Publish struct {
+	View       uint32            `json:"view"`
+	Message    string            `json:"message"`
+	Author     string            `json:"author,omitempty"`
+	Properties map[string]string `json:"properties,omitempty"`
+	AllowEmpty bool              `json:"allow_empty,omitempty"`
+	DryRun     bool              `json:"dry_run,omitempty"`
+	// Choices decide conflicts; the longest path that one is at or below counts.
+	Choices []Choice `json:"choices,omitempty"`
+}
+
+// Choice decides conflicts at and below a path: "ours" or "theirs".
+type Choice struct {
+	Path string `json:"path"`
+	Take string `json:"take"`
+}
+
+// Refs are the branches and tags.
+type Refs struct {
+	Branches []Ref `json:"branches"`
+	Tags     []Ref `json:"tags"`
+}
+
+// Ref is a branch or tag.
+type Ref struct {
+	Name   string `json:"name"`
+	Commit string `json:"commit"`
+}
+
+// MoveRef creates, deletes or moves ("reset") a branch or tag.
+type MoveRef struct {
+	Database string `json:"database,omitempty"`
+	Action   string `json:"action"` // "create", "delete", "reset"
+	Kind     string `json:"kind"`   // "branch", "tag"
+	Name     string `json:"name"`
+	To       string `json:"to,omitempty"` // a revision
+}
+
+// Log asks for a page of the history of a revision.
+type Log struct {
+	Database string `json:"database,omitempty"`
+	Rev      string `json:"rev,omitempty"`
+	Path     string `json:"path,omitempty"` // only what changed something there
+	Skip     int    `json:"skip,omitempty"`
+	Limit    int    `json:"limit,omitempty"`
+}
+
+// Diff asks for a page of what differs between two revisions, or of what a session
+// changed.
+type Diff struct {
+	Database string `json:"database,omitempty"`
+	View     uint32 `json:"view,omitempty"`
+	From     string `json:"from,omitempty"`
+	To       string `json:"to,omitempty"`
+	Prefix   string `json:"prefix,omitempty"`
+	Skip     int    `json:"skip,omitempty"`
+	Limit    int    `json:"limit,omitempty"`
+}
+
+// Changes is a page of keys that differ.
+type Changes struct {
+	Changes []Change `json:"changes"`
+	More    bool     `json:"more,omitempty"`
+}
+
+// Change is a key that differs. Old or New is missing where there is no value.
+type Change struct {
+	Key   string  `json:"key"`
+	Array string  `json:"array,omitempty"`
+	Chunk []int64 `json:"chunk,omitempty"`
+	Old   *Bytes  `json:"old,omitempty"`
+	New   *Bytes  `json:"new,omitempty"`
+}
+
+// Bytes says where the bytes of a key are.
+type Bytes struct {
+	Kind      string `json:"kind"`
+	Length    int64  `json:"length"`
+	URL       string `json:"url,omitempty"`
+	Validator string `json:"validator,omitempty"`
+	Offset    uint64 `json:"offset,omitempty"`
+}
+
+// Array names elements of an array.
+type Array struct {
+	View uint32 `json:"view"`
+	Path string `json:"path"`
+	// Select is the selection as on a command line: "0:24, ::2, 5".
+	Select string `json:"select,omitempty"`
+	// At is where a result that goes to a file begins in it.
+	At int64 `json:"at,omitempty"`
+}
+
+// ArrayInfo describes an array.
+type ArrayInfo struct {
+	Format     int             `json:"format"`
+	Shape      []int64         `json:"shape"`
+	Chunks     []int64         `json:"chunks,omitempty"` // nil where they differ in shape
+	Type       string          `json:"type"`             // as the metadata spells it
+	ItemSize   int             `json:"item_size"`        // 0 for a variable length
+	Dimensions []string        `json:"dimensions,omitempty"`
+	Attributes json.RawMessage `json:"attributes,omitempty"`
+}
+
+// Elements describes decoded elements: C order, little-endian.
+type Elements struct {
+	Shape    []int64 `json:"shape"`
+	ItemSize int     `json:"item_size"`
+}
+
+// Run runs a command line in the server. Three descriptors come with it.
+type Run struct {
+	Args []string `json:"args"`
+	Dir  string   `json:"dir"`
+	Env  []string `json:"env"`
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code int `json:"code"`
+}
+
+// ParseJSON reads a JSON meta. No meta is an empty object.
+func ParseJSON(op Op, meta []byte, v any) error {
+	if len(meta) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(meta, v); err != nil {
+		return fmt.Errorf("%w: meta of %v: %v", ErrProtocol, op, err)
+	}
+	return nil
+}
