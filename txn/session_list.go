@@ -70,7 +70,7 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Label: r.Label}
 	}
 	for _, s := range db.openSessions() {
-		found[s.id] = s.info()
+		found[s.id] = s.Info()
 	}
 	list := make([]SessionInfo, 0, len(found))
 	for _, i := range found {
@@ -85,7 +85,8 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	return list, nil
 }
 
-func (s *Session) info() SessionInfo {
+// Info describes the session.
+func (s *Session) Info() SessionInfo {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Open: true, Label: s.label}

@@ -58,8 +58,8 @@ const (
 	OpSet                        // Set, the new id
 	OpDelete                     // Set, nothing
 	OpGetMany                    // GetMany, Sizes
-	OpList                       // List, Keys
-	OpListDir                    // List, Entries
+	OpList                       // List, Page
+	OpListDir                    // List, Page
 	OpOpen                       // Open, View
 	OpClose                      // Handle, nothing
 	OpForget                     // File, without reply
@@ -74,7 +74,7 @@ const (
 	OpSession                    // Handle, Session
 	OpSavepoint                  // Handle, Session
 	OpChanges                    // Diff, Changes
-	OpDeletePrefix               // Prefix, nothing
+	OpDeletePrefix               // Stat, nothing
 	OpCommit                     // Publish, Commit
 	OpDiscard                    // Handle, nothing
 	OpArray                      // Array, ArrayInfo

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // IDSize is the length of the identity of a value.
@@ -61,7 +62,8 @@ func ParseGet(b []byte) (Get, error) {
 	}, nil
 }
 
-// Stat asks for the size and the identity of a value.
+// Stat asks for the size and the identity of a value; with OpDeletePrefix, to remove
+// all keys that begin with Key.
 //
 //	view uint32, key
 type Stat struct {
@@ -118,6 +120,86 @@ func ParseSet(b []byte) (Set, error) {
 		return Set{}, badMeta("set", b)
 	}
 	return Set{View: binary.LittleEndian.Uint32(b), Expect: Expect(b[4]), ID: [IDSize]byte(b[8:]), Key: string(b[setSize:])}, nil
+}
+
+// List asks for a page of keys, or of the children of a prefix. Prefixes need not
+// be UTF-8, so they are in no JSON.
+//
+//	view uint32, limit uint32, length of prefix uint32, flags uint8, 3 bytes of
+//	zero, prefix, after
+type List struct {
+	View  uint32
+	Limit uint32 // 0 is what the server likes
+	// Prefix is a string prefix of keys, or for children empty or with a slash at
+	// the end.
+	Prefix string
+	// After leaves out names up to and including it. Of children, AfterPrefix
+	// (flag 1) says that the one of that name which is a prefix is left out too.
+	After       string
+	AfterPrefix bool
+}
+
+const listSize = 16
+
+// Append appends the meta to dst.
+func (l *List) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, l.View)
+	dst = binary.LittleEndian.AppendUint32(dst, l.Limit)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(l.Prefix)))
+	flag := byte(0)
+	if l.AfterPrefix {
+		flag = 1
+	}
+	dst = append(dst, flag, 0, 0, 0)
+	return append(append(dst, l.Prefix...), l.After...)
+}
+
+// ParseList is the inverse of Append.
+func ParseList(b []byte) (List, error) {
+	if len(b) < listSize || b[12] > 1 || b[13]|b[14]|b[15] != 0 {
+		return List{}, badMeta("list", b)
+	}
+	n, rest := uint64(binary.LittleEndian.Uint32(b[8:])), b[listSize:]
+	if n > uint64(len(rest)) {
+		return List{}, badMeta("list", b)
+	}
+	return List{
+		View: binary.LittleEndian.Uint32(b), Limit: binary.LittleEndian.Uint32(b[4:]),
+		Prefix: string(rest[:n]), After: string(rest[n:]), AfterPrefix: b[12] == 1,
+	}, nil
+}
+
+// Page is the reply to List: each name in the body with a zero byte behind it. The
+// meta is a byte that is 1 if there are more. A child that is a prefix has a slash
+// at the end.
+type Page struct {
+	Names []string
+	More  bool
+}
+
+// Frame returns the reply.
+func (p *Page) Frame() *Frame {
+	f := &Frame{Meta: []byte{0}}
+	if p.More {
+		f.Meta[0] = 1
+	}
+	for _, name := range p.Names {
+		f.Body = append(append(f.Body, name...), 0)
+	}
+	return f
+}
+
+// ParsePage is the inverse of Frame.
+func ParsePage(meta, body []byte) (Page, error) {
+	if len(meta) != 1 || meta[0] > 1 || len(body) > 0 && body[len(body)-1] != 0 {
+		return Page{}, badMeta("page", meta)
+	}
+	p := Page{More: meta[0] == 1}
+	for all := string(body); all != ""; {
+		name, rest, _ := strings.Cut(all, "\x00")
+		p.Names, all = append(p.Names, name), rest
+	}
+	return p, nil
 }
 
 // Found is the reply to Get and Stat.

@@ -143,35 +143,6 @@ type Sizes struct {
 	Sizes []int64 `json:"sizes"`
 }
 
-// List asks for a page of keys, or of the children of a prefix.
-type List struct {
-	View   uint32 `json:"view"`
-	Prefix string `json:"prefix,omitempty"`
-	// After leaves out keys up to and including it; for children, AfterPrefix says
-	// that the last one was a prefix.
-	After       string `json:"after,omitempty"`
-	AfterPrefix bool   `json:"after_prefix,omitempty"`
-	Limit       int    `json:"limit,omitempty"`
-}
-
-// Keys is a page of keys.
-type Keys struct {
-	Keys []string `json:"keys"`
-	More bool     `json:"more,omitempty"`
-}
-
-// Entries is a page of children. A name that ends in a slash is a prefix.
-type Entries struct {
-	Entries []string `json:"entries"`
-	More    bool     `json:"more,omitempty"`
-}
-
-// Prefix names the keys that begin with it.
-type Prefix struct {
-	View   uint32 `json:"view"`
-	Prefix string `json:"prefix"`
-}
-
 // Begin opens a new session on a branch.
 type Begin struct {
 	Database string `json:"database,omitempty"`

@@ -180,6 +180,10 @@ var hot = []struct {
 		v, err := ParseSet(b)
 		return &v, err
 	}},
+	{"list", &List{View: 1, Limit: 7, Prefix: "a/\xff", After: "a/b", AfterPrefix: true}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
+		v, err := ParseList(b)
+		return &v, err
+	}},
 	{"found", &Found{Size: 9, ID: [IDSize]byte{1, 2}}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
 		v, err := ParseFound(b)
 		return &v, err
@@ -213,9 +217,17 @@ func FuzzMetas(f *testing.F) {
 	for i, h := range hot {
 		f.Add(uint8(i), h.value.Append(nil))
 	}
+	f.Add(uint8(len(hot)+1), []byte("a\x00b/\x00"))
 	f.Add(uint8(len(hot)), []byte(`{"protocol":1,"version":"x"}`))
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
-		if int(which) >= len(hot) {
+		if int(which) > len(hot) {
+			p, err := ParsePage([]byte{1}, b)
+			if err == nil && !bytes.Equal(p.Frame().Body, b) {
+				t.Errorf("%q prints as %q", b, p.Frame().Body)
+			}
+			return
+		}
+		if int(which) == len(hot) {
 			var hello Hello
 			if err := ParseJSON(OpHello, b, &hello); err != nil && !errors.Is(err, ErrProtocol) {
 				t.Error(err)

@@ -1,0 +1,200 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// DialOptions configure a client. nil and the zero value work.
+type DialOptions struct {
+	// Version is what the server compares where it needs the same build; default
+	// [Version].
+	Version string
+	// NoFiles asks for all values as bytes.
+	NoFiles bool
+	// Redial connects to the process that has the database open after the one
+	// before has ended. nil connects to the same socket again, for 10 s.
+	Redial func(ctx context.Context) (net.Conn, error)
+}
+
+// Client is a connection to the process that has a database open. It connects again
+// when that process ends and another one takes its place: versions are read on, and
+// a session that has lost nothing goes on. Safe for concurrent use.
+type Client struct {
+	socket string
+	o      DialOptions
+
+	mu     sync.Mutex // held while it connects again
+	l      *link
+	closed bool
+}
+
+// Dial connects to a socket. Errors: [ErrVersion], and those of the network.
+func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
+	c := &Client{socket: socket}
+	if o != nil {
+		c.o = *o
+	}
+	if c.o.Version == "" {
+		c.o.Version = Version()
+	}
+	if c.o.Redial == nil {
+		c.o.Redial = c.redial
+	}
+	conn, err := dial(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	if c.l, err = newLink(ctx, conn, &c.o); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// DialDir connects to the process that serves the database in dir. os.ErrNotExist
+// if none does.
+func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
+	sockets, err := Sockets(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, socket := range sockets {
+		c, err := Dial(ctx, socket, o)
+		if err == nil || !absent(err) {
+			return c, err
+		}
+	}
+	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
+}
+
+// dial connects to a socket, the process of which must be that of the user who
+// owns the socket's directory.
+func dial(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", socket)
+}
+
+// absent reports whether nobody listens.
+func absent(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
+}
+
+// redial tries the same socket for a while.
+func (c *Client) redial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		conn, err := dial(ctx, c.socket)
+		if err == nil || !absent(err) {
+			return conn, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// Close ends the connection. Views and sessions must not be used any more; what was
+// written to sessions stays in them while the server runs.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		c.l.close(txn.ErrClosed)
+	}
+	return nil
+}
+
+// Server describes the process at the other end.
+type Server struct {
+	PID                   int
+	Program, Version, Dir string
+	Databases             []string
+	// Database is what requests mean that name none.
+	Database string
+	// Write says that this client may change things.
+	Write bool
+}
+
+// Server returns what the other side said of itself.
+func (c *Client) Server() Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &c.l.hello
+	return Server{PID: h.PID, Program: h.Program, Version: h.Version, Dir: h.Dir, Databases: h.Databases, Database: h.Database, Write: h.Write}
+}
+
+// link returns the connection, and makes a new one where it has ended.
+func (c *Client) link(ctx context.Context) (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, txn.ErrClosed
+	}
+	if !c.l.over() {
+		return c.l, nil
+	}
+	conn, err := c.o.Redial(ctx)
+	if err != nil {
+		return nil, errors.Join(c.l.err, err)
+	}
+	l, err := newLink(ctx, conn, &c.o)
+	if err != nil {
+		return nil, errors.Join(c.l.err, err)
+	}
+	c.l.close(c.l.err)
+	c.l = l
+	return l, nil
+}
+
+// reconnects is how often a request is repeated on a new connection.
+const reconnects = 5
+
+// again runs fn, and repeats it on a new connection while the one before has ended.
+// It is for requests that change nothing.
+func (c *Client) again(ctx context.Context, fn func(*link) error) error {
+	for n := 0; ; n++ {
+		l, err := c.link(ctx)
+		if err != nil {
+			return err
+		}
+		if err = fn(l); err == nil || !errors.Is(err, ErrGone) || n >= reconnects || ctx.Err() != nil {
+			return err
+		}
+		<-l.ended
+	}
+}
+
+// query is again for JSON.
+func query[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out, err error) {
+	err = c.again(ctx, func(l *link) (err error) {
+		out, err = ask[Out](ctx, l, op, in)
+		return err
+	})
+	return out, err
+}
+
+// once runs a request that changes something: it is not repeated.
+func once[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out, err error) {
+	l, err := c.link(ctx)
+	if err != nil {
+		return out, err
+	}
+	return ask[Out](ctx, l, op, in)
+}
+
+// Databases returns the names of what is served.
+func (c *Client) Databases(ctx context.Context) ([]string, error) {
+	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
+	return out.Names, err
+}

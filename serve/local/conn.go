@@ -1,0 +1,288 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// conn is one client, on the side of the server.
+type conn struct {
+	s     *server
+	u     *net.UnixConn
+	w     *wire.Conn
+	who   *serve.Principal
+	files bool // the client takes descriptors
+
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // requests under way
+
+	mu      sync.Mutex
+	left    bool // the server ends
+	running map[uint32]context.CancelFunc
+	views   map[uint32]*view
+	last    uint32 // handle
+
+	bodies budget
+	leases leases
+}
+
+// A client has so long to say hello, and requests under way to end when the server
+// does.
+const (
+	helloTime  = 10 * time.Second
+	finishTime = 10 * time.Second
+)
+
+func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
+	c := &conn{
+		s: s, u: u, who: who,
+		w:       wire.NewConn(u, wire.Limits{Body: s.o.MaxBody}, s.o.WriteTimeout),
+		running: map[uint32]context.CancelFunc{}, views: map[uint32]*view{},
+	}
+	c.bodies.free = int64(s.o.MaxBody)
+	c.bodies.cond.L = &c.bodies.mu
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// serve answers requests until the connection ends.
+func (c *conn) serve() {
+	defer c.u.Close()
+	defer c.w.Release()
+	err := c.greet()
+	if err == nil {
+		err = c.loop()
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed) {
+		c.s.o.Log.Warn("connection", "who", c.who.Name, "error", err)
+	}
+	c.mu.Lock()
+	left := c.left
+	c.mu.Unlock()
+	if left {
+		// What is under way may end; nothing more is read.
+		timer := time.AfterFunc(finishTime, c.cancel)
+		c.wg.Wait()
+		timer.Stop()
+		c.sayBye()
+	}
+	c.cancel()
+	c.wg.Wait()
+	for _, v := range c.views {
+		v.View.Release()
+	}
+	c.leases.close()
+}
+
+// leave ends the connection from the side of the server.
+func (c *conn) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+	_ = c.u.SetReadDeadline(time.Now())
+}
+
+// greet exchanges the first frames.
+func (c *conn) greet() error {
+	if err := c.u.SetReadDeadline(time.Now().Add(helloTime)); err != nil {
+		return err
+	}
+	f, err := c.w.Receive()
+	if err != nil {
+		return err
+	}
+	f.Close()
+	var theirs wire.Hello
+	err = wire.ParseJSON(f.Op, f.Meta, &theirs)
+	if err == nil && f.Op != wire.OpHello {
+		err = fmt.Errorf("%w: %v before hello", wire.ErrProtocol, f.Op)
+	}
+	ours := c.s.hello(c.who)
+	if err == nil && theirs.Protocol != wire.Protocol {
+		err = fmt.Errorf("%w: process %d (%s, version %s) serves the database with protocol %d, the client has protocol %d and version %s; use the same version, or end that process",
+			ErrVersion, ours.PID, ours.Program, ours.Version, wire.Protocol, theirs.Protocol, theirs.Version)
+	}
+	if err != nil {
+		return errors.Join(err, c.fail(f, err))
+	}
+	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
+	if err := c.answer(f, ours); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left {
+		return os.ErrDeadlineExceeded
+	}
+	return c.u.SetReadDeadline(time.Time{})
+}
+
+// loop reads requests. Each runs beside the others.
+func (c *conn) loop() error {
+	for {
+		f, err := c.w.Receive()
+		if err != nil {
+			if c.leaving() && errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil
+			}
+			return err
+		}
+		switch f.Op {
+		case wire.OpCancel:
+			c.stop(f)
+			continue
+		case wire.OpForget:
+			c.leases.forget(f)
+			continue
+		}
+		ctx, cancel, err := c.start(f)
+		if err != nil {
+			f.Close()
+			if err := c.fail(f, err); err != nil {
+				return err
+			}
+			continue
+		}
+		n := int64(len(f.Body))
+		c.bodies.take(n)
+		c.wg.Go(func() {
+			defer c.bodies.give(n)
+			defer f.Close()
+			defer cancel()
+			if err := c.handle(ctx, f); err != nil {
+				_ = c.fail(f, err) // then the connection is closed
+			}
+		})
+	}
+}
+
+func (c *conn) leaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
+}
+
+// start notes a request that is under way.
+func (c *conn) start(f *wire.Frame) (context.Context, context.CancelFunc, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case f.Flags&wire.FlagReply != 0:
+		return nil, nil, fmt.Errorf("%w: a reply to nothing", wire.ErrProtocol)
+	case c.running[f.ID] != nil:
+		return nil, nil, fmt.Errorf("%w: request %d is under way already", wire.ErrProtocol, f.ID)
+	case len(c.running) >= c.s.o.Requests:
+		return nil, nil, fmt.Errorf("%w: %d requests are under way", ErrLimit, len(c.running))
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.running[f.ID] = cancel
+	return ctx, cancel, nil
+}
+
+// stop cancels a request.
+func (c *conn) stop(f *wire.Frame) {
+	f.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.running[f.ID]; cancel != nil {
+		cancel()
+	}
+}
+
+// sendError is an error of sending a reply, after which nothing else can be sent.
+type sendError struct{ error }
+
+func (e sendError) Unwrap() error { return e.error }
+
+// send sends a reply to f.
+func (c *conn) send(f, reply *wire.Frame) error {
+	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
+	// A client may use the id anew as soon as it has the reply.
+	c.mu.Lock()
+	delete(c.running, f.ID)
+	c.mu.Unlock()
+	err := c.w.Send(reply)
+	var long *wire.TooLongError
+	if err != nil && !errors.As(err, &long) && !errors.Is(err, wire.ErrNoFiles) {
+		_ = c.u.Close()
+		return sendError{err}
+	}
+	return err
+}
+
+// answer sends a reply with a JSON meta.
+func (c *conn) answer(f *wire.Frame, v any) error {
+	meta, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: meta})
+}
+
+// fail sends an error as the reply, unless that is what failed.
+func (c *conn) fail(f *wire.Frame, err error) error {
+	var sent sendError
+	if errors.As(err, &sent) {
+		return err
+	}
+	meta, err := json.Marshal(failure(err))
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Flags: wire.FlagError, Meta: meta})
+}
+
+// sayBye leaves the sessions of the connection at savepoints, and says so.
+func (c *conn) sayBye() {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+	defer cancel()
+	var bye wire.Bye
+	for _, v := range c.views {
+		if s := v.View.Session; s != nil && s.Engine().Savepoint(ctx) == nil {
+			bye.Saved = append(bye.Saved, s.Engine().ID().String())
+		}
+	}
+	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // who does not hear it asks the next server
+}
+
+// budget bounds the memory of bodies that are under way. One goroutine takes, and
+// waits for those that give.
+type budget struct {
+	mu   sync.Mutex
+	cond sync.Cond
+	free int64
+}
+
+func (b *budget) take(n int64) {
+	if n == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.free < n {
+		b.cond.Wait()
+	}
+	b.free -= n
+}
+
+func (b *budget) give(n int64) {
+	if n == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += n
+	b.cond.Signal()
+}

@@ -1,0 +1,61 @@
+package local
+
+import (
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func commitOut(c *txn.Commit) *wire.Commit {
+	out := &wire.Commit{
+		ID: c.ID.String(), Generation: c.Generation, Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties,
+	}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return out
+}
+
+func commitIn(c *wire.Commit) *txn.Commit {
+	out := &txn.Commit{
+		ID: commitID(c.ID), Generation: c.Generation, Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties,
+	}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, commitID(p))
+	}
+	return out
+}
+
+func sessionOut(s txn.SessionInfo) *wire.Session {
+	return &wire.Session{
+		ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label,
+	}
+}
+
+func sessionIn(s *wire.Session) txn.SessionInfo {
+	id, _ := txn.ParseSessionID(s.ID) // zero if it is none
+	return txn.SessionInfo{
+		ID: id, Branch: s.Branch, Base: commitID(s.Base), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label,
+	}
+}
+
+func changeOut(c *txn.Change) wire.Change {
+	return wire.Change{Key: c.Key, Array: c.Array, Chunk: c.Coords, Old: bytesOut(c.Old), New: bytesOut(c.New)}
+}
+
+func changeIn(c *wire.Change) txn.Change {
+	return txn.Change{Key: c.Key, Array: c.Array, Coords: c.Chunk, Old: bytesIn(c.Key, c.Old), New: bytesIn(c.Key, c.New)}
+}
+
+func bytesOut(v *txn.KeyValue) *wire.Bytes {
+	if v == nil {
+		return nil
+	}
+	return &wire.Bytes{Kind: v.Kind, Length: v.Length, URL: v.URL, Validator: v.Validator, Offset: v.Offset}
+}
+
+func bytesIn(key string, b *wire.Bytes) *txn.KeyValue {
+	if b == nil {
+		return nil
+	}
+	return &txn.KeyValue{Key: key, Kind: b.Kind, Length: b.Length, URL: b.URL, Validator: b.Validator, Offset: b.Offset}
+}

@@ -1,0 +1,18 @@
+// Package local serves databases to other processes of the same machine, on a Unix
+// socket, and is the client of such a server.
+//
+//	process that has the database open        another process
+//
+//	serve.Table ◀── Serve ◀── socket ◀─────── Dial ──▶ Client
+//	                  │                                  ├─▶ View     a version, as a kv view
+//	     pack file ───┴── descriptor, locked ──────────▶ ├─▶ Session  a shared transaction
+//	                                                     └─▶ Run      a command line
+//
+// Long values are not sent: the client gets the descriptor of the file in which
+// they lie, and maps it. The lock on it is a lease, which the collector of garbage
+// respects and which ends with the client. Where descriptors cannot pass, values
+// are sent as bytes.
+//
+// Who connects as the user of the server may do everything. Others may read, if
+// they may read the files of the database.
+package local

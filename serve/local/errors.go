@@ -1,0 +1,206 @@
+package local
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+var (
+	// ErrVersion means that server and client do not speak the same protocol, or
+	// are not the same build where that is needed.
+	ErrVersion = errors.New("local: another version of the program")
+
+	// ErrGone means that the connection has ended, and that the answer to what was
+	// asked is not known.
+	ErrGone = errors.New("local: the connection to the process that has the database open has ended")
+
+	// ErrLimit means that the connection has as much under way as it may.
+	ErrLimit = errors.New("local: too much at a time")
+
+	// ErrRequest means that a request makes no sense.
+	ErrRequest = errors.New("local: bad request")
+)
+
+// codes are the errors that both sides know. Of several that match, the first one
+// is sent: a narrower error stands before a wider one.
+var codes = []struct {
+	code string
+	err  error
+}{
+	{"no_database", serve.ErrNoDatabase},
+	{"not_found", kv.ErrNotFound},
+	{"expired", txn.ErrExpired},
+	{"no_ref", txn.ErrNoRef},
+	{"ref_exists", txn.ErrRefExists},
+	{"ref_name", txn.ErrRefName},
+	{"conflict", txn.ErrConflict},
+	{"session_closed", txn.ErrSessionClosed},
+	{"session_busy", txn.ErrSessionBusy},
+	{"lost", txn.ErrLost},
+	{"forbidden", engine.ErrForbidden},
+	{"unreachable", engine.ErrUnreachable},
+	{"no_virtual", txn.ErrNoVirtual},
+	{"closed", txn.ErrClosed},
+	{"closed", os.ErrClosed},
+	{"denied", serve.ErrDenied},
+	{"range", kv.ErrRange},
+	{"too_large", kv.ErrTooLarge},
+	{"value_changed", kv.ErrChanged},
+	{"invalid_key", kv.ErrInvalidKey},
+	{"read_only", kv.ErrReadOnly},
+	{"corrupt", kv.ErrCorrupt},
+	{"corrupt_data", zarr.ErrCorrupt},
+	{"no_node", zarr.ErrNotFound},
+	{"node_exists", zarr.ErrExists},
+	{"node_kind", zarr.ErrKind},
+	{"metadata", zarr.ErrMetadata},
+	{"path", zarr.ErrPath},
+	{"selection", zarr.ErrSelection},
+	{"type", zarr.ErrType},
+	{"zarr_too_large", zarr.ErrTooLarge},
+	{"unsupported", errors.ErrUnsupported},
+	{"canceled", context.Canceled},
+	{"deadline", context.DeadlineExceeded},
+	{"version", ErrVersion},
+	{"limit", ErrLimit},
+	{"invalid", ErrRequest},
+	{"invalid", wire.ErrProtocol},
+}
+
+// failure describes an error for the other side.
+func failure(err error) *wire.Failure {
+	f := &wire.Failure{Code: "internal", Message: err.Error()}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			f.Code = c.code
+			break
+		}
+	}
+	var conflict *txn.ConflictError
+	var changed *engine.ChangedError
+	switch {
+	case errors.As(err, &conflict):
+		f.Branch, f.Base, f.Head = conflict.Branch, conflict.Base.String(), conflict.Head.String()
+		for _, c := range conflict.Conflicts {
+			f.Conflicts = append(f.Conflicts, wire.Conflict{
+				Kind: c.Kind.String(), Path: c.Path, Chunk: c.Coords, Field: c.Field,
+				Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
+			})
+		}
+	case errors.As(err, &changed):
+		f.Code, f.Key = "changed", changed.Key
+		if !changed.Want.Absent {
+			f.Want = hex.EncodeToString(changed.Want.ID[:])
+		}
+		if changed.Have != (kv.ID{}) {
+			f.Have = hex.EncodeToString(changed.Have[:])
+		}
+	}
+	return f
+}
+
+// RemoteError is an error of the server. It is the error that it was there for
+// errors.Is.
+type RemoteError struct {
+	Code    string
+	Message string
+	is      error
+}
+
+// Error implements error.
+func (e *RemoteError) Error() string { return e.Message }
+
+// Unwrap returns the error that the code stands for, nil if there is none.
+func (e *RemoteError) Unwrap() error { return e.is }
+
+// remote turns what the server sent into an error.
+func remote(meta []byte) error {
+	var f wire.Failure
+	if err := json.Unmarshal(meta, &f); err != nil {
+		return fmt.Errorf("%w: a failure that cannot be read: %v", wire.ErrProtocol, err)
+	}
+	switch {
+	case f.Code == "not_found" && f.Message == kv.ErrNotFound.Error():
+		return kv.ErrNotFound
+	case f.Code == "changed":
+		e := &engine.ChangedError{Key: f.Key, Want: engine.Expect{Absent: f.Want == ""}}
+		_, _ = hex.Decode(e.Want.ID[:], []byte(f.Want)) // 20 bytes at most
+		_, _ = hex.Decode(e.Have[:], []byte(f.Have))
+		return e
+	case f.Code == "conflict" && f.Branch != "":
+		e := &txn.ConflictError{Branch: f.Branch, Base: commitID(f.Base), Head: commitID(f.Head)}
+		for _, c := range f.Conflicts {
+			e.Conflicts = append(e.Conflicts, txn.Conflict{
+				Kind: conflictKind(c.Kind), Path: c.Path, Coords: c.Chunk, Field: c.Field,
+				Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
+			})
+		}
+		return e
+	}
+	e := &RemoteError{Code: f.Code, Message: f.Message}
+	for _, c := range codes {
+		if c.code == f.Code {
+			e.is = c.err
+			break
+		}
+	}
+	return e
+}
+
+// conflictKind is the inverse of String, 0 for a kind of a newer server.
+func conflictKind(s string) txn.ConflictKind {
+	for k := txn.ConflictChunk; k <= txn.ConflictBranchRewound; k++ {
+		if k.String() == s {
+			return k
+		}
+	}
+	return 0
+}
+
+// commitID reads what String prints, zero for anything else.
+func commitID(s string) (id txn.CommitID) {
+	if b, err := hex.DecodeString(s); err == nil && len(b) == len(id) {
+		copy(id[:], b)
+	}
+	return id
+}
+
+// SessionLostError says that a session was open in a process that has ended, and
+// that something that was written to it was not saved. It is [txn.ErrLost].
+type SessionLostError struct {
+	ID txn.SessionID
+	// Saved is the time of the last savepoint, from which [Client.Session] takes it
+	// up again.
+	Saved time.Time
+	// Committing says that a commit was under way, of which the outcome is not
+	// known: it is in the log of the branch or it is not.
+	Committing bool
+	Err        error
+}
+
+// Error implements error.
+func (e *SessionLostError) Error() string {
+	if e.Committing {
+		return fmt.Sprintf("session %v: the process that had it open ended during a commit; see the log of the branch whether it took place: %v", e.ID, e.Err)
+	}
+	return fmt.Sprintf("session %v: the process that had it open has ended, and what was written after the savepoint of %s is lost; open the session again to go on from there: %v",
+		e.ID, e.Saved.Format(time.RFC3339), e.Err)
+}
+
+// Is reports that it is txn.ErrLost.
+func (e *SessionLostError) Is(target error) bool { return target == txn.ErrLost }
+
+// Unwrap returns why the connection ended.
+func (e *SessionLostError) Unwrap() error { return e.Err }

@@ -1,0 +1,178 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// handler answers a request: it sends one reply, or returns an error without having
+// sent one. The frame is valid until it returns.
+type handler func(c *conn, ctx context.Context, f *wire.Frame) error
+
+var handlers = map[wire.Op]handler{
+	wire.OpGet:     (*conn).get,
+	wire.OpStat:    (*conn).stat,
+	wire.OpSet:     (*conn).set,
+	wire.OpDelete:  (*conn).delete,
+	wire.OpGetMany: (*conn).getMany,
+	wire.OpList:    (*conn).list,
+	wire.OpListDir: (*conn).listDir,
+
+	wire.OpOpen:      object((*conn).open),
+	wire.OpClose:     object((*conn).closeView),
+	wire.OpDatabases: object((*conn).databases),
+
+	wire.OpSessions:     object((*conn).sessions),
+	wire.OpBegin:        object((*conn).begin),
+	wire.OpSession:      object((*conn).info),
+	wire.OpSavepoint:    object((*conn).savepoint),
+	wire.OpChanges:      object((*conn).changes),
+	wire.OpDeletePrefix: (*conn).deletePrefix,
+	wire.OpCommit:       object((*conn).commit),
+	wire.OpDiscard:      object((*conn).discard),
+}
+
+// object is a handler of an operation that takes and returns JSON.
+func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, error)) handler {
+	return func(c *conn, ctx context.Context, f *wire.Frame) error {
+		var in In
+		if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
+			return err
+		}
+		out, err := fn(c, ctx, &in)
+		if err != nil {
+			return err
+		}
+		return c.answer(f, out)
+	}
+}
+
+// handle answers one request.
+func (c *conn) handle(ctx context.Context, f *wire.Frame) error {
+	h := handlers[f.Op]
+	if h == nil {
+		return fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported)
+	}
+	return h(c, ctx, f)
+}
+
+// none is the reply that says that it is done.
+type none struct{}
+
+// view is what a client reads, under a handle.
+type view struct {
+	*serve.View
+	db string
+
+	// Of conn.mu: requests that use it, and whether it is to be released then.
+	uses   int
+	closed bool
+}
+
+// add gives a view a handle.
+func (c *conn) add(db string, v *serve.View) (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.views) >= c.s.o.Views {
+		v.Release()
+		return 0, fmt.Errorf("%w: %d views are open; close some", ErrLimit, len(c.views))
+	}
+	for c.last++; c.last == 0 || c.views[c.last] != nil; c.last++ {
+	}
+	c.views[c.last] = &view{View: v, db: db}
+	return c.last, nil
+}
+
+// use returns the view with a handle, to be given back by done.
+func (c *conn) use(handle uint32) (*view, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.views[handle]
+	if v == nil {
+		return nil, fmt.Errorf("%w: no view %d is open", ErrRequest, handle)
+	}
+	v.uses++
+	return v, nil
+}
+
+func (c *conn) done(v *view) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v.uses--; v.uses == 0 && v.closed {
+		v.Release()
+	}
+}
+
+// session is use for a view of a session.
+func (c *conn) session(handle uint32) (*view, error) {
+	v, err := c.use(handle)
+	if err == nil && v.Session == nil {
+		c.done(v)
+		return nil, fmt.Errorf("%w: view %d is no session and cannot be written", ErrRequest, handle)
+	}
+	return v, err
+}
+
+func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {
+	name, err := c.database(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.s.t.View(ctx, c.who, name, in.Rev)
+	if err != nil {
+		return nil, err
+	}
+	return c.opened(name, v)
+}
+
+// opened is the reply that has the handle of a view.
+func (c *conn) opened(db string, v *serve.View) (*wire.View, error) {
+	handle, err := c.add(db, v)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.View{View: handle}
+	if v.Commit != nil {
+		out.Commit = commitOut(v.Commit)
+	}
+	if v.Session != nil {
+		out.Session = sessionOut(v.Session.Engine().Info())
+	}
+	return out, nil
+}
+
+func (c *conn) closeView(_ context.Context, in *wire.Handle) (none, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.views[in.View]
+	if v == nil {
+		return none{}, fmt.Errorf("%w: no view %d is open", ErrRequest, in.View)
+	}
+	delete(c.views, in.View)
+	if v.closed = true; v.uses == 0 {
+		v.Release()
+	}
+	return none{}, nil
+}
+
+func (c *conn) databases(context.Context, *none) (*wire.Names, error) {
+	return &wire.Names{Names: c.s.visible(c.who)}, nil
+}
+
+// database is the database that a request is about, if the client may see it.
+func (c *conn) database(name string) (string, error) {
+	name, err := c.s.database(name)
+	if err != nil || c.who.Admin {
+		return name, err
+	}
+	for _, seen := range c.s.visible(c.who) {
+		if seen == name {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, serve.ErrNoDatabase)
+}

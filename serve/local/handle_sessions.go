@@ -1,0 +1,134 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
+	name, err := c.database(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.s.t.Begin(ctx, c.who, name, in.Branch, in.Label)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.s.t.View(ctx, c.who, name, serve.SessionPrefix+s.Engine().ID().String())
+	if err != nil {
+		return nil, err
+	}
+	return c.opened(name, v)
+}
+
+func (c *conn) info(_ context.Context, in *wire.Handle) (*wire.Session, error) {
+	v, err := c.session(in.View)
+	if err != nil {
+		return nil, err
+	}
+	defer c.done(v)
+	return sessionOut(v.Session.Engine().Info()), nil
+}
+
+func (c *conn) savepoint(ctx context.Context, in *wire.Handle) (*wire.Session, error) {
+	v, err := c.session(in.View)
+	if err != nil {
+		return nil, err
+	}
+	defer c.done(v)
+	if err := v.Session.Engine().Savepoint(ctx); err != nil {
+		return nil, err
+	}
+	return sessionOut(v.Session.Engine().Info()), nil
+}
+
+func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame) error {
+	in, err := wire.ParseStat(f.Meta)
+	if err != nil {
+		return err
+	}
+	v, err := c.session(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	if err := v.Session.Engine().DeletePrefix(ctx, in.Key); err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{})
+}
+
+func (c *conn) commit(ctx context.Context, in *wire.Publish) (*wire.Commit, error) {
+	o := txn.CommitOptions{Message: in.Message, Author: in.Author, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun}
+	var rules []txn.PathChoice
+	for _, choice := range in.Choices {
+		rule := txn.PathChoice{Path: choice.Path}
+		switch choice.Take {
+		case "ours":
+			rule.Choice = txn.Ours
+		case "theirs":
+			rule.Choice = txn.Theirs
+		default:
+			return nil, fmt.Errorf("%w: %q is no side of a conflict: ours, theirs", ErrRequest, choice.Take)
+		}
+		rules = append(rules, rule)
+	}
+	if len(rules) > 0 {
+		o.Choose = txn.ChooseByPath(rules...)
+	}
+	v, err := c.session(in.View)
+	if err != nil {
+		return nil, err
+	}
+	defer c.done(v)
+	commit, err := v.Session.Commit(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return commitOut(commit), nil
+}
+
+func (c *conn) discard(ctx context.Context, in *wire.Handle) (none, error) {
+	v, err := c.session(in.View)
+	if err != nil {
+		return none{}, err
+	}
+	defer c.done(v)
+	return none{}, v.Session.Discard(ctx)
+}
+
+// sessions lists those that can be resumed or are open.
+func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions, error) {
+	name, err := c.database(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	db, err := c.s.t.Database(name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := db.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.Sessions{Sessions: []wire.Session{}}
+	for _, s := range list {
+		if c.who.MayWrite(s.Branch) == nil {
+			out.Sessions = append(out.Sessions, *sessionOut(s))
+		}
+	}
+	return out, nil
+}
+
+func (c *conn) changes(ctx context.Context, in *wire.Diff) (*wire.Changes, error) {
+	v, err := c.session(in.View)
+	if err != nil {
+		return nil, err
+	}
+	defer c.done(v)
+	return changePage(in, v.Session.Engine().Changes(ctx, in.Prefix))
+}

@@ -1,0 +1,262 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// rangeIn is the range of a request.
+func rangeIn(r wire.Range) kv.Range {
+	switch r.Kind {
+	case wire.RangeFrom:
+		return kv.From(r.Off)
+	case wire.RangeSpan:
+		return kv.Span(r.Off, r.N)
+	case wire.RangeLast:
+		return kv.Last(r.N)
+	case wire.RangeAtMost:
+		return kv.AtMost(r.N)
+	}
+	return kv.All()
+}
+
+// rangeOut is the inverse of rangeIn.
+func rangeOut(r kv.Range) wire.Range {
+	if n, ok := r.Limit(); ok {
+		return wire.Range{Kind: wire.RangeAtMost, N: n}
+	}
+	off, n, valid := r.Bounds()
+	switch {
+	case !valid:
+		return wire.Range{Kind: wire.RangeSpan, Off: -1, N: -1} // as bad there
+	case r.IsAll():
+		return wire.Range{}
+	case off == -1:
+		return wire.Range{Kind: wire.RangeLast, N: n}
+	case n == -1:
+		return wire.Range{Kind: wire.RangeFrom, Off: off}
+	}
+	return wire.Range{Kind: wire.RangeSpan, Off: off, N: n}
+}
+
+func (c *conn) get(ctx context.Context, f *wire.Frame) error {
+	in, err := wire.ParseGet(f.Meta)
+	if err != nil {
+		return err
+	}
+	v, err := c.use(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	value, err := kv.Locate(ctx, v.ReadLister, in.Key)
+	if err != nil {
+		return err
+	}
+	return c.sendValue(ctx, f, v, value, rangeIn(in.Range))
+}
+
+// sendValue sends what a range selects of a value: where it is, or its bytes.
+func (c *conn) sendValue(ctx context.Context, f *wire.Frame, v *view, value kv.Value, rng kv.Range) error {
+	size := value.Size()
+	off, n, err := rng.Resolve(size)
+	if err != nil {
+		return err
+	}
+	found := wire.Found{Size: size, ID: value.ID()}
+	if n >= wire.SmallBody && c.files && v.Session == nil && f.Flags&wire.FlagBytes == 0 {
+		if done, err := c.sendPlace(ctx, f, value, &found, off, n); done || err != nil {
+			return err
+		}
+	}
+	if n > int64(c.s.o.MaxBody) {
+		return fmt.Errorf("%w: %d bytes at once, where %d are sent; read it in parts", kv.ErrTooLarge, n, c.s.o.MaxBody)
+	}
+	var buf [32]byte
+	meta := found.Append(buf[:0])
+	return value.View(ctx, kv.Span(off, n), func(b []byte) error {
+		return c.send(f, &wire.Frame{Meta: meta, Body: b})
+	})
+}
+
+func (c *conn) stat(ctx context.Context, f *wire.Frame) error {
+	in, err := wire.ParseStat(f.Meta)
+	if err != nil {
+		return err
+	}
+	v, err := c.use(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	value, err := kv.Locate(ctx, v.ReadLister, in.Key)
+	if err != nil {
+		return err
+	}
+	found := wire.Found{Size: value.Size(), ID: value.ID()}
+	return c.send(f, &wire.Frame{Meta: found.Append(nil)})
+}
+
+// expected is the condition of a write.
+func expected(in *wire.Set) engine.Expect {
+	return engine.Expect{Absent: in.Expect == wire.ExpectAbsent, ID: kv.ID(in.ID)}
+}
+
+func (c *conn) set(ctx context.Context, f *wire.Frame) error {
+	in, err := wire.ParseSet(f.Meta)
+	if err != nil {
+		return err
+	}
+	v, err := c.session(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	id, err := v.Session.Set(ctx, in.Key, f.Body, expected(&in))
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: id[:]})
+}
+
+func (c *conn) delete(ctx context.Context, f *wire.Frame) error {
+	in, err := wire.ParseSet(f.Meta)
+	if err != nil {
+		return err
+	}
+	v, err := c.session(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	if err := v.Session.Delete(ctx, in.Key, expected(&in)); err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{})
+}
+
+func (c *conn) getMany(ctx context.Context, f *wire.Frame) error {
+	var in wire.GetMany
+	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
+		return err
+	}
+	v, err := c.use(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	out := wire.Sizes{Sizes: make([]int64, len(in.Items))}
+	var body []byte
+	for i, item := range in.Items {
+		value, err := kv.Locate(ctx, v.ReadLister, item.Key)
+		if errors.Is(err, kv.ErrNotFound) {
+			out.Sizes[i] = -1
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("get %s: %w", item.Key, err)
+		}
+		rng := rangeIn(wire.Range{Kind: wire.RangeKind(item.Kind), Off: item.Off, N: item.Bytes})
+		_, n, err := rng.Resolve(value.Size())
+		if err == nil && n > int64(c.s.o.MaxBody)-int64(len(body)) {
+			err = fmt.Errorf("%w: together they have more than %d bytes; ask for fewer", kv.ErrTooLarge, c.s.o.MaxBody)
+		}
+		if err == nil {
+			err = value.View(ctx, rng, func(b []byte) error {
+				body = append(body, b...)
+				return nil
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("get %s: %w", item.Key, err)
+		}
+		out.Sizes[i] = n
+	}
+	meta, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: meta, Body: body})
+}
+
+// A page of a listing ends at its limit, or when it is as long as this.
+const (
+	defaultPage = 1000
+	maxPage     = 10_000
+	maxPageSize = 2 << 20
+)
+
+func pageLimit(n int) int {
+	if n <= 0 {
+		return defaultPage
+	}
+	return min(n, maxPage)
+}
+
+func (c *conn) list(ctx context.Context, f *wire.Frame) error {
+	return c.sendPage(f, func(v *view, in *wire.List, add func(name string) bool) error {
+		for key, err := range v.List(ctx, kv.ListOptions{Prefix: in.Prefix, After: in.After}) {
+			if err != nil {
+				return err
+			}
+			if !add(key) {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+func (c *conn) listDir(ctx context.Context, f *wire.Frame) error {
+	return c.sendPage(f, func(v *view, in *wire.List, add func(name string) bool) error {
+		for e, err := range kv.ListDir(ctx, v.ReadLister, in.Prefix) {
+			if err != nil {
+				return err
+			}
+			if (in.After != "" || in.AfterPrefix) && (e.Name < in.After || e.Name == in.After && (in.AfterPrefix || !e.Prefix)) {
+				continue
+			}
+			name := e.Name
+			if e.Prefix {
+				name += "/"
+			}
+			if !add(name) {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// sendPage sends a page of names. list calls add with each until that returns false.
+func (c *conn) sendPage(f *wire.Frame, list func(v *view, in *wire.List, add func(name string) bool) error) error {
+	in, err := wire.ParseList(f.Meta)
+	if err != nil {
+		return err
+	}
+	v, err := c.use(in.View)
+	if err != nil {
+		return err
+	}
+	defer c.done(v)
+	var out wire.Page
+	limit, size := pageLimit(int(min(in.Limit, maxPage))), 0
+	err = list(v, &in, func(name string) bool {
+		if len(out.Names) >= limit || size > maxPageSize {
+			out.More = true
+			return false
+		}
+		out.Names, size = append(out.Names, name), size+len(name)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return c.send(f, out.Frame())
+}

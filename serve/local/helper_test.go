@@ -1,0 +1,173 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+var bg = context.Background()
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		playRole(role)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// shortDir is a temporary directory with a path that a socket may have.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// holder is a process's part of a test: a database, served.
+type holder struct {
+	db    *engine.DB
+	table *serve.Table
+	l     *Listener
+	end   func() error // ends the server in order
+}
+
+// hold opens the database in dir, makes it where there is none, and serves it until
+// the test ends.
+func hold(t testing.TB, dir string, o *Options) *holder {
+	t.Helper()
+	if os.Getenv("XDG_RUNTIME_DIR") == "" || !testing.Testing() {
+		t.Fatal("XDG_RUNTIME_DIR is not set")
+	}
+	db, err := engine.Open(dir, &engine.Options{Create: true, Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{db: db, table: serve.New(serve.Options{Run: runForTest})}
+	if err := h.table.AddDatabase("t", db); err != nil {
+		t.Fatal(err)
+	}
+	if h.l, err = Listen(dir); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, h.l, h.table, o) }()
+	ended := false
+	h.end = func() error {
+		if ended {
+			return nil
+		}
+		ended = true
+		cancel()
+		err := errors.Join(<-done, h.table.Close(bg))
+		r, checked := db.Check(bg, txn.CheckOptions{Payloads: true})
+		if checked == nil {
+			for _, p := range r.Problems {
+				err = errors.Join(err, fmt.Errorf("check: %v", p))
+			}
+		}
+		return errors.Join(err, checked, db.Close())
+	}
+	t.Cleanup(func() {
+		if err := h.end(); err != nil {
+			t.Errorf("end of the server: %v", err)
+		}
+	})
+	return h
+}
+
+// runtimeDir gives the test a directory for sockets.
+func runtimeDir(t testing.TB) {
+	t.Helper()
+	dir := shortDir(t)
+	if t, ok := t.(interface{ Setenv(k, v string) }); ok {
+		t.Setenv("XDG_RUNTIME_DIR", dir)
+		t.Setenv("TMPDIR", dir)
+	}
+}
+
+// served is a database that is served, and a client of it.
+func served(t testing.TB, o *Options, d *DialOptions) (*holder, *Client) {
+	t.Helper()
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	h := hold(t, dir, o)
+	return h, join(t, h, d)
+}
+
+// join connects a client.
+func join(t testing.TB, h *holder, d *DialOptions) *Client {
+	t.Helper()
+	c, err := Dial(bg, h.l.Path(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// put commits keys.
+func put(t testing.TB, db *engine.DB, keys map[string][]byte) txn.CommitID {
+	t.Helper()
+	err := db.Update(bg, "", "put", func(s *engine.Session) error {
+		for key, b := range keys {
+			if err := s.Set(bg, key, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := db.Head("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// random returns n bytes that cannot be compressed and depend on seed alone.
+func random(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
+	_, _ = r.Read(b)
+	return b
+}
+
+func version(t testing.TB, c *Client, rev string) *View {
+	t.Helper()
+	v, err := c.View(bg, "", rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	return v
+}
+
+func wantValue(t testing.TB, r kv.Reader, key string, want []byte) {
+	t.Helper()
+	got, err := kv.Get(bg, r, key)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s: %d bytes, %v, want %d bytes", key, len(got), err, len(want))
+	}
+}
+
+func contains(err error, part string) bool { return err != nil && strings.Contains(err.Error(), part) }

@@ -1,0 +1,279 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// link is one connection of a client. Requests of many goroutines are under way on
+// it, told apart by their numbers.
+type link struct {
+	w     *wire.Conn
+	hello wire.Hello // of the server
+	files fileTable
+	slots chan struct{} // as many as requests may be under way
+
+	mu      sync.Mutex
+	next    uint32
+	pending map[uint32]chan *wire.Frame
+	err     error         // why it ended
+	saved   []string      // sessions that the server left at savepoints
+	ended   chan struct{} // closed when it has ended and nothing is received any more
+}
+
+// newLink says hello.
+func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
+	l := &link{w: wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{}, ended: make(chan struct{})}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	err := l.greet(o)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = c.Close()
+		l.w.Release()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	l.slots = make(chan struct{}, max(l.hello.Requests, 1))
+	l.files.l = l
+	go l.receive()
+	return l, nil
+}
+
+func (l *link) greet(o *DialOptions) error {
+	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid()}
+	if canMap && !o.NoFiles {
+		ours.Capabilities = []string{wire.CapFiles}
+	}
+	meta, err := json.Marshal(&ours)
+	if err != nil {
+		return err
+	}
+	if err := l.w.Send(&wire.Frame{Op: wire.OpHello, Meta: meta}); err != nil {
+		return gone(err)
+	}
+	f, err := l.w.Receive()
+	if err != nil {
+		return gone(err)
+	}
+	f.Close()
+	switch {
+	case f.Flags&wire.FlagError != 0:
+		return remote(f.Meta)
+	case f.Op != wire.OpHello:
+		return fmt.Errorf("%w: the answer to hello is %v", wire.ErrProtocol, f.Op)
+	}
+	if err := wire.ParseJSON(f.Op, f.Meta, &l.hello); err != nil {
+		return err
+	}
+	if l.hello.Protocol != wire.Protocol {
+		return fmt.Errorf("%w: process %d (version %s) speaks protocol %d, this one %d", ErrVersion, l.hello.PID, l.hello.Version, l.hello.Protocol, wire.Protocol)
+	}
+	return nil
+}
+
+// goneError is an [ErrGone] with what the connection said.
+type goneError struct{ err error }
+
+func (e *goneError) Error() string        { return fmt.Sprintf("%v: %v", ErrGone, e.err) }
+func (e *goneError) Unwrap() error        { return e.err }
+func (e *goneError) Is(target error) bool { return target == ErrGone }
+
+func gone(err error) error { return &goneError{err} }
+
+// receive hands replies to those who wait for them, until the connection ends.
+func (l *link) receive() {
+	var err error
+	for err == nil {
+		var f *wire.Frame
+		if f, err = l.w.Receive(); err != nil {
+			break
+		}
+		if f.Op == wire.OpBye {
+			var bye wire.Bye
+			err = wire.ParseJSON(f.Op, f.Meta, &bye)
+			l.mu.Lock()
+			l.saved = bye.Saved
+			l.mu.Unlock()
+			f.Close()
+			continue
+		}
+		if err = l.files.arrived(f); err != nil {
+			break
+		}
+		l.mu.Lock()
+		reply := l.pending[f.ID]
+		delete(l.pending, f.ID)
+		l.mu.Unlock()
+		switch {
+		case reply != nil:
+			reply <- f // there is room for one
+		default:
+			f.Close() // nobody waits any more
+		}
+	}
+	_ = l.w.Close()
+	l.w.Release()
+	if err == io.EOF {
+		err = errors.New("it was closed at the other end")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = gone(err)
+	}
+	for id, reply := range l.pending {
+		delete(l.pending, id)
+		close(reply)
+	}
+	close(l.ended)
+}
+
+// close ends the connection, and everything that is under way on it.
+func (l *link) close(err error) {
+	l.mu.Lock()
+	if l.err == nil {
+		l.err = err
+	}
+	l.mu.Unlock()
+	_ = l.w.Close()
+	<-l.ended
+	l.files.close()
+}
+
+// over reports whether the connection has ended.
+func (l *link) over() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// why is the error that it ended with.
+func (l *link) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// savedBefore reports whether the server left a session at a savepoint when it
+// ended.
+func (l *link) savedBefore(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.saved, id)
+}
+
+// call sends a request and returns the reply, which the caller closes. When ctx ends
+// the request is cancelled; patient calls then wait for the reply all the same. The
+// error is an ErrGone where the connection has ended.
+func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Frame, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	reply, err := l.begin(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.w.Send(f); err != nil {
+		l.forget(f.ID)
+		var long *wire.TooLongError
+		if errors.As(err, &long) || errors.Is(err, wire.ErrNoFiles) {
+			return nil, err
+		}
+		_ = l.w.Close()
+		return nil, gone(err)
+	}
+	select {
+	case got, ok := <-reply:
+		return l.got(got, ok)
+	case <-ctx.Done():
+	}
+	_ = l.w.Send(&wire.Frame{ID: f.ID, Op: wire.OpCancel}) // if it fails the connection ends
+	if patient {
+		got, ok := <-reply
+		return l.got(got, ok)
+	}
+	if !l.forget(f.ID) {
+		if got, ok := <-reply; ok {
+			got.Close()
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// begin gives a request a number.
+func (l *link) begin(f *wire.Frame) (chan *wire.Frame, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.ended:
+		return nil, l.err
+	default:
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	for l.next++; l.pending[l.next] != nil; l.next++ {
+	}
+	f.ID = l.next
+	reply := make(chan *wire.Frame, 1)
+	l.pending[f.ID] = reply
+	return reply, nil
+}
+
+// forget gives up waiting. It is false if the reply is there.
+func (l *link) forget(id uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.pending[id]
+	delete(l.pending, id)
+	return ok
+}
+
+func (l *link) got(f *wire.Frame, ok bool) (*wire.Frame, error) {
+	if !ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return nil, l.err
+	}
+	if f.Flags&wire.FlagError != 0 {
+		defer f.Close()
+		return nil, remote(f.Meta)
+	}
+	return f, nil
+}
+
+// ask is call with a JSON meta on both sides.
+func ask[Out any](ctx context.Context, l *link, op wire.Op, in any) (out Out, err error) {
+	meta, err := json.Marshal(in)
+	if err != nil {
+		return out, err
+	}
+	f, err := l.call(ctx, &wire.Frame{Op: op, Meta: meta}, false)
+	if err != nil {
+		return out, err
+	}
+	defer f.Close()
+	return out, wire.ParseJSON(op, f.Meta, &out)
+}

@@ -1,0 +1,8 @@
+//go:build unix
+
+package local
+
+import "syscall"
+
+// errRefused is what connecting to the socket of a process that has ended says.
+const errRefused = syscall.ECONNREFUSED

@@ -1,0 +1,269 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// Options configure a server. nil and the zero value work.
+type Options struct {
+	// Database is what requests mean that name none; default the only one.
+	Database string
+	// Version is what clients compare where they need the same build; default
+	// [Version].
+	Version string
+	// Requests is how many of a connection are under way at a time; default 256.
+	Requests int
+	// Views is how many a connection has open, with sessions; default 1024.
+	Views int
+	// MaxBody is the longest value, or selection of an array, that is sent or taken
+	// in one piece; default and maximum [wire.MaxBody]. The bodies that a
+	// connection has under way take as much memory at most.
+	MaxBody uint32
+	// WriteTimeout is how long a client may take to read a reply; default 30 s.
+	WriteTimeout time.Duration
+	// NoFiles sends all values as bytes.
+	NoFiles bool
+	// Idle ends the server with [ErrIdle] when there was no connection for so long;
+	// 0 never does.
+	Idle time.Duration
+	// Log gets connections that break the protocol; nil discards them.
+	Log *slog.Logger
+}
+
+// ErrIdle means that the server has ended because nobody used it.
+var ErrIdle = errors.New("local: idle")
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Version == "" {
+		c.Version = Version()
+	}
+	if c.Requests <= 0 {
+		c.Requests = 256
+	}
+	if c.Views <= 0 {
+		c.Views = 1024
+	}
+	if c.MaxBody == 0 || c.MaxBody > wire.MaxBody {
+		c.MaxBody = wire.MaxBody
+	}
+	if c.WriteTimeout <= 0 {
+		c.WriteTimeout = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Version identifies the build of this module: its version, and the revision that
+// it was built from where that is known.
+var Version = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	const path = "github.com/zarrdb/zarrdb"
+	if info.Main.Path != path {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return m.Version
+			}
+		}
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" || s.Key == "vcs.time" || s.Key == "vcs.modified" && s.Value == "true" {
+			version += " " + s.Value
+		}
+	}
+	return version
+})
+
+// server is one Serve.
+type server struct {
+	t *serve.Table
+	o Options
+	l *Listener
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+	wg    sync.WaitGroup
+	idle  *time.Timer // nil if the server does not end by itself
+}
+
+// Serve answers the clients that connect to l, until ctx is done or l fails. Then
+// it takes no more requests, ends those under way, leaves the sessions of its
+// clients at savepoints, and closes l. It returns nil if it was ctx that ended it.
+func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
+	s := &server{t: t, o: o.withDefaults(), l: l, conns: map[*conn]struct{}{}}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if s.o.Idle > 0 {
+		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
+		defer s.idle.Stop()
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Now()) })
+	defer stop()
+	err := s.accept(ctx)
+	err = errors.Join(err, l.Close())
+	s.finish()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
+		err = errors.Join(ErrIdle, err)
+	}
+	return err
+}
+
+// accept takes connections until ctx is done.
+func (s *server) accept(ctx context.Context) error {
+	pause := time.Millisecond
+	for {
+		u, err := s.l.AcceptUnix()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = u.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("serve %s: %w", s.l.Dir, err)
+		case err != nil:
+			// No descriptors are left, for example. Connections that end give some back.
+			s.o.Log.WarnContext(ctx, "accept", "error", err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		pause = time.Millisecond
+		who, err := s.authenticate(u)
+		if err != nil {
+			s.o.Log.WarnContext(ctx, "connection refused", "error", err)
+			_ = u.Close()
+			continue
+		}
+		s.begin(newConn(s, u, who))
+	}
+}
+
+// begin serves a connection.
+func (s *server) begin(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = struct{}{}
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	s.wg.Go(func() {
+		c.serve()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, c)
+		if s.idle != nil && len(s.conns) == 0 {
+			s.idle.Reset(s.o.Idle)
+		}
+	})
+}
+
+// finish ends all connections.
+func (s *server) finish() {
+	s.mu.Lock()
+	for c := range s.conns {
+		c.leave()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// authenticate says who is at the other end.
+func (s *server) authenticate(u *net.UnixConn) (*serve.Principal, error) {
+	uid, known, err := peer(u)
+	if err != nil {
+		return nil, err
+	}
+	if !known || uid == os.Getuid() || uid == 0 {
+		return serve.Owner(userName(os.Getuid())), nil
+	}
+	if !s.l.Readers {
+		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, s.l.Dir)
+	}
+	return &serve.Principal{Name: userName(uid)}, nil
+}
+
+// userName is the name of a user, with that of the machine.
+func userName(uid int) string {
+	name := "user " + strconv.Itoa(uid)
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if uid < 0 {
+		u, err = user.Current()
+	}
+	if err == nil && u.Username != "" {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		name += "@" + host
+	}
+	return name
+}
+
+// database is what a request means that names one, or none.
+func (s *server) database(name string) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	if s.o.Database != "" {
+		return s.o.Database, nil
+	}
+	names := s.t.Names()
+	if len(names) == 1 {
+		return names[0], nil
+	}
+	return "", fmt.Errorf("%w: it does not say which database it is about, one of %q", ErrRequest, names)
+}
+
+// visible are the databases that a client may see. A reader sees that of the
+// socket only: the files of others may not be its to read.
+func (s *server) visible(who *serve.Principal) []string {
+	names := s.t.Names()
+	if who.Admin {
+		return names
+	}
+	own, err := s.database("")
+	if err != nil || !slices.Contains(names, own) {
+		return nil
+	}
+	return []string{own}
+}
+
+func (s *server) hello(who *serve.Principal) *wire.Hello {
+	h := &wire.Hello{
+		Protocol: wire.Protocol, Version: s.o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0]),
+		Databases: s.visible(who), Dir: s.l.Dir, Write: who.Admin,
+		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
+	}
+	h.Database, _ = s.database("")
+	if !s.o.NoFiles && canMap {
+		h.Capabilities = []string{wire.CapFiles}
+	}
+	return h
+}

@@ -1,0 +1,179 @@
+package local
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+func begin(t testing.TB, c *Client) *Session {
+	t.Helper()
+	s, err := c.Begin(bg, "", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// joinSession opens the same session from another client.
+func joinSession(t testing.TB, c *Client, id txn.SessionID) *Session {
+	t.Helper()
+	s, err := c.Session(bg, "", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// Two clients that share a session see what the other one writes, and neither
+// overwrites what it has not seen.
+func TestSharedSession(t *testing.T) {
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("0")})
+	a := begin(t, c)
+	b := joinSession(t, join(t, h, nil), a.ID())
+	wantValue(t, a, "k", []byte("0"))
+	wantValue(t, b, "k", []byte("0"))
+	if err := a.Set(bg, "k", []byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	var changed *engine.ChangedError
+	if err := b.Set(bg, "k", []byte("b")); !errors.As(err, &changed) || !errors.Is(err, txn.ErrConflict) || changed.Key != "k" || changed.Have == (kv.ID{}) {
+		t.Errorf("a lost update: %v", err)
+	}
+	if err := b.Delete(bg, "k"); !errors.As(err, &changed) {
+		t.Errorf("a lost update: %v", err)
+	}
+	wantValue(t, b, "k", []byte("a"))
+	if err := b.Set(bg, "k", []byte("b")); err != nil {
+		t.Error(err)
+	}
+	// What was read as absent is to be absent still.
+	for _, s := range []*Session{a, b} {
+		if _, err := kv.Get(bg, s, "new"); err != kv.ErrNotFound {
+			t.Error(err)
+		}
+	}
+	if err := a.Set(bg, "new", []byte("a")); err != nil {
+		t.Error(err)
+	}
+	if err := b.Set(bg, "new", []byte("b")); !errors.As(err, &changed) || !changed.Want.Absent {
+		t.Error(err)
+	}
+	// What was not read is written.
+	if err := a.Set(bg, "blind", []byte("a")); err != nil {
+		t.Error(err)
+	}
+	if err := b.Set(bg, "blind", []byte("b")); err != nil {
+		t.Error(err)
+	}
+	commit, err := a.Commit(bg, CommitOptions{Message: "both", Properties: map[string]string{"x": "y"}})
+	if err != nil || commit.Message != "both" || commit.Author == "" || commit.Properties["x"] != "y" {
+		t.Fatalf("%+v, %v", commit, err)
+	}
+	if _, err := b.Get(bg, "k", kv.All()); !errors.Is(err, txn.ErrSessionClosed) {
+		t.Errorf("after the commit: %v", err)
+	}
+	if err := b.Discard(bg); err != nil {
+		t.Error(err)
+	}
+	v := version(t, c, commit.ID.String())
+	wantValue(t, v, "k", []byte("b"))
+	wantValue(t, v, "blind", []byte("b"))
+	if got := v.Commit(); got.ID != commit.ID || !got.Time.Equal(commit.Time) || !slices.Equal(got.Parents, commit.Parents) {
+		t.Errorf("%+v, want %+v", got, commit)
+	}
+}
+
+// A conflict arrives with what it is about, and is decided by a rule.
+func TestCommitConflict(t *testing.T) {
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("0")})
+	s := begin(t, c)
+	if err := s.Set(bg, "k", []byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	head := put(t, h.db, map[string][]byte{"k": []byte("theirs")})
+	_, err := s.Commit(bg, CommitOptions{})
+	var conflict *txn.ConflictError
+	if !errors.As(err, &conflict) || conflict.Branch != "main" || conflict.Head != head || len(conflict.Conflicts) != 1 ||
+		conflict.Conflicts[0].Path != "k" || conflict.Conflicts[0].Kind != txn.ConflictDocument {
+		t.Fatalf("%#v", err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Theirs}}}); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, version(t, c, "main"), "k", []byte("mine"))
+}
+
+// Arrays work on a session and on a version as they do on any view.
+func TestArraysThroughViews(t *testing.T) {
+	_, c := served(t, nil, nil)
+	s := begin(t, c)
+	a, err := zarr.Create(bg, s, "g/x", zarr.Spec{Shape: []int64{1 << 18}, Chunks: []int64{1 << 16}, DataType: "int32",
+		Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]int32, 1<<18)
+	for i := range want {
+		want[i] = int32(i * 7)
+	}
+	if err := zarr.Write(bg, a, zarr.Sel(), want); err != nil {
+		t.Fatal(err)
+	}
+	// A part of a chunk is read and written again.
+	want[5] = -1
+	if err := zarr.Write(bg, a, zarr.Sel(zarr.At(5)), []int32{-1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{Message: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	a, err = zarr.OpenArray(bg, version(t, c, ""), "g/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := zarr.Read[int32](bg, a, zarr.Sel())
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d elements differ in part from %d: %v", len(got), len(want), err)
+	}
+}
+
+// Another protocol is refused by name.
+func TestOtherProtocol(t *testing.T) {
+	h, _ := served(t, &Options{Version: "v9.8.7"}, nil)
+	conn, err := dial(bg, h.l.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	w := wire.NewConn(conn, wire.Limits{}, 0)
+	if err := w.Send(&wire.Frame{ID: 3, Op: wire.OpHello, Meta: []byte(`{"protocol":77,"version":"v1.2.3"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.Receive()
+	if err != nil || f.Flags&wire.FlagError == 0 || f.ID != 3 {
+		t.Fatal(f, err)
+	}
+	err = remote(f.Meta)
+	if !errors.Is(err, ErrVersion) {
+		t.Error(err)
+	}
+	for _, part := range []string{"v9.8.7", "v1.2.3", "protocol 77"} {
+		if !contains(err, part) {
+			t.Errorf("%v does not name %s", err, part)
+		}
+	}
+	if _, err := w.Receive(); err == nil {
+		t.Error("the connection goes on")
+	}
+}

@@ -1,0 +1,151 @@
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Listener is the socket of a database.
+type Listener struct {
+	*net.UnixListener
+	// Dir is the directory of the database.
+	Dir string
+	// Readers says that other users may connect, to read.
+	Readers bool
+}
+
+// Listen makes the socket of the database in dir. Only the process that has the
+// database open may do so: a socket that is there is one that a process left when
+// it was killed. Close it before the database.
+func Listen(dir string) (*Listener, error) {
+	dir, err := canonical(dir)
+	if err != nil {
+		return nil, err
+	}
+	mode, gid := audience(dir)
+	path, err := ownSocket(dir, mode)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w", dir, err)
+	}
+	l, err := listen(path, mode, gid)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w", dir, err)
+	}
+	return &Listener{UnixListener: l, Dir: dir, Readers: mode&0o066 != 0}, nil
+}
+
+// listen makes a socket under a name of its own, gives it its mode, and puts it in
+// the place of the one that is there.
+func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
+	fresh := path + "." + strconv.Itoa(os.Getpid())
+	_ = os.Remove(fresh)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if mode&0o060 != 0 {
+		_ = os.Chown(fresh, -1, gid) // who is no member of the group serves nobody of it
+	}
+	err = os.Chmod(fresh, mode)
+	if err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close(), os.Remove(fresh))
+	}
+	return l, nil
+}
+
+// Path is where the socket is.
+func (l *Listener) Path() string { return socketIn(filepath.Dir(l.Addr().String()), l.Dir) }
+
+// Close removes the socket. Connections go on.
+func (l *Listener) Close() error {
+	err := os.Remove(l.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, l.UnixListener.Close())
+}
+
+// Sockets are the places where a process may serve the database in dir, the more
+// likely first: one of this user, or one of the user who has it open.
+func Sockets(dir string) ([]string, error) {
+	dir, err := canonical(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, folder := range append(privateFolders(), sharedFolder(os.Getuid())) {
+		list = append(list, socketIn(folder, dir))
+	}
+	if uid, ok := ownerOf(filepath.Join(dir, "index", "HOLDER")); ok && uid != os.Getuid() {
+		list = append(list, socketIn(sharedFolder(uid), dir))
+	}
+	return list, nil
+}
+
+// canonical names a directory in one way.
+func canonical(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	return abs, err
+}
+
+// socketIn is the name of the socket of a database in a folder. It is short, as
+// paths of sockets must have less than about 100 bytes.
+func socketIn(folder, dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(folder, hex.EncodeToString(sum[:10]))
+}
+
+// privateFolders are where nobody else gets to.
+func privateFolders() []string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return []string{filepath.Join(dir, "zarrdb")}
+	}
+	return nil
+}
+
+// sharedFolder is where the sockets are that other users find too.
+func sharedFolder(uid int) string {
+	return filepath.Join(os.TempDir(), "zarrdb-"+strconv.Itoa(uid))
+}
+
+// ownSocket is where this process makes the socket of a database, in a folder that
+// nobody else may change.
+func ownSocket(dir string, mode fs.FileMode) (string, error) {
+	folder, perm := sharedFolder(os.Getuid()), fs.FileMode(0o700)
+	if private := privateFolders(); mode&0o066 == 0 && len(private) > 0 {
+		folder = private[0]
+	}
+	if mode&0o066 != 0 {
+		perm = 0o711
+	}
+	if err := os.Mkdir(folder, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	fi, err := os.Lstat(folder)
+	if err != nil {
+		return "", err
+	}
+	if uid, ok := ownerOf(folder); !fi.IsDir() || ok && uid != os.Getuid() || fi.Mode().Perm()&0o022 != 0 && ok {
+		return "", fmt.Errorf("%s is not a directory that this user alone may change; remove it", folder)
+	}
+	if fi.Mode().Perm()|perm != fi.Mode().Perm() {
+		if err := os.Chmod(folder, fi.Mode().Perm()|perm); err != nil {
+			return "", err
+		}
+	}
+	return socketIn(folder, dir), nil
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package local
+
+import "io/fs"
+
+func ownerOf(string) (uid int, ok bool) { return 0, false }
+
+// audience is this user alone: modes mean nothing here.
+func audience(string) (mode fs.FileMode, gid int) { return 0o600, 0 }
