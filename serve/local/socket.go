@@ -25,20 +25,42 @@ type Listener struct {
 // database open may do so: a socket that is there is one that a process left when
 // it was killed. Close it before the database.
 func Listen(dir string) (*Listener, error) {
-	dir, err := canonical(dir)
-	if err != nil {
-		return nil, err
-	}
-	mode, gid := audience(dir)
-	path, err := ownSocket(dir, mode)
+	at, err := place(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", dir, err)
 	}
-	l, err := listen(path, mode, gid)
-	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", dir, err)
+	return at.listen()
+}
+
+// at is where a process serves a database.
+type at struct {
+	dir, path string
+	mode      fs.FileMode
+	gid       int
+}
+
+// place says where this process serves the database in dir, which may not be there
+// yet: then it is served to this user alone.
+func place(dir string) (at, error) {
+	a := at{mode: 0o600}
+	var err error
+	if a.dir, err = canonical(dir); err == nil {
+		a.mode, a.gid = audience(a.dir)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		a.dir, err = filepath.Abs(dir)
 	}
-	return &Listener{UnixListener: l, Dir: dir, Readers: mode&0o066 != 0}, nil
+	if err == nil {
+		a.path, err = ownSocket(a.dir, a.mode)
+	}
+	return a, err
+}
+
+func (a at) listen() (*Listener, error) {
+	l, err := listen(a.path, a.mode, a.gid)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w", a.dir, err)
+	}
+	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.mode&0o066 != 0}, nil
 }
 
 // listen makes a socket under a name of its own, gives it its mode, and puts it in

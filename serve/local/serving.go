@@ -1,0 +1,61 @@
+package local
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
+)
+
+// Serving is [engine.Options].Serve: the database in dir is served on its socket for
+// as long as it is open. Stop waits for requests that are under way. ended, if not
+// nil, is called once when serving has ended by itself, with [ErrIdle] or a failure.
+// nil without an error says that there is no place for a socket here.
+func Serving(dir string, t serve.Options, o *Options, ended func(error)) (*engine.Serving, error) {
+	at, err := place(dir)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the database can be used all the same
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	table := serve.New(t)
+	done := make(chan struct{})
+	return &engine.Serving{
+		Socket: at.path,
+		Start: func(db *engine.DB) error {
+			if err := table.AddDatabase(databaseName(dir), db); err != nil {
+				return err
+			}
+			l, err := at.listen()
+			if err != nil {
+				close(done)
+				return nil //nolint:nilerr // others wait for the lock
+			}
+			go func() {
+				defer close(done)
+				if err := Serve(ctx, l, table, o); err != nil && ended != nil {
+					ended(err)
+				}
+			}()
+			return nil
+		},
+		Stop: func() error {
+			cancel()
+			<-done
+			return table.Close(context.Background())
+		},
+	}, nil
+}
+
+// databaseName is what the database in a directory is called.
+func databaseName(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	base := filepath.Base(dir)
+	if stem := strings.TrimSuffix(base, filepath.Ext(base)); stem != "" {
+		base = stem
+	}
+	return base
+}
