@@ -24,6 +24,8 @@ type conn struct {
 	who   *serve.Principal
 	files bool // the client takes descriptors
 
+	version string // of the client
+
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // requests under way
@@ -38,11 +40,11 @@ type conn struct {
 	leases leases
 }
 
-// A client has so long to say hello, and requests under way to end when the server
-// does.
+// A client has so long to say hello, and its sessions to be saved when the server
+// ends.
 const (
-	helloTime  = 10 * time.Second
-	finishTime = 10 * time.Second
+	helloTime = 10 * time.Second
+	saveTime  = 10 * time.Second
 )
 
 func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
@@ -73,7 +75,7 @@ func (c *conn) serve() {
 	c.mu.Unlock()
 	if left {
 		// What is under way may end; nothing more is read.
-		timer := time.AfterFunc(finishTime, c.cancel)
+		timer := time.AfterFunc(c.s.o.Grace, c.cancel)
 		c.wg.Wait()
 		timer.Stop()
 		c.sayBye()
@@ -117,6 +119,7 @@ func (c *conn) greet() error {
 	if err != nil {
 		return errors.Join(err, c.fail(f, err))
 	}
+	c.version = theirs.Version
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	if err := c.answer(f, ours); err != nil {
 		return err
@@ -246,7 +249,7 @@ func (c *conn) fail(f *wire.Frame, err error) error {
 
 // sayBye leaves the sessions of the connection at savepoints, and says so.
 func (c *conn) sayBye() {
-	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()
 	var bye wire.Bye
 	for _, v := range c.views {

@@ -59,3 +59,19 @@ func bytesIn(key string, b *wire.Bytes) *txn.KeyValue {
 	}
 	return &txn.KeyValue{Key: key, Kind: b.Kind, Length: b.Length, URL: b.URL, Validator: b.Validator, Offset: b.Offset}
 }
+
+func refsOut(refs []txn.Ref) []wire.Ref {
+	out := make([]wire.Ref, len(refs))
+	for i, r := range refs {
+		out[i] = wire.Ref{Name: r.Name, Commit: r.Commit.String()}
+	}
+	return out
+}
+
+func refsIn(refs []wire.Ref) []txn.Ref {
+	out := make([]txn.Ref, len(refs))
+	for i, r := range refs {
+		out[i] = txn.Ref{Name: r.Name, Commit: commitID(r.Commit)}
+	}
+	return out
+}

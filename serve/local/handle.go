@@ -26,6 +26,13 @@ var handlers = map[wire.Op]handler{
 	wire.OpClose:     object((*conn).closeView),
 	wire.OpDatabases: object((*conn).databases),
 
+	wire.OpResolve: object((*conn).resolve),
+	wire.OpRefs:    object((*conn).refs),
+	wire.OpMoveRef: object((*conn).moveRef),
+	wire.OpLog:     object((*conn).log),
+	wire.OpDiff:    object((*conn).diff),
+	wire.OpRun:     (*conn).run,
+
 	wire.OpSessions:     object((*conn).sessions),
 	wire.OpBegin:        object((*conn).begin),
 	wire.OpSession:      object((*conn).info),

@@ -55,7 +55,7 @@ func (c *conn) get(ctx context.Context, f *wire.Frame) error {
 		return err
 	}
 	defer c.done(v)
-	value, err := kv.Locate(ctx, v.ReadLister, in.Key)
+	value, err := kv.Locate(ctx, v, in.Key)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *conn) stat(ctx context.Context, f *wire.Frame) error {
 		return err
 	}
 	defer c.done(v)
-	value, err := kv.Locate(ctx, v.ReadLister, in.Key)
+	value, err := kv.Locate(ctx, v, in.Key)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (c *conn) getMany(ctx context.Context, f *wire.Frame) error {
 	out := wire.Sizes{Sizes: make([]int64, len(in.Items))}
 	var body []byte
 	for i, item := range in.Items {
-		value, err := kv.Locate(ctx, v.ReadLister, item.Key)
+		value, err := kv.Locate(ctx, v, item.Key)
 		if errors.Is(err, kv.ErrNotFound) {
 			out.Sizes[i] = -1
 			continue
@@ -215,7 +215,7 @@ func (c *conn) list(ctx context.Context, f *wire.Frame) error {
 
 func (c *conn) listDir(ctx context.Context, f *wire.Frame) error {
 	return c.sendPage(f, func(v *view, in *wire.List, add func(name string) bool) error {
-		for e, err := range kv.ListDir(ctx, v.ReadLister, in.Prefix) {
+		for e, err := range kv.ListDir(ctx, v, in.Prefix) {
 			if err != nil {
 				return err
 			}

@@ -1,11 +1,111 @@
 package local
 
 import (
+	"context"
 	"iter"
 
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
+
+// db is the database that a request names, if the client may see it.
+func (c *conn) db(name string) (*engine.DB, error) {
+	name, err := c.database(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.s.t.Database(name)
+}
+
+func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) {
+	db, err := c.db(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	id, err := db.Resolve(ctx, in.Rev)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := db.Commit(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return commitOut(commit), nil
+}
+
+func (c *conn) refs(_ context.Context, in *wire.Database) (*wire.Refs, error) {
+	db, err := c.db(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.Refs{Branches: refsOut(db.Branches()), Tags: refsOut(db.Tags())}, nil
+}
+
+func (c *conn) moveRef(ctx context.Context, in *wire.MoveRef) (none, error) {
+	name, err := c.database(in.Database)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, c.s.t.MoveRef(ctx, c.who, name, serve.RefMove{Action: in.Action, Kind: in.Kind, Name: in.Name, To: in.To})
+}
+
+func (c *conn) log(ctx context.Context, in *wire.Log) (*wire.Commits, error) {
+	db, err := c.db(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	from, err := db.Resolve(ctx, in.Rev)
+	if err != nil {
+		return nil, err
+	}
+	all := db.Log(ctx, from)
+	if in.Path != "" {
+		all = func(yield func(*txn.Commit, error) bool) {
+			for c, err := range db.History(ctx, from, in.Path, false) {
+				if !yield(c.Commit, err) {
+					return
+				}
+			}
+		}
+	}
+	out, n, size := &wire.Commits{Commits: []wire.Commit{}}, 0, 0
+	for commit, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n <= in.Skip {
+			continue
+		}
+		if len(out.Commits) >= pageLimit(in.Limit) || size > maxPageSize {
+			out.More = true
+			break
+		}
+		out.Commits = append(out.Commits, *commitOut(commit))
+		size += 300 + len(commit.Message)
+		for k, v := range commit.Properties {
+			size += len(k) + len(v)
+		}
+	}
+	return out, nil
+}
+
+func (c *conn) diff(ctx context.Context, in *wire.Diff) (*wire.Changes, error) {
+	db, err := c.db(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	from, err := db.Resolve(ctx, in.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := db.Resolve(ctx, in.To)
+	if err != nil {
+		return nil, err
+	}
+	return changePage(in, db.Diff(ctx, from, to, in.Prefix))
+}
 
 // changePage is the part of a sequence that was asked for.
 func changePage(in *wire.Diff, all iter.Seq2[txn.Change, error]) (*wire.Changes, error) {

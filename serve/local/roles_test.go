@@ -1,9 +1,12 @@
 package local
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/serve"
 )
@@ -22,4 +25,28 @@ func playRole(role string) {
 }
 
 // runForTest is what commands do in tests.
-func runForTest(ctx context.Context, c *serve.Command) int { return 0 }
+func runForTest(ctx context.Context, c *serve.Command) int {
+	switch c.Args[0] {
+	case "upper":
+		b, err := io.ReadAll(c.Stdin)
+		if err != nil {
+			fmt.Fprintln(c.Stderr, err)
+			return 1
+		}
+		fmt.Fprint(c.Stdout, strings.ToUpper(string(b)))
+		fmt.Fprintf(c.Stderr, "%s %s %d", c.Dir, c.Env, len(c.Held))
+		return 7
+	case "wait":
+		fmt.Fprintln(c.Stdout, "waiting")
+		<-ctx.Done()
+		fmt.Fprintln(c.Stdout, "cancelled")
+		return 130
+	}
+	return 2
+}
+
+// lineOf reads one line.
+func lineOf(r io.Reader) string {
+	s, _ := bufio.NewReader(r).ReadString('\n')
+	return strings.TrimSuffix(s, "\n")
+}

@@ -41,6 +41,9 @@ type Options struct {
 	// Idle ends the server with [ErrIdle] when there was no connection for so long;
 	// 0 never does.
 	Idle time.Duration
+	// Grace is how long requests under way, commands among them, may go on when the
+	// server ends; default 10 s.
+	Grace time.Duration
 	// Log gets connections that break the protocol; nil discards them.
 	Log *slog.Logger
 }
@@ -67,6 +70,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.WriteTimeout <= 0 {
 		c.WriteTimeout = 30 * time.Second
+	}
+	if c.Grace <= 0 {
+		c.Grace = 10 * time.Second
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -111,7 +117,7 @@ type server struct {
 }
 
 // Serve answers the clients that connect to l, until ctx is done or l fails. Then
-// it takes no more requests, ends those under way, leaves the sessions of its
+// it takes no more requests, waits for those under way, leaves the sessions of its
 // clients at savepoints, and closes l. It returns nil if it was ctx that ended it.
 func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
 	s := &server{t: t, o: o.withDefaults(), l: l, conns: map[*conn]struct{}{}}

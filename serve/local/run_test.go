@@ -1,0 +1,128 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// pipe is an os.Pipe of a test.
+func pipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// A command reads and writes the files of the client.
+func TestRun(t *testing.T) {
+	_, c := served(t, nil, nil)
+	in, toIn := pipe(t)
+	fromOut, out := pipe(t)
+	fromErr, stderr := pipe(t)
+	io.WriteString(toIn, "hello")
+	toIn.Close()
+	code, err := c.Run(bg, Command{Args: []string{"upper"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdin: in, Stdout: out, Stderr: stderr})
+	if code != 7 || err != nil {
+		t.Errorf("%d, %v", code, err)
+	}
+	out.Close()
+	stderr.Close()
+	b, err := io.ReadAll(fromOut)
+	if string(b) != "HELLO" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	if b, err = io.ReadAll(fromErr); string(b) != "/somewhere [A=b] 1" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	// Nobody else has the descriptors: the end of the file was seen.
+}
+
+// The end of the context is told to the command, which says how it ended.
+func TestRunCancelled(t *testing.T) {
+	_, c := served(t, nil, nil)
+	fromOut, out := pipe(t)
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	done := make(chan error, 1)
+	var code int
+	go func() {
+		var err error
+		code, err = c.Run(ctx, Command{Args: []string{"wait"}, Stdout: out})
+		done <- err
+	}()
+	if got := lineOf(fromOut); got != "waiting" {
+		t.Fatal(got)
+	}
+	cancel()
+	if got := lineOf(fromOut); got != "cancelled" {
+		t.Error(got)
+	}
+	if err := <-done; err != nil || code != 130 {
+		t.Errorf("%d, %v", code, err)
+	}
+}
+
+// A client that is gone takes its commands with it.
+func TestRunClientGone(t *testing.T) {
+	_, c := served(t, nil, nil)
+	fromOut, out := pipe(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Run(bg, Command{Args: []string{"wait"}, Stdout: out})
+		done <- err
+	}()
+	if got := lineOf(fromOut); got != "waiting" {
+		t.Fatal(got)
+	}
+	c.Close()
+	if got := lineOf(fromOut); got != "cancelled" {
+		t.Error(got)
+	}
+	if err := <-done; !errors.Is(err, txn.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// A server that ends in order ends commands, and says how they ended.
+func TestRunServerEnds(t *testing.T) {
+	h, c := served(t, &Options{Grace: 50 * time.Millisecond}, nil)
+	fromOut, out := pipe(t)
+	done := make(chan error, 1)
+	begun := time.Now()
+	go func() {
+		_, err := c.Run(bg, Command{Args: []string{"wait"}, Stdout: out})
+		done <- err
+	}()
+	if got := lineOf(fromOut); got != "waiting" {
+		t.Fatal(got)
+	}
+	if err := h.end(); err != nil {
+		t.Error(err)
+	}
+	if got := lineOf(fromOut); got != "cancelled" {
+		t.Error(got)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Another build runs no commands.
+func TestRunOtherBuild(t *testing.T) {
+	_, c := served(t, nil, &DialOptions{Version: "other"})
+	if _, err := c.Run(bg, Command{Args: []string{"wait"}}); !errors.Is(err, ErrVersion) || !contains(err, "other") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,84 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Versions are told as they are in the process.
+func TestVersions(t *testing.T) {
+	h, c := served(t, nil, nil)
+	first := put(t, h.db, map[string][]byte{"a": {1}, "b": {1}})
+	second := put(t, h.db, map[string][]byte{"a": {2}, "c": random(1, 3000)})
+	for _, m := range []serve.RefMove{
+		{Action: "create", Kind: "branch", Name: "x", To: "main~1"}, {Action: "create", Kind: "tag", Name: "v1", To: "x"},
+		{Action: "create", Kind: "tag", Name: "v2", To: "main"}, {Action: "reset", Kind: "branch", Name: "x", To: "main"},
+		{Action: "delete", Kind: "tag", Name: "v2"},
+	} {
+		if err := c.MoveRef(bg, "", m); err != nil {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+	for _, test := range []struct {
+		m    serve.RefMove
+		want error
+	}{
+		{serve.RefMove{Action: "create", Kind: "branch", Name: "x", To: "main"}, txn.ErrRefExists},
+		{serve.RefMove{Action: "create", Kind: "branch", Name: "a b", To: "main"}, txn.ErrRefName},
+		{serve.RefMove{Action: "delete", Kind: "tag", Name: "none"}, txn.ErrNoRef},
+		{serve.RefMove{Action: "create", Kind: "tag", Name: "y", To: "none"}, txn.ErrNoRef},
+	} {
+		if err := c.MoveRef(bg, "", test.m); !errors.Is(err, test.want) {
+			t.Errorf("%+v: %v", test.m, err)
+		}
+	}
+	branches, tags, err := c.Refs(bg, "")
+	if got, want := fmt.Sprint(branches, tags, err), fmt.Sprint([]txn.Ref{{Name: "main", Commit: second}, {Name: "x", Commit: second}}, []txn.Ref{{Name: "v1", Commit: first}}, nil); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, err := c.Resolve(bg, "", "v1"); err != nil || got.ID != first {
+		t.Errorf("%+v, %v", got, err)
+	}
+	ids := func(path string) (list []txn.CommitID) {
+		for commit, err := range c.Log(bg, "", "main", path) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, commit.ID)
+		}
+		return list
+	}
+	if all := ids(""); len(all) != 3 || all[0] != second || all[1] != first {
+		t.Errorf("%v", all)
+	}
+	if b := ids("b"); len(b) != 1 || b[0] != first {
+		t.Errorf("%v", b)
+	}
+	changes := ""
+	for change, err := range c.Diff(bg, "", first, second, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes += fmt.Sprint(change.Key, change.Old != nil, change.New.Kind, change.New.Length, " ")
+	}
+	if changes != "atrueinline1 cfalsenative3000 " {
+		t.Errorf("%q", changes)
+	}
+	s := begin(t, c)
+	if err := s.Set(bg, "d", []byte("d")); err != nil {
+		t.Fatal(err)
+	}
+	for change, err := range s.Changes(bg, "") {
+		if err != nil || change.Key != "d" || change.Old != nil {
+			t.Errorf("%+v, %v", change, err)
+		}
+	}
+	list, err := c.Sessions(bg, "")
+	if err != nil || len(list) != 1 || list[0].ID != s.ID() || !list[0].Open {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
