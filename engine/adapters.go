@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -161,8 +160,7 @@ func (a *Adapters) Schemes() (roots, adapters []string) {
 type Env struct {
 	adapters *Adapters
 	follow   Follow
-	locked   func(*LockedError, time.Duration) error // see Options.Locked
-	held     func(dir string) *DB                    // see SourceOptions.Held
+	openDB   func(dir string, o *Options) (*DB, error) // see SourceOptions.Open
 
 	opening sync.Mutex
 	roots   map[string]kv.Reader // what references lead below, by URL

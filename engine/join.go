@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -119,12 +122,12 @@ func (s *Session) Abort() error {
 
 // Handle returns another DB for the database that db has open. Author and Follow
 // of o are its own; caches and workers are shared. Closing it ends what was opened
-// through it, and nothing else: sessions stay at their last savepoints. It fails
-// when db is closed.
+// through it, and nothing else: sessions stay at their last savepoints. Errors:
+// txn.ErrClosed, and a *[LockedError] for a writer if db only reads.
 func (db *DB) Handle(o *Options) (*DB, error) {
 	opts := db.opts
+	opts.ReadOnly = o != nil && o.ReadOnly
 	if o != nil {
-		opts.ReadOnly = opts.ReadOnly || o.ReadOnly
 		opts.Follow = o.Follow
 		if o.Author != "" {
 			opts.Author = o.Author
@@ -135,6 +138,9 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 	}
 	if db.Closed() {
 		return nil, fmt.Errorf("open %s: %w", db.Dir(), txn.ErrClosed)
+	}
+	if db.opts.ReadOnly && !(o != nil && o.ReadOnly) {
+		return nil, &LockedError{Dir: filepath.Join(db.Dir(), "index"), Holder: index.Holder{PID: os.Getpid(), Program: "a reader"}}
 	}
 	h := &DB{DB: db.DB, opts: opts, cache: db.cache, pool: db.pool, files: opts.resolver(), joints: db.joints, holder: db}
 	h.files.recall = h.granted

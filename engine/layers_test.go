@@ -74,6 +74,7 @@ var layers = map[string][]string{
 
 	"internal/cli":   {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":     {"internal/cli"},
+	"":               {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
@@ -136,7 +137,8 @@ func TestLayers(t *testing.T) {
 		t.Fatalf("only %d packages found", len(pkgs))
 	}
 	for _, p := range pkgs {
-		name := strings.TrimPrefix(p.ImportPath, module)
+		name := strings.TrimPrefix(p.ImportPath+"/", module)
+		name = strings.TrimSuffix(name, "/")
 		may, ok := layers[name]
 		if !ok {
 			t.Errorf("package %s has no place in the layers", name)

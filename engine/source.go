@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -36,12 +35,9 @@ type SourceOptions struct {
 	CacheBytes int64
 	// Follow says where references may lead.
 	Follow Follow
-	// Locked is asked about databases that another process has open; see
-	// [Options.Locked].
-	Locked func(held *LockedError, waited time.Duration) error
-	// Held, if set, is asked first for a database in a directory: one that this
-	// process has open, else nil. The source uses a handle of it, see [DB.Handle].
-	Held func(dir string) *DB
+	// Open opens databases; default [Open]. One that this process has open already
+	// can be had as a handle, see [DB.Handle].
+	Open func(dir string, o *Options) (*DB, error)
 }
 
 // Source is what a URL pipeline names: a file, a directory of keys, or a node of
@@ -117,7 +113,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 	if err := c.Follow.check(); err != nil {
 		return nil, err
 	}
-	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, locked: c.Locked, held: c.Held}}
+	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, openDB: c.Open}}
 	var err error
 	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
 		return nil, err
@@ -368,17 +364,11 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 // pick chooses.
 func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
 	// The source reads arrays with a cache and workers of its own.
-	o := &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow, Locked: e.locked}
-	var db *DB
-	var err error
-	if e.held != nil {
-		db = e.held(dir)
+	open := e.openDB
+	if open == nil {
+		open = Open
 	}
-	if db != nil {
-		db, err = db.Handle(o)
-	} else {
-		db, err = Open(dir, o)
-	}
+	db, err := open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
 	if err != nil {
 		return Place{}, err
 	}

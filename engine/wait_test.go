@@ -35,7 +35,10 @@ func TestOpenLocked(t *testing.T) {
 	if _, err := Open(dir, &Options{ReadOnly: true, Locked: func(*LockedError, time.Duration) error { return enough }}); !errors.Is(err, enough) {
 		t.Errorf("%v", err)
 	}
-	_, err = OpenDatabaseSource(bg, dir, "", "", "", &SourceOptions{Locked: func(*LockedError, time.Duration) error { return enough }})
+	_, err = OpenDatabaseSource(bg, dir, "", "", "", &SourceOptions{Open: func(dir string, o *Options) (*DB, error) {
+		o.Locked = func(*LockedError, time.Duration) error { return enough }
+		return Open(dir, o)
+	}})
 	if !errors.Is(err, enough) {
 		t.Errorf("a source: %v", err)
 	}

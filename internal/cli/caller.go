@@ -88,12 +88,24 @@ func (c caller) database(dir string) *engine.DB {
 	return nil
 }
 
-// open opens a database, or another handle of one that this process has open.
-func (c caller) open(dir string, o *engine.Options) (*engine.DB, error) {
-	if db := c.database(dir); db != nil {
+// openDB opens the database that a command was given, or another handle of it if
+// this process has it open. While it is open it is served to other processes.
+func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
+	if db := here(cmd).database(dir); db != nil {
 		return db.Handle(o)
 	}
-	return engine.Open(c.path(dir), o)
+	return engine.Open(here(cmd).path(dir), shared(cmd, o))
+}
+
+// shared are options of a database that is served while it is open, and waited for
+// as --wait says.
+func shared(cmd *cobra.Command, o *engine.Options) *engine.Options {
+	var c engine.Options
+	if o != nil {
+		c = *o
+	}
+	c.Locked, c.Serve = locked(cmd), serveLocally(cmd.Context())
+	return &c
 }
 
 // sameFile reports whether two paths lead to one file or directory.

@@ -24,7 +24,7 @@ func initCmd() *cobra.Command {
 		Example: `  zarrdb init weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := engine.Create(here(cmd).path(args[0]), &engine.Options{Locked: locked(cmd)})
+			db, err := engine.Create(here(cmd).path(args[0]), shared(cmd, nil))
 			if err != nil {
 				return err
 			}
@@ -192,8 +192,8 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 // missing is made, and does not stay if the import fails and left nothing to
 // resume.
 func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
-	o.Create, o.Locked = true, locked(cmd)
-	db, err := here(cmd).open(dir, o)
+	o.Create = true
+	db, err := openDB(cmd, dir, o)
 	if err != nil {
 		return err
 	}

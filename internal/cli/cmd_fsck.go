@@ -79,7 +79,7 @@ is kept in DB/quarantine.`,
 // salvageDB restores a lost index and says what came of it.
 func salvageDB(cmd *cobra.Command, dir, to string) error {
 	bar := newByteProgress(cmd, "searched")
-	r, err := engine.Salvage(cmd.Context(), here(cmd).path(dir), here(cmd).path(to), &engine.Options{Locked: locked(cmd)}, func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
+	r, err := engine.Salvage(cmd.Context(), here(cmd).path(dir), here(cmd).path(to), shared(cmd, nil), func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
 	bar.finish(err)
 	if errors.Is(err, txn.ErrSound) {
 		say(cmd, "%s: the index is sound, there is nothing to salvage", dir)

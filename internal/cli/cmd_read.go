@@ -87,7 +87,7 @@ meanwhile. What the session writes itself needs no guard.`,
 				return err
 			}
 			if out != "" && out != "-" {
-				if err := s.Apart(cmd.Context(), out); err != nil {
+				if err := s.Apart(cmd.Context(), here(cmd).path(out)); err != nil {
 					return fmt.Errorf("read -o %w", err)
 				}
 			}

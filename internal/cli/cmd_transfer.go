@@ -146,7 +146,7 @@ that is in it, and verify it. A restore that was interrupted is taken up by the 
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-				return engine.Restore(ctx, here(cmd).path(args[0]), here(cmd).path(args[1]), &engine.Options{Locked: locked(cmd)}, o)
+				return engine.Restore(ctx, here(cmd).path(args[0]), here(cmd).path(args[1]), shared(cmd, nil), o)
 			})
 		},
 	})

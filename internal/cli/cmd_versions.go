@@ -38,12 +38,7 @@ func withOnlyDB(cmd *cobra.Command, s string, o *engine.Options, fn func(db *eng
 }
 
 func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db *engine.DB) error) error {
-	var opts engine.Options
-	if o != nil {
-		opts = *o
-	}
-	opts.Locked = locked(cmd)
-	db, err := here(cmd).open(t.db, &opts)
+	db, err := openDB(cmd, t.db, o)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -50,8 +53,16 @@ func Main() {
 	os.Exit(code)
 }
 
-// run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// attempted is what came of running a command line.
+type attempted struct {
+	err  error
+	root *cobra.Command
+	out  *stdoutWriter
+	from caller
+}
+
+// attempt runs a command line in this process. Errors are not yet told.
+func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -63,18 +74,23 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
-	if err == nil {
+	return &attempted{err: err, root: root, out: out, from: callerOf(ctx)}
+}
+
+// report tells what went wrong, on one line, and returns the exit code.
+func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
+	if a.err == nil {
 		return exitOK
 	}
-	code := exitCode(ctx, err)
+	code := exitCode(ctx, a.err)
 	var conflict *txn.ConflictError
-	if errors.As(err, &conflict) && !errors.As(err, &listedError{}) {
+	if errors.As(a.err, &conflict) && !errors.As(a.err, &listedError{}) {
 		for _, c := range conflict.Conflicts {
-			say(root, "%s", c)
+			say(a.root, "%s", c)
 		}
 	}
 	// Some messages begin with the command as it is typed.
-	text := callerOf(ctx).shown(message(err, code))
+	text := a.from.shown(message(a.err, code))
 	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(text, ""), "zarrdb "))
 	return code
 }
@@ -89,6 +105,8 @@ func message(err error, code int) string {
 		return "interrupted; what was copied is kept: the same command goes on"
 	case code == exitInterrupted:
 		return "interrupted"
+	case errors.As(err, &locked) && errors.Is(err, local.ErrVersion):
+		return fmt.Sprintf("%s is in use by %s, which is another version of the program and runs no commands of this one; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked):
 		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}

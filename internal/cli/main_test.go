@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -35,7 +36,9 @@ func mainOfScripts() {
 	if err != nil {
 		panic(err)
 	}
-	ctx := context.WithValue(context.Background(), callerKey{}, caller{dir: dir})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx = context.WithValue(ctx, callerKey{}, caller{dir: dir})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -82,7 +85,7 @@ func runScripts(t *testing.T, elsewhere string) {
 			"shownpy": showNpy,
 			"flip":    flip,
 			"save":    save,
-			"serve":   serve,
+			"serve":   serveFiles,
 			"bucket":  bucket,
 		},
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 // serve starts a web server that lives as long as the script. It lists nothing.
-func serve(ts *testscript.TestScript, neg bool, args []string) {
+func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: serve DIR NAME")
 	}

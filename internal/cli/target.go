@@ -228,7 +228,7 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	if err != nil {
 		return nil, err
 	}
-	o := &engine.SourceOptions{Follow: follow, Locked: locked(cmd), Held: here(cmd).database}
+	o := &engine.SourceOptions{Follow: follow, Open: func(dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) }}
 	t := parseTarget(here(cmd), s)
 	if t.url != "" {
 		if f.session != "" {
@@ -291,7 +291,7 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn fun
 	if err != nil {
 		return err
 	}
-	db, err := here(cmd).open(t.db, &engine.Options{Author: f.author, Follow: follow, Locked: locked(cmd)})
+	db, err := openDB(cmd, t.db, &engine.Options{Author: f.author, Follow: follow})
 	if err != nil {
 		return err
 	}

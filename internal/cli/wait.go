@@ -39,9 +39,13 @@ func locked(cmd *cobra.Command) func(*engine.LockedError, time.Duration) error {
 	if !ok || *limit == 0 {
 		return nil
 	}
+	mayForward := len(here(cmd).held) == 0
 	wait := engine.WaitLocked(cmd.Context(), time.Duration(*limit))
 	told := !onTerminal(cmd)
 	return func(held *engine.LockedError, waited time.Duration) error {
+		if mayForward && served(held) {
+			return held // it can run the command
+		}
 		if !told {
 			told = true
 			note(cmd, "%s is in use by %s; waiting", filepath.Dir(held.Dir), holder(held))

@@ -31,7 +31,9 @@ type conn struct {
 	wg     sync.WaitGroup // requests under way
 
 	mu      sync.Mutex
-	left    bool // the server ends
+	left    bool          // the server ends
+	idle    chan struct{} // closed when no request is under way any more, after left
+	rest    func()        // closes idle
 	running map[uint32]context.CancelFunc
 	views   map[uint32]*view
 	last    uint32 // handle
@@ -55,6 +57,8 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 	}
 	c.bodies.free = int64(s.o.MaxBody)
 	c.bodies.cond.L = &c.bodies.mu
+	c.idle = make(chan struct{})
+	c.rest = sync.OnceFunc(func() { close(c.idle) })
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -70,14 +74,8 @@ func (c *conn) serve() {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed) {
 		c.s.o.Log.Warn("connection", "who", c.who.Name, "error", err)
 	}
-	c.mu.Lock()
-	left := c.left
-	c.mu.Unlock()
-	if left {
-		// What is under way may end; nothing more is read.
-		timer := time.AfterFunc(c.s.o.Grace, c.cancel)
+	if err == nil { // the server ends
 		c.wg.Wait()
-		timer.Stop()
 		c.sayBye()
 	}
 	c.cancel()
@@ -88,12 +86,43 @@ func (c *conn) serve() {
 	c.leases.close()
 }
 
-// leave ends the connection from the side of the server.
+// leave ends the connection from the side of the server: at once, or when the
+// requests under way have ended. Those are given the grace of the options.
 func (c *conn) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left = true
-	_ = c.u.SetReadDeadline(time.Now())
+	if len(c.running) == 0 {
+		_ = c.u.SetReadDeadline(time.Now())
+		return
+	}
+	c.wg.Go(func() {
+		if c.s.o.Hurry != nil {
+			select {
+			case <-c.s.o.Hurry:
+			case <-c.idle:
+				return
+			}
+		}
+		t := time.NewTimer(c.s.o.Grace)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			c.cancel()
+		case <-c.idle:
+		}
+	})
+}
+
+// ended forgets a request. The last one ends a connection that is being left.
+func (c *conn) ended(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.running, id)
+	if c.left && len(c.running) == 0 {
+		c.rest()
+		_ = c.u.SetReadDeadline(time.Now())
+	}
 }
 
 // greet exchanges the first frames.
@@ -182,6 +211,8 @@ func (c *conn) start(f *wire.Frame) (context.Context, context.CancelFunc, error)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.left:
+		return nil, nil, ErrGone
 	case f.Flags&wire.FlagReply != 0:
 		return nil, nil, fmt.Errorf("%w: a reply to nothing", wire.ErrProtocol)
 	case c.running[f.ID] != nil:
@@ -213,9 +244,7 @@ func (e sendError) Unwrap() error { return e.error }
 func (c *conn) send(f, reply *wire.Frame) error {
 	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
 	// A client may use the id anew as soon as it has the reply.
-	c.mu.Lock()
-	delete(c.running, f.ID)
-	c.mu.Unlock()
+	c.ended(f.ID)
 	err := c.w.Send(reply)
 	var long *wire.TooLongError
 	if err != nil && !errors.As(err, &long) && !errors.Is(err, wire.ErrNoFiles) {

@@ -74,6 +74,7 @@ var codes = []struct {
 	{"canceled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
 	{"version", ErrVersion},
+	{"gone", ErrGone},
 	{"limit", ErrLimit},
 	{"invalid", ErrRequest},
 	{"invalid", wire.ErrProtocol},

@@ -44,6 +44,9 @@ type Options struct {
 	// Grace is how long requests under way, commands among them, may go on when the
 	// server ends; default 10 s.
 	Grace time.Duration
+	// Hurry, if not nil, delays Grace until it is closed: requests under way then
+	// go on for as long as they take, and their clients can still cancel them.
+	Hurry <-chan struct{}
 	// Log gets connections that break the protocol; nil discards them.
 	Log *slog.Logger
 }

@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/auth"
+	"github.com/zarrdb/zarrdb/serve/local"
+	"github.com/zarrdb/zarrdb/serve/web"
+)
+
+// serveFlags are what the serve command is told.
+type serveFlags struct {
+	src                sourceFlags
+	listen, keys       string
+	readOnly, onlyHere bool
+	cert, key          string
+	proxied            bool
+	origins            []string
+	idle               duration
+}
+
+func serveCmd() *cobra.Command {
+	f := serveFlags{idle: duration(time.Minute)}
+	cmd := &cobra.Command{
+		Use:   "serve [NAME=]TARGET…",
+		Short: "Serve databases and other stores over HTTP",
+		Long: `Serve databases, or anything else that a TARGET names, over HTTP. A directory that
+holds databases stands for all of them. Any version is a Zarr store below
+
+  http://ADDR/NAME/v/REV/          for example /weather/v/main/ or /weather/v/v1.0/
+
+where NAME is the name of the directory or file without its ending. Everything
+else that the server has lies below /-/.
+
+Without --keys the server takes no writes and listens to this machine only. A key
+file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
+
+Other commands on this machine work while a database is served: they run in the
+process that serves it. So they do, without this command, while any other zarrdb
+has a database open. --local serves to this machine only, without HTTP, and ends
+when nobody has used it for a while; programs start it.`,
+		Example: `  zarrdb serve weather.zdb
+  zarrdb serve weather.zdb --listen :8443 --keys keys.txt --tls-cert c.pem --tls-key k.pem
+  zarrdb serve era5=s3://bucket/era5.zarr ./databases
+  zarrdb serve weather.zdb --local`,
+		Args: argCount(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(here(cmd).held) > 0 {
+				return usagef("serve: this process serves already")
+			}
+			if err := f.run(cmd, args); err != nil {
+				return ownError{err}
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "localhost:8080", "listen on `ADDR`: HOST:PORT, or unix:PATH")
+	flags.StringVar(&f.keys, "keys", "", "let clients in, and write, by the keys in this `FILE`")
+	flags.BoolVar(&f.readOnly, "read-only", false, "refuse writes whatever the keys say")
+	flags.StringVar(&f.cert, "tls-cert", "", "encrypt, with the certificate chain in this `FILE`")
+	flags.StringVar(&f.key, "tls-key", "", "the private key of the certificate, a `FILE`")
+	flags.BoolVar(&f.proxied, "behind-tls-proxy", false, "a proxy in front encrypts; keys may be taken without TLS")
+	flags.StringArrayVar(&f.origins, "origin", nil, "let web pages of this `ORIGIN` read (repeatable; * is all)")
+	flags.BoolVar(&f.onlyHere, "local", false, "serve one database to this machine only, without HTTP")
+	flags.Var(&f.idle, "idle", "with --local: end when there was no client for this `TIME`; 0s never does")
+	f.src.followFlags.register(cmd)
+	return cmd
+}
+
+func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
+	if (f.cert == "") != (f.key == "") {
+		return usagef("serve: --tls-cert and --tls-key belong together")
+	}
+	if f.onlyHere {
+		return f.runLocal(cmd, args)
+	}
+	tlsConfig, err := f.tls(here(cmd))
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	o := web.Options{ReadOnly: f.readOnly || f.keys == "", Origins: f.origins, Log: log}
+	how := auth.Listen{Address: f.listen, Keys: f.keys != "", ReadOnly: o.ReadOnly, TLS: tlsConfig != nil || f.proxied}
+	if err := how.Check(); err != nil {
+		return usagef("serve: %w", err)
+	}
+	o.Local = how.Local() && !f.proxied
+	if f.keys != "" {
+		keys, err := auth.Load(here(cmd).path(f.keys), log)
+		if err != nil {
+			return err
+		}
+		o.Authenticate = keys.Authenticate
+	} else {
+		o.Anonymous = &serve.Principal{Name: "anonymous"}
+	}
+	table := serve.New(serve.Options{Run: RunFor, Log: log})
+	opened, err := f.openAll(cmd, args, table)
+	defer func() {
+		for _, c := range opened {
+			_ = c.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	l, err := listenOn(cmd.Context(), here(cmd), f.listen)
+	if err != nil {
+		return err
+	}
+	server := web.Server(web.New(table, o), tlsConfig)
+	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	scheme := "http"
+	if tlsConfig != nil {
+		scheme = "https"
+	}
+	for _, name := range table.Names() {
+		say(cmd, "%s at %s://%s/%s/v/main/", name, scheme, l.Addr(), name)
+	}
+	ready(cmd)
+	return errors.Join(serveHTTP(cmd.Context(), server, l), table.Close(context.WithoutCancel(cmd.Context())))
+}
+
+// serveHTTP serves until ctx ends, and lets requests end that are under way.
+func serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
+	ended := make(chan error, 1)
+	go func() {
+		if server.TLSConfig != nil {
+			ended <- server.ServeTLS(l, "", "")
+		} else {
+			ended <- server.Serve(l)
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	// The signal that ends a server is no failure.
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	return err
+}
+
+func (f *serveFlags) tls(from caller) (*tls.Config, error) {
+	if f.cert == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(from.path(f.cert), from.path(f.key))
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// closer is a database or a source.
+type closer interface{ Close() error }
+
+// openAll opens what the arguments name and puts it into the table.
+func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table) (opened []closer, err error) {
+	for _, arg := range args {
+		name, target := splitName(here(cmd), arg)
+		t := parseTarget(here(cmd), target)
+		dirs := []string{t.db}
+		if t.db == "" && t.url != "" {
+			if dirs = databasesIn(here(cmd), t.url); dirs == nil {
+				src, err := f.src.open(cmd, target)
+				if err != nil {
+					return opened, err
+				}
+				opened = append(opened, src)
+				if err := table.AddTarget(nameOf(name, t.url), src); err != nil {
+					return opened, err
+				}
+				continue
+			}
+		} else if t.rev != "" || t.path != "" {
+			return opened, usagef("serve: %s: every version of a database is served; leave out what is behind %s", arg, t.db)
+		}
+		for _, dir := range dirs {
+			db, err := openToServe(cmd, dir)
+			if err != nil {
+				return opened, err
+			}
+			opened = append(opened, db)
+			if err := table.AddDatabase(nameOf(name, dir), db); err != nil {
+				return opened, err
+			}
+		}
+	}
+	return opened, nil
+}
+
+// openToServe opens a database, to read only where this user may not write.
+func openToServe(cmd *cobra.Command, dir string) (*engine.DB, error) {
+	db, err := openDB(cmd, dir, nil)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		db, err = openDB(cmd, dir, readOnly)
+	}
+	return db, err
+}
+
+var servedName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// splitName takes NAME= off an argument, unless a file has that name.
+func splitName(from caller, arg string) (name, target string) {
+	name, target, ok := strings.Cut(arg, "=")
+	if !ok || !servedName.MatchString(name) {
+		return "", arg
+	}
+	if _, err := os.Lstat(from.path(arg)); err == nil {
+		return "", arg
+	}
+	return name, target
+}
+
+// nameOf is the name of what a path or URL names: its last part, without ending.
+func nameOf(name, path string) string {
+	if name != "" {
+		return name
+	}
+	base := strings.TrimRight(strings.ReplaceAll(path, "|", "/"), "/:")
+	base = base[strings.LastIndexAny(base, `/\`)+1:]
+	if stem := strings.TrimSuffix(base, filepath.Ext(base)); stem != "" {
+		base = stem
+	}
+	return base
+}
+
+// databasesIn returns the databases that lie in a directory, sorted.
+func databasesIn(from caller, dir string) []string {
+	entries, err := os.ReadDir(from.path(dir))
+	if err != nil {
+		return nil
+	}
+	var dirs []string
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); engine.IsDatabase(from.path(path)) {
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs
+}
+
+// listenOn listens on an address, or on the socket that the process was started
+// with, as systemd does.
+func listenOn(ctx context.Context, from caller, addr string) (net.Listener, error) {
+	if os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) && os.Getenv("LISTEN_FDS") == "1" {
+		const first = 3 // sd_listen_fds(3)
+		f := os.NewFile(first, "socket of the service manager")
+		defer f.Close()
+		return net.FileListener(f)
+	}
+	var c net.ListenConfig
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return c.Listen(ctx, "unix", from.path(path))
+	}
+	return c.Listen(ctx, "tcp", addr)
+}
+
+// ready tells the service manager that the server answers, if there is one.
+func ready(cmd *cobra.Command) {
+	path := os.Getenv("NOTIFY_SOCKET")
+	if path == "" || len(here(cmd).held) > 0 {
+		return
+	}
+	if strings.HasPrefix(path, "@") {
+		path = "\x00" + path[1:]
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("READY=1"))
+}
+
+// runLocal serves one database to this machine until nobody uses it.
+func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("serve: --local serves one database")
+	}
+	t, err := parseDB(here(cmd), args[0])
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	o := shared(cmd, nil)
+	o.Serve = func(dir string) (*engine.Serving, error) {
+		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
+	}
+	db, err := engine.Open(here(cmd).path(t.db), o)
+	var locked *engine.LockedError
+	if errors.As(err, &locked) && served(locked) {
+		note(cmd, "%s serves it already", holder(locked))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ready(cmd)
+	select {
+	case err = <-ended:
+	case <-cmd.Context().Done():
+	}
+	if errors.Is(err, local.ErrIdle) {
+		err = nil
+	}
+	return errors.Join(err, db.Close())
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/local"
+)
+
+// A database is open in one process at a time, and that process serves it. So a
+// command that finds a database open elsewhere has the other process run it: the
+// command line, the directory and the standard files go there, and the exit code
+// comes back.
+//
+//	run ─▶ attempt ──LockedError──▶ forward ─▶ socket ─▶ RunFor ─▶ attempt
+//	          ▲                        │ nobody answers there (yet, or any more)
+//	          └────────────────────────┘
+
+// patience is how long a command tries again when the process that has a database
+// open does not answer: it is about to begin, or to end. The lock decides then.
+const patience = 30 * time.Second
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	begun := time.Now()
+	again := engine.WaitLocked(ctx, patience)
+	for {
+		a := attempt(ctx, args, stdin, stdout, stderr)
+		held := a.servedBy()
+		if held == nil {
+			return a.report(ctx, stderr)
+		}
+		code, err := forward(ctx, held, args, stdin, stdout, stderr)
+		switch {
+		case err == nil:
+			return code
+		case errors.Is(err, local.ErrVersion), errors.Is(err, errors.ErrUnsupported), errors.Is(err, serve.ErrDenied):
+			a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
+			return a.report(ctx, stderr)
+		}
+		if err := again(held, time.Since(begun)); err != nil {
+			a.err = err
+			return a.report(ctx, stderr)
+		}
+	}
+}
+
+// RunFor runs a command line for another process; see [serve.Options].
+func RunFor(ctx context.Context, c *serve.Command) int {
+	ctx = context.WithValue(ctx, callerKey{}, caller{dir: c.Dir, env: c.Env, held: c.Held})
+	a := attempt(ctx, c.Args, c.Stdin, c.Stdout, c.Stderr)
+	var locked *engine.LockedError
+	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {
+		return serve.RunElsewhere // it is open here to be read only
+	}
+	return a.report(ctx, c.Stderr)
+}
+
+// servedBy returns the error that says which other process can run the command,
+// nil if none can: there is none, or a part of the work is done.
+func (a *attempted) servedBy() *engine.LockedError {
+	var locked *engine.LockedError
+	host, _ := os.Hostname()
+	var own ownError
+	if errors.As(a.err, &locked) && served(locked) && locked.Holder.Host == host && len(a.from.held) == 0 && !a.out.wrote && !errors.As(a.err, &own) {
+		return locked
+	}
+	return nil
+}
+
+// ownError is the error of a command that no other process can run.
+type ownError struct{ error }
+
+func (e ownError) Unwrap() error { return e.error }
+
+// served reports whether the process that has a database open serves it.
+func served(held *engine.LockedError) bool {
+	return held.Holder.Socket != "" && held.Holder.PID != os.Getpid()
+}
+
+// forward has the process that has a database open run the command. An error says
+// that it did not begin to.
+func forward(ctx context.Context, held *engine.LockedError, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	in, ok1 := stdin.(*os.File)
+	out, ok2 := stdout.(*os.File)
+	messages, ok3 := stderr.(*os.File)
+	if !ok1 || !ok2 || !ok3 {
+		return 0, errors.ErrUnsupported
+	}
+	c, err := local.Dial(ctx, held.Holder.Socket, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Stdin: in, Stdout: out, Stderr: messages})
+	if err == nil && code == serve.RunElsewhere {
+		err = held
+	}
+	return code, err
+}
+
+// serveLocally is [engine.Options].Serve for commands: other processes of this
+// machine use the database while the command has it open. What they run goes on when
+// the command has ended, but not for long when ctx has.
+func serveLocally(ctx context.Context) func(dir string) (*engine.Serving, error) {
+	return func(dir string) (*engine.Serving, error) {
+		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Hurry: ctx.Done()}, nil)
+	}
+}
