@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -192,7 +193,9 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 		}
 		for i, at := range in {
 			to := movedAlong(mv.To, along[i])
-			m.moved[DirPath(to)] = true
+			if m.moved[DirPath(to)] = side; len(in) == 1 {
+				m.moved[DirPath(to)] = sideBase
+			}
 			var err error
 			if r[at], err = m.s.DeletePrefix(m.ctx, r[at], DirPath(to)); err != nil {
 				return err
@@ -203,6 +206,47 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 		}
 	}
 	return nil
+}
+
+// intoRemoved refuses that one side moved an array below a group that the other
+// removed, or made an array of. It cannot be seen where the directories meet: the
+// array was followed to there on all sides.
+func (m *merger) intoRemoved(r sides) error {
+	for _, path := range slices.Sorted(maps.Keys(m.moved)) {
+		y := m.moved[path]
+		if y == sideBase {
+			continue
+		}
+		x := sideOurs + sideTheirs - y
+		for up, more := parentDir(path); more; up, more = parentDir(up) {
+			var kinds [3]nodeKind
+			for side, root := range r {
+				info, _, err := m.s.dirAt(m.ctx, root, up)
+				if err != nil {
+					return err
+				}
+				if info != nil {
+					kinds[side] = info.kind()
+				}
+			}
+			if kinds[sideBase] != groupNode || kinds[y] != groupNode || kinds[x] == groupNode {
+				continue
+			}
+			c := Conflict{Kind: ConflictRename, Path: NodePath(path)}
+			c.set(x, "above it: "+orNone(nodeNames[kinds[x]]))
+			c.set(y, "renamed to it")
+			if err := m.add(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parentDir returns the directory that one is in; the root is in none.
+func parentDir(dir string) (up string, ok bool) {
+	path := NodePath(dir)
+	return path[:strings.LastIndexByte(path, '/')+1], path != ""
 }
 
 // detachAll removes the arrays of renames from a root, inner ones first, and returns

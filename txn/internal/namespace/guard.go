@@ -205,7 +205,7 @@ func (d *dirMerge) decide(cs []Conflict) (Choice, error) {
 // puts reports whether a directory has an entry that an older state had not. Arrays
 // that follow moved there do not count.
 func (m *merger) puts(path string, old, new tree.Root) (bool, error) {
-	if old == new || new.Entries == 0 || m.moved[path] {
+	if _, followed := m.moved[path]; old == new || new.Entries == 0 || followed {
 		return false, nil
 	}
 	if err := CheckPath(m.ctx, path); err != nil {

@@ -69,16 +69,16 @@ type merger struct {
 	o         MergeOptions
 	conflicts []Conflict
 	reported  map[conflictID]struct{}
-	docs      []Edit          // merged documents that are put again at the end
-	moved     map[string]bool // directories of arrays that were followed
-	chose     bool            // more than the bytes of chunks was decided by choose
+	docs      []Edit         // merged documents that are put again at the end
+	moved     map[string]int // directories of arrays that were followed: the side that moved them, sideBase for both
+	chose     bool           // more than the bytes of chunks was decided by choose
 }
 
 func newMerger(ctx context.Context, s *Space, o MergeOptions) *merger {
 	if o.Limit <= 0 {
 		o.Limit = defaultConflicts
 	}
-	return &merger{s: s, ctx: ctx, o: o, reported: map[conflictID]struct{}{}, moved: map[string]bool{}}
+	return &merger{s: s, ctx: ctx, o: o, reported: map[conflictID]struct{}{}, moved: map[string]int{}}
 }
 
 type conflictID struct {
@@ -137,6 +137,9 @@ func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 		return tree.Root{}, err
 	}
 	if err := m.align(&r); err != nil {
+		return tree.Root{}, err
+	}
+	if err := m.intoRemoved(r); err != nil {
 		return tree.Root{}, err
 	}
 	root, err := m.dir("", r)
