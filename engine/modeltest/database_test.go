@@ -277,7 +277,7 @@ func (r *run) check(d *database, payloads bool) {
 // beside runs fn while others read: the versions that are open and the heads. The
 // readers are done when it returns.
 func (r *run) beside(d *database, fn func()) {
-	if !r.chance(3) {
+	if !r.chance(3) || len(d.held)+len(d.heads) == 0 {
 		fn()
 		return
 	}

@@ -1,10 +1,45 @@
 package modeltest
 
 import (
+	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/txn"
 )
+
+// edits makes a few edits in sessions of one base; in some cases all of them make the
+// same, which only one of them may commit.
+func (r *run) edits(list ...*session) {
+	a, b, same := r.rng.Uint64(), r.rng.Uint64(), r.chance(3)
+	for _, s := range list {
+		if r.note("in %s", s.name); same {
+			r.rng = rand.New(rand.NewPCG(a, b))
+		}
+		for range 1 + r.rng.IntN(3) {
+			r.edit(s)
+		}
+	}
+}
+
+// stepRace commits one of two sessions that began together, and brings the other
+// onto that.
+func stepRace(r *run) {
+	d := r.database()
+	branch := one(r, d.branches())
+	first, second := r.startSession(d, branch), r.startSession(d, branch)
+	for r.chance(2) { // what the first one changes, in many cases
+		r.guard(second)
+	}
+	r.edits(first, second)
+	r.commit(d, first, false)
+	if r.chance(2) {
+		r.refresh(d, second)
+	}
+	if r.commit(d, second, false); slices.Contains(d.sessions, second) {
+		r.abort(d, second)
+	}
+}
 
 // stepGroup commits several sessions at the same time, so that they are made one
 // group. In what order they were committed is learnt from the parents.
@@ -14,10 +49,8 @@ func stepGroup(r *run) {
 	group := make([]*session, 2+r.rng.IntN(3))
 	for i := range group {
 		group[i] = r.startSession(d, branch)
-		for range 1 + r.rng.IntN(3) {
-			r.edit(group[i])
-		}
 	}
+	r.edits(group...)
 	r.note("commit all")
 	commits, errs := make([]*txn.Commit, len(group)), make([]error, len(group))
 	var all sync.WaitGroup

@@ -25,6 +25,7 @@ var steps = []step{
 	{"update", 12, stepUpdate},
 	{"commit", 12, stepCommit},
 	{"group", 5, stepGroup},
+	{"race", 5, stepRace},
 	{"guard", 2, stepGuard},
 	{"refresh", 4, stepRefresh},
 	{"save", 4, stepSave},

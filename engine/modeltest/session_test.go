@@ -157,6 +157,13 @@ func (g guard) verdict(was, is *node) verdict {
 // stepGuard makes a session rely on an array or a part of it.
 func stepGuard(r *run) {
 	_, s := r.session()
+	r.guard(s)
+	if r.chance(2) {
+		r.edit(s)
+	}
+}
+
+func (r *run) guard(s *session) {
 	p, n := r.existing(s)
 	if n == nil {
 		return
@@ -176,9 +183,6 @@ func stepGuard(r *run) {
 		r.must(s.s.GuardRead(r.open(s, p), sel.zarr()), "guard")
 	}
 	s.guards = append(s.guards, g)
-	if r.chance(2) {
-		r.edit(s)
-	}
 }
 
 func stepCommit(r *run) {
@@ -253,6 +257,10 @@ func (r *run) verdict(m *merger, err error, doing string) bool {
 
 func stepRefresh(r *run) {
 	d, s := r.session()
+	r.refresh(d, s)
+}
+
+func (r *run) refresh(d *database, s *session) {
 	head := r.head(d, s.branch)
 	r.note("refresh")
 	err := s.s.Refresh(bg)
