@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -197,5 +198,37 @@ func waitIn(t *testing.T, function string) {
 			}
 		}
 		runtime.Gosched()
+	}
+}
+
+// A copy takes pages by name, from a version that must stay until the session shows
+// that it needs them: a closed snapshot keeps nothing.
+func TestCopyFromClosedSnapshot(t *testing.T) {
+	db := openTest(t, nil)
+	update(t, db, "main", map[string]string{"x": "0"})
+	added := map[string]string{}
+	for i := range 200 {
+		added[fmt.Sprint("dir/", i)] = strings.Repeat(fmt.Sprint(i), 300)
+	}
+	update(t, db, "main", added)
+	snap, err := db.At(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range added {
+		added[key] = ""
+	}
+	update(t, db, "main", added)
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	mustGC(t, db)
+	s := mustBegin(t, db)
+	if err := s.Copy(bg, snap, "dir", "copy"); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("%v, want kv.ErrClosed", err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -99,19 +99,27 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	if base != nil && *base != s.start {
 		return errOtherBase
 	}
+	// Room is made before: a write that fails has not happened.
+	if err := s.room(ctx); err != nil {
+		return err
+	}
 	s.buf[e.Key] = e
 	s.bufSize += int64(len(e.Key)) + int64(len(e.Value.Inline)) + 160
 	s.noteDirs(e.Key)
 	if _, name := namespace.SplitKey(e.Key); s.space.IsNode(name) {
 		s.newNodes = true
 	}
-	if len(s.buf) >= maxBuffered || s.bufSize > s.db.opts.SessionBytes {
-		if err := s.flush(ctx); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// room makes room in the write buffer, and a savepoint where one is due. The caller
+// holds mu.
+func (s *Session) room(ctx context.Context) error {
 	if n, _ := s.fresh.size(); s.db.opts.SavepointBytes > 0 && n >= s.db.opts.SavepointBytes {
 		return s.savepoint(ctx)
+	}
+	if len(s.buf) >= maxBuffered || s.bufSize > s.db.opts.SessionBytes {
+		return s.flush(ctx)
 	}
 	return nil
 }
@@ -254,11 +262,17 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 }
 
 // Copy makes a copy of everything at and below a path of a version (nil for
-// the session itself). Chunks are shared, not copied.
+// the session itself). Chunks are shared, not copied. A snapshot that is closed is
+// kv.ErrClosed; it may be closed afterwards.
 func (s *Session) Copy(ctx context.Context, src *Snapshot, from, to string) error {
 	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
 		source := root
 		if src != nil {
+			release, err := src.keep()
+			if err != nil {
+				return root, err
+			}
+			s.held = append(s.held, release)
 			source = src.commit.Root
 		}
 		return s.space.Copy(ctx, root, source, from, to, newIdentity)

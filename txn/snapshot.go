@@ -18,6 +18,9 @@ type Snapshot struct {
 	db     *DB
 	commit *Commit
 	close  func()
+
+	mu     sync.Mutex
+	closed bool
 }
 
 var (
@@ -66,8 +69,22 @@ func (s *Snapshot) Commit() *Commit { return s.commit }
 
 // Close lets the version go. Calling it twice is fine.
 func (s *Snapshot) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
 	s.close()
 	return nil
+}
+
+// keep holds the version beyond Close, until release is called. A snapshot that is
+// closed already is kv.ErrClosed.
+func (s *Snapshot) keep() (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("snapshot of %s: %w", s.commit.ID.Short(), kv.ErrClosed)
+	}
+	return s.db.hold(s.commit.Root), nil
 }
 
 // Get implements [kv.Reader].
