@@ -42,7 +42,7 @@ var layers = map[string][]string{
 	"kv/gather": {"kv"},
 	"kv/remote": {"kv", "kv/gather", "kv/redact"},
 	"kv/httpkv": {"kv", "kv/remote"},
-	"kv/s3kv":   {"kv", "kv/remote"},
+	"kv/s3kv":   {"kv", "kv/gather", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},
 
 	"kv/internal/temp": {},

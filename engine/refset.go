@@ -10,7 +10,6 @@ import (
 	"iter"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -114,8 +113,8 @@ type refSet struct {
 	// files reads what the set refers to, of many keys at once.
 	files *resolver
 
-	mu   sync.Mutex
-	view *refs.View
+	opening gather.Turn // of view
+	view    *refs.View
 }
 
 var (
@@ -227,8 +226,10 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 }
 
 func (s *refSet) open(ctx context.Context) (_ *refs.View, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.opening.Take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.opening.Release()
 	switch {
 	case s.view != nil:
 	case s.dir != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -53,7 +54,7 @@ type Source struct {
 	survey    *Survey  // once it was made
 	databases []string // that keys has left out, sorted
 
-	detecting sync.Mutex
+	detecting gather.Turn
 	detected  *Place // where detection has led
 }
 
@@ -137,8 +138,10 @@ func (s *Source) name() string { return s.at.URL.Redacted() }
 
 // dataset detects formats until the place is a node of a hierarchy, once.
 func (s *Source) dataset(ctx context.Context) (Place, error) {
-	s.detecting.Lock()
-	defer s.detecting.Unlock()
+	if err := s.detecting.Take(ctx); err != nil {
+		return Place{}, err
+	}
+	defer s.detecting.Release()
 	if s.detected != nil {
 		return *s.detected, nil
 	}

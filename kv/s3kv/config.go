@@ -98,16 +98,35 @@ var credentialKeys = []string{"aws_access_key_id", "aws_secret_access_key", "sso
 // profileKeys are the other settings that count.
 var profileKeys = []string{"region", "endpoint_url", "role_arn", "role_session_name", "web_identity_token_file"}
 
-// loadProfile reads what a profile says in the configuration file, nothing
-// where there is no such file. A profile that is asked for by name must be in
-// that file or in the one of credentials.
-func loadProfile(name string) (map[string]string, error) {
+// profileFiles are where profiles stand.
+func profileFiles() (config, shared string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "" // then only the variables name files
 	}
-	config := cmp.Or(os.Getenv("AWS_CONFIG_FILE"), filepath.Join(home, ".aws", "config"))
-	shared := cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(home, ".aws", "credentials"))
+	config = cmp.Or(os.Getenv("AWS_CONFIG_FILE"), filepath.Join(home, ".aws", "config"))
+	shared = cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(home, ".aws", "credentials"))
+	return config, shared
+}
+
+// stateOfProfiles is another text when one of these files changed.
+func stateOfProfiles() string {
+	state := ""
+	config, shared := profileFiles()
+	for _, file := range []string{config, shared} {
+		if info, err := os.Stat(file); err == nil {
+			state += fmt.Sprintf("%d %d", info.ModTime().UnixNano(), info.Size())
+		}
+		state += "\x00"
+	}
+	return state
+}
+
+// loadProfile reads what a profile says in the configuration file, nothing
+// where there is no such file. A profile that is asked for by name must be in
+// that file or in the one of credentials.
+func loadProfile(name string) (map[string]string, error) {
+	config, shared := profileFiles()
 	found := false
 	keys := map[string]string{}
 	for _, file := range []string{shared, config} {

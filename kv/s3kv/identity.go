@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
 // identity is who requests are signed as. Its sources are asked in their order,
@@ -22,9 +24,9 @@ import (
 type identity struct {
 	sources []credentials.Provider // each returns the zero Value if it is not configured
 
-	mu    sync.Mutex
-	from  credentials.Provider // of the credentials, nil if there are none
-	value credentials.Value
+	asking gather.Turn
+	from   credentials.Provider // of the credentials, nil if there are none
+	value  credentials.Value
 	// until is how long the machine is taken to have no role: asking for one may
 	// take a second.
 	until time.Time
@@ -40,8 +42,8 @@ var identities struct {
 // whoIs returns the identity of a profile with these settings.
 func whoIs(profile string, section map[string]string) *identity {
 	// What the environment says now belongs to the name, so that a process
-	// which changes it is somebody else then.
-	name := profile
+	// which changes it is somebody else then; and so do the files.
+	name := profile + "\x00" + stateOfProfiles()
 	for _, variable := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED", "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 		"AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION",
@@ -77,11 +79,21 @@ func (e *variables) RetrieveWithCredContext(c *credentials.CredContext) (credent
 }
 
 // keysOfProfile are the keys that a profile has, or those that its single sign-on
-// or its program gives.
-type keysOfProfile struct{ credentials.FileAWSCredentials }
+// or its program gives. They are read again when the files change: programs that get
+// keys for some hours write new ones there.
+type keysOfProfile struct {
+	credentials.FileAWSCredentials
+	read string // the state of the files that they are from
+}
+
+// IsExpired implements credentials.Provider.
+func (f *keysOfProfile) IsExpired() bool {
+	return f.FileAWSCredentials.IsExpired() || f.read != stateOfProfiles()
+}
 
 // RetrieveWithCredContext implements credentials.Provider.
 func (f *keysOfProfile) RetrieveWithCredContext(c *credentials.CredContext) (credentials.Value, error) {
+	f.read = stateOfProfiles() // before they are read: a change meanwhile counts
 	section, err := loadProfile(f.Profile)
 	if err != nil {
 		return credentials.Value{}, err
@@ -205,8 +217,10 @@ const noRoleFor = time.Minute
 // metadata service that cannot be reached is a failure too; without, the machine
 // is taken to have none.
 func (i *identity) get(ctx context.Context, sure bool) (credentials.Value, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	if err := i.asking.Take(ctx); err != nil {
+		return credentials.Value{}, err
+	}
+	defer i.asking.Release()
 	if i.from != nil && !i.from.IsExpired() {
 		return i.value, nil
 	}

@@ -1,6 +1,8 @@
 package s3kv
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -314,5 +316,64 @@ func TestIncompleteCredentials(t *testing.T) {
 				t.Errorf("%v, %d wrong signatures", err, s.check.wrong)
 			}
 		})
+	}
+}
+
+// Keys that another program writes into the file of credentials count from then on,
+// for a view that is open too.
+func TestChangedKeysOfProfile(t *testing.T) {
+	s, _ := newTokens(t)
+	file := filepath.Join(t.TempDir(), "credentials")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
+	view := open(t, Options{Remote: remote.Options{Tries: 1}})
+	for i, key := range []string{"K1", "K2", "K3"} {
+		writeToken(t, file, fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = own\n", key))
+		at := time.Now().Add(time.Duration(i) * time.Minute)
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+		s.check.key, s.check.secret = key, "own"
+		for _, v := range []*View{view, open(t, Options{Remote: remote.Options{Tries: 1}})} {
+			if err := v.Set(bg, "k", []byte("v")); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	}
+	if s.check.wrong > 0 {
+		t.Errorf("%d wrong signatures", s.check.wrong)
+	}
+}
+
+// slowKeys answer when they may.
+type slowKeys struct {
+	credentials.EnvAWS
+	asked, may chan struct{}
+}
+
+func (k *slowKeys) RetrieveWithCredContext(*credentials.CredContext) (credentials.Value, error) {
+	close(k.asked)
+	<-k.may
+	return credentials.Value{AccessKeyID: "K"}, nil
+}
+
+// A request that waits for the credentials that another one asks for ends when its
+// context does.
+func TestWaitForCredentialsEnds(t *testing.T) {
+	k := &slowKeys{asked: make(chan struct{}), may: make(chan struct{})}
+	who := &identity{sources: []credentials.Provider{k}}
+	first := make(chan error, 1)
+	go func() {
+		_, err := who.get(bg, false)
+		first <- err
+	}()
+	<-k.asked
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	if _, err := who.get(ctx, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	close(k.may)
+	if err := <-first; err != nil {
+		t.Error(err)
 	}
 }
