@@ -49,9 +49,11 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
-	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
+	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach"},
 	// Records of the index, and nothing that decides about them.
 	"txn/internal/catalog": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
+	// What versions reach: pages and payloads, wherever they are kept.
+	"txn/internal/reach": {"kv", "kv/pack", "kv/tree"},
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {}, // of tests

@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // checker looks at one state of the index. Pages that several versions share
@@ -43,7 +44,7 @@ type checker struct {
 	damaged  map[int32]Problem      // pages
 	bad      map[pack.Address]error // payloads
 	holders  map[int32]bool         // pages that name a bad payload
-	payloads addressSet             // that were looked at
+	payloads reach.AddressSet       // that were looked at
 
 	nPages, nPayloads, nValues, nBytes, payloadBytes atomic.Int64
 	total, reported                                  int64
@@ -191,18 +192,19 @@ func (c *checker) mark(ctx context.Context) error {
 // eachPage calls visit for the pages below the roots, each once, with several
 // goroutines. visit returns the pages below, the first one last.
 func (c *checker) eachPage(ctx context.Context, visit func(context.Context, place) ([]place, error)) error {
-	q := newWorkList[place]()
+	var roots []place
 	for i := len(c.roots) - 1; i >= 0; i-- {
 		r := c.roots[i]
 		if p, ok := c.enter(-1, r.root.Place()); ok {
-			q.add(place{at: r.root.Place(), of: r.of, page: p})
+			roots = append(roots, place{at: r.root.Place(), of: r.of, page: p})
 		}
 	}
+	q := reach.NewWorkList(roots...)
 	var wg sync.WaitGroup
 	for range c.o.Workers {
 		wg.Go(func() {
 			for {
-				p, ok := q.take()
+				p, ok := q.Take()
 				if !ok {
 					return
 				}
@@ -210,12 +212,12 @@ func (c *checker) eachPage(ctx context.Context, visit func(context.Context, plac
 				if err == nil {
 					err = ctx.Err()
 				}
-				q.done(below, err)
+				q.Done(below, err)
 			}
 		})
 	}
 	wg.Wait()
-	return q.err
+	return q.Err()
 }
 
 // enter numbers a page that another one names. ok is false if it was there
@@ -336,7 +338,7 @@ func (c *checker) open(ctx context.Context, p place, value func(key string, chun
 // value checks what a key maps to.
 func (c *checker) value(ctx context.Context, p place, key string, chunk []int64, v tree.Value) error {
 	c.nValues.Add(1)
-	if v.Kind != tree.KindNative || !c.payloads.add(addressOf(v)) {
+	if v.Kind != tree.KindNative || !c.payloads.Add(addressOf(v)) {
 		return nil
 	}
 	c.nPayloads.Add(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // The collector removes what no kept version, session, snapshot or pin reaches.
@@ -89,10 +90,10 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		o.deadNames = maxDead
 	}
 	if o.rangeBytes == 0 {
-		o.rangeBytes = maxRunBytes
+		o.rangeBytes = reach.MaxRangeBytes
 	}
 	g := &collector{
-		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), uncached), seen: newPageSet(), spare: map[tree.Name]struct{}{}, live: newRanges(o.rangeBytes), fixed: map[pack.ID]bool{},
+		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), uncached), marks: reach.NewMarks(o.rangeBytes), spare: map[tree.Name]struct{}{},
 	}
 	if !o.DryRun {
 		sweep, err := db.idx.Sweep()
@@ -130,14 +131,12 @@ type collector struct {
 	floors []pack.Position
 	pinned uint64 // count of pins at the beginning
 
-	seen  *pageSet               // marked pages; the number is 1 + that of the root if it is still to be read
+	marks *reach.Marks
 	spare map[tree.Name]struct{} // not walked from, but not deleted either
-	live  *ranges
 
-	mu    sync.Mutex
-	fixed map[pack.ID]bool // packs that a pin names
-	dead  []tree.Name      // pages to delete
-	more  bool             // there are others
+	mu   sync.Mutex
+	dead []tree.Name // pages to delete
+	more bool        // there are others
 }
 
 // uncached are the options of a tree for who wants to know what the index has: a
@@ -146,11 +145,8 @@ var uncached = &tree.Options{CacheBytes: -1}
 
 // gcRoot is a place to mark from.
 type gcRoot struct {
-	root tree.Root
-	t    *tree.Tree
-	by   holderID
-	// ended reports whether a session has ended, whose pages may be gone then.
-	ended func() bool
+	reach.Root
+	by holderID
 }
 
 type holderID struct{ kind, name string }
@@ -207,7 +203,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 			defer db.mu.Unlock()
 			return db.roots[root] == 0
 		}
-		g.open = append(g.open, gcRoot{root: root, t: t, by: holderID{HolderSnapshot, ""}, ended: released})
+		g.open = append(g.open, gcRoot{reach.Root{Root: root, Tree: t, Ended: released}, holderID{HolderSnapshot, ""}})
 	}
 	db.mu.Unlock()
 	db.commit.unlock()
@@ -254,13 +250,13 @@ func (g *collector) findRoots(ctx context.Context) error {
 		g.add(commits[s.Base], HolderSession, s.ID.String())
 	}
 	for _, p := range pins {
-		g.pins = append(g.pins, gcRoot{root: commits[p.Commit], t: g.stored, by: holderID{HolderPin, p.Name}})
+		g.pins = append(g.pins, gcRoot{reach.Root{Root: commits[p.Commit], Tree: g.stored, Pinned: true}, holderID{HolderPin, p.Name}})
 	}
 	return nil
 }
 
 func (g *collector) add(root tree.Root, kind, name string) {
-	g.kept = append(g.kept, gcRoot{root: root, t: g.stored, by: holderID{kind, name}})
+	g.kept = append(g.kept, gcRoot{reach.Root{Root: root, Tree: g.stored}, holderID{kind, name}})
 }
 
 // addSession takes the state of an open session. Pages that it has spilled stay
@@ -273,7 +269,7 @@ func (g *collector) addSession(t *tree.Tree, s *Session) {
 		return
 	}
 	for _, root := range []tree.Root{live.start, live.work} {
-		g.open = append(g.open, gcRoot{root: root, t: t, by: holderID{HolderSession, s.id.String()}, ended: ended})
+		g.open = append(g.open, gcRoot{reach.Root{Root: root, Tree: t, Ended: ended}, holderID{HolderSession, s.id.String()}})
 	}
 	s.pages.eachSpilled(func(name tree.Name) { g.spare[name] = struct{}{} })
 	g.floors = append(g.floors, s.floor)
@@ -296,6 +292,24 @@ func (g *collector) records(snap *index.Snapshot, want func(CommitID)) (pins []P
 		sessions = append(sessions, s)
 	}
 	return pins, sessions, nil
+}
+
+// mark marks what the roots reach, and finds the pages that are dead. Pins come
+// first, to know their packs; pages that only an open session may have come last.
+func (g *collector) mark(ctx context.Context) error {
+	p := progress{g: g, phase: "mark"}
+	for _, stage := range [][]gcRoot{g.pins, g.kept, g.open} {
+		g.roots = append(g.roots, stage...)
+		roots := make([]reach.Root, len(stage))
+		for i := range stage {
+			roots[i] = stage[i].Root
+		}
+		if err := g.marks.Mark(ctx, roots, p.step); err != nil {
+			return err
+		}
+	}
+	defer g.snap.Close() // what is deleted takes no space in it
+	return g.scan(ctx, g.snap, &p)
 }
 
 // progress tells about a phase, a few times a second.

@@ -2,12 +2,12 @@ package txn
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // Holder is something that keeps versions: a branch or tag by its head, a pin,
@@ -58,20 +58,20 @@ func (g *collector) explain(ctx context.Context) error {
 type explainer struct {
 	holders []Holder
 	pages   map[tree.Name]int32 // their holder, or shared
-	ranges  *ranges
-	local   *localRanges
+	ranges  *reach.Ranges
+	local   *reach.Local
 }
 
 func newExplainer(rangeBytes int) *explainer {
-	e := &explainer{pages: map[tree.Name]int32{}, ranges: newRanges(rangeBytes)}
-	e.local = e.ranges.local()
+	e := &explainer{pages: map[tree.Name]int32{}, ranges: reach.NewRanges(rangeBytes)}
+	e.local = e.ranges.Local()
 	return e
 }
 
 // visit walks below a root for a holder.
 func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error {
 	var l tree.Links
-	stack := []tree.Root{from.root}
+	stack := []tree.Root{from.Root.Root}
 	for len(stack) > 0 {
 		root := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -88,17 +88,17 @@ func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error 
 			owner = shared
 		}
 		e.pages[root.Name] = owner
-		err := from.t.Links(ctx, root, &l)
-		if errors.Is(err, tree.ErrMissing) && from.ended != nil && from.ended() {
+		err := from.Tree.Links(ctx, root, &l)
+		if errors.Is(err, tree.ErrMissing) && from.Ended != nil && from.Ended() {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		stack = append(stack, l.Pages...)
-		e.local.owner = owner
+		e.local.Owner = owner
 		for i := range l.Payloads {
-			e.local.add(&l.Payloads[i])
+			e.local.Add(&l.Payloads[i])
 		}
 	}
 	return nil
@@ -107,75 +107,10 @@ func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error 
 // sum adds up, for each holder, the bytes that only its pages name. Different
 // pages may name the same payload: it is held by the holders of all of them.
 func (e *explainer) sum() {
-	e.local.flush()
-	packs := map[tree.PackID]ends{}
-	for key, l := range e.ranges.packs {
-		e.ranges.join(l)
-		r := ownerRanges{owner: key.owner, runReader: runReader{b: l.runs[0]}}
-		if r.next() {
-			packs[key.pack] = append(packs[key.pack], &r)
+	e.local.Flush()
+	for owner, n := range e.ranges.Alone() {
+		if owner != shared {
+			e.holders[owner].OnlyBytes = int64(n)
 		}
 	}
-	for _, h := range packs {
-		e.sumPack(h)
-	}
-}
-
-// sumPack goes over the ends of the ranges of one pack, in order.
-func (e *explainer) sumPack(h ends) {
-	heap.Init(&h)
-	active := map[int32]struct{}{} // owners of the bytes that follow
-	for last := uint64(0); len(h) > 0; {
-		r := h[0]
-		at := r.end()
-		if len(active) == 1 {
-			for owner := range active {
-				if owner != shared {
-					e.holders[owner].OnlyBytes += int64(at - last)
-				}
-			}
-		}
-		last = at
-		if r.inside = !r.inside; r.inside {
-			active[r.owner] = struct{}{}
-		} else {
-			delete(active, r.owner)
-			if !r.next() {
-				heap.Pop(&h)
-				continue
-			}
-		}
-		heap.Fix(&h, 0)
-	}
-}
-
-// ownerRanges are the ranges of one pack that an owner has, disjoint and in order.
-type ownerRanges struct {
-	runReader
-	owner  int32
-	inside bool // the beginning of head was met
-}
-
-// end is the next place where a range begins or ends.
-func (r *ownerRanges) end() uint64 {
-	if r.inside {
-		return r.head.To
-	}
-	return r.head.From
-}
-
-// ends is a heap by the next end.
-type ends []*ownerRanges
-
-func (h ends) Len() int           { return len(h) }
-func (h ends) Less(i, j int) bool { return h[i].end() < h[j].end() }
-func (h ends) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *ends) Push(x any)        { *h = append(*h, x.(*ownerRanges)) }
-
-// Pop implements [heap.Interface].
-func (h *ends) Pop() any {
-	n := len(*h) - 1
-	r := (*h)[n]
-	*h = (*h)[:n]
-	return r
 }

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 const (
@@ -22,18 +22,18 @@ const (
 )
 
 // scan goes over all pages of the index in order, on all processors: many times
-// faster than reading them by name. It reads the leaves that mark has left, and
+// faster than reading them by name. It reads the leaves that Mark has left, and
 // finds what is dead. Leaves that are missing are damage.
 func (g *collector) scan(ctx context.Context, snap *index.Snapshot, p *progress) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var next atomic.Int32
-	for range min(runtime.GOMAXPROCS(0), pageParts) {
+	for range min(runtime.GOMAXPROCS(0), reach.Parts) {
 		wg.Go(func() {
-			s := pageSweeper{g: g, found: newPayloadFinder(g)}
-			defer s.found.flush()
-			for part := int(next.Add(1)) - 1; part < pageParts; part = int(next.Add(1)) - 1 {
+			s := pageSweeper{g: g, leaves: g.marks.Leaves()}
+			defer s.leaves.Flush()
+			for part := int(next.Add(1)) - 1; part < reach.Parts; part = int(next.Add(1)) - 1 {
 				if err := s.part(ctx, snap, part, p); err != nil {
 					cancel(err)
 					return
@@ -47,9 +47,9 @@ func (g *collector) scan(ctx context.Context, snap *index.Snapshot, p *progress)
 
 // pageSweeper is one worker of a scan.
 type pageSweeper struct {
-	g     *collector
-	found *payloadFinder
-	dead  []tree.Name
+	g      *collector
+	leaves *reach.LeafReader
+	dead   []tree.Name
 	// of the part
 	pages, bytes, deadBytes int64
 }
@@ -57,10 +57,7 @@ type pageSweeper struct {
 // part goes over the pages of one part of the names.
 func (s *pageSweeper) part(ctx context.Context, snap *index.Snapshot, part int, p *progress) error {
 	s.dead, s.pages, s.bytes, s.deadBytes = s.dead[:0], 0, 0, 0
-	from, to := []byte{byte(part * namesPerPart)}, []byte{byte((part + 1) * namesPerPart)}
-	if part == pageParts-1 {
-		to = nil
-	}
+	from, to := reach.PartRange(part)
 	for rec, err := range snap.Scan(index.SpacePage, from, to, false) {
 		if err == nil && s.pages&63 == 0 {
 			err = ctx.Err()
@@ -72,10 +69,8 @@ func (s *pageSweeper) part(ctx context.Context, snap *index.Snapshot, part int, 
 			return err
 		}
 	}
-	for name, later := range s.g.seen.parts[part].m { // nobody else looks at this part
-		if later != 0 {
-			return fmt.Errorf("%w: %v", tree.ErrMissing, name)
-		}
+	if err := s.g.marks.Missing(part); err != nil {
+		return err
 	}
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
@@ -98,7 +93,10 @@ func (s *pageSweeper) page(rec index.Record) error {
 		return corrupt("page key %x", rec.Key)
 	}
 	name := tree.Name(rec.Key)
-	later, marked := s.g.seen.take(name)
+	marked, err := s.leaves.Read(name, rec.Value)
+	if err != nil {
+		return err
+	}
 	if _, spared := s.g.spare[name]; !marked && !spared {
 		s.dead = append(s.dead, name)
 		s.deadBytes += int64(len(rec.Value))
@@ -106,17 +104,6 @@ func (s *pageSweeper) page(rec index.Record) error {
 	}
 	s.pages++
 	s.bytes += int64(len(rec.Value))
-	if later == 0 {
-		return nil
-	}
-	links := &s.found.links
-	if _, err := links.Read(name, rec.Value); err != nil {
-		return err
-	}
-	if len(links.Pages) > 0 {
-		return corrupt("page %v: the page above says that it names no others", name)
-	}
-	s.found.payloads(later - 1)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 		p.step(1)
 		work := reclaimWork{id: info.ID, tail: g.floor(info.ID)}
 		var alive uint64
-		work.live, alive = g.live.of(info.ID, work.tail)
+		work.live, alive = g.marks.Live.Of(info.ID, work.tail)
 		alive += info.Size - min(info.Size, work.tail)
 		g.r.LiveBytes += int64(alive)
 		if !info.Sealed && !g.seal(info, alive) {
@@ -38,7 +38,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out.Bytes == 0 && !out.Removed || g.fixed[info.ID] || out.Linked {
+		if out.Bytes == 0 && !out.Removed || g.marks.Pinned(info.ID) || out.Linked {
 			g.hold(info.ID, out)
 			continue
 		}
@@ -83,7 +83,7 @@ func (g *collector) floor(id pack.ID) uint64 {
 func (g *collector) seal(info pack.Info, alive uint64) bool {
 	dead := info.Size - min(alive, info.Size)
 	switch {
-	case dead < sealFrom || dead < info.Size/sealShare || g.fixed[info.ID]:
+	case dead < sealFrom || dead < info.Size/sealShare || g.marks.Pinned(info.ID):
 		if dead >= sealFrom {
 			g.r.HeldBytes += int64(dead)
 		}
@@ -154,7 +154,7 @@ func (g *collector) hold(id pack.ID, out pack.Reclaimed) {
 	g.r.HeldBytes += int64(out.Held + out.Bytes)
 	switch {
 	case out.Bytes+out.Held == 0:
-	case g.fixed[id]:
+	case g.marks.Pinned(id):
 		g.r.Pinned++
 	case out.Linked:
 		g.r.Linked++

@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 func mustGC(t *testing.T, db *DB) *GCReport {
@@ -543,7 +544,7 @@ func TestGCExplainIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, limit := range []int{maxRunBytes, 256} {
+	for _, limit := range []int{reach.MaxRangeBytes, 256} {
 		e := newExplainer(limit)
 		for i, branch := range []string{"a", "b"} {
 			id, err := db.Head(branch)
@@ -555,17 +556,17 @@ func TestGCExplainIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.holders = append(e.holders, Holder{Name: branch})
-			if err := e.visit(bg, gcRoot{root: c.Root, t: db.space.Tree}, int32(i)); err != nil {
+			if err := e.visit(bg, gcRoot{Root: reach.Root{Root: c.Root, Tree: db.space.Tree}}, int32(i)); err != nil {
 				t.Fatal(err)
 			}
-			e.local.flush()
+			e.local.Flush()
 		}
-		if e.ranges.bytes > limit {
-			t.Errorf("%d bytes are held, at most %d", e.ranges.bytes, limit)
+		if e.ranges.Bytes() > limit {
+			t.Errorf("%d bytes are held, at most %d", e.ranges.Bytes(), limit)
 		}
 		e.sum()
 		for _, h := range e.holders {
-			if h.OnlyBytes != n*size && limit == maxRunBytes {
+			if h.OnlyBytes != n*size && limit == reach.MaxRangeBytes {
 				t.Errorf("%s holds %d bytes alone, want %d", h.Name, h.OnlyBytes, n*size)
 			}
 		}

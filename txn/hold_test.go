@@ -13,9 +13,9 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // A rebase repeats versions that nothing else keeps once they expire. It takes
@@ -167,8 +167,8 @@ func TestGCBesideTheEndOfATwin(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := &collector{
-			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), uncached), seen: newPageSet(),
-			spare: map[tree.Name]struct{}{}, live: newRanges(maxRunBytes), fixed: map[pack.ID]bool{},
+			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
+			spare: map[tree.Name]struct{}{},
 		}
 		if err := g.findRoots(bg); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 type packRecord = pack.Record
@@ -68,7 +69,7 @@ type finder struct {
 	db       *DB
 	r        *SalvageReport
 	ends     map[pack.ID]uint64
-	known    *addressSet // named by what could be read; nil if ends say it all
+	known    *reach.AddressSet // named by what could be read; nil if ends say it all
 	arrays   map[[16]byte]string
 	s        *Session
 	progress func(CheckProgress)
@@ -130,7 +131,7 @@ func orNothing(source string) string {
 
 // record puts one payload on the branch, if it is sound and nobody knows it.
 func (f *finder) record(ctx context.Context, rec packRecord) error {
-	if f.known != nil && rec.Length >= addressSlot && f.known.has(rec.Address) {
+	if f.known != nil && rec.Length >= reach.AddressSlot && f.known.Has(rec.Address) {
 		return nil
 	}
 	sum, err := f.db.sumOf(ctx, rec)

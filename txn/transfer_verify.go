@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // verify proves that the versions which were carried are whole in the destination.
@@ -38,7 +39,7 @@ func (t *transfer) verify(ctx context.Context) error {
 // payloads verifies those that the walk found, and counts their bytes.
 func (w *transferWalk) payloads(ctx context.Context, done *int64) error {
 	var (
-		seen addressSet
+		seen reach.AddressSet
 		mu   sync.Mutex // guards done and the report
 	)
 	return gather.Each(ctx, runtime.GOMAXPROCS(0), len(w.leaves), func(ctx context.Context, i int) error {
@@ -53,10 +54,10 @@ func (w *transferWalk) payloads(ctx context.Context, done *int64) error {
 }
 
 // verifyLeaf verifies the payloads that a page names and which were not seen.
-func (w *transferWalk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *addressSet) (n, size int64, err error) {
+func (w *transferWalk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *reach.AddressSet) (n, size int64, err error) {
 	err = w.from.Open(ctx, leaf.Place(), func(tree.Place) error { return nil }, func(e tree.Entry) error {
 		v := e.Value
-		if v.Kind != tree.KindNative || !w.needs(addressOf(v)) || !seen.add(addressOf(v)) {
+		if v.Kind != tree.KindNative || !w.needs(addressOf(v)) || !seen.Add(addressOf(v)) {
 			return nil
 		}
 		n++

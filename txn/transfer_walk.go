@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // walk finds the pages and payloads that the destination does not have.
@@ -57,17 +58,19 @@ type transferWalk struct {
 	need      map[pack.ID][]pack.Extent
 	total     int64 // bytes of need
 
-	seen    *pageSet     // names of pages
-	missing *localRanges // what goes into need
+	seen    *reach.Pages
+	ranges  *reach.Ranges // what goes into need
+	missing *reach.Local  // into ranges
 	empty   map[pack.ID][]pack.Extent
 	l       tree.Links
 }
 
 func (t *transfer) newWalk(from, to *tree.Tree) *transferWalk {
+	ranges := reach.NewRanges(math.MaxInt)
 	return &transferWalk{
 		t: t, from: from, to: to,
-		need: map[pack.ID][]pack.Extent{}, seen: newPageSet(),
-		missing: newRanges(math.MaxInt).local(), empty: map[pack.ID][]pack.Extent{},
+		need: map[pack.ID][]pack.Extent{}, seen: reach.NewPages(),
+		ranges: ranges, missing: ranges.Local(), empty: map[pack.ID][]pack.Extent{},
 	}
 }
 
@@ -144,7 +147,7 @@ func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]
 // than needed, and its payloads are found to be equal.
 func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []transferBase) error {
 	named, theirs := map[tree.Name]struct{}{}, map[tree.Name]struct{}{}
-	own, have := payloadLists{}, payloadLists{}
+	own, have := reach.Payloads{}, reach.Payloads{}
 	first := len(bases) == 0
 	w.l.Exact = !first
 	for ours := []tree.Root{root}; len(ours) > 0; {
@@ -171,13 +174,13 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 			if err := at.Links(ctx, b.root, &w.l); err != nil {
 				return err
 			}
-			have.add(w.l.Payloads)
+			have.Add(w.l.Payloads)
 			for _, r := range w.l.Pages {
 				basesBelow = append(basesBelow, transferBase{r, b.carried})
 			}
 		}
 		for _, r := range ours {
-			if _, ok := theirs[r.Name]; r.Empty() || ok || !w.seen.add(r.Name, 0) {
+			if _, ok := theirs[r.Name]; r.Empty() || ok || !w.seen.Add(r.Name, 0) {
 				continue
 			}
 			w.pages = append(w.pages, r.Name)
@@ -192,7 +195,7 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 			if len(w.l.Payloads) > 0 {
 				w.leaves = append(w.leaves, r)
 			}
-			if own.add(w.l.Payloads); first {
+			if own.Add(w.l.Payloads); first {
 				w.lack(own) // now, so as not to list all payloads
 				clear(own)
 			}
@@ -200,7 +203,7 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 		}
 		ours, bases = below, basesBelow
 	}
-	own.subtract(have)
+	own.Subtract(have)
 	w.lack(own)
 	return nil
 }
@@ -210,40 +213,14 @@ func names(r tree.Root) bool {
 	return r.Height > 0 || r.Flags&(tree.HasNative|tree.HasChild) != 0
 }
 
-// payloadLists are payloads by pack. They are not joined: between two there may be
-// a third, which one side does not have.
-type payloadLists map[tree.PackID][]pack.Extent
-
-func (l payloadLists) add(list []tree.Payload) {
-	for _, p := range list {
-		l[p.Pack] = append(l[p.Pack], pack.Extent{From: p.Offset, To: p.Offset + p.Length})
-	}
-}
-
-func compareExtents(a, b pack.Extent) int {
-	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
-}
-
-// subtract takes out the payloads that are in another list too.
-func (l payloadLists) subtract(have payloadLists) {
-	for id, list := range l {
-		other := have[id]
-		slices.SortFunc(other, compareExtents)
-		l[id] = slices.DeleteFunc(list, func(e pack.Extent) bool {
-			_, ok := slices.BinarySearchFunc(other, e, compareExtents)
-			return ok
-		})
-	}
-}
-
 // lack notes payloads that the versions before do not name.
-func (w *transferWalk) lack(l payloadLists) {
+func (w *transferWalk) lack(l reach.Payloads) {
 	for id, list := range l {
 		for _, e := range list {
 			if e.From == e.To {
 				w.empty[pack.ID(id)] = append(w.empty[pack.ID(id)], e)
 			} else {
-				w.missing.add(&tree.Payload{Pack: id, Offset: e.From, Length: e.To - e.From})
+				w.missing.Add(&tree.Payload{Pack: id, Offset: e.From, Length: e.To - e.From})
 			}
 		}
 	}
@@ -252,16 +229,15 @@ func (w *transferWalk) lack(l payloadLists) {
 // finish makes a list of each pack. Payloads without bytes are in it only where
 // no others are around them.
 func (w *transferWalk) finish() {
-	w.missing.flush()
-	for key := range w.missing.to.packs {
-		id := pack.ID(key.pack)
+	w.missing.Flush()
+	for _, id := range w.ranges.Packs() {
 		w.empty[id] = slices.Clip(w.empty[id]) // it has an entry now
 	}
 	for id, list := range w.empty {
-		more, n := w.missing.to.of(id, math.MaxUint64)
+		more, n := w.ranges.Of(id, math.MaxUint64)
 		w.total += int64(n)
 		list = append(list, more...)
-		slices.SortFunc(list, compareExtents)
+		slices.SortFunc(list, reach.CompareExtents)
 		out := list[:0]
 		for _, e := range list {
 			if len(out) > 0 && e.To <= out[len(out)-1].To {

@@ -1,4 +1,4 @@
-package txn
+package reach
 
 import (
 	"cmp"
@@ -31,12 +31,12 @@ func naiveRanges(list []pack.Extent) []pack.Extent {
 func TestRanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 8))
 	for round := range 40 {
-		limit := maxRunBytes
+		limit := MaxRangeBytes
 		if round%2 == 1 {
 			limit = 2000
 		}
-		r := newRanges(limit)
-		workers := []*localRanges{r.local(), r.local(), r.local()}
+		r := NewRanges(limit)
+		workers := []*Local{r.Local(), r.Local(), r.Local()}
 		want := map[tree.PackID][]pack.Extent{}
 		span := uint64(1) << (14 + rng.IntN(40))
 		for range rng.IntN(6000) {
@@ -44,9 +44,9 @@ func TestRanges(t *testing.T) {
 			p := tree.Payload{Pack: id, Offset: 64 + rng.Uint64N(span), Length: rng.Uint64N(5000)}
 			w := workers[rng.IntN(len(workers))]
 			for range 1 + rng.IntN(30) { // a row
-				w.add(&p)
+				w.Add(&p)
 				if rng.IntN(8) == 0 {
-					workers[0].add(&p)
+					workers[0].Add(&p)
 				}
 				if p.Length > 0 {
 					want[id] = append(want[id], pack.Extent{From: p.Offset, To: p.Offset + p.Length})
@@ -54,16 +54,16 @@ func TestRanges(t *testing.T) {
 				p.Offset += p.Length + rng.Uint64N(600)
 			}
 			if rng.IntN(300) == 0 {
-				w.flush()
+				w.Flush()
 			}
 		}
 		for _, w := range workers {
-			w.flush()
+			w.Flush()
 		}
 		for id, list := range want {
 			list = naiveRanges(list)
-			got, n := r.of(pack.ID(id), 1<<63)
-			if limit == maxRunBytes && !slices.Equal(got, list) {
+			got, n := r.Of(pack.ID(id), 1<<63)
+			if limit == MaxRangeBytes && !slices.Equal(got, list) {
 				t.Fatalf("round %d: %d ranges, want %d", round, len(got), len(list))
 			}
 			var sum uint64
@@ -89,14 +89,14 @@ func TestRanges(t *testing.T) {
 				}
 			}
 			tail := list[len(list)/2].From
-			head, _ := r.of(pack.ID(id), tail)
+			head, _ := r.Of(pack.ID(id), tail)
 			for _, e := range head {
 				if e.From >= tail {
 					t.Errorf("round %d: %v is not before %d", round, e, tail)
 				}
 			}
 		}
-		if limit < maxRunBytes && r.bytes > limit {
+		if limit < MaxRangeBytes && r.bytes > limit {
 			t.Errorf("round %d: %d bytes are kept, at most %d", round, r.bytes, limit)
 		}
 	}
