@@ -26,6 +26,8 @@ type View struct {
 	node     func(ctx context.Context, path string) (*zarr.Node, error)
 	document func(ctx context.Context, key string, stored []byte) ([]byte, error)
 	release  func()
+
+	documents *documents
 }
 
 // Release gives the view back.
@@ -83,7 +85,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 
 // View is the session for reading.
 func (c *Session) View() *View {
-	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}}
+	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}, documents: &documents{}}
 }
 
 // target is the view of a served target, which has one version only.
@@ -100,7 +102,8 @@ func (s *served) target(rev string) (*View, error) {
 
 // views are open versions: those in use, and the last ones that were.
 type views struct {
-	limit int
+	limit     int
+	documents documents
 
 	mu   sync.Mutex
 	open map[txn.CommitID]*list.Element // of *kept
@@ -139,7 +142,7 @@ func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View,
 		k.uses--
 		v.shrink()
 	})
-	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release}, nil
+	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: &v.documents}, nil
 }
 
 // shrink closes versions that nobody uses, those first that were not used for

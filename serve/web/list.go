@@ -43,7 +43,7 @@ var errManyEntries = httpError{http.StatusRequestEntityTooLarge,
 // directory answers GET and HEAD of a directory.
 func (h *handler) directory(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
 	q := r.URL.Query()
-	l := lister{h: h, v: v, prefix: dirPrefix(p.key), limit: maxEntries}
+	l := lister{v: v, prefix: dirPrefix(p.key), limit: maxEntries}
 	if wantsHTML(r) {
 		entries, err := l.children(r.Context(), "")
 		switch {
@@ -88,7 +88,6 @@ func (h *handler) directory(w http.ResponseWriter, r *http.Request, v *serve.Vie
 
 // lister lists what is below a prefix, one entry more than the limit if there are.
 type lister struct {
-	h      *handler
 	v      *serve.View
 	prefix string
 	limit  int
@@ -140,8 +139,8 @@ func (l *lister) keys(ctx context.Context, after string) ([]entry, error) {
 func (l *lister) complete(ctx context.Context, entries []entry) ([]entry, error) {
 	kept := entries[:0]
 	for i, e := range entries {
-		if !strings.HasSuffix(e.Name, "/") && i < l.limit && (l.sizes || carriesCopies(e.Name)) {
-			val, err := l.h.locate(ctx, l.v, l.prefix+e.Name)
+		if !strings.HasSuffix(e.Name, "/") && i < l.limit && (l.sizes || serve.CarriesCopies(e.Name)) {
+			val, err := l.v.Value(ctx, l.prefix+e.Name)
 			if errors.Is(err, kv.ErrNotFound) {
 				continue
 			}
@@ -151,7 +150,7 @@ func (l *lister) complete(ctx context.Context, entries []entry) ([]entry, error)
 			size := val.Size()
 			e.Size = &size
 			if id := val.ID(); id != (kv.ID{}) {
-				e.ETag, _ = etag(ctx, val) // an identity needs no reading
+				e.ETag, _ = etag(ctx, val) // it needs no reading
 			}
 		}
 		kept = append(kept, e)

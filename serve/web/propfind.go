@@ -58,7 +58,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 	}
 	all := multistatus{Namespace: "DAV:"}
 	if !p.dir {
-		val, err := h.locate(r.Context(), v, p.key)
+		val, err := v.Value(r.Context(), p.key)
 		if err == nil {
 			size := val.Size()
 			tag, err := etag(r.Context(), val)
@@ -72,7 +72,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 			return err
 		}
 	}
-	l := lister{h: h, v: v, prefix: dirPrefix(p.key), limit: maxEntries, sizes: true}
+	l := lister{v: v, prefix: dirPrefix(p.key), limit: maxEntries, sizes: true}
 	if found, err := kv.Any(r.Context(), v, l.prefix); err != nil {
 		return err
 	} else if !found && p.key != "" {

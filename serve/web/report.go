@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,7 +20,8 @@ func writeReport(w http.ResponseWriter, r *http.Request, contentType string, bod
 	head := w.Header()
 	head.Set("Content-Type", contentType)
 	head.Add("Vary", "Accept-Encoding")
-	tag := hashTag(body)
+	sum := sha256.Sum256(body)
+	tag := `"` + hex.EncodeToString(sum[:20]) + `"`
 	if len(body) >= gzipFrom && acceptsGzip(r) {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)

@@ -16,31 +16,13 @@ import (
 
 // Bounds of a value that is read to be served.
 const (
-	maxPiece    = 8 << 20  // what is read at a time of a long value
-	maxHashed   = 64 << 10 // a value without identity is hashed for its ETag up to this size
-	maxDocument = 64 << 20 // a metadata document
-	maxRanges   = 64       // a request for more ranges gets the whole value
+	maxPiece  = 8 << 20 // what is read at a time of a long value
+	maxRanges = 64      // a request for more ranges gets the whole value
 )
-
-// locate finds the value that is served under a key: the one that is stored, or
-// true consolidated metadata.
-func (h *handler) locate(ctx context.Context, v *serve.View, key string) (kv.Value, error) {
-	val, err := kv.Locate(ctx, v, key)
-	if err != nil || !carriesCopies(key) || val.Size() > maxDocument {
-		return val, err
-	}
-	return h.documents.get(ctx, v, key, val)
-}
-
-// carriesCopies reports whether a key may hold consolidated metadata.
-func carriesCopies(key string) bool {
-	name := path.Base(key)
-	return name == "zarr.json" || name == ".zmetadata"
-}
 
 // value answers GET and HEAD of a key.
 func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
-	val, err := h.locate(r.Context(), v, p.key)
+	val, err := v.Value(r.Context(), p.key)
 	if err != nil {
 		return err
 	}
@@ -85,24 +67,13 @@ func contentType(key string) string {
 	return "application/octet-stream"
 }
 
-// etag is a strong validator of a value, or "" if there is none: its identity, what
-// its store knows of it, or a hash if it is small.
+// etag is a strong validator of a value, or "" if there is none.
 func etag(ctx context.Context, v kv.Value) (string, error) {
-	if id := v.ID(); id != (kv.ID{}) {
-		return `"` + hex.EncodeToString(id[:]) + `"`, nil
+	id, err := serve.ContentID(ctx, v)
+	if err != nil || id == (kv.ID{}) {
+		return "", err
 	}
-	if s, ok := v.(kv.Validator); ok && s.Validator() != "" {
-		return hashTag([]byte(s.Validator())), nil
-	}
-	if v.Size() > maxHashed {
-		return "", nil
-	}
-	tag := ""
-	err := v.View(ctx, kv.All(), func(b []byte) error {
-		tag = hashTag(b)
-		return nil
-	})
-	return tag, err
+	return `"` + hex.EncodeToString(id[:]) + `"`, nil
 }
 
 // content is a value as [http.ServeContent] reads it.

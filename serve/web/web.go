@@ -77,8 +77,7 @@ type handler struct {
 	server  *http.ServeMux // what is below /-/
 	slots   chan struct{}
 
-	documents documents
-	memory    budget
+	memory budget
 }
 
 // New returns a handler for everything that t serves.

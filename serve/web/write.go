@@ -111,7 +111,7 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, s *serve.Sessio
 	if _, err := s.Set(ctx, p.key, body, want); err != nil {
 		return 0, err
 	}
-	if val, err := h.locate(ctx, v, p.key); err == nil {
+	if val, err := v.Value(ctx, p.key); err == nil {
 		if tag, err := etag(ctx, val); err == nil && tag != "" {
 			w.Header().Set("ETag", tag)
 		}
@@ -136,7 +136,7 @@ func (h *handler) expect(ctx context.Context, v *serve.View, head http.Header, k
 		if !known {
 			return want, known, failed
 		}
-		served, err := h.locate(ctx, v, key)
+		served, err := v.Value(ctx, key)
 		if err != nil {
 			return want, known, err
 		}
