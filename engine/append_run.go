@@ -93,11 +93,11 @@ func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err erro
 			}
 		}
 	}
-	nodes, err := (&linker{src: j.first, o: j.o}).verify(ctx, s)
+	found, err := (&linker{src: j.first, o: j.o}).verify(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return j.commit(ctx, s, nodes)
+	return j.commit(ctx, s, found.Nodes)
 }
 
 // documents writes the metadata of new arrays with their final shapes, and that

@@ -48,15 +48,15 @@ var errNoListing = fmt.Errorf("the server lists no keys, and there is no consoli
 
 // newCandidates returns the view of nodes, of which the first is above the
 // others.
-func newCandidates(view kv.Reader, nodes []*zarr.Node) (*candidates, error) {
-	c := &candidates{Reader: view}
+func newCandidates(view kv.Reader, nodes []candidate) (*candidates, error) {
+	c := &candidates{Reader: view, nodes: nodes}
 	total := uint64(0)
 	for _, n := range nodes {
-		if n.Version() == zarr.Draft3 {
+		m := n.meta
+		if m.Version == zarr.Draft3 {
 			return nil, fmt.Errorf("the early v3 draft: %w", errNoListing)
 		}
 		keys := uint64(1)
-		m := n.Meta()
 		if m.Array {
 			for _, count := range m.ChunkCounts() {
 				hi, lo := bits.Mul64(keys, uint64(count))
@@ -66,9 +66,8 @@ func newCandidates(view kv.Reader, nodes []*zarr.Node) (*candidates, error) {
 			}
 		}
 		if total += keys; total >= maxCandidates {
-			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", n.Path(), maxCandidates, errors.ErrUnsupported)
+			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", cleanPath(n.dir), maxCandidates, errors.ErrUnsupported)
 		}
-		c.nodes = append(c.nodes, candidate{dir(n.Path()), m})
 	}
 	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
 	return c, nil

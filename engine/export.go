@@ -141,8 +141,9 @@ func (s *Source) holdsNode(ctx context.Context, at Place) error {
 	o := *s.open
 	o.Version = at.Version
 	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+		_, m, err := opened(n, err)
 		if err == nil {
-			err = wholeDraft(n, at)
+			err = wholeDraft(m, at)
 		}
 		return err
 	}
@@ -151,8 +152,8 @@ func (s *Source) holdsNode(ctx context.Context, at Place) error {
 
 // wholeDraft refuses a part of a store in the early v3 draft where keys are
 // copied: they do not begin with the path.
-func wholeDraft(n *zarr.Node, at Place) error {
-	if n.Version() == zarr.Draft3 && at.Path != "" {
+func wholeDraft(m *zarr.Meta, at Place) error {
+	if m.Version == zarr.Draft3 && at.Path != "" {
 		return fmt.Errorf("/%s: %w: keys of the early v3 draft begin at the root", at.Path, zarr.ErrNoForm)
 	}
 	return nil

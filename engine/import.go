@@ -64,6 +64,9 @@ type ImportResult struct {
 	Commit *txn.Commit
 	// Nodes, Keys and Bytes were copied.
 	Nodes, Keys, Bytes int64
+	// Unknown says of some of the arrays with unknown codecs why they cannot be
+	// opened. They were imported too.
+	Unknown []error
 	// NotGranted is why this machine does not remember what the references of a
 	// linked set may follow: reading them needs [Options].Follow. Else nil.
 	NotGranted error
@@ -73,7 +76,8 @@ type ImportResult struct {
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
 // bytes as they are, as one commit. All metadata is parsed before anything is
-// copied, so what cannot be opened is not imported. If ctx ends, the branch is
+// copied, so what cannot be opened is not imported, but for arrays whose codecs are
+// unknown. If ctx ends, the branch is
 // as it was, and the error is ErrResumable. Databases below the source, such as db
 // itself, are left out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
@@ -105,6 +109,9 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 type Survey struct {
 	// Nodes is how many there are.
 	Nodes int64
+	// Unknown says of the first few arrays with unknown codecs why they cannot be
+	// opened.
+	Unknown []error
 
 	view      kv.ReadLister
 	prefix    string       // of the keys to copy
@@ -131,25 +138,25 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	told := err != nil // only metadata tells what there is
 	o.Consolidated = told
 	sv := &Survey{view: view, prefix: dir(at.Path), only: at.Version}
-	var nodes []*zarr.Node
+	var nodes []candidate
 	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
 			err = errNoListing
 		}
+		path, m, err := sv.opened(n, err)
+		if err == nil {
+			err = wholeDraft(m, at)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
-		if err := wholeDraft(n, at); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name(), err)
-		}
 		if told {
-			nodes = append(nodes, n)
+			nodes = append(nodes, candidate{dir(path), m})
 		}
-		if n.Path() == at.Path {
-			sv.version = n.Version()
+		if path == at.Path {
+			sv.version = m.Version
 		}
-		sv.Nodes++
-		sv.documents = append(sv.documents, documentsOf(n)...)
+		sv.documents = append(sv.documents, documentsOf(path, m.Version)...)
 	}
 	if told {
 		if sv.view, err = newCandidates(at.View, nodes); err != nil {
@@ -160,11 +167,39 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	return sv, nil
 }
 
+// maxUnknown is how many arrays with unknown codecs are reported.
+const maxUnknown = 8
+
+// opened counts what a walk yields and returns its path and metadata.
+func (sv *Survey) opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
+	path, m, failed = opened(n, err)
+	if failed == nil {
+		sv.Nodes++
+		if err != nil && len(sv.Unknown) < maxUnknown {
+			sv.Unknown = append(sv.Unknown, err)
+		}
+	}
+	return path, m, failed
+}
+
+// opened returns path and metadata of a node that was opened, or of an array that
+// was not because a codec is unknown.
+func opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
+	if err == nil {
+		return n.Path(), n.Meta(), nil
+	}
+	path, m, ok := zarr.UnknownCodec(err)
+	if !ok {
+		return "", nil, err
+	}
+	return path, m, nil
+}
+
 // documentsOf lists the keys that the metadata of a node may have, where they
 // tell which other keys are chunks.
-func documentsOf(n *zarr.Node) (keys []string) {
-	for _, name := range documentsIn[n.Version()] {
-		keys = append(keys, dir(n.Path())+name)
+func documentsOf(path string, version zarr.Version) (keys []string) {
+	for _, name := range documentsIn[version] {
+		keys = append(keys, dir(path)+name)
 	}
 	return keys
 }
@@ -303,7 +338,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load(), LeftOut: im.src.leftOut()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load(), Unknown: im.Unknown, LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a

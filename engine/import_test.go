@@ -78,6 +78,9 @@ func TestImportRefusesMalformedMetadata(t *testing.T) {
 			n++
 			for _, scheme := range []string{"", "|zarr:"} {
 				src := openURL(t, memoryURL(t, f.store)+scheme)
+				if sv, err := src.Survey(bg); err == nil && len(sv.Unknown) > 0 {
+					continue // see TestUnknownCodecsAreCopied
+				}
 				_, err := db.Import(bg, src, ImportOptions{To: "y"})
 				var e *zarr.Error
 				switch {

@@ -146,11 +146,11 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	if err := l.bulk.Finish(ctx); err != nil {
 		return nil, err
 	}
-	nodes, err := l.verify(ctx, s)
+	found, err := l.verify(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	res := &ImportResult{Nodes: nodes, Keys: l.meter.keys.Load(), Bytes: l.meter.bytes.Load()}
+	res := &ImportResult{Nodes: found.Nodes, Unknown: found.Unknown, Keys: l.meter.keys.Load(), Bytes: l.meter.bytes.Load()}
 	if l.o.Session != nil {
 		return res, s.Detach(ctx)
 	}
@@ -159,33 +159,32 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 }
 
 // verify opens every node that was imported, and makes groups above.
-func (l *linker) verify(ctx context.Context, s *Session) (nodes int64, err error) {
-	var version zarr.Version
+func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err error) {
 	for n, err := range s.Walk(ctx, l.o.To) {
-		if nodes == 0 && errors.Is(err, zarr.ErrNotFound) {
+		if found.Nodes == 0 && errors.Is(err, zarr.ErrNotFound) {
 			break
 		}
+		path, m, err := found.opened(n, err)
 		if err != nil {
-			return 0, err
+			return found, err
 		}
-		if n.Path() == l.o.To {
-			version = n.Version()
+		if path == l.o.To {
+			found.version = m.Version
 		}
-		nodes++
 	}
-	if nodes == 0 {
-		return 0, fmt.Errorf("%w: the set has no array and no group", ErrFormat)
+	if found.Nodes == 0 {
+		return found, fmt.Errorf("%w: the set has no array and no group", ErrFormat)
 	}
 	if l.o.To == "" {
-		return nodes, nil
+		return found, nil
 	}
-	if err := checkNewPath(version, l.o.To); err != nil {
-		return 0, fmt.Errorf("import to /%s: %w", l.o.To, err)
+	if err := checkNewPath(found.version, l.o.To); err != nil {
+		return found, fmt.Errorf("import to /%s: %w", l.o.To, err)
 	}
-	if err := s.groupsAbove(ctx, l.o.To, version, false); err != nil {
-		return 0, fmt.Errorf("import to /%s: %w", l.o.To, err)
+	if err := s.groupsAbove(ctx, l.o.To, found.version, false); err != nil {
+		return found, fmt.Errorf("import to /%s: %w", l.o.To, err)
 	}
-	return nodes, s.copies.above(ctx, l.o.To)
+	return found, s.copies.above(ctx, l.o.To)
 }
 
 // batchEntries is how many references go from one goroutine to the other.

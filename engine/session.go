@@ -239,20 +239,20 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*txn.Bulk, e
 
 // place makes sure that a node is at from, and that to can take it.
 func (s *Session) place(ctx context.Context, op string, src nodes, from, to string) error {
-	n, err := src.Node(ctx, from)
+	_, m, err := opened(src.Node(ctx, from))
 	if err != nil {
 		return err
 	}
 	fail := func(err error) error { return fmt.Errorf("%s /%s to /%s: %w", op, from, to, err) }
 	switch {
-	case n.Version() == zarr.Draft3:
+	case m.Version == zarr.Draft3:
 		return fail(zarr.ErrDraft3)
 	case to == "":
 		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
 	case src == s.nodes && (to == from || strings.HasPrefix(to, dir(from))):
 		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
 	}
-	if err := checkNewPath(n.Version(), to); err != nil {
+	if err := checkNewPath(m.Version, to); err != nil {
 		return fail(err)
 	}
 	found, err := kv.Any(ctx, s, dir(to))
@@ -264,8 +264,8 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	}
 	if err == nil {
 		var strange bool
-		if strange, err = src.strangeAt(ctx, from, n.Version()); err == nil {
-			err = s.groupsAbove(ctx, to, n.Version(), !strange)
+		if strange, err = src.strangeAt(ctx, from, m.Version); err == nil {
+			err = s.groupsAbove(ctx, to, m.Version, !strange)
 		}
 	}
 	if err == nil {

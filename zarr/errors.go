@@ -69,6 +69,8 @@ type FieldError struct {
 	// Err names the member itself.
 	Field string
 	Err   error
+
+	unknown *Meta // see [UnknownCodec]
 }
 
 // Error returns "document: field: cause".
@@ -78,6 +80,20 @@ func (e *FieldError) Error() string {
 		s += e.Field + ": "
 	}
 	return s + e.Err.Error()
+}
+
+// UnknownCodec returns path and metadata of the array that err, from [Open] or
+// [Walk], is about if it cannot be opened because a codec of it is not known, and
+// only for that as far as can be seen: the documents as they are, shape, chunk grid
+// and chunk keys, and the data type unless that codec tells it; no codecs. Its
+// chunks can be copied.
+func UnknownCodec(err error) (path string, m *Meta, ok bool) {
+	var at *Error
+	var e *FieldError
+	if !errors.As(err, &at) || !errors.As(at.Err, &e) || e.unknown == nil {
+		return "", nil, false
+	}
+	return at.Path, e.unknown, true
 }
 
 // Unwrap returns Err.

@@ -366,7 +366,8 @@ func (w *walk) inside(e entry) bool {
 // Consolidate stores copies of the metadata of all nodes below the group at
 // path with the group, as .zmetadata (v2) or inside zarr.json (v3), for readers
 // of stores that are slow to list. What is stored is a copy: whoever changes a
-// node below does it again. A node that cannot be opened is the error.
+// node below does it again. A node that cannot be opened is the error, but for an
+// array with an unknown codec.
 func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOptions) error {
 	opts := o.withDefaults()
 	opts.Consolidated = false
@@ -376,11 +377,15 @@ func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOption
 	}
 	nodes := make(map[string]*Meta)
 	for n, err := range Walk(ctx, view, path, &opts) {
-		if err != nil {
+		found, m, ok := UnknownCodec(err)
+		switch {
+		case err == nil:
+			found, m = n.loc.path, n.Meta()
+		case !ok:
 			return err
 		}
-		if n.loc.version == group.loc.version {
-			nodes[strings.TrimPrefix(n.loc.path, below(group.loc.path))] = n.Meta()
+		if m.Version == group.loc.version {
+			nodes[strings.TrimPrefix(found, below(group.loc.path))] = m
 		}
 	}
 	return failAt("consolidate", path, group.consolidate(ctx, nodes))

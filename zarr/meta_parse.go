@@ -43,6 +43,17 @@ func (p *parser) fail(field string, err error) error {
 	return &FieldError{Doc: p.doc, Field: field, Err: err}
 }
 
+// unknown returns m with an error that carries it if err is about a codec that is
+// not known, and otherwise no metadata.
+func unknown(m *Meta, err error) (*Meta, error) {
+	var e *FieldError
+	if !errors.Is(err, codecs.ErrUnknown) || !errors.As(err, &e) {
+		return nil, err
+	}
+	e.unknown = m
+	return m, err
+}
+
 // read checks a document that is an object and returns a copy of its text with
 // its members.
 func (p *parser) read(doc []byte) (sourceDoc, object, error) {

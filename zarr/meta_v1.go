@@ -46,14 +46,17 @@ func ParseV1(meta, attrs []byte, reg *codecs.Registry) (*Meta, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.chainV2(m, obj, nil, compressor); err != nil {
-		return nil, p.renameV1(err)
+	failed := p.renameV1(p.chainV2(m, obj, nil, compressor))
+	if failed != nil && !errors.Is(failed, codecs.ErrUnknown) {
+		return nil, failed
 	}
 	if err := p.fillV2(m, obj, m.Type.ParseFillV1); err != nil {
 		return nil, err
 	}
-	if err := p.check(m, "chunks"); err != nil {
-		return nil, p.renameV1(err)
+	if failed == nil {
+		if err := p.check(m, "chunks"); err != nil {
+			return nil, p.renameV1(err)
+		}
 	}
 	docs := []sourceDoc{d}
 	a, more, err := attributeDoc(docAttrsV1, attrs)
@@ -61,7 +64,12 @@ func ParseV1(meta, attrs []byte, reg *codecs.Registry) (*Meta, error) {
 		return nil, err
 	}
 	m.setAttributesV2(a)
-	return p.parsed(m, append(docs, more...)...), nil
+	p.parsed(m, append(docs, more...)...)
+	if failed != nil {
+		_, err := unknown(m, failed)
+		return nil, err
+	}
+	return m, nil
 }
 
 // renameV1 makes an error about the compressor name the members of v1.

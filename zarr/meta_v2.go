@@ -43,9 +43,9 @@ func ParseV2Array(zarray, zattrs []byte, reg *codecs.Registry) (*Meta, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := p.arrayV2(obj)
-	if err != nil {
-		return nil, err
+	m, failed := p.arrayV2(obj)
+	if m == nil {
+		return nil, failed
 	}
 	docs := []sourceDoc{d}
 	attrs, more, err := attributeDoc(docAttrsV2, zattrs)
@@ -53,7 +53,11 @@ func ParseV2Array(zarray, zattrs []byte, reg *codecs.Registry) (*Meta, error) {
 		return nil, err
 	}
 	m.setAttributesV2(attrs)
-	return p.parsed(m, append(docs, more...)...), nil
+	p.parsed(m, append(docs, more...)...)
+	if failed != nil {
+		return nil, failed
+	}
+	return m, nil
 }
 
 // ParseV2Group parses .zgroup and, if it is not nil, .zattrs, the documents of
@@ -99,6 +103,8 @@ func (m *Meta) keep(obj object, known ...string) {
 	}
 }
 
+// arrayV2 parses .zarray. Of an array with an unknown codec it returns the error and
+// what else the document says.
 func (p *parser) arrayV2(obj object) (*Meta, error) {
 	if err := p.version(obj, 2); err != nil {
 		return nil, err
@@ -121,22 +127,33 @@ func (p *parser) arrayV2(obj object) (*Meta, error) {
 	}
 	objType, err := p.filtersV2(filters)
 	if err != nil {
-		return nil, err
-	}
-	if err := p.typeV2(m, obj, objType); err != nil {
-		return nil, err
+		return unknown(m, err)
 	}
 	compressor, err := p.need(obj, "compressor")
 	if err != nil {
 		return nil, err
 	}
-	if err := p.chainV2(m, obj, filters, compressor); err != nil {
-		return nil, err
+	if err := p.typeV2(m, obj, objType); err != nil {
+		// A filter that is not known may be the one that encodes objects.
+		if other := p.chainV2(&Meta{Shape: m.Shape, Type: dtype.NewJSON()}, obj, filters, compressor); errors.Is(other, codecs.ErrUnknown) {
+			err = other
+		}
+		return unknown(m, err)
+	}
+	failed := p.chainV2(m, obj, filters, compressor)
+	if failed != nil && !errors.Is(failed, codecs.ErrUnknown) {
+		return nil, failed
 	}
 	if err := p.fillV2(m, obj, m.Type.ParseFillV2); err != nil {
 		return nil, err
 	}
-	return m, p.check(m, "chunks")
+	if failed != nil {
+		return unknown(m, failed)
+	}
+	if err := p.check(m, "chunks"); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func (p *parser) chunksV2(m *Meta, obj object) error {
@@ -161,6 +178,14 @@ func (p *parser) keysV2(m *Meta, obj object) error {
 	return nil
 }
 
+// errPickle counts as an unknown codec.
+var errPickle error = pickleError{}
+
+type pickleError struct{}
+
+func (pickleError) Error() string        { return "pickle is refused: unpickling runs code" }
+func (pickleError) Is(target error) bool { return target == codecs.ErrUnknown }
+
 // filtersV2 checks the form of the filters and returns what the object data
 // type stands for: the first filter that encodes objects says it.
 func (p *parser) filtersV2(raw json.RawMessage) (objType dtype.Type, err error) {
@@ -177,7 +202,7 @@ func (p *parser) filtersV2(raw json.RawMessage) (objType dtype.Type, err error) 
 			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d]", i), errors.New("not an object"))
 		}
 		if id, _ := asString(obj.get("id")); id == "pickle" {
-			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d].id", i), errors.New("pickle is refused: unpickling runs code"))
+			return dtype.Type{}, p.fail(fmt.Sprintf("filters[%d].id", i), errPickle)
 		}
 		if t, ok := dtype.ObjectV2(f); ok && objType.Kind() == dtype.Invalid {
 			objType = t

@@ -31,17 +31,22 @@ func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := p.nodeV3(obj)
-	if err != nil {
-		return nil, err
+	m, failed := p.nodeV3(obj)
+	if m == nil {
+		return nil, failed
 	}
 	if err := p.consolidatedV3(m, obj); err != nil {
 		return nil, err
 	}
-	return p.parsed(m, d), nil
+	p.parsed(m, d)
+	if failed != nil {
+		return nil, failed
+	}
+	return m, nil
 }
 
-// nodeV3 parses everything but consolidated metadata.
+// nodeV3 parses everything but consolidated metadata. Of an array with an unknown
+// codec it returns the error and what else the document says.
 func (p *parser) nodeV3(obj object) (*Meta, error) {
 	if err := p.version(obj, 3); err != nil {
 		return nil, err
@@ -63,10 +68,15 @@ func (p *parser) nodeV3(obj object) (*Meta, error) {
 	if m.Attributes, err = p.attributes(obj); err != nil {
 		return nil, err
 	}
-	if m.extra, err = p.extraV3(obj, known); err != nil || !m.Array {
-		return m, err
+	if m.extra, err = p.extraV3(obj, known); err != nil {
+		return nil, err
 	}
-	return m, p.arrayV3(m, obj)
+	if m.Array {
+		if err := p.arrayV3(m, obj); err != nil {
+			return unknown(m, err)
+		}
+	}
+	return m, nil
 }
 
 // extraV3 collects the members that are not known, which must say that they
@@ -143,8 +153,11 @@ func (p *parser) arrayV3(m *Meta, obj object) error {
 	if raw, err = p.need(obj, "codecs"); err != nil {
 		return err
 	}
+	var failed error
 	if m.Codecs, err = p.reg.ParseV3(raw); err != nil {
-		return p.fail("codecs", err)
+		if failed = p.fail("codecs", err); !errors.Is(failed, codecs.ErrUnknown) {
+			return failed
+		}
 	}
 	if raw, err = p.need(obj, "fill_value"); err != nil {
 		return err
@@ -158,8 +171,8 @@ func (p *parser) arrayV3(m *Meta, obj object) error {
 	if m.Type.IsBase64(raw) && m.Codecs.Endian() == dtype.Big {
 		m.Type.Swap(m.Fill)
 	}
-	if err := p.namesV3(m, obj); err != nil {
-		return err
+	if err := p.namesV3(m, obj); err != nil || failed != nil {
+		return cmp.Or(err, failed)
 	}
 	return p.check(m, "chunk_grid.configuration")
 }

@@ -42,7 +42,8 @@ func importCmd() *cobra.Command {
 		Short: "Copy a store into a database",
 		Long: `Copy a Zarr store of any version into a database, as one commit: nothing is
 seen of it before it is complete. SOURCE is a TARGET; its format is detected.
-Chunks are copied as they are, without decoding. DB is made if it is missing.
+Chunks are copied as they are, without decoding, also those of arrays with
+unknown codecs. DB is made if it is missing.
 
 What is at the destination already is left alone unless you say --overwrite:
 then only values that differ are stored. A database that lies in SOURCE, such as
@@ -265,6 +266,9 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	}
 	if res.NotGranted != nil {
 		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
+	}
+	for _, err := range res.Unknown {
+		say(cmd, "imported as it is, and not to be read: %s", oneLine(err))
 	}
 	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))

@@ -20,7 +20,8 @@ func lsCmd() *cobra.Command {
 		Use:   "ls TARGET",
 		Short: "List the members of a group",
 		Long: `List what lies right below a group: arrays by their names, groups (and plain
-directories, in which there is something else) with a slash behind.`,
+directories, in which there is something else) with a slash behind. An array with
+an unknown codec is listed with the reason why it cannot be read.`,
 		Example: `  zarrdb ls weather.zdb
   zarrdb ls -l weather.zdb@v1.0:surface`,
 		Args: argCount(1, 1),
@@ -30,16 +31,21 @@ directories, in which there is something else) with a slash behind.`,
 				return err
 			}
 			defer s.Close()
-			show := func(name string, n *zarr.Node) error { return printMember(cmd, name, n, long, asJSON) }
+			show := func(m engine.Member, unknown error) error {
+				if unknown != nil {
+					return printUnknown(cmd, m.Name, unknown, asJSON)
+				}
+				return printMember(cmd, m.Name, m.Node, long, asJSON)
+			}
 			n, err := s.Node(cmd.Context())
 			if err == nil {
 				if _, ok := n.Array(); ok {
-					return show(n.Name(), n)
+					return show(engine.Member{Name: n.Name(), Node: n}, nil)
 				}
 			} else if !errors.Is(err, zarr.ErrNotFound) {
 				return err
 			}
-			return eachMember(cmd.Context(), s, "", func(m engine.Member) error { return show(m.Name, m.Node) })
+			return eachMember(cmd.Context(), s, "", show)
 		},
 	}
 	cmd.Flags().BoolVarP(&long, "long", "l", false, "show data types, shapes and chunks")
@@ -48,19 +54,53 @@ directories, in which there is something else) with a slash behind.`,
 	return cmd
 }
 
-// eachMember calls fn for everything right below a path. A node that cannot be
-// opened does not keep the others from being shown; its error comes last.
-func eachMember(ctx context.Context, s *engine.Source, path string, fn func(engine.Member) error) error {
+// eachMember calls fn for everything right below a path; unknown is why an array
+// with an unknown codec cannot be opened. A node that cannot be opened for another
+// reason does not keep the others from being shown; its error comes last.
+func eachMember(ctx context.Context, s *engine.Source, path string, fn func(m engine.Member, unknown error) error) error {
 	var failed error
 	for m, err := range s.Members(ctx, path) {
-		if err == nil {
-			err = fn(m)
+		switch {
+		case err == nil:
+			err = fn(m, nil)
+		case isUnknown(err):
+			err = fn(m, err)
 		}
 		if failed == nil {
 			failed = err
 		}
 	}
 	return failed
+}
+
+func isUnknown(err error) bool {
+	_, _, ok := zarr.UnknownCodec(err)
+	return ok
+}
+
+// reason is what follows operation and path in an error about a node.
+func reason(err error) string {
+	var at *zarr.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return oneLine(err)
+}
+
+// printUnknown prints an array with an unknown codec.
+func printUnknown(cmd *cobra.Command, name string, err error, asJSON bool) error {
+	if !asJSON {
+		say(cmd, "%s (%s)", name, reason(err))
+		return nil
+	}
+	path, m, _ := zarr.UnknownCodec(err)
+	return printJSONLine(cmd, struct {
+		NodeType   string  `json:"node_type"`
+		ZarrFormat int     `json:"zarr_format"`
+		Path       string  `json:"path"`
+		Shape      []int64 `json:"shape"`
+		Error      string  `json:"error"`
+	}{"array", formatNumber(m.Version), path, m.Shape, reason(err)})
 }
 
 // printMember prints a node, or a directory that is none.
@@ -154,7 +194,10 @@ func printNode(cmd *cobra.Command, n *zarr.Node) error {
 }
 
 func printTree(cmd *cobra.Command, s *engine.Source, path, indent string, asJSON bool) error {
-	return eachMember(cmd.Context(), s, path, func(m engine.Member) error {
+	return eachMember(cmd.Context(), s, path, func(m engine.Member, unknown error) error {
+		if unknown != nil {
+			return printUnknown(cmd, indent+m.Name, unknown, asJSON)
+		}
 		if m.Node != nil && asJSON {
 			if err := printNode(cmd, m.Node); err != nil {
 				return err
