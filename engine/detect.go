@@ -61,7 +61,17 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, why)
 	case 1:
 	default:
-		return at, fmt.Errorf("%s: %w: it could be %s; add one of them to the URL", at.URL.Redacted(), ErrFormat, strings.Join(match, " or "))
+		var urls []string
+		for _, scheme := range match {
+			urls = append(urls, "'"+at.URL.Append(zurl.Part{Scheme: scheme}).Redacted()+"'") // for a shell
+		}
+		if !e.path || !slices.Equal(match, []string{schemeZarr2, schemeZarr3}) {
+			return at, fmt.Errorf("%s: %w: it could be %s; name one of them: %s", at.URL.Redacted(), ErrFormat, strings.Join(match, " or "), strings.Join(urls, " or "))
+		}
+		if e.warn != nil {
+			e.warn(fmt.Sprintf("%s holds metadata of Zarr v2 and v3; that of v3 is read, and that of v2 as %s", at.URL.Redacted(), urls[0]))
+		}
+		match = match[1:]
 	}
 	part := zurl.Part{Scheme: match[0]}
 	next, err := e.step(ctx, at, part)

@@ -35,8 +35,8 @@ func builtinAdapters() map[string]Adapter {
 		"byte-range": {Open: openByteRange},
 		"json":       {Open: openJSON},
 		schemeZarr:   {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
-		"zarr2":      {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
-		"zarr3":      {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
+		schemeZarr2:  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
+		schemeZarr3:  {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
 		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
 		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
 	}
@@ -139,6 +139,12 @@ func isZarr3(e Evidence) bool { return e.Has(docV3) && !zarr.IsDraft3Entry(e.Fil
 // schemeZarr opens a store of any format, and is what the formats without an
 // adapter of their own are detected as.
 const schemeZarr = "zarr"
+
+// The schemes of one format each.
+const (
+	schemeZarr2 = "zarr2"
+	schemeZarr3 = "zarr3"
+)
 
 // Documents at the root of a store in the first layout of the early v3 draft.
 // They may be missing; then the names of what is below tell the format.

@@ -39,6 +39,8 @@ type SourceOptions struct {
 	// Open opens databases; default [Open]. One that this process has open already
 	// can be had as a handle, see [DB.Handle].
 	Open func(dir string, o *Options) (*DB, error)
+	// Warn, if set, is told what a caller should know that is no error.
+	Warn func(text string)
 }
 
 // Source is what a URL pipeline names: a file, a directory of keys, or a node of
@@ -69,6 +71,7 @@ func OpenSource(ctx context.Context, url string, o *SourceOptions) (*Source, err
 	if err != nil {
 		return nil, err
 	}
+	s.env.path = zurl.IsPath(url)
 	if s.at, err = s.env.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -114,7 +117,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 	if err := c.Follow.check(); err != nil {
 		return nil, err
 	}
-	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, openDB: c.Open}}
+	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, openDB: c.Open, warn: c.Warn}}
 	var err error
 	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
 		return nil, err

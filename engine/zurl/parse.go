@@ -31,6 +31,13 @@ func ParseIn(dir, s string) (URL, error) {
 	return u.extend(s, adapters)
 }
 
+// IsPath reports whether a text that Parse takes is a path of this machine, not a
+// URL or a pipeline.
+func IsPath(s string) bool {
+	_, _, ok := cutScheme(s)
+	return (!ok || isDrive(s)) && !strings.Contains(s, "|")
+}
+
 // File returns the URL of a path on this machine, in which "|" and "%" mean
 // nothing.
 func File(path string) (URL, error) {

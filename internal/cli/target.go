@@ -228,7 +228,10 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	if err != nil {
 		return nil, err
 	}
-	o := &engine.SourceOptions{Follow: follow, Open: func(dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) }}
+	o := &engine.SourceOptions{
+		Follow: follow, Warn: func(text string) { warn(cmd, text) },
+		Open: func(dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) },
+	}
 	t := parseTarget(here(cmd), s)
 	if t.url != "" {
 		if f.session != "" {

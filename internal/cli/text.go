@@ -22,6 +22,9 @@ func say(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.OutOrStdout
 // note says something on standard error.
 func note(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.ErrOrStderr(), format, args) }
 
+// warn says on standard error what is no failure.
+func warn(cmd *cobra.Command, text string) { note(cmd, "zarrdb: warning: %s", here(cmd).shown(text)) }
+
 func sayTo(w io.Writer, format string, args []any) {
 	safe := make([]any, len(args))
 	for i, a := range args {
