@@ -58,6 +58,19 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 	return c, nil
 }
 
+// NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
+func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
+	c := &Client{o: *o}
+	if c.o.Version == "" {
+		c.o.Version = Version()
+	}
+	var err error
+	if c.l, err = newLink(ctx, conn, &c.o); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // DialDir connects to the process that serves the database in dir. os.ErrNotExist
 // if none does.
 func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {

@@ -1,0 +1,352 @@
+// Package zarrdb opens a versioned database of Zarr arrays that lives in a directory,
+// or joins the process that has it open.
+//
+//	program ──▶ Open ──▶ DB ──┬─ nobody has it open: package engine, and this
+//	                          │  process serves the others
+//	                          └─ another process has it open: its socket
+//
+// Two programs share a database without knowing of each other. When the one that has
+// it open ends, the next one that needs it takes its place: snapshots go on, and a
+// session goes on from what was saved of it.
+//
+// A [Snapshot] is one version, a [Session] a transaction. Both are views of keys
+// (package kv) and hierarchies of arrays and groups (package zarr), wherever the
+// database is open. What is needed less often, such as gc, merge or import, is a
+// command line ([DB.Run]); programs that have the database open themselves have all
+// of package engine ([DB.Engine]).
+package zarrdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/cli"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/local"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// What errors are found by with [errors.Is].
+var (
+	ErrNotFound    = fs.ErrNotExist     // a node that is not there; a key is kv.ErrNotFound
+	ErrExists      = zarr.ErrExists     // a node that is there already
+	ErrNoRef       = txn.ErrNoRef       // a branch, tag, commit or session that is not there
+	ErrConflict    = txn.ErrConflict    // what another commit changed too; *[txn.ConflictError] lists it
+	ErrNotDatabase = txn.ErrNotDatabase // a directory without a database
+	ErrLocked      = error(locked{})    // another process has the database open, and does not serve it
+	ErrCorrupt     = kv.ErrCorrupt      // stored bytes that fail their checks
+	ErrReadOnly    = kv.ErrReadOnly     // a write to what was opened to read
+	ErrClosed      = txn.ErrClosed      // use after Close
+	ErrGone        = local.ErrGone      // the process that has the database open has ended, and none took its place
+)
+
+// locked is found in every *engine.LockedError.
+type locked struct{}
+
+func (locked) Error() string { return "zarrdb: in use by a process that does not serve it" }
+
+// Options configure [Open]. nil and the zero value work.
+type Options struct {
+	// Create makes the database if the directory holds none.
+	Create bool
+	// ReadOnly refuses writes through this DB. A user who may not write to the
+	// directory needs it.
+	ReadOnly bool
+	// Private keeps other processes out for as long as this one has the database
+	// open.
+	Private bool
+	// Wait is how long to wait for a process that has the database open and does not
+	// serve it; default not at all.
+	Wait time.Duration
+	// Engine are further options for when this process has the database open. Those
+	// above take precedence.
+	Engine engine.Options
+}
+
+// DB is a database, open in this process or in another one. Safe for concurrent use;
+// Close when done.
+type DB struct {
+	dir string
+	o   Options
+
+	mu     sync.Mutex
+	held   *engine.DB    // this process has it open
+	socket string        // where this process serves it
+	client *local.Client // through the process that has it open, if this one had not
+	closed bool
+}
+
+// Open opens the database in a directory, or joins the process that has it open.
+// Errors: [ErrNotDatabase] if there is none and Create is not set, [ErrLocked].
+func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
+	db := &DB{dir: dir}
+	if o != nil {
+		db.o = *o
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	conn, err := db.join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if conn == nil { // this process has it open
+		return db, nil
+	}
+	db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial})
+	return db, err
+}
+
+// patience is how long it may take until the process that has the lock of a database
+// serves it, or gives it up.
+const patience = 30 * time.Second
+
+// join opens the database, or connects to the process that has it open. The
+// connection is nil where this process has opened it. db.mu is held.
+func (db *DB) join(ctx context.Context) (net.Conn, error) {
+	begun := time.Now()
+	for {
+		held, err := engine.Open(db.dir, db.options())
+		var locked *engine.LockedError
+		if !errors.As(err, &locked) {
+			db.held = held
+			return nil, err
+		}
+		limit := db.o.Wait
+		if host, _ := os.Hostname(); locked.Holder.Socket != "" && locked.Holder.Host == host && locked.Holder.PID != os.Getpid() {
+			var d net.Dialer
+			if conn, err := d.DialContext(ctx, "unix", locked.Holder.Socket); err == nil {
+				return conn, nil
+			}
+			limit = max(limit, patience)
+		}
+		if err := engine.WaitLocked(ctx, limit)(locked, time.Since(begun)); err != nil {
+			return nil, fmt.Errorf("open %s: %w", db.dir, lockedOut(err))
+		}
+	}
+}
+
+// lockedOut makes the error of a lock one that is ErrLocked.
+func lockedOut(err error) error {
+	var held *engine.LockedError
+	if errors.As(err, &held) {
+		return errors.Join(err, ErrLocked)
+	}
+	return err
+}
+
+// redial connects to the process that has the database open now. If none has, it is
+// this one from here on; it then talks to itself, so that what was opened through
+// another process goes on.
+func (db *DB) redial(ctx context.Context) (net.Conn, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, ErrClosed
+	}
+	if db.held == nil {
+		if conn, err := db.join(ctx); conn != nil || err != nil {
+			return conn, err
+		}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", db.socket)
+}
+
+// options are those for opening the database in this process.
+func (db *DB) options() *engine.Options {
+	o := db.o.Engine
+	o.Create, o.ReadOnly = db.o.Create, db.o.ReadOnly
+	if !db.o.Private {
+		o.Serve = func(dir string) (*engine.Serving, error) {
+			s, err := local.Serving(dir, serve.Options{Run: cli.RunFor}, nil, nil)
+			if s != nil {
+				db.socket = s.Socket
+			}
+			return s, err
+		}
+	}
+	return &o
+}
+
+// Close closes the database, or leaves the process that has it open. Where this
+// process had it open, it waits for requests of others that are running.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	held, client := db.held, db.client
+	db.closed, db.held, db.client = true, nil, nil
+	db.mu.Unlock()
+	var errs []error
+	if client != nil {
+		errs = append(errs, client.Close())
+	}
+	if held != nil {
+		errs = append(errs, held.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Engine returns the database as package engine has it, with all that it can do, or
+// nil if another process has it open.
+func (db *DB) Engine() *engine.DB {
+	held, _, _ := db.at()
+	return held
+}
+
+// at returns where the database is open: one of both.
+func (db *DB) at() (*engine.DB, *local.Client, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, nil, ErrClosed
+	}
+	return db.held, db.client, nil
+}
+
+// Run runs a command line of the program zarrdb, without the name of the program, in
+// the process that has the database open, and returns its exit code. The command
+// names the database by its path. Files that are nil are those of this process.
+func (db *DB) Run(ctx context.Context, args []string, stdin, stdout, stderr *os.File) (code int, err error) {
+	held, client, err := db.at()
+	if err != nil {
+		return 0, err
+	}
+	if held == nil {
+		return client.Run(ctx, local.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr})
+	}
+	c := &serve.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Held: []*engine.DB{held}}
+	if stdin != nil {
+		c.Stdin = stdin
+	}
+	if stdout != nil {
+		c.Stdout = stdout
+	}
+	if stderr != nil {
+		c.Stderr = stderr
+	}
+	return cli.RunFor(ctx, c), nil
+}
+
+// Resolve returns the commit that a revision names: a branch, a tag, the beginning of
+// a commit id, REV~N, REV^N or BRANCH@{when}; "" is the branch main.
+func (db *DB) Resolve(ctx context.Context, rev string) (*txn.Commit, error) {
+	held, client, err := db.at()
+	if err != nil {
+		return nil, err
+	}
+	if held == nil {
+		return client.Resolve(ctx, "", rev)
+	}
+	id, err := held.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return held.Commit(ctx, id)
+}
+
+// Log yields the commit that a revision names and those before it, newest first. It
+// ends after the first error.
+func (db *DB) Log(ctx context.Context, rev string) iter.Seq2[*txn.Commit, error] {
+	return func(yield func(*txn.Commit, error) bool) {
+		held, client, err := db.at()
+		if err == nil && held == nil {
+			client.Log(ctx, "", rev, "")(yield)
+			return
+		}
+		var id txn.CommitID
+		if err == nil {
+			id, err = held.Resolve(ctx, rev)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		held.Log(ctx, id)(yield)
+	}
+}
+
+// Diff yields the keys below prefix that differ between two revisions.
+func (db *DB) Diff(ctx context.Context, from, to, prefix string) iter.Seq2[txn.Change, error] {
+	return func(yield func(txn.Change, error) bool) {
+		older, err := db.Resolve(ctx, from)
+		newer, err2 := db.Resolve(ctx, to)
+		held, client, err3 := db.at()
+		switch err := errors.Join(err, err2, err3); {
+		case err != nil:
+			yield(txn.Change{}, err)
+		case held == nil:
+			client.Diff(ctx, "", older.ID, newer.ID, prefix)(yield)
+		default:
+			held.Diff(ctx, older.ID, newer.ID, prefix)(yield)
+		}
+	}
+}
+
+// Refs returns the branches and tags, by name.
+func (db *DB) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
+	held, client, err := db.at()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case held == nil:
+		return client.Refs(ctx, "")
+	}
+	return held.Branches(), held.Tags(), nil
+}
+
+// CreateBranch makes a branch at a revision.
+func (db *DB) CreateBranch(ctx context.Context, name, rev string) error {
+	return db.moveRef(ctx, serve.RefMove{Action: "create", Kind: "branch", Name: name, To: rev})
+}
+
+// CreateTag makes a tag at a revision.
+func (db *DB) CreateTag(ctx context.Context, name, rev string) error {
+	return db.moveRef(ctx, serve.RefMove{Action: "create", Kind: "tag", Name: name, To: rev})
+}
+
+// DeleteBranch deletes a branch. Its commits stay until they expire.
+func (db *DB) DeleteBranch(ctx context.Context, name string) error {
+	return db.moveRef(ctx, serve.RefMove{Action: "delete", Kind: "branch", Name: name})
+}
+
+// DeleteTag deletes a tag.
+func (db *DB) DeleteTag(ctx context.Context, name string) error {
+	return db.moveRef(ctx, serve.RefMove{Action: "delete", Kind: "tag", Name: name})
+}
+
+// Reset moves a branch to a revision. What it named before stays in its reflog.
+func (db *DB) Reset(ctx context.Context, branch, rev string) error {
+	return db.moveRef(ctx, serve.RefMove{Action: "reset", Kind: "branch", Name: branch, To: rev})
+}
+
+func (db *DB) moveRef(ctx context.Context, m serve.RefMove) error {
+	held, client, err := db.writable()
+	if err != nil {
+		return err
+	}
+	if held == nil {
+		return client.MoveRef(ctx, "", m)
+	}
+	t := serve.New(serve.Options{})
+	if err := t.AddDatabase("db", held); err != nil {
+		return err
+	}
+	return t.MoveRef(ctx, serve.Owner(""), "db", m)
+}
+
+// writable is at for requests that change something.
+func (db *DB) writable() (*engine.DB, *local.Client, error) {
+	if db.o.ReadOnly {
+		return nil, nil, ErrReadOnly
+	}
+	return db.at()
+}

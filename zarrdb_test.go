@@ -1,0 +1,320 @@
+package zarrdb_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+var bg = context.Background()
+
+// A test that needs another process runs this program with ZARRDB_ROLE set.
+func TestMain(m *testing.M) {
+	switch role := os.Getenv("ZARRDB_ROLE"); role {
+	case "":
+		os.Exit(m.Run())
+	case "hold":
+		hold(os.Getenv("ZARRDB_DIR"))
+	default:
+		count(os.Getenv("ZARRDB_DIR"), role)
+	}
+}
+
+// hold has the database open until standard input ends.
+func hold(dir string) {
+	db, err := zarrdb.Open(bg, dir, nil)
+	exitOn(err)
+	fmt.Println("open", db.Engine() != nil)
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	exitOn(db.Close())
+}
+
+// count adds one to every element so often.
+func count(dir, times string) {
+	n, err := strconv.Atoi(times)
+	exitOn(err)
+	db, err := zarrdb.Open(bg, dir, nil)
+	exitOn(err)
+	for range n {
+		exitOn(increment(db))
+	}
+	exitOn(db.Close())
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func increment(db *zarrdb.DB) error {
+	_, err := db.Retry(bg, "", "one more", func(s *zarrdb.Session) error {
+		a, err := s.Array(bg, "counter")
+		if err != nil {
+			return err
+		}
+		v, err := zarr.Read[int64](bg, a, zarr.Sel())
+		if err != nil {
+			return err
+		}
+		v[0]++
+		return zarr.Write(bg, a, zarr.Sel(), v)
+	})
+	return err
+}
+
+// process starts this program in another role.
+func process(t *testing.T, dir, role string) *exec.Cmd {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "ZARRDB_ROLE="+role, "ZARRDB_DIR="+dir)
+	c.Stderr = os.Stderr
+	return c
+}
+
+// holder starts a process that has the database open, and returns what ends it.
+func holder(t *testing.T, dir string) (c *exec.Cmd, end func()) {
+	t.Helper()
+	c = process(t, dir, "hold")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "open true\n" {
+		t.Fatalf("the holder says %q, %v", line, err)
+	}
+	end = sync.OnceFunc(func() {
+		_ = in.Close()
+		_ = c.Wait()
+	})
+	t.Cleanup(end)
+	return c, end
+}
+
+// counterDB makes a database with a counter.
+func counterDB(t *testing.T) (dir string) {
+	dir = filepath.Join(t.TempDir(), "w.zdb")
+	db := open(t, dir, &zarrdb.Options{Create: true})
+	_, err := db.Update(bg, "", "counter", func(s *zarrdb.Session) error {
+		_, err := s.CreateArray(bg, "counter", zarr.Spec{Shape: []int64{1}, DataType: "int64"})
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func open(t *testing.T, dir string, o *zarrdb.Options) *zarrdb.DB {
+	t.Helper()
+	db, err := zarrdb.Open(bg, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func value(t *testing.T, s *zarrdb.Snapshot) int64 {
+	t.Helper()
+	a, err := s.Array(bg, "counter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := zarr.Read[int64](bg, a, zarr.Sel())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v[0]
+}
+
+func at(t *testing.T, db *zarrdb.DB, rev string) *zarrdb.Snapshot {
+	t.Helper()
+	s, err := db.At(bg, rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// A database works the same in this process and through another one.
+func TestHereAndThere(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		t.Run(fmt.Sprint(there), func(t *testing.T) {
+			dir := counterDB(t)
+			if there {
+				holder(t, dir)
+			}
+			db := open(t, dir, nil)
+			if (db.Engine() == nil) != there {
+				t.Fatalf("open here: %v", db.Engine() != nil)
+			}
+			if err := increment(db); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.CreateTag(bg, "v1", ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := increment(db); err != nil {
+				t.Fatal(err)
+			}
+			if a, b, c := value(t, at(t, db, "")), value(t, at(t, db, "v1")), value(t, at(t, db, "main~2")); a != 2 || b != 1 || c != 0 {
+				t.Errorf("values %d, %d, %d", a, b, c)
+			}
+			_, tags, err := db.Refs(bg)
+			if err != nil || len(tags) != 1 || tags[0].Name != "v1" {
+				t.Errorf("tags %v, %v", tags, err)
+			}
+			var messages []string
+			for c, err := range db.Log(bg, "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				messages = append(messages, c.Message)
+			}
+			if got := fmt.Sprint(messages); got != "[one more one more counter create database]" {
+				t.Errorf("log %s", got)
+			}
+			var keys []string
+			for c, err := range db.Diff(bg, "v1", "main", "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys = append(keys, c.Key)
+			}
+			if got := fmt.Sprint(keys); got != "[counter/c/0]" {
+				t.Errorf("diff %s", got)
+			}
+			if err := db.Reset(bg, "main", "v1"); err != nil {
+				t.Fatal(err)
+			}
+			if got := value(t, at(t, db, "")); got != 1 {
+				t.Errorf("after the reset %d", got)
+			}
+			if _, err := at(t, db, "").Array(bg, "none"); !errors.Is(err, zarr.ErrNotFound) {
+				t.Errorf("an array that is not there: %v", err)
+			}
+			if _, err := db.At(bg, "none"); !errors.Is(err, zarrdb.ErrNoRef) {
+				t.Errorf("a branch that is not there: %v", err)
+			}
+		})
+	}
+}
+
+// A session is one transaction for all processes that name it.
+func TestSessionInTwoProcesses(t *testing.T) {
+	dir := counterDB(t)
+	holder(t, dir)
+	one, two := open(t, dir, nil), open(t, dir, nil)
+	s, err := one.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := two.Resume(bg, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set(bg, "a", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := same.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if _, err := same.Commit(bg, zarrdb.CommitOptions{Message: "both"}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := at(t, one, "").Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
+		t.Fatalf("%q, %v", b, err)
+	}
+}
+
+// Counters of several processes are exact, whichever has the database open.
+func TestCounterOfProcesses(t *testing.T) {
+	dir := counterDB(t)
+	const processes, times = 4, 25
+	var wg sync.WaitGroup
+	for range processes {
+		wg.Go(func() {
+			if err := process(t, dir, strconv.Itoa(times)).Run(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := value(t, at(t, open(t, dir, nil), "")); got != processes*times {
+		t.Errorf("counted %d, want %d", got, processes*times)
+	}
+}
+
+// When the process that has the database open is killed, the next one takes its place,
+// and what was open through it goes on.
+func TestHolderIsKilled(t *testing.T) {
+	dir := counterDB(t)
+	c, end := holder(t, dir)
+	db := open(t, dir, nil)
+	if err := increment(db); err != nil {
+		t.Fatal(err)
+	}
+	snap := at(t, db, "main")
+	s, err := db.Begin(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set(bg, "saved", []byte("yes")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Savepoint(bg); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if got := value(t, snap); got != 1 {
+		t.Errorf("the version holds %d", got)
+	}
+	if db.Engine() == nil {
+		t.Error("nobody took its place")
+	}
+	if _, err := s.Commit(bg, zarrdb.CommitOptions{Message: "after all"}); err != nil {
+		t.Errorf("the session that was saved: %v", err)
+	}
+	if err := increment(db); err != nil {
+		t.Fatal(err)
+	}
+	now := at(t, db, "")
+	if got := value(t, now); got != 2 {
+		t.Errorf("counted %d", got)
+	}
+	if b, err := now.Get(bg, "saved", kv.All()); err != nil || string(b) != "yes" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A private database keeps others out, who are told who has it.
+func TestPrivate(t *testing.T) {
+	dir := counterDB(t)
+	open(t, dir, &zarrdb.Options{Private: true})
+	if _, err := zarrdb.Open(bg, dir, nil); !errors.Is(err, zarrdb.ErrLocked) {
+		t.Errorf("opened beside a private one: %v", err)
+	}
+}
