@@ -106,8 +106,9 @@ type chunkForm struct {
 	// uncached says that there is nothing to gain from a cache: elements lie in
 	// the encoded bytes as they are but for order.
 	uncached bool
-	// name is the codec part of the name of a cache entry.
-	name [16]byte
+	// name returns the codec part of the name of a cache entry. Most arrays of a
+	// listing are never read, and it is half of the price of a form.
+	name func() [16]byte
 }
 
 func newForm(m *Meta, shape []int, limit int64) (*chunkForm, error) {
@@ -135,7 +136,7 @@ func newForm(m *Meta, shape []int, limit int64) (*chunkForm, error) {
 	}
 	f.strides = packed(make([]int, len(shape)), shape, int(size))
 	f.uncached = bound.Partial() && f.inner == nil && bound.EncodedSize() == int64(f.bytes)
-	f.name = formName(m, shape)
+	f.name = sync.OnceValue(func() [16]byte { return formName(m, shape) })
 	return f, nil
 }
 

@@ -14,7 +14,7 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 		t.shard.t, t.shard.cache, t.shard.id, t.shard.value = t, cache, id, v
 		return t.readShard(ctx)
 	}
-	chunk, ok := cache.Get(id, t.form.name)
+	chunk, ok := cache.Get(id, t.form.name())
 	if !ok {
 		if t.partly(v.Size()) && !t.worthWhole(cache, id) {
 			return t.readValue(ctx, v)
@@ -32,7 +32,7 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 // wanted: it is wanted again, or decoding the part takes about as long.
 func (t *task) worthWhole(cache ChunkCache, id kv.ID) bool {
 	c, ok := cache.(ChunkToucher)
-	return ok && c.Keeps(t.form.bytes) && (t.inPieces() || c.Touch(id, t.form.name, t.form.bytes))
+	return ok && c.Keeps(t.form.bytes) && (t.inPieces() || c.Touch(id, t.form.name(), t.form.bytes))
 }
 
 // inPieces reports whether the box lies in many pieces all over the chunk, so
@@ -57,7 +57,7 @@ func (t *task) inPieces() bool {
 // loadChunk decodes a whole chunk and caches it.
 func (t *task) loadChunk(ctx context.Context, cache ChunkCache, id kv.ID, v kv.Value) ([]byte, error) {
 	form := t.form
-	return load(ctx, cache, id, form.name, func() (chunk []byte, err error) {
+	return load(ctx, cache, id, form.name(), func() (chunk []byte, err error) {
 		err = v.View(ctx, kv.All(), func(encoded []byte) error {
 			chunk, err = form.bound.Decode(nil, encoded)
 			return err

@@ -125,12 +125,12 @@ func (j *job) holder(g *gatherer) func(int, kv.Value) bool {
 	return func(i int, v kv.Value) bool {
 		form := g.forms[i]
 		if form.indexed && !g.wants[i].Range.IsAll() {
-			return j.st.indexes.get(indexName{v.ID(), form.name}) != nil
+			return j.st.indexes.get(indexName{v.ID(), form.name()}) != nil
 		}
 		if cache == nil || form.uncached || form.inner != nil {
 			return false
 		}
-		_, ok := cache.Get(v.ID(), form.name)
+		_, ok := cache.Get(v.ID(), form.name())
 		return ok
 	}
 }

@@ -54,7 +54,7 @@ func (t *task) decodeBox(ctx context.Context, box codecs.Box, dst codecs.Dst) er
 		return t.form.bound.DecodeBox(ctx, &t.source, box, dst)
 	}
 	indexes := &t.j.st.indexes
-	name := indexName{id, t.form.name}
+	name := indexName{id, t.form.name()}
 	x := indexes.get(name)
 	if x == nil {
 		var err error

@@ -166,7 +166,7 @@ func (s *shardRead) each(fn func(name [16]byte) bool) {
 		for d, inner := range form.inner {
 			index = index*uint64(form.shape[d]/inner) + uint64(s.at[d])
 		}
-		name := form.name
+		name := form.name()
 		low := name[8:]
 		binary.LittleEndian.PutUint64(low, binary.LittleEndian.Uint64(low)+1+index)
 		if !fn(name) {

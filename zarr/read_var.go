@@ -150,7 +150,7 @@ func (t *task) collect(ctx context.Context, c *collector) error {
 func (t *task) readBlock(ctx context.Context, v kv.Value) (block dtype.Variable, origin int, strides []int, err error) {
 	form := t.form
 	if cache, id := t.j.a.opts.Cache, v.ID(); cache != nil && id != (kv.ID{}) && form.inner == nil && !form.uncached {
-		chunk, ok := cache.Get(id, form.name)
+		chunk, ok := cache.Get(id, form.name())
 		if !ok {
 			if chunk, err = t.loadChunk(ctx, cache, id, v); err != nil {
 				return block, 0, nil, err

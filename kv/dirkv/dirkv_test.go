@@ -384,3 +384,23 @@ func TestPermission(t *testing.T) {
 		}
 	}
 }
+
+// Directories on a very long way are made in one go.
+func TestDeepKey(t *testing.T) {
+	s := open(t, &Options{NoSync: true})
+	key := strings.Repeat("a/", 1900) + "x"
+	set(t, s, key, "deep")
+	set(t, s, strings.Repeat("a/", 5)+"b/c/y", "beside")
+	if got, err := kv.Get(ctx, s, key); err != nil || string(got) != "deep" {
+		t.Errorf("it is %q, %v", got, err)
+	}
+	if err := s.Set(ctx, key+"/z", nil); err == nil {
+		t.Error("a key below a key was set")
+	}
+	if err := s.Delete(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := kv.Keys(ctx, s, ""); err != nil || len(keys) != 1 {
+		t.Errorf("keys %q, %v", keys, err)
+	}
+}

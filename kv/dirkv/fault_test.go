@@ -68,6 +68,14 @@ func (h hookFS) mkdir(rel string) error {
 	return h.do("mkdir "+clean(rel), func() error { return h.fsys.mkdir(rel) })
 }
 
+func (h hookFS) mkdirs(rel string, names []string, sync bool) error {
+	step := "mkdirs "
+	if sync {
+		step = "mkdirs, sync "
+	}
+	return h.do(step+clean(rel)+"/"+strings.Join(names, "/"), func() error { return h.fsys.mkdirs(rel, names, sync) })
+}
+
 func (h hookFS) syncDir(rel string) error {
 	return h.do("sync "+clean(rel), func() error { return h.fsys.syncDir(rel) })
 }
@@ -84,8 +92,8 @@ func TestSteps(t *testing.T) {
 		{"replace", false, func(s *Store) error { return s.Set(ctx, "a/k", nil) }, "write, sync a/TMP; rename a/TMP a/k; sync a"},
 		{"new in the base", false, func(s *Store) error { return s.Set(ctx, "n", nil) }, "write, sync TMP; rename TMP n; sync ."},
 		{
-			"new directories", false, func(s *Store) error { return s.Set(ctx, "n/m/k", nil) },
-			"write, sync n/m/TMP; remove n/m/TMP; mkdir n/m; mkdir n; sync .; mkdir n/m; sync n; write, sync n/m/TMP; rename n/m/TMP n/m/k; sync n/m",
+			"new directories", false, func(s *Store) error { return s.Set(ctx, "n/m/l/k", nil) },
+			"write, sync n/m/l/TMP; remove n/m/l/TMP; mkdir n/m/l; mkdir n/m; mkdir n; sync .; mkdirs, sync n/m/l; write, sync n/m/l/TMP; rename n/m/l/TMP n/m/l/k; sync n/m/l",
 		},
 		{"delete", false, func(s *Store) error { return s.Delete(ctx, "a/k") }, "remove a/k; rmdir a; sync a"},
 		{"delete the last", false, func(s *Store) error { return s.Delete(ctx, "b/c/k") }, "remove b/c/k; rmdir b/c; rmdir b; sync ."},

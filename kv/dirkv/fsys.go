@@ -1,6 +1,7 @@
 package dirkv
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,6 +24,9 @@ type fsys interface {
 	// removeAll removes a directory with what is in it.
 	removeAll(rel string) error
 	mkdir(rel string) error
+	// mkdirs makes directories in one that exists, each in the one before. Those that
+	// exist already are fine.
+	mkdirs(rel string, names []string, sync bool) error
 	// syncDir makes the names in a directory durable; "." is the base.
 	syncDir(rel string) error
 	lstat(rel string) (fs.FileInfo, error)
@@ -56,6 +60,33 @@ func (r rootFS) removeAll(rel string) error            { return r.root.RemoveAll
 func (r rootFS) mkdir(rel string) error                { return r.root.Mkdir(rel, 0o777) }
 func (r rootFS) lstat(rel string) (fs.FileInfo, error) { return r.root.Lstat(rel) }
 func (r rootFS) stat(rel string) (fs.FileInfo, error)  { return r.root.Stat(rel) }
+
+// mkdirs goes down once: each other call resolves a path from the base on, which for
+// all directories on a long way takes the square of its length.
+func (r rootFS) mkdirs(rel string, names []string, sync bool) error {
+	at, err := r.root.OpenRoot(rel)
+	for _, name := range names {
+		if err != nil {
+			return err
+		}
+		if err = at.Mkdir(name, 0o777); err == nil && sync {
+			err = rootFS{root: at}.syncDir(".")
+		}
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+		below := at
+		if err == nil {
+			below, err = at.OpenRoot(name)
+		}
+		at.Close()
+		at = below
+	}
+	if err == nil {
+		err = at.Close()
+	}
+	return err
+}
 
 // rmdir must not be remove: between two calls an empty directory may have
 // become somebody's key. os.Root has no call that removes directories only.

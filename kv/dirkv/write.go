@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -92,26 +93,31 @@ func (s *Store) place(tmp, rel string) error {
 
 // mkdirAll makes a directory and those above it, durably.
 func (s *Store) mkdirAll(dir string) error {
-	if dir == "." {
+	var missing []string // below dir
+	for ; dir != "."; dir = filepath.Dir(dir) {
+		err := s.fsys.mkdir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, filepath.Base(dir))
+			continue
+		}
+		if errors.Is(err, fs.ErrExist) {
+			var fi fs.FileInfo
+			if fi, err = s.fsys.stat(dir); err == nil && !fi.IsDir() {
+				err = syscall.ENOTDIR
+			}
+		} else if err == nil {
+			err = s.syncDir(filepath.Dir(dir))
+		}
+		if err != nil {
+			return err
+		}
+		break
+	}
+	if len(missing) == 0 {
 		return nil
 	}
-	err := s.fsys.mkdir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = s.mkdirAll(filepath.Dir(dir)); err == nil {
-			err = s.fsys.mkdir(dir)
-		}
-	}
-	switch {
-	case err == nil:
-		return s.syncDir(filepath.Dir(dir))
-	case errors.Is(err, fs.ErrExist):
-		fi, err := s.fsys.stat(dir)
-		if err == nil && !fi.IsDir() {
-			err = syscall.ENOTDIR
-		}
-		return err
-	}
-	return err
+	slices.Reverse(missing)
+	return s.fsys.mkdirs(dir, missing, !s.opts.NoSync)
 }
 
 func (s *Store) syncDir(dir string) error {
