@@ -125,9 +125,10 @@ func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
 		}
 		differ(field, metaText(b.meta, field), metaText(o, field))
 	}
-	for _, name := range attributeNames(b.meta, o) {
-		if !sameAttribute(b.meta, o, name) {
-			differ("attribute "+name, attributeText(b.meta, name), attributeText(o, name))
+	ours, theirs := attributesOf(b.meta), attributesOf(o)
+	for _, name := range attributeNames(ours, theirs) {
+		if !sameAttribute(ours.values[name], theirs.values[name]) {
+			differ("attribute "+name, attributeText(ours.values[name]), attributeText(theirs.values[name]))
 		}
 	}
 }
@@ -151,13 +152,24 @@ var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
 // system. Names of dimensions are compared as such.
 var describing = []string{"long_name", "comment", "history", arrayDimensions}
 
-// attributeNames are the telling attributes that one of two arrays has.
-func attributeNames(a, b *zarr.Meta) (names []string) {
-	has := func(name string) bool {
-		_, inA := a.Attributes.Get(name)
-		_, inB := b.Attributes.Get(name)
-		return inA || inB
+// attributeSet is the attributes of an array for many look-ups.
+type attributeSet struct {
+	names  []string // in stored order
+	values map[string]json.RawMessage
+}
+
+func attributesOf(m *zarr.Meta) attributeSet {
+	a := attributeSet{values: make(map[string]json.RawMessage, m.Attributes.Len())}
+	for name, raw := range m.Attributes.All() {
+		a.names = append(a.names, name)
+		a.values[name] = raw
 	}
+	return a
+}
+
+// attributeNames are the telling attributes that one of two arrays has.
+func attributeNames(a, b attributeSet) (names []string) {
+	has := func(name string) bool { return a.values[name] != nil || b.values[name] != nil }
 	for _, name := range telling {
 		if has(name) {
 			names = append(names, name)
@@ -166,8 +178,13 @@ func attributeNames(a, b *zarr.Meta) (names []string) {
 	if !slices.ContainsFunc(systems, has) {
 		return names
 	}
-	for _, name := range slices.Concat(a.Attributes.Keys(), b.Attributes.Keys()) {
-		if !slices.Contains(names, name) && !slices.Contains(describing, name) {
+	listed := map[string]bool{}
+	for _, name := range slices.Concat(names, describing) {
+		listed[name] = true
+	}
+	for _, name := range slices.Concat(a.names, b.names) {
+		if !listed[name] {
+			listed[name] = true
 			names = append(names, name)
 		}
 	}
@@ -175,24 +192,21 @@ func attributeNames(a, b *zarr.Meta) (names []string) {
 }
 
 // attributeText is the JSON of an attribute, "missing" if there is none.
-func attributeText(m *zarr.Meta, name string) string {
-	raw, ok := m.Attributes.Get(name)
-	if !ok {
+func attributeText(raw json.RawMessage) string {
+	if raw == nil {
 		return "missing"
 	}
 	return string(compactJSON(raw))
 }
 
-// sameAttribute compares an attribute however it is spelled; 1 and 1.0 are the
-// same.
-func sameAttribute(a, b *zarr.Meta, name string) bool {
-	x, inA := a.Attributes.Get(name)
-	y, inB := b.Attributes.Get(name)
-	if inA != inB {
-		return false
+// sameAttribute compares an attribute however it is spelled, nil if it is missing; 1
+// and 1.0 are the same.
+func sameAttribute(x, y json.RawMessage) bool {
+	if x == nil || y == nil {
+		return x == nil && y == nil
 	}
 	var one, other zarr.Attributes
-	if one.Set(name, x) == nil && other.Set(name, y) == nil && one.Equal(other) {
+	if one.Set("", x) == nil && other.Set("", y) == nil && one.Equal(other) {
 		return true
 	}
 	if !bytes.ContainsAny(x, ".eE") && !bytes.ContainsAny(y, ".eE") {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -266,5 +267,32 @@ func TestAppendFields(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Very many attributes are compared in a time that grows with their number.
+func TestMisfitOfManyAttributes(t *testing.T) {
+	const n = 200_000
+	group := func(value int) *zarr.Meta {
+		var doc strings.Builder
+		doc.WriteString(`{"zarr_format":3,"node_type":"group","attributes":{"grid_mapping_name":"x"`)
+		for i := range n {
+			fmt.Fprintf(&doc, `,"k%06d":%d`, i, value)
+		}
+		doc.WriteString("}}")
+		m, err := zarr.ParseV3([]byte(doc.String()), nil)
+		must(t, err)
+		return m
+	}
+	a, b := attributesOf(group(1)), attributesOf(group(2))
+	begun := time.Now()
+	different := 0
+	for _, name := range attributeNames(a, b) {
+		if !sameAttribute(a.values[name], b.values[name]) {
+			different++
+		}
+	}
+	if took := time.Since(begun); different != n || took > 20*time.Second {
+		t.Errorf("%d differ, after %v", different, took)
 	}
 }

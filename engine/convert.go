@@ -366,5 +366,5 @@ func setValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error 
 	if z, ok := out.(valueSetter); ok {
 		return z.SetValue(ctx, key, v)
 	}
-	return v.View(ctx, kv.All(), func(b []byte) error { return out.Set(ctx, key, b) })
+	return viewWhole(ctx, v, func(b []byte) error { return out.Set(ctx, key, b) })
 }

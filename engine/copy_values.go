@@ -6,11 +6,37 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
 // heldAtOnce is the longest value that is read together with others; a longer
 // one is read when it is its turn.
 const heldAtOnce = 64 << 20
+
+// longHeld bounds the bytes of longer values that are in memory at a time: each worker
+// may meet one, and a sparse file that claims gigabytes costs its writer nothing.
+var longHeld = gather.NewMemory(1 << 30)
+
+// viewWhole calls fn with all bytes of a value. Of long ones so many are held as the
+// bound allows, or one that is larger than the bound. What would take more than half
+// of the memory of the machine is kv.ErrTooLarge.
+func viewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
+	n := v.Size()
+	if n <= heldAtOnce {
+		return v.View(ctx, kv.All(), fn)
+	}
+	if most := systemMemory() / 2; most > 0 && n > most {
+		return fmt.Errorf("%w: %d bytes do not go into memory, of which one value takes at most %d here", kv.ErrTooLarge, n, most)
+	}
+	if err := kv.CheckHeld(n); err != nil {
+		return err // before others make room for it
+	}
+	if err := longHeld.Take(ctx, n); err != nil {
+		return err
+	}
+	defer longHeld.Give(n)
+	return v.View(ctx, kv.All(), fn)
+}
 
 // eachValue calls fn with the bytes of each of the keys that has a value, several
 // at a time, and reads them at the least cost.
@@ -19,7 +45,7 @@ func eachValue(ctx context.Context, p *pool, view kv.Reader, keys []string, fn f
 		if v == nil {
 			return nil
 		}
-		if err := v.View(ctx, kv.All(), func(b []byte) error { return fn(ctx, key, b) }); err != nil {
+		if err := viewWhole(ctx, v, func(b []byte) error { return fn(ctx, key, b) }); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		return nil

@@ -461,7 +461,7 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) err
 			return err
 		}
 		key := strings.TrimPrefix(keys[i], ex.from)
-		err = v.View(ctx, kv.All(), func(b []byte) error {
+		err = viewWhole(ctx, v, func(b []byte) error {
 			if ex.o.Resume {
 				if have, err := kv.Get(ctx, to, key); err == nil && bytes.Equal(have, b) {
 					return nil

@@ -484,7 +484,7 @@ func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 	if err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
-	if err = v.View(ctx, kv.All(), func(b []byte) error { return im.put(ctx, s, key, b) }); err != nil {
+	if err = viewWhole(ctx, v, func(b []byte) error { return im.put(ctx, s, key, b) }); err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
 	return nil
