@@ -49,7 +49,9 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
-	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach"},
+	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
+	// The graph of commits, which it reads through functions of txn.
+	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
 	// Records of the index, and nothing that decides about them.
 	"txn/internal/catalog": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
 	// What versions reach: pages and payloads, wherever they are kept.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -321,7 +322,7 @@ func (p *plan) contains(ctx context.Context, head *Commit, s *Session) (bool, er
 	if _, ok := l.seen[s.base]; ok {
 		return true, nil
 	}
-	return isAncestor(ctx, p.get, s.base, head.ID)
+	return history.IsAncestor(ctx, p.get, s.base, head.ID)
 }
 
 func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now time.Time) *Commit {

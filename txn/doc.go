@@ -17,6 +17,21 @@
 // publishes all of them or none. When the branch has moved in the meantime,
 // changes that do not touch each other merge; others are a [ConflictError].
 //
-// Nothing here knows arrays: what must be known of Zarr metadata is asked
-// through [Policy].
+// Nothing here knows arrays: a [Policy] reads Zarr metadata.
+//
+// Where to find what:
+//
+//	internal/namespace  keys, directories, chunk maps, diff, move, merge
+//	internal/catalog    records of the index: commits, refs, reflog, sessions, …
+//	internal/reach      pages and payloads that versions reach
+//	history             the graph of commits: log, path, blame, bisect
+//
+//	open      db.go, options.go, format.go, policy in namespace.go
+//	read      snapshot.go, value.go, diff.go, rev.go, time.go
+//	write     session*.go, bulk.go, overlay.go, chunks.go, lost.go
+//	commit    commit.go, group.go, durability.go, retry.go
+//	branches  refs.go, undo.go, combine.go, rebase.go, pins.go
+//	space     expire.go, gc*.go
+//	copies    transfer*.go, clone.go, push.go, backup*.go
+//	repair    check*.go, checkpoint.go, repair.go, salvage.go, lostfound.go, quarantine.go
 package txn

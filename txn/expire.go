@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -17,8 +18,8 @@ import (
 // collector (gc.go) removes what then is reachable from no version. Records of
 // commits stay, so that the log and the chain of hashes hold.
 
-// ErrExpired means that a version was let go. It is ErrNoRef too.
-var ErrExpired = fmt.Errorf("%w: it has expired", ErrNoRef)
+// ErrExpired means that a version was removed by [DB.Expire]. It is ErrNoRef too.
+var ErrExpired = catalog.ErrExpired
 
 // ExpireOptions say which versions may go. At least one of Before and Keep must
 // be set.
@@ -211,7 +212,7 @@ func (e *expiry) refs(ctx context.Context) error {
 // seen nil it goes on only as long as fn does.
 func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]struct{}, fn func(*Commit) bool) error {
 	follow := true
-	for c, err := range ancestry(ctx, e.db.Commit, []CommitID{from}, func(*Commit) bool { return follow }) {
+	for c, err := range history.Ancestors(ctx, e.db.Commit, []CommitID{from}, func(*Commit) bool { return follow }) {
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -39,7 +40,7 @@ var (
 	ErrSessionBusy = errors.New("txn: session is open elsewhere")
 
 	// ErrManyBases means that two commits have several best common ancestors.
-	ErrManyBases = errors.New("txn: more than one merge base")
+	ErrManyBases = history.ErrManyBases
 
 	// ErrNoVirtual means that a value lies outside the database and no
 	// resolver was configured to read it.

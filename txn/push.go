@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -175,7 +176,7 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 // related reports whether old is an ancestor of a version. A commit that is not
 // known is none.
 func related(ctx context.Context, db *DB, old, id CommitID) (bool, error) {
-	ok, err := isAncestor(ctx, db.Commit, old, id)
+	ok, err := history.IsAncestor(ctx, db.Commit, old, id)
 	if errors.Is(err, ErrNoRef) {
 		err = nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -91,7 +92,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 // since returns the line of first parents from head down to what upstream has,
 // oldest first, and the commit below them.
 func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, base *Commit, err error) {
-	next, stop := iter.Pull2(ancestry(ctx, db.Commit, []CommitID{upstream}, func(*Commit) bool { return true }))
+	next, stop := iter.Pull2(history.Ancestors(ctx, db.Commit, []CommitID{upstream}, history.All))
 	defer stop()
 	has := map[CommitID]struct{}{}
 	oldest := uint64(math.MaxUint64) // generation that has is complete above

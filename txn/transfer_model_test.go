@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/history"
 )
 
 // exchangeModel is a few databases that carry versions to each other, and what each
@@ -146,7 +147,7 @@ func (x *exchangeModel) exchange(db, to *DB) {
 		t.Fatalf("refs were %v, are %v after %v, %v", before, after, r.Moves, err)
 	}
 	for name, old := range before {
-		ok, err := isAncestor(bg, to.Commit, old, after[name])
+		ok, err := history.IsAncestor(bg, to.Commit, old, after[name])
 		if err != nil || !ok && !forced(name) {
 			t.Fatalf("%s went from %v to %v, %v", name, old, after[name], err)
 		}

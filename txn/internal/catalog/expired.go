@@ -2,10 +2,14 @@ package catalog
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 )
+
+// ErrExpired means that a version has expired. It is ErrNoRef too.
+var ErrExpired = fmt.Errorf("%w: it has expired", ErrNoRef)
 
 // Expiry marks a version that has expired: its commit stays, and what it holds may
 // be collected.

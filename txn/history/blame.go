@@ -1,4 +1,4 @@
-package txn
+package history
 
 import (
 	"container/heap"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -20,9 +21,9 @@ import (
 // Its cost is, for each commit on the way, the smaller of what the commit changed
 // in the array and of the keys still in question; nothing if the commit left the
 // array alone.
-func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string) ([]*Commit, error) {
+func (v *Versions) Blame(ctx context.Context, at catalog.CommitID, path string, keys []string) ([]*catalog.Commit, error) {
 	path = strings.Trim(path, "/")
-	b := blamer{db: db, s: db.space, keys: keys, index: map[string]int{}, result: make([]*Commit, len(keys)), waiting: map[CommitID]*blameStep{}}
+	b := blamer{v: v, keys: keys, index: map[string]int{}, result: make([]*catalog.Commit, len(keys)), waiting: map[catalog.CommitID]*blameStep{}}
 	all := map[int]struct{}{}
 	for i, k := range keys {
 		if _, ok := b.index[k]; ok {
@@ -34,7 +35,7 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 		return nil, fmt.Errorf("blame /%s: %w", path, err)
 	}
 	for len(b.queue) > 0 {
-		c := heap.Pop(&b.queue).(*Commit)
+		c := heap.Pop(&b.queue).(*catalog.Commit)
 		if err := b.visit(ctx, c, b.waiting[c.ID]); err != nil {
 			return nil, fmt.Errorf("blame /%s at %s: %w", path, c.ID.Short(), err)
 		}
@@ -44,13 +45,12 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 }
 
 type blamer struct {
-	db      *DB
-	s       *namespace.Space
+	v       *Versions
 	keys    []string
 	index   map[string]int
-	queue   commitQueue
-	waiting map[CommitID]*blameStep
-	result  []*Commit
+	queue   queue
+	waiting map[catalog.CommitID]*blameStep
+	result  []*catalog.Commit
 }
 
 // blameStep is what is still in question at a commit.
@@ -60,7 +60,7 @@ type blameStep struct {
 }
 
 // push hands keys on to a commit. The map is the step's from now on.
-func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[int]struct{}) error {
+func (b *blamer) push(ctx context.Context, id catalog.CommitID, path string, keys map[int]struct{}) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[in
 		}
 		return nil
 	}
-	c, err := b.db.Commit(ctx, id)
+	c, err := b.v.Commit(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func (b *blamer) push(ctx context.Context, id CommitID, path string, keys map[in
 
 // visit hands on to each parent the keys that are there as they are here. What
 // no parent has is this commit's.
-func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
-	here, _, err := b.s.Dir(ctx, c.Root, namespace.DirPath(step.path))
+func (b *blamer) visit(ctx context.Context, c *catalog.Commit, step *blameStep) error {
+	here, _, err := b.v.Space.Dir(ctx, c.Root, namespace.DirPath(step.path))
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 		if len(left) == 0 {
 			break
 		}
-		p, err := b.db.version(ctx, id)
-		if errors.Is(err, ErrExpired) {
+		p, err := b.v.Kept(ctx, id)
+		if errors.Is(err, catalog.ErrExpired) {
 			continue // this is the oldest commit that is known to have it
 		}
 		if err != nil {
@@ -105,7 +105,7 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 		if !ok {
 			continue
 		}
-		there, _, err := b.s.Dir(ctx, p.Root, namespace.DirPath(was))
+		there, _, err := b.v.Space.Dir(ctx, p.Root, namespace.DirPath(was))
 		if err != nil {
 			return err
 		}
@@ -130,22 +130,22 @@ func (b *blamer) visit(ctx context.Context, c *Commit, step *blameStep) error {
 // pathIn returns what an array is called in a parent; ok is false if it is not
 // there. A node that is no array is the same if the path is.
 func (b *blamer) pathIn(ctx context.Context, parent, root tree.Root, path string) (string, bool, error) {
-	id, isArray, err := b.s.Identity(ctx, root, path)
+	id, isArray, err := b.v.Space.Identity(ctx, root, path)
 	if err != nil {
 		return "", false, err
 	}
-	was, wasArray, err := b.s.Identity(ctx, parent, path)
+	was, wasArray, err := b.v.Space.Identity(ctx, parent, path)
 	if err != nil {
 		return "", false, err
 	}
 	if isArray == wasArray && id == was {
-		_, ok, err := b.s.Dir(ctx, parent, namespace.DirPath(path))
+		_, ok, err := b.v.Space.Dir(ctx, parent, namespace.DirPath(path))
 		return path, ok, err
 	}
 	if !isArray {
 		return "", false, nil
 	}
-	moves, err := b.s.Renames(ctx, parent, root)
+	moves, err := b.v.Space.Renames(ctx, parent, root)
 	for _, mv := range moves {
 		if mv.To == path {
 			return mv.From, true, nil
@@ -159,7 +159,7 @@ func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[in
 	out := map[int]struct{}{}
 	// Many changes to few keys: ask for the keys.
 	budget := 4*len(keys) + 64
-	for it, err := range b.s.Diff(ctx, there, here, "") {
+	for it, err := range b.v.Space.Diff(ctx, there, here, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -178,11 +178,11 @@ func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[in
 func (b *blamer) changedOneByOne(ctx context.Context, there, here tree.Root, keys map[int]struct{}) (map[int]struct{}, error) {
 	out := map[int]struct{}{}
 	for i := range keys {
-		was, inOld, err := b.s.Get(ctx, there, b.keys[i])
+		was, inOld, err := b.v.Space.Get(ctx, there, b.keys[i])
 		if err != nil {
 			return nil, err
 		}
-		is, inNew, err := b.s.Get(ctx, here, b.keys[i])
+		is, inNew, err := b.v.Space.Get(ctx, here, b.keys[i])
 		if err != nil {
 			return nil, err
 		}

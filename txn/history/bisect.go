@@ -1,31 +1,33 @@
-package txn
+package history
 
 import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// Verdict is what somebody found out about a version.
+// Verdict is the result of a test of a version.
 type Verdict uint8
 
 const (
-	// Good: the version has not yet what is looked for.
+	// Good: the version does not have the change that is searched.
 	Good Verdict = iota + 1
-	// Bad: it has.
+	// Bad: it has the change.
 	Bad
-	// Skip: it cannot be told.
+	// Skip: it cannot be tested.
 	Skip
 )
 
-// Bisection finds the first bad commit between good ones and a bad one, by
-// asking about as few as possible. It holds what it needs of the history in
+// Bisection finds the first bad commit between good ones and a bad one with as few
+// tests as possible. It holds what it needs of the history in
 // memory, about 100 bytes a commit, so the database may be closed meanwhile. It
 // is for one goroutine at a time.
 type Bisection struct {
-	ids     []CommitID
+	ids     []catalog.CommitID
 	parents [][]int32 // in ids; a parent comes after its children
-	at      map[CommitID]int32
+	at      map[catalog.CommitID]int32
 	alive   []bool // may be the first bad one
 	skipped []bool
 	bad     int32
@@ -34,9 +36,9 @@ type Bisection struct {
 
 // Bisect begins a search. Every good commit must be an ancestor of the bad one;
 // none is fine, if there was nothing bad in the beginning.
-func (db *DB) Bisect(ctx context.Context, good []CommitID, bad CommitID) (*Bisection, error) {
-	b := &Bisection{at: map[CommitID]int32{}}
-	for c, err := range db.Log(ctx, bad) {
+func Bisect(ctx context.Context, get Get, good []catalog.CommitID, bad catalog.CommitID) (*Bisection, error) {
+	b := &Bisection{at: map[catalog.CommitID]int32{}}
+	for c, err := range Ancestors(ctx, get, []catalog.CommitID{bad}, All) {
 		if err != nil {
 			return nil, fmt.Errorf("bisect: %w", err)
 		}
@@ -46,7 +48,7 @@ func (db *DB) Bisect(ctx context.Context, good []CommitID, bad CommitID) (*Bisec
 	b.parents = make([][]int32, len(b.ids))
 	b.alive, b.skipped = make([]bool, len(b.ids)), make([]bool, len(b.ids))
 	for i, id := range b.ids {
-		c, err := db.Commit(ctx, id)
+		c, err := get(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("bisect: %w", err)
 		}
@@ -95,21 +97,21 @@ func (b *Bisection) drop(which []bool) {
 // Left is how many commits may still be the first bad one.
 func (b *Bisection) Left() int { return b.left }
 
-// Next returns the commit that tells most, whatever is found; ok is false when
-// nothing more can be learnt.
-func (b *Bisection) Next() (id CommitID, ok bool) {
+// Next returns the commit whose test excludes most others, whatever its result; ok is
+// false when no test helps any more.
+func (b *Bisection) Next() (id catalog.CommitID, ok bool) {
 	best, most := int32(-1), -1
 	weights := b.weights()
 	for i, w := range weights {
 		if !b.alive[i] || b.skipped[i] || int32(i) == b.bad {
 			continue
 		}
-		if tells := min(w, b.left-w); tells > most {
-			best, most = int32(i), tells
+		if excludes := min(w, b.left-w); excludes > most {
+			best, most = int32(i), excludes
 		}
 	}
 	if best < 0 {
-		return CommitID{}, false
+		return catalog.CommitID{}, false
 	}
 	return b.ids[best], true
 }
@@ -158,11 +160,11 @@ func (b *Bisection) weights() []int {
 	return weights
 }
 
-// Mark says what was found out about a commit.
-func (b *Bisection) Mark(id CommitID, v Verdict) error {
+// Mark notes the verdict on a commit.
+func (b *Bisection) Mark(id catalog.CommitID, v Verdict) error {
 	i, ok := b.at[id]
 	if !ok {
-		return fmt.Errorf("bisect: %s: %w in what is searched", id.Short(), ErrNoRef)
+		return fmt.Errorf("bisect: %s: %w in what is searched", id.Short(), catalog.ErrNoRef)
 	}
 	switch v {
 	case Skip:
@@ -190,7 +192,7 @@ func (b *Bisection) Mark(id CommitID, v Verdict) error {
 
 // Result returns the first bad commit as far as it is known and, where skipped
 // commits hide it, all that may be it, newest first.
-func (b *Bisection) Result() (first CommitID, others []CommitID) {
+func (b *Bisection) Result() (first catalog.CommitID, others []catalog.CommitID) {
 	for i, alive := range b.alive {
 		if alive && int32(i) != b.bad {
 			others = append(others, b.ids[i])
