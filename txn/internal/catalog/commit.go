@@ -13,7 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// Commit is one version and what was said about it. It is immutable.
+// Commit is one version with its parents and its message. It is immutable.
 type Commit struct {
 	ID CommitID
 	// Parents are the versions that this one was made from: none for the first

@@ -12,7 +12,7 @@ import (
 var ErrNoRef = errors.New("txn: no such revision")
 
 // CommitID names a commit by the hash of its record, which holds the root, the
-// parents and everything said about the change: equal ids mean equal history.
+// parents and the message: equal ids mean equal history.
 type CommitID digest.Sum
 
 // String prints the id as 40 hexadecimal digits.

@@ -16,7 +16,7 @@ type RefMove struct {
 	Old, New CommitID
 	Time     time.Time
 	Author   string
-	// Op says what moved it: "commit", "reset", "branch", "tag", "revert" ….
+	// Op is the operation: "commit", "reset", "branch", "tag", "revert" ….
 	Op string
 }
 

@@ -141,7 +141,7 @@ func (m *Marks) Leaves() *LeafReader {
 
 // Read reports whether a page is marked, and reads it if Mark has not.
 func (r *LeafReader) Read(name tree.Name, page []byte) (marked bool, err error) {
-	later, marked := r.m.pages.take(name)
+	later, marked := r.m.pages.read(name)
 	if later == 0 {
 		return marked, nil
 	}

@@ -50,8 +50,8 @@ func (s *Pages) Add(name tree.Name, n uint32) bool {
 	return true
 }
 
-// take returns the number of a name, and sets it to 0.
-func (s *Pages) take(name tree.Name) (n uint32, ok bool) {
+// read returns the number of a name, and sets it to 0: the page has been read.
+func (s *Pages) read(name tree.Name) (n uint32, ok bool) {
 	p := &s.parts[name[0]/namesPerPart]
 	p.mu.Lock()
 	defer p.mu.Unlock()
