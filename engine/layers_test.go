@@ -69,12 +69,14 @@ var layers = map[string][]string{
 	"engine":           {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
-	"serve":       {"engine", "kv", "txn", "zarr"},
-	"serve/wire":  {},
-	"serve/local": {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/dtype"},
-	"serve/auth":  {"serve"},
-	"serve/web":   {"serve", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
-	"serve/s3":    {"serve", "serve/auth", "engine", "kv", "txn"},
+	"serve":         {"engine", "kv", "txn", "zarr"},
+	"serve/wire":    {},
+	"serve/local":   {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/dtype"},
+	"serve/auth":    {"serve"},
+	"serve/pace":    {},
+	"serve/metrics": {},
+	"serve/web":     {"serve", "serve/pace", "serve/metrics", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
+	"serve/s3":      {"serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/cli":   {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":     {"internal/cli"},

@@ -12,5 +12,6 @@
 //   - serve/local is that protocol on a Unix socket: server and client.
 //   - serve/web is HTTP: versions as files, reports as JSON, sessions.
 //   - serve/auth is the key file of HTTP and S3.
+//   - serve/pace and serve/metrics are the timeouts and counts of both.
 //   - serve/s3 is the subset of S3 that array programs use.
 package serve

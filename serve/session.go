@@ -149,7 +149,11 @@ func (c *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 		o.Author = c.who.Name
 	}
 	commit, err := c.s.Commit(ctx, o)
+	if errors.Is(err, txn.ErrConflict) {
+		c.t.conflicts.Add(1)
+	}
 	if err == nil {
+		c.t.commits.Add(1)
 		c.t.o.Log.InfoContext(ctx, "commit", "database", c.db, "who", c.who.Name, "branch", c.s.Branch(), "commit", commit.ID.String())
 	}
 	return commit, err

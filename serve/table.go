@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -56,7 +57,15 @@ type Table struct {
 	mu     sync.RWMutex
 	served map[string]*served
 	closed bool
+
+	commits, conflicts atomic.Int64
 }
+
+// Counts is what clients did since the table was made.
+type Counts struct{ Commits, Conflicts int64 }
+
+// Counts returns the counts.
+func (t *Table) Counts() Counts { return Counts{t.commits.Load(), t.conflicts.Load()} }
 
 // served is one thing with a name: a database, or what another target names.
 type served struct {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/metrics"
 )
 
 // reply answers a request, or returns an error that is then the answer.
@@ -34,6 +36,7 @@ func (h *handler) routes() {
 		h.handle("GET /-/api/"+kind, func(w http.ResponseWriter, r *http.Request) error { return h.report(w, r, kind) })
 	}
 	h.handle("GET /-/api/read", h.read)
+	h.handle("GET /-/metrics", h.metrics)
 	h.sessionRoutes()
 	h.server.HandleFunc("/-/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: nothing is here", clip(r.URL.Path))})
@@ -75,4 +78,38 @@ func listOf(lines []byte) []byte {
 		out = append(out, line...)
 	}
 	return append(out, ']', '\n')
+}
+
+// routeOf is the kind of a request, for metrics.
+func routeOf(r *http.Request) string {
+	path := r.URL.Path
+	switch {
+	case strings.HasPrefix(path, sessionPath):
+		return "sessions"
+	case path == "/-/api/read":
+		return "read"
+	case strings.HasPrefix(path, "/-/api/"):
+		return "report"
+	case strings.HasPrefix(path, "/-"):
+		return "server"
+	case r.Method == http.MethodPut || r.Method == http.MethodDelete:
+		return "write"
+	case r.Method == "PROPFIND" || strings.HasSuffix(path, "/"):
+		return "list"
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return "value"
+	}
+	return "other"
+}
+
+// metrics answers with counts in the text format of Prometheus.
+func (h *handler) metrics(w http.ResponseWriter, _ *http.Request) error {
+	c := h.t.Counts()
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	return h.o.Metrics.Print(w, []metrics.Value{
+		{Name: "zarrdb_commits_total", Help: "Commits of clients.", Type: "counter", Value: float64(c.Commits)},
+		{Name: "zarrdb_conflicts_total", Help: "Commits of clients that met other changes.", Type: "counter", Value: float64(c.Conflicts)},
+		{Name: "zarrdb_requests_active", Help: "Requests that are being answered.", Type: "gauge", Value: float64(len(h.slots))},
+		{Name: "zarrdb_databases", Help: "Databases and targets that are served.", Type: "gauge", Value: float64(len(h.t.Names()))},
+	})
 }

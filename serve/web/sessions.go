@@ -96,7 +96,7 @@ func (h *handler) onSession(fn func(http.ResponseWriter, *http.Request, *serve.S
 
 // readJSON reads the body of a request; an empty one changes nothing.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	d := json.NewDecoder(slowReader{r: http.MaxBytesReader(w, r.Body, 1<<20), c: http.NewResponseController(w)})
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		var tooLong *http.MaxBytesError

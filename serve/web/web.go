@@ -23,6 +23,8 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/metrics"
+	"github.com/zarrdb/zarrdb/serve/pace"
 )
 
 // Options configure [New]. The zero value serves nobody: Authenticate or Anonymous
@@ -49,6 +51,8 @@ type Options struct {
 	BodyBytes int64
 	// ReadBytes bounds the elements of a decoded read; default 64 MiB.
 	ReadBytes int64
+	// Metrics counts requests; nil makes one for /-/metrics.
+	Metrics *metrics.Set
 	// Log gets a line for each write and for each failure of the server; nil
 	// discards them.
 	Log *slog.Logger
@@ -66,6 +70,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = new(metrics.Set)
 	}
 	return o
 }
@@ -96,8 +103,13 @@ func New(t *serve.Table, o Options) http.Handler {
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &response{ResponseWriter: w}
+	out := &pace.Writer{ResponseWriter: w}
+	begun := time.Now()
+	defer func() { h.o.Metrics.Observe(routeOf(r), out.Status, out.Bytes, time.Since(begun)) }()
 	w = out
+	if r.Body != nil {
+		r.Body = pace.Body(w, r.Body)
+	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := h.checkHost(r); err != nil {
 		h.fail(w, r, err)

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -203,7 +201,7 @@ func (h *handler) body(w http.ResponseWriter, r *http.Request) (b []byte, releas
 			giveBack()
 		}
 	}()
-	in := slowReader{r: http.MaxBytesReader(w, r.Body, h.o.BodyBytes), c: http.NewResponseController(w)}
+	in := http.MaxBytesReader(w, r.Body, h.o.BodyBytes)
 	var out bytes.Buffer
 	for {
 		// A client that announces much gets memory as it sends it.
@@ -217,30 +215,13 @@ func (h *handler) body(w http.ResponseWriter, r *http.Request) (b []byte, releas
 		if errors.Is(err, io.EOF) && n < grow {
 			return out.Bytes(), giveBack, nil
 		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = httpError{http.StatusBadRequest, errors.New("the body ends early")}
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the body: %w", err)
 		}
 	}
-}
-
-// slowReader gives a client a time for each piece of a body.
-type slowReader struct {
-	r io.Reader
-	c *http.ResponseController
-}
-
-// Read implements io.Reader.
-func (s slowReader) Read(p []byte) (int, error) {
-	_ = s.c.SetReadDeadline(time.Now().Add(stallTime)) // not every connection has one
-	n, err := s.r.Read(p)
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.As(err, &timeout) && timeout.Timeout():
-		err = os.ErrDeadlineExceeded
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = httpError{http.StatusBadRequest, errors.New("the body ends early")}
-	}
-	return n, err
 }
 
 // audit writes a line about a write.

@@ -1,0 +1,83 @@
+// Package pace gives the other end of an HTTP connection a time for each piece that it
+// sends or takes, so that clients that stall do not hold a server's slots, and long
+// values have the time that they need.
+package pace
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	// stall is how long a client may take for one piece beside what rate allows.
+	stall = 30 * time.Second
+	rate  = 32 << 10 // bytes a second
+)
+
+// Writer is a response whose pieces have a deadline. It counts what is sent.
+type Writer struct {
+	http.ResponseWriter
+	// Status is the status that was sent, 0 before.
+	Status int
+	// Bytes are those of the body.
+	Bytes int64
+
+	until time.Time
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *Writer) WriteHeader(status int) {
+	if w.Status == 0 && status >= 200 {
+		w.Status = status
+		w.extend(0)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *Writer) Write(b []byte) (int, error) {
+	if w.Status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend(len(b))
+	n, err := w.ResponseWriter.Write(b)
+	w.Bytes += int64(n)
+	return n, err
+}
+
+// extend moves the deadline for a piece of n bytes.
+func (w *Writer) extend(n int) {
+	until := time.Now().Add(stall + time.Duration(n)*time.Second/rate)
+	if until.Sub(w.until) > time.Second {
+		w.until = until
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(until) // not every connection has one
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Body returns the body of a request, of which each piece has a deadline: a client
+// that stalls is os.ErrDeadlineExceeded.
+func Body(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
+	return &reader{ReadCloser: body, c: http.NewResponseController(w)}
+}
+
+type reader struct {
+	io.ReadCloser
+	c *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	_ = r.c.SetReadDeadline(time.Now().Add(stall)) // not every connection has one
+	n, err := r.ReadCloser.Read(p)
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		err = os.ErrDeadlineExceeded
+	}
+	return n, err
+}
