@@ -96,6 +96,7 @@ var single = map[string][]string{
 	"github.com/dgraph-io/ristretto/v2":    {"engine"},
 	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
+	"github.com/rclone/gofakes3":           {"serve/s3"},
 	"golang.org/x/oauth2":                  {"kv/gcskv"},
 	"gopkg.in/ini.v1":                      {"kv/s3kv"},
 	"github.com/zeebo/blake3":              {"kv/digest"},
