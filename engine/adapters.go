@@ -64,6 +64,9 @@ type Place struct {
 	// located is a file that detection has found on a server, and read the
 	// beginning of; else nil.
 	located kv.Value
+	// looked says that detection knows the documents of a directory, and copyAlone
+	// that .zmetadata is its only one.
+	looked, copyAlone bool
 }
 
 // file locates the bytes of a place that is a file.

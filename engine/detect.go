@@ -74,6 +74,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		match = match[1:]
 	}
 	part := zurl.Part{Scheme: match[0]}
+	at.looked, at.copyAlone = ev.heads != nil, isCopyAlone(ev)
 	next, err := e.step(ctx, at, part)
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
@@ -169,6 +170,9 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	})
 	for i, name := range names {
 		ev.heads[name] = heads[i]
+	}
+	if err == nil {
+		err = lookAtCopy(ctx, ev, below)
 	}
 	return ev, at, err
 }

@@ -35,7 +35,7 @@ func builtinAdapters() map[string]Adapter {
 		"byte-range": {Open: openByteRange},
 		"json":       {Open: openJSON},
 		schemeZarr:   {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
-		schemeZarr2:  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group}},
+		schemeZarr2:  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group, docV2Metadata}},
 		schemeZarr3:  {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
 		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
 		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
@@ -133,7 +133,7 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 	return at, nil
 }
 
-func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) }
+func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) || isCopyAlone(e) }
 func isZarr3(e Evidence) bool { return e.Has(docV3) && !zarr.IsDraft3Entry(e.File(docV3)) }
 
 // schemeZarr opens a store of any format, and is what the formats without an
@@ -185,7 +185,7 @@ func isDraftWithoutRoot(ctx context.Context, view kv.Reader) (bool, error) {
 }
 
 func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part) (Place, error) {
-	return func(_ context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
+	return func(ctx context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
 		if from.Kind == File {
 			return from, fmt.Errorf("%w: it is a file, not a Zarr hierarchy", ErrFormat)
 		}
@@ -199,7 +199,13 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 				return from, fmt.Errorf("%w: the path %q leaves the hierarchy", ErrFormat, part.Path)
 			}
 		}
-		return Place{View: from.dir(), Path: path, Kind: Dataset, Version: version, store: &from}, nil
+		view := from.dir()
+		if version == zarr.V2 && (from.copyAlone || !from.looked) {
+			if view, err = withDocuments(ctx, view, from.copyAlone); err != nil {
+				return from, err
+			}
+		}
+		return Place{View: view, Path: path, Kind: Dataset, Version: version, store: &from}, nil
 	}
 }
 

@@ -2,10 +2,14 @@ package engine
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // Arrays with unknown codecs are copied with their neighbours, bytes as they are,
@@ -61,5 +65,44 @@ func TestUnknownCodecsAreCopied(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		sameContents(t, exported(t, dest), c.keys)
+	}
+}
+
+// A v2 store that has no metadata but .zmetadata is read, and its documents are
+// imported and exported one by one.
+func TestCopyOfMetadataAlone(t *testing.T) {
+	attrs := `{"note":"` + strings.Repeat("x", headBytes) + `"}` // the head does not say what it is
+	copied := `{"metadata":{".zattrs":` + attrs + `,".zgroup":{"zarr_format":2},"g/.zgroup":{"zarr_format":2},` +
+		`"g/t/.zarray":` + arrayV2(`"fill_value":0`, `"fill_value":NaN`, `"<i4"`, `"<f4"`, `{"id":"zlib","level":1}`, "null") + `,"g/t/.zattrs":{"units":"K"}},"zarr_consolidated_format":1}`
+	chunk := strings.Repeat("\x00\x00\x80\x3f", 20)
+	keys := map[string]string{".zmetadata": copied, "g/t/0.0": chunk}
+	want := maps.Clone(keys)
+	docs, err := zarr.ConsolidatedDocuments([]byte(copied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, text := range docs {
+		want[key] = string(text)
+	}
+	for _, url := range []string{memoryURL(t, keys), memoryURL(t, keys) + "|zarr2:", folder(t, keys), web(t, keys), web(t, keys) + "|zarr2:"} {
+		src := openURL(t, url)
+		n, err := src.NodeAt(bg, "g/t")
+		if err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		a, _ := n.Array()
+		if got, err := zarr.Read[float32](bg, a, zarr.Sel(zarr.Slice(0, 1, 1), zarr.Slice(0, 2, 1))); err != nil || !slices.Equal(got, []float32{1, 1}) {
+			t.Errorf("%s: %v, %v", url, got, err)
+		}
+		db := openDB(t, nil)
+		if _, err := db.Import(bg, src, ImportOptions{}); err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		sameContents(t, contents(t, at(t, db, "")), want)
+		dest := filepath.Join(t.TempDir(), "x.zarr")
+		if _, err := Export(bg, src, dest, ExportOptions{}); err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		sameContents(t, exported(t, dest), want)
 	}
 }

@@ -212,6 +212,32 @@ func ParseConsolidatedV2(doc []byte, reg *codecs.Registry) (nodes map[string]*Me
 	return all.Consolidated, all.ConsolidatedErrors, nil
 }
 
+// ConsolidatedDocuments returns the documents that .zmetadata copies, by their keys
+// relative to it. err is a [FieldError].
+func ConsolidatedDocuments(doc []byte) (map[string][]byte, error) {
+	p := &parser{doc: docConsolidatedV2}
+	_, obj, err := p.read(doc)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := p.need(obj, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	list, ok := members(raw)
+	if !ok {
+		return nil, p.fail("metadata", errors.New("not an object"))
+	}
+	docs := make(map[string][]byte, len(list))
+	for _, x := range list {
+		switch _, name := cutName(x.name); name {
+		case docArrayV2, docGroupV2, docAttrsV2:
+			docs[x.name] = x.value
+		}
+	}
+	return docs, nil
+}
+
 // cutName splits a key before its last component.
 func cutName(key string) (dir, name string) {
 	i := strings.LastIndexByte(key, '/')
