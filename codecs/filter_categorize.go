@@ -26,7 +26,7 @@ func parseCategorize(c Config) (Codec, error) {
 		x.object = true
 	} else if raw := f.Raw("dtype"); raw != nil {
 		var err error
-		if x.dtype, err = dtype.ParseV2(raw, dtype.Type{}); err != nil {
+		if x.dtype, err = dtype.ParseNumPy(raw); err != nil {
 			f.Fail("dtype", "%w", err)
 		} else if x.dtype.Kind() != dtype.FixedUTF32 {
 			f.Fail("dtype", "%v is no text", x.dtype)

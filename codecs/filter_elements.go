@@ -152,7 +152,7 @@ func (f *Fields) numpyType(name string, def dtype.Type) (dtype.Type, number) {
 	t := def
 	if raw := f.Raw(name); raw != nil {
 		var err error
-		if t, err = dtype.ParseV2(raw, dtype.Type{}); err != nil {
+		if t, err = dtype.ParseNumPy(raw); err != nil {
 			f.Fail(name, "%w", err)
 			return def, notANumber
 		}

@@ -18,7 +18,7 @@ func parseVlenArray(c Config) (Codec, error) {
 	v := vlenArray{}
 	if raw := f.Raw("dtype"); raw != nil {
 		var err error
-		if v.dtype, err = dtype.ParseV2(raw, dtype.Type{}); err != nil {
+		if v.dtype, err = dtype.ParseNumPy(raw); err != nil {
 			f.Fail("dtype", "%w", err)
 		} else if v.dtype.Size() == 0 {
 			f.Fail("dtype", "%v has no size", v.dtype)

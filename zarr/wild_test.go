@@ -14,7 +14,7 @@ import (
 // This file tests arrays in forms that the specification does not have and that
 // writers in use have stored.
 
-// stored returns a store with the given documents and chunks.
+// wildStore returns a store with the given documents and chunks.
 func wildStore(t *testing.T, values map[string]string) *kv.Mem {
 	t.Helper()
 	store := kv.NewMem()
@@ -63,5 +63,35 @@ func TestFillStringsOfJava(t *testing.T) {
 		if docs := must(must(m.ToV3(codecs.Default())).Print()); !strings.Contains(string(docs[docV3]), `"fill_value": `+fill.want+",") {
 			t.Errorf("%s %q is written as %s", fill.dataType, fill.text, docs[docV3])
 		}
+	}
+}
+
+// Filters name data types in every spelling that numpy.dtype takes; zarr-python keeps
+// what it was given. New documents have type strings.
+func TestFilterTypesOfNumPy(t *testing.T) {
+	ctx := context.Background()
+	v2 := must(OpenArray(ctx, wildStore(t, map[string]string{
+		".zarray": `{"zarr_format":2,"shape":[4],"chunks":[4],"dtype":"<i4","fill_value":0,"order":"C","compressor":null,` +
+			`"filters":[{"id":"delta","dtype":"int32","astype":"i2"}]}`,
+		"0": "\x05\x00\x01\x00\x01\x00\xfd\xff",
+	}), "", nil))
+	v3 := must(OpenArray(ctx, wildStore(t, map[string]string{
+		"zarr.json": `{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4]}},` +
+			`"chunk_key_encoding":{"name":"v2"},"fill_value":0,"codecs":[{"name":"numcodecs.delta","configuration":{"dtype":"i4","astype":"int16"}},` +
+			`{"name":"bytes","configuration":{"endian":"little"}}]}`,
+		"0": "\x05\x00\x01\x00\x01\x00\xfd\xff",
+	}), "", nil))
+	for _, a := range []*Array{v2, v3} {
+		if got := must(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{5, 6, 7, 4}) {
+			t.Errorf("%v: %v", a.Meta().Version, got)
+		}
+	}
+	docs := must(must(v2.Meta().ToV3(codecs.Default())).Print())
+	if doc := string(docs[docV3]); !strings.Contains(doc, `"<i4"`) || !strings.Contains(doc, `"<i2"`) {
+		t.Errorf("written as %s", doc)
+	}
+	docs = must(must(v3.Meta().ToV2(codecs.Default())).Print())
+	if doc := string(docs[docArrayV2]); !strings.Contains(doc, `"dtype": "<i4"`) || !strings.Contains(doc, `"astype": "<i2"`) {
+		t.Errorf("written as %s", doc)
 	}
 }

@@ -37,7 +37,7 @@ func ObjectV2(filter json.RawMessage) (Type, bool) {
 	case "json", "json2", "msgpack", "msgpack2":
 		return NewJSON(), true
 	case "vlen-array":
-		elem, err := parseV2(obj["dtype"], 0)
+		elem, err := ParseNumPy(obj["dtype"])
 		if err != nil {
 			return Type{}, false
 		}
