@@ -16,6 +16,9 @@ type pcodec struct {
 	config json.RawMessage
 }
 
+// noOp is how pcodec itself calls the delta_spec that numcodecs calls "none".
+const noOp = "no_op"
+
 func parsePcodec(c Config) (Codec, error) {
 	f := c.Fields()
 	p := &pcodec{params: pco.Params{
@@ -24,7 +27,11 @@ func parsePcodec(c Config) (Codec, error) {
 		Delta:    pco.Auto,
 		PageSize: int(f.Int("equal_pages_up_to", 1<<18, 1, 1<<24)),
 	}}
-	delta := f.Enum("delta_spec", "auto", "auto", "none", "try_consecutive", "try_lookback")
+	delta := f.Enum("delta_spec", "auto", "auto", "none", noOp, "try_consecutive", "try_lookback")
+	if delta == noOp {
+		delta = "none"
+		f.members["delta_spec"] = json.RawMessage(`"none"`)
+	}
 	f.Enum("paging_spec", "equal_pages_up_to", "equal_pages_up_to")
 	if raw := f.Raw("delta_encoding_order"); !absent(raw) {
 		p.params.Delta = int(f.Int("delta_encoding_order", 0, 0, 7))

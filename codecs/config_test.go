@@ -59,7 +59,7 @@ func TestConfigV3(t *testing.T) {
 		{"gzip level", `[` + little + `,{"name":"gzip","configuration":{"level":12}}]`, "codecs[1].configuration.level: gzip: 12 is not in 0 to 9"},
 		{"gzip level -1", `[` + little + `,{"name":"gzip","configuration":{"level":-1}}]`, "codecs[1].configuration.level: gzip: -1 is not in 0 to 9"},
 		{"gzip level text", `[` + little + `,{"name":"gzip","configuration":{"level":"5"}}]`, `codecs[1].configuration.level: gzip: "5" is not an integer`},
-		{"zstd level", `[` + little + `,{"name":"zstd","configuration":{"level":23}}]`, "codecs[1].configuration.level: zstd: 23"},
+		{"zstd level", `[` + little + `,{"name":"zstd","configuration":{"level":2.5}}]`, "codecs[1].configuration.level: zstd: 2.5"},
 		{"zstd checksum", `[` + little + `,{"name":"zstd","configuration":{"level":2,"checksum":1}}]`, "codecs[1].configuration.checksum: zstd: 1 is not true or false"},
 		{"crc32c", `[` + little + `,{"name":"crc32c","configuration":{"location":"start"}}]`, "codecs[1].configuration.location: crc32c: unknown member"},
 

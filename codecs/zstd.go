@@ -20,10 +20,11 @@ type zstdCodec struct {
 
 func parseZstd(c Config) (Codec, error) {
 	f := c.Fields()
-	// The least level of the reference library is -131072; newer releases may
-	// know more than 22.
+	// The levels of the reference library are -131072 to 22. numcodecs takes others
+	// for the nearest of them, and stores them as they were given.
+	level := f.Int("level", 0, math.MinInt64, math.MaxInt64)
 	return &zstdCodec{
-		level:    int(f.Int("level", 0, -1<<17, 22)),
+		level:    int(max(-1<<17, min(level, 22))),
 		checksum: f.Bool("checksum", false),
 	}, f.Err()
 }
