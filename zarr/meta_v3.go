@@ -153,6 +153,10 @@ func (p *parser) arrayV3(m *Meta, obj object) error {
 	if raw, err = p.need(obj, "codecs"); err != nil {
 		return err
 	}
+	first := isFirstV3(raw)
+	if first {
+		raw = codecsFirstV3(raw, len(m.Shape))
+	}
 	var failed error
 	if m.Codecs, err = p.reg.ParseV3(raw); err != nil {
 		if failed = p.fail("codecs", err); !errors.Is(failed, codecs.ErrUnknown) {
@@ -161,6 +165,9 @@ func (p *parser) arrayV3(m *Meta, obj object) error {
 	}
 	if raw, err = p.need(obj, "fill_value"); err != nil {
 		return err
+	}
+	if first {
+		raw = fillFirstV3(m.Type, raw)
 	}
 	if err := p.room(m.Type); err != nil {
 		return err

@@ -95,3 +95,29 @@ func TestFilterTypesOfNumPy(t *testing.T) {
 		t.Errorf("written as %s", doc)
 	}
 }
+
+// The first accepted text of v3, which zarrita and zarr-python wrote early on, is told
+// by its codec "endian". Its forms are refused in other documents.
+func TestFirstTextOfV3(t *testing.T) {
+	ctx := context.Background()
+	doc := func(order, bytes string) string {
+		return `{"zarr_format":3,"node_type":"array","shape":[2,3],"data_type":"bool","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,3]}},` +
+			`"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":0,"codecs":[{"name":"transpose","configuration":{"order":"` + order + `"}},` +
+			`{"name":"` + bytes + `","configuration":{"endian":"little"}}],"attributes":{}}`
+	}
+	for order, want := range map[string][]bool{"C": {true, true, false, false, false, true}, "F": {true, false, false, true, false, true}} {
+		a := must(OpenArray(ctx, wildStore(t, map[string]string{"zarr.json": doc(order, "endian"), "c/0/0": "\x01\x01\x00\x00\x00\x01"}), "", nil))
+		if got := must(Read[bool](ctx, a, Sel())); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", order, got, want)
+		}
+		if docs := must(a.Meta().Print()); string(docs[docV3]) != doc(order, "endian") {
+			t.Errorf("%s: printed as %s", order, docs[docV3])
+		}
+		if _, err := ParseV3([]byte(doc(order, "bytes")), codecs.Default()); err == nil {
+			t.Errorf("%s: accepted without endian", order)
+		}
+		if _, err := ParseV3([]byte(strings.Replace(doc("C", "bytes"), `"C"`, "[0,1]", 1)), codecs.Default()); err == nil {
+			t.Error("a bool of 0: accepted without endian")
+		}
+	}
+}
