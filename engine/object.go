@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // object is a JSON object that keeps the order of its members and their values
@@ -49,8 +50,7 @@ func (o *object) print() []byte {
 		if i > 0 {
 			flat.WriteByte(',')
 		}
-		name, _ := json.Marshal(k) // a string always marshals
-		flat.Write(name)
+		flat.Write(dtype.AppendString(nil, k))
 		flat.WriteByte(':')
 		flat.Write(o.values[k])
 	}

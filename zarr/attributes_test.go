@@ -95,7 +95,7 @@ func TestAttributesEqual(t *testing.T) {
 }
 
 func TestParseAttributesRefused(t *testing.T) {
-	for _, text := range []string{``, `[]`, `1`, `{"a":1,"\u0061":2}`, `{"a":}`, `{} {}`, "{\"a\":\"\xff\"}", `{"\ud800":1}`} {
+	for _, text := range []string{``, `[]`, `1`, `{"a":1,"\u0061":2}`, `{"a":}`, `{} {}`, "{\"a\":\"\xff\"}", `{"\ud800":1,"\uD800":2}`} {
 		if a, err := ParseAttributes([]byte(text)); err == nil {
 			t.Errorf("%s is %v", text, a)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -49,7 +50,7 @@ func members(raw json.RawMessage) (object, bool) {
 		}
 		from := s.at
 		s.skip()
-		name := string(unquote(raw[from:s.at]))
+		name := string(unquoteName(raw[from:s.at]))
 		s.space()
 		s.at++ // colon
 		s.space()
@@ -111,6 +112,31 @@ func unquote(quoted []byte) []byte {
 		panic("zarr: unchecked string: " + err.Error())
 	}
 	return []byte(s)
+}
+
+// unquoteName is unquote for the name of a member, in which half a surrogate pair,
+// as Python writes it, becomes the three bytes that UTF-8 would have for it. They
+// keep names apart and are escaped again when they are printed.
+func unquoteName(quoted []byte) []byte {
+	if !halfPair(quoted) {
+		return unquote(quoted)
+	}
+	var name []byte
+	inner := quoted[1 : len(quoted)-1]
+	text := func(from, to int) {
+		name = append(name, unquote(slices.Concat([]byte{'"'}, inner[from:to], []byte{'"'}))...)
+	}
+	done := 0
+	for _, at := range escapes.FindAllIndex(inner, -1) {
+		if e := inner[at[0]:at[1]]; isHalf(e) {
+			text(done, at[0])
+			r, _ := strconv.ParseUint(string(e[2:]), 16, 16)
+			name = append(name, 0xe0|byte(r>>12), 0x80|byte(r>>6&0x3f), 0x80|byte(r&0x3f))
+			done = at[1]
+		}
+	}
+	text(done, len(inner))
+	return name
 }
 
 func asString(raw json.RawMessage) (string, bool) {

@@ -110,10 +110,11 @@ func halfPair(quoted []byte) bool {
 	if !bytes.Contains(quoted, []byte(`\u`)) {
 		return false
 	}
-	return slices.ContainsFunc(escapes.FindAll(quoted, -1), func(e []byte) bool {
-		return len(e) == 6 && e[2]|0x20 == 'd' && e[3] >= '8'
-	})
+	return slices.ContainsFunc(escapes.FindAll(quoted, -1), isHalf)
 }
+
+// isHalf reports whether one of the escapes is a surrogate without the other.
+func isHalf(e []byte) bool { return len(e) == 6 && e[2]|0x20 == 'd' && e[3] >= '8' }
 
 // appendStrict appends checked JSON text with bare NaN, Infinity and -Infinity
 // as strings, so that every JSON reader takes it.

@@ -112,10 +112,7 @@ func (s *scanner) object() error {
 		if err := s.str(); err != nil {
 			return err
 		}
-		name := unquote(s.text[from:s.at])
-		if halfPair(s.text[from:s.at]) {
-			return s.fail("a name that is not text") // two of them would become one
-		}
+		name := unquoteName(s.text[from:s.at])
 		if seen == nil && len(s.names)-first >= 16 {
 			seen = make(map[string]bool)
 			for _, n := range s.names[first:] {

@@ -121,3 +121,29 @@ func TestFirstTextOfV3(t *testing.T) {
 		}
 	}
 }
+
+// Python stores half a surrogate pair, which is no text, in the names of attributes as
+// in their values. Names stay apart, and are printed as they were.
+func TestHalfSurrogatesInNames(t *testing.T) {
+	text := `{"a\ud800b":1,"a\ud801b":"\udfff","\ud83d\ude00":2,"\udc00\ud800\n":{"\uDABC":3}}`
+	a := must(ParseAttributes([]byte(text)))
+	if a.Len() != 4 || len(slices.Compact(a.Keys())) != 4 {
+		t.Errorf("names %q", a.Keys())
+	}
+	if raw, ok := a.Get("a\xed\xa0\x80b"); !ok || string(raw) != "1" {
+		t.Errorf("%s, %v", raw, ok)
+	}
+	must(0, a.Set("more", 1))
+	printed := must(a.MarshalJSON())
+	for _, part := range []string{`"a\ud800b":1`, `"a\ud801b":"\udfff"`, `"😀":2`, `"\udc00\ud800\n":{"\uDABC":3}`} {
+		if !strings.Contains(string(printed), part) {
+			t.Errorf("%s lacks %s", printed, part)
+		}
+	}
+	if again := must(ParseAttributes(printed)); !again.Equal(a) {
+		t.Errorf("%s is not %s", printed, text)
+	}
+	if b := must(ParseAttributes([]byte(strings.Replace(text, "d801", "d802", 1)))); b.Equal(must(ParseAttributes([]byte(text)))) {
+		t.Error("other names are equal")
+	}
+}

@@ -13,7 +13,8 @@ import (
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD; nothing is escaped that need not be.
+// U+FFFD, but for the three of half a surrogate pair, which are escaped; nothing else
+// is escaped that need not be.
 func AppendString(dst []byte, s string) []byte { return appendString(dst, s) }
 
 func appendString[T string | []byte](dst []byte, s T) []byte {
@@ -27,6 +28,13 @@ func appendString[T string | []byte](dst []byte, s T) []byte {
 		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			if c == 0xed && len(s)-i >= 3 && s[i+1]&^0x1f == 0xa0 && s[i+2]&^0x3f == 0x80 {
+				dst = append(dst, s[done:i]...)
+				dst = appendRune(dst, 0xd000|uint32(s[i+1]&0x3f)<<6|uint32(s[i+2]&0x3f))
+				i += 3
+				done = i
+				continue
+			}
 			if r == utf8.RuneError && n == 1 {
 				dst = append(dst, s[done:i]...)
 				dst = append(dst, "\ufffd"...)
