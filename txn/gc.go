@@ -56,12 +56,13 @@ type GCReport struct {
 	// collector knows them.
 	LiveBytes int64
 	// FreedBytes were given back from packs; HeldBytes are dead and stay for
-	// now: in small pieces, in pinned packs, or in files with more than one
-	// link.
+	// now: in small pieces, in pinned packs, in files with more than one link,
+	// or in files that other processes read.
 	FreedBytes, HeldBytes int64
 	// Packs that were removed, got holes or were rewritten, and those that
-	// were left alone because of a pin or a second link.
-	Removed, Punched, Rewritten, Pinned, Linked int
+	// were left alone because of a pin, a second link, or a process that reads
+	// them and was given the file.
+	Removed, Punched, Rewritten, Pinned, Linked, Leased int
 	// Stopped says that a pin was made meanwhile, so that the rest of the packs
 	// is left to the next collection.
 	Stopped bool

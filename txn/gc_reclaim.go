@@ -142,7 +142,7 @@ func (g *collector) count(out pack.Reclaimed) {
 	r := g.r
 	r.FreedBytes += int64(out.Bytes)
 	r.HeldBytes += int64(out.Held)
-	for n, is := range map[*int]bool{&r.Removed: out.Removed, &r.Punched: out.Punched, &r.Rewritten: out.Rewritten, &r.Linked: out.Linked} {
+	for n, is := range map[*int]bool{&r.Removed: out.Removed, &r.Punched: out.Punched, &r.Rewritten: out.Rewritten, &r.Linked: out.Linked, &r.Leased: out.Leased} {
 		if is {
 			*n++
 		}
@@ -158,5 +158,7 @@ func (g *collector) hold(id pack.ID, out pack.Reclaimed) {
 		g.r.Pinned++
 	case out.Linked:
 		g.r.Linked++
+	case out.Leased:
+		g.r.Leased++
 	}
 }

@@ -78,6 +78,28 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	return err
 }
 
+var _ kv.Placed = located{}
+
+// Place implements [kv.Placed].
+func (l located) Place() (kv.Place, error) {
+	if l.v.Kind != tree.KindNative {
+		return kv.Place{}, errors.ErrUnsupported
+	}
+	return l.db.packs.Place(addressOf(l.v))
+}
+
+// Lease implements [kv.Placed].
+func (l located) Lease() (kv.Lease, error) {
+	if l.v.Kind != tree.KindNative {
+		return nil, errors.ErrUnsupported
+	}
+	f, err := l.db.packs.File(addressOf(l.v))
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 func addressOf(v tree.Value) pack.Address {
 	return pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}
 }

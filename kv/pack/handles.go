@@ -23,6 +23,8 @@ type handle struct {
 	lay  *layout      // nil unless the file was rewritten
 	all  *handles
 	done chan struct{} // closed with the handle
+
+	inode uint64 // of the file, 0 if it has none
 }
 
 // ref takes a reference unless the handle is closed already.
@@ -145,6 +147,9 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 		return nil, err
 	}
 	h := &handle{f: f, lay: lay, all: a, done: make(chan struct{})}
+	if fi, err := f.Stat(); err == nil {
+		h.inode = inode(fi)
+	}
 	h.refs.Store(1)
 	a.count.Add(1)
 	p.handles = append(slices.DeleteFunc(p.handles, func(h *handle) bool { return h.refs.Load() == 0 }), h)

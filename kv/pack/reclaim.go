@@ -25,10 +25,12 @@ type Reclaimed struct {
 	// Bytes is how much: dead bytes that had not been given back before.
 	Bytes uint64
 	// Held are dead bytes that stay: in blocks that hold live bytes too, or in
-	// a file with more than one link.
+	// a file with more than one link or a lease.
 	Held uint64
 	// Linked says that the file has more than one link.
 	Linked bool
+	// Leased says that another process reads the file, so that it got no holes.
+	Leased bool
 }
 
 const (
@@ -70,7 +72,8 @@ func (s *Store) Seal(ids ...ID) {
 // punched out of the file. Where that is not possible, or where small dead
 // records make up a tenth of what would be left, the pack is written anew
 // without them, which takes the space of its live bytes for that time. A file
-// with more than one link is left as it is.
+// with more than one link is left as it is; one that was leased by [Store.File]
+// gets no holes.
 //
 // ErrInUse is returned for a pack that may grow. A crash at any moment leaves
 // every live payload readable, and Reclaim can be called again.
@@ -175,26 +178,39 @@ func (r *reclaimer) run() (err error) {
 	for _, k := range r.kept {
 		left += k.To - k.From
 	}
-	if r.dry {
+	leased := whole > 0 && lockAlone(r.f) // if not, nobody gets a lease from here to the end
+	rewrite := r.worthRewriting(rest, left)
+	switch {
+	case leased && !rewrite:
+		r.out.Leased, r.out.Held = true, whole+rest
+		return nil
+	case r.dry && rewrite:
+		r.out.Punched, r.out.Rewritten, r.out.Bytes = whole > 0 && !leased, true, whole+rest
+		return nil
+	case r.dry:
 		r.out.Punched, r.out.Bytes, r.out.Held = whole > 0, whole, rest
-		if r.worthRewriting(rest, left) {
-			r.out.Rewritten, r.out.Bytes, r.out.Held = true, whole+rest, 0
-		}
 		return nil
 	}
 	r.forbid()
 	r.out.Held = whole + rest
-	if !r.worthRewriting(rest, left) {
+	switch {
+	case leased: // its readers keep the old file
+	case !rewrite:
 		if err := r.punch(0); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 		if !r.worthRewriting(r.out.Held, left) {
 			return nil
 		}
-	} else if err := r.punch(smallHole); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return err
+	default:
+		if err := r.punch(smallHole); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
 	}
 	switch err := r.rewrite(); {
+	case isFull(err) && leased:
+		r.out.Leased = true
+		return nil
 	case isFull(err): // nothing has changed, and holes may help
 		if err := r.punch(0); !errors.Is(err, errors.ErrUnsupported) {
 			return err

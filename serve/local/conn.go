@@ -83,7 +83,6 @@ func (c *conn) serve() {
 	for _, v := range c.views {
 		v.View.Release()
 	}
-	c.leases.close()
 }
 
 // leave ends the connection from the side of the server: at once, or when the

@@ -2,18 +2,100 @@ package local
 
 import (
 	"context"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// leases are the files of which a client has the descriptors.
-type leases struct{}
+// leases are the files of which a client has the descriptors, by the numbers that
+// replies name them with.
+type leases struct {
+	mu      sync.Mutex // held while a descriptor is sent: it goes before replies that rely on it
+	numbers map[kv.FileID]uint32
+	files   map[uint32]kv.FileID
+	last    uint32
 
-func (l *leases) close()               {}
-func (l *leases) forget(f *wire.Frame) { f.Close() }
+	checks   sync.Mutex
+	verified map[kv.Place]struct{}
+}
 
-// sendPlace sends where bytes of a value are.
-func (c *conn) sendPlace(context.Context, *wire.Frame, kv.Value, *wire.Found, int64, int64) (done bool, err error) {
-	return false, nil
+// maxVerified is how many values a connection remembers to have verified.
+const maxVerified = 1 << 16
+
+// forget takes note that a client has closed a file.
+func (l *leases) forget(f *wire.Frame) {
+	f.Close()
+	var in wire.File
+	if wire.ParseJSON(f.Op, f.Meta, &in) != nil {
+		return // it stays known, and the client will ask for bytes
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.numbers, l.files[in.File])
+	delete(l.files, in.File)
+}
+
+// check verifies a part of a value, unless the client was given all of it before.
+func (l *leases) check(ctx context.Context, v kv.Value, at kv.Place, off, n int64) error {
+	l.checks.Lock()
+	_, known := l.verified[at]
+	l.checks.Unlock()
+	if known {
+		return nil
+	}
+	if err := v.View(ctx, kv.Span(off, n), func([]byte) error { return nil }); err != nil || n < v.Size() {
+		return err
+	}
+	l.checks.Lock()
+	defer l.checks.Unlock()
+	if l.verified == nil || len(l.verified) >= maxVerified {
+		l.verified = map[kv.Place]struct{}{}
+	}
+	l.verified[at] = struct{}{}
+	return nil
+}
+
+// sendPlace sends where a part of a value is, if it is in a file that the client can
+// be given.
+func (c *conn) sendPlace(ctx context.Context, f *wire.Frame, v kv.Value, found *wire.Found, off, n int64) (done bool, err error) {
+	placed, ok := v.(kv.Placed)
+	if !ok {
+		return false, nil
+	}
+	at, err := placed.Place()
+	if err != nil {
+		return false, nil // then its bytes tell what is wrong
+	}
+	l := &c.leases
+	if err := l.check(ctx, v, at, off, n); err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	number, known := l.numbers[at.File]
+	if known {
+		l.mu.Unlock()
+		return true, c.reply(f, found, number, at.Offset+off, n)
+	}
+	defer l.mu.Unlock()
+	lease, err := placed.Lease()
+	if err != nil {
+		return false, nil
+	}
+	defer lease.Close()
+	at = lease.Place()
+	if number, known := l.numbers[at.File]; known {
+		return true, c.reply(f, found, number, at.Offset+off, n)
+	}
+	if l.numbers == nil {
+		l.numbers, l.files = map[kv.FileID]uint32{}, map[uint32]kv.FileID{}
+	}
+	l.last++
+	l.numbers[at.File], l.files[l.last] = l.last, at.File
+	return true, c.reply(f, found, l.last, at.Offset+off, n, lease)
+}
+
+func (c *conn) reply(f *wire.Frame, found *wire.Found, file uint32, off, n int64, pass ...wire.Descriptor) error {
+	place := wire.Place{Found: *found, File: file, Off: off, N: n}
+	return c.send(f, &wire.Frame{Flags: wire.FlagPlace, Meta: place.Append(nil), Pass: pass})
 }

@@ -70,7 +70,7 @@ func (c *conn) sendValue(ctx context.Context, f *wire.Frame, v *view, value kv.V
 		return err
 	}
 	found := wire.Found{Size: size, ID: value.ID()}
-	if n >= wire.SmallBody && c.files && v.Session == nil && f.Flags&wire.FlagBytes == 0 {
+	if n >= wire.SmallBody && c.places(f, v) {
 		if done, err := c.sendPlace(ctx, f, value, &found, off, n); done || err != nil {
 			return err
 		}
@@ -100,7 +100,23 @@ func (c *conn) stat(ctx context.Context, f *wire.Frame) error {
 		return err
 	}
 	found := wire.Found{Size: value.Size(), ID: value.ID()}
+	if f.Flags&wire.FlagAhead != 0 && found.Size <= wire.MaxAhead {
+		if found.Size < wire.SmallBody {
+			return c.sendValue(ctx, f, v, value, kv.All())
+		}
+		if c.places(f, v) {
+			if done, err := c.sendPlace(ctx, f, value, &found, 0, found.Size); done || err != nil {
+				return err
+			}
+		}
+	}
 	return c.send(f, &wire.Frame{Meta: found.Append(nil)})
+}
+
+// places reports whether the reply to f may say where a value of a view is, in place
+// of the bytes. Values of sessions may not have been committed, and are not kept.
+func (c *conn) places(f *wire.Frame, v *view) bool {
+	return c.files && v.Session == nil && f.Flags&wire.FlagBytes == 0
 }
 
 // expected is the condition of a write.

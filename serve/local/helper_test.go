@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,8 +129,8 @@ func join(t testing.TB, h *holder, d *DialOptions) *Client {
 func put(t testing.TB, db *engine.DB, keys map[string][]byte) txn.CommitID {
 	t.Helper()
 	err := db.Update(bg, "", "put", func(s *engine.Session) error {
-		for key, b := range keys {
-			if err := s.Set(bg, key, b); err != nil {
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			if err := s.Set(bg, key, keys[key]); err != nil {
 				return err
 			}
 		}

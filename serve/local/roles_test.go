@@ -3,10 +3,14 @@ package local
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/serve"
 )
@@ -14,7 +18,7 @@ import (
 // Some tests need a second process: this one, run again with a role.
 const roleVariable = "ZARRDB_TEST_ROLE"
 
-var roles = map[string]func(args []string) error{}
+var roles = map[string]func(args []string) error{"reader": readForEver}
 
 func playRole(role string) {
 	if err := roles[role](os.Args[1:]); err != nil {
@@ -49,4 +53,86 @@ func runForTest(ctx context.Context, c *serve.Command) int {
 func lineOf(r io.Reader) string {
 	s, _ := bufio.NewReader(r).ReadString('\n')
 	return strings.TrimSuffix(s, "\n")
+}
+
+// child is a process in a role.
+type child struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func start(t *testing.T, role string, args ...string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd, in, bufio.NewReader(out)}
+	t.Cleanup(func() {
+		if c.cmd.ProcessState == nil {
+			c.kill(t)
+		}
+	})
+	return c
+}
+
+// line reads what the child prints next.
+func (c *child) line(t *testing.T) string {
+	t.Helper()
+	s, err := c.out.ReadString('\n')
+	if err != nil || strings.HasPrefix(s, "error") {
+		t.Fatalf("the child said %q, %v", s, err)
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+func (c *child) say(t *testing.T, line string) {
+	t.Helper()
+	if _, err := fmt.Fprintln(c.in, line); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill ends the child at once and returns what it had still printed.
+func (c *child) kill(t *testing.T) (lines []string) {
+	t.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(c.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.cmd.Wait() // says that it was killed
+	all := strings.Split(string(rest), "\n")
+	return all[:len(all)-1] // the last line may be cut
+}
+
+func sum(b []byte) [32]byte { return sha256.Sum256(b) }
+
+// descriptors is how many files this process has open.
+func descriptors(t testing.TB) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("the system does not say which files are open")
+	}
+	return len(list)
+}
+
+// settled is descriptors after a moment.
+func settled(t testing.TB) int {
+	time.Sleep(10 * time.Millisecond)
+	return descriptors(t)
 }

@@ -54,6 +54,7 @@ func (c *Client) View(ctx context.Context, db, rev string) (*View, error) {
 		return nil, err
 	}
 	v.shelf.reopen = v.reopen
+	v.l.files.hold()
 	return v, nil
 }
 
@@ -104,6 +105,7 @@ func (s *shelf) at(ctx context.Context) (*link, uint32, error) {
 	l, handle, err := s.reopen(ctx)
 	if err == nil {
 		s.l, s.handle = l, handle
+		l.files.hold()
 	}
 	return l, handle, err
 }
@@ -133,6 +135,7 @@ func (s *shelf) close() error {
 		return nil
 	}
 	s.closed = true
+	s.l.files.release()
 	if s.l.over() {
 		return nil
 	}
@@ -149,39 +152,151 @@ func (s *shelf) noted(key string, id kv.ID, err error) {
 	}
 }
 
-// bytesAtOnce is how much of a value is read in one piece.
-const bytesAtOnce = 64 << 20
+// piece is how much of a value is sent at a time, where its bytes are sent.
+const piece = 64 << 20
 
-// fetch asks for a range of a value and gives the reply to fn.
-func (s *shelf) fetch(ctx context.Context, key string, rng kv.Range, fn func(size int64, id kv.ID, b []byte) error) error {
-	meta := wire.Get{Range: rangeOut(rng), Key: key}
-	err := s.read(ctx, func(l *link, handle uint32) error {
-		meta.View = handle
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpGet, Meta: meta.Append(make([]byte, 0, 24+len(key)))}, false)
+// part is what a reply says of a value.
+type part struct {
+	size int64
+	id   kv.ID
+	// Where the bytes that were asked for are, if place; otherwise they are b.
+	place  bool
+	l      *link
+	file   uint32
+	off, n int64
+	b      []byte
+}
+
+// use gives the bytes to fn. It is errFile if they are in a file that is not there
+// any more.
+func (p *part) use(fn func([]byte) error) error {
+	if !p.place {
+		return fn(p.b)
+	}
+	ok, err := p.l.files.view(p.file, p.off, p.n, fn)
+	if !ok {
+		return errFile
+	}
+	return err
+}
+
+// errFile says that a file which a reply named is not there any more.
+var errFile = errors.New("local: the file was closed")
+
+func (s *shelf) ask(ctx context.Context, op wire.Op, flags wire.Flags, meta func(handle uint32) []byte) (p part, err error) {
+	err = s.read(ctx, func(l *link, handle uint32) error {
+		f, err := l.call(ctx, &wire.Frame{Op: op, Flags: flags, Meta: meta(handle)}, false)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
+		if f.Flags&wire.FlagPlace != 0 {
+			at, err := wire.ParsePlace(f.Meta)
+			p = part{size: at.Size, id: kv.ID(at.ID), place: true, l: l, file: at.File, off: at.Off, n: at.N}
+			return err
+		}
 		found, err := wire.ParseFound(f.Meta)
+		p = part{size: found.Size, id: kv.ID(found.ID), l: l, b: f.Body}
+		if p.b == nil {
+			p.b = []byte{}
+		}
+		return err
+	})
+	return p, err
+}
+
+// fetch asks for a range of a value.
+func (s *shelf) fetch(ctx context.Context, key string, rng kv.Range, flags wire.Flags) (part, error) {
+	return s.ask(ctx, wire.OpGet, flags, func(handle uint32) []byte {
+		in := wire.Get{View: handle, Range: rangeOut(rng), Key: key}
+		return in.Append(make([]byte, 0, 24+len(key)))
+	})
+}
+
+// view gives a part of a value to fn. If check is not nil, it is
+// told what the server says of the value before.
+func (s *shelf) view(ctx context.Context, key string, rng kv.Range, check func(*part) error, fn func([]byte) error) error {
+	p, err := s.fetch(ctx, key, rng, 0)
+	if err == nil && check != nil {
+		err = check(&p)
+	}
+	if err == nil {
+		err = p.use(fn)
+	}
+	_, limited := rng.Limit()
+	if err == errFile || errors.Is(err, kv.ErrTooLarge) && !limited {
+		return s.viewPieces(ctx, key, rng, check, fn)
+	}
+	return err
+}
+
+// viewPieces is view with bytes that are sent, piece by piece.
+func (s *shelf) viewPieces(ctx context.Context, key string, rng kv.Range, check func(*part) error, fn func([]byte) error) error {
+	at, err := s.stat(ctx, key, 0)
+	if err == nil && check != nil {
+		err = check(&at)
+	}
+	if err != nil {
+		return err
+	}
+	off, n, err := rng.Resolve(at.size)
+	if err == nil {
+		err = kv.CheckHeld(n)
+	}
+	if err != nil {
+		return err
+	}
+	var out []byte
+	for int64(len(out)) < n || out == nil {
+		p, err := s.fetch(ctx, key, kv.Span(off+int64(len(out)), min(piece, n-int64(len(out)))), wire.FlagBytes)
+		if err == nil && (p.size != at.size || p.id != at.id) {
+			err = fmt.Errorf("%s: %w", key, kv.ErrChanged)
+		}
 		if err != nil {
 			return err
 		}
-		return fn(found.Size, kv.ID(found.ID), f.Body)
+		out = append(out, p.b...)
+		if out == nil {
+			out = []byte{}
+		}
+	}
+	return fn(out)
+}
+
+func (s *shelf) stat(ctx context.Context, key string, flags wire.Flags) (part, error) {
+	return s.ask(ctx, wire.OpStat, flags, func(handle uint32) []byte {
+		in := wire.Stat{View: handle, Key: key}
+		return in.Append(make([]byte, 0, 4+len(key)))
 	})
-	return err
 }
 
 // Get implements [kv.Reader].
 func (s *shelf) Get(ctx context.Context, key string, rng kv.Range) (out []byte, err error) {
-	err = s.fetch(ctx, key, rng, func(_ int64, id kv.ID, b []byte) error {
-		s.noted(key, id, nil)
-		if out = b; out == nil {
-			out = []byte{}
+	var id kv.ID
+	p, err := s.fetch(ctx, key, rng, 0)
+	if err == nil {
+		id = p.id
+		if !p.place {
+			s.noted(key, id, nil)
+			return p.b, nil
 		}
-		return nil
-	})
+		err = p.use(func(b []byte) error {
+			out = append(make([]byte, 0, len(b)), b...)
+			return nil
+		})
+	}
+	_, limited := rng.Limit()
+	if err == errFile || errors.Is(err, kv.ErrTooLarge) && !limited {
+		err = s.viewPieces(ctx, key, rng, func(p *part) error {
+			id = p.id
+			return nil
+		}, func(b []byte) error {
+			out = b // it is nobody else's
+			return nil
+		})
+	}
+	s.noted(key, id, err)
 	if err != nil {
-		s.noted(key, kv.ID{}, err)
 		return nil, err
 	}
 	return out, nil
@@ -189,60 +304,68 @@ func (s *shelf) Get(ctx context.Context, key string, rng kv.Range) (out []byte, 
 
 // Locate implements [kv.Locator].
 func (s *shelf) Locate(ctx context.Context, key string) (kv.Value, error) {
-	v := &value{s: s, key: key}
-	err := s.read(ctx, func(l *link, handle uint32) error {
-		meta := wire.Stat{View: handle, Key: key}
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpStat, Meta: meta.Append(nil)}, false)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		found, err := wire.ParseFound(f.Meta)
-		v.size, v.id = found.Size, kv.ID(found.ID)
-		return err
-	})
-	s.noted(key, v.id, err)
+	p, err := s.stat(ctx, key, wire.FlagAhead)
+	s.noted(key, p.id, err)
 	if err != nil {
 		return nil, err
+	}
+	v := &remoteValue{s: s, key: key, size: p.size, id: p.id}
+	if p.place || int64(len(p.b)) == p.size {
+		v.ahead = &p
 	}
 	return v, nil
 }
 
-// value is a value that a server has.
-type value struct {
-	s    *shelf
-	key  string
-	size int64
-	id   kv.ID
+// remoteValue is a value that a server has.
+type remoteValue struct {
+	s     *shelf
+	key   string
+	size  int64
+	id    kv.ID
+	ahead *part // all of it, if it came with the size
 }
 
 // Size implements [kv.Value].
-func (v *value) Size() int64 { return v.size }
+func (v *remoteValue) Size() int64 { return v.size }
 
 // ID implements [kv.Value].
-func (v *value) ID() kv.ID { return v.id }
+func (v *remoteValue) ID() kv.ID { return v.id }
 
 // View implements [kv.Value].
-func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+func (v *remoteValue) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	off, n, err := rng.Resolve(v.size)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return err
 	}
-	var failed error
-	err = v.s.fetch(ctx, v.key, kv.Span(off, n), func(size int64, id kv.ID, b []byte) error {
-		if size != v.size || id != v.id {
-			return fmt.Errorf("%s: %w", v.key, kv.ErrChanged)
+	switch p := v.ahead; {
+	case p == nil:
+	case !p.place:
+		return fn(p.b[off : off+n : off+n])
+	default:
+		if ok, err := p.l.files.view(p.file, p.off+off, n, fn); ok {
+			return err
 		}
+	}
+	var failed error
+	err = v.s.view(ctx, v.key, kv.Span(off, n), func(p *part) error {
+		if p.size != v.size || p.id != v.id {
+			return kv.ErrChanged
+		}
+		return nil
+	}, func(b []byte) error {
 		failed = fn(b)
 		return nil
 	})
-	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrRange) {
-		err = fmt.Errorf("%s: %w", v.key, kv.ErrChanged)
+	switch {
+	case err == nil:
+		return failed
+	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrRange) || err == kv.ErrChanged:
+		return fmt.Errorf("%s: %w", v.key, kv.ErrChanged)
 	}
-	if err != nil {
-		return err
-	}
-	return failed
+	return err
 }
 
 // pageKeys is how many keys are asked for at a time.

@@ -24,6 +24,10 @@ const (
 // sent as a place in a file.
 const SmallBody = 32 << 10
 
+// MaxAhead is the longest value of which the place is sent ahead: its sums are
+// compared before.
+const MaxAhead = 16 << 20
+
 // ErrProtocol means that the other side sent what the protocol does not allow. The
 // connection cannot be used any more.
 var ErrProtocol = errors.New("wire: protocol violated")
@@ -41,8 +45,11 @@ const (
 	FlagPlace
 	// FlagBytes asks for bytes, whatever the client can do.
 	FlagBytes
+	// FlagAhead asks for the value together with its size: bytes up to SmallBody, a
+	// place up to MaxAhead.
+	FlagAhead
 
-	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes
+	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes | FlagAhead
 )
 
 // Op is an operation.
@@ -54,7 +61,7 @@ const (
 	OpCancel                     // the id of a request, without reply
 	OpBye                        // from the server: Bye
 	OpGet                        // Get, Found or Place
-	OpStat                       // Stat, Found
+	OpStat                       // Stat, Found or Place
 	OpSet                        // Set, the new id
 	OpDelete                     // Set, nothing
 	OpGetMany                    // GetMany, Sizes

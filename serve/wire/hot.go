@@ -234,8 +234,8 @@ func parseFound(b []byte) (Found, error) {
 	return f, nil
 }
 
-// Place is the reply to Get with FlagPlace: the bytes that were asked for are in a
-// file. The descriptor of the file comes with the first reply that names it, and
+// Place is the reply to Get and Stat with FlagPlace: the bytes that were asked for
+// are in a file. The descriptor of the file comes with the first reply that names it, and
 // is the client's.
 //
 //	size uint64, id 20 bytes, file uint32, off uint64, n uint64

@@ -1,0 +1,112 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// A lease keeps payloads in their file while another process has that file open,
+// without any record of it:
+//
+//	File     opens the pack and locks it, shared: the lock belongs to the open
+//	         file, and goes with its descriptor to other processes and into maps
+//	Reclaim  asks for the lock alone before it makes holes, and leaves a pack in
+//	         its place that somebody has
+//
+// The system gives the lock up when the last descriptor and the last map are
+// closed, also if their process is killed. A pack that is removed or written anew
+// stays as it was for those who have it open.
+
+var errNoLease = fmt.Errorf("pack: no lease: %w", errors.ErrUnsupported)
+
+// File is a pack that was opened for somebody else, and the place of a payload in
+// it. Until all descriptors and maps of it are closed, the payload stays there.
+type File struct {
+	f     vfs.File
+	place kv.Place
+}
+
+var _ kv.Lease = (*File)(nil)
+
+// Place says where the payload begins.
+func (f *File) Place() kv.Place { return f.place }
+
+// Fd is the descriptor, which is the File's.
+func (f *File) Fd() uintptr { return f.f.Fd() }
+
+// Close closes the descriptor. Copies of it keep the lease.
+func (f *File) Close() error { return f.f.Close() }
+
+// Place says in which file the payload at a begins, and where. It is
+// errors.ErrUnsupported where files have no descriptors.
+func (s *Store) Place(a Address) (kv.Place, error) {
+	r, h, err := s.inFile(context.Background(), a)
+	if err != nil {
+		return kv.Place{}, err
+	}
+	defer h.unref()
+	if h.inode == 0 {
+		return kv.Place{}, errNoLease
+	}
+	at, err := r.base(h)
+	return placeOf(a.Pack, h.inode, at), err
+}
+
+// File opens the file with the payload at a for another process. It is
+// errors.ErrUnsupported where files cannot be locked, and while space of the pack
+// is given back. The payload is not verified; see [Store.View].
+func (s *Store) File(a Address) (*File, error) {
+	r, h, err := s.inFile(context.Background(), a)
+	if err != nil {
+		return nil, err
+	}
+	h.unref()
+	f, err := s.fs.Open(s.path(a.Pack))
+	if err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	place, err := r.leased(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{f, place}, nil
+}
+
+// leased locks a file and finds the payload in it.
+func (r *part) leased(f vfs.File) (kv.Place, error) {
+	if f.Fd() == vfs.InvalidFd || !lockShared(f) {
+		return kv.Place{}, errNoLease
+	}
+	// Reclaim made all holes of this file before, or will not make any.
+	if r.p.isGone(&r.a) {
+		return kv.Place{}, r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	}
+	lay, err := r.p.checkFile(f)
+	if err != nil {
+		return kv.Place{}, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return kv.Place{}, fmt.Errorf("pack: %w", err)
+	}
+	lead := r.sums(0)
+	at, ok := lay.find(r.a.Offset-lead, lead+r.a.Length)
+	if !ok {
+		return kv.Place{}, r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	}
+	return placeOf(r.a.Pack, inode(fi), at+lead), nil
+}
+
+func placeOf(id ID, inode, at uint64) kv.Place {
+	p := kv.Place{Offset: int64(at)}
+	copy(p.File[:], id[:])
+	for i := range 8 {
+		p.File[len(id)+i] = byte(inode >> (8 * i))
+	}
+	return p
+}

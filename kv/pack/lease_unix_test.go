@@ -1,0 +1,169 @@
+//go:build unix && !aix
+
+package pack
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// leased is a store with payloads of one size, of which every second one is live.
+func leased(t *testing.T, n, size int) (w *filled, keep []Address) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	w = &filled{o: &Options{MaxPackBytes: 1 << 30}, dir: t.TempDir(), all: map[Address][]byte{}}
+	w.s = mustOpen(t, w.dir, w.o)
+	for i := range n {
+		b := random(rng, size)
+		a := mustAppend(t, w.s, b)
+		w.all[a], w.order = b, append(w.order, a)
+		if i%2 == 0 {
+			keep = append(keep, a)
+		}
+	}
+	w.seal(t)
+	return w, keep
+}
+
+// at reads a payload from the file of a lease, as another process does.
+func at(t *testing.T, f *File, n int) []byte {
+	t.Helper()
+	b := make([]byte, n)
+	if got, err := unix.Pread(int(f.Fd()), b, f.Place().Offset); got != n || err != nil {
+		t.Fatalf("%d bytes, %v", got, err)
+	}
+	return b
+}
+
+func reclaim(t *testing.T, s *Store, id ID, keep []Address) Reclaimed {
+	t.Helper()
+	dry, err := s.Reclaimable(bg, id, live(keep)[id], math.MaxUint64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Reclaim(bg, id, live(keep)[id], math.MaxUint64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dry.Leased != out.Leased || dry.Rewritten != out.Rewritten {
+		t.Errorf("%+v was announced, it was %+v", dry, out)
+	}
+	return out
+}
+
+// No holes are made in a file that somebody has open or mapped.
+func TestLeaseKeepsBytes(t *testing.T) {
+	const size = 1 << 20
+	w, keep := leased(t, 8, size)
+	dead := w.order[1]
+	f, err := w.s.File(dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := w.s.Place(dead); err != nil || p != f.Place() {
+		t.Errorf("%v, %v, leased at %v", p, err, f.Place())
+	}
+	if out := reclaim(t, w.s, dead.Pack, keep); !out.Leased || out.Punched || out.Rewritten || out.Bytes != 0 || out.Held < 4*size {
+		t.Errorf("beside a descriptor: %+v", out)
+	}
+	page := f.Place().Offset &^ (1<<16 - 1)
+	skip := int(f.Place().Offset - page)
+	m, err := unix.Mmap(int(f.Fd()), page, skip+size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out := reclaim(t, w.s, dead.Pack, keep); !out.Leased || out.Bytes != 0 {
+		t.Errorf("beside a map: %+v", out)
+	}
+	if !bytes.Equal(m[skip:], w.all[dead]) {
+		t.Error("the bytes have changed")
+	}
+	// What is refused for a while is not forbidden.
+	if b := make([]byte, size); w.s.ReadInto(bg, dead, 0, b) != nil || !bytes.Equal(b, w.all[dead]) {
+		t.Error("the payload is gone from the store")
+	}
+	if err := unix.Munmap(m); err != nil {
+		t.Fatal(err)
+	}
+	if out := reclaim(t, w.s, dead.Pack, keep); out.Leased || !out.Punched || out.Bytes < 3*size {
+		t.Errorf("afterwards: %+v", out)
+	}
+	if _, err := w.s.File(dead); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("a lease of what is gone: %v", err)
+	}
+	f, err = w.s.File(keep[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(at(t, f, size), w.all[keep[1]]) {
+		t.Error("a live payload has changed")
+	}
+	f.Close()
+}
+
+// Who has the file of a pack that is written anew or removed goes on with the old
+// one; the new one is another file.
+func TestLeaseOfRewrittenPack(t *testing.T) {
+	const size = 2000
+	w, keep := leased(t, 400, size)
+	id := keep[0].Pack
+	old, err := w.s.File(w.order[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	kept, err := w.s.File(keep[5])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if out := reclaim(t, w.s, id, keep); !out.Rewritten || out.Leased {
+		t.Fatalf("%+v", out)
+	}
+	if !bytes.Equal(at(t, old, size), w.all[w.order[1]]) || !bytes.Equal(at(t, kept, size), w.all[keep[5]]) {
+		t.Error("the old file has changed")
+	}
+	fresh, err := w.s.File(keep[5])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	if fresh.Place().File == kept.Place().File || !bytes.Equal(at(t, fresh, size), w.all[keep[5]]) {
+		t.Errorf("%v after %v", fresh.Place(), kept.Place())
+	}
+	if out, err := w.s.Reclaim(bg, id, nil, math.MaxUint64); err != nil || !out.Removed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if !bytes.Equal(at(t, fresh, size), w.all[keep[5]]) {
+		t.Error("the file of a removed pack has changed")
+	}
+}
+
+// A payload of a pack that grows is in the file when it is leased.
+func TestLeaseOfGrowingPack(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), nil)
+	want := random(rand.New(rand.NewPCG(3, 4)), 3000)
+	a := mustAppend(t, s, want)
+	f, err := s.File(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !bytes.Equal(at(t, f, len(want)), want) {
+		t.Error("other bytes are in the file")
+	}
+	more := mustAppend(t, s, want)
+	if p, err := s.Place(more); err != nil || p.File != f.Place().File {
+		t.Errorf("%v, %v, want the file %v", p, err, f.Place())
+	}
+}

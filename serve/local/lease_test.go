@@ -1,0 +1,236 @@
+//go:build unix && !aix
+
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Long values of versions come as places in files, once verified; a value that was
+// damaged is not given.
+func TestPlaces(t *testing.T) {
+	h, c := served(t, nil, nil)
+	keys := map[string][]byte{}
+	for i := range 20 {
+		keys[fmt.Sprintf("x/%d", i)] = random(uint64(i), 100<<10)
+	}
+	put(t, h.db, keys)
+	v := version(t, c, "")
+	for key, want := range keys {
+		wantValue(t, v, key, want)
+		value, err := v.Locate(bg, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ahead := value.(*remoteValue).ahead; ahead == nil || !ahead.place {
+			t.Errorf("%s: no place: %+v", key, ahead)
+		}
+	}
+	if n := len(c.l.files.files); n != 1 {
+		t.Errorf("%d files for one pack", n)
+	}
+	// A session's values are sent.
+	s := begin(t, c)
+	if err := s.Set(bg, "x/0", keys["x/1"]); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, s, "x/0", keys["x/1"])
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.l.files.files); n != 0 {
+		t.Errorf("%d files are open without a view", n)
+	}
+	// They are sent again where they are needed again.
+	wantValue(t, version(t, c, ""), "x/3", keys["x/3"])
+}
+
+// A damaged value is an error here as it is there, and no place.
+func TestPlaceOfDamage(t *testing.T) {
+	h, c := served(t, nil, nil)
+	want := random(1, 200<<10)
+	put(t, h.db, map[string][]byte{"k": want})
+	packs, err := filepath.Glob(filepath.Join(h.db.Dir(), "packs", "*.pack"))
+	if err != nil || len(packs) == 0 {
+		t.Fatal(packs, err)
+	}
+	damage := func(with byte) {
+		for _, path := range packs {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := bytes.Index(b, want[1000:1100]); at >= 0 {
+				f, err := os.OpenFile(path, os.O_WRONLY, 0)
+				if err == nil {
+					_, err = f.WriteAt([]byte{with}, int64(at)+200)
+					err = errors.Join(err, f.Close())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	v := version(t, c, "")
+	damage(want[1200] + 1)
+	defer damage(want[1200])
+	if _, err := kv.Get(bg, v, "k"); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("get: %v", err)
+	}
+	if _, err := v.Locate(bg, "k"); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("locate: %v", err)
+	}
+}
+
+func collect(t testing.TB, h *holder) *txn.GCReport {
+	t.Helper()
+	r, err := h.db.GC(bg, txn.GCOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// dropVersions makes everything but the head expire.
+func dropVersions(t testing.TB, h *holder) {
+	t.Helper()
+	if _, err := h.db.Expire(bg, txn.ExpireOptions{Keep: 1, Before: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A version is kept for a client that reads it. When it has closed the version, but
+// goes on to read a value from its map, gc leaves the file; when it ends, also by a
+// kill, the space is given back.
+func TestCollectBesideLease(t *testing.T) {
+	h, _ := served(t, nil, nil)
+	const n = 12
+	keys := map[string][]byte{}
+	for i := range n {
+		keys[fmt.Sprintf("x/%02d", i)] = random(uint64(i), 1<<20)
+	}
+	old := put(t, h.db, keys)
+	want := keys["x/03"]
+	// Odd ones stay, so that the pack is live in part.
+	changed := map[string][]byte{}
+	for i := 1; i < n; i += 2 {
+		changed[fmt.Sprintf("x/%02d", i)] = []byte("small")
+	}
+	put(t, h.db, changed)
+
+	child := start(t, "reader", h.l.Path(), old.String(), "x/03")
+	if got := child.line(t); got != "reading" {
+		t.Fatal(got)
+	}
+	dropVersions(t, h)
+	if r := collect(t, h); r.FreedBytes > 1<<20 {
+		t.Errorf("freed while a client has the version open: %+v", r)
+	}
+	child.say(t, "close")
+	if got := child.line(t); got != "closed" {
+		t.Fatal(got)
+	}
+	h.table.Close(bg) // so that the server does not keep the version open for the next one
+	r := collect(t, h)
+	if r.Leased == 0 || r.FreedBytes > 0 {
+		t.Errorf("beside a map of a client: %+v", r)
+	}
+	child.say(t, "sum")
+	if got := child.line(t); got != fmt.Sprintf("%x", sum(want)) {
+		t.Error("the mapped bytes have changed")
+	}
+	child.kill(t)
+	if r := collect(t, h); r.Leased != 0 || r.FreedBytes < (n/2-1)<<20 {
+		t.Errorf("after the client was killed: %+v", r)
+	}
+}
+
+// readForEver reads one value, and keeps the bytes as they are mapped.
+func readForEver(args []string) error {
+	c, err := Dial(bg, args[0], nil)
+	if err != nil {
+		return err
+	}
+	v, err := c.View(bg, "", args[1])
+	if err != nil {
+		return err
+	}
+	value, err := v.Locate(bg, args[2])
+	if err != nil {
+		return err
+	}
+	return value.View(bg, kv.All(), func(b []byte) error {
+		fmt.Println("reading")
+		for {
+			switch line := lineOf(os.Stdin); line {
+			case "close":
+				if err := v.Close(); err != nil {
+					return err
+				}
+				fmt.Println("closed")
+			case "sum":
+				fmt.Printf("%x\n", sum(b))
+			default:
+				return io.EOF
+			}
+		}
+	})
+}
+
+// A descriptor that is open on neither side is none too many: after many views of
+// many packs both sides have as many as before.
+func TestNoDescriptorsLeak(t *testing.T) {
+	h, c := served(t, nil, nil)
+	var commits []txn.CommitID
+	for i := range 4 {
+		commits = append(commits, put(t, h.db, map[string][]byte{"k": random(uint64(i), 20<<20), fmt.Sprint(i): random(9, 40<<10)}))
+	}
+	use := func() {
+		for i, id := range commits {
+			v, err := c.View(bg, "", id.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantValue(t, v, "k", random(uint64(i), 20<<20))
+			if err := v.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		other, err := Dial(bg, h.l.Path(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := other.View(bg, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, v, "3", random(9, 40<<10))
+		other.Close()
+	}
+	use()
+	before := descriptors(t)
+	for range 5 {
+		use()
+	}
+	after := descriptors(t)
+	for n := 0; after > before && n < 100; n++ { // the server has yet to see that connections ended
+		after = settled(t)
+	}
+	if after > before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+}
