@@ -288,8 +288,8 @@ func (c *conn) sayBye() {
 	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // who does not hear it asks the next server
 }
 
-// budget bounds the memory of bodies that are under way. One goroutine takes, and
-// waits for those that give.
+// budget bounds the memory of bodies that are under way. A request takes once, so
+// that those who wait are waited for by nobody.
 type budget struct {
 	mu   sync.Mutex
 	cond sync.Cond
@@ -315,5 +315,5 @@ func (b *budget) give(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += n
-	b.cond.Signal()
+	b.cond.Broadcast()
 }

@@ -31,6 +31,9 @@ var handlers = map[wire.Op]handler{
 	wire.OpMoveRef: object((*conn).moveRef),
 	wire.OpLog:     object((*conn).log),
 	wire.OpDiff:    object((*conn).diff),
+	wire.OpArray:   object((*conn).arrayInfo),
+	wire.OpRead:    (*conn).readElements,
+	wire.OpWrite:   (*conn).writeElements,
 	wire.OpRun:     (*conn).run,
 
 	wire.OpSessions:     object((*conn).sessions),

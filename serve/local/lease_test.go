@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -157,38 +156,6 @@ func TestCollectBesideLease(t *testing.T) {
 	if r := collect(t, h); r.Leased != 0 || r.FreedBytes < (n/2-1)<<20 {
 		t.Errorf("after the client was killed: %+v", r)
 	}
-}
-
-// readForEver reads one value, and keeps the bytes as they are mapped.
-func readForEver(args []string) error {
-	c, err := Dial(bg, args[0], nil)
-	if err != nil {
-		return err
-	}
-	v, err := c.View(bg, "", args[1])
-	if err != nil {
-		return err
-	}
-	value, err := v.Locate(bg, args[2])
-	if err != nil {
-		return err
-	}
-	return value.View(bg, kv.All(), func(b []byte) error {
-		fmt.Println("reading")
-		for {
-			switch line := lineOf(os.Stdin); line {
-			case "close":
-				if err := v.Close(); err != nil {
-					return err
-				}
-				fmt.Println("closed")
-			case "sum":
-				fmt.Printf("%x\n", sum(b))
-			default:
-				return io.EOF
-			}
-		}
-	})
 }
 
 // A descriptor that is open on neither side is none too many: after many views of

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -46,6 +47,7 @@ func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
 		}
 		return nil, err
 	}
+	l.w.LimitSends(wire.Limits{Meta: l.hello.MaxMeta, Body: l.hello.MaxBody})
 	l.slots = make(chan struct{}, max(l.hello.Requests, 1))
 	l.files.l = l
 	go l.receive()
@@ -153,6 +155,14 @@ func (l *link) close(err error) {
 	l.files.close()
 }
 
+// piece is how much of a value is sent at a time, where its bytes are sent.
+func (l *link) piece() int64 {
+	if most := int64(l.hello.MaxBody); most > 0 {
+		return min(most, 64<<20)
+	}
+	return 64 << 20
+}
+
 // over reports whether the connection has ended.
 func (l *link) over() bool {
 	select {
@@ -198,7 +208,10 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	if err := l.w.Send(f); err != nil {
 		l.forget(f.ID)
 		var long *wire.TooLongError
-		if errors.As(err, &long) || errors.Is(err, wire.ErrNoFiles) {
+		if errors.As(err, &long) {
+			return nil, fmt.Errorf("%w: %w", kv.ErrTooLarge, err)
+		}
+		if errors.Is(err, wire.ErrNoFiles) {
 			return nil, err
 		}
 		_ = l.w.Close()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
@@ -135,4 +136,36 @@ func descriptors(t testing.TB) int {
 func settled(t testing.TB) int {
 	time.Sleep(10 * time.Millisecond)
 	return descriptors(t)
+}
+
+// readForEver reads one value, and keeps the bytes as they are mapped.
+func readForEver(args []string) error {
+	c, err := Dial(bg, args[0], nil)
+	if err != nil {
+		return err
+	}
+	v, err := c.View(bg, "", args[1])
+	if err != nil {
+		return err
+	}
+	value, err := v.Locate(bg, args[2])
+	if err != nil {
+		return err
+	}
+	return value.View(bg, kv.All(), func(b []byte) error {
+		fmt.Println("reading")
+		for {
+			switch line := lineOf(os.Stdin); line {
+			case "close":
+				if err := v.Close(); err != nil {
+					return err
+				}
+				fmt.Println("closed")
+			case "sum":
+				fmt.Printf("%x\n", sum(b))
+			default:
+				return io.EOF
+			}
+		}
+	})
 }

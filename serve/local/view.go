@@ -152,9 +152,6 @@ func (s *shelf) noted(key string, id kv.ID, err error) {
 	}
 }
 
-// piece is how much of a value is sent at a time, where its bytes are sent.
-const piece = 64 << 20
-
 // part is what a reply says of a value.
 type part struct {
 	size int64
@@ -248,7 +245,7 @@ func (s *shelf) viewPieces(ctx context.Context, key string, rng kv.Range, check 
 	}
 	var out []byte
 	for int64(len(out)) < n || out == nil {
-		p, err := s.fetch(ctx, key, kv.Span(off+int64(len(out)), min(piece, n-int64(len(out)))), wire.FlagBytes)
+		p, err := s.fetch(ctx, key, kv.Span(off+int64(len(out)), min(at.l.piece(), n-int64(len(out)))), wire.FlagBytes)
 		if err == nil && (p.size != at.size || p.id != at.id) {
 			err = fmt.Errorf("%s: %w", key, kv.ErrChanged)
 		}

@@ -39,6 +39,7 @@ func (f *Frame) Close() {
 type Conn struct {
 	c       net.Conn
 	limits  Limits
+	sends   Limits
 	timeout time.Duration
 
 	buf   []byte // what was read and not yet used is buf[from:to]
@@ -63,8 +64,13 @@ const (
 // NewConn returns a connection that refuses frames beyond the limits, and fails if
 // the other side does not take a frame within timeout; 0 waits for ever.
 func NewConn(c net.Conn, limits Limits, timeout time.Duration) *Conn {
-	return &Conn{c: c, limits: limits.withDefaults(), timeout: timeout, buf: make([]byte, bufferSize), oob: make([]byte, oobSize)}
+	limits = limits.withDefaults()
+	return &Conn{c: c, limits: limits, sends: limits, timeout: timeout, buf: make([]byte, bufferSize), oob: make([]byte, oobSize)}
 }
+
+// LimitSends sets other limits for frames that are sent, those that the other side
+// has. Nobody may be sending.
+func (c *Conn) LimitSends(l Limits) { c.sends = l.withDefaults() }
 
 // Close ends the connection. Receive and Send fail then.
 func (c *Conn) Close() error { return c.c.Close() }
@@ -175,8 +181,8 @@ var ErrNoFiles = fmt.Errorf("wire: no descriptors on this connection: %w", error
 // After any other error the connection cannot be used.
 func (c *Conn) Send(f *Frame) error {
 	switch {
-	case uint64(len(f.Meta)) > uint64(c.limits.Meta) || uint64(len(f.Body)) > uint64(c.limits.Body):
-		return &TooLongError{Op: f.Op, Meta: len(f.Meta), Body: len(f.Body), Limits: c.limits}
+	case uint64(len(f.Meta)) > uint64(c.sends.Meta) || uint64(len(f.Body)) > uint64(c.sends.Body):
+		return &TooLongError{Op: f.Op, Meta: len(f.Meta), Body: len(f.Body), Limits: c.sends}
 	case len(f.Pass) > 0 && !canSendFiles(c.c):
 		return ErrNoFiles
 	}

@@ -265,7 +265,8 @@ type ArrayInfo struct {
 	Format     int             `json:"format"`
 	Shape      []int64         `json:"shape"`
 	Chunks     []int64         `json:"chunks,omitempty"` // nil where they differ in shape
-	Type       string          `json:"type"`             // as the metadata spells it
+	Type       string          `json:"type"`             // the name in Zarr v3
+	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"
 	ItemSize   int             `json:"item_size"`        // 0 for a variable length
 	Dimensions []string        `json:"dimensions,omitempty"`
 	Attributes json.RawMessage `json:"attributes,omitempty"`
