@@ -21,14 +21,14 @@ type link struct {
 	w     *wire.Conn
 	hello wire.Hello // of the server
 	files fileTable
-	slots chan struct{} // as many as requests may be under way
+	slots chan struct{} // as many as requests may be under way, also such as were given up
 
 	mu      sync.Mutex
 	next    uint32
-	pending map[uint32]chan *wire.Frame
-	err     error         // why it ended
-	saved   []string      // sessions that the server left at savepoints
-	ended   chan struct{} // closed when it has ended and nothing is received any more
+	pending map[uint32]chan *wire.Frame // nil for one that was given up
+	err     error                       // why it ended
+	saved   []string                    // sessions that the server left at savepoints
+	ended   chan struct{}               // closed when it has ended and nothing is received any more
 }
 
 // newLink says hello.
@@ -116,14 +116,16 @@ func (l *link) receive() {
 			break
 		}
 		l.mu.Lock()
-		reply := l.pending[f.ID]
+		reply, asked := l.pending[f.ID]
 		delete(l.pending, f.ID)
 		l.mu.Unlock()
-		switch {
-		case reply != nil:
+		if asked {
+			<-l.slots
+		}
+		if reply != nil {
 			reply <- f // there is room for one
-		default:
-			f.Close() // nobody waits any more
+		} else {
+			f.Close()
 		}
 	}
 	_ = l.w.Close()
@@ -138,7 +140,9 @@ func (l *link) receive() {
 	}
 	for id, reply := range l.pending {
 		delete(l.pending, id)
-		close(reply)
+		if reply != nil {
+			close(reply)
+		}
 	}
 	close(l.ended)
 }
@@ -197,16 +201,20 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	}
 	select {
 	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
+	case <-l.ended:
+		return nil, l.why()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	reply, err := l.begin(f)
 	if err != nil {
+		<-l.slots
 		return nil, err
 	}
 	if err := l.w.Send(f); err != nil {
-		l.forget(f.ID)
+		if l.unsent(f.ID) {
+			<-l.slots
+		}
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			return nil, fmt.Errorf("%w: %w", kv.ErrTooLarge, err)
@@ -227,7 +235,7 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 		got, ok := <-reply
 		return l.got(got, ok)
 	}
-	if !l.forget(f.ID) {
+	if !l.giveUp(f.ID) {
 		if got, ok := <-reply; ok {
 			got.Close()
 		}
@@ -239,15 +247,11 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 func (l *link) begin(f *wire.Frame) (chan *wire.Frame, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.ended:
-		return nil, l.err
-	default:
-	}
 	if l.err != nil {
 		return nil, l.err
 	}
-	for l.next++; l.pending[l.next] != nil; l.next++ {
+	for taken := true; taken; _, taken = l.pending[l.next] {
+		l.next++
 	}
 	f.ID = l.next
 	reply := make(chan *wire.Frame, 1)
@@ -255,12 +259,25 @@ func (l *link) begin(f *wire.Frame) (chan *wire.Frame, error) {
 	return reply, nil
 }
 
-// forget gives up waiting. It is false if the reply is there.
-func (l *link) forget(id uint32) bool {
+// unsent takes back the number of a request that was not sent. It is false if the
+// connection has ended.
+func (l *link) unsent(id uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.pending[id]
 	delete(l.pending, id)
+	return ok
+}
+
+// giveUp says that nobody waits for the reply any more. It is false if that is there,
+// or the connection has ended.
+func (l *link) giveUp(id uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.pending[id]
+	if ok {
+		l.pending[id] = nil
+	}
 	return ok
 }
 

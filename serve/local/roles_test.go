@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
@@ -19,7 +21,7 @@ import (
 // Some tests need a second process: this one, run again with a role.
 const roleVariable = "ZARRDB_TEST_ROLE"
 
-var roles = map[string]func(args []string) error{"reader": readForEver}
+var roles = map[string]func(args []string) error{"reader": readForEver, "holder": serveForEver}
 
 func playRole(role string) {
 	if err := roles[role](os.Args[1:]); err != nil {
@@ -168,4 +170,28 @@ func readForEver(args []string) error {
 			}
 		}
 	})
+}
+
+// serveForEver holds the database in a directory until standard input ends.
+func serveForEver(args []string) error {
+	db, err := engine.Open(args[0], &engine.Options{Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+	if err != nil {
+		return err
+	}
+	l, err := Listen(args[0])
+	if err != nil {
+		return err
+	}
+	table := serve.New(serve.Options{})
+	if err := table.AddDatabase("t", db); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	fmt.Println("serving")
+	return errors.Join(Serve(ctx, l, table, nil), table.Close(bg), db.Close())
 }

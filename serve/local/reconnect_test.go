@@ -1,0 +1,251 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// When a holder ends in order, the next one goes on: with versions, values that were
+// located, and sessions with everything that was written to them.
+func TestHandover(t *testing.T) {
+	h, c := served(t, nil, nil)
+	want := random(1, 100<<10)
+	put(t, h.db, map[string][]byte{"k": want, "s": []byte("small")})
+	v := version(t, c, "")
+	value, err := v.Locate(bg, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, c)
+	if err := s.Set(bg, "new", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	other := joinSession(t, join(t, h, nil), s.ID())
+	wantValue(t, other, "new", []byte("1"))
+	dir := h.db.Dir()
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody serves: that is told after a while, not at once.
+	ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+	defer cancel()
+	if _, err := v.Get(ctx, "k", kv.All()); err == nil || errors.Is(err, kv.ErrNotFound) {
+		t.Error(err)
+	}
+	h2 := hold(t, dir, nil)
+	wantValue(t, v, "k", want)
+	wantValue(t, v, "s", []byte("small"))
+	if b, err := kv.ReadValue(bg, value, kv.All()); err != nil || !bytes.Equal(b, want) {
+		t.Errorf("a value located before: %d bytes, %v", len(b), err)
+	}
+	wantValue(t, s, "new", []byte("1"))
+	if err := s.Set(bg, "new", []byte("2")); err != nil {
+		t.Error(err)
+	}
+	wantValue(t, other, "new", []byte("2"))
+	if _, err := other.Commit(bg, CommitOptions{}); err != nil {
+		t.Error(err)
+	}
+	if got, err := h2.db.At(bg, ""); err == nil {
+		wantValue(t, got, "new", []byte("2"))
+		got.Close()
+	}
+}
+
+// When a holder is killed, a session that was saved goes on, and one that was not is
+// lost by name.
+func TestKilledHolder(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	hold(t, dir, nil).end()
+	child := startHolder(t, dir)
+	c := joinDir(t, dir)
+	saved, unsaved, clean := begin(t, c), begin(t, c), begin(t, c)
+	for _, s := range []*Session{saved, unsaved} {
+		if err := s.Set(bg, "k", []byte(s.ID().String())); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Savepoint(bg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unsaved.Set(bg, "k", []byte("lost")); err != nil {
+		t.Fatal(err)
+	}
+	child.kill(t)
+	startHolder(t, dir)
+	wantValue(t, saved, "k", []byte(saved.ID().String()))
+	if err := clean.Set(bg, "k", []byte("clean")); err != nil {
+		t.Error(err)
+	}
+	var lost *SessionLostError
+	for range 2 {
+		if _, err := kv.Get(bg, unsaved, "k"); !errors.As(err, &lost) || lost.ID != unsaved.ID() || !lost.Saved.Equal(unsaved.Saved()) || lost.Committing ||
+			!errors.Is(err, txn.ErrLost) || !errors.Is(err, ErrGone) {
+			t.Fatalf("%#v", err)
+		}
+	}
+	again := joinSession(t, c, unsaved.ID())
+	wantValue(t, again, "k", []byte(unsaved.ID().String()))
+}
+
+func startHolder(t *testing.T, dir string) *child {
+	t.Helper()
+	c := start(t, "holder", dir)
+	if got := c.line(t); got != "serving" {
+		t.Fatal(got)
+	}
+	return c
+}
+
+func joinDir(t *testing.T, dir string) *Client {
+	t.Helper()
+	c, err := DialDir(bg, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+const killRounds = 6
+
+// A holder is killed in a stream of commits, at moments that nobody chose. What was
+// acknowledged is there, whole, and at most one commit more; a version that was open
+// is read on.
+func TestKilledCommits(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	h := hold(t, dir, nil)
+	large := random(1, 50<<10)
+	put(t, h.db, map[string][]byte{"x": []byte("0"), "y": []byte("0"), "large": large})
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	holder := startHolder(t, dir)
+	c := joinDir(t, dir)
+	c.o.Redial = func(ctx context.Context) (net.Conn, error) { return dial(ctx, c.socket) } // once
+	v := version(t, c, "")
+	acknowledged := 0
+	for round := range killRounds {
+		for more := 1 + rand.IntN(20); ; more-- {
+			k := acknowledged + 1
+			if more == 0 {
+				dying := holder
+				time.AfterFunc(time.Duration(rand.IntN(5000))*time.Microsecond, func() { _ = dying.cmd.Process.Kill() })
+			}
+			err := commitNumber(c, k)
+			if err == nil {
+				acknowledged = k
+				continue
+			}
+			if !errors.Is(err, ErrGone) {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			break
+		}
+		holder.kill(t)
+		holder = startHolder(t, dir)
+		wantValue(t, v, "x", []byte("0"))
+		wantValue(t, v, "large", large)
+		head := version(t, c, "main")
+		x, err := kv.Get(bg, head, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, head, "y", x)
+		k, err := strconv.Atoi(string(x))
+		if err != nil || k != acknowledged && k != acknowledged+1 {
+			t.Fatalf("round %d: the head is %d, %v; %d was acknowledged", round, k, err, acknowledged)
+		}
+		acknowledged = k
+	}
+	t.Logf("%d rounds, %d commits", killRounds, acknowledged)
+	holder.in.Close()
+	if err := holder.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	db, err := engine.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := db.Check(bg, txn.CheckOptions{Payloads: true})
+	if err != nil || len(r.Problems) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	db.Close()
+}
+
+// commitNumber commits one number under two keys.
+func commitNumber(c *Client, k int) error {
+	l, err := c.link(bg)
+	if err != nil {
+		return errors.Join(err, ErrGone)
+	}
+	if l.over() {
+		return ErrGone
+	}
+	s, err := c.Begin(bg, "", "", "")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, key := range []string{"x", "y"} {
+		if err := s.Set(bg, key, []byte(fmt.Sprint(k))); err != nil {
+			return err
+		}
+	}
+	_, err = s.Commit(bg, CommitOptions{Message: fmt.Sprint(k)})
+	return err
+}
+
+// A server that nobody uses ends.
+func TestIdle(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	db, err := engine.Open(dir, &engine.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	table := serve.New(serve.Options{})
+	if err := table.AddDatabase("t", db); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- Serve(bg, l, table, &Options{Idle: 300 * time.Millisecond}) }()
+	c, err := Dial(bg, l.Path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("it ended while there was a client: %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	c.Close()
+	if err := <-done; !errors.Is(err, ErrIdle) {
+		t.Error(err)
+	}
+	if _, err := DialDir(bg, dir, nil); err == nil {
+		t.Error("somebody listens")
+	}
+}
