@@ -23,13 +23,15 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/auth"
 	"github.com/zarrdb/zarrdb/serve/local"
+	"github.com/zarrdb/zarrdb/serve/metrics"
+	"github.com/zarrdb/zarrdb/serve/s3"
 	"github.com/zarrdb/zarrdb/serve/web"
 )
 
 // serveFlags are what the serve command is told.
 type serveFlags struct {
 	src                sourceFlags
-	listen, keys       string
+	listen, s3, keys   string
 	readOnly, onlyHere bool
 	cert, key          string
 	proxied            bool
@@ -60,6 +62,7 @@ when nobody has used it for a while; programs start it.`,
 		Example: `  zarrdb serve weather.zdb
   zarrdb serve weather.zdb --listen :8443 --keys keys.txt --tls-cert c.pem --tls-key k.pem
   zarrdb serve era5=s3://bucket/era5.zarr ./databases
+  zarrdb serve weather.zdb --listen :8443 --s3 :9000 --keys keys.txt --tls-cert c.pem --tls-key k.pem
   zarrdb serve weather.zdb --local`,
 		Args: argCount(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,6 +77,7 @@ when nobody has used it for a while; programs start it.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "localhost:8080", "listen on `ADDR`: HOST:PORT, or unix:PATH")
+	flags.StringVar(&f.s3, "s3", "", "serve to S3 clients too, at `ADDR`; buckets are named as databases")
 	flags.StringVar(&f.keys, "keys", "", "let clients in, and write, by the keys in this `FILE`")
 	flags.BoolVar(&f.readOnly, "read-only", false, "refuse writes whatever the keys say")
 	flags.StringVar(&f.cert, "tls-cert", "", "encrypt, with the certificate chain in this `FILE`")
@@ -98,20 +102,28 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	o := web.Options{ReadOnly: f.readOnly || f.keys == "", Origins: f.origins, Log: log}
-	how := auth.Listen{Address: f.listen, Keys: f.keys != "", ReadOnly: o.ReadOnly, TLS: tlsConfig != nil || f.proxied}
-	if err := how.Check(); err != nil {
-		return usagef("serve: %w", err)
+	closed := f.readOnly || f.keys == ""
+	for _, addr := range []string{f.listen, f.s3} {
+		how := auth.Listen{Address: addr, Keys: f.keys != "", ReadOnly: closed, TLS: tlsConfig != nil || f.proxied}
+		if err := how.Check(); addr != "" && err != nil {
+			return usagef("serve: %w", err)
+		}
 	}
-	o.Local = how.Local() && !f.proxied
+	count := new(metrics.Set)
+	o := web.Options{
+		ReadOnly: closed, Origins: f.origins, Log: log, Metrics: count,
+		Local: auth.Listen{Address: f.listen}.Local() && !f.proxied,
+	}
+	so := s3.Options{ReadOnly: closed, Log: log, Metrics: count}
 	if f.keys != "" {
 		keys, err := auth.Load(here(cmd).path(f.keys), log)
 		if err != nil {
 			return err
 		}
-		o.Authenticate = keys.Authenticate
+		o.Authenticate, so.Keys = keys.Authenticate, keys
 	} else {
 		o.Anonymous = &serve.Principal{Name: "anonymous"}
+		so.Anonymous = o.Anonymous
 	}
 	table := serve.New(serve.Options{Run: RunFor, Log: log})
 	opened, err := f.openAll(cmd, args, table)
@@ -123,44 +135,81 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	l, err := listenOn(cmd.Context(), here(cmd), f.listen)
-	if err != nil {
-		return err
+	servers := []*httpServer{{addr: f.listen, managed: true, handler: web.New(table, o)}}
+	if f.s3 != "" {
+		h := s3.New(table, so)
+		defer h.Close()
+		servers = append(servers, &httpServer{addr: f.s3, handler: h})
 	}
-	server := web.Server(web.New(table, o), tlsConfig)
-	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	for _, s := range servers {
+		if err := s.begin(cmd, tlsConfig, log); err != nil {
+			return err
+		}
+		defer s.Close()
+	}
 	scheme := "http"
 	if tlsConfig != nil {
 		scheme = "https"
 	}
 	for _, name := range table.Names() {
-		say(cmd, "%s at %s://%s/%s/v/main/", name, scheme, l.Addr(), name)
+		say(cmd, "%s at %s://%s/%s/v/main/", name, scheme, servers[0].listener.Addr(), name)
+	}
+	if len(servers) > 1 {
+		say(cmd, "S3 at %s://%s", scheme, servers[1].listener.Addr())
 	}
 	ready(cmd)
-	return errors.Join(serveHTTP(cmd.Context(), server, l), table.Close(context.WithoutCancel(cmd.Context())))
+	ended := make(chan error, len(servers))
+	for _, s := range servers {
+		go func() { ended <- s.serve() }()
+	}
+	select {
+	case err = <-ended:
+	case <-cmd.Context().Done(): // the signal that ends a server is no failure
+	}
+	for _, s := range servers {
+		err = errors.Join(err, s.end(cmd.Context()))
+	}
+	return errors.Join(err, table.Close(context.WithoutCancel(cmd.Context())))
 }
 
-// serveHTTP serves until ctx ends, and lets requests end that are under way.
-func serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
-	ended := make(chan error, 1)
-	go func() {
-		if server.TLSConfig != nil {
-			ended <- server.ServeTLS(l, "", "")
-		} else {
-			ended <- server.Serve(l)
-		}
-	}()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
+// httpServer is a handler at an address.
+type httpServer struct {
+	*http.Server
+	addr     string
+	managed  bool // the service manager may have made its socket
+	handler  http.Handler
+	listener net.Listener
+}
+
+// begin listens.
+func (s *httpServer) begin(cmd *cobra.Command, tls *tls.Config, log *slog.Logger) (err error) {
+	s.Server = web.Server(s.handler, tls)
+	s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	s.listener, err = listenOn(cmd.Context(), here(cmd), s.addr, s.managed)
+	return err
+}
+
+// serve answers requests until the server ends.
+func (s *httpServer) serve() error {
+	var err error
+	if s.TLSConfig != nil {
+		err = s.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.Serve(s.listener)
 	}
-	// The signal that ends a server is no failure.
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+// end lets requests end that are under way, for a while.
+func (s *httpServer) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	err := server.Shutdown(grace)
+	err := s.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
+		err = s.Close()
 	}
 	return err
 }
@@ -267,8 +316,8 @@ func databasesIn(from caller, dir string) []string {
 
 // listenOn listens on an address, or on the socket that the process was started
 // with, as systemd does.
-func listenOn(ctx context.Context, from caller, addr string) (net.Listener, error) {
-	if os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) && os.Getenv("LISTEN_FDS") == "1" {
+func listenOn(ctx context.Context, from caller, addr string, managed bool) (net.Listener, error) {
+	if managed && os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) && os.Getenv("LISTEN_FDS") == "1" {
 		const first = 3 // sd_listen_fds(3)
 		f := os.NewFile(first, "socket of the service manager")
 		defer f.Close()

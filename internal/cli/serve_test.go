@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serving runs the serve command, and returns where it listens and what ends it.
+func serving(t *testing.T, args ...string) (urls []string, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	var messages strings.Builder
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"serve", "--listen", "localhost:0"}, args...), nil, w, &messages)
+		_ = w.Close()
+	}()
+	lines := bufio.NewScanner(r)
+	for want := strings.Count(strings.Join(args, " "), ".zdb") + strings.Count(strings.Join(args, " "), "--s3"); len(urls) < want && lines.Scan(); {
+		_, url, _ := strings.Cut(lines.Text(), " at ")
+		urls = append(urls, url)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	return urls, func() {
+		t.Helper()
+		cancel()
+		if got := <-code; got != exitOK {
+			t.Errorf("exit code %d: %s", got, &messages)
+		}
+	}
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// A database is served under its name, over HTTP and S3, and commands go on working.
+func TestServe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "weather.zdb")
+	for _, args := range [][]string{{"init", dir}, {"create", dir + ":temp", "--shape", "4", "--dtype", "int8"}} {
+		if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != 0 {
+			t.Fatal(code)
+		}
+	}
+	urls, end := serving(t, dir, "--s3", "localhost:0")
+	defer end()
+	if len(urls) != 2 || !strings.HasSuffix(urls[0], "/weather/v/main/") {
+		t.Fatalf("served at %q", urls)
+	}
+	if status, body := get(t, urls[0]+"temp/zarr.json"); status != 200 || !strings.Contains(body, `"int8"`) {
+		t.Errorf("GET: %d, %s", status, body)
+	}
+	if status, _ := get(t, urls[0]+"none"); status != 404 {
+		t.Errorf("GET of what is not there: %d", status)
+	}
+	root := strings.TrimSuffix(urls[0], "/weather/v/main/")
+	if status, body := get(t, root+"/-/api/log?db=weather"); status != 200 || !strings.Contains(body, "create temp") {
+		t.Errorf("log: %d, %s", status, body)
+	}
+	if status, body := get(t, urls[1]+"/weather/main/temp/zarr.json"); status != 200 || !strings.Contains(body, `"int8"`) {
+		t.Errorf("S3: %d, %s", status, body)
+	}
+}
+
+// What would let strangers in does not start.
+func TestServeIsClosed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w.zdb")
+	if code := run(t.Context(), []string{"init", dir}, nil, io.Discard, os.Stderr); code != 0 {
+		t.Fatal(code)
+	}
+	for _, args := range [][]string{
+		{"--listen", ":0"},
+		{"--listen", "localhost:0", "--s3", "0.0.0.0:0"},
+		{"--listen", "localhost:0", "--tls-cert", "c.pem"},
+	} {
+		if code := run(t.Context(), append([]string{"serve", dir}, args...), nil, io.Discard, io.Discard); code != exitUsage {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+	}
+}
