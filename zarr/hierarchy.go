@@ -384,17 +384,15 @@ func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOption
 		case !ok:
 			return err
 		}
-		if m.Version == group.loc.version {
+		if found != group.loc.path && m.Version == group.loc.version {
 			nodes[strings.TrimPrefix(found, below(group.loc.path))] = m
 		}
 	}
 	return failAt("consolidate", path, group.consolidate(ctx, nodes))
 }
 
-// consolidate stores the nodes, by path relative to the group, itself among
-// them by its own path.
+// consolidate stores the nodes below the group, by path relative to it.
 func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
-	delete(nodes, n.loc.path)
 	switch n.loc.version {
 	case V3:
 		old := n.meta.Load()

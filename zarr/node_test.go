@@ -356,7 +356,7 @@ func TestConsolidate(t *testing.T) {
 	ctx := context.Background()
 	known := &OpenOptions{Consolidated: true}
 	for _, v := range []Version{V2, V3} {
-		for _, base := range []string{"", "base"} {
+		for _, base := range []string{"", "base", "e"} { // e has a child of its own name
 			store := kv.NewMem()
 			must(CreateGroup(ctx, store, base, Attributes{}, &OpenOptions{Version: v}))
 			for _, path := range []string{"a/b/c", "a/d", "a-b", "e"} {
