@@ -50,7 +50,11 @@ func compareCopies(ctx context.Context, want tree, view kv.Reader) error {
 		if err != nil {
 			return err
 		}
-		if n.Meta().Consolidated == nil {
+		v2, err := kv.Exists(ctx, view, joined(top, ".zmetadata"))
+		if err != nil {
+			return err
+		}
+		if n.Meta().Consolidated == nil && !v2 {
 			continue
 		}
 		var found []string

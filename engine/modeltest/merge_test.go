@@ -187,6 +187,8 @@ func (m *merger) array(s sides) (string, *node) {
 	case b == nil && o != nil && t != nil: // both took it from elsewhere
 		if s.path[1] != s.path[2] || !slices.Equal(o.array.shape, t.array.shape) {
 			m.refuse(conflicts, "both have a new array, at /"+s.path[1]+" and /"+s.path[2])
+		} else if !maps.Equal(o.attrs, t.attrs) {
+			m.refuse(either, "both have a new array, with other attributes, at /"+s.path[1]) // in v2 they are another document
 		}
 		b = &node{id: o.id, array: newArray(o.array.kind, o.array.shape, o.array.fill)}
 		s.path[0] = s.path[1]

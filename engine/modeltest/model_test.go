@@ -30,7 +30,7 @@ var steps = []step{
 	{"refresh", 4, stepRefresh},
 	{"save", 4, stepSave},
 	{"bulk", 3, stepBulk},
-	{"consolidate", 1, stepConsolidate},
+	{"consolidate", 2, stepConsolidate},
 	{"localize", 2, stepLocalize},
 	{"read", 10, stepRead},
 	{"read session", 3, stepReadSession},

@@ -101,7 +101,9 @@ func (r *run) compareSession(s *session) {
 	if s.s == nil || len(s.work) == 0 {
 		return
 	}
-	r.must(compareTree(bg, s.work, s.s.Walk(bg, "")), "session "+s.name)
+	if r.must(compareTree(bg, s.work, s.s.Walk(bg, "")), "session "+s.name); !s.raw {
+		r.must(compareCopies(bg, s.work, s.s), "session "+s.name)
+	}
 }
 
 // mergeSession is what the head of a session's branch and the session come to.
@@ -359,6 +361,8 @@ func stepConsolidate(r *run) {
 	if s.work[""] == nil {
 		return
 	}
-	r.note("consolidate")
-	r.must(zarr.Consolidate(bg, s.s, "", nil), "consolidate")
+	top := one(r, s.work.groups())
+	r.note("consolidate /%s", top)
+	r.must(zarr.Consolidate(bg, s.s, top, nil), "consolidate")
+	r.compareSession(s)
 }

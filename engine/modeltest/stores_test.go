@@ -133,5 +133,10 @@ func stepLocalize(r *run) {
 	r.note("localize /%s", p)
 	_, _, err := d.db.Localize(bg, s.s, p, engine.LocalizeOptions{})
 	r.must(err, "localize")
+	for at, n := range s.work {
+		if n.linked && inside(at, p) {
+			s.work[at] = n.withArray(n.array) // another node now, as if written
+		}
+	}
 	r.compareSession(s)
 }
