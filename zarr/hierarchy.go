@@ -187,7 +187,9 @@ func (f *finder) openMany(ctx context.Context, paths []string, yield func(entry,
 	}
 	docs, err := kv.GetMany(ctx, f.view, reqs)
 	if errors.Is(err, kv.ErrTooLarge) {
-		return f.openEach(ctx, paths, yield)
+		long := *f
+		long.long = true
+		return long.openEach(ctx, paths, yield)
 	}
 	if err != nil {
 		yield(entry{}, failAt("open", paths[0], err))
