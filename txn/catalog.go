@@ -2,7 +2,7 @@ package txn
 
 import "github.com/zarrdb/zarrdb/txn/internal/catalog"
 
-// What the records of the index hold.
+// Types of what the index records.
 type (
 	// CommitID names a commit by the hash of its record, which holds the root, the
 	// parents and the message: equal ids mean equal history.

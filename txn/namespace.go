@@ -2,11 +2,10 @@ package txn
 
 import "github.com/zarrdb/zarrdb/txn/internal/namespace"
 
-// What the namespace of keys asks of metadata documents, and how it is written.
+// Types of keys and metadata documents.
 type (
-	// Policy is what this package must know about the documents that Zarr puts
-	// beside its chunks. The engine supplies it; it does no I/O and is safe for
-	// concurrent use.
+	// Policy reads and merges the documents that Zarr puts beside its chunks. The
+	// engine supplies it; internal/namespace/policy.go documents its methods.
 	Policy = namespace.Policy
 	// Form is a way to write chunk coordinates as a key: Prefix, then Rank decimal
 	// numbers with Sep between them. "c/" '/' 3 is c/0/1/2.
@@ -73,6 +72,6 @@ const (
 )
 
 // ChooseByPath makes a function for merges out of rules: the one with the
-// longest path that a conflict is at or below decides. Without one the conflict is
-// refused.
+// longest path that a conflict is at or below decides. Without a rule the conflict
+// is refused.
 func ChooseByPath(rules ...PathChoice) func(Conflict) Choice { return namespace.ChooseByPath(rules...) }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -185,4 +186,9 @@ func (m *Marks) Missing(part int) error {
 		}
 	}
 	return nil
+}
+
+// corrupt is an error about stored pages.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("txn: "+format+": %w", append(args, kv.ErrCorrupt)...)
 }
