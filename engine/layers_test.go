@@ -85,6 +85,7 @@ var layers = map[string][]string{
 	"bench/field":    {},
 	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
 	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
+	"interop/served": {"engine", "serve", "serve/auth", "serve/s3", "serve/web"},
 	"interop/refset": {"kv/dirkv", "refs"},
 }
 

@@ -28,10 +28,14 @@ type davResponse struct {
 }
 
 type davProp struct {
-	Modified   string    `xml:"getlastmodified"`
-	Length     *int64    `xml:"getcontentlength,omitempty"`
-	ETag       string    `xml:"getetag,omitempty"`
-	Collection *struct{} `xml:"resourcetype>collection,omitempty"`
+	Modified string  `xml:"getlastmodified"`
+	Length   *int64  `xml:"getcontentlength,omitempty"`
+	ETag     string  `xml:"getetag,omitempty"`
+	Kind     davKind `xml:"resourcetype"` // clients want it for values too
+}
+
+type davKind struct {
+	Collection *struct{} `xml:"collection,omitempty"`
 }
 
 // propfind answers PROPFIND below a version.
@@ -45,7 +49,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 		out := davResponse{Href: base + escape(key), Status: "HTTP/1.1 200 OK"}
 		out.Prop = davProp{Modified: modified.UTC().Format(http.TimeFormat), Length: e.Size, ETag: e.ETag}
 		if e.Size == nil {
-			out.Prop.Collection = &struct{}{}
+			out.Prop.Kind.Collection = &struct{}{}
 		}
 		return out
 	}

@@ -355,6 +355,9 @@ func TestPropfind(t *testing.T) {
 		if c.status != 207 {
 			continue
 		}
+		if strings.Count(text, "<resourcetype>") != strings.Count(text, "<response>") {
+			t.Errorf("%s: a response has no resource type: %s", c.path, text)
+		}
 		if err := xml.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatalf("%s: %v: %s", c.path, err, text)
 		}

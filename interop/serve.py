@@ -1,0 +1,404 @@
+"""Clients read and write a database that served.go serves.
+
+    serve.py --bin ./zarrdb --served ./served --docs docs/serving.md [-k SUBSTRING]
+
+Each client has a function; its name in the table of the document is the one given
+to it here. A client that is not installed is skipped by name.
+"""
+import argparse, json, os, pathlib, re, shutil, subprocess, sys, tempfile, traceback, urllib.request
+
+import numpy as np
+import zarr
+
+DATA = np.arange(12 * 10, dtype="i4").reshape(12, 10)
+SECRETS = {"writer": "secret-of-the-writer", "reader": "secret-of-the-reader"}
+TESTS = []
+
+
+class Missing(Exception):
+    """A client that is not installed."""
+
+
+def client(name):
+    def add(fn):
+        TESTS.append((name, fn))
+        return fn
+    return add
+
+
+def same(got, want=DATA):
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+class Served:
+    def __init__(self, args, tmp):
+        self.args, self.tmp = args, pathlib.Path(tmp)
+        store = self.tmp / "source.zarr"
+        for fmt in (3, 2):
+            g = zarr.open_group(store if fmt == 3 else self.tmp / "two.zarr", mode="w", zarr_format=fmt)
+            g.attrs["title"] = "served"
+            a = g.create_array("g/a", shape=DATA.shape, chunks=(5, 4), dtype="i4")
+            a[:] = DATA
+            if fmt == 3:
+                s = g.create_array("sharded", shape=DATA.shape, chunks=(3, 5), shards=(6, 10), dtype="i4")
+                s[:] = DATA
+        self.zarrdb("init", "w.zdb")
+        self.zarrdb("import", "w.zdb", "source.zarr")
+        self.zarrdb("tag", "w.zdb", "v1")
+        self.zarrdb("import", "w.zdb", "two.zarr", "--to", "two")
+        self.process = subprocess.Popen([os.path.abspath(args.served), "-dir", str(self.tmp), "w.zdb"], cwd=self.tmp,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.tmp / "log", "w"), text=True)
+        where = json.loads(self.process.stdout.readline())
+        self.http, self.keys, self.s3 = where["http"], where["keys"], where["s3"]
+        with urllib.request.urlopen(self.http + "/w.zdb/v/v1/zarr.json") as r:
+            self.commit = r.headers["Zarrdb-Commit"]
+
+    def zarrdb(self, *args):
+        subprocess.run([os.path.abspath(self.args.bin), *args], cwd=self.tmp, check=True, stdout=subprocess.DEVNULL)
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0, (self.tmp / "log").read_text()[-2000:]
+
+    def api(self, method, path, body=None):
+        r = urllib.request.Request(self.keys + path, method=method, data=None if body is None else json.dumps(body).encode(),
+                                   headers={"Authorization": "Bearer " + SECRETS["writer"]})
+        with urllib.request.urlopen(r) as res:
+            text = res.read()
+            return json.loads(text) if text else None
+
+    def begin(self):
+        return self.api("POST", "/-/api/sessions", {"db": "w.zdb"})["id"]
+
+    def commits(self, session, check):
+        """Commits a session and reads what it holds from the branch."""
+        c = self.api("POST", f"/-/api/sessions/w.zdb/{session}/commit", {"message": "by a client"})
+        assert c["message"] == "by a client" and c["author"] == "writer", c
+        check(c["id"])
+
+    def revisions(self):
+        return ["main", "v1", self.commit, "main~0"]
+
+    def env(self, who="writer"):
+        return {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": who, "AWS_SECRET_ACCESS_KEY": SECRETS[who], "AWS_DEFAULT_REGION": "us-east-1",
+                "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(self.tmp)}
+
+
+def tool(name):
+    path = shutil.which(name, path=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
+    if not path:
+        raise Missing(name)
+    return path
+
+
+def read_back(s, commit, path, want=DATA):
+    same(zarr.open_array(f"{s.http}/w.zdb/v/{commit}/{path}", mode="r")[:], want)
+
+
+@client("zarr-python, fsspec http")
+def fsspec_http(s):
+    for rev in s.revisions():
+        g = zarr.open_group(f"{s.http}/w.zdb/v/{rev}", mode="r", use_consolidated=False)
+        assert sorted(set(g.keys()) - {"two"}) == ["g", "sharded"], sorted(g.keys())
+        same(g["g/a"][:])
+        same(g["sharded"][:])
+    same(zarr.open_group(f"{s.http}/w.zdb/v/main/two", mode="r")["g/a"][:])
+
+
+@client("obstore HTTPStore")
+def obstore_http(s):
+    from obstore.store import HTTPStore
+    from zarr.storage import ObjectStore
+    # It takes the paths of a listing from the root of the server, and escapes ~ twice.
+    store = ObjectStore(HTTPStore.from_url(s.http, client_options={"allow_http": True}), read_only=True)
+    for rev in s.revisions()[:3]:
+        g = zarr.open_group(store, path=f"w.zdb/v/{rev}", mode="r", use_consolidated=False)
+        assert {"g", "sharded"} <= set(g.keys()), sorted(g.keys())
+        same(g["g/a"][:])
+        same(g["sharded"][:])
+    below = HTTPStore.from_url(f"{s.http}/w.zdb/v/v1", client_options={"allow_http": True})
+    same(zarr.open_array(ObjectStore(below, read_only=True), path="g/a", mode="r")[:])
+
+
+@client("obstore HTTPStore, writing")
+def obstore_http_write(s):
+    import obstore
+    from obstore.store import HTTPStore
+    session = s.begin()
+    store = HTTPStore.from_url(f"{s.keys}/w.zdb/v/~{session}", client_options={
+        "allow_http": True, "default_headers": {"Authorization": "Bearer " + SECRETS["writer"]}})
+    source = s.tmp / "source.zarr" / "g" / "a"
+    for f in source.rglob("*"):
+        if f.is_file():
+            obstore.put(store, "by_obstore_http/" + f.relative_to(source).as_posix(), f.read_bytes(), use_multipart=False)
+    obstore.put(store, "by_obstore_http/gone", b"x", use_multipart=False)
+    obstore.delete(store, "by_obstore_http/gone")
+    s.commits(session, lambda c: read_back(s, c, "by_obstore_http"))
+
+
+@client("tensorstore http")
+def tensorstore_http(s):
+    import tensorstore as ts
+    for rev in s.revisions():
+        for path in ("g/a", "sharded"):
+            a = ts.open({"driver": "zarr3", "kvstore": f"{s.http}/w.zdb/v/{rev}/{path}/"}).result()
+            same(a.read().result())
+    same(ts.open({"driver": "zarr", "kvstore": f"{s.http}/w.zdb/v/main/two/g/a/"}).result().read().result())
+
+
+def gdal(s, url, env=None):
+    code = ("import sys, rasterio\n"
+            "with rasterio.open(sys.argv[1]) as src: print(src.driver, src.read(1).tolist())")
+    if not s.args.gdal or not os.path.exists(s.args.gdal):
+        raise Missing("GDAL")
+    r = subprocess.run([s.args.gdal, "-c", code, url], capture_output=True, text=True, env={**(env or os.environ), "CPL_DEBUG": "ON"})
+    assert r.returncode == 0, r.stderr[-3000:]
+    driver, _, text = r.stdout.partition(" ")
+    assert driver == "Zarr", driver
+    same(json.loads(text))
+
+
+@client("GDAL /vsicurl/")
+def gdal_http(s):
+    gdal(s, f'ZARR:"/vsicurl/{s.http}/w.zdb/v/main/two/g/a"')
+
+
+@client("GDAL /vsis3/")
+def gdal_s3(s):
+    env = {**s.env("reader"), "AWS_S3_ENDPOINT": s.s3.removeprefix("http://"), "AWS_HTTPS": "NO", "AWS_VIRTUAL_HOSTING": "FALSE", "AWS_REGION": "us-east-1"}
+    gdal(s, 'ZARR:"/vsis3/w.zdb/main/two/g/a"', env)
+
+
+@client("zarrita.js FetchStore, Node")
+def zarrita(s):
+    if not s.args.zarrita:
+        raise Missing("node")
+    script = pathlib.Path(s.args.zarrita) / "fetch.mjs"
+    script.write_text("""import * as zarr from "zarrita"
+const store = new zarr.FetchStore(process.argv[2])
+for (const path of ["g/a", "sharded"]) {
+  const a = await zarr.open(zarr.root(store).resolve(path), { kind: "array" })
+  const got = await zarr.get(a)
+  console.log(JSON.stringify([got.shape, Array.from(got.data)]))
+}
+""")
+    for rev in s.revisions():
+        out = subprocess.run([tool("node"), str(script.resolve()), f"{s.http}/w.zdb/v/{rev}"], capture_output=True, text=True)
+        assert out.returncode == 0, out.stderr[-600:]
+        for line in out.stdout.splitlines():
+            shape, data = json.loads(line)
+            same(np.array(data, "i4").reshape(shape))
+
+
+def s3fs_options(s, who):
+    return {"key": who, "secret": SECRETS[who], "endpoint_url": s.s3, "client_kwargs": {"region_name": "us-east-1"}}
+
+
+@client("zarr-python, s3fs")
+def s3fs_read(s):
+    for rev in s.revisions():
+        g = zarr.open_group(f"s3://w.zdb/{rev}", mode="r", storage_options=s3fs_options(s, "reader"), use_consolidated=False)
+        assert sorted(set(g.keys()) - {"two"} - {k for k in g.keys() if k.startswith("by_")}) == ["g", "sharded"], sorted(g.keys())
+        same(g["g/a"][:])
+        same(g["sharded"][:])
+
+
+@client("zarr-python, s3fs, writing")
+def s3fs_write(s):
+    session = s.begin()
+    g = zarr.open_group(f"s3://w.zdb/~{session}", mode="r+", storage_options=s3fs_options(s, "writer"), use_consolidated=False)
+    a = g.create_array("by_s3fs", shape=DATA.shape, chunks=(5, 4), dtype="i4")
+    a[:] = DATA + 2
+    b = g.create_array("gone", shape=DATA.shape, chunks=(5, 4), dtype="i4")
+    b[:] = DATA
+    del g["gone"]
+    same(g["by_s3fs"][:], DATA + 2)
+    assert "gone" not in set(g.keys())
+    s.commits(session, lambda c: read_back(s, c, "by_s3fs", DATA + 2))
+
+
+def s3store(s, who, prefix):
+    from obstore.store import S3Store
+    return S3Store("w.zdb", prefix=prefix, endpoint=s.s3, region="us-east-1", access_key_id=who, secret_access_key=SECRETS[who],
+                   virtual_hosted_style_request=False, client_options={"allow_http": True})
+
+
+@client("obstore S3Store")
+def obstore_s3(s):
+    from zarr.storage import ObjectStore
+    for rev in s.revisions():
+        g = zarr.open_group(ObjectStore(s3store(s, "reader", rev), read_only=True), mode="r", use_consolidated=False)
+        assert {"g", "sharded"} <= set(g.keys()), sorted(g.keys())
+        same(g["g/a"][:])
+        same(g["sharded"][:])
+
+
+@client("obstore S3Store, writing")
+def obstore_s3_write(s):
+    import obstore
+    from zarr.storage import ObjectStore
+    session = s.begin()
+    raw = s3store(s, "writer", "~" + session)
+    a = zarr.create_array(ObjectStore(raw), name="by_obstore", shape=DATA.shape, chunks=(5, 4), dtype="i4")
+    a[:] = DATA + 3
+    big = os.urandom(12 << 20)
+    obstore.put(raw, "by_obstore/big", big, chunk_size=5 << 20)
+    assert bytes(obstore.get(raw, "by_obstore/big").bytes()) == big
+    obstore.copy(raw, "by_obstore/big", "by_obstore/copy")
+    obstore.delete(raw, ["by_obstore/big"])
+    try:
+        obstore.put(raw, "by_obstore/copy", b"x", mode="create")
+        raise AssertionError("a value that was there was created")
+    except obstore.exceptions.AlreadyExistsError:
+        pass
+    s.commits(session, lambda c: read_back(s, c, "by_obstore", DATA + 3))
+
+
+def ts_s3(s, rev, path):
+    return {"driver": "s3", "bucket": "w.zdb", "path": f"{rev}/{path}/", "endpoint": s.s3, "aws_region": "us-east-1", "host_header": s.s3.removeprefix("http://"),
+            "aws_credentials": {"type": "environment"}}
+
+
+@client("tensorstore s3")
+def tensorstore_s3(s):
+    code = ("import sys, json, tensorstore as ts\nspec = json.loads(sys.argv[1])\n"
+            "print(json.dumps(ts.open(spec).result().read().result().tolist()))")
+    for rev in s.revisions():
+        for path in ("g/a", "sharded"):
+            r = subprocess.run([sys.executable, "-c", code, json.dumps({"driver": "zarr3", "kvstore": ts_s3(s, rev, path)})],
+                               capture_output=True, text=True, env=s.env("reader"))
+            assert r.returncode == 0, r.stderr[-600:]
+            same(json.loads(r.stdout))
+
+
+@client("tensorstore s3, writing")
+def tensorstore_s3_write(s):
+    session = s.begin()
+    code = ("import sys, json, numpy as np, tensorstore as ts\nspec = json.loads(sys.argv[1])\n"
+            "a = ts.open(spec, create=True, dtype=ts.int32, shape=[12, 10]).result()\n"
+            "a[...] = np.arange(120, dtype='i4').reshape(12, 10) + 4\na[0, 0] = 4")
+    r = subprocess.run([sys.executable, "-c", code, json.dumps({"driver": "zarr3", "kvstore": ts_s3(s, "~" + session, "by_ts")})],
+                       capture_output=True, text=True, env=s.env())
+    assert r.returncode == 0, r.stderr[-600:]
+    s.commits(session, lambda c: read_back(s, c, "by_ts", DATA + 4))
+
+
+def aws(s, *args, who="writer"):
+    exe = tool("aws")
+    r = subprocess.run([exe, "--endpoint-url", s.s3, "s3", *args], capture_output=True, text=True, env=s.env(who))
+    assert r.returncode == 0, r.stderr[-600:] + r.stdout[-200:]
+    return r.stdout
+
+
+@client("aws s3")
+def aws_read(s):
+    assert "main/" in aws(s, "ls", "s3://w.zdb/", who="reader")
+    for rev in s.revisions():
+        dest = s.tmp / "aws" / rev
+        aws(s, "cp", "--recursive", f"s3://w.zdb/{rev}/g/", str(dest), who="reader")
+        same(zarr.open_array(dest / "a", mode="r")[:])
+
+
+@client("aws s3, writing")
+def aws_write(s):
+    session = s.begin()
+    big = s.tmp / "big"
+    big.write_bytes(os.urandom(20 << 20))
+    aws(s, "cp", str(big), f"s3://w.zdb/~{session}/by_aws/big")
+    aws(s, "cp", f"s3://w.zdb/~{session}/by_aws/big", str(s.tmp / "back"))
+    assert (s.tmp / "back").read_bytes() == big.read_bytes()
+    aws(s, "cp", "--recursive", str(s.tmp / "source.zarr" / "g"), f"s3://w.zdb/~{session}/by_aws/")
+    aws(s, "rm", f"s3://w.zdb/~{session}/by_aws/big")
+    s.commits(session, lambda c: read_back(s, c, "by_aws/a"))
+
+
+def rclone(s, *args, who="writer"):
+    conf = s.tmp / "rclone.conf"
+    conf.write_text(f"[z]\ntype = s3\nprovider = Other\naccess_key_id = {who}\nsecret_access_key = {SECRETS[who]}\nendpoint = {s.s3}\nregion = us-east-1\n")
+    r = subprocess.run([tool("rclone"), "--config", str(conf), *args], capture_output=True, text=True,
+                       env={k: v for k, v in os.environ.items() if not k.startswith("AWS_")})
+    assert r.returncode == 0, r.stderr[-600:]
+    return r.stdout
+
+
+@client("rclone")
+def rclone_read(s):
+    assert "main/" in rclone(s, "lsf", "z:w.zdb", who="reader")
+    for rev in s.revisions():
+        dest = s.tmp / "rclone" / rev
+        rclone(s, "copy", f"z:w.zdb/{rev}/g", str(dest), who="reader")
+        same(zarr.open_array(dest / "a", mode="r")[:])
+
+
+@client("rclone, writing")
+def rclone_write(s):
+    session = s.begin()
+    rclone(s, "copy", str(s.tmp / "source.zarr" / "g"), f"z:w.zdb/~{session}/by_rclone")
+    rclone(s, "check", str(s.tmp / "source.zarr" / "g"), f"z:w.zdb/~{session}/by_rclone", "--download")
+    rclone(s, "deletefile", f"z:w.zdb/~{session}/by_rclone/a/c/0/0")
+    rclone(s, "copy", str(s.tmp / "source.zarr" / "g"), f"z:w.zdb/~{session}/by_rclone")
+    s.commits(session, lambda c: read_back(s, c, "by_rclone/a"))
+
+
+@client("curl, writing")
+def curl(s):
+    session = s.begin()
+    exe = tool("curl")
+    url = f"{s.keys}/w.zdb/v/~{session}/by_curl"
+    def run(*args):
+        r = subprocess.run([exe, "-sS", "-u", "writer:" + SECRETS["writer"], "-w", "%{http_code}", *args], capture_output=True, text=True)
+        return r.stdout
+    assert run("-T", str(s.tmp / "source.zarr" / "zarr.json"), url) == "201"
+    assert run("-X", "PUT", "--data-binary", "x", "-H", "If-None-Match: *", url).endswith("412")
+    assert run("-r", "0-0", url) == "{206"
+    assert run("-X", "DELETE", url) == "204"
+    s.api("DELETE", f"/-/api/sessions/w.zdb/{session}")
+
+
+def table(path):
+    """The clients of the document and whether they work."""
+    rows = {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        cells = [c.strip() for c in line.strip().strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 3 and cells[2] in ("yes", "no"):
+            rows[cells[0]] = cells[2] == "yes"
+    return rows
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--bin", required=True)
+    p.add_argument("--served", required=True)
+    p.add_argument("--docs", required=True)
+    p.add_argument("--gdal")
+    p.add_argument("--zarrita")
+    p.add_argument("-k", default="")
+    args = p.parse_args()
+    rows = table(args.docs)
+    wrong = [f"docs/serving.md has no row {name!r}" for name, _ in TESTS if name not in rows]
+    wrong += [f"docs/serving.md has a row {name!r} that nothing tests" for name in rows if name not in dict(TESTS)]
+    with tempfile.TemporaryDirectory() as tmp:
+        s = Served(args, tmp)
+        for name, fn in TESTS:
+            if args.k not in name:
+                continue
+            try:
+                fn(s)
+                works = True
+            except Missing as e:
+                print(f"skip  {name}: {e} is not installed")
+                continue
+            except Exception:
+                works = False
+                if rows.get(name, True):
+                    traceback.print_exc()
+            print(("ok   " if works else "fails"), name, flush=True)
+            if rows.get(name) is not None and rows[name] != works:
+                wrong.append(f"{name}: the table says {'yes' if rows[name] else 'no'}")
+        s.end()
+    for line in wrong:
+        print(line)
+    sys.exit(1 if wrong else 0)
+
+
+main()
