@@ -76,7 +76,11 @@ func (e *packer) float(v float64) {
 		e.out = binary.BigEndian.AppendUint32(append(e.out, 0xca), math.Float32bits(float32(v)))
 		return
 	}
-	e.out = binary.BigEndian.AppendUint64(append(e.out, 0xcb), math.Float64bits(v))
+	bits := math.Float64bits(v)
+	if v != v {
+		bits = 0x7ff8 << 48 // that of Python
+	}
+	e.out = binary.BigEndian.AppendUint64(append(e.out, 0xcb), bits)
 }
 
 // value writes a JSON value, which is valid.

@@ -39,21 +39,26 @@ func (f *Fields) given(names ...string) json.RawMessage {
 func (c *jsonCodec) Config() json.RawMessage { return c.config }
 
 func (c *jsonCodec) Bind(in Rep) (Stage, Rep, error) {
-	if in.Type.Kind() != dtype.JSON {
-		return nil, Rep{}, BadField("", "does not encode the data type %v", in.Type)
-	}
-	n := in.Count()
-	out := BytesRep(-1, 2*in.Max)
-	out.floor = 8 * int64(n)
-	return &jsonStage{jsonCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, out, nil
+	return bindObjects(in, func(in Rep) (objectStage, Rep) {
+		n := in.Count()
+		out := BytesRep(-1, 2*in.Max)
+		out.floor = 8 * int64(n)
+		return &jsonStage{jsonCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, out
+	})
 }
 
 type jsonStage struct {
 	*jsonCodec
 	typ  dtype.Type
+	name string // of the type, at the end of the list
 	n    int
 	dims []int
 	max  int64
+}
+
+func (s *jsonStage) named(typ string) Stage {
+	s.name = typ
+	return s
 }
 
 func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {
@@ -69,7 +74,7 @@ func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {
 	for i := range s.n {
 		dst = append(append(dst, v.At(i)...), ',')
 	}
-	dst = append(dst, `"|O"`...)
+	dst = dtype.AppendString(dst, s.name)
 	if s.shape {
 		// One dimension, whatever the chunk has: then the order of elements is
 		// that of the list, also where the array has order F.

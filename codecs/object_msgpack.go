@@ -30,21 +30,26 @@ func parseMsgpack2(c Config) (Codec, error) {
 func (c *msgpackCodec) Config() json.RawMessage { return c.config }
 
 func (c *msgpackCodec) Bind(in Rep) (Stage, Rep, error) {
-	if in.Type.Kind() != dtype.JSON {
-		return nil, Rep{}, BadField("", "does not encode the data type %v", in.Type)
-	}
-	n := in.Count()
-	out := BytesRep(-1, 9*in.Max)
-	out.floor = 8 * int64(n)
-	return &msgpackStage{msgpackCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, out, nil
+	return bindObjects(in, func(in Rep) (objectStage, Rep) {
+		n := in.Count()
+		out := BytesRep(-1, 9*in.Max)
+		out.floor = 8 * int64(n)
+		return &msgpackStage{msgpackCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, out
+	})
 }
 
 type msgpackStage struct {
 	*msgpackCodec
 	typ  dtype.Type
+	name string // of the type, at the end of the array
 	n    int
 	dims []int
 	max  int64
+}
+
+func (s *msgpackStage) named(typ string) Stage {
+	s.name = typ
+	return s
 }
 
 func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
@@ -67,7 +72,7 @@ func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	e.text("|O")
+	e.text(s.name)
 	if s.shape {
 		e.head(0x90, 15, 0xdc, 1)
 		e.int(int64(s.n))

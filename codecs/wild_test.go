@@ -58,3 +58,55 @@ func TestConfigurationsOfWriters(t *testing.T) {
 		}
 	}
 }
+
+// TestObjectFiltersOfElements has what numcodecs stores where a filter for objects is
+// given numbers, truth values or texts.
+func TestObjectFiltersOfElements(t *testing.T) {
+	reg := codecs.Default()
+	for _, c := range []struct {
+		dtype, json, pack string // pack in hexadecimal digits
+		elems             string // of three, in memory layout
+	}{
+		{"<i4", `[1,-2,3,"<i4",[3]]`, "9501fe03a33c69349103", "01000000feffffff03000000"},
+		{"<f8", `[1.5,NaN,-Infinity,"<f8",[3]]`, "95cb3ff8000000000000cb7ff8000000000000cbfff0000000000000a33c66389103",
+			"000000000000f83f000000000000f87f000000000000f0ff"},
+		{"|b1", `[true,false,true,"|b1",[3]]`, "95c3c2c3a37c62319103", "010001"},
+		{"<U2", `["a","b\u00e9","","<U2",[3]]`, "95a161a362c3a9a0a33c55329103", "610000000000000062000000e90000000000000000000000"},
+		{"<M8[ns]", `[1,null,2,"<M8[ns]",[3]]`, "9501c002a73c4d385b6e735d9103", "010000000000000000000000000000800200000000000000"},
+	} {
+		typ, err := dtype.ParseV2(json.RawMessage(`"`+c.dtype+`"`), dtype.Type{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, packed := unhex(c.elems), unhex(c.pack)
+		for filter, stored := range map[string][]byte{
+			`{"id":"json2"}`: []byte(c.json), `{"id":"json"}`: []byte(c.json[:len(c.json)-5] + "]"), `{"id":"msgpack2"}`: packed,
+		} {
+			chain, err := reg.ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := chain.Bind(codecs.Rep{Type: typ, Shape: []int{3}})
+			if err != nil {
+				t.Errorf("%s, %s: %v", c.dtype, filter, err)
+				continue
+			}
+			if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s, %s: %x, %v", c.dtype, filter, got, err)
+			}
+			again, err := b.Encode(nil, want)
+			if err != nil {
+				t.Errorf("%s, %s: %v", c.dtype, filter, err)
+			}
+			if filter == `{"id":"msgpack2"}` && !bytes.Equal(again, stored) {
+				t.Errorf("%s, %s: written as %x", c.dtype, filter, again)
+			}
+			if got, err := b.Decode(nil, again); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s, %s: %x, %v of %s", c.dtype, filter, got, err, again)
+			}
+			if _, err := b.Decode(nil, bytes.Replace(stored, []byte("1"), []byte(`{}`), 1)); filter != `{"id":"msgpack2"}` && c.dtype == "<i4" && err == nil {
+				t.Errorf("%s, %s: an object is a number", c.dtype, filter)
+			}
+		}
+	}
+}
