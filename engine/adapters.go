@@ -174,6 +174,7 @@ type Env struct {
 
 	mu      sync.Mutex
 	closers []func() error
+	told    []string // keys that skipped has warned of
 }
 
 // onClose has a function called when the source is closed, last one first.

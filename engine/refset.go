@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -184,6 +185,7 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 		return at.set, nil
 	}
 	s := &refSet{}
+	s.opts.Read.Skipped = e.skipped
 	base, folder := baseOf(at)
 	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(farMemory)}
 	s.opts.Rules = e.follow.rules(base)
@@ -203,6 +205,17 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 	}
 	s.dir = at.dir()
 	return s, nil
+}
+
+// skipped warns of a key of a reference set, once, and of no more than a few.
+func (e *Env) skipped(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.warn == nil || len(e.told) == maxUnknown || slices.Contains(e.told, key) {
+		return
+	}
+	e.told = append(e.told, key)
+	e.warn(fmt.Sprintf("key %q of the reference set is left out: no store can have a key with a NUL", key))
 }
 
 // baseOf returns the URL of the folder that holds a set, and the folder.

@@ -24,6 +24,11 @@ type ReadOptions struct {
 	// bytes. Default 256 MiB.
 	Partition int64
 
+	// Skipped, if set, is told of keys that are left out with their values because
+	// no store can have them: those with a NUL. It is told again whenever the set is
+	// read again.
+	Skipped func(key string)
+
 	window int // bytes that the window begins with; small ones are for tests
 }
 
@@ -40,6 +45,9 @@ func (o *ReadOptions) withDefaults() ReadOptions {
 	}
 	if out.Partition <= 0 {
 		out.Partition = 256 << 20
+	}
+	if out.Skipped == nil {
+		out.Skipped = func(string) {}
 	}
 	if out.window == 0 {
 		out.window = windowSize

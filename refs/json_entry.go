@@ -26,6 +26,10 @@ func (r *jsonReader) entries() error {
 				return nil
 			}
 			first = false
+			if hasNUL(e.Key) {
+				r.o.Skipped(e.Key)
+				continue
+			}
 			if !r.yield(e, nil) {
 				r.stopped = true
 				return nil
@@ -81,7 +85,9 @@ func (r *jsonReader) entry(c *cursor, first bool) (e Entry, end bool, err error)
 		}
 	}
 	if err == nil {
-		err = checkKey(e.Key)
+		if !hasNUL(e.Key) {
+			err = checkKey(e.Key)
+		}
 		if !r.v1 && e.Key == "version" {
 			err = invalid("a set of version 1 that names its version behind other keys")
 		}

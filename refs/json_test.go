@@ -38,7 +38,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{`{"version":1,"templates":{"a":"` + strings.Repeat("x", 40000) + `"},"refs":{"k":["{{a}}{{a}}"]}}`, ErrInvalid},
 		{`{"version":1,"refs":{"k":["{{a}}"]}}`, ErrInvalid}, {`{"version":1,"refs":{"k":["{{a"]}}`, ErrInvalid},
 		{"\ufeff\ufeff{}", ErrInvalid}, {"{\"a\":\"\xff\"}", ErrInvalid}, {"{\"a\":[\"u\xff\"]}", ErrInvalid}, {"{\"version\":1,\"templates\":{\"a\":\"\xff\"}}", ErrInvalid},
-		{`{"./a":"x"}`, ErrInvalid}, {`{"a/./b":"x"}`, ErrInvalid}, {`{"a/..":"x"}`, ErrInvalid}, {`{"a\u0000":"x"}`, ErrInvalid}, {`{"..":{}}`, ErrInvalid},
+		{`{"./a":"x"}`, ErrInvalid}, {`{"a/./b":"x"}`, ErrInvalid}, {`{"a/..":"x"}`, ErrInvalid}, {`{"..":{}}`, ErrInvalid},
 		{"", ErrInvalid}, {" ", ErrInvalid}, {"{", ErrInvalid}, {`{"a":["u",1`, ErrInvalid}, {`{"version":1,"refs":{"a":"b"}`, ErrInvalid}, {"null", ErrInvalid},
 	} {
 		for _, window := range []int{8, 1 << 12} {

@@ -171,6 +171,9 @@ func checkKey(key string) error {
 	return nil
 }
 
+// hasNUL reports whether a key is one that reading leaves out.
+func hasNUL(key string) bool { return strings.IndexByte(key, 0) >= 0 }
+
 // arena makes strings out of bytes with one allocation for many. A string that
 // is kept keeps some 16 KiB of neighbours.
 type arena struct{ b strings.Builder }

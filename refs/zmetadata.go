@@ -32,6 +32,8 @@ type partitioned struct {
 	recordSize int64
 	docs       []doc   // by key
 	arrays     []array // by prefix
+
+	skipped func(key string) // see [ReadOptions.Skipped]
 }
 
 // array is where the chunks of an array are.
@@ -73,7 +75,7 @@ func readZmetadata(ctx context.Context, dir kv.Reader, o ReadOptions) (*partitio
 	if err != nil {
 		return nil, err
 	}
-	p := &partitioned{}
+	p := &partitioned{skipped: o.Skipped}
 	if err := p.parse(text); err != nil {
 		var syn *syntaxError
 		if errors.As(err, &syn) {
@@ -132,6 +134,10 @@ func (p *partitioned) parseDocs(c *cursor) error {
 			s, err := c.str()
 			key = string(s)
 			return err
+		}
+		if hasNUL(key) {
+			p.skipped(key)
+			return c.skip(0)
 		}
 		if err := checkKey(key); err != nil {
 			return keyError(key, err)
