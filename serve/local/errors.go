@@ -136,10 +136,9 @@ func remote(meta []byte) error {
 	case f.Code == "not_found" && f.Message == kv.ErrNotFound.Error():
 		return kv.ErrNotFound
 	case f.Code == "changed":
-		e := &engine.ChangedError{Key: f.Key, Want: engine.Expect{Absent: f.Want == ""}}
-		_, _ = hex.Decode(e.Want.ID[:], []byte(f.Want)) // 20 bytes at most
-		_, _ = hex.Decode(e.Have[:], []byte(f.Have))
-		return e
+		return &engine.ChangedError{
+			Key: f.Key, Want: engine.Expect{Absent: f.Want == "", ID: kv.ID(commitID(f.Want))}, Have: kv.ID(commitID(f.Have)),
+		}
 	case f.Code == "conflict" && f.Branch != "":
 		e := &txn.ConflictError{Branch: f.Branch, Base: commitID(f.Base), Head: commitID(f.Head)}
 		for _, c := range f.Conflicts {
@@ -170,7 +169,8 @@ func conflictKind(s string) txn.ConflictKind {
 	return 0
 }
 
-// commitID reads what String prints, zero for anything else.
+// commitID reads what String prints of a commit, or the identity of a value; zero for
+// anything else.
 func commitID(s string) (id txn.CommitID) {
 	if b, err := hex.DecodeString(s); err == nil && len(b) == len(id) {
 		copy(id[:], b)

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -286,3 +287,16 @@ type stream struct {
 
 func (s *stream) Read(p []byte) (int, error)  { return s.in.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
+
+// The document for those who write clients has every operation.
+func TestProtocolDocument(t *testing.T) {
+	b, err := os.ReadFile("../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for op := OpHello; op < numOps; op++ {
+		if row := fmt.Sprintf("| %d | `%v` |", op, op); !strings.Contains(string(b), row) {
+			t.Errorf("docs/protocol.md has no row %q", row)
+		}
+	}
+}
