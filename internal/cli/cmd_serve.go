@@ -47,10 +47,10 @@ func serveCmd() *cobra.Command {
 		Long: `Serve databases, or anything else that a TARGET names, over HTTP. A directory that
 holds databases stands for all of them. Any version is a Zarr store below
 
-  http://ADDR/NAME/v/REV/          for example /weather/v/main/ or /weather/v/v1.0/
+  http://ADDR/NAME/v/REV/          for example /weather.zdb/v/main/
 
-where NAME is the name of the directory or file without its ending. Everything
-else that the server has lies below /-/.
+where NAME is that of the directory or file. Everything else that the server has
+lies below /-/.
 
 Without --keys the server takes no writes and listens to this machine only. A key
 file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
@@ -286,17 +286,13 @@ func splitName(from caller, arg string) (name, target string) {
 	return name, target
 }
 
-// nameOf is the name of what a path or URL names: its last part, without ending.
+// nameOf is the name of what a path or URL names: its last part.
 func nameOf(name, path string) string {
 	if name != "" {
 		return name
 	}
 	base := strings.TrimRight(strings.ReplaceAll(path, "|", "/"), "/:")
-	base = base[strings.LastIndexAny(base, `/\`)+1:]
-	if stem := strings.TrimSuffix(base, filepath.Ext(base)); stem != "" {
-		base = stem
-	}
-	return base
+	return base[strings.LastIndexAny(base, `/\`)+1:]
 }
 
 // databasesIn returns the databases that lie in a directory, sorted.

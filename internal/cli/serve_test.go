@@ -61,7 +61,7 @@ func TestServe(t *testing.T) {
 	}
 	urls, end := serving(t, dir, "--s3", "localhost:0")
 	defer end()
-	if len(urls) != 2 || !strings.HasSuffix(urls[0], "/weather/v/main/") {
+	if len(urls) != 2 || !strings.HasSuffix(urls[0], "/weather.zdb/v/main/") {
 		t.Fatalf("served at %q", urls)
 	}
 	if status, body := get(t, urls[0]+"temp/zarr.json"); status != 200 || !strings.Contains(body, `"int8"`) {
@@ -70,11 +70,11 @@ func TestServe(t *testing.T) {
 	if status, _ := get(t, urls[0]+"none"); status != 404 {
 		t.Errorf("GET of what is not there: %d", status)
 	}
-	root := strings.TrimSuffix(urls[0], "/weather/v/main/")
-	if status, body := get(t, root+"/-/api/log?db=weather"); status != 200 || !strings.Contains(body, "create temp") {
+	root := strings.TrimSuffix(urls[0], "/weather.zdb/v/main/")
+	if status, body := get(t, root+"/-/api/log?db=weather.zdb"); status != 200 || !strings.Contains(body, "create temp") {
 		t.Errorf("log: %d, %s", status, body)
 	}
-	if status, body := get(t, urls[1]+"/weather/main/temp/zarr.json"); status != 200 || !strings.Contains(body, `"int8"`) {
+	if status, body := get(t, urls[1]+"/weather.zdb/main/temp/zarr.json"); status != 200 || !strings.Contains(body, `"int8"`) {
 		t.Errorf("S3: %d, %s", status, body)
 	}
 }

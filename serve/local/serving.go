@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"path/filepath"
-	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -53,9 +52,5 @@ func databaseName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	base := filepath.Base(dir)
-	if stem := strings.TrimSuffix(base, filepath.Ext(base)); stem != "" {
-		base = stem
-	}
-	return base
+	return filepath.Base(dir)
 }
