@@ -83,7 +83,7 @@ var layers = map[string][]string{
 	"":               {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
 	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":    {},
-	"examples/embed": {"engine", "zarr", "zarr/dtype", "txn"},
+	"examples/embed": {"", "zarr"},
 	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
 	"interop/served": {"engine", "serve", "serve/auth", "serve/s3", "serve/web"},
 	"interop/refset": {"kv/dirkv", "refs"},

@@ -7,7 +7,7 @@ import (
 	"log"
 	"os"
 
-	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -16,11 +16,11 @@ func main() {
 	check(err)
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	db, err := engine.Open(dir+"/weather.zdb", &engine.Options{Create: true})
+	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
 	check(err)
 	defer db.Close()
 	for day, temps := range [][]float32{{12.5, 13, 11}, {14, 15.5, 13}} {
-		check(db.Update(ctx, "main", fmt.Sprintf("day %d", day), func(s *engine.Session) error {
+		_, err := db.Update(ctx, "main", fmt.Sprintf("day %d", day), func(s *zarrdb.Session) error {
 			a, err := s.Array(ctx, "temp")
 			if day == 0 { // the first day makes the array
 				a, err = s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{2, 3}, DataType: "float32"})
@@ -29,10 +29,11 @@ func main() {
 				return err
 			}
 			return zarr.Write(ctx, a, zarr.Sel(zarr.At(int64(day))), temps)
-		}))
+		})
+		check(err)
 	}
 	for _, rev := range []string{"main~1", "main"} { // yesterday's version and today's
-		check(db.View(ctx, rev, func(s *engine.Snapshot) error {
+		check(db.View(ctx, rev, func(s *zarrdb.Snapshot) error {
 			a, err := s.Array(ctx, "temp")
 			check(err)
 			temps, err := zarr.Read[float32](ctx, a, zarr.Sel())
