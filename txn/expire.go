@@ -296,12 +296,16 @@ func (e *expiry) pinsAndSessions(ctx context.Context) error {
 	for _, p := range pins {
 		e.hold(p.Commit, holderID{HolderPin, p.Name})
 	}
-	sessions, err := e.db.Sessions(ctx)
+	for _, s := range e.db.openSessions() {
+		e.hold(s.info().Base, holderID{HolderSession, s.id.String()})
+	}
+	// One that is open and has moved on may be closed, and resumed as it was stored.
+	stored, err := e.db.storedSessions(ctx)
 	if err != nil {
 		return err
 	}
-	for _, s := range sessions {
-		e.hold(s.Base, holderID{HolderSession, s.ID.String()})
+	for id, s := range stored {
+		e.hold(s.Base, holderID{HolderSession, id.String()})
 	}
 	return nil
 }

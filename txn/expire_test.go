@@ -46,6 +46,44 @@ func TestFullDiskIsCleared(t *testing.T) {
 	}
 }
 
+// A session that was refreshed can be closed and resumed at its savepoint, so the
+// base of either stays.
+func TestExpireKeepsTheBaseOfASavepoint(t *testing.T) {
+	db := openTest(t, nil)
+	base := update(t, db, "main", map[string]string{"a": "1"})
+	s, err := db.Begin(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Set(bg, "b", []byte("mine")), s.Savepoint(bg)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 2)})
+	}
+	if err := s.Refresh(bg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := db.Expired(bg, base.ID); gone || err != nil {
+		t.Errorf("the base of the savepoint has expired: %v, %v", gone, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = db.Resume(bg, s.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main"); got["a"] != "5" || got["b"] != "mine" {
+		t.Errorf("%v", got)
+	}
+}
+
 // Expire beside others: what comes to point at a version after it was chosen, and
 // before it is marked, keeps it.
 func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {

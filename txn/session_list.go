@@ -59,15 +59,9 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
-	found := map[SessionID]SessionInfo{}
-	for r, err := range catalog.Sessions.All(db.idx) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Label: r.Label}
+	found, err := db.storedSessions(ctx)
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range db.openSessions() {
 		found[s.id] = s.Info()
@@ -83,6 +77,21 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		return strings.Compare(string(a.ID[:]), string(b.ID[:]))
 	})
 	return list, nil
+}
+
+// storedSessions lists the sessions as of their savepoints.
+func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, error) {
+	found := map[SessionID]SessionInfo{}
+	for r, err := range catalog.Sessions.All(db.idx) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Label: r.Label}
+	}
+	return found, nil
 }
 
 // Info describes the session.
