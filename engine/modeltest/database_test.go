@@ -71,7 +71,7 @@ func (r *run) learnExpired(d *database) {
 		}
 	}
 	for _, s := range d.sessions {
-		if d.expired[s.base] {
+		if d.expired[s.base] || s.saved != nil && d.expired[s.saved.base] {
 			r.fail("the base of session %s has expired in %s", s.name, d.name)
 		}
 	}
