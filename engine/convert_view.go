@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Converted presents a hierarchy in another format, without a copy: documents are made
+// when they are read, and chunks are those of the source under other keys. An array or
+// group that has no form in the format is not listed, and [ErrConvert] when one of its
+// keys is read. There is no consolidated metadata of what was converted. Keys that belong to no node
+// are left out. Safe for concurrent use.
+type Converted struct {
+	nodes  nodes
+	format zarr.Version
+	keep   bool // what is behind never changes
+
+	mu    sync.Mutex
+	steps map[string]*convertedNode // by path; nil where there is no node
+}
+
+var (
+	_ kv.ReadLister = (*Converted)(nil)
+	_ kv.Locator    = (*Converted)(nil)
+	_ kv.DirLister  = (*Converted)(nil)
+)
+
+// convertedNode is a node in the other format, or why it has none.
+type convertedNode struct {
+	docs  map[string][]byte
+	array *zarr.Array // nil for a group
+	keys  zarr.ChunkKeys
+	err   error
+}
+
+// Bounds of a converted view.
+const (
+	keptSteps       = 10_000
+	convertedListed = 1_000_000 // keys that one listing holds
+)
+
+// Converted is the version in another format.
+func (s *Snapshot) Converted(format zarr.Version) *Converted {
+	return &Converted{nodes: s.nodes, format: format, keep: true}
+}
+
+// Converted is the session in another format, as it is read.
+func (s *Session) Converted(format zarr.Version) *Converted {
+	return &Converted{nodes: s.nodes, format: format}
+}
+
+// node finds what is at a path; nil is no node.
+func (c *Converted) node(ctx context.Context, path string) (*convertedNode, error) {
+	if c.keep {
+		c.mu.Lock()
+		n, ok := c.steps[path]
+		c.mu.Unlock()
+		if ok {
+			return n, nil
+		}
+	}
+	n, err := c.convert(ctx, path)
+	if err == nil && c.keep {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.steps == nil || len(c.steps) >= keptSteps {
+			c.steps = map[string]*convertedNode{}
+		}
+		c.steps[path] = n
+	}
+	return n, err
+}
+
+func (c *Converted) convert(ctx context.Context, path string) (*convertedNode, error) {
+	n, err := c.nodes.Node(ctx, path)
+	switch {
+	case errors.Is(err, zarr.ErrNotFound), errors.Is(err, zarr.ErrPath):
+		return nil, nil
+	case errors.Is(err, zarr.ErrMetadata):
+		return &convertedNode{err: err}, nil
+	case err != nil:
+		return nil, err
+	}
+	out := &convertedNode{}
+	failed := func(err error) (*convertedNode, error) {
+		out.err = fmt.Errorf("/%s: %w to Zarr v%v: %w", path, ErrConvert, c.format, err)
+		return out, nil
+	}
+	if err := checkNames(c.format, path); err != nil {
+		return failed(err)
+	}
+	m, err := convertMeta(n.Meta(), c.format, c.nodes.open.Registry)
+	if err != nil {
+		return failed(err)
+	}
+	if out.docs, err = m.Print(); err != nil {
+		return failed(err)
+	}
+	if a, ok := n.Array(); ok {
+		out.array, out.keys = a, m.Keys
+	}
+	return out, nil
+}
+
+// Locate implements [kv.Locator].
+func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
+	name := key[strings.LastIndexByte(key, '/')+1:]
+	if slices.Contains(documentsIn[c.format], name) {
+		n, err := c.node(ctx, parent(key))
+		switch {
+		case err != nil:
+			return nil, err
+		case n == nil:
+			return nil, kv.ErrNotFound
+		case n.err != nil:
+			return nil, n.err
+		case n.docs[name] == nil:
+			return nil, kv.ErrNotFound
+		}
+		return kv.Bytes(n.docs[name]), nil
+	}
+	n, path, err := c.arrayAbove(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, kv.ErrNotFound
+	}
+	coords, ok := n.keys.Parse(strings.TrimPrefix(key, dir(path)))
+	for d, count := range n.array.Meta().ChunkCounts() {
+		ok = ok && coords[d] < count
+	}
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	return kv.Locate(ctx, c.nodes.view, n.array.ChunkKey(coords))
+}
+
+// arrayAbove finds the array that a key could be a chunk of; nil if there is none.
+func (c *Converted) arrayAbove(ctx context.Context, key string) (*convertedNode, string, error) {
+	for path := key; path != ""; {
+		path = parent(path)
+		n, err := c.node(ctx, path)
+		if err != nil {
+			return nil, "", err
+		}
+		if n != nil && n.err != nil {
+			return nil, "", n.err
+		}
+		if n != nil {
+			if n.array == nil {
+				n = nil
+			}
+			return n, path, nil
+		}
+	}
+	return nil, "", nil
+}
+
+// Get implements [kv.Reader].
+func (c *Converted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	v, err := c.Locate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return kv.ReadValue(ctx, v, rng)
+}
+
+// ListDir implements [kv.DirLister].
+func (c *Converted) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return func(yield func(kv.DirEntry, error) bool) {
+		path := strings.TrimSuffix(prefix, "/")
+		n, err := c.node(ctx, path)
+		inArray := n != nil && n.array != nil
+		if err == nil && n == nil && path != "" {
+			var above *convertedNode
+			above, _, err = c.arrayAbove(ctx, path)
+			inArray = above != nil
+		}
+		if errors.Is(err, ErrConvert) || n != nil && n.err != nil {
+			return // what has no form has no keys
+		}
+		if err == nil && inArray {
+			// A chunk may lie below several names.
+			err = errors.ErrUnsupported
+		}
+		var names []kv.DirEntry
+		if err == nil && n != nil {
+			for name := range n.docs {
+				names = append(names, kv.DirEntry{Name: name})
+			}
+		}
+		list, ok := c.nodes.view.(kv.Lister)
+		if err == nil && !ok {
+			err = errors.ErrUnsupported
+		}
+		if err == nil {
+			for e, lerr := range kv.ListDir(ctx, list, prefix) {
+				if err = lerr; err != nil {
+					break
+				}
+				if !e.Prefix {
+					continue
+				}
+				// Clients that open each child must not meet one that has no form.
+				var child *convertedNode
+				if child, err = c.node(ctx, prefix+e.Name); err != nil {
+					break
+				}
+				if child == nil || child.err == nil {
+					names = append(names, e)
+				}
+			}
+		}
+		if err != nil {
+			yield(kv.DirEntry{}, err)
+			return
+		}
+		slices.SortFunc(names, func(a, b kv.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+		for _, e := range names {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List implements [kv.Lister]. It holds all keys below the nodes that the prefix
+// selects; more than a million are kv.ErrTooLarge.
+func (c *Converted) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		keys, err := c.keys(ctx, o)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, key := range keys {
+			if !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, err error) {
+	add := func(key string) error {
+		if !strings.HasPrefix(key, o.Prefix) || key <= o.After && o.After != "" {
+			return nil
+		}
+		if keys = append(keys, key); len(keys) > convertedListed {
+			return fmt.Errorf("%w: more than %d keys in another format", kv.ErrTooLarge, convertedListed)
+		}
+		return nil
+	}
+	// The walk begins at the array that the prefix lies in, or at the last directory.
+	from := parent(o.Prefix)
+	if n, path, err := c.arrayAbove(ctx, o.Prefix); err == nil && n != nil {
+		from = path
+	}
+	for found, err := range zarr.Walk(ctx, c.nodes.view, from, c.nodes.open) {
+		if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrMetadata) || errors.Is(err, zarr.ErrPath) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		path := found.Path()
+		n, err := c.node(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		if n == nil || n.err != nil {
+			continue
+		}
+		for name := range n.docs {
+			if err := add(dir(path) + name); err != nil {
+				return nil, err
+			}
+		}
+		// What lies beside the array's chunks has nothing of the prefix.
+		if at := dir(path); n.array == nil || !strings.HasPrefix(at, o.Prefix) && !strings.HasPrefix(o.Prefix, at) {
+			continue
+		}
+		list, _ := c.nodes.view.(kv.ReadLister)
+		conv := conversion{view: list}
+		err = conv.storedChunks(ctx, n.array, func(coords []int64, _ string) error {
+			return add(string(n.keys.Append([]byte(dir(path)), coords)))
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
