@@ -42,6 +42,8 @@ class Served:
             if fmt == 3:
                 s = g.create_array("sharded", shape=DATA.shape, chunks=(3, 5), shards=(6, 10), dtype="i4")
                 s[:] = DATA
+                z = g.create_array("g/gzip", shape=DATA.shape, chunks=(5, 4), dtype="i4", compressors=zarr.codecs.GzipCodec())
+                z[:] = DATA
         self.zarrdb("init", "w.zdb")
         self.zarrdb("import", "w.zdb", "source.zarr")
         self.zarrdb("tag", "w.zdb", "v1")
@@ -103,6 +105,9 @@ def fsspec_http(s):
         same(g["g/a"][:])
         same(g["sharded"][:])
     same(zarr.open_group(f"{s.http}/w.zdb/v/main/two", mode="r")["g/a"][:])
+    two = zarr.open_group(f"{s.http}/w.zdb/v2/main", mode="r", zarr_format=2, use_consolidated=False)
+    assert "g" in set(two.keys()) and two["g/a"].metadata.zarr_format == 2
+    same(two["g/a"][:])
 
 
 @client("obstore HTTPStore")
@@ -144,6 +149,8 @@ def tensorstore_http(s):
             a = ts.open({"driver": "zarr3", "kvstore": f"{s.http}/w.zdb/v/{rev}/{path}/"}).result()
             same(a.read().result())
     same(ts.open({"driver": "zarr", "kvstore": f"{s.http}/w.zdb/v/main/two/g/a/"}).result().read().result())
+    same(ts.open({"driver": "zarr", "kvstore": f"{s.http}/w.zdb/v2/main/g/gzip/"}).result().read().result())
+    same(ts.open({"driver": "zarr3", "kvstore": f"{s.http}/w.zdb/v3/main/two/g/a/"}).result().read().result())
 
 
 def gdal(s, url, env=None):
@@ -161,6 +168,7 @@ def gdal(s, url, env=None):
 @client("GDAL /vsicurl/")
 def gdal_http(s):
     gdal(s, f'ZARR:"/vsicurl/{s.http}/w.zdb/v/main/two/g/a"')
+    gdal(s, f'ZARR:"/vsicurl/{s.http}/w.zdb/v2/main/g/a"')  # stored as v3
 
 
 @client("GDAL /vsis3/")

@@ -3,6 +3,7 @@ package serve
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -28,6 +29,18 @@ type View struct {
 	release  func()
 
 	documents *documents
+	converted func(format zarr.Version) *engine.Converted
+}
+
+// In returns the same version or session in another format. It is released with v.
+// errors.ErrUnsupported for a target.
+func (v *View) In(format zarr.Version) (*View, error) {
+	if v.converted == nil {
+		return nil, fmt.Errorf("another format of a target that is no database: %w", errors.ErrUnsupported)
+	}
+	out := *v
+	out.ReadLister, out.document = v.converted(format), nil
+	return &out, nil
 }
 
 // Release gives the view back.
@@ -85,7 +98,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 
 // View is the session for reading.
 func (c *Session) View() *View {
-	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}, documents: &documents{}}
+	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}, documents: &documents{}, converted: c.s.Converted}
 }
 
 // target is the view of a served target, which has one version only.
@@ -114,6 +127,22 @@ type kept struct {
 	id   txn.CommitID
 	snap *engine.Snapshot
 	uses int
+
+	mu    sync.Mutex
+	forms map[zarr.Version]*engine.Converted
+}
+
+// in is the version in another format; what it found out about nodes is kept.
+func (k *kept) in(format zarr.Version) *engine.Converted {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.forms == nil {
+		k.forms = map[zarr.Version]*engine.Converted{}
+	}
+	if k.forms[format] == nil {
+		k.forms[format] = k.snap.Converted(format)
+	}
+	return k.forms[format]
 }
 
 // get returns the version with that id, and keeps it open when it is released.
@@ -142,7 +171,7 @@ func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View,
 		k.uses--
 		v.shrink()
 	})
-	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: &v.documents}, nil
+	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: &v.documents, converted: k.in}, nil
 }
 
 // shrink closes versions that nobody uses, those first that were not used for

@@ -40,6 +40,8 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, serve.ErrDenied), errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
 		return http.StatusForbidden
+	case errors.Is(err, engine.ErrConvert):
+		return http.StatusNotAcceptable
 	case errors.Is(err, kv.ErrReadOnly):
 		return http.StatusMethodNotAllowed
 	case errors.Is(err, kv.ErrNotFound), errors.Is(err, txn.ErrNoRef), errors.Is(err, zarr.ErrNotFound):

@@ -1,6 +1,7 @@
 // Package web serves what a [serve.Table] holds over HTTP.
 //
 //	/DB/v/REV/key        a value: GET, HEAD, ranges, conditions; in a session PUT and DELETE
+//	/DB/v2/REV/key       the same as Zarr v2, /DB/v3/… as v3, where that needs no copy
 //	/DB/v/REV/dir/       what is in it: an index page, JSON, or PROPFIND
 //	/-/api/…             reports, decoded arrays and sessions as JSON
 //	/-/health            for supervisors
@@ -21,10 +22,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/metrics"
 	"github.com/zarrdb/zarrdb/serve/pace"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // Options configure [New]. The zero value serves nobody: Authenticate or Anonymous
@@ -200,8 +201,6 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case p.rev == "" && read:
 		return h.above(w, r, p)
-	case p.form != "v" && p.form != "":
-		return kv.ErrNotFound
 	case (r.Method == http.MethodPut || r.Method == http.MethodDelete) && p.rev != "":
 		return h.write(w, r, who, p)
 	case !read && r.Method != "PROPFIND" || p.rev == "":
@@ -213,6 +212,11 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer v.Release()
+	if format := formats[p.form]; format != 0 {
+		if v, err = v.In(format); err != nil {
+			return err
+		}
+	}
 	head := w.Header()
 	head.Set("Cache-Control", "no-cache")
 	if v.Commit != nil {
@@ -235,6 +239,9 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 	return h.value(w, r, v, p)
 }
 
+// formats are those of the mounts beside v, which has keys as they are stored.
+var formats = map[string]zarr.Version{"v2": zarr.V2, "v3": zarr.V3}
+
 // above lists the names above versions: databases, branches and tags.
 func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 	var entries []entry
@@ -250,7 +257,7 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 			return err
 		}
 		if p.form == "" {
-			names = []string{"v"}
+			names = []string{"v", "v2", "v3"}
 		}
 		for _, name := range names {
 			entries = append(entries, entry{Name: name + "/"})

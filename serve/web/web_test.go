@@ -272,7 +272,7 @@ func TestListings(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/":                         "[w/]",
-		"/w/":                       "[v/]",
+		"/w/":                       "[v/ v2/ v3/]",
 		"/w/v/":                     "[feature/one/ main/]",
 		"/w/v/main/":                "[keys/ t/ zarr.json]",
 		"/w/v/main/keys/":           "[a:b <&>%2F big dir dir/ empty small]",
@@ -525,4 +525,54 @@ func FuzzPath(f *testing.F) {
 			t.Fatalf("%q is %+v, printed %q, which is %+v, %v", text, p, again, q, err)
 		}
 	})
+}
+
+// Arrays are read in the other format without a copy.
+func TestFormats(t *testing.T) {
+	s := newSite(t, Options{})
+	err := s.db.Update(bg, "main", "sharded", func(e *engine.Session) error {
+		typ, err := dtype.ParseV3(json.RawMessage(`"int16"`))
+		if err != nil {
+			return err
+		}
+		_, err = e.CreateArray(bg, "sharded", zarr.Spec{Shape: []int64{4}, Chunks: []int64{2}, Shards: []int64{4}, Type: typ})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk := body(t, s.do("GET", "/w/v/main/t/c/1/0"))
+	tag := s.do("GET", "/w/v/main/t/c/1/0").Header.Get("ETag")
+	for _, c := range []struct {
+		path   string
+		status int
+		want   string
+	}{
+		{"/w/v2/main/t/1.0", 200, chunk},
+		{"/w/v3/main/t/c/1/0", 200, chunk},
+		{"/w/v2/main/t/.zarray", 200, `"zarr_format": 2`},
+		{"/w/v2/main/.zgroup", 200, `"zarr_format": 2`},
+		{"/w/v2/main/t/.zattrs", 200, "_ARRAY_DIMENSIONS"},
+		{"/w/v3/main/t/zarr.json", 200, "node_type"},
+		{"/w/v2/main/t/zarr.json", 404, ""},
+		{"/w/v2/main/t/c/1/0", 404, ""},
+		{"/w/v2/main/t/9.0", 404, ""},
+		{"/w/v2/main/keys/small", 404, ""},
+		{"/w/v2/main/sharded/.zarray", 406, "sharding"},
+		{"/w/v2/main/sharded/0", 406, ""},
+		{"/w/v2/main/", 200, `href="t/"`},
+		{"/w/v2/main/t/", 200, `href="1.0"`},
+		{"/w/v3/main/t/c/", 200, `href="1/"`},
+	} {
+		r := s.do("GET", c.path)
+		if text := body(t, r); r.StatusCode != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s: status %d, %s; want %d, %s", c.path, r.StatusCode, text, c.status, c.want)
+		}
+	}
+	if r := s.do("GET", "/w/v2/main/t/1.0"); r.Header.Get("ETag") != tag {
+		t.Errorf("ETag %s, want %s", r.Header.Get("ETag"), tag)
+	}
+	if r := s.send("PUT", "/w/v2/main/t/1.0?commit=x", strings.NewReader("x")); r.StatusCode != 403 {
+		t.Errorf("a write: status %d", r.StatusCode)
+	}
 }
