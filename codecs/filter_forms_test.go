@@ -340,10 +340,16 @@ var filterChains = []fuzzChain{
 
 var objectFilters = []string{`{"id":"json2"}`, `{"id":"json"}`, `{"id":"msgpack2"}`, `{"id":"msgpack"}`}
 
+// imageFilters are v2 filters of numbers of two bytes.
+var imageFilters = []string{
+	`{"id":"imagecodecs_delta","shape":[4,3],"dtype":"<u2","axis":0}`, `{"id":"imagecodecs_floatpred","shape":[4,3],"dtype":"<f2"}`,
+	`{"id":"imagecodecs_lzw"}`, `{"id":"imagecodecs_packbits"}`, `{"id":"imagecodecs_deflate"}`, `{"id":"imagecodecs_zstd"}`,
+}
+
 // TestFuzzCoverage: every registered codec is in one of the chains that are
 // fuzzed.
 func TestFuzzCoverage(t *testing.T) {
-	text := strings.Join(objectFilters, " ") + strings.Join(moreFilters, " ")
+	text := strings.Join(objectFilters, " ") + strings.Join(imageFilters, " ") + strings.Join(moreFilters, " ")
 	for _, list := range [][]fuzzChain{decodeChains, filterChains} {
 		for _, c := range list {
 			text += c.list
@@ -451,6 +457,18 @@ func FuzzFilters(f *testing.F) {
 	}
 	for _, filter := range objectFilters {
 		all = append(all, target{objectChain(f, filter, 4, 3), 12})
+	}
+	for _, filter := range imageFilters {
+		u2 := dtype.NewUint(16).WithOrder(dtype.Little)
+		c, err := codecs.Default().ParseV2(codecs.V2{Type: u2, Order: "C", Rank: 2, Filters: json.RawMessage(`[` + filter + `]`)})
+		if err != nil {
+			f.Fatal(err)
+		}
+		b, err := c.Bind(codecs.Rep{Type: u2, Shape: []int{4, 3}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		all = append(all, target{b, 12})
 	}
 	for i, c := range all {
 		elems := make([]byte, 24)

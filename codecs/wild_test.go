@@ -2,7 +2,11 @@ package codecs_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -106,6 +110,104 @@ func TestObjectFiltersOfElements(t *testing.T) {
 			}
 			if _, err := b.Decode(nil, bytes.Replace(stored, []byte("1"), []byte(`{}`), 1)); filter != `{"id":"msgpack2"}` && c.dtype == "<i4" && err == nil {
 				t.Errorf("%s, %s: an object is a number", c.dtype, filter)
+			}
+		}
+	}
+}
+
+// TestImageCodecs has what imagecodecs stores, which tifffile names in reference sets
+// of TIFF files.
+func TestImageCodecs(t *testing.T) {
+	reg := codecs.Default()
+	for name, c := range map[string]struct {
+		dtype               string
+		shape               []int
+		filters, compressor string
+		stored, elems       string // in hexadecimal digits
+		same                bool   // written as imagecodecs does
+	}{
+		"lzw":             {"|u1", []int{15}, "", `{"id":"imagecodecs_lzw"}`, "8001e0407040260704048040403808", "070707070809070707070809010203", true},
+		"packbits":        {"|u1", []int{15}, "", `{"id":"imagecodecs_packbits"}`, "fd07010809fd07040809010203", "070707070809070707070809010203", true},
+		"deflate":         {"|u1", []int{15}, "", `{"id":"imagecodecs_deflate","level":1,"raw":false}`, "7801010f00f0ff07070707080907070707080901020303630061", "070707070809070707070809010203", false},
+		"deflate raw":     {"|u1", []int{15}, "", `{"id":"imagecodecs_deflate","level":null,"raw":true}`, "010f00f0ff070707070809070707070809010203", "070707070809070707070809010203", false},
+		"delta >u2":       {">u2", []int{3, 4}, `{"id":"imagecodecs_delta","axis":-1,"dist":1,"shape":[3,4],"dtype":">u2"}`, "", "00000007001500230070003fff52005b00c5ff7c0085ff98", "000007001c003f007000af0001005c00c5004100c6005e00", true},
+		"delta <u2":       {"<u2", []int{3, 4}, `{"id":"imagecodecs_delta","axis":-1,"dist":1,"shape":[3,4],"dtype":"<u2"}`, "", "000007001500230070003f0052ff5b00c5007cff850098ff", "000007001c003f007000af0001005c00c5004100c6005e00", true},
+		"delta RGB":       {"|u1", []int{2, 4, 3}, `{"id":"imagecodecs_delta","axis":-2,"dist":1,"shape":[2,4,3],"dtype":"|u1"}`, "", "00254a6f6f6f6f6f6f6f6f6fbce1066f6f6f6f6f6f6f6f6f", "00254a6f94b9de03284d7297bce1062b50759abfe4092e53", true},
+		"delta <f4":       {"<f4", []int{2, 3}, `{"id":"imagecodecs_delta","axis":-1,"dist":1,"shape":[2,3],"dtype":"<f4"}`, "", "0000c03f000050807684cf90000000000000803fdb0fc900", "0000c03f000010c07684df50000000000000803fdb0f4940", true},
+		"floatpred <f4":   {"<f4", []int{2, 3}, `{"id":"imagecodecs_floatpred","axis":-1,"dist":1,"shape":[2,3],"dtype":"<f4"}`, "", "3f81907050cf2100847c0076003f01c080c9b7000ff100db", "0000c03f000010c07684df50000000000000803fdb0f4940", true},
+		"floatpred >f4":   {">f4", []int{2, 3}, `{"id":"imagecodecs_floatpred","axis":-1,"dist":1,"shape":[2,3],"dtype":">f4"}`, "", "3f81907050cf2100847c0076003f01c080c9b7000ff100db", "0000c03f000010c07684df50000000000000803fdb0f4940", true},
+		"floatpred pairs": {"<f4", []int{2, 3, 2}, `{"id":"imagecodecs_floatpred","axis":-2,"dist":1,"shape":[2,3,2],"dtype":"<f4"}`, "", "003f40010000c06020d08058603800000000000000000000404101000000afcb30282828b8a400000000000000000000", "000000000000a03f000020400000704000" + "00a0400000c8400000f04000000c4100002041000034410000484100005c41", true},
+		"floatpred <f8":   {"<f8", []int{1, 3}, `{"id":"imagecodecs_floatpred","axis":-1,"dist":1,"shape":[1,3],"dtype":"<f8"}`, "", "3f8194a40ac935006e9200837d00b848005fa10025db003b", "000000000000f83f00000000000002c03b2500" + "5fb8836e54", true},
+	} {
+		if name == "floatpred <f8" {
+			c.elems = "000000000000f83f00000000000002c0" + hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, math.Float64bits(3e100)))
+		}
+		typ, err := dtype.ParseV2(json.RawMessage(`"`+c.dtype+`"`), dtype.Type{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v2 := codecs.V2{Type: typ, Order: "C", Rank: len(c.shape)}
+		if c.filters != "" {
+			v2.Filters = json.RawMessage(`[` + c.filters + `]`)
+		}
+		if c.compressor != "" {
+			v2.Compressor = json.RawMessage(c.compressor)
+		}
+		chain, err := reg.ParseV2(v2)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, err := chain.Bind(codecs.Rep{Type: typ, Shape: c.shape})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want, stored := unhex(c.elems), unhex(c.stored)
+		if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %x, %v, want %x", name, got, err, want)
+		}
+		again, err := b.Encode(nil, want)
+		if err != nil || c.same && !bytes.Equal(again, stored) {
+			t.Errorf("%s: written as %x, %v", name, again, err)
+		}
+		if got, err := b.Decode(nil, again); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %x of what is written, %v", name, got, err)
+		}
+		for i := range stored { // no panic, and never more than the chunk
+			damaged := bytes.Clone(stored)
+			damaged[i] ^= 0x5a
+			for _, text := range [][]byte{damaged, stored[:i]} {
+				if got, err := b.Decode(nil, text); err == nil && len(got) != len(want) {
+					t.Errorf("%s: %d bytes", name, len(got))
+				}
+			}
+		}
+	}
+	// Tables that fill up, in data of every kind.
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, id := range []string{"imagecodecs_lzw", "imagecodecs_packbits"} {
+		chain, err := reg.ParseV2(codecs.V2{Type: dtype.NewUint(8), Order: "C", Rank: 1, Compressor: json.RawMessage(`{"id":"` + id + `"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, letters := range []int{1, 2, 5, 256} {
+			for _, n := range []int{0, 1, 2, 3, 253, 254, 255, 256, 257, 1000, 3836, 3837, 3838, 20000} {
+				b, err := chain.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{n}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				elems := make([]byte, n)
+				for i := range elems {
+					elems[i] = byte(rnd.IntN(letters))
+				}
+				stored, err := b.Encode(nil, elems)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, elems) {
+					t.Errorf("%s of %d bytes of %d letters: %d bytes, %v", id, n, letters, len(got), err)
+				}
 			}
 		}
 	}

@@ -59,6 +59,9 @@ var sampleConfigs = map[string]string{
 	"quantize":         `"digits":1,"dtype":"%t"`,
 	"categorize":       `"labels":["a"],"dtype":"%t","astype":"|u1"`,
 	"vlen-array":       `"dtype":"<i4"`,
+
+	"imagecodecs_delta":     `"dtype":"%t"`,
+	"imagecodecs_floatpred": `"dtype":"%t"`,
 }
 
 // takes tries a codec on a chunk of zeros.

@@ -1,0 +1,142 @@
+package codecs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// predictor is imagecodecs' "imagecodecs_delta" and "imagecodecs_floatpred", the
+// predictors 2 and 3 of TIFF: along one axis each element is the difference to the one
+// before it, of floats as integers, or, of floats, the differences of their bytes, of
+// each row all the highest bytes first.
+type predictor struct {
+	name  string
+	dtype dtype.Type
+	shape []int // of the elements; nil is one dimension
+	axis  int   // from the end if negative
+}
+
+func parsePredictor(name string) func(Config) (Codec, error) {
+	return func(c Config) (Codec, error) {
+		f := c.Fields()
+		p := &predictor{name: name, shape: f.Ints("shape"), axis: int(f.Int("axis", -1, -MaxRank, MaxRank-1))}
+		kind := notANumber
+		p.dtype, kind = f.numpyType("dtype", dtype.NewUint(8))
+		if f.err == nil && name == "imagecodecs_floatpred" && !kind.isFloat() {
+			f.Fail("dtype", "%v is no float", p.dtype)
+		}
+		if dist := f.Int("dist", 1, 1, 1<<16); dist > 1 && f.err == nil {
+			return nil, unknown{fmt.Sprintf("%s with dist %d", name, dist)}
+		}
+		if n := count(p.shape); n < 0 || len(p.shape) > MaxRank {
+			f.Fail("shape", "%v is no shape of a chunk", p.shape)
+		}
+		if rank := max(len(p.shape), 1); f.err == nil && (p.axis < -rank || p.axis >= rank) {
+			f.Fail("axis", "%d is not one of %d dimensions", p.axis, rank)
+		}
+		return p, f.Err()
+	}
+}
+
+func (p *predictor) Config() json.RawMessage {
+	if p.shape == nil {
+		return Object("dtype", printNumpy(p.dtype), "axis", p.axis, "dist", 1)
+	}
+	return Object("shape", p.shape, "dtype", printNumpy(p.dtype), "axis", p.axis, "dist", 1)
+}
+
+func (p *predictor) Bind(in Rep) (Stage, Rep, error) {
+	n := in.Size / int64(p.dtype.Size())
+	if p.shape != nil && in.Size >= 0 && count(p.shape) != n {
+		return nil, Rep{}, BadField("shape", "%v where a chunk has %d elements", p.shape, n)
+	}
+	rows := predictorRows{outer: 1, length: int(n), inner: 1, size: p.dtype.Size()}
+	if p.shape != nil {
+		axis := p.axis
+		if axis < 0 {
+			axis += len(p.shape)
+		}
+		rows.outer, rows.length, rows.inner = int(count(p.shape[:axis])), p.shape[axis], int(count(p.shape[axis+1:]))
+	}
+	if p.name == "imagecodecs_delta" {
+		return bindElements(p.name, in, p.dtype, p.dtype, deltaRows{rows})
+	}
+	// What is stored has no byte order.
+	return bindElements(p.name, in, p.dtype, dtype.NewUint(8*p.dtype.Size()).WithOrder(dtype.Little), floatRows{rows})
+}
+
+// predictorRows are the elements as outer parts of length steps of inner elements.
+type predictorRows struct{ outer, length, inner, size int }
+
+// each calls fn for each part, copied to dst, in place. A single element, as fill
+// values are encoded, stays as it is.
+func (r predictorRows) each(dst, src []byte, fn func(part []byte)) {
+	copy(dst, src)
+	n := r.length * r.inner * r.size
+	if len(src) != n*r.outer {
+		return
+	}
+	for o := range r.outer {
+		fn(dst[o*n : (o+1)*n])
+	}
+}
+
+type deltaRows struct{ predictorRows }
+
+func (r deltaRows) encode(dst, src []byte) error {
+	step := r.inner * r.size
+	r.each(dst, src, func(part []byte) {
+		for i := len(part) - r.size; i >= step; i -= r.size {
+			storeWord(part[i:], r.size, loadWord(part[i:], r.size)-loadWord(part[i-step:], r.size))
+		}
+	})
+	return nil
+}
+
+func (r deltaRows) decode(dst, src []byte) error {
+	step := r.inner * r.size
+	r.each(dst, src, func(part []byte) {
+		for i := step; i < len(part); i += r.size {
+			storeWord(part[i:], r.size, loadWord(part[i:], r.size)+loadWord(part[i-step:], r.size))
+		}
+	})
+	return nil
+}
+
+type floatRows struct{ predictorRows }
+
+func (r floatRows) encode(dst, src []byte) error {
+	n := r.length * r.inner
+	planes := make([]byte, n*r.size)
+	r.each(dst, src, func(part []byte) {
+		for i := range n {
+			for k := range r.size {
+				planes[k*n+i] = part[(i+1)*r.size-1-k]
+			}
+		}
+		for i := len(planes) - 1; i >= r.inner; i-- {
+			planes[i] -= planes[i-r.inner]
+		}
+		copy(part, planes)
+	})
+	return nil
+}
+
+func (r floatRows) decode(dst, src []byte) error {
+	n := r.length * r.inner
+	planes := make([]byte, n*r.size)
+	r.each(dst, src, func(part []byte) {
+		copy(planes, part)
+		for i := r.inner; i < len(planes); i++ {
+			planes[i] += planes[i-r.inner]
+		}
+		for i := range n {
+			for k := range r.size {
+				part[(i+1)*r.size-1-k] = planes[k*n+i]
+			}
+		}
+	})
+	return nil
+}
