@@ -3,11 +3,14 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -87,11 +90,22 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
-// dial connects to a socket, the process of which must be that of the user who
-// owns the socket's directory.
+// dial connects to a socket. The process there must be that of the user who owns
+// the folder of the socket.
 func dial(ctx context.Context, socket string) (net.Conn, error) {
 	var d net.Dialer
-	return d.DialContext(ctx, "unix", socket)
+	c, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	uid, known, err := peer(c.(*net.UnixConn))
+	if owner, ok := ownerOf(filepath.Dir(socket)); err == nil && known && ok && uid != owner {
+		err = fmt.Errorf("%w: user %d serves %s, in a folder of user %d", serve.ErrDenied, uid, socket, owner)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // absent reports whether nobody listens.

@@ -99,18 +99,24 @@ func (l *Listener) Close() error {
 }
 
 // Sockets are the places where a process may serve the database in dir, the more
-// likely first: one of this user, or one of the user who has it open.
+// likely first: one of this user, or one of the user who has it open. Folders that
+// belong to somebody else are left out: who serves there is not to be believed.
 func Sockets(dir string) ([]string, error) {
 	dir, err := canonical(dir)
 	if err != nil {
 		return nil, err
 	}
 	var list []string
+	add := func(folder string, user int) {
+		if uid, ok := ownerOf(folder); !ok || uid == user {
+			list = append(list, socketIn(folder, dir))
+		}
+	}
 	for _, folder := range append(privateFolders(), sharedFolder(os.Getuid())) {
-		list = append(list, socketIn(folder, dir))
+		add(folder, os.Getuid())
 	}
 	if uid, ok := ownerOf(filepath.Join(dir, "index", "HOLDER")); ok && uid != os.Getuid() {
-		list = append(list, socketIn(sharedFolder(uid), dir))
+		add(sharedFolder(uid), uid)
 	}
 	return list, nil
 }

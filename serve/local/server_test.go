@@ -1,0 +1,273 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// rawConn is a connection that has said hello.
+func rawConn(t testing.TB, h *holder) (*wire.Conn, net.Conn) {
+	t.Helper()
+	c, err := dial(bg, h.l.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	w := wire.NewConn(c, wire.Limits{}, 0)
+	if err := w.Send(&wire.Frame{Op: wire.OpHello, Meta: []byte(`{"protocol":1,"capabilities":["files"]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := w.Receive(); err != nil || f.Flags&wire.FlagError != 0 {
+		t.Fatal(f, err)
+	}
+	return w, c
+}
+
+// What clients should not send ends their connection, or is answered by an error;
+// others notice nothing.
+func TestHostileClients(t *testing.T) {
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("v")})
+	v := version(t, c, "")
+	header := func(h wire.Header) []byte { return h.Append(nil) }
+	for name, bytes := range map[string][]byte{
+		"http":     []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		"long":     header(wire.Header{ID: 1, Op: wire.OpSet, Meta: 1 << 31, Body: 1 << 31}),
+		"torn":     header(wire.Header{ID: 1, Op: wire.OpSet, Meta: 40, Body: 1 << 20}),
+		"one byte": {7},
+		"nothing":  nil,
+	} {
+		for _, greeted := range []bool{false, true} {
+			conn, err := dial(bg, h.l.Path())
+			if greeted {
+				conn.Close()
+				_, conn = rawConn(t, h)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(bytes); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			conn.SetReadDeadline(time.Now().Add(time.Minute))
+			if _, err := io.Copy(io.Discard, conn); err != nil {
+				t.Errorf("%s: the server goes on: %v", name, err)
+			}
+			conn.Close()
+		}
+	}
+	w, conn := rawConn(t, h)
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
+	refused := func(f *wire.Frame, want error) {
+		t.Helper()
+		f.ID = 9
+		if err := w.Send(f); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := w.Receive()
+		if err != nil || reply.ID != 9 || reply.Flags != wire.FlagReply|wire.FlagError {
+			t.Fatalf("%v: %+v, %v", f.Op, reply, err)
+		}
+		if err := remote(reply.Meta); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", f.Op, err, want)
+		}
+	}
+	get := wire.Get{View: 77, Key: "k"}
+	set := wire.Set{View: 77, Key: "k"}
+	refused(&wire.Frame{Op: 200}, errors.ErrUnsupported)
+	refused(&wire.Frame{Op: wire.OpBye}, errors.ErrUnsupported)
+	refused(&wire.Frame{Op: wire.OpHello}, errors.ErrUnsupported)
+	refused(&wire.Frame{Op: wire.OpGet, Meta: []byte("short")}, ErrRequest)
+	refused(&wire.Frame{Op: wire.OpGet, Meta: get.Append(nil)}, ErrRequest)
+	refused(&wire.Frame{Op: wire.OpSet, Meta: set.Append(nil)}, ErrRequest)
+	refused(&wire.Frame{Op: wire.OpOpen, Meta: []byte(`{"rev":`)}, ErrRequest)
+	refused(&wire.Frame{Op: wire.OpClose, Meta: []byte(`{"view":3}`)}, ErrRequest)
+	refused(&wire.Frame{Op: wire.OpGet, Flags: wire.FlagReply}, ErrRequest)
+	refused(&wire.Frame{Op: wire.OpBegin, Meta: []byte(`{"branch":"none"}`)}, txn.ErrNoRef)
+	refused(&wire.Frame{Op: wire.OpOpen, Meta: []byte(`{"rev":"~00"}`)}, txn.ErrNoRef)
+	if canMap {
+		refused(&wire.Frame{Op: wire.OpRun, Meta: []byte(`{}`), Pass: []wire.Descriptor{os.Stdin}}, ErrVersion)
+		refused(&wire.Frame{Op: wire.OpGet, Meta: get.Append(nil), Pass: []wire.Descriptor{os.Stdin, os.Stdin}}, ErrRequest)
+	}
+	// A version is not written.
+	if err := w.Send(&wire.Frame{ID: 5, Op: wire.OpOpen, Meta: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.Receive()
+	var opened wire.View
+	if err == nil {
+		err = wire.ParseJSON(f.Op, f.Meta, &opened)
+	}
+	if err != nil || opened.Commit == nil {
+		t.Fatal(f, err)
+	}
+	set.View = opened.View
+	refused(&wire.Frame{Op: wire.OpSet, Meta: set.Append(nil)}, ErrRequest)
+	wantValue(t, v, "k", []byte("v"))
+}
+
+// A client that does not read its replies is left after a while.
+func TestSlowClient(t *testing.T) {
+	h, c := served(t, &Options{WriteTimeout: 50 * time.Millisecond}, nil)
+	put(t, h.db, map[string][]byte{"k": random(1, 1<<20)})
+	w, conn := rawConn(t, h)
+	if err := w.Send(&wire.Frame{ID: 1, Op: wire.OpOpen, Meta: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	in := wire.Get{View: 1, Key: "k"}
+	for id := range uint32(50) {
+		if err := w.Send(&wire.Frame{ID: id, Op: wire.OpGet, Flags: wire.FlagBytes, Meta: in.Append(nil)}); err != nil {
+			break // it has been left already
+		}
+	}
+	// Nothing is read until the server gives up, which a second client sees by the
+	// requests that it still gets answered.
+	wantValue(t, version(t, c, ""), "k", random(1, 1<<20))
+	time.Sleep(100 * time.Millisecond)
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
+	n, err := io.Copy(io.Discard, conn)
+	if n > 40<<20 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes were sent to a client that did not read: %v", n, err)
+	}
+}
+
+// Who is not the user of the server reads, and only the database of the socket.
+func TestReaders(t *testing.T) {
+	h, _ := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("v")})
+	other := hold(t, filepath.Join(shortDir(t), "u.zdb"), nil)
+	if err := h.table.AddDatabase("u", other.db); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: h.table, l: h.l, conns: map[*conn]struct{}{}}
+	s.o = (&Options{Database: "t"}).withDefaults()
+	socket := filepath.Join(shortDir(t), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			u, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			s.begin(newConn(s, u, &serve.Principal{Name: "reader"}))
+		}
+	}()
+	c, err := Dial(bg, socket, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.finish()
+	defer l.Close()
+	defer c.Close()
+	v := version(t, c, "main")
+	wantValue(t, v, "k", []byte("v"))
+	if names, err := c.Databases(bg); err != nil || len(names) != 1 || names[0] != "t" {
+		t.Errorf("%q, %v", names, err)
+	}
+	if _, err := c.View(bg, "u", ""); !errors.Is(err, serve.ErrNoDatabase) {
+		t.Error(err)
+	}
+	if _, err := c.Begin(bg, "", "", ""); !errors.Is(err, serve.ErrDenied) {
+		t.Error(err)
+	}
+	es, err := h.table.Begin(bg, serve.Owner("x"), "t", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Session(bg, "", es.Engine().ID()); !errors.Is(err, serve.ErrDenied) {
+		t.Error(err)
+	}
+	if list, err := c.Sessions(bg, ""); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if err := c.MoveRef(bg, "", serve.RefMove{Action: "create", Kind: "tag", Name: "x", To: "main"}); !errors.Is(err, serve.ErrDenied) {
+		t.Error(err)
+	}
+	if _, err := c.Run(context.Background(), Command{Args: []string{"upper"}}); canMap && !errors.Is(err, serve.ErrDenied) {
+		t.Error(err)
+	}
+	if _, err := kv.Get(bg, v, "none"); err != kv.ErrNotFound {
+		t.Error(err)
+	}
+}
+
+// The socket's mode follows the directory's.
+func TestSocketMode(t *testing.T) {
+	if !canMap {
+		t.Skip("modes mean nothing here")
+	}
+	runtimeDir(t)
+	up := shortDir(t)
+	dir := filepath.Join(up, "t.zdb")
+	h := hold(t, dir, nil)
+	h.end()
+	for _, test := range []struct {
+		up, dir, socket fs.FileMode
+		readers         bool
+	}{
+		{0o755, 0o755, 0o666, true}, {0o700, 0o755, 0o600, false}, {0o755, 0o700, 0o600, false}, {0o711, 0o750, 0o660, true},
+	} {
+		if err := errors.Join(os.Chmod(os.Getenv("TMPDIR"), 0o711), os.Chmod(up, test.up), os.Chmod(dir, test.dir)); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Listen(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fi, err := os.Stat(l.Path())
+		if err != nil || fi.Mode().Perm() != test.socket || l.Readers != test.readers {
+			t.Errorf("%v in %v: %v, readers %v, %v", test.dir, test.up, fi.Mode(), l.Readers, err)
+		}
+		folder, err := os.Stat(filepath.Dir(l.Path()))
+		if want := map[bool]fs.FileMode{true: 0o711, false: 0o700}[test.readers]; err != nil || folder.Mode().Perm() != want {
+			t.Errorf("%v in %v: folder %v, %v", test.dir, test.up, folder.Mode(), err)
+		}
+		sockets, err := Sockets(dir)
+		if err != nil || !contains(errors.New(filepath.Join(sockets...)), l.Path()) {
+			t.Errorf("%q is not among %q, %v", l.Path(), sockets, err)
+		}
+		// One that a killed process left is replaced.
+		again, err := Listen(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+		l.UnixListener.Close()
+		if _, err := os.Stat(l.Path()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket is left: %v", err)
+		}
+	}
+	// A folder that others may change is refused.
+	if err := os.Chmod(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "zarrdb"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(dir); err == nil || !contains(err, "this user alone") {
+		t.Error(err)
+	}
+}
