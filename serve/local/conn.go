@@ -44,8 +44,8 @@ type conn struct {
 
 // A client has so long to say hello, and its sessions to be saved when the server
 // ends.
-const (
-	helloTime = 10 * time.Second
+var (
+	helloTime = 10 * time.Second // tests change it
 	saveTime  = 10 * time.Second
 )
 

@@ -34,16 +34,21 @@ type link struct {
 // newLink says hello.
 func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
 	l := &link{w: wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{}, ended: make(chan struct{})}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	waits, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	stop := context.AfterFunc(waits, func() { _ = c.Close() })
 	err := l.greet(o)
 	if !stop() && err == nil {
-		err = ctx.Err()
+		err = waits.Err()
 	}
 	if err != nil {
 		_ = c.Close()
 		l.w.Release()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			err = ctx.Err()
+		case waits.Err() != nil:
+			err = fmt.Errorf("the process that serves %v does not answer: %w", c.RemoteAddr(), os.ErrDeadlineExceeded)
 		}
 		return nil, err
 	}

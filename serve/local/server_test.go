@@ -149,6 +149,21 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
+// A server that does not answer is left after a while.
+func TestSilentServer(t *testing.T) {
+	defer func(d time.Duration) { helloTime = d }(helloTime)
+	helloTime = 20 * time.Millisecond
+	socket := filepath.Join(shortDir(t), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := Dial(bg, socket, nil); !errors.Is(err, os.ErrDeadlineExceeded) || !contains(err, socket) {
+		t.Error(err)
+	}
+}
+
 // Who is not the user of the server reads, and only the database of the socket.
 func TestReaders(t *testing.T) {
 	h, _ := served(t, nil, nil)

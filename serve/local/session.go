@@ -54,16 +54,15 @@ var (
 const maxSeen = 1 << 20
 
 // Begin opens a new session on a branch; "" is main.
-func (c *Client) Begin(ctx context.Context, db, branch, label string) (*Session, error) {
-	l, err := c.link(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out, err := ask[wire.View](ctx, l, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label})
-	if err != nil {
-		return nil, err
-	}
-	return c.session(db, l, &out)
+func (c *Client) Begin(ctx context.Context, db, branch, label string) (s *Session, err error) {
+	err = c.again(ctx, func(l *link) error {
+		out, err := ask[wire.View](ctx, l, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label})
+		if err == nil {
+			s, err = c.session(db, l, &out)
+		}
+		return err
+	})
+	return s, err
 }
 
 // Session joins the session with that id, or takes it up from its last savepoint.

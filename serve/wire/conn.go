@@ -48,12 +48,14 @@ type Conn struct {
 	oob   []byte
 	files []*os.File // that came and were not yet asked for
 
-	mu  sync.Mutex // of sending
-	out []byte
+	mu sync.Mutex // of sending
 }
 
 const (
-	bufferSize = 64 << 10
+	// A connection that is idle has a buffer of that length and nothing else.
+	bufferSize = 8 << 10
+	// Frames up to joined are sent in one piece.
+	joined = 64 << 10
 	// A body up to wholeBody is reserved at once. For longer ones memory grows with
 	// what has arrived.
 	wholeBody = 16 << 20
@@ -187,6 +189,26 @@ func (c *Conn) Send(f *Frame) error {
 		return ErrNoFiles
 	}
 	h := Header{ID: f.ID, Op: f.Op, Files: uint8(len(f.Pass)), Flags: f.Flags, Meta: uint32(len(f.Meta)), Body: uint32(len(f.Body))}
+	buf, _ := buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	head, body := append(h.Append((*buf)[:0]), f.Meta...), f.Body
+	if len(head)+len(body) <= joined {
+		head, body = append(head, body...), nil
+	}
+	*buf = head
+	err := c.sendParts(f.Pass, head, body)
+	if cap(*buf) <= 2*joined {
+		buffers.Put(buf)
+	}
+	return err
+}
+
+// buffers are what frames are put together in.
+var buffers sync.Pool
+
+func (c *Conn) sendParts(files []Descriptor, head, body []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.timeout > 0 {
@@ -194,16 +216,7 @@ func (c *Conn) Send(f *Frame) error {
 			return err
 		}
 	}
-	c.out = append(h.Append(c.out[:0]), f.Meta...)
-	body := f.Body
-	if len(c.out)+len(body) <= bufferSize {
-		c.out, body = append(c.out, body...), nil
-	}
-	err := c.write(f.Pass, c.out, body)
-	if cap(c.out) > 2*bufferSize {
-		c.out = nil
-	}
-	return err
+	return c.write(files, head, body)
 }
 
 func (c *Conn) write(files []Descriptor, head, body []byte) error {

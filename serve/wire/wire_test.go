@@ -43,7 +43,7 @@ func TestFrames(t *testing.T) {
 	a, b := pair(t)
 	from, to := NewConn(a, Limits{}, time.Minute), NewConn(b, Limits{}, 0)
 	pattern := func(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n] }
-	sizes := []int{0, 1, 15, 16, 1000, bufferSize - HeaderSize, bufferSize, bufferSize + 1, 3 * bufferSize, wholeBody + 5}
+	sizes := []int{0, 1, 15, 16, 1000, bufferSize - HeaderSize, bufferSize, bufferSize + 1, 3 * bufferSize, joined - HeaderSize - 300, joined, wholeBody + 5}
 	go func() {
 		for i, n := range sizes {
 			f := &Frame{ID: uint32(i), Op: OpGet, Flags: FlagReply, Meta: pattern(min(n, 300)), Body: pattern(n)}
