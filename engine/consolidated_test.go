@@ -180,8 +180,8 @@ func TestConsolidatedMetadataIsDroppedAtOnce(t *testing.T) {
 func TestConsolidatedMetadataNextToSomethingUnknown(t *testing.T) {
 	db := openDB(t, nil)
 	consolidatedStore(t, db, zarr.V3)
-	commit(t, db, "", "unknown codec", func(s *Session) error {
-		return s.Set(bg, "g/odd/zarr.json", []byte(arrayV3(`"name":"bytes"`, `"name":"unheard-of"`)))
+	commit(t, db, "", "unknown grid", func(s *Session) error {
+		return s.Set(bg, "g/odd/zarr.json", []byte(arrayV3(`"name":"regular"`, `"name":"unheard-of"`)))
 	})
 	commit(t, db, "", "change", func(s *Session) error { return setAttr(s, "x", "a", 1) })
 	n, err := at(t, db, "").Group(bg, "")

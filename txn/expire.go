@@ -297,7 +297,7 @@ func (e *expiry) pinsAndSessions(ctx context.Context) error {
 		e.hold(p.Commit, holderID{HolderPin, p.Name})
 	}
 	for _, s := range e.db.openSessions() {
-		e.hold(s.info().Base, holderID{HolderSession, s.id.String()})
+		e.hold(s.Info().Base, holderID{HolderSession, s.id.String()})
 	}
 	// One that is open and has moved on may be closed, and resumed as it was stored.
 	stored, err := e.db.storedSessions(ctx)
