@@ -43,7 +43,7 @@ var steps = []step{
 	{"branch", 3, stepBranch},
 	{"delete branch", 1, stepDeleteBranch},
 	{"tag", 2, stepTag},
-	{"reset", 1, stepReset},
+	{"reset", 2, stepReset},
 	{"undo", 2, stepUndo},
 	{"merge", 5, stepMerge},
 	{"pick", 3, stepPick},

@@ -65,11 +65,21 @@ func stepReset(r *run) {
 		d.before[name] = append(d.before[name], at.id)
 	}
 	d.move(name, at.id)
+	for r.chance(2) {
+		r.undo(d, name)
+	}
 }
 
 func stepUndo(r *run) {
 	d := one(r, r.dbs)
-	name := r.branchName()
+	for name := r.branchName(); ; {
+		if r.undo(d, name); !r.chance(3) { // a second one undoes the first
+			return
+		}
+	}
+}
+
+func (r *run) undo(d *database, name string) {
 	r.note("%s: undo %s", d.name, name)
 	move, err := d.db.UndoBranch(bg, name)
 	known := d.before[name]
