@@ -67,6 +67,9 @@ type ImportResult struct {
 	// Unknown says of some of the arrays with unknown codecs why they cannot be
 	// opened. They were imported too.
 	Unknown []error
+	// Strange says that the group above has another format and does not show what
+	// was imported; else nil.
+	Strange *OtherFormatError
 	// NotGranted is why this machine does not remember what the references of a
 	// linked set may follow: reading them needs [Options].Follow. Else nil.
 	NotGranted error
@@ -329,6 +332,10 @@ func (im *importer) vacant(ctx context.Context, s *Session) error {
 func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	err := im.copy(ctx, s)
 	var c *txn.Commit
+	var strange *OtherFormatError
+	if err == nil && im.version != 0 {
+		strange, err = s.strangeAt(ctx, im.o.To, im.version)
+	}
 	switch {
 	case err == nil && im.o.Session != nil:
 		err = s.Detach(ctx)
@@ -338,7 +345,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load(), Unknown: im.Unknown, LeftOut: im.src.leftOut()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load(), Unknown: im.Unknown, Strange: strange, LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a

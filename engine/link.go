@@ -151,6 +151,11 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 		return nil, err
 	}
 	res := &ImportResult{Nodes: found.Nodes, Unknown: found.Unknown, Keys: l.meter.keys.Load(), Bytes: l.meter.bytes.Load()}
+	if found.version != 0 {
+		if res.Strange, err = s.strangeAt(ctx, l.o.To, found.version); err != nil {
+			return nil, err
+		}
+	}
 	if l.o.Session != nil {
 		return res, s.Detach(ctx)
 	}

@@ -263,9 +263,9 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 		err = zarr.ErrExists
 	}
 	if err == nil {
-		var strange bool
+		var strange *OtherFormatError
 		if strange, err = src.strangeAt(ctx, from, m.Version); err == nil {
-			err = s.groupsAbove(ctx, to, m.Version, !strange)
+			err = s.groupsAbove(ctx, to, m.Version, strange == nil)
 		}
 	}
 	if err == nil {
@@ -292,19 +292,21 @@ func (e *OtherFormatError) Error() string {
 // Is makes it zarr.ErrKind.
 func (e *OtherFormatError) Is(target error) bool { return target == zarr.ErrKind }
 
-// strangeAt reports whether the group above a node has another format, as where a
-// store was imported below a group.
-func (n nodes) strangeAt(ctx context.Context, path string, v zarr.Version) (bool, error) {
+// strangeAt returns an error if the group above a node has another format, as where
+// a store was imported below a group, and nil if it has not.
+func (n nodes) strangeAt(ctx context.Context, path string, v zarr.Version) (*OtherFormatError, error) {
 	for path != "" {
 		path = parent(path)
 		switch above, err := n.Node(ctx, path); {
+		case err == nil && above.Version() != v:
+			return &OtherFormatError{Group: path, Above: above.Version(), Node: v}, nil
 		case err == nil:
-			return above.Version() != v, nil
+			return nil, nil
 		case !errors.Is(err, zarr.ErrNotFound):
-			return false, err
+			return nil, err
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // checkPath refuses paths that a format does not allow.

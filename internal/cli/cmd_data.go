@@ -270,6 +270,10 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	for _, err := range res.Unknown {
 		say(cmd, "imported as it is, and not to be read: %s", oneLine(err))
 	}
+	if e := res.Strange; e != nil {
+		say(cmd, "the group /%s has format %v and hides this, of format %v, from programs that open it; for a copy in its format: zarrdb export SOURCE copy.zarr --format zarr%v, then import copy.zarr",
+			e.Group, e.Above, e.Node, e.Above)
+	}
 	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 }
