@@ -122,6 +122,13 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 	if err != nil {
 		return from, err
 	}
+	if names := z.Refused(); len(names) > 0 && e.warn != nil {
+		more := ""
+		if n := len(names) - maxUnknown; n > 0 {
+			names, more = names[:maxUnknown], fmt.Sprintf(" and %d more", n)
+		}
+		e.warn(fmt.Sprintf("members of %s are left out, because no store can have keys like theirs: %q%s", from.URL.Redacted(), names, more))
+	}
 	key, err := part.Key()
 	if err != nil {
 		return from, err

@@ -103,6 +103,9 @@ func parseHeader(b []byte) (header, error) {
 	rawName := b[lenCentral : lenCentral+nameLen]
 	extra := b[lenCentral+nameLen : lenCentral+nameLen+extraLen]
 	h.name, h.raw = decodeName(rawName, h.flags, extra)
+	if windows(b[5]) && strings.Contains(h.name, `\`) && !strings.Contains(h.name, "/") {
+		h.name, h.raw = strings.ReplaceAll(h.name, `\`, "/"), false
+	}
 
 	packed, size, offset := uint64(le.Uint32(b[20:])), uint64(le.Uint32(b[24:])), uint64(le.Uint32(b[42:]))
 	disk := uint32(le.Uint16(b[34:]))
@@ -189,6 +192,11 @@ func decodeName(raw []byte, flags uint16, extra []byte) (name string, same bool)
 	}
 	return s.String(), false
 }
+
+// windows reports whether the system that a member was made on separates directories
+// by backslashes: FAT, the two numbers of NTFS, and VFAT. Some writers there store
+// them as they are, and unzip takes them for slashes.
+func windows(madeOn byte) bool { return madeOn == 0 || madeOn == 10 || madeOn == 11 || madeOn == 14 }
 
 // refused says why a member with this name is not shown, or nothing.
 func refused(name string) string {
