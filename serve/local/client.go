@@ -171,15 +171,21 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 	if !c.l.over() {
 		return c.l, nil
 	}
-	conn, err := c.o.Redial(ctx)
-	if err != nil {
-		return nil, errors.Join(c.l.err, err)
+	var l *link
+	for n := 0; ; n++ {
+		conn, err := c.o.Redial(ctx)
+		if err == nil {
+			l, err = newLink(ctx, conn, &c.o)
+		}
+		if err == nil {
+			break
+		}
+		// The process may be about to end.
+		if !errors.Is(err, ErrGone) || n >= reconnects {
+			return nil, errors.Join(c.l.why(), err)
+		}
 	}
-	l, err := newLink(ctx, conn, &c.o)
-	if err != nil {
-		return nil, errors.Join(c.l.err, err)
-	}
-	c.l.close(c.l.err)
+	c.l.close(c.l.why())
 	c.l = l
 	return l, nil
 }

@@ -253,13 +253,16 @@ func (c *conn) send(f, reply *wire.Frame) error {
 	return err
 }
 
-// answer sends a reply with a JSON meta.
+// answer sends a JSON reply: as the meta, or if it is too long for that as the body.
 func (c *conn) answer(f *wire.Frame, v any) error {
-	meta, err := json.Marshal(v)
+	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return c.send(f, &wire.Frame{Meta: meta})
+	if len(b) > c.s.o.maxMeta && f.Op != wire.OpHello {
+		return c.send(f, &wire.Frame{Body: b})
+	}
+	return c.send(f, &wire.Frame{Meta: b})
 }
 
 // fail sends an error as the reply, unless that is what failed.
@@ -268,7 +271,12 @@ func (c *conn) fail(f *wire.Frame, err error) error {
 	if errors.As(err, &sent) {
 		return err
 	}
-	meta, err := json.Marshal(failure(err))
+	out := failure(err)
+	meta, err := json.Marshal(out)
+	if err == nil && len(meta) > c.s.o.maxMeta {
+		out = &wire.Failure{Code: out.Code, Message: out.Message[:min(len(out.Message), 1000)], Branch: out.Branch, Base: out.Base, Head: out.Head}
+		meta, err = json.Marshal(out)
+	}
 	if err != nil {
 		return err
 	}

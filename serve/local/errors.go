@@ -91,7 +91,10 @@ func failure(err error) *wire.Failure {
 	}
 	var conflict *txn.ConflictError
 	var changed *engine.ChangedError
+	var long *wire.TooLongError
 	switch {
+	case errors.As(err, &long):
+		f.Code = "too_large"
 	case errors.As(err, &conflict):
 		f.Branch, f.Base, f.Head = conflict.Branch, conflict.Base.String(), conflict.Head.String()
 		for _, c := range conflict.Conflicts {

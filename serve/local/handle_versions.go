@@ -123,6 +123,11 @@ func changePage(in *wire.Diff, all iter.Seq2[txn.Change, error]) (*wire.Changes,
 		}
 		out.Changes = append(out.Changes, changeOut(&change))
 		size += 300 + len(change.Key)
+		for _, v := range []*txn.KeyValue{change.Old, change.New} {
+			if v != nil {
+				size += len(v.URL) + len(v.Validator)
+			}
+		}
 	}
 	return out, nil
 }

@@ -79,6 +79,8 @@ func (l *link) greet(o *DialOptions) error {
 	switch {
 	case f.Flags&wire.FlagError != 0:
 		return remote(f.Meta)
+	case f.Op == wire.OpBye:
+		return gone(errors.New("it is ending"))
 	case f.Op != wire.OpHello:
 		return fmt.Errorf("%w: the answer to hello is %v", wire.ErrProtocol, f.Op)
 	}
@@ -310,5 +312,8 @@ func ask[Out any](ctx context.Context, l *link, op wire.Op, in any) (out Out, er
 		return out, err
 	}
 	defer f.Close()
+	if len(f.Meta) == 0 {
+		return out, wire.ParseJSON(op, f.Body, &out)
+	}
 	return out, wire.ParseJSON(op, f.Meta, &out)
 }

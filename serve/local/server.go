@@ -49,6 +49,8 @@ type Options struct {
 	Hurry <-chan struct{}
 	// Log gets connections that break the protocol; nil discards them.
 	Log *slog.Logger
+
+	maxMeta int // the longest meta that is sent; default wire.MaxMeta
 }
 
 // ErrIdle means that the server has ended because nobody used it.
@@ -76,6 +78,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.Grace <= 0 {
 		c.Grace = 10 * time.Second
+	}
+	if c.maxMeta == 0 {
+		c.maxMeta = wire.MaxMeta
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -141,7 +141,9 @@ func TestSlowClient(t *testing.T) {
 	// Nothing is read until the server gives up, which a second client sees by the
 	// requests that it still gets answered.
 	wantValue(t, version(t, c, ""), "k", random(1, 1<<20))
-	time.Sleep(100 * time.Millisecond)
+	for w.Send(&wire.Frame{ID: 99, Op: wire.OpCancel}) == nil {
+		time.Sleep(time.Millisecond)
+	}
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
 	n, err := io.Copy(io.Discard, conn)
 	if n > 40<<20 || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -112,6 +113,36 @@ func TestCommitConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantValue(t, version(t, c, "main"), "k", []byte("mine"))
+}
+
+// Replies that are too long for a meta arrive all the same; a report of conflicts
+// without the list.
+func TestLongReplies(t *testing.T) {
+	h, c := served(t, &Options{maxMeta: 400}, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("0")})
+	s := begin(t, c)
+	keys := map[string][]byte{}
+	for i := range 50 {
+		key := fmt.Sprint("k", i)
+		keys[key] = []byte("theirs")
+		if err := s.Set(bg, key, []byte("mine")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := put(t, h.db, keys)
+	var conflict *txn.ConflictError
+	if _, err := s.Commit(bg, CommitOptions{}); !errors.As(err, &conflict) || conflict.Head != head || len(conflict.Conflicts) != 0 {
+		t.Errorf("%#v", err)
+	}
+	n := 0
+	for _, err := range s.Changes(bg, "") {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 50 {
+		t.Errorf("%d changes", n)
+	}
 }
 
 // Arrays work on a session and on a version as they do on any view.
