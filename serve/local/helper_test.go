@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -173,3 +174,13 @@ func wantValue(t testing.TB, r kv.Reader, key string, want []byte) {
 }
 
 func contains(err error, part string) bool { return err != nil && strings.Contains(err.Error(), part) }
+
+// soak is how long the tests named Soak run; they are left out otherwise.
+func soak(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
+	if err != nil {
+		t.Skip("ZARRDB_SOAK is not set")
+	}
+	return d
+}

@@ -35,12 +35,11 @@ func wantPayload(b []byte, writer int) error {
 
 // Clients write and read, with descriptors and without, while versions expire and
 // space is given back. Every value is compared.
-func TestLoad(t *testing.T) {
+func TestLoad(t *testing.T)     { load(t, 2*time.Second) }
+func TestSoakLoad(t *testing.T) { load(t, soak(t)) }
+
+func load(t *testing.T, end time.Duration) {
 	const clients = 16
-	end := 4 * time.Second
-	if testing.Short() {
-		end = 2 * time.Second
-	}
 	h, first := served(t, nil, nil)
 	start := map[string][]byte{}
 	for k := range clients {

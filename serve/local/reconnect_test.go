@@ -123,10 +123,17 @@ func joinDir(t *testing.T, dir string) *Client {
 
 const killRounds = 6
 
+func TestKilledCommits(t *testing.T) { killHolders(t, func(n int) bool { return n < killRounds }) }
+
+func TestSoakKilledCommits(t *testing.T) {
+	end := time.Now().Add(soak(t))
+	killHolders(t, func(int) bool { return time.Now().Before(end) })
+}
+
 // A holder is killed in a stream of commits, at moments that nobody chose. What was
 // acknowledged is there, whole, and at most one commit more; a version that was open
 // is read on.
-func TestKilledCommits(t *testing.T) {
+func killHolders(t *testing.T, more func(round int) bool) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	h := hold(t, dir, nil)
@@ -139,11 +146,12 @@ func TestKilledCommits(t *testing.T) {
 	c := joinDir(t, dir)
 	c.o.Redial = func(ctx context.Context) (net.Conn, error) { return dial(ctx, c.socket) } // once
 	v := version(t, c, "")
-	acknowledged := 0
-	for round := range killRounds {
-		for more := 1 + rand.IntN(20); ; more-- {
+	acknowledged, rounds := 0, 0
+	for round := 0; more(round); round++ {
+		rounds++
+		for left := 1 + rand.IntN(20); ; left-- {
 			k := acknowledged + 1
-			if more == 0 {
+			if left == 0 {
 				dying := holder
 				time.AfterFunc(time.Duration(rand.IntN(5000))*time.Microsecond, func() { _ = dying.cmd.Process.Kill() })
 			}
@@ -173,7 +181,7 @@ func TestKilledCommits(t *testing.T) {
 		}
 		acknowledged = k
 	}
-	t.Logf("%d rounds, %d commits", killRounds, acknowledged)
+	t.Logf("%d rounds, %d commits", rounds, acknowledged)
 	holder.in.Close()
 	if err := holder.cmd.Wait(); err != nil {
 		t.Error(err)
