@@ -264,18 +264,21 @@ func (r *versionsRun) put(s step, key string) error {
 	return m.s.Set(bg, key, []byte(value))
 }
 
-// both writes the same bytes to one key in all sessions of a branch.
+// both writes the same bytes to one key in all sessions of a branch. A chunk is
+// written where its array is: elsewhere its key would be one beside arrays.
 func (r *versionsRun) both(s step) error {
 	m := r.session(s)
 	if m == nil {
 		return nil
 	}
 	key := fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)
-	if path := m.array(s.a); path != "" {
+	path := m.array(s.a)
+	if path != "" {
 		key = fmt.Sprintf("%s/c/%d", path, s.b%8)
 	}
 	for i, other := range r.sessions {
-		if other.branch == m.branch {
+		_, has := other.work.arrays[path]
+		if other.branch == m.branch && (path == "" || has) {
 			if err := r.put(step{"put", s.a, s.b, i}, key); err != nil {
 				return err
 			}
