@@ -357,8 +357,10 @@ func TestConsolidatedMetadataOfAGroupThatBothMade(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer s.Abort()
-					if err := db.CreateBranch(bg, "side", head(t, db, "")); err != nil {
-						t.Fatal(err)
+					for _, name := range []string{"side", "third"} {
+						if err := db.CreateBranch(bg, name, head(t, db, "")); err != nil {
+							t.Fatal(err)
+						}
 					}
 					commit(t, db, "", "first", c.sides[0])
 					if sessions {
@@ -373,6 +375,11 @@ func TestConsolidatedMetadataOfAGroupThatBothMade(t *testing.T) {
 						t.Fatal(err)
 					}
 					wantCopies(t, at(t, db, ""), c.want...)
+					// A group whose copies were taken out is still the same.
+					if _, err := db.Merge(bg, "", commit(t, db, "third", "third", side("c", false)), txn.CommitOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					wantCopies(t, at(t, db, ""))
 				})
 			}
 		}

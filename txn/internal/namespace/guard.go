@@ -420,7 +420,7 @@ func (m *merger) changedBelow(path string, base, root tree.Root, y int, found *[
 		put.set(sideOurs+sideTheirs-y, "removed")
 		put.set(y, "put")
 		switch {
-		case c.New == nil:
+		case c.New == nil, !isSub(c.Key) && !isReserved(c.Key) && m.s.policy.Derived(string(c.Key)):
 			continue
 		case isSub(c.Key) && c.Old != nil:
 			if err := m.changedBelow(path+string(c.Key), c.Old.Child, c.New.Child, y, found); err != nil {

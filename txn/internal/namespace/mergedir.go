@@ -158,15 +158,15 @@ func (d *dirMerge) document(name string, base, ours, theirs *tree.Value) (*tree.
 }
 
 // sameButCopies reports whether two node documents differ only in their copies of
-// the documents below them.
+// the documents below them, or in how they are laid out since those were taken out.
 func (d *dirMerge) sameButCopies(name string, ours, theirs *tree.Value) (bool, error) {
 	docs, whole, err := d.read(nil, ours, theirs)
 	if err != nil || whole {
 		return false, err
 	}
-	mine, ourRest := d.m.s.policy.Copies(name, docs[sideOurs])
-	other, theirRest := d.m.s.policy.Copies(name, docs[sideTheirs])
-	return (mine != nil || other != nil) && bytes.Equal(ourRest, theirRest), nil
+	_, ourRest := d.m.s.policy.Copies(name, docs[sideOurs])
+	_, theirRest := d.m.s.policy.Copies(name, docs[sideTheirs])
+	return bytes.Equal(ourRest, theirRest), nil
 }
 
 // derived merges a document that is a copy of others, by fields as they are
