@@ -136,17 +136,24 @@ func (m *merger) groups(out, base, ours, theirs tree) {
 			}
 			out[p] = o
 		case o == nil || t == nil:
-			left := o
+			left, now := o, ours
 			if o == nil {
-				left = t
+				left, now = t, theirs
 			}
 			if left != nil && !left.same(b) {
 				m.refuse(conflicts, "group /"+p+" gone and changed")
+			} else if left != nil && !untouched(base, now, p) {
+				m.refuse(either, "group /"+p+" gone, of which copies of metadata may have changed")
 			}
 		default:
 			out[p] = &node{attrs: m.attrs(p, b.attrs, o.attrs, t.attrs)}
 		}
 	}
+}
+
+// untouched reports whether a tree has what another had at and below a path.
+func untouched(base, now tree, top string) bool {
+	return maps.Equal(base.below(top), now.below(top))
 }
 
 func (m *merger) attrs(p string, base, ours, theirs map[string]string) map[string]string {

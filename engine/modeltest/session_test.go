@@ -364,5 +364,6 @@ func stepConsolidate(r *run) {
 	top := one(r, s.work.groups())
 	r.note("consolidate /%s", top)
 	r.must(zarr.Consolidate(bg, s.s, top, nil), "consolidate")
+	s.work[top] = &node{attrs: s.work[top].attrs} // another group now, as if written
 	r.compareSession(s)
 }
