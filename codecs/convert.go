@@ -44,6 +44,10 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 		if len(l.entry.V3) == 0 {
 			return nil, l.fail(noForm("codec %q has no name in v3", l.name))
 		}
+		if q, ok := l.codec.(*quantizeCodec); ok && q.from != q.to {
+			// zarr-python takes what comes out of quantize for elements of dtype.
+			return nil, l.fail(noForm("quantize to %v, which readers of v3 take for %v", q.astype, q.dtype))
+		}
 		config := l.codec.Config()
 		if p, ok := l.codec.(V3Printer); ok {
 			config = p.ConfigV3(reps[i])

@@ -37,6 +37,13 @@ func (m *Meta) ToV3(reg *codecs.Registry) (*Meta, error) {
 		c.Attributes.Delete(dimensionsKey)
 	}
 	c.Type = m.Type.WithOrder(dtype.None)
+	if c.Type.Kind() == dtype.Raw {
+		// zarr-python has no other name for them.
+		named, err := dtype.ParseV3(fmt.Appendf(nil, `{"name":"raw_bytes","configuration":{"length_bytes":%d}}`, c.Type.Size()))
+		if err == nil {
+			c.Type = named
+		}
+	}
 	if err := checkFilters(m, V3); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package zarr
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -145,5 +146,23 @@ func TestHalfSurrogatesInNames(t *testing.T) {
 	}
 	if b := must(ParseAttributes([]byte(strings.Replace(text, "d801", "d802", 1)))); b.Equal(must(ParseAttributes([]byte(text)))) {
 		t.Error("other names are equal")
+	}
+}
+
+// What goes out as v3 has to open in zarr-python: it knows opaque bytes as raw_bytes,
+// and does not know that quantize can change the data type.
+func TestToV3ForZarrPython(t *testing.T) {
+	meta := func(dataType, filters string) *Meta {
+		return must(ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, codecs.Default()))
+	}
+	docs := must(must(meta("|V4", "null").ToV3(codecs.Default())).Print())
+	if doc := string(docs[docV3]); !strings.Contains(doc, `"raw_bytes"`) || !strings.Contains(doc, `"fill_value": "AAAAAA=="`) {
+		t.Errorf("written as %s", doc)
+	}
+	if _, err := meta("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f4"}]`).ToV3(codecs.Default()); !errors.Is(err, codecs.ErrNoForm) {
+		t.Errorf("quantize to float32: %v", err)
+	}
+	if _, err := meta("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f8"}]`).ToV3(codecs.Default()); err != nil {
+		t.Error(err)
 	}
 }
