@@ -129,6 +129,9 @@ func (p *parser) shape(obj object) ([]int64, error) {
 // regular reads the lengths of the chunks of a regular grid. A length of 0 is
 // allowed along a dimension that has no elements; it is taken as 1.
 func (p *parser) regular(raw json.RawMessage, field string, shape []int64) (Grid, error) {
+	if raw == nil {
+		return nil, p.fail(field, errMissing)
+	}
 	list, ok := items(raw)
 	if !ok {
 		return nil, p.fail(field, errors.New("not a list"))

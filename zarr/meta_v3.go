@@ -199,6 +199,9 @@ func (p *parser) extension(obj object, field string) (name string, config object
 	if !ok {
 		return "", nil, p.fail(field, errors.New("neither an object nor a name"))
 	}
+	if _, ok := ext.lookup("name"); !ok {
+		return "", nil, p.fail(field+".name", errMissing)
+	}
 	if name, ok = asString(ext.get("name")); !ok {
 		return "", nil, p.fail(field+".name", errors.New("not a string"))
 	}
@@ -249,6 +252,9 @@ func (p *parser) gridV3(m *Meta, obj object) error {
 		if err := p.only(config, field, "kind", "chunk_shapes"); err != nil {
 			return err
 		}
+		if _, ok := config.lookup("kind"); !ok {
+			return p.fail(field+".configuration.kind", errMissing)
+		}
 		if kind, _ := asString(config.get("kind")); kind != "inline" {
 			return p.fail(field+".configuration.kind", errors.New(`not "inline"`))
 		}
@@ -261,6 +267,9 @@ func (p *parser) gridV3(m *Meta, obj object) error {
 // rectilinear reads chunk lengths per dimension: one number, or a list of
 // numbers and [length, count] pairs.
 func (p *parser) rectilinear(raw json.RawMessage, field string, rank int) (Grid, error) {
+	if raw == nil {
+		return nil, p.fail(field, errMissing)
+	}
 	list, ok := items(raw)
 	if !ok {
 		return nil, p.fail(field, errors.New("not a list"))

@@ -166,3 +166,21 @@ func TestToV3ForZarrPython(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A member that is missing inside another one is reported as missing, by its path.
+func TestMissingMembersAreNamed(t *testing.T) {
+	doc := func(grid, keys string) string {
+		return `{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int8","chunk_grid":` + grid + `,"chunk_key_encoding":` + keys + `,"fill_value":0,"codecs":["bytes"]}`
+	}
+	for text, want := range map[string]string{
+		doc(`{"name":"regular"}`, `"default"`):                                       "zarr.json: chunk_grid.configuration.chunk_shape: missing",
+		doc(`{"configuration":{"chunk_shape":[2]}}`, `"default"`):                    "zarr.json: chunk_grid.name: missing",
+		doc(`{"name":"rectilinear","configuration":{}}`, `"default"`):                "zarr.json: chunk_grid.configuration.kind: missing",
+		doc(`{"name":"rectilinear","configuration":{"kind":"inline"}}`, `"default"`): "zarr.json: chunk_grid.configuration.chunk_shapes: missing",
+		doc(`{"name":"regular","configuration":{"chunk_shape":[2]}}`, `{}`):          "zarr.json: chunk_key_encoding.name: missing",
+	} {
+		if _, err := ParseV3([]byte(text), codecs.Default()); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
