@@ -143,7 +143,7 @@ func (b backend) modified(v *serve.View) time.Time {
 	if v.Commit != nil {
 		return v.Commit.Time.UTC()
 	}
-	return b.h.started.UTC()
+	return time.Now().UTC() // it can change at any time
 }
 
 // HeadObject implements [gofakes3.Backend].

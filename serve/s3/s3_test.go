@@ -392,6 +392,13 @@ func TestWriting(t *testing.T) {
 			t.Errorf("%s %s with %s: %+v, want %q", test.method, test.key, test.header, a, test.want)
 		}
 	}
+	// By time alone a value of a session is never an old one.
+	since := c.do("GET", in+"new", "", "").head.Get("Last-Modified")
+	c.do("PUT", in+"new", "", "tow")
+	if a := c.do("GET", in+"new", "", "", "If-Modified-Since: "+since); a.status != 200 || a.body != "tow" {
+		t.Errorf("changed in the same second: %+v", a)
+	}
+	c.do("PUT", in+"new", "", "two")
 	big := strings.Repeat("0123456789abcdef", 3<<16)
 	if a := c.do("PUT", in+"big", "", big); a.status != 200 {
 		t.Errorf("a long value: %+v", a)
