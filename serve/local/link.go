@@ -21,6 +21,7 @@ type link struct {
 	w     *wire.Conn
 	hello wire.Hello // of the server
 	files fileTable
+	other bool          // the server is of another user
 	slots chan struct{} // as many as requests may be under way, also such as were given up
 
 	mu      sync.Mutex
@@ -34,6 +35,10 @@ type link struct {
 // newLink says hello.
 func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
 	l := &link{w: wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{}, ended: make(chan struct{})}
+	if u, ok := c.(*net.UnixConn); ok {
+		uid, known, err := peer(u)
+		l.other = err != nil || known && uid != os.Getuid() && uid != 0
+	}
 	waits, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
 	stop := context.AfterFunc(waits, func() { _ = c.Close() })

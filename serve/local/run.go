@@ -3,8 +3,10 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -45,6 +47,9 @@ func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
 	l, err := c.link(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if l.other { // it would see the environment, and get the files
+		return 0, fmt.Errorf("%w: the process that has the database open is of another user, and runs no commands of this one", serve.ErrDenied)
 	}
 	f, err := l.call(ctx, &wire.Frame{Op: wire.OpRun, Meta: meta, Pass: []wire.Descriptor{files[0], files[1], files[2]}}, true)
 	if err != nil {

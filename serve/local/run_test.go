@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -123,6 +124,18 @@ func TestRunServerEnds(t *testing.T) {
 func TestRunOtherBuild(t *testing.T) {
 	_, c := served(t, nil, &DialOptions{Version: "other"})
 	if _, err := c.Run(bg, Command{Args: []string{"wait"}}); !errors.Is(err, ErrVersion) || !contains(err, "other") {
+		t.Error(err)
+	}
+}
+
+// The environment and the files of a command are given to no other user.
+func TestRunOtherUser(t *testing.T) {
+	_, c := served(t, nil, nil)
+	if c.l.other {
+		t.Fatal("the server is taken for another user's")
+	}
+	c.l.other = true
+	if _, err := c.Run(bg, Command{Args: []string{"upper"}}); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
 }
