@@ -199,3 +199,23 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// A key file is valid or an error, and the error quotes no secret.
+func FuzzKeys(f *testing.F) {
+	f.Add("viewer read sha256:" + strings.Repeat("9f", 32) + "\nloader write:main,write:exp/* 2mJc0Fq-longer-than-16\nanonymous read -\n")
+	f.Add("ops admin 0123456789abcdef\n# a remark\n\nops admin short\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, anonymous, err := parse([]byte(text))
+		if err != nil {
+			return
+		}
+		if anonymous != nil && (anonymous.Admin || len(anonymous.Write) > 0) {
+			t.Errorf("who has no key may write: %q", text)
+		}
+		for _, k := range keys {
+			if k.secret != "" && len(k.secret) < minSecret {
+				t.Errorf("a secret of %d bytes", len(k.secret))
+			}
+		}
+	})
+}
