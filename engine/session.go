@@ -88,7 +88,7 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 		return nil, err
 	}
 	c, err := s.Session.Commit(ctx, o)
-	if err == nil {
+	if err == nil && !o.DryRun {
 		s.left.Do(func() { s.db.joints.end(s.ID()) })
 	}
 	return c, err
