@@ -97,8 +97,8 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 		return nil
 	}
 	if len(c.list) > 1 {
-		if far := farSource(src); far != nil {
-			return s.decodeFar(ctx, c, far, box, dst)
+		if ranges := rangesSource(src); ranges != nil {
+			return s.decodeRanges(ctx, c, ranges, box, dst)
 		}
 	}
 	maxGap := gapOf(src)
@@ -162,7 +162,7 @@ func (s *section) ReadRange(ctx context.Context, off, n int64, fn func([]byte) e
 var _ RangesSource = (*section)(nil)
 
 // ReadsRanges implements [RangesSource].
-func (s *section) ReadsRanges() bool { return farSource(s.src) != nil }
+func (s *section) ReadsRanges() bool { return rangesSource(s.src) != nil }
 
 // ReadRanges implements [RangesSource].
 func (s *section) ReadRanges(ctx context.Context, ranges []Extent, fn func(i int, b []byte) error) error {
@@ -170,7 +170,7 @@ func (s *section) ReadRanges(ctx context.Context, ranges []Extent, fn func(i int
 	for i, r := range ranges {
 		at[i] = Extent{s.off + r.Off, r.N}
 	}
-	return farSource(s.src).ReadRanges(ctx, at, fn)
+	return rangesSource(s.src).ReadRanges(ctx, at, fn)
 }
 
 // appendVariable appends the elements of a box whose elements have variable
@@ -215,20 +215,20 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 		}
 		return nil
 	}
-	far := farSource(src)
-	var runs farRuns
+	ranges := rangesSource(src)
+	var runs rangeRuns
 	err := join(c.list, gapOf(src), func(off, n int64, run []wanted) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if far != nil {
+		if ranges != nil {
 			runs.add(off, n, run)
 			return nil
 		}
 		return src.ReadRange(ctx, off, n, func(b []byte) error { return decode(off, run, b) })
 	})
 	if err == nil && len(runs.list) > 0 {
-		err = runs.read(ctx, far, decode)
+		err = runs.read(ctx, ranges, decode)
 	}
 	if err != nil {
 		return dst, err

@@ -91,7 +91,7 @@ func open(dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, err
 
 // resolver returns what reads virtual values.
 func (o *Options) resolver() *resolver {
-	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}, memory: gather.NewMemory(farMemory)}
+	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}, memory: gather.NewMemory(remoteMemory)}
 }
 
 func (o *Options) txn(files *resolver) txn.Options {

@@ -112,11 +112,11 @@ func (r *resolver) gatherMentions(ctx context.Context, values []kv.Value, wants 
 		i := b.ready[k]
 		return g.Take(ctx, i, values[i])
 	})
-	if err == nil && len(b.near) > 0 {
-		err = b.readNear(ctx)
+	if err == nil && len(b.local) > 0 {
+		err = b.readLocal(ctx)
 	}
-	if err == nil && len(b.far) > 0 {
-		err = b.readFar(ctx)
+	if err == nil && len(b.remote) > 0 {
+		err = b.readRemote(ctx)
 	}
 	return err
 }
@@ -128,10 +128,10 @@ type batch struct {
 	wants  []kv.Want
 	g      *kv.Gathering
 
-	files     []*referent
-	numbers   map[*referent]int
-	ready     []int // numbers of wants that need no file to be read here
-	near, far []gather.Part
+	files         []*referent
+	numbers       map[*referent]int
+	ready         []int // numbers of wants that need no file to be read here
+	local, remote []gather.Part
 
 	mu   sync.Mutex
 	seen map[int]string // validator of a file that nothing was recorded of
@@ -165,10 +165,10 @@ func (b *batch) sort(ctx context.Context) error {
 		switch part.File, part.Want = file, i; {
 		case p.local() && (ok || !m.src.Whole):
 			part.Off = int64(min(m.off, math.MaxInt64)) // of which nothing is read here
-			b.near = append(b.near, part)
+			b.local = append(b.local, part)
 			continue
 		case ok:
-			b.far = append(b.far, part)
+			b.remote = append(b.remote, part)
 			continue
 		case m.src.Whole: // its length has to be known
 			if known, err = b.r.find(ctx, m.src, m.off, m.n, nil); err != nil {
@@ -222,11 +222,11 @@ func (b *batch) failed(i int, err error) error {
 // atOnce is how many parts of a file of this machine are a piece of work.
 const atOnce = 16
 
-// readNear hands out parts of files of this machine, in the order of files and
+// readLocal hands out parts of files of this machine, in the order of files and
 // offsets. They are not read here: a page of the cache of the system is better
 // decoded than copied first.
-func (b *batch) readNear(ctx context.Context) error {
-	runs := gather.Rows(b.near, atOnce)
+func (b *batch) readLocal(ctx context.Context) error {
+	runs := gather.Rows(b.local, atOnce)
 	return b.g.Each(ctx, len(runs), func(ctx context.Context, i int) error {
 		parts := runs[i]
 		file, err := b.r.locate(ctx, b.files[parts[0].File], nil)
@@ -239,28 +239,28 @@ func (b *batch) readNear(ctx context.Context) error {
 	})
 }
 
-// farRequests is how many requests to servers are under way for one reading or
-// check, and farMemory how many bytes of their files all readings of a database
+// remoteRequests is how many requests to servers are under way for one reading or
+// check, and remoteMemory how many bytes of their files all readings of a database
 // hold, but for one run of chunks alone.
 const (
-	farRequests = 16
-	farMemory   = 256 << 20
+	remoteRequests = 16
+	remoteMemory   = 256 << 20
 )
 
-func (b *batch) readFar(ctx context.Context) error {
+func (b *batch) readRemote(ctx context.Context) error {
 	gap, most := int64(-1), int64(0)
-	for i := range b.far {
+	for i := range b.remote {
 		// Roots may want different gaps; the smallest suits all.
-		if i > 0 && b.far[i].File == b.far[i-1].File {
+		if i > 0 && b.remote[i].File == b.remote[i-1].File {
 			continue
 		}
-		g, m := b.r.spacing(ctx, b.files[b.far[i].File])
+		g, m := b.r.spacing(ctx, b.files[b.remote[i].File])
 		if gap < 0 || g < gap {
 			gap = g
 		}
 		most = max(most, m)
 	}
-	return gather.Read(ctx, b.far, b, gather.Options{Gap: gap, Most: most, Parallel: farRequests, Memory: b.r.memory})
+	return gather.Read(ctx, b.remote, b, gather.Options{Gap: gap, Most: most, Parallel: remoteRequests, Memory: b.r.memory})
 }
 
 // Open implements [gather.Files].

@@ -624,7 +624,7 @@ func TestGatherBounded(t *testing.T) {
 	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, bytes.Repeat(numbered(5), 200)) {
 		t.Error("other values")
 	}
-	if n := len(o.requests()); n != 200 || most > farRequests {
+	if n := len(o.requests()); n != 200 || most > remoteRequests {
 		t.Errorf("%d requests, %d at a time", n, most)
 	}
 	c := refChecker{files: db.files}
@@ -632,7 +632,7 @@ func TestGatherBounded(t *testing.T) {
 	for i := range refs {
 		batch = append(batch, reference{key: fmt.Sprint(i), src: tree.Source{URL: fmt.Sprintf("%s/%d", o.URL, i)}, offset: 5, length: 6})
 	}
-	if err := c.check(bg, batch); err != nil || c.report.Problems != 200 || most > farRequests {
+	if err := c.check(bg, batch); err != nil || c.report.Problems != 200 || most > remoteRequests {
 		t.Errorf("%+v, %d at a time, %v", c.report, most, err)
 	}
 }

@@ -144,7 +144,7 @@ func (f *linkedFiles) ask(ctx context.Context, n int, url, key func(i int) strin
 		f.known[url] = file
 		urls, files = append(urls, url), append(files, file)
 	}
-	err := gather.Each(ctx, farRequests, len(urls), func(ctx context.Context, i int) error {
+	err := gather.Each(ctx, remoteRequests, len(urls), func(ctx context.Context, i int) error {
 		return f.version(ctx, urls[i], &files[i])
 	})
 	for i, url := range urls {

@@ -109,7 +109,7 @@ func (c *refChecker) check(ctx context.Context, batch []reference) error {
 			files = append(files, sighting{src: src})
 		}
 	}
-	err := gather.Each(ctx, farRequests, len(files), func(ctx context.Context, i int) error {
+	err := gather.Each(ctx, remoteRequests, len(files), func(ctx context.Context, i int) error {
 		f := &files[i]
 		v, err := c.files.Locate(ctx, f.src, 0, 0)
 		if err != nil {

@@ -187,7 +187,7 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 	s := &refSet{}
 	s.opts.Read.Skipped = e.skipped
 	base, folder := baseOf(at)
-	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(farMemory)}
+	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(remoteMemory)}
 	s.opts.Rules = e.follow.rules(base)
 	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
 		v, _, err := s.files.open(ctx, &referent{place: refs.Place{Root: root, Path: path}}, kv.Span(0, 0), 0)

@@ -445,7 +445,7 @@ func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []Ref
 	}
 	infos, err := db.packs.Sync(ctx)
 	if err != nil {
-		db.settle(earlier, err)
+		db.complete(earlier, err)
 		db.resumePacks()
 		return err
 	}
@@ -453,7 +453,7 @@ func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []Ref
 		catalog.Packs.Put(batch, i)
 	}
 	err = db.commitRefs(batch, earlier.published(), moves)
-	db.settle(earlier, err)
+	db.complete(earlier, err)
 	if err != nil {
 		return err
 	}

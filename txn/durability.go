@@ -264,9 +264,9 @@ func (db *DB) take(batch *index.Batch) (*generation, error) {
 	return g, nil
 }
 
-// settle ends what take began. What could not be written, for want of space
+// complete ends what take began. What could not be written, for want of space
 // say, waits on; but after a failure nobody knows what is on disk.
-func (db *DB) settle(g *generation, err error) {
+func (db *DB) complete(g *generation, err error) {
 	if g == nil {
 		return
 	}

@@ -62,8 +62,8 @@ func eachPair(lanes []lane, so, do int, fn func(src, dst int)) {
 	}
 }
 
-// makeLanes returns the move from near to far. For lists it looks up the
-// places of the elements on both sides; far.Offset is then that of the other
+// makeLanes returns the move from buf to user. For lists it looks up the
+// places of the elements on both sides; user.Offset is then that of the other
 // dimensions alone.
 func (t *task) makeLanes() []lane {
 	t.lanes, t.tables = t.lanes[:0], t.tables[:0]
@@ -78,7 +78,7 @@ func (t *task) makeLanes() []lane {
 	}
 	for d := range t.parts {
 		a, p := &t.j.axes[d], &t.parts[d]
-		l := lane{n: p.n, src: t.near.Strides[d], dst: t.far.Strides[d]}
+		l := lane{n: p.n, src: t.buf.Strides[d], dst: t.user.Strides[d]}
 		if a.list != nil {
 			first := a.element(int(p.k))
 			at := len(t.tables)

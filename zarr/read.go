@@ -43,13 +43,13 @@ func (a *Array) readInto(ctx context.Context, sel Selection, dst codecs.Dst) err
 		return err
 	}
 	defer j.end()
-	if err := j.checkFar(dst); err != nil {
+	if err := j.checkUser(dst); err != nil {
 		return err
 	}
-	own := j.far.Strides
-	j.far = dst
+	own := j.user.Strides
+	j.user = dst
 	err = j.read(ctx)
-	j.far.Strides = own
+	j.user.Strides = own
 	return err
 }
 
@@ -65,8 +65,8 @@ func (j *job) checkLen(n int) error {
 	return nil
 }
 
-// checkFar checks that every element of the result lies inside dst.
-func (j *job) checkFar(dst codecs.Dst) error {
+// checkUser checks that every element of the result lies inside dst.
+func (j *job) checkUser(dst codecs.Dst) error {
 	if j.st.meta.Type.Variable() {
 		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, j.st.meta.Type)
 	}
@@ -96,13 +96,13 @@ func (j *job) checkFar(dst codecs.Dst) error {
 	return nil
 }
 
-// read reads every chunk of the plan into far.
+// read reads every chunk of the plan into the caller's memory.
 func (j *job) read(ctx context.Context) error {
 	j.split()
 	return j.work(ctx, (*task).read)
 }
 
-// read puts the wanted elements of the chunk in hand into far.
+// read puts the wanted elements of the chunk in hand into the caller's memory.
 func (t *task) read(ctx context.Context) error {
 	v, err := t.locate(ctx)
 	if err != nil {
@@ -128,23 +128,23 @@ func (t *task) readValue(ctx context.Context, v kv.Value) error {
 	t.source.value = v
 	if d := t.sparseAxis(); d >= 0 && t.thin(d) {
 		return t.eachLayer(d, func() error {
-			return t.decodeBox(ctx, t.box, t.far)
+			return t.decodeBox(ctx, t.box, t.user)
 		})
 	}
 	if !t.partly(v.Size()) {
 		return v.View(ctx, kv.All(), t.onValue)
 	}
 	if t.direct {
-		return t.decodeBox(ctx, t.box, t.far)
+		return t.decodeBox(ctx, t.box, t.user)
 	}
 	if t.points != nil && t.form.uncached && len(t.points) <= t.boxBytes()/tune.point {
 		return t.decodePoints(ctx)
 	}
-	near := t.nearBox()
-	if err := t.decodeBox(ctx, t.box, near); err != nil {
+	buf := t.bufferBox()
+	if err := t.decodeBox(ctx, t.box, buf); err != nil {
 		return err
 	}
-	t.putNear(near.Data, 0, near.Strides)
+	t.copyOut(buf.Data, 0, buf.Strides)
 	return nil
 }
 
@@ -163,45 +163,45 @@ func (t *task) partly(size int64) bool {
 // decodeValue decodes the bytes of a whole chunk.
 func (t *task) decodeValue(encoded []byte) error {
 	if t.direct {
-		return t.form.bound.DecodeInto(encoded, t.box, t.far)
+		return t.form.bound.DecodeInto(encoded, t.box, t.user)
 	}
 	if d := t.sparseAxis(); d >= 0 && t.form.inner == nil {
 		return t.eachLayer(d, func() error {
-			return t.form.bound.DecodeInto(encoded, t.box, t.far)
+			return t.form.bound.DecodeInto(encoded, t.box, t.user)
 		})
 	}
-	near := t.nearBox()
-	if err := t.form.bound.DecodeInto(encoded, t.box, near); err != nil {
+	buf := t.bufferBox()
+	if err := t.form.bound.DecodeInto(encoded, t.box, buf); err != nil {
 		return err
 	}
-	t.putNear(near.Data, 0, near.Strides)
+	t.copyOut(buf.Data, 0, buf.Strides)
 	return nil
 }
 
-// nearBox returns scratch memory for the box.
-func (t *task) nearBox() codecs.Dst {
+// bufferBox returns scratch memory for the box.
+func (t *task) bufferBox() codecs.Dst {
 	t.ints = resize(t.ints, len(t.box.Count))
 	return codecs.Dst{Data: t.buffer(t.boxBytes()), Strides: packed(t.ints, t.box.Count, t.j.st.size)}
 }
 
-// putNear copies the wanted elements to far from memory with the given strides
+// copyOut copies the wanted elements to far from memory with the given strides
 // in which the first element of the box is at origin.
-func (t *task) putNear(data []byte, origin int, strides []int) {
+func (t *task) copyOut(data []byte, origin int, strides []int) {
 	if t.points != nil {
 		t.putPoints(data, origin, strides)
 		return
 	}
 	if t.direct {
-		near := codecs.Src{Data: data, Offset: origin, Strides: strides}
-		codecs.CopyStrided(t.far, near, t.box.Count, t.j.st.size)
+		buf := codecs.Src{Data: data, Offset: origin, Strides: strides}
+		codecs.CopyStrided(t.user, buf, t.box.Count, t.j.st.size)
 		return
 	}
-	t.locateNear(data, origin, strides)
+	t.bindBuffer(data, origin, strides)
 	if !t.j.listed {
-		codecs.CopyStrided(t.far, t.near, t.n, t.j.st.size)
+		codecs.CopyStrided(t.user, t.buf, t.n, t.j.st.size)
 		return
 	}
-	move(t.far.Data, t.far.Offset, data, origin, t.makeLanes(), t.j.st.size)
+	move(t.user.Data, t.user.Offset, data, origin, t.makeLanes(), t.j.st.size)
 }
 
 // putFill sets the wanted elements to the fill value.
@@ -210,13 +210,13 @@ func (t *task) putFill() {
 	switch {
 	case t.points != nil:
 		for _, at := range t.points {
-			copy(t.pointFar(at), fill)
+			copy(t.pointInUser(at), fill)
 		}
 	case !t.j.listed:
-		codecs.FillStrided(t.far, t.n, fill, size)
+		codecs.FillStrided(t.user, t.n, fill, size)
 	default:
-		t.near = codecs.Src{Data: fill, Strides: resize(t.near.Strides, len(t.parts))}
-		clear(t.near.Strides)
-		move(t.far.Data, t.far.Offset, fill, 0, t.makeLanes(), size)
+		t.buf = codecs.Src{Data: fill, Strides: resize(t.buf.Strides, len(t.parts))}
+		clear(t.buf.Strides)
+		move(t.user.Data, t.user.Offset, fill, 0, t.makeLanes(), size)
 	}
 }

@@ -24,7 +24,7 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 			return err
 		}
 	}
-	t.putNear(chunk, t.origin(), t.form.strides)
+	t.copyOut(chunk, t.origin(), t.form.strides)
 	return nil
 }
 

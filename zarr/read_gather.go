@@ -47,7 +47,7 @@ func (j *job) gathers(ctx context.Context) bool {
 	t := getTask()
 	defer t.put()
 	t.j = j
-	_, err := t.aim(0)
+	_, err := t.place(0)
 	return err == nil && kv.Gathers(ctx, j.a.view, t.key)
 }
 
@@ -89,7 +89,7 @@ func (g *gatherer) plan(j *job, lo, hi, gap int64) error {
 	defer t.put()
 	t.j = j
 	for i := lo; i < hi; i++ {
-		some, err := t.aim(i)
+		some, err := t.place(i)
 		if err != nil {
 			return fmt.Errorf("chunk %s: %w", t.key, err)
 		}

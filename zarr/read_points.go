@@ -15,15 +15,15 @@ func (t *task) boundPoints() {
 	}
 }
 
-// pointFar is the memory of one point of the result.
-func (t *task) pointFar(at int) []byte {
-	off := t.j.far.Offset + at*t.j.far.Strides[0]
-	return t.j.far.Data[off : off+t.j.st.size]
+// pointInUser is the memory of one point of the result.
+func (t *task) pointInUser(at int) []byte {
+	off := t.j.user.Offset + at*t.j.user.Strides[0]
+	return t.j.user.Data[off : off+t.j.st.size]
 }
 
-// pointNear is where a point lies in memory with the given strides in which
+// pointInBuffer is where a point lies in memory with the given strides in which
 // the first element of the box is at origin.
-func (t *task) pointNear(at, origin int, strides []int) int {
+func (t *task) pointInBuffer(at, origin int, strides []int) int {
 	for d, coords := range t.j.points {
 		inChunk := int(coords[at] - t.j.st.meta.Grid.Start(d, t.coords[d]))
 		origin += (inChunk - t.box.Start[d]) * strides[d]
@@ -31,12 +31,12 @@ func (t *task) pointNear(at, origin int, strides []int) int {
 	return origin
 }
 
-// putPoints copies the points in hand to far.
+// putPoints copies the points in hand to the caller's memory.
 func (t *task) putPoints(data []byte, origin int, strides []int) {
 	size := t.j.st.size
 	for _, at := range t.points {
-		off := t.pointNear(at, origin, strides)
-		copy(t.pointFar(at), data[off:off+size])
+		off := t.pointInBuffer(at, origin, strides)
+		copy(t.pointInUser(at), data[off:off+size])
 	}
 }
 
@@ -45,14 +45,14 @@ func (t *task) decodePoints(ctx context.Context) error {
 	for d := range t.box.Count {
 		t.box.Count[d] = 1
 	}
-	t.far.Strides = resize(t.far.Strides, len(t.box.Count)) // of one element: any will do
-	t.far.Data = t.j.far.Data
+	t.user.Strides = resize(t.user.Strides, len(t.box.Count)) // of one element: any will do
+	t.user.Data = t.j.user.Data
 	for _, at := range t.points {
 		for d, coords := range t.j.points {
 			t.box.Start[d] = int(coords[at] - t.j.st.meta.Grid.Start(d, t.coords[d]))
 		}
-		t.far.Offset = t.j.far.Offset + at*t.j.far.Strides[0]
-		if err := t.form.bound.DecodeBox(ctx, &t.source, t.box, t.far); err != nil {
+		t.user.Offset = t.j.user.Offset + at*t.j.user.Strides[0]
+		if err := t.form.bound.DecodeBox(ctx, &t.source, t.box, t.user); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ func (s *shardRead) read(ctx context.Context) error {
 	for d, stride := range s.strides {
 		origin += (t.box.Start[d] - s.wide.Start[d]) * stride
 	}
-	t.putNear(block, origin, s.strides)
+	t.copyOut(block, origin, s.strides)
 	s.keep(block)
 	return nil
 }
@@ -130,9 +130,9 @@ func (s *shardRead) load(ctx context.Context) (block []byte, err error) {
 // put copies the box together from the inner chunks.
 func (s *shardRead) put() {
 	t := s.t
-	to := t.far
+	to := t.user
 	if !t.direct {
-		to = t.nearBox()
+		to = t.bufferBox()
 	}
 	count, i := s.count[:0], 0
 	s.each(func([16]byte) bool {
@@ -152,7 +152,7 @@ func (s *shardRead) put() {
 	})
 	s.count = count
 	if !t.direct {
-		t.putNear(to.Data, 0, to.Strides)
+		t.copyOut(to.Data, 0, to.Strides)
 	}
 }
 

@@ -40,20 +40,20 @@ func (t *task) thin(axis int) bool {
 	return p.n <= p.span/4
 }
 
-// eachLayer calls read for each wanted layer along axis, with box and far set
+// eachLayer calls read for each wanted layer along axis, with box and user set
 // to it.
 func (t *task) eachLayer(axis int, read func() error) error {
 	a, p := &t.j.axes[axis], &t.parts[axis]
-	from, origin := p.from, t.far.Offset
+	from, origin := p.from, t.user.Offset
 	t.box.Count[axis], t.direct = 1, true
 	for i := range p.n {
 		k := p.k + int64(i)
 		if a.list != nil {
 			t.box.Start[axis] = from + int(a.element(int(k))-a.element(int(p.k)))
-			t.far.Offset = origin + int(a.place(k))*t.j.along[axis]
+			t.user.Offset = origin + int(a.place(k))*t.j.along[axis]
 		} else {
 			t.box.Start[axis] = from + i*int(a.step)
-			t.far.Offset = origin + i*t.far.Strides[axis]
+			t.user.Offset = origin + i*t.user.Strides[axis]
 		}
 		if err := read(); err != nil {
 			return err

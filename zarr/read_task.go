@@ -18,9 +18,9 @@ type job struct {
 	st *arrayState
 	// reading says that the job does not write.
 	reading bool
-	// far is the caller's memory; its strides are those of the result.
-	far codecs.Dst
-	// along is the distance in far between neighbours along each dimension of
+	// user is the caller's memory; its strides are those of the result.
+	user codecs.Dst
+	// along is the distance in user between neighbours along each dimension of
 	// the array, 0 for dropped ones.
 	along []int
 	slab  slabs
@@ -55,17 +55,17 @@ func (a *Array) begin(ctx context.Context, sel Selection, read bool) (*job, erro
 
 func (j *job) end() {
 	j.a, j.st, j.step, j.points = nil, nil, nil, nil
-	j.far.Data, j.slab = nil, slabs{}
+	j.user.Data, j.slab = nil, slabs{}
 	for d := range j.axes {
 		j.axes[d].grid, j.axes[d].list, j.axes[d].order = nil, nil, nil
 	}
 	jobs.Put(j)
 }
 
-// pack sets far to memory that holds the result without gaps. Strides of
+// pack sets user to memory that holds the result without gaps. Strides of
 // elements of variable length count elements.
 func (j *job) pack(data []byte) {
-	strides := j.far.Strides[:0]
+	strides := j.user.Strides[:0]
 	for range j.shape {
 		strides = append(strides, 0)
 	}
@@ -74,7 +74,7 @@ func (j *job) pack(data []byte) {
 		strides[d] = size
 		size *= int(j.shape[d]) // the product is that of the caller's slice
 	}
-	j.far = codecs.Dst{Data: data, Strides: strides}
+	j.user = codecs.Dst{Data: data, Strides: strides}
 }
 
 // work does step to every chunk that the plan touches.
@@ -87,7 +87,7 @@ func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context) 
 	for d := range j.dims {
 		s := 0
 		if axis := j.dims[d].axis; axis >= 0 {
-			s = j.far.Strides[axis]
+			s = j.user.Strides[axis]
 		}
 		j.along = append(j.along, s)
 	}
@@ -125,21 +125,21 @@ type task struct {
 	coords []int64
 	parts  []part
 	key    string
-	keys   []byte // see spell
+	keys   []byte // see makeKey
 	form   *chunkForm
 	ints   []int // a shape or strides, for as long as one function needs them
 	// box holds all wanted elements of the chunk, and perhaps others between.
 	box codecs.Box
-	// n is how many elements are wanted along each dimension, far where they
-	// go, or come from, and near, where they lie in a buffer with the given
+	// n is how many elements are wanted along each dimension, user where they
+	// go, or come from, and buf, where they lie in a buffer with the given
 	// strides, one step per wanted element; not used where there are lists.
 	n    []int
-	far  codecs.Dst
-	near codecs.Src
+	user codecs.Dst
+	buf  codecs.Src
 	// points are the members of a point selection, if it is one.
 	points []int
 	// direct says that what is wanted is the box as it is, so that it can be
-	// decoded straight into far.
+	// decoded straight into the caller's memory.
 	direct bool
 
 	shard   shardRead
@@ -174,7 +174,7 @@ const keepScratch = 128 << 20
 func (t *task) put() {
 	t.j, t.form, t.points, t.source.value, t.key = nil, nil, nil, nil, ""
 	t.found, t.given = nil, false
-	t.far.Data, t.near.Data = nil, nil
+	t.user.Data, t.buf.Data = nil, nil
 	t.shard.t, t.shard.cache, t.shard.value = nil, nil, nil
 	if cap(t.scratch) > keepScratch {
 		t.scratch = nil
@@ -191,7 +191,7 @@ func (t *task) do(ctx context.Context, j *job, i int64) error {
 		return err
 	}
 	t.j = j
-	some, err := t.aim(i)
+	some, err := t.place(i)
 	if err == nil && some {
 		err = j.step(t, ctx)
 	}
@@ -201,8 +201,8 @@ func (t *task) do(ctx context.Context, j *job, i int64) error {
 	return nil
 }
 
-// aim finds out what the i-th piece is; some is false if it has no elements.
-func (t *task) aim(i int64) (some bool, err error) {
+// place finds out what the i-th piece is; some is false if it has no elements.
+func (t *task) place(i int64) (some bool, err error) {
 	j := t.j
 	rank := len(j.st.meta.Shape)
 	t.coords = resize(t.coords, rank)
@@ -224,7 +224,7 @@ func (t *task) aim(i int64) (some bool, err error) {
 			t.box.Start[d], t.box.Count[d] = p.from, p.span
 		}
 	}
-	t.spell()
+	t.makeKey()
 	if t.form, err = j.st.formOf(t.coords, &t.ints); err != nil {
 		return false, err
 	}
@@ -236,16 +236,16 @@ func (t *task) aim(i int64) (some bool, err error) {
 	if j.slab.n > 1 && !t.cutSlab(piece) {
 		return false, nil
 	}
-	t.locateFar()
+	t.bindUser()
 	return true, nil
 }
 
 // keyBlock is how many bytes of keys share one allocation.
 const keyBlock = 2048
 
-// spell sets key. Keys are cut from a block that is written once and then left
+// makeKey sets key. Keys are cut from a block that is written once and then left
 // alone: whoever keeps one keeps the block.
-func (t *task) spell() {
+func (t *task) makeKey() {
 	chunks := t.j.a.loc.chunks
 	most := len(chunks) + len("c/") + 20*len(t.coords)
 	if cap(t.keys)-len(t.keys) < most {
@@ -257,36 +257,36 @@ func (t *task) spell() {
 	t.key = unsafe.String(unsafe.SliceData(own), len(own))
 }
 
-// locateFar sets n, far and direct for the parts in hand.
-func (t *task) locateFar() {
+// bindUser sets n, user and direct for the parts in hand.
+func (t *task) bindUser() {
 	j := t.j
 	t.direct = true
 	t.n = resize(t.n, len(t.parts))
-	t.far.Data, t.far.Offset = j.far.Data, j.far.Offset
-	t.far.Strides = resize(t.far.Strides, len(t.parts))
+	t.user.Data, t.user.Offset = j.user.Data, j.user.Offset
+	t.user.Strides = resize(t.user.Strides, len(t.parts))
 	for d := range t.parts {
 		p, a, along := &t.parts[d], &j.axes[d], j.along[d]
 		t.n[d] = p.n
-		t.far.Strides[d] = along
+		t.user.Strides[d] = along
 		t.direct = t.direct && a.list == nil && p.n == p.span
 		if a.list != nil {
 			continue // every element has a place of its own
 		}
-		t.far.Offset += int(a.place(p.k)) * along
+		t.user.Offset += int(a.place(p.k)) * along
 		if a.flip {
-			t.far.Strides[d] = -along
+			t.user.Strides[d] = -along
 		}
 	}
 }
 
-// locateNear sets near to the wanted elements in a buffer that holds the box,
+// bindBuffer sets buf to the wanted elements in a buffer that holds the box,
 // or a whole chunk, with the given strides; origin is where the first element
 // of the box lies.
-func (t *task) locateNear(data []byte, origin int, strides []int) {
-	t.near.Data, t.near.Offset = data, origin
-	t.near.Strides = resize(t.near.Strides, len(t.parts))
+func (t *task) bindBuffer(data []byte, origin int, strides []int) {
+	t.buf.Data, t.buf.Offset = data, origin
+	t.buf.Strides = resize(t.buf.Strides, len(t.parts))
 	for d := range t.parts {
-		t.near.Strides[d] = strides[d] * int(t.j.axes[d].step)
+		t.buf.Strides[d] = strides[d] * int(t.j.axes[d].step)
 	}
 }
 

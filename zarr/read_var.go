@@ -132,15 +132,15 @@ func (t *task) collect(ctx context.Context, c *collector) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fill := t.j.st.meta.Fill
-	t.pairs(origin, strides, func(near, far int) {
+	t.pairs(origin, strides, func(buf, user int) {
 		if err != nil {
 			return
 		}
 		elem := fill
 		if v != nil {
-			elem = block.At(near)
+			elem = block.At(buf)
 		}
-		err = c.add(far, elem)
+		err = c.add(user, elem)
 	})
 	return err
 }
@@ -184,13 +184,13 @@ func openBlock(b []byte, n int) (dtype.Variable, error) {
 // pairs calls fn for every wanted element with its numbers in memory that has
 // the given strides (in elements, the box's first element at origin) and in
 // the result.
-func (t *task) pairs(origin int, strides []int, fn func(near, far int)) {
+func (t *task) pairs(origin int, strides []int, fn func(buf, user int)) {
 	if t.points != nil {
 		for _, at := range t.points {
-			fn(t.pointNear(at, origin, strides), t.j.far.Offset+at*t.j.far.Strides[0])
+			fn(t.pointInBuffer(at, origin, strides), t.j.user.Offset+at*t.j.user.Strides[0])
 		}
 		return
 	}
-	t.locateNear(nil, origin, strides)
-	eachPair(t.makeLanes(), origin, t.far.Offset, fn)
+	t.bindBuffer(nil, origin, strides)
+	eachPair(t.makeLanes(), origin, t.user.Offset, fn)
 }

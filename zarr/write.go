@@ -40,7 +40,7 @@ func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte, every
 	}
 	j.pack(src)
 	if every {
-		clear(j.far.Strides)
+		clear(j.user.Strides)
 	}
 	return j.write(ctx)
 }
@@ -75,13 +75,13 @@ func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) er
 		return err
 	}
 	defer j.end()
-	if err := j.checkFar(src); err != nil {
+	if err := j.checkUser(src); err != nil {
 		return err
 	}
-	own := j.far.Strides
-	j.far = src
+	own := j.user.Strides
+	j.user = src
 	err = j.write(ctx)
-	j.far.Strides = own
+	j.user.Strides = own
 	return err
 }
 
@@ -153,18 +153,18 @@ func (t *task) write(ctx context.Context) error {
 	case t.form.indexed:
 		return t.updateShard(ctx, whole)
 	case whole:
-		buf := t.nearChunk()
+		buf := t.bufferChunk()
 		codecs.FillStrided(buf, t.form.shape, t.j.st.meta.Fill, t.j.st.size)
-		t.takeNear(buf.Data, t.origin(), buf.Strides)
-		return t.storeNear(ctx, buf.Data, true)
+		t.copyIn(buf.Data, t.origin(), buf.Strides)
+		return t.storeBuffer(ctx, buf.Data, true)
 	}
-	buf := t.nearChunk()
+	buf := t.bufferChunk()
 	there, err := t.readChunk(ctx, buf)
 	if err != nil {
 		return err
 	}
-	t.takeNear(buf.Data, t.origin(), buf.Strides)
-	return t.storeNear(ctx, buf.Data, there)
+	t.copyIn(buf.Data, t.origin(), buf.Strides)
+	return t.storeBuffer(ctx, buf.Data, there)
 }
 
 // covers reports whether the wanted elements are all of the chunk that lies in
@@ -189,11 +189,11 @@ func (t *task) covers() (whole, edge bool) {
 
 // writeWhole encodes the chunk straight from the caller's memory.
 func (t *task) writeWhole(ctx context.Context) error {
-	if !t.j.a.opts.WriteEmptyChunks && isFill(t.form.bound, t.far, t.n, t.j.st.size) {
+	if !t.j.a.opts.WriteEmptyChunks && isFill(t.form.bound, t.user, t.n, t.j.st.size) {
 		return t.delete(ctx)
 	}
 	var err error
-	if t.encoded, err = t.form.bound.EncodeFrom(t.encoded[:0], t.far); err != nil {
+	if t.encoded, err = t.form.bound.EncodeFrom(t.encoded[:0], t.user); err != nil {
 		return err
 	}
 	return t.set(ctx)
@@ -225,8 +225,8 @@ func isFillRuns(b *codecs.Bound, data []byte, off int, strides, n []int, run int
 	return true
 }
 
-// nearChunk returns scratch memory for the chunk.
-func (t *task) nearChunk() codecs.Dst {
+// bufferChunk returns scratch memory for the chunk.
+func (t *task) bufferChunk() codecs.Dst {
 	return codecs.Dst{Data: t.buffer(t.form.bytes), Strides: t.form.strides}
 }
 
@@ -249,20 +249,20 @@ func (t *task) readChunk(ctx context.Context, buf codecs.Dst) (there bool, err e
 	})
 }
 
-// takeNear copies the wanted elements from far to memory with the given
+// copyIn copies the wanted elements from user to memory with the given
 // strides in which the first element of the box is at origin.
-func (t *task) takeNear(data []byte, origin int, strides []int) {
+func (t *task) copyIn(data []byte, origin int, strides []int) {
 	size := t.j.st.size
 	if t.points != nil {
 		for _, at := range t.points {
-			off := t.pointNear(at, origin, strides)
-			copy(data[off:off+size], t.pointFar(at))
+			off := t.pointInBuffer(at, origin, strides)
+			copy(data[off:off+size], t.pointInUser(at))
 		}
 		return
 	}
-	t.locateNear(data, origin, strides)
+	t.bindBuffer(data, origin, strides)
 	if !t.j.listed {
-		codecs.CopyStrided(t.near, t.far, t.n, size)
+		codecs.CopyStrided(t.buf, t.user, t.n, size)
 		return
 	}
 	lanes := t.makeLanes()
@@ -271,11 +271,11 @@ func (t *task) takeNear(data []byte, origin int, strides []int) {
 		l.src, l.dst = l.dst, l.src
 		l.srcAt, l.dstAt = l.dstAt, l.srcAt
 	}
-	move(data, origin, t.far.Data, t.far.Offset, lanes, size)
+	move(data, origin, t.user.Data, t.user.Offset, lanes, size)
 }
 
-// storeNear encodes a whole chunk; there says that it may exist already.
-func (t *task) storeNear(ctx context.Context, chunk []byte, there bool) error {
+// storeBuffer encodes a whole chunk; there says that it may exist already.
+func (t *task) storeBuffer(ctx context.Context, chunk []byte, there bool) error {
 	if !t.j.a.opts.WriteEmptyChunks && t.form.bound.IsFill(chunk) {
 		if !there {
 			return nil
@@ -304,16 +304,16 @@ func (t *task) updateShard(ctx context.Context, whole bool) error {
 			old = &t.source
 		}
 	}
-	src := t.far
+	src := t.user
 	if !t.direct {
 		// Elements between the wanted ones keep their value.
-		src = t.nearBox()
+		src = t.bufferBox()
 		if old == nil {
 			codecs.FillStrided(src, t.box.Count, t.j.st.meta.Fill, t.j.st.size)
 		} else if err := t.form.bound.DecodeBox(ctx, old, t.box, src); err != nil {
 			return err
 		}
-		t.takeNear(src.Data, 0, src.Strides)
+		t.copyIn(src.Data, 0, src.Strides)
 	}
 	var err error
 	if t.encoded, err = t.form.bound.EncodePartial(ctx, t.encoded[:0], old, t.box, src); err != nil {
@@ -333,9 +333,9 @@ func (t *task) updateShard(ctx context.Context, whole bool) error {
 
 // storeEmpty stores a chunk of nothing but the fill value.
 func (t *task) storeEmpty(ctx context.Context) error {
-	buf := t.nearChunk()
+	buf := t.bufferChunk()
 	codecs.FillStrided(buf, t.form.shape, t.j.st.meta.Fill, t.j.st.size)
-	return t.storeNear(ctx, buf.Data, true)
+	return t.storeBuffer(ctx, buf.Data, true)
 }
 
 // set stores t.encoded under the key of the chunk in hand.

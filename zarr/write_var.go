@@ -37,7 +37,7 @@ func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable,
 	}
 	j.pack(nil)
 	if every {
-		clear(j.far.Strides)
+		clear(j.user.Strides)
 	}
 	return j.work(ctx, func(t *task, ctx context.Context) error { return t.writeBlock(ctx, src) })
 }
@@ -86,7 +86,7 @@ func (t *task) writeBlock(ctx context.Context, src dtype.Variable) error {
 	}
 	// which holds for each element of the chunk its number in src plus one.
 	which := make([]int32, form.count)
-	t.pairs(t.origin(), form.strides, func(near, far int) { which[near] = int32(far) + 1 })
+	t.pairs(t.origin(), form.strides, func(buf, user int) { which[buf] = int32(user) + 1 })
 	out, err := dtype.NewBuilder(nil, form.count)
 	if err != nil {
 		return err
@@ -107,5 +107,5 @@ func (t *task) writeBlock(ctx context.Context, src dtype.Variable) error {
 	if err != nil {
 		return err
 	}
-	return t.storeNear(ctx, block, there)
+	return t.storeBuffer(ctx, block, there)
 }

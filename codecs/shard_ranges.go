@@ -10,18 +10,18 @@ import "context"
 //	                                                          ├▶ decode
 //	                                                          └▶ decode
 
-// farSource returns src if it reads several ranges at a time.
-func farSource(src Source) RangesSource {
-	if far, ok := src.(RangesSource); ok && far.ReadsRanges() {
-		return far
+// rangesSource returns src if it reads several ranges at a time.
+func rangesSource(src Source) RangesSource {
+	if ranges, ok := src.(RangesSource); ok && ranges.ReadsRanges() {
+		return ranges
 	}
 	return nil
 }
 
-// decodeFar decodes the inner chunks in list into their places.
-func (s *shardStage) decodeFar(ctx context.Context, c *shardCall, src RangesSource, box Box, dst Dst) error {
+// decodeRanges decodes the inner chunks in list into their places.
+func (s *shardStage) decodeRanges(ctx context.Context, c *shardCall, src RangesSource, box Box, dst Dst) error {
 	maxGap := gapOf(src)
-	var runs farRuns
+	var runs rangeRuns
 	err := join(c.list, maxGap, func(off, n int64, run []wanted) error {
 		if len(run) == 1 && n > maxGap {
 			if done, err := s.decodeInside(ctx, &c.parts, src, run[0], dst); done || err != nil {
@@ -42,18 +42,18 @@ func (s *shardStage) decodeFar(ctx context.Context, c *shardCall, src RangesSour
 	})
 }
 
-// farRuns are runs of inner chunks that are read at a time.
-type farRuns struct {
+// rangeRuns are runs of inner chunks that are read at a time.
+type rangeRuns struct {
 	list    [][]wanted
 	extents []Extent
 }
 
-func (r *farRuns) add(off, n int64, run []wanted) {
+func (r *rangeRuns) add(off, n int64, run []wanted) {
 	r.list, r.extents = append(r.list, run), append(r.extents, Extent{off, n})
 }
 
 // read calls fn with the bytes of each run, from several goroutines at a time.
-func (r *farRuns) read(ctx context.Context, src RangesSource, fn func(off int64, run []wanted, b []byte) error) error {
+func (r *rangeRuns) read(ctx context.Context, src RangesSource, fn func(off int64, run []wanted, b []byte) error) error {
 	return src.ReadRanges(ctx, r.extents, func(i int, b []byte) error {
 		return fn(r.extents[i].Off, r.list[i], b)
 	})
