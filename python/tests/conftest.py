@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import zarrdb
+
+
+def holder(path: Path | str) -> int | None:
+    """The process that has a database open."""
+    try:
+        return int(json.loads((Path(path) / "index" / "HOLDER").read_text())["pid"])
+    except (OSError, ValueError):
+        return None
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """A place for a database. The process that serves it ends with the test."""
+    db = tmp_path / "w.zdb"
+    yield db
+    pid = holder(db)
+    if pid:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+
+
+@pytest.fixture
+def repo(path: Path) -> zarrdb.Repository:
+    return zarrdb.open(path, create=True)

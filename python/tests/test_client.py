@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import holder
+
+import zarrdb
+from zarrdb import _client, _wire
+
+
+def commit(repo: zarrdb.Repository, **values: bytes) -> zarrdb.Commit:
+    s = repo.writable_session()
+    for key, value in values.items():
+        s.set(key, value)
+    return s.commit("set " + " ".join(values))
+
+
+def kill(path: Path, sig: int = signal.SIGKILL) -> None:
+    pid = holder(path)
+    assert pid
+    os.kill(pid, sig)
+    for p in _client._started:
+        if p.pid == pid:
+            p.wait()
+
+
+def test_values(repo: zarrdb.Repository) -> None:
+    big = os.urandom(3 << 20)
+    commit(repo, small=b"abc", big=big, empty=b"")
+    v = repo.at("main")
+    assert v.get("small") == b"abc" and v.get("big") == big and v.get("empty") == b"" and v.get("none") is None
+    assert v.size("big") == len(big) and v.size("none") is None
+    assert v.get_part("big", 5, 40000) == big[5:40000] and v.get_part("big", last=10) == big[-10:]
+    assert v.get_part("small", 1, 100) == b"bc" and v.get_part("small", last=100) == b"abc" and v.get_part("small", 9) == b""
+    assert list(v.keys()) == ["big", "empty", "small"] and list(v.keys("s")) == ["small"]
+
+
+def test_listing_has_pages(repo: zarrdb.Repository) -> None:
+    s = repo.writable_session()
+    names = sorted(f"d{i % 3}/{i:05}" for i in range(300))
+    for name in names:
+        s.set(name, b"x")
+    old, zarrdb._views.PAGE = zarrdb._views.PAGE, 7
+    try:
+        assert list(s.keys()) == names
+        assert list(s.children()) == ["d0/", "d1/", "d2/"]
+        assert list(s.children("d1/")) == [n[3:] for n in names if n.startswith("d1/")]
+        assert len(s.changes()) == 300
+    finally:
+        zarrdb._views.PAGE = old
+
+
+def test_threads_share_a_connection(repo: zarrdb.Repository) -> None:
+    values = {f"k{i}": os.urandom(1 << i) for i in range(20)}
+    commit(repo, **values)
+    v, bad = repo.at("main"), []
+
+    def read() -> None:
+        for _ in range(20):
+            bad.extend(k for k, b in values.items() if v.get(k) != b)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not bad and len(repo._client.link()._replies) == 0
+
+
+def child(v: zarrdb.Snapshot, out: object) -> None:
+    out.put(v.get("k"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_other_processes(repo: zarrdb.Repository, how: str) -> None:
+    commit(repo, k=b"abc")
+    v = repo.at("main")
+    assert v.get("k") == b"abc"
+    ctx = multiprocessing.get_context(how)
+    out = ctx.Queue()
+    ps = [ctx.Process(target=child, args=(v, out)) for _ in range(3)]
+    for p in ps:
+        p.start()
+    assert [out.get(timeout=60) for _ in ps] == [b"abc"] * 3
+    for p in ps:
+        p.join()
+    assert v.get("k") == b"abc"
+
+
+def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Path) -> None:
+    commit(repo, k=b"abc", big=bytes(1 << 20))
+    v = repo.at("main")
+    assert v.get("big") == bytes(1 << 20)
+    for sig in (signal.SIGKILL, signal.SIGTERM):
+        kill(path, sig)
+        assert v.get("k") == b"abc" and v.get("big") == bytes(1 << 20)
+
+
+def test_session_is_lost_when_the_server_is_killed(repo: zarrdb.Repository, path: Path) -> None:
+    s = repo.writable_session()
+    s.set("a", b"1")
+    s.savepoint()
+    kill(path)
+    assert s.get("a") == b"1"
+    s.set("b", b"2")
+    kill(path)
+    with pytest.raises(zarrdb.SessionLostError) as e:
+        s.commit("x")
+    assert e.value.session == s.id and e.value.saved == s.saved
+    again = repo.session(s.id)
+    assert again.get("a") == b"1" and again.get("b") is None
+    assert again.commit("y").message == "y"
+
+
+def test_session_that_others_wrote_is_lost(repo: zarrdb.Repository, path: Path) -> None:
+    s = repo.writable_session()
+    other = pickle.loads(pickle.dumps(s))
+    other.set("a", b"1")
+    kill(path)
+    with pytest.raises(zarrdb.SessionLostError):
+        s.commit("x")
+
+
+def test_session_goes_on_after_an_orderly_end(repo: zarrdb.Repository, path: Path) -> None:
+    s = repo.writable_session()
+    s.set("a", b"1")
+    kill(path, signal.SIGTERM)
+    s.set("b", b"2")
+    assert [c.key for c in s.changes()] == ["a", "b"]
+    s.commit("x")
+    assert repo.at("main").get("a") == b"1"
+
+
+def test_lost_update_raises(repo: zarrdb.Repository) -> None:
+    commit(repo, k=b"0")
+    s = repo.writable_session()
+    other = pickle.loads(pickle.dumps(s))
+    assert s.get("k") == other.get("k") == b"0"
+    s.set("k", b"1")
+    s.set("k", b"2")
+    with pytest.raises(zarrdb.ChangedError) as e:
+        other.set("k", b"3")
+    assert e.value.key == "k"
+    assert other.get("k") == b"2"
+    other.set("k", b"3")
+    with pytest.raises(zarrdb.ChangedError):
+        s.delete("k")
+
+
+def test_two_starters(path: Path) -> None:
+    _client.create(str(path))
+    code = f"import zarrdb; print(len(list(zarrdb.open({str(path)!r}).ancestry())))"
+    ps = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
+    assert [p.communicate()[0].strip() for p in ps] == [b"1"] * 4
+
+
+def test_no_database(path: Path) -> None:
+    with pytest.raises(zarrdb.NotFoundError, match="create=True"):
+        zarrdb.open(path)
+
+
+def test_socket_left_behind(repo: zarrdb.Repository, path: Path) -> None:
+    kill(path)
+    assert zarrdb.open(path).list_branches() == ["main"]
+
+
+def test_many_views(repo: zarrdb.Repository) -> None:
+    for _ in range(1100):
+        assert repo.at("main").get("none") is None
+    assert repo._client.link()._views < 10
+
+
+def test_a_reply_that_nobody_waits_for(repo: zarrdb.Repository) -> None:
+    commit(repo, k=b"abc")
+    v, link = repo.at("main"), repo._client.link()
+    id = link._begin()
+    link._send(id, _wire.GET, 0, _wire.get_meta(v._handle, b"k"), b"")
+    link._give_up(id)
+    for _ in range(1000):  # replies come in any order
+        assert v.get("k") == b"abc"
+        if link._busy == 0:
+            break
+    assert link._busy == 0 and repo._client.link() is link

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import datetime
+import pickle
+from pathlib import Path
+
+import pytest
+
+import zarrdb
+from test_client import commit
+
+
+def test_branches_and_tags(repo: zarrdb.Repository) -> None:
+    c = commit(repo, a=b"1")
+    repo.create_branch("trial", c)
+    repo.create_tag("v1", "main")
+    assert repo.list_branches() == ["main", "trial"] and repo.list_tags() == ["v1"]
+    assert repo.lookup_branch("trial") == repo.lookup_tag("v1") == c.id
+    with pytest.raises(zarrdb.ExistsError):
+        repo.create_branch("trial", c)
+    repo.reset_branch("trial", "main~1")
+    assert repo.lookup_branch("trial") == c.parents[0]
+    repo.undo("trial")
+    assert repo.lookup_branch("trial") == c.id
+    repo.delete_branch("trial")
+    repo.delete_tag("v1")
+    assert repo.list_branches() == ["main"] and repo.list_tags() == []
+    with pytest.raises(zarrdb.NotFoundError):
+        repo.lookup_branch("trial")
+
+
+def test_versions(repo: zarrdb.Repository) -> None:
+    before = commit(repo, a=b"1")
+    now = datetime.datetime.now(datetime.UTC)
+    after = commit(repo, a=b"2")
+    repo.create_tag("v1", before)
+    assert [c.id for c in repo.ancestry(limit=2)] == [after.id, before.id]
+    assert [c.message for c in repo.ancestry(branch="main")] == ["set a", "set a", "create database"]
+    assert repo.readonly_session("main").get("a") == repo.readonly_session().get("a") == b"2"
+    for v in (
+        repo.readonly_session(tag="v1"), repo.readonly_session(commit=before), repo.readonly_session(as_of=now),
+        repo.at("main~1"), pickle.loads(pickle.dumps(repo.at("v1"))),
+    ):  # fmt: skip
+        assert v.get("a") == b"1" and v.commit == before
+    with pytest.raises(zarrdb.InvalidError):
+        repo.readonly_session("main", tag="v1")
+    with pytest.raises(zarrdb.NotFoundError):
+        repo.at("nope")
+    assert [c.key for c in repo.diff("v1", "main")] == ["a"]
+    assert repr(before) in repr([before]) and before.id[:10] in repr(before)
+
+
+def test_conflicts(repo: zarrdb.Repository) -> None:
+    commit(repo, k=b"0")
+    a, b = repo.writable_session(label="one"), repo.writable_session()
+    a.set("k", b"1")
+    b.set("k", b"2")
+    assert a.label == "one" and len(repo.sessions()) == 2
+    a.commit("a")
+    with pytest.raises(zarrdb.ConflictError) as e:
+        b.commit("b")
+    assert [c.path for c in e.value.conflicts] == ["k"] and e.value.branch == "main"
+    assert pickle.loads(pickle.dumps(e.value)).conflicts == e.value.conflicts
+    b.commit("b", {"job": "42"}, theirs="/")
+    assert repo.at("main").get("k") == b"2" and repo.at("main").commit.properties["job"] == "42"
+    with pytest.raises(zarrdb.SessionClosedError):
+        b.set("k", b"3")
+
+
+def test_merge(repo: zarrdb.Repository) -> None:
+    repo.create_branch("trial")
+    commit(repo, a=b"1")
+    s = repo.writable_session("trial")
+    s.set("b", b"2")
+    s.commit("b")
+    out = repo.merge("trial", dry_run=True)
+    assert out["changed"] and out["conflicts"] == [] and repo.at("main").get("b") is None
+    assert repo.merge("trial", message="both")["commit"].message == "both"
+    assert repo.at("main").get("b") == b"2"
+    repo.undo()
+    assert repo.at("main").get("b") is None
+    s = repo.writable_session("trial")
+    s.set("a", b"9")
+    s.commit("a")
+    assert [c.path for c in repo.merge("trial", dry_run=True)["conflicts"]] == ["a"]
+    with pytest.raises(zarrdb.ConflictError) as e:
+        repo.merge("trial")
+    assert [c.path for c in e.value.conflicts] == ["a"]
+    repo.merge("trial", theirs="a")
+    assert repo.at("main").get("a") == b"9"
+
+
+def test_transaction_is_all_or_nothing(repo: zarrdb.Repository) -> None:
+    s = repo.writable_session()
+    s.set("a", b"1")
+    s.discard()
+    s.discard()
+    assert repo.at("main").get("a") is None and repo.sessions() == []
+
+
+def test_care(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    commit(repo, a=b"1")
+    assert repo.fsck(full=True)["problems"] == []
+    assert repo.gc()["stopped"] is False
+    assert repo.expire(keep=1)["kept"] >= 1
+    assert repo.stats()["commits"] == 2
+    repo.backup(str(tmp_path / "b.zdb"))
+    assert repo.push(str(tmp_path / "b.zdb"))["moves"] == []
+    assert zarrdb.open(tmp_path / "b.zdb").lookup_branch("main") == repo.lookup_branch("main")
+    with pytest.raises(zarrdb.InvalidError):
+        repo.expire()
+    with pytest.raises(zarrdb.NotFoundError):
+        repo.merge("nope")
+
+
+def test_representation(repo: zarrdb.Repository, path: Path) -> None:
+    commit(repo, a=b"1")
+    repo.create_tag("v1")
+    assert repr(repo) == f"<Repository {path}: 1 branches, 1 tags>"
+    assert "set a" in repo._repr_html_() and "v1" in repo._repr_html_()
+    assert "on main of w.zdb, open" in repr(repo.writable_session())
+    assert pickle.loads(pickle.dumps(repo)) == repo

@@ -1,0 +1,33 @@
+"""zarrdb: a versioned database for Zarr arrays.
+
+`zarrdb.open(path)` opens a database through the process of this machine that has it
+open, and starts one where there is none.
+"""
+
+from __future__ import annotations
+
+from ._errors import (
+    ChangedError,
+    Conflict,
+    ConflictError,
+    ConnectionLostError,
+    CorruptError,
+    DeniedError,
+    ExistsError,
+    InvalidError,
+    LockedError,
+    NotFoundError,
+    SessionClosedError,
+    SessionLostError,
+    UnsupportedError,
+    VersionError,
+    ZarrdbError,
+)
+from ._repository import Repository, open
+from ._views import Change, Changes, Commit, Session, Snapshot
+
+__all__ = [
+    "Change", "ChangedError", "Changes", "Commit", "Conflict", "ConflictError", "ConnectionLostError", "CorruptError",
+    "DeniedError", "ExistsError", "InvalidError", "LockedError", "NotFoundError", "Repository", "Session",
+    "SessionClosedError", "SessionLostError", "Snapshot", "UnsupportedError", "VersionError", "ZarrdbError", "open",
+]  # fmt: skip

@@ -1,0 +1,276 @@
+"""The process that has a database open: how it is found, started, and found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import _wire as w
+from ._errors import (
+    ConnectionLostError,
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    LockedError,
+    NotFoundError,
+    UnsupportedError,
+    ZarrdbError,
+)
+
+T = TypeVar("T")
+RECONNECTS = 5
+IDLE = "60s"
+
+
+def binary() -> str:
+    """The path of the zarrdb program: $ZARRDB_BINARY, beside this package, or on PATH."""
+    if given := os.environ.get("ZARRDB_BINARY"):
+        return given
+    name = "zarrdb.exe" if sys.platform == "win32" else "zarrdb"
+    beside = Path(__file__).parent / "bin" / name
+    if beside.is_file():
+        return str(beside)
+    if found := shutil.which("zarrdb"):
+        return found
+    raise UnsupportedError("the program zarrdb was not found; put it on PATH or its path into ZARRDB_BINARY")
+
+
+def _owner(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_uid
+    except OSError:
+        return None
+
+
+def sockets(dir: str) -> Iterator[tuple[str, int]]:
+    """Where the database may be served, with the user who then does so."""
+    uid = os.getuid()
+    name = hashlib.sha256(os.fsencode(dir)).digest()[:10].hex()
+    holder = os.path.join(dir, "index", "HOLDER")
+    seen = set()
+    places = []
+    by = _owner(holder)
+    try:
+        with open(holder, encoding="utf-8") as f:
+            o = json.load(f)
+        if o.get("socket") and o.get("host") == socket.gethostname() and by is not None:
+            places.append((o["socket"], by))
+    except (OSError, ValueError):
+        pass
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime):
+        places.append((os.path.join(runtime, "zarrdb", name), uid))
+    tmp = os.environ.get("TMPDIR") or "/tmp"
+    places.append((os.path.join(tmp, f"zarrdb-{uid}", name), uid))
+    if by is not None and by != uid:
+        places.append((os.path.join(tmp, f"zarrdb-{by}", name), by))
+    for path, user in places:
+        # Who serves in a folder of somebody else is not to be believed.
+        if path not in seen and _owner(os.path.dirname(path)) == user:
+            seen.add(path)
+            yield path, user
+
+
+def dial(path: str, user: int) -> socket.socket | None:
+    """A connection to a socket, None if nobody listens."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        s.connect(path)
+        if hasattr(socket, "SO_PEERCRED"):
+            raw = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            if struct.unpack("3i", raw)[1] != user:
+                raise DeniedError(f"user {struct.unpack('3i', raw)[1]} serves {path}, in a folder of user {user}", "denied")
+    except (FileNotFoundError, ConnectionRefusedError):
+        s.close()
+        return None
+    except BaseException:
+        s.close()
+        raise
+    return s
+
+
+_started: list[subprocess.Popen[bytes]] = []  # to be waited for when they have ended
+
+
+def _start(dir: str) -> tuple[subprocess.Popen[bytes], Any]:
+    """Start a process that opens the database and serves it."""
+    _started[:] = [p for p in _started if p.poll() is None]
+    log = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe would end the process when this one ends
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NOTIFY_")}
+    p = subprocess.Popen(
+        [binary(), "serve", dir, "--local", "--idle", IDLE],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
+    )  # fmt: skip
+    _started.append(p)
+    return p, log
+
+
+def exit_error(code: int, message: str) -> ZarrdbError:
+    """The exception for a command that ended with a code."""
+    message = message.strip().removeprefix("zarrdb: ") or f"exit code {code}"
+    if "is in use by" in message or "has it open" in message:
+        return LockedError(message)
+    kinds: dict[int, type[ZarrdbError]] = {2: InvalidError, 4: NotFoundError, 5: CorruptError}
+    return kinds.get(code, ZarrdbError)(message)
+
+
+def is_database(dir: str) -> bool:
+    return os.path.isdir(os.path.join(dir, "index"))
+
+
+class Client:
+    """A database, reached through the process that has it open.
+
+    Safe for threads and across fork: a child opens a connection of its own.
+    """
+
+    def __init__(self, dir: str, wait: float | None = None) -> None:
+        self.dir, self.wait = dir, wait
+        self._link: w.Link | None = None
+        self._lock = threading.Lock()
+        _clients.add(self)
+
+    @staticmethod
+    def of(path: str | os.PathLike[str], wait: float | None = None) -> Client:
+        """The client for a directory; the same one for the same directory."""
+        dir = os.path.realpath(path)
+        with _shared_lock:
+            c = _shared.get(dir)
+            if c is None:
+                c = _shared[dir] = Client(dir, wait)
+            elif wait is not None:
+                c.wait = wait
+            return c
+
+    def link(self) -> w.Link:
+        """The connection, or a new one where it has ended."""
+        l = self._link
+        if l is not None and l.over is None and l.pid == os.getpid():
+            return l
+        with self._lock:
+            l = self._link
+            if l is None or l.over is not None:
+                l = self._link = self._connect()
+            return l
+
+    def _connect(self, version: str = "") -> w.Link:
+        """Connect to the process that has the database open, or start one."""
+        deadline = time.monotonic() + (30 if self.wait is None else self.wait)
+        started = log = None
+        pause = 0.001
+        while True:
+            for path, user in sockets(self.dir):
+                sock = dial(path, user)
+                if sock is not None:
+                    try:
+                        return w.Link(sock, version)
+                    except ConnectionLostError:
+                        sock.close()  # it was about to end
+                    except BaseException:
+                        sock.close()
+                        raise
+            late = time.monotonic() > deadline
+            if started is None:
+                if not is_database(self.dir):
+                    raise NotFoundError(f"{self.dir}: there is no database; zarrdb.open(…, create=True) makes one", "no_database")
+                if late:
+                    raise LockedError(f"{self.dir}: the process that has it open does not answer")
+                started, log = _start(self.dir)
+            elif (code := started.poll()) is not None:
+                assert log is not None
+                log.seek(0)
+                message = log.read().decode(errors="replace")
+                log.close()
+                started = None
+                if code != 0:  # otherwise somebody else was faster, or it was idle
+                    e = exit_error(code, message)
+                    if not isinstance(e, LockedError) or late:
+                        raise e
+            elif late:
+                raise LockedError(f"{self.dir}: process {started.pid} was started to serve it, and does not answer")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+
+    def again(self, fn: Callable[[w.Link], T]) -> T:
+        """Run fn, and repeat it on a new connection. It is for what changes nothing."""
+        for n in range(RECONNECTS + 1):
+            link = self.link()
+            try:
+                return fn(link)
+            except ConnectionLostError:
+                if n == RECONNECTS:
+                    raise
+        raise AssertionError
+
+    def query(self, op: int, o: Any) -> Any:
+        return self.again(lambda l: l.ask(op, o))
+
+    def once(self, op: int, o: Any) -> Any:
+        """A request that changes something: it is not repeated."""
+        return self.link().ask(op, o)
+
+    def run(self, *args: str, dir: str | None = None) -> tuple[int, bytes, str]:
+        """Run a command line in the process that has the database open. Returns the exit
+        code, and what it wrote. Ctrl-C cancels it."""
+        version = self.link().hello["version"]
+        link = self._connect(version)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as null:
+            try:
+                asked = {"args": list(args), "dir": dir or os.getcwd(), "env": [f"{k}={v}" for k, v in os.environ.items()]}
+                code = link.ask(w.RUN, asked, fds=(null.fileno(), out.fileno(), err.fileno())).get("code", 0)
+            finally:
+                link.close()
+            out.seek(0)
+            err.seek(0)
+            if code < 0:
+                raise UnsupportedError(f"{self.dir} is open to be read only: {args[0]} is not run")
+            return code, out.read(), err.read().decode(errors="replace")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._link is not None:
+                self._link.close()
+
+    def _forked(self) -> None:
+        self._lock = threading.Lock()
+        if self._link is not None:
+            self._link.abandon()
+            self._link = None
+
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+_shared: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()
+_shared_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    _started.clear()
+    for c in list(_clients):
+        c._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def create(path: str) -> None:
+    """Make an empty database."""
+    p = subprocess.run([binary(), "init", path], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if p.returncode != 0 and not is_database(path):
+        raise exit_error(p.returncode, p.stderr)
+
+

@@ -1,0 +1,300 @@
+"""A database with its branches, tags and versions."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from . import _wire as w
+from ._client import Client, create, exit_error, is_database
+from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
+from ._views import PAGE, Changes, Commit, Session, Snapshot, all_pages
+
+_units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(t: float | str | None) -> float | None:
+    """10, "10s", "5m" or "1h" in seconds."""
+    if t is None or isinstance(t, int | float):
+        return t
+    m = re.fullmatch(r"([\d.]+)(ms|s|m|h)", t)
+    if m is None:
+        raise InvalidError(f"{t!r} is no time such as 30s or 5m")
+    return float(m[1]) * _units[m[2]]
+
+
+def open(path: str | os.PathLike[str], create: bool = False, wait: float | str | None = None) -> Repository:
+    """Open the database in a directory, through the process that has it open; if there is
+    none, one is started. `create` makes the database if there is none. `wait` is how long
+    to wait for a process that has it open and does not serve it, such as "30s"."""
+    return Repository(path, create, wait)
+
+
+def _one(**revs: Any) -> tuple[str, Any]:
+    given = [(k, v) for k, v in revs.items() if v is not None]
+    if len(given) > 1:
+        raise InvalidError(f"a version is named by one of {', '.join(revs)}, not by {' and '.join(k for k, _ in given)}")
+    return given[0] if given else ("branch", "main")
+
+
+class Repository:
+    """A database. It pickles by its path."""
+
+    def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
+        dir = os.path.realpath(path)
+        if create_ and not is_database(dir):
+            create(dir)
+        self._client = Client.of(dir, seconds(wait))
+        self._client.link()
+
+    @property
+    def path(self) -> str:
+        return self._client.dir
+
+    def __reduce__(self) -> Any:
+        return Repository, (self.path,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Repository) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __repr__(self) -> str:
+        refs = self._refs()
+        return f"<Repository {self.path}: {len(refs['branches'])} branches, {len(refs['tags'])} tags>"
+
+    def _repr_html_(self) -> str:
+        refs = self._refs()
+        rows = "".join(
+            f"<tr><td>{kind}</td><td>{html.escape(r['name'])}</td><td><code>{r['commit'][:10]}</code></td></tr>"
+            for kind, list in (("branch", refs["branches"]), ("tag", refs["tags"]))
+            for r in list[:20]
+        )
+        log = "".join(
+            f"<tr><td><code>{c.id[:10]}</code></td><td>{c.time:%Y-%m-%d %H:%M}</td><td>{html.escape(c.message)}</td></tr>"
+            for c in self.ancestry(limit=5)
+        )
+        return f"<div><b>{html.escape(self.path)}</b><table>{rows}</table><table>{log}</table></div>"
+
+    # --- versions
+
+    def at(self, rev: str) -> Snapshot:
+        """The version that a revision names, as on the command line: a branch, a tag, a
+        commit, REV~N, or REV@{when}."""
+        return Snapshot(self._client, rev)
+
+    def readonly_session(
+        self,
+        branch: str | None = None,
+        *,
+        tag: str | None = None,
+        commit: str | Commit | None = None,
+        snapshot_id: str | None = None,
+        as_of: str | datetime | None = None,
+    ) -> Snapshot:
+        """A version: the newest of a branch (default main), that of a tag or commit, or the
+        one that a branch had at a time."""
+        if as_of is not None:
+            _one(tag=tag, commit=commit, snapshot_id=snapshot_id, as_of=as_of)
+            when = as_of.isoformat() if isinstance(as_of, datetime) else as_of
+            return self.at(f"{branch or 'main'}@{{{when}}}")
+        kind, name = _one(branch=branch, tag=tag, commit=commit, snapshot_id=snapshot_id)
+        return self.at({"branch": self.lookup_branch, "tag": self.lookup_tag}.get(kind, str)(name))
+
+    def writable_session(self, branch: str = "main", label: str = "") -> Session:
+        """A transaction on a branch. It pickles: any number of processes may share it."""
+        return Session(self._client, w.BEGIN, {"branch": branch, "label": label})
+
+    def session(self, id: str) -> Session:
+        """The session with that id, from where it is or from its last savepoint."""
+        return Session(self._client, w.OPEN, {"rev": "~" + id.removeprefix("~")})
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions that are open or can be taken up."""
+        return self._client.query(w.SESSIONS, {}).get("sessions") or []
+
+    @contextmanager
+    def transaction(self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None) -> Iterator[Any]:
+        """A store that is committed at the end, or discarded when an exception leaves it."""
+        s = self.writable_session(branch)
+        try:
+            yield s.store
+            s.commit(message, metadata)
+        except BaseException:
+            try:
+                s.discard()
+            except ZarrdbError:
+                pass
+            raise
+
+    def resolve(self, rev: str) -> Commit:
+        """The commit that a revision names."""
+        return Commit._of(self._client.query(w.RESOLVE, {"rev": rev}))
+
+    def ancestry(
+        self, rev: str | None = None, *, branch: str | None = None, tag: str | None = None, path: str = "", limit: int | None = None
+    ) -> Iterator[Commit]:
+        """A version and its ancestors, newest first; with `path`, those that changed something
+        at or below it."""
+        at = str(_one(rev=rev, branch=branch, tag=tag)[1])
+        skip = 0
+        while limit is None or skip < limit:
+            ask = {"rev": at, "path": path, "skip": skip, "limit": PAGE if limit is None else min(PAGE, limit - skip)}
+            out = self._client.query(w.LOG, ask)
+            commits = [Commit._of(c) for c in out.get("commits") or []]
+            yield from commits
+            if not commits or not out.get("more"):
+                return
+            if skip == 0 and not path:
+                at = commits[0].id  # a branch may move before the next page
+            skip += len(commits)
+
+    def diff(self, a: str, b: str = "main", path: str = "") -> Changes:
+        """The keys that differ between two versions."""
+        ids = [self.resolve(str(r)).id for r in (a, b)]
+        ask = {"from": ids[0], "to": ids[1], "prefix": path, "limit": PAGE}
+        return Changes(all_pages(lambda skip: self._client.query(w.DIFF, {**ask, "skip": skip})))
+
+    # --- branches and tags
+
+    def _refs(self) -> dict[str, list[dict[str, str]]]:
+        out = self._client.query(w.REFS, {})
+        return {"branches": out.get("branches") or [], "tags": out.get("tags") or []}
+
+    def _move(self, action: str, kind: str, name: str, to: str | Commit = "") -> None:
+        self._client.once(w.MOVE_REF, {"action": action, "kind": kind, "name": name, "to": str(to)})
+
+    def _lookup(self, kind: str, name: str) -> str:
+        for ref in self._refs()[kind]:
+            if ref["name"] == name:
+                return ref["commit"]
+        raise NotFoundError(f"{self.path} has none of the name {name} among its {kind}", "no_ref")
+
+    def create_branch(self, name: str, at: str | Commit = "main") -> None:
+        self._move("create", "branch", name, at)
+
+    def delete_branch(self, name: str) -> None:
+        self._move("delete", "branch", name)
+
+    def reset_branch(self, name: str, to: str | Commit) -> None:
+        """Move a branch to another version. `undo` takes it back."""
+        self._move("reset", "branch", name, to)
+
+    def list_branches(self) -> list[str]:
+        return [r["name"] for r in self._refs()["branches"]]
+
+    def lookup_branch(self, name: str) -> str:
+        """The id of the newest commit of a branch."""
+        return self._lookup("branches", name)
+
+    def create_tag(self, name: str, at: str | Commit = "main") -> None:
+        self._move("create", "tag", name, at)
+
+    def delete_tag(self, name: str) -> None:
+        self._move("delete", "tag", name)
+
+    def list_tags(self) -> list[str]:
+        return [r["name"] for r in self._refs()["tags"]]
+
+    def lookup_tag(self, name: str) -> str:
+        """The id of the commit of a tag."""
+        return self._lookup("tags", name)
+
+    # --- commands
+
+    def run(self, *args: str) -> str:
+        """Run a command line of the program zarrdb in the process that has the database
+        open, and return what it prints."""
+        return self._run(*args)[1].decode()
+
+    def _run(self, *args: str, fine: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
+        try:
+            code, out, err = self._client.run(*args)
+        except ConnectionLostError as e:
+            raise ConnectionLostError(f"zarrdb {args[0]}: {e}", "gone") from e
+        if code not in fine:
+            raise exit_error(code, err) if code != 3 else ConflictError(err.strip().removeprefix("zarrdb: "))
+        return code, out
+
+    def _json(self, *args: str, fine: tuple[int, ...] = (0,)) -> Any:
+        _, out = self._run(*args, "--json", fine=fine)
+        return json.loads(out) if out.strip() else None
+
+    def merge(
+        self,
+        rev: str,
+        into: str = "main",
+        message: str = "",
+        *,
+        dry_run: bool = False,
+        ours: str | list[str] = (),  # type: ignore[assignment]
+        theirs: str | list[str] = (),  # type: ignore[assignment]
+    ) -> dict[str, Any]:
+        """Merge a version into a branch. Conflicts are a `ConflictError`; with `dry_run` they are
+        in the result, and nothing is changed."""
+        args = ["merge", f"{self.path}@{into}", rev] + (["-m", message] if message else []) + ["--dry-run"] * dry_run
+        for flag, paths in (("--ours", ours), ("--theirs", theirs)):
+            for p in [paths] if isinstance(paths, str) else paths:
+                args += [flag, p]
+        out: dict[str, Any] = self._json(*args, fine=(0, 3)) or {}
+        conflicts = [Conflict._of(c) for c in out.get("conflicts") or []]
+        if conflicts and not dry_run:
+            raise ConflictError(f"merge {rev} into {into}: {len(conflicts)} conflicts; nothing was changed", conflicts, into)
+        out["conflicts"] = conflicts
+        if out.get("commit"):
+            out["commit"] = Commit._of(out["commit"])
+        return out
+
+    def undo(self, name: str = "main", *, tag: bool = False) -> Any:
+        """Take the last move of a branch or tag back."""
+        return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)
+
+    def gc(self, *, dry_run: bool = False) -> Any:
+        """Free what no version needs any more."""
+        return self._json("gc", self.path, *["--dry-run"] * dry_run)
+
+    def expire(self, older_than: str | None = None, *, keep: int | None = None, dry_run: bool = False) -> Any:
+        """Let old versions go, so that `gc` can free what only they hold."""
+        args = ["--older-than", older_than] if older_than else []
+        args += ["--keep", str(keep)] if keep is not None else []
+        return self._json("expire", self.path, *args, *["--dry-run"] * dry_run)
+
+    def fsck(self, *, full: bool = False) -> Any:
+        """Verify the database. Damage is in `problems` of the result."""
+        return self._json("fsck", self.path, *["--full"] * full, fine=(0, 5))
+
+    def stats(self) -> Any:
+        """Count what the database holds."""
+        return self._json("stats", self.path)
+
+    def import_(self, *sources: str, to: str = "", branch: str = "main", message: str = "", overwrite: bool = False) -> Commit:
+        """Copy stores into the database as one commit, which is returned."""
+        args = ["import", self.path, *sources, "--branch", branch] + ["--overwrite"] * overwrite
+        args += ["--to", to] if to else []
+        args += ["-m", message] if message else []
+        self._run(*args)
+        return self.resolve(self.lookup_branch(branch))
+
+    def export(self, dest: str, rev: str = "main", path: str = "", *, format: str | None = None, overwrite: bool = False) -> None:
+        """Copy a version to a directory, zip file or bucket."""
+        target = f"{self.path}@{rev}" + (f":{path}" if path else "")
+        self._run("export", target, dest, *(["--format", format] if format else []), *["--overwrite"] * overwrite)
+
+    def backup(self, dest: str) -> Any:
+        """Make a backup, or bring one up to date."""
+        return self._json("backup", self.path, dest)
+
+    def push(self, other: str, *refs: str, all: bool = False, tags: bool = False) -> Any:
+        """Bring another database's branches and tags up to date."""
+        return self._json("push", self.path, other, *refs, *["--all"] * all, *["--tags"] * tags)
+
+    def pull(self, other: str, *refs: str, all: bool = False, tags: bool = False, merge: bool = False) -> Any:
+        """Bring branches and tags up to date from another database."""
+        return self._json("pull", self.path, other, *refs, *["--all"] * all, *["--tags"] * tags, *["--merge"] * merge)

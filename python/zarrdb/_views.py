@@ -1,0 +1,540 @@
+"""Versions and sessions: keys and bytes, read and written through the server."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import _wire as w
+from ._client import RECONNECTS, Client
+from ._errors import (
+    ChangedError,
+    ConnectionLostError,
+    InvalidError,
+    NotFoundError,
+    SessionClosedError,
+    SessionLostError,
+    ZarrdbError,
+)
+
+if TYPE_CHECKING:
+    from ._array import Array
+    from ._store import ZarrdbStore
+
+T = TypeVar("T")
+PAGE = 5000
+
+
+def parse_time(s: str) -> datetime:
+    return datetime.fromisoformat(s)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A version."""
+
+    id: str
+    parents: tuple[str, ...] = ()
+    author: str = ""
+    time: datetime | None = None
+    message: str = ""
+    properties: dict[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def _of(cls, o: dict[str, Any]) -> Commit:
+        return cls(
+            o["id"], tuple(o.get("parents") or ()), o.get("author", ""), parse_time(o["time"]) if o.get("time") else None,
+            o.get("message", ""), o.get("properties") or {},
+        )  # fmt: skip
+
+    @property
+    def written_at(self) -> datetime | None:
+        return self.time
+
+    def __str__(self) -> str:
+        return self.id
+
+    def __repr__(self) -> str:
+        when = f" {self.time:%Y-%m-%d %H:%M}" if self.time else ""
+        return f"<Commit {self.id[:10]}{when} {self.message!r}>"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key that differs. `old` or `new` is None where there is no value."""
+
+    key: str
+    array: str = ""
+    chunk: tuple[int, ...] | None = None
+    old: dict[str, Any] | None = None
+    new: dict[str, Any] | None = None
+
+    @classmethod
+    def _of(cls, o: dict[str, Any]) -> Change:
+        chunk = o.get("chunk")
+        return cls(o["key"], o.get("array", ""), None if chunk is None else tuple(chunk), o.get("old"), o.get("new"))
+
+
+class Changes(list[Change]):
+    """What differs between two versions."""
+
+    @property
+    def arrays(self) -> dict[str, int]:
+        """How many chunks differ, by array."""
+        out: dict[str, int] = {}
+        for c in self:
+            if c.chunk is not None:
+                out[c.array] = out.get(c.array, 0) + 1
+        return out
+
+    def __repr__(self) -> str:
+        lines = [f"<Changes: {len(self)} keys>"] + [f"  {name or '/'}: {n} chunks" for name, n in sorted(self.arrays.items())]
+        return "\n".join(lines + [f"  {c.key}" for c in self if c.chunk is None][:20])
+
+
+def all_pages(page: Callable[[int], dict[str, Any]]) -> Iterator[Change]:
+    skip = 0
+    while True:
+        out = page(skip)
+        changes = out.get("changes") or []
+        for c in changes:
+            yield Change._of(c)
+        skip += len(changes)
+        if not out.get("more") or not changes:
+            return
+
+
+class View:
+    """Keys and bytes. Safe for threads; works on after the server was replaced."""
+
+    def __init__(self, client: Client, link: w.Link, handle: int) -> None:
+        self._client, self._link, self._handle = client, link, handle
+        self._opening = threading.RLock()
+        link.hold()
+
+    def __del__(self) -> None:
+        link = getattr(self, "_link", None)
+        if link is not None and link.over is None and link.pid == os.getpid():
+            link.unused.append(self._handle)
+
+    def _reopen(self) -> tuple[w.Link, int]:
+        raise NotImplementedError
+
+    def _at(self) -> tuple[w.Link, int]:
+        link = self._link
+        if link.over is None and link.pid == os.getpid():
+            return link, self._handle
+        with self._opening:
+            if self._link.over is not None or self._link.pid != os.getpid():
+                link, self._handle = self._reopen()
+                link.hold()
+                self._link = link
+            return self._link, self._handle
+
+    def _again(self, fn: Callable[[w.Link, int], T]) -> T:
+        for n in range(RECONNECTS + 1):
+            try:
+                link, handle = self._at()
+                return fn(link, handle)
+            except ConnectionLostError:
+                if n == RECONNECTS:
+                    raise
+        raise AssertionError
+
+    def _fetch(self, op: int, meta: Callable[[int], bytes], flags: int = 0) -> tuple[bytes | bytearray | None, int, bytes]:
+        def ask(link: w.Link, handle: int) -> tuple[bytes | bytearray | None, int, bytes]:
+            return link.value(link.call(op, meta(handle), flags=flags))
+
+        return self._again(ask)
+
+    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0) -> tuple[bytes | bytearray, int, bytes]:
+        """Bytes of a value, the size of the whole and its id."""
+        k = key.encode()
+        try:
+            out, size, id = self._fetch(w.GET, lambda h: w.get_meta(h, k, kind, off, n))
+            if out is None:
+                out, size, id = self._fetch(w.GET, lambda h: w.get_meta(h, k, kind, off, n), w.BYTES)
+        except InvalidError as e:
+            if e.code != "too_large" or kind != w.ALL:
+                raise
+            return self._read_pieces(k)
+        assert out is not None
+        return out, size, id
+
+    def _read_pieces(self, k: bytes) -> tuple[bytearray, int, bytes]:
+        _, size, id = self._fetch(w.STAT, lambda h: w.stat_meta(h, k))
+        out = bytearray()
+        while len(out) < size:
+            off, n = len(out), min(64 << 20, self._at()[0].max_body, size - len(out))
+            part, size2, id2 = self._fetch(w.GET, lambda h: w.get_meta(h, k, w.SPAN, off, n), w.BYTES)  # noqa: B023
+            if part is None or (size, id) != (size2, id2):
+                raise ChangedError(f"{k.decode()}: the value changed while it was read", k.decode())
+            out += part
+        return out, size, id
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of a key, None if there is no value."""
+        try:
+            return bytes(self._read(key)[0])
+        except NotFoundError:
+            return None
+
+    def get_part(self, key: str, start: int | None = None, stop: int | None = None, last: int | None = None) -> bytes | None:
+        """A part of a value: from `start`, up to `stop`, or the `last` bytes. What lies
+        beyond the end is left out."""
+        if last is not None:
+            kind, off, n = w.LAST, 0, last
+        elif stop is None:
+            kind, off, n = w.FROM, start or 0, 0
+        else:
+            kind, off, n = w.SPAN, start or 0, max(0, stop - (start or 0))
+        try:
+            return bytes(self._read(key, kind, off, n)[0])
+        except NotFoundError:
+            return None
+        except InvalidError as e:
+            if e.code != "range":
+                raise
+        if last is not None:
+            return self.get(key)
+        size = self.size(key)
+        if size is None or off >= size:
+            return None if size is None else b""
+        return self.get_part(key, off, size if stop is None else min(stop, size))
+
+    def size(self, key: str) -> int | None:
+        """The length of a value in bytes, None if there is none."""
+        k = key.encode()
+        try:
+            return self._fetch(w.STAT, lambda h: w.stat_meta(h, k))[1]
+        except NotFoundError:
+            return None
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """The keys that begin with prefix, in order."""
+        return self._pages(w.LIST, prefix)
+
+    def children(self, prefix: str = "") -> Iterator[str]:
+        """The names directly below a prefix; one that is a prefix ends in a slash."""
+        return self._pages(w.LIST_DIR, prefix)
+
+    def _pages(self, op: int, prefix: str) -> Iterator[str]:
+        p, after, is_prefix = prefix.encode(), b"", False
+        while True:
+            frame = self._again(lambda l, h: l.call(op, w.list_meta(h, p, after, is_prefix, PAGE)))  # noqa: B023
+            names = bytes(frame.body).split(b"\0")[:-1]
+            for name in names:
+                yield name.decode()
+            if not names or not frame.meta or not frame.meta[0]:
+                return
+            after, is_prefix = names[-1], False
+            if op == w.LIST_DIR and after.endswith(b"/"):
+                after, is_prefix = after[:-1], True
+
+    def array(self, path: str) -> Array:
+        """The array at a path, decoded by the server; see `Array`."""
+        from ._array import Array
+
+        return Array(self, path)
+
+    @property
+    def store(self) -> ZarrdbStore:
+        """A store for zarr-python and xarray."""
+        from ._store import ZarrdbStore
+
+        return ZarrdbStore(self)
+
+
+class Snapshot(View):
+    """A version. It never changes. It pickles by its commit."""
+
+    def __init__(self, client: Client, rev: str) -> None:
+        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
+            return link, link.ask(w.OPEN, {"rev": rev})
+
+        link, out = client.again(open)
+        super().__init__(client, link, out["view"])
+        if "commit" not in out:
+            raise InvalidError(f"{rev} is a session")
+        self.commit = Commit._of(out["commit"])
+
+    def _reopen(self) -> tuple[w.Link, int]:
+        link = self._client.link()
+        return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
+
+    @property
+    def snapshot_id(self) -> str:
+        return self.commit.id
+
+    @property
+    def read_only(self) -> bool:
+        return True
+
+    def __reduce__(self) -> Any:
+        return _snapshot, (self._client.dir, self.commit.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and (self._client.dir, self.commit.id) == (other._client.dir, other.commit.id)
+
+    def __hash__(self) -> int:
+        return hash((self._client.dir, self.commit.id))
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.commit.id[:10]} of {os.path.basename(self._client.dir)}: {self.commit.message!r}>"
+
+
+def _snapshot(dir: str, id: str) -> Snapshot:
+    return Snapshot(Client.of(dir), id)
+
+
+class Session(View):
+    """A transaction. It lives in the server; processes share it by its id, by pickling it.
+
+    A key that was read is written only if it still holds what was read; otherwise the
+    error is `ChangedError`, and nothing is lost in silence.
+    """
+
+    def __init__(self, client: Client, op: int, request: dict[str, Any], was: dict[str, Any] | None = None) -> None:
+        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
+            return link, link.ask(op, request)
+
+        link, out = client.again(open)
+        if "session" not in out:
+            raise InvalidError(f"{request.get('rev')} is no session")
+        super().__init__(client, link, out["view"])
+        self._info: dict[str, Any] = out["session"]
+        self._seen: dict[str, bytes] = {}
+        self._dirty, self._shared, self._ended = 0, False, False
+        self._lost: SessionLostError | None = None
+        self._server = _server_of(link)
+        self._keys = [threading.Lock() for _ in range(64)]
+        if was is not None:
+            self._shared = True
+            if was["server"] != self._server and parse_time(self._info["saved"]) <= parse_time(was["saved"]):
+                self._lost = self._is_lost("it has ended")
+
+    # --- what it is
+
+    @property
+    def id(self) -> str:
+        return str(self._info["id"])
+
+    @property
+    def branch(self) -> str:
+        return str(self._info["branch"])
+
+    @property
+    def base(self) -> str:
+        """The commit that the session began from."""
+        return str(self._info["base"])
+
+    @property
+    def label(self) -> str:
+        return str(self._info.get("label", ""))
+
+    @property
+    def saved(self) -> datetime:
+        """When the last savepoint was that this client knows of."""
+        return parse_time(self._info["saved"])
+
+    @property
+    def read_only(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "lost" if self._lost else "open"
+        return f"<Session {self.id} on {self.branch} of {os.path.basename(self._client.dir)}, {state}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Session) and (self._client.dir, self.id) == (other._client.dir, other.id)
+
+    def __hash__(self) -> int:
+        return hash((self._client.dir, self.id))
+
+    def __reduce__(self) -> Any:
+        self._shared = True  # from now on others write as well
+        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self._info["saved"]})
+
+    # --- connections
+
+    def _reopen(self) -> tuple[w.Link, int]:
+        """Open the session on another connection, unless something is lost."""
+        if self._lost is not None:
+            raise self._lost
+        saved = self.id in self._link.saved
+        link = self._client.link()
+        server = _server_of(link)
+        if server != self._server and not saved and (self._dirty or self._shared):
+            self._lost = self._is_lost(str(self._link.over))
+            raise self._lost
+        out = link.ask(w.OPEN, {"rev": "~" + self.id})
+        if server != self._server:
+            self._dirty, self._server = 0, server
+        self._info = out["session"]
+        return link, out["view"]
+
+    def _is_lost(self, why: str) -> SessionLostError:
+        return SessionLostError(
+            f"session {self.id}: the process that had it open has ended, and what was written after the savepoint of "
+            f"{self.saved:%Y-%m-%d %H:%M:%S} may be lost; repo.session(id) goes on from there: {why}",
+            self.id, self.saved,
+        )  # fmt: skip
+
+    def _at(self) -> tuple[w.Link, int]:
+        if self._ended:
+            raise SessionClosedError(f"session {self.id} was committed or discarded", "session_closed")
+        if self._lost is not None:
+            raise self._lost
+        return super()._at()
+
+    # --- keys
+
+    def _key(self, key: str) -> threading.Lock:
+        return self._keys[hash(key) % 64]
+
+    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0) -> tuple[bytes | bytearray, int, bytes]:
+        with self._key(key):
+            try:
+                out = super()._read(key, kind, off, n)
+            except NotFoundError:
+                self._seen[key] = w.ZERO
+                raise
+            self._seen[key] = out[2]
+            return out
+
+    def set(self, key: str, value: Any, absent: bool = False) -> None:
+        """Store bytes. With `absent`, only if there is no value yet."""
+        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
+        with self._key(key):
+            id = self._write(w.SET, key, value, absent)
+            self._dirty += 1
+            if key in self._seen:
+                self._seen[key] = id
+
+    def delete(self, key: str) -> None:
+        """Remove a key, which may be missing."""
+        with self._key(key):
+            self._write(w.DELETE, key, b"", False)
+            self._dirty += 1
+            if key in self._seen:
+                self._seen[key] = w.ZERO
+
+    def _write(self, op: int, key: str, value: Any, absent: bool) -> bytes:
+        k, tries = key.encode(), 0
+        want = w.ZERO if absent else self._seen.get(key)
+        expect = 0 if want is None else 1 if want == w.ZERO else 2
+
+        def send(link: w.Link, handle: int) -> bytes:
+            nonlocal tries
+            tries += 1
+            return link.call(op, w.set_meta(handle, k, expect, want or w.ZERO), value).meta
+
+        try:
+            return self._again(send)
+        except ChangedError:
+            if tries == 1 or op != w.SET:
+                raise
+            there, _, id = super()._read(key)  # perhaps the first try was carried out
+            if there != bytes(value):
+                raise
+            return id
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove all keys that begin with prefix."""
+        p = prefix.encode()
+        self._again(lambda l, h: l.call(w.DELETE_PREFIX, w.stat_meta(h, p)))
+        self._dirty += 1
+        for key in list(self._seen):
+            if key.startswith(prefix):
+                self._seen[key] = w.ZERO
+
+    # --- the transaction
+
+    def changes(self, prefix: str = "") -> Changes:
+        """What the session changed since its base."""
+
+        def page(skip: int) -> dict[str, Any]:
+            ask = {"prefix": prefix, "skip": skip, "limit": PAGE}
+            return self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, **ask}))  # type: ignore[no-any-return]
+
+        return Changes(all_pages(page))
+
+    status = changes
+
+    @property
+    def has_uncommitted_changes(self) -> bool:
+        return bool(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, "limit": 1})).get("changes"))
+
+    def savepoint(self) -> datetime:
+        """Make everything written so far survive the end of the server."""
+        dirty = self._dirty
+        self._info = self._again(lambda l, h: l.ask(w.SAVEPOINT, {"view": h}))
+        self._dirty -= min(dirty, self._dirty)
+        return self.saved
+
+    def commit(
+        self,
+        message: str = "",
+        metadata: dict[str, str] | None = None,
+        *,
+        author: str = "",
+        ours: str | list[str] = (),  # type: ignore[assignment]
+        theirs: str | list[str] = (),  # type: ignore[assignment]
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> Commit:
+        """Publish the session as one commit on its branch.
+
+        What others committed meanwhile is merged. Where both changed the same, the error is
+        `ConflictError`, and the session goes on; `ours` says for which paths
+        ("/" for all) what the branch has is kept, `theirs` for which what the session wrote is taken.
+        """
+        choices = []
+        for take, paths in (("ours", ours), ("theirs", theirs)):
+            choices += [{"path": p.strip("/"), "take": take} for p in ([paths] if isinstance(paths, str) else paths)]
+        link, handle = self._at()
+        ask = {
+            "view": handle, "message": message, "author": author, "properties": metadata or {},
+            "allow_empty": allow_empty, "dry_run": dry_run, "choices": choices,
+        }  # fmt: skip
+        try:
+            out = link.ask(w.COMMIT, ask)
+        except ConnectionLostError as e:
+            self._lost = SessionLostError(
+                f"session {self.id}: the connection ended during a commit; see the log of {self.branch} whether it took place: {e}",
+                self.id, self.saved, True,
+            )  # fmt: skip
+            raise self._lost from e
+        self._ended = not dry_run
+        return Commit._of(out)
+
+    def discard(self) -> None:
+        """End the session without a trace."""
+        if self._ended:
+            return
+        try:
+            self._again(lambda l, h: l.ask(w.DISCARD, {"view": h}))
+        except (SessionClosedError, SessionLostError):
+            pass
+        self._ended = True
+
+
+def _session(dir: str, id: str, was: dict[str, Any] | None) -> Session:
+    return Session(Client.of(dir), w.OPEN, {"rev": "~" + id}, was)
+
+
+def _server_of(link: w.Link) -> str:
+    """Names the process at the other end."""
+    pid = link.hello.get("pid")
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f"{pid} {f.read().rpartition(b')')[2].split()[19].decode()}"  # when it began
+    except (OSError, IndexError):
+        return str(pid)
+
+
+__all__ = ["Change", "Changes", "Commit", "Session", "Snapshot", "View", "ZarrdbError"]

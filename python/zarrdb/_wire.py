@@ -1,0 +1,372 @@
+"""Frames of the local protocol; docs/protocol.md describes them.
+
+A `Link` is one connection. Requests of many threads are under way on it. There is no
+thread of its own: of the threads that wait for replies one reads, for all.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import mmap
+import os
+import socket
+import struct
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ._errors import ConnectionLostError, VersionError, ZarrdbError, failure
+
+PROTOCOL = 1
+ZERO = bytes(20)
+
+HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 11)
+OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, MOVE_REF, LOG, DIFF, SESSIONS = range(11, 21)
+BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE, RUN = range(21, 32)
+
+REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
+ALL, FROM, SPAN, LAST, AT_MOST = range(5)
+
+_header = struct.Struct("<IBBHII")
+_get = struct.Struct("<IB3xqq")
+_set = struct.Struct("<IB3x20s")
+_list = struct.Struct("<IIIB3x")
+_found = struct.Struct("<Q20s")
+_place = struct.Struct("<Q20sIQQ")
+
+_cloexec = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_oob = socket.CMSG_SPACE(4 * 64)
+MAX_FILES = 128
+
+
+class Frame(NamedTuple):
+    op: int
+    flags: int
+    meta: bytes
+    body: bytes | bytearray
+
+
+def get_meta(view: int, key: bytes, kind: int = ALL, off: int = 0, n: int = 0) -> bytes:
+    return _get.pack(view, kind, off, n) + key
+
+
+def set_meta(view: int, key: bytes, expect: int, id: bytes) -> bytes:
+    return _set.pack(view, expect, id) + key
+
+
+def stat_meta(view: int, key: bytes) -> bytes:
+    return struct.pack("<I", view) + key
+
+
+def list_meta(view: int, prefix: bytes, after: bytes, after_prefix: bool, limit: int) -> bytes:
+    return _list.pack(view, limit, len(prefix), after_prefix) + prefix + after
+
+
+def to_json(o: Any) -> bytes:
+    return json.dumps(o, separators=(",", ":")).encode()
+
+
+class _File:
+    """A file of the database that the server has passed."""
+
+    __slots__ = ("fd", "map")
+
+    def __init__(self, fd: int) -> None:
+        self.fd, self.map = fd, None  # type: int, mmap.mmap | None
+
+    def bytes(self, off: int, n: int) -> bytes:
+        m = self.map
+        if m is None or len(m) < off + n:
+            m = self.map = mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)  # it may have grown
+        out = m[off : off + n]
+        if len(out) != n:
+            raise ZarrdbError(f"the server named {n} bytes at {off} in a file of {len(m)}")
+        return out
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+class Link:
+    """One connection. Safe for threads; not to be used in a child after fork."""
+
+    def __init__(self, sock: socket.socket, version: str = "", files: bool = True) -> None:
+        self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
+        self._cond, self._sending = threading.Condition(threading.Lock()), threading.Lock()
+        self._next, self._busy = 0, 0
+        self._replies: dict[int, Frame | None] = {}  # of requests that somebody waits for
+        self._reading = False
+        self._files: OrderedDict[int, _File] = OrderedDict()
+        self._views = 0
+        self.unused: deque[int] = deque()  # handles of views that are to be closed
+        self.saved: set[str] = set()  # sessions that the server left at savepoints
+        self.over: ConnectionLostError | None = None
+        self.pid = os.getpid()
+        self._most = 1
+        sock.settimeout(30)
+        hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid}
+        if files:
+            hello["capabilities"] = ["files"]
+        self.hello: dict[str, Any] = self.ask(HELLO, hello)
+        if self.hello.get("protocol") != PROTOCOL:
+            self.close()
+            raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
+        self._most = max(1, self.hello.get("requests", 1))
+        self.max_body: int = self.hello.get("max_body") or 512 << 20
+        sock.settimeout(None)
+
+    # --- requests
+
+    def ask(self, op: int, o: Any, fds: Sequence[int] = ()) -> Any:
+        """A request whose metas are JSON."""
+        meta = self.call(op, to_json(o), fds=fds).meta
+        return json.loads(meta) if meta else {}
+
+    def call(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = ()) -> Frame:
+        """Send a request and return its reply. A failure is raised as its exception."""
+        if self.unused:
+            self._close_views()
+        id = self._begin()
+        try:
+            self._send(id, op, flags, meta, body, fds)
+            frame = self._await(id)
+        except BaseException as e:
+            self._give_up(id)
+            if isinstance(e, OSError) and not isinstance(e, ZarrdbError):
+                raise self._gone(e) from e
+            raise
+        if frame.flags & ERROR:
+            raise failure(json.loads(frame.meta))
+        return frame
+
+    def _begin(self) -> int:
+        with self._cond:
+            while self._busy >= self._most and self.over is None:
+                if not any(True for _ in self._replies):  # only such as were given up
+                    self._end(OSError("too many requests were given up"))
+                    break
+                self._cond.wait()
+            if self.over is not None:
+                raise self._gone(None)
+            self._next = self._next + 1 & 0xFFFFFFFF
+            while self._next in self._replies:
+                self._next = self._next + 1 & 0xFFFFFFFF
+            self._replies[self._next] = None
+            self._busy += 1
+            return self._next
+
+    def _send(self, id: int, op: int, flags: int, meta: bytes, body: Any, fds: Sequence[int] = ()) -> None:
+        head = _header.pack(id, op, len(fds), flags, len(meta), len(body)) + meta
+        with self._sending:
+            try:
+                if fds:
+                    sent = socket.send_fds(self._sock, [head], fds)
+                    head = head[sent:]
+                if len(body) <= 1 << 16:
+                    self._sock.sendall(head + bytes(body))
+                else:
+                    self._sock.sendall(head)
+                    self._sock.sendall(body)
+            except OSError as e:
+                self._drain(e)
+                raise
+            except BaseException:  # a part of a frame may have been sent
+                with self._cond:
+                    self._end(OSError("interrupted"))
+                raise
+
+    def _await(self, id: int) -> Frame:
+        with self._cond:
+            while True:
+                frame = self._replies[id]
+                if frame is not None:
+                    del self._replies[id]
+                    return frame
+                if self.over is not None:
+                    raise self._gone(None)
+                if not self._reading:
+                    self._reading = True
+                    break
+                self._cond.wait()
+        try:
+            while True:
+                got, frame = self._receive()
+                with self._cond:
+                    self._dispatch(got, frame)
+                    if got == id:
+                        del self._replies[id]
+                        return frame
+        except BaseException as e:
+            with self._cond:
+                self._end(e)
+            raise
+        finally:
+            with self._cond:
+                self._reading = False
+                self._cond.notify_all()
+
+    def _dispatch(self, id: int, frame: Frame) -> None:
+        if frame.op == BYE:
+            self.saved.update(json.loads(frame.meta or b"{}").get("saved") or ())
+            return
+        self._busy -= 1
+        if id in self._replies:
+            self._replies[id] = frame
+        self._cond.notify_all()
+
+    def _give_up(self, id: int) -> None:
+        """Nobody waits for this reply any more."""
+        with self._cond:
+            waiting = self._replies.pop(id, 0) is None
+            over = self.over is not None
+        if waiting and not over:
+            try:
+                self._send(id, CANCEL, 0, b"", b"")
+            except OSError:
+                pass
+
+    def _drain(self, e: OSError) -> None:
+        """The other side has ended: read what it said last."""
+        with self._cond:
+            while self._reading and self.over is None:
+                self._cond.wait()  # another thread reads it
+            if self.over is not None:
+                return
+            self._reading = True
+        try:
+            self._sock.settimeout(2)
+            while True:
+                got, frame = self._receive()
+                with self._cond:
+                    self._dispatch(got, frame)
+        except (OSError, ZarrdbError):
+            pass
+        finally:
+            with self._cond:
+                self._reading = False
+                self._end(e)
+
+    def _end(self, e: BaseException) -> None:
+        if self.over is None:
+            self.over = ConnectionLostError(f"the connection to the process that has the database open has ended: {e}", "gone")
+            self._files.clear()
+            try:
+                self._sock.shutdown(socket.SHUT_RDWR)  # wakes the one that reads
+            except OSError:
+                pass
+            self._sock.close()
+        self._cond.notify_all()
+
+    def _gone(self, e: BaseException | None) -> ConnectionLostError:
+        return ConnectionLostError(str(self.over or e), "gone")
+
+    def close(self) -> None:
+        with self._cond:
+            self._end(OSError("closed"))
+
+    def abandon(self) -> None:
+        """In a child after fork: the connection is the parent's."""
+        self.over = ConnectionLostError("the connection is that of the parent process", "gone")
+        self._files.clear()
+        self._sock.close()
+
+    # --- frames
+
+    def _receive(self) -> tuple[int, Frame]:
+        id, op, files, flags, m, b = _header.unpack(self._take(_header.size))
+        if not flags & REPLY or m > 64 << 20:
+            raise ConnectionError("it sent what is no reply")
+        meta = bytes(self._take(m))
+        body = self._take(b) if b else b""
+        if files:
+            fds = [self._fds.popleft() for _ in range(files)]
+            if flags & PLACE and not flags & ERROR:
+                number = _place.unpack(meta)[2]
+                with self._cond:
+                    self._files[number] = _File(fds.pop())
+                    dropped = [self._files.popitem(last=False)[0]] if len(self._files) > MAX_FILES else []
+                self._forget(dropped)
+            for fd in fds:
+                os.close(fd)
+        return id, Frame(op, flags, meta, body)
+
+    def _take(self, n: int) -> bytearray:
+        have = self._buf
+        while len(have) < n and n <= 1 << 16:
+            data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec)
+            for level, kind, raw in oob:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    fds = array.array("i")
+                    fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
+                    self._fds.extend(fds)
+            if not data:
+                raise ConnectionError("it was closed at the other end")
+            have += data
+        if len(have) >= n:
+            out = have[:n]
+            del have[:n]
+            return out
+        out = bytearray(n)
+        got = len(have)
+        out[:got] = have
+        have.clear()
+        view = memoryview(out)
+        while got < n:  # never beyond the frame: descriptors come with the next one
+            k = self._sock.recv_into(view[got:])
+            if k == 0:
+                raise ConnectionError("it was closed at the other end")
+            got += k
+        return out
+
+    # --- files and views
+
+    def value(self, frame: Frame) -> tuple[bytes | bytearray | None, int, bytes]:
+        """The bytes of a reply to get or stat, the size of the whole value and its id.
+        The bytes are None if they are in a file that is closed."""
+        if not frame.flags & PLACE:
+            size, id = _found.unpack(frame.meta)
+            return frame.body, size, id
+        size, id, number, off, n = _place.unpack(frame.meta)
+        with self._cond:
+            file = self._files.get(number)
+            if file is not None:
+                self._files.move_to_end(number)
+        return None if file is None else file.bytes(off, n), size, id
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            # It has no reply. The one that reads must not wait for who sends.
+            if self._sending.acquire(blocking=False):
+                try:
+                    meta = to_json({"file": number})
+                    self._sock.sendall(_header.pack(0, FORGET, 0, 0, len(meta), 0) + meta)
+                except OSError:
+                    pass
+                finally:
+                    self._sending.release()
+
+    def hold(self) -> None:
+        self._views += 1
+
+    def _close_views(self) -> None:
+        """Close what nobody uses any more, without waiting."""
+        while True:
+            try:
+                handle = self.unused.popleft()
+            except IndexError:
+                break
+            self._views -= 1
+            id = self._begin()
+            with self._cond:
+                del self._replies[id]
+            try:
+                self._send(id, CLOSE, 0, to_json({"view": handle}), b"")
+            except OSError as e:
+                raise self._gone(e) from e
+        if self._views <= 0 and self._files:
+            with self._cond:
+                numbers = list(self._files)
+                self._files.clear()
+            self._forget(numbers)
