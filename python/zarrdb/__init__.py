@@ -31,3 +31,11 @@ __all__ = [
     "DeniedError", "ExistsError", "InvalidError", "LockedError", "NotFoundError", "Repository", "Session",
     "SessionClosedError", "SessionLostError", "Snapshot", "UnsupportedError", "VersionError", "ZarrdbError", "open",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name == "ZarrdbStore":  # zarr-python is imported only where it is used
+        from ._store import ZarrdbStore
+
+        return ZarrdbStore
+    raise AttributeError(f"module 'zarrdb' has no attribute {name!r}")

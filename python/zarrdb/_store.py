@@ -1,0 +1,166 @@
+"""A version or session as a store of zarr-python 3."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+
+from ._errors import ChangedError, InvalidError, NotFoundError
+from ._views import Session, Snapshot
+
+# Values that are longer are sent by a thread, so that others are compressed meanwhile.
+INLINE = 256 << 10
+
+
+class ZarrdbStore(Store):
+    """A store. That of a version is read only. It pickles by the commit or the session.
+
+    Requests take some microseconds, so most run in the event loop itself.
+    """
+
+    supports_writes: bool = True
+    supports_deletes: bool = True
+    supports_listing: bool = True
+    supports_partial_writes: Any = False
+    # Nothing would keep it right, and metadata is read as fast without.
+    supports_consolidated_metadata: bool = False
+
+    def __init__(self, view: Snapshot | Session, *, read_only: bool | None = None) -> None:
+        if read_only is False and not isinstance(view, Session):
+            raise InvalidError(f"{view!r} is a version and cannot be written; begin a session with repo.writable_session()")
+        super().__init__(read_only=not isinstance(view, Session) if read_only is None else read_only)
+        self.session = view
+
+    @property
+    def _writer(self) -> Session:
+        self._check_writable()
+        assert isinstance(self.session, Session)
+        return self.session
+
+    def with_read_only(self, read_only: bool = False) -> ZarrdbStore:
+        return type(self)(self.session, read_only=read_only)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ZarrdbStore) and self.session == other.session and self.read_only == other.read_only
+
+    def __hash__(self) -> int:
+        return hash((self.session, self.read_only))
+
+    def __str__(self) -> str:
+        v = self.session
+        return f"zarrdb://{v._client.dir}@{'~' + v.id if isinstance(v, Session) else v.commit.id}"
+
+    def __repr__(self) -> str:
+        return f"ZarrdbStore('{self}')"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"view": self.session, "read_only": self.read_only}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["view"], read_only=state["read_only"])  # type: ignore[misc]
+
+    # --- values
+
+    def get_sync(
+        self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        v = self.session
+        try:
+            match byte_range:
+                case None:
+                    b: Any = v._read(key)[0]
+                case RangeByteRequest(start, end):
+                    b = v.get_part(key, start, end)
+                case OffsetByteRequest(offset):
+                    b = v.get_part(key, offset)
+                case SuffixByteRequest(suffix):
+                    b = v.get_part(key, last=suffix)
+                case _:
+                    raise ValueError(f"Unexpected byte_range, got {byte_range}.")
+        except NotFoundError as e:
+            if e.code == "not_found":
+                return None
+            raise
+        return None if b is None else (prototype or default_buffer_prototype()).buffer.from_bytes(b)
+
+    def set_sync(self, key: str, value: Buffer) -> None:
+        if not isinstance(value, Buffer):
+            raise TypeError(f"ZarrdbStore.set(): `value` must be a Buffer instance. Got an instance of {type(value)} instead.")
+        self._writer.set(key, value.as_numpy_array())
+
+    def delete_sync(self, key: str) -> None:
+        self._writer.delete(key)
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        await self._ensure_open()
+        return self.get_sync(key, prototype=prototype, byte_range=byte_range)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    async def exists(self, key: str) -> bool:
+        return self.session.size(key) is not None
+
+    async def set(self, key: str, value: Buffer) -> None:
+        self._check_writable()
+        await self._ensure_open()
+        if isinstance(value, Buffer) and len(value) > INLINE:
+            await asyncio.to_thread(self.set_sync, key, value)
+        else:
+            self.set_sync(key, value)
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        await self._ensure_open()
+        try:
+            self._writer.set(key, value.as_numpy_array(), absent=True)
+        except ChangedError:
+            pass
+
+    async def delete(self, key: str) -> None:
+        self.delete_sync(key)
+
+    async def delete_dir(self, prefix: str) -> None:
+        self._writer.delete_prefix(prefix if not prefix or prefix.endswith("/") else prefix + "/")
+
+    async def clear(self) -> None:
+        self._writer.delete_prefix("")
+
+    async def getsize(self, key: str) -> int:
+        size = self.session.size(key)
+        if size is None:
+            raise FileNotFoundError(key)
+        return size
+
+    # --- names
+
+    async def is_empty(self, prefix: str) -> bool:
+        if prefix and not prefix.endswith("/"):
+            prefix += "/"
+        return next(self.session.keys(prefix), None) is None
+
+    async def list(self) -> AsyncIterator[str]:
+        for key in self.session.keys():
+            yield key
+
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        for key in self.session.keys(prefix):
+            yield key
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        prefix = prefix.rstrip("/")
+        last = None
+        for name in self.session.children(prefix + "/" if prefix else ""):
+            name = name.removesuffix("/")
+            if name != last:
+                yield name
+            last = name
+
+
