@@ -34,8 +34,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "ZarrdbStore":  # zarr-python is imported only where it is used
+    if name == "ZarrdbStore":  # zarr-python and numpy are imported only where they are used
         from ._store import ZarrdbStore
 
         return ZarrdbStore
+    if name == "Array":
+        from ._array import Array
+
+        return Array
     raise AttributeError(f"module 'zarrdb' has no attribute {name!r}")

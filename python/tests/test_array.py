@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import zarrdb
+from zarrdb import _array
+
+x = np.arange(5 * 7 * 11, dtype="f4").reshape(5, 7, 11)
+
+SELECTIONS: list[Any] = [
+    ..., 2, -1, (1, 2, 3), slice(None), slice(None, None, -1), slice(4, None, -2), (slice(1, 4), 3), (..., 0), (0, ..., 1),
+    (None, 2, None), slice(3, 3), (slice(None), slice(6, 0, -3), slice(2, 100, 4)), np.int64(2), (0, 0, 0, None), slice(-2, None),
+]  # fmt: skip
+
+
+@pytest.fixture
+def snap(repo: zarrdb.Repository) -> zarrdb.Snapshot:
+    with repo.transaction() as store:
+        g = zarr.create_group(store)
+        z = g.create_array("a", data=x, chunks=(2, 3, 4), dimension_names=("time", "lat", "lon"))
+        z.attrs["units"] = "K"
+        g.create_array("big", data=np.arange(1 << 18, dtype="<i8"), chunks=(1 << 14,))
+        g.create_array("scalar", shape=(), dtype="i2", fill_value=7)
+        g.create_array("flags", data=np.array([True, False]))
+        g.create_array("text", shape=(2,), dtype=str)
+        g.create_array("times", data=np.array(["2020-01-01", "NaT"], dtype="M8[s]"))
+    return repo.at("main")
+
+
+@pytest.mark.parametrize("sel", SELECTIONS, ids=str)
+def test_selections_are_those_of_numpy(snap: zarrdb.Snapshot, sel: Any) -> None:
+    a = snap.array("a")
+    np.testing.assert_array_equal(a[sel], x[sel])
+    assert np.shape(a[sel]) == np.shape(x[sel]) and type(a[sel]) is type(x[sel])
+    want = np.empty(x[sel].shape, "f4")
+    np.testing.assert_array_equal(a.read(sel, out=want), x[sel])
+
+
+def test_parts(snap: zarrdb.Snapshot) -> None:
+    for most in (1, 3, 12, 80, 100):
+        for sel in SELECTIONS:
+            s, got = _array._Selection(sel, x.shape), np.full(x[sel].size, np.nan, "f4")
+            got = got.reshape(s.shape)
+            for part, where in s.parts(most):
+                index = tuple(k if isinstance(k, int) else np.array(k, int) for k in part.items)
+                ranges = [k for k in part.items if isinstance(k, range)]
+                full = np.ix_(*[[k] if isinstance(k, int) else list(k) for k in part.items])
+                assert np.prod([len(r) for r in ranges]) <= most and len(index) == 3
+                got[where] = x[full].reshape(part.shape)
+            np.testing.assert_array_equal(got.reshape(x[sel].shape), x[sel])
+
+
+def test_long_reads(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    want, a = np.arange(1 << 18), snap.array("big")
+    np.testing.assert_array_equal(a[:], want)  # through memory
+    got = a[5:200000]
+    got[0] = 1  # it is the caller's
+    np.testing.assert_array_equal(a[::-3], want[::-3])
+    monkeypatch.setattr(_array, "MAPPED", 1 << 40)
+    np.testing.assert_array_equal(a[:], want)
+    monkeypatch.setattr(snap._at()[0], "max_body", 100_000)
+    np.testing.assert_array_equal(a[:], want)
+    np.testing.assert_array_equal(np.asarray(a, "f8"), want)
+
+
+def test_what_it_is(snap: zarrdb.Snapshot) -> None:
+    a = snap.array("/a")
+    assert (a.shape, a.dtype, a.dims, a.chunks, a.attrs) == ((5, 7, 11), "f4", ("time", "lat", "lon"), (2, 3, 4), {"units": "K"})
+    assert (a.ndim, a.size, a.nbytes, len(a)) == (3, 385, 1540, 5)
+    assert repr(a) == "<Array /a (time: 5, lat: 7, lon: 11) float32, chunks (2, 3, 4)>" and "units" in a._repr_html_()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[1], x[1])
+    assert snap.array("scalar")[()] == 7 and snap.array("scalar")[...].shape == ()
+    assert snap.array("flags")[:].tolist() == [True, False]
+    assert np.isnat(snap.array("times")[1]) and str(snap.array("times")[0]) == "2020-01-01T00:00:00"
+
+
+def test_refusals(snap: zarrdb.Snapshot) -> None:
+    a = snap.array("a")
+    for sel in (5, (0, 0, 0, 0), (..., ...)):
+        with pytest.raises(IndexError):
+            a[sel]
+    for bad in ([0, 1], 1.5, True, x > 3):
+        with pytest.raises(zarrdb.InvalidError):
+            a[bad]
+    with pytest.raises(zarrdb.InvalidError, match="version"):
+        a[0] = 1
+    with pytest.raises(zarrdb.InvalidError, match="shape"):
+        a.read(0, out=np.empty(3))
+    with pytest.raises(zarrdb.UnsupportedError):
+        snap.array("text")[:]
+    with pytest.raises(zarrdb.NotFoundError):
+        snap.array("nope")
+
+
+def test_writes(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:
+    s = repo.writable_session()
+    a, want = s.array("a"), x.copy()
+    for i, sel in enumerate(SELECTIONS):
+        a[sel] = want[sel] = i
+        np.testing.assert_array_equal(a[...], want)
+    a[1, :, 2] = want[1, :, 2] = np.arange(7)
+    a.write((slice(None, None, -1), 0), x[:, 1])
+    want[::-1, 0] = x[:, 1]
+    np.testing.assert_array_equal(zarr.open_array(s.store, path="a")[:], want)
+    with pytest.raises(ValueError):
+        a[0] = np.zeros(3)
+    s.commit("write")
+    np.testing.assert_array_equal(repo.at("main").array("a")[:], want)
+    np.testing.assert_array_equal(snap.array("a")[:], x)
+
+
+def test_parts_of_a_chunk_are_not_lost(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:
+    s = repo.writable_session()
+    arrays = [pickle.loads(pickle.dumps(s)).array("big") for _ in range(4)]
+    for i, a in enumerate(arrays):
+        a[i:100:4] = -i
+    assert s.array("big")[:100].tolist() == [-(i % 4) for i in range(100)]
