@@ -108,6 +108,22 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	return s, nil
 }
 
+// OpenViewSource opens a node or key of a version of the database in dir that is
+// read through a view, since another process has the database open. path "" is the
+// root. The view stays the caller's.
+func OpenViewSource(view kv.ReadLister, dir, path string, o *SourceOptions) (*Source, error) {
+	u, err := zurl.File(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSource(o)
+	if err != nil {
+		return nil, err
+	}
+	s.at = Place{URL: u, View: view, Path: cleanPath(path), database: true, lies: extent{path: dir}}
+	return s, nil
+}
+
 func newSource(o *SourceOptions) (*Source, error) {
 	var c SourceOptions
 	if o != nil {

@@ -20,6 +20,9 @@ type caller struct {
 	dir  string       // working directory; "" is that of this process
 	env  []string     // as os.Environ; nil is that of this process
 	held []*engine.DB // databases that this process has open
+	// through is the socket of a process that has the database open and does not run
+	// the command: what can be read is read through it.
+	through string
 }
 
 type callerKey struct{}

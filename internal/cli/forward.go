@@ -21,6 +21,9 @@ import (
 //	run ─▶ attempt ──LockedError──▶ forward ─▶ socket ─▶ RunFor ─▶ attempt
 //	          ▲                        │ nobody answers there (yet, or any more)
 //	          └────────────────────────┘
+//
+// A process of another user, or of another version of the program, runs no command.
+// Commands that only read a TARGET then read it through the socket.
 
 // patience is how long a command tries again when the process that has a database
 // open does not answer: it is about to begin, or to end. The lock decides then.
@@ -41,7 +44,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case err == nil:
 			return code
 		case errors.Is(err, local.ErrVersion), errors.Is(err, errors.ErrUnsupported), errors.Is(err, serve.ErrDenied):
-			a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
+			from := callerOf(ctx)
+			from.through = held.Holder.Socket
+			a = attempt(context.WithValue(ctx, callerKey{}, from), args, stdin, stdout, stderr)
+			if errors.As(a.err, &held) {
+				a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
+			}
 			return a.report(ctx, stderr)
 		}
 		if err := again(held, time.Since(begun)); err != nil {

@@ -17,10 +17,31 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": mainOfScripts})
+	testscript.Main(m, map[string]func(){"zarrdb": mainOfScripts, "older": holdAsOlder})
+}
+
+// holdAsOlder has the database open that it is given, as another version of the
+// program, until it is interrupted.
+func holdAsOlder() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	db, err := engine.Open(os.Args[1], &engine.Options{Serve: func(dir string) (*engine.Serving, error) {
+		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Version: "older"}, nil)
+	}})
+	if err != nil {
+		panic(err)
+	}
+	<-ctx.Done()
+	if err := db.Close(); err != nil {
+		panic(err)
+	}
 }
 
 // mainOfScripts is Main. With ELSEWHERE=1 the process is in another directory than
