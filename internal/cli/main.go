@@ -28,6 +28,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -107,6 +108,8 @@ func message(err error, code int) string {
 		return "interrupted"
 	case errors.As(err, &locked) && errors.Is(err, local.ErrVersion):
 		return fmt.Sprintf("%s is in use by %s, which is another version of the program and runs no commands of this one; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
+	case errors.As(err, &locked) && errors.Is(err, serve.ErrDenied):
+		return fmt.Sprintf("%s is in use by %s, which runs commands of its own user only; arrays can be read meanwhile", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked):
 		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}
