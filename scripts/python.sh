@@ -6,11 +6,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 env=${PYTHON_ENV:-${TMPDIR:-/tmp}/zarrdb-python-$(id -u)}
-if ! cmp -s python/tests/requirements.txt "$env/requirements.txt"; then
+stamp=$(cat python/tests/requirements.txt python/pyproject.toml | cksum)
+if [ "$(cat "$env/stamp" 2>/dev/null)" != "$stamp" ]; then
 	rm -rf "$env"
 	python3 -m venv "$env"
 	"$env/bin/pip" install --quiet --disable-pip-version-check -r python/tests/requirements.txt
-	cp python/tests/requirements.txt "$env/requirements.txt"
+	"$env/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e python # for its entry points
+	echo "$stamp" >"$env/stamp"
 fi
 export ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 cd python

@@ -5,9 +5,9 @@ import pickle
 from pathlib import Path
 
 import pytest
+from test_client import commit
 
 import zarrdb
-from test_client import commit
 
 
 def test_branches_and_tags(repo: zarrdb.Repository) -> None:

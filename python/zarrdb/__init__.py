@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "ZarrdbStore":  # zarr-python and numpy are imported only where they are used
+    if name == "ZarrdbStore":  # zarr-python, xarray and numpy are imported only where they are used
         from ._store import ZarrdbStore
 
         return ZarrdbStore
@@ -42,4 +42,8 @@ def __getattr__(name: str) -> object:
         from ._array import Array
 
         return Array
+    if name == "to_zarrdb":
+        from ._xarray import to_zarrdb
+
+        return to_zarrdb
     raise AttributeError(f"module 'zarrdb' has no attribute {name!r}")

@@ -118,7 +118,7 @@ class Array:
         self.attrs: dict[str, Any] = o.get("attributes") or {}
         self.format: int = o["format"]
         self.type: str = o["type"]
-        self._dtype = np.dtype(ast.literal_eval(o["numpy"])) if o.get("numpy") and o.get("item_size") else None
+        self._dtype: np.dtype[Any] | None = np.dtype(ast.literal_eval(o["numpy"])) if o.get("numpy") and o.get("item_size") else None
 
     @property
     def dtype(self) -> np.dtype[Any]:

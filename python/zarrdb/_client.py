@@ -269,7 +269,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def create(path: str) -> None:
     """Make an empty database."""
-    p = subprocess.run([binary(), "init", path], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    p = subprocess.run([binary(), "init", path], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if p.returncode != 0 and not is_database(path):
         raise exit_error(p.returncode, p.stderr)
 

@@ -57,6 +57,9 @@ class ZarrdbStore(Store):
     def __repr__(self) -> str:
         return f"ZarrdbStore('{self}')"
 
+    def __dask_tokenize__(self) -> Any:
+        return self.session.__dask_tokenize__()
+
     def __getstate__(self) -> dict[str, Any]:
         return {"view": self.session, "read_only": self.read_only}
 
@@ -147,7 +150,7 @@ class ZarrdbStore(Store):
         return next(self.session.keys(prefix), None) is None
 
     async def list(self) -> AsyncIterator[str]:
-        for key in self.session.keys():
+        for key in self.session.keys(""):
             yield key
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:

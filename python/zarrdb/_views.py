@@ -241,13 +241,6 @@ class View:
 
         return Array(self, path)
 
-    @property
-    def store(self) -> ZarrdbStore:
-        """A store for zarr-python and xarray."""
-        from ._store import ZarrdbStore
-
-        return ZarrdbStore(self)
-
 
 class Snapshot(View):
     """A version. It never changes. It pickles by its commit."""
@@ -274,6 +267,13 @@ class Snapshot(View):
     def read_only(self) -> bool:
         return True
 
+    @property
+    def store(self) -> ZarrdbStore:
+        """A store for zarr-python and xarray."""
+        from ._store import ZarrdbStore
+
+        return ZarrdbStore(self)
+
     def __reduce__(self) -> Any:
         return _snapshot, (self._client.dir, self.commit.id)
 
@@ -282,6 +282,9 @@ class Snapshot(View):
 
     def __hash__(self) -> int:
         return hash((self._client.dir, self.commit.id))
+
+    def __dask_tokenize__(self) -> Any:
+        return self._client.dir, self.commit.id
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.commit.id[:10]} of {os.path.basename(self._client.dir)}: {self.commit.message!r}>"
@@ -354,6 +357,16 @@ class Session(View):
 
     def __hash__(self) -> int:
         return hash((self._client.dir, self.id))
+
+    @property
+    def store(self) -> ZarrdbStore:
+        """A store for zarr-python and xarray."""
+        from ._store import ZarrdbStore
+
+        return ZarrdbStore(self)
+
+    def __dask_tokenize__(self) -> Any:
+        return self._client.dir, self.id, self._dirty  # what is read after a write is another thing
 
     def __reduce__(self) -> Any:
         self._shared = True  # from now on others write as well
@@ -459,7 +472,7 @@ class Session(View):
 
         def page(skip: int) -> dict[str, Any]:
             ask = {"prefix": prefix, "skip": skip, "limit": PAGE}
-            return self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, **ask}))  # type: ignore[no-any-return]
+            return dict(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, **ask})))
 
         return Changes(all_pages(page))
 

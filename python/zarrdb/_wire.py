@@ -294,13 +294,15 @@ class Link:
 
     def _take(self, n: int) -> bytearray:
         have = self._buf
-        while len(have) < n and n <= 1 << 16:
+        while len(have) < n <= 1 << 16:
             data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec)
             for level, kind, raw in oob:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     fds = array.array("i")
                     fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
                     self._fds.extend(fds)
+            if flags & socket.MSG_CTRUNC:
+                raise ConnectionError("it sent more descriptors than fit, or this process may open no more files")
             if not data:
                 raise ConnectionError("it was closed at the other end")
             have += data

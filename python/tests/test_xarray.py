@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import zarrdb
+from zarrdb._target import parse
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning", "error::UserWarning")
+
+
+def dataset(n: int = 6, start: str = "2020-01-01") -> xr.Dataset:
+    time = np.datetime64(start, "ns") + np.arange(n) * np.timedelta64(1, "D")
+    t2m = np.random.default_rng(n).normal(size=(n, 4, 5)).astype("f4")
+    return xr.Dataset(
+        {"t2m": (("time", "lat", "lon"), t2m, {"units": "K"})},
+        coords={"time": time, "lat": np.linspace(0, 3, 4), "lon": np.arange(5.0)},
+    )
+
+
+@pytest.fixture
+def written(repo: zarrdb.Repository) -> xr.Dataset:
+    ds = dataset()
+    c = zarrdb.to_zarrdb(ds, repo, message="first")
+    assert c.message == "first"
+    return ds
+
+
+def test_round_trip(repo: zarrdb.Repository, path: Path, written: xr.Dataset) -> None:
+    for target in (path, str(path), f"zarrdb://{path}@main", repo, repo.at("main"), repo.at("main").store):
+        for chunks in (None, {}):
+            with xr.open_dataset(target, engine="zarrdb", chunks=chunks) as ds:
+                xr.testing.assert_identical(ds.load(), written)
+    xr.testing.assert_identical(xr.open_dataset(repo), written)  # it is guessed
+    xr.testing.assert_identical(xr.open_zarr(repo.at("main").store), written)
+    lazy = pickle.loads(pickle.dumps(xr.open_dataset(path, engine="zarrdb")))
+    xr.testing.assert_identical(lazy.load(), written)
+
+
+def test_append_and_region(repo: zarrdb.Repository, path: Path, written: xr.Dataset) -> None:
+    more = dataset(3, "2020-01-07")
+    zarrdb.to_zarrdb(more, path, append_dim="time")
+    both = xr.concat([written, more], "time")
+    xr.testing.assert_equal(xr.open_dataset(path, engine="zarrdb"), both)
+    xr.testing.assert_identical(xr.open_dataset(f"{path}@main~1", engine="zarrdb"), written)
+    s = repo.writable_session()
+    part = (more.isel(time=slice(0, 2)) * 0).drop_vars(["lat", "lon", "time"])
+    zarrdb.to_zarrdb(part, s, region={"time": slice(4, 6)}, mode="r+")
+    s.commit("region")
+    assert float(abs(xr.open_dataset(path, engine="zarrdb").t2m[4:6]).max()) == 0
+    before = repo.lookup_branch("main")
+    with pytest.raises(ValueError):
+        zarrdb.to_zarrdb(more.rename(lat="y"), path, append_dim="time")
+    assert repo.lookup_branch("main") == before and repo.sessions() == []
+
+
+def test_groups(repo: zarrdb.Repository, path: Path) -> None:
+    ds = dataset()
+    zarrdb.to_zarrdb(ds, repo, group="a/b")
+    for target, group in ((path, "a/b"), (f"{path}@main:a/b", None), (f"{path}:a", "b")):
+        xr.testing.assert_identical(xr.open_dataset(target, engine="zarrdb", group=group), ds)
+    tree = xr.open_datatree(repo.at("main"), engine="zarrdb")
+    xr.testing.assert_identical(tree["a/b"].to_dataset(), ds)
+
+
+def test_versions_are_not_mixed_by_dask(repo: zarrdb.Repository, written: xr.Dataset) -> None:
+    old = xr.open_dataset(repo.at("main"), engine="zarrdb", chunks={})
+    zarrdb.to_zarrdb(written + 1, repo, mode="a")
+    new = xr.open_dataset(repo.at("main"), engine="zarrdb", chunks={})
+    np.testing.assert_allclose((new.t2m - old.t2m).compute(), 1, rtol=1e-5)
+
+
+def test_fsspec(repo: zarrdb.Repository, path: Path, written: xr.Dataset) -> None:
+    url = f"zarrdb://{path}@main"
+    xr.testing.assert_identical(xr.open_zarr(url, consolidated=False), written)
+    z = zarr.open_array(f"{url}:t2m", mode="r")
+    np.testing.assert_array_equal(z[:], written.t2m)
+    fs, root = fsspec.url_to_fs(url)
+    assert sorted(n.rpartition("/")[2] for n in fs.ls(root, detail=False)) == ["lat", "lon", "t2m", "time", "zarr.json"]
+    document = fs.cat_file(f"{root}/zarr.json")
+    assert fs.cat_file(f"{root}/zarr.json", 2, 10) == document[2:10] and fs.cat_file(f"{root}/zarr.json", -5) == document[-5:]
+    assert fs.info(f"{root}/t2m")["type"] == "directory" and fs.exists(f"{root}/zarr.json") and not fs.exists(f"{root}/nope")
+    with fs.open(f"{root}/zarr.json") as f:
+        assert f.read() == document
+    assert f"{root}/zarr.json" in fs.find(root)
+    with pytest.raises(FileNotFoundError):
+        fs.cat_file(f"{root}/nope")
+    with pytest.raises(PermissionError):
+        fs.open(f"{root}/zarr.json", "wb")
+
+
+def test_targets(repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    for text, rev, node in [
+        ("", "main", ""), ("@v1:a/b", "v1", "a/b"), ("@main~3/a/zarr.json", "main~3", "a/zarr.json"), (":a", "main", "a"),
+        ("@main@{2026-01-31 12:00}:a", "main@{2026-01-31 12:00}", "a"), ("@feature%2Fx/a", "feature/x", "a"), ("/a", "main", "a"),
+    ]:  # fmt: skip
+        for start in (f"{path}", f"zarrdb://{path}", "w.zdb", "zarrdb://w.zdb"):
+            assert parse(start + text) == (str(path), rev, node)
+    with pytest.raises(zarrdb.NotFoundError):
+        parse("zarrdb://nope.zdb")
+
+
+def test_dask_processes_write_one_commit(repo: zarrdb.Repository) -> None:
+    distributed = pytest.importorskip("distributed")
+    import dask.array as da
+
+    values = np.arange(40 * 30, dtype="f8").reshape(40, 30)
+    warnings.simplefilter("ignore")  # of the cluster
+    cluster: Any
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as cluster, \
+            distributed.Client(cluster):  # fmt: skip
+        s = repo.writable_session(label="load")
+        ds = xr.Dataset({"x": (("i", "j"), da.from_array(values, chunks=(4, 10)))})
+        ds.to_zarr(s.store, consolidated=False)
+        assert s.status().arrays == {"x": 30}
+        again = xr.open_zarr(s.store, chunks={})
+        (again.x * 2).to_dataset(name="y").to_zarr(s.store, mode="a", consolidated=False)
+        before = len(list(repo.ancestry()))
+        s.commit("load")
+    assert len(list(repo.ancestry())) == before + 1
+    got = xr.open_dataset(repo.at("main"), engine="zarrdb")
+    np.testing.assert_array_equal(got.x, values)
+    np.testing.assert_array_equal(got.y, values * 2)
+    assert repo.fsck(full=True)["problems"] == []

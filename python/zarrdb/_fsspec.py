@@ -1,0 +1,77 @@
+"""Versions as a file system of fsspec: zarrdb://DB@REV:NODE. It is read only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
+
+from ._client import Client
+from ._target import SCHEME, parse
+from ._views import Snapshot
+
+
+class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """Files are the keys of a version. A branch is resolved once for each instance."""
+
+    protocol = "zarrdb"
+    cachable = False  # a branch moves
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._versions: dict[tuple[str, str], Snapshot] = {}
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(p) for p in path]
+        return str(path).removeprefix(SCHEME).rstrip("/")
+
+    def unstrip_protocol(self, name: str) -> str:
+        return f"{SCHEME}{self._strip_protocol(name)}"
+
+    def _at(self, path: str) -> tuple[Snapshot, str]:
+        dir, rev, key = parse(self._strip_protocol(path))
+        if (dir, rev) not in self._versions:
+            self._versions[dir, rev] = Snapshot(Client.of(dir), rev)
+        return self._versions[dir, rev], key
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        v, key = self._at(path)
+        if (start or 0) < 0 or (end or 0) < 0:
+            size = self.info(path)["size"]
+            start, end = (n + size if n is not None and n < 0 else n for n in (start, end))
+        out = v.get(key) if start is None and end is None else v.get_part(key, start, end)
+        if out is None:
+            raise FileNotFoundError(path)
+        return out
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        path = self._strip_protocol(path)
+        v, key = self._at(path)
+        size = v.size(key) if key else None
+        if size is not None:
+            return {"name": path, "size": size, "type": "file"}
+        if not key or next(v.keys(key + "/"), None) is not None:
+            return {"name": path, "size": 0, "type": "directory"}
+        raise FileNotFoundError(path)
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        path = self._strip_protocol(path)
+        v, key = self._at(path)
+        names = list(v.children(key + "/" if key else ""))
+        if not names and key:
+            return [self.info(path)] if detail else [self.info(path)["name"]]
+        full = [f"{path}/{n.removesuffix('/')}" for n in names]
+        if not detail:
+            return full
+        return [
+            {"name": f, "size": 0, "type": "directory"} if n.endswith("/") else self.info(f) for n, f in zip(names, full, strict=True)
+        ]
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        import io
+
+        if mode != "rb":
+            raise PermissionError(f"{path}: versions are read only; write in a session")
+        return io.BytesIO(self.cat_file(path))

@@ -1,0 +1,87 @@
+"""xarray: open_dataset(…, engine="zarrdb"), and to_zarrdb."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any
+
+from xarray.backends import BackendEntrypoint
+from xarray.backends.zarr import ZarrBackendEntrypoint
+
+from ._client import Client, is_database
+from ._repository import Repository
+from ._repository import open as open_repository
+from ._store import ZarrdbStore
+from ._target import SCHEME, parse
+from ._views import Commit, Session, Snapshot
+
+
+def store_of(target: Any) -> tuple[ZarrdbStore, str]:
+    """The store that a target names, and the path of a group in it."""
+    if isinstance(target, Repository):
+        target = target.at("main")
+    if isinstance(target, Snapshot | Session):
+        target = target.store
+    if isinstance(target, ZarrdbStore):
+        return target, ""
+    dir, rev, path = parse(os.fspath(target))
+    return ZarrdbStore(Snapshot(Client.of(dir), rev)), path
+
+
+class ZarrdbBackendEntrypoint(BackendEntrypoint):
+    """Opens DB, DB@REV:GROUP, and versions and sessions themselves."""
+
+    description = "Open versions of zarrdb databases"
+    supports_groups = True
+    open_dataset_parameters = tuple(
+        p for p in inspect.signature(ZarrBackendEntrypoint.open_dataset).parameters if p not in ("self", "mode", "store", "engine", "storage_options")
+    )
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        if isinstance(filename_or_obj, Repository | Snapshot | Session | ZarrdbStore):
+            return True
+        if not isinstance(filename_or_obj, str | os.PathLike):
+            return False
+        return str(filename_or_obj).startswith(SCHEME) or is_database(os.fspath(filename_or_obj))
+
+    def _open(self, how: str, target: Any, group: str | None, options: dict[str, Any]) -> Any:
+        store, path = store_of(target)
+        group = "/".join(p for p in (path, (group or "").strip("/")) if p) or None
+        options.update(consolidated=False, group=group)
+        return getattr(ZarrBackendEntrypoint(), how)(store, **options)
+
+    def open_dataset(self, filename_or_obj: Any, *, group: str | None = None, **options: Any) -> Any:
+        return self._open("open_dataset", filename_or_obj, group, options)
+
+    def open_datatree(self, filename_or_obj: Any, *, group: str | None = None, **options: Any) -> Any:
+        return self._open("open_datatree", filename_or_obj, group, options)
+
+    def open_groups_as_dict(self, filename_or_obj: Any, *, group: str | None = None, **options: Any) -> Any:
+        return self._open("open_groups_as_dict", filename_or_obj, group, options)
+
+
+def to_zarrdb(
+    ds: Any,
+    target: Session | Repository | str | os.PathLike[str],
+    *,
+    group: str | None = None,
+    branch: str = "main",
+    message: str = "",
+    mode: str | None = None,
+    **options: Any,
+) -> Commit | None:
+    """Write a dataset. Into a repository, or the directory of one, it is a commit, which is
+    returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
+    such as append_dim, region and encoding."""
+    if isinstance(target, Session):
+        ds.to_zarr(target.store, group=group, mode=mode, consolidated=False, **options)
+        return None
+    repo = target if isinstance(target, Repository) else open_repository(target, create=True)
+    s = repo.writable_session(branch)
+    try:
+        ds.to_zarr(s.store, group=group, mode=mode, consolidated=False, **options)
+        return s.commit(message or "write a dataset")
+    except BaseException:
+        s.discard()
+        raise
