@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -61,8 +62,14 @@ func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, err
 	}
 }
 
-// handle answers one request.
-func (c *conn) handle(ctx context.Context, f *wire.Frame) error {
+// handle answers one request. A panic is an error of that request alone: the process
+// has work of its own, and other clients.
+func (c *conn) handle(ctx context.Context, f *wire.Frame) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v: panic: %v\n%s", f.Op, r, debug.Stack())
+		}
+	}()
 	h := handlers[f.Op]
 	if h == nil {
 		return fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported)
