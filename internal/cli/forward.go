@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -40,6 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			return a.report(ctx, stderr)
 		}
 		code, err := forward(ctx, held, args, stdin, stdout, stderr)
+		var failed *local.RemoteError
 		switch {
 		case err == nil:
 			return code
@@ -50,6 +52,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			if errors.As(a.err, &held) {
 				a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
 			}
+			return a.report(ctx, stderr)
+		case errors.As(err, &failed) && failed.Code == "internal":
+			a.err = failed
+			return a.report(ctx, stderr)
+		case errors.Is(err, local.ErrUnknown): // standard input may be read, output written, or a commit made
+			a.err = unknownError{held}
 			return a.report(ctx, stderr)
 		}
 		if err := again(held, time.Since(begun)); err != nil {
@@ -87,13 +95,22 @@ type ownError struct{ error }
 
 func (e ownError) Unwrap() error { return e.error }
 
+// unknownError is the error of a command that another process was running when it
+// ended. Running it again could do it twice, or with half of its input.
+type unknownError struct{ held *engine.LockedError }
+
+func (e unknownError) Error() string {
+	return fmt.Sprintf("%s had %s open and ended while it ran this command; see in the log what was done before you run it again",
+		holder(e.held), filepath.Dir(e.held.Dir))
+}
+
 // served reports whether the process that has a database open serves it.
 func served(held *engine.LockedError) bool {
 	return held.Holder.Socket != "" && held.Holder.PID != os.Getpid()
 }
 
 // forward has the process that has a database open run the command. An error says
-// that it did not begin to.
+// that it did not begin to, unless it is local.ErrUnknown.
 func forward(ctx context.Context, held *engine.LockedError, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	in, ok1 := stdin.(*os.File)
 	out, ok2 := stdout.(*os.File)

@@ -26,6 +26,10 @@ var (
 	// asked is not known.
 	ErrGone = errors.New("local: the connection to the process that has the database open has ended")
 
+	// ErrUnknown is an [ErrGone] of a request that the other process may have begun,
+	// or done.
+	ErrUnknown = errors.New("local: the process that has the database open ended before it answered")
+
 	// ErrLimit means that the connection has as much under way as it may.
 	ErrLimit = errors.New("local: too much at a time")
 

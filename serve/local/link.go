@@ -28,6 +28,7 @@ type link struct {
 	next    uint32
 	pending map[uint32]chan *wire.Frame // nil for one that was given up
 	err     error                       // why it ended
+	bye     bool                        // the server ended in order: it answered all that it began
 	saved   []string                    // sessions that the server left at savepoints
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
 }
@@ -107,6 +108,12 @@ func (e *goneError) Is(target error) bool { return target == ErrGone }
 
 func gone(err error) error { return &goneError{err} }
 
+// unknownError is an [ErrUnknown] with why the connection ended.
+type unknownError struct{ error }
+
+func (e unknownError) Unwrap() error        { return e.error }
+func (e unknownError) Is(target error) bool { return target == ErrUnknown }
+
 // receive hands replies to those who wait for them, until the connection ends.
 func (l *link) receive() {
 	var err error
@@ -119,7 +126,7 @@ func (l *link) receive() {
 			var bye wire.Bye
 			err = wire.ParseJSON(f.Op, f.Meta, &bye)
 			l.mu.Lock()
-			l.saved = bye.Saved
+			l.saved, l.bye = bye.Saved, true
 			l.mu.Unlock()
 			f.Close()
 			continue
@@ -206,7 +213,8 @@ func (l *link) savedBefore(id string) bool {
 
 // call sends a request and returns the reply, which the caller closes. When ctx ends
 // the request is cancelled; patient calls then wait for the reply all the same. The
-// error is an ErrGone where the connection has ended.
+// error is an ErrGone where the connection has ended, and an ErrUnknown too where the
+// server may have begun with the request.
 func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Frame, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -297,6 +305,9 @@ func (l *link) got(f *wire.Frame, ok bool) (*wire.Frame, error) {
 	if !ok {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if !l.bye {
+			return nil, unknownError{l.err}
+		}
 		return nil, l.err
 	}
 	if f.Flags&wire.FlagError != 0 {

@@ -23,7 +23,8 @@ type Command struct {
 // ended. When ctx ends the command is cancelled, as by Ctrl-C; Run waits for its end
 // all the same. Errors: [ErrVersion] if the server is another build, [serve.ErrDenied]
 // if it runs no commands of this user, errors.ErrUnsupported if it runs none or the
-// system passes no descriptors, [ErrGone] if it ended meanwhile.
+// system passes no descriptors, [ErrGone] if it ended before it began with the
+// command, [ErrUnknown] too if it may have begun.
 func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
 	in := wire.Run{Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env}
 	if in.Dir == "" {

@@ -139,3 +139,15 @@ func TestRunOtherUser(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A command that panics fails alone: the process serves on.
+func TestRunPanics(t *testing.T) {
+	_, c := served(t, nil, nil)
+	var remote *RemoteError
+	if _, err := c.Run(bg, Command{Args: []string{"panic"}}); !errors.As(err, &remote) || remote.Code != "internal" || !contains(err, "panic: of a command") {
+		t.Error(err)
+	}
+	if code, err := c.Run(bg, Command{Args: []string{"other"}}); code != 2 || err != nil {
+		t.Errorf("%d, %v", code, err)
+	}
+}
