@@ -68,7 +68,7 @@ python-test: build ## tests of the Python package, in an environment of their ow
 	./scripts/python.sh $(ARGS)
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
-	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest
+	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest ./serve/local
 
 clean:
 	rm -rf zarrdb bench/out .cache
