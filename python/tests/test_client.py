@@ -95,6 +95,61 @@ def test_other_processes(repo: zarrdb.Repository, how: str) -> None:
     assert v.get("k") == b"abc"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fork_while_threads_read(repo: zarrdb.Repository) -> None:
+    commit(repo, k=b"abc", big=bytes(1 << 20))
+    s, v, stop = repo.writable_session(), repo.at("main"), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            assert v.get("big") == bytes(1 << 20) and s.get("k") == b"abc"
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for _ in range(10):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if v.get("k") == b"abc" and s.get("k") == b"abc" and v.size("big") == 1 << 20 else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    stop.set()
+    for t in threads:
+        t.join()
+    assert v.get("k") == b"abc"
+
+
+def test_interrupts(repo: zarrdb.Repository) -> None:
+    """Ctrl-C at any point leaves a client that works, and values that are whole."""
+    values = {"a": bytes(100), "b": os.urandom(2 << 20)}
+    commit(repo, **values)
+    v, s, done, hits = repo.at("main"), repo.writable_session(), False, 0
+    for k, b in values.items():
+        s.set(k, b)
+
+    def again(*_: object) -> None:
+        if not done:
+            raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, again)
+    try:
+        for i in range(60):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + i * 0.0001)
+                while True:
+                    for k, b in values.items():
+                        assert v.get(k) == b and s.get(k) == b
+                        s.set(k, b)
+            except KeyboardInterrupt:
+                hits += 1
+    finally:
+        done = True
+        signal.signal(signal.SIGALRM, old)
+    assert hits == 60
+    for k, b in values.items():
+        assert v.get(k) == b and s.get(k) == b
+    assert len(list(s.keys())) == 2
+
+
 def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Path) -> None:
     commit(repo, k=b"abc", big=bytes(1 << 20))
     v = repo.at("main")

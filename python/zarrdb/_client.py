@@ -16,7 +16,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _wire as w
 from ._errors import (
@@ -29,6 +29,9 @@ from ._errors import (
     UnsupportedError,
     ZarrdbError,
 )
+
+if TYPE_CHECKING:
+    from ._views import View
 
 T = TypeVar("T")
 RECONNECTS = 5
@@ -141,6 +144,7 @@ class Client:
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
+        self.views: weakref.WeakValueDictionary[int, View] = weakref.WeakValueDictionary()  # by id()
         _clients.add(self)
 
     @staticmethod
@@ -249,6 +253,8 @@ class Client:
         if self._link is not None:
             self._link.abandon()
             self._link = None
+        for v in list(self.views.values()):
+            v._forked()
 
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()

@@ -115,6 +115,11 @@ class View:
         self._client, self._link, self._handle = client, link, handle
         self._opening = threading.RLock()
         link.hold()
+        client.views[id(self)] = self
+
+    def _forked(self) -> None:
+        """In a child: other threads, which may have held locks, are not there any more."""
+        self._opening = threading.RLock()
 
     def __del__(self) -> None:
         link = getattr(self, "_link", None)
@@ -319,6 +324,11 @@ class Session(View):
             self._shared = True
             if was["server"] != self._server and parse_time(self._info["saved"]) <= parse_time(was["saved"]):
                 self._lost = self._is_lost("it has ended")
+
+    def _forked(self) -> None:
+        super()._forked()
+        self._keys = [threading.Lock() for _ in range(64)]
+        self._shared = True  # parent and child both write
 
     # --- what it is
 

@@ -94,7 +94,9 @@ class Link:
 
     def __init__(self, sock: socket.socket, version: str = "", files: bool = True) -> None:
         self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
-        self._cond, self._sending = threading.Condition(threading.Lock()), threading.Lock()
+        # A signal may raise anywhere, but not between taking a plain lock and its with block.
+        self._lock, self._sending = threading.Lock(), threading.Lock()
+        self._cond = threading.Condition(self._lock)
         self._next, self._busy = 0, 0
         self._replies: dict[int, Frame | None] = {}  # of requests that somebody waits for
         self._reading = False
@@ -142,7 +144,7 @@ class Link:
         return frame
 
     def _begin(self) -> int:
-        with self._cond:
+        with self._lock:
             while self._busy >= self._most and self.over is None:
                 if not any(True for _ in self._replies):  # only such as were given up
                     self._end(OSError("too many requests were given up"))
@@ -173,39 +175,42 @@ class Link:
                 self._drain(e)
                 raise
             except BaseException:  # a part of a frame may have been sent
-                with self._cond:
+                with self._lock:
                     self._end(OSError("interrupted"))
                 raise
 
     def _await(self, id: int) -> Frame:
-        with self._cond:
-            while True:
-                frame = self._replies[id]
-                if frame is not None:
-                    del self._replies[id]
-                    return frame
-                if self.over is not None:
-                    raise self._gone(None)
-                if not self._reading:
-                    self._reading = True
-                    break
-                self._cond.wait()
+        reader = False
         try:
+            with self._lock:
+                while True:
+                    frame = self._replies[id]
+                    if frame is not None:
+                        del self._replies[id]
+                        return frame
+                    if self.over is not None:
+                        raise self._gone(None)
+                    if not self._reading:
+                        self._reading = reader = True
+                        break
+                    self._cond.wait()
             while True:
                 got, frame = self._receive()
-                with self._cond:
+                with self._lock:
                     self._dispatch(got, frame)
                     if got == id:
                         del self._replies[id]
                         return frame
         except BaseException as e:
-            with self._cond:
-                self._end(e)
+            if reader:  # a part of a frame may have been read
+                with self._lock:
+                    self._end(e)
             raise
         finally:
-            with self._cond:
-                self._reading = False
-                self._cond.notify_all()
+            if reader:
+                with self._lock:
+                    self._reading = False
+                    self._cond.notify_all()
 
     def _dispatch(self, id: int, frame: Frame) -> None:
         if frame.op == BYE:
@@ -218,7 +223,7 @@ class Link:
 
     def _give_up(self, id: int) -> None:
         """Nobody waits for this reply any more."""
-        with self._cond:
+        with self._lock:
             waiting = self._replies.pop(id, 0) is None
             over = self.over is not None
         if waiting and not over:
@@ -229,7 +234,7 @@ class Link:
 
     def _drain(self, e: OSError) -> None:
         """The other side has ended: read what it said last."""
-        with self._cond:
+        with self._lock:
             while self._reading and self.over is None:
                 self._cond.wait()  # another thread reads it
             if self.over is not None:
@@ -239,12 +244,12 @@ class Link:
             self._sock.settimeout(2)
             while True:
                 got, frame = self._receive()
-                with self._cond:
+                with self._lock:
                     self._dispatch(got, frame)
         except (OSError, ZarrdbError):
             pass
         finally:
-            with self._cond:
+            with self._lock:
                 self._reading = False
                 self._end(e)
 
@@ -263,7 +268,7 @@ class Link:
         return ConnectionLostError(str(self.over or e), "gone")
 
     def close(self) -> None:
-        with self._cond:
+        with self._lock:
             self._end(OSError("closed"))
 
     def abandon(self) -> None:
@@ -284,7 +289,7 @@ class Link:
             fds = [self._fds.popleft() for _ in range(files)]
             if flags & PLACE and not flags & ERROR:
                 number = _place.unpack(meta)[2]
-                with self._cond:
+                with self._lock:
                     self._files[number] = _File(fds.pop())
                     dropped = [self._files.popitem(last=False)[0]] if len(self._files) > MAX_FILES else []
                 self._forget(dropped)
@@ -331,7 +336,7 @@ class Link:
             size, id = _found.unpack(frame.meta)
             return frame.body, size, id
         size, id, number, off, n = _place.unpack(frame.meta)
-        with self._cond:
+        with self._lock:
             file = self._files.get(number)
             if file is not None:
                 self._files.move_to_end(number)
@@ -361,14 +366,14 @@ class Link:
                 break
             self._views -= 1
             id = self._begin()
-            with self._cond:
+            with self._lock:
                 del self._replies[id]
             try:
                 self._send(id, CLOSE, 0, to_json({"view": handle}), b"")
             except OSError as e:
                 raise self._gone(e) from e
         if self._views <= 0 and self._files:
-            with self._cond:
+            with self._lock:
                 numbers = list(self._files)
                 self._files.clear()
             self._forget(numbers)
