@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop serve-interop s3 bench soak python-test clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop serve-interop s3 bench soak python-test wheels clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -66,6 +66,9 @@ bench:            ## benchmarks, with the figures of other programs beside them
 
 python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's
 	./scripts/python.sh $(ARGS)
+
+wheels:           ## wheels of the Python package, one for each platform; TARGETS are some of them
+	./scripts/wheels.sh $(TARGETS)
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
 	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest ./serve/local

@@ -9,7 +9,7 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -39,13 +39,13 @@ IDLE = "60s"
 
 
 def binary() -> str:
-    """The path of the zarrdb program: $ZARRDB_BINARY, beside this package, or on PATH."""
+    """The path of the zarrdb program: $ZARRDB_BINARY, that of the wheel, or on PATH."""
     if given := os.environ.get("ZARRDB_BINARY"):
         return given
-    name = "zarrdb.exe" if sys.platform == "win32" else "zarrdb"
-    beside = Path(__file__).parent / "bin" / name
-    if beside.is_file():
-        return str(beside)
+    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
+        installed = Path(sysconfig.get_path("scripts", scheme)) / "zarrdb"
+        if installed.is_file():
+            return str(installed)
     if found := shutil.which("zarrdb"):
         return found
     raise UnsupportedError("the program zarrdb was not found; put it on PATH or its path into ZARRDB_BINARY")
