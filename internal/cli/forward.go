@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -74,6 +75,9 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 	var locked *engine.LockedError
 	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {
 		return serve.RunElsewhere // it is open here to be read only
+	}
+	if errors.Is(a.out.err, syscall.EPIPE) {
+		return exitPipe // in a process of its own the signal would have ended it
 	}
 	return a.report(ctx, c.Stderr)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -69,5 +70,120 @@ func TestHolderKilledWhileItReads(t *testing.T) {
 	}
 	if out, err := runProcess("get", db, "key"); !errors.As(err, &exit) || exit.ExitCode() != exitNotFound {
 		t.Errorf("%d bytes were written, %v", len(out), err)
+	}
+}
+
+// A command that is interrupted ends though its input or output blocks, alone and in
+// another process, which then is free to end too.
+func TestInterruptWhileBlocked(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	for _, args := range [][]string{
+		{"init", db}, {"create", db + ":a", "--shape", "1000000", "--dtype", "int64"},
+	} {
+		if _, err := runProcess(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"input", []string{"put", db, "key"}},
+		{"output", []string{"read", db + ":a", "-o", "-"}},
+	} {
+		for _, where := range []string{"alone", "elsewhere"} {
+			t.Run(c.name+" "+where, func(t *testing.T) {
+				var holder *exec.Cmd
+				if where == "elsewhere" {
+					holder = holding(t, db)
+				}
+				command := exec.Command("zarrdb", c.args...)
+				in, out := pipes(t, command)
+				if err := command.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if c.name == "input" {
+					_, err := in.Write(bytes.Repeat([]byte("a"), 1<<20)) // more than a pipe holds
+					if err != nil {
+						t.Fatal(err)
+					}
+				} else if _, err := out.Read(make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+				if err := command.Process.Signal(os.Interrupt); err != nil {
+					t.Fatal(err)
+				}
+				ended(t, command, exitInterrupted)
+				if holder != nil {
+					if err := holder.Process.Signal(os.Interrupt); err != nil {
+						t.Fatal(err)
+					}
+					ended(t, holder, exitOK)
+				}
+			})
+		}
+	}
+}
+
+// pipes gives a command an input and an output that this process has the ends of.
+func pipes(t *testing.T, c *exec.Cmd) (in, out *os.File) {
+	t.Helper()
+	ends := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close(); w.Close() })
+		return r, w
+	}
+	stdin, in := ends()
+	out, stdout := ends()
+	c.Stdin, c.Stdout = stdin, stdout
+	return in, out
+}
+
+// ended waits for a process, which must exit with a code before its files move.
+func ended(t *testing.T, c *exec.Cmd, code int) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	select {
+	case <-done:
+		if got := c.ProcessState.ExitCode(); got != code {
+			t.Errorf("%q: exit code %d, not %d", c.Args, got, code)
+		}
+	case <-time.After(time.Minute):
+		_ = c.Process.Kill()
+		t.Errorf("%q does not end", c.Args)
+	}
+}
+
+// A command in another process says as little as one of its own when nobody reads
+// its output any more.
+func TestForwardedBrokenPipe(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	for _, args := range [][]string{
+		{"init", db}, {"create", db + ":a", "--shape", "1000000", "--dtype", "int64"},
+	} {
+		if _, err := runProcess(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holding(t, db)
+	read := exec.Command("zarrdb", "read", db+":a", "-o", "-")
+	var messages bytes.Buffer
+	read.Stderr = &messages
+	_, out := pipes(t, read)
+	if err := read.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	_ = read.Stdout.(*os.File).Close()
+	_ = out.Close()
+	ended(t, read, exitPipe)
+	if messages.Len() > 0 {
+		t.Errorf("it says %s", &messages)
 	}
 }

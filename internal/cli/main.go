@@ -43,6 +43,7 @@ const (
 	exitNotFound    = 4
 	exitCorrupt     = 5
 	exitInterrupted = 130
+	exitPipe        = 141 // as shells say of a process that SIGPIPE ended
 )
 
 // Main is the program: it runs the command line of the process and ends it with
@@ -66,8 +67,10 @@ type attempted struct {
 func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	out := &stdoutWriter{w: stdout}
+	if stdin != nil {
+		root.SetIn(&blockingReader{blocking{ctx: ctx}, stdin})
+	}
+	out := &stdoutWriter{w: &blockingWriter{blocking{ctx: ctx}, stdout}}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	misnamed := strictHelp(root)

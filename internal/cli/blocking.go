@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// A read of standard input, or a write of standard output, may block for as long as
+// the other end likes. blockingReader and blockingWriter give up when the command is
+// cancelled: it ends, and lets go of the database. What is under way then goes on in
+// memory of its own until the other end moves.
+
+// blocking is one of both directions. Not safe for concurrent use.
+type blocking struct {
+	ctx  context.Context
+	buf  []byte // nil before it is used
+	left bool   // something is under way that was given up, and has buf
+}
+
+// blockingSize is how much is read or written at a time.
+const blockingSize = 64 << 10
+
+// patienceOfEnd is how long a write may take when the command is cancelled: what it
+// says last is still to be seen.
+const patienceOfEnd = time.Second
+
+// run calls fn, and gives it up when it takes longer than grace after the end of the
+// context.
+func (b *blocking) run(grace time.Duration, fn func() (int, error)) (int, error) {
+	if b.left {
+		return 0, b.ctx.Err()
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		n, err := fn()
+		done <- result{n, err}
+	}()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-b.ctx.Done():
+	}
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-t.C:
+		b.left = true
+		return 0, b.ctx.Err()
+	}
+}
+
+// part returns n bytes of buf, or as many as there are.
+func (b *blocking) part(n int) []byte {
+	if b.buf == nil {
+		b.buf = make([]byte, blockingSize)
+	}
+	return b.buf[:min(n, len(b.buf))]
+}
+
+type blockingReader struct {
+	blocking
+	r io.Reader
+}
+
+func (b *blockingReader) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	part := b.part(len(p))
+	n, err := b.run(0, func() (int, error) { return b.r.Read(part) })
+	return copy(p, part[:n]), err
+}
+
+type blockingWriter struct {
+	blocking
+	w io.Writer
+}
+
+func (b *blockingWriter) Write(p []byte) (n int, err error) {
+	for first := true; err == nil && (first || n < len(p)); first = false {
+		part := b.part(len(p) - n)
+		if !b.left {
+			copy(part, p[n:])
+		}
+		var m int
+		m, err = b.run(patienceOfEnd, func() (int, error) { return b.w.Write(part) })
+		n += m
+	}
+	return n, err
+}
