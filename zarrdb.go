@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"net"
 	"os"
@@ -38,7 +37,7 @@ import (
 
 // What errors are found by with [errors.Is].
 var (
-	ErrNotFound    = fs.ErrNotExist     // a node that is not there; a key is kv.ErrNotFound
+	ErrNotFound    = zarr.ErrNotFound   // an array or group that is not there; of a key it is kv.ErrNotFound
 	ErrExists      = zarr.ErrExists     // a node that is there already
 	ErrNoRef       = txn.ErrNoRef       // a branch, tag, commit or session that is not there
 	ErrConflict    = txn.ErrConflict    // what another commit changed too; *[txn.ConflictError] lists it

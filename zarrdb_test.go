@@ -210,7 +210,7 @@ func TestHereAndThere(t *testing.T) {
 			if got := value(t, at(t, db, "")); got != 1 {
 				t.Errorf("after the reset %d", got)
 			}
-			if _, err := at(t, db, "").Array(bg, "none"); !errors.Is(err, zarr.ErrNotFound) {
+			if _, err := at(t, db, "").Array(bg, "none"); !errors.Is(err, zarrdb.ErrNotFound) {
 				t.Errorf("an array that is not there: %v", err)
 			}
 			if _, err := db.At(bg, "none"); !errors.Is(err, zarrdb.ErrNoRef) {
