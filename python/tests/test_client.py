@@ -43,6 +43,18 @@ def test_values(repo: zarrdb.Repository) -> None:
     assert list(v.keys()) == ["big", "empty", "small"] and list(v.keys("s")) == ["small"]
 
 
+def test_values_that_are_too_long(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = repo.writable_session()
+    link = s._at()[0]
+    monkeypatch.setattr(link, "max_body", 100)
+    with pytest.raises(zarrdb.InvalidError):
+        s.set("k", bytes(101))
+    s.set("k", bytes(100))
+    s.set("empty", memoryview(b""))
+    monkeypatch.setattr(s, "_read", lambda *_: s._read_pieces(b"k"))
+    assert s.get("k") == bytes(100) and s._at()[0] is link
+
+
 def test_listing_has_pages(repo: zarrdb.Repository) -> None:
     s = repo.writable_session()
     names = sorted(f"d{i % 3}/{i:05}" for i in range(300))
@@ -122,27 +134,30 @@ def test_interrupts(repo: zarrdb.Repository) -> None:
     """Ctrl-C at any point leaves a client that works, and values that are whole."""
     values = {"a": bytes(100), "b": os.urandom(2 << 20)}
     commit(repo, **values)
-    v, s, done, hits = repo.at("main"), repo.writable_session(), False, 0
+    v, s, armed, hits = repo.at("main"), repo.writable_session(), False, 0
     for k, b in values.items():
         s.set(k, b)
 
     def again(*_: object) -> None:
-        if not done:
+        if armed:
             raise KeyboardInterrupt
 
     old = signal.signal(signal.SIGALRM, again)
     try:
         for i in range(60):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0005 + i * 0.0001)
+                armed = True
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + i * 0.0001, 0.05)  # again if a finalizer got it
                 while True:
                     for k, b in values.items():
                         assert v.get(k) == b and s.get(k) == b
                         s.set(k, b)
             except KeyboardInterrupt:
+                armed = False
                 hits += 1
     finally:
-        done = True
+        armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
     assert hits == 60
     for k, b in values.items():

@@ -59,6 +59,16 @@ def test_arrays(repo: zarrdb.Repository) -> None:
     assert repo.fsck(full=True)["problems"] == []
 
 
+def test_blame(repo: zarrdb.Repository) -> None:
+    with repo.transaction() as store:
+        zarr.create_array(store, name="a", data=np.ones(4, "i4"), chunks=(2,))
+    s = repo.writable_session()
+    s.array("a")[0] = 5
+    c = s.commit("five")
+    assert [b["commit"] == c.id for b in repo.blame("a")] == [True, False]
+    assert len(repo.blame("a", select="0")) == 1
+
+
 def test_a_transaction_that_fails_leaves_nothing(repo: zarrdb.Repository) -> None:
     with pytest.raises(RuntimeError), repo.transaction() as store:
         zarr.create_group(store)

@@ -252,6 +252,11 @@ class Repository:
             out["commit"] = Commit._of(out["commit"])
         return out
 
+    def blame(self, path: str, rev: str = "main", select: str = "") -> list[dict[str, Any]]:
+        """Which commit wrote each chunk of an array; `select` is as on the command line."""
+        _, out = self._run("blame", f"{self.path}@{rev}:{path}", "--json", *(["--select", select] if select else []))
+        return [json.loads(line) for line in out.splitlines()]
+
     def undo(self, name: str = "main", *, tag: bool = False) -> Any:
         """Take the last move of a branch or tag back."""
         return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)

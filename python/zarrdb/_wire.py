@@ -17,7 +17,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ._errors import ConnectionLostError, VersionError, ZarrdbError, failure
+from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
 
 PROTOCOL = 1
 ZERO = bytes(20)
@@ -107,6 +107,7 @@ class Link:
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
         self._most = 1
+        self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
         hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid}
         if files:
@@ -116,7 +117,8 @@ class Link:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
-        self.max_body: int = self.hello.get("max_body") or 512 << 20
+        self.max_meta = self.hello.get("max_meta") or self.max_meta
+        self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
 
     # --- requests
@@ -128,6 +130,8 @@ class Link:
 
     def call(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = ()) -> Frame:
         """Send a request and return its reply. A failure is raised as its exception."""
+        if len(body) > self.max_body or len(meta) > self.max_meta:
+            raise InvalidError(f"{len(meta)} and {len(body)} bytes at once, where {self.max_meta} and {self.max_body} are taken", "too_large")
         if self.unused:
             self._close_views()
         id = self._begin()
