@@ -174,6 +174,34 @@ def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Pa
         assert v.get("k") == b"abc" and v.get("big") == bytes(1 << 20)
 
 
+def test_threads_read_on_while_servers_are_killed(repo: zarrdb.Repository, path: Path) -> None:
+    values = {"k": b"abc", "big": os.urandom(1 << 20)}
+    commit(repo, **values)
+    v, stop, bad, done = repo.at("main"), threading.Event(), [], [0] * 4
+
+    def work(i: int) -> None:
+        try:
+            while not stop.is_set():
+                assert all(v.get(k) == b for k, b in values.items())
+                done[i] += 1
+        except BaseException as e:  # the test tells it
+            bad.append(e)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for _ in range(5):
+        before = list(done)
+        while not bad and any(a == b for a, b in zip(before, done, strict=True)):
+            stop.wait(0.01)
+        kill(path)
+        repo.list_branches()  # one is there again
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not bad
+
+
 def test_session_is_lost_when_the_server_is_killed(repo: zarrdb.Repository, path: Path) -> None:
     s = repo.writable_session()
     s.set("a", b"1")

@@ -67,6 +67,29 @@ def test_conflicts(repo: zarrdb.Repository) -> None:
         b.set("k", b"3")
 
 
+def test_retry(repo: zarrdb.Repository) -> None:
+    commit(repo, n=b"0")
+    for rivals, ok in ((2, True), (9, False)):
+        tries = 0
+        try:
+            for attempt in repo.retry(3):
+                with attempt as s:
+                    tries += 1
+                    n = int(s.get("n") or b"0")
+                    if tries <= rivals:
+                        commit(repo, n=b"%d" % (n + 10))
+                    s.set("n", b"%d" % (n + 1))
+                    s.commit("add one")
+        except zarrdb.ConflictError:
+            assert not ok
+        assert tries == 3 and repo.sessions() == []
+    assert repo.at("main").get("n") == b"51"
+    for attempt in repo.retry(3):
+        with pytest.raises(RuntimeError), attempt as s:
+            raise RuntimeError
+    assert repo.sessions() == []
+
+
 def test_merge(repo: zarrdb.Repository) -> None:
     repo.create_branch("trial")
     commit(repo, a=b"1")

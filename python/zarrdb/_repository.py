@@ -43,6 +43,24 @@ def _one(**revs: Any) -> tuple[str, Any]:
     return given[0] if given else ("branch", "main")
 
 
+class _Attempt:
+    def __init__(self, repo: Repository, branch: str, last: bool) -> None:
+        self._repo, self._branch, self._last, self.again = repo, branch, last, False
+
+    def __enter__(self) -> Session:
+        self._session = self._repo.writable_session(self._branch)
+        return self._session
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, _: object) -> bool:
+        try:
+            self._session.discard()
+        except ZarrdbError:
+            if e is None:
+                raise
+        self.again = isinstance(e, ConflictError) and not self._last
+        return self.again
+
+
 class Repository:
     """A database. It pickles by its path."""
 
@@ -133,6 +151,23 @@ class Repository:
             except ZarrdbError:
                 pass
             raise
+
+    def retry(self, attempts: int = 5, branch: str = "main") -> Iterator[_Attempt]:
+        """Attempts at a transaction, each a context manager that gives a fresh session:
+
+            for attempt in repo.retry(5):
+                with attempt as s:
+                    ...
+                    s.commit("message")
+
+        After a conflict there is another attempt; that of the last one is raised. A session that
+        was not committed is discarded.
+        """
+        for n in range(attempts):
+            a = _Attempt(self, branch, n + 1 == attempts)
+            yield a
+            if not a.again:
+                return
 
     def resolve(self, rev: str) -> Commit:
         """The commit that a revision names."""
