@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // A database is open in one process at a time, and that process serves it. So a
@@ -42,7 +43,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			return a.report(ctx, stderr)
 		}
 		code, err := forward(ctx, held, args, stdin, stdout, stderr)
-		var failed *local.RemoteError
 		switch {
 		case err == nil:
 			return code
@@ -54,11 +54,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 				a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
 			}
 			return a.report(ctx, stderr)
-		case errors.As(err, &failed) && failed.Code == "internal":
-			a.err = failed
-			return a.report(ctx, stderr)
 		case errors.Is(err, local.ErrUnknown): // standard input may be read, output written, or a commit made
 			a.err = unknownError{held}
+			return a.report(ctx, stderr)
+		case !errors.Is(err, local.ErrGone) && !errors.Is(err, txn.ErrClosed) && err != error(held):
+			a.err = err // waiting does not help
 			return a.report(ctx, stderr)
 		}
 		if err := again(held, time.Since(begun)); err != nil {
@@ -124,7 +124,7 @@ func forward(ctx context.Context, held *engine.LockedError, args []string, stdin
 	}
 	c, err := local.Dial(ctx, held.Holder.Socket, nil)
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(local.ErrGone, err)
 	}
 	defer c.Close()
 	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Stdin: in, Stdout: out, Stderr: messages})
