@@ -109,6 +109,10 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 // serves it, or gives it up.
 const patience = 30 * time.Second
 
+// briefly is how long a process may have the lock without saying who it is: it has
+// just taken it, or is about to release it.
+const briefly = 5 * time.Second
+
 // join opens the database, or connects to the process that has it open. The
 // connection is nil where this process has opened it. db.mu is held.
 func (db *DB) join(ctx context.Context) (net.Conn, error) {
@@ -127,6 +131,8 @@ func (db *DB) join(ctx context.Context) (net.Conn, error) {
 				return conn, nil
 			}
 			limit = max(limit, patience)
+		} else if locked.Holder.PID == 0 {
+			limit = max(limit, briefly)
 		}
 		if err := engine.WaitLocked(ctx, limit)(locked, time.Since(begun)); err != nil {
 			return nil, fmt.Errorf("open %s: %w", db.dir, lockedOut(err))

@@ -78,7 +78,7 @@ func printBlame(cmd *cobra.Command, c engine.BlamedChunk, asJSON bool) error {
 			"chunk": c.Coords, "key": c.Key, "start": c.Start, "shape": c.Shape,
 		})
 	}
-	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.Local().Format(time.DateTime), c.Commit.Author,
+	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.In(here(cmd).zone()).Format(time.DateTime), c.Commit.Author,
 		boxText(c.Start, c.Shape), firstLine(c.Commit.Message))
 	return nil
 }

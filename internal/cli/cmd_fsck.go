@@ -101,7 +101,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 		say(cmd, "index restored from %s", r.Source)
 	default:
 		say(cmd, "index restored from %s, as of %s: commits made later are lost, but for their newer payloads",
-			r.Source, r.AsOf.Local().Format(time.DateTime))
+			r.Source, r.AsOf.In(here(cmd).zone()).Format(time.DateTime))
 	}
 	if r.Quarantine != "" {
 		say(cmd, "the damaged index is kept in %s", here(cmd).shown(r.Quarantine))

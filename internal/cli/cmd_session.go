@@ -130,7 +130,7 @@ func sessionList() *cobra.Command {
 						}
 						continue
 					}
-					line := fmt.Sprintf("%v %s from %s, saved %s %s", s.ID, s.Branch, s.Base.Short(), s.Saved.Local().Format(time.DateTime), s.Label)
+					line := fmt.Sprintf("%v %s from %s, saved %s %s", s.ID, s.Branch, s.Base.Short(), s.Saved.In(here(cmd).zone()).Format(time.DateTime), s.Label)
 					say(cmd, "%s", strings.TrimRight(line, " "))
 				}
 				return nil

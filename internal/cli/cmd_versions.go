@@ -170,7 +170,7 @@ func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
 		}
 		say(cmd, "%s", line)
 	}
-	say(cmd, "Author: %s\nDate:   %s\n", c.Author, c.Time.Local().Format(time.RFC1123Z))
+	say(cmd, "Author: %s\nDate:   %s\n", c.Author, c.Time.In(here(cmd).zone()).Format(time.RFC1123Z))
 	printIndented(cmd, c.Message)
 	for k, v := range sorted(c.Properties) {
 		say(cmd, "    %s: %s", k, v)
@@ -491,6 +491,6 @@ func printMove(cmd *cobra.Command, branch string, n int, m txn.RefMove, asJSON b
 	if !m.New.IsZero() {
 		at = m.New.Short()
 	}
-	say(cmd, "%s %s@{%d} %s %s (%s)", at, branch, n, m.Time.Local().Format(time.DateTime), m.Op, m.Author)
+	say(cmd, "%s %s@{%d} %s %s (%s)", at, branch, n, m.Time.In(here(cmd).zone()).Format(time.DateTime), m.Op, m.Author)
 	return nil
 }

@@ -32,15 +32,28 @@ import (
 // open does not answer: it is about to begin, or to end. The lock decides then.
 const patience = 30 * time.Second
 
+// briefly is how long a command waits for a process that has taken the lock and has
+// not yet said who it is, or says so no more and is about to release the lock.
+const briefly = 5 * time.Second
+
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	begun := time.Now()
-	again := engine.WaitLocked(ctx, patience)
+	var begun time.Time // when the lock was first found taken
 	for {
 		a := attempt(ctx, args, stdin, stdout, stderr)
 		held := a.servedBy()
 		if held == nil {
 			return a.report(ctx, stderr)
+		}
+		if begun.IsZero() {
+			begun = time.Now()
+		}
+		if held.Holder.PID == 0 {
+			if err := engine.WaitLocked(ctx, briefly)(held, time.Since(begun)); err != nil {
+				a.err = err
+				return a.report(ctx, stderr)
+			}
+			continue
 		}
 		code, err := forward(ctx, held, args, stdin, stdout, stderr)
 		switch {
@@ -61,7 +74,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			a.err = err // waiting does not help
 			return a.report(ctx, stderr)
 		}
-		if err := again(held, time.Since(begun)); err != nil {
+		if err := engine.WaitLocked(ctx, patience)(held, time.Since(begun)); err != nil {
 			a.err = err
 			return a.report(ctx, stderr)
 		}
@@ -70,7 +83,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // RunFor runs a command line for another process; see [serve.Options].
 func RunFor(ctx context.Context, c *serve.Command) int {
-	ctx = context.WithValue(ctx, callerKey{}, caller{dir: c.Dir, env: c.Env, held: c.Held})
+	from := caller{dir: c.Dir, env: c.Env, held: c.Held}
+	if err := from.unlike(c.Args); err != nil {
+		fmt.Fprintln(c.Stderr, "zarrdb:", err)
+		return exitFailed
+	}
+	ctx = context.WithValue(ctx, callerKey{}, from)
 	a := attempt(ctx, c.Args, c.Stdin, c.Stdout, c.Stderr)
 	var locked *engine.LockedError
 	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {
@@ -82,13 +100,14 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 	return a.report(ctx, c.Stderr)
 }
 
-// servedBy returns the error that says which other process can run the command,
-// nil if none can: there is none, or a part of the work is done.
+// servedBy returns the error that says which other process can run the command, or
+// that has an unknown one (PID 0). It is nil if none can: there is none, or a part of
+// the work is done.
 func (a *attempted) servedBy() *engine.LockedError {
 	var locked *engine.LockedError
 	host, _ := os.Hostname()
 	var own ownError
-	if errors.As(a.err, &locked) && served(locked) && locked.Holder.Host == host && len(a.from.held) == 0 && !a.out.wrote && !errors.As(a.err, &own) {
+	if errors.As(a.err, &locked) && (served(locked) && locked.Holder.Host == host || locked.Holder.PID == 0) && len(a.from.held) == 0 && !a.out.wrote && !errors.As(a.err, &own) {
 		return locked
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
@@ -185,5 +187,55 @@ func TestForwardedBrokenPipe(t *testing.T) {
 	ended(t, read, exitPipe)
 	if messages.Len() > 0 {
 		t.Errorf("it says %s", &messages)
+	}
+}
+
+// A command elsewhere shows times in its own zone, and is refused where it depends on
+// a variable that has another value in the process that would run it.
+func TestForwardedEnvironment(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	t.Setenv("AWS_REGION", "eu-central-1")
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	if _, err := runProcess("init", db); err != nil {
+		t.Fatal(err)
+	}
+	holding(t, db)
+	for _, c := range []struct {
+		variable string
+		args     []string
+		code     int
+		want     string
+	}{
+		{"TZ=UTC", []string{"log", db}, exitOK, "+0000"},
+		{"TZ=Asia/Tokyo", []string{"log", db}, exitOK, "+0900"},
+		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31 12:00}"}, exitFailed, "other values of TZ"},
+		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2 hours ago}"}, exitNotFound, "reflog"},
+		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31T12:00:00Z}"}, exitNotFound, "reflog"},
+		{"AWS_PROFILE=other", []string{"log", db}, exitOK, "commit"},
+		{"AWS_PROFILE=other", []string{"ls", db, "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_PROFILE;"},
+		{"AWS_REGION=us-east-1", []string{"ls", db, "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_REGION;"},
+	} {
+		command := exec.Command("zarrdb", c.args...)
+		command.Env = append(os.Environ(), c.variable)
+		out, _ := command.CombinedOutput()
+		if code := command.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s %q: exit code %d: %s", c.variable, c.args, code, out)
+		}
+	}
+}
+
+// A process that has taken the lock, and has not said yet who it is, is waited for.
+func TestWaitForUnknownHolder(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	if _, err := runProcess("init", db); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := vfs.Default.Lock(filepath.Join(db, "index", "LOCK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, func() { _ = lock.Close() })
+	if out, err := exec.Command("zarrdb", "log", db).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
