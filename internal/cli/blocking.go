@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -11,7 +12,7 @@ import (
 // cancelled: it ends, and lets go of the database. What is under way then goes on in
 // memory of its own until the other end moves.
 
-// blocking is one of both directions. Not safe for concurrent use.
+// blocking is one of both directions.
 type blocking struct {
 	ctx  context.Context
 	buf  []byte // nil before it is used
@@ -78,12 +79,16 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 	return copy(p, part[:n]), err
 }
 
+// blockingWriter is safe for concurrent use.
 type blockingWriter struct {
+	mu sync.Mutex
 	blocking
 	w io.Writer
 }
 
 func (b *blockingWriter) Write(p []byte) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for first := true; err == nil && (first || n < len(p)); first = false {
 		part := b.part(len(p) - n)
 		if !b.left {

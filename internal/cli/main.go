@@ -70,7 +70,7 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if stdin != nil {
 		root.SetIn(&blockingReader{blocking{ctx: ctx}, stdin})
 	}
-	out := &stdoutWriter{w: &blockingWriter{blocking{ctx: ctx}, stdout}}
+	out := &stdoutWriter{w: &blockingWriter{blocking: blocking{ctx: ctx}, w: stdout}}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	misnamed := strictHelp(root)
