@@ -40,5 +40,6 @@
 // Damage is a [CorruptError], and so is a page that the disk cannot deliver,
 // which would otherwise end the process.
 //
-// The bytes of a pack are laid down in format.go and docs/design/packs.md.
+// The bytes of a pack are laid down in format.go and docs/format.md;
+// docs/design/packs.md has the reasons.
 package pack
