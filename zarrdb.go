@@ -94,15 +94,28 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	conn, err := db.join(ctx)
-	if err != nil {
-		return nil, err
+	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		conn, err := db.join(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if conn == nil { // this process has it open
+			return db, nil
+		}
+		db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial})
+		if err == nil {
+			return db, nil
+		}
+		// The process may be about to end.
+		if !errors.Is(err, ErrGone) || time.Since(begun) > patience {
+			return nil, fmt.Errorf("open %s: %w", dir, err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	if conn == nil { // this process has it open
-		return db, nil
-	}
-	db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial})
-	return db, err
 }
 
 // patience is how long it may take until the process that has the lock of a database
@@ -173,7 +186,7 @@ func (db *DB) options() *engine.Options {
 	o.Create, o.ReadOnly = db.o.Create, db.o.ReadOnly
 	if !db.o.Private {
 		o.Serve = func(dir string) (*engine.Serving, error) {
-			s, err := local.Serving(dir, serve.Options{Run: cli.RunFor}, nil, nil)
+			s, err := cli.Serving(nil, nil)(dir)
 			if s != nil {
 				db.socket = s.Socket
 			}

@@ -354,9 +354,7 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	}
 	ended := make(chan error, 1)
 	o := shared(cmd, nil)
-	o.Serve = func(dir string) (*engine.Serving, error) {
-		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
-	}
+	o.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
 	db, err := engine.Open(here(cmd).path(t.db), o)
 	var locked *engine.LockedError
 	if errors.As(err, &locked) && served(locked) {

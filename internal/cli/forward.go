@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -83,7 +85,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // RunFor runs a command line for another process; see [serve.Options].
 func RunFor(ctx context.Context, c *serve.Command) int {
-	from := caller{dir: c.Dir, env: c.Env, held: c.Held}
+	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...)}
 	if err := from.unlike(c.Args); err != nil {
 		fmt.Fprintln(c.Stderr, "zarrdb:", err)
 		return exitFailed
@@ -153,11 +155,62 @@ func forward(ctx context.Context, held *engine.LockedError, args []string, stdin
 	return code, err
 }
 
-// serveLocally is [engine.Options].Serve for commands: other processes of this
-// machine use the database while the command has it open. What they run goes on when
-// the command has ended, but not for long when ctx has.
-func serveLocally(ctx context.Context) func(dir string) (*engine.Serving, error) {
+// Serving is [engine.Options].Serve: other processes of this machine use the database
+// while this one has it open, and run commands here, which may be about several
+// databases that it has open. ended is as for [local.Serving].
+func Serving(o *local.Options, ended func(error)) func(dir string) (*engine.Serving, error) {
 	return func(dir string) (*engine.Serving, error) {
-		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Hurry: ctx.Done()}, nil)
+		s, err := local.Serving(dir, serve.Options{Run: RunFor}, o, ended)
+		if s == nil || err != nil {
+			return s, err
+		}
+		start, stop := s.Start, s.Stop
+		var db *engine.DB
+		s.Start = func(opened *engine.DB) error {
+			db = opened
+			open.add(db)
+			err := start(db)
+			if err != nil {
+				open.remove(db)
+			}
+			return err
+		}
+		s.Stop = func() error {
+			defer open.remove(db)
+			return stop()
+		}
+		return s, nil
 	}
+}
+
+// serveLocally is Serving for commands. What others run goes on when the command has
+// ended, but not for long when ctx has.
+func serveLocally(ctx context.Context) func(dir string) (*engine.Serving, error) {
+	return Serving(&local.Options{Hurry: ctx.Done()}, nil)
+}
+
+// open are the databases that this process has open and serves.
+var open databases
+
+type databases struct {
+	mu  sync.Mutex
+	dbs []*engine.DB
+}
+
+func (d *databases) add(db *engine.DB) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dbs = append(d.dbs, db)
+}
+
+func (d *databases) remove(db *engine.DB) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dbs = slices.DeleteFunc(d.dbs, func(x *engine.DB) bool { return x == db })
+}
+
+func (d *databases) all() []*engine.DB {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.dbs)
 }

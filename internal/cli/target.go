@@ -113,6 +113,9 @@ func parseDB(from caller, s string) (target, error) {
 // notDatabase returns an error that says what to type if a target of a command for
 // databases is a store of this machine, or lies in one, and nil if it is something else.
 func notDatabase(from caller, s string) error {
+	if s == "" {
+		return nil
+	}
 	for i := range len(s) + 1 {
 		if i < len(s) && s[i] != '@' && s[i] != ':' {
 			continue

@@ -172,7 +172,8 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 		return c.l, nil
 	}
 	var l *link
-	for n := 0; ; n++ {
+	begun, pause := time.Now(), time.Millisecond
+	for ; ; pause = min(2*pause, 100*time.Millisecond) {
 		conn, err := c.o.Redial(ctx)
 		if err == nil {
 			l, err = newLink(ctx, conn, &c.o)
@@ -180,15 +181,23 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 		if err == nil {
 			break
 		}
-		// The process may be about to end.
-		if !errors.Is(err, ErrGone) || n >= reconnects {
+		// The process may be about to end, and then another one takes its place.
+		if !errors.Is(err, ErrGone) || time.Since(begun) > handover {
 			return nil, errors.Join(c.l.why(), err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	c.l.close(c.l.why())
 	c.l = l
 	return l, nil
 }
+
+// handover is how long a process that ends may take until the next one serves.
+const handover = 10 * time.Second
 
 // reconnects is how often a request is repeated on a new connection.
 const reconnects = 5

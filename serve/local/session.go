@@ -314,25 +314,27 @@ type CommitOptions struct {
 	Choices []txn.PathChoice
 }
 
-// Commit publishes the session; see [txn.Session.Commit]. If the server ends
-// meanwhile, the error is a *[SessionLostError] with Committing.
+// Commit publishes the session; see [txn.Session.Commit]. If the server is killed
+// meanwhile, the error is a *[SessionLostError] with Committing; one that ends in order
+// leaves the session to the next one.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
-	l, handle, err := s.at(ctx)
-	if err != nil {
-		return nil, err
-	}
-	in := wire.Publish{View: handle, Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun}
+	in := wire.Publish{Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun}
 	for _, c := range o.Choices {
 		take := map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}[c.Choice]
 		in.Choices = append(in.Choices, wire.Choice{Path: c.Path, Take: take})
 	}
-	out, err := ask[wire.Commit](ctx, l, wire.OpCommit, &in)
-	if errors.Is(err, ErrGone) {
-		s.state.Lock()
-		defer s.state.Unlock()
-		s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Committing: true, Err: err}
-		return nil, s.lost
-	}
+	var out wire.Commit
+	err := s.read(ctx, func(l *link, handle uint32) (err error) {
+		in.View = handle
+		out, err = ask[wire.Commit](ctx, l, wire.OpCommit, &in)
+		if errors.Is(err, ErrUnknown) { // it may have taken place
+			s.state.Lock()
+			defer s.state.Unlock()
+			s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Committing: true, Err: err}
+			return s.lost
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
