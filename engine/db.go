@@ -152,11 +152,29 @@ func (db *DB) arrays() *zarr.OpenOptions {
 // At opens the version that a revision names: a branch, a tag, a commit id
 // prefix, REV~N or REV@{time}; "" is the branch main.
 func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
+	var s *Snapshot
+	err := db.OpenAt(ctx, rev, func(id txn.CommitID) (err error) {
+		s, err = db.Snapshot(ctx, id)
+		return err
+	})
+	return s, err
+}
+
+// OpenAt calls open with the version that a revision names. A branch may move on, and
+// that version expire, before it is opened: then the revision is looked up again.
+func (db *DB) OpenAt(ctx context.Context, rev string, open func(txn.CommitID) error) error {
 	id, err := db.Resolve(ctx, rev)
-	if err != nil {
-		return nil, err
+	for err == nil {
+		was := id
+		if err = open(id); !errors.Is(err, txn.ErrExpired) {
+			return err
+		}
+		expired := err
+		if id, err = db.Resolve(ctx, rev); err == nil && id == was {
+			return expired
+		}
 	}
-	return db.Snapshot(ctx, id)
+	return err
 }
 
 // Snapshot opens the version of a commit.

@@ -89,11 +89,12 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 		}
 		return c.View(), nil
 	}
-	id, err := s.db.Resolve(ctx, rev)
-	if err != nil {
-		return nil, err
-	}
-	return s.views.get(ctx, s.db, id)
+	var v *View
+	err = s.db.OpenAt(ctx, rev, func(id txn.CommitID) (err error) {
+		v, err = s.views.get(ctx, s.db, id)
+		return err
+	})
+	return v, err
 }
 
 // View is the session for reading.
