@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop serve-interop s3 bench soak python-test wheels clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop serve-interop s3 bench soak soak-serve python-test wheels clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -71,7 +71,10 @@ wheels:           ## wheels of the Python package, one for each platform; TARGET
 	./scripts/wheels.sh $(TARGETS)
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
-	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest ./serve/local
+	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest
+
+soak-serve:       ## clients under load, and holders that are killed, for SOAK (default 10m)
+	ZARRDB_SOAK=$${SOAK:-10m} $(GO) test -v -count=1 -run Soak -timeout 0 ./serve/local
 
 clean:
 	rm -rf zarrdb bench/out .cache
