@@ -63,6 +63,9 @@ var layers = map[string][]string{
 	"refs/jinja":             {"kv/redact"},
 	"refs/parquet":           {"kv"},
 
+	// Foreign formats are reference sets. They know no databases and no URLs.
+	"formats": {"codecs", "kv", "refs"},
+
 	// Only the engine joins them.
 	"engine/zurl":      {"kv/redact"},
 	"engine/modeltest": {}, // of tests

@@ -21,7 +21,7 @@ import (
 // so the walk goes down a tree of digits, and reads from about one partition
 // for each number of digits at a time. Branches are left out whole where no key
 // is asked for, and where there is no partition.
-func (s *lazySet) list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+func (s *lazySet) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		l := listing{ctx: ctx, set: s, opts: opts, yield: yield, docs: s.docs, arrays: s.arrays}
 		l.prefix, l.after = []byte(opts.Prefix), []byte(opts.After)

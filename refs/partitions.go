@@ -65,7 +65,7 @@ func openPartitions(ctx context.Context, dir kv.Reader, o Options) (*lazySet, er
 }
 
 // lookup implements backend.
-func (s *lazySet) lookup(ctx context.Context, key string) (Reference, error) {
+func (s *lazySet) Lookup(ctx context.Context, key string) (Reference, error) {
 	if data, ok := s.doc(key); ok {
 		return Reference{Data: data, Form: FormText}, nil
 	}
@@ -85,7 +85,7 @@ func (s *lazySet) lookup(ctx context.Context, key string) (Reference, error) {
 }
 
 // entries implements backend.
-func (s *lazySet) entries(ctx context.Context) iter.Seq2[Entry, error] {
+func (s *lazySet) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return streamPartitions(ctx, s.dir, s.partitioned, s.o)
 }
 

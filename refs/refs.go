@@ -25,6 +25,9 @@ var (
 	// of it, does not exist. It never matches kv.ErrNotFound: the key has a
 	// value, which cannot be had.
 	ErrUnreachable = errors.New("refs: referenced bytes do not exist")
+
+	// errNoFile is ErrUnreachable where the whole file is missing.
+	errNoFile = fmt.Errorf("%w: there is no file", ErrUnreachable)
 )
 
 // WholeFile is the Length of a [Reference] to everything in a file.
@@ -46,6 +49,10 @@ type Reference struct {
 
 	// Form is how JSON spells Data.
 	Form Form
+
+	// Optional says that the key has no value where the file does not exist. It is
+	// set by formats that know the names of their files, and not which there are.
+	Optional bool
 }
 
 // Form is how a JSON set spells a value that it holds.

@@ -54,7 +54,7 @@ func (t *table) reference(r *tableRef) Reference {
 }
 
 // lookup implements backend.
-func (t *table) lookup(_ context.Context, key string) (Reference, error) {
+func (t *table) Lookup(_ context.Context, key string) (Reference, error) {
 	i := t.find(key)
 	if i == len(t.refs) || string(t.key(&t.refs[i])) != key {
 		return Reference{}, kv.ErrNotFound
@@ -63,7 +63,7 @@ func (t *table) lookup(_ context.Context, key string) (Reference, error) {
 }
 
 // list implements backend.
-func (t *table) list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+func (t *table) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var keys arena
 		for i := t.find(max(opts.Prefix, opts.After)); i < len(t.refs); i++ {
@@ -83,7 +83,7 @@ func (t *table) list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 }
 
 // entries implements backend.
-func (t *table) entries(ctx context.Context) iter.Seq2[Entry, error] {
+func (t *table) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var keys arena
 		for i := range t.refs {

@@ -62,7 +62,7 @@ func (o *Options) withDefaults() Options {
 // may not be followed [ErrForbidden]; neither is kv.ErrNotFound, so no layer
 // above takes it for a chunk that was never written.
 type View struct {
-	set  backend
+	set  Set
 	urls *resolver
 	open Opener
 
@@ -79,14 +79,20 @@ var (
 // located is a file that was found.
 type located struct{ kv.Value }
 
-// backend is a set of either kind.
-type backend interface {
-	// lookup returns the reference of a key, or kv.ErrNotFound.
-	lookup(ctx context.Context, key string) (Reference, error)
-	// list is kv.Lister.
-	list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error]
-	// entries yields everything once, in any order.
-	entries(ctx context.Context) iter.Seq2[Entry, error]
+// Set is a reference set: JSON, parquet, or a foreign format that is read as one.
+// It is safe for concurrent use.
+type Set interface {
+	// Lookup returns the reference of a key as it stands in the set, or
+	// kv.ErrNotFound.
+	Lookup(ctx context.Context, key string) (Reference, error)
+
+	// List yields the keys in byte order, as [kv.Lister] says. Keys of [Reference]s
+	// that are Optional may be among them only if their file exists.
+	List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error]
+
+	// Entries yields the whole set, each key once and in any order. The slices of
+	// inline values are the receiver's.
+	Entries(ctx context.Context) iter.Seq2[Entry, error]
 }
 
 // Open opens the set that lies in dir under name: a JSON file, or the prefix of
@@ -109,7 +115,7 @@ func Open(ctx context.Context, dir kv.Reader, name string, o *Options) (*View, e
 // its key).
 func OpenJSON(ctx context.Context, v kv.Value, o *Options) (*View, error) {
 	opts := o.withDefaults()
-	return newView(opts, func() (backend, error) {
+	return newView(opts, func() (Set, error) {
 		t, err := buildTable(ReadJSON(ctx, v, &opts.Read), opts.MaxTable)
 		if err != nil {
 			return nil, err
@@ -123,7 +129,7 @@ func OpenJSON(ctx context.Context, v kv.Value, o *Options) (*View, error) {
 // dir must be readable as long as the view is used.
 func OpenParquet(ctx context.Context, dir kv.Reader, o *Options) (*View, error) {
 	opts := o.withDefaults()
-	return newView(opts, func() (backend, error) {
+	return newView(opts, func() (Set, error) {
 		s, err := openPartitions(ctx, dir, opts)
 		if err != nil {
 			return nil, err
@@ -132,7 +138,12 @@ func OpenParquet(ctx context.Context, dir kv.Reader, o *Options) (*View, error) 
 	})
 }
 
-func newView(opts Options, open func() (backend, error)) (*View, error) {
+// NewView returns a view of a set that is open.
+func NewView(set Set, o *Options) (*View, error) {
+	return newView(o.withDefaults(), func() (Set, error) { return set, nil })
+}
+
+func newView(opts Options, open func() (Set, error)) (*View, error) {
 	urls, err := newResolver(opts.Rules)
 	if err != nil {
 		return nil, err
@@ -147,12 +158,12 @@ func newView(opts Options, open func() (backend, error)) (*View, error) {
 // Lookup returns the reference of a key as it stands in the set, or
 // kv.ErrNotFound.
 func (v *View) Lookup(ctx context.Context, key string) (Reference, error) {
-	return v.set.lookup(ctx, key)
+	return v.set.Lookup(ctx, key)
 }
 
 // Entries yields the whole set, each key once: a JSON set in the order of keys,
 // a parquet set as [ReadParquet] does.
-func (v *View) Entries(ctx context.Context) iter.Seq2[Entry, error] { return v.set.entries(ctx) }
+func (v *View) Entries(ctx context.Context) iter.Seq2[Entry, error] { return v.set.Entries(ctx) }
 
 // Resolve applies the rules of the view to a URL of the set.
 func (v *View) Resolve(url string) (Place, error) { return v.urls.resolve(url) }
@@ -179,7 +190,7 @@ func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := v.set.lookup(ctx, key)
+	ref, err := v.set.Lookup(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +198,9 @@ func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 		return kv.Bytes(ref.Data), nil
 	}
 	file, err := v.file(ctx, ref.URL)
+	if ref.Optional && errors.Is(err, errNoFile) {
+		return nil, kv.ErrNotFound
+	}
 	if err != nil {
 		return nil, keyError(key, err)
 	}
@@ -222,7 +236,7 @@ func (v *View) file(ctx context.Context, url string) (*located, error) {
 	value, err := v.open(ctx, at.Root, at.Path)
 	if err != nil {
 		if errors.Is(err, kv.ErrNotFound) { // hidden: the key is not missing
-			return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, quoteURL(at.URL()))
+			return nil, fmt.Errorf("%w %s", errNoFile, quoteURL(at.URL()))
 		}
 		return nil, fmt.Errorf("%s: %w", quoteURL(at.URL()), err)
 	}
@@ -250,7 +264,7 @@ func (v *View) forget(url string, file *located) {
 
 // List implements [kv.Lister].
 func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
-	return v.set.list(ctx, opts)
+	return v.set.List(ctx, opts)
 }
 
 // section is a part of a file as a value.

@@ -1,0 +1,150 @@
+package formats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+var (
+	// ErrFormat means that something is not in the format, or not as its
+	// specification says: it is damaged, or was never in it.
+	ErrFormat = errors.New("formats: not in the format")
+
+	// ErrUnsupported means that something is in the format, and uses a part of it
+	// that is not read. The message names the part.
+	ErrUnsupported = errors.New("formats: not supported")
+
+	// ErrNoVersion means that a format with versions lacks the one that was asked
+	// for.
+	ErrNoVersion = errors.New("formats: no such version")
+)
+
+// Invalid returns an error that is ErrFormat and kv.ErrCorrupt.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w: %s", ErrFormat, kv.ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// Unsupported returns an error that is ErrUnsupported.
+func Unsupported(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
+}
+
+// Format is one foreign format, a line in the table of the engine.
+type Format struct {
+	// Scheme is that of its URL adapter, in lower case (ZEP 8).
+	Scheme string
+
+	// Directory says that it is made of a directory of files; else of one file.
+	Directory bool
+
+	// Store says that what comes of it is a store of keys, in which any Zarr
+	// hierarchy may lie; else it is the hierarchy.
+	Store bool
+
+	// Open reads what is needed to know the documents. The set is used by many
+	// goroutines at a time, until base is closed. Errors are ErrFormat,
+	// ErrUnsupported, ErrNoVersion, or those of reading.
+	Open func(ctx context.Context, base Base, o Options) (refs.Set, error)
+
+	// Detect reports whether something is in the format; nil if it is never
+	// detected. It must not be true of what another format is detected as.
+	Detect func(Evidence) bool
+
+	// Files are the names of the files of a directory that Detect looks into.
+	Files []string
+
+	// Codecs are those of its documents that Zarr does not have.
+	Codecs []codecs.Entry
+}
+
+// Base is where something in a foreign format lies.
+type Base struct {
+	// Files reads the directory: that of the format itself, or the one around its
+	// file. References of the set name files in it by their key, as it is. It may be
+	// a kv.Lister and more; a web server is not.
+	Files kv.Reader
+
+	// Name is the key of the file in Files, "" if the format is a directory.
+	Name string
+
+	// File is that file, nil if the format is a directory.
+	File kv.Value
+}
+
+// Options of opening. The zero value works.
+type Options struct {
+	// Version names the version to open, as the URL spells it without "@" and
+	// decoded: "v12" or a time for ocdbt, "branch.B", "tag.T" or an id for icechunk. "" is the
+	// newest of the default branch. It is "" for formats without versions.
+	Version string
+}
+
+// Evidence is what detection knows: the beginning of a file, or files of a
+// directory.
+type Evidence struct {
+	// Head is the beginning of a file, at most 64 KiB; nil for a directory.
+	Head []byte
+	// File returns the beginning of one of Format.Files in a directory, nil if it is
+	// not there. It is nil for a file.
+	File func(name string) []byte
+}
+
+// Has reports whether a directory holds one of Format.Files.
+func (e Evidence) Has(name string) bool { return e.File != nil && e.File(name) != nil }
+
+// Versioned is an optional interface of the set of a format with versions.
+type Versioned interface {
+	refs.Set
+
+	// Version is the version that was opened.
+	Version() Version
+
+	// History yields the version that was opened and its ancestors, newest first.
+	// The sequence ends after the first error.
+	History(ctx context.Context) iter.Seq2[Version, error]
+
+	// Names returns the branches and tags, sorted by kind and name; none if the
+	// format has none.
+	Names(ctx context.Context) ([]Name, error)
+
+	// At opens another version by its ID. It shares what was read already.
+	At(ctx context.Context, id string) (Versioned, error)
+
+	// Changes yields the keys whose values are not those of an earlier version, in any
+	// order and each once: with its value, or Deleted. "" stands for an empty version.
+	// The cost is that of the changes where the format allows it.
+	Changes(ctx context.Context, since string) iter.Seq2[Change, error]
+}
+
+// Version is one version of a format with versions.
+type Version struct {
+	// ID names it: what Options.Version takes.
+	ID string
+	// Parents are the IDs of the versions before it, none for the first.
+	Parents []string
+	Time    time.Time
+	// Message and Author are "" where the format has none.
+	Message, Author string
+}
+
+// Name is a branch or a tag.
+type Name struct {
+	Tag  bool
+	Name string
+	// ID is that of its version.
+	ID string
+}
+
+// Change is a key whose value another version does not have.
+type Change struct {
+	refs.Entry
+	// Deleted says that the key has no value any more.
+	Deleted bool
+}
