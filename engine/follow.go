@@ -23,6 +23,9 @@ var ErrForbidden = refs.ErrForbidden
 // ErrUnreachable means that the bytes which a reference names do not exist.
 var ErrUnreachable = refs.ErrUnreachable
 
+// errNoFile is ErrUnreachable where the whole file is missing.
+var errNoFile = fmt.Errorf("%w: the file is missing", ErrUnreachable)
+
 // Follow says where references may lead, beside the folder of their set: below
 // the targets of mappings, and below allowed prefixes. Both are written as in
 // reference sets: "s3://bucket/a", "/data/a" or "file:///data/a", not

@@ -34,6 +34,7 @@ type mention struct {
 	kv.Value // nil: it is never read
 	src      tree.Source
 	off, n   uint64
+	optional bool // there is no value where the file is missing
 }
 
 // mentions is the resolver that finds them.
@@ -171,7 +172,12 @@ func (b *batch) sort(ctx context.Context) error {
 			b.remote = append(b.remote, part)
 			continue
 		case m.src.Whole: // its length has to be known
-			if known, err = b.r.find(ctx, m.src, m.off, m.n, nil); err != nil {
+			if known, err = b.r.find(ctx, m.src, m.off, m.n, nil); m.optional && errors.Is(err, errNoFile) {
+				b.values[i] = nil
+				b.ready = append(b.ready, i)
+				continue
+			}
+			if err != nil {
 				return b.failed(i, err)
 			}
 		}
@@ -286,8 +292,10 @@ func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes
 	i := part.Want
 	m := b.values[i].(*mention)
 	switch {
+	case errors.Is(err, kv.ErrNotFound) && m.optional:
+		return b.g.Take(ctx, i, nil)
 	case errors.Is(err, kv.ErrNotFound):
-		return b.failed(i, fmt.Errorf("%w: the file is missing", ErrUnreachable)) // hidden: the key is not
+		return b.failed(i, errNoFile) // hidden: the key is not
 	case err != nil && !errors.Is(err, kv.ErrRange):
 		return b.failed(i, err)
 	}

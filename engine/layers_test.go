@@ -69,7 +69,7 @@ var layers = map[string][]string{
 	// Only the engine joins them.
 	"engine/zurl":      {"kv/redact"},
 	"engine/modeltest": {}, // of tests
-	"engine":           {"zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine":           {"formats", "formats/", "zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "kv", "txn", "zarr"},

@@ -32,6 +32,9 @@ const (
 
 // entries yields the set as it is stored.
 func (s *refSet) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	if s.foreign != nil {
+		return s.foreign.Entries(ctx)
+	}
 	if s.dir != nil {
 		return refs.ReadParquet(ctx, s.dir, &s.opts.Read)
 	}
@@ -50,7 +53,7 @@ func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, 
 			return nil, "", err
 		}
 		if next.set == nil && (next.Kind == Dataset || next.database) {
-			return nil, "", fmt.Errorf("%s: %w: it is no reference set, and only those can be linked", s.name(), ErrFormat)
+			return nil, "", fmt.Errorf("%s: %w: it is neither a reference set nor a foreign format, and only those can be linked", s.name(), ErrFormat)
 		}
 		at = next
 	}

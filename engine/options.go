@@ -31,7 +31,7 @@ type Options struct {
 	// Workers is how many chunks are read or written at a time by all
 	// operations together; default GOMAXPROCS.
 	Workers int
-	// Codecs is what arrays may be encoded with; nil is [codecs.Default].
+	// Codecs is what arrays may be encoded with; nil is [DefaultCodecs].
 	Codecs *codecs.Registry
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
@@ -88,7 +88,7 @@ func (o *Options) withDefaults() Options {
 		c.Workers = runtime.GOMAXPROCS(0)
 	}
 	if c.Codecs == nil {
-		c.Codecs = codecs.Default()
+		c.Codecs = DefaultCodecs()
 	}
 	if c.Adapters == nil {
 		c.Adapters = DefaultAdapters()

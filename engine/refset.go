@@ -107,10 +107,12 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 // refSet is a reference set that was found. As a view it is opened when it is
 // first read, because linking it needs only one pass over it.
 type refSet struct {
-	// file is a JSON set, dir a parquet set; the other is nil.
-	file kv.Value
-	dir  kv.Reader
-	opts refs.Options
+	// file is a JSON set, dir a parquet set, foreign what is in a foreign format; the
+	// others are nil.
+	file    kv.Value
+	dir     kv.Reader
+	foreign refs.Set
+	opts    refs.Options
 	// files reads what the set refers to, of many keys at once.
 	files *resolver
 
@@ -161,7 +163,7 @@ func (s *refSet) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) er
 		case ref.Inline():
 			values[i] = kv.Bytes(ref.Data)
 		default:
-			values[i] = &mention{src: tree.Source{URL: ref.URL, Whole: ref.Whole()}, off: uint64(ref.Offset), n: uint64(ref.Length)}
+			values[i] = &mention{src: tree.Source{URL: ref.URL, Whole: ref.Whole()}, off: uint64(ref.Offset), n: uint64(ref.Length), optional: ref.Optional}
 		}
 	}
 	return s.files.gatherMentions(ctx, values, wants, g)
@@ -184,15 +186,7 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 	if at.set != nil {
 		return at.set, nil
 	}
-	s := &refSet{}
-	s.opts.Read.Skipped = e.skipped
-	base, folder := baseOf(at)
-	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(remoteMemory)}
-	s.opts.Rules = e.follow.rules(base)
-	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
-		v, _, err := s.files.open(ctx, &referent{place: refs.Place{Root: root, Path: path}}, kv.Span(0, 0), 0)
-		return v, err
-	}
+	s := e.newSet(baseOf(at))
 	if at.Kind != Directory {
 		v, err := at.file(ctx)
 		if err == nil {
@@ -207,7 +201,7 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 	return s, nil
 }
 
-// skipped warns of a key of a reference set, once, and of no more than a few.
+// skipped warns of a key of a reference set or foreign format, once, and of no more than a few.
 func (e *Env) skipped(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -215,7 +209,7 @@ func (e *Env) skipped(key string) {
 		return
 	}
 	e.told = append(e.told, key)
-	e.warn(fmt.Sprintf("key %q of the reference set is left out: no store can have a key with a NUL", key))
+	e.warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
 }
 
 // baseOf returns the URL of the folder that holds a set, and the folder.
@@ -245,6 +239,8 @@ func (s *refSet) open(ctx context.Context) (_ *refs.View, err error) {
 	defer s.opening.Release()
 	switch {
 	case s.view != nil:
+	case s.foreign != nil:
+		s.view, err = refs.NewView(s.foreign, &s.opts)
 	case s.dir != nil:
 		s.view, err = refs.OpenParquet(ctx, s.dir, &s.opts)
 	default:

@@ -28,7 +28,7 @@ func builtinRoots() map[string]Root {
 }
 
 func builtinAdapters() map[string]Adapter {
-	return map[string]Adapter{
+	steps := map[string]Adapter{
 		"zip":        {Open: openZip, Detect: isZip},
 		"gzip":       {Open: openGzip, Detect: isGzip},
 		"zstd":       {Open: openZstd, Detect: isZstd},
@@ -40,6 +40,10 @@ func builtinAdapters() map[string]Adapter {
 		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
 		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
 	}
+	for _, f := range foreignFormats() {
+		steps[f.Scheme] = foreignAdapter(f)
+	}
+	return steps
 }
 
 // openFile opens file:///path: a directory as a store, or a file in the

@@ -27,7 +27,7 @@ var ErrFormat = errors.New("engine: format not recognised")
 type SourceOptions struct {
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
-	// Codecs is what arrays may be encoded with; nil is [codecs.Default].
+	// Codecs is what arrays may be encoded with; nil is [DefaultCodecs].
 	Codecs *codecs.Registry
 	// Workers is how many chunks are read at a time; default GOMAXPROCS.
 	Workers int

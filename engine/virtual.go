@@ -206,7 +206,7 @@ func (r *resolver) find(ctx context.Context, src tree.Source, offset, length uin
 	}
 	file, err := r.locate(ctx, p, stale)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%w: the file is missing", ErrUnreachable) // hidden: the key is not
+		return nil, errNoFile // hidden: the key is not
 	}
 	if err != nil {
 		return nil, err
@@ -428,7 +428,7 @@ func (v *virtual) failed(err error, callers bool) error {
 		return err
 	}
 	if errors.Is(err, kv.ErrNotFound) {
-		err = fmt.Errorf("%w: the file is missing", ErrUnreachable)
+		err = errNoFile
 	}
 	return virtualError(v.src, err)
 }

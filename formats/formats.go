@@ -84,6 +84,10 @@ type Options struct {
 	// decoded: "v12" or a time for ocdbt, "branch.B", "tag.T" or an id for icechunk. "" is the
 	// newest of the default branch. It is "" for formats without versions.
 	Version string
+
+	// Skipped, if not nil, is called with keys that are left out, because no store can
+	// have keys like them. Safe for concurrent use.
+	Skipped func(key string)
 }
 
 // Evidence is what detection knows: the beginning of a file, or files of a

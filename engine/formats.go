@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// foreignFormats is the table of foreign formats: a line each.
+func foreignFormats() []formats.Format {
+	return []formats.Format{}
+}
+
+// DefaultCodecs returns a new registry of all codecs that stores, reference sets and
+// foreign formats are read with: those of [codecs.Default], and what formats bring.
+func DefaultCodecs() *codecs.Registry {
+	r := codecs.Default()
+	for _, f := range foreignFormats() {
+		for _, c := range f.Codecs {
+			r.Register(c)
+		}
+	}
+	return r
+}
+
+// foreignAdapter makes an adapter of a format.
+func foreignAdapter(f formats.Format) Adapter {
+	a := Adapter{
+		Open: func(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
+			return e.openForeign(ctx, &f, from, part)
+		},
+		Files: f.Files,
+	}
+	if f.Detect != nil {
+		a.Detect = func(e Evidence) bool {
+			if e.heads == nil {
+				return !f.Directory && f.Detect(formats.Evidence{Head: e.Head})
+			}
+			return f.Directory && f.Detect(formats.Evidence{File: e.File})
+		}
+	}
+	return a
+}
+
+// openForeign opens something in a foreign format as a reference set.
+func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, part zurl.Part) (Place, error) {
+	base := formats.Base{}
+	var url string
+	if f.Directory {
+		if from.Kind == File {
+			return from, fmt.Errorf("%w: it is a file, and %s is a directory", ErrFormat, f.Scheme)
+		}
+		base.Files = from.dir()
+		url = urlOf(from)
+	} else {
+		file, err := from.file(ctx)
+		if err != nil {
+			return from, err
+		}
+		base.File = file
+		url, base.Files = baseOf(from)
+		if base.Name = fileName(from); base.Name == "" || from.origin != nil {
+			return from, fmt.Errorf("%w: %s: is read from a file that lies in a store, not from one that is decompressed or cut out on the way", ErrFormat, f.Scheme)
+		}
+	}
+	s := e.newSet(url, base.Files)
+	set, err := f.Open(ctx, base, formats.Options{Version: part.Version, Skipped: e.skipped})
+	if err != nil {
+		return from, err
+	}
+	s.foreign = set
+	key, err := part.Key()
+	if err != nil {
+		return from, err
+	}
+	at := Place{View: s, Path: cleanPath(key), set: s, store: &from}
+	switch {
+	case !f.Store:
+		at.Kind = Dataset
+	case part.Directory():
+		at.Kind = Directory
+	}
+	return at, nil
+}
+
+// urlOf returns the URL of a directory as references are resolved against it.
+func urlOf(at Place) string {
+	if len(at.URL.Adapters()) > 0 {
+		return insideBase
+	}
+	url, ok := referred(at.URL.Root())
+	if !ok {
+		return insideBase
+	}
+	url, _, _ = strings.Cut(url, "?")
+	return strings.TrimRight(url, "/") + "/"
+}
+
+// fileName is the name of a file in its folder.
+func fileName(at Place) string {
+	return at.Path[strings.LastIndexByte(at.Path, '/')+1:]
+}
+
+// newSet returns a set without content whose references are resolved against base,
+// which is folder.
+func (e *Env) newSet(base string, folder kv.Reader) *refSet {
+	s := &refSet{}
+	s.opts.Read.Skipped = e.skipped
+	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(remoteMemory)}
+	s.opts.Rules = e.follow.rules(base)
+	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
+		v, _, err := s.files.open(ctx, &referent{place: refs.Place{Root: root, Path: path}}, kv.Span(0, 0), 0)
+		return v, err
+	}
+	return s
+}
