@@ -393,7 +393,7 @@ func TestLinkRefused(t *testing.T) {
 	was := head(t, db, "")
 	for name, text := range map[string]string{
 		"escape.json": "t/0", "meta.json": "q9", "nodes.json": "no array and no group", "bad.json": "t/0",
-		"doc.json": ".zgroup", "cut.json": "ends early", "store": "no reference set", "past.json": "t/0", "huge.json": "t/0", "broken.json.gz": "gzip",
+		"doc.json": ".zgroup", "cut.json": "ends early", "store": "neither a reference set", "past.json": "t/0", "huge.json": "t/0", "broken.json.gz": "gzip",
 	} {
 		for _, name := range []string{name, name + ".gz"} {
 			if name == "store.gz" || strings.HasSuffix(name, ".gz.gz") {
