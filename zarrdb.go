@@ -94,72 +94,44 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+	h := local.Handover{Wait: db.o.Wait}
+	for {
 		conn, err := db.join(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if conn == nil { // this process has it open
+		if err == nil && conn == nil { // this process has it open
 			return db, nil
 		}
-		db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial})
 		if err == nil {
-			return db, nil
+			if db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial}); err == nil {
+				return db, nil
+			}
+			err = fmt.Errorf("open %s: %w", dir, err)
 		}
-		// The process may be about to end.
-		if !errors.Is(err, ErrGone) || time.Since(begun) > patience {
-			return nil, fmt.Errorf("open %s: %w", dir, err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := h.Again(ctx, err); err != nil {
+			return nil, err
 		}
 	}
 }
-
-// patience is how long it may take until the process that has the lock of a database
-// serves it, or gives it up.
-const patience = 30 * time.Second
-
-// briefly is how long a process may have the lock without saying who it is: it has
-// just taken it, or is about to release it.
-const briefly = 5 * time.Second
 
 // join opens the database, or connects to the process that has it open. The
 // connection is nil where this process has opened it. db.mu is held.
 func (db *DB) join(ctx context.Context) (net.Conn, error) {
-	begun := time.Now()
-	for {
-		held, err := engine.Open(db.dir, db.options())
-		var locked *engine.LockedError
-		if !errors.As(err, &locked) {
-			db.held = held
-			return nil, err
-		}
-		limit := db.o.Wait
-		if host, _ := os.Hostname(); locked.Holder.Socket != "" && locked.Holder.Host == host && locked.Holder.PID != os.Getpid() {
-			var d net.Dialer
-			if conn, err := d.DialContext(ctx, "unix", locked.Holder.Socket); err == nil {
-				return conn, nil
-			}
-			limit = max(limit, patience)
-		} else if locked.Holder.PID == 0 {
-			limit = max(limit, briefly)
-		}
-		if err := engine.WaitLocked(ctx, limit)(locked, time.Since(begun)); err != nil {
-			return nil, fmt.Errorf("open %s: %w", db.dir, lockedOut(err))
-		}
+	held, err := engine.Open(db.dir, db.options())
+	if err == nil {
+		db.held = held
+		return nil, nil
 	}
-}
-
-// lockedOut makes the error of a lock one that is ErrLocked.
-func lockedOut(err error) error {
-	var held *engine.LockedError
-	if errors.As(err, &held) {
-		return errors.Join(err, ErrLocked)
+	var locked *engine.LockedError
+	if !errors.As(err, &locked) {
+		return nil, err
 	}
-	return err
+	if local.Reachable(locked) {
+		conn, failed := local.Connect(ctx, locked.Holder.Socket)
+		if failed == nil {
+			return conn, nil
+		}
+		err = errors.Join(err, failed)
+	}
+	return nil, fmt.Errorf("open %s: %w", db.dir, errors.Join(err, ErrLocked))
 }
 
 // redial connects to the process that has the database open now. If none has, it is

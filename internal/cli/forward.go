@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -30,53 +29,38 @@ import (
 // A process of another user, or of another version of the program, runs no command.
 // Commands that only read a TARGET then read it through the socket.
 
-// patience is how long a command tries again when the process that has a database
-// open does not answer: it is about to begin, or to end. The lock decides then.
-const patience = 30 * time.Second
-
-// briefly is how long a command waits for a process that has taken the lock and has
-// not yet said who it is, or says so no more and is about to release the lock.
-const briefly = 5 * time.Second
-
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var begun time.Time // when the lock was first found taken
+	var h local.Handover
 	for {
 		a := attempt(ctx, args, stdin, stdout, stderr)
 		held := a.servedBy()
 		if held == nil {
 			return a.report(ctx, stderr)
 		}
-		if begun.IsZero() {
-			begun = time.Now()
-		}
-		if held.Holder.PID == 0 {
-			if err := engine.WaitLocked(ctx, briefly)(held, time.Since(begun)); err != nil {
-				a.err = err
+		a.err = held
+		if held.Holder.PID != 0 {
+			code, err := forward(ctx, held, args, stdin, stdout, stderr)
+			switch {
+			case err == nil:
+				return code
+			case errors.Is(err, local.ErrVersion), errors.Is(err, errors.ErrUnsupported), errors.Is(err, serve.ErrDenied):
+				from := callerOf(ctx)
+				from.through = held.Holder.Socket
+				a = attempt(context.WithValue(ctx, callerKey{}, from), args, stdin, stdout, stderr)
+				if errors.As(a.err, &held) {
+					a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
+				}
+				return a.report(ctx, stderr)
+			case errors.Is(err, local.ErrUnknown): // standard input may be read, output written, or a commit made
+				a.err = unknownError{held}
+				return a.report(ctx, stderr)
+			case !errors.Is(err, local.ErrGone) && !errors.Is(err, txn.ErrClosed) && err != error(held):
+				a.err = err // waiting does not help
 				return a.report(ctx, stderr)
 			}
-			continue
 		}
-		code, err := forward(ctx, held, args, stdin, stdout, stderr)
-		switch {
-		case err == nil:
-			return code
-		case errors.Is(err, local.ErrVersion), errors.Is(err, errors.ErrUnsupported), errors.Is(err, serve.ErrDenied):
-			from := callerOf(ctx)
-			from.through = held.Holder.Socket
-			a = attempt(context.WithValue(ctx, callerKey{}, from), args, stdin, stdout, stderr)
-			if errors.As(a.err, &held) {
-				a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
-			}
-			return a.report(ctx, stderr)
-		case errors.Is(err, local.ErrUnknown): // standard input may be read, output written, or a commit made
-			a.err = unknownError{held}
-			return a.report(ctx, stderr)
-		case !errors.Is(err, local.ErrGone) && !errors.Is(err, txn.ErrClosed) && err != error(held):
-			a.err = err // waiting does not help
-			return a.report(ctx, stderr)
-		}
-		if err := engine.WaitLocked(ctx, patience)(held, time.Since(begun)); err != nil {
+		if err := h.Again(ctx, a.err); err != nil {
 			a.err = err
 			return a.report(ctx, stderr)
 		}
@@ -107,9 +91,8 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 // the work is done.
 func (a *attempted) servedBy() *engine.LockedError {
 	var locked *engine.LockedError
-	host, _ := os.Hostname()
 	var own ownError
-	if errors.As(a.err, &locked) && (served(locked) && locked.Holder.Host == host || locked.Holder.PID == 0) && len(a.from.held) == 0 && !a.out.wrote && !errors.As(a.err, &own) {
+	if errors.As(a.err, &locked) && (local.Reachable(locked) || locked.Holder.PID == 0) && len(a.from.held) == 0 && !a.out.wrote && !errors.As(a.err, &own) {
 		return locked
 	}
 	return nil
@@ -127,11 +110,6 @@ type unknownError struct{ held *engine.LockedError }
 func (e unknownError) Error() string {
 	return fmt.Sprintf("%s had %s open and ended while it ran this command; see in the log what was done before you run it again",
 		holder(e.held), filepath.Dir(e.held.Dir))
-}
-
-// served reports whether the process that has a database open serves it.
-func served(held *engine.LockedError) bool {
-	return held.Holder.Socket != "" && held.Holder.PID != os.Getpid()
 }
 
 // forward has the process that has a database open run the command. An error says

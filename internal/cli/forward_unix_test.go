@@ -241,3 +241,24 @@ func TestWaitForUnknownHolder(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// With --wait a process on another host is waited for, though it serves the database
+// there.
+func TestWaitForOtherHost(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	if _, err := runProcess("init", db); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := vfs.Default.Lock(filepath.Join(db, "index", "LOCK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	description := `{"pid": 1, "host": "elsewhere", "program": "zarrdb", "socket": "/tmp/elsewhere.sock"}`
+	if err := os.WriteFile(filepath.Join(db, "index", "HOLDER"), []byte(description), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, func() { _ = lock.Close() })
+	if out, err := exec.Command("zarrdb", "log", db, "--wait", "1m").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 // duration is the value of --wait.
@@ -43,7 +44,7 @@ func locked(cmd *cobra.Command) func(*engine.LockedError, time.Duration) error {
 	wait := engine.WaitLocked(cmd.Context(), time.Duration(*limit))
 	told := !onTerminal(cmd)
 	return func(held *engine.LockedError, waited time.Duration) error {
-		if mayForward && served(held) {
+		if mayForward && local.Reachable(held) {
 			return held // it can run the command
 		}
 		if !told {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -23,7 +22,8 @@ type DialOptions struct {
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
 	// Redial connects to the process that has the database open after the one
-	// before has ended. nil connects to the same socket again, for 10 s.
+	// before has ended. It makes one try; [Handover] says when the next one follows.
+	// nil connects to the same socket again.
 	Redial func(ctx context.Context) (net.Conn, error)
 }
 
@@ -49,9 +49,9 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 		c.o.Version = Version()
 	}
 	if c.o.Redial == nil {
-		c.o.Redial = c.redial
+		c.o.Redial = func(ctx context.Context) (net.Conn, error) { return Connect(ctx, socket) }
 	}
-	conn, err := dial(ctx, socket)
+	conn, err := Connect(ctx, socket)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
-// dial connects to a socket. The process there must be that of the user who owns
-// the folder of the socket.
-func dial(ctx context.Context, socket string) (net.Conn, error) {
+// Connect connects to a socket. It is an error if the process there is not that of the
+// user who owns the folder of the socket.
+func Connect(ctx context.Context, socket string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -111,23 +111,6 @@ func dial(ctx context.Context, socket string) (net.Conn, error) {
 // absent reports whether nobody listens.
 func absent(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
-}
-
-// redial tries the same socket for a while.
-func (c *Client) redial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		conn, err := dial(ctx, c.socket)
-		if err == nil || !absent(err) {
-			return conn, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }
 
 // Close ends the connection. Views and sessions must not be used any more; what was
@@ -171,33 +154,28 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 	if !c.l.over() {
 		return c.l, nil
 	}
-	var l *link
-	begun, pause := time.Now(), time.Millisecond
-	for ; ; pause = min(2*pause, 100*time.Millisecond) {
-		conn, err := c.o.Redial(ctx)
+	var h Handover
+	for {
+		l, err := c.connect(ctx)
 		if err == nil {
-			l, err = newLink(ctx, conn, &c.o)
+			c.l.close(c.l.why())
+			c.l = l
+			return l, nil
 		}
-		if err == nil {
-			break
-		}
-		// The process may be about to end, and then another one takes its place.
-		if !errors.Is(err, ErrGone) || time.Since(begun) > handover {
+		if err := h.Again(ctx, err); err != nil {
 			return nil, errors.Join(c.l.why(), err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
 	}
-	c.l.close(c.l.why())
-	c.l = l
-	return l, nil
 }
 
-// handover is how long a process that ends may take until the next one serves.
-const handover = 10 * time.Second
+// connect makes one try to connect again.
+func (c *Client) connect(ctx context.Context) (*link, error) {
+	conn, err := c.o.Redial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLink(ctx, conn, &c.o)
+}
 
 // reconnects is how often a request is repeated on a new connection.
 const reconnects = 5

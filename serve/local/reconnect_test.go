@@ -144,7 +144,13 @@ func killHolders(t *testing.T, more func(round int) bool) {
 	}
 	holder := startHolder(t, dir)
 	c := joinDir(t, dir)
-	c.o.Redial = func(ctx context.Context) (net.Conn, error) { return dial(ctx, c.socket) } // once
+	c.o.Redial = func(ctx context.Context) (net.Conn, error) {
+		conn, err := Connect(ctx, c.socket)
+		if err != nil {
+			err = fmt.Errorf("no second try: %v", err)
+		}
+		return conn, err
+	}
 	v := version(t, c, "")
 	acknowledged, rounds := 0, 0
 	for round := 0; more(round); round++ {

@@ -20,7 +20,7 @@ import (
 // rawConn is a connection that has said hello.
 func rawConn(t testing.TB, h *holder) (*wire.Conn, net.Conn) {
 	t.Helper()
-	c, err := dial(bg, h.l.Path())
+	c, err := Connect(bg, h.l.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestHostileClients(t *testing.T) {
 		"nothing":  nil,
 	} {
 		for _, greeted := range []bool{false, true} {
-			conn, err := dial(bg, h.l.Path())
+			conn, err := Connect(bg, h.l.Path())
 			if greeted {
 				conn.Close()
 				_, conn = rawConn(t, h)

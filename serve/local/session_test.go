@@ -182,7 +182,7 @@ func TestArraysThroughViews(t *testing.T) {
 // Another protocol is refused by name.
 func TestOtherProtocol(t *testing.T) {
 	h, _ := served(t, &Options{Version: "v9.8.7"}, nil)
-	conn, err := dial(bg, h.l.Path())
+	conn, err := Connect(bg, h.l.Path())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,99 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
+)
+
+// Handover bounds the search for the process that has a database open. When that
+// process ends, the next one takes its place; meanwhile connections fail and the lock
+// is taken by a process that does not answer. So a failed try is repeated for a while:
+//
+//	var h local.Handover
+//	for {
+//		err := try()
+//		if err == nil {
+//			break
+//		}
+//		if err := h.Again(ctx, err); err != nil {
+//			return err
+//		}
+//	}
+//
+// The zero value works. It is for one goroutine, and for one search.
+type Handover struct {
+	// Wait is how long to wait for a process that has the database open and does not
+	// serve it; default not at all.
+	Wait time.Duration
+
+	begun time.Time // of the first failure
+}
+
+// How long after the first failure it is worth to try again.
+const (
+	// A process that serves the database, and does not answer, begins or ends.
+	waitServing = 30 * time.Second
+	// Nothing listens on the socket, and it is not known whether the lock is taken.
+	waitAbsent = 10 * time.Second
+	// The lock is taken without a description: it was taken a moment ago, or will be
+	// released in a moment.
+	waitUnnamed = 5 * time.Second
+
+	shortestPause = time.Millisecond
+	longestPause  = 100 * time.Millisecond
+)
+
+// Again waits a little and returns nil if the try that failed with err is worth to be
+// repeated. Else it returns err, or the error of ctx if that has ended.
+func (h *Handover) Again(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if h.begun.IsZero() {
+		h.begun = time.Now()
+	}
+	waited, limit := time.Since(h.begun), h.limit(err)
+	if waited >= limit {
+		return err
+	}
+	pause := time.NewTimer(min(max(waited/4, shortestPause), longestPause, limit-waited))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// limit is how long to repeat a try that failed with err, 0 if that makes no sense.
+func (h *Handover) limit(err error) time.Duration {
+	var held *engine.LockedError
+	switch {
+	case errors.Is(err, serve.ErrDenied):
+		return 0
+	case errors.As(err, &held) && held.Holder.PID == 0:
+		return max(h.Wait, waitUnnamed)
+	case errors.As(err, &held) && Reachable(held):
+		return max(h.Wait, waitServing)
+	case held != nil:
+		return h.Wait
+	case errors.Is(err, ErrGone):
+		return waitServing
+	case absent(err):
+		return waitAbsent
+	}
+	return 0
+}
+
+// Reachable reports whether the process that has a database open is another one of
+// this machine, and serves the database on a socket.
+func Reachable(held *engine.LockedError) bool {
+	host, _ := os.Hostname()
+	return held.Holder.Socket != "" && held.Holder.Host == host && held.Holder.PID != os.Getpid()
+}

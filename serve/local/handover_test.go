@@ -1,0 +1,59 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/serve"
+)
+
+// Each error is waited for as long as what it says about the other process allows.
+func TestHandoverLimits(t *testing.T) {
+	host, _ := os.Hostname()
+	held := func(h index.Holder) error { return fmt.Errorf("open: %w", &engine.LockedError{Holder: h}) }
+	other := os.Getpid() + 1
+	for _, c := range []struct {
+		name string
+		err  error
+		wait time.Duration // of Handover.Wait
+		want time.Duration
+	}{
+		{"no description", held(index.Holder{}), 0, waitUnnamed},
+		{"no description, --wait", held(index.Holder{}), time.Hour, time.Hour},
+		{"serves", held(index.Holder{PID: other, Host: host, Socket: "s"}), 0, waitServing},
+		{"does not serve", held(index.Holder{PID: other, Host: host}), 0, 0},
+		{"does not serve, --wait", held(index.Holder{PID: other, Host: host}), time.Minute, time.Minute},
+		{"on another host", held(index.Holder{PID: other, Host: host + "x", Socket: "s"}), 0, 0},
+		{"this process", held(index.Holder{PID: os.Getpid(), Host: host, Socket: "s"}), 0, 0},
+		{"ends", gone(errors.New("bye")), 0, waitServing},
+		{"nobody listens", fmt.Errorf("dial: %w", errRefused), 0, waitAbsent},
+		{"another user's socket", errors.Join(serve.ErrDenied, held(index.Holder{PID: other, Host: host, Socket: "s"})), 0, 0},
+		{"anything else", kv.ErrNotFound, time.Hour, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, begun := Handover{Wait: c.wait}, time.Now()
+			for {
+				if err := h.Again(t.Context(), c.err); err != nil {
+					if took := time.Since(begun); err != c.err || took != c.want {
+						t.Errorf("%s: %v after %v, want %v", c.name, err, took, c.want)
+					}
+					return
+				}
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	var h Handover
+	if err := h.Again(ctx, ErrGone); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
