@@ -15,13 +15,13 @@ import (
 type handler func(c *conn, ctx context.Context, f *wire.Frame) error
 
 var handlers = map[wire.Op]handler{
-	wire.OpGet:     (*conn).get,
-	wire.OpStat:    (*conn).stat,
-	wire.OpSet:     (*conn).set,
-	wire.OpDelete:  (*conn).delete,
-	wire.OpGetMany: (*conn).getMany,
-	wire.OpList:    (*conn).list,
-	wire.OpListDir: (*conn).listDir,
+	wire.OpGet:     onView(wire.ParseGet, (*conn).get),
+	wire.OpStat:    onView(wire.ParseStat, (*conn).stat),
+	wire.OpSet:     onSession(wire.ParseSet, (*conn).set),
+	wire.OpDelete:  onSession(wire.ParseSet, (*conn).delete),
+	wire.OpGetMany: onView(fromJSON[wire.GetMany](wire.OpGetMany), (*conn).getMany),
+	wire.OpList:    onView(wire.ParseList, (*conn).list),
+	wire.OpListDir: onView(wire.ParseList, (*conn).listDir),
 
 	wire.OpOpen:      object((*conn).open),
 	wire.OpClose:     object((*conn).closeView),
@@ -32,19 +32,19 @@ var handlers = map[wire.Op]handler{
 	wire.OpMoveRef: object((*conn).moveRef),
 	wire.OpLog:     object((*conn).log),
 	wire.OpDiff:    object((*conn).diff),
-	wire.OpArray:   object((*conn).arrayInfo),
-	wire.OpRead:    (*conn).readElements,
-	wire.OpWrite:   (*conn).writeElements,
+	wire.OpArray:   object(with((*conn).use, (*conn).arrayInfo)),
+	wire.OpRead:    onView(fromJSON[wire.Array](wire.OpRead), (*conn).readElements),
+	wire.OpWrite:   onSession(fromJSON[wire.Array](wire.OpWrite), (*conn).writeElements),
 	wire.OpRun:     (*conn).run,
 
 	wire.OpSessions:     object((*conn).sessions),
 	wire.OpBegin:        object((*conn).begin),
-	wire.OpSession:      object((*conn).info),
-	wire.OpSavepoint:    object((*conn).savepoint),
-	wire.OpChanges:      object((*conn).changes),
-	wire.OpDeletePrefix: (*conn).deletePrefix,
-	wire.OpCommit:       object((*conn).commit),
-	wire.OpDiscard:      object((*conn).discard),
+	wire.OpSession:      object(with((*conn).session, (*conn).info)),
+	wire.OpSavepoint:    object(with((*conn).session, (*conn).savepoint)),
+	wire.OpChanges:      object(with((*conn).session, (*conn).changes)),
+	wire.OpDeletePrefix: onSession(wire.ParseStat, (*conn).deletePrefix),
+	wire.OpCommit:       object(with((*conn).session, (*conn).commit)),
+	wire.OpDiscard:      object(with((*conn).session, (*conn).discard)),
 }
 
 // object is a handler of an operation that takes and returns JSON.
@@ -59,6 +59,51 @@ func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, err
 			return err
 		}
 		return c.answer(f, out)
+	}
+}
+
+// onView is a handler of an operation on a view, which stays open meanwhile. fn sends
+// the reply.
+func onView[In wire.OnView](parse func(meta []byte) (In, error), fn func(c *conn, ctx context.Context, f *wire.Frame, v *view, in In) error) handler {
+	return onOpen((*conn).use, parse, fn)
+}
+
+// onSession is onView for a view that must be a session.
+func onSession[In wire.OnView](parse func(meta []byte) (In, error), fn func(c *conn, ctx context.Context, f *wire.Frame, v *view, in In) error) handler {
+	return onOpen((*conn).session, parse, fn)
+}
+
+func onOpen[In wire.OnView](find func(c *conn, handle uint32) (*view, error), parse func(meta []byte) (In, error), fn func(c *conn, ctx context.Context, f *wire.Frame, v *view, in In) error) handler {
+	return func(c *conn, ctx context.Context, f *wire.Frame) error {
+		in, err := parse(f.Meta)
+		if err != nil {
+			return err
+		}
+		v, err := find(c, in.On())
+		if err != nil {
+			return err
+		}
+		defer c.done(v)
+		return fn(c, ctx, f, v, in)
+	}
+}
+
+// with is the function of an object handler whose request is about a view.
+func with[In wire.OnView, Out any](find func(c *conn, handle uint32) (*view, error), fn func(c *conn, ctx context.Context, v *view, in In) (Out, error)) func(c *conn, ctx context.Context, in In) (Out, error) {
+	return func(c *conn, ctx context.Context, in In) (out Out, err error) {
+		v, err := find(c, in.On())
+		if err != nil {
+			return out, err
+		}
+		defer c.done(v)
+		return fn(c, ctx, v, in)
+	}
+}
+
+// fromJSON parses the meta of an operation.
+func fromJSON[In any](op wire.Op) func(meta []byte) (In, error) {
+	return func(meta []byte) (in In, err error) {
+		return in, wire.ParseJSON(op, meta, &in)
 	}
 }
 

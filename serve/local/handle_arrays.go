@@ -25,12 +25,7 @@ func (c *conn) array(ctx context.Context, v *view, path string) (*zarr.Array, er
 	return a, nil
 }
 
-func (c *conn) arrayInfo(ctx context.Context, in *wire.Array) (*wire.ArrayInfo, error) {
-	v, err := c.use(in.View)
-	if err != nil {
-		return nil, err
-	}
-	defer c.done(v)
+func (c *conn) arrayInfo(ctx context.Context, v *view, in *wire.Array) (*wire.ArrayInfo, error) {
 	a, err := c.array(ctx, v, in.Path)
 	if err != nil {
 		return nil, err
@@ -68,7 +63,7 @@ type elements struct {
 	bytes int64
 }
 
-func (c *conn) elements(ctx context.Context, v *view, in *wire.Array) (*elements, error) {
+func (c *conn) elements(ctx context.Context, v *view, in wire.Array) (*elements, error) {
 	a, err := c.array(ctx, v, in.Path)
 	if err != nil {
 		return nil, err
@@ -111,21 +106,12 @@ func memory(f *wire.Frame) (*os.File, error) {
 
 // readElements sends decoded elements, or writes them to a file of the client: not
 // through a map of it, because a client that cuts the file off would end the process.
-func (c *conn) readElements(ctx context.Context, f *wire.Frame) error {
-	var in wire.Array
-	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
-		return err
-	}
+func (c *conn) readElements(ctx context.Context, f *wire.Frame, v *view, in wire.Array) error {
 	to, err := memory(f)
 	if err != nil {
 		return err
 	}
-	v, err := c.use(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
-	e, err := c.elements(ctx, v, &in)
+	e, err := c.elements(ctx, v, in)
 	if err != nil {
 		return err
 	}
@@ -150,21 +136,12 @@ func (c *conn) readElements(ctx context.Context, f *wire.Frame) error {
 
 // writeElements writes elements. Those of a chunk that are not selected stay, also
 // when somebody else writes them at the same time.
-func (c *conn) writeElements(ctx context.Context, f *wire.Frame) error {
-	var in wire.Array
-	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
-		return err
-	}
+func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wire.Array) error {
 	from, err := memory(f)
 	if err != nil {
 		return err
 	}
-	v, err := c.session(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
-	e, err := c.elements(ctx, v, &in)
+	e, err := c.elements(ctx, v, in)
 	if err != nil {
 		return err
 	}

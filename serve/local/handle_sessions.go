@@ -25,44 +25,25 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	return c.opened(name, v)
 }
 
-func (c *conn) info(_ context.Context, in *wire.Handle) (*wire.Session, error) {
-	v, err := c.session(in.View)
-	if err != nil {
-		return nil, err
-	}
-	defer c.done(v)
+func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
 	return sessionOut(v.Session.Engine().Info()), nil
 }
 
-func (c *conn) savepoint(ctx context.Context, in *wire.Handle) (*wire.Session, error) {
-	v, err := c.session(in.View)
-	if err != nil {
-		return nil, err
-	}
-	defer c.done(v)
+func (c *conn) savepoint(ctx context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
 	if err := v.Session.Engine().Savepoint(ctx); err != nil {
 		return nil, err
 	}
 	return sessionOut(v.Session.Engine().Info()), nil
 }
 
-func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame) error {
-	in, err := wire.ParseStat(f.Meta)
-	if err != nil {
-		return err
-	}
-	v, err := c.session(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
+func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) error {
 	if err := v.Session.Engine().DeletePrefix(ctx, in.Key); err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{})
 }
 
-func (c *conn) commit(ctx context.Context, in *wire.Publish) (*wire.Commit, error) {
+func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Commit, error) {
 	o := txn.CommitOptions{Message: in.Message, Author: in.Author, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun}
 	var rules []txn.PathChoice
 	for _, choice := range in.Choices {
@@ -80,11 +61,6 @@ func (c *conn) commit(ctx context.Context, in *wire.Publish) (*wire.Commit, erro
 	if len(rules) > 0 {
 		o.Choose = txn.ChooseByPath(rules...)
 	}
-	v, err := c.session(in.View)
-	if err != nil {
-		return nil, err
-	}
-	defer c.done(v)
 	commit, err := v.Session.Commit(ctx, o)
 	if err != nil {
 		return nil, err
@@ -92,12 +68,7 @@ func (c *conn) commit(ctx context.Context, in *wire.Publish) (*wire.Commit, erro
 	return commitOut(commit), nil
 }
 
-func (c *conn) discard(ctx context.Context, in *wire.Handle) (none, error) {
-	v, err := c.session(in.View)
-	if err != nil {
-		return none{}, err
-	}
-	defer c.done(v)
+func (c *conn) discard(ctx context.Context, v *view, _ *wire.Handle) (none, error) {
 	return none{}, v.Session.Discard(ctx)
 }
 
@@ -124,11 +95,6 @@ func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions,
 	return out, nil
 }
 
-func (c *conn) changes(ctx context.Context, in *wire.Diff) (*wire.Changes, error) {
-	v, err := c.session(in.View)
-	if err != nil {
-		return nil, err
-	}
-	defer c.done(v)
+func (c *conn) changes(ctx context.Context, v *view, in *wire.Diff) (*wire.Changes, error) {
 	return changePage(in, v.Session.Engine().Changes(ctx, in.Prefix))
 }

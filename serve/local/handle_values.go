@@ -45,16 +45,7 @@ func rangeOut(r kv.Range) wire.Range {
 	return wire.Range{Kind: wire.RangeSpan, Off: off, N: n}
 }
 
-func (c *conn) get(ctx context.Context, f *wire.Frame) error {
-	in, err := wire.ParseGet(f.Meta)
-	if err != nil {
-		return err
-	}
-	v, err := c.use(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
+func (c *conn) get(ctx context.Context, f *wire.Frame, v *view, in wire.Get) error {
 	value, err := kv.Locate(ctx, v, in.Key)
 	if err != nil {
 		return err
@@ -85,16 +76,7 @@ func (c *conn) sendValue(ctx context.Context, f *wire.Frame, v *view, value kv.V
 	})
 }
 
-func (c *conn) stat(ctx context.Context, f *wire.Frame) error {
-	in, err := wire.ParseStat(f.Meta)
-	if err != nil {
-		return err
-	}
-	v, err := c.use(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
+func (c *conn) stat(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) error {
 	value, err := kv.Locate(ctx, v, in.Key)
 	if err != nil {
 		return err
@@ -120,53 +102,26 @@ func (c *conn) places(f *wire.Frame, v *view) bool {
 }
 
 // expected is the condition of a write.
-func expected(in *wire.Set) engine.Expect {
+func expected(in wire.Set) engine.Expect {
 	return engine.Expect{Absent: in.Expect == wire.ExpectAbsent, ID: kv.ID(in.ID)}
 }
 
-func (c *conn) set(ctx context.Context, f *wire.Frame) error {
-	in, err := wire.ParseSet(f.Meta)
-	if err != nil {
-		return err
-	}
-	v, err := c.session(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
-	id, err := v.Session.Set(ctx, in.Key, f.Body, expected(&in))
+func (c *conn) set(ctx context.Context, f *wire.Frame, v *view, in wire.Set) error {
+	id, err := v.Session.Set(ctx, in.Key, f.Body, expected(in))
 	if err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{Meta: id[:]})
 }
 
-func (c *conn) delete(ctx context.Context, f *wire.Frame) error {
-	in, err := wire.ParseSet(f.Meta)
-	if err != nil {
-		return err
-	}
-	v, err := c.session(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
-	if err := v.Session.Delete(ctx, in.Key, expected(&in)); err != nil {
+func (c *conn) delete(ctx context.Context, f *wire.Frame, v *view, in wire.Set) error {
+	if err := v.Session.Delete(ctx, in.Key, expected(in)); err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{})
 }
 
-func (c *conn) getMany(ctx context.Context, f *wire.Frame) error {
-	var in wire.GetMany
-	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
-		return err
-	}
-	v, err := c.use(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
+func (c *conn) getMany(ctx context.Context, f *wire.Frame, v *view, in wire.GetMany) error {
 	out := wire.Sizes{Sizes: make([]int64, len(in.Items))}
 	var body []byte
 	for i, item := range in.Items {
@@ -215,8 +170,8 @@ func pageLimit(n int) int {
 	return min(n, maxPage)
 }
 
-func (c *conn) list(ctx context.Context, f *wire.Frame) error {
-	return c.sendPage(f, func(v *view, in *wire.List, add func(name string) bool) error {
+func (c *conn) list(ctx context.Context, f *wire.Frame, v *view, in wire.List) error {
+	return c.sendPage(f, in, func(add func(name string) bool) error {
 		for key, err := range v.List(ctx, kv.ListOptions{Prefix: in.Prefix, After: in.After}) {
 			if err != nil {
 				return err
@@ -229,8 +184,8 @@ func (c *conn) list(ctx context.Context, f *wire.Frame) error {
 	})
 }
 
-func (c *conn) listDir(ctx context.Context, f *wire.Frame) error {
-	return c.sendPage(f, func(v *view, in *wire.List, add func(name string) bool) error {
+func (c *conn) listDir(ctx context.Context, f *wire.Frame, v *view, in wire.List) error {
+	return c.sendPage(f, in, func(add func(name string) bool) error {
 		for e, err := range kv.ListDir(ctx, v, in.Prefix) {
 			if err != nil {
 				return err
@@ -251,19 +206,10 @@ func (c *conn) listDir(ctx context.Context, f *wire.Frame) error {
 }
 
 // sendPage sends a page of names. list calls add with each until that returns false.
-func (c *conn) sendPage(f *wire.Frame, list func(v *view, in *wire.List, add func(name string) bool) error) error {
-	in, err := wire.ParseList(f.Meta)
-	if err != nil {
-		return err
-	}
-	v, err := c.use(in.View)
-	if err != nil {
-		return err
-	}
-	defer c.done(v)
+func (c *conn) sendPage(f *wire.Frame, in wire.List, list func(add func(name string) bool) error) error {
 	var out wire.Page
 	limit, size := pageLimit(int(min(in.Limit, maxPage))), 0
-	err = list(v, &in, func(name string) bool {
+	err := list(func(name string) bool {
 		if len(out.Names) >= limit || size > maxPageSize {
 			out.More = true
 			return false

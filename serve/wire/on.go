@@ -1,0 +1,32 @@
+package wire
+
+// OnView is a request about a view that is open on the connection. On returns the
+// handle of that view.
+type OnView interface{ On() uint32 }
+
+// On implements [OnView].
+func (h Handle) On() uint32 { return h.View }
+
+// On implements [OnView].
+func (g Get) On() uint32 { return g.View }
+
+// On implements [OnView].
+func (s Stat) On() uint32 { return s.View }
+
+// On implements [OnView].
+func (s Set) On() uint32 { return s.View }
+
+// On implements [OnView].
+func (l List) On() uint32 { return l.View }
+
+// On implements [OnView].
+func (g GetMany) On() uint32 { return g.View }
+
+// On implements [OnView].
+func (p Publish) On() uint32 { return p.View }
+
+// On implements [OnView].
+func (d Diff) On() uint32 { return d.View }
+
+// On implements [OnView].
+func (a Array) On() uint32 { return a.View }
