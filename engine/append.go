@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -183,7 +183,7 @@ func (p *AppendPlan) coordinates() {
 		b.small = true
 		for _, attr := range []string{"bounds", "climatology"} {
 			name, ok := textAttribute(b.meta, attr)
-			if o := p.base[joinPath(parent(path), name)]; ok && o != nil && o.axis >= 0 {
+			if o := p.base[names.Join(names.Parent(path), name)]; ok && o != nil && o.axis >= 0 {
 				o.small = true
 			}
 		}
@@ -219,7 +219,7 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 		if len(x.meta.Shape) <= b.axis {
 			continue // found already
 		}
-		group := parent(path)
+		group := names.Parent(path)
 		if y := lengths[group]; y == nil {
 			lengths[group] = x
 		} else if n, m := x.length(), y.length(); n != m {
@@ -293,7 +293,7 @@ func (p *AppendPlan) align() {
 // that were complete, whose chunks are not read again. o.Link must be that of the
 // plan. Memory is bounded but for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
-	o.To, o.Link = cleanPath(o.To), p.link
+	o.To, o.Link = names.Clean(o.To), p.link
 	j := &joiner{db: db, plan: p, o: o, meter: &meter{}}
 	first, err := p.pieces[0].Open(ctx)
 	if err != nil {
@@ -372,7 +372,7 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 		if !m.Array {
 			continue
 		}
-		path := relative(n.Path(), j.o.To)
+		path := names.Relative(n.Path(), j.o.To)
 		there[path] = true
 		is := &appendBase{path: path, meta: m, from: fmt.Sprintf("/%s of the database", n.Path())}
 		if err := is.describe(p.dim); err != nil {
@@ -389,8 +389,8 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 		p.bad.compare(is, b.meta, p.pieces[0].label)
 		if is.axis >= 0 {
 			is.had = m.Shape[is.axis]
-			if o := lengths[parent(path)]; o == nil {
-				lengths[parent(path)] = is
+			if o := lengths[names.Parent(path)]; o == nil {
+				lengths[names.Parent(path)] = is
 			} else if o.had != is.had {
 				p.bad.add(path, "length along "+p.dim, misfitValue{o.from, fmt.Sprint(o.had)}, misfitValue{is.from, fmt.Sprint(is.had)})
 			}
@@ -399,7 +399,7 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 	}
 	for _, path := range p.paths {
 		if !there[path] {
-			p.bad.add(path, "array", misfitValue{"/" + joinPath(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].label, "there"})
+			p.bad.add(path, "array", misfitValue{"/" + names.Join(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].label, "there"})
 		}
 	}
 	return p.bad.err(p.dim)
@@ -414,7 +414,7 @@ func (j *joiner) occupy(ctx context.Context, s *Session) error {
 			}
 		}
 		// What was compared must still be so when the commit is made.
-		if err := s.Guard(joinPath(j.o.To, path)); err != nil {
+		if err := s.Guard(names.Join(j.o.To, path)); err != nil {
 			return err
 		}
 	}
@@ -426,19 +426,7 @@ func (j *joiner) occupy(ctx context.Context, s *Session) error {
 func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) error {
 	k := b.meta.Keys
 	f := txn.Form{Prefix: k.Prefix(), Sep: k.Separator(), Rank: k.Rank()}
-	return s.DeleteChunks(ctx, joinPath(j.o.To, b.path), f, b.axis, b.meta.Grid.Count(b.axis, b.had))
-}
-
-// relative is a path as seen from one above it.
-func relative(path, above string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(path, above), "/")
-}
-
-func joinPath(above, path string) string {
-	if path == "" {
-		return above
-	}
-	return dir(above) + path
+	return s.DeleteChunks(ctx, names.Join(j.o.To, b.path), f, b.axis, b.meta.Grid.Count(b.axis, b.had))
 }
 
 func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -183,7 +184,7 @@ func TestAppendBounds(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 			continue
 		}
-		if got := textOf(t, array(t, at(t, db, ""), joinPath(c.group, "b"))); got != "\x00\x01\x02\x03\x04\x05\x06\x07" {
+		if got := textOf(t, array(t, at(t, db, ""), names.Join(c.group, "b"))); got != "\x00\x01\x02\x03\x04\x05\x06\x07" {
 			t.Errorf("%+v: bounds %q", c, got)
 		}
 	}

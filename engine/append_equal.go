@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -55,7 +56,7 @@ func (j *joiner) joined(ctx context.Context, a *appendArray) (*joinedArray, erro
 	if m := j.model; m != nil {
 		x.Array, err = m.array(ctx, m.piece.arrays[a.path])
 	} else {
-		x.Array, err = j.s.Array(ctx, joinPath(j.o.To, a.path))
+		x.Array, err = j.s.Array(ctx, names.Join(j.o.To, a.path))
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (x *joinedArray) same(ctx context.Context, got *zarr.Array) (bool, error) {
 			}
 		}
 		if !bytes.Equal(want, is) {
-			return errStopped
+			return errEnough
 		}
 		return nil
 	}
@@ -115,7 +116,7 @@ func (x *joinedArray) same(ctx context.Context, got *zarr.Array) (bool, error) {
 		}
 		err = slabs(shape, 0, size, chunk, 0, func(sel zarr.Selection, _, _ int64, n int) error { return compare(sel, n) })
 	}
-	if err == errStopped {
+	if err == errEnough {
 		return false, nil
 	}
 	return err == nil, err

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -253,20 +255,20 @@ func metaText(m *zarr.Meta, field string) string {
 		return "of another kind"
 	}
 	members := []string{field}
-	doc := docs[docV3]
+	doc := docs[names.V3]
 	if doc == nil {
-		doc = docs[docV2Array]
+		doc = docs[names.V2Array]
 		if field == "codecs" {
 			members = []string{"order", "filters", "compressor"}
 		}
 	}
-	o, err := parseObject(doc)
+	o, err := policy.ParseObject(doc)
 	if err != nil {
 		return "of another kind"
 	}
 	var out []string
 	for _, name := range members {
-		text := string(compactJSON(o.values[name]))
+		text := string(compactJSON(o.Values[name]))
 		if len(members) > 1 {
 			text = name + " " + text
 		}

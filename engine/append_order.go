@@ -6,6 +6,8 @@ import (
 	"math"
 	"path"
 
+	"github.com/zarrdb/zarrdb/engine/internal/compare"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -42,7 +44,7 @@ type coordinateOrder struct {
 	base *appendBase
 
 	// Of numbers and times.
-	difference differenceFunc
+	difference compare.Difference
 	last       []byte // value, nil before the first
 	from       string // what has it
 	sign       float64
@@ -59,7 +61,7 @@ func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
 	o := &coordinateOrder{dim: dim, base: b}
 	switch b.meta.Type.Kind() {
 	case dtype.Int, dtype.Uint, dtype.Float, dtype.Datetime, dtype.Timedelta:
-		o.difference = differenceOf(b.meta.Type)
+		o.difference = compare.DifferenceOf(b.meta.Type)
 	default:
 		o.labels = map[string]string{}
 	}
@@ -82,7 +84,7 @@ func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string)
 	}
 	first, last := ends[:size], ends[size:]
 	o.last, o.from = last, from
-	if by, how := o.difference(first, last); n > 1 && how == numberDifference {
+	if by, how := o.difference(first, last); n > 1 && how == compare.NumberDifference {
 		o.sign = by
 	}
 	return nil
@@ -135,9 +137,9 @@ func (o *coordinateOrder) number(v []byte, from string) error {
 	if o.last != nil {
 		by, how := o.difference(o.last, v)
 		switch {
-		case string(v) == string(o.last) || how == numberDifference && by == 0:
+		case string(v) == string(o.last) || how == compare.NumberDifference && by == 0:
 			return o.misfit(v, from, o.last, o.from, true)
-		case how != numberDifference || math.Signbit(by) != math.Signbit(o.sign) && o.sign != 0:
+		case how != compare.NumberDifference || math.Signbit(by) != math.Signbit(o.sign) && o.sign != 0:
 			return o.misfit(v, from, o.last, o.from, false)
 		}
 		o.sign = by
@@ -182,7 +184,7 @@ func (j *joiner) watch(ctx context.Context, before nodes) error {
 		if j.fresh {
 			continue
 		}
-		a, err := before.Array(ctx, joinPath(j.o.To, path))
+		a, err := before.Array(ctx, names.Join(j.o.To, path))
 		if err == nil {
 			err = o.begin(ctx, a, b.from)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -93,7 +94,7 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		if n.Version() == zarr.Draft3 { // its groups cannot be compared
 			return nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
 		}
-		found = append(found, foundNode{relative(n.Path(), path), n.Meta()})
+		found = append(found, foundNode{names.Relative(n.Path(), path), n.Meta()})
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)
@@ -158,7 +159,7 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 	docs, size := kv.NewMem(), int64(0)
 	take := func(e *refs.Entry) error {
 		key, ok := strings.CutPrefix(e.Key, prefix)
-		if !ok || !isDocument(key) {
+		if !ok || !names.IsDocument(key) {
 			return nil
 		}
 		b, err := set.document(ctx, e)
@@ -287,7 +288,7 @@ func (h *heldRefs) fetch(ctx context.Context) error {
 // called there.
 func (p *appendPiece) array(last *appendArray, key string) (a *appendArray, name string) {
 	if last != nil {
-		if name, ok := strings.CutPrefix(key, dir(last.path)); ok && last.path != "" {
+		if name, ok := strings.CutPrefix(key, names.Dir(last.path)); ok && last.path != "" {
 			return last, name
 		}
 	}

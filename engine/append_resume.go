@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -60,7 +61,7 @@ func (j *joiner) session(ctx context.Context) (*Session, error) {
 			return s, err
 		}
 	}
-	im := &importer{db: j.db, src: j.first, o: j.o, to: dir(j.o.To)}
+	im := &importer{db: j.db, src: j.first, o: j.o, to: names.Dir(j.o.To)}
 	im.o.Resume = false
 	return im.begin(ctx, func(s *Session) error { return j.prepare(ctx, s, im) })
 }
@@ -121,7 +122,7 @@ func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
 	}
 	last := j.plan.pieces[j.done-1]
 	for b, o := range j.orders {
-		a, err := s.Array(ctx, joinPath(j.o.To, b.path))
+		a, err := s.Array(ctx, names.Join(j.o.To, b.path))
 		if err == nil {
 			err = o.read(ctx, a, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.label)
 		}

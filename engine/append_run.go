@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -88,7 +89,7 @@ func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err erro
 	}
 	for _, b := range j.plan.base {
 		if b.axis >= 0 && j.fresh {
-			if err := s.copies.above(ctx, joinPath(j.o.To, b.path)); err != nil {
+			if err := s.copies.Above(ctx, names.Join(j.o.To, b.path)); err != nil {
 				return nil, err
 			}
 		}
@@ -116,14 +117,14 @@ func (j *joiner) documents(ctx context.Context) error {
 	for _, n := range nodes {
 		docs, err := n.meta.Print()
 		if err != nil {
-			return fmt.Errorf("append to /%s: %w", joinPath(j.o.To, n.path), err)
+			return fmt.Errorf("append to /%s: %w", names.Join(j.o.To, n.path), err)
 		}
 		for name, b := range docs {
-			key := dir(n.path) + name
+			key := names.Dir(n.path) + name
 			if j.bulk != nil {
 				err = j.bulk.Set(ctx, key, b)
 			} else {
-				err = j.s.Set(ctx, dir(j.o.To)+key, b)
+				err = j.s.Set(ctx, names.Dir(j.o.To)+key, b)
 			}
 			if err != nil {
 				return err
@@ -140,7 +141,7 @@ func (j *joiner) grow(ctx context.Context) error {
 		if b.axis < 0 {
 			continue
 		}
-		a, err := j.s.Array(ctx, joinPath(j.o.To, path))
+		a, err := j.s.Array(ctx, names.Join(j.o.To, path))
 		if err != nil {
 			return err
 		}
@@ -261,7 +262,7 @@ func (p *piecePass) open(ctx context.Context) (err error) {
 	var last *appendArray
 	for i := range kept.list {
 		key, ok := strings.CutPrefix(kept.list[i].Key, prefix)
-		if !ok || isDocument(key) {
+		if !ok || names.IsDocument(key) {
 			continue
 		}
 		a, _ := p.piece.array(last, key)
@@ -324,7 +325,7 @@ func (p *piecePass) compare(ctx context.Context, a *appendArray) error {
 
 // place says where the value of a key goes, relative to the destination.
 func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
-	if isDocument(key) {
+	if names.IsDocument(key) {
 		return "", nil, false // written already
 	}
 	a, name := p.piece.array(p.last, key)
@@ -389,7 +390,7 @@ func (p *piecePass) copy(ctx context.Context) error {
 			return !put
 		})
 		return eachValue(ctx, p.j.db.pool, sv.view, keys, func(ctx context.Context, key string, b []byte) error {
-			if err := p.j.s.Set(ctx, dir(p.j.o.To)+to[key], b); err != nil {
+			if err := p.j.s.Set(ctx, names.Dir(p.j.o.To)+to[key], b); err != nil {
 				return err
 			}
 			p.j.meter.add(int64(len(b)), p.j.o.Progress)
@@ -407,14 +408,14 @@ func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, err
 			return nil, err
 		}
 		o.Version = at.Version
-		return zarr.OpenArray(ctx, at.View, joinPath(at.Path, a.path), &o)
+		return zarr.OpenArray(ctx, at.View, names.Join(at.Path, a.path), &o)
 	}
 	docs, err := a.meta.Print()
 	if err != nil {
 		return nil, err
 	}
 	for name, b := range docs {
-		p.held.refs[dir(a.path)+name] = refs.Reference{Data: b}
+		p.held.refs[names.Dir(a.path)+name] = refs.Reference{Data: b}
 	}
 	o.Version = a.meta.Version
 	return zarr.OpenArray(ctx, p.held, a.path, &o)
@@ -519,7 +520,7 @@ func (j *joiner) settle(ctx context.Context) error {
 		}
 	}
 	for _, v := range j.pending {
-		a, err := j.s.Array(ctx, joinPath(j.o.To, v.base.path))
+		a, err := j.s.Array(ctx, names.Join(j.o.To, v.base.path))
 		if err != nil {
 			return err
 		}

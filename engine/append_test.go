@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
@@ -369,7 +370,7 @@ func randomPieces(t *testing.T, r *rand.Rand, link bool) (pieces []Piece, want m
 			if r.IntN(4) == 0 {
 				set[key] = []any{"s/" + key, 0, len(value)}
 			}
-			if isDocument(key) {
+			if names.IsDocument(key) {
 				set[key] = value
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -36,7 +37,7 @@ func (db *DB) Blame(ctx context.Context, at txn.CommitID, path string, sel zarr.
 		if err != nil {
 			return nil, err
 		}
-		below = below && strings.HasPrefix(c.Key, dir(a.Path()))
+		below = below && strings.HasPrefix(c.Key, names.Dir(a.Path()))
 		list = append(list, BlamedChunk{Chunk: c})
 	}
 	// Chunks of the early v3 draft do not lie below the array's path.
@@ -46,7 +47,7 @@ func (db *DB) Blame(ctx context.Context, at txn.CommitID, path string, sel zarr.
 	}
 	keys := make([]string, len(list))
 	for i, c := range list {
-		keys[i] = strings.TrimPrefix(c.Key, dir(root))
+		keys[i] = strings.TrimPrefix(c.Key, names.Dir(root))
 	}
 	commits, err := db.DB.Blame(ctx, at, root, keys)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -66,7 +67,7 @@ func newCandidates(view kv.Reader, nodes []candidate) (*candidates, error) {
 			}
 		}
 		if total += keys; total >= maxCandidates {
-			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", cleanPath(n.dir), maxCandidates, errors.ErrUnsupported)
+			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", names.Clean(n.dir), maxCandidates, errors.ErrUnsupported)
 		}
 	}
 	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
@@ -153,7 +154,7 @@ func (l *candidateList) node(c candidate, below []candidate) bool {
 	if !l.wants(c.dir) {
 		return true
 	}
-	docs := slices.Sorted(slices.Values(documentsIn[c.meta.Version]))
+	docs := slices.Sorted(slices.Values(names.Documents(c.meta.Version)))
 	documents := func(before string) bool {
 		for len(docs) > 0 && (before == "" || c.dir+docs[0] < before) {
 			if !l.key(c.dir + docs[0]) {

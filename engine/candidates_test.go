@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -42,7 +43,7 @@ func TestCandidatesModel(t *testing.T) {
 	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
 	var want []string
 	for _, n := range c.nodes {
-		for _, d := range documentsIn[n.meta.Version] {
+		for _, d := range names.Documents(n.meta.Version) {
 			want = append(want, n.dir+d)
 		}
 		if !n.meta.Array {
@@ -134,7 +135,7 @@ func consolidate(t *testing.T, keys map[string]string) {
 	docs := map[string][]byte{}
 	var err error
 	if root.Version == zarr.V2 {
-		docs[docV2Metadata], err = zarr.PrintConsolidatedV2(nodes)
+		docs[names.V2Metadata], err = zarr.PrintConsolidatedV2(nodes)
 	} else {
 		delete(nodes, "")
 		root.ConsolidateV3(nodes)

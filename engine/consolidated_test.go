@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -47,7 +50,7 @@ func wantCopies(t *testing.T, s *Snapshot, want ...string) {
 			t.Fatal(err)
 		}
 		_, isArray := n.Array()
-		copied, err := kv.Exists(bg, s, dir(n.Path())+docV2Metadata)
+		copied, err := kv.Exists(bg, s, names.Dir(n.Path())+names.V2Metadata)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,12 +78,12 @@ func sameNodes(t *testing.T, s *Snapshot, group string) {
 				t.Fatal(err)
 			}
 			for name, doc := range docs {
-				o, err := parseObject(doc)
+				o, err := policy.ParseObject(doc)
 				if err != nil {
 					t.Fatal(err)
 				}
-				o.remove(inlineCopy) // that of an inner group is compared by itself
-				lists[i] = append(lists[i], dir(n.Path())+name+" "+string(canonicalJSON(o.print())))
+				o.Remove(policy.InlineCopy) // that of an inner group is compared by itself
+				lists[i] = append(lists[i], names.Dir(n.Path())+name+" "+string(canonical(o)))
 			}
 		}
 		slices.Sort(lists[i])
@@ -158,7 +161,7 @@ func TestConsolidatedMetadataIsDroppedAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			has, err := kv.Exists(bg, s, docV2Metadata)
+			has, err := kv.Exists(bg, s, names.V2Metadata)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -486,4 +489,14 @@ func TestTrueDocument(t *testing.T) {
 			}
 		})
 	}
+}
+
+// canonical is an object without the order of its members.
+func canonical(o *policy.Object) string {
+	var v any
+	if err := json.Unmarshal(o.Print(), &v); err != nil {
+		return string(o.Print())
+	}
+	b, _ := json.Marshal(v)
+	return string(b)
 }

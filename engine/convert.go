@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -63,7 +64,7 @@ func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at Plac
 		if err != nil {
 			return nil, err
 		}
-		path := cleanPath(strings.TrimPrefix(n.Path(), at.Path))
+		path := names.Clean(strings.TrimPrefix(n.Path(), at.Path))
 		if err := c.node(ctx, n, path); err != nil {
 			failed = append(failed, fmt.Errorf("/%s: %w to Zarr v%v: %w", path, ErrConvert, o.Format, err))
 		}
@@ -132,7 +133,7 @@ func (c *conversion) put(ctx context.Context, path string, m *zarr.Meta) error {
 		return err
 	}
 	for name, doc := range docs {
-		if err := c.docs.Set(ctx, dir(path)+name, doc); err != nil {
+		if err := c.docs.Set(ctx, names.Dir(path)+name, doc); err != nil {
 			return err
 		}
 	}
@@ -145,7 +146,7 @@ func (c *conversion) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error
 		return false, nil
 	}
 	if n.Version() == zarr.V2 {
-		return kv.Exists(ctx, c.view, dir(n.Path())+docV2Metadata)
+		return kv.Exists(ctx, c.view, names.Dir(n.Path())+names.V2Metadata)
 	}
 	return n.Meta().Consolidated != nil, nil
 }
@@ -171,7 +172,7 @@ func checkNames(v zarr.Version, path string) error {
 		return err
 	}
 	for name := range strings.SplitSeq(path, "/") {
-		for _, doc := range documentsIn[v] {
+		for _, doc := range names.Documents(v) {
 			if name == doc {
 				return fmt.Errorf("%w: name %q: it is that of a metadata document", zarr.ErrPath, name)
 			}
@@ -322,7 +323,7 @@ func (c *conversion) storedChunks(ctx context.Context, a *zarr.Array, fn func(co
 
 // chunkKey is the key of a chunk in the destination.
 func (s *conversionStep) chunkKey(coords []int64) string {
-	return string(s.keys.Append([]byte(dir(s.path)), coords))
+	return string(s.keys.Append([]byte(names.Dir(s.path)), coords))
 }
 
 // copyChunks copies the stored bytes under new keys.

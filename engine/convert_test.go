@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -64,11 +65,11 @@ func convertFixture(t *testing.T, f *fixture, to zarr.Version) string {
 		t.Fatal(err)
 	}
 	for _, n := range f.arrays() {
-		was, err := zarr.OpenArray(bg, from.View, cleanPath(n.Path), nil)
+		was, err := zarr.OpenArray(bg, from.View, names.Clean(n.Path), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := zarr.OpenArray(bg, at.View, cleanPath(n.Path), &zarr.OpenOptions{Version: to})
+		a, err := zarr.OpenArray(bg, at.View, names.Clean(n.Path), &zarr.OpenOptions{Version: to})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -113,8 +114,8 @@ func (c *Converted) convert(ctx context.Context, path string) (*convertedNode, e
 // Locate implements [kv.Locator].
 func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
 	name := key[strings.LastIndexByte(key, '/')+1:]
-	if slices.Contains(documentsIn[c.format], name) {
-		n, err := c.node(ctx, parent(key))
+	if slices.Contains(names.Documents(c.format), name) {
+		n, err := c.node(ctx, names.Parent(key))
 		switch {
 		case err != nil:
 			return nil, err
@@ -134,7 +135,7 @@ func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if n == nil {
 		return nil, kv.ErrNotFound
 	}
-	coords, ok := n.keys.Parse(strings.TrimPrefix(key, dir(path)))
+	coords, ok := n.keys.Parse(strings.TrimPrefix(key, names.Dir(path)))
 	for d, count := range n.array.Meta().ChunkCounts() {
 		ok = ok && coords[d] < count
 	}
@@ -147,7 +148,7 @@ func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
 // arrayAbove finds the array that a key could be a chunk of; nil if there is none.
 func (c *Converted) arrayAbove(ctx context.Context, key string) (*convertedNode, string, error) {
 	for path := key; path != ""; {
-		path = parent(path)
+		path = names.Parent(path)
 		n, err := c.node(ctx, path)
 		if err != nil {
 			return nil, "", err
@@ -261,7 +262,7 @@ func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, 
 		return nil
 	}
 	// The walk begins at the array that the prefix lies in, or at the last directory.
-	from := parent(o.Prefix)
+	from := names.Parent(o.Prefix)
 	if n, path, err := c.arrayAbove(ctx, o.Prefix); err == nil && n != nil {
 		from = path
 	}
@@ -281,18 +282,18 @@ func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, 
 			continue
 		}
 		for name := range n.docs {
-			if err := add(dir(path) + name); err != nil {
+			if err := add(names.Dir(path) + name); err != nil {
 				return nil, err
 			}
 		}
 		// What lies beside the array's chunks has nothing of the prefix.
-		if at := dir(path); n.array == nil || !strings.HasPrefix(at, o.Prefix) && !strings.HasPrefix(o.Prefix, at) {
+		if at := names.Dir(path); n.array == nil || !strings.HasPrefix(at, o.Prefix) && !strings.HasPrefix(o.Prefix, at) {
 			continue
 		}
 		list, _ := c.nodes.view.(kv.ReadLister)
 		conv := conversion{view: list}
 		err = conv.storedChunks(ctx, n.array, func(coords []int64, _ string) error {
-			return add(string(n.keys.Append([]byte(dir(path)), coords)))
+			return add(string(n.keys.Append([]byte(names.Dir(path)), coords)))
 		})
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
@@ -96,7 +97,7 @@ func (o *Options) resolver() *resolver {
 
 func (o *Options) txn(files *resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.Locked, Policy: policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.Locked, Policy: policy.Policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval,
@@ -230,7 +231,7 @@ func (db *DB) resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 func (db *DB) session(s *txn.Session) *Session {
 	open := db.arrays()
 	open.Locks = zarr.NewChunkLocks()
-	c := &copies{s: s, open: open}
+	c := policy.NewCopies(s, open)
 	es := &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
 	db.joints.add(es)
 	return db.own(es)

@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path"
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -79,7 +79,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err := src.holdsNode(ctx, at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	ex := &exporter{src: src, view: view, from: dir(at.Path), only: at.Version, o: o, pool: src.pool}
+	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: at.Version, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = newPool(o.Workers)
 	}
@@ -217,7 +217,7 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	case !o.Overwrite:
 		return true, fs.ErrExist
 	}
-	for _, name := range []string{docV3, docV2Array, docV2Group, docV1Array} {
+	for _, name := range []string{names.V3, names.V2Array, names.V2Group, names.V1Array} {
 		if ok, err := kv.Exists(ctx, store, name); ok || err != nil {
 			return true, err
 		}
@@ -257,7 +257,7 @@ func isStore(entries []os.DirEntry) bool {
 		switch e.Name() {
 		case txn.FormatFile:
 			return false
-		case docV3, docV2Array, docV2Group, docV1Array:
+		case names.V3, names.V2Array, names.V2Group, names.V1Array:
 			store = true
 		}
 	}
@@ -300,16 +300,6 @@ func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// isDocument reports whether a key is the metadata of a node in any version.
-func isDocument(key string) bool {
-	switch name := path.Base(key); name {
-	case docV3, docV2Array, docV2Group, docV2Attrs, docV2Metadata, docV1Array, docV1Attrs:
-		return true
-	default: // those of the early v3 draft
-		return strings.HasSuffix(name, "group.json") || strings.HasSuffix(name, "array.json")
-	}
-}
-
 func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 	store, err := dirkv.Create(dest, &dirkv.Options{NoSync: true})
 	if err != nil {
@@ -349,7 +339,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 	err := batches(ex.list(ctx), func(keys []string) error {
 		chunks := keys[:0:0]
 		for _, k := range keys {
-			if isDocument(k) {
+			if names.IsDocument(k) {
 				documents = append(documents, k)
 			} else {
 				chunks = append(chunks, k)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -110,11 +111,11 @@ func (ex *refExporter) planFormat(ctx context.Context) (err error) {
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	for v, err := range ex.view.Documents(ctx, dir(ex.src.at.Path)) {
+	for v, err := range ex.view.Documents(ctx, names.Dir(ex.src.at.Path)) {
 		if err != nil {
 			return err
 		}
-		if path.Base(v.Key) == docV3 { // the early draft has one at its root
+		if path.Base(v.Key) == names.V3 { // the early draft has one at its root
 			ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, ExportOptions{Format: zarr.V2})
 			return err
 		}
@@ -212,7 +213,7 @@ var errEnough = errors.New("enough")
 
 // fillStored adds all keys as they are stored.
 func (b *entryBatch) fillStored(ctx context.Context, yield func(refs.Entry, error) bool) error {
-	from := dir(b.ex.src.at.Path)
+	from := names.Dir(b.ex.src.at.Path)
 	for _, documents := range []bool{true, false} {
 		values := b.ex.view.Values
 		if documents {

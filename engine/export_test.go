@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -212,7 +213,7 @@ func TestExportStoppedAnywhereCanBeResumed(t *testing.T) {
 			got := exported(t, dest)
 			chunks, documents := 0, 0
 			for key := range got {
-				if isDocument(key) {
+				if names.IsDocument(key) {
 					documents++
 				} else {
 					chunks++

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -39,12 +40,12 @@ func (s *Session) GuardRead(a *zarr.Array, sel zarr.Selection) error {
 // guardedPaths returns the keys of an array's metadata and the paths that all of
 // its chunks are below.
 func guardedPaths(a *zarr.Array) (documents, chunks []string) {
-	path, d := a.Path(), dir(a.Path())
+	path, d := a.Path(), names.Dir(a.Path())
 	switch a.Meta().Version {
 	case zarr.V1:
-		return []string{d + docV1Array, d + docV1Attrs}, []string{path}
+		return []string{d + names.V1Array, d + names.V1Attrs}, []string{path}
 	case zarr.V2:
-		return []string{d + docV2Array, d + docV2Attrs}, []string{path}
+		return []string{d + names.V2Array, d + names.V2Attrs}, []string{path}
 	case zarr.Draft3: // the other layout has nothing at its keys
 		for _, l := range []zarr.DraftLayout{zarr.DraftSuffix, zarr.DraftRoot} {
 			documents = append(documents, l.ArrayKey(path))
@@ -52,7 +53,7 @@ func guardedPaths(a *zarr.Array) (documents, chunks []string) {
 		}
 		return documents, chunks
 	}
-	return []string{d + docV3}, []string{path}
+	return []string{d + names.V3}, []string{path}
 }
 
 var errNoSession = errors.New("only what is read in a session can be guarded")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -288,4 +289,35 @@ func mustPart(t testing.TB, scheme string) zurl.Part {
 		t.Fatal(err)
 	}
 	return u.Last()
+}
+
+func arrayV3(changes ...string) string {
+	doc := `{"zarr_format":3,"node_type":"array","shape":[10,10],"data_type":"int32",` +
+		`"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4,5]}},` +
+		`"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},` +
+		`"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":{"a":1,"b":2}}`
+	return replaced(doc, changes...)
+}
+
+func arrayV2(changes ...string) string {
+	doc := `{"zarr_format":2,"shape":[10,10],"chunks":[4,5],"dtype":"<i4","compressor":{"id":"zlib","level":1},` +
+		`"fill_value":0,"order":"C","filters":null}`
+	return replaced(doc, changes...)
+}
+
+// replaced replaces pairs of old and new text, each of which must be there.
+func replaced(s string, changes ...string) string {
+	for i := 0; i < len(changes); i += 2 {
+		if !strings.Contains(s, changes[i]) {
+			panic("no " + changes[i])
+		}
+		s = strings.ReplaceAll(s, changes[i], changes[i+1])
+	}
+	return s
+}
+
+// sameDocument reports whether two JSON texts hold the same values.
+func sameDocument(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -84,7 +85,7 @@ type ImportResult struct {
 // as it was, and the error is ErrResumable. Databases below the source, such as db
 // itself, are left out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
-	o.To = cleanPath(o.To)
+	o.To = names.Clean(o.To)
 	if o.Link {
 		return db.link(ctx, src, o)
 	}
@@ -92,7 +93,7 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 	if err != nil {
 		return nil, err
 	}
-	im := &importer{db: db, o: o, src: src, Survey: sv, to: dir(o.To)}
+	im := &importer{db: db, o: o, src: src, Survey: sv, to: names.Dir(o.To)}
 	if err := im.check(); err != nil {
 		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
@@ -140,7 +141,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	view, err := s.listable(at)
 	told := err != nil // only metadata tells what there is
 	o.Consolidated = told
-	sv := &Survey{view: view, prefix: dir(at.Path), only: at.Version}
+	sv := &Survey{view: view, prefix: names.Dir(at.Path), only: at.Version}
 	var nodes []candidate
 	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
@@ -154,7 +155,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
 		if told {
-			nodes = append(nodes, candidate{dir(path), m})
+			nodes = append(nodes, candidate{names.Dir(path), m})
 		}
 		if path == at.Path {
 			sv.version = m.Version
@@ -201,17 +202,10 @@ func opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
 // documentsOf lists the keys that the metadata of a node may have, where they
 // tell which other keys are chunks.
 func documentsOf(path string, version zarr.Version) (keys []string) {
-	for _, name := range documentsIn[version] {
-		keys = append(keys, dir(path)+name)
+	for _, name := range names.Documents(version) {
+		keys = append(keys, names.Dir(path)+name)
 	}
 	return keys
-}
-
-// documentsIn are the names of metadata documents by format.
-var documentsIn = map[zarr.Version][]string{
-	zarr.V1: {docV1Array, docV1Attrs},
-	zarr.V2: {docV2Array, docV2Group, docV2Attrs, docV2Metadata},
-	zarr.V3: {docV3},
 }
 
 // wanted reports whether a key is to be copied. If the URL names one of two
@@ -220,9 +214,9 @@ func wanted(only zarr.Version, key string) bool {
 	name := path.Base(key)
 	switch only {
 	case zarr.V2:
-		return name != docV3
+		return name != names.V3
 	case zarr.V3:
-		return name != docV2Array && name != docV2Group && name != docV2Attrs && name != docV2Metadata
+		return name != names.V2Array && name != names.V2Group && name != names.V2Attrs && name != names.V2Metadata
 	}
 	return true
 }
@@ -314,7 +308,7 @@ func (im *importer) prepare(ctx context.Context, s *Session) error {
 	if err := s.groupsAbove(ctx, im.o.To, im.version, false); err != nil {
 		return fmt.Errorf("import to /%s: %w", im.o.To, err)
 	}
-	return s.copies.above(ctx, im.o.To)
+	return s.copies.Above(ctx, im.o.To)
 }
 
 // vacant is zarr.ErrExists if there is something at the destination.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -47,10 +48,10 @@ func TestImportStoresOfOthers(t *testing.T) {
 				t.Errorf("%s: result %+v for %d keys", f.name, res, len(f.store))
 			}
 			s := at(t, db, "")
-			sameContents(t, contents(t, kv.SubLister(s, dir(o.To))), f.store)
+			sameContents(t, contents(t, kv.SubLister(s, names.Dir(o.To))), f.store)
 			for _, n := range f.arrays() {
 				arrays++
-				path := cleanPath(dir(o.To) + cleanPath(n.Path))
+				path := names.Clean(names.Dir(o.To) + names.Clean(n.Path))
 				if sum := sumOf(t, array(t, s, path)); n.SHA != "" && sum != n.SHA && sum != n.OtherSHA {
 					t.Errorf("%s: other values", f.name)
 				}

@@ -67,9 +67,13 @@ var layers = map[string][]string{
 	"formats": {"codecs", "kv", "refs"},
 
 	// Only the engine joins them.
-	"engine/zurl":      {"kv/redact"},
-	"engine/modeltest": {}, // of tests
-	"engine":           {"formats", "formats/", "zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl"},
+	"engine/zurl":           {"kv/redact"},
+	"engine/internal/names": {"zarr"},
+	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
+	"engine/internal/policy":  {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/dtype"},
+	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
+	"engine/modeltest":        {}, // of tests
+	"engine":                  {"formats", "formats/", "zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "kv", "txn", "zarr"},

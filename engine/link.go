@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/refs"
@@ -46,7 +48,7 @@ func (s *refSet) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, err error) {
 	for at := s.at; ; {
 		if at.set != nil {
-			return at.set, dir(at.Path), nil
+			return at.set, names.Dir(at.Path), nil
 		}
 		next, err := s.env.detect(ctx, at)
 		if err != nil {
@@ -129,7 +131,7 @@ func (l *linker) grants() Follow {
 }
 
 func (l *linker) session(ctx context.Context) (*Session, error) {
-	im := &importer{db: l.db, src: l.src, o: l.o, to: dir(l.o.To)}
+	im := &importer{db: l.db, src: l.src, o: l.o, to: names.Dir(l.o.To)}
 	return im.begin(ctx, func(s *Session) error {
 		if l.o.Overwrite {
 			return nil // what is there is replaced when the rest is complete
@@ -192,7 +194,7 @@ func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err erro
 	if err := s.groupsAbove(ctx, l.o.To, found.version, false); err != nil {
 		return found, fmt.Errorf("import to /%s: %w", l.o.To, err)
 	}
-	return found, s.copies.above(ctx, l.o.To)
+	return found, s.copies.Above(ctx, l.o.To)
 }
 
 // batchEntries is how many references go from one goroutine to the other.
@@ -301,7 +303,7 @@ func keyFailed(key string, err error) error {
 
 // metadataNames are the documents that must be in the database itself.
 var metadataNames = map[string]bool{
-	docV3: true, docV2Array: true, docV2Group: true, docV2Attrs: true, docV2Metadata: true, docV1Array: true, docV1Attrs: true,
+	names.V3: true, names.V2Array: true, names.V2Group: true, names.V2Attrs: true, names.V2Metadata: true, names.V1Array: true, names.V1Attrs: true,
 }
 
 // isMetadata reports whether a key is one of them.
@@ -312,12 +314,9 @@ func isMetadata(key string) bool {
 	return metadataNames[path.Base(key)]
 }
 
-// maxDocument is how long a document may be that a set refers to.
-const maxDocument = 64 << 20
-
 // document is a metadata document, which may lie in a file.
 func (s *refSet) document(ctx context.Context, e *refs.Entry) ([]byte, error) {
-	return s.bytes(ctx, &e.Reference, maxDocument)
+	return s.bytes(ctx, &e.Reference, policy.MaxDocument)
 }
 
 // bytes is the value of a reference, of at most that many bytes.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -166,7 +167,7 @@ func TestLinkFiles(t *testing.T) {
 		"doc.json": meta(`["meta"]`), "no.json": meta(`["meta",0,0]`), "none.json": meta(`["none"]`), "long.json": meta(fmt.Sprintf(`["meta",1,%d]`, len(doc))), "huge.json": meta(`["huge"]`), "range.json": meta(`["huge",0,67108865]`),
 	})
 	slash := filepath.ToSlash(base)
-	if err := errors.Join(os.Truncate(base+"/meta", int64(len(doc))), os.WriteFile(base+"/huge", nil, 0o666), os.Truncate(base+"/huge", maxDocument+1)); err != nil {
+	if err := errors.Join(os.Truncate(base+"/meta", int64(len(doc))), os.WriteFile(base+"/huge", nil, 0o666), os.Truncate(base+"/huge", policy.MaxDocument+1)); err != nil {
 		t.Fatal(err)
 	}
 	db := openDB(t, linkOptions(t, t.TempDir()))

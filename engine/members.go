@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -23,7 +24,7 @@ type Member struct {
 // path the error is zarr.ErrNotFound; an empty store has an empty root.
 func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
-		path = cleanPath(path)
+		path = names.Clean(path)
 		at, err := n.Node(ctx, path)
 		switch {
 		case err == nil && at.Version() == zarr.Draft3: // its keys are elsewhere
@@ -50,7 +51,7 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 		open := func() bool {
 			i := 0
 			for c, err := range zarr.OpenEach(ctx, n.view, paths, n.open) {
-				m := Member{Name: paths[i][len(dir(path)):], Node: c}
+				m := Member{Name: paths[i][len(names.Dir(path)):], Node: c}
 				if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrPath) {
 					m.Node, err = nil, nil
 				}
@@ -69,7 +70,7 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 				}
 				return
 			}
-			if paths = append(paths, dir(path)+e.Name); len(paths) == membersAtOnce && !open() {
+			if paths = append(paths, names.Dir(path)+e.Name); len(paths) == membersAtOnce && !open() {
 				return
 			}
 		}
@@ -80,7 +81,7 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 			return
 		}
 		// A directory may hold keys alone. One that is listed is in a Lister.
-		if some, err := kv.Any(ctx, n.view.(kv.Lister), dir(path)); err != nil || !some {
+		if some, err := kv.Any(ctx, n.view.(kv.Lister), names.Dir(path)); err != nil || !some {
 			yield(Member{}, cmp.Or(err, missing))
 		}
 	}
@@ -98,7 +99,7 @@ func (n nodes) directories(ctx context.Context, path string) iter.Seq2[kv.DirEnt
 			yield(kv.DirEntry{}, errors.ErrUnsupported)
 			return
 		}
-		for e, err := range kv.ListDir(ctx, list, dir(path)) {
+		for e, err := range kv.ListDir(ctx, list, names.Dir(path)) {
 			if err == nil && (!e.Prefix || e.Name == "") {
 				continue
 			}
@@ -125,7 +126,7 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 		}
 		o := *s.open
 		o.Version = at.Version
-		for m, err := range (nodes{view, &o}).Members(ctx, cleanPath(dir(at.Path)+cleanPath(path))) {
+		for m, err := range (nodes{view, &o}).Members(ctx, names.Clean(names.Dir(at.Path)+names.Clean(path))) {
 			if !yield(m, err) {
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -58,7 +59,7 @@ func extentOf(p zurl.Part) (extent, error) {
 		store += "//" + p.Host + "/"
 	}
 	key, err := p.Key()
-	return extent{store, cleanPath(key)}, err
+	return extent{store, names.Clean(key)}, err
 }
 
 // separate returns ErrOverlap if dest is, holds or lies in source, or lies in a
@@ -103,9 +104,9 @@ func (s *Source) unreferred(ctx context.Context, at Place, dest extent) error {
 	var urls func(yield func(string, error) bool)
 	switch view := at.View.(type) {
 	case *Snapshot:
-		files, urls = view.files, virtualURLs(view.Values(ctx, dir(at.Path)))
+		files, urls = view.files, virtualURLs(view.Values(ctx, names.Dir(at.Path)))
 	case *Session:
-		files, urls = at.db.files, virtualURLs(view.Values(ctx, dir(at.Path)))
+		files, urls = at.db.files, virtualURLs(view.Values(ctx, names.Dir(at.Path)))
 	default:
 		if at.through == nil {
 			return nil
@@ -138,7 +139,7 @@ func (s *Source) unreferred(ctx context.Context, at Place, dest extent) error {
 			if lies.store = at.lies.store; lies.store == "" {
 				continue // a member of the archive, which was compared
 			}
-			lies.path = joinPath(parent(at.lies.path), p.place.Path)
+			lies.path = names.Join(names.Parent(at.lies.path), p.place.Path)
 		} else {
 			u, err := referredURL(p.place.URL())
 			if err == nil {
@@ -190,9 +191,9 @@ func (o *overlap) with(e extent) error {
 	switch dest := o.dest.path; {
 	case dest == e.path:
 		return o.failed("is", e.path)
-	case dest == "" || strings.HasPrefix(e.path, dir(dest)):
+	case dest == "" || strings.HasPrefix(e.path, names.Dir(dest)):
 		return o.failed("holds", e.path)
-	case e.path == "" || strings.HasPrefix(dest, dir(e.path)):
+	case e.path == "" || strings.HasPrefix(dest, names.Dir(e.path)):
 		return o.failed("lies in", e.path)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -96,7 +97,7 @@ func jsonArray(ctx context.Context, text []byte) (*kv.Mem, error) {
 	m := kv.NewMem()
 	const array = `{"zarr_format":2,"shape":[],"chunks":[],"dtype":"|O","order":"C","fill_value":null,
 "compressor":null,"filters":[{"id":"json2"}]}`
-	if err := m.Set(ctx, docV2Array, []byte(array)); err != nil {
+	if err := m.Set(ctx, names.V2Array, []byte(array)); err != nil {
 		return nil, err
 	}
 	// numcodecs' json2: the elements, then data type and shape.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -155,7 +156,7 @@ type versioned interface {
 // check asks for each.
 func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *resolver, error) {
 	if v, ok := s.at.View.(versioned); ok && s.at.db != nil {
-		return virtualValues(v.Values(ctx, dir(s.at.Path))), s.at.db.files.anew(), nil
+		return virtualValues(v.Values(ctx, names.Dir(s.at.Path))), s.at.db.files.anew(), nil
 	}
 	set, prefix, err := s.referenceSet(ctx)
 	if err != nil {
@@ -216,7 +217,7 @@ type LocalizeOptions struct {
 // selection does not fit it. Memory is bounded by some thousand keys and their
 // values.
 func (db *DB) Localize(ctx context.Context, s *Session, path string, o LocalizeOptions) (keys, bytes int64, err error) {
-	path = cleanPath(path)
+	path = names.Clean(path)
 	var virtual iter.Seq2[string, error]
 	if o.Select != nil {
 		a, err := s.Array(ctx, path)
@@ -228,10 +229,10 @@ func (db *DB) Localize(ctx context.Context, s *Session, path string, o LocalizeO
 		}
 		virtual = virtualChunks(ctx, s, a, *o.Select)
 	} else {
-		if found, err := kv.Any(ctx, s, dir(path)); err != nil || !found {
+		if found, err := kv.Any(ctx, s, names.Dir(path)); err != nil || !found {
 			return 0, 0, errors.Join(err, notFound("localize", path))
 		}
-		virtual = virtualKeys(s.Values(ctx, dir(path)))
+		virtual = virtualKeys(s.Values(ctx, names.Dir(path)))
 	}
 	var m meter
 	var done atomic.Int64

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
@@ -185,7 +186,7 @@ func TestLocalizeSelection(t *testing.T) {
 		linkSet(t, db, base+"/"+c.set, Follow{}, ImportOptions{})
 		db = reopened(t, db)
 		was := head(t, db, "")
-		path := cleanPath(c.path)
+		path := names.Clean(c.path)
 		before := sumOf(t, array(t, at(t, db, ""), path))
 		sel, err := zarr.ParseSelection(c.sel, array(t, at(t, db, ""), path).DimensionNames())
 		if err != nil {

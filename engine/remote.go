@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gcskv"
@@ -96,7 +97,7 @@ func inBucket(view kv.Reader, part zurl.Part) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	at := Place{View: view, Path: cleanPath(key)}
+	at := Place{View: view, Path: names.Clean(key)}
 	if part.Directory() {
 		at.Kind = Directory
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -34,6 +36,16 @@ func (n nodes) Array(ctx context.Context, path string) (*zarr.Array, error) {
 // Group opens the group at a path.
 func (n nodes) Group(ctx context.Context, path string) (*zarr.Group, error) {
 	return zarr.OpenGroup(ctx, n.view, path, n.open)
+}
+
+// TrueDocument returns the metadata document stored under a key as readers may
+// believe it: if it carries consolidated metadata that differs from the documents
+// below the group, the copy is made again. A copy that cannot be made, because a
+// node below has invalid metadata, is left out; a .zmetadata is then
+// kv.ErrNotFound. Any other value is returned as it is. The cost is that of
+// opening every node below the group.
+func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
+	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
 }
 
 // Walk yields every node at and below a path, parents before children, sorted.
@@ -77,14 +89,14 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 type Session struct {
 	*txn.Session
 	nodes
-	copies *copies
+	copies *policy.Copies
 	db     *DB
 	left   *sync.Once // this use of the session has ended; see [DB.Join]
 }
 
 // Commit is [txn.Session.Commit].
 func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
-	if err := s.copies.refresh(ctx); err != nil {
+	if err := s.copies.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	c, err := s.Session.Commit(ctx, o)
@@ -96,7 +108,7 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 
 // Savepoint is [txn.Session.Savepoint].
 func (s *Session) Savepoint(ctx context.Context) error {
-	if err := s.copies.refresh(ctx); err != nil {
+	if err := s.copies.Refresh(ctx); err != nil {
 		return err
 	}
 	return s.Session.Savepoint(ctx)
@@ -140,7 +152,7 @@ func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
 // below a group of another format and the node did not, zarr.ErrDraft3 for a node in the
 // early v3 draft.
 func (s *Session) Rename(ctx context.Context, from, to string) error {
-	from, to = cleanPath(from), cleanPath(to)
+	from, to = names.Clean(from), names.Clean(to)
 	if err := s.place(ctx, "rename", s.nodes, from, to); err != nil {
 		return err
 	}
@@ -152,7 +164,7 @@ func (s *Session) Rename(ctx context.Context, from, to string) error {
 // is read and written; virtual values become bytes of this one. The rest is as
 // for Rename.
 func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) error {
-	from, to = cleanPath(from), cleanPath(to)
+	from, to = names.Clean(from), names.Clean(to)
 	source := s.nodes
 	if src != nil {
 		source = src.nodes
@@ -171,7 +183,7 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 	case src.files == s.db.files:
 		return s.Copy(ctx, src.Snapshot, from, to)
 	}
-	from, to = dir(from), dir(to)
+	from, to = names.Dir(from), names.Dir(to)
 	set := func(ctx context.Context, key string, b []byte) error {
 		return s.Set(ctx, to+strings.TrimPrefix(key, from), b)
 	}
@@ -186,7 +198,7 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 	}
 	for i, keys := range []iter.Seq2[string, error]{documents, src.List(ctx, kv.ListOptions{Prefix: from})} {
 		err := batches(keys, func(keys []string) error {
-			keys = slices.DeleteFunc(keys, func(key string) bool { return isDocument(key) != (i == 0) })
+			keys = slices.DeleteFunc(keys, func(key string) bool { return names.IsDocument(key) != (i == 0) })
 			return eachValue(ctx, s.db.pool, src, keys, set)
 		})
 		if err != nil {
@@ -198,15 +210,15 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 
 // Move is [txn.Session.Move]; [Session.Rename] checks what nodes need.
 func (s *Session) Move(ctx context.Context, from, to string) error {
-	err := s.copies.above(ctx, cleanPath(from))
+	err := s.copies.Above(ctx, names.Clean(from))
 	if err == nil {
-		err = s.copies.above(ctx, cleanPath(to))
+		err = s.copies.Above(ctx, names.Clean(to))
 	}
 	if err == nil {
 		err = s.Session.Move(ctx, from, to)
 	}
 	if err == nil {
-		s.copies.transferred(cleanPath(from), cleanPath(to), true)
+		s.copies.Transferred(names.Clean(from), names.Clean(to), true)
 	}
 	return err
 }
@@ -214,12 +226,12 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 // Copy is [txn.Session.Copy]; [Session.CopyNode] checks what nodes need, and
 // copies from other databases.
 func (s *Session) Copy(ctx context.Context, src *txn.Snapshot, from, to string) error {
-	err := s.copies.above(ctx, cleanPath(to))
+	err := s.copies.Above(ctx, names.Clean(to))
 	if err == nil {
 		err = s.Session.Copy(ctx, src, from, to)
 	}
 	if err == nil && src == nil {
-		s.copies.transferred(cleanPath(from), cleanPath(to), false)
+		s.copies.Transferred(names.Clean(from), names.Clean(to), false)
 	}
 	return err
 }
@@ -231,7 +243,7 @@ func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
 
 // Bulk is [txn.Session.Bulk].
 func (s *Session) Bulk(ctx context.Context, path string, add bool) (*txn.Bulk, error) {
-	if err := s.copies.above(ctx, cleanPath(path)); err != nil {
+	if err := s.copies.Above(ctx, names.Clean(path)); err != nil {
 		return nil, err
 	}
 	return s.Session.Bulk(ctx, path, add)
@@ -249,13 +261,13 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 		return fail(zarr.ErrDraft3)
 	case to == "":
 		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
-	case src == s.nodes && (to == from || strings.HasPrefix(to, dir(from))):
+	case src == s.nodes && (to == from || strings.HasPrefix(to, names.Dir(from))):
 		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
 	}
 	if err := checkNewPath(m.Version, to); err != nil {
 		return fail(err)
 	}
-	found, err := kv.Any(ctx, s, dir(to))
+	found, err := kv.Any(ctx, s, names.Dir(to))
 	if err == nil && !found {
 		found, err = kv.Exists(ctx, s, to)
 	}
@@ -269,7 +281,7 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 		}
 	}
 	if err == nil {
-		err = s.copies.above(ctx, to)
+		err = s.copies.Above(ctx, to)
 	}
 	if err != nil {
 		return fail(err)
@@ -296,7 +308,7 @@ func (e *OtherFormatError) Is(target error) bool { return target == zarr.ErrKind
 // a store was imported below a group, and nil if it has not.
 func (n nodes) strangeAt(ctx context.Context, path string, v zarr.Version) (*OtherFormatError, error) {
 	for path != "" {
-		path = parent(path)
+		path = names.Parent(path)
 		switch above, err := n.Node(ctx, path); {
 		case err == nil && above.Version() != v:
 			return &OtherFormatError{Group: path, Above: above.Version(), Node: v}, nil
@@ -333,8 +345,8 @@ func checkNewPath(v zarr.Version, path string) error {
 // strict, a group of another format there is an error; otherwise nothing is made
 // below it, because it would not show what is inside.
 func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, strict bool) error {
-	group := parent(path)
-	for p := group; path != ""; p = parent(p) {
+	group := names.Parent(path)
+	for p := group; path != ""; p = names.Parent(p) {
 		n, err := s.Node(ctx, p)
 		switch {
 		case errors.Is(err, zarr.ErrNotFound):
@@ -371,35 +383,24 @@ func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) er
 	return err
 }
 
-// parent is the path of the group above.
-func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
-
 // Remove deletes the node at a path with everything below it; "" is
 // everything. Its cost does not depend on how much that is. zarr.ErrNotFound if
 // there is nothing, zarr.ErrDraft3 for a node in the early v3 draft, of which
 // only all can be removed.
 func (s *Session) Remove(ctx context.Context, path string) error {
-	path = cleanPath(path)
+	path = names.Clean(path)
 	if path != "" {
 		// Keys of the early v3 draft are elsewhere.
 		if n, err := s.Node(ctx, path); err == nil && n.Version() == zarr.Draft3 {
 			return n.Delete(ctx)
 		}
 	}
-	found, err := kv.Any(ctx, s, dir(path))
+	found, err := kv.Any(ctx, s, names.Dir(path))
 	if err == nil && !found {
 		err = notFound("remove", path)
 	}
 	if err != nil {
 		return err
 	}
-	return s.DeletePrefix(ctx, dir(path))
-}
-
-// dir is the key prefix of everything at and below a node path.
-func dir(path string) string {
-	if path == "" {
-		return ""
-	}
-	return path + "/"
+	return s.DeletePrefix(ctx, names.Dir(path))
 }

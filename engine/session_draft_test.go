@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -17,7 +18,7 @@ func draftDB(t *testing.T, l zarr.DraftLayout) *DB {
 		set := func(key, value string) { err = errors.Join(err, s.Set(bg, key, []byte(value))) }
 		grid, name := `{"type":"regular","chunk_shape":[2]}`, ""
 		if l == zarr.DraftRoot {
-			set(docV3, `{"zarr_format":"https://purl.org/zarr/spec/protocol/core/3.0","metadata_key_suffix":".json"}`)
+			set(names.V3, `{"zarr_format":"https://purl.org/zarr/spec/protocol/core/3.0","metadata_key_suffix":".json"}`)
 			grid, name = `{"type":"regular","chunk_shape":[2],"separator":"/"}`, "c"
 		}
 		for _, path := range []string{"g/x", "z"} {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -103,7 +104,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	at.URL, at.Path, at.lies = u, cleanPath(path), extent{path: dir}
+	at.URL, at.Path, at.lies = u, names.Clean(path), extent{path: dir}
 	s.at = at
 	return s, nil
 }
@@ -120,7 +121,7 @@ func OpenViewSource(view kv.ReadLister, dir, path string, o *SourceOptions) (*So
 	if err != nil {
 		return nil, err
 	}
-	s.at = Place{URL: u, View: view, Path: cleanPath(path), database: true, lies: extent{path: dir}}
+	s.at = Place{URL: u, View: view, Path: names.Clean(path), database: true, lies: extent{path: dir}}
 	return s, nil
 }
 
@@ -214,7 +215,7 @@ func (s *Source) NodeAt(ctx context.Context, path string) (*zarr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	at.Path = cleanPath(dir(at.Path) + path)
+	at.Path = names.Clean(names.Dir(at.Path) + path)
 	return s.nodeAt(ctx, at)
 }
 
@@ -234,7 +235,7 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	case name == "" || strings.Contains(name, "/"):
 		return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), zarr.ErrNotFound)
 	case at.Path != "":
-		at.Path = dir(parent(at.Path)) + name
+		at.Path = names.Dir(names.Parent(at.Path)) + name
 	default:
 		if at.View, err = s.around(ctx, at); err != nil {
 			return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), err)
@@ -283,7 +284,7 @@ func (s *Source) Store() (kv.ReadLister, error) {
 	if s.at.Path == "" {
 		return view, nil
 	}
-	return kv.SubLister(view, dir(s.at.Path)), nil
+	return kv.SubLister(view, names.Dir(s.at.Path)), nil
 }
 
 // File returns the file that the URL names.
@@ -398,6 +399,3 @@ func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister,
 	view, err := pick(db)
 	return Place{View: view, database: true, db: db}, err
 }
-
-// cleanPath removes slashes around a path inside a store.
-func cleanPath(p string) string { return strings.Trim(p, "/") }

@@ -102,7 +102,7 @@ func (c pipeline) check(t *testing.T, base string) {
 			t.Errorf("%d bytes, want %d, or other ones", len(b), c.File.Size)
 		}
 	case c.JSON != nil:
-		if b := fileOf(t, src); !equalJSON(b, c.JSON) {
+		if b := fileOf(t, src); !sameDocument(b, c.JSON) {
 			t.Errorf("%s, want %s", b, c.JSON)
 		}
 	case c.List != nil:

@@ -1,4 +1,4 @@
-package engine
+package compare
 
 import (
 	"encoding/binary"
@@ -7,54 +7,56 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// differenceFunc compares two elements whose bytes differ.
-type differenceFunc func(was, is []byte) (by float64, how differs)
+// Difference compares two elements whose bytes differ.
+type Difference func(was, is []byte) (by float64, how Differs)
 
-type differs uint8
+// Differs tells what a difference is.
+type Differs uint8
 
+// The kinds of differences.
 const (
-	noDifference     differs = iota // both are not a number
-	someDifference                  // but none that is a number
-	numberDifference                // newer minus older
+	NoDifference     Differs = iota // both are not a number
+	SomeDifference                  // but none that is a number
+	NumberDifference                // newer minus older
 )
 
-// differenceOf returns how elements of a type of fixed size are compared.
-func differenceOf(t dtype.Type) differenceFunc {
+// DifferenceOf returns how elements of a type of fixed size are compared.
+func DifferenceOf(t dtype.Type) Difference {
 	switch t.Kind() {
 	case dtype.Bool:
-		return func(was, is []byte) (float64, differs) { return float64(is[0]) - float64(was[0]), numberDifference }
+		return func(was, is []byte) (float64, Differs) { return float64(is[0]) - float64(was[0]), NumberDifference }
 	case dtype.Int:
-		return func(was, is []byte) (float64, differs) {
-			return intDifference(signed(was), signed(is)), numberDifference
+		return func(was, is []byte) (float64, Differs) {
+			return intDifference(signed(was), signed(is)), NumberDifference
 		}
 	case dtype.Uint:
-		return func(was, is []byte) (float64, differs) {
+		return func(was, is []byte) (float64, Differs) {
 			a, b := unsigned(was), unsigned(is)
 			if a > b {
-				return -float64(a - b), numberDifference
+				return -float64(a - b), NumberDifference
 			}
-			return float64(b - a), numberDifference
+			return float64(b - a), NumberDifference
 		}
 	case dtype.Datetime, dtype.Timedelta:
-		return func(was, is []byte) (float64, differs) {
+		return func(was, is []byte) (float64, Differs) {
 			a, b := signed(was), signed(is)
 			if a == math.MinInt64 || b == math.MinInt64 { // NaT
-				return 0, someDifference
+				return 0, SomeDifference
 			}
-			return intDifference(a, b), numberDifference
+			return intDifference(a, b), NumberDifference
 		}
 	case dtype.Float:
-		return func(was, is []byte) (float64, differs) {
+		return func(was, is []byte) (float64, Differs) {
 			return floatDifference(t.FloatValue(unsigned(was)), t.FloatValue(unsigned(is)))
 		}
 	case dtype.Complex:
 		return complexDifference(t)
 	}
-	return func([]byte, []byte) (float64, differs) { return 0, someDifference }
+	return func([]byte, []byte) (float64, Differs) { return 0, SomeDifference }
 }
 
 // complexDifference is the modulus of the difference.
-func complexDifference(t dtype.Type) differenceFunc {
+func complexDifference(t dtype.Type) Difference {
 	half := t.Size() / 2
 	part, err := dtype.NewNarrowFloat(t.Format())
 	if err != nil { // it is plain
@@ -63,9 +65,9 @@ func complexDifference(t dtype.Type) differenceFunc {
 	nan := func(b []byte) bool {
 		return math.IsNaN(part.FloatValue(unsigned(b[:half]))) || math.IsNaN(part.FloatValue(unsigned(b[half:])))
 	}
-	return func(was, is []byte) (float64, differs) {
+	return func(was, is []byte) (float64, Differs) {
 		if nan(was) && nan(is) {
-			return 0, noDifference
+			return 0, NoDifference
 		}
 		re := part.FloatValue(unsigned(is[:half])) - part.FloatValue(unsigned(was[:half]))
 		im := part.FloatValue(unsigned(is[half:])) - part.FloatValue(unsigned(was[half:]))
@@ -73,18 +75,18 @@ func complexDifference(t dtype.Type) differenceFunc {
 	}
 }
 
-func floatDifference(was, is float64) (float64, differs) {
+func floatDifference(was, is float64) (float64, Differs) {
 	if math.IsNaN(was) && math.IsNaN(is) {
-		return 0, noDifference
+		return 0, NoDifference
 	}
 	return finite(is - was)
 }
 
-func finite(by float64) (float64, differs) {
+func finite(by float64) (float64, Differs) {
 	if math.IsNaN(by) || math.IsInf(by, 0) {
-		return 0, someDifference
+		return 0, SomeDifference
 	}
-	return by + 0, numberDifference // no -0
+	return by + 0, NumberDifference // no -0
 }
 
 // intDifference is exact where a float64 can be, without overflow.

@@ -1,4 +1,4 @@
-package engine
+package policy
 
 import (
 	"bytes"
@@ -9,40 +9,41 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// TrueDocument returns the metadata document stored under key as readers may
-// believe it: if it carries consolidated metadata that differs from the documents
+// TrueDocument returns the metadata document stored under a key of a view as readers
+// may believe it: if it carries consolidated metadata that differs from the documents
 // below the group, the copy is made again. A copy that cannot be made, because a
 // node below has invalid metadata, is left out; a .zmetadata is then
 // kv.ErrNotFound. Any other value is returned as it is. The cost is that of
 // opening every node below the group.
-func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
-	group, version := parent(key), zarr.V2
+func TrueDocument(ctx context.Context, view kv.Reader, open *zarr.OpenOptions, key string, stored []byte) ([]byte, error) {
+	group, version := names.Parent(key), zarr.V2
 	var copies, rest json.RawMessage
 	switch path.Base(key) {
-	case docV2Metadata:
+	case names.V2Metadata:
 		copies = stored
-	case docV3:
-		if !bytes.Contains(stored, []byte(inlineCopy)) {
+	case names.V3:
+		if !bytes.Contains(stored, []byte(InlineCopy)) {
 			return stored, nil
 		}
-		if copies, rest = (policy{}).Copies(docV3, stored); copies == nil {
+		if copies, rest = (Policy{}).Copies(names.V3, stored); copies == nil {
 			return stored, nil
 		}
 		version = zarr.V3
 	default:
 		return stored, nil
 	}
-	o := *n.open
+	o := *open
 	o.Version, o.Consolidated = version, false
-	equal, err := n.copiesAreTrue(ctx, group, version, copies, &o)
+	equal, err := copiesAreTrue(ctx, view, group, version, copies, &o)
 	if err != nil || equal {
 		return stored, err
 	}
-	list, ok := n.view.(kv.ReadLister)
+	list, ok := view.(kv.ReadLister)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
@@ -68,14 +69,14 @@ func noCopy(err error) bool {
 }
 
 // copiesAreTrue compares consolidated metadata with the documents below a group.
-func (n nodes) copiesAreTrue(ctx context.Context, group string, v zarr.Version, copies json.RawMessage, o *zarr.OpenOptions) (bool, error) {
+func copiesAreTrue(ctx context.Context, view kv.Reader, group string, v zarr.Version, copies json.RawMessage, o *zarr.OpenOptions) (bool, error) {
 	var list struct {
 		Metadata map[string]any `json:"metadata"`
 	}
 	if decodeNumbers(copies, &list) != nil {
 		return false, nil
 	}
-	for node, err := range zarr.Walk(ctx, n.view, group, o) {
+	for node, err := range zarr.Walk(ctx, view, group, o) {
 		if err != nil {
 			if noCopy(err) {
 				return false, nil
@@ -85,20 +86,20 @@ func (n nodes) copiesAreTrue(ctx context.Context, group string, v zarr.Version, 
 		if node.Version() != v || v == zarr.V3 && node.Path() == group {
 			continue
 		}
-		for _, name := range documentsIn[v] {
-			if name == docV2Metadata {
+		for _, name := range names.Documents(v) {
+			if name == names.V2Metadata {
 				continue
 			}
-			doc, err := kv.Get(ctx, n.view, dir(node.Path())+name)
+			doc, err := kv.Get(ctx, view, names.Dir(node.Path())+name)
 			if errors.Is(err, kv.ErrNotFound) {
 				continue
 			}
 			if err != nil {
 				return false, err
 			}
-			at := relative(node.Path(), group)
+			at := names.Relative(node.Path(), group)
 			if v == zarr.V2 {
-				at = strings.TrimPrefix(dir(node.Path())+name, dir(group))
+				at = strings.TrimPrefix(names.Dir(node.Path())+name, names.Dir(group))
 			}
 			var now any
 			if decodeNumbers(doc, &now) != nil || !reflect.DeepEqual(withoutCopy(list.Metadata[at]), withoutCopy(now)) {
@@ -120,7 +121,7 @@ func decodeNumbers(doc []byte, v any) error {
 // withoutCopy leaves out the consolidated metadata of a document.
 func withoutCopy(doc any) any {
 	if m, ok := doc.(map[string]any); ok {
-		delete(m, inlineCopy)
+		delete(m, InlineCopy)
 	}
 	return doc
 }

@@ -1,4 +1,4 @@
-package engine
+package compare
 
 import (
 	"bytes"
@@ -83,8 +83,8 @@ func (v *valueDiff) elements(ctx context.Context, sel zarr.Selection, n int, sum
 		if bytes.Equal(a, b) {
 			continue
 		}
-		if by, how := v.difference(a, b); how != noDifference {
-			sum.add(i, by, how == numberDifference)
+		if by, how := v.difference(a, b); how != NoDifference {
+			sum.add(i, by, how == NumberDifference)
 		}
 	}
 	return nil

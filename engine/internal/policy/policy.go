@@ -1,43 +1,33 @@
-package engine
+package policy
 
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// policy tells the versioned store what it must know of Zarr documents. It reads
+// Policy tells the versioned store what it must know of Zarr documents. It reads
 // them leniently: an array whose codecs are unknown still has chunk keys.
-type policy struct{}
+type Policy struct{}
 
-var _ txn.Policy = policy{}
-
-// Names of the documents that Zarr v1, v2 and v3 keep beside chunks.
-const (
-	docV1Array    = "meta"
-	docV1Attrs    = "attrs"
-	docV3         = "zarr.json"
-	docV2Array    = ".zarray"
-	docV2Group    = ".zgroup"
-	docV2Attrs    = ".zattrs"
-	docV2Metadata = ".zmetadata"
-)
+var _ txn.Policy = Policy{}
 
 // Node implements [txn.Policy].
-func (policy) Node(name string) bool {
+func (Policy) Node(name string) bool {
 	switch name {
-	case docV3, docV2Array, docV2Group, docV1Array:
+	case names.V3, names.V2Array, names.V2Group, names.V1Array:
 		return true
 	}
 	return false
 }
 
 // Forms implements [txn.Policy].
-func (policy) Forms(name string, doc []byte) []txn.Form {
+func (Policy) Forms(name string, doc []byte) []txn.Form {
 	prefix, sep, rank, ok := zarr.FormOf(name, doc)
 	if !ok {
 		return nil
@@ -48,25 +38,25 @@ func (policy) Forms(name string, doc []byte) []txn.Form {
 // structural names the members of a document that chunk bytes and their
 // coordinates depend on.
 var structural = map[string][]string{
-	docV1Array: {"chunks", "dtype", "compression", "compression_opts", "fill_value", "order"},
-	docV2Array: {"chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"},
-	docV3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
+	names.V1Array: {"chunks", "dtype", "compression", "compression_opts", "fill_value", "order"},
+	names.V2Array: {"chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"},
+	names.V3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
 }
 
 // Structure implements [txn.Policy]. It reads documents leniently: an array
 // whose codecs are unknown has a structure too.
-func (policy) Structure(name string, doc []byte) (txn.Structure, bool) {
+func (Policy) Structure(name string, doc []byte) (txn.Structure, bool) {
 	members, ok := structural[name]
 	if !ok {
 		return txn.Structure{}, false
 	}
-	o, err := parseObject(doc)
-	if err != nil || o.values["shape"] == nil || name == docV3 && string(o.values["node_type"]) != `"array"` {
+	o, err := ParseObject(doc)
+	if err != nil || o.Values["shape"] == nil || name == names.V3 && string(o.Values["node_type"]) != `"array"` {
 		return txn.Structure{}, false
 	}
 	var canonical []byte
 	for _, m := range members {
-		canonical = append(append(append(canonical, m...), 0), canonicalJSON(o.values[m])...)
+		canonical = append(append(append(canonical, m...), 0), canonicalJSON(o.Values[m])...)
 		canonical = append(canonical, 0)
 	}
 	sum := digest.Of(canonical)
@@ -91,22 +81,22 @@ func canonicalJSON(raw json.RawMessage) []byte {
 
 // gridShape counts the chunks along each dimension, or is nil where the grid
 // is not a regular one.
-func gridShape(name string, o *object) []int64 {
+func gridShape(name string, o *Object) []int64 {
 	var shape, chunks []int64
-	raw := o.values["chunks"]
-	if name == docV3 {
+	raw := o.Values["chunks"]
+	if name == names.V3 {
 		var grid struct {
 			Name          string `json:"name"`
 			Configuration struct {
 				ChunkShape json.RawMessage `json:"chunk_shape"`
 			} `json:"configuration"`
 		}
-		if json.Unmarshal(o.values["chunk_grid"], &grid) != nil || grid.Name != "regular" {
+		if json.Unmarshal(o.Values["chunk_grid"], &grid) != nil || grid.Name != "regular" {
 			return nil
 		}
 		raw = grid.Configuration.ChunkShape
 	}
-	if json.Unmarshal(o.values["shape"], &shape) != nil || json.Unmarshal(raw, &chunks) != nil || len(chunks) != len(shape) {
+	if json.Unmarshal(o.Values["shape"], &shape) != nil || json.Unmarshal(raw, &chunks) != nil || len(chunks) != len(shape) {
 		return nil
 	}
 	counts := make([]int64, len(chunks))
@@ -122,31 +112,31 @@ func gridShape(name string, o *object) []int64 {
 }
 
 // Metadata implements [txn.Policy].
-func (policy) Metadata(name string) bool { return isDocument(name) }
+func (Policy) Metadata(name string) bool { return names.IsDocument(name) }
 
 // Copies implements [txn.Policy].
-func (policy) Copies(name string, doc []byte) (copies, rest []byte) {
-	if name != docV3 {
+func (Policy) Copies(name string, doc []byte) (copies, rest []byte) {
+	if name != names.V3 {
 		return nil, doc
 	}
-	o, err := parseObject(doc)
+	o, err := ParseObject(doc)
 	if err != nil {
 		return nil, doc // it is not a group that can be opened
 	}
-	if copies = o.values[inlineCopy]; string(copies) == "null" {
+	if copies = o.Values[InlineCopy]; string(copies) == "null" {
 		copies = nil
 	}
-	o.remove(inlineCopy)
-	return copies, o.print()
+	o.Remove(InlineCopy)
+	return copies, o.Print()
 }
 
 // Derived implements [txn.Policy].
-func (policy) Derived(name string) bool { return name == docV2Metadata }
+func (Policy) Derived(name string) bool { return name == names.V2Metadata }
 
 // mergeable reports whether a document is merged member by member.
 func mergeable(name string) bool {
 	switch name {
-	case docV3, docV2Array, docV2Group, docV2Attrs:
+	case names.V3, names.V2Array, names.V2Group, names.V2Attrs:
 		return true
 	}
 	return false
@@ -157,12 +147,12 @@ func mergeable(name string) bool {
 // of them (consolidated metadata) like the documents themselves. Where copies
 // disagree they are left out of zarr.json, and .zmetadata is a conflict, upon
 // which it is left out too.
-func (policy) MergeDocument(name string, base, ours, theirs []byte, strict bool) ([]byte, []txn.FieldConflict, error) {
+func (Policy) MergeDocument(name string, base, ours, theirs []byte, strict bool) ([]byte, []txn.FieldConflict, error) {
 	whole := func() ([]byte, []txn.FieldConflict, error) {
 		same := bytes.Equal(ours, theirs)
-		return ours, []txn.FieldConflict{{Base: brief(base), Ours: brief(ours), Theirs: brief(theirs), Same: same}}, nil
+		return ours, []txn.FieldConflict{{Base: Brief(base), Ours: Brief(ours), Theirs: Brief(theirs), Same: same}}, nil
 	}
-	if name == docV2Metadata {
+	if name == names.V2Metadata {
 		merged, ok := mergeCopies(base, ours, theirs, true)
 		if !ok {
 			return whole()
@@ -176,27 +166,27 @@ func (policy) MergeDocument(name string, base, ours, theirs []byte, strict bool)
 	if !ok {
 		return whole()
 	}
-	if strict && base == nil && name != docV2Attrs && !isGroupDocument(name, docs[1]) {
+	if strict && base == nil && name != names.V2Attrs && !isGroupDocument(name, docs[1]) {
 		return whole() // both made the array
 	}
 	m := merger{strict: strict, created: base == nil}
-	out := m.objects("", docs, name != docV2Attrs)
-	return out.print(), m.conflicts, nil
+	out := m.objects("", docs, name != names.V2Attrs)
+	return out.Print(), m.conflicts, nil
 }
 
 // isGroupDocument reports whether an object is the metadata of a group.
-func isGroupDocument(name string, o *object) bool {
-	return name == docV2Group || name == docV3 && string(o.values["node_type"]) == `"group"`
+func isGroupDocument(name string, o *Object) bool {
+	return name == names.V2Group || name == names.V3 && string(o.Values["node_type"]) == `"group"`
 }
 
 // parseSides takes three states of an object apart. What base has not is empty.
-func parseSides(base, ours, theirs json.RawMessage) (docs [3]*object, ok bool) {
+func parseSides(base, ours, theirs json.RawMessage) (docs [3]*Object, ok bool) {
 	for i, raw := range [3]json.RawMessage{base, ours, theirs} {
 		if raw == nil && i == 0 {
 			raw = json.RawMessage("{}")
 		}
 		var err error
-		if docs[i], err = parseObject(raw); err != nil {
+		if docs[i], err = ParseObject(raw); err != nil {
 			return docs, false
 		}
 	}
@@ -212,16 +202,16 @@ type merger struct {
 
 // objects merges member by member, in the order of ours. document says that
 // this is a whole document of an array or group.
-func (m *merger) objects(at string, docs [3]*object, document bool) *object {
-	out := &object{values: map[string]json.RawMessage{}}
-	for _, key := range unionKeys(docs[1], docs[2]) {
+func (m *merger) objects(at string, docs [3]*Object, document bool) *Object {
+	out := &Object{Values: map[string]json.RawMessage{}}
+	for _, key := range UnionKeys(docs[1], docs[2]) {
 		field := key
 		if at != "" {
 			field = at + "." + key
 		}
-		v := m.member(field, key, docs[0].values[key], docs[1].values[key], docs[2].values[key], document)
+		v := m.member(field, key, docs[0].Values[key], docs[1].Values[key], docs[2].Values[key], document)
 		if v != nil {
-			out.set(key, v)
+			out.Set(key, v)
 		}
 	}
 	return out
@@ -231,9 +221,9 @@ func (m *merger) objects(at string, docs [3]*object, document bool) *object {
 // most one side changed or both removed.
 func oneSided(base, ours, theirs json.RawMessage, strict bool) (json.RawMessage, bool) {
 	switch {
-	case sameJSON(base, theirs), ours == nil && theirs == nil, !strict && sameJSON(ours, theirs):
+	case SameJSON(base, theirs), ours == nil && theirs == nil, !strict && SameJSON(ours, theirs):
 		return ours, true
-	case sameJSON(base, ours):
+	case SameJSON(base, ours):
 		return theirs, true
 	}
 	return nil, false
@@ -243,7 +233,7 @@ func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, d
 	if v, ok := oneSided(base, ours, theirs, m.strict); ok {
 		return v
 	}
-	same := sameJSON(ours, theirs)
+	same := SameJSON(ours, theirs)
 	if document {
 		if same && m.created && key != "attributes" {
 			return ours // both made the group
@@ -251,13 +241,13 @@ func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, d
 		switch key {
 		case "attributes":
 			if docs, ok := parseSides(base, ours, theirs); ok {
-				return m.objects(field, docs, false).print()
+				return m.objects(field, docs, false).Print()
 			}
 		case "shape":
 			if v, ok := mergeShape(base, ours, theirs, m.strict); ok {
 				return v
 			}
-		case inlineCopy:
+		case InlineCopy:
 			if same {
 				return ours
 			}
@@ -265,7 +255,7 @@ func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, d
 			return v // or nothing: then readers look at the documents themselves
 		}
 	}
-	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: brief(base), Ours: brief(ours), Theirs: brief(theirs), Same: same})
+	m.conflicts = append(m.conflicts, txn.FieldConflict{Field: field, Base: Brief(base), Ours: Brief(ours), Theirs: Brief(theirs), Same: same})
 	return ours
 }
 
@@ -294,8 +284,8 @@ func mergeShape(base, ours, theirs json.RawMessage, strict bool) (json.RawMessag
 	return raw, err == nil
 }
 
-// brief cuts a value short for people.
-func brief(b []byte) string {
+// Brief cuts a value short for people.
+func Brief(b []byte) string {
 	const most = 60
 	s := strings.ToValidUTF8(string(b[:min(len(b), most)]), "�")
 	if len(b) > most {

@@ -1,4 +1,4 @@
-package engine
+package compare
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -36,8 +37,8 @@ func (g *gathering) rename(ctx context.Context, renames []txn.Rename) error {
 func (g *gathering) oldKey(key string) string {
 	old, longest := key, -1
 	for _, r := range g.renames {
-		if rest, ok := strings.CutPrefix(key, dir(r.To)); ok && len(r.To) > longest {
-			old, longest = dir(r.From)+rest, len(r.To)
+		if rest, ok := strings.CutPrefix(key, names.Dir(r.To)); ok && len(r.To) > longest {
+			old, longest = names.Dir(r.From)+rest, len(r.To)
 		}
 	}
 	return old
@@ -49,18 +50,18 @@ func (g *gathering) renameGroups(ctx context.Context) error {
 	for _, r := range g.renames {
 		from, to := r.From, r.To
 		for path.Base(from) == path.Base(to) && from != to {
-			from, to = parent(from), parent(to)
+			from, to = names.Parent(from), names.Parent(to)
 			was, is := g.nodes[from], g.nodes[to]
 			if from == to || was == nil || is == nil || was.Kind != "removed" || is.Kind != "added" {
 				break
 			}
 			n := &NodeChange{Path: to, Kind: "renamed", From: from, OtherKeys: is.OtherKeys}
-			for _, doc := range []string{docV3, docV2Group, docV2Attrs} {
+			for _, doc := range []string{names.V3, names.V2Group, names.V2Attrs} {
 				prefix := ""
-				if doc == docV2Attrs {
+				if doc == names.V2Attrs {
 					prefix = "attributes."
 				}
-				if err := g.compare(ctx, n, dir(from)+doc, dir(to)+doc, prefix); err != nil {
+				if err := g.compare(ctx, n, names.Dir(from)+doc, names.Dir(to)+doc, prefix); err != nil {
 					return err
 				}
 			}

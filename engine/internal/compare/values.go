@@ -1,4 +1,4 @@
-package engine
+package compare
 
 import (
 	"bytes"
@@ -62,71 +62,40 @@ func (v *ValueChange) Add(o ValueChange) {
 	v.Numbers += o.Numbers
 }
 
-// ValueChanges compares the values of an array that NodeChanges found changed or
-// renamed, where both versions have elements, and yields the parts that differ,
-// each within one chunk. Only chunks that changed are decoded, one after the
-// other, unless the chunking or the encoding changed: then all are. A value that
-// was encoded anew to the same is no difference. Nodes that are no arrays in both
-// versions yield nothing.
-func (db *DB) ValueChanges(ctx context.Context, from, to txn.CommitID, c NodeChange) iter.Seq2[ValueChange, error] {
+// Values compares the elements that two states of an array both have, and yields
+// the parts that differ, each within one chunk. keys yields the changes of its keys, as [txn.DB.DiffNode] does. Only chunks
+// that changed are decoded, one after the other, unless the chunking or the
+// encoding changed: then all are. A value that was encoded anew to the same is no
+// difference.
+func Values(ctx context.Context, path string, old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) iter.Seq2[ValueChange, error] {
 	return func(yield func(ValueChange, error) bool) {
-		if err := db.valueChanges(ctx, from, to, c, yield); err != nil && err != errStopped {
-			yield(ValueChange{}, err)
+		v := valueDiff{path: path, old: old, new: new}
+		if why := v.incomparable(); why != "" {
+			yield(ValueChange{Path: path, Incomparable: why}, nil)
+			return
+		}
+		for chunk, err := range v.chunks(ctx, keys) {
+			if err == nil {
+				err = v.compare(ctx, chunk.Start, chunk.Shape, yield)
+			}
+			if err == errStopped {
+				return
+			}
+			if err != nil {
+				yield(ValueChange{}, err)
+				return
+			}
 		}
 	}
-}
-
-func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeChange, yield func(ValueChange, error) bool) error {
-	if c.Kind != "changed" && c.Kind != "renamed" {
-		return nil
-	}
-	v := valueDiff{path: c.Path, oldPath: c.Path}
-	if c.From != "" {
-		v.oldPath = c.From
-	}
-	for _, side := range []struct {
-		id   txn.CommitID
-		path string
-		a    **zarr.Array
-	}{{from, v.oldPath, &v.old}, {to, v.path, &v.new}} {
-		s, err := db.Snapshot(ctx, side.id)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		n, err := s.Node(ctx, side.path)
-		if err != nil {
-			return err
-		}
-		a, ok := n.Array()
-		if !ok {
-			return nil
-		}
-		*side.a = a
-	}
-	why := v.incomparable()
-	if why != "" {
-		yield(ValueChange{Path: c.Path, Incomparable: why}, nil)
-		return nil
-	}
-	for chunk, err := range v.chunks(ctx, db.DB, from, to) {
-		if err != nil {
-			return err
-		}
-		if err := v.compare(ctx, chunk.Start, chunk.Shape, yield); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // valueDiff compares two states of an array.
 type valueDiff struct {
-	path, oldPath string
-	old, new      *zarr.Array
-	common        []int64 // shape of what both have
-	bufs          [2][]byte
-	difference    differenceFunc
+	path       string
+	old, new   *zarr.Array
+	common     []int64 // shape of what both have
+	bufs       [2][]byte
+	difference Difference
 }
 
 func (v *valueDiff) incomparable() string {
@@ -142,12 +111,12 @@ func (v *valueDiff) incomparable() string {
 	for d := range a {
 		v.common[d] = min(a[d], b[d])
 	}
-	v.difference = differenceOf(t)
+	v.difference = DifferenceOf(t)
 	return ""
 }
 
 // chunks yields the chunks whose values may differ, as parts of what both have.
-func (v *valueDiff) chunks(ctx context.Context, db *txn.DB, from, to txn.CommitID) iter.Seq2[zarr.Chunk, error] {
+func (v *valueDiff) chunks(ctx context.Context, keys iter.Seq2[txn.Change, error]) iter.Seq2[zarr.Chunk, error] {
 	all := make([]zarr.Index, len(v.common))
 	for d, n := range v.common {
 		if n == 0 {
@@ -168,7 +137,7 @@ func (v *valueDiff) chunks(ctx context.Context, db *txn.DB, from, to txn.CommitI
 		}
 	}
 	return func(yield func(zarr.Chunk, error) bool) {
-		for change, err := range db.DiffNode(ctx, from, v.oldPath, to, v.path) {
+		for change, err := range keys {
 			if err != nil {
 				yield(zarr.Chunk{}, err)
 				return

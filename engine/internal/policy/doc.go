@@ -1,0 +1,13 @@
+// Package policy knows what metadata documents mean to versions: which keys make a
+// node, which are its chunks, and how two changes of a document merge.
+//
+//	txn ── Policy ──▶ Forms        which keys of an array are chunks
+//	                  Structure    what chunk bytes depend on
+//	                  MergeDocument  .zattrs by key, shape by axis, …
+//
+//	group/zarr.json ─┬─ its own members
+//	                 └─ consolidated metadata: a copy of the documents below
+//	                      Copies        drops and remakes the copies in a session
+//	                      TrueDocument  a copy that readers may believe
+//	                      WithDocuments a store with nothing but the copy, as a view
+package policy

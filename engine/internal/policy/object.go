@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// Object is a JSON object that keeps the order of its members and their values
+// as they were written. Keys are those of Values.
+type Object struct {
+	Keys   []string
+	Values map[string]json.RawMessage
+}
+
+// ParseObject takes an object apart. Bare NaN and Infinity, which Python
+// writes, are values like others.
+func ParseObject(b []byte) (*Object, error) {
+	members, err := zarr.ParseAttributes(b)
+	if err != nil {
+		return nil, err
+	}
+	o := &Object{Values: make(map[string]json.RawMessage, members.Len())}
+	for key, raw := range members.All() {
+		o.Set(key, raw)
+	}
+	return o, nil
+}
+
+// Set replaces a member, or adds one behind the others.
+func (o *Object) Set(key string, v json.RawMessage) {
+	if _, ok := o.Values[key]; !ok {
+		o.Keys = append(o.Keys, key)
+	}
+	o.Values[key] = v
+}
+
+// Remove drops a member.
+func (o *Object) Remove(key string) {
+	delete(o.Values, key)
+	o.Keys = slices.DeleteFunc(o.Keys, func(k string) bool { return k == key })
+}
+
+// Print gives the object with an indentation of two, as Zarr writers do.
+func (o *Object) Print() []byte {
+	var flat bytes.Buffer
+	flat.WriteByte('{')
+	for i, k := range o.Keys {
+		if i > 0 {
+			flat.WriteByte(',')
+		}
+		flat.Write(dtype.AppendString(nil, k))
+		flat.WriteByte(':')
+		flat.Write(o.Values[k])
+	}
+	flat.WriteByte('}')
+	var out bytes.Buffer
+	if json.Indent(&out, flat.Bytes(), "", "  ") != nil {
+		return flat.Bytes()
+	}
+	return out.Bytes()
+}
+
+// UnionKeys lists the keys of a in order, then those only b has.
+func UnionKeys(a, b *Object) []string {
+	keys := slices.Clone(a.Keys)
+	for _, k := range b.Keys {
+		if _, ok := a.Values[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// SameJSON reports whether two values are the same but for white space. nil
+// stands for absent.
+func SameJSON(a, b json.RawMessage) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// OrEmpty is a value, or an object without members where there is none.
+func OrEmpty(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("{}")
+	}
+	return raw
+}

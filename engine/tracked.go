@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// tracked is a session as arrays and groups write to it.
+type tracked struct {
+	*txn.Session
+	copies *policy.Copies
+	files  *resolver
+}
+
+var (
+	_ kv.Store         = tracked{}
+	_ kv.PrefixDeleter = tracked{}
+)
+
+// Set implements [kv.Writer].
+func (t tracked) Set(ctx context.Context, key string, value []byte) error {
+	if err := t.copies.Key(ctx, key); err != nil {
+		return err
+	}
+	return t.Session.Set(ctx, key, value)
+}
+
+// Delete implements [kv.Writer].
+func (t tracked) Delete(ctx context.Context, key string) error {
+	if err := t.copies.Key(ctx, key); err != nil {
+		return err
+	}
+	return t.Session.Delete(ctx, key)
+}
+
+// DeletePrefix implements [kv.PrefixDeleter].
+func (t tracked) DeletePrefix(ctx context.Context, prefix string) error {
+	if err := t.copies.Above(ctx, names.Clean(prefix)); err != nil {
+		return err
+	}
+	return t.Session.DeletePrefix(ctx, prefix)
+}
