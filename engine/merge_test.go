@@ -240,3 +240,38 @@ func TestBranchesMergeRevertAndPick(t *testing.T) {
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3, 4, 5)
 	wantInts(t, at(t, db, "main@{1}"), "x", 50, 1, 2, 3, 60, 5)
 }
+
+// Two branches made the same array. In one of them a chunk was overwritten with the
+// fill value and is not stored any more, which must not look as if it had never
+// been written.
+func TestTwoArraysAtOnePath(t *testing.T) {
+	db := openDB(t, nil)
+	base := head(t, db, "")
+	if err := db.CreateBranch(bg, "side", base); err != nil {
+		t.Fatal(err)
+	}
+	made := func(s *Session) error { return create(s, "x", line(6, 2)) }
+	commit(t, db, "", "main", made)
+	side := commit(t, db, "side", "side", made)
+	if _, err := db.Merge(bg, "", side, txn.CommitOptions{}); err != nil {
+		t.Fatalf("equal arrays: %v", err)
+	}
+	if _, err := db.Reset(bg, "", base); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, db, "", "main again", made)
+	side = commit(t, db, "side", "correct", func(s *Session) error { return put(s, "x", 2, 0, 0) })
+	_, err := db.Merge(bg, "", side, txn.CommitOptions{})
+	var conflict *txn.ConflictError
+	if !errors.As(err, &conflict) {
+		t.Fatalf("error %v, want a conflict", err)
+	}
+	if c := conflict.Conflicts[0]; len(conflict.Conflicts) != 1 || c.Kind != txn.ConflictCreate || c.Path != "x/c/1" || !slices.Equal(c.Coords, []int64{1}) {
+		t.Errorf("conflicts %v", conflict.Conflicts)
+	}
+	theirs := txn.CommitOptions{Choose: txn.ChooseByPath(txn.PathChoice{Path: "x", Choice: txn.Theirs})}
+	if _, err := db.Merge(bg, "", side, theirs); err != nil {
+		t.Fatal(err)
+	}
+	wantInts(t, at(t, db, ""), "x", 0, 1, 0, 0, 4, 5)
+}

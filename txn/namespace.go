@@ -44,7 +44,8 @@ const (
 	ConflictShrink = namespace.ConflictShrink
 	// ConflictDocument: both sides changed a document, or a field of it.
 	ConflictDocument = namespace.ConflictDocument
-	// ConflictCreate: both sides created something at a path.
+	// ConflictCreate: both sides created something at a path. Of two arrays with
+	// the same metadata it names the chunks that only one of them has.
 	ConflictCreate = namespace.ConflictCreate
 	// ConflictGone: one side removed or moved away what the other changed.
 	ConflictGone = namespace.ConflictGone

@@ -62,7 +62,9 @@ func mergeTrees(base, ours, theirs tree, session bool) (tree, *merger) {
 		}
 		if was := out[p]; was != nil {
 			m.refuse(collision(was, n), "two nodes at /"+p)
-			continue
+			if ours[p] == nil || ours[p].id != n.id {
+				continue // of two equal arrays, that of ours stays
+			}
 		}
 		out[p] = n
 	}
@@ -95,7 +97,8 @@ func (m *merger) replaced(out tree, p string, was *node, sides [2]*node, kept bo
 	m.refuse(conflicts, "/"+p+" gone and replaced")
 }
 
-// collision is the verdict about two nodes that were put at one path.
+// collision is the verdict about two nodes that were put at one path. A chunk that
+// only one of two arrays has conflicts too: the other has the fill value there.
 func collision(a, b *node) verdict {
 	if a.same(b) {
 		return either

@@ -21,7 +21,8 @@ const (
 	ConflictShrink
 	// ConflictDocument: both sides changed a document, or a field of it.
 	ConflictDocument
-	// ConflictCreate: both sides created something at a path.
+	// ConflictCreate: both sides created something at a path. Of two arrays with
+	// the same metadata it names the chunks that only one of them has.
 	ConflictCreate
 	// ConflictGone: one side removed or moved something that the other changed.
 	ConflictGone

@@ -30,33 +30,53 @@ func (d *dirMerge) guard() (Choice, error) {
 
 // guardCreate reports that both sides made a node of the directory, one of them an
 // array, with different metadata: then their chunks do not belong together. If the
-// merge is strict, making the same array is a conflict too.
+// merge is strict, making the same array is a conflict too. Else two arrays with
+// the same metadata must have the same chunks.
 func (d *dirMerge) guardCreate() (Choice, error) {
+	found, err := d.madeTwice()
+	if err == nil && len(found) == 0 {
+		found, err = d.twoArrays()
+	}
+	if err != nil {
+		return Refuse, err
+	}
+	return d.decide(found)
+}
+
+// madeTwice returns the node documents that both sides made, one of them of an array,
+// and that differ or, if the merge is strict, are the same.
+func (d *dirMerge) madeTwice() (found []Conflict, err error) {
 	base, ours, theirs := d.infos[sideBase], d.infos[sideOurs], d.infos[sideTheirs]
 	if base.kind() == arrayNode || max(ours.kind(), theirs.kind()) != arrayNode || min(ours.kind(), theirs.kind()) == noNode {
-		return Refuse, nil
+		return nil, nil
 	}
-	var found []Conflict
 	changed := [3]bool{}
 	for _, name := range nodeNamesOf(base, ours, theirs) {
 		v, err := d.get(name)
 		if err != nil {
-			return Refuse, err
+			return nil, err
 		}
 		changed[sideOurs] = changed[sideOurs] || !SameBytes(v[sideBase], v[sideOurs])
 		changed[sideTheirs] = changed[sideTheirs] || !SameBytes(v[sideBase], v[sideTheirs])
 		same := SameBytes(v[sideOurs], v[sideTheirs])
 		if _, ok := d.m.mergeValue(v[sideBase], v[sideOurs], v[sideTheirs]); !same || !ok {
-			found = append(found, Conflict{
-				Kind: ConflictCreate, Path: d.path + name,
-				Base: brief(v[sideBase]), Ours: brief(v[sideOurs]), Theirs: brief(v[sideTheirs]), Same: same,
-			})
+			found = append(found, d.created(name, nil, v))
 		}
 	}
 	if !changed[sideOurs] || !changed[sideTheirs] {
-		return Refuse, nil
+		return nil, nil
 	}
-	return d.decide(found)
+	return found, nil
+}
+
+// created is the conflict about something that both sides put, key being relative to
+// the directory.
+func (d *dirMerge) created(key string, coords []int64, v [3]*tree.Value) Conflict {
+	return Conflict{
+		Kind: ConflictCreate, Path: d.path + key, Coords: coords,
+		Base: brief(v[sideBase]), Ours: brief(v[sideOurs]), Theirs: brief(v[sideTheirs]),
+		Same: SameBytes(v[sideOurs], v[sideTheirs]),
+	}
 }
 
 // nodeNamesOf returns the names of node documents in several directories.

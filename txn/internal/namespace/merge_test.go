@@ -17,13 +17,14 @@ import (
 // TestMergeHistories runs the histories in testdata/merge. Commands:
 //
 //	base, ours, theirs   changes, one a line; ours and theirs begin from base
-//	merge [strict] [guard=(path…)] [choose=(path:ours|theirs…)]
+//	merge [strict] [nobase] [guard=(path…)] [choose=(path:ours|theirs…)]
 //	root                 the keys of the last of base, ours, theirs
 //
 // Changes: "put KEY VALUE…", "native KEY VALUE…" (each at an address of its own), "del KEY", "delprefix PREFIX", "move FROM TO",
 // "copy FROM TO"; puts and dels that follow each other are one apply. A merge
 // prints the conflicts, or the keys of the result with the identities of arrays
-// as they were numbered when first seen. It is run both ways round.
+// as they were numbered when first seen. It is run both ways round; with nobase as
+// if both sides had what is in the base from elsewhere.
 func TestMergeHistories(t *testing.T) {
 	datadriven.Walk(t, "testdata/merge", func(t *testing.T, path string) {
 		h := &mergeHistory{toySpace: newToySpace(2), t: t, ids: map[[16]byte]string{}}
@@ -111,8 +112,12 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 	ctx := context.Background()
 	o := MergeOptions{}
 	var rules []PathChoice
+	base := h.r[sideBase]
 	for _, arg := range d.CmdArgs {
 		o.Strict = o.Strict || arg.Key == "strict"
+		if arg.Key == "nobase" {
+			base = tree.Root{}
+		}
 		for _, v := range arg.Vals {
 			switch arg.Key {
 			case "guard":
@@ -128,7 +133,7 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 	if len(rules) > 0 {
 		o.Choose = ChooseByPath(rules...)
 	}
-	root, conflicts, err := h.Merge(ctx, h.r[sideBase], h.r[sideOurs], h.r[sideTheirs], o)
+	root, conflicts, err := h.Merge(ctx, base, h.r[sideOurs], h.r[sideTheirs], o)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -147,15 +152,15 @@ func (h *mergeHistory) merged(d *datadriven.TestData) string {
 		b.WriteString(h.print(root))
 	}
 	if len(o.Guards) == 0 && o.Choose == nil && o.Limit == 0 {
-		h.mirrored(root, conflicts, o)
+		h.mirrored(base, root, conflicts, o)
 	}
 	return b.String()
 }
 
 // mirrored merges the other way round: the same conflicts or the same content.
-func (h *mergeHistory) mirrored(root tree.Root, conflicts []Conflict, o MergeOptions) {
+func (h *mergeHistory) mirrored(base, root tree.Root, conflicts []Conflict, o MergeOptions) {
 	h.t.Helper()
-	back, cs, err := h.Merge(context.Background(), h.r[sideBase], h.r[sideTheirs], h.r[sideOurs], o)
+	back, cs, err := h.Merge(context.Background(), base, h.r[sideTheirs], h.r[sideOurs], o)
 	if err != nil {
 		h.t.Fatal(err)
 	}
