@@ -48,7 +48,10 @@ func (s *refSet) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, err error) {
 	for at := s.at; ; {
 		if at.set != nil {
-			return at.set, names.Dir(at.Path), nil
+			if at.set.dir != nil {
+				_, err = at.set.open(ctx) // which may find that its URLs are relative to another folder
+			}
+			return at.set, names.Dir(at.Path), err
 		}
 		next, err := s.env.detect(ctx, at)
 		if err != nil {

@@ -116,7 +116,8 @@ type refSet struct {
 	// files reads what the set refers to, of many keys at once.
 	files *resolver
 
-	opening gather.Turn // of view
+	opening gather.Turn                 // of view
+	base    func(context.Context) error // finds out what relative URLs are relative to, once view is open; or nil
 	view    *refs.View
 }
 
@@ -198,6 +199,7 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 		}
 	}
 	s.dir = at.dir()
+	s.base = func(ctx context.Context) error { return e.chooseBase(ctx, s, at) }
 	return s, nil
 }
 
@@ -242,7 +244,12 @@ func (s *refSet) open(ctx context.Context) (_ *refs.View, err error) {
 	case s.foreign != nil:
 		s.view, err = refs.NewView(s.foreign, &s.opts)
 	case s.dir != nil:
-		s.view, err = refs.OpenParquet(ctx, s.dir, &s.opts)
+		if s.view, err = refs.OpenParquet(ctx, s.dir, &s.opts); err != nil {
+			break
+		}
+		if err = s.base(ctx); err != nil {
+			s.view = nil
+		}
 	default:
 		s.view, err = refs.OpenJSON(ctx, s.file, &s.opts)
 	}
