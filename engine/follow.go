@@ -23,6 +23,12 @@ var ErrForbidden = refs.ErrForbidden
 // ErrUnreachable means that the bytes which a reference names do not exist.
 var ErrUnreachable = refs.ErrUnreachable
 
+// IsForbidden reports whether an error is about what a reference or a symbolic link
+// leads to and [Follow] does not allow.
+func IsForbidden(err error) bool {
+	return errors.Is(err, ErrForbidden) || errors.Is(err, dirkv.ErrOutside)
+}
+
 // errNoFile is ErrUnreachable where the whole file is missing.
 var errNoFile = fmt.Errorf("%w: the file is missing", ErrUnreachable)
 
@@ -34,8 +40,27 @@ type Follow struct {
 	// Map rewrites URLs before anything else; of several prefixes that fit, the
 	// longest counts.
 	Map []Mapping
-	// Allow lists further prefixes.
+	// Allow lists further prefixes. Into folders of this machine among them, symbolic
+	// links of a directory that is read may lead, too.
 	Allow []string
+}
+
+// folders are the folders of this machine that are allowed: symbolic links of stores
+// may lead there.
+func (f Follow) folders() []string {
+	var out []string
+	for _, prefix := range f.Allow {
+		at, err := refs.Rules{Allow: []string{"file://"}}.Resolve(strings.TrimSuffix(prefix, "/") + "/x")
+		if err != nil || !strings.HasPrefix(at.Root, "file://") {
+			continue // a server
+		}
+		if u, err := referredURL(strings.TrimSuffix(at.URL(), "x")); err == nil {
+			if dir, err := u.Root().OSPath(); err == nil {
+				out = append(out, dir)
+			}
+		}
+	}
+	return out
 }
 
 // rules are those of a set that lies in the folder base, "" if there is none.

@@ -71,7 +71,7 @@ func openFile(_ context.Context, e *Env, part zurl.Part) (Place, error) {
 
 // openDir opens a directory for reading until the source is closed.
 func (e *Env) openDir(path string) (kv.Reader, error) {
-	store, err := dirkv.Open(path, &dirkv.Options{ReadOnly: true})
+	store, err := dirkv.Open(path, &dirkv.Options{ReadOnly: true, Follow: e.follow.folders()})
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func message(err error, code int) string {
 	if errors.Is(err, engine.ErrResumable) {
 		text += " with --resume"
 	}
-	if errors.Is(err, engine.ErrForbidden) {
+	if engine.IsForbidden(err) {
 		text += " (see --allow and --url-map)"
 	}
 	if errors.Is(err, engine.ErrNotHere) {

@@ -16,9 +16,9 @@
 // synced. What a crash leaves behind is a temporary file whose name no key can
 // have; listings leave it out and [Store.Clean] removes it.
 //
-// Nothing outside the base directory is read or written. Symbolic links are
-// followed where they stay inside; one that leads out, or is absolute, is an
-// error.
+// Nothing outside the base directory is written, and nothing is read but what
+// [Options.Follow] allows. Symbolic links are followed where they stay inside; one
+// that leads elsewhere, or is absolute, is an error.
 //
 // What a directory cannot do:
 //

@@ -97,6 +97,49 @@ func TestLinksOutside(t *testing.T) {
 	})
 }
 
+// Links into allowed folders are read and listed, and what leads out of those is
+// not; writing follows none.
+func TestLinksFollowed(t *testing.T) {
+	forEachSource(t, func(t *testing.T, open func(*Options) *Store) {
+		outside, secret := t.TempDir(), t.TempDir()
+		for _, name := range []string{outside + "/d/k", outside + "/f", secret + "/s"} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(filepath.Base(name)), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(&Options{Follow: []string{outside}})
+		set(t, s, "a/x", "x")
+		link(t, s, outside+"/d", "dir")
+		link(t, s, outside+"/f", "file")
+		if err := os.Symlink(outside+"/f", outside+"/d/again"); err != nil {
+			t.Fatal(err)
+		}
+		wantKeys(t, s, "a/x", "dir/again", "dir/k", "file")
+		wantValue(t, s, "dir/k", "k")
+		wantValue(t, s, "file", "f")
+		wantValue(t, s, "dir/again", "f")
+		v, err := s.Locate(ctx, "dir/k")
+		if err != nil || v.Size() != 1 {
+			t.Fatal(v, err)
+		}
+		if err := s.Set(ctx, "dir/new", nil); err == nil {
+			t.Error("a value was written outside")
+		}
+		if err := os.Symlink(secret+"/s", outside+"/d/out"); err != nil {
+			t.Fatal(err)
+		}
+		link(t, s, secret, "secret")
+		for _, key := range []string{"dir/out", "secret/s"} {
+			if b, err := s.Get(ctx, key, kv.All()); err == nil || err == kv.ErrNotFound {
+				t.Errorf("%s: %q, %v", key, b, err)
+			}
+		}
+		if _, err := kv.Keys(ctx, s, ""); err == nil {
+			t.Error("a listing that leads out of the allowed folder succeeded")
+		}
+	})
+}
+
 func TestLinkCycle(t *testing.T) {
 	forEachSource(t, func(t *testing.T, open func(*Options) *Store) {
 		s := open(nil)

@@ -85,14 +85,19 @@ func (s *Store) readDir(ctx context.Context, dir string, keep func(entry []byte)
 		}
 		mode := e.Type()
 		if mode&fs.ModeSymlink != 0 {
-			fi, err := s.fsys.stat(filepath.Join(rel, e.Name()))
-			if errors.Is(err, fs.ErrNotExist) {
+			at := filepath.Join(rel, e.Name())
+			fi, err := s.fsys.stat(at)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
 				return nil // leads nowhere
+			case err == nil:
+				mode = fi.Mode()
+			default:
+				mode, err = s.src.linkMode(at)
 			}
 			if err != nil {
 				return fmt.Errorf("link %s: %w", e.Name(), err)
 			}
-			mode = fi.Mode()
 		}
 		if mode.IsDir() || mode.IsRegular() {
 			found.add(e.Name(), mode.IsDir(), keep)

@@ -79,7 +79,7 @@ func (s *source) openat(rel string, flags uint64) (int, error) {
 			s.noBeneath.Store(true)
 			return -1, errSlow
 		case unix.EXDEV:
-			return -1, errors.New("a symbolic link leads out of the directory")
+			return -1, ErrOutside
 		}
 		return fd, err
 	}

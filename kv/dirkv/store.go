@@ -24,6 +24,11 @@ type Options struct {
 	// all are there, such as an export: a crash then may leave empty or partly
 	// written files. Default: each Set and Delete is durable when it returns.
 	NoSync bool
+
+	// Follow lists folders of the machine into which symbolic links may lead that
+	// leave the directory, for reading; "/" is all of it. Writing never follows them.
+	// Default: none.
+	Follow []string
 }
 
 // Store is a directory as a kv.Store. Safe for concurrent use, also by several
@@ -32,7 +37,7 @@ type Store struct {
 	dir    string // absolute
 	self   fs.FileInfo
 	opts   Options
-	src    *source
+	src    *following
 	fsys   fsys
 	closed atomic.Bool
 }
@@ -72,7 +77,7 @@ func Open(dir string, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, err))
 	}
 	s.dir = abs
-	s.src = newSource(root, abs)
+	s.src = &following{source: newSource(root, abs), dir: abs, folders: s.opts.Follow}
 	s.fsys = rootFS{root, abs}
 	return s, nil
 }
