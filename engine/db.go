@@ -208,6 +208,15 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	return db.session(s), nil
 }
 
+// BeginAgain is [txn.DB.BeginAgain].
+func (db *DB) BeginAgain(ctx context.Context, id txn.SessionID, branch string, base txn.CommitID) (*Session, error) {
+	s, err := db.DB.BeginAgain(ctx, id, branch, base)
+	if err != nil {
+		return nil, err
+	}
+	return db.session(s), nil
+}
+
 // Resume opens a stored session at its last savepoint. A handle joins one that is
 // open; see [DB.Handle].
 func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {

@@ -64,8 +64,23 @@ func (c *sessions) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Begin opens a session on a branch and stores it, so that it can be named.
-func (t *Table) Begin(ctx context.Context, who *Principal, name, branch, label string) (*Session, error) {
+// BeginOptions describe a new session.
+type BeginOptions struct {
+	// Branch is what a commit moves; "" is main.
+	Branch string
+	// Label says what the session is for.
+	Label string
+	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
+	// process is killed before the first one, the session is gone.
+	Unsaved bool
+	// ID and Base are those of an unsaved session of a process that was killed; zero is
+	// a new id, and the head of the branch.
+	ID   txn.SessionID
+	Base txn.CommitID
+}
+
+// Begin opens a session on a branch. Clients find it by its id.
+func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginOptions) (*Session, error) {
 	s, err := t.find(name)
 	if err != nil {
 		return nil, err
@@ -74,19 +89,29 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name, branch, label s
 	if err != nil {
 		return nil, err
 	}
-	if branch == "" {
-		branch = txn.MainBranch
+	if o.Branch == "" {
+		o.Branch = txn.MainBranch
 	}
-	if err := who.MayWrite(branch); err != nil {
+	if err := who.MayWrite(o.Branch); err != nil {
 		return nil, err
 	}
-	es, err := db.Begin(ctx, branch)
+	var es *engine.Session
+	if o.ID == (txn.SessionID{}) {
+		es, err = db.Begin(ctx, o.Branch)
+	} else {
+		es, err = db.BeginAgain(ctx, o.ID, o.Branch, o.Base)
+	}
+	if errors.Is(err, txn.ErrSessionBusy) { // another client of the session was first
+		return t.Session(ctx, who, name, o.ID.String())
+	}
 	if err != nil {
 		return nil, err
 	}
-	es.SetLabel(label)
-	if err := es.Savepoint(ctx); err != nil {
-		return nil, errors.Join(err, es.Abort())
+	es.SetLabel(o.Label)
+	if !o.Unsaved {
+		if err := es.Savepoint(ctx); err != nil {
+			return nil, errors.Join(err, es.Abort())
+		}
 	}
 	s.sessions.keep(es)
 	return &Session{s: es, t: t, db: name, who: who}, nil
@@ -115,6 +140,12 @@ func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*
 	}
 	if err := who.MayWrite(es.Branch()); err != nil {
 		return nil, err
+	}
+	if es.Info().Saved.IsZero() {
+		// More than one client may know it now, and only the first could begin it again.
+		if err := es.Savepoint(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s.sessions.keep(es)
 	return &Session{s: es, t: t, db: name, who: who}, nil

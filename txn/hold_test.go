@@ -232,3 +232,44 @@ func TestCopyFromClosedSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A session that was never saved is begun again, with its id and base, only where there
+// is none of that id and the base has not expired.
+func TestBeginAgain(t *testing.T) {
+	db := openTest(t, nil)
+	base := update(t, db, "main", map[string]string{"x": "0"})
+	update(t, db, "main", map[string]string{"y": "1"})
+	id := SessionID{1}
+	s, err := db.BeginAgain(bg, id, "main", base.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, s); s.ID() != id || s.Base() != base.ID || len(got) != 1 || got["x"] != "0" {
+		t.Errorf("session %v at %v holds %v", s.ID(), s.Base(), got)
+	}
+	if _, err := db.BeginAgain(bg, id, "main", base.ID); !errors.Is(err, ErrSessionBusy) {
+		t.Errorf("while it is open: %v", err)
+	}
+	if err := s.Detach(bg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.BeginAgain(bg, id, "main", base.ID); !errors.Is(err, ErrSessionBusy) {
+		t.Errorf("while it is stored: %v", err)
+	}
+	if s, err = db.Resume(bg, id); err != nil {
+		t.Fatalf("after the failures: %v", err)
+	}
+	set(t, s, map[string]string{"z": "2"})
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := db.BeginAgain(bg, SessionID{2}, "none", base.ID); !errors.Is(err, ErrNoRef) {
+		t.Errorf("on a branch that is gone: %v", err)
+	}
+	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.BeginAgain(bg, SessionID{2}, "main", base.ID); !errors.Is(err, ErrExpired) {
+		t.Errorf("after the base has expired: %v", err)
+	}
+}

@@ -80,15 +80,53 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := db.Commit(ctx, head)
+	var id SessionID
+	rand.Read(id[:])
+	return db.begin(ctx, id, branch, head)
+}
+
+// BeginAgain opens a session that was open in a process that has ended before the first
+// savepoint, with the id and base that it had there, and without what was written to
+// it. ErrSessionBusy if a session with that id is open or stored, [ErrNoRef] or
+// [ErrExpired] if the branch or the base is gone.
+func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
+	if err := db.writable(); err != nil {
+		return nil, err
+	}
+	branch = orMain(branch)
+	db.keeping.RLock()
+	defer db.keeping.RUnlock()
+	if _, err := db.Head(branch); err != nil {
+		return nil, err
+	}
+	s, err := db.begin(ctx, id, branch, base)
 	if err != nil {
 		return nil, err
 	}
-	var id SessionID
-	rand.Read(id[:])
+	_, err = db.storedSession(id)
+	if errors.Is(err, ErrNoRef) {
+		return s, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("session %v: %w", id, ErrSessionBusy)
+	}
+	s.close()
+	return nil, err
+}
+
+// begin opens a new session. db.keeping is held.
+func (db *DB) begin(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
+	c, err := db.version(ctx, base)
+	if err != nil {
+		return nil, err
+	}
 	now := db.opts.Now().UTC()
-	s := db.newSession(&catalog.Session{ID: id, Branch: branch, Base: head, Work: c.Root, Created: now}, c.Root)
-	return s, db.register(s)
+	s := db.newSession(&catalog.Session{ID: id, Branch: branch, Base: base, Work: c.Root, Created: now}, c.Root)
+	if err := db.register(s); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // Resume opens a stored session at its last savepoint. ErrSessionBusy if it is open,

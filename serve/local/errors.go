@@ -190,7 +190,7 @@ func commitID(s string) (id txn.CommitID) {
 type SessionLostError struct {
 	ID txn.SessionID
 	// Saved is the time of the last savepoint, from which [Client.Session] takes it
-	// up again.
+	// up again; zero if there was none.
 	Saved time.Time
 	// Committing says that a commit was under way, of which the outcome is not
 	// known: it is in the log of the branch or it is not.
@@ -202,6 +202,9 @@ type SessionLostError struct {
 func (e *SessionLostError) Error() string {
 	if e.Committing {
 		return fmt.Sprintf("session %v: the process that had it open ended during a commit; see the log of the branch whether it took place: %v", e.ID, e.Err)
+	}
+	if e.Saved.IsZero() {
+		return fmt.Sprintf("session %v: the process that had it open has ended, and what was written is lost, because there was no savepoint; begin another session: %v", e.ID, e.Err)
 	}
 	return fmt.Sprintf("session %v: the process that had it open has ended, and what was written after the savepoint of %s is lost; open the session again to go on from there: %v",
 		e.ID, e.Saved.Format(time.RFC3339), e.Err)

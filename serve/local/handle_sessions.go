@@ -14,15 +14,18 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.s.t.Begin(ctx, c.who, name, in.Branch, in.Label)
+	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: in.Unsaved}
+	if in.ID != "" {
+		if o.ID, err = txn.ParseSessionID(in.ID); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+		}
+		o.Base = commitID(in.Base)
+	}
+	s, err := c.s.t.Begin(ctx, c.who, name, o)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.s.t.View(ctx, c.who, name, serve.SessionPrefix+s.Engine().ID().String())
-	if err != nil {
-		return nil, err
-	}
-	return c.opened(name, v)
+	return c.opened(name, s.View())
 }
 
 func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {

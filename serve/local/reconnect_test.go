@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,36 @@ func TestKilledHolder(t *testing.T) {
 	}
 	again := joinSession(t, c, unsaved.ID())
 	wantValue(t, again, "k", []byte(unsaved.ID().String()))
+}
+
+// A session that was never saved is lost with a killed holder if it was written to, and
+// stored as soon as a second client knows it.
+func TestKilledUnsaved(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	hold(t, dir, nil).end()
+	child := startHolder(t, dir)
+	c := joinDir(t, dir)
+	written, shared := begin(t, c), begin(t, c)
+	if !written.Saved().IsZero() {
+		t.Error("the session was saved when it began")
+	}
+	joinSession(t, joinDir(t, dir), shared.ID())
+	if err := written.Set(bg, "k", []byte("lost")); err != nil {
+		t.Fatal(err)
+	}
+	child.kill(t)
+	startHolder(t, dir)
+	var lost *SessionLostError
+	if _, err := kv.Get(bg, written, "k"); !errors.As(err, &lost) || !lost.Saved.IsZero() || !strings.Contains(lost.Error(), "no savepoint") {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Session(bg, "", written.ID()); !errors.Is(err, txn.ErrNoRef) {
+		t.Errorf("the lost session: %v", err)
+	}
+	if s := joinSession(t, c, shared.ID()); s.Saved().IsZero() {
+		t.Error("the shared session was not saved")
+	}
 }
 
 func startHolder(t *testing.T, dir string) *child {

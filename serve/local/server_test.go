@@ -208,7 +208,7 @@ func TestReaders(t *testing.T) {
 	if _, err := c.Begin(bg, "", "", ""); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
-	es, err := h.table.Begin(bg, serve.Owner("x"), "t", "", "")
+	es, err := h.table.Begin(bg, serve.Owner("x"), "t", serve.BeginOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,10 +53,11 @@ var (
 // those read first are no longer conditional.
 const maxSeen = 1 << 20
 
-// Begin opens a new session on a branch; "" is main.
+// Begin opens a new session on a branch; "" is main. It is stored by the first
+// Savepoint, and when the server ends in order.
 func (c *Client) Begin(ctx context.Context, db, branch, label string) (s *Session, err error) {
 	err = c.again(ctx, func(l *link) error {
-		out, err := ask[wire.View](ctx, l, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label})
+		out, err := ask[wire.View](ctx, l, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label, Unsaved: true})
 		if err == nil {
 			s, err = c.session(db, l, &out)
 		}
@@ -122,6 +123,13 @@ func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
 		return nil, 0, err
 	}
 	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
+	if errors.Is(err, txn.ErrNoRef) && s.info.Saved.IsZero() {
+		again := wire.Begin{
+			Database: s.db, Branch: s.info.Branch, Label: s.info.Label, Unsaved: true,
+			ID: s.id.String(), Base: s.info.Base.String(),
+		}
+		out, err = ask[wire.View](ctx, l, wire.OpBegin, again)
+	}
 	if err == nil && out.Session != nil {
 		s.info = sessionIn(out.Session)
 	}

@@ -245,7 +245,7 @@ func (c *client) list(version, prefix, delimiter string, limit int) (names []str
 // begin opens a session of the writer and returns where it is.
 func (s *site) begin() (*serve.Session, string) {
 	s.t.Helper()
-	session, err := s.table.Begin(bg, &serve.Principal{Name: "writer", Write: []string{"main"}}, "w", "main", "")
+	session, err := s.table.Begin(bg, &serve.Principal{Name: "writer", Write: []string{"main"}}, "w", serve.BeginOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
-	s, err := h.t.Begin(r.Context(), principal(r), in.DB, in.Branch, in.Label)
+	s, err := h.t.Begin(r.Context(), principal(r), in.DB, serve.BeginOptions{Branch: in.Branch, Label: in.Label})
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,11 @@ type Begin struct {
 	Database string `json:"database,omitempty"`
 	Branch   string `json:"branch,omitempty"`
 	Label    string `json:"label,omitempty"`
+	// Unsaved leaves out the savepoint with which a session begins otherwise.
+	Unsaved bool `json:"unsaved,omitempty"`
+	// ID and Base are those of an unsaved session of a server that was killed.
+	ID   string `json:"id,omitempty"`
+	Base string `json:"base,omitempty"`
 }
 
 // Session describes a session.
