@@ -140,6 +140,14 @@ func (c *conn) add(db string, v *serve.View) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.views) >= c.s.o.Views {
+		for handle, old := range c.views { // clients may leave sessions open that they have committed
+			if old.uses == 0 && old.Session != nil && old.Session.Engine().Ended() {
+				delete(c.views, handle)
+				old.Release()
+			}
+		}
+	}
+	if len(c.views) >= c.s.o.Views {
 		v.Release()
 		return 0, fmt.Errorf("%w: %d views are open; close some", ErrLimit, len(c.views))
 	}

@@ -263,6 +263,29 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	return nil, ctx.Err()
 }
 
+// tell sends a request whose answer does not matter.
+func (l *link) tell(f *wire.Frame) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.ended:
+		return
+	}
+	reply, err := l.begin(f)
+	if err != nil {
+		<-l.slots
+		return
+	}
+	if err := l.w.Send(f); err != nil {
+		_ = l.w.Close() // the number is given back when the connection has ended
+		return
+	}
+	if !l.giveUp(f.ID) {
+		if got, ok := <-reply; ok {
+			got.Close()
+		}
+	}
+}
+
 // begin gives a request a number.
 func (l *link) begin(f *wire.Frame) (chan *wire.Frame, error) {
 	l.mu.Lock()

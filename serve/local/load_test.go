@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -183,4 +184,34 @@ func TestViewLimit(t *testing.T) {
 		t.Error(err)
 	}
 	version(t, c, "")
+}
+
+// Sessions that were committed or discarded do not count as views, whether the client
+// closes them or not.
+func TestEndedSessions(t *testing.T) {
+	_, c := served(t, &Options{Views: 3}, nil)
+	for i := range 10 {
+		s := begin(t, c)
+		err := s.Set(bg, "k", []byte(fmt.Sprint(i)))
+		if err == nil && i%2 == 0 {
+			_, err = s.Commit(bg, CommitOptions{})
+		} else if err == nil {
+			err = s.Discard(bg)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Set(bg, "k", nil); !errors.Is(err, txn.ErrSessionClosed) {
+			t.Errorf("a write after the end: %v", err)
+		}
+	}
+	for i := range 10 {
+		out, err := ask[wire.View](bg, c.l, wire.OpBegin, wire.Begin{})
+		if err == nil {
+			_, err = ask[none](bg, c.l, wire.OpDiscard, wire.Handle{View: out.View})
+		}
+		if err != nil {
+			t.Fatalf("session %d, which is not closed: %v", i, err)
+		}
+	}
 }

@@ -346,6 +346,9 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 	if err != nil {
 		return nil, err
 	}
+	if !o.DryRun {
+		s.end(txn.ErrSessionClosed)
+	}
 	return commitIn(&out), nil
 }
 
@@ -354,6 +357,9 @@ func (s *Session) Discard(ctx context.Context) error {
 	err := s.do(ctx, wire.OpDiscard, func(handle uint32) any { return wire.Handle{View: handle} }, nil)
 	if errors.Is(err, txn.ErrNoRef) || errors.Is(err, txn.ErrSessionClosed) {
 		err = nil // it has ended
+	}
+	if err == nil {
+		s.end(txn.ErrSessionClosed)
 	}
 	return err
 }

@@ -88,7 +88,7 @@ type shelf struct {
 	mu     sync.Mutex // held while it is opened again
 	l      *link
 	handle uint32
-	closed bool
+	closed error // what calls return after close or end
 }
 
 // at returns the connection and the handle. With an error it returns the connection
@@ -96,8 +96,8 @@ type shelf struct {
 func (s *shelf) at(ctx context.Context) (*link, uint32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, 0, kv.ErrClosed
+	if s.closed != nil {
+		return nil, 0, s.closed
 	}
 	if !s.l.over() {
 		return s.l, s.handle, nil
@@ -131,10 +131,10 @@ func (s *shelf) read(ctx context.Context, fn func(l *link, handle uint32) error)
 func (s *shelf) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed != nil {
 		return nil
 	}
-	s.closed = true
+	s.closed = kv.ErrClosed
 	s.l.files.release()
 	if s.l.over() {
 		return nil
@@ -144,6 +144,20 @@ func (s *shelf) close() error {
 		err = nil
 	}
 	return err
+}
+
+// end is close for a view that has ended at the server: it does not wait for the answer,
+// and later calls return err.
+func (s *shelf) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil {
+		return
+	}
+	s.closed = err
+	s.l.files.release()
+	meta, _ := json.Marshal(wire.Handle{View: s.handle}) // it always can
+	s.l.tell(&wire.Frame{Op: wire.OpClose, Meta: meta})
 }
 
 func (s *shelf) noted(key string, id kv.ID, err error) {
