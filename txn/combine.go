@@ -145,7 +145,11 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 
 // Refresh takes what the branch got since the session's base into the session
 // and makes the head its new base. On a conflict nothing changes.
-func (s *Session) Refresh(ctx context.Context) error {
+func (s *Session) Refresh(ctx context.Context) error { return s.RefreshChoosing(ctx, nil) }
+
+// RefreshChoosing is Refresh with conflicts decided by choose: Ours takes what the
+// branch has, Theirs keeps what the session wrote. Guards are never decided.
+func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Choice) error {
 	id, err := s.db.Head(s.branch)
 	if err != nil {
 		return err
@@ -160,7 +164,7 @@ func (s *Session) Refresh(ctx context.Context) error {
 		if id == s.base {
 			return work, nil
 		}
-		root, conflicts, err := s.space.Merge(ctx, s.start, head.Root, work, namespace.MergeOptions{Strict: true, Guards: s.guarded()})
+		root, conflicts, err := s.space.Merge(ctx, s.start, head.Root, work, namespace.MergeOptions{Strict: true, Guards: s.guarded(), Choose: choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
 		}

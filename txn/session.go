@@ -50,7 +50,8 @@ type Session struct {
 	saved    time.Time
 	label    string
 	guards   map[string]struct{}
-	held     []func() // release roots that nothing names yet
+	held     []func()                // release roots that nothing names yet
+	forks    map[SessionID]tree.Root // what work was when each began
 }
 
 type sessionState uint8
