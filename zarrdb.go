@@ -240,7 +240,7 @@ func (db *DB) Resolve(ctx context.Context, rev string) (*txn.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held.Commit(ctx, id)
+	return held.Lookup(ctx, id)
 }
 
 // Log yields the commit that a revision names and those before it, newest first. It

@@ -93,7 +93,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 	if err != nil {
 		return err
 	}
-	c, err := db.Commit(ctx, head)
+	c, err := db.Lookup(ctx, head)
 	if err != nil {
 		return err
 	}

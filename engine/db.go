@@ -15,10 +15,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// DB is an open database. Safe for concurrent use. The methods of the embedded
-// store are the versions: branches, tags, log, diff, reset, revert.
+// DB is an open database. Safe for concurrent use.
 type DB struct {
-	*txn.DB
+	store *txn.DB
 	opts  Options
 	cache *chunkCache
 	pool  *pool
@@ -79,7 +78,7 @@ func open(dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, err
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{DB: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, joints: &joints{}}
+	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, joints: &joints{}}
 	files.recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
@@ -116,7 +115,7 @@ func (db *DB) Close() error {
 	if db.holder != nil {
 		return db.leave()
 	}
-	return errors.Join(db.stopServing(), db.DB.Close(), db.release())
+	return errors.Join(db.stopServing(), db.store.Close(), db.release())
 }
 
 // Discard closes the database, and removes one that this DB made and that
@@ -126,7 +125,7 @@ func (db *DB) Discard() (removed bool, err error) {
 		return false, db.leave()
 	}
 	err = db.stopServing()
-	removed, derr := db.DB.Discard()
+	removed, derr := db.store.Discard()
 	return removed, errors.Join(err, derr, db.release())
 }
 
@@ -180,7 +179,7 @@ func (db *DB) OpenAt(ctx context.Context, rev string, open func(txn.CommitID) er
 
 // Snapshot opens the version of a commit.
 func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) {
-	s, err := db.DB.Snapshot(ctx, id)
+	s, err := db.store.Snapshot(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +200,7 @@ func (db *DB) View(ctx context.Context, rev string, fn func(*Snapshot) error) er
 
 // Begin opens a session on a branch.
 func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
-	s, err := db.DB.Begin(ctx, branch)
+	s, err := db.store.Begin(ctx, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +209,7 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 
 // BeginAgain is [txn.DB.BeginAgain].
 func (db *DB) BeginAgain(ctx context.Context, id txn.SessionID, branch string, base txn.CommitID) (*Session, error) {
-	s, err := db.DB.BeginAgain(ctx, id, branch, base)
+	s, err := db.store.BeginAgain(ctx, id, branch, base)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +229,7 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 
 // resume is Resume; joints.opening is held.
 func (db *DB) resume(ctx context.Context, id txn.SessionID) (*Session, error) {
-	s, err := db.DB.Resume(ctx, id)
+	s, err := db.store.Resume(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func TestUpdateAndView(t *testing.T) {
 	if _, err := at(t, db, "main~2").Array(bg, "x"); !errors.Is(err, zarr.ErrNotFound) {
 		t.Errorf("x in the first version: %v", err)
 	}
-	c, err := db.Commit(bg, second)
+	c, err := db.Lookup(bg, second)
 	if err != nil || c.Message != "make x" || c.Author != "tester" {
 		t.Errorf("commit %+v, %v", c, err)
 	}

@@ -157,7 +157,7 @@ func TestPipelineTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old, err := db.Commit(bg, first)
+	old, err := db.Lookup(bg, first)
 	if err != nil {
 		t.Fatal(err)
 	}

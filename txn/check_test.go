@@ -332,7 +332,7 @@ func chunkPage(t *testing.T, db *DB, dir string) tree.Name {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := db.Commit(bg, head)
+	c, err := db.Lookup(bg, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestCheckIndexDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := db.Commit(bg, id)
+			c, err := db.Lookup(bg, id)
 			if err != nil {
 				t.Fatal(err)
 			}

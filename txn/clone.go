@@ -58,7 +58,7 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 				continue
 			}
 			near[id] = struct{}{}
-			c, err := t.from.Commit(ctx, id)
+			c, err := t.from.Lookup(ctx, id)
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -109,7 +109,7 @@ func (db *DB) begunBy(ctx context.Context, to *DB) error {
 		return err
 	}
 	for _, r := range to.heads.list("") {
-		if _, err := db.Commit(ctx, r.Commit); errors.Is(err, ErrNoRef) {
+		if _, err := db.Lookup(ctx, r.Commit); errors.Is(err, ErrNoRef) {
 			return fmt.Errorf("create %s: %w", to.dir, errIsLeft(to.dir, "there is another database without "+FormatFile))
 		} else if err != nil {
 			return err

@@ -112,7 +112,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		return nil, err
 	}
 	defer s.Abort() // does nothing after the commit
-	head, err := db.Commit(ctx, s.base)
+	head, err := db.Lookup(ctx, s.base)
 	if err != nil {
 		return nil, err
 	}

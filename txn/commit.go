@@ -168,7 +168,7 @@ func (p *plan) get(ctx context.Context, id CommitID) (*Commit, error) {
 			return c, nil
 		}
 	}
-	return p.db.Commit(ctx, id)
+	return p.db.Lookup(ctx, id)
 }
 
 // head returns what a ref points at after the commits that were planned so far.

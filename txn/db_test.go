@@ -112,7 +112,7 @@ func TestSessionsAreIsolated(t *testing.T) {
 	if got := contents(t, before); !maps.Equal(got, old) {
 		t.Errorf("the snapshot moved to %v", got)
 	}
-	again, err := db.Commit(bg, c.ID)
+	again, err := db.Lookup(bg, c.ID)
 	if err != nil || again.Message != "m" || again.Author != "tester" || again.Properties["k"] != "v" || len(again.Parents) != 1 {
 		t.Errorf("commit reads back as %+v, %v", again, err)
 	}

@@ -212,7 +212,7 @@ func (e *expiry) refs(ctx context.Context) error {
 // seen nil it goes on only as long as fn does.
 func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]struct{}, fn func(*Commit) bool) error {
 	follow := true
-	for c, err := range history.Ancestors(ctx, e.db.Commit, []CommitID{from}, func(*Commit) bool { return follow }) {
+	for c, err := range history.Ancestors(ctx, e.db.Lookup, []CommitID{from}, func(*Commit) bool { return follow }) {
 		if err != nil {
 			return err
 		}
@@ -393,7 +393,7 @@ func (db *DB) expired(id CommitID) (bool, time.Time, error) {
 // version reads a commit whose content is wanted: one that has expired is an
 // ErrExpired.
 func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
-	c, err := db.Commit(ctx, id)
+	c, err := db.Lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func careHistory() []careStep {
 			return err
 		})},
 		{"pick", onHead("side", "main", func(db *DB, h CommitID) error {
-			c, err := db.Commit(bg, h)
+			c, err := db.Lookup(bg, h)
 			if err == nil {
 				_, err = db.CherryPick(bg, "side", c.Parents[0], 0, CommitOptions{Choose: always(Theirs)})
 			}

@@ -551,7 +551,7 @@ func TestGCExplainIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := db.Commit(bg, id)
+			c, err := db.Lookup(bg, id)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -128,7 +128,7 @@ func (c *groupCut) verify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, err := db.Commit(bg, head); err != nil || int(h.Generation) != sum {
+	if h, err := db.Lookup(bg, head); err != nil || int(h.Generation) != sum {
 		t.Errorf("head %+v for %d commits, %v", h, sum, err)
 	}
 }

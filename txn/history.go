@@ -28,19 +28,19 @@ const (
 )
 
 func (db *DB) versions() *history.Versions {
-	return &history.Versions{Commit: db.Commit, Kept: db.version, Space: db.space}
+	return &history.Versions{Commit: db.Lookup, Kept: db.version, Space: db.space}
 }
 
 // Log yields a commit and its ancestors, children before parents, newest first
 // among those that are not related.
 func (db *DB) Log(ctx context.Context, from CommitID) iter.Seq2[*Commit, error] {
-	return history.Ancestors(ctx, db.Commit, []CommitID{from}, history.All)
+	return history.Ancestors(ctx, db.Lookup, []CommitID{from}, history.All)
 }
 
 // MergeBase returns the best common ancestor of two commits. If there are
 // several, none of which is an ancestor of another, the error lists them.
 func (db *DB) MergeBase(ctx context.Context, a, b CommitID) (CommitID, error) {
-	return history.MergeBase(ctx, db.Commit, a, b)
+	return history.MergeBase(ctx, db.Lookup, a, b)
 }
 
 // History yields the ancestors of a commit, and itself, that changed any bytes
@@ -60,5 +60,5 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 // Bisect begins a search for the first bad commit. Every good commit must be an
 // ancestor of the bad one; none is fine, if there was nothing bad in the beginning.
 func (db *DB) Bisect(ctx context.Context, good []CommitID, bad CommitID) (*Bisection, error) {
-	return history.Bisect(ctx, db.Commit, good, bad)
+	return history.Bisect(ctx, db.Lookup, good, bad)
 }

@@ -159,7 +159,7 @@ func TestPayloadsNameTheirOwner(t *testing.T) {
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := db.Commit(bg, mustHead(t, db))
+	c, err := db.Lookup(bg, mustHead(t, db))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 	f.arrays[id] = dir
 	f.r.Arrays++
 	for _, head := range f.db.Branches() {
-		c, err := f.db.Commit(ctx, head.Commit)
+		c, err := f.db.Lookup(ctx, head.Commit)
 		if err != nil {
 			continue // damaged; the report says so
 		}

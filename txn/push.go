@@ -176,7 +176,7 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 // related reports whether old is an ancestor of a version. A commit that is not
 // known is none.
 func related(ctx context.Context, db *DB, old, id CommitID) (bool, error) {
-	ok, err := history.IsAncestor(ctx, db.Commit, old, id)
+	ok, err := history.IsAncestor(ctx, db.Lookup, old, id)
 	if errors.Is(err, ErrNoRef) {
 		err = nil
 	}

@@ -73,7 +73,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 		return nil, err
 	}
 	if base.ID == o.Onto {
-		return db.Commit(ctx, s.base) // it is there already
+		return db.Lookup(ctx, s.base) // it is there already
 	}
 	made, err := s.repeat(ctx, onto.commit, base, commits, o.Choose)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 // since returns the line of first parents from head down to what upstream has,
 // oldest first, and the commit below them.
 func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, base *Commit, err error) {
-	next, stop := iter.Pull2(history.Ancestors(ctx, db.Commit, []CommitID{upstream}, history.All))
+	next, stop := iter.Pull2(history.Ancestors(ctx, db.Lookup, []CommitID{upstream}, history.All))
 	defer stop()
 	has := map[CommitID]struct{}{}
 	oldest := uint64(math.MaxUint64) // generation that has is complete above

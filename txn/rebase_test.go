@@ -84,7 +84,7 @@ func TestRebase(t *testing.T) {
 		t.Errorf("undo: %+v, %v", m, err)
 	}
 	// Onto something else than what is left out.
-	b, err := db.Commit(bg, before)
+	b, err := db.Lookup(bg, before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestDryRunsAndChoices(t *testing.T) {
 	if now, _ := db.Head(""); now != head {
 		t.Error("a dry run moved the branch")
 	}
-	if _, err := db.Commit(bg, c.ID); !errors.Is(err, ErrNoRef) {
+	if _, err := db.Lookup(bg, c.ID); !errors.Is(err, ErrNoRef) {
 		t.Errorf("the commit of a dry run: %v", err)
 	}
 	// Both sides are older than what they are compared with: nothing of ours

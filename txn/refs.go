@@ -263,9 +263,9 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 	}
 }
 
-// Commit reads one commit by its full id, or ErrNoRef. Its slices and maps must
+// Lookup reads one commit by its full id, or ErrNoRef. Its slices and maps must
 // not be changed.
-func (db *DB) Commit(_ context.Context, id CommitID) (*Commit, error) {
+func (db *DB) Lookup(_ context.Context, id CommitID) (*Commit, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}

@@ -350,7 +350,7 @@ func (p *repairer) branches(ctx context.Context) error {
 
 // opens reports whether a version can be looked into.
 func (db *DB) opens(ctx context.Context, id CommitID) bool {
-	c, err := db.Commit(ctx, id)
+	c, err := db.Lookup(ctx, id)
 	if err != nil {
 		return false
 	}
@@ -374,7 +374,7 @@ func (p *repairer) newestSound(ctx context.Context, branch string) (CommitID, er
 			if p.db.opens(ctx, id) {
 				return id, nil
 			}
-			c, err := p.db.Commit(ctx, id)
+			c, err := p.db.Lookup(ctx, id)
 			if err != nil || len(c.Parents) == 0 {
 				break
 			}

@@ -39,7 +39,7 @@ func TestRepairFromCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := db.Commit(bg, head)
+	c, err := db.Lookup(bg, head)
 	if err != nil {
 		t.Fatal(err)
 	}

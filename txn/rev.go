@@ -55,7 +55,7 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 // hop goes from a commit to one before it.
 func (db *DB) hop(ctx context.Context, rev string, id CommitID, s hop) (CommitID, error) {
 	for n := s.back; n > 0; n-- {
-		c, err := db.Commit(ctx, id)
+		c, err := db.Lookup(ctx, id)
 		if err != nil {
 			return id, err
 		}

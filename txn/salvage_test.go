@@ -395,7 +395,7 @@ func TestSalvageLooksIntoCheckpoints(t *testing.T) {
 			}
 		}
 		names := checkpointNames(t, db)
-		c, err := db.Commit(bg, mustHead(t, db))
+		c, err := db.Lookup(bg, mustHead(t, db))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 
 // begin opens a new session. db.keeping is held.
 func (db *DB) begin(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
-	c, err := db.version(ctx, base)
+	c, err := db.Lookup(ctx, base)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := db.Commit(ctx, rec.Base)
+	c, err := db.Lookup(ctx, rec.Base)
 	if err != nil {
 		return nil, fmt.Errorf("session %v: %w", id, err)
 	}

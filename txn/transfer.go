@@ -179,7 +179,7 @@ func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transf
 	}
 	from.commit.unlock()
 	for _, r := range t.to.heads.list("") {
-		c, err := t.to.Commit(ctx, r.Commit)
+		c, err := t.to.Lookup(ctx, r.Commit)
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 			if has && (!gone || distance > 0) {
 				continue // else it was let go there, or was below the depth
 			}
-			c, err := t.from.Commit(ctx, id)
+			c, err := t.from.Lookup(ctx, id)
 			if distance == 0 {
 				c, err = t.from.version(ctx, id)
 			}

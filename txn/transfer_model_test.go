@@ -88,7 +88,7 @@ func (x *exchangeModel) step() {
 		}
 	case n < 19:
 		head := mustHead(t, db)
-		c, err := db.Commit(bg, head)
+		c, err := db.Lookup(bg, head)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func (x *exchangeModel) exchange(db, to *DB) {
 		t.Fatalf("refs were %v, are %v after %v, %v", before, after, r.Moves, err)
 	}
 	for name, old := range before {
-		ok, err := history.IsAncestor(bg, to.Commit, old, after[name])
+		ok, err := history.IsAncestor(bg, to.Lookup, old, after[name])
 		if err != nil || !ok && !forced(name) {
 			t.Fatalf("%s went from %v to %v, %v", name, old, after[name], err)
 		}

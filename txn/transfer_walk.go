@@ -122,7 +122,7 @@ func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]
 		if has {
 			db = t.to
 		}
-		p, err := db.Commit(ctx, id)
+		p, err := db.Lookup(ctx, id)
 		switch {
 		case errors.Is(err, ErrNoRef):
 		case err != nil:

@@ -144,7 +144,7 @@ func (r *versionsRun) rebased(head *Commit, upstream CommitID, states []content)
 			return errors.New("there are more commits than were repeated")
 		}
 		var err error
-		if c, err = r.db.Commit(bg, c.Parents[0]); err != nil {
+		if c, err = r.db.Lookup(bg, c.Parents[0]); err != nil {
 			return err
 		}
 	}
@@ -296,7 +296,7 @@ func (r *versionsRun) checkCommit(id CommitID) error {
 	if !maps.Equal(got, want.keys) {
 		return fmt.Errorf("commit %s holds %v, want %v", id.Short(), got, want.keys)
 	}
-	c, err := r.db.Commit(bg, id)
+	c, err := r.db.Lookup(bg, id)
 	if err != nil {
 		return err
 	}

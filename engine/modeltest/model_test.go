@@ -70,7 +70,7 @@ func (r *run) begin() {
 	r.must(err, "create")
 	id, err := db.Head(txn.MainBranch)
 	r.must(err, "head")
-	first, err := db.DB.Commit(bg, id)
+	first, err := db.Lookup(bg, id)
 	r.must(err, "commit")
 	r.must(db.Close(), "close")
 	v := &version{id: first.ID, name: "v0", tree: tree{}}

@@ -146,13 +146,13 @@ func stepPush(r *run) {
 	switch r.rng.IntN(3) {
 	case 0:
 		r.note("push %v from %s to %s", o, from.name, to.name)
-		r.beside(from, func() { _, err = from.db.Push(bg, to.db.DB, o) })
+		r.beside(from, func() { _, err = from.db.Push(bg, to.db, o) })
 	case 1:
 		r.note("pull %v from %s into %s", o, from.name, to.name)
-		r.beside(to, func() { _, err = to.db.Pull(bg, from.db.DB, o) })
+		r.beside(to, func() { _, err = to.db.Pull(bg, from.db, o) })
 	case 2:
 		r.note("fetch %v from %s into %s", o, from.name, to.name)
-		_, err = to.db.Fetch(bg, from.db.DB, o)
+		_, err = to.db.Fetch(bg, from.db, o)
 		r.must(err, "fetch")
 		r.learnExpired(to)
 		for _, ref := range o.Refs {

@@ -233,7 +233,7 @@ func (r *run) rebased(d *database, head *txn.Commit, upstream *version, states [
 			r.fail("there are more commits than were repeated")
 		}
 		var err error
-		c, err = d.db.Commit(bg, c.Parents[0])
+		c, err = d.db.Lookup(bg, c.Parents[0])
 		r.must(err, "commit")
 	}
 	last := upstream

@@ -107,7 +107,7 @@ func ask(cmd *cobra.Command, db string, id txn.CommitID, args []string) (txn.Ver
 func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) error {
 	first, others := b.Result()
 	return withOnlyDB(cmd, db, readOnly, func(db *engine.DB) error {
-		c, err := db.Commit(cmd.Context(), first)
+		c, err := db.Lookup(cmd.Context(), first)
 		if err != nil {
 			return err
 		}

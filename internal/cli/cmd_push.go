@@ -69,7 +69,7 @@ nothing is moved and the exit code is 3: pull and merge first, or drop them with
 			}
 			return both(cmd, args[0], args[1], func(src, dst *engine.DB) error {
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					return src.Push(ctx, dst.DB, o)
+					return src.Push(ctx, dst, o)
 				})
 				return f.done(cmd, "pushed", r, err)
 			})
@@ -105,9 +105,9 @@ and change nothing.`,
 			return both(cmd, args[1], args[0], func(src, dst *engine.DB) error {
 				combine := false
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					r, err := dst.Pull(ctx, src.DB, o)
+					r, err := dst.Pull(ctx, src, o)
 					if combine = (merge || rebase) && errors.Is(err, txn.ErrDiverged) && isBranch(r.Refs[0]); combine {
-						return dst.Fetch(ctx, src.DB, o)
+						return dst.Fetch(ctx, src, o)
 					}
 					return r, err
 				})

@@ -192,7 +192,7 @@ func showCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c, err := db.Commit(ctx, id)
+				c, err := db.Lookup(ctx, id)
 				if err != nil {
 					return err
 				}

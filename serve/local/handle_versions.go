@@ -28,7 +28,7 @@ func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) 
 	if err != nil {
 		return nil, err
 	}
-	commit, err := db.Commit(ctx, id)
+	commit, err := db.Lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}

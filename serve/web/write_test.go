@@ -148,7 +148,7 @@ func TestCommitOfOneWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.db.Commit(bg, head)
+	c, err := s.db.Lookup(bg, head)
 	if err != nil || c.Message != "again" || c.Author != "writer" {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// apart is separate for a destination beside the database. With a file system
+// of its own, a path says nothing about this machine.
+func (db *DB) apart(dest string) error {
+	if db.opts.FS != nil {
+		return nil
+	}
+	return separate(extent{path: dest}, extent{path: db.Dir()})
+}
+
+// Backup is [txn.DB.Backup]. A destination that is, holds or lies in the
+// database, or lies in another, is ErrOverlap.
+func (db *DB) Backup(ctx context.Context, dest string, o txn.TransferOptions) (*txn.TransferReport, error) {
+	if err := db.apart(dest); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return db.store.Backup(ctx, dest, o)
+}
+
+// BackupZip is [txn.DB.BackupZip]; destinations are refused as by [DB.Backup].
+func (db *DB) BackupZip(ctx context.Context, file string, o txn.TransferOptions) (*txn.TransferReport, error) {
+	if err := db.apart(file); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return db.store.BackupZip(ctx, file, o)
+}
+
+// Clone is [txn.DB.Clone]; destinations are refused as by [DB.Backup].
+func (db *DB) Clone(ctx context.Context, dir string, o txn.TransferOptions) (*txn.TransferReport, error) {
+	if err := db.apart(dir); err != nil {
+		return nil, fmt.Errorf("clone: %w", err)
+	}
+	return db.store.Clone(ctx, dir, o)
+}
+
+// Restore is [txn.Restore]. A destination that is, holds or lies in the backup,
+// or lies in a database, is ErrOverlap. Options may be nil.
+func Restore(ctx context.Context, backup, dir string, o *Options, t txn.TransferOptions) (*txn.TransferReport, error) {
+	opts := o.withDefaults()
+	if opts.FS == nil {
+		if err := separate(extent{path: dir}, extent{path: backup}); err != nil {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
+	}
+	files := opts.resolver()
+	to := opts.txn(files)
+	r, err := txn.Restore(ctx, backup, dir, &to, t)
+	return r, errors.Join(err, files.env.close())
+}
+
+// Push carries the versions of branches and tags that another database lacks, and
+// moves its refs of these names, which are made if they are not there: all of them
+// or, with an error, none. Errors: txn.ErrDiverged if a branch there has versions
+// that this one does not have and o.Force is not set; ErrNotFound if there is no such
+// branch or tag.
+func (db *DB) Push(ctx context.Context, to *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
+	return db.store.Push(ctx, to.store, o)
+}
+
+// Pull is [DB.Push] from the other side. A branch that is ahead of the source is left
+// alone.
+func (db *DB) Pull(ctx context.Context, from *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
+	return db.store.Pull(ctx, from.store, o)
+}
+
+// Fetch is [DB.Pull] that moves no refs: the versions are there afterwards, for a
+// merge or rebase, and the report names the refs of the source that they are. Expiry
+// lets them go if no ref comes to reach them.
+func (db *DB) Fetch(ctx context.Context, from *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
+	return db.store.Fetch(ctx, from.store, o)
+}
