@@ -242,8 +242,13 @@ func editResize(r *run, s *session) {
 	if n == nil {
 		return
 	}
+	r.resize(s, p, r.rng.IntN(len(n.array.shape)))
+}
+
+// resize changes the length of an array along an axis.
+func (r *run) resize(s *session, p string, d int) {
+	n := s.work[p]
 	shape := slices.Clone(n.array.shape)
-	d := r.rng.IntN(len(shape))
 	aligned := false
 	switch r.rng.IntN(3) {
 	case 0:

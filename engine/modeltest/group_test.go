@@ -41,6 +41,56 @@ func stepRace(r *run) {
 	}
 }
 
+// stepAxes resizes one array along each of its axes, in two sessions or on two
+// branches that began together, and merges them.
+func stepAxes(r *run) {
+	d := r.database()
+	branch := one(r, d.branches())
+	p := r.plane(d, branch)
+	if p == "" {
+		return
+	}
+	other := branch
+	if name := r.branchName(); d.heads[name] == (txn.CommitID{}) && r.chance(2) {
+		r.note("%s: branch %s", d.name, name)
+		r.must(d.db.CreateBranch(bg, name, d.heads[branch]), "branch")
+		d.move(name, d.heads[branch])
+		other = name
+	}
+	first, second := r.startSession(d, branch), r.startSession(d, other)
+	axis := r.rng.IntN(2)
+	r.resize(first, p, axis)
+	r.resize(second, p, 1-axis)
+	r.commit(d, first, false)
+	if r.commit(d, second, false); slices.Contains(d.sessions, second) {
+		r.abort(d, second)
+	}
+	if other != branch {
+		r.merge(d, branch, r.head(d, other))
+	}
+	r.compareVersion(d, r.head(d, branch))
+}
+
+// plane returns the path of an array of two dimensions on a branch, which is made if
+// there is none.
+func (r *run) plane(d *database, branch string) string {
+	find := func() string {
+		t := r.head(d, branch).tree
+		list := slices.DeleteFunc(t.arrays(), func(p string) bool { return len(t[p].array.shape) != 2 })
+		if len(list) == 0 {
+			return ""
+		}
+		return one(r, list)
+	}
+	if p := find(); p != "" {
+		return p
+	}
+	s := r.startSession(d, branch)
+	r.create(s, kinds[0], r.place(s, "a"))
+	r.commit(d, s, false)
+	return find()
+}
+
 // stepGroup commits several sessions at the same time, so that they are made one
 // group. In what order they were committed is learnt from the parents.
 func stepGroup(r *run) {

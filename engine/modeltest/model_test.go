@@ -26,6 +26,7 @@ var steps = []step{
 	{"commit", 12, stepCommit},
 	{"group", 5, stepGroup},
 	{"race", 5, stepRace},
+	{"axes", 5, stepAxes},
 	{"guard", 2, stepGuard},
 	{"refresh", 4, stepRefresh},
 	{"save", 4, stepSave},

@@ -120,6 +120,10 @@ func (r *run) base(a, b txn.CommitID) *version {
 func stepMerge(r *run) {
 	d := r.database()
 	branch, other := one(r, d.branches()), one(r, r.usable(d))
+	r.merge(d, branch, other)
+}
+
+func (r *run) merge(d *database, branch string, other *version) {
 	head := r.head(d, branch)
 	r.note("%s: merge %s into %s", d.name, other.name, branch)
 	var c *txn.Commit
