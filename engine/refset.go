@@ -123,6 +123,7 @@ type refSet struct {
 
 var (
 	_ kv.ReadLister = (*refSet)(nil)
+	_ kv.DirLister  = (*refSet)(nil)
 	_ kv.Locator    = (*refSet)(nil)
 	_ kv.Gatherer   = (*refSet)(nil)
 )
@@ -179,6 +180,18 @@ func (s *refSet) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, e
 			return
 		}
 		v.List(ctx, o)(yield)
+	}
+}
+
+// ListDir implements [kv.DirLister].
+func (s *refSet) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return func(yield func(kv.DirEntry, error) bool) {
+		v, err := s.open(ctx)
+		if err != nil {
+			yield(kv.DirEntry{}, err)
+			return
+		}
+		v.ListDir(ctx, prefix)(yield)
 	}
 }
 

@@ -72,6 +72,7 @@ type View struct {
 
 var (
 	_ kv.ReadLister = (*View)(nil)
+	_ kv.DirLister  = (*View)(nil)
 	_ kv.Locator    = (*View)(nil)
 	_ kv.Validator  = (*section)(nil)
 )
@@ -265,6 +266,14 @@ func (v *View) forget(url string, file *located) {
 // List implements [kv.Lister].
 func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return v.set.List(ctx, opts)
+}
+
+// ListDir implements [kv.DirLister] where the set does.
+func (v *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	if d, ok := v.set.(kv.DirLister); ok {
+		return d.ListDir(ctx, prefix)
+	}
+	return func(yield func(kv.DirEntry, error) bool) { yield(kv.DirEntry{}, errors.ErrUnsupported) }
 }
 
 // section is a part of a file as a value.
