@@ -15,7 +15,8 @@ import (
 //	mode 0 (2) │ dimensions (2) │ size of each (4) … │ elements, encoded
 //
 // At the border of an array a block may be smaller than the chunks are; what is
-// missing is filled.
+// missing is filled. A block in mode 1, "varlength", which has the number of elements
+// behind the sizes, is read if it has as many as the sizes say.
 type n5Default struct {
 	codecs Chain
 	raw    json.RawMessage
@@ -81,6 +82,13 @@ func (n *n5Default) Bind(in Rep) (Stage, Rep, error) {
 	return s, out, nil
 }
 
+// The modes of a block.
+const (
+	n5ModeDefault = iota
+	n5ModeVarlength
+	n5ModeObject
+)
+
 type n5Stage struct {
 	codec *n5Default
 	in    Rep
@@ -105,7 +113,12 @@ func (s *n5Stage) Decode(dst, src []byte) ([]byte, error) {
 	if len(src) < s.headerSize() {
 		return dst, Corruptf("n5_default", "%d bytes have no room for the header", len(src))
 	}
-	if mode := be.Uint16(src); mode != 0 {
+	mode := be.Uint16(src)
+	switch mode {
+	case n5ModeDefault, n5ModeVarlength:
+	case n5ModeObject:
+		return dst, Corruptf("n5_default", "a block in mode object, which is no array")
+	default:
 		return dst, Corruptf("n5_default", "mode %d, not 0", mode)
 	}
 	if rank := be.Uint16(src[2:]); int(rank) != len(s.in.Shape) {
@@ -124,6 +137,13 @@ func (s *n5Stage) Decode(dst, src []byte) ([]byte, error) {
 		same = same && shape[i] == s.in.Shape[i]
 	}
 	src = src[s.headerSize():]
+	if mode == n5ModeVarlength {
+		count := size / uint64(s.in.Type.Size())
+		if len(src) < 4 || uint64(be.Uint32(src)) != count {
+			return dst, Corruptf("n5_default", "a block in mode varlength that has not one number for each of its %d elements", count)
+		}
+		src = src[4:]
+	}
 	if same {
 		return s.full.Decode(dst, src)
 	}
