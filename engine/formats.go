@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/n5"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
@@ -15,7 +16,9 @@ import (
 
 // foreignFormats is the table of foreign formats: a line each.
 func foreignFormats() []formats.Format {
-	return []formats.Format{}
+	return []formats.Format{
+		n5.Format(),
+	}
 }
 
 // DefaultCodecs returns a new registry of all codecs that stores, reference sets and

@@ -64,7 +64,8 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats": {"codecs", "kv", "refs"},
+	"formats":    {"codecs", "kv", "refs"},
+	"formats/n5": {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},

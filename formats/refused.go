@@ -1,0 +1,84 @@
+package formats
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Refusal describes an array that is there and cannot be read, so that its
+// neighbours can: it is listed, and opening it gives the reason.
+type Refusal struct {
+	// Scheme is that of the format.
+	Scheme string
+	// Err is the reason. Where it is ErrUnsupported, the array can still be copied,
+	// linked and exported as it is; else it is damaged.
+	Err error
+	// Shape and Chunks are those of the array, and Separator stands between the numbers
+	// of its chunk keys (v2 form). Without Chunks the array has no dimensions.
+	Shape, Chunks []int64
+	Separator     byte
+}
+
+// Document returns the Zarr v3 document of the array. Its only codec is that of
+// [RefusedCodec].
+func (r Refusal) Document() []byte {
+	m := []any{"zarr_format", 3, "node_type", "array"}
+	shape, chunks, sep := r.Shape, r.Chunks, r.Separator
+	if len(chunks) == 0 || len(shape) != len(chunks) {
+		shape, chunks = []int64{}, []int64{}
+	}
+	if sep == 0 {
+		sep = '/'
+	}
+	reason := r.Err.Error()
+	for _, said := range []error{ErrFormat, ErrUnsupported, kv.ErrCorrupt} { // by what the error is
+		reason = strings.TrimPrefix(reason, said.Error()+": ")
+	}
+	const most = 1000
+	if len(reason) > most {
+		reason = reason[:most] + "…"
+	}
+	m = append(m, "shape", shape, "data_type", "uint8",
+		"chunk_grid", named("regular", codecs.Object("chunk_shape", chunks)),
+		"chunk_key_encoding", named("v2", codecs.Object("separator", string(sep))),
+		"fill_value", 0,
+		"codecs", []any{named(refusedName(r.Scheme), codecs.Object("reason", reason, "damaged", !errors.Is(r.Err, ErrUnsupported)))})
+	return codecs.Object(m...)
+}
+
+func named(name string, configuration any) any {
+	return codecs.Object("name", name, "configuration", configuration)
+}
+
+func refusedName(scheme string) string { return "zarrdb." + scheme + "_refused" }
+
+// RefusedCodec returns the codec that documents of refused arrays name, for
+// Format.Codecs. Opening an array with it fails: with codecs.ErrUnknown, as for any
+// codec that is not known, or with ErrFormat if the array is damaged.
+func RefusedCodec(scheme string) codecs.Entry {
+	return codecs.Entry{V3: []string{refusedName(scheme)}, Kind: codecs.ArrayToBytes, Parse: func(c codecs.Config) (codecs.Codec, error) {
+		f := c.Fields()
+		reason, damaged := f.String("reason", ""), f.Bool("damaged", false)
+		if err := f.Err(); err != nil {
+			return nil, err
+		}
+		return nil, refusedError{reason, damaged}
+	}}
+}
+
+// refusedError is of an array that is not read.
+type refusedError struct {
+	reason  string
+	damaged bool
+}
+
+func (e refusedError) Error() string { return e.reason }
+func (e refusedError) Is(target error) bool {
+	if e.damaged {
+		return target == ErrFormat
+	}
+	return target == codecs.ErrUnknown || target == ErrUnsupported
+}
