@@ -8,7 +8,12 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/avif"
+	"github.com/zarrdb/zarrdb/formats/bmp"
+	"github.com/zarrdb/zarrdb/formats/jpeg"
 	"github.com/zarrdb/zarrdb/formats/n5"
+	"github.com/zarrdb/zarrdb/formats/png"
+	"github.com/zarrdb/zarrdb/formats/webp"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
@@ -18,6 +23,11 @@ import (
 func foreignFormats() []formats.Format {
 	return []formats.Format{
 		n5.Format(),
+		avif.Format(),
+		bmp.Format(),
+		jpeg.Format(),
+		png.Format(),
+		webp.Format(),
 	}
 }
 

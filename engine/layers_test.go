@@ -64,8 +64,15 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":    {"codecs", "kv", "refs"},
-	"formats/n5": {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats":            {"codecs", "kv", "refs"},
+	"formats/n5":         {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/avif":       {"formats", "refs"},
+	"formats/bmp":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/jpeg":       {"formats", "formats/raster", "codecs"},
+	"formats/png":        {"formats", "formats/raster", "codecs"},
+	"formats/webp":       {"formats", "formats/raster", "codecs"},
+	"formats/raster":     {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/formattest": {"formats", "codecs", "kv", "refs", "zarr"}, // of tests
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},
@@ -107,6 +114,8 @@ var single = map[string][]string{
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
 	"github.com/rclone/gofakes3":           {"serve/s3"},
 	"golang.org/x/oauth2":                  {"kv/gcskv"},
+	"golang.org/x/image/bmp":               {"formats/bmp"},
+	"golang.org/x/image/webp":              {"formats/webp"},
 	"gopkg.in/ini.v1":                      {"kv/s3kv"},
 	"github.com/zeebo/blake3":              {"kv/digest"},
 	"github.com/spf13/cobra":               {"internal/cli"},

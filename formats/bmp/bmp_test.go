@@ -1,0 +1,45 @@
+package bmp_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/bmp"
+	"github.com/zarrdb/zarrdb/formats/formattest"
+)
+
+// Files of other writers are read as their decoders read them, see testdata/README.md.
+func TestGolden(t *testing.T) {
+	f := bmp.Format()
+	formattest.Golden(t, f, formattest.Registry(f), func(name string) int {
+		return 0
+	})
+}
+
+// Sizes in the header that the file cannot have are refused before memory is reserved;
+// compression and old headers by name.
+func TestHostile(t *testing.T) {
+	f := bmp.Format()
+	data, err := os.ReadFile("testdata/rgb8.bmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	formattest.Cut(t, f, formattest.Registry(f), data, len(data))
+	huge := slices.Clone(data)
+	copy(huge[18:], "\xff\xff\xff\x00\xff\xff\xff\x00")
+	formattest.Refused(t, f, huge, formats.ErrFormat)
+	for at, b := range map[int]byte{30: 1, 14: 12, 28: 16} {
+		other := slices.Clone(data)
+		other[at] = b
+		formattest.Refused(t, f, other, formats.ErrUnsupported)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	format := bmp.Format()
+	registry := formattest.Registry(format)
+	formattest.Seed(f, "bmp")
+	f.Fuzz(func(t *testing.T, data []byte) { formattest.Fuzz(t, format, registry, data, "") })
+}

@@ -1,0 +1,85 @@
+// Package formattest helps the tests of formats of one file: it opens a file as the
+// engine does, and reads its arrays.
+package formattest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Open opens the file of files under name. References of the set may name files beside
+// it.
+func Open(ctx context.Context, f formats.Format, files kv.Reader, name string) (*refs.View, error) {
+	value, err := kv.Locate(ctx, files, name)
+	if err != nil {
+		return nil, err
+	}
+	set, err := f.Open(ctx, formats.Base{Files: files, Name: name, File: value}, formats.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return refs.NewView(set, &refs.Options{
+		Rules: refs.Rules{Base: "memory://test/"},
+		Open:  func(ctx context.Context, _, path string) (kv.Value, error) { return kv.Locate(ctx, files, path) },
+	})
+}
+
+// Registry returns the built-in codecs, and those of fs.
+func Registry(fs ...formats.Format) *codecs.Registry {
+	r := codecs.Default()
+	for _, f := range fs {
+		for _, c := range f.Codecs {
+			r.Register(c)
+		}
+	}
+	return r
+}
+
+// MaxBytes is the largest array that Read reads.
+const MaxBytes = 1 << 24
+
+// ErrLarge means that an array is longer than MaxBytes.
+var ErrLarge = errors.New("formattest: large array")
+
+// Read opens the array at path and returns it with its elements: C order,
+// little-endian.
+func Read(ctx context.Context, view kv.Reader, r *codecs.Registry, path string) (*zarr.Array, []byte, error) {
+	a, err := zarr.OpenArray(ctx, view, path, &zarr.OpenOptions{Registry: r})
+	if err != nil {
+		return nil, nil, err
+	}
+	n := int64(a.Type().Size())
+	for _, d := range a.Shape() {
+		if d > 0 && n > MaxBytes/d {
+			return a, nil, fmt.Errorf("%w: %v", ErrLarge, a.Shape())
+		}
+		n *= d
+	}
+	b := make([]byte, n)
+	return a, b, a.ReadBytes(ctx, zarr.Sel(), b)
+}
+
+// single is a view of one file, which lies in memory.
+type single []byte
+
+func (s single) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	v, err := s.Locate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return kv.ReadValue(ctx, v, rng)
+}
+
+func (s single) Locate(_ context.Context, key string) (kv.Value, error) {
+	if key != Name {
+		return nil, kv.ErrNotFound
+	}
+	return kv.Bytes(s), nil
+}

@@ -1,0 +1,95 @@
+package formattest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// Golden reads each image of testdata, NAME.ext, and compares it with the elements in
+// NAME.bin. Elements of one byte may differ by tolerance; those of files that need not
+// differ have 0.
+func Golden(t *testing.T, f formats.Format, r *codecs.Registry, tolerance func(name string) int) {
+	files, err := filepath.Glob("testdata/*.bin")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no images in testdata: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".bin")
+		t.Run(name, func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(filepath.Join("testdata", name+"."+f.Scheme))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !f.Detect(formats.Evidence{Head: data[:min(len(data), 64<<10)]}) {
+				t.Error("not detected")
+			}
+			view, err := Open(t.Context(), f, Files(data), Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, got, err := Read(t.Context(), view, r, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := Difference(got, want); d > tolerance(name) {
+				t.Errorf("elements of %v differ by up to %d", a.Shape(), d)
+			}
+		})
+	}
+}
+
+// Difference is by how much bytes differ at most, 256 if there are not as many.
+func Difference(a, b []byte) int {
+	if len(a) != len(b) {
+		return 256
+	}
+	most := 0
+	for i := range a {
+		most = max(most, int(a[i])-int(b[i]), int(b[i])-int(a[i]))
+	}
+	return most
+}
+
+// Name is that of the one file of [Files].
+const Name = "a file.img"
+
+// Files returns a view of one file.
+func Files(data []byte) kv.Reader { return single(data) }
+
+// Fuzz opens data as a file of a format and reads the arrays at paths. It fails if that
+// does not end in elements or an error.
+func Fuzz(t *testing.T, f formats.Format, r *codecs.Registry, data []byte, paths ...string) {
+	f.Detect(formats.Evidence{Head: data[:min(len(data), 64<<10)]})
+	view, err := Open(t.Context(), f, Files(data), Name)
+	if err != nil {
+		return
+	}
+	for _, path := range paths {
+		_, _, _ = Read(t.Context(), view, r, path)
+	}
+}
+
+// Seed adds the files of testdata with an extension to a fuzz target.
+func Seed(f *testing.F, ext string) {
+	files, err := filepath.Glob("testdata/*." + ext)
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds *.%s: %v", ext, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+}
