@@ -86,7 +86,7 @@ var layers = map[string][]string{
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "kv", "txn", "zarr"},
 	"serve/wire":    {},
-	"serve/local":   {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/dtype"},
+	"serve/local":   {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},

@@ -37,6 +37,14 @@ var handlers = map[wire.Op]handler{
 	wire.OpWrite:   onSession(fromJSON[wire.Array](wire.OpWrite), (*conn).writeElements),
 	wire.OpRun:     (*conn).run,
 
+	wire.OpSelect:   object(with((*conn).use, (*conn).selectLabels)),
+	wire.OpReadMany: onView(fromJSON[wire.ArrayMany](wire.OpReadMany), (*conn).readMany),
+	wire.OpGuard:    object(with((*conn).session, (*conn).guard)),
+	wire.OpMove:     object(with((*conn).session, (*conn).move)),
+	wire.OpRebase:   object(with((*conn).session, (*conn).rebase)),
+	wire.OpFork:     object(with((*conn).session, (*conn).fork)),
+	wire.OpJoin:     object(with((*conn).session, (*conn).joinFork)),
+
 	wire.OpSessions:     object((*conn).sessions),
 	wire.OpBegin:        object((*conn).begin),
 	wire.OpSession:      object(with((*conn).session, (*conn).info)),

@@ -3,13 +3,14 @@ package local
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // array opens an array. The caller gives the view back.
@@ -32,10 +33,17 @@ func (c *conn) arrayInfo(ctx context.Context, v *view, in *wire.Array) (*wire.Ar
 	}
 	m := a.Meta()
 	out := &wire.ArrayInfo{Format: int(m.Version), Shape: m.Shape, Type: m.Type.Name(), Dimensions: a.DimensionNames()}
+	if out.Type == "" {
+		out.Type = m.Type.String()
+	}
 	if !m.Type.Variable() {
 		out.ItemSize = m.Type.Size()
 	}
 	out.NumPy, _ = m.Type.NumPy()
+	if m.Type.Kind() == dtype.Ragged {
+		elem, _ := m.Type.Elem()
+		out.NumPy, _ = elem.NumPy()
+	}
 	for _, n := range m.Grid.Regular() {
 		out.Chunks = append(out.Chunks, int64(n))
 	}
@@ -59,33 +67,50 @@ type elements struct {
 	a     *zarr.Array
 	sel   zarr.Selection
 	shape []int64
-	item  int
-	bytes int64
+	item  int   // 0 for a type of variable length
+	bytes int64 // unknown then
 }
 
-func (c *conn) elements(ctx context.Context, v *view, in wire.Array) (*elements, error) {
-	a, err := c.array(ctx, v, in.Path)
-	if err != nil {
-		return nil, err
-	}
+// elements resolves a selection. The bytes of a type of fixed size fit an int.
+func (c *conn) elements(a *zarr.Array, text string) (*elements, error) {
 	e := &elements{a: a}
-	if e.sel, err = zarr.ParseSelection(in.Select, a.DimensionNames()); err != nil {
+	var err error
+	if e.sel, err = zarr.ParseSelection(text, a.DimensionNames()); err != nil {
 		return nil, err
-	}
-	if a.Type().Variable() {
-		return nil, fmt.Errorf("/%s: elements of type %v have no fixed size; read its chunks: %w", in.Path, a.Type(), errors.ErrUnsupported)
 	}
 	if e.shape, err = a.Resolve(e.sel); err != nil {
 		return nil, err
 	}
+	if a.Type().Variable() {
+		return e, nil
+	}
 	e.item, e.bytes = a.Type().Size(), int64(a.Type().Size())
 	for _, n := range e.shape {
-		if n > 0 && e.bytes > int64(c.s.o.MaxBody)/n {
-			return nil, fmt.Errorf("%w: a selection of shape %v has more than %d bytes; select less at a time", kv.ErrTooLarge, e.shape, c.s.o.MaxBody)
+		if n > 0 && e.bytes > math.MaxInt/n {
+			return nil, fmt.Errorf("%w: a selection of shape %v", kv.ErrTooLarge, e.shape)
 		}
 		e.bytes *= n
 	}
 	return e, nil
+}
+
+// count is the number of elements of a type of variable length, which fits an int.
+func (e *elements) count() (int, error) {
+	n := int64(1)
+	for _, k := range e.shape {
+		if k > 0 && n > math.MaxInt32/k {
+			return 0, fmt.Errorf("%w: a selection of shape %v", kv.ErrTooLarge, e.shape)
+		}
+		n *= k
+	}
+	return int(n), nil
+}
+
+// describe is the meta of the reply.
+func (e *elements) describe() ([]byte, error) {
+	out := wire.Elements{Shape: e.shape, ItemSize: e.item}
+	out.NumPy, _ = e.a.Type().NumPy()
+	return json.Marshal(out)
 }
 
 // memory is the file that a client passed for elements, nil if it passed none.
@@ -104,34 +129,112 @@ func memory(f *wire.Frame) (*os.File, error) {
 	return f.Files[0], err
 }
 
-// readElements sends decoded elements, or writes them to a file of the client: not
-// through a map of it, because a client that cuts the file off would end the process.
+// tooLong is the error for n bytes of elements at once.
+func (c *conn) tooLong(n int64) error {
+	return fmt.Errorf("%w: the selection has %d bytes, more than %d; select less at a time", kv.ErrTooLarge, n, c.s.o.MaxBody)
+}
+
+// buffer is memory for n bytes of elements: that of the client where it cannot cut it
+// off. Otherwise it is memory of this process, which deliver writes to the file of
+// the client: a file that is cut off while it is mapped would end the process.
+func (c *conn) buffer(to *os.File, at, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
+	if to != nil {
+		b, unmap, err := shareMemory(to, at, n)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("memory of the client: %w", err)
+		}
+		if b != nil {
+			return b, func() ([]byte, error) { return nil, nil }, unmap, nil
+		}
+	}
+	if n > int64(c.s.o.MaxBody) {
+		return nil, nil, nil, c.tooLong(n)
+	}
+	c.bodies.take(n)
+	b = make([]byte, n)
+	return b, func() ([]byte, error) {
+		if to == nil {
+			return b, nil
+		}
+		if _, err := to.WriteAt(b, at); err != nil {
+			return nil, fmt.Errorf("write the elements to the client: %w", err)
+		}
+		return nil, nil
+	}, func() { c.bodies.give(n) }, nil
+}
+
+// readElements sends decoded elements, or writes them to memory of the client.
 func (c *conn) readElements(ctx context.Context, f *wire.Frame, v *view, in wire.Array) error {
 	to, err := memory(f)
 	if err != nil {
 		return err
 	}
-	e, err := c.elements(ctx, v, in)
+	a, err := c.array(ctx, v, in.Path)
 	if err != nil {
 		return err
 	}
-	c.bodies.take(e.bytes)
-	defer c.bodies.give(e.bytes)
-	b := make([]byte, e.bytes)
-	if err := e.a.ReadBytes(ctx, e.sel, b); err != nil {
-		return err
-	}
-	meta, err := json.Marshal(wire.Elements{Shape: e.shape, ItemSize: e.item})
+	e, err := c.elements(a, in.Select)
 	if err != nil {
 		return err
 	}
+	if e.item == 0 {
+		return c.readVariable(ctx, f, e, to)
+	}
+	b, deliver, free, err := c.buffer(to, in.At, e.bytes)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if err := a.ReadBytes(ctx, e.sel, b); err != nil {
+		return err
+	}
+	meta, err := e.describe()
+	if err != nil {
+		return err
+	}
+	body, err := deliver()
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: meta, Body: body})
+}
+
+// readVariable sends elements of variable length.
+func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements, to *os.File) error {
 	if to != nil {
-		if _, err := to.WriteAt(b, in.At); err != nil {
-			return fmt.Errorf("write the elements to the client: %w", err)
-		}
-		b = nil
+		return fmt.Errorf("%w: elements of type %v have no fixed size and do not go through memory", ErrRequest, e.a.Type())
 	}
-	return c.send(f, &wire.Frame{Meta: meta, Body: b})
+	got, err := e.a.ReadVar(ctx, e.sel)
+	if err != nil {
+		return err
+	}
+	size := int64(4 * (got.Len() + 1))
+	for i := range got.Len() {
+		size += int64(len(got.At(i)))
+	}
+	if size > int64(c.s.o.MaxBody) {
+		return c.tooLong(size)
+	}
+	c.bodies.take(size)
+	defer c.bodies.give(size)
+	b, err := dtype.NewBuilder(make([]byte, 0, size), got.Len())
+	if err != nil {
+		return err
+	}
+	for i := range got.Len() {
+		if err := b.Append(got.At(i)); err != nil {
+			return err
+		}
+	}
+	body, err := b.Finish()
+	if err != nil {
+		return err
+	}
+	meta, err := e.describe()
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
 // writeElements writes elements. Those of a chunk that are not selected stay, also
@@ -141,12 +244,34 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 	if err != nil {
 		return err
 	}
-	e, err := c.elements(ctx, v, in)
+	a, err := c.array(ctx, v, in.Path)
 	if err != nil {
 		return err
 	}
+	e, err := c.elements(a, in.Select)
+	if err != nil {
+		return err
+	}
+	if e.item == 0 {
+		n, err := e.count()
+		if err != nil {
+			return err
+		}
+		src, err := dtype.OpenVariable(f.Body, n)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrRequest, err)
+		}
+		if err := a.WriteVar(ctx, e.sel, src); err != nil {
+			return err
+		}
+		return c.send(f, &wire.Frame{})
+	}
 	b := f.Body
 	if from != nil {
+		// Not through a map: the client may change what is being encoded.
+		if e.bytes > int64(c.s.o.MaxBody) {
+			return c.tooLong(e.bytes)
+		}
 		c.bodies.take(e.bytes)
 		defer c.bodies.give(e.bytes)
 		b = make([]byte, e.bytes)
@@ -154,7 +279,7 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 			return fmt.Errorf("read the elements of the client: %w", err)
 		}
 	}
-	if err := e.a.WriteBytes(ctx, e.sel, b); err != nil {
+	if err := a.WriteBytes(ctx, e.sel, b); err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{})

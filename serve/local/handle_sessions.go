@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -48,22 +47,11 @@ func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame, v *view, in wire
 
 func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Commit, error) {
 	o := txn.CommitOptions{Message: in.Message, Author: in.Author, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun}
-	var rules []txn.PathChoice
-	for _, choice := range in.Choices {
-		rule := txn.PathChoice{Path: choice.Path}
-		switch choice.Take {
-		case "ours":
-			rule.Choice = txn.Ours
-		case "theirs":
-			rule.Choice = txn.Theirs
-		default:
-			return nil, fmt.Errorf("%w: %q is no side of a conflict: ours, theirs", ErrRequest, choice.Take)
-		}
-		rules = append(rules, rule)
+	decide, err := choose(in.Choices)
+	if err != nil {
+		return nil, err
 	}
-	if len(rules) > 0 {
-		o.Choose = txn.ChooseByPath(rules...)
-	}
+	o.Choose = decide
 	commit, err := v.Session.Commit(ctx, o)
 	if err != nil {
 		return nil, err

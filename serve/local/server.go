@@ -278,6 +278,9 @@ func (s *server) hello(who *serve.Principal) *wire.Hello {
 	h.Database, _ = s.database("")
 	if !s.o.NoFiles && canMap {
 		h.Capabilities = []string{wire.CapFiles}
+		if canShare {
+			h.Capabilities = append(h.Capabilities, wire.CapMemory)
+		}
 	}
 	return h
 }

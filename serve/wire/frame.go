@@ -88,6 +88,13 @@ const (
 	OpRead                       // Array, Elements
 	OpWrite                      // Array, nothing
 	OpRun                        // Run, Exit
+	OpSelect                     // Array, Selected
+	OpReadMany                   // ArrayMany, ElementsMany
+	OpGuard                      // Guard, nothing
+	OpMove                       // Move, nothing
+	OpRebase                     // Rebase, Session
+	OpFork                       // Fork, View
+	OpJoin                       // Join, nothing
 	numOps
 )
 
@@ -95,6 +102,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join",
 }
 
 func (o Op) String() string {

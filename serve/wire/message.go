@@ -13,7 +13,8 @@ type Hello struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
-	// Capabilities are what a side can do beyond the protocol: [CapFiles].
+	// Capabilities are what a side can do beyond the protocol: [CapFiles],
+	// [CapMemory].
 	Capabilities []string `json:"capabilities,omitempty"`
 
 	// Of the server: what is served, what requests that name no database mean,
@@ -270,17 +271,19 @@ type ArrayInfo struct {
 	Format     int             `json:"format"`
 	Shape      []int64         `json:"shape"`
 	Chunks     []int64         `json:"chunks,omitempty"` // nil where they differ in shape
-	Type       string          `json:"type"`             // the name in Zarr v3
-	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"
+	Type       string          `json:"type"`             // the name in Zarr v3, else "json" or "ragged<int32>"
+	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"; of the parts of a ragged one
 	ItemSize   int             `json:"item_size"`        // 0 for a variable length
 	Dimensions []string        `json:"dimensions,omitempty"`
 	Attributes json.RawMessage `json:"attributes,omitempty"`
 }
 
-// Elements describes decoded elements: C order, little-endian.
+// Elements describes decoded elements: C order, little-endian. Those of a type of
+// variable length are in the layout of dtype.Variable, and ItemSize is 0.
 type Elements struct {
 	Shape    []int64 `json:"shape"`
 	ItemSize int     `json:"item_size"`
+	NumPy    string  `json:"numpy,omitempty"` // as in ArrayInfo
 }
 
 // Run runs a command line in the server. Three descriptors come with it.

@@ -30,3 +30,21 @@ func (d Diff) On() uint32 { return d.View }
 
 // On implements [OnView].
 func (a Array) On() uint32 { return a.View }
+
+// On implements [OnView].
+func (a ArrayMany) On() uint32 { return a.View }
+
+// On implements [OnView].
+func (g Guard) On() uint32 { return g.View }
+
+// On implements [OnView].
+func (m Move) On() uint32 { return m.View }
+
+// On implements [OnView].
+func (r Rebase) On() uint32 { return r.View }
+
+// On implements [OnView].
+func (f Fork) On() uint32 { return f.View }
+
+// On implements [OnView].
+func (j Join) On() uint32 { return j.View }

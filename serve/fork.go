@@ -1,0 +1,33 @@
+package serve
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Fork opens a session that begins with everything that c has written, and stores it,
+// so that it can be named; see [engine.Session.Fork].
+func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
+	s, err := c.t.find(c.db)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.s.Fork(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.SetLabel(label)
+	if err := f.Savepoint(ctx); err != nil {
+		return nil, errors.Join(err, f.Abort())
+	}
+	s.sessions.keep(f)
+	return &Session{s: f, t: c.t, db: c.db, who: c.who}, nil
+}
+
+// Join takes what a fork of c has changed into c, and ends the fork; see
+// [engine.Session.Join].
+func (c *Session) Join(ctx context.Context, f *Session, choose func(txn.Conflict) txn.Choice) error {
+	return c.s.Join(ctx, f.s, choose)
+}

@@ -1,0 +1,116 @@
+package local
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+func mustSet(t *testing.T, s *Session, key, value string) {
+	t.Helper()
+	if err := s.Set(bg, key, []byte(value)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Forks of a session, each opened by another client, become one commit.
+func TestForks(t *testing.T) {
+	h, c := served(t, nil, nil)
+	s := begin(t, c)
+	mustSet(t, s, "mine", "1")
+	var forks []*Session
+	for _, label := range []string{"a", "b"} {
+		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{View: s.handle, Label: label})
+		if err != nil || out.Session == nil || out.Session.Label != label {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		id, err := txn.ParseSessionID(out.Session.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := joinSession(t, join(t, h, nil), id)
+		wantValue(t, f, "mine", []byte("1"))
+		mustSet(t, f, label, "1")
+		forks = append(forks, f)
+	}
+	mustSet(t, forks[1], "mine", "2")
+	mustSet(t, s, "mine", "3")
+	take := func(f *Session, choices ...wire.Choice) error {
+		_, _, err := callJSON[none](t, s, wire.OpJoin, wire.Join{View: s.handle, Session: f.ID().String(), Choices: choices})
+		return err
+	}
+	if err := take(forks[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(forks[1]); !errors.Is(err, txn.ErrConflict) {
+		t.Errorf("both changed mine: %v", err)
+	}
+	if err := take(forks[1], wire.Choice{Path: "mine", Take: "both"}); !errors.Is(err, ErrRequest) {
+		t.Error(err)
+	}
+	if err := take(forks[1], wire.Choice{Path: "mine", Take: "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := forks[1].Set(bg, "late", nil); !errors.Is(err, txn.ErrSessionClosed) {
+		t.Errorf("the fork goes on: %v", err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	v := version(t, c, "")
+	for key, want := range map[string]string{"mine": "2", "a": "1", "b": "1"} {
+		wantValue(t, v, key, []byte(want))
+	}
+}
+
+// A session takes up its branch, with conflicts decided; guards are not.
+func TestRebaseAndGuard(t *testing.T) {
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("0"), "read": []byte("0")})
+	s := begin(t, c)
+	mustSet(t, s, "k", "session")
+	put(t, h.db, map[string][]byte{"k": []byte("branch")})
+	rebase := func(choices ...wire.Choice) error {
+		_, _, err := callJSON[wire.Session](t, s, wire.OpRebase, wire.Rebase{View: s.handle, Choices: choices})
+		return err
+	}
+	if err := rebase(); !errors.Is(err, txn.ErrConflict) {
+		t.Error(err)
+	}
+	if err := rebase(wire.Choice{Take: "ours"}); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, s, "k", []byte("branch"))
+	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{View: s.handle, Paths: []string{"read"}}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, h.db, map[string][]byte{"read": []byte("1")})
+	mustSet(t, s, "other", "1")
+	var conflict *txn.ConflictError
+	if _, err := s.Commit(bg, CommitOptions{}); !errors.As(err, &conflict) || conflict.Conflicts[0].Kind != txn.ConflictGuard {
+		t.Error(err)
+	}
+}
+
+// A node is renamed without its chunks being touched.
+func TestMove(t *testing.T) {
+	h, c := served(t, nil, nil)
+	makeArray(t, h, 10, 5)
+	s := begin(t, c)
+	move := func(from, to string) error {
+		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{View: s.handle, From: from, To: to})
+		return err
+	}
+	if err := move("x", "g/y"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ArrayInfo(bg, "g/y"); err != nil {
+		t.Error(err)
+	}
+	if err := move("x", "z"); !errors.Is(err, kv.ErrNotFound) && failure(err).Code != "no_node" {
+		t.Error(err)
+	}
+}

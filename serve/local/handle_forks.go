@@ -1,0 +1,71 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// choose is what decides conflicts, nil for no choices.
+func choose(choices []wire.Choice) (func(txn.Conflict) txn.Choice, error) {
+	if len(choices) == 0 {
+		return nil, nil
+	}
+	var rules []txn.PathChoice
+	for _, choice := range choices {
+		rule := txn.PathChoice{Path: choice.Path}
+		switch choice.Take {
+		case "ours":
+			rule.Choice = txn.Ours
+		case "theirs":
+			rule.Choice = txn.Theirs
+		default:
+			return nil, fmt.Errorf("%w: %q is no side of a conflict: ours, theirs", ErrRequest, choice.Take)
+		}
+		rules = append(rules, rule)
+	}
+	return txn.ChooseByPath(rules...), nil
+}
+
+func (c *conn) guard(_ context.Context, v *view, in *wire.Guard) (none, error) {
+	return none{}, v.Session.Engine().Guard(in.Paths...)
+}
+
+func (c *conn) move(ctx context.Context, v *view, in *wire.Move) (none, error) {
+	return none{}, v.Session.Engine().Rename(ctx, in.From, in.To)
+}
+
+func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Session, error) {
+	decide, err := choose(in.Choices)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Session.Engine().RefreshChoosing(ctx, decide); err != nil {
+		return nil, err
+	}
+	return sessionOut(v.Session.Engine().Info()), nil
+}
+
+func (c *conn) fork(ctx context.Context, v *view, in *wire.Fork) (*wire.View, error) {
+	f, err := v.Session.Fork(ctx, in.Label)
+	if err != nil {
+		return nil, err
+	}
+	return c.opened(v.db, f.View())
+}
+
+func (c *conn) joinFork(ctx context.Context, v *view, in *wire.Join) (none, error) {
+	decide, err := choose(in.Choices)
+	if err != nil {
+		return none{}, err
+	}
+	f, err := c.s.t.Session(ctx, c.who, v.db, strings.TrimPrefix(in.Session, serve.SessionPrefix))
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, v.Session.Join(ctx, f, decide)
+}

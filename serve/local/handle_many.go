@@ -1,0 +1,127 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+)
+
+// selectLabels turns a selection by labels of coordinates into one by numbers.
+func (c *conn) selectLabels(ctx context.Context, v *view, in *wire.Array) (*wire.Selected, error) {
+	a, err := c.array(ctx, v, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	beside := func(ctx context.Context, name string) (*zarr.Node, error) {
+		if a.Path() == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("%s: beside /%s: %w", name, a.Path(), zarr.ErrNotFound)
+		}
+		return v.Node(ctx, a.Path()[:strings.LastIndexByte(a.Path(), '/')+1]+name)
+	}
+	sel, empty, err := cf.ParseSelection(ctx, in.Select, a, beside)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := a.Resolve(sel)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.Selected{Select: sel.String(), Shape: shape, Empty: empty}, nil
+}
+
+// readMany sends the elements of several selections of an array, one after the other.
+func (c *conn) readMany(ctx context.Context, f *wire.Frame, v *view, in wire.ArrayMany) error {
+	to, err := memory(f)
+	if err != nil {
+		return err
+	}
+	a, err := c.array(ctx, v, in.Path)
+	if err != nil {
+		return err
+	}
+	if a.Type().Variable() {
+		return fmt.Errorf("%w: elements of type %v have no fixed size and are read one selection at a time", ErrRequest, a.Type())
+	}
+	out := wire.ElementsMany{Shapes: make([][]int64, len(in.Selects)), ItemSize: a.Type().Size()}
+	out.NumPy, _ = a.Type().NumPy()
+	parts, offs, n := make([]*elements, len(in.Selects)), make([]int64, len(in.Selects)), int64(0)
+	for i, text := range in.Selects {
+		if parts[i], err = c.elements(a, text); err != nil {
+			return err
+		}
+		if parts[i].bytes > math.MaxInt-n {
+			return fmt.Errorf("%w: %d selections", kv.ErrTooLarge, len(in.Selects))
+		}
+		out.Shapes[i], offs[i] = parts[i].shape, n
+		n += parts[i].bytes
+	}
+	b, deliver, free, err := c.buffer(to, in.At, n)
+	if err != nil {
+		return err
+	}
+	defer free()
+	err = eachOf(ctx, len(parts), func(ctx context.Context, i int) error {
+		return a.ReadBytes(ctx, parts[i].sel, b[offs[i]:][:parts[i].bytes])
+	})
+	if err != nil {
+		return err
+	}
+	meta, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	body, err := deliver()
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: meta, Body: body})
+}
+
+// eachOf calls fn for the numbers below n, several at a time, and returns the first
+// error.
+func eachOf(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	workers := min(n, runtime.GOMAXPROCS(0))
+	if workers <= 1 {
+		for i := range n {
+			if err := fn(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			defer func() { // handle does not see those of other goroutines
+				if r := recover(); r != nil {
+					cancel(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+				}
+			}()
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := fn(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
