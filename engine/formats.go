@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats/bmp"
 	"github.com/zarrdb/zarrdb/formats/jpeg"
 	"github.com/zarrdb/zarrdb/formats/n5"
+	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/formats/png"
 	"github.com/zarrdb/zarrdb/formats/webp"
 	"github.com/zarrdb/zarrdb/kv"
@@ -28,6 +29,7 @@ func foreignFormats() []formats.Format {
 		jpeg.Format(),
 		png.Format(),
 		webp.Format(),
+		ocdbt.Format(),
 	}
 }
 

@@ -64,15 +64,17 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":            {"codecs", "kv", "refs"},
-	"formats/n5":         {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
-	"formats/avif":       {"formats", "refs"},
-	"formats/bmp":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/jpeg":       {"formats", "formats/raster", "codecs"},
-	"formats/png":        {"formats", "formats/raster", "codecs"},
-	"formats/webp":       {"formats", "formats/raster", "codecs"},
-	"formats/raster":     {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/formattest": {"formats", "codecs", "kv", "refs", "zarr"}, // of tests
+	"formats":              {"codecs", "kv", "refs"},
+	"formats/n5":           {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/avif":         {"formats", "refs"},
+	"formats/bmp":          {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/jpeg":         {"formats", "formats/raster", "codecs"},
+	"formats/png":          {"formats", "formats/raster", "codecs"},
+	"formats/webp":         {"formats", "formats/raster", "codecs"},
+	"formats/raster":       {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/formattest":   {"formats", "codecs", "kv", "refs", "zarr"}, // of tests
+	"formats/internal/lru": {},
+	"formats/ocdbt":        {"formats", "formats/internal/lru", "kv", "refs"},
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},

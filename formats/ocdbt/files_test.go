@@ -1,0 +1,47 @@
+package ocdbt
+
+import (
+	"slices"
+	"testing"
+)
+
+// The paths of data files: index.rst, "Data file table format".
+func TestDataFileTable(t *testing.T) {
+	// a/b + x, a/b + xy, a/c + x; the second shares 4 bytes, the third 2.
+	table := []byte{3 /* shared */, 4, 2 /* suffixes */, 4, 1, 2 /* base paths */, 3, 3, 3}
+	table = append(table, "a/bx"+"y"+"cx"...)
+	c := &cursor{b: table}
+	got := decodeFiles(c, "top/", 1000)
+	want := []dataFile{{7, "top/a/bx"}, {7, "top/a/bxy"}, {7, "top/a/cx"}}
+	if err := c.end(); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if got[2].transitive() != "top/a/c" {
+		t.Error(got[2].transitive())
+	}
+	for name, table := range map[string][]byte{
+		"shares more than the path before":           {2, 3, 1, 1, 0, 0, 'a', 'b'},
+		"a base path longer than the path":           {1, 1, 2, 'a'},
+		"shares beyond a base path that is not both": {2, 2, 3, 1, 1, 0, 'a', 'b', 'c', 'd'},
+		"cut":      {2, 0, 1, 1, 0, 0, 'a'},
+		"too many": {200, 1},
+	} {
+		c := &cursor{b: table}
+		if got := decodeFiles(c, "", 1000); c.err == nil {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	b := newFileTable([]string{"d/xa", "d/xb", "", "d/xa"}).append(nil)
+	c = &cursor{b: b}
+	if got := decodeFiles(c, "", 1000); c.end() != nil || !slices.Equal(got, []dataFile{{0, ""}, {0, "d/xa"}, {0, "d/xb"}}) {
+		t.Errorf("%v, %v", got, c.err)
+	}
+	for path, ok := range map[string]bool{
+		"d/0": true, "x y%20": true, "": false, "/etc/passwd": false, "../x": false, "a/./b": false,
+		"http://example.org/x": false, "file:/x": false, "c:/x": false, "a\x00": false,
+	} {
+		if _, err := (dataFile{path: path}).key(); (err == nil) != ok {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}

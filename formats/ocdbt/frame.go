@@ -1,0 +1,99 @@
+package ocdbt
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/formats"
+)
+
+// A frame is what manifests and nodes are stored in:
+//
+//	magic uint32be │ length uint64le │ version │ compression │ body … │ CRC-32C uint32le
+const (
+	magicManifest = 0x0cdb3a2a
+	magicVersions = 0x0cdb1234
+	magicNode     = 0x0cdb20de
+
+	frameHeader = 4 + 8
+	frameMin    = frameHeader + 1 + 1 + 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// decodeFrame checks a frame and returns its body, of at most limit bytes. The body may
+// be a part of b.
+func decodeFrame(magic uint32, b []byte, limit int) ([]byte, error) {
+	if len(b) < frameMin {
+		return nil, formats.Invalid("%d bytes are too few", len(b))
+	}
+	if m := binary.BigEndian.Uint32(b); m != magic {
+		return nil, formats.Invalid("it begins with %08x, not with %08x", m, magic)
+	}
+	if n := binary.LittleEndian.Uint64(b[4:]); n != uint64(len(b)) {
+		return nil, formats.Invalid("%d bytes, and its header says %d", len(b), n)
+	}
+	end := len(b) - 4
+	if crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, formats.Invalid("the CRC-32C is wrong")
+	}
+	c := cursor{b: b[frameHeader:end]}
+	version, compression := c.uvarint(), c.uvarint()
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case version != 0:
+		return nil, formats.Unsupported("OCDBT: version %d of the format", version)
+	case compression > 1:
+		return nil, formats.Unsupported("OCDBT: compression %d", compression)
+	case compression == 1:
+		return decodeZstd(c.b, limit)
+	case len(c.b) > limit:
+		return nil, formats.Invalid("%d bytes, more than the %d of a node", len(c.b), limit)
+	}
+	return c.b, nil
+}
+
+var zstdDecoders sync.Pool
+
+func decodeZstd(src []byte, limit int) ([]byte, error) {
+	d, ok := zstdDecoders.Get().(*zstd.Decoder)
+	if !ok {
+		var err error
+		// With a limited capacity, what is decoded is its own window.
+		if d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(1<<32), zstd.WithDecodeAllCapLimit(true)); err != nil {
+			return nil, err
+		}
+	}
+	defer zstdDecoders.Put(d)
+	// The size that the frame states is not believed.
+	for space := min(limit, 4*len(src)+64); ; space = min(limit, 4*space) {
+		out, err := d.DecodeAll(src, make([]byte, 0, space))
+		switch {
+		case err == nil:
+			return out, nil
+		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			return nil, formats.Invalid("zstd: %v", err)
+		case space == limit:
+			return nil, formats.Invalid("zstd: more than the %d bytes of a node", limit)
+		}
+	}
+}
+
+// appendFrame appends a frame with this body to dst. enc is nil for no compression.
+func appendFrame(dst []byte, magic uint32, body []byte, enc *zstd.Encoder) []byte {
+	start := len(dst)
+	dst = binary.BigEndian.AppendUint32(dst, magic)
+	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	if enc != nil {
+		dst = enc.EncodeAll(body, append(dst, 1))
+	} else {
+		dst = append(append(dst, 0), body...)
+	}
+	binary.LittleEndian.PutUint64(dst[start+4:], uint64(len(dst)-start+4))
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+}
