@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/avif"
 	"github.com/zarrdb/zarrdb/formats/bmp"
+	"github.com/zarrdb/zarrdb/formats/icechunk"
 	"github.com/zarrdb/zarrdb/formats/jpeg"
 	"github.com/zarrdb/zarrdb/formats/n5"
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
@@ -30,6 +31,7 @@ func foreignFormats() []formats.Format {
 		png.Format(),
 		webp.Format(),
 		ocdbt.Format(),
+		icechunk.Format(),
 	}
 }
 

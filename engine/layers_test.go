@@ -75,6 +75,7 @@ var layers = map[string][]string{
 	"formats/formattest":   {"formats", "codecs", "kv", "refs", "zarr"}, // of tests
 	"formats/internal/lru": {},
 	"formats/ocdbt":        {"formats", "formats/internal/lru", "kv", "refs"},
+	"formats/icechunk":     {"formats", "kv", "refs"},
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},

@@ -1,0 +1,157 @@
+package icechunk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// listItem is a document, or the chunks of an array, in the order of keys. No key of
+// another item lies between those of one.
+type listItem struct {
+	key  string // of the document, or what the keys of the chunks begin with
+	node *node  // of chunks, nil for a document
+}
+
+// items are what is listed, in the order of keys.
+func (s *Set) items() []listItem {
+	s.listing.Do(func() {
+		for i := range s.snap.nodes {
+			n := &s.snap.nodes[i]
+			s.listed = append(s.listed, listItem{key: n.dir() + document})
+			if n.array {
+				s.listed = append(s.listed, listItem{n.dir() + n.keys.prefix(), n})
+			}
+		}
+		slices.SortFunc(s.listed, func(a, b listItem) int { return strings.Compare(a.key, b.key) })
+	})
+	return s.listed
+}
+
+// List implements [refs.Set]. Of an array, the coordinates of its chunks are held while
+// they are listed; only manifests are read that may have keys with the prefix.
+func (s *Set) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, item := range s.items() {
+			if item.node == nil {
+				if wanted(item.key, o) && !yield(item.key, nil) {
+					return
+				}
+				continue
+			}
+			if !overlaps(item.key, o) {
+				continue
+			}
+			if err := s.listChunks(ctx, item.node, o, yield); err != nil {
+				if !errors.Is(err, errStop) {
+					yield("", err)
+				}
+				return
+			}
+		}
+	}
+}
+
+func wanted(key string, o kv.ListOptions) bool {
+	return strings.HasPrefix(key, o.Prefix) && (o.After == "" || key > o.After)
+}
+
+// overlaps reports whether a listing may have keys that begin with prefix.
+func overlaps(prefix string, o kv.ListOptions) bool {
+	if !strings.HasPrefix(prefix, o.Prefix) && !strings.HasPrefix(o.Prefix, prefix) {
+		return false
+	}
+	return o.After < prefix || strings.HasPrefix(o.After, prefix)
+}
+
+// listChunks yields the keys of the chunks of an array in their order.
+func (s *Set) listChunks(ctx context.Context, n *node, o kv.ListOptions, yield func(string, error) bool) error {
+	fixed := n.fixedCoords(o.Prefix)
+	var flat []uint32
+	dims, count := 0, 0
+	err := s.eachChunk(ctx, n, func(c coverage) bool { return c.mayContain(fixed) }, func(coords []uint32, _ *manifest, _ table) error {
+		for d := range min(len(fixed), len(coords)) {
+			if coords[d] != fixed[d] {
+				return nil
+			}
+		}
+		if count > 0 && len(coords) != dims {
+			return nil // of another shape; no key of the array
+		}
+		dims = len(coords)
+		flat = append(flat, coords...)
+		count++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	order := make([]uint32, count)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		x, y := flat[int(a)*dims:int(a+1)*dims], flat[int(b)*dims:int(b+1)*dims]
+		for d := range x {
+			if x[d] != y[d] {
+				return cmp.Compare(decimal(x[d]), decimal(y[d]))
+			}
+		}
+		return 0
+	})
+	buf := []byte(n.dir())
+	for _, i := range order {
+		key := string(n.keys.append(buf[:len(n.dir())], flat[int(i)*dims:int(i+1)*dims]))
+		if wanted(key, o) && !yield(key, nil) {
+			return errStop
+		}
+	}
+	return nil
+}
+
+// decimal orders numbers as their decimal digits are ordered, the shorter first.
+func decimal(n uint32) uint64 {
+	digits, x := uint64(10), uint64(n)
+	for x < 1_000_000_000 && digits > 1 {
+		x *= 10
+		digits--
+	}
+	if n == 0 {
+		return 1
+	}
+	return x<<4 | digits
+}
+
+// fixedCoords are the first coordinates of all chunks whose keys begin with prefix.
+func (n *node) fixedCoords(prefix string) (fixed []uint32) {
+	rest, ok := strings.CutPrefix(prefix, n.dir())
+	if !ok {
+		return nil
+	}
+	if !n.keys.v2 {
+		if rest, ok = strings.CutPrefix(rest, "c"+string(n.keys.separator)); !ok {
+			return nil
+		}
+	}
+	i := strings.LastIndexByte(rest, n.keys.separator)
+	if i < 0 {
+		return nil
+	}
+	fixed, _ = parseCoords(rest[:i], n.keys.separator)
+	return fixed
+}
+
+// mayContain reports whether a manifest may have chunks with these first coordinates.
+func (c coverage) mayContain(fixed []uint32) bool {
+	for d := range min(len(fixed), c.extents.n) {
+		if fixed[d] < c.extents.u32(2*d) || fixed[d] >= c.extents.u32(2*d+1) {
+			return false
+		}
+	}
+	return true
+}
