@@ -50,6 +50,7 @@ type DB struct {
 	// keeping is held, shared, by those who look whether a version has expired
 	// and then make sure that it stays; and by Expire alone.
 	keeping    sync.RWMutex
+	current    currentVersions
 	collecting sync.Mutex // one collection at a time
 	// pinMu is held while a pack is reclaimed or a pin is made, and shared while
 	// packs are copied to this database, which may take long: it comes before the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -165,6 +166,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	// Whoever opens a version looks at its mark and registers under this lock.
 	e.db.keeping.Lock()
 	defer e.db.keeping.Unlock()
+	defer e.db.current.clear() // the batch may be stored although Commit fails
 	return batch.Commit(true)
 }
 
@@ -397,6 +399,10 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, age := db.current.has(id)
+	if known {
+		return c, nil
+	}
 	gone, at, err := db.expired(id)
 	if err == nil && gone {
 		err = fmt.Errorf("commit %s: %w on %s", id.Short(), ErrExpired, at.Format(time.DateOnly))
@@ -404,7 +410,49 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	db.current.add(id, age)
 	return c, nil
+}
+
+// currentVersions remembers versions that were looked up and had not expired, so that
+// opening one again does not read the index. The zero value is ready.
+type currentVersions struct {
+	mu  sync.Mutex
+	age uint64 // counts calls of clear
+	ids map[CommitID]struct{}
+}
+
+// maxCurrent bounds the versions that are remembered.
+const maxCurrent = 4096
+
+// has reports whether a version is remembered, and the age for add.
+func (c *currentVersions) has(id CommitID) (ok bool, age uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok = c.ids[id]
+	return ok, c.age
+}
+
+// add remembers a version that was looked up at an age, unless versions have expired
+// since.
+func (c *currentVersions) add(id CommitID, age uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.age != age {
+		return
+	}
+	if c.ids == nil || len(c.ids) >= maxCurrent {
+		c.ids = map[CommitID]struct{}{}
+	}
+	c.ids[id] = struct{}{}
+}
+
+// clear forgets all versions: some have expired.
+func (c *currentVersions) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.age++
+	c.ids = nil
 }
 
 // Expired reports whether a version was let go by [DB.Expire]: its record is

@@ -88,6 +88,7 @@ func TestCombineBesideExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		batch.Close()
+		db.current.clear()
 		db.keeping.Unlock()
 		if err := <-done; !errors.Is(err, ErrExpired) {
 			t.Errorf("%v, want ErrExpired", err)
@@ -271,5 +272,29 @@ func TestBeginAgain(t *testing.T) {
 	}
 	if _, err := db.BeginAgain(bg, SessionID{2}, "main", base.ID); !errors.Is(err, ErrExpired) {
 		t.Errorf("after the base has expired: %v", err)
+	}
+}
+
+// A version that was found to be there is remembered only until versions expire, also
+// by a look-up that began before.
+func TestCurrentVersions(t *testing.T) {
+	db := openTest(t, nil)
+	c := update(t, db, "main", map[string]string{"x": "0"})
+	update(t, db, "main", map[string]string{"x": "1"})
+	for range 2 {
+		if id, err := db.Resolve(bg, c.ID.String()); err != nil || id != c.ID {
+			t.Fatalf("%v, %v", id, err)
+		}
+	}
+	_, age := db.current.has(c.ID)
+	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
+		t.Fatal(err)
+	}
+	db.current.add(c.ID, age)
+	if _, err := db.Resolve(bg, c.ID.String()); !errors.Is(err, ErrExpired) {
+		t.Errorf("%v, want ErrExpired", err)
+	}
+	if _, err := db.Resolve(bg, strings.Repeat("0", 40)); !errors.Is(err, ErrNoRef) {
+		t.Errorf("%v, want ErrNoRef", err)
 	}
 }

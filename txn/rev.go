@@ -125,6 +125,11 @@ func (db *DB) resolveName(ctx context.Context, name string) (CommitID, error) {
 	if len(digits) < minPrefix || len(digits) > 2*digest.Size || strings.Trim(digits, "0123456789abcdef") != "" {
 		return CommitID{}, fmt.Errorf("%q: %w", name, ErrNoRef)
 	}
+	if len(digits) == 2*digest.Size {
+		var id CommitID
+		_, err := hex.Decode(id[:], []byte(digits))
+		return id, err // Resolve looks whether there is such a commit
+	}
 	if err := db.writePending(ctx); err != nil {
 		return CommitID{}, err
 	}
