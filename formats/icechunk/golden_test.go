@@ -296,3 +296,35 @@ func TestCache(t *testing.T) {
 		t.Error("an error is kept")
 	}
 }
+
+// TestListDir compares with what a listing of keys tells, and reads no manifest.
+func TestListDir(t *testing.T) {
+	for _, name := range repositories {
+		files, want := golden(t, name)
+		for id := range want.Versions {
+			counted := &counting{Reader: files, read: map[string]int{}}
+			s := open(t, counted, id)
+			for _, prefix := range []string{"", "split/", "grp/", "grp/small/", "empty/", "virtual/", "none/"} {
+				var got, listed []kv.DirEntry
+				for e, err := range kv.ListDir(t.Context(), s, prefix) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, e)
+				}
+				if counted.read["manifests/"] > 0 {
+					t.Errorf("%s %q: read %v", name, prefix, counted.read)
+				}
+				for e, err := range kv.ListDir(t.Context(), struct{ kv.Lister }{open(t, files, id)}, prefix) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					listed = append(listed, e)
+				}
+				if !slices.Equal(got, listed) {
+					t.Errorf("%s %s %q: %v, want %v", name, id, prefix, got, listed)
+				}
+			}
+		}
+	}
+}

@@ -155,3 +155,41 @@ func (c coverage) mayContain(fixed []uint32) bool {
 	}
 	return true
 }
+
+// ListDir implements [kv.DirLister] for groups, and for arrays whose chunks lie in a
+// directory c. It reads no manifest.
+func (s *Set) ListDir(_ context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return func(yield func(kv.DirEntry, error) bool) {
+		n := s.snap.node(strings.TrimSuffix(prefix, "/"))
+		if n == nil || prefix != n.dir() || n.array && (n.keys.v2 || n.keys.separator != '/' || len(n.covers) > 0 && n.covers[0].extents.n == 0) {
+			yield(kv.DirEntry{}, errors.ErrUnsupported)
+			return
+		}
+		children := []kv.DirEntry{{Name: document}}
+		if n.array && len(n.covers) > 0 {
+			children = append(children, kv.DirEntry{Name: n.keys.prefix(), Prefix: true})
+		}
+		nodes := s.snap.nodes
+		i, _ := slices.BinarySearchFunc(nodes, prefix, func(n node, path string) int { return strings.Compare(n.path, path) })
+		for ; i < len(nodes) && strings.HasPrefix(nodes[i].path, prefix); i++ {
+			name, _, _ := strings.Cut(nodes[i].path[len(prefix):], "/")
+			if name != "" && children[len(children)-1].Name != name {
+				children = append(children, kv.DirEntry{Name: name, Prefix: true})
+			}
+		}
+		slices.SortFunc(children, func(a, b kv.DirEntry) int {
+			if a.Name != b.Name || a.Prefix == b.Prefix {
+				return strings.Compare(a.Name, b.Name)
+			}
+			if b.Prefix {
+				return -1
+			}
+			return 1
+		})
+		for _, c := range slices.Compact(children) {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}

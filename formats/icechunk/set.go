@@ -46,7 +46,10 @@ type Set struct {
 	listed  []listItem
 }
 
-var _ formats.Versioned = (*Set)(nil)
+var (
+	_ formats.Versioned = (*Set)(nil)
+	_ kv.DirLister      = (*Set)(nil)
+)
 
 // Open opens a version of the repository in a directory, which must be readable as
 // long as the set is used: "branch.NAME", "tag.NAME" or the id of a snapshot; "" is the
