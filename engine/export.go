@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -45,6 +46,8 @@ type ExportOptions struct {
 	// Recode encodes the chunks of an array anew where they do not mean the
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
+	// Foreign, if its Format is not empty, is the foreign format to write.
+	Foreign ForeignOptions
 	// Workers is how many keys are copied at a time; default as the source.
 	Workers int
 	// Progress, if set, is told from time to time how far the export is. Calls
@@ -91,6 +94,14 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
+	if o.Foreign.Format != "" {
+		if o.Resume || o.Format != 0 {
+			return nil, fmt.Errorf("export: to a foreign format, resumed or of a version of Zarr: %w", errors.ErrUnsupported)
+		}
+		if ex.foreign, err = src.planForeign(ctx, view, at, o.Foreign); err != nil {
+			return nil, fmt.Errorf("export: %w", err)
+		}
+	}
 	d, err := src.destination(ctx, dest)
 	if err == nil {
 		err = separate(d.lies, at.lies)
@@ -105,13 +116,14 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	if ex.plan == nil && o.Progress != nil {
+	copied := ex.plan == nil && ex.foreign == nil
+	if copied && o.Progress != nil {
 		if ex.meter.total, err = count(ex.list(ctx)); err != nil {
 			return nil, err
 		}
 	}
 	replace := there && !o.Resume
-	kept := ex.plan == nil && !replace // what was copied, if it is not all
+	kept := copied && !replace // what was copied, if it is not all
 	local := ex.toDir
 	if strings.HasSuffix(d.lies.path, ".zip") {
 		kept, local = false, ex.toZip
@@ -285,6 +297,8 @@ type exporter struct {
 	pool  *pool
 	meter meter
 	plan  *conversion // of an export to another format
+	// foreign is that of one to a foreign format.
+	foreign formats.Plan
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
@@ -321,6 +335,13 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 		if err := ex.onlyOurs(ctx, store); err != nil {
 			return err
 		}
+	}
+	if ex.foreign != nil {
+		err := ex.foreign.Write(ctx, formats.Output{Dst: store, Run: ex.pool.Run, Wrote: ex.count})
+		if err == nil {
+			err = sync(ctx)
+		}
+		return err
 	}
 	if ex.plan != nil {
 		err := ex.plan.copyChunks(ctx, store, ex.pool, ex.count)
@@ -477,6 +498,12 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 			err = errors.Join(err, z.Abort())
 		}
 	}()
+	if ex.foreign != nil {
+		if err := ex.foreign.Write(ctx, formats.Output{Dst: z, Wrote: ex.count}); err != nil {
+			return err
+		}
+		return z.Close()
+	}
 	if ex.plan != nil {
 		// One worker, so that equal input gives equal bytes.
 		if err := ex.plan.copyChunks(ctx, z, newPool(1), ex.count); err != nil {

@@ -153,7 +153,7 @@ func parseDataset(a attributes) (d dataset, err error) {
 }
 
 // axes returns the names of the dimensions, nil if raw is not a list of as many
-// different names.
+// different names. "" is a dimension without a name.
 func axes(raw json.RawMessage, rank int) []string {
 	var names []string
 	if json.Unmarshal(raw, &names) != nil || len(names) != rank {
@@ -161,23 +161,22 @@ func axes(raw json.RawMessage, rank int) []string {
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
-		if name == "" || seen[name] {
+		if seen[name] {
 			return nil
 		}
-		seen[name] = true
+		seen[name] = name != ""
 	}
 	return names
 }
 
-// dimensionNames returns the names of the dimensions, dim_0 and so on where the
-// dataset has none: xarray opens Zarr v3 arrays only with names.
+// dimensionNames returns the names of the dimensions, dim_0 and so on for those
+// without: xarray opens Zarr v3 arrays only with names.
 func (d *dataset) dimensionNames() []string {
-	if d.names != nil {
-		return d.names
-	}
 	names := make([]string, len(d.shape))
 	for i := range names {
-		names[i] = fmt.Sprintf("dim_%d", i)
+		if names[i] = fmt.Sprintf("dim_%d", i); d.names != nil && d.names[i] != "" {
+			names[i] = d.names[i]
+		}
 	}
 	return names
 }

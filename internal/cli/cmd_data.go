@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -305,6 +306,10 @@ named before anything is written. --recode encodes such chunks anew: shards
 become plain chunks, filters go, the compressor stays if the format has it. Keys
 that belong to no array or group stay behind.
 
+--format n5 writes an N5 container: arrays become datasets whose blocks are the
+chunks, encoded anew with --compression, attributes those of attributes.json. The
+order of dimensions stays. What N5 cannot say is named before anything is written.
+
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
 database as a reference set: virtual chunks keep their URLs, and chunks of the
 database are ranges of its files, linked at DEST.packs and not copied, unless
@@ -341,6 +346,13 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 				}
 				return err
 			}
+			if slices.Contains(engine.ForeignExports(), format) {
+				if o.Foreign.Format = format; o.Resume || o.Recode {
+					return usagef("export: --format %s goes with neither --resume nor --recode", format)
+				}
+			} else if o.Foreign.Compression != "" {
+				return usagef("export: --compression needs --format n5")
+			}
 			if refs.Inline || asStored || cmd.Flags().Changed("inline-threshold") {
 				return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
 			}
@@ -349,12 +361,13 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 				if o.Recode {
 					return usagef("export: --recode needs --format")
 				}
+			case o.Foreign.Format:
 			case "zarr2":
 				o.Format = zarr.V2
 			case "zarr3":
 				o.Format = zarr.V3
 			default:
-				return usagef("export: --format %s: zarr2 or zarr3 are possible, or kerchunk-json, kerchunk-json-v1 and kerchunk-parquet", format)
+				return usagef("export: --format %s: zarr2, zarr3, %s, kerchunk-json, kerchunk-json-v1 and kerchunk-parquet are possible", format, strings.Join(engine.ForeignExports(), ", "))
 			}
 			if o.Format != 0 && o.Resume {
 				return usagef("export: --resume cannot go on with a conversion: use --overwrite")
@@ -363,7 +376,7 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 				o.Progress = report
 				return engine.Export(cmd.Context(), s, here(cmd).url(args[1]), o)
 			})
-			if errors.Is(err, fs.ErrExist) && o.Format == 0 && !o.Resume && !strings.HasSuffix(args[1], ".zip") {
+			if errors.Is(err, fs.ErrExist) && format == "" && !o.Resume && !strings.HasSuffix(args[1], ".zip") {
 				return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
 			}
 			if errors.Is(err, engine.ErrRecode) {
@@ -375,7 +388,8 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 	f := cmd.Flags()
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
-	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
+	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, "+strings.Join(engine.ForeignExports(), ", ")+", kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
+	f.StringVar(&o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd (default gzip)")
 	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
 	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
