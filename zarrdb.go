@@ -28,31 +28,22 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/cli"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// What errors are found by with [errors.Is].
+// What errors are found by with [errors.Is], through every layer.
 var (
-	ErrNotFound    = zarr.ErrNotFound   // an array or group that is not there; of a key it is kv.ErrNotFound
-	ErrExists      = zarr.ErrExists     // a node that is there already
-	ErrNoRef       = txn.ErrNoRef       // a branch, tag, commit or session that is not there
-	ErrConflict    = txn.ErrConflict    // what another commit changed too; *[txn.ConflictError] lists it
-	ErrNotDatabase = txn.ErrNotDatabase // a directory without a database
-	ErrLocked      = error(locked{})    // another process has the database open, and does not serve it
-	ErrCorrupt     = kv.ErrCorrupt      // stored bytes that fail their checks
-	ErrReadOnly    = kv.ErrReadOnly     // a write to what was opened to read
-	ErrClosed      = txn.ErrClosed      // use after Close
-	ErrGone        = local.ErrGone      // the process that has the database open has ended, and none took its place
+	ErrNotFound = engine.ErrNotFound // a node, key, branch, tag, commit, session or database that is not there
+	ErrExists   = engine.ErrExists   // a name or path that is taken
+	ErrConflict = engine.ErrConflict // what another commit changed too; *[txn.ConflictError] lists it
+	ErrCorrupt  = engine.ErrCorrupt  // stored bytes that fail their checks
+	ErrLocked   = engine.ErrLocked   // another process has the database open, and does not serve it
+	ErrReadOnly = engine.ErrReadOnly // a write to what was opened to read
+	ErrClosed   = engine.ErrClosed   // use after Close
+	ErrGone     = local.ErrGone      // the process that has the database open has ended, and none took its place
 )
-
-// locked is found in every *engine.LockedError.
-type locked struct{}
-
-func (locked) Error() string { return "zarrdb: in use by a process that does not serve it" }
 
 // Options configure [Open]. nil and the zero value work.
 type Options struct {
@@ -86,7 +77,7 @@ type DB struct {
 }
 
 // Open opens the database in a directory, or joins the process that has it open.
-// Errors: [ErrNotDatabase] if there is none and Create is not set, [ErrLocked].
+// Errors: [ErrNotFound] if there is none and Create is not set, [ErrLocked].
 func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	db := &DB{dir: dir}
 	if o != nil {
@@ -131,7 +122,7 @@ func (db *DB) join(ctx context.Context) (net.Conn, error) {
 		}
 		err = errors.Join(err, failed)
 	}
-	return nil, fmt.Errorf("open %s: %w", db.dir, errors.Join(err, ErrLocked))
+	return nil, fmt.Errorf("open %s: %w", db.dir, err)
 }
 
 // redial connects to the process that has the database open now. If none has, it is

@@ -213,7 +213,7 @@ func TestHereAndThere(t *testing.T) {
 			if _, err := at(t, db, "").Array(bg, "none"); !errors.Is(err, zarrdb.ErrNotFound) {
 				t.Errorf("an array that is not there: %v", err)
 			}
-			if _, err := db.At(bg, "none"); !errors.Is(err, zarrdb.ErrNoRef) {
+			if _, err := db.At(bg, "none"); !errors.Is(err, zarrdb.ErrNotFound) {
 				t.Errorf("a branch that is not there: %v", err)
 			}
 		})

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/zarrdb/zarrdb/internal/fault"
 )
 
 var (
 	// ErrCorrupt marks encoded bytes that do not decode to what the metadata
 	// says. It survives every wrapping up to the command line.
-	ErrCorrupt = errors.New("codecs: corrupt data")
+	ErrCorrupt = fault.New("codecs: corrupt data", fault.Corrupt)
 
 	// ErrUnknown means that no codec of that name is registered.
 	ErrUnknown = errors.New("codecs: unknown codec")

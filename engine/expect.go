@@ -39,7 +39,7 @@ func (e *ChangedError) Error() string {
 }
 
 // Is reports that it is a conflict.
-func (e *ChangedError) Is(target error) bool { return target == txn.ErrConflict }
+func (e *ChangedError) Is(target error) bool { return errors.Is(txn.ErrConflict, target) }
 
 // SetIf is Set where the key holds what is expected, else it is a *[ChangedError].
 // It excludes other conditional writes of the key, and writers of arrays opened

@@ -67,7 +67,7 @@ type ExportResult struct {
 // that can be written: keys and bytes as they are stored. But for archives,
 // metadata is written last, so that an export that was stopped does not pass
 // for a complete array; a zip archive appears when it is complete. Something at
-// the destination is fs.ErrExist. A destination that is, holds or lies in what is
+// the destination is ErrExists. A destination that is, holds or lies in what is
 // read, or holds or lies in a database, is [ErrOverlap]. The error is ErrResumable
 // if ctx ended and Resume goes on with what was copied.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
@@ -227,14 +227,14 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	case err != nil || !there || o.Resume:
 		return there, err
 	case !o.Overwrite:
-		return true, fs.ErrExist
+		return true, errThere
 	}
 	for _, name := range []string{names.V3, names.V2Array, names.V2Group, names.V1Array} {
 		if ok, err := kv.Exists(ctx, store, name); ok || err != nil {
 			return true, err
 		}
 	}
-	return true, fmt.Errorf("%w and is no Zarr store: remove it yourself", fs.ErrExist)
+	return true, fmt.Errorf("%w and is no Zarr store: remove it yourself", errThere)
 }
 
 func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, err error) {
@@ -252,13 +252,13 @@ func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, 
 	case err == nil && o.Resume:
 		return true, nil
 	case !o.Overwrite:
-		return true, fs.ErrExist
+		return true, errThere
 	case err == nil && isStore(entries):
 		return true, holdsDatabase(ctx, dest)
 	case info.Mode().IsRegular() && isZipFile(dest):
 		return true, nil
 	}
-	return true, fmt.Errorf("%w and is neither a Zarr store nor a zip archive: remove it yourself", fs.ErrExist)
+	return true, fmt.Errorf("%w and is neither a Zarr store nor a zip archive: remove it yourself", errThere)
 }
 
 // isStore reports whether a directory has the metadata of a Zarr node at its
@@ -459,7 +459,7 @@ func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
 			return err
 		}
 		if !more || ours[len(ex.from):] != key {
-			return fmt.Errorf("%s is there, which this version does not have: %w", key, fs.ErrExist)
+			return fmt.Errorf("%s is there, which this version does not have: %w", key, errThere)
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ const inlineReference = 512
 // metadata and small values stand in the set, and other native values are ranges
 // of pack files, which are not copied. These are hard links in DEST.packs, so that
 // they stay what they are whatever becomes of the database. The same version
-// gives the same bytes. Something at dest is fs.ErrExist; a dest in a database is
+// gives the same bytes. Something at dest is ErrExists; a dest in a database is
 // [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
@@ -73,7 +73,7 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		if _, err := os.Lstat(name); err == nil {
-			return nil, fmt.Errorf("export: %s: %w", name, fs.ErrExist)
+			return nil, fmt.Errorf("export: %s: %w", name, errThere)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("export: %w", err)
 		}

@@ -137,7 +137,7 @@ func TestDecompressionFails(t *testing.T) {
 		}
 		e := &Env{adapters: DefaultAdapters()}
 		_, err := e.step(bg, Place{View: m, Path: "f", Kind: File}, mustPart(t, scheme))
-		if !errors.Is(err, boom) || IsCorrupt(err) {
+		if !errors.Is(err, boom) || errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s of a file that cannot be read: %v", scheme, err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
-	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -359,19 +358,9 @@ func (s *Source) leftOut() []string {
 	return slices.Clone(s.databases)
 }
 
-// IsCorrupt reports whether an error is about damaged data.
-func IsCorrupt(err error) bool {
-	for _, mark := range []error{kv.ErrCorrupt, codecs.ErrCorrupt, zarr.ErrCorrupt, tree.ErrCorrupt, tree.ErrMissing} {
-		if errors.Is(err, mark) {
-			return true
-		}
-	}
-	return false
-}
-
 // Damaged marks what a check found as damaged data, whatever the reason.
 func Damaged(p txn.Problem) error {
-	if IsCorrupt(p) {
+	if errors.Is(p, ErrCorrupt) {
 		return p
 	}
 	return fmt.Errorf("%w: %w", p, kv.ErrCorrupt)

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"iter"
+
+	"github.com/zarrdb/zarrdb/internal/fault"
 )
 
 var (
 	// ErrNotFound is returned, unwrapped and without allocation, by Get and
 	// Locate when a key has no value. Layers above turn it into a fill value
 	// or into an error with a path.
-	ErrNotFound = errors.New("kv: not found")
+	ErrNotFound = fault.New("kv: not found", fault.NotFound)
 
 	// ErrRange means that a range does not lie inside a value.
 	ErrRange = errors.New("kv: range outside value")
@@ -21,7 +23,7 @@ var (
 
 	// ErrCorrupt marks stored bytes that fail their own checks. It survives
 	// every wrapping up to the command line.
-	ErrCorrupt = errors.New("kv: corrupt")
+	ErrCorrupt = fault.New("kv: corrupt", fault.Corrupt)
 
 	// ErrChanged means that a located value is no longer there as it was
 	// located: its key was set or deleted since. Locate it again.
@@ -31,10 +33,10 @@ var (
 	ErrInvalidKey = errors.New("kv: invalid key")
 
 	// ErrReadOnly is returned by writes to a view that was opened for reading.
-	ErrReadOnly = errors.New("kv: read-only")
+	ErrReadOnly = fault.New("kv: read-only", fault.ReadOnly)
 
 	// ErrClosed is returned by every operation on a closed view.
-	ErrClosed = errors.New("kv: closed")
+	ErrClosed = fault.New("kv: closed", fault.Closed)
 )
 
 // Reader is a readable view.

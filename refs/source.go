@@ -3,6 +3,7 @@ package refs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -152,6 +153,8 @@ type streamError struct {
 	err  error
 }
 
-func (e *streamError) Error() string        { return fmt.Sprintf("refs: %s: %v", e.name, e.err) }
-func (e *streamError) Unwrap() error        { return e.err }
-func (e *streamError) Is(target error) bool { return target == ErrInvalid || target == kv.ErrCorrupt }
+func (e *streamError) Error() string { return fmt.Sprintf("refs: %s: %v", e.name, e.err) }
+func (e *streamError) Unwrap() error { return e.err }
+func (e *streamError) Is(target error) bool {
+	return target == ErrInvalid || errors.Is(kv.ErrCorrupt, target)
+}

@@ -60,11 +60,11 @@ func (e *ReportError) Error() string { return e.Message }
 func (e *ReportError) Is(target error) bool {
 	switch e.Code {
 	case 3:
-		return target == txn.ErrConflict
+		return errors.Is(txn.ErrConflict, target)
 	case 4:
-		return target == kv.ErrNotFound
+		return errors.Is(kv.ErrNotFound, target)
 	case 5:
-		return target == kv.ErrCorrupt
+		return errors.Is(kv.ErrCorrupt, target)
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -31,4 +32,4 @@ func (e *ConflictError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrConflict) true.
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+func (e *ConflictError) Is(target error) bool { return errors.Is(ErrConflict, target) }

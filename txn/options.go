@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -15,20 +16,20 @@ import (
 
 var (
 	// ErrConflict matches every [ConflictError].
-	ErrConflict = errors.New("txn: conflict")
+	ErrConflict = fault.New("txn: conflict", fault.Conflict)
 
 	// ErrNoRef means that a branch, tag, commit or session does not exist.
 	ErrNoRef = catalog.ErrNoRef
 
 	// ErrRefExists means that a branch or tag of that name is there already.
-	ErrRefExists = errors.New("txn: name exists already")
+	ErrRefExists = fault.New("txn: name exists already", fault.Exists)
 
 	// ErrRefName means that a string cannot be the name of a branch or tag.
 	ErrRefName = catalog.ErrRefName
 
 	// ErrSessionClosed is returned by operations on a session that was
 	// committed, aborted, or is being committed.
-	ErrSessionClosed = errors.New("txn: session is closed")
+	ErrSessionClosed = fault.New("txn: session is closed", fault.Closed)
 
 	// ErrLost means that a payload which the session wrote since its last
 	// savepoint was lost, because a write or sync of its pack failed. The
@@ -47,13 +48,13 @@ var (
 	ErrNoVirtual = errors.New("txn: no resolver for virtual values")
 
 	// ErrNotDatabase means that a directory holds no database.
-	ErrNotDatabase = errors.New("txn: not a zarrdb database")
+	ErrNotDatabase = fault.New("txn: not a zarrdb database", fault.NotFound)
 
 	// ErrExists means that a path of a move, copy or new database is taken.
 	ErrExists = namespace.ErrExists
 
 	// ErrClosed is returned by every operation on a closed database.
-	ErrClosed = errors.New("txn: database is closed")
+	ErrClosed = fault.New("txn: database is closed", fault.Closed)
 )
 
 // Resolver reads values that lie outside the database.

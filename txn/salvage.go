@@ -43,7 +43,7 @@ func (e *IndexLostError) Error() string {
 
 // Is implements the matching that [errors.Is] does.
 func (e *IndexLostError) Is(target error) bool {
-	return target == ErrIndexLost || target == kv.ErrCorrupt
+	return target == ErrIndexLost || errors.Is(kv.ErrCorrupt, target)
 }
 
 // Unwrap returns why the index cannot be opened.

@@ -38,7 +38,7 @@ type otherTagError struct{}
 func (otherTagError) Error() string {
 	return ErrConflict.Error() + ": the destination has another version under this name"
 }
-func (otherTagError) Is(target error) bool { return target == ErrDiverged || target == ErrConflict }
+func (otherTagError) Is(target error) bool { return errors.Is(ErrDiverged, target) }
 
 // TransferOptions of [DB.Clone], [DB.Push], [DB.Pull], [DB.Fetch], [DB.Backup] and
 // [Restore]. Backups hold everything and know no options but Progress.

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // ErrExists means that there already is a node, or are keys, where one is to be
 // created.
-var ErrExists = errors.New("zarr: already exists")
+var ErrExists = fault.New("zarr: already exists", fault.Exists)
 
 // Spec describes an array to be created. Shape and a data type are needed,
 // everything else has a default.

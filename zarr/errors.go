@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 var (
 	// ErrNotFound means that there is no array or group at a path.
-	ErrNotFound = errors.New("zarr: not found")
+	ErrNotFound = fault.New("zarr: not found", fault.NotFound)
 
 	// ErrMetadata means that a metadata document breaks the specification or
 	// asks for something that is not supported. The error is a [FieldError].
@@ -17,7 +18,7 @@ var (
 
 	// ErrCorrupt means that stored bytes are not what they should be: it
 	// matches [codecs.ErrCorrupt] and [kv.ErrCorrupt] inside an [Error].
-	ErrCorrupt = errors.New("zarr: corrupt data")
+	ErrCorrupt = fault.New("zarr: corrupt data", fault.Corrupt)
 
 	// ErrPath means that a path or a node name is not allowed.
 	ErrPath = errors.New("zarr: bad path")

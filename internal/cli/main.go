@@ -27,7 +27,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
@@ -169,12 +168,11 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
-	case errors.Is(err, txn.ErrConflict):
+	case errors.Is(err, engine.ErrConflict):
 		return exitConflict
-	case engine.IsCorrupt(err):
+	case errors.Is(err, engine.ErrCorrupt):
 		return exitCorrupt
-	case errors.Is(err, kv.ErrNotFound), errors.Is(err, zarr.ErrNotFound), errors.Is(err, fs.ErrNotExist),
-		errors.Is(err, txn.ErrNoRef), errors.Is(err, txn.ErrNotDatabase):
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return exitNotFound
 	}
 	return exitFailed

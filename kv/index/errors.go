@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,7 +20,7 @@ var (
 	ErrNotExist = errors.New("index: does not exist")
 
 	// ErrLocked is matched by every [LockedError].
-	ErrLocked = errors.New("index: locked")
+	ErrLocked = fault.New("index: locked", fault.Locked)
 
 	// ErrFormat is matched by every [FormatError].
 	ErrFormat = errors.New("index: unknown format")

@@ -48,7 +48,7 @@ func (e *LockedError) Error() string {
 }
 
 // Is reports that a LockedError is [ErrLocked].
-func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+func (e *LockedError) Is(target error) bool { return errors.Is(ErrLocked, target) }
 
 const holderFile = "HOLDER"
 

@@ -139,4 +139,4 @@ func (e *CorruptError) Error() string {
 }
 
 // Is reports that a CorruptError is kv.ErrCorrupt.
-func (e *CorruptError) Is(target error) bool { return target == kv.ErrCorrupt }
+func (e *CorruptError) Is(target error) bool { return errors.Is(kv.ErrCorrupt, target) }

@@ -3,16 +3,18 @@ package tree
 import (
 	"errors"
 	"fmt"
+
+	"github.com/zarrdb/zarrdb/internal/fault"
 )
 
 var (
 	// ErrMissing is what [Pages.GetPage] returns, wrapped or not, for a page
 	// that it does not have.
-	ErrMissing = errors.New("tree: page is missing")
+	ErrMissing = fault.New("tree: page is missing", fault.Corrupt)
 
 	// ErrCorrupt marks a page whose bytes are not what its name or the page
 	// above it says. The error names the page.
-	ErrCorrupt = errors.New("tree: corrupt page")
+	ErrCorrupt = fault.New("tree: corrupt page", fault.Corrupt)
 
 	// ErrLimit marks a key or value that is larger than a page may hold.
 	ErrLimit = errors.New("tree: over the limit")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
@@ -79,7 +80,7 @@ func Create(path string, opts *WriterOptions) (*Writer, error) {
 }
 
 // ErrExists is returned by Set for a key that the archive already has.
-var ErrExists = errors.New("zipkv: member exists")
+var ErrExists = fault.New("zipkv: member exists", fault.Exists)
 
 // Set implements kv.Writer.
 func (z *Writer) Set(ctx context.Context, key string, value []byte) error {

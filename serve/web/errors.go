@@ -74,7 +74,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError || status == http.StatusBadGateway {
 		h.o.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
 		switch {
-		case engine.IsCorrupt(err):
+		case errors.Is(err, engine.ErrCorrupt):
 			text = "the stored bytes are damaged; the server's log names the place"
 		case status == http.StatusBadGateway:
 			text = "what the value refers to cannot be read; the server's log says more"

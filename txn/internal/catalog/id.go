@@ -2,14 +2,14 @@ package catalog
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
 // ErrNoRef means that a branch, tag, commit or session does not exist.
-var ErrNoRef = errors.New("txn: no such revision")
+var ErrNoRef = fault.New("txn: no such revision", fault.NotFound)
 
 // CommitID names a commit by the hash of its record, which holds the root, the
 // parents and the message: equal ids mean equal history.

@@ -1,14 +1,14 @@
 package namespace
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 // ErrExists means that the destination of a move or copy is taken.
-var ErrExists = errors.New("txn: exists already")
+var ErrExists = fault.New("txn: exists already", fault.Exists)
 
 // corrupt is an error about stored pages.
 func corrupt(format string, args ...any) error {

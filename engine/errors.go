@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"io/fs"
+
+	"github.com/zarrdb/zarrdb/internal/fault"
+)
+
+// Errors of every layer are one of these where they are of the kind, however deep
+// they were wrapped; errors.Is finds it. The packages below have narrower ones, such
+// as zarr.ErrNotFound and txn.ErrNoRef.
+var (
+	// ErrNotFound means that there is no such node, key, branch, tag, commit,
+	// session or database.
+	ErrNotFound = fault.NotFound
+	// ErrExists means that the name, path or destination is taken.
+	ErrExists = fault.Exists
+	// ErrConflict means that others changed the same; see [ConflictError] and
+	// [ChangedError].
+	ErrConflict = fault.Conflict
+	// ErrCorrupt means that stored bytes are damaged or gone.
+	ErrCorrupt = fault.Corrupt
+	// ErrLocked means that another process has the database open. The error is a
+	// *[LockedError], which names it.
+	ErrLocked = fault.Locked
+	// ErrReadOnly means a write to what was opened for reading.
+	ErrReadOnly = fault.ReadOnly
+	// ErrClosed means the use of a database after Close, or of a session after
+	// Commit or Abort.
+	ErrClosed = fault.Closed
+)
+
+// errThere means that there is something at a destination.
+var errThere = fault.New("file already exists", fs.ErrExist, fault.Exists)
