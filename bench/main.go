@@ -63,10 +63,16 @@ var workloads = []struct {
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},
+	{"serving", serving, false},
 }
 
 func main() {
 	log.SetFlags(0)
+	if acts, err := act(); err != nil {
+		log.Fatal("bench: ", err)
+	} else if acts {
+		return
+	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it runs")
 	dir := flag.String("dir", "", "where to work (default a temporary directory)")
 	only := flag.String("only", "", "comma-separated names of workloads")

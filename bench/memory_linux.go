@@ -1,6 +1,11 @@
 package main
 
-import "syscall"
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
 
 // memory returns n bytes that begin at a page, on huge pages if the system has
 // them: other programs are measured with arrays of NumPy, which asks for the
@@ -16,3 +21,17 @@ func memory(n int) ([]byte, error) {
 
 // release gives back what memory returned.
 func release(b []byte) error { return syscall.Munmap(b) }
+
+// resident is the memory that the process has, in bytes; 0 if it is not known.
+func resident() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}

@@ -102,7 +102,7 @@ var layers = map[string][]string{
 	"internal/cli":   {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":     {"internal/cli"},
 	"":               {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
-	"bench":          {"engine", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
+	"bench":          {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":    {},
 	"examples/embed": {"", "zarr"},
 	"interop/arrays": {"engine", "zarr", "zarr/dtype"},

@@ -185,7 +185,9 @@ type httpServer struct {
 func (s *httpServer) begin(cmd *cobra.Command, tls *tls.Config, log *slog.Logger) (err error) {
 	s.Server = web.Server(s.handler, tls)
 	s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
-	s.listener, err = listenOn(cmd.Context(), here(cmd), s.addr, s.managed)
+	if s.listener, err = listenOn(cmd.Context(), here(cmd), s.addr, s.managed); err == nil {
+		s.listener = web.Listener(s.listener)
+	}
 	return err
 }
 

@@ -55,6 +55,7 @@ func BenchmarkChunks(b *testing.B) {
 	}
 	ours := httptest.NewUnstartedServer(nil)
 	ours.Config = Server(New(table, Options{Anonymous: reader}), nil)
+	ours.Listener = Listener(ours.Listener)
 	ours.Start()
 	defer ours.Close()
 	plain := httptest.NewServer(http.FileServer(http.Dir(files)))

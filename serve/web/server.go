@@ -20,7 +20,7 @@ const (
 // limits against slow and hostile clients; the pieces of bodies have timeouts of their
 // own. tls may be nil.
 func Server(h http.Handler, tls *tls.Config) *http.Server {
-	return &http.Server{Handler: h, TLSConfig: tls, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
+	return &http.Server{Handler: h, TLSConfig: tls, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn}
 }
 
 type principalKey struct{}

@@ -45,7 +45,7 @@ func serveValue(w http.ResponseWriter, r *http.Request, val kv.Value) error {
 		r.Header.Del("Range") // a server may ignore it
 	}
 	out := &late{ResponseWriter: w}
-	http.ServeContent(out, r, "", time.Time{}, &content{ctx: r.Context(), v: val})
+	inOneWrite(r, func() { http.ServeContent(out, r, "", time.Time{}, &content{ctx: r.Context(), v: val}) })
 	switch {
 	case out.err == nil:
 		out.header()

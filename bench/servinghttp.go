@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// overHTTP fetches chunks with keep-alive, from the holder and from nginx in turn.
+func overHTTP(ctx context.Context, b *bench, address, files string) error {
+	servers := []string{address}
+	other, end, err := nginx(ctx, b, files)
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		defer end()
+		servers = append(servers, other)
+	}
+	length := time.Second
+	if b.quick {
+		length = 50 * time.Millisecond
+	}
+	for _, kind := range []struct {
+		name        string
+		size, count int
+	}{{"100 B", small, smallCount}, {"64 KiB", middle, middleCount}, {"2 MiB", large, largeCount}} {
+		rates := make([]float64, len(servers))
+		for range 5 {
+			for i, at := range servers {
+				rate, err := fetchRate(ctx, at, kind.size, kind.count, length)
+				if err != nil {
+					return fmt.Errorf("%s: %w", at, err)
+				}
+				rates[i] = max(rates[i], rate)
+			}
+		}
+		b.add("serving", "HTTP, "+kind.name, "rate", rates[0], "/s")
+		if len(servers) > 1 {
+			b.live = append(b.live, peer{"serving", "HTTP, " + kind.name, "rate", "/s", "nginx", rates[1], "more"})
+			b.add("serving", "HTTP, "+kind.name, "beside nginx", 100*rates[0]/rates[1], "%")
+		}
+	}
+	return nil
+}
+
+// fetchRate returns how many values a second two connections fetch. They parse no more
+// of an answer than they need, so that most of the time is the server's.
+func fetchRate(ctx context.Context, at string, size, count int, length time.Duration) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	const connections = 2
+	type outcome struct {
+		n   int
+		err error
+	}
+	done := make(chan outcome)
+	start := time.Now()
+	for c := range connections {
+		go func() {
+			n, err := fetch(ctx, at, size, count, c*count/connections, start.Add(length))
+			done <- outcome{n, err}
+		}()
+	}
+	total := 0
+	var errs []error
+	for range connections {
+		o := <-done
+		total += o.n
+		errs = append(errs, o.err)
+	}
+	return float64(total) / time.Since(start).Seconds(), errors.Join(errs...)
+}
+
+// fetch gets values one after the other on one connection, and counts them.
+func fetch(ctx context.Context, at string, size, count, from int, until time.Time) (n int, err error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return 0, err
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	buf := make([]byte, 256<<10)
+	for ; time.Now().Before(until); n++ {
+		key := servedKey(size, (from+n)%count)
+		if _, err := fmt.Fprintf(c, "GET %s%s HTTP/1.1\r\nHost: %s\r\n\r\n", u.Path, key, u.Host); err != nil {
+			return n, err
+		}
+		have, body := 0, -1
+		for body < 0 {
+			more, err := c.Read(buf[have:])
+			if err != nil {
+				return n, err
+			}
+			have += more
+			if end := bytes.Index(buf[:have], []byte("\r\n\r\n")); end >= 0 {
+				if head := string(buf[:end]); !strings.HasPrefix(head, "HTTP/1.1 200 ") || !strings.Contains(head, fmt.Sprintf("Content-Length: %d", size)) {
+					return n, fmt.Errorf("the answer to GET %s is %q", key, head)
+				}
+				body = have - end - 4
+			}
+		}
+		for body < size {
+			more, err := c.Read(buf)
+			if err != nil {
+				return n, err
+			}
+			body += more
+		}
+	}
+	return n, nil
+}
+
+// nginxConfig serves the files of one directory. %[1]s is that of the server's own files.
+const nginxConfig = `daemon off;
+worker_processes auto;
+pid %[1]s/pid;
+error_log %[1]s/log;
+events { worker_connections 64; }
+http {
+	access_log off;
+	sendfile on;
+	tcp_nopush on;
+	keepalive_requests 100000000;
+	client_body_temp_path %[1]s/body;
+	proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi;
+	scgi_temp_path %[1]s/scgi;
+	server { listen 127.0.0.1:%[2]d; root %[3]s; }
+}
+`
+
+// nginx starts nginx on a free port. end is nil if it is not installed.
+func nginx(ctx context.Context, b *bench, files string) (address string, end func(), err error) {
+	program, err := exec.LookPath("nginx")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: nginx is not installed, HTTP is measured without it")
+		return "", nil, nil
+	}
+	dir := b.path("nginx")
+	// Workers of root are another user, and must reach the files.
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(b.dir, 0o755)); err != nil {
+		return "", nil, err
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	config := filepath.Join(dir, "nginx.conf")
+	if err := errors.Join(free.Close(), os.WriteFile(config, fmt.Appendf(nil, nginxConfig, dir, port, files), 0o644)); err != nil {
+		return "", nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, "-c", config, "-e", filepath.Join(dir, "log"))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}
+	host := fmt.Sprintf("127.0.0.1:%d", port)
+	for range 100 {
+		var c net.Conn
+		if c, err = net.Dial("tcp", host); err == nil {
+			return "http://" + host + "/", end, c.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	end()
+	return "", nil, fmt.Errorf("nginx does not answer: %w", err)
+}
