@@ -1,8 +1,14 @@
 package ocdbt
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/formats"
 )
 
 // The paths of data files: index.rst, "Data file table format".
@@ -42,6 +48,38 @@ func TestDataFileTable(t *testing.T) {
 	} {
 		if _, err := (dataFile{path: path}).key(); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// A frame of zstd need not say how long it is, nor compress little.
+func TestZstdWithoutSize(t *testing.T) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{10, 255, 256, 300_000, leastNode - 1, leastNode} {
+		want := bytes.Repeat([]byte("abcdefghij"), n/10)
+		var stream bytes.Buffer // without the size
+		enc.Reset(&stream)
+		for _, b := range [][]byte{want[:len(want)/2], want[len(want)/2:]} {
+			if _, err := enc.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			if err := enc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := enc.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range [][]byte{stream.Bytes(), enc.EncodeAll(want, nil)} {
+			if got, err := decodeZstd(b, leastNode); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes from %d: %d, %v", len(want), len(b), len(got), err)
+			}
+			if _, err := decodeZstd(b, len(want)-1); !errors.Is(err, formats.ErrFormat) {
+				t.Errorf("%d bytes are more than allowed: %v", len(want), err)
+			}
 		}
 	}
 }

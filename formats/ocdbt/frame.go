@@ -70,16 +70,21 @@ func decodeZstd(src []byte, limit int) ([]byte, error) {
 		}
 	}
 	defer zstdDecoders.Put(d)
-	// The size that the frame states is not believed.
-	for space := min(limit, 4*len(src)+64); ; space = min(limit, 4*space) {
+	// The size that the frame states is not believed. The decoder does not always say
+	// that it is the space that was too small.
+	var h zstd.Header
+	if err := h.Decode(src); err != nil {
+		return nil, formats.Invalid("zstd: %v", err)
+	}
+	for space := min(limit, 4*len(src)+1<<12); ; space = min(limit, 4*space) {
 		out, err := d.DecodeAll(src, make([]byte, 0, space))
 		switch {
 		case err == nil:
 			return out, nil
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return nil, formats.Invalid("zstd: %v", err)
-		case space == limit:
+		case h.HasFCS && h.FrameContentSize > uint64(limit), space == limit && errors.Is(err, zstd.ErrDecoderSizeExceeded):
 			return nil, formats.Invalid("zstd: more than the %d bytes of a node", limit)
+		case h.HasFCS && h.FrameContentSize <= uint64(space), space == limit:
+			return nil, formats.Invalid("zstd: %v", err)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func decodeNode(b []byte, transitive string, limit int) (*node, error) {
 	c := &cursor{b: body}
 	n := &node{height: c.byte()}
 	files := decodeFiles(c, transitive, limit)
-	count := c.count(maxEntries, 4, "the number of entries")
+	count := c.count(maxEntries, 3, "the number of entries")
 	if c.err == nil && count == 0 {
 		c.fail("it is empty")
 	}

@@ -1,0 +1,295 @@
+package ocdbt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+func each(changes []Change) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for _, c := range changes {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+var began = time.Date(2024, 2, 29, 12, 0, 0, 5, time.UTC)
+
+// Histories of random changes, in several settings, are read back generation by
+// generation.
+func TestWriter(t *testing.T) {
+	for i, o := range []*WriterOptions{
+		nil,
+		{NodeBytes: 1, ArityLog2: 1},
+		{NodeBytes: 300, ArityLog2: 2, Uncompressed: true, InlineBytes: -1},
+		{NodeBytes: 500, ArityLog2: 1, FileBytes: 1000, Numbered: true, Level: 19},
+		{NodeBytes: 2000, InlineBytes: maxInlineValue, FileBytes: 1},
+		{NodeBytes: 100, ArityLog2: 16, Level: -5},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(7, uint64(i)))
+			files := kv.NewMem()
+			w, err := NewWriter(files, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := map[string][]byte{}
+			var versions []map[string][]byte
+			commits := 70
+			for n := range commits {
+				var changes []Change
+				count := random.IntN(30)
+				switch {
+				case n%20 == 19: // all of it goes
+					for key := range now {
+						changes = append(changes, Change{Key: key})
+					}
+					clear(now)
+					count = 0
+				case n%9 == 0:
+					count = 300
+				case n%9 == 4:
+					count = 0
+				}
+				for range count {
+					key := fmt.Sprintf("%s/c/%d/%d", []string{"a", "a/b", "long name of an array", "z"}[random.IntN(4)], random.IntN(9), random.IntN(30))
+					if random.IntN(4) == 0 {
+						changes = append(changes, Change{Key: key})
+						delete(now, key)
+						continue
+					}
+					b := bytes.Repeat([]byte{byte(n)}, random.IntN(200))
+					changes = append(changes, Change{key, kv.Bytes(b)})
+					now[key] = b
+				}
+				at := began.Add(time.Duration(n) * time.Hour)
+				if n%10 == 3 {
+					at = began // too early
+				}
+				if got, err := w.Commit(t.Context(), at, each(changes)); err != nil || got != uint64(n+1) {
+					t.Fatalf("%d, %v", got, err)
+				}
+				versions = append(versions, maps.Clone(now))
+			}
+			if _, err := Open(t.Context(), files, nil); !errors.Is(err, formats.ErrFormat) {
+				t.Errorf("before Close: %v", err)
+			}
+			if err := w.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Commit(t.Context(), began, each(nil)); !errors.Is(err, kv.ErrClosed) {
+				t.Error(err)
+			}
+			var all []*Set
+			for n, want := range versions {
+				set, err := Open(t.Context(), files, &formats.Options{Version: fmt.Sprintf("v%d", n+1)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := contents(t, files, set); !equalMaps(got, want) {
+					t.Fatalf("v%d: %d keys, want %d", n+1, len(got), len(want))
+				}
+				if n%20 == 9 {
+					checkLookups(t, files, set, want)
+				}
+				if n%10 != 3 && n%10 != 4 && !set.Version().Time.Equal(began.Add(time.Duration(n)*time.Hour)) {
+					t.Errorf("v%d: %v", n+1, set.Version().Time)
+				}
+				if set.stats.keys != uint64(len(want)) {
+					t.Errorf("v%d: %d keys, the statistics say %d", n+1, len(want), set.stats.keys)
+				}
+				all = append(all, set)
+			}
+			checkVersions(t, files, all)
+			some := []int{0, 1, 18, 19, 20, 69}
+			var sets []*Set
+			var values []map[string][]byte
+			for _, n := range some {
+				sets, values = append(sets, all[n]), append(values, versions[n])
+			}
+			checkChanges(t, files, sets, values)
+		})
+	}
+}
+
+// Keys are any bytes; values of a kv.Value that fails, wrong options and too long keys
+// are errors.
+func TestWriterRefuses(t *testing.T) {
+	for _, o := range []*WriterOptions{{InlineBytes: maxInlineValue + 1}, {ArityLog2: 17}, {ArityLog2: -1}, {NodeBytes: -1}, {NodeBytes: 1 << 30}, {FileBytes: -1}} {
+		if _, err := NewWriter(kv.NewMem(), o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	files := kv.NewMem()
+	w, err := NewWriter(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := errors.New("bad")
+	if _, err := w.Commit(t.Context(), began, func(yield func(Change, error) bool) { yield(Change{}, bad) }); !errors.Is(err, bad) {
+		t.Error(err)
+	}
+	if err := w.Close(t.Context()); !errors.Is(err, bad) {
+		t.Error(err)
+	}
+	w, _ = NewWriter(files, nil)
+	if _, err := w.Commit(t.Context(), began, each([]Change{{strings.Repeat("k", maxKey+1), kv.Bytes{}}})); !errors.Is(err, kv.ErrInvalidKey) {
+		t.Error(err)
+	}
+	w, _ = NewWriter(files, nil)
+	odd := []Change{{"", kv.Bytes("1")}, {"\xff", kv.Bytes("2")}, {"ok", kv.Bytes("3")}, {strings.Repeat("k", maxKey), kv.Bytes("4")}}
+	if _, err := w.Commit(t.Context(), began, each(odd)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	set, err := Open(t.Context(), files, &formats.Options{Skipped: func(key string) { told = append(told, key) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, files, set); len(got) != 2 || string(got["ok"]) != "3" || !slices.Equal(told, []string{"", "\xff"}) {
+		t.Errorf("%d keys, skipped %q", len(got), told)
+	}
+	empty := kv.NewMem()
+	w, _ = NewWriter(empty, nil)
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := Open(t.Context(), empty, nil); err != nil || set.Version().ID != "v1" {
+		t.Errorf("%v, %v", set, err)
+	}
+}
+
+// counted counts the reads of data files.
+type counted struct {
+	kv.Reader
+	gets atomic.Int64
+}
+
+func (c *counted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	if strings.HasPrefix(key, "d/") {
+		c.gets.Add(1)
+	}
+	return c.Reader.Get(ctx, key, rng)
+}
+
+// What is read of a store of 20,000 keys and 600 generations: for a key, a prefix or
+// the changes of a commit, the nodes on the way and no others.
+func TestCost(t *testing.T) {
+	files := kv.NewMem()
+	w, err := NewWriter(files, &WriterOptions{NodeBytes: 4 << 10, InlineBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []Change
+	for i := range 20_000 {
+		first = append(first, Change{fmt.Sprintf("a%d/c/%d", i%5, i), kv.Bytes("value")})
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
+	if _, err := w.Commit(t.Context(), began, each(first)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 599 {
+		if _, err := w.Commit(t.Context(), began.AddDate(0, 0, i+1), each([]Change{{fmt.Sprintf("a3/c/%d", i*5+3), kv.Bytes("other")}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.root.height < 2 {
+		t.Fatalf("the tree has height %d", w.root.height)
+	}
+	path := int64(w.root.height) + 1
+	for _, test := range []struct {
+		name string
+		most int64
+		use  func(set *Set) int
+	}{
+		{"open v300", 3, func(set *Set) int { return 1 }},
+		{"lookup", 3 + path, func(set *Set) int {
+			if _, err := set.Lookup(t.Context(), "a2/c/7777"); err != nil {
+				t.Fatal(err)
+			}
+			return 1
+		}},
+		{"lookup of none", 3 + path, func(set *Set) int {
+			if _, err := set.Lookup(t.Context(), "a2/c/7778"); err != kv.ErrNotFound {
+				t.Fatal(err)
+			}
+			return 1
+		}},
+		{"list", 3 + path + 1, func(set *Set) (n int) {
+			for _, err := range set.List(t.Context(), kv.ListOptions{Prefix: "a2/c/777"}) {
+				if n++; err != nil {
+					t.Fatal(err)
+				}
+			}
+			return n - 2 // 7772, 7777
+		}},
+		{"changes", 3 + 2*path + 2, func(set *Set) (n int) {
+			for c, err := range set.Changes(t.Context(), "v299") {
+				if n++; err != nil || c.Key != "a3/c/1493" {
+					t.Fatal(c, err)
+				}
+			}
+			return n
+		}},
+		{"10 changes", 3 + 5*path, func(set *Set) (n int) {
+			for _, err := range set.Changes(t.Context(), "v290") {
+				if n++; err != nil {
+					t.Fatal(err)
+				}
+			}
+			return n - 9
+		}},
+	} {
+		c := &counted{Reader: files}
+		set, err := Open(t.Context(), c, &formats.Options{Version: "v300"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := test.use(set); n < 0 || test.name != "list" && n != 1 {
+			t.Errorf("%s: %d", test.name, n)
+		}
+		if got := c.gets.Load(); got > test.most {
+			t.Errorf("%s: %d nodes are read, more than %d", test.name, got, test.most)
+		}
+		before := c.gets.Load()
+		if test.use(set); c.gets.Load() != before {
+			t.Errorf("%s: nodes are read again", test.name)
+		}
+	}
+	data, count := 0, 0
+	for path := range files.List(t.Context(), kv.ListOptions{}) {
+		b, err := kv.Get(t.Context(), files, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, count = data+len(b), count+1
+	}
+	t.Logf("%d bytes in %d files, height %d", data, count, w.root.height)
+	if data > 8<<20 {
+		t.Errorf("%d bytes", data)
+	}
+}
+
+var _ refs.Set = (*Set)(nil)
