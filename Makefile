@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop serve-interop s3 bench soak soak-serve python-test wheels clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop interop-formats serve-interop s3 bench soak soak-serve python-test wheels clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -54,6 +54,9 @@ fuzz:             ## every fuzz target for FUZZTIME
 interop:          ## other implementations read what we write, and the reverse
 	./interop/run.sh
 	./interop/refs.sh
+
+interop-formats:  ## the same for foreign formats; see docs/formats.md
+	./interop/formats.sh
 
 serve-interop:    ## clients of other projects read and write a served database; see docs/serving.md
 	./interop/serve.sh

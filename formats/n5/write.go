@@ -158,7 +158,7 @@ func compressionMember(kind string) (json.RawMessage, error) {
 	case "zstd":
 		return codecs.Object("type", kind, "level", 3), nil
 	case "blosc":
-		return codecs.Object("type", kind, "cname", "zstd", "clevel", 6, "shuffle", 1, "blocksize", 0, "nthreads", 1), nil
+		return codecs.Object("type", kind, "cname", "zstd", "clevel", 6, "shuffle", 1, "blocksize", 0), nil
 	}
 	return nil, formats.Unsupported("compression %q: raw, gzip, bzip2, xz, lz4, blosc and zstd are possible", kind)
 }
