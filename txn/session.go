@@ -117,7 +117,7 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 
 // begin opens a new session. db.keeping is held.
 func (db *DB) begin(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
-	c, err := db.Lookup(ctx, base)
+	c, err := db.version(ctx, base)
 	if err != nil {
 		return nil, err
 	}
