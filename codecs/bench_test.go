@@ -67,6 +67,18 @@ func benchChunk(t testing.TB, v3 string) (b *codecs.Bound, elems, stored []byte)
 	return b, elems, stored
 }
 
+// BenchmarkParseV3 parses a list of codecs, as each array that is opened does.
+func BenchmarkParseV3(b *testing.B) {
+	r := codecs.Default()
+	list := []byte(`[{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1}}]`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.ParseV3(list); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkDecode(b *testing.B) {
 	for _, c := range benchChains {
 		b.Run(c.name, func(b *testing.B) {

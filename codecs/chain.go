@@ -51,7 +51,14 @@ func (l *link) fail(err error) error {
 // short-hand names in the order of encoding. An unknown codec that says
 // "must_understand": false is kept, printed, and otherwise passed over.
 func (r *Registry) ParseV3(list json.RawMessage) (Chain, error) {
-	return r.parseV3(list, "codecs", 0)
+	if c, ok := r.lookup(list); ok {
+		return c, nil
+	}
+	c, err := r.parseV3(list, "codecs", 0)
+	if err == nil {
+		r.remember(list, c)
+	}
+	return c, err
 }
 
 // ParseInner parses a list of codecs that is a member of a codec's

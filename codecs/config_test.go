@@ -243,6 +243,35 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// A list that was parsed before is parsed anew when a codec was registered.
+func TestRegisterAfterParse(t *testing.T) {
+	r := codecs.Default()
+	list := json.RawMessage(`["bytes",{"name":"later","must_understand":false}]`)
+	for range 2 {
+		if _, err := r.ParseV3(list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := errors.New("asked")
+	r.Register(codecs.Entry{V3: []string{"later"}, Kind: codecs.BytesToBytes, Parse: func(codecs.Config) (codecs.Codec, error) { return nil, asked }})
+	if _, err := r.ParseV3(list); !errors.Is(err, asked) {
+		t.Errorf("error %v, want that of the new codec", err)
+	}
+	// Many lists, and long ones.
+	r = codecs.Default()
+	for i := range 400 {
+		list := fmt.Appendf(nil, `[%s{"name":"zstd","configuration":{"level":%d}}]`, strings.Repeat(" ", 20*i), i%20)
+		list = append([]byte(`["bytes",`), list[1:]...)
+		c, err := r.ParseV3(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := c.PrintV3(); !strings.Contains(string(got), fmt.Sprintf(`"level":%d}`, i%20)) {
+			t.Fatalf("list %d became %s", i, got)
+		}
+	}
+}
+
 // A shard in a shard in a shard … fails before the stack or the time ends.
 func TestDeepNesting(t *testing.T) {
 	list := little

@@ -3,6 +3,7 @@ package codecs
 import (
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Entry is one codec as the registry knows it.
@@ -24,6 +25,38 @@ type Entry struct {
 // not and comes first.
 type Registry struct {
 	v2, v3 map[string]*Entry
+
+	// known are chains of v3 by the text that they were parsed from. Most arrays of
+	// a store have one of a few lists of codecs.
+	mu    sync.RWMutex
+	known map[string]Chain
+}
+
+// Bounds of Registry.known. When it is full it is emptied.
+const (
+	knownChains = 128
+	knownText   = 2 << 10 // bytes; longer lists are parsed each time
+)
+
+// lookup returns the chain of a text that was parsed before.
+func (r *Registry) lookup(list []byte) (Chain, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c, ok := r.known[string(list)]
+	return c, ok
+}
+
+// remember keeps the chain of a text.
+func (r *Registry) remember(list []byte, c Chain) {
+	if len(list) > knownText {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) >= knownChains {
+		r.known = make(map[string]Chain)
+	}
+	r.known[string(list)] = c
 }
 
 // NewRegistry returns a registry of the given codecs and nothing else.
@@ -43,6 +76,7 @@ func (r *Registry) Register(e Entry) {
 	if e.Parse == nil || e.Kind < ArrayToArray || e.Kind > BytesToBytes || e.V2 == "" && len(e.V3) == 0 {
 		panic(fmt.Sprintf("codecs: incomplete entry %q %q", e.V2, e.V3))
 	}
+	r.known = nil
 	add := func(m map[string]*Entry, name string) {
 		if m[name] != nil {
 			panic(fmt.Sprintf("codecs: %q is registered twice", name))

@@ -183,8 +183,7 @@ search:
 				if err != nil {
 					return owner{}, err
 				}
-				_, isArray := policy.Policy{}.Structure(name, doc)
-				found = owner{path: p, array: isArray}
+				found = owner{path: p, array: policy.Policy{}.Array(name, doc)}
 				break search
 			}
 		}

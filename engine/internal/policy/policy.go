@@ -43,19 +43,30 @@ var structural = map[string][]string{
 	names.V3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
 }
 
-// Structure implements [txn.Policy]. It reads documents leniently: an array
-// whose codecs are unknown has a structure too.
-func (Policy) Structure(name string, doc []byte) (txn.Structure, bool) {
-	members, ok := structural[name]
-	if !ok {
-		return txn.Structure{}, false
+// Array implements [txn.Policy].
+func (Policy) Array(name string, doc []byte) bool { return arrayOf(name, doc) != nil }
+
+// arrayOf takes the metadata of an array apart. It is nil for any other document.
+func arrayOf(name string, doc []byte) *Object {
+	if structural[name] == nil {
+		return nil
 	}
 	o, err := ParseObject(doc)
 	if err != nil || o.Values["shape"] == nil || name == names.V3 && string(o.Values["node_type"]) != `"array"` {
+		return nil
+	}
+	return o
+}
+
+// Structure implements [txn.Policy]. It reads documents leniently: an array
+// whose codecs are unknown has a structure too.
+func (Policy) Structure(name string, doc []byte) (txn.Structure, bool) {
+	o := arrayOf(name, doc)
+	if o == nil {
 		return txn.Structure{}, false
 	}
 	var canonical []byte
-	for _, m := range members {
+	for _, m := range structural[name] {
 		canonical = append(append(append(canonical, m...), 0), canonicalJSON(o.Values[m])...)
 		canonical = append(canonical, 0)
 	}

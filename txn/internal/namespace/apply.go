@@ -85,7 +85,7 @@ func (s *Space) describe(ctx context.Context, name string, v tree.Value) (*nodeD
 	if err != nil || !ok {
 		return n, err
 	}
-	_, n.array = s.policy.Structure(name, doc)
+	n.array = s.policy.Array(name, doc)
 	for _, f := range s.policy.Forms(name, doc) {
 		if f, ok := f.normal(); ok && len(n.forms) < maxNodeForms {
 			n.forms = append(n.forms, f)

@@ -16,8 +16,11 @@ type Policy interface {
 	// forms below the document's directory are kept in a chunk map.
 	Forms(name string, doc []byte) []Form
 
+	// Array reports whether a document is the metadata of an array.
+	Array(name string, doc []byte) bool
+
 	// Structure returns the part of an array's metadata that its chunks depend on. ok is
-	// false if the document is not the metadata of an array.
+	// that of Array.
 	Structure(name string, doc []byte) (s Structure, ok bool)
 
 	// MergeDocument merges three states of a metadata document field by field;
@@ -81,6 +84,7 @@ type NoPolicy struct{}
 
 func (NoPolicy) Node(string) bool                            { return false }
 func (NoPolicy) Forms(string, []byte) []Form                 { return nil }
+func (NoPolicy) Array(string, []byte) bool                   { return false }
 func (NoPolicy) Structure(string, []byte) (Structure, bool)  { return Structure{}, false }
 func (NoPolicy) Metadata(string) bool                        { return false }
 func (NoPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }

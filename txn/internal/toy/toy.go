@@ -64,6 +64,10 @@ func (p Policy[F, S, C]) Forms(name string, doc []byte) (forms []F) {
 	return forms
 }
 
+func (p Policy[F, S, C]) Array(name string, doc []byte) bool {
+	return p.Node(name) && slices.Contains(strings.Fields(string(doc)), "array")
+}
+
 func (p Policy[F, S, C]) Structure(name string, doc []byte) (S, bool) {
 	var s structure
 	ok := false
