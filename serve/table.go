@@ -45,9 +45,9 @@ type Command struct {
 	Held []*engine.DB
 }
 
-// RunElsewhere is an exit code: the command has not begun, since this process has
-// the database open in a way that the command cannot use. The client runs it when
-// the database is free.
+// RunElsewhere is an exit code: the command has changed and printed nothing, since this
+// process ends, or has the database open in a way that the command cannot use. The
+// client runs it when the database is free.
 const RunElsewhere = -1
 
 // Table is every request that a client may make. Safe for concurrent use.

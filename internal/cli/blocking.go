@@ -67,13 +67,15 @@ func (b *blocking) part(n int) []byte {
 
 type blockingReader struct {
 	blocking
-	r io.Reader
+	r    io.Reader
+	used bool // a read was begun: what it reads is gone for other readers
 }
 
 func (b *blockingReader) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
 	}
+	b.used = true
 	part := b.part(len(p))
 	n, err := b.run(0, func() (int, error) { return b.r.Read(part) })
 	return copy(p, part[:n]), err

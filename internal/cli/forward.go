@@ -80,6 +80,15 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {
 		return serve.RunElsewhere // it is open here to be read only
 	}
+	if errors.Is(a.err, context.Canceled) && errors.Is(context.Cause(ctx), local.ErrGone) {
+		// It is not the client that interrupts, but this process that ends.
+		begun := a.out.wrote || a.in != nil && a.in.used || errors.Is(a.err, engine.ErrResumable) || errors.As(a.err, &againError{})
+		if !begun {
+			return serve.RunElsewhere
+		}
+		a.err = fmt.Errorf("process %d had the database open and was ended while it ran this command: %s; run it again",
+			os.Getpid(), message(a.err, exitInterrupted))
+	}
 	if errors.Is(a.out.err, syscall.EPIPE) {
 		return exitPipe // in a process of its own the signal would have ended it
 	}

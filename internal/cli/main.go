@@ -58,6 +58,7 @@ func Main() {
 type attempted struct {
 	err  error
 	root *cobra.Command
+	in   *blockingReader // nil without standard input
 	out  *stdoutWriter
 	from caller
 }
@@ -66,8 +67,10 @@ type attempted struct {
 func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
 	root := newRoot()
 	root.SetArgs(args)
+	var in *blockingReader
 	if stdin != nil {
-		root.SetIn(&blockingReader{blocking{ctx: ctx}, stdin})
+		in = &blockingReader{blocking: blocking{ctx: ctx}, r: stdin}
+		root.SetIn(in)
 	}
 	out := &stdoutWriter{w: &blockingWriter{blocking: blocking{ctx: ctx}, w: stdout}}
 	root.SetOut(out)
@@ -77,7 +80,7 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
-	return &attempted{err: err, root: root, out: out, from: callerOf(ctx)}
+	return &attempted{err: err, root: root, in: in, out: out, from: callerOf(ctx)}
 }
 
 // report tells what went wrong, on one line, and returns the exit code.

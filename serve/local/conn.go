@@ -26,8 +26,8 @@ type conn struct {
 
 	version string // of the client
 
-	ctx    context.Context // ends with the connection
-	cancel context.CancelFunc
+	ctx    context.Context // ends with the connection; the cause is ErrGone where the server ends
+	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // requests under way
 
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 	c.bodies.cond.L = &c.bodies.mu
 	c.idle = make(chan struct{})
 	c.rest = sync.OnceFunc(func() { close(c.idle) })
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
 
@@ -78,7 +78,7 @@ func (c *conn) serve() {
 		c.wg.Wait()
 		c.sayBye()
 	}
-	c.cancel()
+	c.cancel(nil)
 	c.wg.Wait()
 	for _, v := range c.views {
 		v.View.Release()
@@ -107,7 +107,7 @@ func (c *conn) leave() {
 		defer t.Stop()
 		select {
 		case <-t.C:
-			c.cancel()
+			c.cancel(ErrGone)
 		case <-c.idle:
 		}
 	})

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/local"
+)
+
+// canceledReader interrupts the command that reads it.
+type canceledReader struct{ cancel func() }
+
+func (r canceledReader) Read([]byte) (int, error) {
+	r.cancel()
+	select {} // the other end says nothing
+}
+
+// A command is run elsewhere when the process that runs it for another one ends, unless
+// it has begun with what cannot be done twice. If the client interrupts, it is
+// interrupted.
+func TestEndOfRunningProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w.zdb")
+	db, err := engine.Create(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, c := range []struct {
+		name  string
+		args  []string
+		cause error
+		reads bool
+		code  int
+		said  string
+	}{
+		{"a command that only reads", []string{"log", dir}, local.ErrGone, false, serve.RunElsewhere, ""},
+		{"a command with input", []string{"put", dir, "key"}, local.ErrGone, true, exitFailed, "run it again"},
+		{"Ctrl-C of the client", []string{"log", dir}, nil, false, exitInterrupted, "interrupted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			if !c.reads {
+				cancel(c.cause)
+			}
+			var out, messages bytes.Buffer
+			code := RunFor(ctx, &serve.Command{
+				Args: c.args, Stdin: canceledReader{func() { cancel(c.cause) }}, Stdout: &out, Stderr: &messages, Held: []*engine.DB{db},
+			})
+			if code != c.code || out.Len() > 0 || !strings.Contains(messages.String(), c.said) || c.said == "" && messages.Len() > 0 {
+				t.Errorf("exit code %d: %s%s", code, &out, &messages)
+			}
+		})
+	}
+}
