@@ -42,8 +42,8 @@ type Options struct {
 	// are refused, which web pages could send by DNS rebinding.
 	Local bool
 	// Origins are those of the web pages that may read; "*" is all. The default is
-	// all, because a page needs a key, but for anonymous readers of a Local server
-	// only pages of this machine.
+	// all, because a page needs a key or can read without one anyway; for a Local
+	// server, only pages of this machine.
 	Origins []string
 	// Requests is how many are answered at a time; default 256. More are told to
 	// come back.
@@ -306,7 +306,7 @@ func (h *handler) allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 	head := w.Header()
 	switch {
-	case slices.Contains(h.o.Origins, "*"), len(h.o.Origins) == 0 && !(h.o.Local && h.o.Anonymous != nil):
+	case slices.Contains(h.o.Origins, "*"), len(h.o.Origins) == 0 && !h.o.Local:
 		head.Set("Access-Control-Allow-Origin", "*")
 	case slices.Contains(h.o.Origins, origin), len(h.o.Origins) == 0 && localOrigin(origin):
 		head.Set("Access-Control-Allow-Origin", origin)

@@ -409,6 +409,9 @@ func TestServedCopiesAreTrue(t *testing.T) {
 	}
 }
 
+// keysWithAnonymous authenticates as a key file does that lets readers in without a key.
+func keysWithAnonymous(*http.Request) (*serve.Principal, error) { return reader, nil }
+
 func TestOrigins(t *testing.T) {
 	for _, c := range []struct {
 		o      Options
@@ -418,6 +421,7 @@ func TestOrigins(t *testing.T) {
 		{Options{Anonymous: reader}, "https://example.org", "*"},
 		{Options{Anonymous: reader, Local: true}, "https://example.org", ""},
 		{Options{Anonymous: reader, Local: true}, "http://localhost:3000", "http://localhost:3000"},
+		{Options{Authenticate: keysWithAnonymous, Local: true}, "https://example.org", ""},
 		{Options{Anonymous: reader, Local: true}, "http://localhost.evil.example", ""},
 		{Options{Anonymous: reader, Local: true, Origins: []string{"https://example.org"}}, "https://example.org", "https://example.org"},
 		{Options{Anonymous: reader, Origins: []string{"https://example.org"}}, "https://other.example", ""},
