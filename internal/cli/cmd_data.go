@@ -37,7 +37,8 @@ func initCmd() *cobra.Command {
 func importCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ImportOptions
-	var session, validate, dim string
+	var session, validate, dim, prefix string
+	var history bool
 	cmd := &cobra.Command{
 		Use:   "import DB SOURCE...",
 		Short: "Copy a store into a database",
@@ -72,13 +73,22 @@ refused and named with its files before anything is written: data types, codecs,
 chunks, fill values, and what says what the numbers mean, such as scale_factor,
 add_offset and units. So are coordinates that repeat or go back, as when a file
 is appended twice, unless --any-order is given. A long append that is stopped, by
-you or by a server, is kept up to some SOURCE: --resume goes on after it.`,
+you or by a server, is kept up to some SOURCE: --resume goes on after it.
+
+With --history every version of a SOURCE that has versions (icechunk, ocdbt) is
+imported, with its branches and tags: as one commit each, with message, time and
+author, at the root. Only changes are read. Each commit is complete when it is
+seen; an import that is interrupted keeps those that it made, and the same command
+goes on after them, also when the source has grown. Branches and tags get the names
+that they have there, after --prefix. The branch main must be new, or made by such
+an import.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
   zarrdb import weather.zdb refs.json.zst --link --allow s3://noaa/
   zarrdb import weather.zdb june.json july.json --link --append-dim time --to era5
-  zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp`,
+  zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp
+  zarrdb import era5.zdb 's3://bucket/era5/|icechunk:' --history --link`,
 		Args: argCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 && dim == "" {
@@ -105,6 +115,20 @@ you or by a server, is kept up to some SOURCE: --resume goes on after it.`,
 			if !o.Link && cmd.Flags().Changed("validate") {
 				return usagef("import: --validate needs --link")
 			}
+			if prefix != "" && !history {
+				return usagef("import: --prefix needs --history")
+			}
+			if history {
+				for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "any-order", "session"} {
+					if cmd.Flags().Changed(name) {
+						return usagef("import: --%s and --history exclude each other", name)
+					}
+				}
+				if o.To != "" || o.Branch != "" {
+					return usagef("import: a history goes to the root of a database, name it alone")
+				}
+				return runHistory(cmd, dir, args[1], &src, engine.HistoryOptions{Prefix: prefix, Author: o.Author, Link: o.Link, Validate: o.Validate})
+			}
 			if dim == "" && o.AnyOrder {
 				return usagef("import: --any-order needs --append-dim")
 			}
@@ -126,6 +150,8 @@ you or by a server, is kept up to some SOURCE: --resume goes on after it.`,
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	f.BoolVar(&history, "history", false, "import every version, branch and tag of SOURCE, as commits")
+	f.StringVar(&prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
 }
@@ -207,6 +233,48 @@ func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, ru
 		return errors.Join(err, cerr)
 	}
 	imported(cmd, res, base)
+	return db.Close()
+}
+
+// runHistory imports every version of a source.
+func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.HistoryOptions) error {
+	ctx := cmd.Context()
+	from, err := src.open(cmd, source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := from.IsReferenceSet(ctx); err != nil {
+		return err
+	}
+	db, err := openDB(cmd, dir, &engine.Options{Author: o.Author, Create: true})
+	if err != nil {
+		return err
+	}
+	bar := newVersionProgress(cmd, "importing")
+	o.Progress = bar.update
+	res, err := db.ImportHistory(ctx, from, o)
+	bar.finish(err)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = againError{err}
+		}
+		_, cerr := db.Discard()
+		return errors.Join(err, cerr)
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%d versions imported", res.Versions)
+	if res.Known > 0 {
+		fmt.Fprintf(out, ", %d were here", res.Known)
+	}
+	fmt.Fprintf(out, "; %d keys, %s; branches %s", res.Keys, size(res.Bytes), strings.Join(res.Branches, ", "))
+	if len(res.Tags) > 0 {
+		fmt.Fprintf(out, "; tags %s", strings.Join(res.Tags, ", "))
+	}
+	fmt.Fprintln(out)
+	if res.NotGranted != nil {
+		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
+	}
 	return db.Close()
 }
 

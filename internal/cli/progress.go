@@ -43,6 +43,11 @@ func newElementProgress(cmd *cobra.Command, what string) *progress {
 	return barWith(cmd, what, decor.CountersNoUnit("%d / %d elements"))
 }
 
+// newVersionProgress shows versions in place of keys.
+func newVersionProgress(cmd *cobra.Command, what string) *progress {
+	return barWith(cmd, what, decor.CountersNoUnit("%d / %d versions"))
+}
+
 func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
 	if !onTerminal(cmd) {
 		return &progress{}

@@ -1,0 +1,288 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv/redact"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Properties of a commit that was imported with its history: the source without
+// secrets, and the name of the version there.
+const (
+	propSource  = "source.url"
+	propVersion = "source.version"
+)
+
+// HistoryOptions say how a history is imported. The zero value works.
+type HistoryOptions struct {
+	// Prefix begins the names that branches and tags get here.
+	Prefix string
+	// Author is recorded where the source names none.
+	Author string
+	// Link keeps the chunks where they are, as virtual values; see
+	// [ImportOptions].Link.
+	Link bool
+	// Validate says of which files Link records the version.
+	Validate Validate
+	// Progress, if set, is told how many versions are imported. Calls do not overlap.
+	Progress func(Progress)
+}
+
+// HistoryResult is what an import of a history did.
+type HistoryResult struct {
+	// Versions were imported, Known were there already.
+	Versions, Known int64
+	// Branches and Tags are the names that they have here, sorted.
+	Branches, Tags []string
+	// Keys were set or deleted, Bytes copied.
+	Keys, Bytes int64
+	// NotGranted is as in [ImportResult].
+	NotGranted error
+}
+
+// ImportHistory imports every version of a source in a format with versions
+// ([formats.Versioned]), with its branches and tags: each as a commit on the one before
+// it, with message, time and author. Of a version only the changes are read.
+//
+// Each commit is complete when it is seen, and a branch grows commit by commit. If the
+// import ends early, what is there stays, and another import of the same source goes on
+// after it; so does one of a source that has grown. A branch or tag here of the same name that this did not make, or that has
+// commits of its own, is txn.ErrRefExists, before anything is written.
+func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) (*HistoryResult, error) {
+	set, prefix, err := src.referenceSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	versioned, ok := set.foreign.(formats.Versioned)
+	if !ok {
+		return nil, fmt.Errorf("import %s: %w: it has no versions; import it without history", src.name(), ErrFormat)
+	}
+	h := &historian{
+		db: db, src: src, o: o, set: set, prefix: prefix, versions: versioned,
+		source: src.name(), commits: map[string]txn.CommitID{}, known: map[string]formats.Version{},
+	}
+	if set.files.base != insideBase {
+		h.source = redact.URL(set.files.base) // however its URL is spelled
+		if prefix != "" {
+			h.source += "|" + prefix
+		}
+	}
+	h.linker = newLinker(db, src, ImportOptions{Link: true, Validate: o.Validate}, set, prefix)
+	err = h.run(ctx)
+	if err == nil && o.Link {
+		h.res.NotGranted = db.Grant(h.linker.grants())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w", src.name(), err)
+	}
+	return &h.res, nil
+}
+
+// historian is one import of a history under way.
+type historian struct {
+	db       *DB
+	src      *Source
+	o        HistoryOptions
+	set      *refSet
+	prefix   string // of keys that are imported
+	versions formats.Versioned
+	source   string
+	linker   *linker
+
+	names   []formats.Name
+	known   map[string]formats.Version // by ID
+	first   txn.CommitID               // of the database
+	commits map[string]txn.CommitID    // of versions that are here
+	total   int64
+	res     HistoryResult
+}
+
+func (h *historian) run(ctx context.Context) error {
+	var err error
+	if h.names, err = h.versions.Names(ctx); err != nil {
+		return err
+	}
+	if len(h.names) == 0 {
+		h.names = []formats.Name{{Name: txn.MainBranch, ID: h.versions.Version().ID}}
+	}
+	// The branch main first, then branches, then tags.
+	rank := func(n formats.Name) int {
+		switch {
+		case n.Tag:
+			return 2
+		case n.Name == txn.MainBranch:
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(h.names, func(a, b formats.Name) int { return rank(a) - rank(b) })
+	for _, n := range h.names {
+		if err := h.read(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := h.here(ctx); err != nil {
+		return err
+	}
+	for _, n := range h.names {
+		if err := h.check(n); err != nil {
+			return err
+		}
+	}
+	for id := range h.known {
+		if _, ok := h.commits[id]; ok {
+			h.res.Known++
+		}
+	}
+	h.total = int64(len(h.known)) - h.res.Known
+	for _, n := range h.names {
+		if err := h.take(ctx, n); err != nil {
+			return err
+		}
+	}
+	slices.Sort(h.res.Branches)
+	slices.Sort(h.res.Tags)
+	return nil
+}
+
+// read finds the versions that a branch or tag has, down to one that is known.
+func (h *historian) read(ctx context.Context, n formats.Name) error {
+	if _, ok := h.known[n.ID]; ok {
+		return nil
+	}
+	at, err := h.versions.At(ctx, n.ID)
+	if err != nil {
+		return err
+	}
+	for v, err := range at.History(ctx) {
+		if err != nil {
+			return err
+		}
+		if _, ok := h.known[v.ID]; ok {
+			return nil
+		}
+		h.known[v.ID] = v
+	}
+	return nil
+}
+
+// parent is the version that one is imported on, "" for none.
+func (h *historian) parent(id string) string {
+	if p := h.known[id].Parents; len(p) > 0 {
+		if _, ok := h.known[p[0]]; ok {
+			return p[0]
+		}
+	}
+	return ""
+}
+
+// here finds the first commit of the database, and the versions that an import brought
+// over earlier.
+func (h *historian) here(ctx context.Context) error {
+	seen := map[txn.CommitID]bool{}
+	heads := append(h.db.Branches(), h.db.Tags()...)
+	for _, ref := range heads {
+		for c, err := range h.db.Log(ctx, ref.Commit) {
+			if err != nil {
+				return err
+			}
+			if seen[c.ID] {
+				break // Log goes from newer to older ones, so most that follow were seen
+			}
+			seen[c.ID] = true
+			if len(c.Parents) == 0 {
+				h.first = c.ID
+			}
+			if v, ok := h.known[c.Properties[propVersion]]; ok && c.Properties[propSource] == h.source && c.Message == v.Message && c.Time.Equal(v.Time) {
+				h.commits[v.ID] = c.ID
+			}
+		}
+	}
+	return nil
+}
+
+// local is the name of a branch or tag here.
+func (h *historian) local(n formats.Name) string { return h.o.Prefix + n.Name }
+
+// check makes sure that a branch or tag can be made, or go on.
+func (h *historian) check(n formats.Name) error {
+	name := h.local(n)
+	if n.Tag {
+		for _, t := range h.db.Tags() {
+			if t.Name == name && t.Commit != h.commits[n.ID] {
+				return fmt.Errorf("tag %s: %w with another version: choose a prefix", name, txn.ErrRefExists)
+			}
+		}
+		return nil
+	}
+	head, err := h.db.Head(name)
+	if errors.Is(err, txn.ErrNoRef) || err == nil && head == h.first {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for id := n.ID; id != ""; id = h.parent(id) {
+		if h.commits[id] == head {
+			return nil
+		}
+	}
+	return fmt.Errorf("branch %s: %w, and its newest commit is not a version of the source: choose a prefix", name, txn.ErrRefExists)
+}
+
+// take imports the versions of a branch or tag that are not here, and makes it.
+func (h *historian) take(ctx context.Context, n formats.Name) error {
+	var missing []string // oldest last
+	base := h.first
+	for id := n.ID; id != ""; id = h.parent(id) {
+		if c, ok := h.commits[id]; ok {
+			base = c
+			break
+		}
+		missing = append(missing, id)
+	}
+	slices.Reverse(missing)
+	name, branch := h.local(n), h.local(n)
+	if n.Tag {
+		branch += ".importing" // of versions that only tags have
+	}
+	if !n.Tag || len(missing) > 0 {
+		if err := h.branchAt(ctx, branch, base); err != nil {
+			return err
+		}
+	}
+	if err := h.chain(ctx, branch, missing); err != nil {
+		return err
+	}
+	if !n.Tag {
+		h.res.Branches = append(h.res.Branches, name)
+		return nil
+	}
+	h.res.Tags = append(h.res.Tags, name)
+	if !slices.ContainsFunc(h.db.Tags(), func(t Ref) bool { return t.Name == name }) {
+		if err := h.db.CreateTag(ctx, name, h.commits[n.ID]); err != nil {
+			return err
+		}
+	}
+	if len(missing) > 0 {
+		return h.db.DeleteBranch(branch)
+	}
+	return nil
+}
+
+// branchAt makes a branch at a commit, or moves it there from one before.
+func (h *historian) branchAt(ctx context.Context, branch string, at txn.CommitID) error {
+	head, err := h.db.Head(branch)
+	switch {
+	case errors.Is(err, txn.ErrNoRef):
+		return h.db.CreateBranch(ctx, branch, at)
+	case err == nil && head != at:
+		_, err = h.db.Reset(ctx, branch, at)
+	}
+	return err
+}

@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// goldenHistory is a repository of formats/icechunk/testdata, and what it holds.
+type goldenHistory struct {
+	Names    map[string]string
+	Versions map[string]struct {
+		Parent, Message, Author string
+		Micros                  int64
+		Keys                    map[string]string
+	}
+	url    string
+	follow Follow
+}
+
+func historyOf(t *testing.T, name string) *goldenHistory {
+	t.Helper()
+	dir, err := filepath.Abs("../formats/icechunk/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &goldenHistory{url: "file://" + dir + "/" + name + "/|icechunk:"}
+	g.follow.Map = []refs.Mapping{{From: "file:///data/icechunk/virtual/", To: "file://" + dir + "/virtual/"}}
+	if err := json.Unmarshal(b, g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g *goldenHistory) open(t *testing.T) *Source {
+	t.Helper()
+	src, err := OpenSource(t.Context(), g.url, &SourceOptions{Follow: g.follow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { src.Close() })
+	return src
+}
+
+// check compares every version of the database with what the repository holds.
+func (g *goldenHistory) check(t *testing.T, db *DB, prefix string) {
+	t.Helper()
+	names := map[string]string{}
+	seen := map[string]bool{}
+	add := func(kind string, list []Ref) {
+		for _, ref := range list {
+			name, ok := strings.CutPrefix(ref.Name, prefix)
+			if !ok {
+				continue
+			}
+			c, err := db.Lookup(t.Context(), ref.Commit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names[kind+name] = c.Properties[propVersion]
+			for c, err := range db.Log(t.Context(), ref.Commit) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if id := c.Properties[propVersion]; id != "" && !seen[id] {
+					seen[id] = true
+					g.version(t, db, id, c)
+				}
+			}
+		}
+	}
+	add("branch.", db.Branches())
+	add("tag.", db.Tags())
+	if !maps.Equal(names, g.Names) || len(seen) != len(g.Versions) {
+		t.Errorf("%d versions with names %v, want %d with %v", len(seen), names, len(g.Versions), g.Names)
+	}
+}
+
+func (g *goldenHistory) version(t *testing.T, db *DB, id string, c *Commit) {
+	t.Helper()
+	want := g.Versions[id]
+	if c.Message != want.Message || c.Time.UnixMicro() != want.Micros || want.Author != "" && c.Author != want.Author || len(c.Parents) != 1 {
+		t.Errorf("%s is %+v", id, c)
+	}
+	if parent, err := db.Lookup(t.Context(), c.Parents[0]); err != nil || parent.Properties[propVersion] != want.Parent {
+		t.Errorf("%s has parent %v, %v", id, parent, err)
+	}
+	snap, err := db.Snapshot(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	got := map[string]string{}
+	for key, err := range snap.List(t.Context(), kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := kv.Get(t.Context(), snap, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(b)
+		got[key] = hex.EncodeToString(sum[:])
+	}
+	if !maps.Equal(got, want.Keys) {
+		t.Errorf("%s (%s) holds %v, want %v", id, want.Message, got, want.Keys)
+	}
+}
+
+func TestImportHistory(t *testing.T) {
+	for _, name := range []string{"v1", "v2"} {
+		for _, link := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				g := historyOf(t, name)
+				db := historyDB(t)
+				res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if int(res.Versions) != len(g.Versions) || res.Known != 0 || res.NotGranted != nil {
+					t.Errorf("%+v", res)
+				}
+				g.check(t, db, "")
+				if res, err = db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link}); err != nil || res.Versions != 0 || int(res.Known) != len(g.Versions) {
+					t.Errorf("again: %+v, %v", res, err)
+				}
+				if _, err = db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link, Prefix: "other/"}); err != nil {
+					t.Fatal(err)
+				}
+				g.check(t, db, "other/")
+			})
+		}
+	}
+}
+
+// historyDB is a database that remembers what may be followed in a folder of the test.
+func historyDB(t *testing.T) *DB {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	return openDB(t, &Options{Create: true})
+}
+
+// TestImportHistoryStopped stops after each version, and goes on.
+func TestImportHistoryStopped(t *testing.T) {
+	g := historyOf(t, "v2")
+	db := historyDB(t)
+	for round := 0; ; round++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		res, err := db.ImportHistory(ctx, g.open(t), HistoryOptions{Progress: func(p Progress) {
+			if n++; n == 1 {
+				cancel()
+			}
+		}})
+		cancel()
+		if err == nil {
+			if int(res.Known) < round || round < 2 {
+				t.Errorf("after %d rounds: %+v", round, res)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) || round > len(g.Versions)+2 {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	g.check(t, db, "")
+}
+
+func TestImportHistoryKeepsOthers(t *testing.T) {
+	g := historyOf(t, "v1")
+	db := historyDB(t)
+	s, err := db.Begin(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Commit(t.Context(), CommitOptions{Message: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); !errors.Is(err, txn.ErrRefExists) {
+		t.Errorf("onto another branch: %v", err)
+	}
+	if head, _ := db.Head("main"); head != c.ID || len(db.Branches()) != 1 {
+		t.Error("something was written")
+	}
+	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Prefix: "ic/"}); err != nil {
+		t.Fatal(err)
+	}
+	g.check(t, db, "ic/")
+}
+
+func TestImportHistoryNeedsVersions(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "refs.json"), []byte(`{".zgroup":"{\"zarr_format\":2}"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenSource(t.Context(), "file://"+dir+"/refs.json|kerchunk:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := historyDB(t).ImportHistory(t.Context(), src, HistoryOptions{}); !errors.Is(err, ErrFormat) {
+		t.Errorf("a set without versions: %v", err)
+	}
+}
