@@ -87,7 +87,7 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	defer db.mu.Unlock()
 	h := local.Handover{Wait: db.o.Wait}
 	for {
-		conn, err := db.join(ctx)
+		conn, locked, err := db.join(ctx)
 		if err == nil && conn == nil { // this process has it open
 			return db, nil
 		}
@@ -95,7 +95,7 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 			if db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial}); err == nil {
 				return db, nil
 			}
-			err = fmt.Errorf("open %s: %w", dir, err)
+			err = fmt.Errorf("open %s: %w (%v)", dir, err, locked)
 		}
 		if err := h.Again(ctx, err); err != nil {
 			return nil, err
@@ -103,26 +103,25 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	}
 }
 
-// join opens the database, or connects to the process that has it open. The
-// connection is nil where this process has opened it. db.mu is held.
-func (db *DB) join(ctx context.Context) (net.Conn, error) {
+// join opens the database, or connects to the process that has it open, which locked
+// describes. The connection is nil where this process has opened it. db.mu is held.
+func (db *DB) join(ctx context.Context) (conn net.Conn, locked *engine.LockedError, err error) {
 	held, err := engine.Open(db.dir, db.options())
 	if err == nil {
 		db.held = held
-		return nil, nil
+		return nil, nil, nil
 	}
-	var locked *engine.LockedError
 	if !errors.As(err, &locked) {
-		return nil, err
+		return nil, nil, err
 	}
 	if local.Reachable(locked) {
 		conn, failed := local.Connect(ctx, locked.Holder.Socket)
 		if failed == nil {
-			return conn, nil
+			return conn, locked, nil
 		}
 		err = errors.Join(err, failed)
 	}
-	return nil, fmt.Errorf("open %s: %w", db.dir, err)
+	return nil, nil, fmt.Errorf("open %s: %w", db.dir, err)
 }
 
 // redial connects to the process that has the database open now. If none has, it is
@@ -135,7 +134,7 @@ func (db *DB) redial(ctx context.Context) (net.Conn, error) {
 		return nil, ErrClosed
 	}
 	if db.held == nil {
-		if conn, err := db.join(ctx); conn != nil || err != nil {
+		if conn, _, err := db.join(ctx); conn != nil || err != nil {
 			return conn, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -32,15 +33,21 @@ import (
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var h local.Handover
+	var told sync.Once
 	for {
 		a := attempt(ctx, args, stdin, stdout, stderr)
 		held := a.servedBy()
 		if held == nil {
 			return a.report(ctx, stderr)
 		}
+		slow := func() {
+			told.Do(func() {
+				note(a.root, "zarrdb: waiting for %s, which has the database open and does not answer", holder(held))
+			})
+		}
 		a.err = held
 		if held.Holder.PID != 0 {
-			code, err := forward(ctx, held, args, stdin, stdout, stderr)
+			code, err := forward(ctx, held, args, stdin, stdout, stderr, slow)
 			switch {
 			case err == nil:
 				return code
@@ -58,6 +65,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			case !errors.Is(err, local.ErrGone) && !errors.Is(err, txn.ErrClosed) && err != error(held):
 				a.err = err // waiting does not help
 				return a.report(ctx, stderr)
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				a.err = fmt.Errorf("%w: %w", held, err)
 			}
 		}
 		if err := h.Again(ctx, a.err); err != nil {
@@ -121,16 +130,23 @@ func (e unknownError) Error() string {
 		holder(e.held), filepath.Dir(e.held.Dir))
 }
 
+// slowAnswer is how long a process may take to answer a connection before the user reads
+// of it.
+const slowAnswer = 3 * time.Second
+
 // forward has the process that has a database open run the command. An error says
-// that it did not begin to, unless it is local.ErrUnknown.
-func forward(ctx context.Context, held *engine.LockedError, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+// that it did not begin to, unless it is local.ErrUnknown. slow is called if the process
+// takes long to answer.
+func forward(ctx context.Context, held *engine.LockedError, args []string, stdin io.Reader, stdout, stderr io.Writer, slow func()) (int, error) {
 	in, ok1 := stdin.(*os.File)
 	out, ok2 := stdout.(*os.File)
 	messages, ok3 := stderr.(*os.File)
 	if !ok1 || !ok2 || !ok3 {
 		return 0, errors.ErrUnsupported
 	}
+	waiting := time.AfterFunc(slowAnswer, slow)
 	c, err := local.Dial(ctx, held.Holder.Socket, nil)
+	waiting.Stop()
 	if err != nil {
 		return 0, errors.Join(local.ErrGone, err)
 	}

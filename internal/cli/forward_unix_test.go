@@ -3,12 +3,15 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -261,4 +264,37 @@ func TestWaitForOtherHost(t *testing.T) {
 	if out, err := exec.Command("zarrdb", "log", db, "--wait", "1m").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// A command that waits for a stopped process names it after a few seconds, and goes on
+// when that does.
+func TestStoppedHolder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for some seconds")
+	}
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	if _, err := runProcess("init", db); err != nil {
+		t.Fatal(err)
+	}
+	holder := holding(t, db)
+	if err := holder.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Process.Signal(syscall.SIGCONT) //nolint:errcheck // it may have ended
+	log := exec.Command("zarrdb", "log", db)
+	messages, err := log.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(messages).ReadString('\n')
+	if want := fmt.Sprintf("process %d ", holder.Process.Pid); err != nil || !strings.Contains(line, want) || !strings.Contains(line, "does not answer") {
+		t.Errorf("it says %q, %v", line, err)
+	}
+	if err := holder.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, log, exitOK)
 }

@@ -115,6 +115,8 @@ func message(err error, code int) string {
 		return fmt.Sprintf("%s is in use by %s, which is another version of the program and runs no commands of this one; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, serve.ErrDenied):
 		return fmt.Sprintf("%s is in use by %s, which runs commands of its own user only; arrays can be read meanwhile", filepath.Dir(locked.Dir), holder(locked))
+	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Sprintf("%s is in use by %s, which does not answer; if it was stopped, kill -CONT %d lets it go on", filepath.Dir(locked.Dir), holder(locked), locked.Holder.PID)
 	case errors.As(err, &locked):
 		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}
