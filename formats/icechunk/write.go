@@ -1,0 +1,253 @@
+package icechunk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// Store is where a repository is written: the writer reads what it wrote.
+type Store interface {
+	kv.Reader
+	kv.Writer
+}
+
+// Writer writes a new repository of version 1 of the specification, which programs of
+// version 2 read as well: snapshot after snapshot, each with the changes since another.
+//
+//	Create ─▶ Chunk … ─▶ Commit ─▶ Chunk … ─▶ Commit ─▶ … ─▶ Finish: branches, tags
+//
+// Before Finish the directory is no repository. Ids are made of what callers name, so
+// that equal input gives equal ids. Only Chunk is safe for concurrent use.
+type Writer struct {
+	dir   Store
+	repo  *repository
+	infos map[objectID]manifestInfo
+	// blocks says how the manifests of an array are cut, spelled how its chunks are
+	// named in the changes.
+	blocks  map[nodeID][]uint32
+	spelled map[nodeID]chunkKeys
+	places  prefixes
+
+	mu     sync.Mutex
+	chunks map[objectID]struct{} // that were written lately
+}
+
+// manifestInfo is what a snapshot says of a manifest besides its id.
+type manifestInfo struct {
+	size  uint64
+	count uint32
+}
+
+// WriterCommit says what a snapshot is, beside its changes.
+type WriterCommit struct {
+	// Name makes the id of the snapshot: others have others.
+	Name string
+	// Parent is the id of the snapshot that changes are relative to; "" is the empty
+	// one that each repository begins with.
+	Parent  string
+	Message string
+	Time    time.Time
+	// Metadata is kept with the snapshot.
+	Metadata map[string]string
+}
+
+// Create begins a repository in an empty directory.
+func Create(ctx context.Context, dir Store) (*Writer, error) {
+	w := &Writer{
+		dir: dir, repo: &repository{files: dir}, infos: map[objectID]manifestInfo{},
+		blocks: map[nodeID][]uint32{}, spelled: map[nodeID]chunkKeys{}, chunks: map[objectID]struct{}{},
+	}
+	w.repo.snapshots = cache[*snapshot]{most: keepSnapshots, size: (*snapshot).size}
+	w.repo.manifests = cache[*manifest]{most: keepManifests, size: (*manifest).size}
+	for _, key := range []string{infoKey, mainRef} {
+		ok, err := kv.Exists(ctx, dir, key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return nil, fmt.Errorf("icechunk: create a repository where %s is: %w", key, errExists)
+		}
+	}
+	first := &written{id: initialID, WriterCommit: WriterCommit{Message: "Repository initialized", Time: time.Unix(0, 0)}}
+	return w, w.put(ctx, snapshotKey(initialID), first.file(nil))
+}
+
+var errExists = errors.New("icechunk: there is a repository")
+
+// Initial is the id of the empty snapshot that each repository begins with.
+func Initial() string { return initialID.String() }
+
+// idOf makes an id of what names something.
+func idOf(kind string, names ...string) (id objectID) {
+	h := sha256.New()
+	for _, s := range append([]string{kind}, names...) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s))))
+		h.Write([]byte(s))
+	}
+	copy(id[:], h.Sum(nil))
+	return id
+}
+
+func (w *Writer) put(ctx context.Context, key string, b []byte) error {
+	if err := w.dir.Set(ctx, key, b); err != nil {
+		return fmt.Errorf("icechunk: write %s: %w", key, err)
+	}
+	return nil
+}
+
+// inlineMost is how long a chunk may be that stands in a manifest.
+const inlineMost = 512
+
+// Chunk stores the bytes of a chunk, which stay the caller's, and returns the reference
+// for Commit. Equal bytes are stored once.
+func (w *Writer) Chunk(ctx context.Context, b []byte) (refs.Reference, error) {
+	if len(b) <= inlineMost {
+		return refs.Reference{Data: append([]byte{}, b...)}, nil
+	}
+	id := idOf("chunk", string(b))
+	key := "chunks/" + id.String()
+	r := refs.Reference{URL: key, Length: int64(len(b))}
+	w.mu.Lock()
+	_, ok := w.chunks[id]
+	if len(w.chunks) > 1<<20 {
+		clear(w.chunks) // some are then written again
+	}
+	w.mu.Unlock()
+	if ok {
+		return r, nil
+	}
+	if err := w.put(ctx, key, b); err != nil {
+		return r, err
+	}
+	w.mu.Lock()
+	w.chunks[id] = struct{}{}
+	w.mu.Unlock()
+	return r, nil
+}
+
+// Commit writes a snapshot and returns its id. Changes are documents zarr.json with
+// their bytes, and chunks: what Chunk returned, or absolute URLs of virtual chunks. Other
+// keys, and documents of other formats than Zarr v3, are formats.ErrUnsupported. The
+// changes of one snapshot are held in memory, and the manifests that they are in.
+func (w *Writer) Commit(ctx context.Context, c WriterCommit, changes iter.Seq2[formats.Change, error]) (string, error) {
+	s, err := w.begin(ctx, c)
+	if err == nil {
+		err = s.take(changes)
+	}
+	if err == nil {
+		err = s.arrays(ctx)
+	}
+	if err == nil {
+		err = w.put(ctx, logKey(s.id), s.log())
+	}
+	if err == nil {
+		err = w.put(ctx, snapshotKey(s.id), s.file(w.infos))
+	}
+	if err != nil {
+		return "", fmt.Errorf("icechunk: snapshot of %s: %w", c.Name, err)
+	}
+	return s.id.String(), nil
+}
+
+// Finish writes branches and tags, which make the directory a repository, and the
+// virtual chunk containers that programs may be allowed to follow. There must be a
+// branch main. A slash in a name becomes "%2F".
+func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
+	if !slices.ContainsFunc(names, func(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }) {
+		return fmt.Errorf("icechunk: a repository needs a branch %s", defaultBranch)
+	}
+	if config := w.places.config(); config != nil {
+		if err := w.put(ctx, configKey, config); err != nil {
+			return err
+		}
+	}
+	// The branch main comes last: it makes the repository.
+	for _, last := range []bool{false, true} {
+		for _, n := range names {
+			if last != (!n.Tag && n.Name == defaultBranch) {
+				continue
+			}
+			key := refsDir + branchOf
+			if n.Tag {
+				key = refsDir + tagOf
+			}
+			key += strings.ReplaceAll(n.Name, "/", "%2F") + refFile
+			if err := w.put(ctx, key, fmt.Appendf(nil, `{"snapshot":%q}`, n.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// arrayDocument is what is read of the document of an array.
+type arrayDocument struct {
+	Format   int      `json:"zarr_format"`
+	NodeType string   `json:"node_type"`
+	Shape    []uint64 `json:"shape"`
+	Grid     struct {
+		Name          string `json:"name"`
+		Configuration struct {
+			ChunkShape []uint64 `json:"chunk_shape"`
+		} `json:"configuration"`
+	} `json:"chunk_grid"`
+	Names []*string `json:"dimension_names"`
+}
+
+// counts is how many chunks there are along each dimension.
+func (d *arrayDocument) counts() []uint32 {
+	out := make([]uint32, len(d.Shape))
+	for i, n := range d.Shape {
+		out[i] = uint32((n + d.Grid.Configuration.ChunkShape[i] - 1) / d.Grid.Configuration.ChunkShape[i])
+	}
+	return out
+}
+
+// parseDocument reads a document that is written, and returns it as Icechunk can have
+// it: with the chunk keys that it knows.
+func parseDocument(key string, b []byte) (*arrayDocument, []byte, error) {
+	d := &arrayDocument{}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, nil, formats.Unsupported("%s: %v", key, err)
+	}
+	if err := json.Unmarshal(b, d); err != nil {
+		return nil, nil, formats.Unsupported("%s: an array that Icechunk cannot have: %v", key, err)
+	}
+	switch {
+	case d.Format != 3 || d.NodeType != "array" && d.NodeType != "group":
+		return nil, nil, formats.Unsupported("%s: it is no document of Zarr v3", key)
+	case d.NodeType == "group":
+		return d, b, nil
+	case d.Grid.Name != "regular" || len(d.Grid.Configuration.ChunkShape) != len(d.Shape):
+		return nil, nil, formats.Unsupported("%s: chunk grid %q", key, d.Grid.Name)
+	case d.Names != nil && len(d.Names) != len(d.Shape):
+		return nil, nil, formats.Unsupported("%s: %d dimension names", key, len(d.Names))
+	}
+	for i, n := range d.Grid.Configuration.ChunkShape {
+		if n == 0 || d.Shape[i] > 0 && (d.Shape[i]-1)/n >= 1<<32-1 {
+			return nil, nil, formats.Unsupported("%s: more chunks than Icechunk counts", key)
+		}
+	}
+	if k := keysOf(b); k != (chunkKeys{separator: '/'}) {
+		all["chunk_key_encoding"] = json.RawMessage(`{"name":"default","configuration":{"separator":"/"}}`)
+		var err error
+		if b, err = json.MarshalIndent(all, "", "  "); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d, b, nil
+}

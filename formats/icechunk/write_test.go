@@ -1,0 +1,260 @@
+package icechunk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+)
+
+// copyHistory writes all versions of a repository anew and returns the new ids.
+func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]string {
+	t.Helper()
+	ctx := t.Context()
+	w, err := Create(ctx, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, files, "")
+	names, err := s.Names(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]string{Initial(): Initial()}
+	for i, n := range names {
+		at := open(t, files, n.ID)
+		var list []formats.Version
+		for v, err := range at.History(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, v)
+		}
+		slices.Reverse(list)
+		for _, v := range list {
+			if ids[v.ID] != "" {
+				continue
+			}
+			set, err := s.At(ctx, v.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := WriterCommit{Name: v.ID, Parent: ids[v.Parents[0]], Message: v.Message, Time: v.Time, Metadata: map[string]string{"author": v.Author, "long": strings.Repeat("x", 300)}}
+			if ids[v.ID], err = w.Commit(ctx, c, stored(t, ctx, w, files, set.Changes(ctx, v.Parents[0]))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names[i].ID = ids[n.ID]
+	}
+	if err := w.Finish(ctx, names); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// stored stores native chunks of another repository.
+func stored(t *testing.T, ctx context.Context, w *Writer, files kv.Reader, in iter.Seq2[formats.Change, error]) iter.Seq2[formats.Change, error] {
+	return func(yield func(formats.Change, error) bool) {
+		for c, err := range in {
+			if err == nil && strings.HasPrefix(c.URL, "chunks/") {
+				var b []byte
+				if b, err = kv.Get(ctx, files, c.URL); err == nil {
+					b = append(b, make([]byte, inlineMost)...)[:len(b)]
+					c.Reference, err = w.Chunk(ctx, b)
+				}
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestWriteHistory(t *testing.T) {
+	for _, name := range repositories {
+		files, want := golden(t, name)
+		to := kv.NewMem()
+		ids := copyHistory(t, files, to)
+		for old, v := range want.Versions {
+			s := open(t, to, ids[old])
+			if got := s.Version(); got.Message != v.Message || got.Author != v.Author || old != Initial() && got.Time.UnixMicro() != v.Micros || v.Parent != "" && got.Parents[0] != ids[v.Parent] {
+				t.Errorf("%s: %+v, want %+v", name, got, v)
+			}
+			got := map[string]string{}
+			for e, err := range s.Entries(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[e.Key] = digest(t, to, e.Reference)
+			}
+			if !maps.Equal(got, v.Keys) {
+				t.Errorf("%s %s: %v, want %v", name, v.Message, got, v.Keys)
+			}
+			for other := range want.Versions {
+				state := maps.Clone(want.Versions[other].Keys)
+				for c, err := range s.Changes(t.Context(), ids[other]) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if delete(state, c.Key); !c.Deleted {
+						state[c.Key] = digest(t, to, c.Reference)
+					}
+				}
+				if !maps.Equal(state, v.Keys) {
+					t.Errorf("%s: changes from %s to %s: %v", name, other, old, state)
+				}
+			}
+		}
+		names, err := open(t, to, "").Names(t.Context())
+		if err != nil || len(names) != len(want.Names) {
+			t.Errorf("%s: names %v, %v", name, names, err)
+		}
+		again := kv.NewMem()
+		if other := copyHistory(t, files, again); !maps.Equal(ids, other) {
+			t.Errorf("%s: other ids the second time", name)
+		}
+	}
+}
+
+// arrayText is the document of an array of bytes.
+func arrayText(shape, chunks, keys string) []byte {
+	return fmt.Appendf(nil, `{"zarr_format":3,"node_type":"array","shape":%s,"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":%s}},
+		"chunk_key_encoding":%s,"fill_value":0,"codecs":[{"name":"bytes"}],"dimension_names":["x",null]}`, shape, chunks, keys)
+}
+
+func inlineChange(key string, value []byte) formats.Change {
+	return formats.Change{Entry: refs.Entry{Key: key, Reference: refs.Reference{Data: value}}}
+}
+
+func sequence(list ...formats.Change) iter.Seq2[formats.Change, error] {
+	return func(yield func(formats.Change, error) bool) {
+		for _, c := range list {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestWriteManyManifests writes an array in many manifests, of which a commit touches
+// one.
+func TestWriteManyManifests(t *testing.T) {
+	ctx := t.Context()
+	to := kv.NewMem()
+	w, err := Create(ctx, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []formats.Change{inlineChange("zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)), inlineChange("a/zarr.json", arrayText("[20000,2]", "[1,1]", `{"name":"v2"}`))}
+	for i := range 20000 {
+		list = append(list, inlineChange(fmt.Sprintf("a/%d.%d", i, i%2), []byte{byte(i)}))
+	}
+	first, err := w.Commit(ctx, WriterCommit{Name: "1"}, sequence(list...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := w.Commit(ctx, WriterCommit{Name: "2", Parent: first}, sequence(inlineChange("a/7.0", []byte("new")), formats.Change{Entry: refs.Entry{Key: "a/8.0"}, Deleted: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Finish(ctx, []formats.Name{{Name: "main", ID: second}, {Name: "a/b", ID: first}}); err != nil {
+		t.Fatal(err)
+	}
+	manifests := 0
+	for _, err := range to.List(ctx, kv.ListOptions{Prefix: "manifests/"}) {
+		if manifests++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, to, "")
+	if n := len(s.snap.node("a").covers); manifests != n+1 || n != 10 {
+		t.Errorf("%d manifests, of which a snapshot has %d", manifests, n)
+	}
+	for key, want := range map[string]string{"a/c/7/0": "new\x00", "a/c/6/0": "\x06"} {
+		if r, err := s.Lookup(ctx, key); err != nil || string(r.Data) != strings.TrimRight(want, "\x00") {
+			t.Errorf("%s: %+v, %v", key, r, err)
+		}
+	}
+	if _, err := s.Lookup(ctx, "a/c/8/0"); err != kv.ErrNotFound {
+		t.Errorf("a chunk that was deleted: %v", err)
+	}
+	if n := len(keys(t, ctx, s, kv.ListOptions{})); n != 20002 { // one more, one less
+		t.Errorf("%d keys", n)
+	}
+	changes := 0
+	for range s.Changes(ctx, first) {
+		changes++
+	}
+	if changes != 2 {
+		t.Errorf("%d changes", changes)
+	}
+	open(t, to, "branch.a%2Fb")
+}
+
+func TestWriteRefuses(t *testing.T) {
+	ctx := t.Context()
+	array := inlineChange("a/zarr.json", arrayText("[4,4]", "[2,2]", `{"name":"default"}`))
+	for name, list := range map[string][]formats.Change{
+		"v2":            {inlineChange("a/.zarray", []byte("{}"))},
+		"other keys":    {inlineChange("notes.txt", []byte("text"))},
+		"no array":      {inlineChange("a/c/0/0", []byte("x"))},
+		"outside":       {array, inlineChange("a/c/0", []byte("x"))},
+		"below":         {array, inlineChange("a/b/zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`))},
+		"no JSON":       {inlineChange("zarr.json", []byte("{"))},
+		"no v3":         {inlineChange("zarr.json", []byte(`{"zarr_format":2,"node_type":"group"}`))},
+		"no grid":       {inlineChange("a/zarr.json", []byte(strings.Replace(string(array.Data), "regular", "rectilinear", 1)))},
+		"whole file":    {array, {Entry: refs.Entry{Key: "a/c/0/0", Reference: refs.Reference{URL: "s3://b/k", Length: refs.WholeFile}}}},
+		"far document":  {{Entry: refs.Entry{Key: "zarr.json", Reference: refs.Reference{URL: "s3://b/k", Length: 4}}}},
+		"no path":       {inlineChange("a/../zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`))},
+		"no chunk size": {inlineChange("a/zarr.json", arrayText("[4,4]", "[0,2]", `{"name":"default"}`))},
+	} {
+		w, err := Create(ctx, kv.NewMem())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Commit(ctx, WriterCommit{Name: "x"}, sequence(list...)); !errors.Is(err, formats.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	files, _ := golden(t, "v2")
+	if _, err := Create(ctx, memory(t, files)); err == nil {
+		t.Error("a repository is written over another")
+	}
+	w, err := Create(ctx, kv.NewMem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Finish(ctx, []formats.Name{{Name: "other", ID: Initial()}}); err == nil {
+		t.Error("a repository without main")
+	}
+	if _, err := w.Commit(ctx, WriterCommit{Name: "x", Parent: "00000000000000000000"}, sequence()); !errors.Is(err, formats.ErrNoVersion) {
+		t.Errorf("a parent that is not there: %v", err)
+	}
+}
+
+func TestWriteContainers(t *testing.T) {
+	var p prefixes
+	if p.config() != nil {
+		t.Error("settings without containers")
+	}
+	p.add("s3://bucket/a/b")
+	p.add("https://host/x")
+	for i := range 40 {
+		p.add(fmt.Sprintf("file:///data/d%d/deep/x.nc", i))
+	}
+	want := []string{"file:///data/", "https://host/", "s3://bucket/"}
+	if got := slices.Sorted(maps.Keys(p.seen)); !slices.Equal(got, want) {
+		t.Errorf("containers %q, want %q", got, want)
+	}
+	if _, err := parseConfig(p.config()); err != nil {
+		t.Error(err)
+	}
+}
