@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats/n5"
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/formats/png"
+	"github.com/zarrdb/zarrdb/formats/precomputed"
 	"github.com/zarrdb/zarrdb/formats/webp"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -25,6 +26,7 @@ import (
 func foreignFormats() []formats.Format {
 	return []formats.Format{
 		n5.Format(),
+		precomputed.Format(),
 		avif.Format(),
 		bmp.Format(),
 		jpeg.Format(),

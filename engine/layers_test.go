@@ -69,6 +69,7 @@ var layers = map[string][]string{
 	// Foreign formats are reference sets. They know no databases and no URLs.
 	"formats":              {"codecs", "kv", "refs"},
 	"formats/n5":           {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/precomputed":  {"formats", "formats/internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":         {"formats", "refs"},
 	"formats/bmp":          {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/jpeg":         {"formats", "formats/raster", "codecs"},

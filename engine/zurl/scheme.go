@@ -83,7 +83,8 @@ var schemes = map[string]scheme{
 	"avif":       {needs: KindFile, kind: KindDataset, syntax: noPath},
 	"webp":       {needs: KindFile, kind: KindDataset, syntax: noPath},
 
-	"neuroglancer-precomputed": {needs: KindDirectory, kind: KindDataset, syntax: noPath},
+	// The proposal allows no path; here it is the key of a scale.
+	"neuroglancer-precomputed": {needs: KindDirectory, kind: KindDataset},
 }
 
 // parent is the scheme of the adapter that takes one away.
