@@ -11,7 +11,7 @@ import (
 var (
 	// ErrCorrupt marks encoded bytes that do not decode to what the metadata
 	// says. It survives every wrapping up to the command line.
-	ErrCorrupt = fault.New("codecs: corrupt data", fault.Corrupt)
+	ErrCorrupt = fault.New("codecs: corrupt data", fault.ErrCorrupt)
 
 	// ErrUnknown means that no codec of that name is registered.
 	ErrUnknown = errors.New("codecs: unknown codec")

@@ -12,23 +12,23 @@ import (
 var (
 	// ErrNotFound means that there is no such node, key, branch, tag, commit,
 	// session or database.
-	ErrNotFound = fault.NotFound
+	ErrNotFound = fault.ErrNotFound
 	// ErrExists means that the name, path or destination is taken.
-	ErrExists = fault.Exists
+	ErrExists = fault.ErrExists
 	// ErrConflict means that others changed the same; see [ConflictError] and
 	// [ChangedError].
-	ErrConflict = fault.Conflict
+	ErrConflict = fault.ErrConflict
 	// ErrCorrupt means that stored bytes are damaged or gone.
-	ErrCorrupt = fault.Corrupt
+	ErrCorrupt = fault.ErrCorrupt
 	// ErrLocked means that another process has the database open. The error is a
 	// *[LockedError], which names it.
-	ErrLocked = fault.Locked
+	ErrLocked = fault.ErrLocked
 	// ErrReadOnly means a write to what was opened for reading.
-	ErrReadOnly = fault.ReadOnly
+	ErrReadOnly = fault.ErrReadOnly
 	// ErrClosed means the use of a database after Close, or of a session after
 	// Commit or Abort.
-	ErrClosed = fault.Closed
+	ErrClosed = fault.ErrClosed
 )
 
 // errThere means that there is something at a destination.
-var errThere = fault.New("file already exists", fs.ErrExist, fault.Exists)
+var errThere = fault.New("file already exists", fs.ErrExist, fault.ErrExists)

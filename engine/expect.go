@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -39,7 +40,7 @@ func (e *ChangedError) Error() string {
 }
 
 // Is reports that it is a conflict.
-func (e *ChangedError) Is(target error) bool { return errors.Is(txn.ErrConflict, target) }
+func (e *ChangedError) Is(target error) bool { return fault.Matches(txn.ErrConflict, target) }
 
 // SetIf is Set where the key holds what is expected, else it is a *[ChangedError].
 // It excludes other conditional writes of the key, and writers of arrays opened

@@ -13,7 +13,6 @@ const (
 	docV2Metadata = names.V2Metadata
 )
 
-func dir(path string) string             { return names.Dir(path) }
-func parent(path string) string          { return names.Parent(path) }
-func joinPath(above, path string) string { return names.Join(above, path) }
-func cleanPath(path string) string       { return names.Clean(path) }
+func dir(path string) string       { return names.Dir(path) }
+func parent(path string) string    { return names.Parent(path) }
+func cleanPath(path string) string { return names.Clean(path) }

@@ -12,7 +12,7 @@ var (
 	// ErrNotFound is returned, unwrapped and without allocation, by Get and
 	// Locate when a key has no value. Layers above turn it into a fill value
 	// or into an error with a path.
-	ErrNotFound = fault.New("kv: not found", fault.NotFound)
+	ErrNotFound = fault.New("kv: not found", fault.ErrNotFound)
 
 	// ErrRange means that a range does not lie inside a value.
 	ErrRange = errors.New("kv: range outside value")
@@ -23,7 +23,7 @@ var (
 
 	// ErrCorrupt marks stored bytes that fail their own checks. It survives
 	// every wrapping up to the command line.
-	ErrCorrupt = fault.New("kv: corrupt", fault.Corrupt)
+	ErrCorrupt = fault.New("kv: corrupt", fault.ErrCorrupt)
 
 	// ErrChanged means that a located value is no longer there as it was
 	// located: its key was set or deleted since. Locate it again.
@@ -33,10 +33,10 @@ var (
 	ErrInvalidKey = errors.New("kv: invalid key")
 
 	// ErrReadOnly is returned by writes to a view that was opened for reading.
-	ErrReadOnly = fault.New("kv: read-only", fault.ReadOnly)
+	ErrReadOnly = fault.New("kv: read-only", fault.ErrReadOnly)
 
 	// ErrClosed is returned by every operation on a closed view.
-	ErrClosed = fault.New("kv: closed", fault.Closed)
+	ErrClosed = fault.New("kv: closed", fault.ErrClosed)
 )
 
 // Reader is a readable view.

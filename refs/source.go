@@ -3,7 +3,6 @@ package refs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -156,5 +156,5 @@ type streamError struct {
 func (e *streamError) Error() string { return fmt.Sprintf("refs: %s: %v", e.name, e.err) }
 func (e *streamError) Unwrap() error { return e.err }
 func (e *streamError) Is(target error) bool {
-	return target == ErrInvalid || errors.Is(kv.ErrCorrupt, target)
+	return target == ErrInvalid || fault.Matches(kv.ErrCorrupt, target)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -60,11 +61,11 @@ func (e *ReportError) Error() string { return e.Message }
 func (e *ReportError) Is(target error) bool {
 	switch e.Code {
 	case 3:
-		return errors.Is(txn.ErrConflict, target)
+		return fault.Matches(txn.ErrConflict, target)
 	case 4:
-		return errors.Is(kv.ErrNotFound, target)
+		return fault.Matches(kv.ErrNotFound, target)
 	case 5:
-		return errors.Is(kv.ErrCorrupt, target)
+		return fault.Matches(kv.ErrCorrupt, target)
 	}
 	return false
 }

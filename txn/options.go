@@ -16,20 +16,20 @@ import (
 
 var (
 	// ErrConflict matches every [ConflictError].
-	ErrConflict = fault.New("txn: conflict", fault.Conflict)
+	ErrConflict = fault.New("txn: conflict", fault.ErrConflict)
 
 	// ErrNoRef means that a branch, tag, commit or session does not exist.
 	ErrNoRef = catalog.ErrNoRef
 
 	// ErrRefExists means that a branch or tag of that name is there already.
-	ErrRefExists = fault.New("txn: name exists already", fault.Exists)
+	ErrRefExists = fault.New("txn: name exists already", fault.ErrExists)
 
 	// ErrRefName means that a string cannot be the name of a branch or tag.
 	ErrRefName = catalog.ErrRefName
 
 	// ErrSessionClosed is returned by operations on a session that was
 	// committed, aborted, or is being committed.
-	ErrSessionClosed = fault.New("txn: session is closed", fault.Closed)
+	ErrSessionClosed = fault.New("txn: session is closed", fault.ErrClosed)
 
 	// ErrLost means that a payload which the session wrote since its last
 	// savepoint was lost, because a write or sync of its pack failed. The
@@ -48,13 +48,13 @@ var (
 	ErrNoVirtual = errors.New("txn: no resolver for virtual values")
 
 	// ErrNotDatabase means that a directory holds no database.
-	ErrNotDatabase = fault.New("txn: not a zarrdb database", fault.NotFound)
+	ErrNotDatabase = fault.New("txn: not a zarrdb database", fault.ErrNotFound)
 
 	// ErrExists means that a path of a move, copy or new database is taken.
 	ErrExists = namespace.ErrExists
 
 	// ErrClosed is returned by every operation on a closed database.
-	ErrClosed = fault.New("txn: database is closed", fault.Closed)
+	ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
 )
 
 // Resolver reads values that lie outside the database.

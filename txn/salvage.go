@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -43,7 +44,7 @@ func (e *IndexLostError) Error() string {
 
 // Is implements the matching that [errors.Is] does.
 func (e *IndexLostError) Is(target error) bool {
-	return target == ErrIndexLost || errors.Is(kv.ErrCorrupt, target)
+	return target == ErrIndexLost || fault.Matches(kv.ErrCorrupt, target)
 }
 
 // Unwrap returns why the index cannot be opened.

@@ -16,7 +16,7 @@ import (
 
 // ErrExists means that there already is a node, or are keys, where one is to be
 // created.
-var ErrExists = fault.New("zarr: already exists", fault.Exists)
+var ErrExists = fault.New("zarr: already exists", fault.ErrExists)
 
 // Spec describes an array to be created. Shape and a data type are needed,
 // everything else has a default.

@@ -10,7 +10,7 @@ import (
 
 var (
 	// ErrNotFound means that there is no array or group at a path.
-	ErrNotFound = fault.New("zarr: not found", fault.NotFound)
+	ErrNotFound = fault.New("zarr: not found", fault.ErrNotFound)
 
 	// ErrMetadata means that a metadata document breaks the specification or
 	// asks for something that is not supported. The error is a [FieldError].
@@ -18,7 +18,7 @@ var (
 
 	// ErrCorrupt means that stored bytes are not what they should be: it
 	// matches [codecs.ErrCorrupt] and [kv.ErrCorrupt] inside an [Error].
-	ErrCorrupt = fault.New("zarr: corrupt data", fault.Corrupt)
+	ErrCorrupt = fault.New("zarr: corrupt data", fault.ErrCorrupt)
 
 	// ErrPath means that a path or a node name is not allowed.
 	ErrPath = errors.New("zarr: bad path")

@@ -192,15 +192,6 @@ func (s *snapshot) node(path string) *node {
 	return &s.nodes[i]
 }
 
-// byID finds nodes by their ids.
-func (s *snapshot) byID() map[nodeID]*node {
-	m := make(map[nodeID]*node, len(s.nodes))
-	for i := range s.nodes {
-		m[s.nodes[i].id] = &s.nodes[i]
-	}
-	return m
-}
-
 // coverage says which chunks of an array a manifest has.
 type coverage struct {
 	manifest objectID

@@ -4,7 +4,7 @@
 //
 //	kv.ErrNotFound  zarr.ErrNotFound  txn.ErrNoRef      what happened
 //	        └──────────────┼──────────────┘
-//	                 fault.NotFound                     engine.ErrNotFound
+//	                 fault.ErrNotFound                     engine.ErrNotFound
 //
 // A kind is matched with [errors.Is] only. Code below the engine compares with the
 // sentinels: a version that has expired is no missing key.
@@ -17,13 +17,13 @@ import (
 
 // The kinds.
 var (
-	NotFound = errors.New("not found")
-	Exists   = errors.New("exists already")
-	Conflict = errors.New("conflict")
-	Corrupt  = errors.New("corrupt")
-	Locked   = errors.New("locked by another process")
-	ReadOnly = errors.New("read-only")
-	Closed   = errors.New("closed")
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("exists already")
+	ErrConflict = errors.New("conflict")
+	ErrCorrupt  = errors.New("corrupt")
+	ErrLocked   = errors.New("locked by another process")
+	ErrReadOnly = errors.New("read-only")
+	ErrClosed   = errors.New("closed")
 )
 
 // New returns a sentinel with a text that matches itself and the kinds.
@@ -39,3 +39,7 @@ func (s *sentinel) Error() string { return s.text }
 
 // Is reports whether target is one of the kinds.
 func (s *sentinel) Is(target error) bool { return slices.Contains(s.kinds, target) }
+
+// Matches reports whether a sentinel is target, or of that kind: for the Is method of
+// error types that stand for the sentinel.
+func Matches(sentinel, target error) bool { return errors.Is(sentinel, target) }

@@ -20,7 +20,7 @@ var (
 	ErrNotExist = errors.New("index: does not exist")
 
 	// ErrLocked is matched by every [LockedError].
-	ErrLocked = fault.New("index: locked", fault.Locked)
+	ErrLocked = fault.New("index: locked", fault.ErrLocked)
 
 	// ErrFormat is matched by every [FormatError].
 	ErrFormat = errors.New("index: unknown format")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -139,4 +140,4 @@ func (e *CorruptError) Error() string {
 }
 
 // Is reports that a CorruptError is kv.ErrCorrupt.
-func (e *CorruptError) Is(target error) bool { return errors.Is(kv.ErrCorrupt, target) }
+func (e *CorruptError) Is(target error) bool { return fault.Matches(kv.ErrCorrupt, target) }

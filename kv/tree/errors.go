@@ -10,11 +10,11 @@ import (
 var (
 	// ErrMissing is what [Pages.GetPage] returns, wrapped or not, for a page
 	// that it does not have.
-	ErrMissing = fault.New("tree: page is missing", fault.Corrupt)
+	ErrMissing = fault.New("tree: page is missing", fault.ErrCorrupt)
 
 	// ErrCorrupt marks a page whose bytes are not what its name or the page
 	// above it says. The error names the page.
-	ErrCorrupt = fault.New("tree: corrupt page", fault.Corrupt)
+	ErrCorrupt = fault.New("tree: corrupt page", fault.ErrCorrupt)
 
 	// ErrLimit marks a key or value that is larger than a page may hold.
 	ErrLimit = errors.New("tree: over the limit")

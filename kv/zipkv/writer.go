@@ -80,7 +80,7 @@ func Create(path string, opts *WriterOptions) (*Writer, error) {
 }
 
 // ErrExists is returned by Set for a key that the archive already has.
-var ErrExists = fault.New("zipkv: member exists", fault.Exists)
+var ErrExists = fault.New("zipkv: member exists", fault.ErrExists)
 
 // Set implements kv.Writer.
 func (z *Writer) Set(ctx context.Context, key string, value []byte) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoRef means that a branch, tag, commit or session does not exist.
-var ErrNoRef = fault.New("txn: no such revision", fault.NotFound)
+var ErrNoRef = fault.New("txn: no such revision", fault.ErrNotFound)
 
 // CommitID names a commit by the hash of its record, which holds the root, the
 // parents and the message: equal ids mean equal history.

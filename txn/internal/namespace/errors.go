@@ -8,7 +8,7 @@ import (
 )
 
 // ErrExists means that the destination of a move or copy is taken.
-var ErrExists = fault.New("txn: exists already", fault.Exists)
+var ErrExists = fault.New("txn: exists already", fault.ErrExists)
 
 // corrupt is an error about stored pages.
 func corrupt(format string, args ...any) error {
