@@ -109,6 +109,28 @@ func (db *DB) Retry(ctx context.Context, branch, message string, fn func(*Sessio
 	return c, err
 }
 
+// Guard names paths that the session read and relies on: Commit fails with a conflict
+// if anything at or below them changed on the branch since the session's base, even if
+// the session wrote elsewhere. A path is that of a node, or the key of a chunk or
+// document. Savepoints keep guards.
+func (s *Session) Guard(ctx context.Context, paths ...string) error {
+	if s.held != nil {
+		return s.held.Guard(paths...)
+	}
+	return s.remote.Guard(ctx, paths...)
+}
+
+// GuardRead guards the metadata of an array that was opened from the session, and the
+// chunks that sel touches. A selection of more than 4096 chunks guards the whole array.
+// It reads nothing, and may be called before or after the read.
+func (s *Session) GuardRead(ctx context.Context, a *zarr.Array, sel zarr.Selection) error {
+	paths, err := engine.GuardedPaths(a, sel)
+	if err != nil {
+		return err
+	}
+	return s.Guard(ctx, paths...)
+}
+
 // ID names the session for [DB.Resume], after a Savepoint.
 func (s *Session) ID() txn.SessionID {
 	if s.held != nil {

@@ -318,3 +318,46 @@ func TestPrivate(t *testing.T) {
 		t.Errorf("opened beside a private one: %v", err)
 	}
 }
+
+// What a session guards is a conflict if it changes, wherever the database is open.
+func TestGuards(t *testing.T) {
+	for _, where := range []string{"here", "elsewhere"} {
+		t.Run(where, func(t *testing.T) {
+			dir := counterDB(t)
+			if where == "elsewhere" {
+				holder(t, dir)
+			}
+			db := open(t, dir, nil)
+			guards := map[string]func(s *zarrdb.Session) error{
+				"a path": func(s *zarrdb.Session) error { return s.Guard(bg, "counter") },
+				"a read": func(s *zarrdb.Session) error {
+					a, err := s.Array(bg, "counter")
+					if err != nil {
+						return err
+					}
+					return s.GuardRead(bg, a, zarr.Sel())
+				},
+				"nothing": func(s *zarrdb.Session) error { return nil },
+			}
+			for name, guard := range guards {
+				s, err := db.Begin(bg, "")
+				if err == nil {
+					err = guard(s)
+				}
+				if err == nil {
+					err = s.Set(bg, "other", []byte(name))
+				}
+				if err == nil {
+					err = increment(db)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.Commit(bg, zarrdb.CommitOptions{})
+				if want := name != "nothing"; errors.Is(err, zarrdb.ErrConflict) != want || !want && err != nil {
+					t.Errorf("%s is guarded: %v", name, err)
+				}
+			}
+		})
+	}
+}

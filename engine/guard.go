@@ -23,18 +23,28 @@ const maxGuardedChunks = 1 << 12
 // and may be called before or after the read; see [txn.Session.Guard]. Errors
 // are zarr.ErrSelection and txn.ErrSessionClosed.
 func (s *Session) GuardRead(a *zarr.Array, sel zarr.Selection) error {
+	paths, err := GuardedPaths(a, sel)
+	if err != nil {
+		return err
+	}
+	return s.Guard(paths...)
+}
+
+// GuardedPaths returns the paths that [Session.GuardRead] guards, for sessions of other
+// processes. The error is zarr.ErrSelection.
+func GuardedPaths(a *zarr.Array, sel zarr.Selection) ([]string, error) {
 	documents, chunks := guardedPaths(a)
 	keys := slices.Clone(documents)
 	for c, err := range a.Chunks(context.Background(), sel) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(keys) >= maxGuardedChunks {
-			return s.Guard(slices.Concat(documents, chunks)...)
+			return slices.Concat(documents, chunks), nil
 		}
 		keys = append(keys, c.Key)
 	}
-	return s.Guard(keys...)
+	return keys, nil
 }
 
 // guardedPaths returns the keys of an array's metadata and the paths that all of

@@ -301,6 +301,18 @@ func (s *Session) Savepoint(ctx context.Context) error {
 	return nil
 }
 
+// Guard names paths that the session read and relies on; see [txn.Session.Guard].
+func (s *Session) Guard(ctx context.Context, paths ...string) error {
+	err := s.do(ctx, wire.OpGuard, func(handle uint32) any { return wire.Guard{View: handle, Paths: paths} }, nil)
+	if err != nil {
+		return err
+	}
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.dirty++
+	return nil
+}
+
 // Changes yields what the session changed below prefix since its base.
 func (s *Session) Changes(ctx context.Context, prefix string) iter.Seq2[txn.Change, error] {
 	return pages(func(skip int) (wire.Changes, error) {
