@@ -106,7 +106,7 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 // join opens the database, or connects to the process that has it open, which locked
 // describes. The connection is nil where this process has opened it. db.mu is held.
 func (db *DB) join(ctx context.Context) (conn net.Conn, locked *engine.LockedError, err error) {
-	held, err := engine.Open(db.dir, db.options())
+	held, err := engine.Open(ctx, db.dir, db.options())
 	if err == nil {
 		db.held = held
 		return nil, nil, nil

@@ -100,7 +100,7 @@ func BenchmarkWrite(b *testing.B) {
 			for b.Loop() {
 				dir := filepath.Join(b.TempDir(), "field.zdb")
 				b.StopTimer()
-				db, err := engine.Create(dir, &engine.Options{CacheBytes: -1})
+				db, err := engine.Create(context.Background(), dir, &engine.Options{CacheBytes: -1})
 				if err != nil {
 					b.Fatal(err)
 				}

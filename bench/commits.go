@@ -39,7 +39,7 @@ func changedChunks(ctx context.Context, b *bench, changed []int64) error {
 	n := changed[len(changed)-1]
 	dir := b.path("changed.zdb")
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 	if err := db.CreateBranch(ctx, side, c.Parents[0]); err != nil {
 		return err
 	}
-	err = db.Update(ctx, side, "side", func(s *engine.Session) error {
+	_, err = db.Update(ctx, side, "side", func(s *engine.Session) error {
 		for i := range k {
 			// Another array, because the chunks of head are random.
 			if err := s.Set(ctx, fmt.Sprintf("b/c/%d/0", i), fmt.Appendf(nil, "%064d", i)); err != nil {
@@ -138,7 +138,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 func historyLength(ctx context.Context, b *bench, lengths []int) error {
 	dir := b.path("history.zdb")
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -153,9 +153,10 @@ func historyLength(ctx context.Context, b *bench, lengths []int) error {
 			// Many at a time, only to get there.
 			const together = 64
 			if err := parallel(together, func(w int) error {
-				return db.Update(ctx, "main", "history", func(s *engine.Session) error {
+				_, err := db.Update(ctx, "main", "history", func(s *engine.Session) error {
 					return s.Set(ctx, fmt.Sprintf("a/c/%d/0", (made+w)%chunks), fmt.Appendf(nil, "%064d", made+w))
 				})
+				return err
 			}); err != nil {
 				return err
 			}
@@ -202,9 +203,10 @@ func onHistory(ctx context.Context, b *bench, db *engine.DB, variant string) err
 	}
 	return errors.Join(
 		measure("commit of 1 chunk", func(i int) error {
-			return db.Update(ctx, "main", "one", func(s *engine.Session) error {
+			_, err := db.Update(ctx, "main", "one", func(s *engine.Session) error {
 				return s.Set(ctx, fmt.Sprintf("a/c/%d/0", i), fmt.Appendf(nil, "%s %d", variant, i))
 			})
+			return err
 		}),
 		measure("log of 10", read(10)),
 		measure("log of 1000", read(1000)),
@@ -218,7 +220,7 @@ func onHistory(ctx context.Context, b *bench, db *engine.DB, variant string) err
 func committers(ctx context.Context, b *bench) error {
 	for _, workers := range []int{1, 8, 64} {
 		dir := b.path("committers.zdb")
-		db, err := engine.Create(dir, nil)
+		db, err := engine.Create(ctx, dir, nil)
 		if err != nil {
 			return err
 		}
@@ -246,7 +248,7 @@ func committing(ctx context.Context, b *bench, db *engine.DB, workers int) error
 	err := parallel(workers, func(w int) error {
 		for i := 0; time.Since(start) < length; i++ {
 			at := time.Now()
-			err := db.Update(ctx, "main", "one", func(s *engine.Session) error {
+			_, err := db.Update(ctx, "main", "one", func(s *engine.Session) error {
 				return s.Set(ctx, fmt.Sprintf("a/c/%d/0", (i*workers+w)%chunks), fmt.Appendf(nil, "%064d", i))
 			})
 			if err != nil {

@@ -76,7 +76,7 @@ func readWrite(ctx context.Context, b *bench) error {
 func (l layout) measure(ctx context.Context, b *bench, data []byte, planes int) error {
 	dir := b.path("field.zdb")
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(dir, &engine.Options{CacheBytes: -1})
+	db, err := engine.Create(ctx, dir, &engine.Options{CacheBytes: -1})
 	if err != nil {
 		return err
 	}
@@ -107,20 +107,21 @@ func (layout) shape(planes int) []int64 {
 // write commits an array of some planes of the field.
 func (l layout) write(ctx context.Context, db *engine.DB, data []byte, planes int) error {
 	spec := zarr.Spec{Shape: l.shape(planes), Chunks: l.chunks, Shards: l.shard, DataType: "float32", Codecs: json.RawMessage(l.codecs)}
-	return db.Update(ctx, "main", "the field", func(s *engine.Session) error {
+	_, err := db.Update(ctx, "main", "the field", func(s *engine.Session) error {
 		a, err := s.CreateArray(ctx, "field", spec)
 		if err != nil {
 			return err
 		}
 		return a.WriteBytes(ctx, zarr.Sel(), data)
 	})
+	return err
 }
 
 // readWhole reads everything, cold where the page cache can be dropped, then
 // hot. The destination is touched before, as a program that reads twice has it.
 func (l layout) readWhole(ctx context.Context, b *bench, dir string, data []byte) error {
 	cold := dropCaches() == nil
-	db, err := engine.Open(dir, &engine.Options{ReadOnly: true, CacheBytes: -1})
+	db, err := engine.Open(ctx, dir, &engine.Options{ReadOnly: true, CacheBytes: -1})
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (l layout) readWhole(ctx context.Context, b *bench, dir string, data []byte
 // readChunks reads single chunks (inner chunks of shards) at random, with one
 // and two threads.
 func (l layout) readChunks(ctx context.Context, b *bench, dir string, shape []int64) error {
-	db, err := engine.Open(dir, &engine.Options{ReadOnly: true, CacheBytes: -1, Workers: 1})
+	db, err := engine.Open(ctx, dir, &engine.Options{ReadOnly: true, CacheBytes: -1, Workers: 1})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (r *refBench) many(ctx context.Context) error {
 	dir, set := r.path("many.zdb"), r.path("many.json")
 	defer os.RemoveAll(dir)
 	defer os.Remove(set)
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(ctx, dir, nil)
 	if err != nil {
 		return err
 	}

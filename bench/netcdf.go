@@ -48,7 +48,7 @@ func netcdfLevel(ctx context.Context, b *bench, planes, level int) error {
 	b.add("netcdf", variant, "size", ratio, "of raw")
 
 	path := filepath.Join(dir, "t.zdb")
-	db, err := engine.Create(path, nil)
+	db, err := engine.Create(ctx, path, nil)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func writeNetCDF(ctx context.Context, dir, set, file string, data []byte, level 
 // readNetCDF reads the array with that many workers, as many as there are
 // processors if 0.
 func readNetCDF(ctx context.Context, b *bench, path, variant string, data []byte, workers int) error {
-	db, err := engine.Open(path, &engine.Options{ReadOnly: true, CacheBytes: -1, Workers: workers, Follow: engine.Follow{Allow: []string{filepath.Dir(path) + "/"}}})
+	db, err := engine.Open(ctx, path, &engine.Options{ReadOnly: true, CacheBytes: -1, Workers: workers, Follow: engine.Follow{Allow: []string{filepath.Dir(path) + "/"}}})
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (r *refBench) besideParquet(ctx context.Context, set string) error {
 
 // link measures a new database that the set is linked into.
 func (r *refBench) link(ctx context.Context, dir, set string) error {
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (r *refBench) change(ctx context.Context, db *engine.DB) error {
 	other := tree.Source{URL: "s3://archive/" + r.variant + ".nc"} // an export of this version is imported again
 	for i := range times {
 		start := time.Now()
-		err := db.Update(ctx, "main", "change", func(s *engine.Session) error {
+		_, err := db.Update(ctx, "main", "change", func(s *engine.Session) error {
 			return s.SetVirtual(ctx, fmt.Sprintf("t/%d.7", i), other, uint64(i), uint64(chunkLength(int64(i)*refsPerStep+7)))
 		})
 		if err != nil {
@@ -218,7 +218,7 @@ func (r *refBench) openAgain(ctx context.Context, db *engine.DB, dir string, set
 		}
 		start := time.Now()
 		var err error
-		if db, err = engine.Open(dir, nil); err != nil {
+		if db, err = engine.Open(ctx, dir, nil); err != nil {
 			return err
 		}
 		if snap, err = db.At(ctx, "main"); err != nil {

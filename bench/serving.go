@@ -78,13 +78,13 @@ func serving(ctx context.Context, b *bench) error {
 // fillServed makes values of three sizes, the same as files, and an array of raw
 // chunks of 2 MiB.
 func fillServed(ctx context.Context, dir, files string, planes int64) error {
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	random := rand.NewChaCha8([32]byte{1})
-	return db.Update(ctx, "main", "values", func(s *engine.Session) error {
+	_, err = db.Update(ctx, "main", "values", func(s *engine.Session) error {
 		for _, kind := range []struct{ size, count int }{{small, smallCount}, {middle, middleCount}, {large, largeCount}} {
 			value := make([]byte, kind.size)
 			for i := range kind.count {
@@ -111,6 +111,7 @@ func fillServed(ctx context.Context, dir, files string, planes int64) error {
 		}
 		return nil
 	})
+	return err
 }
 
 func servedKey(size, i int) string { return fmt.Sprintf("%d-%d", size, i) }

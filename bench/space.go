@@ -48,7 +48,7 @@ func space(ctx context.Context, b *bench) error {
 func (o overwriting) measure(ctx context.Context, b *bench) (err error) {
 	dir := b.path("space.zdb")
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (o overwriting) measure(ctx context.Context, b *bench) (err error) {
 	}
 	var one int64 // version on disk
 	for version := range 1 + o.times {
-		err := db.Update(ctx, "main", "overwrite", func(s *engine.Session) error {
+		_, err := db.Update(ctx, "main", "overwrite", func(s *engine.Session) error {
 			if version == 0 {
 				spec := zarr.Spec{Shape: []int64{o.bytes / o.chunk, o.chunk}, Chunks: []int64{1, o.chunk}, DataType: "uint8"}
 				if _, err := s.CreateArray(ctx, "a", spec); err != nil {
@@ -89,7 +89,7 @@ func (o overwriting) measure(ctx context.Context, b *bench) (err error) {
 			if one, err = allocated(dir); err != nil {
 				return err
 			}
-			if db, err = engine.Open(dir, nil); err != nil {
+			if db, err = engine.Open(ctx, dir, nil); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ func versions(ctx context.Context, b *bench) error {
 		dir := b.path(fmt.Sprintf("versions-%d.zdb", n))
 		defer os.RemoveAll(dir)
 		var err error
-		if a.db, err = engine.Create(dir, nil); err != nil {
+		if a.db, err = engine.Create(ctx, dir, nil); err != nil {
 			return err
 		}
 		defer a.db.Close()
@@ -107,7 +107,7 @@ func commitInTurn(ctx context.Context, b *bench, arrays []*chunkArray) error {
 			binary.LittleEndian.PutUint64(value, a.rng.Uint64())
 			key := fmt.Sprintf("a/c/%d/0", a.rng.Int64N(a.n))
 			start := time.Now()
-			err := a.db.Update(ctx, "main", fmt.Sprint(i), func(s *engine.Session) error { return s.Set(ctx, key, value) })
+			_, err := a.db.Update(ctx, "main", fmt.Sprint(i), func(s *engine.Session) error { return s.Set(ctx, key, value) })
 			if err != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ func variantOf(n int64) string { return fmt.Sprintf("%d chunks", n) }
 
 // fillChunks makes an array of n chunks through the raw store, one commit.
 func fillChunks(ctx context.Context, db *engine.DB, path string, n int64) error {
-	return db.Update(ctx, "main", "fill", func(s *engine.Session) error {
+	_, err := db.Update(ctx, "main", "fill", func(s *engine.Session) error {
 		spec := zarr.Spec{Shape: []int64{n, chunkBytes / 8}, Chunks: []int64{1, chunkBytes / 8}, DataType: "float64"}
 		if _, err := s.CreateArray(ctx, path, spec); err != nil {
 			return err
@@ -141,6 +141,7 @@ func fillChunks(ctx context.Context, db *engine.DB, path string, n int64) error 
 		}
 		return nil
 	})
+	return err
 }
 
 // refCosts measures what must not depend on the number of chunks.
@@ -187,13 +188,16 @@ func refCosts(ctx context.Context, b *bench, db *engine.DB, variant string) erro
 		}},
 		{"rename array", func(i int) error {
 			names := []string{"a", "b"}
-			return db.Update(ctx, "main", "mv", func(s *engine.Session) error { return s.Move(ctx, names[i%2], names[(i+1)%2]) })
+			_, err := db.Update(ctx, "main", "mv", func(s *engine.Session) error { return s.Move(ctx, names[i%2], names[(i+1)%2]) })
+			return err
 		}},
 		{"copy array", func(i int) error {
-			return db.Update(ctx, "main", "cp", func(s *engine.Session) error { return s.Copy(ctx, nil, "a", fmt.Sprintf("copy%d", i)) })
+			_, err := db.Update(ctx, "main", "cp", func(s *engine.Session) error { return s.Copy(ctx, nil, "a", fmt.Sprintf("copy%d", i)) })
+			return err
 		}},
 		{"delete array", func(i int) error {
-			return db.Update(ctx, "main", "rm", func(s *engine.Session) error { return s.Remove(ctx, fmt.Sprintf("copy%d", i)) })
+			_, err := db.Update(ctx, "main", "rm", func(s *engine.Session) error { return s.Remove(ctx, fmt.Sprintf("copy%d", i)) })
+			return err
 		}},
 	}
 	for _, s := range steps {
@@ -214,7 +218,7 @@ func lookup(ctx context.Context, b *bench) error {
 	dir, variant := b.path("lookup.zdb"), variantOf(n)
 	defer os.RemoveAll(dir)
 	opts := &engine.Options{PageCacheBytes: 2 << 30}
-	db, err := engine.Create(dir, opts)
+	db, err := engine.Create(ctx, dir, opts)
 	if err != nil {
 		return err
 	}
@@ -227,7 +231,7 @@ func lookup(ctx context.Context, b *bench) error {
 		return err
 	}
 	start = time.Now()
-	if db, err = engine.Open(dir, opts); err != nil {
+	if db, err = engine.Open(ctx, dir, opts); err != nil {
 		return err
 	}
 	defer db.Close()
@@ -277,7 +281,7 @@ func lookup(ctx context.Context, b *bench) error {
 
 // fillTiny makes an array of n chunks of a few bytes.
 func fillTiny(ctx context.Context, db *engine.DB, n int64) error {
-	return db.Update(ctx, "main", "fill", func(s *engine.Session) error {
+	_, err := db.Update(ctx, "main", "fill", func(s *engine.Session) error {
 		spec := zarr.Spec{Shape: []int64{n / 1000, 1000}, Chunks: []int64{1, 1}, DataType: "float64"}
 		if _, err := s.CreateArray(ctx, "a", spec); err != nil {
 			return err
@@ -291,4 +295,5 @@ func fillTiny(ctx context.Context, db *engine.DB, n int64) error {
 		}
 		return nil
 	})
+	return err
 }

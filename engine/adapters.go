@@ -163,8 +163,8 @@ func (a *Adapters) Schemes() (roots, adapters []string) {
 type Env struct {
 	adapters *Adapters
 	follow   Follow
-	openDB   func(dir string, o *Options) (*DB, error) // see SourceOptions.Open
-	warn     func(text string)                         // see SourceOptions.Warn
+	openDB   func(context.Context, string, *Options) (*DB, error) // see SourceOptions.Open
+	warn     func(text string)                                    // see SourceOptions.Warn
 	// path says that a path was opened, not a URL. Of a path that holds metadata of
 	// v2 and v3, the latter is read, with a warning; URLs must say which.
 	path bool

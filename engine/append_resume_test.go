@@ -72,7 +72,7 @@ var errServer = errors.New("the server is down")
 // error.
 func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link bool, list []Piece, at int) {
 	t.Helper()
-	db, err := Open(path, linkOptions(t, config))
+	db, err := Open(bg, path, linkOptions(t, config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link
 // again.
 func resumeAppend(t *testing.T, path, config string, o ImportOptions, link bool, list []Piece, at int) {
 	t.Helper()
-	db, err := Open(path, linkOptions(t, config))
+	db, err := Open(bg, path, linkOptions(t, config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAppendResumed(t *testing.T) {
 					}
 					config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 					o := ImportOptions{To: "a/b"}
-					db, err := Open(path, linkOptions(t, config))
+					db, err := Open(bg, path, linkOptions(t, config))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -214,7 +214,7 @@ func TestAppendResumedModel(t *testing.T) {
 
 func openAndClose(t *testing.T, path, config string) {
 	t.Helper()
-	db, err := Open(path, linkOptions(t, config))
+	db, err := Open(bg, path, linkOptions(t, config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestAppendResumesItsOwn(t *testing.T) {
 	appendStopped(t, path, config, "failed", o, true, list, 2)
 	with := func(fn func(db *DB)) {
 		t.Helper()
-		db, err := Open(path, linkOptions(t, config))
+		db, err := Open(bg, path, linkOptions(t, config))
 		if err != nil {
 			t.Fatal(err)
 		}

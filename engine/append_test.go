@@ -144,7 +144,7 @@ func TestAppendReferenceSets(t *testing.T) {
 				}
 				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 				for done, n := range steps {
-					db, err := Open(path, linkOptions(t, config))
+					db, err := Open(bg, path, linkOptions(t, config))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -420,7 +420,7 @@ func TestAppendModel(t *testing.T) {
 					if len(part) == 0 {
 						continue
 					}
-					db, err := Open(path, linkOptions(t, config))
+					db, err := Open(bg, path, linkOptions(t, config))
 					if err != nil {
 						t.Fatal(err)
 					}

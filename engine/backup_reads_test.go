@@ -16,7 +16,7 @@ func TestBackupAfterReads(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w.zdb")
-	db, err := Open(path, &Options{Create: true})
+	db, err := Open(bg, path, &Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestBackupAfterReads(t *testing.T) {
 	for i := range data {
 		data[i] = float64(i*7919%100003) * 1.000123
 	}
-	err = db.Update(ctx, "main", "x", func(s *Session) error {
+	_, err = db.Update(ctx, "main", "x", func(s *Session) error {
 		a, err := s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{n, 100}, Chunks: []int64{1, 100}, DataType: "float64"})
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func TestBackupAfterReads(t *testing.T) {
 	}
 	for name, sel := range reads {
 		t.Run(name, func(t *testing.T) {
-			db, err := Open(path, nil)
+			db, err := Open(bg, path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestBackupAfterReads(t *testing.T) {
 			if r.Found > 0 {
 				t.Fatalf("%d problems in a backup of %d chunks, the first: %v", r.Found, n, r.Problems[0])
 			}
-			copied, err := Open(bak, &Options{ReadOnly: true})
+			copied, err := Open(bg, bak, &Options{ReadOnly: true})
 			if err != nil {
 				t.Fatal(err)
 			}

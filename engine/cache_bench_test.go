@@ -9,13 +9,13 @@ import (
 // BenchmarkReadThin reads a line through 8 chunks of 2 MiB, and one element, over
 // and over, with no read of a whole chunk before.
 func BenchmarkReadThin(b *testing.B) {
-	db, err := Create(b.TempDir()+"/t.zdb", nil)
+	db, err := Create(bg, b.TempDir()+"/t.zdb", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer db.Close()
 	const compressed = `[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":0}}]`
-	if err := db.Update(bg, "", "w", func(s *Session) error {
+	if _, err := db.Update(bg, "", "w", func(s *Session) error {
 		a, err := s.CreateArray(bg, "a", zarr.Spec{Shape: []int64{800, 72, 72}, Chunks: []int64{100, 72, 72}, DataType: "float32", Codecs: []byte(compressed)})
 		if err != nil {
 			return err

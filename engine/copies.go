@@ -52,7 +52,7 @@ func Restore(ctx context.Context, backup, dir string, o *Options, t txn.Transfer
 		}
 	}
 	files := opts.resolver()
-	to := opts.txn(files)
+	to := opts.txn(ctx, files)
 	r, err := txn.Restore(ctx, backup, dir, &to, t)
 	return r, errors.Join(err, files.env.close())
 }

@@ -30,7 +30,7 @@ func TestCopyNodeFromAnotherDatabase(t *testing.T) {
 		wantInts(t, got, "in/g/y", 0, 1, 2, 3, 4, 5)
 		wantInts(t, got, "x", 0, 1, 2, 3, 4, 5)
 		wantCopies(t, got, "in/g")
-		err := to.Update(bg, "", "again", func(s *Session) error { return s.CopyNode(bg, source, "g", "in/g") })
+		_, err := to.Update(bg, "", "again", func(s *Session) error { return s.CopyNode(bg, source, "g", "in/g") })
 		if !errors.Is(err, zarr.ErrExists) {
 			t.Errorf("onto what is there: %v", err)
 		}

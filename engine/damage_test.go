@@ -17,7 +17,7 @@ import (
 // pack and offset; the other chunks are read.
 func TestDamagedChunkIsNamed(t *testing.T) {
 	dir := t.TempDir() + "/t.zdb"
-	db, err := Open(dir, &Options{Create: true, CacheBytes: -1, Author: "tester"})
+	db, err := Open(bg, dir, &Options{Create: true, CacheBytes: -1, Author: "tester"})
 	if err != nil {
 		t.Fatal(err)
 	}

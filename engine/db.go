@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"sync"
 
@@ -34,11 +35,12 @@ type DB struct {
 // several programs work on at once, one of them opens and serves to the others.
 type LockedError = index.LockedError
 
-// Open opens the database in a directory. Errors: txn.ErrNotDatabase if there
-// is none and Options.Create is not set, *[LockedError] if another process has
-// it open, for reading too, and Options.Locked does not wait for it; index.ErrFormat if a newer program wrote it.
-func Open(dir string, o *Options) (*DB, error) {
-	return open(dir, o, func(to *txn.Options, opts Options) (*txn.DB, error) {
+// Open opens the database in a directory. ctx bounds the opening alone. Errors:
+// [ErrNotFound] if there is none and Options.Create is not set; *[LockedError] if
+// another process has it open, for reading too, after Options.LockWait;
+// index.ErrFormat if a newer program wrote it.
+func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
+	return open(ctx, dir, o, func(to *txn.Options, opts Options) (*txn.DB, error) {
 		store, err := txn.Open(dir, to)
 		if errors.Is(err, txn.ErrNotDatabase) && opts.Create && !opts.ReadOnly {
 			store, err = txn.Create(dir, to)
@@ -48,18 +50,18 @@ func Open(dir string, o *Options) (*DB, error) {
 }
 
 // Create makes a new database and opens it. The directory may exist if it is
-// empty; txn.ErrExists if it holds a database or other files.
-func Create(dir string, o *Options) (*DB, error) {
-	return open(dir, o, func(to *txn.Options, _ Options) (*txn.DB, error) { return txn.Create(dir, to) })
+// empty; [ErrExists] if it holds a database or other files.
+func Create(ctx context.Context, dir string, o *Options) (*DB, error) {
+	return open(ctx, dir, o, func(to *txn.Options, _ Options) (*txn.DB, error) { return txn.Create(dir, to) })
 }
 
-func open(dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, error)) (*DB, error) {
+func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, error)) (*DB, error) {
 	opts := o.withDefaults()
 	if err := opts.Follow.check(); err != nil {
 		return nil, err
 	}
 	files := opts.resolver()
-	to := opts.txn(files)
+	to := opts.txn(ctx, files)
 	var serving *Serving
 	var err error
 	if opts.Serve != nil {
@@ -94,9 +96,9 @@ func (o *Options) resolver() *resolver {
 	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}, memory: gather.NewMemory(remoteMemory)}
 }
 
-func (o *Options) txn(files *resolver) txn.Options {
+func (o *Options) txn(ctx context.Context, files *resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.Locked, Policy: policy.Policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval,
@@ -248,21 +250,31 @@ func (db *DB) session(s *txn.Session) *Session {
 // Update runs fn in a session on a branch and commits what it wrote with the
 // given message. If fn fails nothing is written and its error is returned. If
 // the branch moved meanwhile and the changes touch each other, the error is a
-// *[txn.ConflictError]; [txn.Retry] calls again then. So no update is lost: of two
+// *[ConflictError]; [DB.Retry] calls fn again then. So no update is lost: of two
 // sessions that changed one chunk or attribute, one is committed, even if both
 // wrote the same. What fn reads and relies on without writing it is guarded by
-// [Session.GuardRead].
-func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) error {
+// [Session.GuardRead]. A session that changed nothing makes no commit: the result is
+// its base.
+func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) (*Commit, error) {
 	s, err := db.Begin(ctx, branch)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Abort() // does nothing after the commit
 	if err := fn(s); err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.Commit(ctx, txn.CommitOptions{Message: message})
-	return err
+	return s.Commit(ctx, CommitOptions{Message: message})
+}
+
+// Retry is [DB.Update] that calls fn again, in a new session, after a conflict, with
+// growing pauses, until it is committed, fails otherwise, or ctx ends.
+func (db *DB) Retry(ctx context.Context, branch, message string, fn func(*Session) error) (c *Commit, err error) {
+	err = txn.Retry(ctx, &txn.RetryOptions{Attempts: math.MaxInt}, func() error {
+		c, err = db.Update(ctx, branch, message, fn)
+		return err
+	})
+	return c, err
 }
 
 // notFound makes an error about a path that says so in every vocabulary.

@@ -50,7 +50,7 @@ func TestUpdateThatFailsChangesNothing(t *testing.T) {
 	db := openDB(t, nil)
 	before := head(t, db, "")
 	boom := errors.New("boom")
-	err := db.Update(bg, "", "never", func(s *Session) error {
+	_, err := db.Update(bg, "", "never", func(s *Session) error {
 		if err := create(s, "x", line(6, 2)); err != nil {
 			return err
 		}
@@ -80,17 +80,17 @@ func TestErrorsOfOpening(t *testing.T) {
 	if _, err := db.Begin(bg, "nope"); !errors.Is(err, txn.ErrNoRef) {
 		t.Errorf("begin: %v", err)
 	}
-	if err := db.Update(bg, "nope", "", nil); !errors.Is(err, txn.ErrNoRef) {
+	if _, err := db.Update(bg, "nope", "", nil); !errors.Is(err, txn.ErrNoRef) {
 		t.Errorf("update: %v", err)
 	}
 	dir := t.TempDir()
-	if _, err := Open(dir, nil); !errors.Is(err, txn.ErrNotDatabase) {
+	if _, err := Open(bg, dir, nil); !errors.Is(err, txn.ErrNotDatabase) {
 		t.Errorf("open an empty directory: %v", err)
 	}
 	if IsDatabase(dir) {
 		t.Error("an empty directory is a database")
 	}
-	if _, err := Open(dir+"/none", &Options{ReadOnly: true, Create: true}); !errors.Is(err, txn.ErrNotDatabase) {
+	if _, err := Open(bg, dir+"/none", &Options{ReadOnly: true, Create: true}); !errors.Is(err, txn.ErrNotDatabase) {
 		t.Errorf("create for reading: %v", err)
 	}
 	disk := openAt(t, dir+"/t.zdb", &Options{Create: true})
@@ -98,10 +98,10 @@ func TestErrorsOfOpening(t *testing.T) {
 		t.Error("a database is none")
 	}
 	var locked *index.LockedError
-	if _, err := Open(dir+"/t.zdb", nil); !errors.As(err, &locked) {
+	if _, err := Open(bg, dir+"/t.zdb", nil); !errors.As(err, &locked) {
 		t.Errorf("open twice: %v", err)
 	}
-	if _, err := Create(dir+"/t.zdb", nil); !errors.Is(err, txn.ErrExists) {
+	if _, err := Create(bg, dir+"/t.zdb", nil); !errors.Is(err, txn.ErrExists) {
 		t.Errorf("create twice: %v", err)
 	}
 	if err := disk.Close(); err != nil {
@@ -312,7 +312,7 @@ func TestContextsAreHonoured(t *testing.T) {
 	if _, err := zarr.Read[int32](ctx, a, zarr.Sel()); !errors.Is(err, context.Canceled) {
 		t.Errorf("read: %v", err)
 	}
-	err := db.Update(ctx, "", "no", func(s *Session) error { return put(s, "x", 0, 1) })
+	_, err := db.Update(ctx, "", "no", func(s *Session) error { return put(s, "x", 0, 1) })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("update: %v", err)
 	}
@@ -369,7 +369,7 @@ func TestNodesOfASession(t *testing.T) {
 		}, nil},
 	}
 	for _, step := range steps {
-		err := db.Update(bg, "", step.name, step.do)
+		_, err := db.Update(bg, "", step.name, step.do)
 		if !errors.Is(err, step.want) || err != nil && step.want == nil {
 			t.Errorf("%s: error %v, want %v", step.name, err, step.want)
 		}

@@ -1,8 +1,8 @@
 // Package engine is zarrdb for programs: a versioned database of Zarr arrays in
 // a directory, opened with one call and embedded in your process.
 //
-//	db, err := engine.Open("weather.zdb", nil)
-//	err = db.Update(ctx, "main", "add temperature", func(s *engine.Session) error {
+//	db, err := engine.Open(ctx, "weather.zdb", &engine.Options{Create: true, LockWait: time.Minute})
+//	_, err = db.Update(ctx, "main", "add temperature", func(s *engine.Session) error {
 //		a, err := s.CreateArray(ctx, "temp", zarr.Spec{…})
 //		if err != nil {
 //			return err

@@ -49,7 +49,7 @@ func TestErrorKinds(t *testing.T) {
 	other := openDB(t, o)
 	commit(t, other, "", "x", func(s *Session) error { return create(s, "x", spec) })
 	other.Close()
-	reader, err := Open("db", &Options{FS: o.FS, ReadOnly: true})
+	reader, err := Open(bg, "db", &Options{FS: o.FS, ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,14 +89,14 @@ func TestErrorKinds(t *testing.T) {
 		{"revision", func() error { _, err := db.At(bg, "none"); return err }(), ErrNotFound},
 		{"commit", func() error { _, err := db.Lookup(bg, txn.CommitID{1}); return err }(), ErrNotFound},
 		{"session", func() error { _, err := db.Resume(bg, txn.SessionID{1}); return err }(), ErrNotFound},
-		{"database", func() error { _, err := Open(dir+"/none", nil); return err }(), ErrNotFound},
+		{"database", func() error { _, err := Open(bg, dir+"/none", nil); return err }(), ErrNotFound},
 		{"source", source("memory:none/x|zarr3:"), ErrNotFound},
 		{"tag", db.DeleteTag("none"), ErrNotFound},
 
 		{"node", func() error { _, err := mine.CreateArray(bg, "x", spec); return err }(), ErrExists},
 		{"tag", db.CreateTag(bg, "v1", first), ErrExists},
 		{"branch", db.CreateBranch(bg, "main", first), ErrExists},
-		{"database", func() error { _, err := Create(dir, nil); return err }(), ErrExists},
+		{"database", func() error { _, err := Create(bg, dir, nil); return err }(), ErrExists},
 		{"export", exported(dir + "/taken"), ErrExists},
 
 		{"commit", conflict, ErrConflict},

@@ -34,7 +34,7 @@ func faultSpec() zarr.Spec {
 // acknowledged, 0 if none was.
 func faultHistory(db *DB, from, to int) (made int, err error) {
 	for i := from; i <= to; i++ {
-		err := db.Update(bg, "main", fmt.Sprint(i), func(s *Session) error {
+		_, err := db.Update(bg, "main", fmt.Sprint(i), func(s *Session) error {
 			a, err := s.Array(bg, "g/x")
 			if errors.Is(err, zarr.ErrNotFound) {
 				a, err = s.CreateArray(bg, "g/x", faultSpec())
@@ -119,7 +119,7 @@ func TestEveryOperationFails(t *testing.T) {
 	for k := first; ; k += step {
 		mem := vfs.NewMem()
 		var n atomic.Int64
-		db, err := Open("db", faultOptions(mem))
+		db, err := Open(bg, "db", faultOptions(mem))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestEveryOperationFails(t *testing.T) {
 			return nil
 		}))
 		made := 1
-		if db, err = Open("db", faultOptions(fs)); err == nil {
+		if db, err = Open(bg, "db", faultOptions(fs)); err == nil {
 			got, err := readFault(db)
 			if err == nil && got != 1 {
 				t.Fatalf("operation %d: read %d", k, got)
@@ -148,7 +148,7 @@ func TestEveryOperationFails(t *testing.T) {
 			}
 			_ = db.Close() // may report the fault
 		}
-		if db, err = Open("db", faultOptions(mem)); err != nil {
+		if db, err = Open(bg, "db", faultOptions(mem)); err != nil {
 			t.Fatalf("operation %d: open: %v", k, err)
 		}
 		if got, err := readFault(db); err != nil || got < made || got > 4 {
@@ -211,7 +211,7 @@ func (f flipFile) ReadAt(p []byte, off int64) (int, error) {
 // and never anything else.
 func TestEveryReadFlips(t *testing.T) {
 	mem := vfs.NewMem()
-	db, err := Open("db", faultOptions(mem))
+	db, err := Open(bg, "db", faultOptions(mem))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestEveryReadFlips(t *testing.T) {
 		fs.k.Store(k)
 		o := faultOptions(fs)
 		o.ReadOnly = true
-		if db, err = Open("db", o); err == nil {
+		if db, err = Open(bg, "db", o); err == nil {
 			var got int
 			if got, err = readFault(db); err == nil && got != 3 {
 				t.Errorf("read %d, of %v: read version %d of 3", k, fs.read.Load(), got)
@@ -327,7 +327,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	for name, errno := range map[string]syscall.Errno{"read-only": syscall.EROFS, "denied": syscall.EACCES} {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
-			db, err := Open("db", faultOptions(mem))
+			db, err := Open(bg, "db", faultOptions(mem))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -344,11 +344,11 @@ func TestReadOnlyDisk(t *testing.T) {
 				return nil
 			}))
 			o := faultOptions(fs)
-			if _, err := Open("db", o); !errors.Is(err, errno) || errors.Is(err, txn.ErrIndexLost) {
+			if _, err := Open(bg, "db", o); !errors.Is(err, errno) || errors.Is(err, txn.ErrIndexLost) {
 				t.Errorf("for writing: %v", err)
 			}
 			o.ReadOnly = true
-			db, err = Open("db", o)
+			db, err = Open(bg, "db", o)
 			if errno == syscall.EACCES {
 				// Somebody else may write, and files in memory cannot be locked to read.
 				if !errors.Is(err, errno) || errors.Is(err, txn.ErrIndexLost) {
@@ -387,7 +387,7 @@ func TestFailedSyncStopsCommits(t *testing.T) {
 		}
 		return nil
 	}))
-	db, err := Open("db", faultOptions(fs))
+	db, err := Open(bg, "db", faultOptions(fs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestFailedSyncStopsCommits(t *testing.T) {
 		t.Errorf("%d commits after the failure, %v", made, err)
 	}
 	_ = db.Close() // reports the failure again
-	db, err = Open("db", faultOptions(mem.CrashClone(vfs.CrashCloneCfg{})))
+	db, err = Open(bg, "db", faultOptions(mem.CrashClone(vfs.CrashCloneCfg{})))
 	if err != nil {
 		t.Fatal(err)
 	}

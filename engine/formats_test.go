@@ -117,7 +117,7 @@ func TestForeignFormats(t *testing.T) {
 		a, _ := node.Array()
 		checkRows(t, a, want[i])
 		for _, link := range []bool{false, true} {
-			db, err := Create(filepath.Join(dir, fmt.Sprint(i, link)), &Options{Adapters: adapters})
+			db, err := Create(bg, filepath.Join(dir, fmt.Sprint(i, link)), &Options{Adapters: adapters})
 			if err != nil {
 				t.Fatal(err)
 			}

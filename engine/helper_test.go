@@ -53,7 +53,7 @@ func openDB(t testing.TB, o *Options) *DB {
 
 func openAt(t testing.TB, dir string, o *Options) *DB {
 	t.Helper()
-	db, err := Open(dir, o)
+	db, err := Open(bg, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func closeChecked(t testing.TB, db *DB) {
 // commit runs fn in a session and returns the commit.
 func commit(t testing.TB, db *DB, branch, message string, fn func(*Session) error) txn.CommitID {
 	t.Helper()
-	if err := db.Update(bg, branch, message, fn); err != nil {
+	if _, err := db.Update(bg, branch, message, fn); err != nil {
 		t.Fatalf("%s: %v", message, err)
 	}
 	return head(t, db, branch)

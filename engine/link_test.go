@@ -47,7 +47,7 @@ func TestLinkReferenceSets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 			set := c.set(t)
-			db, err := Open(path, linkOptions(t, config))
+			db, err := Open(bg, path, linkOptions(t, config))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestLinkGrants(t *testing.T) {
 		t.Helper()
 		o := linkOptions(t, config)
 		o.Follow = f
-		db, err := Open(path, o)
+		db, err := Open(bg, path, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestLinkGrants(t *testing.T) {
 		}
 		return out
 	}
-	db, err := Open(path, linkOptions(t, config))
+	db, err := Open(bg, path, linkOptions(t, config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestLinkGrants(t *testing.T) {
 	}
 
 	// Importing with more rights grants more, and keeps what was granted.
-	db, err = Open(path, linkOptions(t, config))
+	db, err = Open(bg, path, linkOptions(t, config))
 	if err != nil {
 		t.Fatal(err)
 	}

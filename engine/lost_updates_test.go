@@ -17,7 +17,7 @@ import (
 // retried updates the main branch until that is no conflict.
 func retried(db *DB, fn func(*Session) error) error {
 	o := &txn.RetryOptions{Attempts: 1 << 20, Most: time.Millisecond}
-	return txn.Retry(bg, o, func() error { return db.Update(bg, "", "update", fn) })
+	return txn.Retry(bg, o, func() error { _, err := db.Update(bg, "", "update", fn); return err })
 }
 
 // change adds to one element of an array what the session reads there.

@@ -23,7 +23,7 @@ func TestConcurrentUpdatesOfDifferentChunksMerge(t *testing.T) {
 		wg.Go(func() {
 			for r := range rounds {
 				at := int64(r*writers+w) * chunk
-				err := db.Update(bg, "", fmt.Sprintf("writer %d round %d", w, r), func(s *Session) error {
+				_, err := db.Update(bg, "", fmt.Sprintf("writer %d round %d", w, r), func(s *Session) error {
 					return put(s, "x", at, int32(-w), int32(-r))
 				})
 				errs[w] = errors.Join(errs[w], err)

@@ -19,10 +19,12 @@ type Options struct {
 	ReadOnly bool
 	// Create makes the database if the directory holds none.
 	Create bool
-	// Locked, if set, is told that another process has the database open, and how
-	// long this one has been trying. It says what to do: nil tries again at once,
-	// an error is that of opening. nil is no second try; [WaitLocked] waits.
-	Locked func(held *LockedError, waited time.Duration) error
+	// LockWait is how long to wait for another process that has the database open;
+	// default not at all. Then opening fails with a *[LockedError].
+	LockWait time.Duration
+	// Locked, if set, is called during that wait each time that the database is
+	// found locked. An error ends the wait, and is that of opening.
+	Locked func(held *LockedError) error
 	// Author is recorded in commits that name none; default user@host.
 	Author string
 	// CacheBytes bounds the decoded chunks kept in memory; default an eighth

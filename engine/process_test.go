@@ -96,7 +96,7 @@ func (c *child) kill(t *testing.T) (lines []string) {
 }
 
 func holdDatabase(args []string) error {
-	db, err := Open(args[0], nil)
+	db, err := Open(bg, args[0], nil)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 		t.Fatal(got)
 	}
 	for _, o := range []*Options{nil, {ReadOnly: true}} {
-		_, err := Open(dir, o)
+		_, err := Open(bg, dir, o)
 		var locked *index.LockedError
 		if !errors.As(err, &locked) || !errors.Is(err, index.ErrLocked) {
 			t.Fatalf("error %v", err)
@@ -169,7 +169,7 @@ func TestSoakKilledImports(t *testing.T) {
 // commitForEver gives two arrays the same new value in one commit after the
 // other, and says when each is acknowledged.
 func commitForEver(args []string) error {
-	db, err := Open(args[0], nil)
+	db, err := Open(bg, args[0], nil)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func commitForEver(args []string) error {
 	}
 	for {
 		k++
-		err := db.Update(bg, "", fmt.Sprint(k), func(s *Session) error {
+		_, err := db.Update(bg, "", fmt.Sprint(k), func(s *Session) error {
 			for _, path := range []string{"x", "g/y"} {
 				a, err := s.Array(bg, path)
 				if err != nil {
@@ -286,7 +286,7 @@ func killCommits(t *testing.T, more func(int) bool) {
 // dot at every operation on the directory.
 func importForEver(args []string) error {
 	saveEvery, batchKeys = 0, 16
-	db, err := Open(args[0], nil)
+	db, err := Open(bg, args[0], nil)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,6 @@ func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.
 		}
 	}
 	files := opts.resolver()
-	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(files), To: to, Progress: progress})
+	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(ctx, files), To: to, Progress: progress})
 	return r, errors.Join(err, files.env.close())
 }

@@ -239,7 +239,7 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if err != nil {
 		return from, err
 	}
-	at, err := e.database(from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
+	at, err := e.database(ctx, from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
 		id, err := db.version(ctx, part.At())
 		if err != nil {
 			return nil, err

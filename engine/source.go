@@ -38,7 +38,7 @@ type SourceOptions struct {
 	Follow Follow
 	// Open opens databases; default [Open]. One that this process has open already
 	// can be had as a handle, see [DB.Handle].
-	Open func(dir string, o *Options) (*DB, error)
+	Open func(ctx context.Context, dir string, o *Options) (*DB, error)
 	// Warn, if set, is told what a caller should know that is no error.
 	Warn func(text string)
 }
@@ -86,7 +86,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.env.database(dir, session != "", func(db *DB) (kv.ReadLister, error) {
+	at, err := s.env.database(ctx, dir, session != "", func(db *DB) (kv.ReadLister, error) {
 		if session == "" {
 			return db.At(ctx, rev)
 		}
@@ -374,13 +374,13 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 
 // database opens a database until the source is closed, and the view of it that
 // pick chooses.
-func (e *Env) database(dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
+func (e *Env) database(ctx context.Context, dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
 	// The source reads arrays with a cache and workers of its own.
 	open := e.openDB
 	if open == nil {
 		open = Open
 	}
-	db, err := open(dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
+	db, err := open(ctx, dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
 	if err != nil {
 		return Place{}, err
 	}

@@ -11,12 +11,17 @@ const (
 	longestWait  = time.Second
 )
 
-// WaitLocked returns an [Options.Locked] that waits for the other process, until
-// ctx ends or limit has passed since the database was first found locked: then
-// the *[LockedError] is the error of opening. It may serve several databases at
-// once.
-func WaitLocked(ctx context.Context, limit time.Duration) func(*LockedError, time.Duration) error {
+// waitLocked waits for the process that has a database open, until ctx ends or
+// o.LockWait has passed since the database was first found locked: then the
+// *[LockedError] is the error of opening.
+func (o *Options) waitLocked(ctx context.Context) func(*LockedError, time.Duration) error {
+	limit, tell := o.LockWait, o.Locked
 	return func(held *LockedError, waited time.Duration) error {
+		if tell != nil && waited < limit {
+			if err := tell(held); err != nil {
+				return err
+			}
+		}
 		if waited >= limit {
 			return held
 		}

@@ -9,54 +9,56 @@ import (
 	"time"
 )
 
-// Options.Locked says how often a database is looked at that is open elsewhere,
+// Options.Locked is called while a database is waited for that is open elsewhere,
 // here in the same process.
 func TestOpenLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t.zdb")
 	first := openAt(t, dir, &Options{Create: true})
-	calls, last := 0, time.Duration(-1)
-	o := &Options{Locked: func(held *LockedError, waited time.Duration) error {
-		if held.Holder.PID == 0 || waited < last {
-			t.Errorf("held by %+v, waited %v after %v", held.Holder, waited, last)
+	calls := 0
+	o := &Options{LockWait: time.Hour, Locked: func(held *LockedError) error {
+		if held.Holder.PID == 0 {
+			t.Errorf("held by %+v", held.Holder)
 		}
-		calls, last = calls+1, waited
-		if calls == 3 {
+		if calls++; calls == 3 {
 			return first.Close()
 		}
 		return nil
 	}}
-	second, err := Open(dir, o)
+	second, err := Open(bg, dir, o)
 	if err != nil || calls != 3 {
 		t.Fatalf("%v after %d calls", err, calls)
 	}
 	defer second.Close()
 
 	enough := errors.New("enough")
-	if _, err := Open(dir, &Options{ReadOnly: true, Locked: func(*LockedError, time.Duration) error { return enough }}); !errors.Is(err, enough) {
+	stop := &Options{ReadOnly: true, LockWait: time.Hour, Locked: func(*LockedError) error { return enough }}
+	if _, err := Open(bg, dir, stop); !errors.Is(err, enough) {
 		t.Errorf("%v", err)
 	}
-	_, err = OpenDatabaseSource(bg, dir, "", "", "", &SourceOptions{Open: func(dir string, o *Options) (*DB, error) {
-		o.Locked = func(*LockedError, time.Duration) error { return enough }
-		return Open(dir, o)
+	_, err = OpenDatabaseSource(bg, dir, "", "", "", &SourceOptions{Open: func(ctx context.Context, dir string, _ *Options) (*DB, error) {
+		return Open(ctx, dir, stop)
 	}})
 	if !errors.Is(err, enough) {
 		t.Errorf("a source: %v", err)
 	}
-	var locked *LockedError
-	if _, err := Open(dir, &Options{Locked: WaitLocked(bg, 0)}); !errors.As(err, &locked) {
+	begun := time.Now()
+	if _, err := Open(bg, dir, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("without time to wait: %v", err)
+	}
+	if _, err := Open(bg, dir, &Options{LockWait: 60 * time.Millisecond}); !errors.Is(err, ErrLocked) || time.Since(begun) < 60*time.Millisecond {
+		t.Errorf("after %v: %v", time.Since(begun), err)
 	}
 	gone, cancel := context.WithCancel(bg)
 	cancel()
-	if _, err := Open(dir, &Options{Locked: WaitLocked(gone, time.Hour)}); !errors.Is(err, context.Canceled) {
+	if _, err := Open(gone, dir, &Options{LockWait: time.Hour}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
 
-func TestWaitLocked(t *testing.T) {
+func TestLockWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := &LockedError{Dir: "d"}
-		wait := WaitLocked(bg, time.Minute)
+		wait := (&Options{LockWait: time.Minute}).waitLocked(bg)
 		for _, c := range []struct{ waited, want time.Duration }{
 			{0, 50 * time.Millisecond},
 			{200 * time.Millisecond, 50 * time.Millisecond},

@@ -18,7 +18,7 @@ import (
 // Command lines of reports are made of checked parts only.
 func TestReport(t *testing.T) {
 	ctx := context.Background()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Create: true})
+	db, err := engine.Open(context.Background(), "db", &engine.Options{FS: vfs.NewMem(), Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

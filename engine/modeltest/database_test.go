@@ -50,7 +50,7 @@ func (r *run) adopt(dir string, heads, tags map[string]txn.CommitID) *database {
 		before: map[string][]txn.CommitID{}, expired: map[txn.CommitID]bool{},
 	}
 	var err error
-	d.db, err = engine.Open(dir, r.options())
+	d.db, err = engine.Open(bg, dir, r.options())
 	r.must(err, "open "+dir)
 	r.dbs = append(r.dbs, d)
 	r.learnExpired(d)
@@ -187,7 +187,7 @@ func (r *run) close(d *database) {
 
 func (r *run) reopen(d *database) {
 	var err error
-	d.db, err = engine.Open(d.dir, r.options())
+	d.db, err = engine.Open(bg, d.dir, r.options())
 	r.must(err, "open again")
 }
 

@@ -67,7 +67,7 @@ var steps = []step{
 // begin makes the first database.
 func (r *run) begin() {
 	dir := r.file("origin.zdb")
-	db, err := engine.Create(dir, r.options())
+	db, err := engine.Create(bg, dir, r.options())
 	r.must(err, "create")
 	id, err := db.Head(txn.MainBranch)
 	r.must(err, "head")

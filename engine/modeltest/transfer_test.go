@@ -99,7 +99,7 @@ func stepBackup(r *run) {
 func (r *run) compareBackup(dir string, d *database) {
 	o := r.options()
 	o.ReadOnly = true
-	db, err := engine.Open(dir, o)
+	db, err := engine.Open(bg, dir, o)
 	r.must(err, "open the backup")
 	b := &database{name: "backup of " + d.name, dir: dir, db: db, heads: d.heads, tags: d.tags, expired: map[txn.CommitID]bool{}}
 	r.dbs = append(r.dbs, b)

@@ -97,7 +97,7 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 	if db := here(cmd).database(dir); db != nil {
 		return db.Handle(o)
 	}
-	return engine.Open(here(cmd).path(dir), shared(cmd, o))
+	return engine.Open(cmd.Context(), here(cmd).path(dir), shared(cmd, o))
 }
 
 // shared are options of a database that is served while it is open, and waited for
@@ -107,7 +107,8 @@ func shared(cmd *cobra.Command, o *engine.Options) *engine.Options {
 	if o != nil {
 		c = *o
 	}
-	c.Locked, c.Serve = locked(cmd), serveLocally(cmd.Context())
+	wait(cmd, &c)
+	c.Serve = serveLocally(cmd.Context())
 	return &c
 }
 

@@ -25,7 +25,7 @@ func initCmd() *cobra.Command {
 		Example: `  zarrdb init weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := engine.Create(here(cmd).path(args[0]), shared(cmd, nil))
+			db, err := engine.Create(cmd.Context(), here(cmd).path(args[0]), shared(cmd, nil))
 			if err != nil {
 				return err
 			}

@@ -357,7 +357,7 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	ended := make(chan error, 1)
 	o := shared(cmd, nil)
 	o.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
-	db, err := engine.Open(here(cmd).path(t.db), o)
+	db, err := engine.Open(cmd.Context(), here(cmd).path(t.db), o)
 	var locked *engine.LockedError
 	if errors.As(err, &locked) && local.Reachable(locked) {
 		note(cmd, "%s serves it already", holder(locked))

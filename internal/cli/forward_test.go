@@ -25,7 +25,7 @@ func (r canceledReader) Read([]byte) (int, error) {
 // interrupted.
 func TestEndOfRunningProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w.zdb")
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

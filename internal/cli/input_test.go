@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,12 +13,12 @@ import (
 // What is written layer by layer is what is written at once, and layers end where
 // chunks do.
 func TestEachLayer(t *testing.T) {
-	db, err := engine.Create(filepath.Join(t.TempDir(), "w.zdb"), nil)
+	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.Update(t.Context(), "", "array", func(s *engine.Session) error {
+	_, err = db.Update(t.Context(), "", "array", func(s *engine.Session) error {
 		a, err := s.CreateArray(t.Context(), "a", zarr.Spec{Shape: []int64{300, 4}, Chunks: []int64{4, 3}, DataType: "uint16"})
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func holdAsOlder() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	db, err := engine.Open(os.Args[1], &engine.Options{Serve: func(dir string) (*engine.Serving, error) {
+	db, err := engine.Open(context.Background(), os.Args[1], &engine.Options{Serve: func(dir string) (*engine.Serving, error) {
 		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Version: "older"}, nil)
 	}})
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 // A reading is written block by block: in whole rows, and in parts of them if one
 // does not fit.
 func TestBlocks(t *testing.T) {
-	db, err := engine.Create(filepath.Join(t.TempDir(), "w.zdb"), nil)
+	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.Update(t.Context(), "", "arrays", func(s *engine.Session) error {
+	_, err = db.Update(t.Context(), "", "arrays", func(s *engine.Session) error {
 		for name, shape := range map[string][]int64{"a": {5, 4, 7}, "line": {23}, "none": {3, 0, 2}, "one": {}} {
 			a, err := s.CreateArray(t.Context(), name, zarr.Spec{Shape: shape, Chunks: slices.Repeat([]int64{2}, len(shape)), DataType: "uint16"})
 			if err != nil {
@@ -71,12 +71,12 @@ func TestBlocks(t *testing.T) {
 
 // Every selection gives the same elements block by block as it does at once.
 func TestBlocksOfSelections(t *testing.T) {
-	db, err := engine.Create(filepath.Join(t.TempDir(), "w.zdb"), nil)
+	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.Update(t.Context(), "", "array", func(s *engine.Session) error {
+	_, err = db.Update(t.Context(), "", "array", func(s *engine.Session) error {
 		a, err := s.CreateArray(t.Context(), "a", zarr.Spec{Shape: []int64{9, 5, 7}, Chunks: []int64{4, 2, 3}, DataType: "uint16"})
 		if err != nil {
 			return err
@@ -130,12 +130,12 @@ func TestBlocksOfSelections(t *testing.T) {
 
 // An empty string alone in a line of CSV is not lost, and Ctrl-C ends the reading.
 func TestReadText(t *testing.T) {
-	db, err := engine.Create(filepath.Join(t.TempDir(), "w.zdb"), nil)
+	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.Update(t.Context(), "", "names", func(s *engine.Session) error {
+	_, err = db.Update(t.Context(), "", "names", func(s *engine.Session) error {
 		a, err := s.CreateArray(t.Context(), "names", zarr.Spec{Shape: []int64{3}, Chunks: []int64{2}, DataType: "string"})
 		if err != nil {
 			return err

@@ -234,7 +234,7 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	}
 	o := &engine.SourceOptions{
 		Follow: follow, Warn: func(text string) { warn(cmd, text) },
-		Open: func(dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) },
+		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) },
 	}
 	t := parseTarget(here(cmd), s)
 	if t.url != "" {

@@ -33,17 +33,17 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-// locked is what a command does if another process has a database open: with
-// --wait it waits, and says so on a terminal. nil is an error at once.
-func locked(cmd *cobra.Command) func(*engine.LockedError, time.Duration) error {
+// wait makes a command wait for another process that has a database open, as long
+// as --wait says, and says so on a terminal.
+func wait(cmd *cobra.Command, o *engine.Options) {
 	limit, ok := cmd.Root().PersistentFlags().Lookup("wait").Value.(*duration)
-	if !ok || *limit == 0 {
-		return nil
+	if !ok {
+		return
 	}
 	mayForward := len(here(cmd).held) == 0
-	wait := engine.WaitLocked(cmd.Context(), time.Duration(*limit))
 	told := !onTerminal(cmd)
-	return func(held *engine.LockedError, waited time.Duration) error {
+	o.LockWait = time.Duration(*limit)
+	o.Locked = func(held *engine.LockedError) error {
 		if mayForward && local.Reachable(held) {
 			return held // it can run the command
 		}
@@ -51,7 +51,7 @@ func locked(cmd *cobra.Command) func(*engine.LockedError, time.Duration) error {
 			told = true
 			note(cmd, "%s is in use by %s; waiting", filepath.Dir(held.Dir), holder(held))
 		}
-		return wait(held, waited)
+		return nil
 	}
 }
 

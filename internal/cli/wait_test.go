@@ -15,7 +15,7 @@ import (
 // after --wait.
 func TestLockedDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w.zdb")
-	db, err := engine.Create(dir, nil)
+	db, err := engine.Create(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

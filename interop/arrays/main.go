@@ -87,11 +87,11 @@ func each(in io.Reader, out io.Writer, fn func(job) (sum string, err error)) err
 }
 
 func write(ctx context.Context, dir, dest string, in io.Reader, out io.Writer) error {
-	db, err := engine.Open(dir, &engine.Options{Create: true})
+	db, err := engine.Open(context.Background(), dir, &engine.Options{Create: true})
 	if err != nil {
 		return err
 	}
-	err = db.Update(ctx, "main", "arrays", func(s *engine.Session) error {
+	_, err = db.Update(ctx, "main", "arrays", func(s *engine.Session) error {
 		return each(in, out, func(j job) (string, error) { return "", writeArray(ctx, s, j) })
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -208,7 +208,7 @@ func read(ctx context.Context, store string, in io.Reader, out io.Writer) error 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(dir+"/in.zdb", nil)
+	db, err := engine.Create(context.Background(), dir+"/in.zdb", nil)
 	if err != nil {
 		return err
 	}

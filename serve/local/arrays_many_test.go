@@ -74,7 +74,7 @@ func TestReadMany(t *testing.T) {
 func TestSelectLabels(t *testing.T) {
 	h, c := served(t, nil, nil)
 	makeArray(t, h, 4, 4)
-	err := h.db.Update(bg, "", "coordinate", func(s *engine.Session) error {
+	_, err := h.db.Update(bg, "", "coordinate", func(s *engine.Session) error {
 		a, err := s.CreateArray(bg, "time", zarr.Spec{
 			Shape: []int64{4}, Chunks: []int64{4}, DataType: "int32", DimensionNames: []string{"time"},
 			Attributes: attributes(t, `{"units":"days since 2020-01-30"}`),
@@ -119,7 +119,7 @@ func attributes(t *testing.T, text string) zarr.Attributes {
 // Elements of variable length are offsets and bytes.
 func TestVariableElements(t *testing.T) {
 	h, c := served(t, &Options{MaxBody: 300}, nil)
-	err := h.db.Update(bg, "", "text", func(s *engine.Session) error {
+	_, err := h.db.Update(bg, "", "text", func(s *engine.Session) error {
 		_, err := s.CreateArray(bg, "text", zarr.Spec{Shape: []int64{6}, Chunks: []int64{4}, DataType: "string"})
 		return err
 	})

@@ -20,7 +20,7 @@ import (
 // makeArray commits an array of n int32 in chunks of c.
 func makeArray(t testing.TB, h *holder, n, c int64) {
 	t.Helper()
-	err := h.db.Update(bg, "", "x", func(s *engine.Session) error {
+	_, err := h.db.Update(bg, "", "x", func(s *engine.Session) error {
 		_, err := s.CreateArray(bg, "x", zarr.Spec{Shape: []int64{n}, Chunks: []int64{c}, DataType: "int32", DimensionNames: []string{"time"}})
 		return err
 	})

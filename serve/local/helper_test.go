@@ -58,7 +58,7 @@ func hold(t testing.TB, dir string, o *Options) *holder {
 	if os.Getenv("XDG_RUNTIME_DIR") == "" || !testing.Testing() {
 		t.Fatal("XDG_RUNTIME_DIR is not set")
 	}
-	db, err := engine.Open(dir, &engine.Options{Create: true, Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+	db, err := engine.Open(bg, dir, &engine.Options{Create: true, Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func join(t testing.TB, h *holder, d *DialOptions) *Client {
 // put commits keys.
 func put(t testing.TB, db *engine.DB, keys map[string][]byte) txn.CommitID {
 	t.Helper()
-	err := db.Update(bg, "", "put", func(s *engine.Session) error {
+	_, err := db.Update(bg, "", "put", func(s *engine.Session) error {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if err := s.Set(bg, key, keys[key]); err != nil {
 				return err

@@ -224,7 +224,7 @@ func killHolders(t *testing.T, more func(round int) bool) {
 		t.Error(err)
 	}
 	c.Close()
-	db, err := engine.Open(dir, nil)
+	db, err := engine.Open(bg, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func commitNumber(c *Client, k int) error {
 func TestIdle(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
-	db, err := engine.Open(dir, &engine.Options{Create: true})
+	db, err := engine.Open(bg, dir, &engine.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

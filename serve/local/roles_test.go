@@ -176,7 +176,7 @@ func readForEver(args []string) error {
 
 // serveForEver holds the database in a directory until standard input ends.
 func serveForEver(args []string) error {
-	db, err := engine.Open(args[0], &engine.Options{Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+	db, err := engine.Open(bg, args[0], &engine.Options{Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
 	if err != nil {
 		return err
 	}

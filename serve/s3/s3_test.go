@@ -68,11 +68,11 @@ func (s *syncBuffer) String() string {
 
 func newSite(t *testing.T, change func(*Options)) *site {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Author: "tester", Create: true})
+	db, err := engine.Open(bg, "db", &engine.Options{FS: vfs.NewMem(), Author: "tester", Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(bg, "main", "first", func(e *engine.Session) error {
+	_, err = db.Update(bg, "main", "first", func(e *engine.Session) error {
 		for _, key := range []string{"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "a-b/zarr.json", "empty"} {
 			value := []byte("value of " + key)
 			if key == "empty" {

@@ -23,13 +23,13 @@ func BenchmarkChunks(b *testing.B) {
 	if files == "" {
 		files = b.TempDir()
 	}
-	db, err := engine.Open(filepath.Join(b.TempDir(), "w.zdb"), &engine.Options{Create: true})
+	db, err := engine.Open(bg, filepath.Join(b.TempDir(), "w.zdb"), &engine.Options{Create: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer db.Close()
 	sizes := []int{100, 64 << 10, 2 << 20}
-	err = db.Update(bg, "main", "chunks", func(s *engine.Session) error {
+	_, err = db.Update(bg, "main", "chunks", func(s *engine.Session) error {
 		for _, size := range sizes {
 			for i := range chunks {
 				value := make([]byte, size)

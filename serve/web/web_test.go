@@ -42,7 +42,7 @@ var reader = &serve.Principal{Name: "reader"}
 
 func newSite(t *testing.T, o Options) *site {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Author: "tester", Create: true})
+	db, err := engine.Open(bg, "db", &engine.Options{FS: vfs.NewMem(), Author: "tester", Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newSite(t *testing.T, o Options) *site {
 	for i := range 3 << 20 {
 		s.big = append(s.big, byte(i*i>>7))
 	}
-	err = db.Update(bg, "main", "first", func(e *engine.Session) error {
+	_, err = db.Update(bg, "main", "first", func(e *engine.Session) error {
 		typ, err := dtype.ParseV3(json.RawMessage(`"uint8"`))
 		if err != nil {
 			return err
@@ -384,7 +384,7 @@ func TestPropfind(t *testing.T) {
 // Consolidated metadata that keys set by hand have left behind is made again.
 func TestServedCopiesAreTrue(t *testing.T) {
 	s := newSite(t, Options{})
-	err := s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
+	_, err := s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
 		if err := zarr.Consolidate(bg, e, "", nil); err != nil {
 			return err
 		}
@@ -534,7 +534,7 @@ func FuzzPath(f *testing.F) {
 // Arrays are read in the other format without a copy.
 func TestFormats(t *testing.T) {
 	s := newSite(t, Options{})
-	err := s.db.Update(bg, "main", "sharded", func(e *engine.Session) error {
+	_, err := s.db.Update(bg, "main", "sharded", func(e *engine.Session) error {
 		typ, err := dtype.ParseV3(json.RawMessage(`"int16"`))
 		if err != nil {
 			return err

@@ -121,7 +121,7 @@ func TestConflict(t *testing.T) {
 	var made sessionJSON
 	s.ask(201, "POST", "/-/api/sessions", `{"db":"w","branch":"main"}`, &made)
 	s.ask(204, "PUT", "/w/v/~"+made.ID+"/keys/small", "mine", nil)
-	err := s.db.Update(bg, "main", "other", func(e *engine.Session) error { return e.Set(bg, "keys/small", []byte("theirs")) })
+	_, err := s.db.Update(bg, "main", "other", func(e *engine.Session) error { return e.Set(bg, "keys/small", []byte("theirs")) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestCrossSiteWrites(t *testing.T) {
 // Consolidated metadata that was made again can be replaced by its ETag.
 func TestIfMatchOfTrueCopies(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named})
-	err := s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
+	_, err := s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
 		return e.Set(bg, "zarr.json", []byte(`{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"gone":{}}}}`))
 	})
 	if err != nil {
