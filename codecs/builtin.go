@@ -43,10 +43,12 @@ func builtin() []Entry {
 		{V2: "fletcher32", V3: []string{"numcodecs.fletcher32"}, Kind: BytesToBytes, Parse: parseFletcher32},
 		{V2: "jenkins_lookup3", V3: []string{"numcodecs.jenkins_lookup3"}, Kind: BytesToBytes, Parse: parseJenkins},
 		{V2: "imagecodecs_delta", Kind: ArrayToArray, Parse: parsePredictor("imagecodecs_delta")},
+		{V3: []string{"imagecodecs_delta"}, Kind: ArrayToArray, Parse: parsePredictor("imagecodecs_delta")}, // configured otherwise
 		{V2: "imagecodecs_floatpred", Kind: ArrayToArray, Parse: parsePredictor("imagecodecs_floatpred")},
-		{V2: "imagecodecs_lzw", Kind: BytesToBytes, Parse: parseLZW},
-		{V2: "imagecodecs_packbits", Kind: BytesToBytes, Parse: parseImagePackbits},
-		{V2: "imagecodecs_deflate", Kind: BytesToBytes, Parse: parseImageDeflate},
+		{V3: []string{"imagecodecs_floatpred"}, Kind: ArrayToBytes, Parse: parsePredictor("imagecodecs_floatpred")},
+		{V2: "imagecodecs_lzw", V3: []string{"imagecodecs_lzw"}, Kind: BytesToBytes, Parse: parseLZW},
+		{V2: "imagecodecs_packbits", V3: []string{"imagecodecs_packbits"}, Kind: BytesToBytes, Parse: parseImagePackbits},
+		{V2: "imagecodecs_deflate", V3: []string{"imagecodecs_deflate"}, Kind: BytesToBytes, Parse: parseImageDeflate},
 		{V2: "imagecodecs_zstd", Kind: BytesToBytes, Parse: parseZstd},
 		{V2: "crc32c", V3: []string{"crc32c", "numcodecs.crc32c"}, Kind: BytesToBytes, Parse: parseCRC32C},
 	}

@@ -10,9 +10,12 @@ import (
 // predictor is imagecodecs' "imagecodecs_delta" and "imagecodecs_floatpred", the
 // predictors 2 and 3 of TIFF: along one axis each element is the difference to the one
 // before it, of floats as integers, or, of floats, the differences of their bytes, of
-// each row all the highest bytes first.
+// each row all the highest bytes first. In v2 the configuration says which elements
+// these are. In v3 they are those of the array, and floatpred is the codec that makes
+// bytes.
 type predictor struct {
 	name  string
+	v3    bool
 	dtype dtype.Type
 	shape []int // of the elements; nil is one dimension
 	axis  int   // from the end if negative
@@ -21,7 +24,12 @@ type predictor struct {
 func parsePredictor(name string) func(Config) (Codec, error) {
 	return func(c Config) (Codec, error) {
 		f := c.Fields()
-		p := &predictor{name: name, shape: f.Ints("shape"), axis: int(f.Int("axis", -1, -MaxRank, MaxRank-1))}
+		p := &predictor{name: name, v3: !c.V2, axis: int(f.Int("axis", -1, -MaxRank, MaxRank-1))}
+		if p.v3 {
+			f.Int("dist", 1, 1, 1)
+			return p, f.Err()
+		}
+		p.shape = f.Ints("shape")
 		kind := notANumber
 		p.dtype, kind = f.numpyType("dtype", dtype.NewUint(8))
 		if f.err == nil && name == "imagecodecs_floatpred" && !kind.isFloat() {
@@ -41,6 +49,9 @@ func parsePredictor(name string) func(Config) (Codec, error) {
 }
 
 func (p *predictor) Config() json.RawMessage {
+	if p.v3 {
+		return Object("axis", p.axis, "dist", 1)
+	}
 	if p.shape == nil {
 		return Object("dtype", printNumpy(p.dtype), "axis", p.axis, "dist", 1)
 	}
@@ -48,6 +59,9 @@ func (p *predictor) Config() json.RawMessage {
 }
 
 func (p *predictor) Bind(in Rep) (Stage, Rep, error) {
+	if p.v3 {
+		return p.bindV3(in)
+	}
 	n := in.Size / int64(p.dtype.Size())
 	if p.shape != nil && in.Size >= 0 && count(p.shape) != n {
 		return nil, Rep{}, BadField("shape", "%v where a chunk has %d elements", p.shape, n)
@@ -65,6 +79,24 @@ func (p *predictor) Bind(in Rep) (Stage, Rep, error) {
 	}
 	// What is stored has no byte order.
 	return bindElements(p.name, in, p.dtype, dtype.NewUint(8*p.dtype.Size()).WithOrder(dtype.Little), floatRows{rows})
+}
+
+// bindV3 binds to the elements of the array.
+func (p *predictor) bindV3(in Rep) (Stage, Rep, error) {
+	floats := p.name == "imagecodecs_floatpred"
+	switch k := in.Type.Kind(); {
+	case floats && k != dtype.Float, k != dtype.Float && k != dtype.Int && k != dtype.Uint:
+		return nil, Rep{}, BadField("", "%v has no differences", in.Type)
+	case p.axis < -len(in.Shape) || p.axis >= len(in.Shape):
+		return nil, Rep{}, BadField("axis", "%d is not one of %d dimensions", p.axis, len(in.Shape))
+	}
+	q := *p
+	q.v3, q.dtype, q.shape = false, in.Type, in.Shape
+	stage, out, err := q.Bind(in)
+	if err == nil && floats { // the planes of bytes are what is stored
+		out = BytesRep(in.Size, in.Size)
+	}
+	return stage, out, err
 }
 
 // predictorRows are the elements as outer parts of length steps of inner elements.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -209,6 +210,42 @@ func TestImageCodecs(t *testing.T) {
 					t.Errorf("%s of %d bytes of %d letters: %d bytes, %v", id, n, letters, len(got), err)
 				}
 			}
+		}
+	}
+}
+
+// TestImageCodecsV3 has the codecs that are configured otherwise in v3: the elements are
+// those of the array, and the predictor of floats makes bytes. The chunks are those of
+// TestImageCodecs.
+func TestImageCodecsV3(t *testing.T) {
+	for name, c := range map[string]struct {
+		typ             dtype.Type
+		shape           []int
+		codecs          string
+		stored, decoded string
+	}{
+		"delta big": {dtype.NewUint(16), []int{3, 4}, `[{"name":"imagecodecs_delta","configuration":{"axis":1,"dist":1}},{"name":"bytes","configuration":{"endian":"big"}},"imagecodecs_lzw"]`, "", "000007001c003f007000af0001005c00c5004100c6005e00"},
+		"delta RGB": {dtype.NewUint(8), []int{2, 4, 3}, `[{"name":"imagecodecs_delta","configuration":{"axis":-2}},"bytes"]`, "00254a6f6f6f6f6f6f6f6f6fbce1066f6f6f6f6f6f6f6f6f", "00254a6f94b9de03284d7297bce1062b50759abfe4092e53"},
+		"floatpred": {dtype.NewFloat(32), []int{2, 3}, `["imagecodecs_floatpred"]`, "3f81907050cf2100847c0076003f01c080c9b7000ff100db", "0000c03f000010c07684df50000000000000803fdb0f4940"},
+		"packed":    {dtype.NewFloat(32), []int{2, 3}, `["imagecodecs_floatpred","imagecodecs_packbits",{"name":"imagecodecs_deflate","configuration":{"level":1}}]`, "", "0000c03f000010c07684df50000000000000803fdb0f4940"},
+	} {
+		b := bind(t, c.codecs, c.typ, c.shape, nil)
+		want := unhex(c.decoded)
+		stored, err := b.Encode(nil, want)
+		if err != nil || c.stored != "" && !bytes.Equal(stored, unhex(c.stored)) {
+			t.Errorf("%s: encoded %x, %v", name, stored, err)
+		}
+		if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: decoded %x, %v", name, got, err)
+		}
+	}
+	for _, bad := range []string{`["imagecodecs_floatpred"]`, `[{"name":"imagecodecs_delta","configuration":{"axis":1}},"bytes"]`, `[{"name":"imagecodecs_delta","configuration":{"dist":2}},"bytes"]`} {
+		chain, err := codecs.Default().ParseV3(json.RawMessage(bad))
+		if err == nil {
+			_, err = chain.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{4}})
+		}
+		if !errors.Is(err, codecs.ErrConfig) {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

@@ -95,6 +95,9 @@ func takes(t *testing.T, reg *codecs.Registry, v Version, row codecRow, typ dtyp
 		if !ok {
 			config = sampleConfigs[strings.TrimPrefix(name, "numcodecs.")]
 		}
+		if v == V3 && strings.HasPrefix(name, "imagecodecs_") {
+			config = "" // the elements are those of the array
+		}
 		if v == V2 || strings.HasPrefix(name, "numcodecs.") {
 			config = strings.Replace(config, `"shuffle":"shuffle"`, `"shuffle":1`, 1)
 			if v == V2 {
