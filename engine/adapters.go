@@ -83,6 +83,19 @@ func (p Place) file(ctx context.Context) (kv.Value, error) {
 	return kv.Locate(ctx, p.View, p.Path)
 }
 
+// begun is file with its first n bytes at hand, if they come in the request that finds
+// the file.
+func (p Place) begun(ctx context.Context, n int64) (kv.Value, error) {
+	if n == 0 || p.Value != nil || p.located != nil || p.Kind == Directory || p.Kind == Dataset {
+		return p.file(ctx)
+	}
+	v, head, err := kv.LocateRange(ctx, p.View, p.Path, kv.Span(0, n), 0)
+	if err == nil && head != nil {
+		v = kv.Held(v, 0, head)
+	}
+	return v, err
+}
+
 // dir returns the view of what is below a place that is a directory.
 func (p Place) dir() kv.Reader {
 	if p.Path == "" {

@@ -79,7 +79,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 		base.Files = from.dir()
 		url = urlOf(from)
 	} else {
-		file, err := from.file(ctx)
+		file, err := from.begun(ctx, f.Head)
 		if err != nil {
 			return from, err
 		}

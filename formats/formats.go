@@ -60,6 +60,10 @@ type Format struct {
 	// Files are the names of the files of a directory that Detect looks into.
 	Files []string
 
+	// Head is how many bytes of the beginning of its file Open reads first. A server is
+	// asked for them in the request that finds the file. 0 for a directory.
+	Head int64
+
 	// Codecs are those of its documents that Zarr does not have.
 	Codecs []codecs.Entry
 }

@@ -34,6 +34,7 @@ func Format() formats.Format {
 	return formats.Format{
 		Scheme: "bmp",
 		Open:   open,
+		Head:   headBytes,
 		Detect: detect,
 		Codecs: []codecs.Entry{{V2: codecName, V3: []string{codecName}, Kind: codecs.ArrayToBytes, Parse: parse}},
 	}

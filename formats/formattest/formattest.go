@@ -42,22 +42,23 @@ func Registry(fs ...formats.Format) *codecs.Registry {
 	return r
 }
 
-// MaxBytes is the largest array that Read reads.
-const MaxBytes = 1 << 24
-
-// ErrLarge means that an array is longer than MaxBytes.
+// ErrLarge means that an array is longer than is read.
 var ErrLarge = errors.New("formattest: large array")
 
 // Read opens the array at path and returns it with its elements: C order,
-// little-endian.
+// little-endian. They may take 16 MiB.
 func Read(ctx context.Context, view kv.Reader, r *codecs.Registry, path string) (*zarr.Array, []byte, error) {
+	return readUpTo(ctx, view, r, path, 1<<24)
+}
+
+func readUpTo(ctx context.Context, view kv.Reader, r *codecs.Registry, path string, most int64) (*zarr.Array, []byte, error) {
 	a, err := zarr.OpenArray(ctx, view, path, &zarr.OpenOptions{Registry: r})
 	if err != nil {
 		return nil, nil, err
 	}
 	n := int64(a.Type().Size())
 	for _, d := range a.Shape() {
-		if d > 0 && n > MaxBytes/d {
+		if d > 0 && n > most/d {
 			return a, nil, fmt.Errorf("%w: %v", ErrLarge, a.Shape())
 		}
 		n *= d

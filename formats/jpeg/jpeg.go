@@ -22,6 +22,7 @@ func Format() formats.Format {
 	return formats.Format{
 		Scheme: "jpeg",
 		Open:   k.Open,
+		Head:   raster.HeadBytes,
 		Detect: func(e formats.Evidence) bool { return bytes.HasPrefix(e.Head, []byte{0xff, 0xd8, 0xff}) },
 		Codecs: []codecs.Entry{{V2: name, V3: []string{name}, Kind: codecs.ArrayToBytes, Parse: parse}},
 	}

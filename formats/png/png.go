@@ -30,6 +30,7 @@ func Format() formats.Format {
 	return formats.Format{
 		Scheme: "png",
 		Open:   kind.Open,
+		Head:   raster.HeadBytes,
 		Detect: func(e formats.Evidence) bool { return bytes.HasPrefix(e.Head, []byte(signature)) },
 		Codecs: []codecs.Entry{kind.Entry()},
 	}

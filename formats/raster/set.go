@@ -42,12 +42,12 @@ type Kind struct {
 	Decode func(dst, src []byte, info Info) ([]byte, error)
 }
 
-// headBytes of a file are read at once; few headers are longer.
-const headBytes = 64 << 10
+// HeadBytes of a file are read at once ([formats.Format.Head]); few headers are longer.
+const HeadBytes = 64 << 10
 
 // Open reads the header of an image and returns its set: an array of one chunk.
 func (k Kind) Open(ctx context.Context, base formats.Base, _ formats.Options) (refs.Set, error) {
-	head, err := kv.ReadValue(ctx, base.File, kv.Span(0, min(headBytes, base.File.Size())))
+	head, err := kv.ReadValue(ctx, base.File, kv.Span(0, min(HeadBytes, base.File.Size())))
 	if err != nil {
 		return nil, err
 	}
