@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/formats/png"
 	"github.com/zarrdb/zarrdb/formats/precomputed"
+	"github.com/zarrdb/zarrdb/formats/tiff"
 	"github.com/zarrdb/zarrdb/formats/webp"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -31,6 +32,7 @@ func foreignFormats() []formats.Format {
 		bmp.Format(),
 		jpeg.Format(),
 		png.Format(),
+		tiff.Format(),
 		webp.Format(),
 		ocdbt.Format(),
 		icechunk.Format(),

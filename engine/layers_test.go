@@ -74,6 +74,7 @@ var layers = map[string][]string{
 	"formats/bmp":          {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/jpeg":         {"formats", "formats/raster", "codecs"},
 	"formats/png":          {"formats", "formats/raster", "codecs"},
+	"formats/tiff":         {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/webp":         {"formats", "formats/raster", "codecs"},
 	"formats/raster":       {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":   {"formats", "codecs", "kv", "refs", "zarr"}, // of tests

@@ -76,7 +76,7 @@ var schemes = map[string]scheme{
 	"zstd":       {needs: KindFile, kind: KindFile, syntax: noPath},
 	"byte-range": {needs: KindFile, kind: KindFile, syntax: byteRange},
 	"json":       {needs: KindFile, kind: KindDataset, syntax: pointer},
-	"tiff":       {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"tiff":       {needs: KindFile, kind: KindDataset}, // a path names one of its arrays
 	"jpeg":       {needs: KindFile, kind: KindDataset, syntax: noPath},
 	"png":        {needs: KindFile, kind: KindDataset, syntax: noPath},
 	"bmp":        {needs: KindFile, kind: KindDataset, syntax: noPath},

@@ -16,23 +16,47 @@ import (
 	"github.com/zarrdb/zarrdb/formats/raster"
 )
 
-var kind = raster.Kind{
-	Scheme:  "webp",
-	Codec:   "imagecodecs_webp",
-	Members: []string{"level", "lossless", "method", "index", "hasalpha", "numthreads", "delay", "squeeze"},
-	Header:  readHeader,
-	Decode:  decode,
+const name = "imagecodecs_webp"
+
+// kind reads images with as many channels as they have, or so many if that is not 0:
+// pixels without alpha are opaque.
+func kind(channels int) raster.Kind {
+	return raster.Kind{Scheme: "webp", Codec: name, Decode: decode, Header: func(r io.ReaderAt, size int64) (raster.Info, error) {
+		info, err := readHeader(r, size)
+		if channels != 0 {
+			info.Channels = channels
+		}
+		return info, err
+	}}
+}
+
+// parse reads the configuration of the codec.
+func parse(c codecs.Config) (codecs.Codec, error) {
+	f := c.Fields()
+	config := raster.Members(f, "hasalpha", "level", "lossless", "method", "index", "numthreads", "delay", "squeeze")
+	channels := 0
+	switch raw := f.Raw("hasalpha"); string(raw) {
+	case "", "null":
+	case "true":
+		channels = 4
+	case "false":
+		channels = 3
+	default:
+		f.Fail("hasalpha", "%.40s is not true or false", raw)
+	}
+	return raster.NewCodec(kind(channels), config), f.Err()
 }
 
 // Format returns the line of the table of formats.
 func Format() formats.Format {
 	return formats.Format{
 		Scheme: "webp",
-		Open:   kind.Open,
+		Open:   kind(0).Open,
+		Head:   raster.HeadBytes,
 		Detect: func(e formats.Evidence) bool {
 			return len(e.Head) >= 12 && string(e.Head[:4]) == "RIFF" && string(e.Head[8:12]) == "WEBP"
 		},
-		Codecs: []codecs.Entry{kind.Entry()},
+		Codecs: []codecs.Entry{{V2: name, V3: []string{name}, Kind: codecs.ArrayToBytes, Parse: parse}},
 	}
 }
 
