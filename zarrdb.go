@@ -1,7 +1,7 @@
 // Package zarrdb opens a versioned database of Zarr arrays that lives in a directory,
 // or joins the process that has it open.
 //
-//	program ──▶ Open ──▶ DB ──┬─ nobody has it open: package engine, and this
+//	program ──▶ Open ──▶ DB ──┬─ no process has it open: package engine, and this
 //	                          │  process serves the others
 //	                          └─ another process has it open: its socket
 //
@@ -33,7 +33,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// What errors are found by with [errors.Is], through every layer.
+// Errors for [errors.Is].
 var (
 	ErrNotFound = engine.ErrNotFound // a node, key, branch, tag, commit, session or database that is not there
 	ErrExists   = engine.ErrExists   // a name or path that is taken

@@ -127,7 +127,7 @@ func (e *corruptError) Error() string {
 	return "codecs: corrupt data: " + e.codec + ": " + e.err.Error()
 }
 func (e *corruptError) Unwrap() error   { return e.err }
-func (e *corruptError) Is(t error) bool { return t == ErrCorrupt }
+func (e *corruptError) Is(target error) bool { return fault.Matches(ErrCorrupt, target) }
 
 // errVariable is a bug of the caller.
 var errVariable = errors.New("codecs: elements of variable length have no strides")

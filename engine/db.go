@@ -24,8 +24,8 @@ type DB struct {
 	pool  *pool
 	files *resolver
 
-	stop     func() error // ends serving; nil if nobody is served
-	joints   *joints
+	stop     func() error // ends serving; nil if the database is not served
+	shared   *sharedSessions
 	holder   *DB // of a handle; else nil
 	mu       sync.Mutex
 	sessions []*Session // opened through this handle
@@ -80,7 +80,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, joints: &joints{}}
+	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, shared: &sharedSessions{}}
 	files.recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
@@ -224,12 +224,12 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	if db.holder != nil {
 		return db.Join(ctx, id)
 	}
-	db.joints.opening.Lock()
-	defer db.joints.opening.Unlock()
+	db.shared.opening.Lock()
+	defer db.shared.opening.Unlock()
 	return db.resume(ctx, id)
 }
 
-// resume is Resume; joints.opening is held.
+// resume is Resume; shared.opening is held.
 func (db *DB) resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	s, err := db.store.Resume(ctx, id)
 	if err != nil {
@@ -243,7 +243,7 @@ func (db *DB) session(s *txn.Session) *Session {
 	open.Locks = zarr.NewChunkLocks()
 	c := policy.NewCopies(s, open)
 	es := &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
-	db.joints.add(es)
+	db.shared.add(es)
 	return db.own(es)
 }
 

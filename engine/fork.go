@@ -28,7 +28,7 @@ func (s *Session) Join(ctx context.Context, f *Session, choose func(txn.Conflict
 	}
 	err := s.Session.Join(ctx, f.Session, choose)
 	if err == nil {
-		f.left.Do(func() { f.db.joints.end(f.ID()) })
+		f.left.Do(func() { f.db.shared.end(f.ID()) })
 	}
 	return err
 }

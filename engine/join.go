@@ -17,77 +17,76 @@ import (
 // for the same transaction:
 //
 //	Begin, Resume ──▶ Session ─┐
-//	Join ───────────▶ Session ─┼─▶ joint: the transaction, and how many use it
+//	Join ───────────▶ Session ─┼─▶ sharedSession: the transaction, and how many use it
 //	Join of a handle ▶ Session ─┘
 //
 // Commit and Abort end it for all; Detach and Close leave it, and the last one
 // to leave closes it.
 
-// joints are the sessions of a database that are open, by id.
-type joints struct {
-	opening sync.Mutex // held from when a stored session is opened until it is in open
+// sharedSessions are the open sessions of a database, by id.
+type sharedSessions struct {
+	opening sync.Mutex // held while a stored session is opened and added to open
 
 	mu   sync.Mutex
-	open map[txn.SessionID]*joint
+	open map[txn.SessionID]*sharedSession
 }
 
-type joint struct {
-	s    *Session // as it was opened
-	uses int
+type sharedSession struct {
+	s    *Session // the first one
+	uses int      // how many Sessions there are
 }
 
-// add notes a session that was opened.
-func (j *joints) add(s *Session) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.open == nil {
-		j.open = map[txn.SessionID]*joint{}
+// add adds a session that was opened.
+func (o *sharedSessions) add(s *Session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = map[txn.SessionID]*sharedSession{}
 	}
-	j.open[s.ID()] = &joint{s: s, uses: 1}
+	o.open[s.ID()] = &sharedSession{s: s, uses: 1}
 }
 
-// take returns another Session for one that is open, nil if none is.
-func (j *joints) take(id txn.SessionID) *Session {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	o := j.open[id]
-	if o == nil || o.s.Ended() {
+// share returns another Session for one that is open, or nil.
+func (o *sharedSessions) share(id txn.SessionID) *Session {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	one := o.open[id]
+	if one == nil || one.s.Ended() {
 		return nil
 	}
-	o.uses++
-	s := *o.s
+	one.uses++
+	s := *one.s
 	s.left = new(sync.Once)
 	return &s
 }
 
-// leave gives up one use, and reports whether that was the last one.
-func (j *joints) leave(id txn.SessionID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	o := j.open[id]
-	if o == nil {
+// leave gives up one Session, and reports whether it was the last one.
+func (o *sharedSessions) leave(id txn.SessionID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	one := o.open[id]
+	if one == nil {
 		return true
 	}
-	if o.uses--; o.uses == 0 {
-		delete(j.open, id)
+	if one.uses--; one.uses == 0 {
+		delete(o.open, id)
 	}
-	return o.uses == 0
+	return one.uses == 0
 }
 
-// end forgets a session that was committed or aborted.
-func (j *joints) end(id txn.SessionID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.open, id)
+// end removes a session that was committed or aborted.
+func (o *sharedSessions) end(id txn.SessionID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, id)
 }
 
-// Join is [DB.Resume] for a session that this process may have open already: the
-// result is then the same transaction, and both go on. What one commits or aborts
-// has ended for all.
+// Join is [DB.Resume] for a session that this process may have open already: then
+// both Sessions are the same transaction. Commit or Abort of one ends it for all.
 func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
-	db.joints.opening.Lock()
-	defer db.joints.opening.Unlock()
-	if s := db.joints.take(id); s != nil {
+	db.shared.opening.Lock()
+	defer db.shared.opening.Unlock()
+	if s := db.shared.share(id); s != nil {
 		return db.own(s), nil
 	}
 	return db.resume(ctx, id)
@@ -104,7 +103,7 @@ func (s *Session) Detach(ctx context.Context) error {
 // Close is [txn.Session.Close]; a session that was joined goes on for the others.
 func (s *Session) Close() (err error) {
 	s.left.Do(func() {
-		if s.db.joints.leave(s.ID()) {
+		if s.db.shared.leave(s.ID()) {
 			err = s.Session.Close()
 		}
 	})
@@ -115,7 +114,7 @@ func (s *Session) Close() (err error) {
 func (s *Session) Abort() error {
 	err := s.Session.Abort()
 	if err == nil {
-		s.left.Do(func() { s.db.joints.end(s.ID()) })
+		s.left.Do(func() { s.db.shared.end(s.ID()) })
 	}
 	return err
 }
@@ -142,12 +141,12 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 	if db.opts.ReadOnly && !(o != nil && o.ReadOnly) {
 		return nil, &LockedError{Dir: filepath.Join(db.Dir(), "index"), Holder: index.Holder{PID: os.Getpid(), Program: "a reader"}}
 	}
-	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, files: opts.resolver(), joints: db.joints, holder: db}
+	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, files: opts.resolver(), shared: db.shared, holder: db}
 	h.files.recall = h.granted
 	return h, nil
 }
 
-// own notes a session that is to end with the handle it was opened through.
+// own has a handle close a session that was opened through it.
 func (db *DB) own(s *Session) *Session {
 	if db.holder != nil {
 		db.mu.Lock()

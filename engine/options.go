@@ -52,9 +52,9 @@ type Options struct {
 	// SyncInterval bounds how long commits wait with [txn.DurabilityAsync];
 	// default 1 s.
 	SyncInterval time.Duration
-	// Serve, if set, is called before the database is opened, and says how other
-	// processes reach it for as long as this one has it open; see package serve/local.
-	// nil serves nobody. A nil *Serving does neither.
+	// Serve, if set, is called before the database is opened, and returns how this
+	// process serves it to other processes while it is open; see package serve/local.
+	// Without it, or if it returns nil, the database is not served.
 	Serve func(dir string) (*Serving, error)
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
@@ -65,8 +65,8 @@ type Options struct {
 
 // Serving is how a process serves a database that it has open to others.
 type Serving struct {
-	// Socket is where it listens. Whoever finds the database locked is told; see
-	// [LockedError].
+	// Socket is the path of the socket on which it listens. A [LockedError] of other
+	// processes has it.
 	Socket string
 	// Start is called when the database is open, and Stop before it is closed: it
 	// waits for the requests that are running. Stop is called once, and not if

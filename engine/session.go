@@ -101,7 +101,7 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 	}
 	c, err := s.Session.Commit(ctx, o)
 	if err == nil && !o.DryRun {
-		s.left.Do(func() { s.db.joints.end(s.ID()) })
+		s.left.Do(func() { s.db.shared.end(s.ID()) })
 	}
 	return c, err
 }

@@ -39,7 +39,8 @@ type SourceOptions struct {
 	// Open opens databases; default [Open]. One that this process has open already
 	// can be had as a handle, see [DB.Handle].
 	Open func(ctx context.Context, dir string, o *Options) (*DB, error)
-	// Warn, if set, is told what a caller should know that is no error.
+	// Warn, if set, is called with a text for the user that is not an error. It may be
+	// called from several goroutines.
 	Warn func(text string)
 }
 

@@ -175,7 +175,7 @@ func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View,
 	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: &v.documents, converted: k.in}, nil
 }
 
-// shrink closes versions that nobody uses, those first that were not used for
+// shrink closes versions that are not in use, those first that were not used for
 // long, until there are few enough. v.mu is held.
 func (v *views) shrink() {
 	for e := v.last.Back(); e != nil && v.last.Len() > v.limit; {
@@ -189,7 +189,7 @@ func (v *views) shrink() {
 	}
 }
 
-// close closes what nobody uses, now, and the rest when it is released.
+// close closes versions that are not in use, and the others when they are released.
 func (v *views) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve/web"
 )
 
-// serveFlags are what the serve command is told.
+// serveFlags are the flags of the serve command.
 type serveFlags struct {
 	src                sourceFlags
 	listen, s3, keys   string
@@ -58,7 +58,7 @@ file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
 Other commands on this machine work while a database is served: they run in the
 process that serves it. So they do, without this command, while any other zarrdb
 has a database open. --local serves to this machine only, without HTTP, and ends
-when nobody has used it for a while; programs start it.`,
+when it had no client for a while; programs start it.`,
 		Example: `  zarrdb serve weather.zdb
   zarrdb serve weather.zdb --listen :8443 --keys keys.txt --tls-cert c.pem --tls-key k.pem
   zarrdb serve era5=s3://bucket/era5.zarr ./databases
@@ -345,7 +345,7 @@ func ready(cmd *cobra.Command) {
 	_, _ = conn.Write([]byte("READY=1"))
 }
 
-// runLocal serves one database to this machine until nobody uses it.
+// runLocal serves one database to this machine until it had no client for a while.
 func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef("serve: --local serves one database")

@@ -24,7 +24,7 @@ import (
 // comes back.
 //
 //	run ─▶ attempt ──LockedError──▶ forward ─▶ socket ─▶ RunFor ─▶ attempt
-//	          ▲                        │ nobody answers there (yet, or any more)
+//	          ▲                        │ no answer (not yet, or no more)
 //	          └────────────────────────┘
 //
 // A process of another user, or of another version of the program, runs no command.

@@ -108,7 +108,7 @@ func Connect(ctx context.Context, socket string) (net.Conn, error) {
 	return c, nil
 }
 
-// absent reports whether nobody listens.
+// absent reports whether no process listens on the socket.
 func absent(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
 }

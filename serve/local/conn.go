@@ -293,11 +293,11 @@ func (c *conn) sayBye() {
 			bye.Saved = append(bye.Saved, s.Engine().ID().String())
 		}
 	}
-	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // who does not hear it asks the next server
+	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // a client that does not get it asks the next server
 }
 
-// budget bounds the memory of bodies that are under way. A request takes once, so
-// that those who wait are waited for by nobody.
+// budget bounds the memory of bodies that are under way. A request takes once, so that
+// requests that wait do not wait for each other.
 type budget struct {
 	mu   sync.Mutex
 	cond sync.Cond

@@ -36,7 +36,7 @@ type file struct {
 	closed bool
 }
 
-// mapping is a file in memory, until nobody uses it.
+// mapping is a file in memory. It is unmapped after its last use.
 type mapping struct {
 	refs atomic.Int32
 	data []byte

@@ -312,8 +312,8 @@ func (l *link) unsent(id uint32) bool {
 	return ok
 }
 
-// giveUp says that nobody waits for the reply any more. It is false if that is there,
-// or the connection has ended.
+// giveUp drops the reply to a request. It returns false if the reply is there, or the
+// connection has ended.
 func (l *link) giveUp(id uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -53,7 +53,7 @@ type Options struct {
 	maxMeta int // the longest meta that is sent; default wire.MaxMeta
 }
 
-// ErrIdle means that the server has ended because nobody used it.
+// ErrIdle means that the server has ended because it had no client for a while.
 var ErrIdle = errors.New("local: idle")
 
 func (o *Options) withDefaults() Options {

@@ -74,7 +74,7 @@ func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	if mode&0o060 != 0 {
-		_ = os.Chown(fresh, -1, gid) // who is no member of the group serves nobody of it
+		_ = os.Chown(fresh, -1, gid) // without effect if this user is not in the group
 	}
 	err = os.Chmod(fresh, mode)
 	if err == nil {
@@ -137,7 +137,7 @@ func socketIn(folder, dir string) string {
 	return filepath.Join(folder, hex.EncodeToString(sum[:10]))
 }
 
-// privateFolders are where nobody else gets to.
+// privateFolders are folders that other users cannot reach.
 func privateFolders() []string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return []string{filepath.Join(dir, "zarrdb")}
@@ -151,7 +151,7 @@ func sharedFolder(uid int) string {
 }
 
 // ownSocket is where this process makes the socket of a database, in a folder that
-// nobody else may change.
+// other users cannot change.
 func ownSocket(dir string, mode fs.FileMode) (string, error) {
 	folder, perm := sharedFolder(os.Getuid()), fs.FileMode(0o700)
 	if private := privateFolders(); mode&0o066 == 0 && len(private) > 0 {

@@ -82,7 +82,7 @@ func (v *View) Close() error { return v.shelf.close() }
 // common.
 type shelf struct {
 	reopen func(ctx context.Context) (*link, uint32, error)
-	// note, if not nil, is told what was read of a key; the zero id is no value.
+	// note, if not nil, is called after a read of a key; the zero id is no value.
 	note func(key string, id kv.ID, err error)
 
 	mu     sync.Mutex // held while it is opened again
@@ -224,8 +224,8 @@ func (s *shelf) fetch(ctx context.Context, key string, rng kv.Range, flags wire.
 	})
 }
 
-// view gives a part of a value to fn. If check is not nil, it is
-// told what the server says of the value before.
+// view calls fn with a part of a value. check, if not nil, is called before, with what
+// the server says of the value.
 func (s *shelf) view(ctx context.Context, key string, rng kv.Range, check func(*part) error, fn func([]byte) error) error {
 	p, err := s.fetch(ctx, key, rng, 0)
 	if err == nil && check != nil {
@@ -302,7 +302,7 @@ func (s *shelf) Get(ctx context.Context, key string, rng kv.Range) (out []byte, 
 			id = p.id
 			return nil
 		}, func(b []byte) error {
-			out = b // it is nobody else's
+			out = b // this call made it
 			return nil
 		})
 	}

@@ -28,15 +28,15 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Options configure [New]. The zero value serves nobody: Authenticate or Anonymous
-// is needed.
+// Options configure [New]. With the zero value every request is refused: set
+// Authenticate, Anonymous or both.
 type Options struct {
 	// Authenticate returns who sends a request, nil if it has no credentials. An
 	// error refuses it. The error must not quote credentials.
 	Authenticate func(r *http.Request) (*serve.Principal, error)
 	// Anonymous is who sends requests without credentials; nil refuses them.
 	Anonymous *serve.Principal
-	// ReadOnly refuses every write, whoever asks.
+	// ReadOnly refuses every write, also with keys that allow it.
 	ReadOnly bool
 	// Local says that only this machine can connect: requests for other host names
 	// are refused, which web pages could send by DNS rebinding.
@@ -45,8 +45,8 @@ type Options struct {
 	// all, because a page needs a key or can read without one anyway; for a Local
 	// server, only pages of this machine.
 	Origins []string
-	// Requests is how many are answered at a time; default 256. More are told to
-	// come back.
+	// Requests is how many are answered at a time; default 256. Others
+	// get status 503.
 	Requests int
 	// BodyBytes bounds a value that is written; default 1 GiB.
 	BodyBytes int64

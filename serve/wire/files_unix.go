@@ -54,7 +54,7 @@ func rights(oob []byte) ([]*os.File, error) {
 	for i := range messages {
 		fds, err := syscall.ParseUnixRights(&messages[i])
 		if err != nil {
-			continue // credentials, which nobody asked for
+			continue // credentials, which were not asked for
 		}
 		for _, fd := range fds {
 			files = append(files, os.NewFile(uintptr(fd), "received"))
