@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -229,12 +230,24 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	case !o.Overwrite:
 		return true, errThere
 	}
-	for _, name := range []string{names.V3, names.V2Array, names.V2Group, names.V1Array} {
+	for _, name := range storeFiles() {
 		if ok, err := kv.Exists(ctx, store, name); ok || err != nil {
 			return true, err
 		}
 	}
 	return true, fmt.Errorf("%w and is no Zarr store: remove it yourself", errThere)
+}
+
+// storeFiles are files of which each store that an export makes has one at its root: the
+// metadata of a Zarr node, or what a foreign format is detected by.
+func storeFiles() []string {
+	files := []string{names.V3, names.V2Array, names.V2Group, names.V1Array}
+	for _, f := range foreignFormats() {
+		if foreignPlans[f.Scheme] != nil {
+			files = append(files, f.Files...)
+		}
+	}
+	return files
 }
 
 func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, err error) {
@@ -261,17 +274,14 @@ func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, 
 	return true, fmt.Errorf("%w and is neither a Zarr store nor a zip archive: remove it yourself", errThere)
 }
 
-// isStore reports whether a directory has the metadata of a Zarr node at its
-// root, and is not a database.
+// isStore reports whether a directory has one of storeFiles, and is not a database.
 func isStore(entries []os.DirEntry) bool {
-	store := false
+	store, files := false, storeFiles()
 	for _, e := range entries {
-		switch e.Name() {
-		case txn.FormatFile:
+		if e.Name() == txn.FormatFile {
 			return false
-		case names.V3, names.V2Array, names.V2Group, names.V1Array:
-			store = true
 		}
+		store = store || slices.Contains(files, e.Name())
 	}
 	return store
 }

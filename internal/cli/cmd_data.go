@@ -378,6 +378,10 @@ that belong to no array or group stay behind.
 chunks, encoded anew with --compression, attributes those of attributes.json. The
 order of dimensions stays. What N5 cannot say is named before anything is written.
 
+--format ocdbt writes a store of tensorstore's driver ocdbt with the keys as they
+are stored. With --history it has a generation for each version that led to TARGET,
+by first parents, with its time; OCDBT has no messages and no branches.
+
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
 database as a reference set: virtual chunks keep their URLs, and chunks of the
 database are ranges of its files, linked at DEST.packs and not copied, unless
@@ -389,9 +393,16 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip
+  zarrdb export weather.zdb weather.ocdbt --format ocdbt --history
   zarrdb export weather.zdb refs.json --format kerchunk-json --inline-threshold 300`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Foreign.Compression != "" && format != "n5" {
+				return usagef("export: --compression needs --format n5")
+			}
+			if o.Foreign.History && !slices.Contains(engine.ForeignHistories(), format) {
+				return usagef("export: --history needs --format %s", strings.Join(engine.ForeignHistories(), " or "))
+			}
 			if ro, ok := referenceFormats[format]; ok {
 				if o.Overwrite || o.Resume || o.Recode {
 					return usagef("export: --format %s goes with --inline, --inline-threshold or --as-stored alone", format)
@@ -418,8 +429,6 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 				if o.Foreign.Format = format; o.Resume || o.Recode {
 					return usagef("export: --format %s goes with neither --resume nor --recode", format)
 				}
-			} else if o.Foreign.Compression != "" {
-				return usagef("export: --compression needs --format n5")
 			}
 			if refs.Inline || asStored || cmd.Flags().Changed("inline-threshold") {
 				return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
@@ -458,6 +467,7 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
 	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, "+strings.Join(engine.ForeignExports(), ", ")+", kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
 	f.StringVar(&o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd (default gzip)")
+	f.BoolVar(&o.Foreign.History, "history", false, "with --format "+strings.Join(engine.ForeignHistories(), " or ")+", write every version that led to TARGET")
 	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
 	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")

@@ -68,19 +68,33 @@ func toJSON(c *txn.Commit) commitJSON {
 }
 
 func logCmd() *cobra.Command {
-	var n int
-	var asJSON, oneline, follow bool
+	var f logFlags
 	cmd := &cobra.Command{
-		Use:   "log DB[@REV][:PATH] [-- PATH]",
+		Use:   "log TARGET [-- PATH]",
 		Short: "List commits, newest first",
 		Long: `List the commits that led to a version (default main), newest first; with a path,
 those that changed what is at or below it. With --follow, arrays are followed to
-where they were renamed from, and groups by the arrays in them.`,
+where they were renamed from, and groups by the arrays in them.
+
+TARGET is DB[@REV][:PATH]. It may be a store in a foreign format with versions too,
+of which all versions are listed that led to the one that is named: db/|ocdbt:@v7/.`,
 		Example: `  zarrdb log weather.zdb
   zarrdb log weather.zdb@experiment -n 5 --oneline
-  zarrdb log weather.zdb --follow -- temp`,
+  zarrdb log weather.zdb --follow -- temp
+  zarrdb log 's3://bucket/weather.ocdbt/|ocdbt:'`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			src, named, err := openVersions(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if src != nil {
+				defer src.Close()
+				if len(args) == 2 || f.followed {
+					return usagef("%s: PATH and --follow need a database", cmd.CommandPath())
+				}
+				return f.source(cmd, src, named)
+			}
 			t, err := parseDB(here(cmd), args[0])
 			if err != nil {
 				return err
@@ -91,7 +105,7 @@ where they were renamed from, and groups by the arrays in them.`,
 				}
 				t.path = strings.Trim(args[1], "/")
 			}
-			if follow && t.path == "" {
+			if f.followed && t.path == "" {
 				return usagef("%s: --follow what? Give a path", cmd.CommandPath())
 			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
@@ -99,8 +113,8 @@ where they were renamed from, and groups by the arrays in them.`,
 				if err != nil {
 					return err
 				}
-				names := refNames(db)
-				for c, err := range logOf(cmd.Context(), db, head, t.path, follow) {
+				names, n := refNames(db), f.n
+				for c, err := range logOf(cmd.Context(), db, head, t.path, f.followed) {
 					if err != nil {
 						return err
 					}
@@ -108,13 +122,13 @@ where they were renamed from, and groups by the arrays in them.`,
 						break
 					}
 					switch {
-					case asJSON:
+					case f.json:
 						out := toJSON(c.Commit)
-						if follow {
+						if f.followed {
 							out.Path = c.Path
 						}
 						err = printJSONLine(cmd, out)
-					case oneline:
+					case f.oneline:
 						say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
 					default:
 						printCommit(cmd, c.Commit, names[c.ID])
@@ -127,11 +141,11 @@ where they were renamed from, and groups by the arrays in them.`,
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", math.MaxInt, "how many at most")
+	cmd.Flags().IntVarP(&f.n, "number", "n", math.MaxInt, "how many at most")
 	cmd.Flags().Lookup("number").DefValue = "all"
-	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line a commit")
-	cmd.Flags().BoolVar(&follow, "follow", false, "go on under the old path where it was renamed")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "one line a commit")
+	cmd.Flags().BoolVar(&f.followed, "follow", false, "go on under the old path where it was renamed")
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	return cmd
 }
 

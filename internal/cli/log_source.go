@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+// logFlags are those of "log".
+type logFlags struct {
+	n                       int
+	json, oneline, followed bool
+}
+
+// source lists the versions of a store in a foreign format, and what names them.
+func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine.SourceName) error {
+	names := map[string]string{}
+	for _, r := range named {
+		if r.Tag {
+			names[r.ID] += "(tag " + r.Name + ") "
+		} else {
+			names[r.ID] += "(" + r.Name + ") "
+		}
+	}
+	n := f.n
+	for v, err := range src.History(cmd.Context()) {
+		if err != nil {
+			return err
+		}
+		if n--; n < 0 {
+			break
+		}
+		switch {
+		case f.json:
+			err = printJSONLine(cmd, commitJSON{ID: v.ID, Parents: append([]string{}, v.Parents...), Author: v.Author, Time: v.Time, Message: v.Message})
+		case f.oneline:
+			line := firstLine(v.Message)
+			if line == "" { // as in OCDBT
+				line = v.Time.In(here(cmd).zone()).Format(time.RFC1123Z)
+			}
+			say(cmd, "%s %s%s", v.ID, names[v.ID], line)
+		default:
+			printSourceVersion(cmd, v, names[v.ID])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printSourceVersion(cmd *cobra.Command, v engine.SourceVersion, names string) {
+	say(cmd, "version %s", strings.TrimRight(v.ID+" "+names, " "))
+	if v.Author != "" {
+		say(cmd, "Author: %s", v.Author)
+	}
+	say(cmd, "Date:   %s\n", v.Time.In(here(cmd).zone()).Format(time.RFC1123Z))
+	if v.Message != "" {
+		printIndented(cmd, v.Message)
+		say(cmd, "")
+	}
+}
+
+// openVersions opens what a target of "log" names if it is a URL, or a directory of this
+// machine in which a foreign format is detected; else src is nil.
+func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []engine.SourceName, err error) {
+	t := parseTarget(here(cmd), s)
+	if t.url == "" || t.noDatabase(here(cmd)) != nil {
+		return nil, nil, nil
+	}
+	if src, err = new(sourceFlags).open(cmd, s); err == nil {
+		if named, err = src.VersionNames(cmd.Context()); err == nil {
+			return src, named, nil
+		}
+		_ = src.Close()
+	}
+	if rootURL.MatchString(s) || strings.Contains(s, "|") {
+		return nil, nil, err
+	}
+	return nil, nil, nil // parseDB says what is wrong
+}

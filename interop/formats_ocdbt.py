@@ -1,0 +1,233 @@
+"""Compares zarrdb with tensorstore on OCDBT stores.
+
+    formats_ocdbt.py --bin ./zarrdb [-k SUBSTRING]
+
+theirs  stores that tensorstore writes in many settings, of up to hundreds of
+        generations, are read generation by generation to the same values
+ours    so are, by tensorstore, stores that package formats/ocdbt writes; and
+        tensorstore goes on writing them
+arrays  Zarr arrays in stores of tensorstore are read, linked and imported; the history
+        of a database that was exported is read by tensorstore, generation by generation
+"""
+import argparse, base64, json, os, pathlib, random, subprocess, sys, tempfile, traceback
+
+import numpy as np, tensorstore as ts
+
+# Settings of stores: the configuration of tensorstore, generations, changes in each, and
+# further options of tensorstore.
+THEIRS = {
+    "defaults": ({}, 20, 10, {}),
+    "uncompressed": ({"compression": None}, 20, 10, {}),
+    "zstd-19": ({"compression": {"id": "zstd", "level": 19}}, 12, 30, {}),
+    "zstd-negative": ({"compression": {"id": "zstd", "level": -5}}, 12, 30, {}),
+    "all-inline": ({"max_inline_value_bytes": 1 << 20}, 15, 20, {}),
+    "none-inline": ({"max_inline_value_bytes": 0, "compression": None}, 15, 20, {}),
+    "tiny-nodes": ({"max_decoded_node_bytes": 1, "version_tree_arity_log2": 2}, 25, 25, {}),
+    "small-nodes": ({"max_decoded_node_bytes": 500, "max_inline_value_bytes": 40}, 30, 60, {}),
+    "numbered": ({"manifest_kind": "numbered"}, 20, 10, {}),
+    "numbered-tree": ({"manifest_kind": "numbered", "version_tree_arity_log2": 1, "max_decoded_node_bytes": 300}, 60, 5, {}),
+    "many-generations": ({"version_tree_arity_log2": 2}, 340, 3, {}),
+    "binary-tree": ({"version_tree_arity_log2": 1, "compression": None}, 310, 2, {}),
+    "wide-tree": ({"version_tree_arity_log2": 16}, 40, 4, {}),
+    "other-folders": ({}, 15, 10, {"value_data_prefix": "values/", "btree_node_data_prefix": "nodes/x", "version_tree_node_data_prefix": ""}),
+    "many-keys": ({"max_decoded_node_bytes": 4000}, 5, 3000, {}),
+}
+# The options of ocdbt.Writer.
+OURS = {
+    "defaults": ({}, 20, 10),
+    "uncompressed": ({"Uncompressed": True}, 20, 10),
+    "zstd-19": ({"Level": 19}, 12, 30),
+    "zstd-negative": ({"Level": -5}, 12, 30),
+    "all-inline": ({"InlineBytes": 1 << 20}, 15, 20),
+    "none-inline": ({"InlineBytes": -1, "Uncompressed": True}, 15, 20),
+    "tiny-nodes": ({"NodeBytes": 1, "ArityLog2": 2}, 25, 25),
+    "small-nodes": ({"NodeBytes": 500, "InlineBytes": 40}, 30, 60),
+    "small-files": ({"FileBytes": 1, "NodeBytes": 2000}, 20, 40),
+    "numbered": ({"Numbered": True}, 20, 10),
+    "numbered-tree": ({"Numbered": True, "ArityLog2": 1, "NodeBytes": 300}, 60, 5),
+    "many-generations": ({"ArityLog2": 2}, 340, 3),
+    "binary-tree": ({"ArityLog2": 1, "Uncompressed": True}, 310, 2),
+    "wide-tree": ({"ArityLog2": 16}, 40, 4),
+    "thousands": ({}, 2500, 1),
+    "many-keys": ({"NodeBytes": 4000}, 5, 3000),
+}
+
+
+def text(b):
+    return base64.b64encode(b).decode()
+
+
+def history(seed, commits, changes):
+    """Yields the changes of each commit, None for keys that go, and the contents."""
+    r, now = random.Random(seed), {}
+    for n in range(commits):
+        diff = {}
+        for _ in range(r.randrange(changes + 1) if n else changes):
+            key = f"{r.choice(['a', 'a/b', 'long/name/of/an/array', 'z'])}/c/{r.randrange(9)}/{r.randrange(3 * changes)}".encode()
+            if r.random() < 0.25:
+                diff[key] = None
+                now.pop(key, None)
+            else:
+                now[key] = diff[key] = r.randbytes(r.choice([0, 1, 50, 100, 101, 300]))
+        if n % 17 == 16:  # all of it goes
+            diff.update({k: None for k in now})
+            now = {}
+        yield diff, dict(now)
+
+
+class Runner:
+    def __init__(self, a, tmp):
+        self.bin, self.tmp = os.path.abspath(a.bin), pathlib.Path(tmp)
+        self.helper = str(self.tmp / "ocdbt")
+        subprocess.run(["go", "build", "-trimpath", "-o", self.helper, "./interop/ocdbt"], check=True, env={**os.environ, "CGO_ENABLED": "0"})
+
+    def run(self, *args, stdin=None):
+        p = subprocess.run([str(a) for a in args], input=stdin, capture_output=True)
+        if p.returncode:
+            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
+        return p.stdout
+
+
+def spec(folder, **more):
+    return {"driver": "ocdbt", "base": f"file://{folder}/", **more}
+
+
+def contents(path, version=None):
+    """All keys and values of a generation, read by tensorstore."""
+    store = ts.KvStore.open(spec(path, **({} if version is None else {"version": version}))).result()
+    keys = store.list().result()
+    return dict(zip(keys, [f.result().value for f in [store.read(k) for k in keys]]))
+
+
+def decoded(values):
+    return {base64.b64decode(k): base64.b64decode(v) for k, v in values.items()}
+
+
+def theirs(r, name):
+    config, commits, changes, more = THEIRS[name]
+    path = r.tmp / name
+    store = ts.KvStore.open(spec(path, config=config, **more)).result()
+    last = {}
+    for diff, last in history(name, commits, changes):
+        with ts.Transaction(atomic=True) as txn:
+            at = store.with_transaction(txn)
+            for key, value in diff.items():
+                if value is None:
+                    del at[key]
+                else:
+                    at[key] = value
+    got = [json.loads(line) for line in r.run(r.helper, "read", path).splitlines()]
+    assert decoded(got[0]["values"]) == last, "the newest generation"
+    for g in got:
+        number = int(g["version"][1:])
+        assert decoded(g["values"]) == contents(path, number), g["version"]
+    assert [int(g["version"][1:]) for g in got] == list(range(len(got), 0, -1))
+    # the times, as tensorstore finds them
+    for g in got[:: max(1, len(got) // 10)]:
+        at = np.datetime64(g["time"], "ns")
+        assert contents(path, f"{at}Z") == decoded(g["values"]), f"{g['version']} at {at}"
+    some = got[len(got) // 2]
+    for key, value in list(decoded(some["values"]).items())[:3]:
+        url = f"file://{path}/|ocdbt:@{some['version']}/"
+        assert r.run(r.bin, "get", url, key.decode()) == value
+
+
+def ours(r, name):
+    options, commits, changes = OURS[name]
+    path = r.tmp / name
+    all = list(history(name, commits, changes))
+    start = 1_700_000_000_000_000_000
+    r.run(r.helper, "write", path, stdin=json.dumps({"options": options, "commits": [
+        {"time": start + n * 1_000_000_001, "changes": {text(k): v if v is None else text(v) for k, v in diff.items()}}
+        for n, (diff, _) in enumerate(all)]}).encode())
+    for n, (_, want) in enumerate(all):
+        assert contents(path, n + 1) == want, f"v{n + 1}"
+    assert contents(path) == all[-1][1], "the newest"
+    for n in range(0, commits, 1 + commits // 10):
+        at = np.datetime64(start + n * 1_000_000_001 + 5, "ns")
+        assert contents(path, f"{at}Z") == all[n][1], f"at {at}"
+    # tensorstore goes on
+    store = ts.KvStore.open(spec(path)).result()
+    now = dict(all[-1][1])
+    for n in range(20):
+        key = f"a/more/{n % 7}".encode()
+        now[key] = store[key] = bytes([n]) * 150
+    del store[b"a/more/0"]
+    del now[b"a/more/0"]
+    assert contents(path) == now, "after tensorstore wrote"
+    assert contents(path, commits) == all[-1][1], "before tensorstore wrote"
+    got = json.loads(r.run(r.helper, "read", path).splitlines()[0])
+    assert decoded(got["values"]) == now, "read again"
+
+
+def arrays(r, name):
+    want = np.random.default_rng(5).integers(0, 1000, (30, 40)).astype("uint16")
+    path, db = r.tmp / "arrays", r.tmp / "arrays.zdb"
+    array = {
+        "driver": "zarr3", "kvstore": spec(path, path="p/a/", config={"max_decoded_node_bytes": 500}),
+        "metadata": {"shape": [30, 40], "data_type": "uint16", "dimension_names": ["y", "x"],
+                     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [7, 9]}},
+                     "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 3}}]},
+        "create": True,
+    }
+    a = ts.open(array).result()
+    a.write(want).result()
+    first = max(int(json.loads(line)["version"][1:]) for line in r.run(r.helper, "read", path).splitlines())
+    a[3:5, :] = 7
+    for at, values in [("", a.read().result()), (f"@v{first}/", want)]:
+        got = np.frombuffer(r.run(r.bin, "read", f"file://{path}/|ocdbt:{at}p/a", "-o", "-"), "<u2").reshape(30, 40)
+        assert np.array_equal(got, values), at
+    r.run(r.bin, "init", db)
+    r.run(r.bin, "import", db, f"file://{path}/|ocdbt:@v{first}/p/a/", "--to", "copied")
+    r.run(r.bin, "import", db, f"file://{path}/|ocdbt:p/a/", "--to", "linked", "--link")
+    r.run(r.bin, "rm", f"{db}:copied")
+    out = r.tmp / "out"
+    r.run(r.bin, "export", f"{db}@main", out, "--format", "ocdbt", "--history")
+    commits = [json.loads(line) for line in r.run(r.bin, "log", db, "--json").splitlines()][::-1]
+    versions = [json.loads(line) for line in r.run(r.bin, "log", f"file://{out}/|ocdbt:", "--json").splitlines()][::-1]
+    assert len(versions) == len(commits), (versions, commits)
+    for n, commit in enumerate(commits):
+        keys = r.run(r.bin, "keys", f"{db}@{commit['id']}").decode().splitlines()
+        got = contents(out, n + 1)
+        assert sorted(k.decode() for k in got) == sorted(keys), n
+        for key in random.Random(n).sample(keys, min(8, len(keys))):
+            assert r.run(r.bin, "get", f"{db}@{commit['id']}", key) == got[key.encode()], key
+        if b"copied/zarr.json" in got:
+            b = ts.open({"driver": "zarr3", "kvstore": spec(out, version=n + 1, path="copied/")}).result()
+            assert np.array_equal(b.read().result(), want)
+    b = ts.open({"driver": "zarr3", "kvstore": spec(out, path="linked/")}).result()
+    assert np.array_equal(b.read().result(), a.read().result())
+    r.run(r.bin, "export", f"{db}:linked", r.tmp / "one", "--format", "ocdbt")
+    b = ts.open({"driver": "zarr3", "kvstore": spec(r.tmp / "one")}).result()
+    assert np.array_equal(b.read().result(), a.read().result())
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument("--bin", required=True)
+    ap.add_argument("-k", default="")
+    a = ap.parse_args()
+    passed, failed = 0, []
+    with tempfile.TemporaryDirectory() as tmp:
+        r = Runner(a, tmp)
+        for check, names in [(theirs, THEIRS), (ours, OURS), (arrays, ["exported"])]:
+            for name in names:
+                what = f"{check.__name__} {name}"
+                if a.k not in what:
+                    continue
+                r.tmp = pathlib.Path(tmp) / check.__name__
+                r.tmp.mkdir(exist_ok=True)
+                try:
+                    check(r, name)
+                    passed += 1
+                except Exception:
+                    traceback.print_exc()
+                    failed.append(what)
+    for what in failed:
+        print("failed:", what)
+    print(f"{passed} passed, {len(failed)} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
