@@ -126,7 +126,7 @@ type corruptError struct {
 func (e *corruptError) Error() string {
 	return "codecs: corrupt data: " + e.codec + ": " + e.err.Error()
 }
-func (e *corruptError) Unwrap() error   { return e.err }
+func (e *corruptError) Unwrap() error        { return e.err }
 func (e *corruptError) Is(target error) bool { return fault.Matches(ErrCorrupt, target) }
 
 // errVariable is a bug of the caller.
