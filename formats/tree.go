@@ -153,7 +153,7 @@ func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, 
 			}
 			// An array is begun when its first key may be the next one.
 			if len(waiting) > 0 && (least == nil || least.err == nil && waiting[0] <= least.key) {
-				if a := t.arrays[waiting[0]]; overlaps(a.Prefix, opts) {
+				if a := t.arrays[waiting[0]]; opts.HasBelow(a.Prefix) {
 					add(a.list(ctx, opts))
 				}
 				waiting = waiting[1:]
@@ -187,23 +187,11 @@ type pulled struct {
 
 func (p *pulled) step() { p.key, p.err, p.ok = p.next() }
 
-// overlaps reports whether a listing may have keys with this prefix.
-func overlaps(prefix string, opts kv.ListOptions) bool {
-	if !strings.HasPrefix(prefix, opts.Prefix) && !strings.HasPrefix(opts.Prefix, prefix) {
-		return false
-	}
-	return opts.After < prefix || strings.HasPrefix(opts.After, prefix)
-}
-
-func listed(key string, opts kv.ListOptions) bool {
-	return strings.HasPrefix(key, opts.Prefix) && (opts.After == "" || key > opts.After)
-}
-
 func (t *Tree) documents(opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		from, _ := slices.BinarySearch(t.names, max(opts.Prefix, opts.After))
 		for _, key := range t.names[from:] {
-			if listed(key, opts) && !yield(key, nil) {
+			if opts.Has(key) && !yield(key, nil) {
 				return
 			}
 		}
@@ -220,7 +208,7 @@ func (a *Array) list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 					yield("", err)
 					return
 				}
-				if key := a.key(coords); listed(key, opts) {
+				if key := a.key(coords); opts.Has(key) {
 					keys = append(keys, key)
 				}
 			}
@@ -253,7 +241,7 @@ func (a *Array) walk(ctx context.Context, key []byte, coords []int64, d int, opt
 		if err := ctx.Err(); err != nil {
 			return fn("", err)
 		}
-		return !listed(string(key), opts) || fn(string(key), nil)
+		return !opts.Has(string(key)) || fn(string(key), nil)
 	}
 	// Numbers in the order of their decimal digits: 1, 10, 11, 2.
 	var number func(n int64) bool
@@ -267,7 +255,7 @@ func (a *Array) walk(ctx context.Context, key []byte, coords []int64, d int, opt
 			next = append(next, a.Separator)
 		}
 		// "1." and "1/" come before "10", because the separators do before digits.
-		if overlaps(string(next), opts) && !a.walk(ctx, next, coords, d+1, opts, fn) {
+		if opts.HasBelow(string(next)) && !a.walk(ctx, next, coords, d+1, opts, fn) {
 			return false
 		}
 		if n == 0 || n > (1<<62)/10 {

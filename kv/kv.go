@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
 )
@@ -61,6 +62,20 @@ type ListOptions struct {
 	Prefix string
 	// After leaves out keys up to and including it.
 	After string
+}
+
+// Has reports whether a key is one of those that are listed.
+func (o ListOptions) Has(key string) bool {
+	return strings.HasPrefix(key, o.Prefix) && (o.After == "" || key > o.After)
+}
+
+// HasBelow reports whether a key that begins with prefix could be one of those that
+// are listed, so that what is below prefix has to be looked at.
+func (o ListOptions) HasBelow(prefix string) bool {
+	if !strings.HasPrefix(prefix, o.Prefix) && !strings.HasPrefix(o.Prefix, prefix) {
+		return false
+	}
+	return o.After < prefix || strings.HasPrefix(o.After, prefix)
 }
 
 // Writer is a writeable view.

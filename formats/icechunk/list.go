@@ -39,12 +39,12 @@ func (s *Set) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, erro
 	return func(yield func(string, error) bool) {
 		for _, item := range s.items() {
 			if item.node == nil {
-				if wanted(item.key, o) && !yield(item.key, nil) {
+				if o.Has(item.key) && !yield(item.key, nil) {
 					return
 				}
 				continue
 			}
-			if !overlaps(item.key, o) {
+			if !o.HasBelow(item.key) {
 				continue
 			}
 			if err := s.listChunks(ctx, item.node, o, yield); err != nil {
@@ -55,18 +55,6 @@ func (s *Set) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, erro
 			}
 		}
 	}
-}
-
-func wanted(key string, o kv.ListOptions) bool {
-	return strings.HasPrefix(key, o.Prefix) && (o.After == "" || key > o.After)
-}
-
-// overlaps reports whether a listing may have keys that begin with prefix.
-func overlaps(prefix string, o kv.ListOptions) bool {
-	if !strings.HasPrefix(prefix, o.Prefix) && !strings.HasPrefix(o.Prefix, prefix) {
-		return false
-	}
-	return o.After < prefix || strings.HasPrefix(o.After, prefix)
 }
 
 // listChunks yields the keys of the chunks of an array in their order.
@@ -107,7 +95,7 @@ func (s *Set) listChunks(ctx context.Context, n *node, o kv.ListOptions, yield f
 	buf := []byte(n.dir())
 	for _, i := range order {
 		key := string(n.keys.append(buf[:len(n.dir())], flat[int(i)*dims:int(i+1)*dims]))
-		if wanted(key, o) && !yield(key, nil) {
+		if o.Has(key) && !yield(key, nil) {
 			return errStop
 		}
 	}

@@ -239,23 +239,10 @@ func (s *set) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, e
 	}
 }
 
-// wanted reports whether a listing has a key.
-func wanted(key string, opts kv.ListOptions) bool {
-	return strings.HasPrefix(key, opts.Prefix) && (opts.After == "" || key > opts.After)
-}
-
-// overlaps reports whether a listing may have keys with this prefix.
-func overlaps(prefix string, opts kv.ListOptions) bool {
-	if !strings.HasPrefix(prefix, opts.Prefix) && !strings.HasPrefix(opts.Prefix, prefix) {
-		return false
-	}
-	return opts.After < prefix || strings.HasPrefix(opts.After, prefix)
-}
-
 // walk yields the keys at and below a node in byte order. It returns false if yield
 // did.
 func (s *set) walk(ctx context.Context, path string, opts kv.ListOptions, yield func(string, error) bool) (bool, error) {
-	if !overlaps(below(path), opts) {
+	if !opts.HasBelow(below(path)) {
 		return true, nil
 	}
 	n, err := s.node(ctx, path)
@@ -278,7 +265,7 @@ func (s *set) walk(ctx context.Context, path string, opts kv.ListOptions, yield 
 	slices.Sort(names)
 	for _, name := range names {
 		if name == document {
-			if key := below(path) + name; wanted(key, opts) && !yield(key, nil) {
+			if key := below(path) + name; opts.Has(key) && !yield(key, nil) {
 				return false, nil
 			}
 			continue
@@ -322,12 +309,12 @@ func (s *set) walkBlocks(ctx context.Context, path string, n *node, opts kv.List
 		if err != nil {
 			return false, err
 		}
-		if n.block(key[len(prefix):]) && wanted(key, opts) && !yield(key, nil) {
+		if n.block(key[len(prefix):]) && opts.Has(key) && !yield(key, nil) {
 			return false, nil
 		}
 	}
 	// Digits come before the name of the document.
-	if key := prefix + document; wanted(key, opts) && !yield(key, nil) {
+	if key := prefix + document; opts.Has(key) && !yield(key, nil) {
 		return false, nil
 	}
 	return true, nil
@@ -344,12 +331,12 @@ func (s *set) blocks(ctx context.Context, path string, n *node, opts kv.ListOpti
 			for _, c := range decimalOrder(n.counts[d]) {
 				key := prefix + strconv.FormatInt(c, 10)
 				if d < len(n.counts)-1 {
-					if overlaps(key+"/", opts) && !each(key+"/", d+1) {
+					if opts.HasBelow(key+"/") && !each(key+"/", d+1) {
 						return false
 					}
 					continue
 				}
-				if !wanted(key, opts) {
+				if !opts.Has(key) {
 					continue
 				}
 				found, err := kv.Exists(ctx, s.files, key)
