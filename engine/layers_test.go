@@ -108,7 +108,6 @@ var layers = map[string][]string{
 	"bench/field":    {},
 	"examples/embed": {"", "zarr"},
 	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
-	"interop/served": {"engine", "serve", "serve/auth", "serve/s3", "serve/web"},
 	"interop/ocdbt":  {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset": {"kv/dirkv", "refs"},
 }

@@ -1,17 +1,22 @@
-"""Clients read and write a database that served.go serves.
+"""Clients read and write a database that `zarrdb serve` serves.
 
-    serve.py --bin ./zarrdb --served ./served --docs docs/serving.md [-k SUBSTRING]
+    serve.py --bin ./zarrdb --docs docs/serving.md [-k SUBSTRING]
 
 Each client has a function; its name in the table of the document is the one given
 to it here. A client that is not installed is skipped by name.
 """
-import argparse, json, os, pathlib, re, shutil, subprocess, sys, tempfile, traceback, urllib.request
+import argparse, functools, html, http.server, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, threading, traceback, urllib.parse, urllib.request
 
 import numpy as np
 import zarr
 
 DATA = np.arange(12 * 10, dtype="i4").reshape(12, 10)
 SECRETS = {"writer": "secret-of-the-writer", "reader": "secret-of-the-reader"}
+KEYS = f"""
+writer     write:main  {SECRETS["writer"]}
+reader     read        {SECRETS["reader"]}
+anonymous  read        -
+"""
 TESTS = []
 
 
@@ -48,10 +53,15 @@ class Served:
         self.zarrdb("import", "w.zdb", "source.zarr")
         self.zarrdb("tag", "w.zdb", "v1")
         self.zarrdb("import", "w.zdb", "two.zarr", "--to", "two")
-        self.process = subprocess.Popen([os.path.abspath(args.served), "-dir", str(self.tmp), "w.zdb"], cwd=self.tmp,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.tmp / "log", "w"), text=True)
-        where = json.loads(self.process.stdout.readline())
-        self.http, self.keys, self.s3 = where["http"], where["keys"], where["s3"]
+        self.pages = Pages(args.zarrita)
+        keys = self.tmp / "keys"
+        keys.touch(mode=0o600)
+        keys.write_text(KEYS)
+        command = [os.path.abspath(args.bin), "serve", "w.zdb", "--listen", "127.0.0.1:0", "--s3", "127.0.0.1:0", "--keys", "keys",
+                   "--origin", f"http://allowed.example:{self.pages.port}"]
+        self.process = subprocess.Popen(command, cwd=self.tmp, stdout=subprocess.PIPE, stderr=open(self.tmp / "log", "w"), text=True)
+        self.http = re.fullmatch(r"w.zdb at (http://.*)/w.zdb/v/main/\n", self.process.stdout.readline())[1]
+        self.s3 = re.fullmatch(r"S3 at (http://.*)\n", self.process.stdout.readline())[1]
         with urllib.request.urlopen(self.http + "/w.zdb/v/v1/zarr.json") as r:
             self.commit = r.headers["Zarrdb-Commit"]
 
@@ -59,11 +69,12 @@ class Served:
         subprocess.run([os.path.abspath(self.args.bin), *args], cwd=self.tmp, check=True, stdout=subprocess.DEVNULL)
 
     def end(self):
-        self.process.stdin.close()
+        self.pages.end()
+        self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0, (self.tmp / "log").read_text()[-2000:]
 
     def api(self, method, path, body=None):
-        r = urllib.request.Request(self.keys + path, method=method, data=None if body is None else json.dumps(body).encode(),
+        r = urllib.request.Request(self.http + path, method=method, data=None if body is None else json.dumps(body).encode(),
                                    headers={"Authorization": "Bearer " + SECRETS["writer"]})
         with urllib.request.urlopen(r) as res:
             text = res.read()
@@ -84,6 +95,67 @@ class Served:
     def env(self, who="writer"):
         return {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": who, "AWS_SECRET_ACCESS_KEY": SECRETS[who], "AWS_DEFAULT_REGION": "us-east-1",
                 "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(self.tmp)}
+
+
+def imports(modules):
+    """The import map of the packages in a folder, as a browser needs it."""
+    def target(e):
+        if isinstance(e, dict):
+            return next((target(e[k]) for k in ("browser", "import", "default") if k in e), None)
+        return e
+
+    found = {}
+    for manifest in [*modules.glob("*/package.json"), *modules.glob("@*/*/package.json")]:
+        package = json.loads(manifest.read_text())
+        exports = package.get("exports") or {".": package.get("module") or package.get("main") or "index.js"}
+        if not any(k.startswith(".") for k in exports):
+            exports = {".": exports}
+        for name, e in exports.items():
+            if path := target(e):
+                found[(package["name"] + name[1:]).replace("/*", "/")] = f"/{manifest.parent.relative_to(modules)}/{path}".split("*")[0]
+    return found
+
+
+class Pages:
+    """A web server of pages that read with zarrita.js."""
+
+    page = """<!DOCTYPE html><script type="importmap">%s</script><pre id="out"></pre><script type="module">
+import * as zarr from "zarrita"
+const out = []
+try {
+  const store = new zarr.FetchStore(new URLSearchParams(location.search).get("store"))
+  for (const path of ["g/a", "sharded", "g/gzip"]) {
+    const a = await zarr.open(zarr.root(store).resolve(path), { kind: "array" })
+    const got = await zarr.get(a)
+    out.push({ shape: got.shape, data: Array.from(got.data) })
+  }
+} catch (e) { out.push({ error: String(e) }) }
+document.getElementById("out").textContent = JSON.stringify(out)
+</script>"""
+
+    def __init__(self, folder):
+        modules = pathlib.Path(folder or ".", "node_modules").resolve()
+        page = (self.page % json.dumps({"imports": imports(modules)})).encode()
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def do_GET(self):
+                if not self.path.startswith("/page?"):
+                    return super().do_GET()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(page)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(modules)))
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 def tool(name):
@@ -130,7 +202,7 @@ def obstore_http_write(s):
     import obstore
     from obstore.store import HTTPStore
     session = s.begin()
-    store = HTTPStore.from_url(f"{s.keys}/w.zdb/v/~{session}", client_options={
+    store = HTTPStore.from_url(f"{s.http}/w.zdb/v/~{session}", client_options={
         "allow_http": True, "default_headers": {"Authorization": "Bearer " + SECRETS["writer"]}})
     source = s.tmp / "source.zarr" / "g" / "a"
     for f in source.rglob("*"):
@@ -196,6 +268,32 @@ for (const path of ["g/a", "sharded"]) {
         for line in out.stdout.splitlines():
             shape, data = json.loads(line)
             same(np.array(data, "i4").reshape(shape))
+
+
+@client("zarrita.js FetchStore, browser")
+def zarrita_browser(s):
+    if not s.args.zarrita:
+        raise Missing("node")
+    browser = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+    if not browser:
+        raise Missing("chromium")
+
+    def page(site, store):
+        command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={s.tmp / 'browser'}",
+                   "--host-resolver-rules=MAP *.example 127.0.0.1", "--virtual-time-budget=60000", "--timeout=60000", "--dump-dom",
+                   f"http://{site}:{s.pages.port}/page?" + urllib.parse.urlencode({"store": store})]
+        r = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        out = re.search(r'<pre id="out">(.+?)</pre>', r.stdout)
+        assert out, r.stdout[-600:] + r.stderr[-600:]
+        return json.loads(html.unescape(out[1]))
+
+    for rev in s.revisions():
+        arrays = page("allowed.example", f"{s.http}/w.zdb/v/{rev}")
+        assert len(arrays) == 3, arrays
+        for a in arrays:
+            same(np.array(a["data"], "i4").reshape(a["shape"]))
+    refused = page("other.example", f"{s.http}/w.zdb/v/main")
+    assert len(refused) == 1 and "error" in refused[0], refused
 
 
 def s3fs_options(s, who):
@@ -352,7 +450,7 @@ def rclone_write(s):
 def curl(s):
     session = s.begin()
     exe = tool("curl")
-    url = f"{s.keys}/w.zdb/v/~{session}/by_curl"
+    url = f"{s.http}/w.zdb/v/~{session}/by_curl"
     def run(*args):
         r = subprocess.run([exe, "-sS", "-u", "writer:" + SECRETS["writer"], "-w", "%{http_code}", *args], capture_output=True, text=True)
         return r.stdout
@@ -376,7 +474,6 @@ def table(path):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--bin", required=True)
-    p.add_argument("--served", required=True)
     p.add_argument("--docs", required=True)
     p.add_argument("--gdal")
     p.add_argument("--zarrita")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Clients of other projects read and write databases that a server on this machine
 # serves over HTTP and S3. Installs them below .cache/interop-serve and uses aws,
-# rclone, node and GDAL where they are; what is missing is named. docs/serving.md has
+# rclone, node, chromium and GDAL where they are; what is missing is named. docs/serving.md has
 # the table that the results are compared with.
 #   interop/serve.sh [-k SUBSTRING]
 set -euo pipefail
@@ -27,5 +27,4 @@ if command -v npm >/dev/null; then
 	more=(--zarrita "$js")
 fi
 make --no-print-directory build
-go build -o .cache/served ./interop/served
-.cache/interop-serve/bin/python interop/serve.py --bin ./zarrdb --served .cache/served --gdal .cache/interop-gdal/bin/python --docs docs/serving.md "${more[@]}" "$@"
+.cache/interop-serve/bin/python interop/serve.py --bin ./zarrdb --gdal .cache/interop-gdal/bin/python --docs docs/serving.md "${more[@]}" "$@"
