@@ -19,17 +19,22 @@ def holder(path: Path | str) -> int | None:
         return None
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Iterator[Path]:
-    """A place for a database. The process that serves it ends with the test."""
-    db = tmp_path / "w.zdb"
-    yield db
-    pid = holder(db)
+def end(path: Path | str) -> None:
+    """End the process that has a database open."""
+    pid = holder(path)
     if pid:
         try:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
             pass
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """A place for a database. The process that serves it ends with the test."""
+    db = tmp_path / "w.zdb"
+    yield db
+    end(db)
 
 
 @pytest.fixture

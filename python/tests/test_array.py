@@ -91,8 +91,6 @@ def test_refusals(snap: zarrdb.Snapshot) -> None:
         a[0] = 1
     with pytest.raises(zarrdb.InvalidError, match="shape"):
         a.read(0, out=np.empty(3))
-    with pytest.raises(zarrdb.UnsupportedError):
-        snap.array("text")[:]
     with pytest.raises(zarrdb.NotFoundError):
         snap.array("nope")
 
@@ -120,3 +118,106 @@ def test_parts_of_a_chunk_are_not_lost(repo: zarrdb.Repository, snap: zarrdb.Sna
     for i, a in enumerate(arrays):
         a[i:100:4] = -i
     assert s.array("big")[:100].tolist() == [-(i % 4) for i in range(100)]
+
+
+def test_read_many(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, sels = snap.array("a"), [(i % 5, slice(i % 3, i % 3 + 4), slice(None, None, -2)) for i in range(50)]
+    want = np.stack([x[s] for s in sels])
+    got = a.read_many(sels)
+    np.testing.assert_array_equal(got, want)
+    got[:] = 0  # it is the caller's
+    out = np.empty_like(want)
+    assert a.read_many(sels, out=out) is out
+    np.testing.assert_array_equal(out, want)
+    assert a.read_many([]).shape == (0,) and a.read_many([(0, 0, 0), (4, 6, 10)]).tolist() == [x[0, 0, 0], x[4, 6, 10]]
+    assert a.read_many([slice(0, 0)] * 2).shape == (2, 0, 7, 11)
+    big = snap.array("big")
+    np.testing.assert_array_equal(big.read_many([slice(i, i + 60_000) for i in range(3)])[2], np.arange(2, 60_002))
+    monkeypatch.setattr(_array, "AVAILABLE", False)
+    monkeypatch.setattr(snap._at()[0], "max_body", 1000)
+    np.testing.assert_array_equal(a.read_many(sels), want)
+    np.testing.assert_array_equal(a.read_many([..., ...])[1], x)
+    with pytest.raises(zarrdb.InvalidError, match="one by one"):
+        a.read_many([0, (0, 0)])
+    with pytest.raises(zarrdb.InvalidError, match="out"):
+        a.read_many([0], out=np.empty(3))
+    assert snap.array("text").read_many([0, slice(1, 2)][:1]).tolist() == [""]
+
+
+def test_labels(repo: zarrdb.Repository) -> None:
+    with repo.transaction() as store:
+        g = zarr.create_group(store)
+        g.create_array("t2m", data=np.arange(12.0).reshape(4, 3), chunks=(2, 3), dimension_names=("time", "lat"))
+        g.create_array("time", data=np.array([0, 24, 48, 72]), dimension_names=("time",)).attrs["units"] = "hours since 2020-01-30"
+        g.create_array("lat", data=np.array([50.0, 47.5, 45.0]), dimension_names=("lat",))
+    a = repo.at("main").array("t2m")
+    assert a.indices(time="2020-02") == (slice(2, 4), slice(None))
+    assert a.sel(time="2020-02").tolist() == [[6, 7, 8], [9, 10, 11]]
+    assert a.sel(time="2020-01-31", lat=47.5) == 4
+    assert a.sel(lat=slice(50, 47)).tolist() == [[0, 1], [3, 4], [6, 7], [9, 10]]
+    assert a.sel(time=np.datetime64("2020-02-01", "s")).tolist() == [6, 7, 8]
+    assert a.sel(time=slice(None, "2020-01")).shape == (2, 3) and a.sel(time=slice("2021", None)).shape == (0, 3)
+    with pytest.raises(zarrdb.NotFoundError):
+        a.sel(time="2021")
+    with pytest.raises(zarrdb.NotFoundError):
+        a.sel(lon=3)
+    with pytest.raises(zarrdb.InvalidError):
+        a.sel(lat=slice(50, 45, 2))
+    with pytest.raises(zarrdb.InvalidError):
+        a.sel(lat="'\"")
+
+
+def test_variable_length(repo: zarrdb.Repository) -> None:
+    words = np.array([f"wört {i}" * (i % 3) for i in range(30)], dtype=np.dtypes.StringDType()).reshape(5, 6)
+    blobs = np.empty(4, object)
+    blobs[:] = [b"", b"\0\1", b"x" * 1000, b"y"]
+    with repo.transaction() as store:
+        g = zarr.create_group(store)
+        g.create_array("text", data=words, chunks=(2, 4))
+        g.create_array("blobs", shape=(4,), dtype="variable_length_bytes", chunks=(3,))[:] = blobs
+    s = repo.writable_session()
+    t, b = s.array("text"), s.array("blobs")
+    assert (t.dtype, b.dtype, t.type) == (words.dtype, np.dtype(object), "string")
+    for sel in (..., 3, (slice(None, None, -2), slice(1, 5)), (2, 2), slice(0, 0)):
+        assert t[sel].tolist() == words[sel].tolist() if np.ndim(words[sel]) else t[sel] == words[sel]
+    assert b[:].tolist() == blobs.tolist() and b[2] == b"x" * 1000
+    t[1:3, ::2] = "neu"
+    words[1:3, ::2] = "neu"
+    b[1:3] = np.array([b"a", b"bb"], object)
+    assert t[...].tolist() == words.tolist() and b[:].tolist() == [b"", b"a", b"bb", b"y"]
+    assert zarr.open_array(s.store, path="text")[:].tolist() == words.tolist()
+    link = s._at()[0]
+    link.max_body = 150  # in parts
+    t[:] = words[::-1]
+    assert t[:].tolist() == words[::-1].tolist()
+    assert np.asarray(t).shape == (5, 6)
+
+
+def test_protocols(snap: zarrdb.Snapshot) -> None:
+    a = snap.array("a")
+    np.testing.assert_array_equal(np.from_dlpack(a), x)
+    assert a.__dlpack_device__() == (1, 0)
+    np.testing.assert_array_equal(np.asarray(a.__buffer__(0)), x)
+    assert a == snap.array("a") and a != snap.array("big") and len({a, snap.array("a")}) == 1
+
+
+def test_an_array_that_has_changed(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:
+    s = repo.writable_session()
+    a, big = s.array("a"), s.array("big")
+    zarr.open_array(s.store, path="big").resize((1000,))
+    with pytest.raises(zarrdb.InvalidError, match="refresh"):
+        big[:]
+    big.refresh()
+    assert big[:].tolist() == list(range(1000))
+    zarr.create_array(s.store, name="a", data=x.astype("i4"), overwrite=True)
+    with pytest.raises(zarrdb.InvalidError, match="type"):
+        a[0]
+
+
+def test_a_write_is_no_change_by_somebody_else(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:
+    s = repo.writable_session()
+    z = zarr.open_array(s.store, path="a")
+    assert z[0, 0, 0] == 0  # the store has read the chunk
+    s.array("a")[0, 0, 0] = 5
+    z[:2, :3, :4] = 6
+    assert s.array("a")[0, 0, 0] == 6

@@ -6,6 +6,8 @@ open, and starts one where there is none.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._errors import (
     ChangedError,
     Conflict,
@@ -24,13 +26,22 @@ from ._errors import (
     ZarrdbError,
 )
 from ._repository import Repository, open
-from ._views import Change, Changes, Commit, Session, Snapshot
+from ._views import ArrayChange, Change, Changes, Choice, Commit, Ours, Session, Snapshot, Theirs, Values
+
+if TYPE_CHECKING:
+    from ._array import Array
 
 __all__ = [
-    "Change", "ChangedError", "Changes", "Commit", "Conflict", "ConflictError", "ConnectionLostError", "CorruptError",
-    "DeniedError", "ExistsError", "InvalidError", "LockedError", "NotFoundError", "Repository", "Session",
-    "SessionClosedError", "SessionLostError", "Snapshot", "UnsupportedError", "VersionError", "ZarrdbError", "open",
+    "ArrayChange", "Change", "ChangedError", "Changes", "Choice", "Commit", "Conflict", "ConflictError", "ConnectionLostError",
+    "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "NotFoundError", "Ours", "Repository", "Session",
+    "SessionClosedError", "SessionLostError", "Snapshot", "Theirs", "UnsupportedError", "Values", "VersionError", "ZarrdbError",
+    "array", "open",
 ]  # fmt: skip
+
+
+def array(view: Session | Snapshot, path: str) -> Array:
+    """The array at a path of a version or session, decoded by the server."""
+    return view.array(path)
 
 
 def __getattr__(name: str) -> object:

@@ -69,7 +69,7 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
             {"name": f, "size": 0, "type": "directory"} if n.endswith("/") else self.info(f) for n, f in zip(names, full, strict=True)
         ]
 
-    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+    def _open(self, path: str, mode: str = "rb", block_size: Any = None, autocommit: Any = True, cache_options: Any = None, **_: Any) -> Any:
         import io
 
         if mode != "rb":

@@ -6,7 +6,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from . import _wire as w
 from ._client import Client, create, exit_error, is_database
 from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
-from ._views import PAGE, Changes, Commit, Session, Snapshot, all_pages
+from ._views import PAGE, Changes, Commit, Session, Snapshot, Values, all_pages
 
 _units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -103,10 +103,10 @@ class Repository:
 
     # --- versions
 
-    def at(self, rev: str) -> Snapshot:
+    def at(self, rev: str | Commit) -> Snapshot:
         """The version that a revision names, as on the command line: a branch, a tag, a
         commit, REV~N, or REV@{when}."""
-        return Snapshot(self._client, rev)
+        return Snapshot(self._client, str(rev))
 
     def readonly_session(
         self,
@@ -191,11 +191,18 @@ class Repository:
                 at = commits[0].id  # a branch may move before the next page
             skip += len(commits)
 
-    def diff(self, a: str, b: str = "main", path: str = "") -> Changes:
-        """The keys that differ between two versions."""
+    def diff(self, a: str | Commit, b: str | Commit = "main", path: str = "") -> Changes:
+        """The keys that differ between two versions. Values are compared where they are asked for:
+        `diff(a, b).arrays["t2m"].values`."""
         ids = [self.resolve(str(r)).id for r in (a, b)]
         ask = {"from": ids[0], "to": ids[1], "prefix": path, "limit": PAGE}
-        return Changes(all_pages(lambda skip: self._client.query(w.DIFF, {**ask, "skip": skip})))
+
+        def compare(array: str) -> list[Values]:
+            _, out = self._run("diff", f"{self.path}@{ids[0]}:{array}", ids[1], "--values", "--json")
+            lines = [json.loads(line) for line in out.splitlines()]
+            return [Values._of(o) for o in lines if "count" in o and o["path"] == array]
+
+        return Changes(all_pages(lambda skip: self._client.query(w.DIFF, {**ask, "skip": skip})), compare)
 
     # --- branches and tags
 
@@ -269,8 +276,8 @@ class Repository:
         message: str = "",
         *,
         dry_run: bool = False,
-        ours: str | list[str] = (),  # type: ignore[assignment]
-        theirs: str | list[str] = (),  # type: ignore[assignment]
+        ours: str | Sequence[str] = (),
+        theirs: str | Sequence[str] = (),
     ) -> dict[str, Any]:
         """Merge a version into a branch. Conflicts are a `ConflictError`; with `dry_run` they are
         in the result, and nothing is changed."""

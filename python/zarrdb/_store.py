@@ -22,12 +22,24 @@ class ZarrdbStore(Store):
     Requests take some microseconds, so most run in the event loop itself.
     """
 
-    supports_writes: bool = True
-    supports_deletes: bool = True
-    supports_listing: bool = True
     supports_partial_writes: Any = False
-    # Nothing would keep it right, and metadata is read as fast without.
-    supports_consolidated_metadata: bool = False
+
+    @property
+    def supports_writes(self) -> bool:
+        return True
+
+    @property
+    def supports_deletes(self) -> bool:
+        return True
+
+    @property
+    def supports_listing(self) -> bool:
+        return True
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """False: nothing would keep it right, and metadata is read as fast without."""
+        return False
 
     def __init__(self, view: Snapshot | Session, *, read_only: bool | None = None) -> None:
         if read_only is False and not isinstance(view, Session):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import _wire as w
 from ._client import RECONNECTS, Client
@@ -23,6 +24,7 @@ from ._errors import (
 
 if TYPE_CHECKING:
     from ._array import Array
+    from ._mapping import Mapping
     from ._store import ZarrdbStore
 
 T = TypeVar("T")
@@ -79,21 +81,92 @@ class Change:
         return cls(o["key"], o.get("array", ""), None if chunk is None else tuple(chunk), o.get("old"), o.get("new"))
 
 
+@dataclass(frozen=True)
+class Values:
+    """How the values of an array differ between two versions, or a part of it: the box of `shape`
+    from `start` on. `min`, `max` and `mean` are of newer minus older, over `numbers` elements where that
+    is a number. `incomparable` says why nothing was compared."""
+
+    path: str
+    count: int = 0
+    start: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    numbers: int = 0
+    min: float = 0
+    max: float = 0
+    mean: float = 0
+    incomparable: str = ""
+
+    @classmethod
+    def _of(cls, o: dict[str, Any]) -> Values:
+        return cls(
+            o["path"], o["count"], tuple(o.get("start") or ()), tuple(o.get("shape") or ()), o["numbers"], o["min"], o["max"], o["mean"],
+            o.get("incomparable", ""),
+        )  # fmt: skip
+
+    def _and(self, o: Values) -> Values:
+        """Both parts together."""
+        if o.incomparable or not self.count:
+            return o
+        start = tuple(map(min, self.start, o.start))
+        ends = [max(a + n, b + m) for a, n, b, m in zip(self.start, self.shape, o.start, o.shape, strict=True)]
+        n = self.numbers + o.numbers
+        if self.numbers and o.numbers:
+            least, most, mean = min(self.min, o.min), max(self.max, o.max), self.mean + (o.mean - self.mean) * (o.numbers / n)
+        else:
+            counted = self if self.numbers else o
+            least, most, mean = counted.min, counted.max, counted.mean
+        return Values(self.path, self.count + o.count, start, tuple(e - s for e, s in zip(ends, start, strict=True)), n, least, most, mean)
+
+
+@dataclass(frozen=True)
+class ArrayChange:
+    """What differs in an array."""
+
+    path: str
+    chunks: int
+    _compare: Callable[[str], list[Values]] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def parts(self) -> list[Values]:
+        """The parts with values that differ, each within a chunk. The server decodes both versions for it."""
+        if self._compare is None:
+            raise InvalidError(f"/{self.path}: values are compared between commits; commit the session first")
+        return self._compare(self.path)
+
+    @property
+    def values(self) -> Values:
+        """How many values differ, where and by how much. The server decodes both versions for it."""
+        out = Values(self.path)
+        for part in self.parts:
+            out = out._and(part)
+        return out
+
+
 class Changes(list[Change]):
     """What differs between two versions."""
 
+    def __init__(self, changes: Iterable[Change] = (), compare: Callable[[str], list[Values]] | None = None) -> None:
+        super().__init__(changes)
+        self._compare = compare
+
     @property
-    def arrays(self) -> dict[str, int]:
-        """How many chunks differ, by array."""
-        out: dict[str, int] = {}
+    def arrays(self) -> dict[str, ArrayChange]:
+        """The arrays with chunks that differ, by path."""
+        chunks: dict[str, int] = {}
         for c in self:
             if c.chunk is not None:
-                out[c.array] = out.get(c.array, 0) + 1
-        return out
+                chunks[c.array] = chunks.get(c.array, 0) + 1
+        return {path: ArrayChange(path, n, self._compare) for path, n in chunks.items()}
 
     def __repr__(self) -> str:
-        lines = [f"<Changes: {len(self)} keys>"] + [f"  {name or '/'}: {n} chunks" for name, n in sorted(self.arrays.items())]
+        lines = [f"<Changes: {len(self)} keys>"] + [f"  {a.path or '/'}: {a.chunks} chunks" for _, a in sorted(self.arrays.items())]
         return "\n".join(lines + [f"  {c.key}" for c in self if c.chunk is None][:20])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(a.path or '/')}</td><td>{a.chunks} chunks</td></tr>" for _, a in sorted(self.arrays.items()))
+        rows += "".join(f"<tr><td>{html.escape(c.key)}</td><td></td></tr>" for c in [c for c in self if c.chunk is None][:20])
+        return f"<div><b>{len(self)} keys differ</b><table>{rows}</table></div>"
 
 
 def all_pages(page: Callable[[int], dict[str, Any]]) -> Iterator[Change]:
@@ -127,6 +200,10 @@ class View:
             link.unused.append(self._handle)
 
     def _reopen(self) -> tuple[w.Link, int]:
+        raise NotImplementedError
+
+    def __dask_tokenize__(self) -> Any:
+        """What names the contents for dask."""
         raise NotImplementedError
 
     def _at(self) -> tuple[w.Link, int]:
@@ -245,6 +322,13 @@ class View:
         from ._array import Array
 
         return Array(self, path)
+
+    @property
+    def mapping(self) -> Mapping:
+        """Keys and bytes as a `MutableMapping`: a store for zarr-python 2."""
+        from ._mapping import Mapping
+
+        return Mapping(self)
 
 
 class Snapshot(View):
@@ -475,7 +559,69 @@ class Session(View):
             if key.startswith(prefix):
                 self._seen[key] = w.ZERO
 
+    def move(self, source: str, dest: str) -> None:
+        """Rename an array or group with all below it. No chunk is copied."""
+        link, handle = self._at()
+        try:
+            link.ask(w.MOVE, {"view": handle, "from": source.strip("/"), "to": dest.strip("/")})
+        except ConnectionLostError as e:
+            raise self._unknown("a rename", e) from e
+        self._dirty += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Many keys have changed in the server: what was read of them is no condition of a write any more."""
+        self._seen.clear()
+
     # --- the transaction
+
+    def guard(self, *paths: str) -> None:
+        """Rely on what was read at and below paths: the commit is a `ConflictError` if somebody
+        else has changed it meanwhile, even if this session does not write it."""
+        clean = [p.strip("/") for p in paths]
+        self._again(lambda l, h: l.ask(w.GUARD, {"view": h, "paths": clean}))
+        self._dirty += 1
+
+    def rebase(self, *choices: Choice) -> None:
+        """Take in what others committed to the branch meanwhile. A conflict is a `ConflictError`, and
+        nothing has changed then; choices decide: `rebase(Ours("t2m"), Theirs())`."""
+        link, handle = self._at()
+        try:
+            self._info = link.ask(w.REBASE, {"view": handle, "choices": _choices(choices)})
+        except ConnectionLostError as e:
+            raise self._unknown("a rebase", e) from e
+        self._dirty += 1
+        self._forget()
+
+    def fork(self, label: str = "") -> Session:
+        """A session that begins with everything that this one has written. Neither sees what
+        the other writes from then on, until `merge`. It pickles like any session."""
+        dir, id = self._client.dir, self._again(lambda l, h: l.ask(w.FORK, {"view": h, "label": label}))["session"]["id"]
+        return _session(dir, id, None)
+
+    def merge(self, *forks: Session, choices: Sequence[Choice] = ()) -> None:
+        """Take in what forks of this session have written, and end them. Where this session, or
+        another fork, has changed the same, the error is a `ConflictError`; the forks before that one
+        are merged. With choices, `Ours` is this session and `Theirs` the fork."""
+        for f in forks:
+            link, handle = self._at()
+            if f._lost is not None:
+                raise f._lost
+            try:
+                link.ask(w.JOIN, {"view": handle, "session": f.id, "choices": _choices(choices)})
+            except ConnectionLostError as e:
+                raise self._unknown("a merge", e) from e
+            f._ended = True
+            self._dirty += 1
+            self._forget()
+
+    def _unknown(self, what: str, e: ConnectionLostError) -> SessionLostError:
+        self._lost = SessionLostError(
+            f"session {self.id}: the connection ended during {what}, which took place or did not; "
+            f"repo.session(id) goes on from the savepoint of {self.saved:%Y-%m-%d %H:%M:%S}: {e}",
+            self.id, self.saved,
+        )  # fmt: skip
+        return self._lost
 
     def changes(self, prefix: str = "") -> Changes:
         """What the session changed since its base."""
@@ -505,8 +651,9 @@ class Session(View):
         metadata: dict[str, str] | None = None,
         *,
         author: str = "",
-        ours: str | list[str] = (),  # type: ignore[assignment]
-        theirs: str | list[str] = (),  # type: ignore[assignment]
+        ours: str | Sequence[str] = (),
+        theirs: str | Sequence[str] = (),
+        rebase_with: Choice | Sequence[Choice] = (),
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Commit:
@@ -515,10 +662,12 @@ class Session(View):
         What others committed meanwhile is merged. Where both changed the same, the error is
         `ConflictError`, and the session goes on; `ours` says for which paths
         ("/" for all) what the branch has is kept, `theirs` for which what the session wrote is taken.
+        `rebase_with=Theirs()` says the same.
         """
-        choices = []
-        for take, paths in (("ours", ours), ("theirs", theirs)):
-            choices += [{"path": p.strip("/"), "take": take} for p in ([paths] if isinstance(paths, str) else paths)]
+        decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
+        for kind, paths in ((Ours, ours), (Theirs, theirs)):
+            decide += [kind(p) for p in ([paths] if isinstance(paths, str) else paths)]
+        choices = _choices(decide)
         link, handle = self._at()
         ask = {
             "view": handle, "message": message, "author": author, "properties": metadata or {},
@@ -546,6 +695,33 @@ class Session(View):
         self._ended = True
 
 
+@dataclass(frozen=True, init=False)
+class Choice:
+    """Which side of conflicts at and below paths is taken; no path is all. See `Ours`, `Theirs`."""
+
+    paths: tuple[str, ...]
+    _take: ClassVar[str] = ""
+
+    def __init__(self, *paths: str) -> None:
+        object.__setattr__(self, "paths", paths or ("/",))
+
+
+class Ours(Choice):
+    """Keep what the branch has, or in a merge of forks what the session has."""
+
+    _take = "ours"
+
+
+class Theirs(Choice):
+    """Take what the session wrote, or in a merge of forks what the fork wrote."""
+
+    _take = "theirs"
+
+
+def _choices(choices: Sequence[Choice]) -> list[dict[str, str]]:
+    return [{"path": p.strip("/"), "take": c._take} for c in choices for p in c.paths]
+
+
 def _session(dir: str, id: str, was: dict[str, Any] | None) -> Session:
     return Session(Client.of(dir), w.OPEN, {"rev": "~" + id}, was)
 
@@ -560,4 +736,4 @@ def _server_of(link: w.Link) -> str:
         return str(pid)
 
 
-__all__ = ["Change", "Changes", "Commit", "Session", "Snapshot", "View", "ZarrdbError"]
+__all__ = ["Change", "Changes", "Choice", "Commit", "Ours", "Theirs", "Session", "Snapshot", "View", "ZarrdbError"]

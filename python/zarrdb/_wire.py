@@ -25,6 +25,7 @@ ZERO = bytes(20)
 HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 11)
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, MOVE_REF, LOG, DIFF, SESSIONS = range(11, 21)
 BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE, RUN = range(21, 32)
+SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
 ALL, FROM, SPAN, LAST, AT_MOST = range(5)
@@ -74,7 +75,8 @@ class _File:
     __slots__ = ("fd", "map")
 
     def __init__(self, fd: int) -> None:
-        self.fd, self.map = fd, None  # type: int, mmap.mmap | None
+        self.fd = fd
+        self.map: mmap.mmap | None = None
 
     def bytes(self, off: int, n: int) -> bytes:
         m = self.map
@@ -106,7 +108,7 @@ class Link:
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
-        self._most = 1
+        self._most, self.takes_memory = 1, False
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
         hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid}
@@ -117,6 +119,7 @@ class Link:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
+        self.takes_memory = "memory" in (self.hello.get("capabilities") or ())
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
@@ -124,9 +127,10 @@ class Link:
     # --- requests
 
     def ask(self, op: int, o: Any, fds: Sequence[int] = ()) -> Any:
-        """A request whose metas are JSON."""
-        meta = self.call(op, to_json(o), fds=fds).meta
-        return json.loads(meta) if meta else {}
+        """A request whose metas are JSON. A reply that is too long for a meta is the body."""
+        frame = self.call(op, to_json(o), fds=fds)
+        got = frame.meta or frame.body
+        return json.loads(got) if got else {}
 
     def call(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = ()) -> Frame:
         """Send a request and return its reply. A failure is raised as its exception."""

@@ -1,0 +1,62 @@
+"""A version or session as a mapping from keys to bytes, which zarr-python 2 takes as a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from ._errors import InvalidError
+from ._views import Session, View
+
+
+class Mapping(MutableMapping[str, bytes]):
+    """Keys and bytes. That of a version cannot be written. It pickles with its version or session."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def _session(self) -> Session:
+        if not isinstance(self.view, Session):
+            raise InvalidError(f"{self.view!r} is a version and cannot be written; begin a session with repo.writable_session()")
+        return self.view
+
+    def __getitem__(self, key: str) -> bytes:
+        value = self.view.get(_checked(key))
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._session().set(_checked(key), value)
+
+    def __delitem__(self, key: str) -> None:
+        if _checked(key) not in self:
+            raise KeyError(key)
+        self._session().delete(key)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key != "" and self.view.size(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return self.view.keys()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def clear(self) -> None:
+        self._session().delete_prefix("")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self.view == other.view
+
+    def __hash__(self) -> int:
+        return hash(self.view)
+
+    def __repr__(self) -> str:
+        return f"<Mapping of {self.view!r}>"
+
+
+def _checked(key: str) -> str:
+    if not isinstance(key, str) or not key:
+        raise KeyError(key)
+    return key
