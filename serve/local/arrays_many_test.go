@@ -166,3 +166,28 @@ func TestVariableElements(t *testing.T) {
 		}
 	}
 }
+
+// A version keeps few arrays open, each with its own metadata.
+func TestManyArraysOfAVersion(t *testing.T) {
+	h, c := served(t, nil, nil)
+	const n = maxArrays + 6
+	err := h.db.Update(bg, "", "many", func(s *engine.Session) error {
+		for i := range n {
+			if _, err := s.CreateArray(bg, fmt.Sprintf("a%d", i), zarr.Spec{Shape: []int64{int64(i)}, Chunks: []int64{8}, DataType: "int8"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := version(t, c, "")
+	for round := range 2 {
+		for i := range n {
+			if b, shape, err := v.ReadArray(bg, fmt.Sprintf("a%d", i), ""); err != nil || len(b) != i || shape[0] != int64(i) {
+				t.Fatalf("round %d, array %d: %d bytes of shape %v, %v", round, i, len(b), shape, err)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // handler answers a request: it sends one reply, or returns an error without having
@@ -138,9 +139,11 @@ type view struct {
 	*serve.View
 	db string
 
-	// Of conn.mu: requests that use it, and whether it is to be released then.
+	// Of conn.mu: requests that use it, whether it is to be released then, and
+	// arrays of a version by path.
 	uses   int
 	closed bool
+	arrays map[string]*zarr.Array
 }
 
 // add gives a view a handle.

@@ -13,8 +13,19 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// array opens an array. The caller gives the view back.
+// maxArrays is how many arrays of a version are kept open.
+const maxArrays = 64
+
+// array opens an array. One of a version is kept: its metadata never changes.
 func (c *conn) array(ctx context.Context, v *view, path string) (*zarr.Array, error) {
+	if v.Commit != nil {
+		c.mu.Lock()
+		a := v.arrays[path]
+		c.mu.Unlock()
+		if a != nil {
+			return a, nil
+		}
+	}
 	n, err := v.Node(ctx, path)
 	if err != nil {
 		return nil, err
@@ -22,6 +33,20 @@ func (c *conn) array(ctx context.Context, v *view, path string) (*zarr.Array, er
 	a, ok := n.Array()
 	if !ok {
 		return nil, fmt.Errorf("/%s: %w: it is a group", path, zarr.ErrKind)
+	}
+	if v.Commit != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for old := range v.arrays {
+			if len(v.arrays) < maxArrays {
+				break
+			}
+			delete(v.arrays, old)
+		}
+		if v.arrays == nil {
+			v.arrays = map[string]*zarr.Array{}
+		}
+		v.arrays[path] = a
 	}
 	return a, nil
 }
