@@ -150,7 +150,6 @@ an import.`,
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
-	f.BoolVar(&history, "history", false, "import every version, branch and tag of SOURCE, as commits")
 	f.StringVar(&prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
@@ -389,19 +388,29 @@ database are ranges of its files, linked at DEST.packs and not copied, unless
 many bytes stand in the set, those of virtual chunks too. Arrays and groups of
 Zarr v3 become Zarr v2 ones, which is what xarray's engine "kerchunk" and parquet
 sets are for. --as-stored leaves them in Zarr v3, in a JSON set; xarray opens that
-as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
+as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).
+
+--format icechunk writes a version of a database as an Icechunk repository, which
+icechunk-python opens, and with --history all versions, branches and tags: a commit
+becomes a snapshot on its first parent; a merge names the others in its metadata.
+Virtual chunks stay virtual. Arrays must be Zarr v3. An export that fails or is
+interrupted leaves no repository.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip
   zarrdb export weather.zdb weather.ocdbt --format ocdbt --history
+  zarrdb export weather.zdb weather.icechunk --format icechunk --history
   zarrdb export weather.zdb refs.json --format kerchunk-json --inline-threshold 300`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if format == "icechunk" {
+				return exportIcechunk(cmd, &src, args, o.Foreign.History)
+			}
 			if o.Foreign.Compression != "" && format != "n5" {
 				return usagef("export: --compression needs --format n5")
 			}
 			if o.Foreign.History && !slices.Contains(engine.ForeignHistories(), format) {
-				return usagef("export: --history needs --format %s", strings.Join(engine.ForeignHistories(), " or "))
+				return usagef("export: --history needs --format icechunk or %s", strings.Join(engine.ForeignHistories(), " or "))
 			}
 			if ro, ok := referenceFormats[format]; ok {
 				if o.Overwrite || o.Resume || o.Recode {
@@ -467,7 +476,7 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).`,
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
 	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, "+strings.Join(engine.ForeignExports(), ", ")+", kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
 	f.StringVar(&o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd (default gzip)")
-	f.BoolVar(&o.Foreign.History, "history", false, "with --format "+strings.Join(engine.ForeignHistories(), " or ")+", write every version that led to TARGET")
+	f.BoolVar(&o.Foreign.History, "history", false, "write every version that led to TARGET, with --format icechunk (and all branches and tags) or "+strings.Join(engine.ForeignHistories(), " or "))
 	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
 	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")

@@ -171,7 +171,7 @@ func TestVariableElements(t *testing.T) {
 func TestManyArraysOfAVersion(t *testing.T) {
 	h, c := served(t, nil, nil)
 	const n = maxArrays + 6
-	err := h.db.Update(bg, "", "many", func(s *engine.Session) error {
+	_, err := h.db.Update(bg, "", "many", func(s *engine.Session) error {
 		for i := range n {
 			if _, err := s.CreateArray(bg, fmt.Sprintf("a%d", i), zarr.Spec{Shape: []int64{int64(i)}, Chunks: []int64{8}, DataType: "int8"}); err != nil {
 				return err

@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/icechunk"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
+)
+
+// exportIcechunk exports a database and returns the folder.
+func exportIcechunk(t *testing.T, db *DB, o ExportIcechunkOptions) string {
+	t.Helper()
+	src := sourceOf(t, db)
+	dest := filepath.Join(t.TempDir(), "repo")
+	if _, err := ExportIcechunk(t.Context(), src, dest, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ExportIcechunk(t.Context(), src, dest, o); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("onto what is there: %v", err)
+	}
+	return dest
+}
+
+// sourceOf opens the branch main of a database that is open.
+func sourceOf(t *testing.T, db *DB) *Source {
+	t.Helper()
+	src, err := OpenDatabaseSource(t.Context(), db.Dir(), "main", "", "", &SourceOptions{Open: func(_ context.Context, _ string, o *Options) (*DB, error) { return db.Handle(o) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { src.Close() })
+	return src
+}
+
+// sums hashes every value of a version of a repository.
+func sums(t *testing.T, url string, follow Follow) map[string]string {
+	t.Helper()
+	src, err := OpenSource(t.Context(), url, &SourceOptions{Follow: follow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	view, err := src.Store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for key, err := range view.List(t.Context(), kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := kv.Get(t.Context(), view, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(b)
+		got[key] = hex.EncodeToString(sum[:])
+	}
+	return got
+}
+
+func TestExportIcechunkHistory(t *testing.T) {
+	for _, name := range []string{"v1", "v2"} {
+		for _, link := range []bool{false, true} {
+			g := historyOf(t, name)
+			db := historyDB(t)
+			if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link}); err != nil {
+				t.Fatal(err)
+			}
+			dest := exportIcechunk(t, db, ExportIcechunkOptions{History: true})
+			follow := g.follow
+			follow.Allow = []string{strings.TrimSuffix(g.url, "|icechunk:")}
+			for ref, id := range g.Names {
+				if got := sums(t, "file://"+dest+"/|icechunk:@"+ref+"/", follow); !maps.Equal(got, g.Versions[id].Keys) {
+					t.Errorf("%s: %s holds %v, want %v", name, ref, got, g.Versions[id].Keys)
+				}
+			}
+			store, err := dirkv.Open(dest, &dirkv.Options{ReadOnly: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if virtual := countVirtual(t, store); (virtual > 0) != link {
+				t.Errorf("%s: %d virtual chunks with link %v", name, virtual, link)
+			}
+			// There and back again.
+			back := historyDB(t)
+			src, err := OpenSource(t.Context(), "file://"+dest+"/|icechunk:", &SourceOptions{Follow: follow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			if _, err := back.ImportHistory(t.Context(), src, HistoryOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, ref := range db.Branches() {
+				head, err := back.Head(ref.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, err := db.Lookup(t.Context(), ref.Commit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := back.Lookup(t.Context(), head)
+				if err != nil || a.Message != b.Message || !a.Time.Equal(b.Time) || a.Author != b.Author || a.Generation != b.Generation-1 {
+					t.Errorf("%s: %+v came back as %+v, %v", ref.Name, a, b, err)
+				}
+			}
+		}
+	}
+}
+
+func countVirtual(t *testing.T, files kv.Reader) (n int) {
+	t.Helper()
+	s, err := icechunk.Open(t.Context(), files, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range s.Entries(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(e.URL, "://") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestExportIcechunkMerge writes a merge, and one version alone.
+func TestExportIcechunkMerge(t *testing.T) {
+	db := openDB(t, &Options{Create: true})
+	commit := func(branch, key string) *Commit {
+		t.Helper()
+		s, err := db.Begin(t.Context(), branch)
+		if err == nil {
+			err = s.Set(t.Context(), key+"zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Commit(t.Context(), CommitOptions{Message: key, Properties: map[string]string{"k": "v"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	base := commit("main", "")
+	if err := db.CreateBranch(t.Context(), "b/c", base.ID); err != nil {
+		t.Fatal(err)
+	}
+	other := commit("b/c", "x/")
+	commit("main", "y/")
+	if _, err := db.Merge(t.Context(), "main", other.ID, CommitOptions{Message: "merge"}); err != nil {
+		t.Fatal(err)
+	}
+	dest := exportIcechunk(t, db, ExportIcechunkOptions{History: true})
+	if got := sums(t, "file://"+dest+"/|icechunk:", Follow{}); len(got) != 3 {
+		t.Errorf("the merge holds %v", got)
+	}
+	if got := sums(t, "file://"+dest+"/|icechunk:@branch.b%252Fc/", Follow{}); len(got) != 2 {
+		t.Errorf("the branch holds %v", got)
+	}
+	dest = exportIcechunk(t, db, ExportIcechunkOptions{})
+	if got := sums(t, "file://"+dest+"/|icechunk:", Follow{}); len(got) != 3 {
+		t.Errorf("one version holds %v", got)
+	}
+	s, err := db.Begin(t.Context(), "main")
+	if err == nil {
+		err = s.Set(t.Context(), "notes.txt", []byte("text"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	src := sourceOf(t, db)
+	dest = filepath.Join(t.TempDir(), "repo")
+	if _, err := ExportIcechunk(t.Context(), src, dest, ExportIcechunkOptions{History: true}); !errors.Is(err, formats.ErrUnsupported) {
+		t.Errorf("a key that Icechunk has no place for: %v", err)
+	}
+	if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something is left: %v", err)
+	}
+}
