@@ -155,7 +155,7 @@ func (c *conn) greet() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left {
-		return os.ErrDeadlineExceeded
+		return c.u.SetReadDeadline(time.Now()) // loop ends at once, and the client reads of it
 	}
 	return c.u.SetReadDeadline(time.Time{})
 }
