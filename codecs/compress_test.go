@@ -287,3 +287,36 @@ func TestCRC32C(t *testing.T) {
 		t.Errorf("%08x", sum)
 	}
 }
+
+// Strings in a frame of zstd that does not say how much it holds, which is far more than
+// the frame. The decoder calls that corrupt where it is given too little space.
+func TestZstdShrinksMuch(t *testing.T) {
+	text, err := codecs.Default().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := text.Bind(codecs.Rep{Type: dtype.NewBytes(), Shape: []int{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 20, 1000, 90_000} {
+		want := bytes.Repeat([]byte("abcdefghijk"), n)
+		var stream bytes.Buffer
+		w, err := zstd.NewWriter(&stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.Write(append(binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(want))), want[:len(want)/2]...))
+		err = errors.Join(err, w.Flush())
+		_, werr := w.Write(want[len(want)/2:])
+		if err := errors.Join(err, werr, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := items.Decode(nil, stream.Bytes()); err != nil || !bytes.Equal(got[8:], want) {
+			t.Errorf("%d bytes from %d: %v", len(want), stream.Len(), err)
+		}
+		if _, err := items.Decode(nil, stream.Bytes()[:stream.Len()-2]); !errors.Is(err, codecs.ErrCorrupt) {
+			t.Errorf("a frame that is cut: %v", err)
+		}
+	}
+}

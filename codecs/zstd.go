@@ -143,7 +143,8 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 				return append(dst, out...), nil
 			}
 			return dst[:start+len(out)], nil
-		case errors.Is(err, zstd.ErrDecoderSizeExceeded) && space < limit:
+		case space < limit && (errors.Is(err, zstd.ErrDecoderSizeExceeded) || !sized(src)):
+			// Within a block, the decoder takes too little space for a damaged frame.
 			dst = grow(dst, min(limit, max(4*space, 64<<10)))
 		case errors.Is(err, zstd.ErrDecoderSizeExceeded):
 			return dst, Corruptf("zstd", "more than the %d bytes that there may be", limit)
@@ -151,6 +152,13 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 			return dst, Corruptf("zstd", "%w", err)
 		}
 	}
+}
+
+// sized reports whether a frame says how many bytes it holds. Those of encoders that
+// get their input piece by piece do not.
+func sized(src []byte) bool {
+	var h zstd.Header
+	return h.Decode(src) != nil || h.HasFCS
 }
 
 // guess returns how much the frame is believed to hold.
