@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/n5"
+	"github.com/zarrdb/zarrdb/formats/precomputed"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -28,9 +29,15 @@ type foreignPlan func(ctx context.Context, in foreignSource, o ForeignOptions) (
 // foreignPlans are those of [ForeignOptions.Format].
 var foreignPlans = map[string]foreignPlan{
 	"n5": func(ctx context.Context, in foreignSource, o ForeignOptions) (formats.Plan, error) {
+		if o.Sharded {
+			return nil, formats.Unsupported("n5: shards")
+		}
 		return n5.NewPlan(ctx, in.view, in.at.Path, n5.WriteOptions{Compression: o.Compression, Open: in.open})
 	},
 	"ocdbt": planOCDBT,
+	"precomputed": func(ctx context.Context, in foreignSource, o ForeignOptions) (formats.Plan, error) {
+		return precomputed.NewPlan(ctx, in.view, in.at.Path, precomputed.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: in.open})
+	},
 }
 
 // foreignHistories are the formats that can be written with [ForeignOptions.History].
@@ -58,8 +65,11 @@ type ForeignOptions struct {
 	// Versions whose contents are gone are left out with a warning.
 	History bool
 	// Compression of all chunks, as the format calls it: "raw", "gzip" (default),
-	// "bzip2", "xz", "lz4", "blosc" or "zstd" of n5.
+	// "bzip2", "xz", "lz4", "blosc" or "zstd" of n5; "raw" or "gzip" (default) of
+	// precomputed with shards, which compresses nothing without.
 	Compression string
+	// Sharded writes the chunks of precomputed into shards, else each into a file.
+	Sharded bool
 }
 
 // planForeign prepares an export to a foreign format.

@@ -56,7 +56,7 @@ func (v *volume) array(s *scale, suffix string) []byte {
 	if s.Resolution != nil {
 		attributes = append(attributes, "resolution", s.Resolution)
 	}
-	attributes = append(attributes, "voxel_offset", s.Offset)
+	attributes = append(append(attributes, "voxel_offset", s.Offset), s.members...)
 	return codecs.Object(
 		"zarr_format", 3, "node_type", "array", "shape", s.shape(), "data_type", v.DataType, "chunk_grid", s.grid(),
 		"chunk_key_encoding", named("default", codecs.Object("separator", "/")),

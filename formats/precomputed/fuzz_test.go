@@ -58,7 +58,7 @@ func TestMorton(t *testing.T) {
 // Damaged infos give an error, or documents that the parser of Zarr takes or refuses.
 func FuzzInfo(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(info, oneScale("k", "")+","+oneScale("l", ""))))
-	for _, name := range writers {
+	for _, name := range volumes {
 		text, err := os.ReadFile("testdata/" + name + "/vol/info")
 		if err != nil {
 			f.Fatal(err)

@@ -3,6 +3,7 @@ package precomputed
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -61,6 +62,7 @@ type scale struct {
 	BlockSize  []integer       `json:"compressed_segmentation_block_size"`
 	Sharding   *sharding       `json:"sharding"`
 
+	members  []any  // names and values of the other members
 	name     string // of the array, "" if it is the root
 	lost     bool   // its chunks cannot be found
 	channels int64
@@ -107,24 +109,33 @@ func parseInfo(text []byte) (*volume, error) {
 		}
 	}
 	v.name()
-	for _, name := range sortedKeys(members) {
-		switch name {
-		case "@type", "data_type", "num_channels", "scales":
-		default:
-			v.attributes = append(v.attributes, name, members[name])
-		}
+	v.attributes = others(members, volumeMembers)
+	var scales []map[string]json.RawMessage
+	if err := json.Unmarshal(members["scales"], &scales); err != nil {
+		return nil, formats.Invalid("info: %v", err)
+	}
+	for i, s := range v.Scales {
+		s.members = others(scales[i], append(scaleMembers, "resolution", "voxel_offset"))
 	}
 	return v, nil
 }
 
-func sortedKeys(m map[string]json.RawMessage) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
+// others returns names and values of the members that are not known, by name.
+func others(m map[string]json.RawMessage, known []string) (list []any) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains(known, name) {
+			list = append(list, name, m[name])
+		}
 	}
-	slices.Sort(names)
-	return names
+	return list
 }
+
+// volumeMembers and scaleMembers are members of "info" and of a scale that are no
+// attributes.
+var (
+	volumeMembers = []string{"@type", "data_type", "num_channels", "scales"}
+	scaleMembers  = []string{"key", "size", "chunk_sizes", "encoding", "compressed_segmentation_block_size", "sharding"}
+)
 
 // dataTypes are those of volumes; the specification has the unsigned ones and float32.
 var dataTypes = []string{"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32"}

@@ -18,14 +18,14 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-var writers = []string{
+var volumes = []string{
 	"raw", "raw_channels", "jpeg", "png", "compressed_segmentation_uint32", "compressed_segmentation_uint64",
 	"sharded_identity_raw", "sharded_murmur_gzip",
 }
 
 // Volumes of tensorstore have the values that it reads.
 func TestOtherWriters(t *testing.T) {
-	for _, name := range writers {
+	for _, name := range volumes {
 		t.Run(name, func(t *testing.T) {
 			want, err := os.ReadFile("testdata/" + name + "/data.bin")
 			if err != nil {
@@ -69,7 +69,7 @@ type readerOnly struct{ kv.Reader }
 
 // The chunks that a volume has are listed, alike on servers that are listed or not.
 func TestList(t *testing.T) {
-	for _, name := range writers {
+	for _, name := range volumes {
 		files := folder(t, "testdata/"+name+"/vol")
 		want := 18
 		var keys [2][]string

@@ -375,7 +375,10 @@ that belong to no array or group stay behind.
 
 --format n5 writes an N5 container: arrays become datasets whose blocks are the
 chunks, encoded anew with --compression, attributes those of attributes.json. The
-order of dimensions stays. What N5 cannot say is named before anything is written.
+order of dimensions stays. --format precomputed writes a volume of Neuroglancer, of
+an array or of those in a group as scales, as it is or --sharded; dimensions called
+x, y, z and c are put in that order. What a format cannot say is named before
+anything is written.
 
 --format ocdbt writes a store of tensorstore's driver ocdbt with the keys as they
 are stored. With --history it has a generation for each version that led to TARGET,
@@ -406,8 +409,11 @@ interrupted leaves no repository.`,
 			if format == "icechunk" {
 				return exportIcechunk(cmd, &src, args, o.Foreign.History)
 			}
-			if o.Foreign.Compression != "" && format != "n5" {
-				return usagef("export: --compression needs --format n5")
+			if o.Foreign.Sharded && format != "precomputed" {
+				return usagef("export: --sharded needs --format precomputed")
+			}
+			if o.Foreign.Compression != "" && format != "n5" && !o.Foreign.Sharded {
+				return usagef("export: --compression needs --format n5, or --format precomputed with --sharded")
 			}
 			if o.Foreign.History && !slices.Contains(engine.ForeignHistories(), format) {
 				return usagef("export: --history needs --format icechunk or %s", strings.Join(engine.ForeignHistories(), " or "))
@@ -475,7 +481,8 @@ interrupted leaves no repository.`,
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
 	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, "+strings.Join(engine.ForeignExports(), ", ")+", kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
-	f.StringVar(&o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd (default gzip)")
+	f.StringVar(&o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd; with --sharded raw or gzip (default gzip)")
+	f.BoolVar(&o.Foreign.Sharded, "sharded", false, "with --format precomputed, write shards, not a file for each chunk")
 	f.BoolVar(&o.Foreign.History, "history", false, "write every version that led to TARGET, with --format icechunk (and all branches and tags) or "+strings.Join(engine.ForeignHistories(), " or "))
 	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
 	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")

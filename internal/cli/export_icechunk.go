@@ -12,7 +12,7 @@ import (
 
 // exportIcechunk writes a database as an Icechunk repository.
 func exportIcechunk(cmd *cobra.Command, src *sourceFlags, args []string, history bool) error {
-	for _, name := range []string{"overwrite", "resume", "recode", "inline", "inline-threshold", "as-stored"} {
+	for _, name := range []string{"overwrite", "resume", "recode", "inline", "inline-threshold", "as-stored", "compression", "sharded"} {
 		if cmd.Flags().Changed(name) {
 			return usagef("export: --%s and --format icechunk exclude each other", name)
 		}

@@ -1,0 +1,235 @@
+package precomputed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// source makes an array whose element i is f(i) in C order.
+func source(t testing.TB, m *kv.Mem, path string, spec zarr.Spec, f func(i int) uint64) *zarr.Array {
+	t.Helper()
+	a, err := zarr.Create(t.Context(), m, path, spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, size := 1, a.Type().Size()
+	for _, s := range a.Shape() {
+		n *= int(s)
+	}
+	b := make([]byte, 0, n*size+8)
+	for i := range n {
+		b = binary.LittleEndian.AppendUint64(b, f(i))[:(i+1)*size]
+	}
+	if err := a.WriteBytes(t.Context(), zarr.Sel(), b); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func compact(t testing.TB, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func attributes(t testing.TB, text string) zarr.Attributes {
+	t.Helper()
+	a, err := zarr.ParseAttributes([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o WriteOptions) error {
+	p, err := NewPlan(t.Context(), src, path, o)
+	if err != nil {
+		return err
+	}
+	return p.Write(t.Context(), formats.Output{Dst: dst})
+}
+
+var layouts = map[string]WriteOptions{
+	"files": {}, "shards": {Sharded: true}, "raw shards": {Sharded: true, Compression: "raw"},
+	"many shards": {Sharded: true, ShardBytes: 3000}, "a chunk each": {Sharded: true, ShardBytes: 1},
+	"minishards": {Sharded: true, Chunk: [3]int64{1, 1, 1}}, "other chunks": {Chunk: [3]int64{7, 3, 16}},
+}
+
+// What is written is read again as it was, in every layout.
+func TestWrite(t *testing.T) {
+	types := []string{"uint8", "uint16", "uint32", "uint64", "float32"}
+	for layout, o := range layouts {
+		for _, dataType := range []string{types[len(layout)%5], types[len(layout)%3]} {
+			m := kv.NewMem()
+			a := source(t, m, "", zarr.Spec{
+				Shape: []int64{13, 9, 11, 2}, Chunks: []int64{4, 4, 4, 1}, DataType: dataType, DimensionNames: dimensions,
+				Attributes: attributes(t, `{"type":"segmentation","mesh":"m","resolution":[4,4,40.5],"voxel_offset":[-5,0,7],"more":{"a":1}}`),
+			}, func(i int) uint64 {
+				if i < 13*9*11 { // half of the chunks are missing
+					return 0
+				}
+				return uint64(i) * 2654435761
+			})
+			dst := kv.NewMem()
+			if err := write(t, dst, m, "", o); err != nil {
+				t.Fatal(layout, err)
+			}
+			want := make([]byte, 13*9*11*2*a.Type().Size())
+			if err := a.ReadBytes(t.Context(), zarr.Sel(), want); err != nil {
+				t.Fatal(err)
+			}
+			for _, files := range []kv.Reader{dst, readerOnly{dst}} {
+				b, got, err := read(t, view(t, files), "4_4_40.5")
+				if err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("%s %s: other values, %v", layout, dataType, err)
+				}
+				for name, value := range a.Meta().Attributes.All() {
+					if v, _ := b.Meta().Attributes.Get(name); compact(t, v) != compact(t, value) {
+						t.Errorf("%s: attribute %s is %s, want %s", layout, name, v, value)
+					}
+				}
+			}
+			keys, err := kv.Keys(t.Context(), dst, "4_4_40.5/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sharded := strings.HasSuffix(keys[0], ".shard"); sharded != o.Sharded {
+				t.Errorf("%s: files %q", layout, keys)
+			}
+			if layout == "files" && len(keys) >= 4*3*3 {
+				t.Errorf("%d files, those of zeros too", len(keys))
+			}
+		}
+	}
+}
+
+// Dimensions are put in the order x, y, z, channel by their names.
+func TestWriteOrder(t *testing.T) {
+	for names, want := range map[string]string{
+		"z,y,x":   "3,5,4,1:0,12,24", // C order of the source: x fastest
+		"x,y,z":   "4,5,3,1:0,1,2",
+		"c,Z,Y,X": "3,5,4,2:0,12,24",
+		"a,b,c":   "4,5,3,1:0,1,2",
+	} {
+		m := kv.NewMem()
+		spec := zarr.Spec{Shape: []int64{4, 5, 3}, DataType: "uint8", DimensionNames: strings.Split(names, ",")}
+		if len(spec.DimensionNames) == 4 {
+			spec.Shape = []int64{2, 4, 5, 3}
+		}
+		source(t, m, "", spec, func(i int) uint64 { return uint64(i) })
+		dst := kv.NewMem()
+		if err := write(t, dst, m, "", WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a, got, err := read(t, view(t, dst), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The last spatial dimension is the fastest one but for the channels.
+		step := a.Shape()[3]
+		text := strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Shape()), " ", ","), "[]") + ":" + fmt.Sprint(got[0])
+		for _, i := range []int64{1, 2} {
+			text += fmt.Sprintf(",%d", got[i*step])
+		}
+		if strings.HasSuffix(names, "x") || strings.HasSuffix(names, "X") {
+			want = strings.Replace(want, "12,24", "15,30", 1)
+		}
+		if text != want {
+			t.Errorf("%s: %s, want %s", names, text, want)
+		}
+	}
+}
+
+// A group becomes a volume with its arrays as scales, by resolution, which OME-NGFF may
+// say.
+func TestWriteScales(t *testing.T) {
+	m := kv.NewMem()
+	ngff := `{"name":"brain","ome":{"version":"0.5","multiscales":[{
+		"axes":[{"name":"z","type":"space","unit":"micrometer"},{"name":"y","type":"space","unit":"micrometer"},{"name":"x","type":"space","unit":"nanometer"}],
+		"datasets":[{"path":"s1","coordinateTransformations":[{"type":"scale","scale":[0.04,0.008,8]}]},{"path":"s0","coordinateTransformations":[{"type":"scale","scale":[0.04,0.004,4]}]}]}]}}`
+	if _, err := zarr.CreateGroup(t.Context(), m, "v", attributes(t, ngff), nil); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"z", "y", "x"}
+	source(t, m, "v/s1", zarr.Spec{Shape: []int64{2, 4, 4}, DataType: "uint8", DimensionNames: names, Attributes: attributes(t, `{"note":"half"}`)}, func(i int) uint64 { return 1 })
+	source(t, m, "v/s0", zarr.Spec{Shape: []int64{2, 8, 8}, DataType: "uint8", DimensionNames: names}, func(i int) uint64 { return 2 })
+	dst := kv.NewMem()
+	if err := write(t, dst, m, "v", WriteOptions{Sharded: true}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := kv.Get(t.Context(), dst, "info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := parseInfo(text)
+	if err != nil || len(v.Scales) != 2 || v.Scales[0].name != "s0" || string(v.Scales[0].Resolution) != "[4,4,40]" || string(v.Scales[1].Resolution) != "[8,8,40]" {
+		t.Fatalf("%s, %v", text, err)
+	}
+	for path, want := range map[string]byte{"s0": 2, "s1": 1} {
+		a, got, err := read(t, view(t, dst), path)
+		if err != nil || got[0] != want {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+		if note, ok := a.Meta().Attributes.Get("note"); ok != (path == "s1") {
+			t.Errorf("%s: note %s", path, note)
+		}
+	}
+}
+
+// What has no form is refused before anything is written, with its path and name.
+func TestWriteRefuses(t *testing.T) {
+	spec := func(change func(*zarr.Spec)) zarr.Spec {
+		s := zarr.Spec{Shape: []int64{2, 2, 2}, DataType: "uint8"}
+		change(&s)
+		return s
+	}
+	for says, s := range map[string]zarr.Spec{
+		"data type int16":        spec(func(s *zarr.Spec) { s.DataType = "int16" }),
+		"data type float64":      spec(func(s *zarr.Spec) { s.DataType = "float64" }),
+		"2 dimensions":           spec(func(s *zarr.Spec) { s.Shape = []int64{2, 2} }),
+		"5 dimensions":           spec(func(s *zarr.Spec) { s.Shape = []int64{1, 2, 2, 2, 2} }),
+		"uint16 with 1 channels": spec(func(s *zarr.Spec) { s.DataType = "uint16" }),
+		"uint8 with 3 channels":  spec(func(s *zarr.Spec) { s.Shape = []int64{2, 2, 2, 3} }),
+		`"encoding"`:             spec(func(s *zarr.Spec) { s.Attributes = attributes(t, `{"encoding":1}`) }),
+		"attribute resolution":   spec(func(s *zarr.Spec) { s.Attributes = attributes(t, `{"resolution":[1,2]}`) }),
+		"attribute voxel_offset": spec(func(s *zarr.Spec) { s.Attributes = attributes(t, `{"voxel_offset":"0"}`) }),
+		"2 GiB":                  spec(func(s *zarr.Spec) { s.Shape, s.Chunks = []int64{1 << 20, 1 << 20, 1}, []int64{1 << 16, 1 << 15, 1} }),
+	} {
+		m, dst := kv.NewMem(), kv.NewMem()
+		source(t, m, "a", zarr.Spec{Shape: []int64{2, 2, 2}, DataType: "uint8"}, func(int) uint64 { return 1 })
+		if _, err := zarr.Create(t.Context(), m, "odd", s, nil); err != nil {
+			t.Fatal(err)
+		}
+		err := write(t, dst, m, "", WriteOptions{})
+		if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "/odd") {
+			t.Errorf("%v, want ErrUnsupported of /odd with %q", err, says)
+		}
+		if dst.Len() > 0 {
+			t.Errorf("%s: %d keys were written", says, dst.Len())
+		}
+	}
+	m := kv.NewMem()
+	source(t, m, "", zarr.Spec{Shape: []int64{2, 2, 2}, DataType: "uint8", Attributes: attributes(t, `{"type":"mesh"}`)}, func(int) uint64 { return 1 })
+	for _, o := range []WriteOptions{{}, {Compression: "gzip"}, {Sharded: true, Compression: "zstd"}} {
+		if err := write(t, kv.NewMem(), m, "", o); !errors.Is(err, formats.ErrUnsupported) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if _, err := zarr.CreateGroup(t.Context(), m, "g", zarr.Attributes{}, &zarr.OpenOptions{Overwrite: true}); err == nil {
+		if err := write(t, kv.NewMem(), m, "g", WriteOptions{}); !errors.Is(err, formats.ErrUnsupported) {
+			t.Errorf("a group without arrays: %v", err)
+		}
+	}
+}
