@@ -357,15 +357,3 @@ func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.W
 	}
 	return flush()
 }
-
-// valueSetter is a destination that takes large values in pieces.
-type valueSetter interface {
-	SetValue(ctx context.Context, key string, v kv.Value) error
-}
-
-func setValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error {
-	if z, ok := out.(valueSetter); ok {
-		return z.SetValue(ctx, key, v)
-	}
-	return viewWhole(ctx, v, func(b []byte) error { return out.Set(ctx, key, b) })
-}

@@ -1,17 +1,20 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/zipkv"
 )
 
 // heldAtOnce is the longest value that is read together with others; a longer
 // one is read when it is its turn.
-const heldAtOnce = 64 << 20
+var heldAtOnce int64 = 64 << 20 // tests make it small
 
 // longHeld bounds the bytes of longer values that are in memory at a time: each worker
 // may meet one, and a sparse file that claims gigabytes costs its writer nothing.
@@ -37,6 +40,53 @@ func viewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 	defer longHeld.Give(n)
 	return v.View(ctx, kv.All(), fn)
 }
+
+// setValue writes a value, in pieces where both sides can: an archive does so with
+// every value, a directory with long ones that are as well checked in pieces as whole.
+func setValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error {
+	switch out := out.(type) {
+	case *zipkv.Writer:
+		return out.SetValue(ctx, key, v)
+	case *dirkv.Store:
+		if goesInPieces(v) {
+			// It goes out in pieces, but one that no reader could take, such as a sparse
+			// file of 8 TiB, would fill the disk.
+			if err := kv.CheckHeld(v.Size()); err != nil {
+				return err
+			}
+			return out.SetValue(ctx, key, v)
+		}
+	}
+	return viewWhole(ctx, v, func(b []byte) error { return out.Set(ctx, key, b) })
+}
+
+// goesInPieces reports whether a value is long, and as well read in pieces as whole.
+func goesInPieces(v kv.Value) bool { return v.Size() > heldAtOnce && kv.Streams(v) }
+
+// holds reports whether a store has the bytes of v under a key.
+func holds(ctx context.Context, store kv.Reader, key string, v kv.Value) bool {
+	have, err := kv.Locate(ctx, store, key)
+	if err != nil || have.Size() != v.Size() {
+		return false
+	}
+	at := int64(0)
+	compare := func(b []byte) error {
+		part := kv.Span(at, int64(len(b)))
+		at += int64(len(b))
+		return have.View(ctx, part, func(old []byte) error {
+			if !bytes.Equal(old, b) {
+				return errDiffers
+			}
+			return nil
+		})
+	}
+	if goesInPieces(v) {
+		return kv.Stream(ctx, v, compare) == nil
+	}
+	return viewWhole(ctx, v, compare) == nil
+}
+
+var errDiffers = errors.New("engine: values differ")
 
 // eachValue calls fn with the bytes of each of the keys that has a value, several
 // at a time, and reads them at the least cost.

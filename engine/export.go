@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -482,16 +481,10 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) err
 			return err
 		}
 		key := strings.TrimPrefix(keys[i], ex.from)
-		err = viewWhole(ctx, v, func(b []byte) error {
-			if ex.o.Resume {
-				if have, err := kv.Get(ctx, to, key); err == nil && bytes.Equal(have, b) {
-					return nil
-				}
+		if !ex.o.Resume || !holds(ctx, to, key, v) {
+			if err := setValue(ctx, to, key, v); err != nil {
+				return fmt.Errorf("%s: %w", keys[i], err)
 			}
-			return to.Set(ctx, key, b)
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", keys[i], err)
 		}
 		ex.meter.add(v.Size(), ex.o.Progress)
 		return nil

@@ -78,6 +78,13 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	return err
 }
 
+var _ kv.Streamer = located{}
+
+// Stream implements [kv.Streamer]: each part of a payload has a checksum of its own.
+func (l located) Stream(ctx context.Context, fn func([]byte) error) error {
+	return kv.Pieces(ctx, l, 0, l.Size(), fn)
+}
+
 var _ kv.Placed = located{}
 
 // Place implements [kv.Placed].

@@ -404,3 +404,48 @@ func TestDeepKey(t *testing.T) {
 		t.Errorf("keys %q, %v", keys, err)
 	}
 }
+
+// half is a value that fails after half of its bytes.
+type half struct{ kv.Bytes }
+
+var errHalf = errors.New("half of it")
+
+func (h half) Stream(_ context.Context, fn func([]byte) error) error {
+	if err := fn(h.Bytes[:len(h.Bytes)/2]); err != nil {
+		return err
+	}
+	return errHalf
+}
+
+// TestSetValue writes values in pieces: whole, or not at all.
+func TestSetValue(t *testing.T) {
+	s, from := open(t, nil), open(t, nil)
+	long := strings.Repeat("0123456789abcdef", (9<<20)/16) // of two pieces
+	set(t, from, "k", long)
+	v, err := from.Locate(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetValue(ctx, "new/dir/k", v); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, s, "new/dir/k", long)
+	if err := s.SetValue(ctx, "new/dir/k", kv.Bytes("short")); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, s, "new/dir/k", "short")
+	for _, key := range []string{"new/dir/k", "other/k"} {
+		if err := s.SetValue(ctx, key, half{kv.Bytes(long)}); err != errHalf {
+			t.Errorf("a value that cannot be read: %v", err)
+		}
+	}
+	set(t, from, "k", "changed")
+	if err := s.SetValue(ctx, "new/dir/k", v); !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("a file that changed: %v", err)
+	}
+	wantValue(t, s, "new/dir/k", "short")
+	wantKeys(t, s, "new/dir/k")
+	if left, err := filepath.Glob(filepath.Join(s.Dir(), "new/dir/*")); err != nil || len(left) != 1 {
+		t.Errorf("files %q, %v", left, err)
+	}
+}

@@ -1,8 +1,10 @@
 package dirkv
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,16 +38,21 @@ func clean(rel string) string {
 	return rel
 }
 
-func (h hookFS) writeFile(rel string, data []byte, sync bool) error {
+func (h hookFS) writeFile(rel string, sync bool, fill func(io.Writer) error) error {
 	step := "write " + clean(rel)
 	if sync {
 		step = "write, sync " + clean(rel)
 	}
 	if err := h.before(step); err != nil {
-		_ = h.fsys.writeFile(rel, data[:len(data)/2], false) // there may be no such directory yet
+		var data bytes.Buffer
+		_ = fill(&data)
+		_ = h.fsys.writeFile(rel, false, func(w io.Writer) error { // there may be no such directory yet
+			_, err := w.Write(data.Bytes()[:data.Len()/2])
+			return err
+		})
 		return &fs.PathError{Op: "write", Path: rel, Err: err}
 	}
-	return h.fsys.writeFile(rel, data, sync)
+	return h.fsys.writeFile(rel, sync, fill)
 }
 
 func (h hookFS) rename(oldRel, newRel string) error {
@@ -224,7 +231,10 @@ func TestEmptyDirectoryBecomesKey(t *testing.T) {
 			if err := plain.rmdir("a"); err != nil {
 				return err
 			}
-			return plain.writeFile("a", []byte("key"), false)
+			return plain.writeFile("a", false, func(w io.Writer) error {
+				_, err := io.WriteString(w, "key")
+				return err
+			})
 		}
 		return nil
 	}}

@@ -2,6 +2,7 @@ package dirkv
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,8 +14,8 @@ import (
 // fsys is what writing needs of a file system. Paths are relative to the base
 // directory. Tests put failures in between.
 type fsys interface {
-	// writeFile makes a new file with data in it, synced if sync is set.
-	writeFile(rel string, data []byte, sync bool) error
+	// writeFile makes a new file with what fill writes, synced if sync is set.
+	writeFile(rel string, sync bool, fill func(io.Writer) error) error
 	// rename replaces newRel if it is a file.
 	rename(oldRel, newRel string) error
 	// remove removes a file or link, or an empty directory.
@@ -39,12 +40,12 @@ type rootFS struct {
 	dir  string
 }
 
-func (r rootFS) writeFile(rel string, data []byte, sync bool) error {
+func (r rootFS) writeFile(rel string, sync bool, fill func(io.Writer) error) error {
 	f, err := r.root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	err = fill(f)
 	if err == nil && sync {
 		err = f.Sync()
 	}

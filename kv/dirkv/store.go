@@ -268,6 +268,13 @@ func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) e
 	return v.s.fail("view", v.rel, err)
 }
 
+var _ kv.Streamer = (*value)(nil)
+
+// Stream implements [kv.Streamer]. A file that changes meanwhile is kv.ErrChanged.
+func (v *value) Stream(ctx context.Context, fn func([]byte) error) error {
+	return kv.Pieces(ctx, v, 0, v.info.size, fn)
+}
+
 func (v *value) changed() error {
 	return fmt.Errorf("dirkv: view %s: %w", filepath.Join(v.s.dir, v.rel), kv.ErrChanged)
 }

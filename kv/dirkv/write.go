@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -30,12 +31,49 @@ const attempts = 200
 // whole, and durable unless Options.NoSync is set, or not at all. It fails where
 // the key is a directory that is not empty, or a name above it is a file.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
+	return s.write(ctx, key, func(w io.Writer) error {
+		_, err := w.Write(value)
+		return err
+	})
+}
+
+// SetValue is Set for a value that need not be in memory at once: one that
+// [kv.Streams] is read in pieces while it is written. Errors of reading it are
+// returned as they are.
+func (s *Store) SetValue(ctx context.Context, key string, v kv.Value) error {
+	var unread error
+	err := s.write(ctx, key, func(w io.Writer) error {
+		var unwritten error
+		unread = kv.Stream(ctx, v, func(b []byte) error {
+			_, unwritten = w.Write(b)
+			return unwritten
+		})
+		if unwritten != nil {
+			unread = nil
+			return unwritten
+		}
+		if unread != nil {
+			return errUnread
+		}
+		return nil
+	})
+	if unread != nil {
+		return unread
+	}
+	return err
+}
+
+// errUnread means that a value could not be read.
+var errUnread = errors.New("value not read")
+
+// write sets a key to what fill writes.
+func (s *Store) write(ctx context.Context, key string, fill func(io.Writer) error) error {
 	rel, err := s.beginWrite(ctx, key)
 	if err != nil {
 		return err
 	}
 	for range attempts {
-		if err = s.set(rel, value); !errors.Is(err, fs.ErrNotExist) {
+		if err = s.set(rel, fill); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		if err = s.mkdirAll(filepath.Dir(rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -54,9 +92,9 @@ func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 // errIsDir means that the name of a key is taken by a directory.
 var errIsDir = errors.New("is a directory")
 
-func (s *Store) set(rel string, value []byte) error {
+func (s *Store) set(rel string, fill func(io.Writer) error) error {
 	tmp := temp.Name(rel)
-	err := s.fsys.writeFile(tmp, value, !s.opts.NoSync)
+	err := s.fsys.writeFile(tmp, !s.opts.NoSync, fill)
 	if err == nil {
 		err = s.place(tmp, rel)
 	}

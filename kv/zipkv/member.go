@@ -60,6 +60,25 @@ func (v *storedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) er
 	})
 }
 
+var _ kv.Streamer = (*storedValue)(nil)
+
+// Stream implements [kv.Streamer].
+func (v *storedValue) Stream(ctx context.Context, fn func([]byte) error) error {
+	at, err := v.begin(ctx)
+	if err != nil {
+		return err
+	}
+	crc := uint32(0)
+	err = kv.Pieces(ctx, v.archive, at, v.m.size, func(b []byte) error {
+		crc = crc32.Update(crc, crc32.IEEETable, b)
+		return fn(b)
+	})
+	if err != nil {
+		return err
+	}
+	return v.r.checkCRC(v.m, crc)
+}
+
 var _ kv.RangesViewer = (*storedValue)(nil)
 
 // ViewsRanges implements [kv.RangesViewer]: archives on a server do.
@@ -139,23 +158,32 @@ func (v *packedValue) read(ctx context.Context, rng kv.Range) ([]byte, error) {
 
 // get decompresses a range into memory of its own.
 func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
-	m := v.m
-	off, n, err := rng.Resolve(m.size)
-	if err != nil {
-		return nil, err
-	}
-	at, err := v.begin(ctx)
+	off, n, err := rng.Resolve(v.m.size)
 	if err != nil {
 		return nil, err
 	}
 	if n > v.r.opts.MaxMemberBytes || int64(int(n)) != n {
-		return nil, v.r.errTooLarge(m, n)
+		return nil, v.r.errTooLarge(v.m, n)
 	}
 	var out []byte
-	err = v.withPacked(ctx, at, func(in *source) error {
-		d, err := decoders[m.method](in, m)
+	err = v.decode(ctx, func(d io.Reader) error {
+		out, err = v.unpack(ctx, d, off, n)
+		return err
+	})
+	return out, err
+}
+
+// decode calls fn with the decompressed bytes. Errors of fn are taken for damage,
+// unless they are named here or come from elsewhere.
+func (v *packedValue) decode(ctx context.Context, fn func(io.Reader) error) error {
+	at, err := v.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return v.withPacked(ctx, at, func(in *source) error {
+		d, err := decoders[v.m.method](in, v.m)
 		if err == nil {
-			out, err = v.unpack(ctx, d, off, n)
+			err = fn(d)
 			d.release()
 		}
 		switch {
@@ -164,9 +192,50 @@ func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
 		case err == nil || ctx.Err() != nil || errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrMethod):
 			return err
 		}
-		return corrupt("member %q: %v", v.r.name(m), err)
+		return corrupt("member %q: %v", v.r.name(v.m), err)
 	})
-	return out, err
+}
+
+var _ kv.Streamer = (*packedValue)(nil)
+
+// Stream implements [kv.Streamer]. It holds 1 MiB, however long the member is.
+func (v *packedValue) Stream(ctx context.Context, fn func([]byte) error) error {
+	var fromFn error
+	err := v.decode(ctx, func(d io.Reader) error {
+		buf := make([]byte, min(v.m.size, step))
+		sum := crc32.NewIEEE()
+		for at := int64(0); at < v.m.size; at += int64(len(buf)) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			buf = buf[:min(int64(len(buf)), v.m.size-at)]
+			if n, err := io.ReadFull(d, buf); err != nil {
+				return fmt.Errorf("%w after %d of %d bytes", noEOF(err), at+int64(n), v.m.size)
+			}
+			sum.Write(buf)
+			if fromFn = fn(buf); fromFn != nil {
+				return fromFn
+			}
+		}
+		return v.end(d, sum.Sum32())
+	})
+	if fromFn != nil {
+		return fromFn
+	}
+	return err
+}
+
+// end makes sure that nothing comes after the last byte and that the checksum of all
+// agrees.
+func (v *packedValue) end(d io.Reader, sum uint32) error {
+	var more [1]byte
+	switch n, err := io.ReadFull(d, more[:]); {
+	case n > 0:
+		return fmt.Errorf("more than the %d declared bytes", v.m.size)
+	case err != io.EOF:
+		return err
+	}
+	return v.r.checkCRC(v.m, sum)
 }
 
 // source is the compressed bytes. It remembers the first error of the archive,
@@ -227,15 +296,8 @@ func (v *packedValue) unpack(ctx context.Context, d io.Reader, off, n int64) ([]
 	if off+n < v.m.size {
 		return out, nil
 	}
-	var more [1]byte
-	switch k, err := io.ReadFull(d, more[:]); {
-	case k > 0:
-		return nil, fmt.Errorf("more than the %d declared bytes", v.m.size)
-	case err != io.EOF:
-		return nil, err
-	}
 	sum.Write(out)
-	return out, v.r.checkCRC(v.m, sum.Sum32())
+	return out, v.end(d, sum.Sum32())
 }
 
 func noEOF(err error) error {

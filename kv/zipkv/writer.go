@@ -164,22 +164,16 @@ func (z *Writer) write(b []byte) error {
 	return nil
 }
 
-const (
-	// atOnce is the size up to which a value is read once, and its packed
-	// bytes are kept until they are written.
-	atOnce = 8 << 20
-	// piece is how much of a larger one is viewed at a time.
-	piece = 1 << 20
-)
+// atOnce is the size up to which a value is read once, and its packed bytes are kept
+// until they are written.
+const atOnce = 8 << 20
 
 // eachPiece calls fn with the bytes of v, in order.
 func eachPiece(ctx context.Context, v kv.Value, fn func([]byte) error) error {
-	for off := int64(0); off < v.Size(); off += piece {
-		if err := v.View(ctx, kv.Span(off, min(piece, v.Size()-off)), fn); err != nil {
-			return err
-		}
+	if kv.Streams(v) {
+		return kv.Stream(ctx, v, fn)
 	}
-	return nil
+	return kv.Pieces(ctx, v, 0, v.Size(), fn)
 }
 
 // pack sends the bytes of v through the checksum and, deflated if method says

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv/zipkv"
+)
+
+// A long value goes to a directory in pieces, and into no more memory than these.
+func TestLongValuesAreExportedInPieces(t *testing.T) {
+	defer func(n int64) { heldAtOnce = n }(heldAtOnce)
+	heldAtOnce = 1 << 20
+	const size = 80 << 20 // more than is pooled
+	long := bytes.Repeat([]byte("0123456789abcdef"), size/16)
+	dir := t.TempDir()
+	src := filepath.Join(dir, "src.zarr")
+	keys := map[string][]byte{
+		"zarr.json": []byte(`{"zarr_format":3,"node_type":"array","shape":[83886080],"data_type":"uint8","chunk_grid":{"name":"regular",` +
+			`"configuration":{"chunk_shape":[83886080]}},"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":["bytes"]}`),
+		"c/0": long,
+	}
+	for key, value := range keys {
+		name := filepath.Join(src, filepath.FromSlash(key))
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, value, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	zipped := func(name string, level int) string {
+		name = filepath.Join(dir, name)
+		z, err := zipkv.Create(name, &zipkv.WriterOptions{Level: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range keys {
+			if err := z.Set(bg, key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	name := filepath.Join(dir, "db.zdb")
+	db, err := Create(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Import(bg, openURL(t, src), ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{src, zipped("stored.zip", 0), zipped("packed.zip", 1), name} {
+		dest := filepath.Join(dir, filepath.Base(from)+".out")
+		var before, after runtime.MemStats
+		s := openURL(t, from)
+		runtime.ReadMemStats(&before)
+		if _, err := Export(bg, s, dest, ExportOptions{}); err != nil {
+			t.Fatalf("%s: %v", from, err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > size/2 {
+			t.Errorf("%s: %d MiB of memory for a value of %d", from, got>>20, size>>20)
+		}
+		chunk := filepath.Join(dest, "c", "0")
+		compare := func(what string) os.FileInfo {
+			got, err := os.ReadFile(chunk)
+			if err != nil || !bytes.Equal(got, long) {
+				t.Errorf("%s, %s: %d bytes, %v", from, what, len(got), err)
+			}
+			info, err := os.Stat(chunk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info
+		}
+		first := compare("exported")
+		if _, err := Export(bg, s, dest, ExportOptions{Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !os.SameFile(first, compare("resumed")) {
+			t.Errorf("%s: what was there is written again", from)
+		}
+		f, err := os.OpenFile(chunk, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte("X"), size/2); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Export(bg, s, dest, ExportOptions{Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		compare("resumed over another value")
+	}
+}

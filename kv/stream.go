@@ -1,0 +1,44 @@
+package kv
+
+import "context"
+
+// Streamer is an optional interface of a Value whose bytes can be had in order, in
+// pieces, at the cost and with the checks of one View of all. Use [Stream].
+type Streamer interface {
+	// Stream is [Stream] for this value.
+	Stream(ctx context.Context, fn func(piece []byte) error) error
+}
+
+// Streams reports whether v has a way of its own to be read in pieces, so that it
+// need not be in memory at once.
+func Streams(v Value) bool {
+	_, ok := v.(Streamer)
+	return ok
+}
+
+// Stream calls fn with all bytes of v in order. The pieces are not valid any more
+// when fn returns. What is checked of a whole value is checked after the last
+// piece: the bytes are those of the value only if Stream returns nil. The first
+// error, of reading or of fn, ends it.
+//
+// The fall-back is one View of all.
+func Stream(ctx context.Context, v Value, fn func(piece []byte) error) error {
+	if s, ok := v.(Streamer); ok {
+		return s.Stream(ctx, fn)
+	}
+	return v.View(ctx, All(), fn)
+}
+
+// pieceBytes is how much Pieces views at a time: on a server each piece is a request.
+const pieceBytes = 8 << 20
+
+// Pieces views n bytes of v from off on, in order, a few MiB at a time: for values
+// that need no check of the whole.
+func Pieces(ctx context.Context, v Value, off, n int64, fn func(piece []byte) error) error {
+	for end := off + n; off < end; off += pieceBytes {
+		if err := v.View(ctx, Span(off, min(pieceBytes, end-off)), fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
