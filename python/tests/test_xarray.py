@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 from pathlib import Path
@@ -76,6 +77,23 @@ def test_versions_are_not_mixed_by_dask(repo: zarrdb.Repository, written: xr.Dat
     zarrdb.to_zarrdb(written + 1, repo, mode="a")
     new = xr.open_dataset(repo.at("main"), engine="zarrdb", chunks={})
     np.testing.assert_allclose((new.t2m - old.t2m).compute(), 1, rtol=1e-5)
+
+
+def test_names_for_dask(repo: zarrdb.Repository, written: xr.Dataset) -> None:
+    """Contents have names that every process computes alike, and that change with the contents."""
+    dask = pytest.importorskip("dask")
+    from dask.base import tokenize
+
+    v, s = repo.at("main"), repo.writable_session()
+    with dask.config.set({"tokenize.ensure-deterministic": True}):
+        for make in (lambda v: v, lambda v: v.store, lambda v: v.array("t2m"), lambda v: v.mapping):
+            assert tokenize(make(v)) == tokenize(make(repo.at(v.commit.id))) == tokenize(pickle.loads(pickle.dumps(make(v))))
+            before = tokenize(make(s))
+            s.set("k", os.urandom(4))
+            assert len({tokenize(make(v)), tokenize(make(s)), before}) == 3
+        zarrdb.to_zarrdb(written + 1, repo, mode="a")
+        assert tokenize(repo.at("main").store) != tokenize(v.store)
+    assert v.commit.id in str(v.store) and v.commit.id in v.__dask_tokenize__()
 
 
 def test_fsspec(repo: zarrdb.Repository, path: Path, written: xr.Dataset) -> None:

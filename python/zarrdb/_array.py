@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import html
 import json
 import math
 import operator
@@ -298,6 +297,8 @@ class Array:
         return f"<Array /{self.path} ({dims}) {self._fixed or self.type}, chunks {self.chunks}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = "".join(f"<tr><td>{html.escape(str(k))}</td><td>{html.escape(str(v))}</td></tr>" for k, v in self.attrs.items())
         return f"<div><code>{html.escape(repr(self))}</code><table>{rows}</table></div>"
 

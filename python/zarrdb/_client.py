@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import socket
 import struct
-import subprocess
-import sysconfig
-import tempfile
 import threading
 import time
 import weakref
@@ -31,6 +26,8 @@ from ._errors import (
 )
 
 if TYPE_CHECKING:
+    import subprocess
+
     from ._views import View
 
 T = TypeVar("T")
@@ -42,6 +39,9 @@ def binary() -> str:
     """The path of the zarrdb program: $ZARRDB_BINARY, that of the wheel, or on PATH."""
     if given := os.environ.get("ZARRDB_BINARY"):
         return given
+    import shutil
+    import sysconfig
+
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
         installed = Path(sysconfig.get_path("scripts", scheme)) / "zarrdb"
         if installed.is_file():
@@ -60,6 +60,8 @@ def _owner(path: str) -> int | None:
 
 def sockets(dir: str) -> Iterator[tuple[str, int]]:
     """Where the database may be served, with the user who then does so."""
+    import hashlib  # here and below: the package is imported faster without
+
     uid = os.getuid()
     name = hashlib.sha256(os.fsencode(dir)).digest()[:10].hex()
     holder = os.path.join(dir, "index", "HOLDER")
@@ -110,6 +112,9 @@ _started: list[subprocess.Popen[bytes]] = []  # to be waited for when they have 
 
 def _start(dir: str) -> tuple[subprocess.Popen[bytes], Any]:
     """Start a process that opens the database and serves it."""
+    import subprocess
+    import tempfile
+
     _started[:] = [p for p in _started if p.poll() is None]
     log = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe would end the process when this one ends
     env = {k: v for k, v in os.environ.items() if not k.startswith("NOTIFY_")}
@@ -172,6 +177,8 @@ class Client:
 
     def _connect(self, version: str = "") -> w.Link:
         """Connect to the process that has the database open, or start one."""
+        if not hasattr(socket, "AF_UNIX"):
+            raise UnsupportedError("Python has no Unix sockets on this system, through which databases are used")
         deadline = time.monotonic() + (30 if self.wait is None else self.wait)
         started = log = None
         pause = 0.001
@@ -229,6 +236,8 @@ class Client:
     def run(self, *args: str, dir: str | None = None) -> tuple[int, bytes, str]:
         """Run a command line in the process that has the database open. Returns the exit
         code, and what it wrote. Ctrl-C cancels it."""
+        import tempfile
+
         version = self.link().hello["version"]
         link = self._connect(version)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as null:
@@ -270,11 +279,14 @@ def _after_fork() -> None:
         c._forked()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def create(path: str) -> None:
     """Make an empty database."""
+    import subprocess
+
     p = subprocess.run([binary(), "init", path], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if p.returncode != 0 and not is_database(path):
         raise exit_error(p.returncode, p.stderr)

@@ -52,6 +52,9 @@ class Mapping(MutableMapping[str, bytes]):
     def __hash__(self) -> int:
         return hash(self.view)
 
+    def __dask_tokenize__(self) -> Any:
+        return "zarrdb.Mapping", self.view.__dask_tokenize__()
+
     def __repr__(self) -> str:
         return f"<Mapping of {self.view!r}>"
 

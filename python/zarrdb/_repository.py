@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -89,6 +88,8 @@ class Repository:
         return f"<Repository {self.path}: {len(refs['branches'])} branches, {len(refs['tags'])} tags>"
 
     def _repr_html_(self) -> str:
+        import html
+
         refs = self._refs()
         rows = "".join(
             f"<tr><td>{kind}</td><td>{html.escape(r['name'])}</td><td><code>{r['commit'][:10]}</code></td></tr>"

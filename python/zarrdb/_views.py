@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -164,6 +163,8 @@ class Changes(list[Change]):
         return "\n".join(lines + [f"  {c.key}" for c in self if c.chunk is None][:20])
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = "".join(f"<tr><td>{html.escape(a.path or '/')}</td><td>{a.chunks} chunks</td></tr>" for _, a in sorted(self.arrays.items()))
         rows += "".join(f"<tr><td>{html.escape(c.key)}</td><td></td></tr>" for c in [c for c in self if c.chunk is None][:20])
         return f"<div><b>{len(self)} keys differ</b><table>{rows}</table></div>"

@@ -38,7 +38,7 @@ _found = struct.Struct("<Q20s")
 _place = struct.Struct("<Q20sIQQ")
 
 _cloexec = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-_oob = socket.CMSG_SPACE(4 * 64)
+_oob = socket.CMSG_SPACE(4 * 64) if hasattr(socket, "CMSG_SPACE") else 0
 MAX_FILES = 128
 
 
