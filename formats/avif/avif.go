@@ -1,5 +1,5 @@
 // Package avif knows AVIF images, and refuses them by name: no decoder of AV1 that is
-// fit to be used here has been found. docs/status.md has the reason.
+// fit to be used here has been found. docs/formats.md has the reason.
 package avif
 
 import (

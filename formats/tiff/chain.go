@@ -124,7 +124,7 @@ func (p *form) codecs(order binary.ByteOrder, rank int) []object {
 	case 32773:
 		list = append(list, named("imagecodecs_packbits", nil))
 	case 34925:
-		list = append(list, named("numcodecs.lzma", nil))
+		list = append(list, named("numcodecs.lzma", object{}))
 	case 50000:
 		list = append(list, named("zstd", object{"level": 9, "checksum": false}))
 	}
