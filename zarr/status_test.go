@@ -381,7 +381,7 @@ random chains, and is fuzzed.
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| codec | data types | reads | writes |\n|---|---|---|---|\n", old.title, old.has)
 		s.printSeen(&b, old.v)
 	}
-	b.WriteString("\n## Refused\n\nArrays that use these, and codecs that stand in no table here, are listed with the name and the reason, imported, linked,\nversioned and exported with their bytes. Reading them fails.\n\n| v3 name | v2 id | reason |\n|---|---|---|\n")
+	b.WriteString("\n## Refused\n\nArrays that use these, and codecs that stand in no table here, are listed with the name and the reason, imported, linked,\nversioned and exported with their bytes. Reading them fails. [formats.md](formats.md) has what is refused of foreign formats, and why AVIF is.\n\n| v3 name | v2 id | reason |\n|---|---|---|\n")
 	for _, r := range codecs.Refusals() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(r.V3), code(r.V2), r.Why)
 	}
