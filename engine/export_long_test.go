@@ -49,7 +49,7 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 		return name
 	}
 	name := filepath.Join(dir, "db.zdb")
-	db, err := Create(name, nil)
+	db, err := Create(t.Context(), name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
