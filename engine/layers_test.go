@@ -101,7 +101,7 @@ var layers = map[string][]string{
 	"serve/web":     {"serve", "serve/pace", "serve/metrics", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
-	"internal/cli":   {"engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
+	"internal/cli":   {"formats", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":     {"internal/cli"},
 	"":               {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
 	"bench":          {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
