@@ -47,6 +47,9 @@ func (s *refSet) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 // the keys in it that are meant.
 func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, err error) {
 	for at := s.at; ; {
+		if at.set == nil && at.store != nil && at.store.set != nil { // a Zarr hierarchy in the set
+			at.set, at.Path = at.store.set, names.Join(at.store.Path, at.Path)
+		}
 		if at.set != nil {
 			if at.set.dir != nil {
 				_, err = at.set.open(ctx) // which may find that its URLs are relative to another folder

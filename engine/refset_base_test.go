@@ -78,3 +78,17 @@ func TestParquetRelativeTo(t *testing.T) {
 		}
 	}
 }
+
+// A node that is named inside a set is linked by itself.
+func TestLinkNodeOfSet(t *testing.T) {
+	base := folder(t, map[string]string{"data.bin": "\x07\x08", "set.json": setOf(2, `,"t/0":["data.bin",0,1],"t/1":["data.bin",1,1]`)})
+	for _, path := range []string{"|kerchunk:|zarr2:t", "|kerchunk:t/|zarr2:", "|kerchunk:t"} {
+		db := openDB(t, linkOptions(t, t.TempDir()))
+		if _, err := db.Import(bg, openFollow(t, base+"/set.json"+path, Follow{}), ImportOptions{Link: true, To: "t", Message: "m"}); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if got, err := values(t, at(t, db, "").nodes); err != nil || string(got) != "\x07\x08" {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+	}
+}
