@@ -43,6 +43,8 @@ type chunkCache struct {
 	queued atomic.Int64 // bytes handed over since the last wait
 	wanted *touches
 
+	hits, misses atomic.Int64
+
 	// use is held, shared, in every call of c: beside ristretto's own Close a call
 	// may wait for ever or panic.
 	use    sync.RWMutex
@@ -101,7 +103,31 @@ func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 	defer c.leave()
 	k := keyOf(id, codec)
 	defer keys.Put(k)
-	return c.c.Get(k[:])
+	b, ok := c.c.Get(k[:])
+	if ok {
+		c.hits.Add(1)
+	} else {
+		c.misses.Add(1)
+	}
+	return b, ok
+}
+
+// CacheStats describes the cache of decoded chunks of a database.
+type CacheStats struct {
+	// Hits and Misses count look-ups since the database was opened.
+	Hits, Misses int64
+	// Bytes is the size of the chunks in the cache, Limit what it may be.
+	Bytes, Limit int64
+}
+
+// CacheStats returns what the cache of decoded chunks did and holds; zero if it is off.
+func (db *DB) CacheStats() CacheStats {
+	c := db.cache
+	if !c.enter() {
+		return CacheStats{}
+	}
+	defer c.leave()
+	return CacheStats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.budget-c.c.RemainingCost(), 0), Limit: c.budget}
 }
 
 // Add offers a decoded chunk, which must not be changed afterwards. The cache
@@ -145,10 +171,14 @@ func (c *chunkCache) forArrays() zarr.ChunkCache {
 // Load implements [zarr.ChunkLoader]: of several readers that miss the same
 // chunk at the same time, one decodes it.
 func (c *chunkCache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
-	if b, ok := c.Get(id, codec); ok {
-		return b, nil
-	}
 	k := *keyOf(id, codec)
+	if c.enter() {
+		b, ok := c.c.Get(k[:]) // the reader has counted a miss; another one may have added it since
+		c.leave()
+		if ok {
+			return b, nil
+		}
+	}
 	c.mu.Lock()
 	if f := c.flights[k]; f != nil {
 		c.mu.Unlock()

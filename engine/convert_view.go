@@ -58,6 +58,18 @@ func (s *Session) Converted(format zarr.Version) *Converted {
 	return &Converted{nodes: s.nodes, format: format}
 }
 
+// Converted is what the URL names in another format, as it is read. Errors are those of
+// [Source.Hierarchy].
+func (s *Source) Converted(ctx context.Context, format zarr.Version) (*Converted, error) {
+	store, at, err := s.hierarchy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := *s.open
+	o.Version = at.Version
+	return &Converted{nodes: nodes{view: store, open: &o}, format: format}, nil
+}
+
 // node finds what is at a path; nil is no node.
 func (c *Converted) node(ctx context.Context, path string) (*convertedNode, error) {
 	if c.keep {

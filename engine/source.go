@@ -287,6 +287,30 @@ func (s *Source) Store() (kv.ReadLister, error) {
 	return kv.SubLister(view, names.Dir(s.at.Path)), nil
 }
 
+// Hierarchy is [Source.Store], and of a file in a known format, such as a zip, the keys of
+// what it holds.
+func (s *Source) Hierarchy(ctx context.Context) (kv.ReadLister, error) {
+	store, _, err := s.hierarchy(ctx)
+	return store, err
+}
+
+// hierarchy is Hierarchy, with the place whose format nodes have.
+func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, Place, error) {
+	if s.at.Kind != File {
+		store, err := s.Store()
+		return store, s.at, err
+	}
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return nil, at, err
+	}
+	store, err := s.listable(at)
+	if err != nil || at.Path == "" {
+		return store, at, err
+	}
+	return kv.SubLister(store, dir(at.Path)), at, nil
+}
+
 // File returns the file that the URL names.
 func (s *Source) File(ctx context.Context) (kv.Value, error) {
 	v, err := s.at.file(ctx)

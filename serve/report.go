@@ -34,14 +34,14 @@ type Report struct {
 // MaxReport bounds the answer to a [Report], in bytes.
 const MaxReport = 32 << 20
 
-// Kinds of reports, and what they take.
-var reports = map[string]struct{ path, lines bool }{
+// Kinds of reports, and what they take. Those of any target need no versions.
+var reports = map[string]struct{ path, lines, any bool }{
 	"log":    {path: true, lines: true},
 	"show":   {},
 	"diff":   {path: true, lines: true},
-	"ls":     {path: true, lines: true},
-	"tree":   {path: true, lines: true},
-	"info":   {path: true},
+	"ls":     {path: true, lines: true, any: true},
+	"tree":   {path: true, lines: true, any: true},
+	"info":   {path: true, any: true},
 	"stats":  {},
 	"branch": {lines: true},
 	"tag":    {lines: true},
@@ -82,7 +82,7 @@ func (t *Table) Report(ctx context.Context, name string, r Report) (answer []byt
 	if !ok {
 		return nil, false, fmt.Errorf("%w: no kind %q", ErrReport, r.Kind)
 	}
-	db, err := t.Database(name)
+	s, err := t.find(name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,6 +92,14 @@ func (t *Table) Report(ctx context.Context, name string, r Report) (answer []byt
 	path := strings.Trim(r.Path, "/")
 	if path != "" && !kind.path || strings.ContainsAny(path, "|\x00\n") {
 		return nil, false, fmt.Errorf("%w: %s has no path %q", ErrReport, r.Kind, path)
+	}
+	if s.src != nil && kind.any {
+		answer, err = t.reportTarget(ctx, s, r, path)
+		return answer, kind.lines, err
+	}
+	db, err := s.database()
+	if err != nil {
+		return nil, false, err
 	}
 	id, err := db.Resolve(ctx, r.Rev)
 	if err != nil {
@@ -118,7 +126,7 @@ func (t *Table) Report(ctx context.Context, name string, r Report) (answer []byt
 		}
 		args = append(args, to.String())
 	}
-	answer, err = t.ask(ctx, args)
+	answer, err = t.ask(ctx, &Command{Args: args})
 	var failed *ReportError
 	if errors.As(err, &failed) {
 		failed.Message = strings.ReplaceAll(failed.Message, db.Dir(), name)
@@ -126,13 +134,25 @@ func (t *Table) Report(ctx context.Context, name string, r Report) (answer []byt
 	return answer, kind.lines, err
 }
 
-// ask runs a command line of this file and returns what it prints.
-func (t *Table) ask(ctx context.Context, args []string) ([]byte, error) {
+// reportTarget answers a question about a target.
+func (t *Table) reportTarget(ctx context.Context, s *served, r Report, path string) ([]byte, error) {
+	if err := s.noVersion(r.Rev); err != nil {
+		return nil, err
+	}
+	store, err := s.src.Hierarchy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.ask(ctx, &Command{Args: []string{r.Kind, "--json", "--", s.name}, View: store, Path: path})
+}
+
+// ask runs a command of this file and returns what it prints.
+func (t *Table) ask(ctx context.Context, c *Command) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &bounded{limit: MaxReport, full: cancel}
 	said := &bounded{limit: 64 << 10, full: func() {}}
-	c := &Command{Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: said, Held: t.held()}
+	c.Stdin, c.Stdout, c.Stderr, c.Held = strings.NewReader(""), out, said, t.held()
 	code := t.o.Run(ctx, c)
 	switch {
 	case out.over:

@@ -43,6 +43,9 @@ type Command struct {
 
 	// Held are the databases that this process has open.
 	Held []*engine.DB
+	// View, if set, is what every TARGET of the command names, and Path the node in it.
+	View kv.ReadLister
+	Path string
 }
 
 // RunElsewhere is an exit code: the command has changed and printed nothing, since this
@@ -59,6 +62,19 @@ type Table struct {
 	closed bool
 
 	commits, conflicts atomic.Int64
+}
+
+// Caches returns what the chunk caches of the databases do, by name.
+func (t *Table) Caches() map[string]engine.CacheStats {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	stats := map[string]engine.CacheStats{}
+	for name, s := range t.served {
+		if s.db != nil {
+			stats[name] = s.db.CacheStats()
+		}
+	}
+	return stats
 }
 
 // Counts is what clients did since the table was made.

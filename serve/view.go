@@ -3,7 +3,6 @@ package serve
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -29,17 +28,18 @@ type View struct {
 	release  func()
 
 	documents *documents
-	converted func(format zarr.Version) *engine.Converted
+	converted func(format zarr.Version) (*engine.Converted, error)
 }
 
-// In returns the same version or session in another format. It is released with v.
-// errors.ErrUnsupported for a target.
+// In returns the same version, session or target in another format. It is released with
+// v.
 func (v *View) In(format zarr.Version) (*View, error) {
-	if v.converted == nil {
-		return nil, fmt.Errorf("another format of a target that is no database: %w", errors.ErrUnsupported)
+	converted, err := v.converted(format)
+	if err != nil {
+		return nil, err
 	}
 	out := *v
-	out.ReadLister, out.document = v.converted(format), nil
+	out.ReadLister, out.document = converted, nil
 	return &out, nil
 }
 
@@ -80,7 +80,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 		return nil, err
 	}
 	if s.src != nil {
-		return s.target(rev)
+		return s.target(ctx, rev)
 	}
 	if id, ok := strings.CutPrefix(rev, SessionPrefix); ok {
 		c, err := t.Session(ctx, who, name, id)
@@ -99,19 +99,31 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 
 // View is the session for reading.
 func (c *Session) View() *View {
-	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}, documents: &documents{}, converted: c.s.Converted}
+	converted := func(format zarr.Version) (*engine.Converted, error) { return c.s.Converted(format), nil }
+	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}, documents: &documents{}, converted: converted}
 }
 
 // target is the view of a served target, which has one version only.
-func (s *served) target(rev string) (*View, error) {
-	if rev != "" && rev != txn.MainBranch {
-		return nil, fmt.Errorf("%s@%s: %w: it is no database and has no versions", s.name, rev, txn.ErrNoRef)
+func (s *served) target(ctx context.Context, rev string) (*View, error) {
+	if err := s.noVersion(rev); err != nil {
+		return nil, err
 	}
-	store, err := s.src.Store()
+	store, err := s.src.Hierarchy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &View{ReadLister: store, node: s.src.NodeAt, release: func() {}}, nil
+	return &View{ReadLister: store, node: s.src.NodeAt, release: func() {}, converted: func(format zarr.Version) (*engine.Converted, error) {
+		return s.src.Converted(ctx, format)
+	}}, nil
+}
+
+// noVersion is the error for a revision of a target other than main, which stands for
+// what it holds now.
+func (s *served) noVersion(rev string) error {
+	if rev == "" || rev == txn.MainBranch {
+		return nil
+	}
+	return fmt.Errorf("%s@%s: %w: it is not a database and has no versions", s.name, rev, txn.ErrNoRef)
 }
 
 // views are open versions: those in use, and the last ones that were.
@@ -134,7 +146,7 @@ type kept struct {
 }
 
 // in is the version in another format; what it found out about nodes is kept.
-func (k *kept) in(format zarr.Version) *engine.Converted {
+func (k *kept) in(format zarr.Version) (*engine.Converted, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.forms == nil {
@@ -143,7 +155,7 @@ func (k *kept) in(format zarr.Version) *engine.Converted {
 	if k.forms[format] == nil {
 		k.forms[format] = k.snap.Converted(format)
 	}
-	return k.forms[format]
+	return k.forms[format], nil
 }
 
 // get returns the version with that id, and keeps it open when it is released.

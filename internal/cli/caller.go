@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // caller is the process that a command is typed in. A process that has databases open runs
@@ -23,6 +24,10 @@ type caller struct {
 	// through is the socket of a process that has the database open and does not run
 	// the command: what can be read is read through it.
 	through string
+	// view is what targets name, and node a path in it, for reports about what a server
+	// has open; nil for all other commands.
+	view kv.ReadLister
+	node string
 }
 
 type callerKey struct{}

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // RunFor runs a command line for another process; see [serve.Options].
 func RunFor(ctx context.Context, c *serve.Command) int {
-	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...)}
+	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...), view: c.View, node: c.Path}
 	if err := from.unlike(c.Args); err != nil {
 		fmt.Fprintln(c.Stderr, "zarrdb:", err)
 		return exitFailed

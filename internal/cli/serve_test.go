@@ -95,3 +95,44 @@ func TestServeIsClosed(t *testing.T) {
 		}
 	}
 }
+
+// A target that is no database has the reports that need no versions, and both formats.
+func TestServeTarget(t *testing.T) {
+	dir := t.TempDir()
+	db, zip := filepath.Join(dir, "w.zdb"), filepath.Join(dir, "a.zip")
+	for _, args := range [][]string{
+		{"init", db}, {"create", db, "--group"}, {"create", db + ":g/temp", "--shape", "4", "--chunks", "2", "--dtype", "int8"},
+		{"export", db, zip},
+	} {
+		if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != 0 {
+			t.Fatal(args, code)
+		}
+	}
+	urls, end := serving(t, db, "other="+zip)
+	defer end()
+	root := strings.Join(strings.Split(urls[0], "/")[:3], "/")
+	for _, name := range []string{"w.zdb", "other"} {
+		for path, want := range map[string]string{
+			"/-/api/tree?db=%s":                        "int8",
+			"/-/api/tree?db=%s&path=g":                 "int8",
+			"/-/api/ls?db=%s&path=g":                   "temp",
+			"/-/api/info?db=%s&path=g/temp&rev=main":   "int8",
+			"/-/api/read?db=%s&path=g/temp&select=1:3": "[0,0]",
+			"/%s/v2/main/g/temp/.zarray":               `"|i1"`,
+			"/%s/v3/main/g/temp/zarr.json":             `"int8"`,
+			"/-/metrics?db=%s":                         `zarrdb_chunk_cache_misses_total{database="w.zdb"}`,
+		} {
+			path = strings.ReplaceAll(path, "%s", name)
+			if status, body := get(t, root+path); status != 200 || !strings.Contains(strings.ReplaceAll(body, " ", ""), want) {
+				t.Errorf("%s: %d, %.300s", path, status, body)
+			}
+		}
+	}
+	for path, want := range map[string]int{
+		"/-/api/info?db=other&path=none": 404, "/-/api/tree?db=other&rev=v1": 404, "/-/api/log?db=other": 501, "/other/v2/v1/.zgroup": 404,
+	} {
+		if status, body := get(t, root+path); status != want {
+			t.Errorf("%s: %d, want %d: %s", path, status, want, body)
+		}
+	}
+}

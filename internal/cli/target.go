@@ -236,6 +236,9 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		Follow: follow, Warn: func(text string) { warn(cmd, text) },
 		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) },
 	}
+	if from := here(cmd); from.view != nil {
+		return engine.OpenViewSource(from.view, s, from.node, o)
+	}
 	t := parseTarget(here(cmd), s)
 	if t.url != "" {
 		if f.session != "" {

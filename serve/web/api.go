@@ -3,10 +3,13 @@ package web
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/metrics"
 )
@@ -105,11 +108,33 @@ func routeOf(r *http.Request) string {
 // metrics answers with counts in the text format of Prometheus.
 func (h *handler) metrics(w http.ResponseWriter, _ *http.Request) error {
 	c := h.t.Counts()
+	values := h.cacheValues()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	return h.o.Metrics.Print(w, []metrics.Value{
+	return h.o.Metrics.Print(w, append(values, []metrics.Value{
 		{Name: "zarrdb_commits_total", Help: "Commits of clients.", Type: "counter", Value: float64(c.Commits)},
 		{Name: "zarrdb_conflicts_total", Help: "Commits of clients that met other changes.", Type: "counter", Value: float64(c.Conflicts)},
 		{Name: "zarrdb_requests_active", Help: "Requests that are being answered.", Type: "gauge", Value: float64(len(h.slots))},
 		{Name: "zarrdb_databases", Help: "Databases and targets that are served.", Type: "gauge", Value: float64(len(h.t.Names()))},
-	})
+	}...))
+}
+
+// cacheValues describes the caches of decoded chunks. Values of one name follow each
+// other.
+func (h *handler) cacheValues() (values []metrics.Value) {
+	stats := h.t.Caches()
+	for _, kind := range []struct {
+		name, help, kind string
+		of               func(s engine.CacheStats) int64
+	}{
+		{"zarrdb_chunk_cache_hits_total", "Decoded chunks that were found in the cache.", "counter", func(s engine.CacheStats) int64 { return s.Hits }},
+		{"zarrdb_chunk_cache_misses_total", "Decoded chunks that were not in the cache.", "counter", func(s engine.CacheStats) int64 { return s.Misses }},
+		{"zarrdb_chunk_cache_bytes", "Size of the decoded chunks in the cache.", "gauge", func(s engine.CacheStats) int64 { return s.Bytes }},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(stats)) {
+			values = append(values, metrics.Value{
+				Name: kind.name, Help: kind.help, Type: kind.kind, Labels: []string{"database", name}, Value: float64(kind.of(stats[name])),
+			})
+		}
+	}
+	return values
 }
