@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -34,48 +37,34 @@ func wantPayload(b []byte, writer int) error {
 	return nil
 }
 
-// Clients write and read, with descriptors and without, while versions expire and
-// space is given back. Every value is compared.
+// Clients of the load, and the processes that they are spread over.
+const (
+	loadTotal     = 16
+	loadProcesses = 8
+)
+
+// Clients of several processes write and read, with descriptors and without, while
+// versions expire, space is given back and backups are made. Every value is compared.
 func TestLoad(t *testing.T)     { load(t, 2*time.Second) }
 func TestSoakLoad(t *testing.T) { load(t, soak(t)) }
 
-func load(t *testing.T, end time.Duration) {
-	const clients = 16
-	h, first := served(t, nil, nil)
-	start := map[string][]byte{}
-	for k := range clients {
-		start[fmt.Sprintf("w%d", k)] = payload(k, 0)
+func load(t *testing.T, length time.Duration) {
+	h, _ := served(t, nil, nil)
+	first := map[string][]byte{}
+	for k := range loadTotal {
+		first[fmt.Sprintf("w%d", k)] = payload(k, 0)
 	}
-	put(t, h.db, start)
-	ctx, cancel := context.WithTimeout(bg, end)
-	defer cancel()
-	var wg sync.WaitGroup
-	var reads, commits atomic.Int64
-	for k := range clients {
-		c, err := Dial(bg, first.socket, &DialOptions{NoFiles: k%4 == 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		wg.Go(func() {
-			for n := 1; ctx.Err() == nil; n++ {
-				var err error
-				if k%2 == 0 {
-					err = writeOne(c, k, n)
-					commits.Add(1)
-				} else {
-					err = readSome(c, clients)
-					reads.Add(1)
-				}
-				if err != nil {
-					t.Errorf("client %d: %v", k, err)
-					return
-				}
-			}
-		})
+	put(t, h.db, first)
+	var children []*child
+	for p := range loadProcesses {
+		children = append(children, start(t, "load", h.l.Path(), strconv.Itoa(p), length.String()))
 	}
-	wg.Go(func() {
-		for ctx.Err() == nil {
+	var done atomic.Bool
+	var beside sync.WaitGroup
+	backup := filepath.Join(shortDir(t), "backup.zdb")
+	backups, collections := 0, 0
+	beside.Go(func() {
+		for ; !done.Load(); collections++ {
 			if _, err := h.db.Expire(bg, txn.ExpireOptions{Keep: 3, Before: time.Now().Add(time.Hour)}); err != nil {
 				t.Error(err)
 			}
@@ -84,8 +73,83 @@ func load(t *testing.T, end time.Duration) {
 			}
 		}
 	})
+	beside.Go(func() {
+		for ; !done.Load(); backups++ {
+			if _, err := h.db.Backup(bg, backup, txn.TransferOptions{}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	commits, reads := 0, 0
+	for _, c := range children {
+		var w, r int
+		line := c.line(t)
+		if _, err := fmt.Sscanf(line, "%d commits, %d reads", &w, &r); err != nil {
+			t.Errorf("a client process: %s", line)
+		}
+		commits, reads = commits+w, reads+r
+	}
+	done.Store(true)
+	beside.Wait()
+	t.Logf("%d commits, %d reads, %d collections, %d backups", commits, reads, collections, backups)
+	if backups > 0 {
+		copied, err := engine.Open(backup, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer copied.Close()
+		r, err := copied.Check(bg, txn.CheckOptions{Payloads: true})
+		if err != nil || len(r.Problems) > 0 {
+			t.Errorf("the backup: %+v, %v", r, err)
+		}
+	}
+}
+
+// loadClients is a process of the load: SOCKET NUMBER LENGTH.
+func loadClients(args []string) error {
+	number, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	length, err := time.ParseDuration(args[2])
+	if err != nil {
+		return err
+	}
+	end := time.Now().Add(length)
+	const each = loadTotal / loadProcesses
+	var commits, reads atomic.Int64
+	errs := make([]error, each)
+	var wg sync.WaitGroup
+	for i := range each {
+		k := number*each + i
+		wg.Go(func() {
+			c, err := Dial(bg, args[0], &DialOptions{NoFiles: number%4 == 3})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer c.Close()
+			for n := 1; err == nil && time.Now().Before(end); n++ {
+				if k%2 == 0 {
+					err = writeOne(c, k, n)
+					commits.Add(1)
+				} else {
+					err = readSome(c, loadTotal)
+					reads.Add(1)
+				}
+			}
+			if err != nil {
+				errs[i] = fmt.Errorf("client %d: %w", k, err)
+			}
+		})
+	}
 	wg.Wait()
-	t.Logf("%d commits, %d reads", commits.Load(), reads.Load())
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Printf("%d commits, %d reads\n", commits.Load(), reads.Load())
+	return nil
 }
 
 // writeOne commits the n-th value of a writer, in a session that it made itself.
