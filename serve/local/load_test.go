@@ -94,7 +94,7 @@ func load(t *testing.T, length time.Duration) {
 	beside.Wait()
 	t.Logf("%d commits, %d reads, %d collections, %d backups", commits, reads, collections, backups)
 	if backups > 0 {
-		copied, err := engine.Open(backup, nil)
+		copied, err := engine.Open(bg, backup, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
