@@ -3,6 +3,7 @@ package icechunk
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -178,6 +179,46 @@ func FuzzConfig(f *testing.F) {
 		wellMade(t, err)
 		_, err = parseRef(b)
 		wellMade(t, err)
+	})
+}
+
+// FuzzChunkKey reads chunk keys, which have one spelling.
+func FuzzChunkKey(f *testing.F) {
+	for _, key := range []string{"c/0/1", "c", "c/", "c/00", "c/4294967296", "0.1", "c.3"} {
+		f.Add(key, byte('/'), false)
+		f.Add(key, byte('.'), true)
+	}
+	f.Fuzz(func(t *testing.T, key string, separator byte, v2 bool) {
+		if separator != '.' {
+			separator = '/'
+		}
+		k := chunkKeys{separator: separator, v2: v2}
+		coords, ok := k.parse(key)
+		if ok && string(k.append(nil, coords)) != key {
+			t.Errorf("%q is %v, and %q", key, coords, k.append(nil, coords))
+		}
+	})
+}
+
+// FuzzDocument takes documents that are written.
+func FuzzDocument(f *testing.F) {
+	f.Add([]byte(`{"zarr_format":3,"node_type":"group"}`))
+	f.Add([]byte(`{"zarr_format":3,"node_type":"array","shape":[5,7],"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,3]}},"chunk_key_encoding":{"name":"v2"},"dimension_names":["y",null]}`))
+	f.Add([]byte(`{"zarr_format":3,"node_type":"array","shape":[18446744073709551615],"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1]}}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, out, err := parseDocument("zarr.json", b)
+		if err != nil {
+			if !errors.Is(err, formats.ErrUnsupported) {
+				t.Error(err)
+			}
+			return
+		}
+		if !json.Valid(out) {
+			t.Errorf("%q", out)
+		}
+		if d.NodeType == "array" && len(d.counts()) != len(d.Shape) {
+			t.Errorf("%v chunks of %v", d.counts(), d.Shape)
+		}
 	})
 }
 

@@ -76,7 +76,7 @@ func TestLZ4OfJava(t *testing.T) {
 }
 
 // block makes a block of uint8 without compression.
-func block(mode uint16, shape []uint32, count int, data string) string {
+func block(mode uint16, shape []uint32, count uint32, data string) string {
 	be := binary.BigEndian
 	b := be.AppendUint16(nil, mode)
 	if mode < 2 {
@@ -86,7 +86,7 @@ func block(mode uint16, shape []uint32, count int, data string) string {
 		}
 	}
 	if mode > 0 {
-		b = be.AppendUint32(b, uint32(count))
+		b = be.AppendUint32(b, count)
 	}
 	return string(b) + data
 }

@@ -1,0 +1,178 @@
+"""Compares zarrdb with icechunk-python on Icechunk repositories.
+
+    formats_icechunk.py --bin ./zarrdb [-k SUBSTRING]
+
+theirs   repositories in varied settings, with branches and tags, are read by zarrdb to
+         the same values, in place, and after import --history with and without --link
+ours     the same histories, exported again, are opened by icechunk-python: the same
+         values, branches, tags and messages, and it commits to them
+"""
+import argparse, inspect, os, subprocess, sys, tempfile, traceback, warnings
+
+import icechunk as ic, numpy as np, zarr
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("ICECHUNK_LOG", "error")
+
+SPECS = [1, 2] if "spec_version" in inspect.signature(ic.Repository.create).parameters else [None]
+NONE = dict(compressors=None)
+# name, dtype, shape, chunks, array settings, inline threshold, manifest split
+SETTINGS = [
+    ("plain", "i4", (10, 7), (3, 2), NONE, 0, None),
+    ("inline", "u1", (9,), (2,), NONE, 512, None),
+    ("split", "f8", (40, 6), (2, 3), {}, 0, 3),
+    ("split1", "i2", (25,), (1,), {}, 0, 1),
+    ("scalar", "f4", (), (), {}, 0, None),
+    ("blosc", "f4", (12, 12), (5, 5), dict(compressors=zarr.codecs.BloscCodec(cname="lz4")), 0, None),
+    ("gzip", "i8", (30,), (7,), dict(compressors=zarr.codecs.GzipCodec()), 16, None),
+    ("shards", "u2", (16, 16), (2, 2), dict(shards=(8, 8)), 0, None),
+    ("names", "i4", (4, 5, 6), (2, 2, 2), dict(dimension_names=["t", None, "x"], attributes={"units": "K"}), 0, 4),
+    ("fill", "f8", (8, 8), (4, 4), dict(fill_value=float("nan")), 0, None),
+    ("bool", "bool", (13,), (4,), {}, 0, None),
+    ("complex", "c8", (6, 2), (2, 2), {}, 0, None),
+    ("virtual", "u1", (16, 8), (1, 8), dict(compressors=None, filters=None), 0, 5),
+]
+
+
+def storage(path):
+    return ic.local_filesystem_storage(path)
+
+
+def make(name, dtype, shape, chunks, settings, inline, split, spec, root, tmp):
+    """Writes a repository, and returns the values by reference and array."""
+    config = ic.RepositoryConfig.default()
+    config.inline_chunk_threshold_bytes = inline
+    if split:
+        config.manifest = ic.ManifestConfig(splitting=ic.ManifestSplittingConfig.from_dict(
+            {ic.ManifestSplitCondition.AnyArray(): {ic.ManifestSplitDimCondition.Any(): split}}))
+    folder = os.path.join(tmp, "files")
+    os.makedirs(folder, exist_ok=True)
+    prefix = f"file://{folder}/"
+    with open(os.path.join(folder, "blob.bin"), "wb") as f:
+        f.write(bytes(range(256)))
+    config.set_virtual_chunk_container(ic.VirtualChunkContainer(prefix, ic.local_filesystem_store(folder)))
+    more = {} if spec is None else {"spec_version": spec}
+    repo = ic.Repository.create(storage(root), config=config, authorize_virtual_chunk_access=ic.containers_credentials({prefix: None}), **more)
+    repo.save_config()
+    rng = np.random.default_rng(len(name))
+    values = (rng.random(shape) * 100).astype(dtype)
+
+    def commit(message, fn, branch="main"):
+        s = repo.writable_session(branch)
+        fn(s)
+        return s.commit(message)
+
+    def first(s):
+        g = zarr.group(s.store, attributes={"title": name})
+        a = g.create_array("g/a", shape=shape, chunks=chunks or "auto", dtype=dtype, **settings)
+        if name == "virtual":
+            s.store.set_virtual_refs("g/a", [ic.VirtualChunkSpec([i, 0], prefix + "blob.bin", 8 * i, 8) for i in range(12)], validate_containers=True)
+        elif name == "fill":
+            a[:4] = values[:4]
+        else:
+            a[...] = values
+        g.create_array("other", shape=(5,), dtype="i4", chunks=(5,))[:] = np.arange(5)
+
+    def second(s):
+        g = zarr.open_group(s.store)
+        g["g/a"][...] = values if not shape else np.where(np.arange(shape[0]).reshape((-1,) + (1,) * (len(shape) - 1)) == 1, values[0], g["g/a"][...])
+        del g["other"]
+
+    commit("first", first)
+    repo.create_tag("one", snapshot_id=repo.lookup_branch("main"))
+    commit("second", second)
+    repo.create_branch("side", snapshot_id=repo.lookup_branch("main"))
+    commit("third", lambda s: zarr.open_group(s.store).attrs.update(more=1), "side")
+    if shape:
+        commit("fourth", lambda s: zarr.open_group(s.store)["g/a"].resize((shape[0] - 2,) + shape[1:]))
+    return repo
+
+
+def read(repo):
+    """The arrays of every branch and tag."""
+    out = {}
+    for kind, names in (("branch", repo.list_branches()), ("tag", repo.list_tags())):
+        for n in names:
+            g = zarr.open_group(repo.readonly_session(**{kind: n}).store, mode="r")
+            out[kind, n] = {path: a[...] for path, a in g.members(max_depth=None) if isinstance(a, zarr.Array)}
+    return out
+
+
+class Runner:
+    def __init__(self, bin):
+        self.bin = os.path.abspath(bin)
+
+    def run(self, *args):
+        p = subprocess.run([self.bin, *map(str, args)], capture_output=True)
+        if p.returncode:
+            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
+        return p.stdout
+
+
+def same(what, a, b):
+    if np.asarray(a).tobytes() != np.asarray(b).tobytes():
+        raise AssertionError(f"{what}: {b!r} instead of {a!r}")
+
+
+def check(r, case, spec, tmp):
+    root = os.path.join(tmp, "repo")
+    repo = make(*case, spec, root, tmp)
+    want = read(repo)
+    allow = ("--allow", f"file://{tmp}/")
+    for (kind, n), arrays in want.items():
+        for path, a in arrays.items():
+            b = r.run("read", f"file://{root}/|icechunk:@{kind}.{n}/|zarr3:{path}", "-o", "-", *allow)
+            same(f"in place, {kind} {n}, {path}", a, np.frombuffer(b, a.dtype))
+    for link in ((), ("--link",)):
+        db = os.path.join(tmp, "db" + "".join(link))
+        r.run("import", db, f"file://{root}/|icechunk:", "--history", *link, *allow)
+        for (kind, n), arrays in want.items():
+            for path, a in arrays.items():
+                same(f"imported {link}, {kind} {n}, {path}", a, np.frombuffer(r.run("read", f"{db}@{n}:{path}", "-o", "-", *allow), a.dtype))
+        out = os.path.join(tmp, "out" + "".join(link))
+        r.run("export", db, out, "--format", "icechunk", "--history", *allow)
+        prefixes = [f"file://{root}/chunks/", f"file://{tmp}/files/"]
+        ours = ic.Repository.open(storage(out), authorize_virtual_chunk_access=ic.containers_credentials({p: None for p in prefixes}))
+        got = read(ours)
+        if got.keys() != want.keys():
+            raise AssertionError(f"exported {link}: {got.keys()} instead of {want.keys()}")
+        for key, arrays in want.items():
+            if got[key].keys() != arrays.keys():
+                raise AssertionError(f"exported {link}, {key}: {got[key].keys()} instead of {arrays.keys()}")
+            for path, a in arrays.items():
+                same(f"exported {link}, {key}, {path}", a, got[key][path])
+        messages = [s.message for s in repo.ancestry(branch="main")]
+        theirs = [s.message for s in ours.ancestry(branch="main")]
+        if theirs[: len(messages)] != messages:
+            raise AssertionError(f"exported {link}: messages {theirs} instead of {messages}")
+        s = ours.writable_session("main")
+        zarr.open_group(s.store).attrs["by"] = "icechunk"
+        s.commit("by icechunk")
+        b = r.run("read", f"file://{out}/|icechunk:|zarr3:g/a", "-o", "-", *allow)
+        same("after a commit of theirs", want["branch", "main"]["g/a"], np.frombuffer(b, want["branch", "main"]["g/a"].dtype))
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--bin", required=True)
+    ap.add_argument("-k", default="")
+    a = ap.parse_args()
+    r, passed, failed = Runner(a.bin), 0, 0
+    for spec in SPECS:
+        for case in SETTINGS:
+            name = f"icechunk {ic.__version__}, specification {spec or 1}, {case[0]}"
+            if a.k not in name:
+                continue
+            with tempfile.TemporaryDirectory() as tmp:
+                os.environ["XDG_CONFIG_HOME"] = tmp
+                try:
+                    check(r, case, spec, tmp)
+                    passed += 1
+                except Exception:
+                    failed += 1
+                    print(f"FAIL {name}\n{traceback.format_exc()}")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0 or passed == 0)
+
+
+main()
