@@ -38,7 +38,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		temps, err := zarr.Read[float32](ctx, a, zarr.Sel())
+		temps, _, err := zarr.Read[float32](ctx, a, zarr.Sel())
 		fmt.Println(s.Commit().Message, temps)
 		return err
 	})

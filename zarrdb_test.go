@@ -65,7 +65,7 @@ func increment(db *zarrdb.DB) error {
 		if err != nil {
 			return err
 		}
-		v, err := zarr.Read[int64](bg, a, zarr.Sel())
+		v, _, err := zarr.Read[int64](bg, a, zarr.Sel())
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func value(t *testing.T, s *zarrdb.Snapshot) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := zarr.Read[int64](bg, a, zarr.Sel())
+	v, _, err := zarr.Read[int64](bg, a, zarr.Sel())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestBackupAfterReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := zarr.Read[float64](ctx, a, sel); err != nil {
+			if _, _, err := zarr.Read[float64](ctx, a, sel); err != nil {
 				t.Fatal(err)
 			}
 			bak := filepath.Join(t.TempDir(), "bak")
@@ -87,7 +87,7 @@ func TestBackupAfterReads(t *testing.T) {
 			if a, err = then.Array(ctx, "temp"); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := zarr.Read[float64](ctx, a, zarr.Sel()); err != nil || !slices.Equal(got, data) {
+			if got, _, err := zarr.Read[float64](ctx, a, zarr.Sel()); err != nil || !slices.Equal(got, data) {
 				t.Fatalf("the backup reads %d values differently: %v", len(got), err)
 			}
 		})

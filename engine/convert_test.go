@@ -257,7 +257,7 @@ func TestConvertRecodesShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := out.Array()
-	if got, err := zarr.Read[int32](bg, b, zarr.Sel(zarr.Slice(1<<30, 1<<30+6, 1))); err != nil || got[4] != 5 || got[5] != 0 {
+	if got, _, err := zarr.Read[int32](bg, b, zarr.Sel(zarr.Slice(1<<30, 1<<30+6, 1))); err != nil || got[4] != 5 || got[5] != 0 {
 		t.Errorf("read %v, %v", got, err)
 	}
 }

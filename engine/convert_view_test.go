@@ -41,7 +41,7 @@ func TestConverted(t *testing.T) {
 				if err != nil || a.Meta().Version != to {
 					t.Fatalf("%s: %v", path, err)
 				}
-				got, err := zarr.Read[int32](bg, a, zarr.Sel())
+				got, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 				if err != nil || len(got) != 6 || got[5] != 6 {
 					t.Errorf("%s: %v, %v", path, got, err)
 				}

@@ -49,10 +49,10 @@ func TestDamagedChunkIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := array(t, at(t, db, ""), "g/temp")
-	if v, err := zarr.Read[int32](bg, a, zarr.Sel(zarr.Slice(0, 1024, 1))); err != nil || v[7] != 7 {
+	if v, _, err := zarr.Read[int32](bg, a, zarr.Sel(zarr.Slice(0, 1024, 1))); err != nil || v[7] != 7 {
 		t.Errorf("the first chunk: %v", err)
 	}
-	_, err = zarr.Read[int32](bg, a, zarr.Sel(zarr.Slice(1000, 1100, 1)))
+	_, _, err = zarr.Read[int32](bg, a, zarr.Sel(zarr.Slice(1000, 1100, 1)))
 	if !errors.Is(err, kv.ErrCorrupt) || !errors.Is(err, zarr.ErrCorrupt) {
 		t.Fatalf("the second chunk: %v", err)
 	}

@@ -293,7 +293,7 @@ func playHistory(t *testing.T, db *DB, r *rand.Rand, spec zarr.Spec) (seen []str
 		})
 		a := array(t, at(t, db, fmt.Sprintf("main~%d", r.IntN(2))), "g/x")
 		for range 3 {
-			v, err := zarr.Read[int32](bg, a, box())
+			v, _, err := zarr.Read[int32](bg, a, box())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -309,7 +309,7 @@ func TestContextsAreHonoured(t *testing.T) {
 	a := array(t, at(t, db, ""), "x")
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
-	if _, err := zarr.Read[int32](ctx, a, zarr.Sel()); !errors.Is(err, context.Canceled) {
+	if _, _, err := zarr.Read[int32](ctx, a, zarr.Sel()); !errors.Is(err, context.Canceled) {
 		t.Errorf("read: %v", err)
 	}
 	_, err := db.Update(ctx, "", "no", func(s *Session) error { return put(s, "x", 0, 1) })

@@ -83,7 +83,7 @@ func ExampleDB_Retry() {
 		if err != nil {
 			return err
 		}
-		v, err := zarr.Read[float32](ctx, a, zarr.Sel(zarr.At(0)))
+		v, _, err := zarr.Read[float32](ctx, a, zarr.Sel(zarr.At(0)))
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func ExampleDB_Retry() {
 		if err != nil {
 			return err
 		}
-		v, err := zarr.Read[float32](ctx, a, zarr.Sel())
+		v, _, err := zarr.Read[float32](ctx, a, zarr.Sel())
 		fmt.Println(v)
 		return err
 	})

@@ -126,7 +126,7 @@ func TestExportOfAVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, _ := n.Array()
-		v, err := zarr.Read[int32](bg, a, zarr.Sel())
+		v, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 		if err != nil || v[0] != c.want {
 			t.Errorf("case %d: %v, %v", i, v, err)
 		}

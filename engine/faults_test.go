@@ -71,7 +71,7 @@ func readFault(db *DB) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	data, err := zarr.Read[int32](bg, a, zarr.Sel())
+	data, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 	if err != nil {
 		return 0, err
 	}

@@ -129,7 +129,7 @@ func array(t testing.TB, h hierarchy, path string) *zarr.Array {
 // ints reads a whole array of int32.
 func ints(t testing.TB, h hierarchy, path string) []int32 {
 	t.Helper()
-	v, err := zarr.Read[int32](bg, array(t, h, path), zarr.Sel())
+	v, _, err := zarr.Read[int32](bg, array(t, h, path), zarr.Sel())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func change(s *Session, path string, i int64, by int32) error {
 		return err
 	}
 	at := zarr.Sel(zarr.Slice(i, i+1, 1))
-	v, err := zarr.Read[int32](bg, a, at)
+	v, _, err := zarr.Read[int32](bg, a, at)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func TestCounterPassesTheFillValue(t *testing.T) {
 			}
 			defer s.Abort()
 			a := array(t, s, path)
-			v, err := zarr.Read[int32](bg, a, zarr.Sel())
+			v, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -212,7 +212,7 @@ func valueOf(db *DB) (int32, error) {
 		if err != nil {
 			return 0, err
 		}
-		v, err := zarr.Read[int32](bg, a, zarr.Sel())
+		v, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 		if err != nil {
 			return 0, err
 		}

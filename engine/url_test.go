@@ -236,7 +236,7 @@ func TestPipelineTable(t *testing.T) {
 				var n *zarr.Node
 				if n, err = src.Node(bg); err == nil && c.err == nil {
 					a, _ := n.Array()
-					v, rerr := zarr.Read[int32](bg, a, zarr.Sel())
+					v, _, rerr := zarr.Read[int32](bg, a, zarr.Sel())
 					if rerr != nil || v[0] != c.node {
 						t.Errorf("%s: %v, %v; want %d first", c.url, v, rerr, c.node)
 					}

@@ -91,7 +91,7 @@ func TestCopyOfMetadataAlone(t *testing.T) {
 			t.Fatalf("%s: %v", url, err)
 		}
 		a, _ := n.Array()
-		if got, err := zarr.Read[float32](bg, a, zarr.Sel(zarr.Slice(0, 1, 1), zarr.Slice(0, 2, 1))); err != nil || !slices.Equal(got, []float32{1, 1}) {
+		if got, _, err := zarr.Read[float32](bg, a, zarr.Sel(zarr.Slice(0, 1, 1), zarr.Slice(0, 2, 1))); err != nil || !slices.Equal(got, []float32{1, 1}) {
 			t.Errorf("%s: %v, %v", url, got, err)
 		}
 		db := openDB(t, nil)

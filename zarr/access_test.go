@@ -133,8 +133,8 @@ func TestRuns(t *testing.T) {
 			sel := Sel(Slice(lo[0], lo[0]+r.Int64N(20), 1), Slice(lo[1], lo[1]+r.Int64N(20), 1))
 			must(0, Fill(ctx, a, sel, int32(r.IntN(3)+6)))
 		}
-		got := must(Read[int32](ctx, a, Sel()))
-		again := must(Read[int32](ctx, a, Sel()))
+		got := mustRead(Read[int32](ctx, a, Sel()))
+		again := mustRead(Read[int32](ctx, a, Sel()))
 		if !slices.Equal(got, again) {
 			t.Errorf("%d: two reads differ", i)
 		}
@@ -173,14 +173,14 @@ func TestCache(t *testing.T) {
 		must(0, Write(ctx, a, Sel(), data))
 		for i := range 100 {
 			x, y := int64(i%10), int64(i/10)
-			if got := must(Read[uint16](ctx, a, Sel(At(x), At(y)))); got[0] != uint16(100*x+y) {
+			if got := mustRead(Read[uint16](ctx, a, Sel(At(x), At(y)))); got[0] != uint16(100*x+y) {
 				t.Fatalf("element %d, %d is %d", x, y, got[0])
 			}
 		}
 		if len(cache.m) != 1 || cache.hits != 99 {
 			t.Errorf("shards %v: %d entries, %d hits", shards, len(cache.m), cache.hits)
 		}
-		must(Read[uint16](ctx, a, Sel()))
+		mustRead(Read[uint16](ctx, a, Sel()))
 		if want := map[bool]int{false: 4, true: 100}[shards]; len(cache.m) != want {
 			t.Errorf("shards %v: %d entries, want %d", shards, len(cache.m), want)
 		}
@@ -196,7 +196,7 @@ func TestCache(t *testing.T) {
 	must(0, store.Set(ctx, "a1/c/0", must(kv.Get(ctx, store, "a0/c/0"))))
 	for i, want := range []uint8{1, 2} {
 		a := must(OpenArray(ctx, store, fmt.Sprint("a", i), &OpenOptions{Cache: cache}))
-		if got := must(Read[uint8](ctx, a, Sel(At(3)))); got[0] != want {
+		if got := mustRead(Read[uint8](ctx, a, Sel(At(3)))); got[0] != want {
 			t.Errorf("element of a missing inner chunk is %d, want %d", got[0], want)
 		}
 	}
@@ -231,7 +231,7 @@ func TestCacheLoader(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if got := must(Read[uint16](ctx, a, Sel(At(int64(i))))); got[0] != 5 {
+			if got := mustRead(Read[uint16](ctx, a, Sel(At(int64(i))))); got[0] != 5 {
 				t.Errorf("%d", got[0])
 			}
 		})
@@ -257,13 +257,13 @@ func TestSlabs(t *testing.T) {
 	if count.n != 0 {
 		t.Errorf("one shard was written in %d pieces", count.n)
 	}
-	if got := must(Read[uint8](ctx, a, Sel())); !slices.Equal(got, data) {
+	if got := mustRead(Read[uint8](ctx, a, Sel())); !slices.Equal(got, data) {
 		t.Errorf("%v", got)
 	}
 	if count.n != 2 {
 		t.Errorf("one shard was read in %d pieces", count.n)
 	}
-	got := must(Read[uint8](ctx, a, Sel(At(0), Slice(12, 8, -1), At(3))))
+	got := mustRead(Read[uint8](ctx, a, Sel(At(0), Slice(12, 8, -1), At(3))))
 	if want := []uint8{124, 114, 104, 94}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -290,7 +290,7 @@ func TestWriters(t *testing.T) {
 			wg.Go(func() { must(0, Write(ctx, a, Sel(At(int64(i))), []int32{int32(i + 1)})) })
 		}
 		wg.Wait()
-		got := must(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel()))
+		got := mustRead(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel()))
 		for i, v := range got {
 			if v != int32(i+1) {
 				t.Fatalf("shards %v: element %d is %d", shards, i, v)
@@ -405,7 +405,7 @@ func TestBlocks(t *testing.T) {
 		{Blocks(Ellipsis(), At(2)), Sel(Ellipsis(), Slice(6, 7, 1))},
 		{Blocks(Slice(9, 9, 1)), Sel(Slice(0, 0, 1))},
 	} {
-		got, want := must(Read[uint8](ctx, a, c.sel)), must(Read[uint8](ctx, a, c.same))
+		got, want := mustRead(Read[uint8](ctx, a, c.sel)), mustRead(Read[uint8](ctx, a, c.same))
 		if !slices.Equal(got, want) || !slices.Equal(must(a.Resolve(c.sel)), must(a.Resolve(c.same))) {
 			t.Errorf("%v: %v, want %v", c.sel, got, want)
 		}
@@ -449,29 +449,29 @@ func TestLimits(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
 	a := must(Create(ctx, store, "a", Spec{Shape: []int64{1 << 50, 1 << 40}, Chunks: []int64{10, 10}, DataType: "int32", FillValue: []byte("5")}, nil))
-	if got := must(Read[int32](ctx, a, Sel(At(-1), At(-1)))); got[0] != 5 {
+	if got := mustRead(Read[int32](ctx, a, Sel(At(-1), At(-1)))); got[0] != 5 {
 		t.Errorf("%v", got)
 	}
-	if got := must(Read[int32](ctx, a, Sel(Slice(None, None, 1<<49), Slice(None, None, -(1<<39))))); !slices.Equal(got, []int32{5, 5, 5, 5}) {
+	if got := mustRead(Read[int32](ctx, a, Sel(Slice(None, None, 1<<49), Slice(None, None, -(1<<39))))); !slices.Equal(got, []int32{5, 5, 5, 5}) {
 		t.Errorf("%v", got)
 	}
 	for _, sel := range []Selection{Sel(), Sel(At(0)), Sel(Slice(0, 1<<20, 1), Slice(0, 1<<20, 1))} {
-		if _, err := Read[int32](ctx, a, sel); !errors.Is(err, ErrTooLarge) {
+		if _, _, err := Read[int32](ctx, a, sel); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%v: %v", sel, err)
 		}
 	}
 	small := must(OpenArray(ctx, store, "a", &OpenOptions{MaxResultBytes: 40}))
-	if _, err := Read[int32](ctx, small, Sel(At(0), Slice(0, 11, 1))); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := Read[int32](ctx, small, Sel(At(0), Slice(0, 11, 1))); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
-	must(Read[int32](ctx, small, Sel(At(0), Slice(0, 10, 1))))
+	mustRead(Read[int32](ctx, small, Sel(At(0), Slice(0, 10, 1))))
 	if _, err := OpenArray(ctx, store, "a", &OpenOptions{MaxChunkBytes: 399}); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 	text := must(Create(ctx, store, "s", Spec{Shape: []int64{4}, DataType: "string"}, &OpenOptions{MaxResultBytes: 99}))
 	must(0, Fill(ctx, text, Sel(), strings.Repeat("x", 20)))
-	must(Read[string](ctx, text, Sel(Slice(0, 2, 1))))
-	if _, err := Read[string](ctx, text, Sel()); !errors.Is(err, ErrTooLarge) {
+	mustRead(Read[string](ctx, text, Sel(Slice(0, 2, 1))))
+	if _, _, err := Read[string](ctx, text, Sel()); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 	// A value that is far longer than any encoding of a chunk is not read.
@@ -488,11 +488,11 @@ func TestScalars(t *testing.T) {
 	for _, v := range []Version{V2, V3} {
 		store := kv.NewMem()
 		a := must(Create(ctx, store, "a", Spec{Version: v, DataType: "float64", FillValue: []byte("2.5")}, nil))
-		if got := must(Read[float64](ctx, a, Sel())); !slices.Equal(got, []float64{2.5}) {
+		if got := mustRead(Read[float64](ctx, a, Sel())); !slices.Equal(got, []float64{2.5}) {
 			t.Errorf("%v", got)
 		}
 		must(0, Fill(ctx, a, Sel(Ellipsis()), float64(-1)))
-		if got := must(Read[float64](ctx, a, Points())); !slices.Equal(got, []float64{-1}) {
+		if got := mustRead(Read[float64](ctx, a, Points())); !slices.Equal(got, []float64{-1}) {
 			t.Errorf("%v", got)
 		}
 		if want := map[Version]string{V2: "a/0", V3: "a/c"}[v]; a.ChunkKey(nil) != want || !must(kv.Exists(ctx, store, want)) {

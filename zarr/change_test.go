@@ -79,7 +79,7 @@ func TestResizeOfOldHandleDeletesChunks(t *testing.T) {
 		if o.ResetEdges {
 			want[2] = 0
 		}
-		if got := must(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, want) {
+		if got := mustRead(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, want) {
 			t.Errorf("%+v: %v, not %v", o, got, want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestAppendsOfManyHandles(t *testing.T) {
 	var work sync.WaitGroup
 	for i, a := range arrays {
 		work.Go(func() {
-			if err := a.Append(ctx, 0, []byte{byte(i)}); err != nil {
+			if err := a.AppendBytes(ctx, 0, []byte{byte(i)}); err != nil {
 				t.Error(err)
 			}
 			if err := a.SetAttributes(ctx, attrs(t, fmt.Sprintf(`{"k%d":1}`, i))); err != nil {
@@ -105,7 +105,7 @@ func TestAppendsOfManyHandles(t *testing.T) {
 		})
 	}
 	work.Wait()
-	got := must(Read[int8](ctx, stored(t, store), Sel()))
+	got := mustRead(Read[int8](ctx, stored(t, store), Sel()))
 	slices.Sort(got)
 	for i, v := range got {
 		if int(v) != i {
@@ -130,7 +130,7 @@ func TestWriteOfOldHandle(t *testing.T) {
 			must(0, b.Resize(ctx, []int64{8}, ResizeOptions{}))
 			must(0, Write(ctx, b, Sel(), []int8{1, 2, 3, 4, 5, 6, 7, 8}))
 			must(0, Write(ctx, a, Sel(Slice(0, 4, 1)), []int8{11, 12, 13, 14}))
-			if got := must(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, []int8{11, 12, 13, 14, 5, 6, 7, 8}) {
+			if got := mustRead(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, []int8{11, 12, 13, 14, 5, 6, 7, 8}) {
 				t.Errorf("%v %v: %v", v, shards, got)
 			}
 			must(0, b.Resize(ctx, []int64{2}, ResizeOptions{ResetEdges: true}))
@@ -143,7 +143,7 @@ func TestWriteOfOldHandle(t *testing.T) {
 				}
 			}
 			must(0, b.Resize(ctx, []int64{8}, ResizeOptions{}))
-			if got := must(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, []int8{11, 12, 0, 0, 0, 0, 0, 0}) {
+			if got := mustRead(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, []int8{11, 12, 0, 0, 0, 0, 0, 0}) {
 				t.Errorf("%v %v: %v", v, shards, got)
 			}
 		}
@@ -164,7 +164,7 @@ func TestChangeOfArrayThatIsGone(t *testing.T) {
 	must(0, Write(ctx, c, Sel(), []int16{1, 2, 3, 4}))
 	change := map[string]func(*Array) error{
 		"Resize":        func(a *Array) error { return a.Resize(ctx, []int64{9}, ResizeOptions{}) },
-		"Append":        func(a *Array) error { return a.Append(ctx, 0, []byte{1}) },
+		"Append":        func(a *Array) error { return a.AppendBytes(ctx, 0, []byte{1}) },
 		"SetAttributes": func(a *Array) error { return a.SetAttributes(ctx, attrs(t, `{"x":1}`)) },
 	}
 	for name, change := range change {
@@ -175,7 +175,7 @@ func TestChangeOfArrayThatIsGone(t *testing.T) {
 	if err := Write(ctx, a, Sel(), []int8{1, 2, 3, 4}); !errors.Is(err, ErrKind) {
 		t.Errorf("Write: %v", err)
 	}
-	if got := must(Read[int16](ctx, stored(t, store), Sel())); !slices.Equal(got, []int16{1, 2, 3, 4}) {
+	if got := mustRead(Read[int16](ctx, stored(t, store), Sel())); !slices.Equal(got, []int16{1, 2, 3, 4}) {
 		t.Errorf("%v", got)
 	}
 	must(0, b.Delete(ctx))

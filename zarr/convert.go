@@ -14,11 +14,12 @@ import (
 // ErrType means that a Go type does not hold the elements of an array.
 var ErrType = errors.New("zarr: wrong type")
 
-// Read returns the elements of sel in C order. T is a Go type for the array's
-// data type:
+// Read returns the elements of sel in C order, and the shape of the result: the
+// dimensions of sel. The caller owns both. T is a Go type for the array's data type:
 //
-//	bool, int8 … uint64, complex128     the same; int8 and uint8 also integers of fewer bits
-//	float32, float64                    floats of as many bits or fewer, bfloat16 and the like too
+//	bool, int8 … uint64, complex128     the same; also integers and complex numbers of fewer bits
+//	float32, float64                    floats of as many bits or fewer, bfloat16 and the like too;
+//	                                    integers of at most 24 and 53 bits
 //	string                              strings, JSON, fixed_length_utf32, null_terminated_bytes
 //	[]byte                              byte strings, of a fixed length too
 //	[N]byte                             raw bytes
@@ -32,9 +33,17 @@ var ErrType = errors.New("zarr: wrong type")
 // not exported is left alone, and fields of the array may be missing. The first
 // line, and floats of their own width, cost no conversion. Any other T is
 // [ErrType]. What is larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
-func Read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
-	out, err := read[T](ctx, a, sel)
-	return out, a.fail("read", err)
+func Read[T any](ctx context.Context, a *Array, sel Selection) (data []T, shape []int64, err error) {
+	if shape, err = a.resolve(sel); err == nil {
+		data, err = read[T](ctx, a, sel)
+	}
+	if n, _ := elements(shape); err == nil && n != int64(len(data)) {
+		err = fmt.Errorf("%w: the array was resized while it was read", ErrSelection)
+	}
+	if err != nil {
+		return nil, nil, a.fail("read", err)
+	}
+	return data, shape, nil
 }
 
 func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
@@ -106,8 +115,9 @@ func readInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 }
 
 // Write stores data, in C order, in the elements of sel: as many as the
-// selection has, else the error is [ErrSelection]. T is as for [Read], but a
-// struct must have every field of the array. Floats are rounded to the nearest,
+// selection has, else the error is [ErrSelection]; [Fill] writes one value everywhere.
+// T is as for [Read], but an integer has the width of the array's, and a struct every
+// field of the array. Floats are rounded to the nearest,
 // times and durations to whole counts, down. A value that the data type cannot
 // say, such as a text that is too long, is [ErrValue], and nothing is written.
 // [Array.WriteBytes] tells the rest.

@@ -1,6 +1,7 @@
 package zarr_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	values, err := zarr.Read[float32](ctx, a, sel)
+	values, _, err := zarr.Read[float32](ctx, a, sel)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,11 +86,11 @@ func ExampleOrthogonal() {
 	if err := zarr.Write(ctx, a, zarr.Sel(), []int16{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23}); err != nil {
 		log.Fatal(err)
 	}
-	outer, err := zarr.Read[int16](ctx, a, zarr.Orthogonal(zarr.List(2, 0), zarr.List(1, 1, 3)))
+	outer, _, err := zarr.Read[int16](ctx, a, zarr.Orthogonal(zarr.List(2, 0), zarr.List(1, 1, 3)))
 	if err != nil {
 		log.Fatal(err)
 	}
-	points, err := zarr.Read[int16](ctx, a, zarr.Points([]int64{2, 0}, []int64{1, 3}))
+	points, _, err := zarr.Read[int16](ctx, a, zarr.Points([]int64{2, 0}, []int64{1, 3}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -104,15 +105,73 @@ func ExampleArray_Resize() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := a.Append(ctx, 0, []byte{1, 2, 3}); err != nil {
+	if err := a.AppendBytes(ctx, 0, []byte{1, 2, 3}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(a.Shape())
-	_, err = zarr.Read[int8](ctx, a, zarr.Sel(zarr.At(5)))
+	_, _, err = zarr.Read[int8](ctx, a, zarr.Sel(zarr.At(5)))
 	fmt.Println(errors.Is(err, zarr.ErrSelection), err)
 	// Output:
 	// [5]
 	// true read a: zarr: bad selection: index 5 of dimension 0, which has length 5
+}
+
+// Read gives the shape of what was read, and numbers of fewer bits as wider ones.
+func ExampleRead() {
+	ctx := context.Background()
+	a, err := zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{2, 3}, DataType: "int16"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := zarr.Write(ctx, a, zarr.Sel(), []int16{0, 1, 2, 10, 11, 12}); err != nil {
+		log.Fatal(err)
+	}
+	data, shape, err := zarr.Read[float64](ctx, a, zarr.Sel(zarr.All(), zarr.Slice(1, 3, 1)))
+	fmt.Println(data, shape, err)
+	_, _, err = zarr.Read[int8](ctx, a, zarr.Sel())
+	fmt.Println(errors.Is(err, zarr.ErrType))
+	// Output:
+	// [1 2 11 12] [2 2] <nil>
+	// true
+}
+
+// A selection goes to a writer part by part, so that it may be larger than memory.
+func ExampleArray_ReadTo() {
+	ctx := context.Background()
+	a, err := zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{2, 3}, DataType: "int16"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := zarr.Write(ctx, a, zarr.Sel(), []int16{0, 1, 2, 10, 11, 12}); err != nil {
+		log.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = a.ReadTo(ctx, zarr.Sel(zarr.All(), zarr.At(2)), &out)
+	fmt.Println(out.Bytes(), err)
+	for p, err := range a.Parts(zarr.Sel(), 6) {
+		fmt.Println(p.Selection, p.Shape, err)
+	}
+	// Output:
+	// [2 0 12 0] <nil>
+	// orthogonal 0:1,0:3 [1 3] <nil>
+	// orthogonal 1:2,0:3 [1 3] <nil>
+}
+
+func ExampleAppend() {
+	ctx := context.Background()
+	a, err := zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{1, 2}, DataType: "float32"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := zarr.Append(ctx, a, 0, []float32{1, 2, 3, 4}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(zarr.Read[float32](ctx, a, zarr.Sel()))
+	err = zarr.Append(ctx, a, 0, []float32{5})
+	fmt.Println(errors.Is(err, zarr.ErrSelection), a.Shape())
+	// Output:
+	// [0 0 1 2 3 4] [3 2] <nil>
+	// true [3 2]
 }
 
 // Go structs are the elements of structured arrays, slices those of ragged ones.
@@ -136,7 +195,7 @@ func ExampleTypeOf() {
 	if err := zarr.Write(ctx, a, zarr.Sel(zarr.At(1)), []Event{{when, [2]float32{1.5, -2}, 7}}); err != nil {
 		log.Fatal(err)
 	}
-	events, err := zarr.Read[Event](ctx, a, zarr.Sel(zarr.At(1)))
+	events, _, err := zarr.Read[Event](ctx, a, zarr.Sel(zarr.At(1)))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -160,7 +219,7 @@ func ExampleRead_ragged() {
 	if err := zarr.Write(ctx, a, zarr.Sel(zarr.Slice(1, 4, 1)), [][]int32{{1, 2, 3}, {}, {4}}); err != nil {
 		log.Fatal(err)
 	}
-	tracks, err := zarr.Read[[]int32](ctx, a, zarr.Sel())
+	tracks, _, err := zarr.Read[[]int32](ctx, a, zarr.Sel())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -174,15 +174,33 @@ func readConverted[T any](ctx context.Context, a *Array, sel Selection, dst []T,
 	return dst, nil
 }
 
+// writeConv is convOf for writing.
+func writeConv[T any](t dtype.Type, mismatch error) (conv, error) {
+	p, err := convOf(reflect.TypeFor[T](), t)
+	if err == nil && p.put == nil {
+		err = errors.New("the Go type is wider, or has not all fields")
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", mismatch, err)
+	}
+	return p, err
+}
+
+// checkWrite reports whether elements of a Go type can be written.
+func checkWrite[T any](t dtype.Type) error {
+	err := checkType[T](t, true)
+	if err != nil {
+		_, err = writeConv[T](t, err)
+	}
+	return err
+}
+
 // writeConverted is the opposite of readConverted.
 func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []T, every bool, mismatch error) error {
 	t := a.Type()
-	p, err := convOf(reflect.TypeFor[T](), t)
-	if err == nil && p.put == nil {
-		err = errors.New("the Go type has not all fields")
-	}
+	p, err := writeConv[T](t, mismatch)
 	if err != nil {
-		return fmt.Errorf("%w: %w", mismatch, err)
+		return err
 	}
 	if !t.Variable() {
 		mem := make([]byte, 0, len(data)*t.Size())

@@ -59,7 +59,57 @@ func numberConv(g reflect.Type, t dtype.Type) (conv, error) {
 			put: func(dst []byte, p unsafe.Pointer) ([]byte, error) { return putRow(one, dst, p, step, 2) },
 		}, nil
 	}
+	if widens(g, t) {
+		return wideConv(g, t), nil
+	}
 	return conv{}, noConv(g, t)
+}
+
+// widens reports whether a Go number holds every integer of a type.
+func widens(g reflect.Type, t dtype.Type) bool {
+	signed := t.Kind() == dtype.Int
+	if !signed && t.Kind() != dtype.Uint {
+		return false
+	}
+	switch k := g.Kind(); {
+	case k >= reflect.Int8 && k <= reflect.Int64:
+		return t.Bits() < g.Bits() || signed && t.Bits() == g.Bits()
+	case k >= reflect.Uint8 && k <= reflect.Uint64:
+		return !signed && t.Bits() <= g.Bits()
+	case k == reflect.Float32:
+		return t.Bits() <= 24
+	case k == reflect.Float64:
+		return t.Bits() <= 53
+	}
+	return false
+}
+
+// wideConv reads integers as a wider number. It has no put: most values of the Go
+// type would not fit.
+func wideConv(g reflect.Type, t dtype.Type) conv {
+	kind, unused := g.Kind(), 64-8*t.Size()
+	signed := t.Kind() == dtype.Int
+	return conv{get: func(p unsafe.Pointer, elem []byte) error {
+		v := loadLE(elem)
+		if signed {
+			v = uint64(int64(v<<unused) >> unused)
+		}
+		switch kind {
+		case reflect.Int8, reflect.Uint8:
+			*(*uint8)(p) = uint8(v)
+		case reflect.Int16, reflect.Uint16:
+			*(*uint16)(p) = uint16(v)
+		case reflect.Int32, reflect.Uint32:
+			*(*uint32)(p) = uint32(v)
+		case reflect.Float32:
+			*(*float32)(p) = float32(int64(v)) // of at most 24 bits
+		case reflect.Float64:
+			*(*float64)(p) = float64(int64(v)) // of at most 53 bits
+		default:
+			*(*uint64)(p) = v
+		}
+		return nil
+	}}
 }
 
 // integerConv is for integers of the width of the Go type, or of fewer bits in

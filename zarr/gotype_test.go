@@ -34,7 +34,7 @@ func convert[T any](t *testing.T, v Version, typ dtype.Type, values []T, codecs 
 		t.Errorf("%v: %v", typ, err)
 		return
 	}
-	got, err := Read[T](ctx, a, Sel())
+	got, _, err := Read[T](ctx, a, Sel())
 	if err != nil || !reflect.DeepEqual(got, values) {
 		t.Errorf("%v: %v (%v), want %v", typ, got, err, values)
 	}
@@ -46,7 +46,7 @@ func convert[T any](t *testing.T, v Version, typ dtype.Type, values []T, codecs 
 		t.Errorf("%v: too much memory: %v", typ, err)
 	}
 	must(0, Fill(ctx, a, Sel(), values[0]))
-	if got := must(Read[T](ctx, a, Sel(At(-1)))); !reflect.DeepEqual(got, values[:1]) {
+	if got := mustRead(Read[T](ctx, a, Sel(At(-1)))); !reflect.DeepEqual(got, values[:1]) {
 		t.Errorf("%v: %v after writing one value, want %v", typ, got, values[:1])
 	}
 }
@@ -121,7 +121,7 @@ func TestConvertedParts(t *testing.T) {
 		A int32 `zarr:"a"`
 	}
 	must(0, Write(ctx, a, Sel(), []all{{1, 2.5, 3}, {4, 5, 6}}))
-	if got := must(Read[some](ctx, a, Sel())); got[0] != (some{3, 1}) || got[1] != (some{6, 4}) {
+	if got := mustRead(Read[some](ctx, a, Sel())); got[0] != (some{3, 1}) || got[1] != (some{6, 4}) {
 		t.Errorf("%v", got)
 	}
 	if err := Write(ctx, a, Sel(), []some{{}, {}}); !errors.Is(err, ErrType) {
@@ -135,7 +135,7 @@ func TestConvertedErrors(t *testing.T) {
 		return must(Create(ctx, kv.NewMem(), "a", Spec{Version: V2, Shape: []int64{1}, DataType: dataType}, nil))
 	}
 	generic := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{1}, Type: must(dtype.NewDatetime("generic", 1))}, nil))
-	read := func(_ any, err error) error { return err }
+	read := func(_ any, _ []int64, err error) error { return err }
 	for name, c := range map[string]struct{ err, want error }{
 		"narrowing":        {read(Read[float32](ctx, array("<f8"), Sel())), ErrType},
 		"field missing":    {read(Read[struct{ X int8 }](ctx, array(`[["y","|i1"]]`), Sel())), ErrType},
@@ -179,7 +179,7 @@ func TestConvertedErrors(t *testing.T) {
 	}
 	small := array("<f2")
 	small.opts.MaxResultBytes = 7
-	if _, err := Read[float64](ctx, small, Sel()); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := Read[float64](ctx, small, Sel()); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 }

@@ -244,6 +244,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// mustRead is must for [Read], without the shape.
+func mustRead[T any](v []T, _ []int64, err error) []T { return must(v, err) }
+
 // randomConfig makes a random array of a few hundred elements.
 func randomConfig(seed uint64) config {
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -103,7 +103,7 @@ func TestCreateOnKeys(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	a := must(Create(ctx, store, "a", spec, &OpenOptions{Overwrite: true}))
-	if got := must(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{0, 0, 0, 0}) {
+	if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{0, 0, 0, 0}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -381,7 +381,7 @@ func TestConsolidate(t *testing.T) {
 				must(0, err)
 				names = append(names, n.Name())
 				if a, ok := n.Array(); ok {
-					if got := must(Read[int8](ctx, a, Sel())); len(got) != 3 {
+					if got := mustRead(Read[int8](ctx, a, Sel())); len(got) != 3 {
 						t.Error(got)
 					}
 				}
@@ -430,7 +430,7 @@ func TestAttributesStored(t *testing.T) {
 			}
 		}
 		b := must(OpenArray(ctx, store, "g/a", nil))
-		if got := must(Read[int8](ctx, b, Sel())); !slices.Equal(got, []int8{1, 2, 3}) || b.DimensionNames()[0] != "x" {
+		if got := mustRead(Read[int8](ctx, b, Sel())); !slices.Equal(got, []int8{1, 2, 3}) || b.DimensionNames()[0] != "x" {
 			t.Errorf("v%d: %v %v", v, got, b.DimensionNames())
 		}
 		ro := must(Open(ctx, kv.ReadOnly(store), "g", nil))
@@ -566,7 +566,7 @@ func TestConcurrentChangesOfOneHandle(t *testing.T) {
 					func() error { return g.SetAttributes(ctx, attrs) },
 					func() error { return a.SetAttributes(ctx, attrs) },
 					func() error { return a.Resize(ctx, []int64{int64(4 + i)}, ResizeOptions{}) },
-					func() error { return a.Append(ctx, 0, []byte{1}) },
+					func() error { return a.AppendBytes(ctx, 0, []byte{1}) },
 				} {
 					wg.Go(func() {
 						if err := change(); err != nil {

@@ -151,7 +151,7 @@ func TestWriteV1Spec(t *testing.T) {
 			must(0, Write(ctx, a, Sel(At(0), At(0)), []int32{1}))
 			must(0, Write(ctx, a, Sel(At(0), At(0)), []int32{42}))
 			wantKeys(t, store, "attrs", "meta")
-			if got := must(Read[int32](ctx, a, Sel(At(3), At(19)))); !slices.Equal(got, []int32{42}) {
+			if got := mustRead(Read[int32](ctx, a, Sel(At(3), At(19)))); !slices.Equal(got, []int32{42}) {
 				t.Errorf("%v", got)
 			}
 		},

@@ -69,10 +69,10 @@ func TestSmallReadsFillTheCache(t *testing.T) {
 	} {
 		cache := &touchedCache{most: c.most, chunks: map[kv.ID][]byte{}, touched: map[kv.ID]bool{}}
 		a := must(OpenArray(ctx, store, "a", &OpenOptions{Cache: cache}))
-		want := must(Read[int32](ctx, plain, c.sel))
+		want := mustRead(Read[int32](ctx, plain, c.sel))
 		for i, added := range c.added {
 			before := cache.hits
-			got := must(Read[int32](ctx, a, c.sel))
+			got := mustRead(Read[int32](ctx, a, c.sel))
 			for k := range want {
 				if got[k] != want[k] {
 					t.Fatalf("%s, read %d: element %d is %d, want %d", c.name, i, k, got[k], want[k])

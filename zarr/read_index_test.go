@@ -25,7 +25,7 @@ func TestSameBytesInShardsOfTwoShapes(t *testing.T) {
 	must(0, store.Set(ctx, "c/1", shard))
 	a := must(OpenArray(ctx, store, "", nil))
 	for _, i := range []int64{0, 5, 1, 11} {
-		got, err := Read[uint8](ctx, a, Sel(At(i)))
+		got, _, err := Read[uint8](ctx, a, Sel(At(i)))
 		if err != nil || !slices.Equal(got, []uint8{7}) {
 			t.Errorf("element %d: %v, %v", i, got, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -207,56 +206,4 @@ func (a *Array) NChunksInitialised(ctx context.Context) (n int64, err error) {
 		return nil
 	})
 	return n, a.fail("list", err)
-}
-
-// Append makes the array longer along axis and writes data, packed in C order
-// and memory layout, behind what is stored: as many whole layers as data has.
-// Appends through one Array, or Arrays that share [OpenOptions].Locks, follow each
-// other. Only for fixed-size types; a
-// negative axis counts from the end.
-//
-// If writing fails the array stays longer, and the new elements may hold
-// anything that was to be written, or the fill value.
-func (a *Array) Append(ctx context.Context, axis int, data []byte) error {
-	a.change.Lock()
-	defer a.change.Unlock()
-	return a.fail("append to", a.append(ctx, axis, data))
-}
-
-func (a *Array) append(ctx context.Context, axis int, data []byte) error {
-	if a.readOnly != nil {
-		return a.readOnly
-	}
-	m := a.Meta()
-	if axis < 0 {
-		axis += len(m.Shape)
-	}
-	if axis < 0 || axis >= len(m.Shape) {
-		return fmt.Errorf("%w: axis %d of %d dimensions", ErrSelection, axis, len(m.Shape))
-	}
-	size := int64(m.Type.Size())
-	if size == 0 {
-		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, m.Type)
-	}
-	var from, to int64
-	_, err := a.reshape(ctx, func(m *Meta) error {
-		layer := slices.Clone(m.Shape)
-		layer[axis] = 1
-		n, ok := elements(layer)
-		if !ok || n == 0 || int64(len(data))%(size*n) != 0 {
-			return fmt.Errorf("%w: %d bytes are not whole layers of shape %v", ErrSelection, len(data), layer)
-		}
-		from = m.Shape[axis]
-		if to = from + int64(len(data))/(size*n); to < 0 {
-			return fmt.Errorf("%w: dimension %d", ErrTooLarge, axis)
-		}
-		m.Shape[axis] = to
-		return m.Validate()
-	})
-	if err != nil || from == to {
-		return err
-	}
-	index := make([]Index, len(m.Shape))
-	index[axis] = Slice(from, to, 1)
-	return a.writeBytes(ctx, Sel(index...), data, false)
 }

@@ -106,11 +106,11 @@ func TestResizeKeeps(t *testing.T) {
 		if n := must(a.NChunksInitialised(ctx)); stored != c.keys || n != 2 {
 			t.Errorf("%+v: %d chunks stored, %d counted", c.o, stored, n)
 		}
-		if got := must(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{1, 2, 3, 4}) {
+		if got := mustRead(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{1, 2, 3, 4}) {
 			t.Errorf("%+v: %v", c.o, got)
 		}
 		must(0, a.Resize(ctx, []int64{10}, ResizeOptions{}))
-		if got := must(Read[int32](ctx, a, Sel())); !slices.Equal(got, c.grown) {
+		if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, c.grown) {
 			t.Errorf("%+v: grown again %v, want %v", c.o, got, c.grown)
 		}
 	}
@@ -150,23 +150,23 @@ func TestAppend(t *testing.T) {
 		for k := range rows {
 			rows[k] = byte(10*i + k + 1)
 		}
-		must(0, a.Append(ctx, 0, rows))
+		must(0, a.AppendBytes(ctx, 0, rows))
 		want = append(want, rows...)
 	}
-	if got := must(Read[uint8](ctx, a, Sel())); !slices.Equal(got, want) || !slices.Equal(a.Shape(), []int64{10, 3}) {
+	if got := mustRead(Read[uint8](ctx, a, Sel())); !slices.Equal(got, want) || !slices.Equal(a.Shape(), []int64{10, 3}) {
 		t.Errorf("%v of shape %v", got, a.Shape())
 	}
-	must(0, a.Append(ctx, -1, make([]byte, 20)))
+	must(0, a.AppendBytes(ctx, -1, make([]byte, 20)))
 	if !slices.Equal(a.Shape(), []int64{10, 5}) {
 		t.Errorf("shape %v", a.Shape())
 	}
 	for _, bad := range []struct{ axis, n int }{{2, 3}, {-3, 3}, {0, 4}} {
-		if err := a.Append(ctx, bad.axis, make([]byte, bad.n)); !errors.Is(err, ErrSelection) {
+		if err := a.AppendBytes(ctx, bad.axis, make([]byte, bad.n)); !errors.Is(err, ErrSelection) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	empty := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{2, 0}, DataType: "uint8"}, nil))
-	if err := empty.Append(ctx, 0, nil); !errors.Is(err, ErrSelection) {
+	if err := empty.AppendBytes(ctx, 0, nil); !errors.Is(err, ErrSelection) {
 		t.Errorf("layers without elements: %v", err)
 	}
 }

@@ -46,11 +46,11 @@ func uninitialized(v Version) func(*testing.T) {
 	return func(t *testing.T) {
 		ctx, store := context.Background(), kv.NewMem()
 		a := create(t, store, "a", Spec{Version: v, Shape: []int64{5}, Chunks: []int64{2}, DataType: "int32", FillValue: json.RawMessage("-7")})
-		if got := must(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{-7, -7, -7, -7, -7}) {
+		if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{-7, -7, -7, -7, -7}) {
 			t.Errorf("%v", got)
 		}
 		check(t, Write(ctx, a, Sel(At(2)), []int32{1}))
-		if got := must(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{-7, -7, 1, -7, -7}) {
+		if got := mustRead(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{-7, -7, 1, -7, -7}) {
 			t.Errorf("%v", got)
 		}
 	}

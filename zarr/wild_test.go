@@ -39,7 +39,7 @@ func TestNullTimesOfZarrPython(t *testing.T) {
 			".zattrs": "{}", "0": one + one,
 		})
 		a := must(OpenArray(ctx, store, "", nil))
-		if got := must(Read[int64](ctx, a, Sel())); !slices.Equal(got, []int64{1, 1, math.MinInt64, math.MinInt64}) {
+		if got := mustRead(Read[int64](ctx, a, Sel())); !slices.Equal(got, []int64{1, 1, math.MinInt64, math.MinInt64}) {
 			t.Errorf("%s: %d, want 1, 1, NaT, NaT", dataType, got)
 		}
 		if docs := must(a.Meta().Print()); string(docs[docArrayV2]) != string(must(kv.Get(ctx, store, ".zarray"))) {
@@ -83,7 +83,7 @@ func TestFilterTypesOfNumPy(t *testing.T) {
 		"0": "\x05\x00\x01\x00\x01\x00\xfd\xff",
 	}), "", nil))
 	for _, a := range []*Array{v2, v3} {
-		if got := must(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{5, 6, 7, 4}) {
+		if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{5, 6, 7, 4}) {
 			t.Errorf("%v: %v", a.Meta().Version, got)
 		}
 	}
@@ -108,7 +108,7 @@ func TestFirstTextOfV3(t *testing.T) {
 	}
 	for order, want := range map[string][]bool{"C": {true, true, false, false, false, true}, "F": {true, false, false, true, false, true}} {
 		a := must(OpenArray(ctx, wildStore(t, map[string]string{"zarr.json": doc(order, "endian"), "c/0/0": "\x01\x01\x00\x00\x00\x01"}), "", nil))
-		if got := must(Read[bool](ctx, a, Sel())); !slices.Equal(got, want) {
+		if got := mustRead(Read[bool](ctx, a, Sel())); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", order, got, want)
 		}
 		if docs := must(a.Meta().Print()); string(docs[docV3]) != doc(order, "endian") {

@@ -285,7 +285,7 @@ func editAppend(r *run, s *session) {
 		data = binary.NativeEndian.AppendUint32(data, uint32(values[i]))
 	}
 	r.note("append %d to /%s along %d", shape[axis]-old, p, axis)
-	r.must(r.open(s, p).Append(bg, axis, data), "append to /"+p)
+	r.must(r.open(s, p).AppendBytes(bg, axis, data), "append to /"+p)
 	s.work[p] = n.withArray(longer.write(sel, values))
 }
 

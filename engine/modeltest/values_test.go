@@ -38,7 +38,7 @@ func typed[T comparable](k kind, to func(int32) T, from func(T) int32) *kind {
 		return zarr.Write(ctx, a, sel, data)
 	}
 	k.read = func(ctx context.Context, a *zarr.Array, sel zarr.Selection) ([]int32, error) {
-		data, err := zarr.Read[T](ctx, a, sel)
+		data, _, err := zarr.Read[T](ctx, a, sel)
 		values := make([]int32, len(data))
 		for i, d := range data {
 			if values[i] = from(d); to(values[i]) != d {

@@ -36,7 +36,7 @@ func main() {
 		check(db.View(ctx, rev, func(s *zarrdb.Snapshot) error {
 			a, err := s.Array(ctx, "temp")
 			check(err)
-			temps, err := zarr.Read[float32](ctx, a, zarr.Sel())
+			temps, _, err := zarr.Read[float32](ctx, a, zarr.Sel())
 			fmt.Println(rev, temps)
 			return err
 		}))

@@ -160,7 +160,7 @@ func TestOpenOneOfMany(t *testing.T) {
 		t.Fatalf("opening: %v, want one get", count.Reset())
 	}
 	count.Reset()
-	if _, err := zarr.Read[uint8](t.Context(), a, zarr.Sel(zarr.At(0))); err != nil {
+	if _, _, err := zarr.Read[uint8](t.Context(), a, zarr.Sel(zarr.At(0))); err != nil {
 		t.Fatal(err)
 	}
 	if ops := count.Reset(); ops[kvtest.OpLocate] != 1 || ops[kvtest.OpGet]+ops[kvtest.OpList]+ops[kvtest.OpListDir] != 0 {

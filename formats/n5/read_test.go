@@ -58,7 +58,7 @@ func TestLZ4OfJava(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := zarr.Read[int32](t.Context(), a, zarr.Sel())
+	got, _, err := zarr.Read[int32](t.Context(), a, zarr.Sel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestBlockModes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := zarr.Read[uint8](t.Context(), a, zarr.Sel())
+			got, _, err := zarr.Read[uint8](t.Context(), a, zarr.Sel())
 			if !errors.Is(err, tt.wantErr) || err != nil && !strings.Contains(err.Error(), tt.wantErrSaysA) {
 				t.Fatalf("error %v, want %v with %q", err, tt.wantErr, tt.wantErrSaysA)
 			}
@@ -144,7 +144,7 @@ func TestStrings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := zarr.Read[string](t.Context(), a, zarr.Sel())
+	got, _, err := zarr.Read[string](t.Context(), a, zarr.Sel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestStrings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := zarr.Read[string](t.Context(), a, zarr.Sel()); !errors.Is(err, zarr.ErrCorrupt) {
+		if got, _, err := zarr.Read[string](t.Context(), a, zarr.Sel()); !errors.Is(err, zarr.ErrCorrupt) {
 			t.Errorf("block %q: %q, %v, want ErrCorrupt", bad, got, err)
 		}
 	}

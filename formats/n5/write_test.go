@@ -122,7 +122,7 @@ func same(t *testing.T, got, want kv.Reader) {
 func values(t *testing.T, a *zarr.Array) string {
 	t.Helper()
 	if a.Type().Variable() {
-		list, err := zarr.Read[string](t.Context(), a, zarr.Sel())
+		list, _, err := zarr.Read[string](t.Context(), a, zarr.Sel())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestEachLayer(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			got, err := zarr.Read[uint16](t.Context(), a, sel)
+			got, _, err := zarr.Read[uint16](t.Context(), a, sel)
 			if err != nil || !slices.Equal(got, data) || parts != layers || told != int64(len(data)) {
 				t.Errorf("%q: %d layers, %d of %d elements: %v, %v", text, parts, told, len(data), got, err)
 			}

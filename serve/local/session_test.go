@@ -173,7 +173,7 @@ func TestArraysThroughViews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := zarr.Read[int32](bg, a, zarr.Sel())
+	got, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%d elements differ in part from %d: %v", len(got), len(want), err)
 	}

@@ -57,7 +57,7 @@ func ReadLabels(ctx context.Context, n *zarr.Node) (*Labels, error) {
 	var err error
 	switch a.Type().Kind() {
 	case dtype.String, dtype.FixedUTF32, dtype.FixedBytes:
-		l.texts, err = zarr.Read[string](ctx, a, zarr.Sel())
+		l.texts, _, err = zarr.Read[string](ctx, a, zarr.Sel())
 	default:
 		err = l.readNumbers(ctx, a)
 	}

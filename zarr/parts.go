@@ -1,0 +1,249 @@
+package zarr
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+)
+
+// Axis is a dimension of what a selection yields.
+type Axis struct {
+	// Dim is the dimension of the array that it goes through, -1 for a [NewAxis].
+	Dim int
+	// Len is how many elements the result has along it.
+	Len int64
+
+	span span
+}
+
+// Index returns where in Dim the i-th element along the axis lies, 0 for a new axis.
+func (x Axis) Index(i int64) int64 {
+	switch {
+	case x.Dim < 0:
+		return 0
+	case x.span.list != nil:
+		return x.span.list[i]
+	case x.span.flip:
+		i = x.Len - 1 - i
+	}
+	return x.span.start + i*x.span.step
+}
+
+// Step is the distance between neighbours along the axis, negative backwards, and 0
+// if it differs from one to the next, as in a [List].
+func (x Axis) Step() int64 {
+	switch {
+	case x.Dim < 0 || x.span.list != nil:
+		return 0
+	case x.span.flip:
+		return -x.span.step
+	}
+	return x.span.step
+}
+
+// Part selects the elements lo to hi, less one, along the axis.
+func (x Axis) Part(lo, hi int64) Index {
+	if x.span.list != nil {
+		return List(x.span.list[lo:hi]...)
+	}
+	if lo >= hi {
+		return Slice(0, 0, 1)
+	}
+	first, last := x.Index(lo), x.Index(hi-1)
+	if !x.span.flip {
+		return Slice(first, last+1, x.span.step)
+	}
+	end := last - 1
+	if end < 0 {
+		end = None
+	}
+	return Slice(first, end, -x.span.step)
+}
+
+// Axes returns the dimensions of what a selection yields, and for each dimension of
+// the array the index that selects the same. Put [Axis.Part] in the place of at[Dim],
+// and [Orthogonal] of at is a part of the selection. Errors are [ErrSelection];
+// [Points] have no axes.
+func (a *Array) Axes(sel Selection) (axes []Axis, at []Index, err error) {
+	axes, at, err = a.axes(sel)
+	return axes, at, a.fail("select", err)
+}
+
+func (a *Array) axes(sel Selection) (axes []Axis, at []Index, err error) {
+	m := a.Meta()
+	var r region
+	if err := r.resolve(sel, m.Shape, m.Grid); err != nil {
+		return nil, nil, err
+	}
+	if r.points != nil {
+		return nil, nil, fmt.Errorf("%w: %v have no axes", ErrSelection, sel)
+	}
+	axes, at = make([]Axis, len(r.shape)), make([]Index, len(r.dims))
+	for k, n := range r.shape {
+		axes[k] = Axis{Dim: -1, Len: n}
+	}
+	for d, s := range r.dims {
+		if s.axis < 0 {
+			at[d] = At(s.start)
+			continue
+		}
+		axes[s.axis] = Axis{Dim: d, Len: s.n, span: s}
+		at[d] = axes[s.axis].Part(0, s.n)
+	}
+	return axes, at, nil
+}
+
+// Part is a part of a selection.
+type Part struct {
+	Selection Selection
+	// Shape is what Selection yields. It may lack dimensions of length 1.
+	Shape []int64
+}
+
+// partBytes bounds what is read at a time if nothing else is said.
+const partBytes = 64 << 20
+
+// longRows is how many parts long a row may be before it is cut, for which chunks are
+// decoded more than once.
+const longRows = 4
+
+// variableSize is what an element of variable length is taken to be.
+const variableSize = 256
+
+// Parts yields a selection in parts of about so many bytes (0 for 64 MiB), at most four
+// times that, in C order of the result: what the parts select, one after the other, is
+// what the selection does. Parts end where chunks do, so that none is decoded twice, unless
+// one row is larger. [Points] are cut between points. An error is [ErrSelection] and
+// comes first.
+func (a *Array) Parts(sel Selection, bytes int64) iter.Seq2[Part, error] {
+	return func(yield func(Part, error) bool) {
+		if bytes <= 0 {
+			bytes = partBytes
+		}
+		size := int64(variableSize)
+		if t := a.Type(); !t.Variable() {
+			size = max(int64(t.Size()), 1)
+		}
+		c := cutter{a: a, fit: max(bytes/size, 1), yield: yield}
+		if sel.mode == selPoints {
+			c.points(sel)
+			return
+		}
+		axes, at, err := a.axes(sel)
+		if err != nil {
+			yield(Part{}, a.fail("select", err))
+			return
+		}
+		for _, x := range axes {
+			if x.Len == 0 {
+				return
+			}
+		}
+		c.at = at
+		c.box(slices.DeleteFunc(axes, func(x Axis) bool { return x.Dim < 0 }))
+	}
+}
+
+// cutter cuts a selection. Its methods return false to stop.
+type cutter struct {
+	a     *Array
+	fit   int64 // elements of a part
+	at    []Index
+	yield func(Part, error) bool
+}
+
+// box goes through the first of the axes in steps, or through each index of it where
+// one holds more than fits.
+func (c *cutter) box(axes []Axis) bool {
+	if len(axes) == 0 {
+		return c.yield(Part{Orthogonal(slices.Clone(c.at)...), []int64{}}, nil)
+	}
+	x, rest := axes[0], axes[1:]
+	below := make([]int64, len(rest))
+	for i, y := range rest {
+		below[i] = y.Len
+		c.at[y.Dim] = y.Part(0, y.Len)
+	}
+	row, ok := elements(below)
+	if (!ok || row > c.fit*longRows) && len(rest) > 0 {
+		for i := range x.Len {
+			if c.at[x.Dim] = At(x.Index(i)); !c.box(rest) {
+				return false
+			}
+		}
+		return true
+	}
+	rows, chunk := max(c.fit/row, 1), int64(0)
+	if g := c.a.Meta().Grid.Regular(); g != nil && x.Step() == 1 {
+		chunk = int64(g[x.Dim])
+	}
+	for lo := int64(0); lo < x.Len; {
+		hi := min(lo+rows, x.Len)
+		if chunk > 0 && hi < x.Len {
+			if over := x.Index(hi) % chunk; over < hi-lo {
+				hi -= over
+			}
+		}
+		c.at[x.Dim] = x.Part(lo, hi)
+		if !c.yield(Part{Orthogonal(slices.Clone(c.at)...), append([]int64{hi - lo}, below...)}, nil) {
+			return false
+		}
+		lo = hi
+	}
+	return true
+}
+
+// points cuts a list of points.
+func (c *cutter) points(sel Selection) {
+	var r region
+	if err := r.resolve(sel, c.a.Meta().Shape, nil); err != nil {
+		c.yield(Part{}, c.a.fail("select", err))
+		return
+	}
+	if len(r.points) == 0 {
+		c.yield(Part{sel, r.shape}, nil)
+		return
+	}
+	for lo := int64(0); lo < r.total; lo += c.fit {
+		hi := min(lo+c.fit, r.total)
+		coords := make([][]int64, len(r.points))
+		for d, list := range r.points {
+			coords[d] = list[lo:hi]
+		}
+		if !c.yield(Part{Points(coords...), []int64{hi - lo}}, nil) {
+			return
+		}
+	}
+}
+
+// ReadTo writes the elements of sel to w in C order and memory layout (little-endian
+// scalars), part by part, so that the memory it takes does not depend on how many
+// they are: about 64 MiB, at most four times that. Only for fixed-size types. If w
+// fails its error is returned; what was written before is whole elements.
+func (a *Array) ReadTo(ctx context.Context, sel Selection, w io.Writer) error {
+	return a.fail("read", a.readTo(ctx, sel, w, partBytes))
+}
+
+func (a *Array) readTo(ctx context.Context, sel Selection, w io.Writer, bytes int64) error {
+	size := int64(a.Type().Size())
+	if a.Type().Variable() {
+		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, a.Type())
+	}
+	var buf []byte
+	for p, err := range a.Parts(sel, bytes) {
+		if err != nil {
+			return err
+		}
+		n, _ := elements(p.Shape)
+		buf = slices.Grow(buf[:0], int(n*size))[:n*size]
+		if err := a.readBytes(ctx, p.Selection, buf); err != nil {
+			return err
+		}
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}

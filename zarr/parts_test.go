@@ -1,0 +1,117 @@
+package zarr
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// largest notes the largest write.
+type largest struct {
+	bytes.Buffer
+	most int
+}
+
+func (w *largest) Write(b []byte) (int, error) {
+	w.most = max(w.most, len(b))
+	return w.Buffer.Write(b)
+}
+
+// The parts of every kind of selection are that selection, and none is much larger
+// than asked for.
+func TestParts(t *testing.T) {
+	ctx := context.Background()
+	a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{5, 4, 7}, Chunks: []int64{2, 2, 3}, DataType: "uint16"}, nil))
+	data := make([]uint16, 5*4*7)
+	for i := range data {
+		data[i] = uint16(i)
+	}
+	must(0, Write(ctx, a, Sel(), data))
+	for _, sel := range []Selection{
+		{}, Sel(At(-1)), Sel(Ellipsis(), At(2)), Sel(Slice(1, 4, 1), Slice(None, None, -1), Slice(6, None, -3)),
+		Sel(NewAxis(), Slice(0, 5, 2), NewAxis()), Sel(Slice(3, 3, 1)), Sel(At(1), At(2), At(3)),
+		Sel(List(4, 0, 0, 2)), Orthogonal(List(1, 3), All(), List(6, 0, 1)), Blocks(Slice(1, 3, 1), At(0)),
+		Points([]int64{0, 4, 2, 2}, []int64{1}, []int64{6, 0, 3, 3}),
+	} {
+		shape := must(a.Resolve(sel))
+		n, _ := elements(shape)
+		want := make([]byte, 2*n)
+		must(0, a.ReadBytes(ctx, sel, want))
+		for _, size := range []int64{1, 2, 3, 6, 14, 15, 28, 57, 113, 280, 1000, 0} {
+			var got largest
+			if err := a.readTo(ctx, sel, &got, size); err != nil {
+				t.Fatal(sel, err)
+			}
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("%v in parts of %d bytes: % x, not % x", sel, size, got.Bytes(), want)
+			}
+			if size > 0 && got.most > longRows*max(int(size), 2) {
+				t.Errorf("%v in parts of %d bytes: %d at once", sel, size, got.most)
+			}
+			for p := range a.Parts(sel, size) {
+				x, y := must(a.Resolve(p.Selection)), p.Shape
+				if nx, _ := elements(x); nx != product64(y) {
+					t.Errorf("%v: the part %v has the shape %v, not %v", sel, p.Selection, x, y)
+				}
+			}
+		}
+	}
+	for _, bad := range []Selection{Sel(At(5)), Sel(All(), All(), All(), All()), Points([]int64{9}, []int64{0}, []int64{0})} {
+		if err := a.ReadTo(ctx, bad, &bytes.Buffer{}); !errors.Is(err, ErrSelection) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	text := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{2}, DataType: "string"}, nil))
+	if err := text.ReadTo(ctx, Sel(), &bytes.Buffer{}); !errors.Is(err, ErrType) {
+		t.Errorf("text: %v", err)
+	}
+}
+
+func product64(shape []int64) int64 {
+	n, _ := elements(shape)
+	return n
+}
+
+// The axes of a selection tell where each element of the result lies.
+func TestAxes(t *testing.T) {
+	a := must(Create(context.Background(), kv.NewMem(), "a", Spec{Shape: []int64{5, 4, 7}, DataType: "uint8"}, nil))
+	for _, c := range []struct {
+		sel  Selection
+		want string
+	}{
+		{Sel(), "0[0 1 2 3 4]+1 1[0 1 2 3]+1 2[0 1 2 3 4 5 6]+1"},
+		{Sel(At(2), NewAxis(), Slice(None, None, -2)), "-1[0]+0 1[3 1]+-2 2[0 1 2 3 4 5 6]+1"},
+		{Sel(Ellipsis(), List(3, 0)), "0[0 1 2 3 4]+1 1[0 1 2 3]+1 2[3 0]+0"},
+		{Sel(At(0), At(0), Slice(-3, None, 1)), "2[4 5 6]+1"},
+		{Sel(At(0), Slice(9, 9, 1), At(0)), "1[]+1"},
+	} {
+		axes, at, err := a.Axes(c.sel)
+		if err != nil || len(at) != 3 {
+			t.Fatal(c.sel, err)
+		}
+		var got []string
+		for _, x := range axes {
+			index := make([]int64, x.Len)
+			for i := range index {
+				index[i] = x.Index(int64(i))
+			}
+			got = append(got, fmt.Sprintf("%d%v+%d", x.Dim, index, x.Step()))
+		}
+		if text := fmt.Sprint(got); text != "["+c.want+"]" {
+			t.Errorf("%v: %s, want %s", c.sel, text, c.want)
+		}
+		same, err := a.Resolve(Orthogonal(at...))
+		want := must(a.Resolve(c.sel))
+		if err != nil || !slices.Equal(same, slices.DeleteFunc(want, func(n int64) bool { return n == 1 })) {
+			t.Errorf("%v: its indices select %v, %v", c.sel, same, err)
+		}
+	}
+	if _, _, err := a.Axes(Points([]int64{1}, []int64{1}, []int64{1})); !errors.Is(err, ErrSelection) {
+		t.Errorf("points: %v", err)
+	}
+}
