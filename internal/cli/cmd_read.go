@@ -2,15 +2,12 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -128,7 +125,7 @@ type reading struct {
 	shape []int64
 	whole bool // no selection was given
 	tidy  bool
-	slab  int64       // what is read at a time, in bytes; default slabBytes
+	slab  int64       // what is read at a time, in bytes; see [zarr.Array.Parts]
 	dec   *cf.Decoder // nil if values are shown as they are stored
 	// beside opens the coordinates of the array.
 	beside cf.Opener
@@ -196,13 +193,8 @@ func (c *countWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// slabBytes bounds what is read at a time when the result is written out in
-// order.
+// slabBytes is about how much is written at a time.
 const slabBytes = 64 << 20
-
-// longRows is how many slabs long a row may be before it is read in parts, for
-// which chunks are decoded more than once.
-const longRows = 4
 
 // raw writes elements in C order, block by block, so that memory does not depend
 // on how many they are.
@@ -222,128 +214,20 @@ func (r *reading) raw(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// variableSize is what an element of varying length is taken to be.
-const variableSize = 256
-
 // blocks calls fn with the parts of a reading in C order, each of about slabBytes.
-// The shape of a part is that of its elements in some dimensions only.
 func (r *reading) blocks(ctx context.Context, fn func(block *reading) error) error {
-	if product(r.shape) == 0 {
-		return nil
-	}
-	axes, at, ok := r.basic()
-	if !ok {
-		return fn(r)
-	}
-	size := int64(variableSize)
-	if !r.a.Type().Variable() {
-		size = max(int64(r.a.Type().Size()), 1)
-	}
-	fit := max(cmp.Or(r.slab, slabBytes)/size, 1) // elements
-	return r.blocksOf(ctx, axes, at, fit, fn)
-}
-
-// stretch is a dimension of a basic selection: n indices of dimension dim.
-type stretch struct {
-	dim            int
-	start, step, n int64
-}
-
-// basic takes a basic selection apart: the dimensions that it runs through, and an
-// index for each dimension of the array, those of the stretches to be set.
-func (r *reading) basic() (stretches []stretch, at []zarr.Index, ok bool) {
-	for item := range strings.SplitSeq(r.sel.String(), ",") {
-		if item != "..." && item != "newaxis" && strings.Trim(item, "-0123456789:") != "" {
-			return nil, nil, false // a list, or another kind of selection
+	for p, err := range r.a.Parts(r.sel, r.slab) {
+		if err == nil {
+			err = ctx.Err()
 		}
-	}
-	shape := r.a.Shape()
-	axes := axesOf(r.sel, shape)
-	if len(axes) != len(r.shape) {
-		return nil, nil, false
-	}
-	at = make([]zarr.Index, len(shape))
-	free := make([]bool, len(shape))
-	for k, x := range axes {
-		if x.dim < 0 {
-			continue
+		if err == nil {
+			err = fn(&reading{a: r.a, dec: r.dec, sel: p.Selection, shape: p.Shape})
 		}
-		stretches = append(stretches, stretch{x.dim, x.start, x.step, r.shape[k]})
-		free[x.dim] = true
-	}
-	d := 0
-	for item := range strings.SplitSeq(r.sel.String(), ",") {
-		i, err := strconv.ParseInt(strings.TrimSpace(item), 10, 64)
 		if err != nil {
-			continue
-		}
-		for d < len(free) && free[d] {
-			d++
-		}
-		if d == len(free) {
-			return nil, nil, false
-		}
-		at[d] = zarr.At(i)
-		d++
-	}
-	for d < len(free) && free[d] {
-		d++
-	}
-	return stretches, at, d == len(free) && len(stretches) > 0
-}
-
-// blocksOf goes through the first of the stretches in steps, or through each index of
-// it where one holds more than fits.
-func (r *reading) blocksOf(ctx context.Context, stretches []stretch, at []zarr.Index, fit int64, fn func(*reading) error) error {
-	x, rest := stretches[0], stretches[1:]
-	var below []int64
-	for _, y := range rest {
-		below = append(below, y.n)
-		at[y.dim] = y.slice(0, y.n)
-	}
-	row := product(below)
-	if row > fit*longRows && len(rest) > 0 {
-		for i := range x.n {
-			at[x.dim] = zarr.At(x.start + i*x.step)
-			if err := r.blocksOf(ctx, rest, at, fit, fn); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	rows := max(fit/row, 1)
-	chunk := int64(0)
-	if c := r.a.Meta().Grid.Regular(); c != nil && x.step == 1 {
-		chunk = int64(c[x.dim])
-	}
-	for lo := int64(0); lo < x.n; {
-		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hi := min(lo+rows, x.n)
-		// Blocks end where chunks do, so that none is decoded twice.
-		if chunk > 0 && hi < x.n {
-			if over := (x.start + hi) % chunk; over < hi-lo {
-				hi -= over
-			}
-		}
-		at[x.dim] = x.slice(lo, hi)
-		block := &reading{a: r.a, dec: r.dec, sel: zarr.Sel(slices.Clone(at)...), shape: append([]int64{hi - lo}, below...)}
-		if err := fn(block); err != nil {
-			return err
-		}
-		lo = hi
 	}
 	return nil
-}
-
-// slice selects a part of the stretch.
-func (x stretch) slice(lo, hi int64) zarr.Index {
-	end := x.start + hi*x.step
-	if end < 0 {
-		end = zarr.None
-	}
-	return zarr.Slice(x.start+lo*x.step, end, x.step)
 }
 
 // maxBytes bounds what is read into memory at once.

@@ -65,12 +65,15 @@ func (r *reading) fieldsCSV(ctx context.Context, w io.Writer) error {
 // tidyCSV writes a header and a line per element: its label or index along each
 // dimension, and its value.
 func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
-	axes := axesOf(r.sel, r.a.Shape())
+	axes, _, err := r.a.Axes(r.sel)
+	if err != nil {
+		return err
+	}
 	labels := make([]*cf.Labels, len(axes))
 	line := make([]string, len(axes)+1)
 	for k, x := range axes {
-		line[k] = dimensionName(r.a, x.dim)
-		if x.dim < 0 || line[k] == r.a.Path()[strings.LastIndexByte(r.a.Path(), '/')+1:] {
+		line[k] = dimensionName(r.a, x.Dim)
+		if x.Dim < 0 || line[k] == r.a.Path()[strings.LastIndexByte(r.a.Path(), '/')+1:] {
 			continue // it would be its own label
 		}
 		// Labels that cannot be read are no reason not to give values.
@@ -78,7 +81,7 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			continue
 		}
-		if l, err := cf.ReadLabels(ctx, n); err == nil && l.Len() == r.a.Shape()[x.dim] {
+		if l, err := cf.ReadLabels(ctx, n); err == nil && l.Len() == r.a.Shape()[x.Dim] {
 			labels[k] = l
 		}
 	}
@@ -91,7 +94,7 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 	at := make([]int64, len(axes))
 	return r.each(ctx, func(v []byte) error {
 		for k, x := range axes {
-			i := x.start + at[k]*x.step
+			i := x.Index(at[k])
 			if line[k] = strconv.FormatInt(i, 10); labels[k] != nil {
 				line[k] = labels[k].Text(i)
 			}

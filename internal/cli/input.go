@@ -117,10 +117,10 @@ const layerChunks = 32
 // one part, and so are elements of varying length.
 func eachLayer(ctx context.Context, a *zarr.Array, sel zarr.Selection, shape []int64, least int64, done func(engine.Progress), write func(layer zarr.Selection, n int64) error) error {
 	total, size := product(shape), int64(max(a.Type().Size(), 1))
-	r := reading{a: a, sel: sel, shape: shape}
-	stretches, at, ok := r.basic()
+	axes, at, err := a.Axes(sel)
+	axes = slices.DeleteFunc(axes, func(x zarr.Axis) bool { return x.Dim < 0 })
 	chunk := a.Meta().Grid.Regular()
-	if !ok || total == 0 || total == math.MaxInt64 || chunk == nil || stretches[0].step != 1 || a.Type().Variable() {
+	if err != nil || len(axes) == 0 || total == 0 || total == math.MaxInt64 || chunk == nil || axes[0].Step() != 1 || a.Type().Variable() {
 		if err := write(sel, total); err != nil {
 			return err
 		}
@@ -131,24 +131,21 @@ func eachLayer(ctx context.Context, a *zarr.Array, sel zarr.Selection, shape []i
 	for _, n := range chunk {
 		chunkElements *= int64(n)
 	}
-	x := stretches[0]
-	row := total / x.n
-	for _, y := range stretches[1:] {
-		at[y.dim] = y.slice(0, y.n)
-	}
-	thick := int64(chunk[x.dim])
+	x := axes[0]
+	row, first := total/x.Len, x.Index(0)
+	thick := int64(chunk[x.Dim])
 	rows := max(least/size, layerChunks*chunkElements) / row
-	for lo := int64(0); lo < x.n; {
+	for lo := int64(0); lo < x.Len; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		end := (x.start+lo+rows)/thick*thick - x.start // a chunk ends there
+		end := (first+lo+rows)/thick*thick - first // a chunk ends there
 		if end <= lo {
 			end += thick
 		}
-		end = min(end, x.n)
-		at[x.dim] = x.slice(lo, end)
-		if err := write(zarr.Sel(at...), (end-lo)*row); err != nil {
+		end = min(end, x.Len)
+		at[x.Dim] = x.Part(lo, end)
+		if err := write(zarr.Orthogonal(at...), (end-lo)*row); err != nil {
 			return err
 		}
 		lo = end

@@ -62,7 +62,7 @@ func TestBlocks(t *testing.T) {
 			if !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("%s in slabs of %d bytes: % x, not % x", name, slab, got.Bytes(), want)
 			}
-			if slab > 0 && got.most > max(longRows*int(slab), 2) {
+			if slab > 0 && got.most > max(4*int(slab), 2) {
 				t.Errorf("%s in slabs of %d bytes: %d at once", name, slab, got.most)
 			}
 		}
@@ -121,7 +121,7 @@ func TestBlocksOfSelections(t *testing.T) {
 			if err := r.raw(t.Context(), &got); err != nil || !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("%q in blocks of %d bytes: %x, %v, not %x", text, slab, got.Bytes(), err, want)
 			}
-			if got.most > longRows*max(int(slab), 2) {
+			if got.most > 4*max(int(slab), 2) {
 				t.Errorf("%q in blocks of %d bytes: %d at once", text, slab, got.most)
 			}
 		}

@@ -50,65 +50,6 @@ func besideNode(in nodes, path string) cf.Opener {
 	}
 }
 
-// axis is a dimension of a result: which elements of which dimension of the
-// array it goes through. dim is -1 for a new one.
-type axis struct {
-	dim         int
-	start, step int64
-}
-
-// axesOf says what a basic selection, as it prints, does with each dimension.
-func axesOf(sel zarr.Selection, shape []int64) []axis {
-	var items []string
-	if text := sel.String(); text != "" {
-		items = strings.Split(text, ",")
-	}
-	used := 0
-	for _, item := range items {
-		if item = strings.TrimSpace(item); item != "..." && item != "newaxis" && item != "None" {
-			used++
-		}
-	}
-	var axes []axis
-	d := 0
-	whole := func(n int) {
-		for range n {
-			axes = append(axes, axis{d, 0, 1})
-			d++
-		}
-	}
-	for _, item := range items {
-		switch item = strings.TrimSpace(item); {
-		case item == "...":
-			whole(len(shape) - used)
-			used = len(shape)
-		case item == "newaxis" || item == "None":
-			axes = append(axes, axis{-1, 0, 1})
-		case strings.Contains(item, ":"):
-			parts := append(strings.Split(item, ":"), "")
-			step, err := strconv.ParseInt(parts[2], 10, 64)
-			if err != nil {
-				step = 1
-			}
-			start, err := strconv.ParseInt(parts[0], 10, 64)
-			switch {
-			case err != nil && step < 0:
-				start = shape[d] - 1
-			case err != nil:
-				start = 0
-			case start < 0:
-				start = max(start+shape[d], 0)
-			}
-			axes = append(axes, axis{d, min(start, max(shape[d]-1, 0)), step})
-			d++
-		default:
-			d++ // a single element
-		}
-	}
-	whole(len(shape) - d)
-	return axes
-}
-
 // dimensionName is what a dimension is called, or a name by its number.
 func dimensionName(a *zarr.Array, dim int) string {
 	if names := a.DimensionNames(); dim >= 0 && dim < len(names) && names[dim] != "" && !slices.Contains(names[:dim], names[dim]) {
