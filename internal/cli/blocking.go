@@ -81,24 +81,57 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 	return copy(p, part[:n]), err
 }
 
-// blockingWriter is safe for concurrent use.
+// blockingWriter collects what is written, and writes it when it is much, when
+// collectFor has passed, or when flush is called. An error of a write is that of a later
+// call. It is safe for concurrent use.
 type blockingWriter struct {
 	mu sync.Mutex
 	blocking
-	w io.Writer
+	w     io.Writer
+	n     int // bytes of buf that are not yet written
+	timer *time.Timer
+	armed bool // the timer will flush
+	err   error
 }
+
+// collectFor is how long a line may wait for the next.
+const collectFor = 2 * time.Millisecond
 
 func (b *blockingWriter) Write(p []byte) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for first := true; err == nil && (first || n < len(p)); first = false {
-		part := b.part(len(p) - n)
-		if !b.left {
-			copy(part, p[n:])
-		}
-		var m int
-		m, err = b.run(patienceOfEnd, func() (int, error) { return b.w.Write(part) })
+	for b.err == nil && n < len(p) {
+		m := copy(b.part(blockingSize)[b.n:], p[n:])
 		n += m
+		if b.n += m; b.n == blockingSize {
+			b.flushLocked()
+		}
 	}
-	return n, err
+	switch {
+	case b.err != nil || b.n == 0 || b.armed:
+	case b.timer == nil:
+		b.timer = time.AfterFunc(collectFor, func() { _ = b.flush() })
+		b.armed = true
+	default:
+		b.timer.Reset(collectFor)
+		b.armed = true
+	}
+	return n, b.err
+}
+
+// flush writes what was collected.
+func (b *blockingWriter) flush() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flushLocked()
+	return b.err
+}
+
+func (b *blockingWriter) flushLocked() {
+	b.armed = false
+	if b.n > 0 && b.err == nil {
+		part := b.buf[:b.n]
+		_, b.err = b.run(patienceOfEnd, func() (int, error) { return b.w.Write(part) })
+		b.n = 0
+	}
 }

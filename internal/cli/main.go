@@ -77,6 +77,7 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetErr(stderr)
 	misnamed := strictHelp(root)
 	err := root.ExecuteContext(ctx)
+	_ = out.flush() // it remembers the error
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
@@ -94,6 +95,7 @@ func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
 		for _, c := range conflict.Conflicts {
 			say(a.root, "%s", c)
 		}
+		_ = a.out.flush() // the message below comes after it
 	}
 	// Some messages begin with the command as it is typed.
 	text := a.from.shown(message(a.err, code))

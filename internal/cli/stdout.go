@@ -1,14 +1,11 @@
 package cli
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // stdoutWriter remembers the first error of writing to standard output. Most
 // commands print without looking at errors: a full disk must still fail them.
 type stdoutWriter struct {
-	w     io.Writer
+	w     *blockingWriter
 	err   error
 	wrote bool // something was written
 }
@@ -16,11 +13,18 @@ type stdoutWriter struct {
 func (s *stdoutWriter) Write(p []byte) (int, error) {
 	s.wrote = s.wrote || len(p) > 0
 	n, err := s.w.Write(p)
+	return n, s.noted(err)
+}
+
+// flush writes what was collected.
+func (s *stdoutWriter) flush() error { return s.noted(s.w.flush()) }
+
+func (s *stdoutWriter) noted(err error) error {
 	if err != nil {
 		err = fmt.Errorf("standard output: %w", err)
 		if s.err == nil {
 			s.err = err
 		}
 	}
-	return n, err
+	return err
 }

@@ -19,8 +19,13 @@ import (
 // they are.
 func say(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.OutOrStdout(), format, args) }
 
-// note says something on standard error.
-func note(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.ErrOrStderr(), format, args) }
+// note says something on standard error, after what was said before.
+func note(cmd *cobra.Command, format string, args ...any) {
+	if out, ok := cmd.OutOrStdout().(*stdoutWriter); ok {
+		_ = out.flush() // it remembers the error
+	}
+	sayTo(cmd.ErrOrStderr(), format, args)
+}
 
 // warn says on standard error what is no failure.
 func warn(cmd *cobra.Command, text string) { note(cmd, "zarrdb: warning: %s", here(cmd).shown(text)) }
