@@ -125,8 +125,8 @@ type RangesSource interface {
 // Gapper is an optional interface of a Source for which a read costs more, or
 // less, than usual.
 type Gapper interface {
-	// Gap is how many bytes that nobody wants are better read than skipped with
-	// one more ReadRange.
+	// Gap is the number of unwanted bytes between two ranges up to which one
+	// ReadRange of both costs less than two.
 	Gap() int64
 }
 

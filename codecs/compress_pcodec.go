@@ -58,8 +58,8 @@ func (p *pcodec) Bind(in Rep) (Stage, Rep, error) {
 }
 
 // pcodecType returns the type of numbers that elements of t are stored as. The
-// numbers have no byte order; nobody writes those of a v2 array that has the
-// other one, nor floats that are not IEEE 754.
+// numbers have no byte order; big-endian v2 arrays and floats that are not
+// IEEE 754 are refused.
 func pcodecType(t dtype.Type) (pco.Type, bool) {
 	if t.Order() == dtype.Big || t.Format() != "" {
 		return 0, false

@@ -14,8 +14,8 @@ type Config struct {
 	Name string
 	// V2 says that the codec stands in v2 metadata.
 	V2 bool
-	// Raw is the configuration: the object in "configuration" of v3, nil if
-	// there is none; the whole object with its "id" of v2.
+	// Raw is the configuration: the object in "configuration" of v3, nil without
+	// one; the whole object with its "id" of v2.
 	Raw json.RawMessage
 	// Registry parses codecs that stand inside the configuration.
 	Registry *Registry

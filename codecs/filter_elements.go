@@ -56,8 +56,8 @@ func bindElements(name string, in Rep, from, to dtype.Type, op elementOp) (Stage
 	return &s, out, nil
 }
 
-// setFill makes the fill value of what goes out. If that cannot be encoded,
-// there is none that means anything.
+// setFill makes the fill value of the output. A value that cannot be encoded
+// gives no fill value.
 func (s *elementStage) setFill(in Rep, out *Rep) error {
 	if in.Type.Size() != s.from {
 		return nil

@@ -146,7 +146,7 @@ func (f *fixture) key(at []int) string {
 }
 
 // walk calls fn for every chunk of the grid, with where it begins, the extent
-// of what lies inside the array, and its stored bytes, nil if there are none.
+// of what lies inside the array, and its stored bytes, nil without any.
 func (f *fixture) walk(fn func(start, count []int, stored []byte) error) error {
 	rank := len(f.shape)
 	at := make([]int, rank)

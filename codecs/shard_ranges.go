@@ -3,7 +3,7 @@ package codecs
 import "context"
 
 // A shard on a server costs a request for each run of inner chunks. A source
-// that reads several ranges at a time is told of all of them, and each run is
+// that reads several ranges at a time gets all of them in one call, and each run is
 // decoded as it comes:
 //
 //	index ─▶ runs of inner chunks ─▶ RangesSource.ReadRanges ─┬▶ decode

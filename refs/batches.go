@@ -55,7 +55,7 @@ func (a *ParquetArray) Entries(b *Batch) iter.Seq[Entry] { return b.entries(a.a,
 type Batch struct {
 	// First is the number of the first row.
 	First int64
-	// URL is empty where Data is the value, and where there is none.
+	// URL is empty where Data is the value, and where the row has no reference.
 	URL []string
 	// Offset and Length are as in [Reference] where there is a URL. Elsewhere
 	// they mean nothing.

@@ -24,9 +24,9 @@ type ReadOptions struct {
 	// bytes. Default 256 MiB.
 	Partition int64
 
-	// Skipped, if set, is told of keys that are left out with their values because
-	// no store can have them: those with a NUL. It is told again whenever the set is
-	// read again.
+	// Skipped, if set, is called with each key that is left out with its value
+	// because no store can have it: those with a NUL. It is called again whenever
+	// the set is read again.
 	Skipped func(key string)
 
 	window int // bytes that the window begins with; small ones are for tests

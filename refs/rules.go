@@ -11,8 +11,7 @@ import (
 //
 // A URL is followed if it lies, after mapping, below Base, below the target of
 // a mapping, or below a prefix of Allow. Everything else is [ErrForbidden]. So a
-// set from a stranger reads neither files of the machine nor hosts of the
-// network that nobody named.
+// set from a stranger reads only those files and hosts that its reader allowed.
 //
 // URLs, here and in sets, are written as they are and not percent-encoded: a
 // file with a space has a space in its URL. A path without a scheme is a local
@@ -319,10 +318,10 @@ func hidesDots(name string) bool {
 		}
 		name = decoded
 	}
-	return true // encoded again and again: nobody does so in good faith
+	return true // encoded again and again: no honest writer does so
 }
 
-// unescape decodes percent-encoding as lenient programs do: what is none stays.
+// unescape decodes percent-encoding as lenient programs do: a % without two hexadecimal digits stays.
 func unescape(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {

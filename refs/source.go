@@ -73,8 +73,8 @@ func (r *prefixReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// decompressed undoes gzip and zstd, which are told by their first bytes. done
-// releases what that takes.
+// decompressed undoes gzip and zstd, which it knows by their first bytes. done
+// releases the decoder.
 func decompressed(r io.Reader) (out io.Reader, done func(), err error) {
 	head := make([]byte, 4)
 	n, err := io.ReadFull(r, head)

@@ -35,22 +35,22 @@ func (f *fileWriter) start(ctx context.Context, dest kv.Writer, record int) {
 	}()
 }
 
-// write gives a partition away when the one before was written; wait waits for
-// this one too. After an error it only returns that error.
+// write starts to write a partition when the one before is written. If wait is set,
+// it waits for this one too. After an error it only returns that error.
 func (f *fileWriter) write(p *filling, wait bool) error {
-	if err := f.settle(); err != nil {
+	if err := f.wait(); err != nil {
 		return err
 	}
 	f.jobs <- p
 	f.busy = true
 	if wait {
-		return f.settle()
+		return f.wait()
 	}
 	return nil
 }
 
-// settle waits until what was given away is written.
-func (f *fileWriter) settle() error {
+// wait waits for the partition that is being written.
+func (f *fileWriter) wait() error {
 	if f.busy {
 		<-f.ready
 		f.busy = false
@@ -60,7 +60,7 @@ func (f *fileWriter) settle() error {
 
 // finish waits for everything and ends the goroutine.
 func (f *fileWriter) finish() error {
-	err := f.settle()
+	err := f.wait()
 	if !f.done {
 		f.done = true
 		close(f.jobs)

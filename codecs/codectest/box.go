@@ -149,7 +149,7 @@ func (s *source) ReadRange(_ context.Context, off, n int64, fn func([]byte) erro
 	}
 	s.reads++
 	s.read += n
-	// A copy that is overwritten afterwards: nobody may keep it.
+	// A copy, overwritten afterwards: fn must not keep it.
 	p := bytes.Clone(s.b[off : off+n])
 	err := fn(p)
 	clear(p)

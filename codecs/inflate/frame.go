@@ -10,7 +10,7 @@ import (
 
 // Zlib decodes the zlib stream (RFC 1950) at the start of src like [Inflate]
 // and verifies its Adler-32 checksum. A stream that needs a preset dictionary
-// is corrupt: nobody has agreed on one.
+// is corrupt: Zarr agrees on no dictionary.
 func Zlib(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	if len(src) < 2 {
 		return dst, 0, fmt.Errorf("%w: no room for the zlib header", ErrCorrupt)

@@ -13,8 +13,8 @@
 //
 // What is written is, byte for byte, what the C library writes with the same
 // acceleration, so that equal elements give equal chunks whoever wrote them. That
-// fixes which positions are looked at and which match is taken, not how. What
-// costs time on shuffled numbers are branches that nobody can predict, so there are
+// fixes which positions are looked at and which match is taken, not how. Branches
+// that the processor mispredicts cost most of the time on shuffled numbers, so there are
 // few: whether a candidate matches and is near enough is one test, a match is
 // extended backwards without a loop, and literals are copied 32 bytes at a time.
 package lz4

@@ -232,7 +232,7 @@ func (x *xzReader) block(size int) error {
 	return nil
 }
 
-// blockHeader is what a block header says; the sizes are -1 if it does not.
+// blockHeader has the sizes of a block header, -1 where it leaves them out.
 type blockHeader struct {
 	packed, size int64
 	deltas       []int // distances, in the order of encoding

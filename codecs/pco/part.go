@@ -86,7 +86,7 @@ func (p *part) numberBins() {
 	for i, l := range p.latents {
 		at := 0
 		for step := size / 2; step > 0; step /= 2 {
-			// Without a jump, which nobody could predict.
+			// Without a jump, which would be mispredicted.
 			_, less := bits.Sub64(l, p.lowers[at+step], 0)
 			at += step & (int(less) - 1)
 		}

@@ -115,9 +115,9 @@ type writer struct {
 	err     error
 }
 
-// written is what the footer says of a column.
+// written is a column's part of the footer.
 type written struct {
-	dictionary, data int64 // where pages begin; dictionary 0 if there is none
+	dictionary, data int64 // where pages begin; dictionary 0 without one
 	raw, size        int64 // bytes of all pages with their headers
 	nulls            int64
 	encoding         int32
