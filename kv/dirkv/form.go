@@ -30,50 +30,9 @@ func nativeForm() Form {
 	return Posix
 }
 
-// KeyToPath translates a key into the path of its file (specification, "Key
-// translation"). A key that would leave base, or that the form cannot hold, is
-// kv.ErrInvalidKey.
-func (f Form) KeyToPath(base, key string) (string, error) {
-	rel, err := f.rel(key)
-	if err != nil {
-		return "", err
-	}
-	return f.join(base, rel), nil
-}
-
-func (f Form) join(base, rel string) string {
-	if base == "" || f.isSeparator(base[len(base)-1]) {
-		return base + rel
-	}
-	return base + string(rune(f)) + rel
-}
-
-// PathToKey is the reverse: the key of the file at path, which lies below base.
-func (f Form) PathToKey(base, path string) (string, error) {
-	norm := func(p string) string {
-		if f == Windows {
-			p = strings.ReplaceAll(p, "/", `\`)
-		}
-		return p
-	}
-	base, path = norm(base), norm(path)
-	rest, ok := strings.CutPrefix(path, f.join(base, ""))
-	if !ok {
-		return "", fmt.Errorf("dirkv: %q is not below %q", path, base)
-	}
-	key := rest
-	if f == Windows {
-		key = strings.ReplaceAll(rest, `\`, "/")
-	}
-	if _, err := f.rel(key); err != nil {
-		return "", err
-	}
-	return key, nil
-}
-
-func (f Form) isSeparator(c byte) bool { return c == '/' || f == Windows && c == '\\' }
-
-// rel checks key and returns its path relative to the base directory.
+// rel translates a key into the path of its file, relative to the base directory
+// (specification, "Key translation"). A key that would leave the base directory, or
+// that the form cannot hold, is kv.ErrInvalidKey.
 func (f Form) rel(key string) (string, error) {
 	if err := kv.ValidKey(key); err != nil {
 		return "", err

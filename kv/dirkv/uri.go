@@ -1,22 +1,13 @@
 package dirkv
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
 
-// ErrURI means that a string is no file URI of this machine. The error's text
-// quotes it.
-var ErrURI = errors.New("dirkv: not a file URI of this machine")
-
 // URI returns the canonical URI of an absolute path: [Form.URI] of the native
 // form.
 func URI(path string) (string, error) { return Native.URI(path) }
-
-// FromURI returns the path that a file URI names: [Form.FromURI] of the native
-// form.
-func FromURI(s string) (string, error) { return Native.FromURI(s) }
 
 // URI returns the canonical URI of an absolute path (specification, "Canonical
 // URI"; RFC 8089): "/my data" is file:///my%20data, `c:\my data` is
@@ -46,81 +37,6 @@ func (f Form) URI(path string) (string, error) {
 	return "file://" + escape(path), nil
 }
 
-// FromURI returns the path that a file URI names. A string without a scheme is
-// a path already and is returned as it is; on Windows, so is one that begins
-// with a drive. file:/p, file:///p, file://localhost/p and (relative) file:p
-// are understood.
-//
-// Everything else is [ErrURI]: other schemes, other hosts, a query or a
-// fragment, broken escapes, an escaped separator and NUL.
-func (f Form) FromURI(s string) (string, error) {
-	fail := func(reason string) (string, error) { return "", fmt.Errorf("%w: %q: %s", ErrURI, s, reason) }
-	if s == "" {
-		return fail("it is empty")
-	}
-	if strings.IndexByte(s, 0) >= 0 {
-		return fail("NUL in it")
-	}
-	scheme, rest, ok := cutScheme(s)
-	if !ok || f == Windows && len(scheme) == 1 {
-		return s, nil
-	}
-	if !strings.EqualFold(scheme, "file") {
-		return fail("the scheme is " + scheme)
-	}
-	if authority, isAuthority := strings.CutPrefix(rest, "//"); isAuthority {
-		slash := strings.IndexByte(authority, '/')
-		if slash < 0 {
-			return fail("no path")
-		}
-		if host := authority[:slash]; host != "" && !strings.EqualFold(host, "localhost") {
-			return fail("the file is on host " + host)
-		}
-		rest = authority[slash:]
-	}
-	if i := strings.IndexAny(rest, "?#|"); i >= 0 {
-		return fail(fmt.Sprintf("%q must be escaped", rest[i]))
-	}
-	path, err := f.unescape(rest)
-	if err != nil {
-		return fail(err.Error())
-	}
-	if path == "" {
-		return fail("no path")
-	}
-	if f == Posix {
-		return path, nil
-	}
-	if strings.HasPrefix(path, "/") && hasDrive(path[1:]) {
-		path = path[1:]
-	}
-	switch {
-	case strings.HasPrefix(path, "//"):
-		return fail("the file is on another host")
-	case strings.HasPrefix(path, "/"):
-		return fail("no drive")
-	case hasDrive(path) && len(path) == 2:
-		path += "/"
-	case hasDrive(path) && path[2] != '/':
-		return fail("a path relative to a drive")
-	}
-	return strings.ReplaceAll(path, "/", `\`), nil
-}
-
-// cutScheme splits "scheme:rest" (RFC 3986, 3.1).
-func cutScheme(s string) (scheme, rest string, ok bool) {
-	scheme, rest, ok = strings.Cut(s, ":")
-	if !ok || scheme == "" || !isLetter(scheme[0]) {
-		return "", s, false
-	}
-	for i := range len(scheme) {
-		if c := scheme[i]; !isLetter(c) && !isDigit(c) && c != '+' && c != '-' && c != '.' {
-			return "", s, false
-		}
-	}
-	return scheme, rest, true
-}
-
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func hasDrive(p string) bool {
@@ -143,38 +59,4 @@ func escape(path string) string {
 		b.WriteByte(hex[c&15])
 	}
 	return b.String()
-}
-
-// unescape decodes percent-encoded bytes, but none that would make a separator
-// or end the string: those cannot be part of a file name.
-func (f Form) unescape(s string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c == '\\' && f == Windows {
-			return "", errors.New("a backslash in it")
-		}
-		if c == '%' {
-			if i+2 >= len(s) || unhex(s[i+1]) < 0 || unhex(s[i+2]) < 0 {
-				return "", fmt.Errorf("broken escape %q", s[i:min(i+3, len(s))])
-			}
-			c = byte(unhex(s[i+1])<<4 | unhex(s[i+2]))
-			if c == 0 || f.isSeparator(c) {
-				return "", fmt.Errorf("escaped %q in it", c)
-			}
-			i += 2
-		}
-		b.WriteByte(c)
-	}
-	return b.String(), nil
-}
-
-func unhex(c byte) int {
-	switch {
-	case isDigit(c):
-		return int(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return int(c|0x20-'a') + 10
-	}
-	return -1
 }
