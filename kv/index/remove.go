@@ -93,7 +93,7 @@ func wipe(fs vfs.FS, dir string) error {
 var ourNames = regexp.MustCompile(`^(?:` +
 	`(?:FORMAT|CLOSED)(?:\.tmp)?|CREATING|HOLDER|RESERVE|ingest|LOCK|` +
 	// Those of Pebble.
-	`CURRENT|(?:CURRENT|temporary)\.\d+\.dbtmp|MANIFEST-\d+\.copy|(?:MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|` +
+	`CURRENT|(?:CURRENT|temporary)\.\d+\.dbtmp|(?:MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|` +
 	`marker\.[a-z-]+\.\d+\..+|\d+\.(?:sst|blob)|\d+(?:-\d+)?\.log)$`)
 
 // isOurs reports whether a file in the directory of an index is one of an index.
