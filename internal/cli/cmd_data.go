@@ -150,6 +150,7 @@ an import.`,
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	f.BoolVar(&history, "history", false, "import every version, branch and tag of SOURCE, as commits")
 	f.StringVar(&prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
