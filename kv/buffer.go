@@ -18,23 +18,24 @@ const (
 
 var buffers [maxBufferBits - minBufferBits + 1]sync.Pool
 
-// MaxHeld is the most bytes of a value that a view reads into memory in one piece.
-// The length of a value is a claim: a sparse file of 8 TiB takes a few bytes on
-// disk. Views compare it with MaxHeld before they reserve memory; see [CheckHeld].
-// Chunks and shards that are read whole have at most 2 GiB unless the reader of
-// arrays is told otherwise.
+// MaxHeld is the most bytes of a value that a view reads into memory in one
+// piece. The length of a value is a claim: a sparse file of 8 TiB takes a few
+// bytes on disk. Views compare it with MaxHeld before they reserve memory; see
+// [CheckHeld]. By default, the reader of arrays reads at most 2 GiB of a chunk
+// or shard whole.
 const MaxHeld = min(4<<30, math.MaxInt)
 
 // CheckHeld returns an error that is [ErrTooLarge] if n bytes of a value are more
 // than a view may hold in memory in one piece.
 func CheckHeld(n int64) error {
 	if n > MaxHeld {
-		return fmt.Errorf("%w: %d bytes do not go into memory, of which one value takes at most %d", ErrTooLarge, n, int64(MaxHeld))
+		return fmt.Errorf("%w: %d bytes, over the limit of %d for a value in memory", ErrTooLarge, n, int64(MaxHeld))
 	}
 	return nil
 }
 
-// borrow returns a buffer of n bytes with any contents, to be given back.
+// borrow returns a buffer of n bytes with undefined contents. The caller returns
+// it with giveBack.
 func borrow(n int64) (*[]byte, error) {
 	if err := CheckHeld(n); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func borrow(n int64) (*[]byte, error) {
 	return &b, nil
 }
 
-// giveBack returns a buffer that nobody reads any more.
+// giveBack returns a buffer to its pool. The caller must not use it any more.
 func giveBack(p *[]byte) {
 	class := bits.Len64(uint64(cap(*p))) - 1
 	if cap(*p) == 1<<class && class >= minBufferBits && class <= maxBufferBits {

@@ -1,8 +1,9 @@
 // Package kv is the vocabulary of everything that maps keys to bytes.
 //
-// A view is a value with one or more of the interfaces below: a directory, a
-// zip archive, a reference set, a snapshot of a database or an open session.
-// Which interfaces a view has is what it can do; nothing else says so.
+// A view is a value with one or more of the interfaces below: a directory, a zip
+// archive, a reference set, a snapshot of a database or an open session. The
+// interfaces that a view implements are its capabilities; there are no other
+// flags.
 //
 //	        Reader        Lister         Writer
 //	          │             │              │
@@ -10,9 +11,10 @@
 //	mem            dirkv          zipkv        txn.Session …
 //	          └── views stack: Sub(zip(dir), "a/") ──┘
 //
-// The required interfaces are tiny. What only some views do well (a located
-// value, a directory listing, an erased prefix) is an optional interface, and
-// a function of the same name in this package uses it or falls back.
+// The required interfaces are tiny. Operations that only some views do well
+// (locate a value, list a directory, erase a prefix) are optional interfaces. A
+// function of the same name in this package uses the view's method or a
+// fall-back.
 //
 // Keys are UTF-8 strings without a leading or trailing slash ([ValidKey]),
 // ordered by their bytes; values are byte strings. The operations are those of
@@ -28,9 +30,10 @@
 //	list, list_prefix    [Lister.List], [Keys]
 //	list_dir             [ListDir]
 //
-// [Gather] is the same for many values that are handed over one by one: what lies
-// close in a file on a server is one request.
+// [Gather] reads many values and hands over one at a time. It reads values that
+// lie close together in a file on a server with one request.
 //
-// A wrapper has a method even when what it wraps has not: it then returns
-// errors.ErrUnsupported, and the function of this package falls back.
+// A wrapper implements a method even if the view it wraps does not: it then
+// returns errors.ErrUnsupported, and the function of this package uses its
+// fall-back.
 package kv

@@ -5,34 +5,34 @@ import (
 	"errors"
 )
 
-// Want is a value that is going to be read, and how its reading begins.
+// Want is a value to read, with the range to read first.
 type Want struct {
 	Key string
 	// Range is what is read first. It may reach beyond the value.
 	Range Range
-	// Limit, if positive, is the longest value of which bytes are wanted: of a
-	// longer one nothing is read.
+	// Limit, if positive, is the length above which a value is not read at all.
 	Limit int64
 }
 
-// Gathering is what is done with values that are gathered.
+// Gathering holds the callbacks of [Gather].
 type Gathering struct {
-	// Has, if not nil, is asked before a value is read of which the identity is
-	// known without reading it. Where it returns true, the bytes are not wanted:
-	// somebody has them. It is called by one goroutine.
+	// Has, if not nil, is called before a value is read whose identity is known
+	// without reading it. If it returns true, the caller has the bytes and they
+	// are not read. It is called by one goroutine.
 	Has func(i int, v Value) bool
-	// Take gets the value of want i. What Want.Range selects is in memory, or
-	// cheap; all else is read as usual. v is nil if the key has no value, and
-	// not valid when Take returns. Take is called from several goroutines at a
-	// time, for each want once, or not at all after an error.
+	// Take receives the value of want i. The bytes of Want.Range are in memory
+	// or cheap to read; others are read as usual. v is nil if the key has no
+	// value, and not valid after Take returns. Take is called from several
+	// goroutines at a time, once for each want; after an error some wants get no
+	// call.
 	Take func(ctx context.Context, i int, v Value) error
-	// Run, if not nil, runs several calls at a time of what takes a processor
-	// rather than time: it calls fn for 0 to n-1, each at most once, and returns
-	// the first error when none is running any more.
+	// Run, if not nil, runs processor-bound work on several goroutines: it calls
+	// fn for 0 to n-1, each at most once, and returns the first error when all
+	// calls have returned.
 	Run func(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error
 }
 
-// Each is g.Run, or one call after the other.
+// Each calls g.Run, or without it fn in order.
 func (g *Gathering) Each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
 	if g.Run != nil && n > 1 {
 		return g.Run(ctx, n, fn)
@@ -45,29 +45,28 @@ func (g *Gathering) Each(ctx context.Context, n int, fn func(ctx context.Context
 	return nil
 }
 
-// Gatherer is an optional interface of a Reader of values that cost much each,
-// but less together: parts of files on servers, for example. See [Gather].
+// Gatherer is an optional interface of a Reader that reads many values at less
+// cost than one by one: parts of files on servers, for example. See [Gather].
 type Gatherer interface {
 	// Gathers reports whether Gather is the better way to read the value of key
-	// and those like it: the other chunks of an array. It does not ask whether
-	// there is one.
+	// and those like it: the other chunks of an array. It does not check that
+	// the key has a value.
 	Gathers(ctx context.Context, key string) bool
 
 	// Gather is [Gather] for this view.
 	Gather(ctx context.Context, wants []Want, g Gathering) error
 }
 
-// Gathers reports whether r has a way of its own to gather the value of key and
-// those like it.
+// Gathers reports whether r itself gathers the value of key and those like it.
 func Gathers(ctx context.Context, r Reader, key string) bool {
 	g, ok := r.(Gatherer)
 	return ok && g.Gathers(ctx, key)
 }
 
 // Gather reads many values at the least cost: in any order, several at a time,
-// and what lies close in one file at once. Memory is bounded whatever the number
-// of wants, but for what one of them takes alone. The first error of Take, or of
-// reading, ends it.
+// and values that lie close together in a file with one read. Its memory does
+// not grow with the number of wants; one large value may exceed the bound. The
+// first error of Take, or of reading, ends it.
 //
 // The fall-back locates one value after the other and reads nothing ahead.
 func Gather(ctx context.Context, r Reader, wants []Want, g Gathering) error {
@@ -89,17 +88,17 @@ func Gather(ctx context.Context, r Reader, wants []Want, g Gathering) error {
 }
 
 // RangeLocator is an optional interface of a Reader that can locate a value and
-// read of it in one request; use [LocateRange].
+// read a part of it in one request; use [LocateRange].
 type RangeLocator interface {
 	// LocateRange is [LocateRange] for this view.
 	LocateRange(ctx context.Context, key string, rng Range, limit int64) (Value, []byte, error)
 }
 
-// LocateRange finds key and reads what lies of rng inside the value, so that a
-// server is asked once. The bytes are those of the value that is returned, and
-// the caller's; they are nil if nothing was read: rng lies outside, the value is
-// longer than a positive limit, or r finds values without asking anybody, so
-// that nothing is gained.
+// LocateRange locates key and reads the part of rng that lies inside the value,
+// with one request to a server. The caller owns the bytes, which belong to the
+// returned value. They are nil if nothing was read: rng lies outside the value,
+// the value is longer than a positive limit, or r locates values without a
+// request.
 func LocateRange(ctx context.Context, r Reader, key string, rng Range, limit int64) (Value, []byte, error) {
 	if l, ok := r.(RangeLocator); ok {
 		v, b, err := l.LocateRange(ctx, key, rng, limit)
@@ -111,7 +110,7 @@ func LocateRange(ctx context.Context, r Reader, key string, rng Range, limit int
 	return v, nil, err
 }
 
-// Held returns v with some bytes of it, from off on, at hand: parts of them are
+// Held returns v with the bytes b of it, which begin at off, in memory: they are
 // not read again. b must not be changed while the value is used.
 func Held(v Value, off int64, b []byte) Value { return held{v, off, b} }
 
@@ -152,7 +151,7 @@ func (h held) View(ctx context.Context, rng Range, fn func([]byte) error) error 
 	return h.Value.View(ctx, rng, fn)
 }
 
-// part returns a part of the bytes at hand; ok is false if it is not there.
+// part returns a part of the held bytes; ok is false if they do not contain it.
 func (h held) part(rng Range) (b []byte, ok bool, err error) {
 	off, n, err := rng.Resolve(h.Size())
 	if err != nil {
@@ -192,16 +191,16 @@ func (h held) ViewRanges(ctx context.Context, parts []Range, fn func(i int, b []
 	return ViewRanges(ctx, h.Value, rest, func(k int, b []byte) error { return fn(numbers[k], b) })
 }
 
-// Spacer is an optional interface of a Value or a Reader whose bytes cost
-// something each time they are asked for; use [Spacing].
+// Spacer is an optional interface of a Value or a Reader for which each read has
+// a cost beside its bytes; use [Spacing].
 type Spacer interface {
 	// Spacing is [Spacing] for this value or view.
 	Spacing() (gap, most int64)
 }
 
-// Spacing says how parts of a value, or of the values of a view, are best read:
-// gap bytes between two parts are better read for nothing than left out, up to
-// most bytes at once. The fall-back is what a system call costs.
+// Spacing returns how to join reads of a value, or of the values of a view: two
+// parts with at most gap bytes between them are read as one, up to most bytes in
+// total. The fall-back fits the cost of a system call.
 func Spacing(v any) (gap, most int64) {
 	if s, ok := v.(Spacer); ok {
 		return s.Spacing()

@@ -30,8 +30,8 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// Locate finds key in r, with the view's own method where it has one. The
-// fall-back reads the whole value at once.
+// Locate finds key in r, with the view's own method if it has one. The fall-back
+// reads the whole value at once.
 func Locate(ctx context.Context, r Reader, key string) (Value, error) {
 	if l, ok := r.(Locator); ok {
 		v, err := l.Locate(ctx, key)
@@ -70,11 +70,11 @@ type BatchReader interface {
 	GetMany(ctx context.Context, reqs []Request) ([][]byte, error)
 }
 
-// GetMany is get_partial_values of the abstract store interface: it returns
-// the selected bytes in the order of the requests, a key occurring as often as
-// wished. A key without a value gives nil, an empty range of an existing value
-// an empty slice that is not nil. The caller owns the slices. Any other
-// failure fails the whole batch.
+// GetMany is get_partial_values of the abstract store interface: it returns the
+// selected bytes in the order of the requests. A key may occur several times. A
+// key without a value gives nil, an empty range of an existing value an empty
+// slice that is not nil. The caller owns the slices. Any other error fails the
+// whole batch.
 //
 // The fall-back reads one after the other, locating a key once for requests
 // that follow each other.

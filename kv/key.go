@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// ValidKey returns nil for a key that every store can be asked to hold, and
-// otherwise an error that is [ErrInvalidKey] and quotes the key. A valid key is
-// UTF-8, is not empty, neither begins nor ends with a slash and has no NUL
-// (Zarr v3 core, "Abstract store interface": the final character is not "/").
-// Empty names as in "a//b" are valid.
+// ValidKey returns nil for a valid key, otherwise an error that is
+// [ErrInvalidKey] and quotes the key. A valid key is UTF-8, is not empty,
+// neither begins nor ends with a slash and has no NUL (Zarr v3 core, "Abstract
+// store interface": the final character is not "/"). Empty names as in "a//b"
+// are valid.
 //
-// Stores that keep what they are given ([Mem], sessions, archives) call it on
-// Set. Views that only read need not: a key that was never set is not found.
-// Stores with narrower name spaces, such as directories, refuse more. It does
-// not allocate for a valid key.
+// Stores ([Mem], sessions, archives) call it on Set. Views that only read need
+// not: a key that was never set is not found. Some stores, such as directories,
+// refuse more keys. It does not allocate for a valid key.
 func ValidKey(key string) error {
 	reason := ""
 	switch {
@@ -52,7 +51,6 @@ func validDirPrefix(prefix string) error {
 	return fmt.Errorf("%w: prefix %s of a directory does not end with a slash", ErrInvalidKey, quoteKey(prefix))
 }
 
-// subtreeEnd is a key from which on a listing has left the keys that begin
-// with dir, which ends in a slash. UTF-8 has no byte 0xff, so no valid key is
-// beyond it and still below dir.
+// subtreeEnd returns a string greater than every valid key below dir, which ends
+// in a slash: UTF-8 has no byte 0xff.
 func subtreeEnd(dir string) string { return dir + "\xff" }

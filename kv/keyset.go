@@ -17,8 +17,8 @@ type keySet struct {
 
 const maxBlock = 512
 
-// find returns the block that holds key or that it belongs into, and the
-// position in it. The block may be len(blocks).
+// find returns the block that key is in or belongs into, and its position there.
+// The block may be len(blocks).
 func (s *keySet) find(key string) (block, pos int, found bool) {
 	block = sort.Search(len(s.blocks), func(i int) bool {
 		b := s.blocks[i]

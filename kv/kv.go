@@ -18,16 +18,16 @@ var (
 	// ErrRange means that a range does not lie inside a value.
 	ErrRange = errors.New("kv: range outside value")
 
-	// ErrTooLarge means that a value is longer than the reader allows, or than
-	// MaxHeld where it would have to be in memory at once.
+	// ErrTooLarge means that a value is longer than the reader allows, or that
+	// it would have to be in memory at once and is longer than MaxHeld.
 	ErrTooLarge = errors.New("kv: value too large")
 
 	// ErrCorrupt marks stored bytes that fail their own checks. It survives
 	// every wrapping up to the command line.
 	ErrCorrupt = fault.New("kv: corrupt", fault.ErrCorrupt)
 
-	// ErrChanged means that a located value is no longer there as it was
-	// located: its key was set or deleted since. Locate it again.
+	// ErrChanged means that the key of a located value was set or deleted since.
+	// Locate it again.
 	ErrChanged = errors.New("kv: value changed since it was located")
 
 	// ErrInvalidKey means that a view cannot hold a key of this form.
@@ -64,13 +64,12 @@ type ListOptions struct {
 	After string
 }
 
-// Has reports whether a key is one of those that are listed.
+// Has reports whether the listing includes key.
 func (o ListOptions) Has(key string) bool {
 	return strings.HasPrefix(key, o.Prefix) && (o.After == "" || key > o.After)
 }
 
-// HasBelow reports whether a key that begins with prefix could be one of those that
-// are listed, so that what is below prefix has to be looked at.
+// HasBelow reports whether the listing may include keys that begin with prefix.
 func (o ListOptions) HasBelow(prefix string) bool {
 	if !strings.HasPrefix(prefix, o.Prefix) && !strings.HasPrefix(o.Prefix, prefix) {
 		return false
@@ -80,8 +79,8 @@ func (o ListOptions) HasBelow(prefix string) bool {
 
 // Writer is a writeable view.
 type Writer interface {
-	// Set stores value under key and replaces what was there. The slice is the
-	// caller's again when Set returns. Safe for concurrent use; of concurrent
+	// Set stores value under key and replaces what was there. The caller owns
+	// the slice again when Set returns. Safe for concurrent use; of concurrent
 	// sets to one key, one wins whole.
 	Set(ctx context.Context, key string, value []byte) error
 
@@ -102,15 +101,14 @@ type Store interface {
 	Writer
 }
 
-// ID identifies immutable bytes: two values with the same ID have the same
-// bytes for ever, whichever view they are read from. The zero ID says nothing.
+// ID identifies immutable bytes: two values with the same ID have the same bytes
+// for ever, whichever view they are read from. The zero ID means unknown.
 type ID [20]byte
 
-// Value is a value that was located once and may be read in ranges as often
-// as wished. It stays valid as long as the view that it came from; where a
-// view does not keep what is set anew or deleted, reading it then is
-// ErrChanged, and never gives other bytes than those located. Safe for
-// concurrent use.
+// Value is a located value, which may be read in ranges any number of times. It
+// is valid as long as its view. If its key is set or deleted and the view does
+// not keep the old bytes, reads fail with ErrChanged; they never return other
+// bytes than those located. Safe for concurrent use.
 type Value interface {
 	// Size is the length in bytes.
 	Size() int64
@@ -128,10 +126,10 @@ type Value interface {
 // Validator is an optional interface of a Value whose bytes others may change:
 // a file, or an object of a server.
 type Validator interface {
-	// Validator returns a short text that another version of the bytes would
-	// not have, for example "etag:…", or the time of the last change and the
-	// size; "" if nothing is known. It is what was seen when the value was
-	// located, and reading other bytes later is [ErrChanged].
+	// Validator returns a short text that another version of the bytes would not
+	// have, for example "etag:…", or the time of the last change and the size;
+	// "" if nothing is known. It is that of the located version; a read of
+	// another version is [ErrChanged].
 	Validator() string
 }
 

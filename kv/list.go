@@ -52,8 +52,8 @@ func ListDir(ctx context.Context, l Lister, prefix string) iter.Seq2[DirEntry, e
 	}
 }
 
-// ownListDir passes on what the view lists itself and reports false where it
-// turns out that it cannot.
+// ownListDir yields the listing of the view's own method. It returns false if
+// that method is not supported.
 func ownListDir(ctx context.Context, d DirLister, prefix string, yield func(DirEntry, error) bool) bool {
 	first := true
 	for e, err := range d.ListDir(ctx, prefix) {
@@ -73,9 +73,9 @@ func ownListDir(ctx context.Context, d DirLister, prefix string, yield func(DirE
 //
 //	keys   a-b  a-c  a/x  a/y  b       names   a/  a-b  a-c  b
 //
-// So when the walk meets a name, it first asks for each beginning of that name
-// that ends before a byte lower than '/' whether it is a prefix too. Each is
-// asked once, because names that share it follow each other.
+// So at each name, the walk first checks every beginning of the name that ends
+// before a byte lower than '/': is it a prefix too? Each beginning is checked
+// once, because names that share it follow each other.
 type dirWalk struct {
 	ctx    context.Context
 	l      Lister
@@ -85,7 +85,7 @@ type dirWalk struct {
 	last  string   // the name met before
 	sub   string   // the child that the listing is below, with its slash
 	early []string // prefixes yielded before the listing reached them, nested
-	done  bool     // yield said stop
+	done  bool     // yield returned false
 }
 
 // scanBelow is how many keys below a child are read before the walk seeks: a
@@ -103,8 +103,8 @@ func (w *dirWalk) run() error {
 	}
 }
 
-// scan reads a listing until it ends or until it is worth to go on behind the
-// key that it returns.
+// scan reads a listing to its end, or up to a point from which a new listing
+// after the key seek is cheaper.
 func (w *dirWalk) scan(opts ListOptions) (seek string, err error) {
 	below := 0
 	for key, err := range w.l.List(w.ctx, opts) {
@@ -140,8 +140,8 @@ func (w *dirWalk) scan(opts ListOptions) (seek string, err error) {
 func (w *dirWalk) meet(name string, isDir bool) error {
 	common := commonPrefix(w.last, name)
 	for i := common; i < len(name); i++ {
-		// The beginning at common was asked for when the last name was met,
-		// unless it is that name.
+		// The beginning at common was checked at the last name, unless it is
+		// that name.
 		if name[i] >= '/' || i == common && len(w.last) > common {
 			continue
 		}

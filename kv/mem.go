@@ -14,8 +14,7 @@ import (
 // The zero value is empty and ready. Safe for concurrent use. Its own memory is
 // about 100 bytes per key.
 //
-// A located value is the one that was there when it was located, whatever is
-// set afterwards.
+// A located value does not change when its key is set afterwards.
 type Mem struct {
 	mu     sync.RWMutex
 	values map[string][]byte // never changed in place

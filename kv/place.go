@@ -1,27 +1,26 @@
 package kv
 
-// FileID names the bytes of a file: no other file ever has the same while one is
-// open that had it.
+// FileID identifies an open file: no other file has the same while it is open.
 type FileID [24]byte
 
-// Place is where the bytes of a value lie in a file of this machine.
+// Place is the position of a value in a local file.
 type Place struct {
 	File   FileID
 	Offset int64
 }
 
-// Placed is an optional interface of a Value whose bytes lie in a file as they
-// are, so that another process can be given the file instead of the bytes.
+// Placed is an optional interface of a Value that is stored unchanged in a local
+// file, so that another process can get the file instead of the bytes.
 type Placed interface {
-	// Place says where the value lies. It is errors.ErrUnsupported where that is no
-	// file. The bytes there were not verified, and another value may take their
-	// place later: Lease keeps them.
+	// Place returns the position of the value, or errors.ErrUnsupported if it is
+	// not in a file. The bytes there were not verified, and may be overwritten
+	// later: Lease keeps them.
 	Place() (Place, error)
 
-	// Lease opens the file. The bytes stay as they are until every descriptor and
-	// every map that was made of it is closed, in whatever process. The place may be
-	// another one than Place said. It is errors.ErrUnsupported where that cannot be
-	// had, for now or for good.
+	// Lease opens the file. The bytes stay as they are until every descriptor
+	// and every mapping of it is closed, in any process. The position may differ
+	// from that of Place. The error is errors.ErrUnsupported if the file cannot
+	// be leased, now or ever.
 	Lease() (Lease, error)
 }
 

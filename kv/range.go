@@ -24,8 +24,8 @@ const (
 // All selects the whole value.
 func All() Range { return Range{} }
 
-// AtMost selects the whole value, which must not be longer than n bytes: a longer
-// one is [ErrTooLarge] before anything of it is read.
+// AtMost selects the whole value, which must not be longer than n bytes: a
+// longer one is [ErrTooLarge], and none of it is read.
 func AtMost(n int64) Range { return Range{kind: rangeAtMost, n: n} }
 
 // From selects everything from byte off on.
@@ -37,14 +37,13 @@ func Span(off, n int64) Range { return Range{kind: rangeSpan, off: off, n: n} }
 // Last selects the last n bytes.
 func Last(n int64) Range { return Range{kind: rangeLast, n: n} }
 
-// IsAll reports whether the range is the whole value whatever its size.
+// IsAll reports whether the range is the whole value for every size.
 func (r Range) IsAll() bool { return r.kind == rangeAll || r.kind == rangeFrom && r.off == 0 }
 
-// Bounds gives the range as it was made, for views that ask somebody else for
-// the bytes: n bytes from byte off on, where n is -1 for "to the end" and off
-// is -1 for "the last n bytes". valid says that there could be a value with
-// such bytes; where it is false, Resolve fails for every size. The bound of
-// AtMost is Limit.
+// Bounds returns the range before it is resolved, for views that pass it to a
+// server: n bytes from byte off on, where n is -1 for "to the end" and off is -1
+// for "the last n bytes". If valid is false, Resolve fails for every size. Limit
+// returns the bound of AtMost.
 func (r Range) Bounds() (off, n int64, valid bool) {
 	switch r.kind {
 	case rangeFrom:
@@ -57,7 +56,7 @@ func (r Range) Bounds() (off, n int64, valid bool) {
 	return 0, -1, true
 }
 
-// Limit is the n of AtMost(n); ok is false for other ranges.
+// Limit returns the n of AtMost(n); ok is false for other ranges.
 func (r Range) Limit() (n int64, ok bool) {
 	if r.kind != rangeAtMost {
 		return 0, false
@@ -65,8 +64,8 @@ func (r Range) Limit() (n int64, ok bool) {
 	return r.n, true
 }
 
-// Resolve gives the offset and length of the range in a value of size bytes.
-// Errors are ErrRange where it does not lie inside, and ErrTooLarge.
+// Resolve returns the offset and length of the range in a value of size bytes.
+// Errors are ErrRange if it does not lie inside, and ErrTooLarge.
 func (r Range) Resolve(size int64) (off, n int64, err error) {
 	switch r.kind {
 	case rangeAll:

@@ -2,11 +2,11 @@ package kv
 
 import "context"
 
-// RangesViewer is an optional interface of a Value of which several parts are
-// better read at a time than one after the other, such as one on a server. Use
+// RangesViewer is an optional interface of a Value that reads several parts
+// faster at a time than one after the other, such as a value on a server. Use
 // [ViewsRanges] and [ViewRanges].
 type RangesViewer interface {
-	// ViewsRanges reports whether that is so of this value; a wrapper asks what
+	// ViewsRanges reports whether this value does so; a wrapper asks the value
 	// it wraps.
 	ViewsRanges() bool
 
@@ -14,17 +14,17 @@ type RangesViewer interface {
 	ViewRanges(ctx context.Context, parts []Range, fn func(i int, b []byte) error) error
 }
 
-// ViewsRanges reports whether v has a way of its own to read several parts.
+// ViewsRanges reports whether v itself reads several parts at a time.
 func ViewsRanges(v Value) bool {
 	x, ok := v.(RangesViewer)
 	return ok && x.ViewsRanges()
 }
 
 // ViewRanges reads parts of v and calls fn once for each, with its number and
-// its bytes, which are not valid any more when fn returns. Calls come in any order
-// and from several goroutines at a time; none is under way when ViewRanges
-// returns. The first error, of reading or of fn, ends it. The value bounds how
-// many parts are read and held at a time. It does not join them.
+// its bytes, which are valid until fn returns. Calls come in any order and from
+// several goroutines at a time; all have returned when ViewRanges returns. The
+// first error, of reading or of fn, ends it. The value bounds how many parts are
+// read and held at a time. It does not join them.
 //
 // The fall-back reads one part after the other.
 func ViewRanges(ctx context.Context, v Value, parts []Range, fn func(i int, b []byte) error) error {
@@ -39,8 +39,9 @@ func ViewRanges(ctx context.Context, v Value, parts []Range, fn func(i int, b []
 	return nil
 }
 
-// Within returns parts of a value of n bytes that lies off bytes inside of
-// another, as parts of that one: for what passes ViewRanges on.
+// Within converts parts of a value of n bytes, which begins at byte off of an
+// outer value, to parts of the outer value. Wrappers use it to pass ViewRanges
+// on.
 func Within(parts []Range, off, n int64) ([]Range, error) {
 	out := make([]Range, len(parts))
 	for i, rng := range parts {

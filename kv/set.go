@@ -97,9 +97,9 @@ type BatchDeleter interface {
 	DeleteAll(ctx context.Context, keys []string) error
 }
 
-// DeleteAll is erase_values of the abstract store interface: it removes keys,
-// of which some may have no value. It stops at the first error; what was
-// removed before stays removed.
+// DeleteAll is erase_values of the abstract store interface: it removes keys. A
+// key without a value is no error. It stops at the first error; keys removed
+// before stay removed.
 func DeleteAll(ctx context.Context, w Writer, keys []string) error {
 	if b, ok := w.(BatchDeleter); ok {
 		if err := b.DeleteAll(ctx, keys); !errors.Is(err, errors.ErrUnsupported) {

@@ -2,24 +2,24 @@ package kv
 
 import "context"
 
-// Streamer is an optional interface of a Value whose bytes can be had in order, in
-// pieces, at the cost and with the checks of one View of all. Use [Stream].
+// Streamer is an optional interface of a Value that yields its bytes in order,
+// in pieces, at the cost and with the checks of one View of all. Use [Stream].
 type Streamer interface {
 	// Stream is [Stream] for this value.
 	Stream(ctx context.Context, fn func(piece []byte) error) error
 }
 
-// Streams reports whether v has a way of its own to be read in pieces, so that it
-// need not be in memory at once.
+// Streams reports whether v itself yields pieces, so that it need not be in
+// memory at once.
 func Streams(v Value) bool {
 	_, ok := v.(Streamer)
 	return ok
 }
 
-// Stream calls fn with all bytes of v in order. The pieces are not valid any more
-// when fn returns. What is checked of a whole value is checked after the last
-// piece: the bytes are those of the value only if Stream returns nil. The first
-// error, of reading or of fn, ends it.
+// Stream calls fn with all bytes of v in order. A piece is valid until fn
+// returns. Checks of the whole value follow the last piece: the bytes are
+// correct only if Stream returns nil. The first error, of reading or of fn, ends
+// it.
 //
 // The fall-back is one View of all.
 func Stream(ctx context.Context, v Value, fn func(piece []byte) error) error {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Sub returns a view of the keys of base below prefix, with the prefix cut
-// off: key "k" of the view is key prefix+"k" of base. A slash is added to a
-// prefix that lacks one; the empty prefix gives base itself. The view can do
-// what base can: it has [Lister] and [Writer] exactly where base has them, and
+// Sub returns a view of the keys of base below prefix, with the prefix cut off:
+// key "k" of the view is key prefix+"k" of base. A slash is added to a prefix
+// that lacks one; the empty prefix gives base itself. The view has the
+// capabilities of base: it implements [Lister] and [Writer] if base does, and
 // all optional interfaces, through the functions of this package.
 //
 // [ErrNotFound] and [ErrRange] pass unchanged; the text of other errors names
@@ -140,8 +140,8 @@ type subWriter struct {
 	pre string
 }
 
-// Set checks the key before base sees it: what base accepts below a prefix,
-// such as "p/" + "/k", may be no key of this view.
+// Set checks the key first: base may accept a key below the prefix, such as "p/"
+// + "/k", that is invalid in this view.
 func (s subWriter) Set(ctx context.Context, key string, value []byte) error {
 	if err := ValidKey(key); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
-// Sync makes everything that was written before durable. It is needed only
-// with Options.NoSync. On Linux it is one flush of the file system that the base
-// directory is on, elsewhere one of every file.
+// Sync makes all earlier writes durable. It is needed only with Options.NoSync.
+// On Linux it flushes the file system of the base directory, elsewhere every
+// file.
 func (s *Store) Sync(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -23,9 +23,8 @@ func (s *Store) Sync(ctx context.Context) error {
 	return s.fail("sync", "", s.syncAll(ctx))
 }
 
-// Clean removes temporary files that writers left behind when they crashed,
-// and returns how many. Those younger than age are spared, for a writer may
-// still be at work on them: an hour is plenty.
+// Clean removes temporary files of crashed writers, and returns how many. It
+// keeps files younger than age, which a writer may still use: an hour is plenty.
 func (s *Store) Clean(ctx context.Context, age time.Duration) (removed int, err error) {
 	if s.closed.Load() {
 		return 0, kv.ErrClosed

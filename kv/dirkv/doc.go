@@ -7,18 +7,18 @@
 //	canonical URI   file:///data/x.zarr      file:///c:/data/x.zarr
 //
 // Other programs may write to the directory at any time, so nothing is cached
-// and nothing is mapped: when somebody truncates a file, a mapping of it kills
-// the process, a read does not. Values are read with pread into pooled
-// buffers, which costs about a tenth against mapped pages.
+// and nothing is mapped: reading a mapping of a truncated file kills the
+// process, a read call does not. Values are read with pread into pooled buffers,
+// which costs about a tenth against mapped pages.
 //
-// A value appears whole or not at all: it is written to a temporary file in
-// the directory where it belongs, synced, and renamed; then the directory is
-// synced. What a crash leaves behind is a temporary file whose name no key can
-// have; listings leave it out and [Store.Clean] removes it.
+// A value appears whole or not at all: it is written to a temporary file in the
+// directory where it belongs, synced, and renamed; then the directory is synced.
+// A crash may leave a temporary file, whose name no key can have; listings skip
+// it and [Store.Clean] removes it.
 //
-// Nothing outside the base directory is written, and nothing is read but what
-// [Options.Follow] allows. Symbolic links are followed where they stay inside; one
-// that leads elsewhere, or is absolute, is an error.
+// Files outside the base directory are never written, and read only if
+// [Options.Follow] allows. Symbolic links that stay inside are followed; others,
+// and absolute ones, are errors.
 //
 // What a directory cannot do:
 //

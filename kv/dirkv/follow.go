@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// ErrOutside means that a symbolic link leads out of the directory, to where
-// [Options.Follow] does not allow.
+// ErrOutside means that a symbolic link leads out of the directory, to a place
+// that [Options.Follow] does not allow.
 var ErrOutside = errors.New("a symbolic link leads out of the directory")
 
-// following reads files of the base and, through symbolic links, of the folders that
-// [Options.Follow] allows. Of those, too, nothing outside is read: each is opened as
-// a base of its own, once.
+// following reads files of the base and, through symbolic links, of the folders
+// that [Options.Follow] allows. Each of those is opened once as a base of its
+// own, so links may not leave it either.
 type following struct {
 	*source
 	dir     string
@@ -25,8 +25,8 @@ type following struct {
 	opened map[string]*source // by folder, links in its path resolved
 }
 
-// elsewhere calls fn with where rel leads to if that is in an allowed folder, after
-// reading it beneath the base gave err.
+// elsewhere is called after reading rel below the base gave err. If rel leads
+// into an allowed folder, it calls fn with that folder and path.
 func (s *following) elsewhere(rel string, err error, fn func(in *source, rel string) error) error {
 	if err == errNotAFile || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) {
 		return err
@@ -111,8 +111,8 @@ func (s *following) openDir(rel string) (f *os.File, in info, err error) {
 	return f, in, err
 }
 
-// linkMode says what a symbolic link leads to: a directory, a file, or something
-// else (0). fs.ErrNotExist means that it leads nowhere.
+// linkMode returns the type of a symbolic link's target: a directory, a file, or
+// something else (0). fs.ErrNotExist means that the target is missing.
 func (s *following) linkMode(rel string) (fs.FileMode, error) {
 	f, _, err := s.openDir(rel)
 	if err == nil {

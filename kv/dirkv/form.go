@@ -9,8 +9,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
-// Form is how a system spells paths. All of it is string work, so both forms
-// can be used everywhere.
+// Form is the path syntax of a system. Its methods only handle strings, so both
+// forms work on every system.
 type Form byte
 
 const (
@@ -69,7 +69,7 @@ func (f Form) validNames(key string) error {
 	return nil
 }
 
-// notOnWindows says why a name is not a file there, or nothing.
+// notOnWindows returns why Windows allows no file of that name, or "".
 func notOnWindows(name string) string {
 	for i := range len(name) {
 		if c := name[i]; c < ' ' || strings.IndexByte(`<>:"\|?*`, c) >= 0 {

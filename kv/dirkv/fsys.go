@@ -11,10 +11,11 @@ import (
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
-// fsys is what writing needs of a file system. Paths are relative to the base
-// directory. Tests put failures in between.
+// fsys is the file system operations of writing. Paths are relative to the base
+// directory. Tests inject failures.
 type fsys interface {
-	// writeFile makes a new file with what fill writes, synced if sync is set.
+	// writeFile makes a new file and calls fill to write it; with sync it is
+	// synced.
 	writeFile(rel string, sync bool, fill func(io.Writer) error) error
 	// rename replaces newRel if it is a file.
 	rename(oldRel, newRel string) error
@@ -22,7 +23,7 @@ type fsys interface {
 	remove(rel string) error
 	// rmdir removes an empty directory and nothing else.
 	rmdir(rel string) error
-	// removeAll removes a directory with what is in it.
+	// removeAll removes a directory with its contents.
 	removeAll(rel string) error
 	mkdir(rel string) error
 	// mkdirs makes directories in one that exists, each in the one before. Those that
@@ -62,8 +63,8 @@ func (r rootFS) mkdir(rel string) error                { return r.root.Mkdir(rel
 func (r rootFS) lstat(rel string) (fs.FileInfo, error) { return r.root.Lstat(rel) }
 func (r rootFS) stat(rel string) (fs.FileInfo, error)  { return r.root.Stat(rel) }
 
-// mkdirs goes down once: each other call resolves a path from the base on, which for
-// all directories on a long way takes the square of its length.
+// mkdirs descends once: separate calls would each resolve the path from the
+// base, in quadratic time for a long path.
 func (r rootFS) mkdirs(rel string, names []string, sync bool) error {
 	at, err := r.root.OpenRoot(rel)
 	for _, name := range names {
@@ -89,10 +90,10 @@ func (r rootFS) mkdirs(rel string, names []string, sync bool) error {
 	return err
 }
 
-// rmdir must not be remove: between two calls an empty directory may have
-// become somebody's key. os.Root has no call that removes directories only.
-// The path was resolved beneath the base a moment ago, and all that could be
-// removed elsewhere is an empty directory.
+// rmdir must not be remove: between two calls an empty directory may have become
+// a key of another writer. os.Root has no call that removes only directories.
+// The path was just resolved below the base; at worst an empty directory
+// elsewhere is removed.
 func (r rootFS) rmdir(rel string) error { return syscall.Rmdir(filepath.Join(r.dir, rel)) }
 
 func (r rootFS) syncDir(rel string) error {

@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// info is what tells one file from another and from itself before a change. It
-// is as good as the file system's clock: two values of one size, written into
-// one file number within one tick, look the same.
+// info distinguishes a file from others and from its earlier versions. Two
+// values of equal size, written to one inode within one tick of the file
+// system's clock, are not distinguished.
 type info struct {
 	size     int64
 	modified int64 // nanoseconds
-	changed  int64 // of the inode, where the system says so
+	changed  int64 // of the inode, if the system provides it
 	dev, ino uint64
-	fi       fs.FileInfo // where dev and ino are not known
+	fi       fs.FileInfo // if dev and ino are unknown
 }
 
 func (a info) same(b info) bool {

@@ -59,7 +59,7 @@ func (e *entries) sortByName() {
 	})
 }
 
-// readBatch is how many names are asked for at a time.
+// readBatch is the number of names read at a time.
 const readBatch = 1024
 
 // readDir reads the names in the directory dir, which is empty or ends in a
@@ -89,7 +89,7 @@ func (s *Store) readDir(ctx context.Context, dir string, keep func(entry []byte)
 			fi, err := s.fsys.stat(at)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return nil // leads nowhere
+				return nil // its target is missing
 			case err == nil:
 				mode = fi.Mode()
 			default:
@@ -149,10 +149,10 @@ type walk struct {
 	above []info // the directories from the start to the current one
 }
 
-// errStop says that the loop over the listing was left.
+// errStop means that the caller left the loop over the listing.
 var errStop = errors.New("stop")
 
-// checkEvery is how many keys are yielded between two looks at the context.
+// checkEvery is the number of keys yielded between two checks of the context.
 const checkEvery = 256
 
 // dir yields the keys below dir, which is empty or ends in a slash.
@@ -198,8 +198,8 @@ func (w *walk) dir(dir string) error {
 	return nil
 }
 
-// wants reports whether an entry of dir is a key to yield, or may have some
-// below it.
+// wants reports whether an entry of dir is a key to yield, or a directory that
+// may contain some.
 func (w *walk) wants(dir string, entry []byte) bool {
 	prefix, ok := strings.CutPrefix(w.opts.Prefix, dir)
 	if !ok {

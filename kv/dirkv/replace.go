@@ -10,16 +10,16 @@ import (
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
-// Replace puts a new file or directory in the place of what is at path, and then
-// removes that. write makes the new one under a name of its own in the same
-// folder, which no listing of a [Store] shows. If write fails, or the new one
-// cannot be put in place, path is as it was and nothing else is left. A symbolic
-// link at path is replaced, not followed. The exchange is durable when Replace
-// returns; what write makes is for write to sync.
+// Replace replaces the file or directory at path by a new one, and removes the
+// old one. write makes the new one under a temporary name in the same folder,
+// which no listing of a [Store] shows. If write or the exchange fails, path is
+// unchanged and the new one is removed. A symbolic link at path is replaced, not
+// followed. The exchange is durable when Replace returns; write itself syncs the
+// contents.
 //
-// Where the system can exchange two names (Linux), there is something at path at
-// every moment. Elsewhere there is nothing for the time between two renames, and
-// a crash in it leaves the old one under a temporary name.
+// Linux exchanges the two names in one step, so path always exists. Other
+// systems rename twice: between the renames path is missing, and a crash then
+// leaves the old one under a temporary name.
 func Replace(path string, write func(name string) error) (err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("dirkv: replace: %w", err)

@@ -33,8 +33,8 @@ func newSource(root *os.Root, dir string) *source {
 	s := &source{slow: rootSource{root}, dir: dir, fd: -1}
 	f, err := root.Open(".")
 	if err == nil {
-		// The root's own descriptor cannot be had. This one names the same
-		// directory, whatever is renamed meanwhile.
+		// os.Root does not expose its descriptor. This one stays with the same
+		// directory even if it is renamed meanwhile.
 		s.fd, err = unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		f.Close()
 	}
@@ -55,7 +55,7 @@ func (s *source) close() error {
 	return s.slow.close()
 }
 
-// errSlow says that openat2 cannot be used.
+// errSlow means that openat2 cannot be used.
 var errSlow = errors.New("openat2 is not available")
 
 // openat opens rel beneath the base directory.

@@ -19,15 +19,14 @@ type Options struct {
 	// ReadOnly makes every write kv.ErrReadOnly. Default: false.
 	ReadOnly bool
 
-	// NoSync leaves it to the system when written values reach the disk, until
-	// [Store.Sync]. It is for writing many values of which none counts before
-	// all are there, such as an export: a crash then may leave empty or partly
-	// written files. Default: each Set and Delete is durable when it returns.
+	// NoSync makes writes durable only with [Store.Sync]. It is for output that
+	// is used only when complete, such as an export: a crash before may leave
+	// empty or partly written files. Default: each Set and Delete is durable
+	// when it returns.
 	NoSync bool
 
-	// Follow lists folders of the machine into which symbolic links may lead that
-	// leave the directory, for reading; "/" is all of it. Writing never follows them.
-	// Default: none.
+	// Follow lists folders that symbolic links may lead to from the directory,
+	// for reading; "/" allows all. Writes never follow them. Default: none.
 	Follow []string
 }
 
@@ -82,8 +81,8 @@ func Open(dir string, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Create makes the directory, with those above it, unless it exists, and opens
-// it. What is in it stays.
+// Create makes the directory, with its parents, unless it exists, and opens it.
+// Existing contents stay.
 func Create(dir string, opts *Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("dirkv: create: %w", err)
@@ -95,8 +94,8 @@ func Create(dir string, opts *Options) (*Store, error) {
 func (s *Store) Dir() string { return s.dir }
 
 // InPlace reports whether the path that was opened still leads to the base
-// directory. A store stays with its directory, also when that is renamed or
-// another one takes its place.
+// directory. A store stays with its directory, even if that is renamed or
+// replaced.
 func (s *Store) InPlace() bool {
 	now, err := os.Stat(s.dir)
 	return err == nil && os.SameFile(now, s.self)
@@ -139,9 +138,9 @@ func (s *Store) Get(ctx context.Context, key string, rng kv.Range) ([]byte, erro
 	return b, nil
 }
 
-// Locate implements kv.Locator. A value holds no open file, so as many may be
-// located as one likes; each View opens the file again and is kv.ErrChanged if
-// it is not the same any more (file number, size, times).
+// Locate implements kv.Locator. A value holds no open file, so any number may be
+// located. Each View opens the file again, and fails with kv.ErrChanged if its
+// inode, size or times differ.
 func (s *Store) Locate(ctx context.Context, key string) (kv.Value, error) {
 	rel, err := s.begin(ctx, key)
 	if err != nil {
@@ -154,8 +153,8 @@ func (s *Store) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return &value{s, rel, in}, nil
 }
 
-// begin starts an operation on a key: it checks what can be checked without
-// the file system, and returns the relative path.
+// begin starts an operation on a key: it makes the checks that need no file
+// system, and returns the relative path.
 func (s *Store) begin(ctx context.Context, key string) (rel string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -170,14 +169,14 @@ func (s *Store) begin(ctx context.Context, key string) (rel string, err error) {
 	return rel, err
 }
 
-// maxPath is the longest path that Linux opens. os.Root, which goes name by
-// name, would make longer ones, and no other program could read them.
+// maxPath is the longest path that Linux opens. os.Root resolves name by name
+// and would make longer ones, which no other program could read.
 const maxPath = 4095
 
-// errNotAFile is what the source returns for directories and the like.
+// errNotAFile means that a path is a directory or another special file.
 var errNotAFile = errors.New("not a regular file")
 
-// readError turns what the system says into what kv.Reader promises.
+// readError converts an error of the system to one that kv.Reader specifies.
 func (s *Store) readError(op, rel string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == errNotAFile {
 		return kv.ErrNotFound
@@ -201,8 +200,8 @@ func (s *Store) fail(op, rel string, err error) error {
 	return fmt.Errorf("dirkv: %w", err)
 }
 
-// pathError puts operation and path before an error, in place of those that
-// the system's error already has.
+// pathError prefixes an error with operation and path, and drops those of the
+// system's error.
 func pathError(op, path string, err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:
@@ -227,8 +226,8 @@ func (v *value) Size() int64 { return v.info.size }
 // ID implements kv.Value. It is zero: a file can change.
 func (v *value) ID() kv.ID { return kv.ID{} }
 
-// Validator implements [kv.Validator]: when the file was changed, in nanoseconds
-// since 1970, and its size.
+// Validator implements [kv.Validator]: the time of the last change, in
+// nanoseconds since 1970, and the size.
 func (v *value) Validator() string {
 	return fmt.Sprintf("mtime:%d size:%d", v.info.modified, v.info.size)
 }

@@ -43,8 +43,8 @@ func hasDrive(p string) bool {
 	return len(p) >= 2 && isLetter(p[0]) && p[1] == ':'
 }
 
-// escape percent-encodes what may not stand in a path: all but the characters
-// pchar of RFC 3986 and the slash.
+// escape percent-encodes all bytes but the characters pchar of RFC 3986 and the
+// slash.
 func escape(path string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

@@ -23,13 +23,13 @@ func (s *Store) beginWrite(ctx context.Context, key string) (rel string, err err
 	return rel, err
 }
 
-// attempts bounds how often a write begins again because somebody removed the
-// directory it was working in. Each time, somebody else got something done.
+// attempts bounds how often a write begins again because another process removed
+// its directory.
 const attempts = 200
 
-// Set implements kv.Writer. Missing directories are made. The value is there
-// whole, and durable unless Options.NoSync is set, or not at all. It fails where
-// the key is a directory that is not empty, or a name above it is a file.
+// Set implements kv.Writer. Missing directories are made. Set is atomic, and
+// durable unless Options.NoSync is set. It fails if the key is a directory that
+// is not empty, or a name above it is a file.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 	return s.write(ctx, key, func(w io.Writer) error {
 		_, err := w.Write(value)
@@ -37,9 +37,9 @@ func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 	})
 }
 
-// SetValue is Set for a value that need not be in memory at once: one that
-// [kv.Streams] is read in pieces while it is written. Errors of reading it are
-// returned as they are.
+// SetValue is Set for a value that need not be in memory at once: if
+// [kv.Streams] is true it is read in pieces. Errors of reading it are returned
+// unchanged.
 func (s *Store) SetValue(ctx context.Context, key string, v kv.Value) error {
 	var unread error
 	err := s.write(ctx, key, func(w io.Writer) error {
@@ -66,7 +66,7 @@ func (s *Store) SetValue(ctx context.Context, key string, v kv.Value) error {
 // errUnread means that a value could not be read.
 var errUnread = errors.New("value not read")
 
-// write sets a key to what fill writes.
+// write sets a key; fill writes the value.
 func (s *Store) write(ctx context.Context, key string, fill func(io.Writer) error) error {
 	rel, err := s.beginWrite(ctx, key)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) write(ctx context.Context, key string, fill func(io.Writer) erro
 	return s.fail("set", rel, err)
 }
 
-// errIsDir means that the name of a key is taken by a directory.
+// errIsDir means that a directory has the name of a key.
 var errIsDir = errors.New("is a directory")
 
 func (s *Store) set(rel string, fill func(io.Writer) error) error {
@@ -99,22 +99,23 @@ func (s *Store) set(rel string, fill func(io.Writer) error) error {
 		err = s.place(tmp, rel)
 	}
 	if err != nil {
-		// The error says what went wrong; a temporary that cannot be removed
-		// either is invisible and harmless.
+		// A temporary that cannot be removed either is invisible and harmless:
+		// its error is dropped.
 		_ = s.fsys.remove(tmp)
 		return err
 	}
 	err = s.syncDir(filepath.Dir(rel))
 	if errors.Is(err, fs.ErrNotExist) {
-		// It was removed with its directory, which is for the remover to sync.
-		// Setting it once more might bury what somebody else set since.
+		// It was removed with its directory, by a process that syncs the
+		// removal. Setting it again could overwrite a newer value of another
+		// writer.
 		err = nil
 	}
 	return err
 }
 
-// place renames a finished temporary to rel, removing an empty directory that
-// has the name: such directories are left by programs that delete only files.
+// place renames a finished temporary to rel, after removing an empty directory
+// of that name: programs that delete only files leave such directories.
 func (s *Store) place(tmp, rel string) error {
 	err := s.fsys.rename(tmp, rel)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -165,9 +166,8 @@ func (s *Store) syncDir(dir string) error {
 	return s.fsys.syncDir(dir)
 }
 
-// Delete implements kv.Writer. Directories that become empty by it are removed
-// up to the base directory, which stays. A directory is no key, so deleting its
-// name does nothing.
+// Delete implements kv.Writer. Directories that become empty are removed, except
+// the base directory. A directory is no key, so deleting its name does nothing.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	rel, err := s.beginWrite(ctx, key)
 	if err != nil {
@@ -189,8 +189,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return s.fail("delete", rel, s.removed(filepath.Dir(rel)))
 }
 
-// removed makes a removal from dir durable, after removing dir and those above
-// it as far as they are empty.
+// removed makes a removal from dir durable. First it removes dir and the
+// directories above it that are empty.
 func (s *Store) removed(dir string) error {
 	for dir != "." && s.fsys.rmdir(dir) == nil {
 		dir = filepath.Dir(dir)
@@ -200,13 +200,13 @@ func (s *Store) removed(dir string) error {
 		if !errors.Is(err, fs.ErrNotExist) || dir == "." {
 			return err
 		}
-		// Somebody else removed it, and need not have synced yet.
+		// Another process removed it, and may not have synced yet.
 		dir = filepath.Dir(dir)
 	}
 }
 
-// DeletePrefix implements kv.PrefixDeleter. What is below a directory vanishes
-// at once: the directory is renamed to a temporary, and then removed.
+// DeletePrefix implements kv.PrefixDeleter. All keys of a directory vanish at
+// once: the directory is renamed to a temporary name, and then removed.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	return s.fail("delete prefix", rel, s.removed(filepath.Dir(rel)))
 }
 
-// deleteDir removes what is below a name.
+// deleteDir removes all keys below a name.
 func (s *Store) deleteDir(name string) error {
 	rel, err := Native.rel(name)
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *Store) deleteDir(name string) error {
 	return s.gone("delete prefix", rel, err)
 }
 
-// gone is nil for the error of a path that is not there.
+// gone returns nil for the error of a missing path.
 func (s *Store) gone(op, rel string, err error) error {
 	if err == nil || s.readError(op, rel, err) == kv.ErrNotFound {
 		return nil
@@ -267,7 +267,7 @@ func (s *Store) gone(op, rel string, err error) error {
 	return s.fail(op, rel, err)
 }
 
-// deleteEntry removes a file, a link, or a directory with what is in it.
+// deleteEntry removes a file, a link, or a directory with its contents.
 func (s *Store) deleteEntry(rel string) error {
 	fi, err := s.fsys.lstat(rel)
 	switch {
@@ -286,9 +286,9 @@ func (s *Store) deleteEntry(rel string) error {
 	return s.removeTree(tmp)
 }
 
-// removeTree removes a directory with what is in it. A Set that found it before
-// it got its temporary name may still put something there; it then fails to
-// rename that, and begins again.
+// removeTree removes a directory with its contents. A Set that found it before
+// it was renamed may still write a file there; its rename then fails, and it
+// begins again.
 func (s *Store) removeTree(tmp string) error {
 	var err error
 	for range attempts {

@@ -6,6 +6,6 @@
 //
 // Runs of parts are read at the same time, as many as [Options] allow, and held
 // in a bounded amount of memory: a run that would not fit waits for others to
-// end. Each run is one request, which also says which version of the file it is
-// of; nothing is asked before.
+// end. Each run is one request, whose answer also names the version of the file;
+// no request precedes it.
 package gather

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Each calls fn for 0 to n-1, as many at a time as parallel says, and returns
-// the first error. After one, no further call begins, and those under way are
+// Each calls fn for 0 to n-1, up to parallel calls at a time, and returns the
+// first error. After an error no further call begins, and running calls are
 // canceled.
 func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i int) error) error {
 	if n == 1 {
@@ -50,8 +50,9 @@ func NewMemory(max int64) *Memory {
 	return m
 }
 
-// Take waits until n bytes fit, or nobody holds any: so what is larger than the
-// bound goes alone. If ctx ends first nothing is taken.
+// Take reserves n bytes. It waits until they fit, or until no bytes are
+// reserved: more than the bound is granted alone. If ctx ends first, nothing is
+// reserved.
 func (m *Memory) Take(ctx context.Context, n int64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -60,7 +61,7 @@ func (m *Memory) Take(ctx context.Context, n int64) error {
 		return nil
 	}
 	wake := context.AfterFunc(ctx, func() {
-		m.mu.Lock() // so that it comes not between a look at ctx and the wait
+		m.mu.Lock() // not between the check of ctx and the wait
 		defer m.mu.Unlock()
 		m.freed.Broadcast()
 	})
@@ -77,7 +78,7 @@ func (m *Memory) Take(ctx context.Context, n int64) error {
 	return nil
 }
 
-// try takes n bytes if nobody has to be waited for.
+// try reserves n bytes if that needs no wait.
 func (m *Memory) try(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +89,7 @@ func (m *Memory) try(n int64) bool {
 	return true
 }
 
-// Give returns what Take took.
+// Give releases n bytes that Take reserved.
 func (m *Memory) Give(n int64) {
 	m.mu.Lock()
 	m.used -= n

@@ -10,12 +10,12 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Part is a part of a file that somebody wants.
+// Part is a wanted part of a file.
 type Part struct {
 	File int // number of the file
-	// Off and N say where the part lies; N is -1 for the whole file.
+	// Off and N are the offset and length; N is -1 for the whole file.
 	Off, N int64
-	// Limit, if positive, is the longest that a whole file may be to be read.
+	// Limit, if positive, is the length above which a whole file is not read.
 	Limit int64
 	// Want is the caller's number of the part.
 	Want int
@@ -24,32 +24,33 @@ type Part struct {
 // end is where the part ends.
 func (p *Part) end() int64 { return p.Off + p.N }
 
-// Files are what parts are read from. Its methods are called by several
-// goroutines at a time.
+// Files opens files and receives their parts. Several goroutines call its
+// methods at a time.
 type Files interface {
-	// Open finds a file and may read rng of it, as [kv.LocateRange] does. stale,
-	// if not nil, is a value that it returned and that turned out to be another
-	// version than there is.
+	// Open locates a file and may read rng of it, like [kv.LocateRange]. stale,
+	// if not nil, is a value that Open returned before and whose file has
+	// changed since.
 	Open(ctx context.Context, file int, rng kv.Range, limit int64, stale kv.Value) (kv.Value, []byte, error)
 
-	// Take gets the bytes of a part, which are not valid any more when it
-	// returns, or why they cannot be had: kv.ErrRange if the file ends before.
-	// b is nil for what has no bytes, and for a file that is longer than
-	// Part.Limit. The error that it returns ends everything.
+	// Take receives the bytes of a part, which are valid until it returns, or
+	// the error of reading them: kv.ErrRange if the file ends before. b is nil
+	// for an empty part, and for a file that is longer than Part.Limit. An error
+	// of Take ends Read.
 	Take(ctx context.Context, p Part, file kv.Value, b []byte, err error) error
 }
 
-// Options say how parts are joined and read. Zero values are what they are:
-// there are no defaults.
+// Options say how parts are joined and read. There are no defaults: zero means
+// zero.
 type Options struct {
-	// Gap is how many bytes between two parts are read for nothing to save a
-	// request; negative keeps parts apart.
+	// Gap is the largest gap, in bytes, between two parts that one request
+	// reads; negative joins no parts.
 	Gap int64
-	// Most is how long parts become by being joined.
+	// Most bounds the bytes of joined parts.
 	Most int64
 	// Parallel is how many requests are under way at a time.
 	Parallel int
-	// Memory bounds the bytes that are held at a time, but for one run alone.
+	// Memory bounds the bytes that are held at a time. A single larger run is
+	// read alone.
 	Memory *Memory
 }
 
@@ -59,8 +60,8 @@ type run struct {
 	off, end int64
 }
 
-// Read reads parts, which it sorts by file and offset. Memory is that of the
-// parts, and what Options say.
+// Read reads parts, which it sorts by file and offset. Options.Memory bounds its
+// memory beside parts.
 func Read(ctx context.Context, parts []Part, f Files, o Options) error {
 	order(parts)
 	runs := join(parts, o.Gap, o.Most)
@@ -78,8 +79,8 @@ func Read(ctx context.Context, parts []Part, f Files, o Options) error {
 	})
 }
 
-// join cuts sorted parts into runs. A whole file is a run of its own, however
-// often it is wanted, and so is what has no bytes.
+// join cuts sorted parts into runs. A whole file, wanted once or several times,
+// is a run of its own, and so is an empty part.
 func join(parts []Part, gap, most int64) []run {
 	var runs []run
 	for i := range parts {
@@ -148,7 +149,7 @@ func (r *run) read(ctx context.Context, parts []Part, f Files) error {
 	}
 }
 
-// inside is what lies of the run inside a file.
+// inside returns the part of the run that lies inside the file.
 func (r *run) inside(file kv.Value, whole bool) (off, n int64) {
 	size := file.Size()
 	if whole {
@@ -180,8 +181,8 @@ func (r *run) give(ctx context.Context, parts []Part, f Files, file kv.Value, b 
 }
 
 // Rows sorts parts by file and offset, and cuts them into rows of one file each
-// and at most n parts, for who reads each part by itself. The rows share the
-// memory of parts.
+// and at most n parts, for callers that read each part by itself. The rows share
+// the memory of parts.
 func Rows(parts []Part, n int) [][]Part {
 	order(parts)
 	var rows [][]Part

@@ -251,7 +251,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Who waits for memory stops waiting when its context ends.
+// A wait for memory ends with its context.
 func TestMemoryStopped(t *testing.T) {
 	m := NewMemory(10)
 	if err := m.Take(bg, 15); err != nil { // alone

@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// Spare lets readings that are under way already, and may hold a place among
-// those of [Each] and memory of [Memory], go on several at a time where there
-// is room to spare. They never wait for it: who holds something and waits for
-// more could wait for others that do the same.
+// Spare adds helpers to a running read, one that may hold a place of [Each] and
+// bytes of [Memory], while places and memory are free. It never waits for them:
+// readers that hold some and wait for more could deadlock.
 //
 //	reading   ─▶ part 0 ─▶ part 3 ─▶ …      always
 //	helper 1  ─▶ part 1 ─▶ …                while a place and its memory are free
@@ -21,15 +20,15 @@ type Spare struct {
 	memory *Memory
 }
 
-// NewSpare returns room for that many helpers of all readings together, whose
-// bytes are part of memory.
+// NewSpare returns a Spare of places helpers for all reads together, whose bytes
+// count in memory.
 func NewSpare(places int, memory *Memory) *Spare {
 	return &Spare{make(chan struct{}, places), memory}
 }
 
-// Each calls fn for 0 to n-1 and returns the first error. After one, no further
-// call begins, and those under way are canceled. One call is under way at a
-// time, and more while there is room for size bytes each.
+// Each calls fn for 0 to n-1 and returns the first error. After an error no
+// further call begins, and running calls are canceled. At least one call runs at
+// a time, and more while a place and size bytes are free for each.
 func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Turn is a lock that is waited for no longer than a context lives. The zero value is
-// ready.
+// Turn is a lock whose wait ends with a context. The zero value is ready.
 type Turn struct {
 	make sync.Once
-	free chan struct{} // full while nobody has the lock
+	free chan struct{} // full while the lock is free
 }
 
-// Take waits for the lock. The error is that of ctx; then the lock is not taken.
+// Take acquires the lock. If ctx ends first, it returns the error of ctx without
+// the lock.
 func (t *Turn) Take(ctx context.Context) error {
 	t.make.Do(func() {
 		t.free = make(chan struct{}, 1)
@@ -31,5 +31,5 @@ func (t *Turn) Take(ctx context.Context) error {
 	}
 }
 
-// Release gives back the lock, which the caller has.
+// Release releases the lock, which the caller holds.
 func (t *Turn) Release() { t.free <- struct{}{} }

@@ -18,19 +18,19 @@ import (
 // scope is what tokens are asked for: reading and writing objects.
 const scope = "https://www.googleapis.com/auth/devstorage.read_write"
 
-// sign adds the token of who the environment says one is, if there is one.
+// sign adds the access token of the configured credentials, if any.
 func sign(req *http.Request) error {
 	if token := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	}
-	source, err := whoIs()
+	source, err := defaultSource()
 	if err != nil || source == nil {
 		return err
 	}
 	token, err := source.Token()
 	if err != nil {
-		// The whole text quotes what a server said of the credentials.
+		// The whole text quotes the server's answer about the credentials.
 		var e *oauth2.RetrieveError
 		if errors.As(err, &e) && e.ErrorCode != "" {
 			return fmt.Errorf("no token is given for the credentials (%.80s)", e.ErrorCode)
@@ -41,16 +41,16 @@ func sign(req *http.Request) error {
 	return nil
 }
 
-// sources are those of the process by the file that names them, so that a token
-// serves as long as it is valid.
+// sources caches the token sources of the process by credentials file, so that a
+// token is used as long as it is valid.
 var sources struct {
 	mu sync.Mutex
 	m  map[string]oauth2.TokenSource
 }
 
-// whoIs returns the source of the application default credentials, nil if there
-// are none.
-func whoIs() (oauth2.TokenSource, error) {
+// defaultSource returns the source of the application default credentials, nil
+// without any.
+func defaultSource() (oauth2.TokenSource, error) {
 	file := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS")
 	sources.mu.Lock()
 	defer sources.mu.Unlock()
@@ -74,7 +74,7 @@ func whoIs() (oauth2.TokenSource, error) {
 	return source, nil
 }
 
-// hasFile reports whether gcloud has left credentials where they are looked for.
+// hasFile reports whether the credentials file of gcloud exists.
 func hasFile() bool {
 	dir := filepath.Join(os.Getenv("APPDATA"), "gcloud")
 	if runtime.GOOS != "windows" {

@@ -8,13 +8,12 @@
 //	credentials  the access token in GOOGLE_OAUTH_ACCESS_TOKEN, or the application
 //	             default credentials: the file GOOGLE_APPLICATION_CREDENTIALS, that
 //	             of gcloud, or the machine's service account, which is not asked
-//	             for where NO_GCE_CHECK is "true". Who has none is anonymous, as
+//	             for where NO_GCE_CHECK is "true". Without any, requests are anonymous, as
 //	             with GS_NO_SIGN_REQUEST=yes.
 //	endpoint     STORAGE_EMULATOR_HOST, which is asked without credentials
 //
 // # Values and keys
 //
-// A located value has the generation of its object, and is read only if that is
-// still the one; an object that was replaced is kv.ErrChanged. Objects whose
-// names end in a slash are no keys.
+// A located value has the generation of its object. Reading it after the object
+// was replaced is kv.ErrChanged. Objects whose names end in a slash are no keys.
 package gcskv

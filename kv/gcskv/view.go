@@ -31,9 +31,9 @@ type Options struct {
 	// Remote says how requests are sent, tried again and merged. Its Sign and
 	// Redirects are not used.
 	Remote remote.Options
-	// Forbidden takes answers 401 and 403 for a missing key. They are given for
-	// keys that are not there to who may not list the bucket, and to who may
-	// not read.
+	// Forbidden takes answers 401 and 403 for a missing key. GCS gives them for
+	// missing keys if the caller may not list the bucket, and for all keys if
+	// the caller may not read.
 	Forbidden bool
 }
 
@@ -136,7 +136,7 @@ func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Ver
 	}
 	req, err := b.request(ctx, method, b.object(key), query, nil)
 	if err == nil {
-		// Who does not take gzip is sent something else than what is stored.
+		// Without this header the server decompresses objects stored with gzip.
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
 	return req, err
@@ -164,7 +164,7 @@ func (b *bucket) Version(h http.Header) remote.Version {
 func (b *bucket) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
-		// A bucket that is not there is a mistake, not a missing key.
+		// A missing bucket is an error, not a missing key.
 		return !strings.Contains(head(resp), "bucket does not exist")
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return b.o.Forbidden

@@ -5,13 +5,12 @@
 //	key "c/0/0"     ▼            ▼
 //	https://host/data/store/c/0/0?token=…     one GET with a range
 //
-// Any server that answers GET will do. One that knows ranges, HEAD, and says
-// versions by ETag or Last-Modified is read in parts and noticed when it
-// changes; see package remote for what is done about those that do not, or that
-// answer nonsense.
+// Any server that answers GET will do. If it supports ranges, HEAD, and ETag or
+// Last-Modified, values are read in parts and changes are noticed. Package
+// remote describes the fall-backs for other servers and for malformed answers.
 //
 // The view cannot be listed: the protocol has no such request. Consolidated
-// metadata says what a hierarchy holds.
+// metadata lists the nodes of a hierarchy.
 //
 // Keys are the path below the address, escaped. Keys with "." or ".." as a name
 // are refused, because servers resolve them.

@@ -18,17 +18,16 @@ type Options struct {
 
 	// Forbidden takes answer 403 for a missing key. Buckets whose keys may be
 	// read but not listed give it for keys that they do not have. They give it
-	// for wrong or outdated credentials too, and then missing chunks would be
-	// read as the fill value: so it is an error unless asked for.
+	// for wrong or outdated credentials too, and then existing chunks would be
+	// read as the fill value. Default false: answer 403 is an error.
 	Forbidden bool
 
-	// Spelled says how first names of keys are to be escaped where the server
-	// has its own way, by name: {"a+b": "a%2Bb"}.
+	// Spelled maps first names of keys to the escaped form that the server
+	// expects, if it differs from Escape: {"a+b": "a%2Bb"}.
 	Spelled map[string]string
 }
 
-// View is what lies below an address. Safe for concurrent use; it needs no
-// Close.
+// View is the keys below an address. Safe for concurrent use; it needs no Close.
 type View struct{ *remote.Objects }
 
 var (
@@ -37,9 +36,9 @@ var (
 	_ kv.BatchReader = (*View)(nil)
 )
 
-// Open returns the view of what lies below base, an http or https URL, without
-// asking the server anything. Its path is taken as if it ended in a slash; its
-// query is sent with every request, and so are a user and password in it.
+// Open returns the view of the keys below base, an http or https URL, without a
+// request. A slash is added to a path that lacks one. The query, user and
+// password of base are sent with every request.
 func Open(base string, o *Options) (*View, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -83,7 +82,7 @@ func (s *server) Request(ctx context.Context, method, key string, pin remote.Ver
 	if more {
 		escaped += "/" + Escape(rest)
 	}
-	// Built by hand, because a URL is to be sent as it is spelled.
+	// Built by hand, so that the escapes of the URL are sent unchanged.
 	u := s.scheme + "://" + s.host + s.path + escaped
 	if s.query != "" {
 		u += "?" + s.query
@@ -110,7 +109,7 @@ func (s *server) Missing(resp *http.Response) bool {
 	case http.StatusForbidden:
 		return s.o.Forbidden
 	}
-	// Who is led to an address with a slash at its end gets the page of a
+	// A redirect to an address with a slash at its end leads to the page of a
 	// directory, which is not the value of a key.
 	first := resp.Request
 	for first.Response != nil {
@@ -135,7 +134,7 @@ func validKey(key string) error {
 }
 
 // Escape escapes a key for the path of a URL. A plus sign is escaped too,
-// because some servers take it for a space.
+// because some servers decode it to a space.
 func Escape(key string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

@@ -55,10 +55,9 @@ func whole(b []byte) bool {
 	return len(b) >= 8 && bytes.Equal(b, stamped(int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))))
 }
 
-// testWriteConcurrently lets writers, deleters, readers and listers loose on
-// few keys: a read value is one that somebody wrote, whole. The readers go on
-// for as long as anybody writes, so that every write is among reads whatever
-// the scheduler does.
+// testWriteConcurrently runs writers, deleters, readers and listers on few keys:
+// a read value is one that a writer set, whole. The readers run until the last
+// writer ends, so that every write overlaps reads.
 func (s *suite) testWriteConcurrently(t *testing.T) {
 	st := s.store(t)
 	key := func(i int) string { return fmt.Sprintf("d%d/k%d", i%3, i%5) }

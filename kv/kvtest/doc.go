@@ -6,9 +6,9 @@
 //	       ▼
 //	the view under test  ◀── the same operations ──▶  a plain Go map
 //
-// A new view needs a test file of ten lines. What the view cannot do (it has
-// no Lister, no Writer) is not tested; what it can do, it must do exactly as
-// package kv says.
+// A new view needs a test file of ten lines. The suite skips the interfaces that
+// the view does not implement (Lister, Writer); those that it implements must
+// follow the contracts of package kv.
 //
 // Random histories print their seed; KVTEST_SEED repeats one.
 package kvtest

@@ -29,7 +29,8 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// testHistory does random things to a store and to a map.
+// testHistory applies random operations to a store and to a map, and compares
+// them.
 func (s *suite) testHistory(t *testing.T) {
 	st := s.store(t)
 	h := history{suite: s, t: t, st: st, want: model{}, rnd: rand.New(rand.NewPCG(seed(t), 1))}

@@ -215,7 +215,7 @@ func (m neverCanceled) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[
 // Everywhere else it writes values whole.
 type tornValues struct {
 	*kv.Mem
-	write sync.Mutex // held by whoever changes the store
+	write sync.Mutex // held while the store changes
 
 	mu   sync.Mutex // guards what is below
 	cond sync.Cond

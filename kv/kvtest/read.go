@@ -188,8 +188,8 @@ func (s *suite) testBatch(t *testing.T) {
 	}
 }
 
-// testGather gathers values, whatever is read ahead of them: they are those that
-// are located one by one.
+// testGather gathers values with different ranges read ahead: they equal those
+// located one by one.
 func (s *suite) testGather(t *testing.T) {
 	view, want := s.filled(t, sized())
 	for _, r := range []kv.Reader{view, readerOnly{view}} {

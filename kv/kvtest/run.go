@@ -12,21 +12,21 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Options say what kind of view is tested. The zero value is a view that
-// holds every key which [kv.ValidKey] allows.
+// Options describe the view under test. The zero value describes a view that
+// holds every valid key ([kv.ValidKey]).
 type Options struct {
 	// Fill returns a view that holds exactly content. Views that are no
-	// kv.Writer need it; for others open and Set do.
+	// kv.Writer need it; for others open and Set are used.
 	Fill func(t *testing.T, content map[string][]byte) kv.Reader
 
-	// Tree says that keys are paths of files: a key cannot be below another
+	// Tree means that keys are paths of files: a key cannot be below another
 	// key, and the names "", "." and ".." are refused.
 	Tree bool
 
 	// Invalid lists further keys that the view refuses.
 	Invalid []string
 
-	// Holds says which of the valid keys the view can hold. Default: all.
+	// Holds reports whether the view can hold a valid key. Default: all.
 	Holds func(key string) bool
 
 	// Steps is the length of a random history. Default 500.
@@ -77,8 +77,8 @@ type suite struct {
 
 var bg = context.Background()
 
-// filled returns a view that holds content, less what it cannot hold, and
-// what it then holds.
+// filled returns a view filled with content, and the keys and values of content
+// that it can hold.
 func (s *suite) filled(t *testing.T, content map[string][]byte) (kv.Reader, model) {
 	t.Helper()
 	want := model{}

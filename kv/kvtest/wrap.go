@@ -32,11 +32,11 @@ const (
 	OpDeleteAll    Op = "delete all"
 )
 
-// Hook returns a view around base that calls before ahead of every operation
-// and does not do it where before returns an error. key is empty for batches.
-// The view is a [kv.Lister] and a [kv.Writer] exactly where base is, and an
-// [kv.Unwrapper]; its optional methods return errors.ErrUnsupported where base
-// lacks them. before must be safe for concurrent use if the view is used so.
+// Hook returns a view around base that calls before ahead of every operation; an
+// error of before fails the operation. key is empty for batches. The view is a
+// [kv.Lister] and a [kv.Writer] exactly where base is, and an [kv.Unwrapper];
+// its optional methods return errors.ErrUnsupported where base lacks them.
+// before must be safe for concurrent use if the view is used so.
 func Hook(base kv.Reader, before func(op Op, key string) error) kv.Reader {
 	h := hook{base, before}
 	l, isLister := base.(kv.Lister)

@@ -1,21 +1,21 @@
-// Package redact takes out of URLs what gives access to what they name, so that
-// errors, logs and records of what was done can show them.
+// Package redact removes secrets from URLs, so that errors, logs and audit
+// records can show them.
 //
 //	https://joe:secret@host/a/b.nc?versionId=7&X-Amz-Signature=5f0c#part
 //	        └── goes ──┘           └─ stays ─┘ └────── "…" ────────────┘
 //
-// It is for texts that people read, never for data: what is stored, exported or
-// listed keeps its URLs as they are.
+// It is for texts that people read, never for data: stored, exported and listed
+// URLs are not redacted.
 package redact
 
 import "strings"
 
-// URL prints a URL without user information, and with "…" for what its query
-// holds besides the version of a file (see [Query]) and for its fragment. What is
-// left still names the file. The URL may be malformed or relative, in which case
-// its query goes too, or a chain ("zip://a::https://host/b.zip"), of which each
-// link is redacted. A file of this machine ("/a?b", "file:///a?b") has none of
-// these, and is printed as it is.
+// URL prints a URL without user information. It prints "…" for its fragment and
+// for all parameters of its query but the version of a file (see [Query]). The
+// result still names the file. The URL may be malformed or relative, in which
+// case its query goes too, or a chain ("zip://a::https://host/b.zip"), of which
+// each link is redacted. A file of this machine ("/a?b", "file:///a?b") has none
+// of these, and is printed as it is.
 func URL(s string) string {
 	if !strings.ContainsAny(s, "@?#") {
 		return s
@@ -133,8 +133,8 @@ func web(s string) bool {
 	return scheme == "http" || scheme == "https"
 }
 
-// withoutUser removes the user information of hosts: also of one in a path, which
-// is how some proxies are told where to go on.
+// withoutUser removes the user information of hosts: also of one in a path,
+// where some proxies expect their target.
 func withoutUser(s string) string {
 	for i := 0; ; {
 		at := strings.Index(s[i:], "://")

@@ -12,9 +12,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// GetMany implements [kv.BatchReader]. Ranges of one key that lie close are
-// read as one; requests run in parallel. If the server has another version of
-// a key for one range than for another, the batch is kv.ErrChanged.
+// GetMany implements [kv.BatchReader]. Ranges of one key that lie close are read
+// as one; requests run in parallel. If two answers have different versions of a
+// key, the batch fails with kv.ErrChanged.
 func (o *Objects) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
 	b := batch{o: o, reqs: reqs, out: make([][]byte, len(reqs))}
 	jobs := b.plan()
@@ -39,7 +39,7 @@ type batch struct {
 	seen map[string]sighting
 }
 
-// sighting is what the first answer for a key said.
+// sighting is the size and version of a key in its first answer.
 type sighting struct {
 	version Version
 	missing bool
@@ -48,12 +48,12 @@ type sighting struct {
 // job is one request to the server: the requests of the batch that it answers.
 type job struct {
 	key     string
-	off, n  int64 // what is asked for, if there are several
+	off, n  int64 // the range, if there are several members
 	members []int // indices, ordered by offset
 }
 
 // plan makes jobs of requests. Only ranges with a beginning and a length are
-// joined: where others lie is not known before the server has said so.
+// joined: the position of others depends on the size of the value.
 func (b *batch) plan() []job {
 	var jobs []job
 	var spans []int
@@ -80,8 +80,8 @@ func (b *batch) plan() []job {
 	return jobs
 }
 
-// joins makes j long enough for a range that begins no earlier, unless the
-// range is too far or the sum too long.
+// joins extends j to a range that begins no earlier, unless the gap is too wide
+// or the sum too long.
 func (b *batch) joins(j *job, off, n int64) bool {
 	end := j.off + j.n // no overflow: Bounds says that ranges end within int64
 	if off > end && off-end > b.o.c.o.Gap {
@@ -124,7 +124,7 @@ func (b *batch) run(ctx context.Context, j job) error {
 		if off -= j.off; off+n > int64(len(got.bytes)) {
 			return fmt.Errorf("%w: %v of %d bytes", kv.ErrRange, b.reqs[i].Range, j.off+int64(len(got.bytes)))
 		}
-		b.out[i] = bytes.Clone(got.bytes[off : off+n]) // the caller's, and no more than that
+		b.out[i] = bytes.Clone(got.bytes[off : off+n]) // a copy without spare bytes, which the caller owns
 	}
 	return nil
 }
@@ -155,7 +155,8 @@ func (b *batch) single(ctx context.Context, j job) error {
 	return b.saw(j.key, got.version, false)
 }
 
-// saw compares what an answer says of a key with what others said.
+// saw compares the size and version in an answer with those of earlier answers
+// for the key.
 func (b *batch) saw(key string, v Version, missing bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,16 +15,15 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
-// Client sends requests and tries again where that may help: after answers 408,
-// 429, 500, 502, 503 and 504, broken connections and stalls. Safe for
+// Client sends requests and repeats them after errors that may pass: answers
+// 408, 429, 500, 502, 503 and 504, broken connections and stalls. Safe for
 // concurrent use.
 //
-// Redirects are followed on the same host and port, or from http to https of
-// the same host at the usual ports. Elsewhere they are followed only to a
-// public address, never to one of this machine or of a local network, and not
-// from https to http; Options.Redirect replaces this rule. Credentials are not
-// sent along to another host, and the address that a request came from never
-// is.
+// Redirects are followed on the same host and port, or from http to https of the
+// same host at the usual ports. Elsewhere they are followed only to a public
+// address, never to one of this machine or of a local network, and not from
+// https to http; Options.Redirect replaces this rule. Credentials are not sent
+// to another host, and the header Referer is never sent.
 type Client struct {
 	o      Options
 	http   http.Client
@@ -41,10 +40,10 @@ func NewClient(o *Options) *Client {
 	return c
 }
 
-// Do sends the request that build makes, and calls handle with the answer,
-// whatever its status. Both are called anew with each try. If handle returns
-// [Client.Failed], or the body breaks while it reads, Do may try again. The
-// body is closed when handle returns.
+// Do sends the request that build makes, and calls handle with the answer, of
+// any status. Both are called again for each try. If handle returns
+// [Client.Failed], or the body breaks while it reads, Do may try again. The body
+// is closed when handle returns.
 func (c *Client) Do(ctx context.Context, build func(context.Context) (*http.Request, error), handle func(*http.Response) error) error {
 	for try := 1; ; try++ {
 		err := c.try(ctx, build, handle)
@@ -81,7 +80,7 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 	if err != nil {
 		return err
 	}
-	// Compressed bytes are not those that ranges count.
+	// Ranges count uncompressed bytes.
 	if req.Header.Get("Accept-Encoding") == "" {
 		req.Header.Set("Accept-Encoding", "identity")
 	}
@@ -106,11 +105,10 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 	resp.Body = &body{ctx: ctx, req: req, rc: resp.Body, watch: watch, c: c}
 	err = handle(resp)
 	if err == nil || resp.StatusCode >= 300 {
-		// What is left is read if it is short, so that the connection serves
-		// the next request.
+		// A short rest is read, so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	}
-	_ = resp.Body.Close() // its bytes are in or given up
+	_ = resp.Body.Close() // its bytes were read or are not needed
 	return err
 }
 
@@ -118,10 +116,10 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 func (c *Client) broken(ctx context.Context, req *http.Request, err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
-		err = ue.Err // the rest names the address with its secrets
+		err = ue.Err // the rest quotes the address with its secrets
 	}
 	if strings.Contains(err.Error(), "Location header") {
-		err = errors.New("a malformed redirect") // it is quoted, and may hold secrets too
+		err = errors.New("a malformed redirect") // the text quotes it, and it may hold secrets
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -133,7 +131,7 @@ func (c *Client) broken(ctx context.Context, req *http.Request, err error) error
 	return &transient{err: out}
 }
 
-// worthless reports whether an error would come again with every try.
+// worthless reports whether every further try would fail with the same error.
 func worthless(err error) bool {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
@@ -143,8 +141,8 @@ func worthless(err error) bool {
 		strings.Contains(err.Error(), "unsupported protocol scheme") || strings.Contains(err.Error(), "malformed redirect")
 }
 
-// Failed is the error of an answer with a status that is no success. code is
-// what the server calls the failure, may be empty.
+// Failed returns the error of an answer whose status is no success. code is the
+// server's name of the error, or "".
 func (c *Client) Failed(resp *http.Response, code string) error {
 	err := &Error{Method: resp.Request.Method, URL: Redact(resp.Request.URL), Status: resp.StatusCode, Code: code}
 	switch resp.StatusCode {
@@ -158,12 +156,12 @@ func (c *Client) Failed(resp *http.Response, code string) error {
 	return err
 }
 
-// wrong is the error of an answer that cannot be.
+// wrong returns the error of an invalid answer.
 func wrong(resp *http.Response, err error) error {
 	return &Error{Method: resp.Request.Method, URL: Redact(resp.Request.URL), Status: resp.StatusCode, Err: err}
 }
 
-// retryAfter reads the wait that a server asks for: seconds, or a time.
+// retryAfter reads the header Retry-After: seconds, or a time.
 func (c *Client) retryAfter(text string) time.Duration {
 	if s, err := strconv.ParseInt(text, 10, 32); err == nil {
 		return max(time.Duration(s)*time.Second, 0)
@@ -199,7 +197,7 @@ func (w watch) stop() {
 	}
 }
 
-// upload is the body of a request: that it is taken is progress.
+// upload is the body of a request: bytes that the server accepts are progress.
 type upload struct {
 	io.ReadCloser
 	watch watch

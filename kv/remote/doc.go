@@ -1,6 +1,5 @@
-// Package remote is what views of servers share: requests that are repeated
-// where that helps, answers that are checked before they are believed, and
-// batches of ranges that travel together.
+// Package remote has the common parts of views of servers: requests with
+// retries, checks of answers, and batches of ranges in few requests.
 //
 //	kv/httpkv   kv/s3kv   kv/gcskv      a Protocol each: key → request
 //	      └────────┼─────────┘
@@ -10,14 +9,13 @@
 //	               │
 //	         http.RoundTripper          one of the process, bounded per host
 //
-// # What is never believed
+// # Untrusted answers
 //
-// A server may ignore a range, cut a body short, send one without end, say a
-// length that is not true, change a value between two requests, or answer
-// slowly for ever. Memory grows with the bytes that arrive and never with a
-// number that the server says. Bytes are passed on only if the answer says
-// that they are the range that was asked for, of the version that was located;
-// otherwise it is [kv.ErrChanged] or an [Error].
+// A server may ignore a range, cut a body short, send one without end, declare a
+// wrong length, change a value between two requests, or answer slowly for ever.
+// Memory grows with the bytes that arrive, never with a declared length. Bytes
+// are passed on only if the headers of the answer match the requested range and
+// the located version; otherwise the error is [kv.ErrChanged] or an [Error].
 //
 // # Secrets
 //

@@ -17,7 +17,7 @@ var ErrAnswer = errors.New("remote: impossible answer")
 // ErrRedirect means that a redirect was not followed.
 var ErrRedirect = errors.New("remote: redirect refused")
 
-// errStalled ends a try that gave no byte for too long.
+// errStalled ends a try that received no byte for Options.Stall.
 var errStalled = errors.New("remote: the server sends nothing")
 
 // Error is a request that failed.
@@ -25,11 +25,11 @@ type Error struct {
 	Method string
 	// URL is the address without secrets, see [Redact].
 	URL string
-	// Status is that of the answer, 0 if there was none.
+	// Status is that of the answer, 0 without an answer.
 	Status int
-	// Code is what an object store calls the failure, such as "AccessDenied".
+	// Code is an object store's name of the error, such as "AccessDenied".
 	Code string
-	// Err is the reason where that is not the status.
+	// Err is the reason, nil if it is the status.
 	Err error
 }
 
@@ -60,10 +60,10 @@ func Redact(u *url.URL) string {
 	return redact.URL(c.String())
 }
 
-// transient marks an error after which a request is worth another try.
+// transient marks an error after which a request is tried again.
 type transient struct {
 	err error
-	// after is how long the server asks to wait, 0 if it does not say.
+	// after is the server's Retry-After, 0 without one.
 	after time.Duration
 }
 

@@ -12,27 +12,27 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ask is a part of a value that is asked for.
+// ask is a request for a part of a value.
 type ask struct {
 	off  int64   // -1: the last n bytes
 	n    int64   // > 0, or -1: to the end
 	size int64   // of the whole value, -1 if not known
 	pin  Version // "" for any
-	// cut says that what lies beyond the end may be missing from the answer.
+	// cut allows the part to end beyond the value; the answer is then shorter.
 	cut bool
-	// limit, if positive, is the longest value of which bytes are read.
+	// limit, if positive, is the length above which a value is not read.
 	limit int64
 }
 
-// answer is what came.
+// answer is the received part.
 type answer struct {
 	bytes   []byte
-	size    int64 // of the whole value, -1 if the server does not say
+	size    int64 // of the whole value, -1 if unknown
 	version Version
 }
 
-// errNoSize means that the server refuses a range, or has more than is to be read,
-// and does not say how long the value is.
+// errNoSize means that the server refuses a range, or that the value is longer
+// than the limit, and its length is unknown.
 var errNoSize = errors.New("remote: length unknown")
 
 // fetch reads a part of key. The bytes are in dst if that is not nil and they
@@ -111,13 +111,13 @@ func (a ask) refused(got *answer, contentRange string) error {
 	got.size = size
 	_, n, err := a.resolve(size)
 	if err == nil && n > 0 {
-		return errNoSize // it says that there are such bytes, and refuses them
+		return errNoSize // by its Content-Range the bytes exist
 	}
 	got.bytes = []byte{}
 	return err
 }
 
-// plain makes sure that the body is the bytes of the value themselves.
+// plain checks that the body has no Content-Encoding.
 func plain(resp *http.Response) error {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return wrong(resp, fmt.Errorf("%w: the server sends it with Content-Encoding %.40q", ErrAnswer, enc))
@@ -150,7 +150,7 @@ func (o *Objects) readPart(resp *http.Response, a ask, dst []byte, got *answer) 
 		if off, n, err = a.resolve(size); err != nil {
 			return err
 		}
-	case a.off < 0: // it is not said where the end is, so it must be here
+	case a.off < 0: // without a size, the part must end here
 		off, n = from, a.n
 	case a.n < 0:
 		n = to - from + 1
@@ -177,14 +177,14 @@ func parseContentRange(s string) (from, to, size int64, ok bool) {
 	}
 	ok = isBytes && hasTotal && hasSpan && err1 == nil && err2 == nil && err3 == nil &&
 		0 <= from && from <= to && (total == "*" || to < size) && to-from+1 > 0
-	// What the standard library's server says of the end of an empty value.
+	// The answer of the standard library's server for an empty value.
 	ok = ok || s == "bytes 0--1/0"
 	return from, to, size, ok
 }
 
-// readWhole reads answer 200: the whole value, because it was asked for or
-// because the server does not know ranges. Then what lies before the part is
-// read and dropped, and what lies behind it is not read.
+// readWhole reads answer 200: the whole value, either requested or because the
+// server does not support ranges. In that case bytes before the part are read
+// and dropped, and bytes behind it are not read.
 func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer) error {
 	got.size = resp.ContentLength
 	if err := a.changed(got.size); err != nil {
@@ -201,7 +201,7 @@ func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer)
 		return err
 	}
 	if off > o.c.o.MaxUnsized {
-		return wrong(resp, fmt.Errorf("%w: the server knows no ranges, and the part begins at byte %d", ErrAnswer, off))
+		return wrong(resp, fmt.Errorf("%w: the server does not support ranges, and the part begins at byte %d", ErrAnswer, off))
 	}
 	if _, err := io.CopyN(io.Discard, resp.Body, off); err != nil {
 		return short(resp, err)
@@ -213,7 +213,7 @@ func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer)
 	return err
 }
 
-// readUnsized reads a value of unknown length as far as is needed.
+// readUnsized reads the needed part of a value of unknown length.
 func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 	limit := o.c.o.MaxUnsized
 	if a.off >= 0 && a.n >= 0 {
@@ -233,7 +233,7 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 	} else if a.size >= 0 && limit >= a.size {
 		return fmt.Errorf("%w: it has more than %d bytes", kv.ErrChanged, a.size)
 	} else if limit == a.limit {
-		return errNoSize // too long to be read, and how long is not known
+		return errNoSize // over the limit, and of unknown length
 	} else if limit == o.c.o.MaxUnsized {
 		return wrong(resp, fmt.Errorf("%w: more than %d bytes, and the server does not say how many", ErrAnswer, limit))
 	}
@@ -253,7 +253,7 @@ func readExactly(resp *http.Response, n int64, dst []byte, got *answer) (err err
 	var more [1]byte
 	switch k, err := resp.Body.Read(more[:]); {
 	case k > 0:
-		return wrong(resp, fmt.Errorf("%w: more than the %d bytes that it says", ErrAnswer, n))
+		return wrong(resp, fmt.Errorf("%w: more than the declared %d bytes", ErrAnswer, n))
 	case err != nil && err != io.EOF:
 		return err
 	}
@@ -281,8 +281,8 @@ func readN(resp *http.Response, n int64, dst []byte) ([]byte, error) {
 	return dst[:n], nil
 }
 
-// trusted is how much memory is taken because a server says so. Beyond, it
-// grows with what comes.
+// trusted bounds the memory that is reserved for a declared length. Beyond,
+// memory grows with the bytes that arrive.
 const trusted = 1 << 20
 
 // readUpTo reads until the end, but at most limit bytes.

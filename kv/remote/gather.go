@@ -14,8 +14,8 @@ func (o *Objects) Spacing() (gap, most int64) { return o.c.o.Gap, o.c.o.MaxMerge
 // Spacing implements [kv.Spacer].
 func (v *value) Spacing() (gap, most int64) { return v.o.Spacing() }
 
-// LocateRange implements [kv.RangeLocator]: one request, whose answer says how
-// long the value is and which version. If it does not, a second one asks.
+// LocateRange implements [kv.RangeLocator] with one request, whose answer has
+// the size and version of the value, or else with a second request.
 func (o *Objects) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
 	off, n, valid := rng.Bounds()
 	if !valid || n == 0 {
@@ -41,9 +41,8 @@ func (o *Objects) LocateRange(ctx context.Context, key string, rng kv.Range, lim
 // Gathers implements [kv.Gatherer].
 func (o *Objects) Gathers(context.Context, string) bool { return true }
 
-// Gather implements [kv.Gatherer]: one request for each value, or part of one,
-// as many at a time as Options.Parallel says. Equal wants that follow each other
-// share one.
+// Gather implements [kv.Gatherer]: one request for each value or part, up to
+// Options.Parallel at a time. Equal wants that follow each other share one.
 func (o *Objects) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
 	jobs := make([]*shared, len(wants))
 	for i := range wants {
@@ -68,12 +67,12 @@ func (o *Objects) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) e
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
-		jobs[i] = nil // so that the bytes go with the last who wants them
+		jobs[i] = nil // so that the bytes are freed with their last use
 		return g.Take(ctx, i, v)
 	})
 }
 
-// located is a value with what is wanted of it.
+// located is a value with the bytes read of it.
 func (o *Objects) located(ctx context.Context, w *kv.Want) (kv.Value, error) {
 	v, b, err := o.LocateRange(ctx, w.Key, w.Range, w.Limit)
 	if err != nil || len(b) == 0 {
@@ -86,7 +85,7 @@ func (o *Objects) located(ctx context.Context, w *kv.Want) (kv.Value, error) {
 	return kv.Held(v, off, b), nil
 }
 
-// shared is a value that several want.
+// shared is a value of several wants.
 type shared struct {
 	once sync.Once
 	v    kv.Value

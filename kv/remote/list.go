@@ -13,15 +13,15 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Listing is how the keys of one server are listed. Its methods are those of a
-// view that can be listed.
+// Listing lists the keys of one server. Its methods implement a view that can be
+// listed.
 type Listing struct {
-	// Name names what is listed, for errors.
+	// Name names the server in errors.
 	Name string
 	// Page asks for one page.
 	Page func(ctx context.Context, q Query) (*Page, error)
-	// Valid returns nil for what can be a key of the view. Servers may hold
-	// more, such as names that end in a slash to show a directory.
+	// Valid returns nil for a key of the view. Servers may list others, such as
+	// names that end in a slash to show a directory.
 	Valid func(key string) error
 }
 
@@ -35,9 +35,9 @@ type Query struct {
 	Prefix string
 	// After is a hint: keys up to it need not be listed.
 	After string
-	// Delimited asks for what is right below Prefix only.
+	// Delimited asks for direct children of Prefix only.
 	Delimited bool
-	// Token is that of the page before.
+	// Token is Page.Next of the page before.
 	Token string
 }
 
@@ -45,18 +45,18 @@ type Query struct {
 type Page struct {
 	// Keys are in byte order, also from page to page.
 	Keys []string
-	// Prefixes are what several keys begin with, up to a slash.
+	// Prefixes are common prefixes of keys, up to a slash.
 	Prefixes []string
-	// Next is the token of the next page, "" if there is none.
+	// Next is the token of the next page, "" for the last page.
 	Next string
 }
 
-// maxEmpty is how many pages without a key may follow each other. Servers give
-// some where much was deleted.
+// maxEmpty is the largest number of consecutive pages without a key. Servers
+// send some after many deletions.
 const maxEmpty = 1000
 
-// errEndless means that a listing goes on without getting on.
-var errEndless = errors.New("the server says that there is more, and does not give it")
+// errEndless means that a listing does not end and yields no further keys.
+var errEndless = errors.New("the server announces further keys but does not send them")
 
 func (l Listing) pages(ctx context.Context, q Query) iter.Seq2[*Page, error] {
 	return func(yield func(*Page, error) bool) {
@@ -171,15 +171,15 @@ func rank(e kv.DirEntry) int {
 	return 0
 }
 
-// listArguments returns what a server can be sent of a listing's options: it
-// takes text, and a listing may be narrowed to half a character. The server
-// then lists more than is wanted, never less.
+// listArguments converts a listing's options to text for the server. An option
+// may end within a character; the server then lists more than is wanted, never
+// less.
 func listArguments(opts kv.ListOptions) (prefix, after string) {
 	prefix, _ = sendable(opts.Prefix)
 	after, cut := sendable(opts.After)
 	if cut > 0xf4 {
-		// No character has that byte, so it is a bound behind all that begins
-		// with what comes before. Here is one that can be sent.
+		// No character begins with that byte, so it bounds all keys that begin
+		// with the text before it. This bound is valid text.
 		after += string(utf8.MaxRune)
 	}
 	return prefix, after

@@ -9,8 +9,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Objects reads the values of one server. It is what a view is made of. Safe
-// for concurrent use.
+// Objects reads the values of one server. Views embed it. Safe for concurrent
+// use.
 type Objects struct {
 	c *Client
 	p Protocol
@@ -25,11 +25,11 @@ var (
 	_ kv.Spacer       = (*Objects)(nil)
 )
 
-// NewObjects returns a reader that asks with p through c.
+// NewObjects returns a reader that sends the requests of p through c.
 func NewObjects(c *Client, p Protocol) *Objects { return &Objects{c, p} }
 
 // Get implements [kv.Reader]: one request, unless the range is empty or the
-// server hides how long the value is.
+// server does not send the size.
 func (o *Objects) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	off, n, valid := rng.Bounds()
 	limit, limited := rng.Limit()
@@ -53,8 +53,8 @@ func (o *Objects) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 	return got.bytes, err
 }
 
-// getAtEnd settles a range that the server refuses without saying how long the
-// value is.
+// getAtEnd resolves a range that the server refuses without sending the size of
+// the value.
 func (o *Objects) getAtEnd(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	info, err := o.stat(ctx, key)
 	if err != nil {
@@ -65,7 +65,7 @@ func (o *Objects) getAtEnd(ctx context.Context, key string, rng kv.Range) ([]byt
 		return nil, err
 	}
 	if n > 0 {
-		return nil, fmt.Errorf("%w: the range %v of %d bytes cannot be had", ErrAnswer, rng, info.Size)
+		return nil, fmt.Errorf("%w: the server refuses the range %v of %d bytes", ErrAnswer, rng, info.Size)
 	}
 	return []byte{}, nil
 }
@@ -79,7 +79,7 @@ func (o *Objects) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return &value{o: o, key: key, info: info}, nil
 }
 
-// Stat returns what is known of a key, or kv.ErrNotFound.
+// Stat returns the size and version of a key, or kv.ErrNotFound.
 func (o *Objects) Stat(ctx context.Context, key string) (Info, error) { return o.stat(ctx, key) }
 
 func (o *Objects) stat(ctx context.Context, key string) (Info, error) {
@@ -93,7 +93,7 @@ func (o *Objects) stat(ctx context.Context, key string) (Info, error) {
 	return info, err
 }
 
-// errNoHead means that HEAD does not tell what is asked.
+// errNoHead means that the answer to HEAD has no size.
 var errNoHead = errors.New("remote: no answer to HEAD")
 
 func (o *Objects) head(ctx context.Context, key string) (info Info, err error) {
@@ -117,14 +117,14 @@ func (o *Objects) head(ctx context.Context, key string) (info Info, err error) {
 	return info, err
 }
 
-// probe finds a key by its first byte, where HEAD does not help.
+// probe finds a key by reading its first byte, if HEAD does not work.
 func (o *Objects) probe(ctx context.Context, key string) (Info, error) {
 	got, err := o.fetch(ctx, key, ask{off: 0, n: 1, size: -1}, nil)
 	switch {
 	case err == nil && got.size >= 0:
 		return Info{got.size, got.version}, nil
 	case err == nil:
-		// Only reading everything tells how long it is.
+		// The length is known only after reading everything.
 		got, err = o.fetch(ctx, key, ask{off: 0, n: -1, size: -1}, nil)
 		return Info{int64(len(got.bytes)), got.version}, err
 	case errors.Is(err, kv.ErrRange):
@@ -171,8 +171,8 @@ func (v *value) Validator() string {
 	return fmt.Sprintf("%s size:%d", v.info.Version, v.info.Size)
 }
 
-// maxPooled is the length up to which View trusts the size of a value and
-// reads into memory that is kept for the next one.
+// maxPooled is the length up to which View trusts the size of a value and reads
+// into a pooled buffer.
 const maxPooled = 16 << 20
 
 // View implements [kv.Value].
@@ -201,8 +201,7 @@ func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) e
 func (v *value) ViewsRanges() bool { return true }
 
 // ViewRanges implements [kv.RangesViewer]: a request for each part, several at a
-// time as long as Options.Parallel and Options.Memory leave room beside what is
-// under way.
+// time within Options.Parallel and Options.Memory, which all reads share.
 func (v *value) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
 	longest := int64(0)
 	for _, rng := range parts {
@@ -238,5 +237,5 @@ type reader struct {
 // ReadAt implements io.ReaderAt for parts that lie inside the value.
 func (r reader) ReadAt(p []byte, off int64) (int, error) {
 	b, err := r.v.read(r.ctx, off, int64(len(p)), p)
-	return copy(p, b), err // onto itself, mostly
+	return copy(p, b), err // b is mostly p itself
 }

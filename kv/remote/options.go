@@ -9,56 +9,55 @@ import (
 	"time"
 )
 
-// Options say how a server is asked. nil and the zero value work.
+// Options of a [Client]. nil and the zero value work.
 type Options struct {
 	// Transport sends requests. Default: one of the process, which keeps at
 	// most 64 connections to a host and honours the usual proxy variables.
 	Transport http.RoundTripper
 
-	// Tries is how often a request is sent at most; default 6.
+	// Tries bounds how often a request is sent; default 6.
 	Tries int
 	// Backoff is the wait before the second try. It doubles with each further
-	// one up to MaxBackoff, and a random half of it is taken off. Defaults
+	// one up to MaxBackoff. A random part, up to half, is subtracted. Defaults
 	// 100 ms and 10 s.
 	Backoff, MaxBackoff time.Duration
-	// MaxRetryAfter is the longest wait that a server may ask for; one that
-	// asks for more is not asked again. Default 1 minute.
+	// MaxRetryAfter is the longest wait that a server may ask for; after a
+	// longer one the request fails. Default 1 minute.
 	MaxRetryAfter time.Duration
-	// Stall is how long a try may give no byte before it is given up; default
-	// 1 minute, negative for ever.
+	// Stall is the time without a byte after which a try fails; default 1
+	// minute, negative for ever.
 	Stall time.Duration
 
-	// Parallel is how many requests of one batch, or of one reading of many
-	// values, are under way; default 16.
+	// Parallel is the number of simultaneous requests of one batch, or of one
+	// call of [kv.Gather]; default 16.
 	Parallel int
-	// Gap is how many bytes between two ranges of a batch are read for nothing
-	// to save a request; default 256 KiB, negative none.
+	// Gap is the largest gap, in bytes, between two ranges of a batch that one
+	// request reads; default 256 KiB, negative joins none.
 	Gap int64
-	// MaxMerged is how long ranges become by being merged; default 8 MiB. So
-	// a batch holds at most Parallel times that beside what it returns.
+	// MaxMerged bounds the bytes of merged ranges; default 8 MiB. A batch holds
+	// at most Parallel times as much beside its result.
 	MaxMerged int64
-	// Memory bounds the bytes of values that are gathered (see [kv.Gather]), of
-	// all readings of one client together; one value alone may be longer. Default
-	// 256 MiB.
+	// Memory bounds the bytes that all calls of [kv.Gather] of one client hold;
+	// a single value may be longer. Default 256 MiB.
 	Memory int64
-	// MaxUnsized is how long a value may be of which the server does not say
-	// how long it is; default 1 GiB.
+	// MaxUnsized bounds the length of a value for which the server sends no
+	// length; default 1 GiB.
 	MaxUnsized int64
 
-	// Redirects is how many redirects of one request are followed; default 5.
-	// Negative: none, they are answers like others.
+	// Redirects bounds the redirects of one request; default 5. If negative,
+	// redirects are not followed but are answers.
 	Redirects int
 	// StayOnHost refuses redirects to other hosts and ports.
 	StayOnHost bool
-	// Redirect is asked before a redirect is followed; what it returns fails
-	// the request. nil allows what [Client] describes.
+	// Redirect is called before a redirect is followed; its error fails the
+	// request. nil applies the rule of [Client].
 	Redirect func(to *url.URL) error
 
 	// Sign, if set, is called with each try of a request before it is sent, to
 	// add credentials.
 	Sign func(*http.Request) error
 
-	// Sleep, Now and Rand (from 0 up to 1) stand in for the real ones in tests.
+	// Sleep, Now and Rand (from 0 up to 1) replace the real ones in tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Now   func() time.Time
 	Rand  func() float64

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Version is what a server says of which bytes a key has, in the form of
-// [kv.Validator]: "etag:…", "modified:…"; "" if it says nothing.
+// Version identifies the bytes of a key at a server, in the form of
+// [kv.Validator]: "etag:…", "modified:…"; "" if the server sends neither.
 type Version string
 
 // VersionOf reads the usual headers.
@@ -20,26 +20,26 @@ func VersionOf(h http.Header) Version {
 	return ""
 }
 
-// Condition sets the header that has a server refuse to give another version,
-// if there is one: an entity tag that is strong (RFC 9110, 8.8.3 and 13.1.1).
-// Servers may ignore it, so answers are checked all the same.
+// Condition sets the header If-Match for a strong entity tag (RFC 9110, 8.8.3
+// and 13.1.1), so that the server refuses to send another version. Servers may
+// ignore it, so answers are checked all the same.
 func (v Version) Condition(h http.Header) {
 	if len(v) > 6 && v[:6] == `etag:"` {
 		h.Set("If-Match", string(v[5:]))
 	}
 }
 
-// Info is what is known of a key without reading it.
+// Info is the size and version of a key.
 type Info struct {
 	Size    int64
 	Version Version
 }
 
-// Protocol is how one kind of server is asked. Safe for concurrent use.
+// Protocol makes the requests of one kind of server. Safe for concurrent use.
 type Protocol interface {
-	// Request makes a request for the value of key: method is GET, HEAD, PUT
-	// or DELETE. pin, if not empty, is the version that is wanted. A key that
-	// cannot be asked for is kv.ErrInvalidKey.
+	// Request makes a request for the value of key: method is GET, HEAD, PUT or
+	// DELETE. pin, if not empty, is the wanted version. The error is
+	// kv.ErrInvalidKey for a key that no request can name.
 	Request(ctx context.Context, method, key string, pin Version) (*http.Request, error)
 
 	// Version reads the headers of an answer.
@@ -48,14 +48,14 @@ type Protocol interface {
 	// Missing reports whether an answer means that the key has no value.
 	Missing(resp *http.Response) bool
 
-	// Code returns what an answer calls its failure, or "". It may read from
-	// the body, with a bound.
+	// Code returns the error code of an answer, or "". It may read from the
+	// body, with a bound.
 	Code(resp *http.Response) string
 }
 
-// Stater is an optional interface of a Protocol with a way of its own to find
-// a key. The others are asked with HEAD.
+// Stater is an optional interface of a Protocol that finds a key by other means
+// than HEAD.
 type Stater interface {
-	// Stat returns what is known of key, or kv.ErrNotFound.
+	// Stat returns the size and version of key, or kv.ErrNotFound.
 	Stat(ctx context.Context, key string) (Info, error)
 }

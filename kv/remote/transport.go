@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// processTransport is what all views share by default, so that the bounds per
-// host are those of the process.
+// processTransport is shared by all views by default, so that the bounds per
+// host hold for the process.
 var processTransport = sync.OnceValue(func() http.RoundTripper { return newTransport(nil) })
 
-// Transport returns what sends the requests of a client with these options, for
-// a Protocol that puts one of its own before it.
+// Transport returns the transport of a client with these options, for a Protocol
+// that wraps it.
 func Transport(o *Options) http.RoundTripper {
 	c := o.withDefaults()
 	return c.Transport
@@ -44,8 +44,8 @@ func newTransport(control func(network, address string, _ syscall.RawConn) error
 }
 
 // onlyPublic refuses to connect to this machine, to a local network, or to an
-// address that means no single machine. It sees the address that a name was
-// resolved to, so no name leads around it.
+// address that means no single machine. It checks the resolved address, so that
+// a name cannot evade it.
 func onlyPublic(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !public(at.Addr()) {
@@ -54,8 +54,8 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// reserved are networks that the standard library does not tell apart: shared
-// address space, "this network", and IPv6 addresses that embed IPv4 ones.
+// reserved are non-public networks that the standard library does not know:
+// shared address space, "this network", and IPv6 addresses that embed IPv4 ones.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -72,10 +72,9 @@ func public(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.IsPrivate()
 }
 
-// guard sends requests that a redirect led to another host through the
-// transport that reaches public addresses only. A proxy has an address of its
-// own and its own rules of what it reaches, so requests through one are not
-// guarded.
+// guard sends requests that a redirect led to another host through the transport
+// that reaches public addresses only. Requests through a proxy are not guarded:
+// its own rules decide which addresses it connects to.
 type guard struct{ next http.RoundTripper }
 
 type outside struct{} // key of a context: the request left its host by the default rule
@@ -89,7 +88,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req)
 }
 
-// mark makes room in the context of a request for the mark of guard.
+// mark adds a flag to the context of a request, which guard reads.
 func mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, outside{}, new(bool))
 }

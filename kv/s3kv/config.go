@@ -21,7 +21,7 @@ type place struct {
 	virtual  bool     // at an endpoint, the bucket is part of the host
 
 	mu sync.Mutex
-	in string // the region, as far as it is known
+	in string // the region, empty if unknown
 }
 
 const defaultRegion = "us-east-1"
@@ -87,7 +87,7 @@ func (b *bucket) configure() error {
 		b.at.endpoint, b.at.virtual = u, b.o.VirtualHost
 	}
 	if !anonymous {
-		b.who = whoIs(profile, section)
+		b.identity = identityOf(profile, section)
 	}
 	return nil
 }
@@ -95,10 +95,10 @@ func (b *bucket) configure() error {
 // credentialKeys are the settings of a profile that give credentials.
 var credentialKeys = []string{"aws_access_key_id", "aws_secret_access_key", "sso_role_name", "sso_session", "sso_start_url", "sso_account_id", "credential_process"}
 
-// profileKeys are the other settings that count.
+// profileKeys are the other settings that are read.
 var profileKeys = []string{"region", "endpoint_url", "role_arn", "role_session_name", "web_identity_token_file"}
 
-// profileFiles are where profiles stand.
+// profileFiles returns the paths of the files of profiles.
 func profileFiles() (config, shared string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -109,7 +109,8 @@ func profileFiles() (config, shared string) {
 	return config, shared
 }
 
-// stateOfProfiles is another text when one of these files changed.
+// stateOfProfiles returns a text that differs after a change of one of these
+// files.
 func stateOfProfiles() string {
 	state := ""
 	config, shared := profileFiles()
@@ -122,9 +123,9 @@ func stateOfProfiles() string {
 	return state
 }
 
-// loadProfile reads what a profile says in the configuration file, nothing
-// where there is no such file. A profile that is asked for by name must be in
-// that file or in the one of credentials.
+// loadProfile reads a profile of the configuration file, which may be missing. A
+// profile that is configured by name must be in that file or in the credentials
+// file.
 func loadProfile(name string) (map[string]string, error) {
 	config, shared := profileFiles()
 	found := false

@@ -1,14 +1,14 @@
-// Package s3kv is a bucket of Amazon S3, or of a server that speaks like it, as
-// a view that can be read, listed and written.
+// Package s3kv is a bucket of Amazon S3, or of a server with its API, as a view
+// that can be read, listed and written.
 //
 //	s3://bucket/ ─▶ https://bucket.s3.REGION.amazonaws.com/KEY
-//	                ENDPOINT/bucket/KEY          with an endpoint of one's own
+//	                ENDPOINT/bucket/KEY          with another endpoint
 //	                  │
-//	             signed (AWS4-HMAC-SHA256) as who the environment says one is
+//	             signed (AWS4-HMAC-SHA256) with the configured credentials
 //
 // # Configuration
 //
-// What Options leave open is taken from where the tools of AWS take it:
+// Options override these settings, which are those of the AWS tools:
 //
 //	credentials  AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN;
 //	             the profile AWS_PROFILE of ~/.aws/credentials and ~/.aws/config
@@ -26,7 +26,7 @@
 //	             Options.Forbidden.
 //	endpoint     AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile
 //	region       AWS_REGION, AWS_DEFAULT_REGION, region of the profile. If the
-//	             bucket is elsewhere, AWS says where, and is asked there.
+//	             bucket is in another one, AWS names it and the request is repeated there.
 //
 // # Values and keys
 //

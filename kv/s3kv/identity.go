@@ -19,30 +19,30 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
-// identity is who requests are signed as. Its sources are asked in their order,
-// again when the credentials of the one that had some have run out.
+// identity holds the credentials that sign requests. It tries its sources in
+// order, and again when the credentials have expired.
 type identity struct {
 	sources []credentials.Provider // each returns the zero Value if it is not configured
 
 	asking gather.Turn
-	from   credentials.Provider // of the credentials, nil if there are none
+	from   credentials.Provider // of the credentials, nil without any
 	value  credentials.Value
-	// until is how long the machine is taken to have no role: asking for one may
-	// take a second.
+	// until is the time up to which the machine is assumed to have no role: a
+	// request for it may last a second.
 	until time.Time
 }
 
-// identities are those of the process by profile, so that the machine's role is
-// asked for once.
+// identities caches the identities of the process by profile, so that the
+// machine's role is requested once.
 var identities struct {
 	mu sync.Mutex
 	m  map[string]*identity
 }
 
-// whoIs returns the identity of a profile with these settings.
-func whoIs(profile string, section map[string]string) *identity {
-	// What the environment says now belongs to the name, so that a process
-	// which changes it is somebody else then; and so do the files.
+// identityOf returns the identity of a profile with these settings.
+func identityOf(profile string, section map[string]string) *identity {
+	// The key includes the variables and the state of the files, so that a
+	// process that changes them gets a new identity.
 	name := profile + "\x00" + stateOfProfiles()
 	for _, variable := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED", "AWS_EC2_METADATA_SERVICE_ENDPOINT",
@@ -78,12 +78,12 @@ func (e *variables) RetrieveWithCredContext(c *credentials.CredContext) (credent
 	return v, err
 }
 
-// keysOfProfile are the keys that a profile has, or those that its single sign-on
-// or its program gives. They are read again when the files change: programs that get
-// keys for some hours write new ones there.
+// keysOfProfile are the keys of a profile, or those of its single sign-on or
+// credential_process. They are read again when the files change: programs that
+// rotate keys write new ones there.
 type keysOfProfile struct {
 	credentials.FileAWSCredentials
-	read string // the state of the files that they are from
+	read string // the state of the files when they were read
 }
 
 // IsExpired implements credentials.Provider.
@@ -118,10 +118,10 @@ type role struct {
 	named bool
 }
 
-// roleOf returns the role to ask for, nil if there is none.
+// roleOf returns the role to assume, nil if no source is configured.
 func roleOf(section map[string]string) *role {
 	r := &role{}
-	// A token that the environment names goes with the role that it names.
+	// A token of the environment belongs to the role of the environment.
 	if os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") == "" && section["role_arn"] != "" {
 		r.EKSIdentity.TokenFile = section["web_identity_token_file"]
 		r.EKSIdentity.RoleARN = section["role_arn"]
@@ -146,8 +146,8 @@ func roleOf(section map[string]string) *role {
 	return r
 }
 
-// Times that a service may take which knows a role: the machine's is near, or
-// does not exist; a named one may be elsewhere.
+// Timeouts of the services that give roles: that of the machine answers fast or
+// does not exist; another one may be remote.
 const (
 	dialTimeout      = 500 * time.Millisecond
 	roleTimeout      = 2 * time.Second
@@ -208,14 +208,14 @@ func (m *metadata) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// noRoleFor is how long a machine without a role is not asked again.
+// noRoleFor is the time before a machine without a role is asked again.
 const noRoleFor = time.Minute
 
 // get returns the credentials, the zero value if none are configured and the
-// machine has no role. A look-up that fails is an error of this call only, not
-// anonymous access: otherwise a 403 would pass for a missing key. With sure, a
-// metadata service that cannot be reached is a failure too; without, the machine
-// is taken to have none.
+// machine has no role. A failed look-up is an error of this call only, not
+// anonymous access: otherwise a 403 would pass for a missing key. With sure, an
+// unreachable metadata service is an error too; without, the machine is assumed
+// to have no role.
 func (i *identity) get(ctx context.Context, sure bool) (credentials.Value, error) {
 	if err := i.asking.Take(ctx); err != nil {
 		return credentials.Value{}, err
@@ -245,15 +245,15 @@ func (i *identity) get(ctx context.Context, sure bool) (credentials.Value, error
 	return credentials.Value{}, nil
 }
 
-// refused says why a role cannot be had, as far as that quotes no secret.
+// refused returns the error of a role that cannot be assumed, without secrets.
 func refused(err error) error {
 	var answer credentials.ErrorResponse
 	var file *fs.PathError
 	switch {
 	case errors.As(err, &file):
-		return fmt.Errorf("the role cannot be had: %w", file)
+		return fmt.Errorf("the role cannot be assumed: %w", file)
 	case errors.As(err, &answer) && len(answer.STSError.Code) < 100:
-		return fmt.Errorf("the role cannot be had: %q", answer.STSError.Code)
+		return fmt.Errorf("the role cannot be assumed: %q", answer.STSError.Code)
 	}
-	return errors.New("the role cannot be had")
+	return errors.New("the role cannot be assumed")
 }

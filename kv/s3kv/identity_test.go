@@ -138,8 +138,8 @@ func TestWebIdentityOfProfile(t *testing.T) {
 	}
 }
 
-// A role that is named and cannot be had is an error: no request goes out as
-// nobody, and the token is not told.
+// A configured role that cannot be assumed is an error: no request is sent
+// anonymously, and the error does not quote the token.
 func TestWebIdentityRefused(t *testing.T) {
 	s, file := newTokens(t)
 	t.Setenv("AWS_ROLE_ARN", "R")
@@ -256,7 +256,7 @@ func TestMachineWithoutRole(t *testing.T) {
 				r.Endpoint = srv.URL
 			}
 			view := open(t, Options{Remote: remote.Options{Tries: 1}})
-			view.b.who = &identity{sources: []credentials.Provider{r}}
+			view.b.identity = &identity{sources: []credentials.Provider{r}}
 			for range 3 {
 				if err := view.Set(bg, "k", []byte("v")); err != nil {
 					t.Fatal(err)
@@ -271,7 +271,7 @@ func TestMachineWithoutRole(t *testing.T) {
 			}
 			view.b.o.Forbidden = false
 			m.answer.Store(nil)
-			r.Endpoint, view.b.who.until, check.key = healthy, time.Time{}, "ROLE"
+			r.Endpoint, view.b.identity.until, check.key = healthy, time.Time{}, "ROLE"
 			if err := view.Set(bg, "k", []byte("v")); err != nil {
 				t.Error(err)
 			}
@@ -360,16 +360,16 @@ func (k *slowKeys) RetrieveWithCredContext(*credentials.CredContext) (credential
 // context does.
 func TestWaitForCredentialsEnds(t *testing.T) {
 	k := &slowKeys{asked: make(chan struct{}), may: make(chan struct{})}
-	who := &identity{sources: []credentials.Provider{k}}
+	id := &identity{sources: []credentials.Provider{k}}
 	first := make(chan error, 1)
 	go func() {
-		_, err := who.get(bg, false)
+		_, err := id.get(bg, false)
 		first <- err
 	}()
 	<-k.asked
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
-	if _, err := who.get(ctx, false); !errors.Is(err, context.Canceled) {
+	if _, err := id.get(ctx, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	close(k.may)

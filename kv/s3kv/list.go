@@ -37,8 +37,8 @@ type result struct {
 	CommonPrefixes        []struct{ Prefix string }
 }
 
-// maxResult bounds an answer: 1000 keys of 1024 bytes, escaped, with what is
-// said of each.
+// maxResult bounds an answer: 1000 keys of 1024 bytes, escaped, with their
+// attributes.
 const maxResult = 16 << 20
 
 // page asks for one page.
@@ -72,8 +72,8 @@ func (b *bucket) page(ctx context.Context, q remote.Query) (p *remote.Page, err 
 	return p, err
 }
 
-// page takes the escapes out of names, without which XML cannot hold all of
-// them. Servers that do not know the escapes do not say that they used them.
+// page unescapes names, because XML cannot hold all of them. Servers that ignore
+// encoding-type do not return it.
 func (r *result) page() (*remote.Page, error) {
 	plain := func(s string) (string, error) { return s, nil }
 	if r.EncodingType == "url" {
@@ -96,7 +96,7 @@ func (r *result) page() (*remote.Page, error) {
 	}
 	if r.IsTruncated {
 		if p.Next = r.NextContinuationToken; p.Next == "" {
-			return nil, errors.New("the server says that there is more, and not where")
+			return nil, errors.New("the answer is truncated but has no continuation token")
 		}
 	}
 	return p, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
 
-// Long values are uploaded in parts, several at a time: one request takes 5 GiB
-// at most, and one that breaks is sent again from its beginning.
+// Long values are uploaded in parts, several at a time: one request holds at
+// most 5 GiB, and after a failure it is sent again from its beginning.
 //
 //	POST key?uploads                      ─▶ the name of the upload
 //	PUT  key?partNumber=1&uploadId=…  ┐
@@ -25,24 +25,24 @@ import (
 //	PUT  …                            ┘
 //	POST key?uploadId=…  with the tags    ─▶ now key has the value
 //
-// Before the last request nothing is seen of it. If one fails for good, the upload
-// is taken back, so that its parts are not kept, and paid for.
+// The value is not visible before the last request. If a request fails for good,
+// the upload is aborted, so that its parts are not stored and billed.
 const (
-	// partsFrom is how long a value is that is uploaded in parts.
+	// partsFrom is the length from which on a value is uploaded in parts.
 	partsFrom = 128 << 20
-	// partBytes is how long a part is, unless there would be more than S3 takes.
-	// S3 takes no shorter ones than 5 MiB but the last.
+	// partBytes is the length of a part, unless that gives more than maxParts.
+	// S3 refuses parts under 5 MiB, except the last.
 	partBytes = 32 << 20
-	// maxParts is how many parts S3 takes.
+	// maxParts is the largest number of parts that S3 allows.
 	maxParts = 10_000
 )
 
-// partSize is how long the parts of a value are.
+// partSize returns the length of the parts of a value.
 func partSize(size, usual int64) int64 {
 	return max(usual, (size+maxParts-1)/maxParts)
 }
 
-// upload is a value on its way.
+// upload is an upload of a value in parts.
 type upload struct {
 	b     *bucket
 	key   string
@@ -130,7 +130,7 @@ func (u *upload) send(ctx context.Context, i int) error {
 	})
 }
 
-// complete makes the parts the value of the key.
+// complete sets the key to the value of the parts.
 func (u *upload) complete(ctx context.Context) error {
 	type part struct {
 		PartNumber int
@@ -147,7 +147,8 @@ func (u *upload) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// S3 answers 200 while it still works, and may find out then that it fails.
+	// S3 answers 200 before it has finished, and may report an error in the
+	// body.
 	var answer struct {
 		XMLName xml.Name
 		Code    string
@@ -165,8 +166,8 @@ func (u *upload) complete(ctx context.Context) error {
 	return nil
 }
 
-// there reports whether the key has the value, as far as its entity tag tells: it
-// is made of those of the parts, unless the server encrypts them.
+// there reports whether the entity tag of the key is that of the value. It is
+// computed from those of the parts, unless the server encrypts them.
 func (u *upload) there(ctx context.Context) bool {
 	sum := md5.New()
 	for _, tag := range u.tags {
@@ -181,7 +182,7 @@ func (u *upload) there(ctx context.Context) bool {
 	return err == nil && info.Size == int64(len(u.value)) && string(info.Version) == want
 }
 
-// abort has the server forget the parts.
+// abort deletes the parts on the server.
 func (u *upload) abort(ctx context.Context) error {
 	err := u.ask(ctx, http.MethodDelete, url.Values{"uploadId": {u.id}}, nil, nil)
 	var failed *remote.Error

@@ -149,7 +149,8 @@ func (s *signed) authorization(r *http.Request) string {
 	return fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%x", s.key, of, names, sum)
 }
 
-// TestCredentials asks as who the environment and the files say.
+// TestCredentials checks which credentials of the environment and the files
+// sign.
 func TestCredentials(t *testing.T) {
 	for name, test := range map[string]struct {
 		env        map[string]string
@@ -438,8 +439,8 @@ func TestOddListings(t *testing.T) {
 		"empty first page": {[]string{page(more), page("", "c")}, []string{"c"}, ""},
 		"no order":         {[]string{page("", "b", "a")}, []string{"b"}, "impossible answer"},
 		"twice":            {[]string{page(more, "a"), page("", "a")}, []string{"a"}, "impossible answer"},
-		"same token":       {[]string{page(more, "a"), page(more, "b"), page(more, "c")}, []string{"a", "b"}, "does not give it"},
-		"no token":         {[]string{page("<IsTruncated>true</IsTruncated>", "a")}, nil, "not where"},
+		"same token":       {[]string{page(more, "a"), page(more, "b"), page(more, "c")}, []string{"a", "b"}, "does not send them"},
+		"no token":         {[]string{page("<IsTruncated>true</IsTruncated>", "a")}, nil, "no continuation token"},
 		"no XML":           {[]string{"<html>"}, nil, "malformed"},
 		"nothing":          {[]string{""}, nil, "malformed"},
 	} {

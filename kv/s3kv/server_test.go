@@ -84,8 +84,8 @@ func TestServerConformance(t *testing.T) {
 	})
 }
 
-// TestServerSignatures has every kind of request refused that is not signed as
-// who may send it.
+// TestServerSignatures checks that every kind of request is refused without a
+// valid signature.
 func TestServerSignatures(t *testing.T) {
 	o := server(t)
 	view := emptied(t, o)

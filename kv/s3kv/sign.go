@@ -9,8 +9,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/signer"
 )
 
-// signing is a RoundTripper that signs requests, and that sends them again to
-// the region that the bucket turns out to be in.
+// signing is a RoundTripper that signs requests. If the bucket is in another
+// region, it sends them again to that region.
 type signing struct {
 	b    *bucket
 	next http.RoundTripper
@@ -49,10 +49,10 @@ func (s signing) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (s signing) send(req *http.Request, region string) (*http.Response, error) {
-	if s.b.who == nil {
+	if s.b.identity == nil {
 		return s.next.RoundTrip(req)
 	}
-	c, err := s.b.who.get(req.Context(), s.b.o.Forbidden)
+	c, err := s.b.identity.get(req.Context(), s.b.o.Forbidden)
 	if err != nil {
 		return nil, fmt.Errorf("s3kv: %w", err)
 	}

@@ -35,8 +35,9 @@ type Options struct {
 	// Remote says how requests are sent, tried again and merged. Its Sign and
 	// Redirects are not used.
 	Remote remote.Options
-	// Forbidden takes answer 403 for a missing key. S3 gives it for keys that
-	// are not there to who may not list the bucket, and to who may not read.
+	// Forbidden takes answer 403 for a missing key. S3 gives it for missing keys
+	// if the caller may not list the bucket, and for all keys if the caller may
+	// not read.
 	Forbidden bool
 }
 
@@ -76,13 +77,13 @@ func Open(name string, o *Options) (*View, error) {
 
 // bucket is the remote.Protocol of one bucket.
 type bucket struct {
-	name string
-	o    Options
-	c    *remote.Client
-	at   place
-	who  *identity
-	// long is how long values are that are uploaded in parts, and part how long
-	// a part is.
+	name     string
+	o        Options
+	c        *remote.Client
+	at       place
+	identity *identity
+	// long is the length from which on values are uploaded in parts of length
+	// part.
 	long, part int64
 }
 
@@ -105,7 +106,7 @@ func validKey(key string) error {
 		return err
 	}
 	if len(key) > 1024 {
-		return fmt.Errorf("%w: %d bytes, of which S3 takes 1024", kv.ErrInvalidKey, len(key))
+		return fmt.Errorf("%w: %d bytes, S3 allows 1024", kv.ErrInvalidKey, len(key))
 	}
 	for name := range strings.SplitSeq(key, "/") {
 		if name == "." || name == ".." {
@@ -119,7 +120,7 @@ func validKey(key string) error {
 func (b *bucket) request(ctx context.Context, method, key string, query url.Values, value []byte) (*http.Request, error) {
 	u := b.at.url(b.name, b.at.region())
 	u.Path += key
-	u.RawPath = s3utils.EncodePath(u.Path) // the spelling that is signed
+	u.RawPath = s3utils.EncodePath(u.Path) // the form that is signed
 	u.RawQuery = s3utils.QueryEncode(query)
 	var body io.Reader
 	if value != nil {
@@ -142,8 +143,8 @@ func (b *bucket) Version(h http.Header) remote.Version { return remote.VersionOf
 func (b *bucket) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
-		// A bucket that is not there, or a key of access that nobody has, is a
-		// mistake, not a missing key. HEAD does not tell them apart.
+		// A missing bucket or an unknown access key is an error, not a missing
+		// key. HEAD does not distinguish them.
 		if resp.Request.Method == http.MethodHead {
 			return true
 		}
@@ -170,8 +171,8 @@ func (b *bucket) Code(resp *http.Response) string {
 }
 
 // Set implements [kv.Writer]: with one request, or for values over 128 MiB in
-// parts, several at a time. Either way the key has all of the value or what it
-// had.
+// parts, several at a time. Either way the key has the whole value or its old
+// one.
 func (v *View) Set(ctx context.Context, key string, value []byte) error {
 	if err := validKey(key); err != nil {
 		return err
@@ -211,7 +212,7 @@ func (v *View) DeleteAll(ctx context.Context, keys []string) error {
 	return v.b.c.Each(ctx, len(keys), func(ctx context.Context, i int) error { return v.Delete(ctx, keys[i]) })
 }
 
-// expect handles answers of which nothing but the status counts.
+// expect checks the status of an answer and ignores its body.
 func (b *bucket) expect(good ...int) func(*http.Response) error {
 	return func(resp *http.Response) error {
 		for _, status := range good {

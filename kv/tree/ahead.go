@@ -12,10 +12,10 @@ import (
 //	map b     | b0 | b1 | b2 | b3 | b4 |
 //	            ^compared ^read   ^read by another goroutine
 //
-// It begins when some leaves were compared already, so that who asks for the
-// first difference only does not pay for more, and reads no farther than the
-// leaves of one page above. What it cannot read is an error where the comparison
-// comes to it.
+// It begins after a few leaves were compared, so that a caller of only the first
+// difference does not pay for more. It reads no farther than the leaves of one
+// page above. A page that cannot be read is an error when the comparison reaches
+// it.
 type ahead struct {
 	t    *Tree
 	ctx  context.Context
@@ -44,17 +44,17 @@ type pairState uint8
 
 const (
 	pairIdle pairState = iota
-	pairBusy           // somebody reads it
+	pairBusy           // a goroutine reads it
 	pairLoaded
 )
 
 const (
 	// aheadAfter is how many pairs are compared before others are read ahead.
 	aheadAfter = 8
-	// aheadLeast is how many pairs make it worth while.
+	// aheadLeast is the least number of pairs worth reading ahead.
 	aheadLeast = 4
-	// aheadWorkers read, of whatever processors there are: they may wait for the
-	// disk.
+	// aheadWorkers is the number of reading goroutines, on any number of
+	// processors: they may wait for the disk.
 	aheadWorkers = 4
 )
 
@@ -64,8 +64,8 @@ func (t *Tree) newAhead(ctx context.Context) *ahead {
 	return a
 }
 
-// descend says that a comparison is about to read the leaves through which the
-// paths go.
+// descend is called before a comparison reads the leaves at the ends of the two
+// paths.
 func (a *ahead) descend(x, y []frame) {
 	a.seen++
 	if a.seen <= aheadAfter || len(x) == 0 || len(y) == 0 {
@@ -116,8 +116,8 @@ func (a *ahead) work() {
 	}
 }
 
-// readNext reads the first pair from i on that nobody reads; false if there is
-// none. It is called with the lock, which it gives away meanwhile.
+// readNext reads the first pair from i on that no goroutine reads; false without
+// such a pair. It is called with the lock held and releases it while it reads.
 func (a *ahead) readNext(i int) bool {
 	for ; i < len(a.pairs); i++ {
 		p := &a.pairs[i]
@@ -137,8 +137,8 @@ func (a *ahead) readNext(i int) bool {
 	return false
 }
 
-// load is Tree.load of a leaf of map k. While another goroutine reads it, it
-// reads the next ones.
+// load is Tree.load of a leaf of map k. While another goroutine reads that leaf,
+// load reads the next ones.
 func (a *ahead) load(r *Root, k int) (*page, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
-// aligned compares two leaves with the same keys, item by item, without decoding
-// keys and values that do not differ: what most edits leave.
+// aligned compares two leaves with the same keys, item by item. It decodes only
+// keys and values that differ. Most edits keep the keys of a leaf.
 type aligned struct {
 	a, b     *page
 	i        int  // of the item that comes next
@@ -18,8 +18,8 @@ type aligned struct {
 	old, new Value
 }
 
-// align begins to compare the leaves in which the two sides stand, if they have
-// the same keys and the sides stand at the same one.
+// align begins to compare the current leaves of the two sides, if they have the
+// same keys and both sides are at the same key.
 func (d *differ) align() {
 	a, b := d.a.items.p, d.b.items.p
 	at := d.a.items.i - 1

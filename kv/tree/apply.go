@@ -12,7 +12,7 @@ type splice struct {
 	lo    []byte  // first key
 	hi    []byte  // last key
 	open  bool    // hi itself stays
-	toEnd bool    // there is no hi
+	toEnd bool    // without hi, to the end
 	items []Entry // ascending; no item that stays lies between them
 }
 
@@ -25,15 +25,15 @@ func (s *splice) covers(key []byte) bool {
 	return c < 0 || c == 0 && !s.open
 }
 
-// splices yields splices in order; nil at the end. What it returns is valid until
-// the next call.
+// splices yields splices in order; nil at the end. A splice is valid until the
+// next call.
 type splices func() (*splice, error)
 
-// Apply makes the map that results from edits, which must be in strictly
-// ascending order of keys. It is the one that Build makes of the resulting
-// entries. Pages that the edits do not reach are shared; about three pages are
-// written for one edit. Many edits are made by several goroutines. The new pages
-// go into the cache, where the next edits and readers meet them.
+// Apply applies edits, which must be in strictly ascending order of keys, to a
+// map. The result equals what Build makes of the resulting entries. Pages
+// without edits below them are shared; one edit writes about three pages.
+// Several goroutines apply many edits. The new pages go into the cache for the
+// next edits and readers.
 func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error) {
 	for i := range edits {
 		e := Entry{Key: edits[i].Key}
@@ -95,8 +95,7 @@ func (t *Tree) DeleteRange(ctx context.Context, root Root, span Span) (Root, err
 	})
 }
 
-// first returns the least key that lies in the span if To does not say
-// otherwise.
+// first returns the least key in the span, without regard to To.
 func (s *Span) first() []byte {
 	if s.After && s.From != nil {
 		return append(slices.Clip(s.From), 0) // no key lies between
@@ -104,7 +103,7 @@ func (s *Span) first() []byte {
 	return s.From
 }
 
-// splice applies splices of entries. keep says that new pages go into the cache.
+// splice applies splices of entries. With keep, new pages go into the cache.
 func (t *Tree) splice(ctx context.Context, root Root, keep bool, in splices) (Root, error) {
 	if root.Empty() {
 		return t.buildSplices(ctx, in)
@@ -116,8 +115,8 @@ func (t *Tree) splice(ctx context.Context, root Root, keep bool, in splices) (Ro
 	return p.climb()
 }
 
-// climb goes on level by level: the pages that change on one are splices of the
-// one above.
+// climb applies the changes level by level: changed pages of one level are
+// splices of the level above.
 func (p *pass) climb() (Root, error) {
 	for {
 		switch {
@@ -170,11 +169,11 @@ func sliceSplices(list []splice) splices {
 
 // pass applies splices to one level.
 //
-// It works in regions. A region begins at the page where the next splice
-// begins: all before it is as it was, so a page begins there in the new map as
-// well. It ends where a page of the new map ends together with one of the old
-// map and the next old page is not spliced, or is another pass's: from there on
-// both are cut alike.
+// It works in regions. A region begins at the page where the next splice begins:
+// all pages before it are unchanged, so a page begins there in the new map as
+// well. A region ends where a page of the new map and one of the old map end at
+// the same key and the next old page has no splice, or belongs to another pass:
+// from there on both maps have the same cuts.
 type pass struct {
 	ctx    context.Context
 	t      *Tree
@@ -182,16 +181,16 @@ type pass struct {
 	height uint8
 	in     splices
 
-	stop []byte // splices from this key on are left, unless a region took in some
+	stop []byte // splices from this key on belong to the next pass, unless a region included some
 
 	s     *splice // the next one; nil at the end
 	again []splice
-	after *splice // what comes after again, if not nil
+	after *splice // the splice to return after s, if not nil
 	over  []overwrite
 	out   []splice
 	keep  bool // new pages go into the cache
-	// whole: the level was cut anew from end to end, and top are all its pages, or
-	// the one item of which it would consist.
+	// whole: the level was cut anew from end to end, and top holds all its
+	// pages, or its only item.
 	whole bool
 	top   []Entry
 }
@@ -232,7 +231,7 @@ func (p *pass) run() error {
 	return nil
 }
 
-// stopped reports whether the next splice is none of the pass's.
+// stopped reports whether the next splice belongs to the next pass.
 func (p *pass) stopped() bool { return p.stop != nil && bytes.Compare(p.s.lo, p.stop) >= 0 }
 
 // region is the state of a region.
@@ -240,7 +239,7 @@ type region struct {
 	*pass
 	c     *cursor
 	w     *pageWriter
-	old   []Entry // pages that were met; between two of them a splice removed others
+	old   []Entry // pages that were read; splices may have removed pages between them
 	edges []Entry // pages that replace them
 	items itemReader
 	item  Entry
@@ -321,7 +320,7 @@ func (r *region) open() error {
 func (r *region) step() { r.have = r.items.next(&r.item) }
 
 // page merges the page with the splices that begin in it. A splice that ends in
-// a later page takes the cursor there.
+// a later page moves the cursor there.
 func (r *region) page() error {
 	for {
 		s := r.s

@@ -28,15 +28,15 @@ type pageWriter struct {
 
 var encoderPool = sync.Pool{New: func() any { return new(pageEncoder) }}
 
-// newPageWriter returns a writer that gives the items of the level above to
-// edges. The caller closes it.
+// newPageWriter returns a writer that calls edges with the items of the level
+// above. The caller closes it.
 func (t *Tree) newPageWriter(ctx context.Context, height uint8, edges func(Entry) error) *pageWriter {
 	w := &pageWriter{ctx: ctx, t: t, height: height, edges: edges, enc: encoderPool.Get().(*pageEncoder)}
 	w.start()
 	return w
 }
 
-// close gives the buffers of w back. What was not finished is lost.
+// close releases the buffers of w. An unfinished page is dropped.
 func (w *pageWriter) close() {
 	if w.enc != nil {
 		w.enc.release()
@@ -97,8 +97,8 @@ func (w *pageWriter) append(e *Entry) error {
 // its level.
 func (w *pageWriter) clean() bool { return w.enc.n == 0 || w.full && w.held == nil }
 
-// finish stores what is left at the end of the level, or before an item that
-// is known to begin a page.
+// finish stores the last page at the end of the level, or before an item that is
+// known to begin a page.
 func (w *pageWriter) finish() error {
 	if w.held != nil {
 		held := w.held
@@ -172,7 +172,7 @@ func (b *Builder) level(n int) *builderLevel {
 	return b.levels[n]
 }
 
-// edge takes a page that level n has finished.
+// edge adds a finished page of level n to the level above.
 func (b *Builder) edge(n int, e Entry) error {
 	l := b.levels[n]
 	if len(b.levels) == n+1 {

@@ -9,15 +9,15 @@ import (
 
 // cache holds parsed pages up to a number of bytes.
 //
-// It is a table of sets of eight places. A page may lie in one set only, which
-// its name says (names are hashes already). Lookups take no lock: a set's tags
-// are one cache line, and a tag that fits leads to the page, whose name decides.
-// Insertions and evictions take one lock; they stand beside reading, hashing
-// and parsing a page. The hand of a clock goes over the places and evicts pages
-// that were not used since it last came by.
+// It is a table of sets of eight places. The name of a page (a hash already)
+// selects its set. Lookups take no lock: a set's tags are one cache line, and if
+// a tag matches, the name of its page is compared. Insertions and evictions take
+// one lock, which is cheap beside reading, hashing and parsing a page. Eviction
+// is by the clock algorithm: a hand moves over the places and evicts pages that
+// were not used since its last pass.
 //
-// The table begins small and grows with the pages: in one that is mostly empty,
-// each page would touch memory that nobody has touched before.
+// The table begins small and grows with the pages: in a large and mostly empty
+// one, each page would cost a page fault.
 type cache struct {
 	limit int64
 	most  int                        // sets that the table may have
@@ -36,11 +36,11 @@ const (
 )
 
 type cacheSet struct {
-	tags  [cacheWays]atomic.Uint64 // of the page in the same place, 0 if there is none
+	tags  [cacheWays]atomic.Uint64 // of the page in the same place, 0 for a free place
 	pages [cacheWays]atomic.Pointer[page]
 }
 
-// free returns a place without a page, -1 if there is none.
+// free returns a place without a page, -1 if the set is full.
 func (s *cacheSet) free() int {
 	for i := range s.tags {
 		if s.tags[i].Load() == 0 {
@@ -83,8 +83,8 @@ func (c *cache) get(name *Name) *page {
 	return nil
 }
 
-// grow makes the table larger. Whoever looks into the one before finds what was
-// there.
+// grow makes the table larger. Concurrent lookups in the old table still find
+// its pages.
 func (c *cache) grow(old []cacheSet) []cacheSet {
 	sets := make([]cacheSet, min(len(old)*cacheGrows, c.most))
 	for i := range old {
@@ -139,8 +139,7 @@ func (c *cache) put(p *page) {
 	}
 }
 
-// evictFrom frees a place in a full set, of a page that was not used if there
-// is one.
+// evictFrom frees a place in a full set, preferably that of an unused page.
 func (c *cache) evictFrom(set *cacheSet) int {
 	at := int(c.hand % cacheWays)
 	for i := range set.pages {

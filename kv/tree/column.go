@@ -317,8 +317,8 @@ type runReader struct {
 	repeat bool // the token before was a run
 }
 
-// runs reads the next value of a column of which remaining are left, and how
-// many times it comes.
+// runs reads the next value of a column with remaining values left, and how
+// often it repeats.
 func (d *decoder) runs(r *runReader, remaining int) (v int64, times int) {
 	t := d.uvarint()
 	if t&1 != 0 {

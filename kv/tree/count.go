@@ -94,9 +94,9 @@ func (t *Tree) SplitKeys(ctx context.Context, root Root, n int) ([][]byte, error
 	return keys, nil
 }
 
-// keyAt returns the key that has so many before it; there must be one. Pages are
-// checked to have as many entries as the page above says, so that rank is less
-// than at.Entries all the way down.
+// keyAt returns the key with the given rank, which must exist. Loaded pages have
+// the number of entries that the page above records, so rank is less than
+// at.Entries on every level.
 func (t *Tree) keyAt(ctx context.Context, root Root, rank uint64) ([]byte, error) {
 	for at := root; ; {
 		p, err := t.load(ctx, &at)

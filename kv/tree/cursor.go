@@ -102,9 +102,9 @@ func (c *cursor) load() (*page, error) {
 	return p, err
 }
 
-// checkPlace checks that the keys of a page lie where the pages above it say: the
-// last one is its key there, and the first one is greater than the key before.
-// Then the order within pages is the order of the map, whatever is stored.
+// checkPlace checks the keys of a page against the pages above it: the last key
+// is its key there, and the first key is greater than the key before. So the
+// keys of the map ascend even if the store lies.
 func checkPlace(above []frame, p *page) error {
 	if len(above) == 0 {
 		return nil

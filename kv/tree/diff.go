@@ -8,10 +8,10 @@ import (
 )
 
 // Diff yields the keys whose values differ between two maps, in order. Values
-// are compared by Value.Equal. It skips pages that both maps have, so that it
-// costs what changed and not what there is. An error ends it. Span.Reverse is
-// not supported. Of many changes, pages are read ahead by other goroutines, which
-// have ended when the sequence has.
+// are compared by Value.Equal. It skips pages that both maps have, so its cost
+// grows with the changes and not with the maps. An error ends it. Span.Reverse
+// is not supported. For many changes, other goroutines read pages ahead; they
+// end with the sequence.
 func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if span.Reverse {
@@ -54,8 +54,8 @@ func (d *delta) copy() Change {
 	return c
 }
 
-// side walks over one of the maps. It stands before a page that it has not read,
-// at an item of a leaf, or at the end.
+// side walks over one of the maps. Its position is before an unread page, at an
+// item of a leaf, or at the end.
 type side struct {
 	t     *Tree
 	ctx   context.Context
@@ -149,7 +149,7 @@ func (s *side) lastKey() []byte {
 type differ struct {
 	a, b         *side
 	to           []byte
-	stepA, stepB bool    // sides that stand at what was returned last
+	stepA, stepB bool    // the side is at the difference returned last
 	both         aligned // leaves that are compared as a whole, if both.a is not nil
 	ahead        *ahead  // of both sides, or nil
 }
@@ -158,8 +158,8 @@ func (t *Tree) newDiffer(ctx context.Context, a, b Root, span *Span) *differ {
 	return &differ{a: t.side(ctx, a, span), b: t.side(ctx, b, span), to: span.To}
 }
 
-// lookAhead lets other goroutines read pages that the differ will come to. It
-// must be closed then.
+// lookAhead starts goroutines that read pages ahead. The caller must then call
+// close.
 func (d *differ) lookAhead() {
 	if d.to == nil {
 		d.ahead = d.a.t.newAhead(d.a.ctx)

@@ -42,7 +42,7 @@ type keyEncoder struct {
 	buf  []byte
 	last []byte
 	n    int
-	run  int // where the open run token is; 0 if there is none
+	run  int // position of the open run token; 0 without one
 }
 
 func (e *keyEncoder) reset() {
@@ -131,8 +131,8 @@ func (p *page) markKey(m int) []byte {
 	return keys[begin:end:end]
 }
 
-// headOf is the head of a key that shares what all keys share. Other keys have
-// some head.
+// headOf returns the head of a key that begins with the common bytes. For other
+// keys the result has no meaning.
 func (c *keyColumn) headOf(key []byte) uint64 {
 	key = key[min(len(key), int(c.common)):]
 	if len(key) >= 8 {
@@ -201,8 +201,8 @@ func (r *keyReader) token() (drop, add int) {
 }
 
 // find returns the index of the first key that is not less than key, p.len() if
-// there is none, and whether it is key itself. buf is scratch space; if it holds
-// the longest key, nothing is allocated.
+// all are less, and whether it equals key. buf is scratch space; if it holds the
+// longest key, nothing is allocated.
 func (p *page) find(key, buf []byte) (item int, exact bool) {
 	m, before := p.findMark(key)
 	if before {
@@ -264,9 +264,9 @@ func (p *page) find(key, buf []byte) (item int, exact bool) {
 	}
 }
 
-// findMark returns the last mark whose key is not greater than key. before
-// means that key is less than every key. If it is greater than what all keys
-// share, the number of marks is returned.
+// findMark returns the last mark whose key is not greater than key. before means
+// that key is less than every key. If key is greater than the common bytes of
+// all keys, m is the number of marks.
 func (p *page) findMark(key []byte) (m int, before bool) {
 	head := p.keys.headOf(key)
 	lo, hi := 0, int(p.keys.marks) // marks before lo are not greater, from hi on greater
@@ -278,8 +278,8 @@ func (p *page) findMark(key []byte) (m int, before bool) {
 			hi = mid
 		}
 	}
-	// What all keys share is compared last, and with the key that is read next
-	// anyway. Without it the search above was for nothing.
+	// The common bytes are compared last, with a key that is read anyway. If
+	// they differ, the search above does not count.
 	m = max(lo-1, 0)
 	if common := int(p.keys.common); common > 0 {
 		switch c := bytes.Compare(key[:min(len(key), common)], p.markKey(m)[:common]); {
@@ -355,7 +355,7 @@ func (d *decoder) indexKeys(c *keyColumn) {
 	d.s.index = append(index, d.s.arena...)
 }
 
-// keyChecker is what the decoder knows of the keys before.
+// keyChecker is the decoder's state after the previous key.
 type keyChecker struct {
 	key  []byte
 	keep int  // bytes that the last token left alone

@@ -12,15 +12,15 @@ type Payload struct {
 	Offset, Length uint64
 }
 
-// Links are what one page names, for collectors. The slices are reused by the
-// next page.
+// Links holds the pages and payloads that one page refers to, for garbage
+// collection. The next page reuses the slices.
 type Links struct {
 	// Pages are the pages below, or the roots of child maps.
 	Pages []Root
-	// Payloads are those of native values. Of values in a row whose payloads
-	// follow each other, only the sum is given: Length then reaches from the
-	// first to the end of the last. There may be a payload of other pages in
-	// between; with Exact, which the caller sets, each has its own entry.
+	// Payloads are those of native values. Payloads of consecutive values that
+	// follow each other in a pack are one entry: Length then reaches from the
+	// first to the end of the last. A payload of another page may lie between
+	// them. The caller sets Exact to get one entry per payload.
 	Payloads []Payload
 	Exact    bool
 
@@ -28,13 +28,13 @@ type Links struct {
 	scratch scratch
 }
 
-// maxRow is how far apart payloads may be to follow each other: the room of a
-// record's header and of alignment, and less than any other payload would
-// take with its header.
+// maxRow is the largest distance of payloads that follow each other: enough for
+// a record's header and alignment, too little for another payload with its
+// header.
 const maxRow = 400
 
-// Follows reports whether a payload at offset next may come right after one
-// that ends at end: nothing that is worth reclaiming fits in between.
+// Follows reports whether a payload at offset next may directly follow one that
+// ends at end: no reclaimable payload fits between them.
 func Follows(end, next uint64) bool {
 	if next < end {
 		return false
@@ -43,8 +43,9 @@ func Follows(end, next uint64) bool {
 	return gap <= maxRow || next%refAlignLarge == 0 && gap <= maxRow+refAlignLarge
 }
 
-// Links reads one page and sets l to what it names. It keeps nothing in the
-// cache, so that a walk over everything does not push out what readers use.
+// Links reads one page and sets l to its references. It does not put the page
+// into the cache, so that a walk over everything does not evict the pages of
+// readers.
 func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
 	l.Pages, l.Payloads = l.Pages[:0], l.Payloads[:0]
 	if r.Empty() {
@@ -70,9 +71,9 @@ func (t *Tree) Links(ctx context.Context, r Root, l *Links) error {
 	return nil
 }
 
-// Read sets l to what a page with these bytes names, and returns the height of
-// the page. It keeps nothing of raw. Bytes that are no page, or have another
-// hash than the name, are ErrCorrupt.
+// Read sets l to the references of a page with these bytes, and returns the
+// height of the page. It does not keep raw. The error is ErrCorrupt if the bytes
+// are no page or have another hash than the name.
 func (l *Links) Read(name Name, raw []byte) (height uint8, err error) {
 	l.Pages, l.Payloads = l.Pages[:0], l.Payloads[:0]
 	if digest.Of(raw) != name {

@@ -6,13 +6,14 @@ import (
 )
 
 // Merge makes the map that has the changes from base to ours and those from base
-// to theirs. For a key that both changed, to the same value or not, resolve says
-// what it becomes (nil: absent); keys come in order, and a nil value is an
-// absent one. The values it gets are its own. Callers for whom equal changes
-// need no decision compare the roots, here and in values that are roots, first.
+// to theirs. For each key that both changed, even to equal values, it calls
+// resolve, which returns the new value; nil means absent, in arguments and
+// result. Calls come in the order of keys, and resolve owns its arguments.
+// Callers that need no decision for equal changes compare the roots first, here
+// and in values that are roots.
 //
-// It costs as much as the smaller set of changes: that one is applied to the
-// other side, whose own changes are looked at only where the two meet.
+// Its cost grows with the smaller set of changes: those are applied to the other
+// side, whose changes are read only near them.
 func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 	resolve func(key []byte, base, ours, theirs *Value) (*Value, error)) (Root, error) {
 	switch base {
@@ -40,7 +41,8 @@ func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 }
 
 // changesLess reports whether there are fewer changes from base to a than from
-// base to b. It looks at no more of the larger set than the smaller one has.
+// base to b. It counts both sets in step and stops at the end of the smaller
+// one.
 func (t *Tree) changesLess(ctx context.Context, base, a, b Root) (bool, error) {
 	changesA, changesB := t.newDiffer(ctx, base, a, &Span{}), t.newDiffer(ctx, base, b, &Span{})
 	for {

@@ -8,10 +8,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
-// Most edits give a key that is there another value of the same weight. Then no
-// cut moves and the page keeps its keys, so that they need not be decoded,
-// compared, hashed and coded again. On the levels above it is the same: the page
-// below has another name and the same last key.
+// Most edits give an existing key another value of the same weight. Then no cut
+// moves and the page keeps its keys, which need not be decoded, compared, hashed
+// and coded again. The same holds on the levels above: the page below has a new
+// name and the same last key.
 
 // overwrite is a new value of an item of a page.
 type overwrite struct {
@@ -19,8 +19,8 @@ type overwrite struct {
 	v Value
 }
 
-// value returns what the splice sets its one key to, nil if it deletes it; ok is
-// false if it does more than that.
+// value returns the new value of a splice of one key, nil if it deletes the key;
+// ok is false for other splices.
 func (s *splice) value() (v *Value, ok bool) {
 	if s.open || s.toEnd || len(s.items) > 1 || !bytes.Equal(s.lo, s.hi) {
 		return nil, false
@@ -52,7 +52,7 @@ func (p *pass) overwrite(c *cursor) (done bool, err error) {
 		v, ok := p.s.value()
 		switch {
 		case ok && v == nil && !exact:
-			// Deletes what is not there.
+			// Deletes a missing key.
 		case !ok || v == nil || !exact:
 			p.takeBack(page)
 			return false, nil
@@ -81,7 +81,7 @@ func (v *Value) weighs(w *Value) bool {
 	return v.Kind == w.Kind && (v.Kind != KindInline || len(v.Inline) == len(w.Inline))
 }
 
-// takeBack makes splices of the overwrites, which come before p.s again.
+// takeBack turns the overwrites into splices again, which come before p.s.
 func (p *pass) takeBack(page *page) {
 	if len(p.over) == 0 {
 		return
@@ -156,8 +156,8 @@ func (e *pageEncoder) overwriteAny(p *page, over []overwrite) {
 	}
 }
 
-// overwriteNative is overwriteAny for a leaf of native values. It takes columns as
-// a whole.
+// overwriteNative is overwriteAny for a leaf of native values. It copies whole
+// columns.
 func (e *pageEncoder) overwriteNative(p *page, over []overwrite) {
 	c, n := &p.native, p.len()
 	e.n = n
@@ -193,7 +193,7 @@ func column(dst []uint64, c *packed, b []byte, n int) []uint64 {
 	return dst
 }
 
-// overwriteEdges is overwriteAny for an interior page. It takes columns as a whole.
+// overwriteEdges is overwriteAny for an interior page. It copies whole columns.
 func (e *pageEncoder) overwriteEdges(p *page, over []overwrite) {
 	c, n, to := &p.child, p.len(), &e.child
 	e.n = n

@@ -52,7 +52,7 @@ type page struct {
 	used atomic.Bool // since the cache last looked
 	kind Kind        // of all values, or mixed
 
-	index   []byte // what the decoder found out: ways into the keys, columns
+	index   []byte // made by the decoder: entry points into keys and columns
 	raw     []byte // the stored bytes, behind index in memory
 	keys    keyColumn
 	child   rootColumn // of child maps, or of the pages below
@@ -127,8 +127,8 @@ func (p *page) inlineAt(o int) []byte {
 	return p.raw[p.inline[o]:p.inline[o+1]:p.inline[o+1]]
 }
 
-// decodePage parses and validates the bytes of a page, which it copies. Whether
-// name is the hash of raw is the caller's business.
+// decodePage parses and validates the bytes of a page, which it copies. The
+// caller checks that name is the hash of raw.
 func decodePage(name Name, raw []byte) (*page, error) {
 	p := &page{}
 	s := scratchPool.Get().(*scratch)
@@ -182,7 +182,7 @@ func (p *page) decode(name Name, raw []byte, s *scratch) error {
 	return nil
 }
 
-// is compares a page with what the page above says of it.
+// is compares a page with its record in the page above.
 func (p *page) is(r *Root) error {
 	if p.self != *r {
 		return corrupt(r.Name, "it is %+v, but the page above says %+v", p.self, *r)
@@ -199,8 +199,7 @@ func (p *page) memory() int64 {
 	return int64(n)
 }
 
-// scratch is memory of a decoder that lives no longer than the decoding of a
-// page.
+// scratch is memory that a decoder needs only while it decodes a page.
 type scratch struct {
 	key               []byte
 	marks             []keyMark

@@ -16,12 +16,12 @@ import (
 //	splices    . .     .      .     . .    .      .
 //	parts    [0            ]      [1           ] [2
 //
-// Regions do not depend on what comes before them, so that the parts make what one
-// pass over all of them makes, unless the last region of a part goes on into pages
-// of the next one. Then it takes in the splices that it meets there, as always, and
-// what the next part made is forgotten: it is made again from there on. That is rare
-// and costs one part. So that no page is stored which the map does not have, the
-// pages of a part are stored when it is known to count.
+// Regions do not depend on those before them, so the parts make the same pages
+// as one pass over all of them, unless the last region of a part extends into
+// pages of the next part. Then the region includes the splices there, and the
+// result of the next part is dropped and made again from the end of the region.
+// That is rare and costs one part. The pages of a part are stored only when its
+// result is final, so that no page is stored that the map does not have.
 
 const (
 	// partSplices are enough for a part: they take longer than to wake a processor.
@@ -31,7 +31,8 @@ const (
 	maxWorkers     = 16
 )
 
-// spliceList is what a level has to do, and may be read in several places at once.
+// spliceList is the splices of a level. Several goroutines may read it at
+// different positions.
 type spliceList struct {
 	n    int
 	lo   func(i int) []byte  // first key of splice i

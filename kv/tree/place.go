@@ -10,7 +10,7 @@ type Place struct {
 	above []frame
 }
 
-// Place is where the walk of a map begins.
+// Place returns the place of the root page, where a walk begins.
 func (r Root) Place() Place { return Place{root: r} }
 
 // Page returns the page at the place: its name, height, size and a summary of

@@ -29,7 +29,7 @@ const (
 	refLarge      = 64 << 10
 )
 
-// refState is what the next offset depends on.
+// refState is the state from which the next offset is predicted.
 type refState struct {
 	entry int    // of the dictionary
 	start uint64 // offset of the first value in this run of one entry
@@ -108,8 +108,8 @@ func (e *refEncoder) appendTo(dst []byte, dict int) []byte {
 	return append(dst, e.offsets.buf...)
 }
 
-// refColumn is what the decoder keeps of the columns. Offsets and dictionary
-// entries are packed anew in page.index, where each can be read by itself.
+// refColumn gives access to the decoded columns. Offsets and dictionary entries
+// are packed anew in page.index, for random access.
 type refColumn struct {
 	native  bool
 	own     bool   // each value has the dictionary entry of its own number
@@ -134,8 +134,8 @@ func (c *refColumn) entry(index []byte, i int) int {
 	return int(c.entries.get(index, i))
 }
 
-// run returns in which run value i is: most often about where it would be if all
-// runs had as many values, as files have as many chunks.
+// run returns the number of the run of value i. It first tries the position that
+// runs of equal length would give, as most files have equally many chunks.
 func (c *refColumn) run(index []byte, i int) int {
 	end := func(run int) int { return int(binary.LittleEndian.Uint16(index[int(c.entries.pos)+2*run:])) }
 	at := i * int(c.runs) / int(c.n)
@@ -233,8 +233,8 @@ func (d *decoder) offsets(native bool, runs []refRun) packed {
 	return d.indexed(d.s.offsets, w.lo, w.hi)
 }
 
-// offsetWalk finds out where values begin from how far they lie from where they
-// are expected.
+// offsetWalk computes the offsets of values from their distances to the expected
+// offsets.
 type offsetWalk struct {
 	native           bool
 	lengths, offsets []uint64
@@ -276,8 +276,8 @@ func (w *offsetWalk) more(i, end int, off uint64) bool {
 	return true
 }
 
-// sameOffset reads where n values of as many sources begin if all begin at the
-// same place, as the only chunks of files do. Otherwise it reads nothing.
+// sameOffset reads the common offset of n values with a source each, as in files
+// of one chunk. If the offsets differ it reads nothing.
 func (d *decoder) sameOffset(n int) (offset uint64, ok bool) {
 	var r runReader
 	start := d.pos
@@ -294,8 +294,8 @@ func (d *decoder) sameOffset(n int) (offset uint64, ok bool) {
 	return uint64(off), ok
 }
 
-// ownEntries reads which entries of the dictionary n values use if there are as
-// many: the first value the first, and each the next one.
+// ownEntries reads the entries of n values with a dictionary of n entries: value
+// i uses entry i.
 func (d *decoder) ownEntries(n int) {
 	var r runReader
 	for i := 0; i < n && d.err == ""; {
@@ -307,8 +307,8 @@ func (d *decoder) ownEntries(n int) {
 	}
 }
 
-// refEntries reads which entries of the dictionary n values use, and returns
-// whether they never go back.
+// refEntries reads the dictionary entries of n values, and reports whether they
+// never decrease.
 func (d *decoder) refEntries(n, dict int) (ordered bool) {
 	runs := d.s.runs[:0]
 	if dict == 1 {
@@ -368,9 +368,9 @@ func (d *decoder) refEntries(n, dict int) (ordered bool) {
 	return ordered
 }
 
-// indexedEntries puts which entries of the dictionary the values use into the
-// index of the page: where the runs end if each is of the next entry, otherwise
-// the entry of each value, in one or two bytes.
+// indexedEntries writes the dictionary entries of the values into the index of
+// the page: the ends of the runs if each run uses the next entry, otherwise the
+// entry of each value, in one or two bytes.
 func (d *decoder) indexedEntries(c *refColumn, runs []refRun, dict int) {
 	n := runs[len(runs)-1].end
 	c.n = int32(n)

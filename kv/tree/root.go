@@ -21,7 +21,8 @@ const (
 	allFlags = HasNative | HasVirtual | HasChild
 )
 
-// maxHeight is what 2^64 entries can need: interior pages have two children.
+// maxHeight is enough for 2^64 entries: interior pages have at least two
+// children.
 const maxHeight = 64
 
 // Root is a map: its root page and a summary of what is below. Roots are
@@ -62,8 +63,8 @@ func (r Root) AppendBinary(dst []byte) []byte {
 	return binary.AppendUvarint(dst, r.Bytes)
 }
 
-// DecodeRoot reads what AppendBinary wrote from the front of b and returns what
-// follows. It accepts only the one form that AppendBinary writes.
+// DecodeRoot reads the output of AppendBinary from the front of b and returns
+// the rest. It accepts no other form.
 func DecodeRoot(b []byte) (r Root, rest []byte, err error) {
 	d := decoder{b: b}
 	if h := d.byte(); h > 0 {

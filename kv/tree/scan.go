@@ -6,7 +6,7 @@ import (
 )
 
 // Scan yields the entries of a span in order of keys, or backwards. It reads one
-// leaf at a time, and pages as the loop asks for them. An error ends it.
+// leaf at a time, when the loop needs it. An error ends it.
 func (t *Tree) Scan(ctx context.Context, root Root, span Span) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if root.Empty() {
@@ -25,9 +25,9 @@ func (t *Tree) Scan(ctx context.Context, root Root, span Span) iter.Seq2[Entry, 
 	}
 }
 
-// Keys yields the keys of a span in order, whatever Reverse says, and does not
-// look at their values. Those of a page share an allocation; the receiver may
-// keep and not change them.
+// Keys yields the keys of a span in ascending order, without their values; it
+// ignores Reverse. The keys of a page share an allocation; the caller may keep
+// them but not change them.
 func (t *Tree) Keys(ctx context.Context, root Root, span Span) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if root.Empty() {
@@ -54,8 +54,8 @@ func (p *page) bounds(lo, to []byte) (begin, end int, before, after bool) {
 	return begin, max(begin, end), begin == 0, end == p.len()
 }
 
-// scanUp calls visit with the part of each page that lies in a span, until it
-// wants no more.
+// scanUp calls visit with the part of each page that lies in a span, until visit
+// returns false.
 func (c *cursor) scanUp(span Span, visit func(p *page, begin, end int) bool) error {
 	lo := span.first()
 	if err := c.seek(lo); err != nil {
@@ -80,8 +80,8 @@ func (c *cursor) scanUp(span Span, visit func(p *page, begin, end int) bool) err
 	}
 }
 
-// scan yields items begin to end; false if yield wants no more. Their keys share
-// one allocation.
+// scan yields items begin to end; false if yield returned false. Their keys
+// share one allocation.
 func (p *page) scan(begin, end int, yield func(Entry, error) bool) bool {
 	if begin == end {
 		return true
@@ -105,7 +105,7 @@ func (p *page) scan(begin, end int, yield func(Entry, error) bool) bool {
 	return true
 }
 
-// scanKeys yields the keys begin to end; false if yield wants no more.
+// scanKeys yields the keys begin to end; false if yield returned false.
 func (p *page) scanKeys(begin, end int, yield func([]byte, error) bool) bool {
 	if begin == end {
 		return true

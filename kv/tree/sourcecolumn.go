@@ -35,9 +35,9 @@ type sourceReader struct {
 	whole       bool
 }
 
-// sourceText is the text of the source that a reader stands behind, in buffers
-// that the next step changes. It is not a part of the reader, so that they can
-// be on the stack.
+// sourceText is the text of the source before the reader's position, in buffers
+// that the next step changes. It is not a part of the reader, so that the
+// buffers can be on the stack.
 type sourceText struct{ url, validator []byte }
 
 // enterSource returns a reader that stands before source i, which must exist,
@@ -130,8 +130,8 @@ func (p *page) sourceAt(i int) Source {
 	return s
 }
 
-// sourceCursor gives the sources of values that are read in order. It makes
-// each but once, and the texts of many in one piece.
+// sourceCursor returns the sources of values that are read in order. It makes
+// each source once, and the texts of many in one allocation.
 type sourceCursor struct {
 	r      sourceReader
 	t      sourceText
@@ -278,8 +278,8 @@ func (r *sourceReader) series(url []byte, limit int) (times int, above bool) {
 	return times, above
 }
 
-// source checks the next source and goes behind it. t is the text of the one
-// before, and above says that the URL is greater than that.
+// source checks the next source and moves behind it. t is the text of the one
+// before; above reports that the URL is greater than that.
 func (d *decoder) source(r *sourceReader, t sourceText) (_ sourceText, above bool) {
 	d.pos = r.pos
 	h := int(d.byte())

@@ -10,8 +10,8 @@ import (
 
 // Pages is a page store, safe for concurrent use.
 type Pages interface {
-	// GetPage returns the bytes of a page, which nobody modifies, or an error
-	// that is ErrMissing.
+	// GetPage returns the bytes of a page, or an error that is ErrMissing.
+	// Neither caller nor store may modify the bytes.
 	GetPage(ctx context.Context, name Name) ([]byte, error)
 	// PutPage stores a page, which it may keep: the caller never modifies it.
 	// Putting a page that is there already is fine.
@@ -28,8 +28,8 @@ type PageViewer interface {
 
 // Options of a Tree. Nil and the zero value work.
 type Options struct {
-	// CacheBytes bounds the memory of parsed pages. Default 64 MiB; negative
-	// means none.
+	// CacheBytes bounds the memory of parsed pages. Default 64 MiB; a negative
+	// value means no cache.
 	CacheBytes int64
 
 	shape shape // tests use smaller pages
@@ -53,7 +53,7 @@ func (o *Options) withDefaults() Options {
 // safe for concurrent use.
 type Tree struct {
 	pages Pages
-	cache *cache // nil if there is none
+	cache *cache // nil without one
 	shape shape
 	held  *heldPages // takes new pages if it is there
 }
@@ -68,17 +68,17 @@ func New(p Pages, o *Options) *Tree {
 	return t
 }
 
-// With returns a Tree over another page store that shares the cache of t. A
-// page in the cache is found even where the store does not have it; names are
-// hashes of content, so it is the right page. Whoever wants to know what a store
-// has, as checks and collectors do, uses a Tree without a cache.
+// With returns a Tree over another page store that shares the cache of t. A page
+// in the cache is found even if the store does not have it; names are hashes of
+// content, so it is the right page. Checks and garbage collection, which must
+// know what a store has, use a Tree without a cache.
 func (t *Tree) With(p Pages) *Tree {
 	u := *t
 	u.pages = p
 	return &u
 }
 
-// load returns the page that r names and checks that it is what r says.
+// load returns the page that r names and checks it against r.
 func (t *Tree) load(ctx context.Context, r *Root) (p *page, err error) {
 	if t.cache != nil {
 		p = t.cache.get(&r.Name)
@@ -183,7 +183,7 @@ func (t *Tree) store(ctx context.Context, name Name, raw []byte) error {
 // heap.
 type scratchKey = [128]byte
 
-// Get returns the value of a key and whether there is one. If the pages are in
+// Get returns the value of a key and whether the key exists. If the pages are in
 // the cache and keys have at most 128 bytes it allocates nothing but, for a
 // virtual value, the text of its source.
 func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, error) {
@@ -211,10 +211,9 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 	}
 }
 
-// below returns page i below an interior page. What p says of it but its name
-// and height is compared when it is read, not each time it is found in the
-// cache: its columns lie apart, and each would be a miss of the processor's
-// cache. Nothing but sums depends on them.
+// below returns page i below an interior page. Cache hits check name and height
+// only: each of the other columns of p would cost a miss of the processor's
+// cache. Those were checked when the page was read.
 func (t *Tree) below(ctx context.Context, p *page, i int) (*page, error) {
 	if t.cache != nil {
 		name := p.child.name(p.raw, i)

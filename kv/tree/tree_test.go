@@ -347,7 +347,7 @@ func TestConcurrent(t *testing.T) {
 	checkCache(t, tr.cache)
 }
 
-// checkCache checks the accounts of a cache that nobody uses.
+// checkCache checks the accounts of an idle cache.
 func checkCache(t *testing.T, c *cache) {
 	t.Helper()
 	var bytes int64
@@ -417,7 +417,7 @@ func TestCache(t *testing.T) {
 }
 
 // TestCacheGrows checks that no page is lost while the table of a cache grows,
-// neither for its owner nor for somebody who looks it up meanwhile.
+// neither for its owner nor for a concurrent lookup.
 func TestCacheGrows(t *testing.T) {
 	c := newCache(64 << 20)
 	var known atomic.Int64

@@ -160,9 +160,9 @@ func (e *Entry) check() error {
 
 // Entry is a key and its value.
 //
-// Entries that a Tree returns share immutable memory with pages: nobody may
-// modify Key or Inline, and they stay valid for ever. Entries passed in are
-// copied before the call returns.
+// Entries that a Tree returns share memory with pages: Key and Inline must not
+// be modified, and stay valid for ever. Entries passed in are copied before the
+// call returns.
 type Entry struct {
 	Key   []byte
 	Value Value

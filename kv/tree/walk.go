@@ -8,10 +8,10 @@ import (
 // it, for collecting, checking and copying them.
 //
 // visit is called with the name, height and stored size of a page before it is
-// read; unless it returns true, neither the page nor what is below is looked at.
-// Walk descends into child maps as well, at their place. A page that several
-// child maps share is offered each time. leaf, if not nil, is called with every
-// entry of every leaf that was descended into, before the child map of the entry;
+// read; unless it returns true, the page and all below it are skipped. Walk
+// descends into child maps as well, at their place. A page that several child
+// maps share is offered each time. leaf, if not nil, is called with every entry
+// of every leaf that was descended into, before the child map of the entry;
 // entries are as those of Scan. Without leaf, leaves that hold no child maps are
 // offered to visit but not read.
 //

@@ -18,14 +18,14 @@ type decoder struct {
 	done func()
 }
 
-// release gives back what was borrowed. The decoder must not be used again.
+// release returns pooled decoders. The decoder must not be used again.
 func (d decoder) release() {
 	if d.done != nil {
 		d.done()
 	}
 }
 
-// decoders has every compression method that is understood.
+// decoders has every supported compression method.
 var decoders = map[uint16]func(in *source, m *member) (decoder, error){
 	methodDeflate: inflate,
 	methodBzip2:   func(in *source, _ *member) (decoder, error) { return decoder{Reader: bzip2.NewReader(in.r)}, nil },
@@ -45,7 +45,7 @@ func inflate(in *source, _ *member) (decoder, error) {
 		return decoder{}, err
 	}
 	return decoder{r, func() {
-		if r.(flate.Resetter).Reset(nothing, nil) == nil { // let go of the source
+		if r.(flate.Resetter).Reset(nothing, nil) == nil { // release the source
 			inflaters.Put(r)
 		}
 	}}, nil
@@ -92,8 +92,8 @@ func unlzma(in *source, m *member) (decoder, error) {
 	return decoder{Reader: r}, nil
 }
 
-// joined is io.MultiReader that reads bytes too: otherwise the library reads
-// them one by one through a slice.
+// joined is an io.MultiReader with ReadByte: without it the library reads single
+// bytes through a slice.
 type joined struct {
 	head *bytes.Reader
 	rest interface {

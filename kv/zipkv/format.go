@@ -12,8 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Signatures and sizes of the records, without what varies (APPNOTE.TXT 6.3.10,
-// section 4.3).
+// Signatures and fixed sizes of the records (APPNOTE.TXT 6.3.10, section 4.3).
 const (
 	sigLocal     = 0x04034b50
 	sigCentral   = 0x02014b50
@@ -51,7 +50,7 @@ const (
 )
 
 var (
-	// ErrFormat means that there is no zip archive. Such an error is
+	// ErrFormat means that the bytes are no zip archive. The error is
 	// kv.ErrCorrupt too.
 	ErrFormat = errors.New("zipkv: not a zip archive")
 
@@ -133,7 +132,7 @@ func zip64Extra(extra []byte, size, packed, offset *uint64, disk *uint32) error 
 	}
 	b := findExtra(extra, extraZip64)
 	if b == nil {
-		// All ones may also be a number, however unlikely.
+		// All ones may also be the number itself.
 		return nil
 	}
 	for _, p := range []*uint64{size, packed, offset} {
@@ -152,7 +151,7 @@ func zip64Extra(extra []byte, size, packed, offset *uint64, disk *uint32) error 
 }
 
 // findExtra returns the contents of the extra field with the given tag, or nil.
-// What cannot be parsed behind it is left alone: writers pad there.
+// Bytes behind it that cannot be parsed are ignored: writers pad there.
 func findExtra(extra []byte, tag uint16) []byte {
 	for len(extra) >= 4 {
 		n := int(le.Uint16(extra[2:]))
@@ -167,12 +166,12 @@ func findExtra(extra []byte, tag uint16) []byte {
 	return nil
 }
 
-// decodeName turns the stored name into UTF-8, and says whether it changed
-// nothing.
+// decodeName converts the stored name to UTF-8, and reports whether it is
+// unchanged.
 func decodeName(raw []byte, flags uint16, extra []byte) (name string, same bool) {
 	name = string(raw)
 	if flags&flagUTF8 != 0 {
-		return name, true // if it is not UTF-8 it is refused as a key
+		return name, true // invalid UTF-8 is refused as a key
 	}
 	// A field of Info-ZIP has the name in UTF-8, valid if the checksum of the
 	// other name still agrees.
@@ -193,12 +192,12 @@ func decodeName(raw []byte, flags uint16, extra []byte) (name string, same bool)
 	return s.String(), false
 }
 
-// windows reports whether the system that a member was made on separates directories
-// by backslashes: FAT, the two numbers of NTFS, and VFAT. Some writers there store
-// them as they are, and unzip takes them for slashes.
+// windows reports whether the system that a member was made on separates
+// directories by backslashes: FAT, the two numbers of NTFS, and VFAT. Some
+// writers there store them unchanged, and unzip reads them as slashes.
 func windows(madeOn byte) bool { return madeOn == 0 || madeOn == 10 || madeOn == 11 || madeOn == 14 }
 
-// refused says why a member with this name is not shown, or nothing.
+// refused returns why a member with this name is no key, or "".
 func refused(name string) string {
 	if err := kv.ValidKey(name); err != nil {
 		return err.Error()

@@ -11,30 +11,29 @@ import (
 )
 
 // Members of an archive on a server are read together, each with its local
-// header, which tells where its bytes begin:
+// header, which has the offset of its bytes:
 //
 //	archive   │ head │ bytes of "a" │ head │ bytes of "b" │ … │ head │ bytes of "z" │
-//	requests  └─────────────── one, if near ──────────────┘   └──────── one ────────┘
+//	requests  └─────────────── one, if close ─────────────┘   └──────── one ────────┘
 
 const (
-	// gatherRequests is how many requests one Gather has under way.
+	// gatherRequests is the number of simultaneous requests of one Gather.
 	gatherRequests = 16
-	// gatherMemory is how many bytes all of an archive hold, but for one run of
-	// members alone.
+	// gatherMemory bounds the bytes that all Gathers of an archive hold; a
+	// single run of members may be longer.
 	gatherMemory = 256 << 20
 	// gatherMost is the longest member that is read ahead. Longer ones are read
-	// when it is their turn, in pieces.
+	// in pieces when they are used.
 	gatherMost = 64 << 20
-	// headSlack is how long the extra field of a local header is thought to be at
-	// most. Where it is longer, the end of the member is asked for again.
+	// headSlack is the expected upper bound of the extra field of a local
+	// header. If it is longer, a second request reads the end of the member.
 	headSlack = 64
 )
 
 // Spacing implements [kv.Spacer]: it is that of the archive.
 func (r *Reader) Spacing() (gap, most int64) { return kv.Spacing(r.archive) }
 
-// Gathers implements [kv.Gatherer]: archives are, whose bytes cost something each
-// time they are asked for.
+// Gathers implements [kv.Gatherer]: true if the archive is a [kv.Spacer].
 func (r *Reader) Gathers(context.Context, string) bool {
 	_, far := r.archive.(kv.Spacer)
 	return far
@@ -67,7 +66,7 @@ func (r *Reader) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) er
 	return gather.Read(ctx, b.data, b, o)
 }
 
-// memory bounds what is read ahead of the archive.
+// memory bounds the bytes that are read ahead.
 func (r *Reader) memory() *gather.Memory {
 	r.ahead.Do(func() { r.held = gather.NewMemory(gatherMemory) })
 	return r.held
@@ -78,16 +77,16 @@ type gathering struct {
 	r       *Reader
 	wants   []kv.Want
 	g       *kv.Gathering
-	members []*member  // nil where there is none
-	values  []kv.Value // which read from the archive, for those that are ready
+	members []*member  // nil for a missing key
+	values  []kv.Value // values that read from the archive, for ready wants
 
-	ready []int         // numbers of wants of which nothing is read here
-	heads []gather.Part // local headers without which it is not known where a part of a member lies
+	ready []int         // numbers of wants for which nothing is read ahead
+	heads []gather.Part // local headers needed to find the offset of a part
 	parts []int         // numbers of the other wants
 	data  []gather.Part
 }
 
-// sort tells the wants apart.
+// sort divides the wants into ready, heads and parts.
 func (b *gathering) sort(ctx context.Context) error {
 	for i := range b.wants {
 		w := &b.wants[i]
@@ -117,22 +116,22 @@ func (b *gathering) sort(ctx context.Context) error {
 	return nil
 }
 
-// span is what is read first of the bytes of a member: all, where they are
+// span is the range of a member's stored bytes to read first: all if they are
 // compressed.
 func (b *gathering) span(i int) (off, n int64) {
 	m := b.members[i]
 	if m.offset == outside {
-		return 0, 0 // it says so when it is read
+		return 0, 0 // reading it returns the error
 	}
 	if m.method == methodStore {
 		if off, n, err := b.wants[i].Range.Resolve(m.size); err == nil {
 			return off, n
 		}
 	}
-	return 0, m.packed // who wants more than there is says so when it is read
+	return 0, m.packed // reading beyond the end returns the error
 }
 
-// part is what is read of the archive for a want.
+// part returns the range of the archive to read for a want.
 func (b *gathering) part(i int) gather.Part {
 	m := b.members[i]
 	off, n := b.span(i)
@@ -147,13 +146,13 @@ func (b *gathering) part(i int) gather.Part {
 // headLen is the length of the local header, 0 if it is not known yet.
 func (m *member) headLen() int64 { return int64(atomic.LoadUint32(&m.head) &^ rawName) }
 
-// headMost is how long the local header probably is at most.
+// headMost is the expected upper bound of the length of the local header.
 func (m *member) headMost() int64 { return lenLocal + int64(m.rawLen) + headSlack }
 
 // Open implements [gather.Files].
 func (b *gathering) Open(_ context.Context, _ int, _ kv.Range, _ int64, stale kv.Value) (kv.Value, []byte, error) {
 	if stale != nil {
-		return nil, nil, kv.ErrChanged // the directory is of the archive that was opened
+		return nil, nil, kv.ErrChanged // the archive differs from the one that was opened
 	}
 	return b.r.archive, nil, b.r.begin(context.Background())
 }
@@ -167,7 +166,7 @@ func (b *gathering) Take(ctx context.Context, p gather.Part, _ kv.Value, bytes [
 	return b.g.Take(ctx, p.Want, v)
 }
 
-// at is the member of a part as a value, with the bytes that came of it.
+// at returns the member of a part as a value that holds the bytes b.
 func (b *gathering) at(ctx context.Context, p gather.Part, bytes []byte, err error) (kv.Value, error) {
 	m := b.members[p.Want]
 	if err != nil {

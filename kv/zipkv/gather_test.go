@@ -115,7 +115,7 @@ func gathered(t *testing.T, r *Reader, content map[string][]byte, wants []kv.Wan
 	}
 }
 
-// TestGatherRequests counts how an archive that is far away is read.
+// TestGatherRequests counts the requests to an archive on a server.
 func TestGatherRequests(t *testing.T) {
 	content := numberedMembers(200, 500)
 	var all, some, parts []kv.Want
@@ -239,6 +239,6 @@ func TestGatherFails(t *testing.T) {
 		t.Errorf("canceled: %v", err)
 	}
 	if err := r.Gather(ctx, []kv.Want{{Key: "../x"}}, none); !errors.Is(err, kv.ErrInvalidKey) {
-		t.Errorf("a key that is none: %v", err)
+		t.Errorf("an invalid key: %v", err)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// data is what both kinds of members are.
+// data has the common fields of both kinds of members.
 type data struct {
 	r       *Reader
 	m       *member
-	archive kv.Value // perhaps with some bytes at hand
+	archive kv.Value // may hold some bytes in memory
 	at      int64    // where the bytes begin
 }
 
-// unknown is a place that is looked for when it is needed.
+// unknown marks an offset that is computed when it is needed.
 const unknown = -1
 
 // begin returns where the bytes begin.
@@ -110,9 +110,9 @@ func (r *Reader) checkCRC(m *member, got uint32) error {
 	return nil
 }
 
-// packedValue is a compressed member. The first View decompresses what it
-// needs; if there is a second, all is decompressed and kept as long as the
-// value is, so that reading a shard in pieces does not cost its square.
+// packedValue is a compressed member. The first View decompresses what it needs;
+// a second one decompresses everything and keeps it with the value, so that
+// reading a shard in pieces does not take quadratic time.
 type packedValue struct {
 	data
 
@@ -173,8 +173,8 @@ func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
 	return out, err
 }
 
-// decode calls fn with the decompressed bytes. Errors of fn are taken for damage,
-// unless they are named here or come from elsewhere.
+// decode calls fn with the decompressed bytes. Errors of fn are reported as
+// corruption, except those named here and those of the archive or the context.
 func (v *packedValue) decode(ctx context.Context, fn func(io.Reader) error) error {
 	at, err := v.begin(ctx)
 	if err != nil {
@@ -225,8 +225,7 @@ func (v *packedValue) Stream(ctx context.Context, fn func([]byte) error) error {
 	return err
 }
 
-// end makes sure that nothing comes after the last byte and that the checksum of all
-// agrees.
+// end checks that nothing follows the last byte and that the checksum matches.
 func (v *packedValue) end(d io.Reader, sum uint32) error {
 	var more [1]byte
 	switch n, err := io.ReadFull(d, more[:]); {
@@ -238,10 +237,10 @@ func (v *packedValue) end(d io.Reader, sum uint32) error {
 	return v.r.checkCRC(v.m, sum)
 }
 
-// source is the compressed bytes. It remembers the first error of the archive,
-// to be told from those of the decoder.
+// source is the compressed bytes. It keeps the first error of the archive, to
+// distinguish it from errors of the decoder.
 type source struct {
-	// r is a *bytes.Reader or a *bufio.Reader: inflate has fast ways for them.
+	// r is a *bytes.Reader or a *bufio.Reader: inflate is faster with them.
 	r interface {
 		io.Reader
 		io.ByteReader
@@ -279,9 +278,9 @@ func (e errorReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack reads n bytes from off on. What comes before is decompressed and
-// dropped. Where the range goes to the end, so does the stream, and the
-// checksum must agree.
+// unpack reads n bytes from off on. Bytes before off are decompressed and
+// dropped. If the range reaches the end, the stream must end there and the
+// checksum must match.
 func (v *packedValue) unpack(ctx context.Context, d io.Reader, off, n int64) ([]byte, error) {
 	sum := crc32.NewIEEE()
 	if off > 0 {
@@ -307,7 +306,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// step is how much is decompressed between two looks at the context.
+// step is the number of bytes decompressed between two checks of the context.
 const step = 1 << 20
 
 func skip(ctx context.Context, d io.Reader, n int64) error {
@@ -323,8 +322,8 @@ func skip(ctx context.Context, d io.Reader, n int64) error {
 	return nil
 }
 
-// readGrowing reads n bytes, making room as they come: a declared size is
-// believed for the first MiB only.
+// readGrowing reads n bytes. It reserves up to 1 MiB for the declared size;
+// beyond that memory grows with the bytes read.
 func readGrowing(ctx context.Context, d io.Reader, n int64) ([]byte, error) {
 	out := make([]byte, 0, min(n, step))
 	for int64(len(out)) < n {

@@ -13,7 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// member is what is kept of each member: 48 bytes, and its name.
+// member is the index record of a member: 48 bytes, beside its name.
 type member struct {
 	name   uint32 // offset in Reader.names
 	len    uint16 // of the name
@@ -30,10 +30,10 @@ type member struct {
 // outside is the offset of a member that does not lie in the archive.
 const outside = -1
 
-// rawName says that the stored name is the key.
+// rawName means that the stored name is the key.
 const rawName = 1 << 31
 
-// end is what the records at the end of an archive say.
+// end has the contents of the records at the end of an archive.
 type end struct {
 	at      int64 // where the directory ends
 	entries uint64
@@ -42,17 +42,17 @@ type end struct {
 	offset  int64 // of the directory, as declared
 }
 
-// maxTail is how far from the end of the archive the end record may begin.
+// maxTail is the largest distance of the end record from the end of the archive.
 const maxTail = lenEnd + max16
 
-// maxCandidates bounds how many end records are tried, of which all but one are
-// part of a comment. Each may cost a parse of the directory.
+// maxCandidates bounds how many end records are tried: all but one are part of a
+// comment, and each may cost a parse of the directory.
 const maxCandidates = 8
 
 // readIndex finds and parses the directory.
 func (r *Reader) readIndex(ctx context.Context) error {
 	total := r.archive.Size()
-	// The records of zip64 stand before the end record.
+	// The zip64 records lie before the end record.
 	tailLen := int64(maxTail + lenLocator64 + lenEnd64)
 	if r.Gathers(ctx, "") {
 		gap, _ := r.Spacing() // a directory within it needs no request of its own
@@ -124,8 +124,8 @@ func (r *Reader) parseEnd(ctx context.Context, tail []byte, tailAt int64) (end, 
 }
 
 // findEnd64 returns the end record of zip64 that a locator points to. Bytes
-// before the archive shift it; then it is looked for right before the locator.
-// Without one the locator's signature was part of something else.
+// before the archive shift it; then it is searched directly before the locator.
+// If it is not there, the locator's signature was part of other data.
 func (r *Reader) findEnd64(ctx context.Context, locator []byte, at int64) (rec []byte, recAt int64, err error) {
 	declared := le.Uint64(locator[8:])
 	for _, try := range []int64{int64(min(declared, math.MaxInt64)), at - lenEnd64} {
@@ -232,7 +232,7 @@ func (r *Reader) add(h header, shift int64, names *strings.Builder) error {
 	}
 	offset := h.offset + shift
 	if offset < 0 || offset > r.dataEnd-lenLocal || h.packed > r.dataEnd-lenLocal-offset {
-		offset = outside // an error when it is read; the others are still good
+		offset = outside // an error when it is read; the others are readable
 	}
 	m := member{
 		name: uint32(names.Len()), len: uint16(len(h.name)), rawLen: h.rawLen, crc: h.crc, flags: h.flags, method: h.method,
@@ -252,7 +252,7 @@ func (r *Reader) sort() {
 		if c := strings.Compare(r.name(&a), r.name(&b)); c != 0 {
 			return c
 		}
-		if a.name > b.name { // names are in the order of the directory
+		if a.name > b.name { // equal names stay in the order of the directory
 			return -1
 		}
 		return 1

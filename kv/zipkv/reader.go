@@ -19,9 +19,9 @@ import (
 
 // Options of a Reader. Nil and the zero value are ready to use.
 type Options struct {
-	// MaxMemberBytes bounds how much of one compressed member is held in
-	// memory; asking for more is an error that says so. Stored members are not
-	// bounded: they are as large as the archive is. Default: 256 MiB.
+	// MaxMemberBytes bounds the bytes of one compressed member in memory; a
+	// larger read is an error that names the bound. Stored members are not
+	// bounded: they are no larger than the archive. Default: 256 MiB.
 	MaxMemberBytes int64
 }
 
@@ -46,9 +46,9 @@ type Reader struct {
 	names   string   // of all members, in the order of the directory
 	members []member // ordered by name
 	refused []string
-	dataEnd int64 // where the directory begins: members end before
+	dataEnd int64 // offset of the directory, where members end
 
-	tail  kv.Value // the archive with its last bytes, while it is opened
+	tail  kv.Value // the archive with its last bytes in memory, during Open
 	ahead sync.Once
 	held  *gather.Memory // of members that are read ahead
 }
@@ -61,12 +61,11 @@ var (
 )
 
 // Open reads the directory of an archive; ctx is for that alone. The archive
-// must stay readable as long as the view is used. It is read in ranges: its
-// last 64 KiB first, then the rest of the directory, then members as they are
-// asked for. Where the archive is a [kv.Spacer], as on a server, members that are
-// asked for together are read together; see [kv.Gather].
+// must stay readable as long as the view is used. It is read in ranges: its last
+// 64 KiB first, then the rest of the directory, then members on demand. If the
+// archive is a [kv.Spacer], as on a server, [kv.Gather] reads members together.
 //
-// What is no archive is [ErrFormat], a broken one kv.ErrCorrupt.
+// Errors: [ErrFormat] if it is no archive, kv.ErrCorrupt if it is broken.
 func Open(ctx context.Context, archive kv.Value, opts *Options) (*Reader, error) {
 	r := &Reader{archive: archive, opts: opts.withDefaults()}
 	if err := r.readIndex(ctx); err != nil {
@@ -112,8 +111,8 @@ func (r *Reader) Close() error {
 // Len is the number of keys.
 func (r *Reader) Len() int { return len(r.members) }
 
-// Refused returns the names of members that are not shown, for a name that is
-// no key or could lead out of a directory; at most the first 100. The caller
+// Refused returns the names of members that are no keys because their names are
+// invalid or could lead out of a directory; at most the first 100. The caller
 // must not change the slice.
 func (r *Reader) Refused() []string { return r.refused }
 
@@ -157,7 +156,7 @@ func (r *Reader) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return r.value(m, at, r.archive)
 }
 
-// member finds the member of a key that can be read.
+// member finds the readable member of a key.
 func (r *Reader) member(ctx context.Context, key string) (*member, error) {
 	if err := r.begin(ctx); err != nil {
 		return nil, err
@@ -176,7 +175,8 @@ func (r *Reader) member(ctx context.Context, key string) (*member, error) {
 	return m, nil
 }
 
-// value is a member whose bytes begin at a place of the archive, or [unknown].
+// value returns a member whose bytes begin at an offset of the archive, or
+// [unknown].
 func (r *Reader) value(m *member, at int64, archive kv.Value) (kv.Value, error) {
 	d := data{r, m, archive, at}
 	if m.method == methodStore {
@@ -191,11 +191,11 @@ func (r *Reader) value(m *member, at int64, archive kv.Value) (kv.Value, error) 
 	return &packedValue{data: d}, nil
 }
 
-// maxInflate is how many bytes one byte of a deflate stream can become: 258 for
-// every two bits.
+// maxInflate is the highest compression ratio of deflate: 258 bytes for every
+// two bits.
 const maxInflate = 1032
 
-// checkMethod says whether a member can be read at all.
+// checkMethod returns an error if the method of a member is not supported.
 func checkMethod(m *member) error {
 	switch {
 	case m.flags&(flagEncrypted|flagMasked) != 0 || m.method == methodAES:
@@ -206,8 +206,8 @@ func checkMethod(m *member) error {
 	return nil
 }
 
-// dataAt returns where the bytes of a member begin, of which the local header is
-// read from archive.
+// dataAt returns the offset of a member's bytes. It reads the local header from
+// archive.
 func (r *Reader) dataAt(ctx context.Context, archive kv.Value, m *member) (int64, error) {
 	name := r.name(m)
 	if m.offset == outside {
@@ -270,7 +270,7 @@ func (r *Reader) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string
 	}
 }
 
-// checkEvery is how many keys are yielded between two looks at the context.
+// checkEvery is the number of keys yielded between two checks of the context.
 const checkEvery = 256
 
 // id derives the identity of a member from that of the archive.
@@ -287,7 +287,7 @@ func (r *Reader) id(m *member) kv.ID {
 	return kv.ID(sum[:len(kv.ID{})])
 }
 
-// errTooLarge says that more of a member was asked for than may be held.
+// errTooLarge returns the error of a read that exceeds MaxMemberBytes.
 func (r *Reader) errTooLarge(m *member, n int64) error {
-	return fmt.Errorf("zipkv: %d bytes of compressed member %q: more than %d are not held in memory", n, r.name(m), r.opts.MaxMemberBytes)
+	return fmt.Errorf("zipkv: %d bytes of compressed member %q: over the limit of %d in memory", n, r.name(m), r.opts.MaxMemberBytes)
 }

@@ -18,7 +18,7 @@ const (
 	fileMode = 0o100644 << 16
 )
 
-// flags says that a name is UTF-8 where that makes a difference.
+// flags returns the UTF-8 flag for a name that is not ASCII.
 func (h *record) flags() uint16 {
 	for i := range len(h.name) {
 		if h.name[i] >= 0x80 {
@@ -129,9 +129,9 @@ func (z *Writer) appendEnd(b []byte, at uint64) []byte {
 	return le.AppendUint16(b, 0) // comment
 }
 
-// nameSet finds names that were already written. As long as they come in
-// order, as from a listing, the last one is all it needs; only then does it
-// read the others back from the directory.
+// nameSet finds names that were already written. While names come in order, as
+// from a listing, it keeps only the last one; after that it reads the others
+// back from the directory.
 type nameSet struct {
 	last string
 	all  map[string]struct{} // nil while in order
@@ -158,7 +158,7 @@ func (s *nameSet) add(dir []byte, name string) bool {
 	return true
 }
 
-// drop forgets a name whose member was not written after all.
+// drop removes a name whose member could not be written.
 func (s *nameSet) drop(name string) { delete(s.all, name) }
 
 func (s *nameSet) has(dir []byte, name string) bool {

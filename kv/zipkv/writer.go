@@ -20,14 +20,14 @@ import (
 
 // WriterOptions of a Writer. Nil and the zero value are ready to use.
 type WriterOptions struct {
-	// Level 0 stores members as they are, so that ranges of them can be read.
-	// 1 (fast) to 9 (small) deflate those that shrink by it. Default: 0.
+	// Level 0 stores members as they are, so that ranges of them can be read. 1
+	// (fast) to 9 (small) deflate members that become smaller. Default: 0.
 	Level int
 }
 
 // Writer makes an archive. Equal members in equal order give equal bytes: there
-// are no times in it (all are 1980-01-01) and no names of machines. What it
-// keeps in memory is the directory, about 50 bytes and the name for a member.
+// are no times in it (all are 1980-01-01) and no names of machines. It keeps the
+// directory in memory: about 50 bytes and the name for each member.
 //
 // It is a kv.Writer that can only add: setting a key again is an error, and so
 // is deleting one that was set. After an error of the output every further
@@ -41,7 +41,7 @@ type Writer struct {
 	err   error
 
 	deflate *flate.Writer
-	packed  counter // what measure found out
+	packed  counter // the result of measure
 
 	dir   []byte // the directory so far
 	count uint64
@@ -65,9 +65,9 @@ func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
 	return z
 }
 
-// Create writes an archive to a file. Until Close it is a temporary beside
-// path; then it is synced and takes the place of what is at path. Abort, or an
-// error, leaves path as it is.
+// Create writes an archive to a file. Until Close it is a temporary file beside
+// path; Close syncs it and replaces path. Abort, or an error, leaves path
+// unchanged.
 func Create(path string, opts *WriterOptions) (*Writer, error) {
 	tmp := temp.Name(path)
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -87,8 +87,8 @@ func (z *Writer) Set(ctx context.Context, key string, value []byte) error {
 	return z.SetValue(ctx, key, kv.Bytes(value))
 }
 
-// Delete implements kv.Writer. An archive that is being written cannot give up
-// a member, so it is errors.ErrUnsupported for keys that were set.
+// Delete implements kv.Writer. An archive cannot delete a written member, so it
+// is errors.ErrUnsupported for keys that were set.
 func (z *Writer) Delete(ctx context.Context, key string) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -164,8 +164,8 @@ func (z *Writer) write(b []byte) error {
 	return nil
 }
 
-// atOnce is the size up to which a value is read once, and its packed bytes are kept
-// until they are written.
+// atOnce is the size up to which a value is read only once, with its packed
+// bytes kept in memory.
 const atOnce = 8 << 20
 
 // eachPiece calls fn with the bytes of v, in order.
@@ -218,7 +218,7 @@ func (z *Writer) measure(ctx context.Context, v kv.Value, h *record) (err error)
 	return nil
 }
 
-// copy writes the bytes of a value, which must be those that were measured.
+// copy writes the bytes of a value, which must equal the measured ones.
 func (z *Writer) copy(ctx context.Context, v kv.Value, h *record) error {
 	if h.method == methodDeflate && z.packed.keep {
 		return z.write(z.packed.b)
@@ -280,7 +280,8 @@ func (z *Writer) Close() error {
 	return err
 }
 
-// Abort gives up. With Create the temporary is removed.
+// Abort ends the writer without an archive. With Create it removes the temporary
+// file.
 func (z *Writer) Abort() error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -299,7 +300,7 @@ func (z *Writer) discard() error {
 	return os.Remove(z.tmp)
 }
 
-// place makes a finished temporary the archive.
+// place renames the finished temporary file to the archive.
 func (z *Writer) place() error {
 	err := z.file.Sync()
 	if e := z.file.Close(); err == nil {
@@ -322,7 +323,7 @@ func (z *Writer) place() error {
 	return nil
 }
 
-// finish writes what comes behind the members.
+// finish writes the directory and the end records.
 func (z *Writer) finish() error {
 	at := uint64(z.at)
 	if err := z.write(z.dir); err != nil {
