@@ -10,9 +10,9 @@ import (
 	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
-// ParquetSet is a parquet set whose index was read, for those who take in all
-// of it: columns of references in C order, without a key for each. Safe for
-// concurrent use, so that arrays can be read in parallel.
+// ParquetSet is a parquet set whose index was read. It yields whole columns of
+// references in C order, without a key for each. Safe for concurrent use, so
+// that arrays can be read in parallel.
 type ParquetSet struct {
 	index  *partitioned
 	arrays []ParquetArray
@@ -22,8 +22,8 @@ type ParquetSet struct {
 
 // ParquetArray is an array of a [ParquetSet]. It must not be changed.
 type ParquetArray struct {
-	// Prefix is what the keys of its chunks begin with: its path and a slash,
-	// or nothing for an array at the root.
+	// Prefix is the prefix of its chunks' keys: its path and a slash, or empty
+	// for an array at the root.
 	Prefix string
 	// Grid is the number of chunks along each dimension. An array of rank 0 has
 	// one of 1: the key of its chunk ends in "0".
@@ -43,22 +43,22 @@ func (a *ParquetArray) AppendKey(dst []byte, number int64) []byte {
 // Entries yields the references of a batch of the array, which must be one of a,
 // with their keys, in C order. Chunks that are missing are left out.
 //
-// The sequence reads the columns, so it is for as long as the batch is valid, and
-// may run again until then. What it yields is the receiver's and may be kept: keys
-// and Data are new, and URLs are the strings of the batch, which do not change.
+// The sequence reads the columns, so it is valid as long as the batch, and may
+// run again until then. The caller owns the entries: keys and Data are copies,
+// URLs are the strings of the batch.
 func (a *ParquetArray) Entries(b *Batch) iter.Seq[Entry] { return b.entries(a.a, new(arena)) }
 
 // Batch is references to chunks of one array, as columns of equal length: row i
 // is the chunk with number First + i in C order. The columns belong to the
-// reader and are valid until the next batch is read; strings are the
-// receiver's, and equal URLs that follow each other mostly share their bytes.
+// reader and are valid until the next batch is read. Strings stay valid; equal
+// URLs that follow each other mostly share their bytes.
 type Batch struct {
 	// First is the number of the first row.
 	First int64
 	// URL is empty where Data is the value, and where the row has no reference.
 	URL []string
-	// Offset and Length are as in [Reference] where there is a URL. Elsewhere
-	// they mean nothing.
+	// Offset and Length are as in [Reference] in rows with a URL, and undefined
+	// in others.
 	Offset, Length []int64
 	// Data is the value itself, or nil. A chunk with neither URL nor Data is
 	// missing.
@@ -88,8 +88,8 @@ func newParquetSet(p *partitioned, dir kv.Reader, o ReadOptions) *ParquetSet {
 	return s
 }
 
-// Documents yields the metadata documents, which are all keys that are no
-// chunks, in the order of keys.
+// Documents yields the metadata documents, which are all keys except chunks, in
+// the order of keys.
 func (s *ParquetSet) Documents() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, d := range s.index.docs {
@@ -155,7 +155,7 @@ func (r *batchReader) array(a *array, fn func(*Batch) error) error {
 	return nil
 }
 
-// partition calls fn with what one partition has, if it is there.
+// partition calls fn with the references of a partition, if it exists.
 func (r *batchReader) partition(a *array, number int64, fn func(*Batch) error) error {
 	next := number * a.record
 	rows := int64(0)
@@ -183,7 +183,7 @@ func (b *Batch) check() (i int, err error) {
 	for i := range urls {
 		switch {
 		case data[i] == nil && (offsets[i]|lengths[i] > 0 || urls[i] == ""):
-			// Nothing, or a range that is as it should be.
+			// A missing chunk, or a valid range.
 		case data[i] == nil:
 			ref, err := rowReference(urls[i], offsets[i], lengths[i], nil)
 			if err != nil {

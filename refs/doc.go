@@ -1,5 +1,5 @@
-// Package refs reads, writes and serves reference sets: lists that say for each
-// key of a store which bytes of which file are its value.
+// Package refs reads, writes and serves reference sets: lists that map each key
+// of a store to a byte range of a file.
 //
 //	{                                                         key    value
 //	  ".zgroup": {"zarr_format": 2},                          bytes of its own
@@ -16,6 +16,6 @@
 //	parquet ────┼─ ReadJSON, ReadParquet ─── entries ── WriteJSON, WriteParquet
 //	            └─ OpenParquetSet ────── columns of one array after the other
 //
-// Opening and reading follow no URL. A [View] follows those that its [Rules]
-// let through, with the [Opener] that it is given.
+// Opening and reading a set follow no URL. A [View] follows the URLs that its
+// [Rules] allow, through its [Opener].
 package refs

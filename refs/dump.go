@@ -9,16 +9,16 @@ import (
 	"github.com/zarrdb/zarrdb/refs/jinja"
 )
 
-// A value that is a JSON object stands for its text, and which text that is
-// depends on the program that prints it. The bytes here are those that others
-// get from the same set:
+// A value that is a JSON object stands for its text, which depends on the
+// program that prints it. The bytes printed here equal those of other programs
+// for the same set:
 //
-//   - in JSON sets, what kerchunk and fsspec print with ujson: no white space,
+//   - in JSON sets, the output of ujson, as of kerchunk and fsspec: no white space,
 //     "/" as "\/", ASCII only;
-//   - in parquet sets, what Python's json prints: ", " and ": ", ASCII only.
+//   - in parquet sets, the output of Python's json: ", " and ": ", ASCII only.
 //
-// Numbers are printed as Python prints them. Of members with one name all are
-// printed, where Python keeps the last.
+// Numbers are printed as Python prints them. All members with one name are
+// printed; Python keeps the last.
 type dumpStyle struct {
 	comma, colon string
 	slash        bool // "/" is escaped

@@ -53,7 +53,7 @@ func wrapGen(i int, err error) error {
 	return err
 }
 
-// genError says which generator an error is about.
+// genError is an error with the number of its generator.
 type genError struct {
 	i   int
 	err error
@@ -233,7 +233,7 @@ func (d *dimension) at(i int64) jinja.Value {
 	return jinja.Int(d.start + i*d.step)
 }
 
-// count is how many references a generator stands for, if not more than most.
+// count returns the number of references of a generator, if it is at most most.
 func (g *generator) count(most int64) (int64, bool) {
 	n := int64(1)
 	for _, d := range g.dims {
@@ -250,7 +250,7 @@ func (g *generator) count(most int64) (int64, bool) {
 	return n, n <= most
 }
 
-// generate yields what all generators stand for. All are counted first.
+// generate yields the references of all generators. It counts all of them first.
 func (r *jsonReader) generate() error {
 	if r.templates == nil {
 		r.templates = &renderer{}
@@ -259,7 +259,7 @@ func (r *jsonReader) generate() error {
 	for i := range r.gens {
 		n, ok := r.gens[i].count(left)
 		if !ok {
-			return wrapGen(i, limit("it stands for more than %d references (MaxGenerated)", r.o.MaxGenerated))
+			return wrapGen(i, limit("it generates more than %d references (MaxGenerated)", r.o.MaxGenerated))
 		}
 		left -= n
 	}
@@ -271,7 +271,7 @@ func (r *jsonReader) generate() error {
 	return nil
 }
 
-// expand yields what one generator stands for.
+// expand yields the references of one generator.
 func (r *jsonReader) expand(g *generator) error {
 	scope := r.templates.scope.Clone()
 	for _, d := range g.dims {

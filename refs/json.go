@@ -10,14 +10,15 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ReadOptions bound what reading a set may take. nil and the zero value work.
+// ReadOptions bound the resources that reading a set uses. nil and the zero
+// value work.
 type ReadOptions struct {
-	// MaxValue is the longest value in a JSON set, in bytes of its text; also
-	// that of all templates together and of all generators. Default 64 MiB.
+	// MaxValue bounds a value in a JSON set, in bytes of its text, and also all
+	// templates together and all generators together. Default 64 MiB.
 	MaxValue int
 
-	// MaxGenerated is how many references the generators ("gen") of a set may
-	// stand for. A few bytes can ask for any number. Default 16 Mi.
+	// MaxGenerated bounds the references that the generators ("gen") of a set
+	// make: a few bytes can generate any number. Default 16 Mi.
 	MaxGenerated int64
 
 	// Partition bounds the memory for a partition file of a parquet set, in
@@ -29,7 +30,7 @@ type ReadOptions struct {
 	// the set is read again.
 	Skipped func(key string)
 
-	window int // bytes that the window begins with; small ones are for tests
+	window int // initial bytes of the window; tests make it small
 }
 
 func (o *ReadOptions) withDefaults() ReadOptions {
@@ -56,29 +57,29 @@ func (o *ReadOptions) withDefaults() ReadOptions {
 }
 
 // ReadJSON yields the entries of a JSON reference set of version 0 or 1
-// (References specification, "Version 0", "Version 1"), plain or compressed
-// with gzip or zstd, in the order of the text and those of "gen" last. A key
-// may occur more than once: the last entry counts. The sequence ends after the
+// (References specification, "Version 0", "Version 1"), plain or compressed with
+// gzip or zstd, in the order of the text and those of "gen" last. A key may
+// occur more than once: the last entry is used. The sequence ends after the
 // first error.
 //
-// Memory is bounded whatever the size of the set: a window of some MiB, the
-// templates, and the longest value. A set is read once, except where its first
-// key is not "version", or where "templates" stands behind references that need
-// them; then its beginning is read for these first.
+// Memory does not grow with the size of the set: it holds a window of some MiB,
+// the templates, and the longest value. A set is read once, unless its first key
+// is not "version", or "templates" comes after references that need them; then
+// its beginning is first read for these.
 //
-// A key that ends in a slash, as VirtualiZarr writes that of the one chunk of an
-// array of rank 0, gets the "0" that it lacks.
+// A key that ends in a slash, as VirtualiZarr writes it for the chunk of an
+// array of rank 0, gets a "0" appended.
 //
-// What fsspec would pass over is an error: a reference that has neither one nor
-// three elements, an offset that is no integer or negative, base64 that is
-// none, templates and variables that are not defined, text that is not UTF-8.
+// Some input that fsspec ignores is an error: a reference that has neither one
+// nor three elements, an offset that is no integer or negative, invalid base64,
+// undefined templates and variables, text that is not UTF-8.
 func ReadJSON(ctx context.Context, v kv.Value, o *ReadOptions) iter.Seq2[Entry, error] {
 	return readJSON(ctx, o, func() io.Reader { return &valueReader{ctx: ctx, v: v} }, true)
 }
 
 // ReadJSONFrom is [ReadJSON] for text that can be read only once. A set whose
-// templates stand behind references that need them is [ErrLimit], and one that
-// begins with "templates", "gen" or "refs" is taken to be of version 1.
+// templates come after references that need them is [ErrLimit], and one that
+// begins with "templates", "gen" or "refs" is read as version 1.
 func ReadJSONFrom(ctx context.Context, r io.Reader, o *ReadOptions) iter.Seq2[Entry, error] {
 	return readJSON(ctx, o, func() io.Reader { return ctxReader{ctx, r} }, false)
 }
@@ -105,20 +106,20 @@ type jsonReader struct {
 	stopped bool
 
 	v1        bool
-	version   bool // it was seen
+	version   bool // the key was read
 	seen      map[string]bool
 	templates *renderer // nil until they are known
 	gens      []generator
 
 	keys arena
 	urls urlTable
-	// The URL before, as it stands in the text with its quotes, and rendered:
-	// the references to a file mostly follow each other.
+	// The previous URL, as quoted in the text and rendered: references to one
+	// file mostly follow each other.
 	lastText []byte
 	lastURL  string
 }
 
-// text begins to read the set; done releases what that takes.
+// text begins to read the set; done releases its resources.
 func (r *jsonReader) text() (s *scanner, done func(), err error) {
 	in, done, err := decompressed(r.open())
 	if err != nil {
@@ -173,8 +174,8 @@ func (r *jsonReader) read() error {
 	return r.generate()
 }
 
-// decide looks at the first key and, where that does not tell the version, for
-// a version further on.
+// decide finds the version from the first key, or else searches further on for
+// the key "version".
 func (r *jsonReader) decide() error {
 	x, err := r.s.peek()
 	if err != nil || x == '}' {
@@ -206,7 +207,7 @@ func (r *jsonReader) decide() error {
 	return nil
 }
 
-// ahead reads the set for its version and templates only.
+// ahead reads only the version and the templates of the set.
 func (r *jsonReader) ahead() error {
 	s, done, err := r.text()
 	if err != nil {

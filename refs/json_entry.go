@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// entries yields what is in the object that the scanner is in, to its end.
+// entries yields the entries of the current object, to its end.
 func (r *jsonReader) entries() error {
 	first := true
 	for {
@@ -211,7 +211,7 @@ func (r *jsonReader) url(raw []byte) (string, error) {
 		return r.urls.string(raw), nil
 	}
 	if r.templates == nil && !r.seen["templates"] {
-		// They may stand further on.
+		// They may follow further on.
 		if !r.again {
 			return "", limit("templates behind the references that use them need a set that can be read twice")
 		}

@@ -43,8 +43,8 @@ func (s *scanner) trailing() error {
 	}
 }
 
-// skipFast goes over a value of any length, of which it looks at brackets and
-// strings only: whoever needs the value reads it properly.
+// skipFast skips a value of any length without a full check: it parses brackets
+// and strings only.
 func (s *scanner) skipFast() error {
 	depth, inString := 0, false
 	for {
@@ -85,7 +85,8 @@ func (s *scanner) skipFast() error {
 			}
 		}
 		if inString {
-			// Backslashes at the end are looked at again with what follows.
+			// Backslashes at the end are read again together with the next
+			// bytes.
 			if i -= backslashes(b); i == 0 && len(b) > 1 {
 				return limit("a string of nothing but backslashes")
 			}

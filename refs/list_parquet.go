@@ -18,9 +18,9 @@ import (
 //
 //	t/0  t/1  t/10  t/100  t/101 …  t/11  t/110 …  t/2  t/20 …
 //
-// so the walk goes down a tree of digits, and reads from about one partition
-// for each number of digits at a time. Branches are left out whole where no key
-// is asked for, and where there is no partition.
+// so the walk goes down a tree of digits, and reads from about one partition for
+// each number of digits at a time. It skips branches without a wanted key and
+// branches without a partition.
 func (s *lazySet) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		l := listing{ctx: ctx, set: s, opts: opts, yield: yield, docs: s.docs, arrays: s.arrays}
@@ -33,8 +33,8 @@ func (s *lazySet) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[strin
 	}
 }
 
-// listing is the state of one list: what comes next of the documents and of
-// the arrays, each array standing for all keys that begin with its prefix.
+// listing is the state of one list: the next document and the next array, which
+// represents all keys that begin with its prefix.
 type listing struct {
 	ctx    context.Context
 	set    *lazySet
@@ -48,7 +48,7 @@ type listing struct {
 	steps  int
 }
 
-// step looks at the context now and then.
+// step checks the context from time to time.
 func (l *listing) step() error {
 	if l.steps++; l.steps%checkEvery == 1 {
 		return l.ctx.Err()
@@ -84,7 +84,7 @@ func (l *listing) before(key string) error {
 	}
 }
 
-// wanted reports whether keys that begin with node can be asked for.
+// wanted reports whether the listing may include keys that begin with node.
 func (l *listing) wanted(node []byte) bool {
 	if !bytes.HasPrefix(node, l.prefix) && !bytes.HasPrefix(l.prefix, node) {
 		return false
@@ -92,7 +92,7 @@ func (l *listing) wanted(node []byte) bool {
 	return string(node) >= l.opts.After || bytes.HasPrefix(l.after, node)
 }
 
-// array lists the chunks of an array, with what lies between their keys.
+// array lists the chunks of an array, and the documents between their keys.
 func (l *listing) array(a *array) error {
 	if !l.wanted([]byte(a.prefix)) || a.total == 0 {
 		return nil
@@ -115,11 +115,11 @@ type chunkWalk struct {
 	*listing
 	a       *array
 	inner   []int64 // chunks that share the coordinates up to a dimension
-	present []int64 // partitions that there are, unless all are
+	present []int64 // existing partitions, unless all exist
 	all     bool
-	key     []byte // as far as the walk has gone down
+	key     []byte // the digits of the current branch
 
-	part *partition // the one looked at last, and its number
+	part *partition // the one used last, and its number
 	at   int64
 }
 
@@ -136,8 +136,8 @@ func (w *chunkWalk) dimension(d int, base int64) error {
 	return nil
 }
 
-// digits lists the chunks whose coordinate in dimension d begins with the
-// digits of v, which stand at the end of the key.
+// digits lists the chunks whose coordinate in dimension d begins with the digits
+// of v, which end the key.
 func (w *chunkWalk) digits(d int, base, v int64) error {
 	if err := w.step(); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (w *chunkWalk) digits(d int, base, v int64) error {
 	return nil
 }
 
-// anyPresent reports whether a partition is there that may have chunks of
+// anyPresent reports whether a partition exists that may have chunks of
 // digits(d, base, v): those with v itself, 10 v to 10 v + 9, and so on.
 func (w *chunkWalk) anyPresent(d int, base, v int64) bool {
 	if w.all {
@@ -188,7 +188,7 @@ func (w *chunkWalk) anyPresent(d int, base, v int64) bool {
 		if low == 0 || low > count/10 {
 			break
 		}
-		high = min(high, math.MaxInt64/10-1) // count is the bound that counts
+		high = min(high, math.MaxInt64/10-1) // count bounds the coordinates
 	}
 	return false
 }

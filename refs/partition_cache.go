@@ -12,8 +12,8 @@ type partitionID struct {
 	number int64
 }
 
-// partitionCache keeps partitions up to a number of bytes and drops the one
-// not used for the longest time. A partition that several ask for is read once.
+// partitionCache keeps partitions up to a number of bytes and drops the one not
+// used for the longest time. Concurrent requests for a partition read it once.
 type partitionCache struct {
 	most int64
 
@@ -43,7 +43,7 @@ func (c *partitionCache) get(ctx context.Context, id partitionID, read func() (*
 				return nil, ctx.Err()
 			}
 			if x.err != nil && ctx.Err() == nil && (errors.Is(x.err, context.Canceled) || errors.Is(x.err, context.DeadlineExceeded)) {
-				continue // whoever read it gave up
+				continue // the goroutine that read it gave up
 			}
 			return x.p, x.err
 		}
@@ -65,7 +65,7 @@ func (c *partitionCache) fill(e *list.Element, read func() (*partition, error)) 
 	x, p, err := e.Value.(*cached), (*partition)(nil), errAbandoned
 	defer func() { // also if read panics
 		c.mu.Lock()
-		x.p, x.err = p, err // shrink looks at p
+		x.p, x.err = p, err // shrink reads p
 		if err != nil {
 			c.drop(e)
 		} else {
@@ -84,7 +84,7 @@ func (c *partitionCache) drop(e *list.Element) {
 	delete(c.entries, e.Value.(*cached).id)
 }
 
-// shrink drops what is too much; keep stays.
+// shrink drops partitions beyond the bound, except keep.
 func (c *partitionCache) shrink(keep *list.Element) {
 	for e := c.used.Back(); e != nil && c.bytes > c.most; {
 		before := e.Prev()

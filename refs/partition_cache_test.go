@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A partition whose reading panics is read again by the next who asks.
+// A partition whose reading panics is read again by the next request.
 func TestPartitionCacheAfterPanic(t *testing.T) {
 	c := partitionCache{most: 1 << 20}
 	func() {

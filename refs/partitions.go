@@ -27,13 +27,13 @@ type lazySet struct {
 	present map[*array]presence
 }
 
-// presence is what existing found.
+// presence is the result of existing.
 type presence struct {
 	numbers []int64
 	all     bool
 }
 
-// existing is the function of that name, asked once for each array.
+// existing caches the result of the function of that name for each array.
 func (s *lazySet) existing(ctx context.Context, a *array) (numbers []int64, all bool, err error) {
 	s.mu.Lock()
 	p, ok := s.present[a]
@@ -106,7 +106,7 @@ type packedRow struct {
 const (
 	rowMissing = -1 - iota
 	rowInline
-	rowInvalid // what is wrong shows when it is asked for
+	rowInvalid // looking it up returns the error
 )
 
 // reference returns a row, or kv.ErrNotFound.
@@ -254,7 +254,7 @@ func (r *partitionReader) each(ctx context.Context, dir kv.Reader, a *array, num
 		return fmt.Errorf("refs: %s: %w", a.file(number), err)
 	}
 	in := func(err error) error {
-		if errors.Is(err, kv.ErrNotFound) { // it was there a moment ago
+		if errors.Is(err, kv.ErrNotFound) { // it was removed meanwhile
 			err = fmt.Errorf("%w: %v", ErrUnreachable, err)
 		}
 		if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, errors.ErrUnsupported) {
@@ -275,7 +275,7 @@ func (r *partitionReader) each(ctx context.Context, dir kv.Reader, a *array, num
 		} else if err != nil {
 			return in(err)
 		}
-		if int64(b.Len()) > left { // what follows fills up the file
+		if int64(b.Len()) > left { // the rest is padding
 			n := int(left)
 			b.Path, b.Offset, b.Size, b.Raw = b.Path[:n], b.Offset[:n], b.Size[:n], b.Raw[:n]
 		}
@@ -288,8 +288,8 @@ func (r *partitionReader) each(ctx context.Context, dir kv.Reader, a *array, num
 	return nil
 }
 
-// existing returns the numbers of the partitions of an array that there are,
-// ascending. all says that none is missing, or that it is not known which.
+// existing returns the numbers of the existing partitions of an array,
+// ascending. all means that none is missing, or that it is unknown which are.
 func existing(ctx context.Context, dir kv.Reader, a *array) (numbers []int64, all bool, err error) {
 	probe := func() ([]int64, bool, error) {
 		if a.partitions() > maxProbed {

@@ -17,13 +17,12 @@ import (
 // once. The sequence ends after the first error.
 //
 // Rows with neither URL nor bytes, and partitions that do not exist, are chunks
-// without a value and not yielded. The set's own ".zmetadata" is no entry: it
-// is the index and stands in no store.
+// without a value and not yielded. The set's own ".zmetadata" is no entry: it is
+// the index of the set.
 //
 // Memory is bounded: one page of each column of one partition
-// ([ReadOptions].Partition). If dir is no kv.Lister, partitions are looked for
-// one by one, and a set that could have more than a million of them is
-// [ErrLimit].
+// ([ReadOptions].Partition). If dir is no kv.Lister, partitions are probed one
+// by one, and a set that could have more than a million of them is [ErrLimit].
 func ReadParquet(ctx context.Context, dir kv.Reader, o *ReadOptions) iter.Seq2[Entry, error] {
 	opts := o.withDefaults()
 	return func(yield func(Entry, error) bool) {
@@ -36,7 +35,7 @@ func ReadParquet(ctx context.Context, dir kv.Reader, o *ReadOptions) iter.Seq2[E
 	}
 }
 
-// maxProbed bounds the partitions that are looked for one by one.
+// maxProbed bounds the partitions that are probed one by one.
 const maxProbed = 1 << 20
 
 func streamPartitions(ctx context.Context, dir kv.Reader, p *partitioned, o ReadOptions) iter.Seq2[Entry, error] {
@@ -78,7 +77,7 @@ func (s *streamer) array(a *array) error {
 	})
 }
 
-// entries yields what is there, with its key.
+// entries yields the existing chunks with their keys.
 func (b *Batch) entries(a *array, keys *arena) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		at := newOdometer(a, b.First)
@@ -97,12 +96,12 @@ func (b *Batch) entries(a *array, keys *arena) iter.Seq[Entry] {
 	}
 }
 
-// odometer goes through the chunks of an array in C order.
+// odometer iterates over the chunks of an array in C order.
 type odometer struct {
 	a      *array
 	coords []int64
 	key    []byte
-	last   int // where the last coordinate begins in key
+	last   int // offset of the last coordinate in key
 }
 
 // newOdometer begins at a chunk.
@@ -129,7 +128,7 @@ func (o *odometer) print() {
 	}
 }
 
-// next goes to the chunk that follows; after the last one to the first.
+// next moves to the next chunk; after the last one to the first.
 func (o *odometer) next() {
 	d := len(o.coords) - 1
 	if o.coords[d]++; o.coords[d] < o.a.counts[d] {

@@ -11,56 +11,57 @@ import (
 )
 
 var (
-	// ErrInvalid means that something in a reference set contradicts its
-	// format. Errors about one key are a [KeyError] too.
+	// ErrInvalid means that a reference set violates its format. Errors about
+	// one key are a [KeyError] too.
 	ErrInvalid = errors.New("refs: invalid reference set")
 
-	// ErrForbidden means that a URL leads where the [Rules] do not allow.
+	// ErrForbidden means that the [Rules] do not allow a URL.
 	ErrForbidden = errors.New("refs: URL is not permitted")
 
-	// ErrLimit means that reading would take more than an option allows.
+	// ErrLimit means that reading would exceed the limit of an option.
 	ErrLimit = errors.New("refs: limit exceeded")
 
-	// ErrUnreachable means that the file which a reference names, or the part
-	// of it, does not exist. It never matches kv.ErrNotFound: the key has a
-	// value, which cannot be had.
+	// ErrUnreachable means that the file of a reference, or the referenced part,
+	// does not exist. It never matches kv.ErrNotFound: the key has a value,
+	// which cannot be read.
 	ErrUnreachable = errors.New("refs: referenced bytes do not exist")
 
-	// errNoFile is ErrUnreachable where the whole file is missing.
+	// errNoFile is ErrUnreachable for a missing file.
 	errNoFile = fmt.Errorf("%w: there is no file", ErrUnreachable)
 )
 
 // WholeFile is the Length of a [Reference] to everything in a file.
 const WholeFile = -1
 
-// Reference is the value of a key: bytes of its own, or a part of a file.
+// Reference is the value of a key: inline bytes, or a part of a file.
 type Reference struct {
-	// URL names the file as the set has it, templates rendered and relative
-	// URLs as they are. It is empty where Data is the value.
+	// URL names the file as in the set, with templates rendered; relative URLs
+	// stay relative. It is empty if Data is the value.
 	URL string
 
-	// Offset and Length are in bytes. Length is WholeFile, with Offset 0,
-	// where the value is the whole file.
+	// Offset and Length are in bytes. If the value is the whole file, Length is
+	// WholeFile and Offset 0.
 	Offset, Length int64
 
-	// Data is the value itself. The slice is the receiver's to keep, and must
-	// not be changed.
+	// Data is the value itself. The caller may keep the slice but must not
+	// change it.
 	Data []byte
 
-	// Form is how JSON spells Data.
+	// Form is the form of Data in JSON.
 	Form Form
 
-	// Optional says that the key has no value where the file does not exist. It is
-	// set by formats that know the names of their files, and not which there are.
+	// Optional means that a missing file is a key without a value, not an error.
+	// Formats set it if they compute the names of files without knowing which
+	// exist.
 	Optional bool
 }
 
-// Form is how a JSON set spells a value that it holds.
+// Form is the form of an inline value in a JSON set.
 type Form uint8
 
 const (
-	// FormAuto leaves the choice to the writer: text where it reads as such,
-	// else base64.
+	// FormAuto leaves the choice to the writer: text if the value reads back
+	// from it, else base64.
 	FormAuto Form = iota
 	// FormText is a string. Data that is no UTF-8 is base64 nevertheless.
 	FormText
@@ -81,8 +82,8 @@ type Entry struct {
 	Reference
 }
 
-// KeyError is an error about one key of a set. It matches ErrInvalid if Err
-// is about the set and not about reading.
+// KeyError is an error about one key of a set. It matches ErrInvalid if the set
+// is invalid, not if reading failed.
 type KeyError struct {
 	Key string
 	Err error
@@ -102,7 +103,7 @@ func keyError(key string, err error) error {
 	return &KeyError{key, err}
 }
 
-// invalidError is what is wrong in a set.
+// invalidError is a violation of the format.
 type invalidError struct {
 	text string
 	err  error // the reason, perhaps nil
@@ -135,7 +136,7 @@ func limit(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrLimit, fmt.Sprintf(format, args...))
 }
 
-// quote prints a key or name for an error, cut where it is long.
+// quote prints a key or name for an error, shortened if it is long.
 func quote(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -144,14 +145,14 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// quoteURL is quote for URLs, without what they may have of secrets.
+// quoteURL is quote for URLs, without their secrets.
 func quoteURL(u string) string { return quote(redact.URL(u)) }
 
 // maxKey is the longest key, in bytes.
 const maxKey = 1<<16 - 1
 
-// checkKey returns an error for a key that no store can have or that leads out
-// of it. Each caller that takes keys from a set calls it.
+// checkKey returns an error for a key that no store can hold or that leads out
+// of it. Each reader of keys of a set calls it.
 func checkKey(key string) error {
 	// Most keys are ASCII without a dot at the beginning of a segment.
 	plain := key != "" && key[0] != '/' && key[len(key)-1] != '/' && len(key) <= maxKey
@@ -172,17 +173,17 @@ func checkKey(key string) error {
 	}
 	for name := range strings.SplitSeq(key, "/") {
 		if name == "." || name == ".." {
-			return invalidBecause(kv.ErrInvalidKey, "segment %q leads elsewhere", name)
+			return invalidBecause(kv.ErrInvalidKey, "segment %q leads out of the store", name)
 		}
 	}
 	return nil
 }
 
-// hasNUL reports whether a key is one that reading leaves out.
+// hasNUL reports whether a key has a NUL. Reading skips such keys.
 func hasNUL(key string) bool { return strings.IndexByte(key, 0) >= 0 }
 
 // arena makes strings out of bytes with one allocation for many. A string that
-// is kept keeps some 16 KiB of neighbours.
+// is kept also keeps about 16 KiB of neighbours in memory.
 type arena struct{ b strings.Builder }
 
 func (a *arena) string(p []byte) string {
@@ -195,8 +196,8 @@ func (a *arena) string(p []byte) string {
 	return a.b.String()[from:]
 }
 
-// urlTable makes strings of URLs and finds those again that it made lately:
-// the same few come again and again.
+// urlTable makes strings of URLs and reuses recent ones, because few URLs repeat
+// often.
 type urlTable struct {
 	last  string
 	slots []string // by hash
@@ -220,8 +221,7 @@ func (t *urlTable) string(raw []byte) string {
 	return t.last
 }
 
-// hashURL looks at the length and at 24 bytes, of which most URLs of a set
-// differ in some.
+// hashURL hashes the length and 24 bytes in which most URLs of a set differ.
 func hashURL(b []byte) uint64 {
 	const k = 0x9e3779b97f4a7c15
 	n := len(b)

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Rules say where the URLs of a set may lead. The zero Rules let none through.
+// Rules say which URLs of a set may be followed. The zero Rules allow none.
 //
 // A URL is followed if it lies, after mapping, below Base, below the target of
 // a mapping, or below a prefix of Allow. Everything else is [ErrForbidden]. So a
 // set from a stranger reads only those files and hosts that its reader allowed.
 //
-// URLs, here and in sets, are written as they are and not percent-encoded: a
-// file with a space has a space in its URL. A path without a scheme is a local
-// one if it begins with "/" (or a drive), else relative to Base. Prefixes end
-// between two segments: "s3://a" is a prefix of "s3://a/x" and not of "s3://ab".
+// URLs, here and in sets, are not percent-encoded: a file with a space has a
+// space in its URL. A path without a scheme is a local one if it begins with "/"
+// (or a drive), else relative to Base. Prefixes end between two segments:
+// "s3://a" is a prefix of "s3://a/x" and not of "s3://ab".
 type Rules struct {
 	// Base is the URL of the folder that holds the set. Relative URLs are
 	// resolved against it. Empty: they are forbidden.
 	Base string
 
-	// Map rewrites prefixes; of several that fit, the longest counts.
+	// Map rewrites prefixes; of several matching ones the longest is used.
 	Map []Mapping
 
 	// Allow lists further prefixes. "s3://" and the like allow a whole scheme.
@@ -32,14 +32,14 @@ type Rules struct {
 // Mapping replaces the prefix From of a URL by To.
 type Mapping struct{ From, To string }
 
-// A Place is where a URL leads: a path below a root.
+// A Place is the target of a URL: a path below a root.
 type Place struct {
-	// Root is a URL that ends in "/", below which the rules allow to read.
-	// Whoever opens the place should let no symbolic link lead out of it.
+	// Root is a URL that ends in "/", below which the rules allow to read. An
+	// opener should follow no symbolic link out of it.
 	Root string
-	// Path has neither "." nor ".." in it, and is not empty.
+	// Path has no name "." or "..", and is not empty.
 	Path string
-	// Mapped says that a [Mapping] led here, from another place.
+	// Mapped means that a [Mapping] changed the URL.
 	Mapped bool
 }
 
@@ -51,7 +51,7 @@ func forbidden(u, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrForbidden, quoteURL(u), fmt.Sprintf(format, args...))
 }
 
-// resolver is Rules in the form in which they are applied.
+// resolver is Rules in normalized form.
 type resolver struct {
 	base  string // ends in "/", or is empty
 	maps  []Mapping
@@ -164,7 +164,8 @@ func slashed(s string) string {
 	return s + "/"
 }
 
-// place makes a Place. A root that is itself the file becomes its folder.
+// place makes a Place. If the root is the file itself, the folder becomes the
+// root.
 func place(u, root, path string) (Place, error) {
 	if path == "" {
 		i := strings.LastIndexByte(root, '/') + 1
@@ -174,8 +175,8 @@ func place(u, root, path string) (Place, error) {
 		}
 	}
 	if root = slashed(root); isWeb(root) {
-		// Elsewhere "?" and "#" are part of a name: "..?x" is a file there, and
-		// what is above the root on a web server.
+		// Elsewhere "?" and "#" are part of a name: "..?x" is a file there, but
+		// leads above the root on a web server.
 		name := path
 		if i := strings.IndexAny(path, "?#"); i >= 0 {
 			name = path[:i]
@@ -187,9 +188,9 @@ func place(u, root, path string) (Place, error) {
 	return Place{Root: root, Path: path}, nil
 }
 
-// absolute brings a URL into the one form in which URLs are compared: scheme
-// and host in lower case, local paths as "file:///…", no "." and "..". A
-// relative one is returned as it is, with ok false.
+// absolute normalizes a URL for comparison: scheme and host in lower case, local
+// paths as "file:///…", no "." and "..". A relative one is returned unchanged,
+// with ok false.
 func absolute(u string) (abs string, ok bool, err error) {
 	if strings.IndexByte(u, 0) >= 0 {
 		return "", false, fmt.Errorf("it has a NUL")
@@ -230,7 +231,7 @@ func absolute(u string) (abs string, ok bool, err error) {
 		}
 		name := strings.LastIndexByte(host, '@') + 1 // before it, letters differ by case
 		host = host[:name] + strings.ToLower(host[name:])
-		if i := strings.IndexAny(path, "?#"); i >= 0 { // opaque: it leads nowhere else
+		if i := strings.IndexAny(path, "?#"); i >= 0 { // opaque: the query cannot change the path
 			path, query = path[:i], path[i:]
 		}
 	}
@@ -251,8 +252,8 @@ func isWeb(u string) bool {
 	return strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://")
 }
 
-// Scheme returns a URL's scheme in the form in which [Rules] compare it: in lower
-// case, and "file" for its other name "local".
+// Scheme returns a URL's scheme in the normalized form of [Rules]: in lower
+// case, and "file" for its alias "local".
 func Scheme(name string) string {
 	if name = strings.ToLower(name); name == "local" {
 		name = "file"
@@ -272,8 +273,8 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// clean removes "." and ".." from a path. One that leaves where it begins is an
-// error, and so is a segment that somebody might decode to "..".
+// clean removes "." and ".." from a path. A path that leads above its beginning
+// is an error, and so is a segment that a lenient program might decode to "..".
 func clean(path string) (string, error) {
 	plain := true
 	for rest, more := path, true; more; {
@@ -303,8 +304,8 @@ func clean(path string) (string, error) {
 	return strings.Join(out, "/"), nil
 }
 
-// hidesDots reports whether a segment is more than one, or "." or "..", for
-// somebody who decodes it or takes backslashes for slashes.
+// hidesDots reports whether a program that decodes a segment, or reads
+// backslashes as slashes, would get several segments, "." or "..".
 func hidesDots(name string) bool {
 	for range 4 {
 		for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == '\\' }) {

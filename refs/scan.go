@@ -8,17 +8,16 @@ import (
 	"strconv"
 )
 
-// The JSON of a reference set is read through a window that moves over the
-// text. What is read as one (an entry, a template object) lies in the window as
-// a whole; where it does not, the window is filled up and reading begins again
-// at the same place.
+// The JSON of a reference set is read through a window that moves over the text.
+// An entry or a template object lies in the window as a whole; if it does not,
+// the window is refilled and reading begins again at the same position.
 //
 //	            pos            end
 //	┌────────────┬──────────────┬───────┐
 //	│ done with  │ unread       │ free  │  buf
 //	└────────────┴──────────────┴───────┘
 
-// errMore means that the window ends before what is read does.
+// errMore means that the window ends within the item.
 var errMore = errors.New("refs: more bytes are needed")
 
 // scanner holds the window.
@@ -28,9 +27,9 @@ type scanner struct {
 	buf  []byte
 	pos  int
 	end  int
-	base int64 // place of buf[0] in the text
+	base int64 // offset of buf[0] in the text
 	eof  bool
-	max  int // bytes that one thing may take
+	max  int // largest bytes of an item
 }
 
 func newScanner(ctx context.Context, r io.Reader, window, max int) *scanner {
@@ -65,8 +64,8 @@ func (s *scanner) fill() error {
 	return err
 }
 
-// each calls read with a cursor at pos until it has enough, and goes to where
-// the cursor then stands.
+// each calls read with a cursor at pos, again while it needs more bytes, and
+// moves to the position of the cursor.
 func (s *scanner) each(read func(c *cursor) error) error {
 	for {
 		c := cursor{b: s.buf[s.pos:s.end], eof: s.eof}
@@ -85,7 +84,7 @@ func (s *scanner) each(read func(c *cursor) error) error {
 	}
 }
 
-// explain adds the place to an error of a cursor at pos.
+// explain adds the position to an error of a cursor at pos.
 func (s *scanner) explain(err error) error {
 	var syn *syntaxError
 	if errors.As(err, &syn) && !syn.placed {
@@ -101,7 +100,7 @@ func (s *scanner) errorAt(i int, text string) error {
 // syntaxError is a violation of the JSON grammar.
 type syntaxError struct {
 	text   string
-	at     int64 // byte in the text, or in the window as long as it is not placed
+	at     int64 // byte in the text; in the window before explain
 	placed bool
 }
 
@@ -215,8 +214,8 @@ func (c *cursor) number() (text []byte, integral bool, err error) {
 
 var errNoInteger = errors.New("not an integer of 64 bits")
 
-// integer reads a value that should be an integer; another value is skipped
-// and errNoInteger.
+// integer reads an integer; another value is skipped, with the error
+// errNoInteger.
 func (c *cursor) integer() (int64, error) {
 	x, err := c.peek()
 	if err != nil {
@@ -277,11 +276,11 @@ func parseInt(text []byte) (v int64, ok bool) {
 	return 0, false
 }
 
-// maxNesting is how deep values nest at most.
+// maxNesting bounds the depth of values.
 const maxNesting = 1000
 
-// skip goes over a value and checks it. NaN, Infinity and -Infinity are taken
-// as numbers, since Python writes them.
+// skip skips a value and checks it. NaN, Infinity and -Infinity are allowed as
+// numbers, since Python writes them.
 func (c *cursor) skip(depth int) error {
 	if depth > maxNesting {
 		return c.fail("nested too deep")
@@ -325,7 +324,7 @@ func (c *cursor) word(w string) error {
 }
 
 // members calls value before each value of an object or array, behind the key
-// and the colon of an object; key says that it is called before a key instead.
+// and the colon of an object; with key, before each key instead.
 func (c *cursor) members(object bool, value func(key bool) error) error {
 	open, end := byte('['), byte(']')
 	if object {

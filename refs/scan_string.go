@@ -13,7 +13,7 @@ const (
 	highs = 0x8080808080808080
 )
 
-// rawString goes over a string and returns what stands between the quotes.
+// rawString skips a string and returns the bytes between the quotes.
 func (c *cursor) rawString() (raw []byte, escaped, ascii bool, err error) {
 	x, err := c.peek()
 	if err != nil {
@@ -83,15 +83,15 @@ func (c *cursor) str() ([]byte, error) {
 	return raw, nil
 }
 
-// unquote appends a string without its escapes. What they stand for must be
-// text: half of a surrogate pair is refused.
+// unquote appends a string with its escapes decoded. Half of a surrogate pair is
+// an error.
 func unquote(dst, raw []byte) ([]byte, error) {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
 			dst = append(dst, raw[i])
 			continue
 		}
-		i++ // there is a byte: the string did not end here
+		i++ // a byte follows: the string does not end in a backslash
 		switch raw[i] {
 		case '"', '\\', '/':
 			dst = append(dst, raw[i])

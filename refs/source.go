@@ -14,12 +14,12 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// windowSize is how many bytes are read at a time. A remote file is one
-// request for each, so they are not small.
+// windowSize is the number of bytes read at a time. Each is a request of a
+// remote file, so it is large.
 const windowSize = 4 << 20
 
-// maxZstdWindow bounds the memory of a zstd stream: what "zstd --long" takes
-// by default.
+// maxZstdWindow bounds the memory of a zstd stream: the default of "zstd
+// --long".
 const maxZstdWindow = 128 << 20
 
 // valueReader reads a value from front to back.
@@ -58,7 +58,7 @@ func (r ctxReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// prefixReader puts back what was read ahead.
+// prefixReader reads bytes that were read ahead, then the rest.
 type prefixReader struct {
 	first []byte
 	r     io.Reader
@@ -104,14 +104,15 @@ func decompressed(r io.Reader) (out io.Reader, done func(), err error) {
 
 func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
 
-// isZstd recognises frames and the frames that are skipped.
+// isZstd recognises frames and skippable frames.
 func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
 		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// Bounds of a compressed set: any may have freeText bytes, and a longer one
-// maxRatio times its compressed bytes. Zeros have 1,000 times and more.
+// Bounds of the text of a compressed set: freeText bytes, or maxRatio times its
+// compressed bytes if that is more. Compressed zeros have a ratio of 1,000 and
+// more.
 var freeText int64 = 1 << 30
 
 const maxRatio = 200
@@ -128,8 +129,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// streamReader marks what is wrong with compressed bytes as invalid, and ends
-// where there are too many for what they are made of.
+// streamReader marks errors of compressed bytes as invalid, and fails if they
+// exceed maxRatio.
 type streamReader struct {
 	name string
 	r    io.Reader

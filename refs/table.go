@@ -26,7 +26,7 @@ type table struct {
 }
 
 type tableRef struct {
-	key            uint64 // place in table.keys
+	key            uint64 // offset in table.keys
 	offset, length int64  // in the file, or in table.data
 	url            uint32 // number in table.urls, or inlineURL
 	keyLen         uint16
@@ -35,7 +35,7 @@ type tableRef struct {
 
 const inlineURL = math.MaxUint32
 
-// checkEvery is after how many entries a context is looked at.
+// checkEvery is the number of entries between two checks of the context.
 const checkEvery = 1 << 8
 
 func (t *table) key(r *tableRef) []byte { return t.keys[r.key:][:r.keyLen] }
@@ -99,7 +99,7 @@ func (t *table) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// buildTable reads entries into a table that takes at most some bytes.
+// buildTable reads entries into a table of at most most bytes.
 func buildTable(entries iter.Seq2[Entry, error], most int64) (*table, error) {
 	t := &table{}
 	number := map[string]uint32{}
@@ -121,8 +121,8 @@ func buildTable(entries iter.Seq2[Entry, error], most int64) (*table, error) {
 				url := urls.string([]byte(e.URL))
 				t.urls = append(t.urls, url)
 				text += int64(len(url))
-				// With more URLs than this each has few references, and
-				// remembering them costs more than it saves.
+				// With more URLs, each has few references, and remembering them
+				// does not pay.
 				if len(number) < 1<<20 {
 					number[url] = r.url
 				}
@@ -138,14 +138,14 @@ func buildTable(entries iter.Seq2[Entry, error], most int64) (*table, error) {
 	return t, nil
 }
 
-// sortItem is an entry while it is sorted: its number and the eight bytes of
-// its key that are looked at.
+// sortItem is an entry while it is sorted: its number and the current eight
+// bytes of its key.
 type sortItem struct {
 	part uint64
 	i    uint32
 }
 
-// sort orders the entries by key. Of entries with one key the last stays.
+// sort orders the entries by key. Of entries with equal keys it keeps the last.
 func (t *table) sort() {
 	sorted := true
 	for i := 1; i < len(t.refs) && sorted; i++ {
@@ -167,9 +167,9 @@ func (t *table) sort() {
 }
 
 // sortFrom sorts items, whose keys are equal in the first bytes, and appends
-// those that stay to out, which lies before items in the same memory. Looking
-// at eight bytes at a time as one number saves most of the comparisons of keys,
-// which begin alike and lie far apart.
+// those that it keeps to out, which lies before items in the same memory.
+// Comparing eight bytes at a time as one number avoids most comparisons of whole
+// keys, which have long common prefixes and cost cache misses.
 func (t *table) sortFrom(items, out []sortItem, from int) []sortItem {
 	for k := range items {
 		items[k].part = part(t.key(&t.refs[items[k].i]), from)

@@ -71,9 +71,9 @@ func (r *renderer) url(raw []byte, urls *urlTable) (string, error) {
 	return s, nil
 }
 
-// simple renders what nearly all sets have: names of plain templates in double
-// braces and nothing else. It reports false for the rest, which the template
-// language then decides about.
+// simple renders the markup of nearly all sets: names of plain templates in
+// double braces. It returns false for other markup, which the template language
+// renders.
 func (r *renderer) simple(dst, raw []byte) ([]byte, bool) {
 	if bytes.ContainsAny(raw, "\r\n") || bytes.Contains(raw, []byte("{%")) || bytes.Contains(raw, []byte("{#")) {
 		return dst, false
@@ -98,8 +98,8 @@ func (r *renderer) simple(dst, raw []byte) ([]byte, bool) {
 	}
 }
 
-// identifier reports whether a name is one that the template language does not
-// read as something else.
+// identifier reports whether the template language reads a name as an
+// identifier.
 func identifier(b []byte) bool {
 	switch string(b) {
 	case "", "true", "false", "none", "True", "False", "None", "not", "and", "or", "if", "else", "in", "is":

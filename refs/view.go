@@ -13,30 +13,30 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Opener opens a file that the rules allow: path below root, both as in
-// [Place]. A missing file is kv.ErrNotFound. It must be safe for concurrent use.
+// Opener opens an allowed file: path below root, both as in [Place]. A missing
+// file is kv.ErrNotFound. It must be safe for concurrent use.
 //
 // It should not follow symbolic links out of root: the rules cannot see them. A
 // view of root, as dirkv is one of a folder, does so by itself.
 type Opener func(ctx context.Context, root, path string) (kv.Value, error)
 
 // Options of a view. nil and the zero value work: then the set can be listed,
-// and values that stand in it can be read.
+// and inline values can be read.
 type Options struct {
 	// Rules say which URLs are followed. Default: none.
 	Rules Rules
 
-	// Open opens what the rules allow. Default: every URL is ErrForbidden.
+	// Open opens allowed files. Default: every URL is ErrForbidden.
 	Open Opener
 
 	// Read bounds the reading of the set.
 	Read ReadOptions
 
-	// MaxTable bounds the memory that a JSON set takes, in bytes. Default 2 GiB.
+	// MaxTable bounds the memory of a JSON set, in bytes. Default 2 GiB.
 	MaxTable int64
 
 	// CacheBytes bounds the partitions of a parquet set in memory. The last one
-	// used stays whatever its size. Default 64 MiB.
+	// used stays even if it is larger. Default 64 MiB.
 	CacheBytes int64
 }
 
@@ -59,15 +59,15 @@ func (o *Options) withDefaults() Options {
 // found as fsspec finds them. Safe for concurrent use.
 //
 // A value whose file is missing or too short is [ErrUnreachable], one whose URL
-// may not be followed [ErrForbidden]; neither is kv.ErrNotFound, so no layer
-// above takes it for a chunk that was never written.
+// may not be followed [ErrForbidden]; neither is kv.ErrNotFound, so that no
+// layer above mistakes it for a chunk that was never written.
 type View struct {
 	set  Set
 	urls *resolver
 	open Opener
 
 	mu    sync.Mutex
-	files map[string]*located // by URL as it stands in the set
+	files map[string]*located // by URL as in the set
 }
 
 var (
@@ -91,14 +91,14 @@ type Set interface {
 	// that are Optional may be among them only if their file exists.
 	List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error]
 
-	// Entries yields the whole set, each key once and in any order. The slices of
-	// inline values are the receiver's.
+	// Entries yields the whole set, each key once and in any order. The caller
+	// owns the slices of inline values.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 }
 
-// Open opens the set that lies in dir under name: a JSON file, or the prefix of
-// a parquet set (empty, or with or without a slash at its end). What is neither
-// is [ErrInvalid], what does not exist kv.ErrNotFound.
+// Open opens the set name in dir: a JSON file, or the prefix of a parquet set
+// (empty, or with or without a slash at its end). Errors: [ErrInvalid] if it is
+// neither, kv.ErrNotFound if it does not exist.
 func Open(ctx context.Context, dir kv.Reader, name string, o *Options) (*View, error) {
 	if name != "" && name[len(name)-1] != '/' {
 		v, err := kv.Locate(ctx, dir, name)
@@ -125,9 +125,9 @@ func OpenJSON(ctx context.Context, v kv.Value, o *Options) (*View, error) {
 	})
 }
 
-// OpenParquet opens the parquet set in dir. Of it only the metadata is read;
-// partitions are read when they are needed and kept up to Options.CacheBytes.
-// dir must be readable as long as the view is used.
+// OpenParquet opens the parquet set in dir. It reads only the metadata;
+// partitions are read on demand and kept up to Options.CacheBytes. dir must be
+// readable as long as the view is used.
 func OpenParquet(ctx context.Context, dir kv.Reader, o *Options) (*View, error) {
 	opts := o.withDefaults()
 	return newView(opts, func() (Set, error) {
@@ -177,7 +177,7 @@ func (v *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error
 	}
 	b, err := kv.ReadValue(ctx, val, rng)
 	if errors.Is(err, kv.ErrChanged) {
-		// The file was written anew since another key of it was located.
+		// The file was rewritten since another key of it was located.
 		if val, err = v.Locate(ctx, key); err == nil {
 			b, err = kv.ReadValue(ctx, val, rng)
 		}
@@ -185,8 +185,8 @@ func (v *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error
 	return b, err
 }
 
-// Locate implements [kv.Locator]. The identity of a value is that of its file
-// and the range in it, where the file has one.
+// Locate implements [kv.Locator]. If the file has an identity, the value has
+// one, made of it and the range.
 func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (v *View) file(ctx context.Context, url string) (*located, error) {
 	return file, nil
 }
 
-// forget has a file located anew.
+// forget drops a located file, so that it is located again.
 func (v *View) forget(url string, file *located) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -331,7 +331,7 @@ func (s *section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i in
 	if err != nil {
 		return err
 	}
-	var called atomic.Bool // with bytes that are good: then the error is of who got them
+	var called atomic.Bool // with valid bytes: then the error is the callback's
 	err = kv.ViewRanges(ctx, s.file.Value, parts, func(i int, b []byte) error {
 		err := fn(i, b)
 		if err != nil {
@@ -342,7 +342,7 @@ func (s *section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i in
 	return s.failed(err, called.Load())
 }
 
-// failed is an error of reading the file, unless it is of the caller's.
+// failed converts an error of reading the file, but not one of the callback.
 func (s *section) failed(err error, callers bool) error {
 	if err == nil || callers {
 		return err

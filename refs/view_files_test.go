@@ -157,14 +157,14 @@ func TestPartitionGivenUp(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		if _, err := view.Lookup(ctx, "a/3"); !errors.Is(err, context.Canceled) {
-			t.Errorf("who gave up got %v", err)
+			t.Errorf("the canceled reader got %v", err)
 		}
 	})
 	<-dir.started
 	for range 8 {
 		all.Go(func() {
 			if ref, err := view.Lookup(t.Context(), "a/3"); err != nil || ref.Length != 2 {
-				t.Errorf("who waited got %v, %v", ref, err)
+				t.Errorf("the waiting reader got %v, %v", ref, err)
 			}
 		})
 	}

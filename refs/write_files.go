@@ -13,14 +13,14 @@ import (
 // while the next ones are being filled.
 type fileWriter struct {
 	jobs  chan *filling
-	ready chan struct{} // gets something after each job
-	busy  bool          // a job was sent, of which ready tells
-	err   error         // the first one, once ready told of its job
+	ready chan struct{} // receives after each job
+	busy  bool          // a job was sent; ready reports its end
+	err   error         // the first one, valid after ready
 	done  bool
 }
 
-// start begins to write files to dest that are filled up to the record size.
-// finish must follow.
+// start starts to write files to dest, padded to the record size. The caller
+// must call finish.
 func (f *fileWriter) start(ctx context.Context, dest kv.Writer, record int) {
 	f.jobs, f.ready = make(chan *filling), make(chan struct{}, 1)
 	go func() {
@@ -69,14 +69,14 @@ func (f *fileWriter) finish() error {
 	return err
 }
 
-// fileEncoder makes files of partitions, in memory that it uses again.
+// fileEncoder encodes partitions as files, in reused memory.
 type fileEncoder struct {
 	record int
 	table  parquet.Table
 	file   []byte
 }
 
-// write writes a partition, filled up to the record size.
+// write writes a partition, padded to the record size.
 func (e *fileEncoder) write(ctx context.Context, dest kv.Writer, p *filling) (err error) {
 	rows := len(p.table.Path)
 	t := &e.table

@@ -15,8 +15,8 @@ import (
 
 // WriteOptions say how a JSON set is written. nil and the zero value work.
 type WriteOptions struct {
-	// Version of the format, 0 or 1. Version 1 has templates for URLs, and for
-	// what many URLs begin with, where that makes the text shorter. Default 0.
+	// Version of the format, 0 or 1. Version 1 has templates for URLs and common
+	// prefixes of URLs, if they make the text shorter. Default 0.
 	Version int
 
 	// NoTemplates leaves templates out of version 1.
@@ -24,14 +24,14 @@ type WriteOptions struct {
 }
 
 // WriteJSON writes a JSON reference set, one entry to a line. The same entries
-// in the same order give the same bytes. Entries are written in the order of
-// the sequence; where a key occurs more than once, readers take the last.
+// in the same order give the same bytes. Entries are written in the order of the
+// sequence; where a key occurs more than once, readers use the last.
 //
-// For version 1 with templates the sequence is run through twice and must give
-// the same entries; all else is streaming. Templates are plain texts, which
-// fsspec fills in with and without Jinja2. VirtualiZarr does not know templates.
-// A URL that has "{{" in it is an expression in version 1, and of fsspec only
-// simple_templates=False evaluates those.
+// For version 1 with templates the sequence runs twice and must yield the same
+// entries; everything else is streaming. Templates are plain texts, which fsspec
+// renders with and without Jinja2. VirtualiZarr does not support templates. A
+// URL that contains "{{" is an expression in version 1, which fsspec evaluates
+// only with simple_templates=False.
 func WriteJSON(w io.Writer, entries iter.Seq2[Entry, error], o *WriteOptions) error {
 	var opts WriteOptions
 	if o != nil {
@@ -160,10 +160,10 @@ func (w *jsonWriter) url(b []byte, url string) []byte {
 	return appendJSONString(b, url)
 }
 
-// literal escapes what a string in a template cannot have as it is.
+// literal escapes a string for a template.
 var literal = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`)
 
-// appendData appends bytes as a string: text where it reads as such.
+// appendData appends bytes as a string: text if it reads back, else base64.
 func appendData(b, data []byte, form Form) []byte {
 	text := form != FormBase64 && utf8.Valid(data) && !strings.HasPrefix(string(data[:min(len(data), len(base64Prefix))]), base64Prefix)
 	if text && form == FormAuto {
@@ -213,14 +213,14 @@ func appendJSONText[T string | []byte](b []byte, s T) []byte {
 type templates struct {
 	list []template
 	full map[string]string // text -> name
-	last string            // the URL found last, with its name and rest
+	last string            // the last URL found, with its name and rest
 	name string
 	rest string
 }
 
 type template struct{ name, text string }
 
-// find returns the template that a URL begins with and what follows it.
+// find returns the template that a URL begins with and the rest of the URL.
 func (t *templates) find(url string) (name, rest string) {
 	if url == t.last {
 		return t.name, t.rest
@@ -238,8 +238,8 @@ func (t *templates) find(url string) (name, rest string) {
 	return t.name, t.rest
 }
 
-// plainURL reports whether a URL may be written with a template. With braces
-// it may not: some readers fill in templates with str.format.
+// plainURL reports whether a URL may be written with a template. One with braces
+// may not: some readers render templates with str.format.
 func plainURL(url string) bool { return !strings.ContainsAny(url, "{}\r\n") }
 
 // urlStats counts URLs, and folders where there are too many different URLs
@@ -251,7 +251,7 @@ type urlStats struct {
 	run     int64
 }
 
-// Bounds of what is counted, so that memory does not grow with the set.
+// Bounds of the counters, so that memory does not grow with the set.
 const (
 	maxCountedURLs    = 1 << 15
 	maxCountedFolders = 1 << 15
@@ -289,8 +289,8 @@ func (s *urlStats) folder(url string, n int64) {
 	}
 }
 
-// choose picks what is worth a template: first URLs that occur often, then
-// folders of the other URLs.
+// choose picks the templates: first URLs that occur often, then folders of the
+// other URLs.
 func (s *urlStats) choose() *templates {
 	s.flush()
 	t := &templates{full: map[string]string{}}
@@ -312,8 +312,8 @@ func (s *urlStats) choose() *templates {
 	return t
 }
 
-// pick returns texts that save bytes as templates, the best first; taken names
-// are in use.
+// pick returns texts that save bytes as templates, the best first; taken is the
+// names in use.
 func pick(counts map[string]int64, taken int) []string {
 	type candidate struct {
 		text string

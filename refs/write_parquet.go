@@ -22,14 +22,14 @@ import (
 
 // ParquetOptions say how a parquet set is written. nil and the zero value work.
 type ParquetOptions struct {
-	// RecordSize is how many references a partition has, at most 16 Mi. Default
-	// 100000, as kerchunk's.
+	// RecordSize is the number of references of a partition, at most 16 Mi.
+	// Default 100000, as in kerchunk.
 	RecordSize int64
 
 	// MaxMemory bounds the partitions that are being filled, in bytes. A
 	// partition takes about 20 bytes for each row, its URLs and its inline
-	// values. Default 256 MiB. One that takes less than an eighth of it may be
-	// written besides.
+	// values. Default 256 MiB. A partition of less than an eighth of it, which
+	// is being written, is not counted.
 	MaxMemory int64
 
 	// Documents reads documents (".zarray" and the like) to which entries only
@@ -66,8 +66,8 @@ func (o *ParquetOptions) withDefaults() (ParquetOptions, error) {
 //
 // The ".zarray" of an array comes before its chunks. Chunks come in C order, or
 // in any order as long as all partitions that are partly filled fit MaxMemory;
-// where they do not it is [ErrLimit]. By default any order will do up to some
-// ten million references.
+// else the error is [ErrLimit]. By default any order works up to some ten
+// million references.
 //
 // A parquet set holds less than a JSON set, and what it cannot hold is
 // [ErrInvalid]: values that are neither chunks of a Zarr v2 array nor metadata
@@ -81,7 +81,7 @@ func WriteParquet(ctx context.Context, dest kv.Writer, entries iter.Seq2[Entry, 
 		return err
 	}
 	if l, ok := dest.(kv.Lister); ok {
-		// A partition of another set would be one of this.
+		// A partition of another set would become part of this one.
 		any, err := kv.Any(ctx, l, "")
 		if any {
 			err = fmt.Errorf("refs: parquet set: the destination is not empty: %w", fs.ErrExist)
@@ -125,7 +125,7 @@ type parquetWriter struct {
 type writtenArray struct {
 	array
 	parts map[int64]*filling // by number; nil where it was written
-	last  *filling           // what the chunk before went into
+	last  *filling           // partition of the chunk before
 }
 
 // filling is a partition that is being filled.
@@ -135,7 +135,7 @@ type filling struct {
 	left   int // rows not set
 	table  parquet.Table
 	set    []bool           // rows
-	known  map[string]int32 // numbers of URLs, from the first on that was not the greatest
+	known  map[string]int32 // numbers of URLs, empty while each new URL is the greatest
 	url    string           // the one used last
 	urlAt  int32
 	bytes  int64

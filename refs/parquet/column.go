@@ -13,12 +13,12 @@ type column struct {
 	field
 	chunk
 	src    source
-	budget *int64 // bytes that the file may still take
+	budget *int64 // bytes left of Options.MaxBytes
 
 	unread int64  // values in pages not yet read
 	left   int    // values of the page not yet decoded, nulls too
 	page   []byte // the page without compression
-	levels hybrid // 1: there is a value, where the column is optional
+	levels hybrid // of an optional column: 1 for a value, 0 for null
 
 	encoding int32
 	plain    []byte // encPlain, and the bytes of encDeltaLength and encDeltaBytes
@@ -31,7 +31,7 @@ type column struct {
 	dictPage  []byte
 	dictInts  []int64
 	dictBytes [][]byte
-	dictTexts []string // of dictBytes, where they were asked for
+	dictTexts []string // of dictBytes, as far as they were used
 
 	numbersBuf []uint32
 	last       string // the text before
@@ -59,7 +59,7 @@ func (c *column) reset(f field, ch chunk) {
 	c.dictInts, c.dictBytes, c.dictTexts = c.dictInts[:0], c.dictBytes[:0], c.dictTexts[:0]
 }
 
-// grow returns a buffer of n bytes and charges what it takes more than b.
+// grow returns a buffer of n bytes and charges its growth beyond b.
 func (c *column) grow(b []byte, n int64) ([]byte, error) {
 	if n <= int64(cap(b)) {
 		return b[:n], nil
@@ -112,7 +112,7 @@ func (c *column) load() error {
 	return nil
 }
 
-// dictionary decodes the values that the data pages number.
+// dictionary decodes the dictionary, whose entries the data pages refer to.
 func (c *column) dictionary(h header, body []byte) error {
 	var err error
 	if c.dictPage, err = c.grow(c.dictPage, int64(h.raw)); err != nil {
@@ -124,7 +124,7 @@ func (c *column) dictionary(h header, body []byte) error {
 	if h.encoding != encPlain && h.encoding != encPlainDictionary {
 		return unsupported("dictionary encoding %d", h.encoding)
 	}
-	size := 4 // bytes that an entry takes at least
+	size := 4 // least bytes of an entry
 	if c.typ == typeInt64 {
 		size = 8
 	}
@@ -213,8 +213,8 @@ func (c *column) data(h header, body []byte) error {
 // begin prepares the values of a page.
 func (c *column) begin(encoding int32, b []byte) (err error) {
 	if c.optional && len(b) == 0 {
-		// Nothing but nulls, whatever the type: pandas writes an empty column
-		// as one of integers.
+		// Only nulls, of any type: pandas writes an empty column as one of
+		// integers.
 		c.encoding, c.plain = encPlain, nil
 		return nil
 	}
@@ -251,8 +251,8 @@ func (c *column) begin(encoding int32, b []byte) (err error) {
 	return err
 }
 
-// runs decodes n values: some for values that are there, none for nulls. n is
-// at most what is left of the page.
+// runs decodes n rows: it calls some for values and none for nulls. n is at most
+// the rows left of the page.
 func (c *column) runs(n int, some func(from, to int) error, none func(from, to int)) error {
 	c.left -= n
 	if !c.optional {
@@ -466,7 +466,7 @@ func (c *column) dictStrings(dst []string) error {
 	return nil
 }
 
-// held is the memory that the buffers take.
+// held returns the memory of the buffers.
 func (c *column) held() int64 {
 	return int64(cap(c.page)) + int64(cap(c.dictPage)) + int64(cap(c.src.buf)) + 8*int64(cap(c.dictInts)) + 40*int64(cap(c.dictBytes))
 }

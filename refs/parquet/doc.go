@@ -22,8 +22,8 @@
 // Of 3960 copies of a file with one byte changed, Arrow for Go v17 panicked on
 // 2235 and once reserved 203 GiB; arrow-go v18 panicked on 60 of 13360. Here
 // every size is checked against what the file has before memory is taken
-// ([Options].MaxBytes bounds it), and what contradicts itself is kv.ErrCorrupt.
-// It reads twice as many rows in a second (28 against 13 million, one core).
+// ([Options].MaxBytes bounds it), and a contradiction is kv.ErrCorrupt. It reads
+// twice as many rows in a second (28 against 13 million, one core).
 //
 // The writer: Arrow v17 makes a new zstd encoder for each page and column, and
 // hashes each row's path although the rows are numbered already. Exports of

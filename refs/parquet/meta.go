@@ -54,12 +54,12 @@ type field struct {
 	optional bool
 }
 
-// chunk is where the values of a column in one row group lie.
+// chunk is the position of a column's values in one row group.
 type chunk struct {
 	codec  int32
 	values int64
 	start  int64 // of the first page
-	size   int64 // of all pages, as the file says; not to be relied on
+	size   int64 // of all pages, as declared; may be wrong
 }
 
 type rowGroup struct {
@@ -75,8 +75,8 @@ type meta struct {
 	end    int64 // of the pages: where the footer begins
 }
 
-// maxFooter bounds the footer: one of a partition has some hundred bytes, and
-// as many again for each further row group.
+// maxFooter bounds the footer: that of a partition has some hundred bytes per
+// row group.
 const maxFooter = 16 << 20
 
 // readMeta reads the footer. whole is the file, if it was read.
@@ -217,7 +217,7 @@ func (m *meta) group(d *decoder) (g rowGroup) {
 	return g
 }
 
-// column reads one column chunk and keeps it if it is one of ours.
+// column reads one column chunk and keeps those of the four known columns.
 func (g *rowGroup) column(d *decoder) {
 	var c chunk
 	var path string
@@ -272,7 +272,7 @@ func (g *rowGroup) column(d *decoder) {
 	}
 }
 
-// check holds the footer against itself.
+// check checks the footer for contradictions.
 func (m *meta) check() error {
 	f := &m.fields
 	switch {

@@ -106,7 +106,7 @@ type source struct {
 	whole  []byte // the file, where it was read at once
 	at     int64
 	end    int64 // of all pages of the file
-	likely int64 // where this chunk ends, as the file says
+	likely int64 // declared end of this chunk
 
 	buf   []byte // read ahead
 	bufAt int64
@@ -118,7 +118,7 @@ const (
 	readAhead   = 1 << 20
 )
 
-// peek returns n bytes from the current place, fewer only at the end.
+// peek returns n bytes from the current position, fewer only at the end.
 func (s *source) peek(n int64) ([]byte, error) {
 	n = min(n, s.end-s.at)
 	if s.whole != nil {
@@ -139,7 +139,7 @@ func (s *source) peek(n int64) ([]byte, error) {
 	return s.buf[:n], nil
 }
 
-// header reads a page header and goes behind it.
+// header reads a page header and moves behind it.
 func (s *source) header() (header, error) {
 	for guess := int64(headerGuess); ; guess *= 8 {
 		b, err := s.peek(guess)
@@ -155,7 +155,7 @@ func (s *source) header() (header, error) {
 	}
 }
 
-// body returns the bytes of a page behind its header and goes behind them.
+// body returns the bytes of a page and moves behind them.
 func (s *source) body(h header) ([]byte, error) {
 	if int64(h.size) > s.end-s.at {
 		return nil, corrupt("page of %d bytes at %d, the pages end at %d", h.size, s.at, s.end)
@@ -190,7 +190,7 @@ var (
 	gzipPool = sync.Pool{New: func() any { return new(gzip.Reader) }}
 )
 
-// decompress fills dst, which has the size that the page header says.
+// decompress fills dst, which has the size of the page header.
 func decompress(dst, src []byte, codec int32) error {
 	n := 0
 	var err error

@@ -7,9 +7,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Options bound what reading a file may take. nil and the zero value work.
+// Options bound the memory of reading a file. nil and the zero value work.
 type Options struct {
-	// MaxBytes bounds the memory that pages take. Default 256 MiB.
+	// MaxBytes bounds the memory of pages. Default 256 MiB.
 	MaxBytes int64
 }
 
@@ -24,18 +24,18 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// batchRows is how many rows a batch has at most.
+// batchRows is the largest number of rows of a batch.
 const batchRows = 4096
 
-// wholeFile is up to which size a file is read at once.
+// wholeFile is the size up to which a file is read at once.
 const wholeFile = 8 << 20
 
 // Batch is some rows of a file, as columns of equal length.
 type Batch struct {
 	// Path is a URL, or empty where it is null or empty.
 	Path []string
-	// Offset and Size are in bytes, as they stand in the file: they may be
-	// negative. A null is 0.
+	// Offset and Size are in bytes, unchecked: they may be negative. A null is
+	// 0.
 	Offset, Size []int64
 	// Raw is nil where it is null. The slices belong to the reader and are
 	// valid until the next batch is read.
@@ -64,10 +64,10 @@ type Reader struct {
 	left  int64 // rows of it
 }
 
-// Open begins to read a file and forgets the one before, whose buffers are
-// used again. v must be readable until the last row was read. What is no
-// parquet file of references is kv.ErrCorrupt, what is not understood matches
-// errors.ErrUnsupported.
+// Open begins to read a file and forgets the one before, whose buffers are used
+// again. v must be readable until the last row was read. Errors: kv.ErrCorrupt
+// if it is no parquet file of references, errors.ErrUnsupported for unsupported
+// features.
 func (r *Reader) Open(ctx context.Context, v kv.Value, o *Options) error {
 	opts := o.withDefaults()
 	held := int64(0)
@@ -75,7 +75,7 @@ func (r *Reader) Open(ctx context.Context, v kv.Value, o *Options) error {
 		held += r.cols[i].held()
 	}
 	if held > opts.MaxBytes/4 {
-		r.cols = [numCols]column{} // the next file needs it elsewhere
+		r.cols = [numCols]column{} // the next file may use other columns
 	}
 	size := v.Size()
 	var whole []byte

@@ -24,7 +24,7 @@ func newHybrid(b []byte, width uint) (hybrid, error) {
 	return hybrid{b: b, width: width}, nil
 }
 
-// next goes to the following run.
+// next moves to the next run.
 func (h *hybrid) next() error {
 	for h.run == 0 {
 		head, n := binary.Uvarint(h.b)
@@ -98,8 +98,8 @@ func (h *hybrid) unpack(dst []uint32) {
 	h.bit = bit
 }
 
-// span returns a number of one bit and how often, at most limit times, it is
-// repeated.
+// span returns a number of one bit and how often it repeats, at most limit
+// times.
 func (h *hybrid) span(limit int) (value uint32, n int, err error) {
 	if err := h.next(); err != nil {
 		return 0, 0, err
@@ -124,7 +124,7 @@ type delta struct {
 	b      []byte
 	left   int64 // values
 	last   int64
-	begun  bool // the first value is out
+	begun  bool // the first value was returned
 	minis  int  // miniblocks in a block
 	perMin int  // values in a miniblock
 
@@ -148,7 +148,7 @@ func newDelta(b []byte) (delta, error) {
 		}
 	}
 	if total == 0 {
-		// arrow says nothing about blocks where all values of a page are null.
+		// arrow writes no block sizes if all values of a page are null.
 		return d, nil
 	}
 	if minis == 0 || minis > 1<<10 || block > 1<<20 || block%minis != 0 || block/minis%32 != 0 || block == 0 || total > 1<<31 {
@@ -206,7 +206,7 @@ func (d *delta) next() (int64, error) {
 	return d.last, nil
 }
 
-// mini goes to the next miniblock.
+// mini moves to the next miniblock.
 func (d *delta) mini() error {
 	if len(d.widths) == 0 {
 		m, err := d.uvarint()

@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// errShort means that a structure goes on behind the bytes at hand.
+// errShort means that a structure is longer than the bytes read so far.
 var errShort = corrupt("structure is cut off")
 
 func corrupt(format string, args ...any) error {
@@ -154,7 +154,7 @@ func (d *decoder) structure(field func(id int16, typ byte) bool) {
 	}
 }
 
-// is reports whether a field has the type that it must have.
+// is reports whether a field has the wanted type.
 func (d *decoder) is(typ, want byte) bool {
 	if typ != want {
 		d.fail(corrupt("field of type %d instead of %d", typ, want))

@@ -20,8 +20,8 @@ type Table struct {
 	Path []int32
 	// Offset and Size are in bytes.
 	Offset, Size []int64
-	// Raw is nil where it is null. It may be nil, or shorter than the other
-	// columns, where what is missing is null.
+	// Raw is nil where it is null. The slice may be nil or shorter than the
+	// other columns; missing rows are null.
 	Raw [][]byte
 }
 
@@ -32,8 +32,8 @@ const (
 	createdBy = "zarrdb"
 )
 
-// writers holds what files are written with: an encoder and buffers of some
-// MiB. Sets of many small arrays write many files of mostly nothing.
+// writers pools encoders and buffers of some MiB, because sets of many small
+// arrays write many nearly empty files.
 var writers = sync.Pool{New: func() any {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false))
 	if err != nil {
@@ -56,9 +56,9 @@ func (w *writer) release() {
 
 // Append appends a parquet file of t to dst. The same table gives the same
 // bytes. The file has one row group, zstd compression and data pages of version
-// 1, which every reader of reference sets understands; paths that repeat are
-// numbers of a dictionary. Of statistics it has the number of nulls, without
-// which fastparquet reads integers as floats.
+// 1, which every reader of reference sets supports; repeated paths are numbers
+// of a dictionary. Its only statistics are null counts, without which
+// fastparquet reads integers as floats.
 func (t *Table) Append(dst []byte) ([]byte, error) {
 	rows := len(t.Path)
 	if len(t.Offset) != rows || len(t.Size) != rows || len(t.Raw) > rows {
@@ -209,7 +209,7 @@ func (w *writer) paths(t *Table) error {
 		w.write(colPath, pageDictionary, len(t.Paths), encPlain)
 		c.encoding = encDictionary
 	}
-	width := max(bits.Len(uint(max(len(t.Paths)-1, 0))), 1) // some readers know no width 0
+	width := max(bits.Len(uint(max(len(t.Paths)-1, 0))), 1) // some readers do not support width 0
 	w.column(colPath, len(t.Path), func(b []byte, from, to int) []byte {
 		b = w.appendLevels(b, to-from, there(from))
 		if c.encoding == encPlain {
@@ -242,8 +242,8 @@ func (w *writer) appendLevels(b []byte, n int, there func(i int) bool) []byte {
 	return b
 }
 
-// appendHybrid writes runs of 8 or more equal values as such and what lies
-// between them as bits, of which there must be a multiple of 8.
+// appendHybrid writes runs of 8 or more equal values as runs, and the values
+// between them, whose number must be a multiple of 8, as packed bits.
 func appendHybrid(b []byte, v []uint32, width int) []byte {
 	for i := 0; i < len(v); {
 		if n := runLength(v[i:]); n >= 8 {
