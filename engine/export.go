@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"iter"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -19,7 +16,6 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/zipkv"
-	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -60,6 +56,9 @@ type ExportResult struct {
 	Keys, Bytes int64
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string
+	// Versions were written and Expired ones, without contents, left out, with
+	// [ForeignOptions].History. Keys then counts their changes.
+	Versions, Expired int64
 }
 
 // Export copies the hierarchy that src names to a directory, or to a zip archive
@@ -98,8 +97,8 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume || o.Format != 0 {
 			return nil, fmt.Errorf("export: to a foreign format, resumed or of a version of Zarr: %w", errors.ErrUnsupported)
 		}
-		if ex.foreign, err = src.planForeign(ctx, view, at, o.Foreign); err != nil {
-			return nil, fmt.Errorf("export: %w", err)
+		if ex.foreign, err = ex.planForeign(ctx, at); err != nil {
+			return nil, fmt.Errorf("export: %w", convertError(err))
 		}
 	}
 	d, err := src.destination(ctx, dest)
@@ -145,7 +144,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		return nil, err
 	}
-	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load(), LeftOut: src.leftOut()}, nil
+	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
 }
 
 // holdsNode makes sure that there is a node at or below a place.
@@ -171,131 +170,6 @@ func wholeDraft(m *zarr.Meta, at Place) error {
 	return nil
 }
 
-// destination is where an export goes.
-type destination struct {
-	lies  extent
-	store kv.Store // nil for a directory or zip archive of this machine
-}
-
-// destination finds what dest names, and opens it if it is the URL of a store,
-// which then lives as long as s.
-func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
-	scheme, _, ok := strings.Cut(dest, ":")
-	if !ok || s.env.adapters.roots[scheme] == nil {
-		d.lies.path = dest
-		return d, nil
-	}
-	u, err := zurl.Parse(dest)
-	if err != nil {
-		return d, err
-	}
-	if len(u.Adapters()) > 0 || scheme != "file" && strings.HasSuffix(u.Root().Path, ".zip") {
-		return d, fmt.Errorf("%s: only a directory of a store can be written there: %w", u.Redacted(), errors.ErrUnsupported)
-	}
-	if scheme == "file" {
-		d.lies, err = extentOf(u.Root())
-		return d, err
-	}
-	at, err := s.env.open(ctx, u)
-	if err != nil {
-		return d, err
-	}
-	d.lies = at.lies
-	if d.store, ok = at.dir().(kv.Store); !ok {
-		return d, fmt.Errorf("%s: nothing can be written there: %w", u.Redacted(), errors.ErrUnsupported)
-	}
-	return d, nil
-}
-
-// check reports whether there is something at the destination, and makes sure
-// that it may be replaced or gone on with.
-func (d destination) check(ctx context.Context, o ExportOptions) (there bool, err error) {
-	if d.store != nil {
-		there, err = checkStore(ctx, d.store, o)
-	} else {
-		there, err = checkLocal(ctx, d.lies.path, o)
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", d.lies, err)
-	}
-	return there, err
-}
-
-func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there bool, err error) {
-	there, err = kv.Any(ctx, store, "")
-	switch {
-	case err != nil || !there || o.Resume:
-		return there, err
-	case !o.Overwrite:
-		return true, errThere
-	}
-	for _, name := range storeFiles() {
-		if ok, err := kv.Exists(ctx, store, name); ok || err != nil {
-			return true, err
-		}
-	}
-	return true, fmt.Errorf("%w and is no Zarr store: remove it yourself", errThere)
-}
-
-// storeFiles are files of which each store that an export makes has one at its root: the
-// metadata of a Zarr node, or what a foreign format is detected by.
-func storeFiles() []string {
-	files := []string{names.V3, names.V2Array, names.V2Group, names.V1Array}
-	for _, f := range foreignFormats() {
-		if foreignPlans[f.Scheme] != nil {
-			files = append(files, f.Files...)
-		}
-	}
-	return files
-}
-
-func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, err error) {
-	info, err := os.Lstat(dest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	entries, err := os.ReadDir(dest)
-	switch {
-	case err == nil && len(entries) == 0:
-		return false, nil
-	case err == nil && o.Resume:
-		return true, nil
-	case !o.Overwrite:
-		return true, errThere
-	case err == nil && isStore(entries):
-		return true, holdsDatabase(ctx, dest)
-	case info.Mode().IsRegular() && isZipFile(dest):
-		return true, nil
-	}
-	return true, fmt.Errorf("%w and is neither a Zarr store nor a zip archive: remove it yourself", errThere)
-}
-
-// isStore reports whether a directory has one of storeFiles, and is not a database.
-func isStore(entries []os.DirEntry) bool {
-	store, files := false, storeFiles()
-	for _, e := range entries {
-		if e.Name() == txn.FormatFile {
-			return false
-		}
-		store = store || slices.Contains(files, e.Name())
-	}
-	return store
-}
-
-func isZipFile(name string) bool {
-	f, err := os.Open(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 4)
-	_, err = io.ReadFull(f, head)
-	return err == nil && isZip(Evidence{Head: head})
-}
-
 // exporter is one export under way.
 type exporter struct {
 	src   *Source
@@ -307,7 +181,8 @@ type exporter struct {
 	meter meter
 	plan  *conversion // of an export to another format
 	// foreign is that of one to a foreign format.
-	foreign formats.Plan
+	foreign           formats.Plan
+	versions, expired int64 // of a history
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
@@ -328,7 +203,11 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() {
+		if err = errors.Join(err, store.Close()); err != nil && ex.foreign != nil {
+			err = errors.Join(err, os.RemoveAll(dest)) // nothing goes on with it
+		}
+	}()
 	if ex.o.Resume {
 		// What was stopped may have left temporaries.
 		if _, err := store.Clean(ctx, 0); err != nil {
@@ -346,7 +225,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 		}
 	}
 	if ex.foreign != nil {
-		err := ex.foreign.Write(ctx, formats.Output{Dst: store, Run: ex.pool.Run, Wrote: ex.count})
+		err := ex.writeForeign(ctx, store, ex.pool.Run)
 		if err == nil {
 			err = sync(ctx)
 		}
@@ -502,7 +381,7 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		}
 	}()
 	if ex.foreign != nil {
-		if err := ex.foreign.Write(ctx, formats.Output{Dst: z, Wrote: ex.count}); err != nil {
+		if err := ex.writeForeign(ctx, z, nil); err != nil {
 			return err
 		}
 		return z.Close()

@@ -19,15 +19,20 @@ import (
 )
 
 // exportIcechunk exports a database and returns the folder.
-func exportIcechunk(t *testing.T, db *DB, o ExportIcechunkOptions) string {
+func exportIcechunk(t *testing.T, db *DB, history bool) string {
 	t.Helper()
 	src := sourceOf(t, db)
 	dest := filepath.Join(t.TempDir(), "repo")
-	if _, err := ExportIcechunk(t.Context(), src, dest, o); err != nil {
+	o := ExportOptions{Foreign: ForeignOptions{Format: "icechunk", History: history}}
+	if _, err := Export(t.Context(), src, dest, o); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ExportIcechunk(t.Context(), src, dest, o); !errors.Is(err, fs.ErrExist) {
+	if _, err := Export(t.Context(), src, dest, o); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("onto what is there: %v", err)
+	}
+	o.Overwrite = true
+	if _, err := Export(t.Context(), src, dest, o); err != nil {
+		t.Errorf("over what is there: %v", err)
 	}
 	return dest
 }
@@ -78,7 +83,7 @@ func TestExportIcechunkHistory(t *testing.T) {
 			if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link}); err != nil {
 				t.Fatal(err)
 			}
-			dest := exportIcechunk(t, db, ExportIcechunkOptions{History: true})
+			dest := exportIcechunk(t, db, true)
 			follow := g.follow
 			follow.Allow = []string{strings.TrimSuffix(g.url, "|icechunk:")}
 			for ref, id := range g.Names {
@@ -166,14 +171,14 @@ func TestExportIcechunkMerge(t *testing.T) {
 	if _, err := db.Merge(t.Context(), "main", other.ID, CommitOptions{Message: "merge"}); err != nil {
 		t.Fatal(err)
 	}
-	dest := exportIcechunk(t, db, ExportIcechunkOptions{History: true})
+	dest := exportIcechunk(t, db, true)
 	if got := sums(t, "file://"+dest+"/|icechunk:", Follow{}); len(got) != 3 {
 		t.Errorf("the merge holds %v", got)
 	}
 	if got := sums(t, "file://"+dest+"/|icechunk:@branch.b%252Fc/", Follow{}); len(got) != 2 {
 		t.Errorf("the branch holds %v", got)
 	}
-	dest = exportIcechunk(t, db, ExportIcechunkOptions{})
+	dest = exportIcechunk(t, db, false)
 	if got := sums(t, "file://"+dest+"/|icechunk:", Follow{}); len(got) != 3 {
 		t.Errorf("one version holds %v", got)
 	}
@@ -189,7 +194,7 @@ func TestExportIcechunkMerge(t *testing.T) {
 	}
 	src := sourceOf(t, db)
 	dest = filepath.Join(t.TempDir(), "repo")
-	if _, err := ExportIcechunk(t.Context(), src, dest, ExportIcechunkOptions{History: true}); !errors.Is(err, formats.ErrUnsupported) {
+	if _, err := Export(t.Context(), src, dest, ExportOptions{Foreign: ForeignOptions{Format: "icechunk", History: true}}); !errors.Is(err, formats.ErrUnsupported) || !errors.Is(err, ErrConvert) {
 		t.Errorf("a key that Icechunk has no place for: %v", err)
 	}
 	if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {

@@ -67,7 +67,7 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":              {"codecs", "kv", "refs"},
+	"formats":              {"codecs", "kv", "refs", "zarr"},
 	"formats/n5":           {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/precomputed":  {"formats", "formats/internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":         {"formats", "refs"},
@@ -108,7 +108,7 @@ var layers = map[string][]string{
 	"bench/field":    {},
 	"examples/embed": {"", "zarr"},
 	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
-	"interop/ocdbt":  {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
+	"interop/ocdbt":  {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset": {"kv/dirkv", "refs"},
 }
 

@@ -66,6 +66,23 @@ type Format struct {
 
 	// Codecs are those of its documents that Zarr does not have.
 	Codecs []codecs.Entry
+
+	// Plan prepares to write the node at path in src, and all below it, in the format;
+	// nil if the format is not written, or by Create. src must be a kv.Lister unless path
+	// is an array. It is read when the plan is written, too. What the format has no form
+	// for is ErrUnsupported.
+	Plan func(ctx context.Context, src kv.Reader, path string, o WriteOptions) (Plan, error)
+
+	// Create begins a new store of a format with versions; nil if the format has none or
+	// is not written. Files of an older store are overwritten where names are equal.
+	Create func(ctx context.Context, files Files) (Writer, error)
+
+	// Branches says that what Create begins has branches and tags; else each version
+	// follows the one before it, and names are not kept.
+	Branches bool
+
+	// Virtual says that what Create begins can refer to ranges of absolute URLs.
+	Virtual bool
 }
 
 // Base is where something in a foreign format lies.
@@ -140,6 +157,9 @@ type Version struct {
 	Time    time.Time
 	// Message and Author are "" where the format has none.
 	Message, Author string
+	// Properties are kept with a version that is written, where the format has them. Not
+	// set by reading.
+	Properties map[string]string
 }
 
 // Name is a branch or a tag.

@@ -2,9 +2,22 @@ package formats
 
 import (
 	"context"
+	"iter"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/zarr"
 )
+
+// WriteOptions say how arrays are written in a foreign format. The zero value works.
+type WriteOptions struct {
+	// Compression of all chunks, as the format calls it. Default: the format's.
+	Compression string
+	// Sharded writes shards, where the format has them.
+	Sharded bool
+	// Open is how the nodes of the source are opened. Default: the built-in codecs.
+	Open *zarr.OpenOptions
+}
 
 // Plan is a hierarchy that is ready to be written in a foreign format: all of it was
 // looked at, and the format has a form for it.
@@ -49,4 +62,34 @@ func (o *Output) Each(ctx context.Context, n int, fn func(ctx context.Context, i
 		}
 	}
 	return nil
+}
+
+// Files is where a [Writer] writes. It reads back what it has written there.
+type Files interface {
+	kv.Reader
+	kv.Writer
+}
+
+// Writer writes a new store in a format with versions, one version after another:
+//
+//	Put … ─▶ Commit ─▶ Put … ─▶ Commit ─▶ … ─▶ Finish
+//
+// Before Finish the files are no store. After an error the store cannot be finished.
+// Calls do not overlap, except those of Put.
+type Writer interface {
+	// Put stores b, the value of a key, and returns the reference with which a change of
+	// the next Commit names it. b stays the caller's. It may be called by several
+	// goroutines at a time, also while Commit waits for its next change.
+	Put(ctx context.Context, key string, b []byte) (refs.Reference, error)
+
+	// Commit writes a version and returns its ID. v.ID names the version where it comes
+	// from; v.Parents are IDs that Commit returned. Changes are those to the first
+	// parent, without parents to an empty version, in any order: Deleted, or with a
+	// reference that Put returned, with Data, or with an absolute URL if the format has
+	// virtual chunks (Format.Virtual). What the format cannot say is ErrUnsupported.
+	Commit(ctx context.Context, v Version, changes iter.Seq2[Change, error]) (id string, err error)
+
+	// Finish writes branches and tags (if Format.Branches) and completes the store. One
+	// of the names is the branch main.
+	Finish(ctx context.Context, names []Name) error
 }

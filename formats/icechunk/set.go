@@ -26,6 +26,11 @@ func Format() formats.Format {
 		},
 		Detect: isRepository,
 		Files:  []string{infoKey, mainRef},
+		Create: func(ctx context.Context, files formats.Files) (formats.Writer, error) {
+			return Create(ctx, files)
+		},
+		Branches: true,
+		Virtual:  true,
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,25 +13,14 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/formats"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
-// Store is where a repository is written: the writer reads what it wrote.
-type Store interface {
-	kv.Reader
-	kv.Writer
-}
-
 // Writer writes a new repository of version 1 of the specification, which programs of
-// version 2 read as well: snapshot after snapshot, each with the changes since another.
-//
-//	Create ─▶ Chunk … ─▶ Commit ─▶ Chunk … ─▶ Commit ─▶ … ─▶ Finish: branches, tags
-//
-// Before Finish the directory is no repository. Ids are made of what callers name, so
-// that equal input gives equal ids. Only Chunk is safe for concurrent use.
+// version 2 read as well. Ids are made of what callers name, so that equal input gives
+// equal ids.
 type Writer struct {
-	dir   Store
+	dir   formats.Files
 	repo  *repository
 	infos map[objectID]manifestInfo
 	// blocks says how the manifests of an array are cut, spelled how its chunks are
@@ -51,44 +39,25 @@ type manifestInfo struct {
 	count uint32
 }
 
-// WriterCommit says what a snapshot is, beside its changes.
-type WriterCommit struct {
-	// Name makes the id of the snapshot: others have others.
-	Name string
-	// Parent is the id of the snapshot that changes are relative to; "" is the empty
-	// one that each repository begins with.
-	Parent  string
-	Message string
-	Time    time.Time
-	// Metadata is kept with the snapshot.
-	Metadata map[string]string
-}
+var _ formats.Writer = (*Writer)(nil)
 
-// Create begins a repository in an empty directory.
-func Create(ctx context.Context, dir Store) (*Writer, error) {
+// Names of the metadata of snapshots that Commit writes.
+const (
+	commitName = "zarrdb.commit" // of the version where it comes from
+	mergedName = "zarrdb.merged" // of the parents besides the first
+)
+
+// Create begins a repository in a directory.
+func Create(ctx context.Context, dir formats.Files) (*Writer, error) {
 	w := &Writer{
 		dir: dir, repo: &repository{files: dir}, infos: map[objectID]manifestInfo{},
 		blocks: map[nodeID][]uint32{}, spelled: map[nodeID]chunkKeys{}, chunks: map[objectID]struct{}{},
 	}
 	w.repo.snapshots = cache[*snapshot]{most: keepSnapshots, size: (*snapshot).size}
 	w.repo.manifests = cache[*manifest]{most: keepManifests, size: (*manifest).size}
-	for _, key := range []string{infoKey, mainRef} {
-		ok, err := kv.Exists(ctx, dir, key)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return nil, fmt.Errorf("icechunk: create a repository where %s is: %w", key, errExists)
-		}
-	}
-	first := &written{id: initialID, WriterCommit: WriterCommit{Message: "Repository initialized", Time: time.Unix(0, 0)}}
+	first := &written{id: initialID, Version: formats.Version{Message: "Repository initialized", Time: time.Unix(0, 0)}}
 	return w, w.put(ctx, snapshotKey(initialID), first.file(nil))
 }
-
-var errExists = errors.New("icechunk: there is a repository")
-
-// Initial is the id of the empty snapshot that each repository begins with.
-func Initial() string { return initialID.String() }
 
 // idOf makes an id of what names something.
 func idOf(kind string, names ...string) (id objectID) {
@@ -111,14 +80,13 @@ func (w *Writer) put(ctx context.Context, key string, b []byte) error {
 // inlineMost is how long a chunk may be that stands in a manifest.
 const inlineMost = 512
 
-// Chunk stores the bytes of a chunk, which stay the caller's, and returns the reference
-// for Commit. Equal bytes are stored once.
-func (w *Writer) Chunk(ctx context.Context, b []byte) (refs.Reference, error) {
-	if len(b) <= inlineMost {
+// Put implements [formats.Writer]. Equal chunks are stored once.
+func (w *Writer) Put(ctx context.Context, key string, b []byte) (refs.Reference, error) {
+	if len(b) <= inlineMost || isDocument(key) {
 		return refs.Reference{Data: append([]byte{}, b...)}, nil
 	}
 	id := idOf("chunk", string(b))
-	key := "chunks/" + id.String()
+	key = "chunks/" + id.String()
 	r := refs.Reference{URL: key, Length: int64(len(b))}
 	w.mu.Lock()
 	_, ok := w.chunks[id]
@@ -138,14 +106,21 @@ func (w *Writer) Chunk(ctx context.Context, b []byte) (refs.Reference, error) {
 	return r, nil
 }
 
-// Commit writes a snapshot and returns its id. Changes are documents zarr.json with
-// their bytes, and chunks: what Chunk returned, or absolute URLs of virtual chunks. Other
-// keys, and documents of other formats than Zarr v3, are formats.ErrUnsupported. The
-// changes of one snapshot are held in memory, and the manifests that they are in.
-func (w *Writer) Commit(ctx context.Context, c WriterCommit, changes iter.Seq2[formats.Change, error]) (string, error) {
-	s, err := w.begin(ctx, c)
+// Commit implements [formats.Writer]: it writes a snapshot and returns its id. Changes
+// are documents zarr.json with their bytes, and chunks; other keys, and documents of other
+// formats than Zarr v3, are formats.ErrUnsupported. An empty version without parents is
+// the snapshot that each repository begins with. Author and properties become metadata of
+// the snapshot, v.ID "zarrdb.commit", and parents besides the first "zarrdb.merged",
+// with commas between them.
+//
+// The changes of one snapshot are held in memory, and the manifests that they are in.
+func (w *Writer) Commit(ctx context.Context, v formats.Version, changes iter.Seq2[formats.Change, error]) (string, error) {
+	s, err := w.begin(ctx, v)
 	if err == nil {
 		err = s.take(changes)
+	}
+	if err == nil && len(v.Parents) == 0 && len(s.nodes) == 0 {
+		return initialID.String(), nil
 	}
 	if err == nil {
 		err = s.arrays(ctx)
@@ -157,16 +132,16 @@ func (w *Writer) Commit(ctx context.Context, c WriterCommit, changes iter.Seq2[f
 		err = w.put(ctx, snapshotKey(s.id), s.file(w.infos))
 	}
 	if err != nil {
-		return "", fmt.Errorf("icechunk: snapshot of %s: %w", c.Name, err)
+		return "", fmt.Errorf("icechunk: snapshot of %s: %w", v.ID, err)
 	}
 	return s.id.String(), nil
 }
 
-// Finish writes branches and tags, which make the directory a repository, and the
-// virtual chunk containers that programs may be allowed to follow. There must be a
-// branch main. A slash in a name becomes "%2F".
+// Finish implements [formats.Writer]. It writes branches and tags, which make the
+// directory a repository, and the virtual chunk containers that programs may be allowed
+// to follow. There must be a branch main. A slash in a name becomes "%2F".
 func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
-	if !slices.ContainsFunc(names, func(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }) {
+	if !slices.ContainsFunc(names, isMain) {
 		return fmt.Errorf("icechunk: a repository needs a branch %s", defaultBranch)
 	}
 	if config := w.places.config(); config != nil {
@@ -175,23 +150,21 @@ func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 		}
 	}
 	// The branch main comes last: it makes the repository.
-	for _, last := range []bool{false, true} {
-		for _, n := range names {
-			if last != (!n.Tag && n.Name == defaultBranch) {
-				continue
-			}
-			key := refsDir + branchOf
-			if n.Tag {
-				key = refsDir + tagOf
-			}
-			key += strings.ReplaceAll(n.Name, "/", "%2F") + refFile
-			if err := w.put(ctx, key, fmt.Appendf(nil, `{"snapshot":%q}`, n.ID)); err != nil {
-				return err
-			}
+	names = append(slices.DeleteFunc(slices.Clone(names), isMain), names[slices.IndexFunc(names, isMain)])
+	for _, n := range names {
+		key := refsDir + branchOf
+		if n.Tag {
+			key = refsDir + tagOf
+		}
+		key += strings.ReplaceAll(n.Name, "/", "%2F") + refFile
+		if err := w.put(ctx, key, fmt.Appendf(nil, `{"snapshot":%q}`, n.ID)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+func isMain(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }
 
 // arrayDocument is what is read of the document of an array.
 type arrayDocument struct {

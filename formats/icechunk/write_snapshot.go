@@ -16,10 +16,11 @@ import (
 
 // written is a snapshot that is being written.
 type written struct {
-	WriterCommit
+	formats.Version
 	w      *Writer
 	id     objectID
-	parent *snapshot // nil for the first
+	parent *snapshot         // nil for the first
+	meta   map[string]string // of the snapshot
 
 	nodes                                                                      map[string]*writtenNode // by path
 	edits                                                                      map[*writtenNode][]edit
@@ -50,13 +51,23 @@ type edit struct {
 }
 
 // begin makes a snapshot that is its parent.
-func (w *Writer) begin(ctx context.Context, c WriterCommit) (*written, error) {
-	s := &written{WriterCommit: c, w: w, id: idOf("snapshot", c.Name), nodes: map[string]*writtenNode{}, edits: map[*writtenNode][]edit{}}
+func (w *Writer) begin(ctx context.Context, v formats.Version) (*written, error) {
+	s := &written{Version: v, w: w, id: idOf("snapshot", v.ID), nodes: map[string]*writtenNode{}, edits: map[*writtenNode][]edit{}}
+	s.meta = map[string]string{}
+	maps.Copy(s.meta, v.Properties)
+	for name, value := range map[string]string{commitName: v.ID, authorName: v.Author} {
+		if value != "" {
+			s.meta[name] = value
+		}
+	}
 	parent := initialID
-	if c.Parent != "" {
+	if len(v.Parents) > 0 {
 		var ok bool
-		if parent, ok = parseID(c.Parent); !ok {
-			return nil, fmt.Errorf("%w: %q", formats.ErrNoVersion, c.Parent)
+		if parent, ok = parseID(v.Parents[0]); !ok {
+			return nil, fmt.Errorf("%w: %q", formats.ErrNoVersion, v.Parents[0])
+		}
+		if len(v.Parents) > 1 {
+			s.meta[mergedName] = strings.Join(v.Parents[1:], ",")
 		}
 	}
 	var err error
@@ -95,12 +106,11 @@ func (s *written) take(changes iter.Seq2[formats.Change, error]) error {
 		if err != nil {
 			return err
 		}
-		path, ok := strings.CutSuffix(c.Key, document)
-		if !ok || path != "" && path[len(path)-1] != '/' {
+		if !isDocument(c.Key) {
 			chunks = append(chunks, c)
 			continue
 		}
-		path = strings.TrimSuffix(path, "/")
+		path := strings.TrimSuffix(strings.TrimSuffix(c.Key, document), "/")
 		if c.Deleted {
 			gone[path] = true
 			continue
@@ -137,6 +147,8 @@ func (s *written) take(changes iter.Seq2[formats.Change, error]) error {
 	return nil
 }
 
+func isDocument(key string) bool { return key == document || strings.HasSuffix(key, "/"+document) }
+
 // document sets a document.
 func (s *written) document(path string, c formats.Change) error {
 	array, b, err := parseDocument(c.Key, c.Data)
@@ -150,7 +162,7 @@ func (s *written) document(path string, c formats.Change) error {
 	if old := s.nodes[path]; old != nil && (old.array == nil) == (n.array == nil) && (n.array == nil || len(old.array.Shape) == len(array.Shape)) {
 		n.id, n.covers = old.id, old.covers
 	} else {
-		id := idOf("node", s.Name, path)
+		id := idOf("node", s.ID, path)
 		copy(n.id[:], id[:])
 	}
 	s.nodes[path], s.w.spelled[n.id] = n, n.keys
@@ -314,7 +326,7 @@ func (s *written) block(ctx context.Context, n *writtenNode, at string, old *man
 	if len(list) == 0 {
 		return covers, nil
 	}
-	b := block{manifest: idOf("manifest", s.Name, string(n.id[:]), at), from: slices.Clone(list[0].coords), to: slices.Clone(list[0].coords)}
+	b := block{manifest: idOf("manifest", s.ID, string(n.id[:]), at), from: slices.Clone(list[0].coords), to: slices.Clone(list[0].coords)}
 	for _, e := range list {
 		for d, x := range e.coords {
 			b.from[d], b.to[d] = min(b.from[d], x), max(b.to[d], x)
@@ -370,12 +382,12 @@ func (s *written) file(infos map[objectID]manifestInfo) []byte {
 	}
 	p := f.table(0, fixedSlot(s.id[:]), parent, o, u64Slot(uint64(s.Time.UnixMicro())), o, o, o)
 	f.text(p[4], s.Message)
-	names := slices.Sorted(maps.Keys(s.Metadata))
+	names := slices.Sorted(maps.Keys(s.meta))
 	at := f.offsets(p[5], len(names))
 	for i, name := range names {
 		q := f.table(at+4*i, o, o)
 		f.text(q[0], name)
-		value := appendMessage(nil, s.Metadata[name])
+		value := appendMessage(nil, s.meta[name])
 		f.vector(q[1], len(value), 1, value)
 	}
 	used := map[objectID]bool{}

@@ -28,7 +28,7 @@ func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := map[string]string{Initial(): Initial()}
+	ids := map[string]string{initialID.String(): initialID.String()}
 	for i, n := range names {
 		at := open(t, files, n.ID)
 		var list []formats.Version
@@ -47,8 +47,9 @@ func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]strin
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := WriterCommit{Name: v.ID, Parent: ids[v.Parents[0]], Message: v.Message, Time: v.Time, Metadata: map[string]string{"author": v.Author, "long": strings.Repeat("x", 300)}}
-			if ids[v.ID], err = w.Commit(ctx, c, stored(t, ctx, w, files, set.Changes(ctx, v.Parents[0]))); err != nil {
+			since := v.Parents[0]
+			v.Parents, v.Properties = []string{ids[since]}, map[string]string{"long": strings.Repeat("x", 300)}
+			if ids[v.ID], err = w.Commit(ctx, v, stored(t, ctx, w, files, set.Changes(ctx, since))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,7 +69,7 @@ func stored(t *testing.T, ctx context.Context, w *Writer, files kv.Reader, in it
 				var b []byte
 				if b, err = kv.Get(ctx, files, c.URL); err == nil {
 					b = append(b, make([]byte, inlineMost)...)[:len(b)]
-					c.Reference, err = w.Chunk(ctx, b)
+					c.Reference, err = w.Put(ctx, c.Key, b)
 				}
 			}
 			if !yield(c, err) {
@@ -85,7 +86,7 @@ func TestWriteHistory(t *testing.T) {
 		ids := copyHistory(t, files, to)
 		for old, v := range want.Versions {
 			s := open(t, to, ids[old])
-			if got := s.Version(); got.Message != v.Message || got.Author != v.Author || old != Initial() && got.Time.UnixMicro() != v.Micros || v.Parent != "" && got.Parents[0] != ids[v.Parent] {
+			if got := s.Version(); got.Message != v.Message || got.Author != v.Author || old != initialID.String() && got.Time.UnixMicro() != v.Micros || v.Parent != "" && got.Parents[0] != ids[v.Parent] {
 				t.Errorf("%s: %+v, want %+v", name, got, v)
 			}
 			got := map[string]string{}
@@ -157,11 +158,11 @@ func TestWriteManyManifests(t *testing.T) {
 	for i := range 20000 {
 		list = append(list, inlineChange(fmt.Sprintf("a/%d.%d", i, i%2), []byte{byte(i)}))
 	}
-	first, err := w.Commit(ctx, WriterCommit{Name: "1"}, sequence(list...))
+	first, err := w.Commit(ctx, formats.Version{ID: "1"}, sequence(list...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.Commit(ctx, WriterCommit{Name: "2", Parent: first}, sequence(inlineChange("a/7.0", []byte("new")), formats.Change{Entry: refs.Entry{Key: "a/8.0"}, Deleted: true}))
+	second, err := w.Commit(ctx, formats.Version{ID: "2", Parents: []string{first}}, sequence(inlineChange("a/7.0", []byte("new")), formats.Change{Entry: refs.Entry{Key: "a/8.0"}, Deleted: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,22 +221,18 @@ func TestWriteRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Commit(ctx, WriterCommit{Name: "x"}, sequence(list...)); !errors.Is(err, formats.ErrUnsupported) {
+		if _, err := w.Commit(ctx, formats.Version{ID: "x"}, sequence(list...)); !errors.Is(err, formats.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	files, _ := golden(t, "v2")
-	if _, err := Create(ctx, memory(t, files)); err == nil {
-		t.Error("a repository is written over another")
 	}
 	w, err := Create(ctx, kv.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Finish(ctx, []formats.Name{{Name: "other", ID: Initial()}}); err == nil {
+	if err := w.Finish(ctx, []formats.Name{{Name: "other", ID: initialID.String()}}); err == nil {
 		t.Error("a repository without main")
 	}
-	if _, err := w.Commit(ctx, WriterCommit{Name: "x", Parent: "00000000000000000000"}, sequence()); !errors.Is(err, formats.ErrNoVersion) {
+	if _, err := w.Commit(ctx, formats.Version{ID: "x", Parents: []string{"00000000000000000000"}}, sequence()); !errors.Is(err, formats.ErrNoVersion) {
 		t.Errorf("a parent that is not there: %v", err)
 	}
 }

@@ -24,6 +24,7 @@ func Format() formats.Format {
 			{V3: []string{stringCodec}, Kind: codecs.ArrayToBytes, Parse: parseString},
 			formats.RefusedCodec(scheme),
 		},
+		Plan: NewPlan,
 	}
 }
 

@@ -19,25 +19,20 @@ import (
 // Version is that of the N5 specification which containers are written in.
 const Version = "4.0.0"
 
-// WriteOptions say how a container is written. The zero value works.
-type WriteOptions struct {
-	// Compression is the type of the specification that all blocks get: "raw", "gzip",
-	// "bzip2", "xz", "lz4", "blosc" or "zstd". Default "gzip".
-	Compression string
-	// Open is how the nodes of the source are opened. Default: the built-in codecs.
-	Open *zarr.OpenOptions
-}
-
 // NewPlan prepares to write the hierarchy at path in src, which must be a kv.Lister
 // unless path is an array, as a container. Blocks are encoded anew, one for each chunk,
 // in shards for each inner chunk; those of zeros alone are left out, those at the border
 // are cut. Attribute files come after the blocks and that of the root last. src is read
-// when the plan is written, too.
+// when the plan is written, too. o.Compression is the type of the specification that all
+// blocks get: "raw", "gzip" (default), "bzip2", "xz", "lz4", "blosc" or "zstd".
 //
 // What N5 cannot say is formats.ErrUnsupported with the path and the reason: data types
 // other than integers and floats of 8 to 64 bits (no float16) and strings, arrays without
 // dimensions, blocks of 2 GiB or more, attributes with the names of N5's own members.
-func NewPlan(ctx context.Context, src kv.Reader, path string, o WriteOptions) (formats.Plan, error) {
+func NewPlan(ctx context.Context, src kv.Reader, path string, o formats.WriteOptions) (formats.Plan, error) {
+	if o.Sharded {
+		return nil, formats.Unsupported("n5: shards")
+	}
 	p := &plan{compression: cmp.Or(o.Compression, "gzip")}
 	for n, err := range zarr.Walk(ctx, src, path, o.Open) {
 		if err != nil {

@@ -73,7 +73,7 @@ func source(t testing.TB) *kv.Mem {
 }
 
 // write is NewPlan and Plan.Write.
-func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o WriteOptions, wrote func(int64)) error {
+func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o formats.WriteOptions, wrote func(int64)) error {
 	p, err := NewPlan(t.Context(), src, path, o)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func TestWrite(t *testing.T) {
 		t.Run(compression, func(t *testing.T) {
 			dst := kv.NewMem()
 			wrote := int64(0)
-			if err := write(t, dst, src, "", WriteOptions{Compression: compression}, func(n int64) { wrote += n }); err != nil {
+			if err := write(t, dst, src, "", formats.WriteOptions{Compression: compression}, func(n int64) { wrote += n }); err != nil {
 				t.Fatal(err)
 			}
 			same(t, view(t, dst), src)
@@ -189,7 +189,7 @@ func compact(text []byte) ([]byte, error) {
 // chunks, those at the border are cut, and those of zeros missing.
 func TestWritePart(t *testing.T) {
 	src, dst := source(t), kv.NewMem()
-	if err := write(t, dst, src, "g/h", WriteOptions{Compression: "raw"}, nil); err != nil {
+	if err := write(t, dst, src, "g/h", formats.WriteOptions{Compression: "raw"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	text, err := kv.Get(t.Context(), dst, "sharded/attributes.json")
@@ -197,7 +197,7 @@ func TestWritePart(t *testing.T) {
 		t.Fatalf("%s, %v, want %s", text, err, want)
 	}
 	dst = kv.NewMem()
-	if err := write(t, dst, src, "g/uint8", WriteOptions{Compression: "raw"}, nil); err != nil {
+	if err := write(t, dst, src, "g/uint8", formats.WriteOptions{Compression: "raw"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	edge, err := kv.Get(t.Context(), dst, "2/2")
@@ -205,7 +205,7 @@ func TestWritePart(t *testing.T) {
 		t.Fatalf("a block at the border: % x, %v", edge, err)
 	}
 	dst = kv.NewMem()
-	if err := write(t, dst, src, "fill", WriteOptions{}, nil); err != nil {
+	if err := write(t, dst, src, "fill", formats.WriteOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]bool{"0": true, "1": false, "2": true} {
@@ -238,7 +238,7 @@ func TestWriteRefuses(t *testing.T) {
 		if _, err := zarr.Create(t.Context(), src, "g/odd", tt.spec, nil); err != nil {
 			t.Fatal(err)
 		}
-		err := write(t, dst, src, "", WriteOptions{}, nil)
+		err := write(t, dst, src, "", formats.WriteOptions{}, nil)
 		if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "/g/odd") {
 			t.Errorf("%s: %v, want ErrUnsupported of /g/odd with %q", name, err, tt.says)
 		}
@@ -246,11 +246,11 @@ func TestWriteRefuses(t *testing.T) {
 			t.Errorf("%s: %d keys were written", name, dst.Len())
 		}
 	}
-	err := write(t, kv.NewMem(), source(t), "", WriteOptions{Compression: "jpeg"}, nil)
+	err := write(t, kv.NewMem(), source(t), "", formats.WriteOptions{Compression: "jpeg"}, nil)
 	if !errors.Is(err, formats.ErrUnsupported) {
 		t.Errorf("compression jpeg: %v", err)
 	}
-	if err := write(t, kv.NewMem(), source(t), "nothing", WriteOptions{}, nil); !errors.Is(err, zarr.ErrNotFound) {
+	if err := write(t, kv.NewMem(), source(t), "nothing", formats.WriteOptions{}, nil); !errors.Is(err, zarr.ErrNotFound) {
 		t.Errorf("no node: %v", err)
 	}
 }
@@ -260,7 +260,7 @@ func TestWriteErrors(t *testing.T) {
 	full := errors.New("full")
 	for k := range 3 {
 		dst := &failing{after: 3 * k, err: full}
-		if err := write(t, dst, source(t), "", WriteOptions{}, nil); !errors.Is(err, full) {
+		if err := write(t, dst, source(t), "", formats.WriteOptions{}, nil); !errors.Is(err, full) {
 			t.Errorf("write %d fails: %v", 3*k, err)
 		}
 	}

@@ -11,19 +11,16 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
 )
-
-// Files is where a [Writer] writes. It reads back what it has written there.
-type Files interface {
-	kv.Reader
-	kv.Writer
-}
 
 // WriterOptions say how a store is written. The zero value works.
 type WriterOptions struct {
@@ -85,15 +82,15 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 
 // Writer writes a new store, a generation at a time:
 //
-//	Commit ─▶ values into the data file, keys into the tree: nodes with changes anew
-//	Commit ─▶ …
-//	Close  ─▶ version tree, manifest: only now there is a store
+//	Put    ─▶ a value into the data file
+//	Commit ─▶ keys into the tree: nodes with changes anew
+//	…
+//	Finish ─▶ version tree, manifest: only now there is a store
 //
-// It is not safe for concurrent use. After an error of Commit or Close the store cannot
-// be finished; the data files that were written stay.
+// After an error the store cannot be finished; the data files that were written stay.
 type Writer struct {
 	o     WriterOptions
-	files Files
+	files formats.Files
 	enc   *zstd.Encoder // nil for no compression
 	s     *store        // reads what was written
 	root  tree
@@ -102,11 +99,14 @@ type Writer struct {
 	// of the one of height h+1.
 	levels [][]versionRef
 
-	path  string // of the data file that is being filled, "" if there is none
+	mu    sync.Mutex // of what follows, against other calls of Put
+	path  string     // of the data file that is being filled, "" if there is none
 	data  []byte
 	count uint64 // of data files
 	err   error
 }
+
+var _ formats.Writer = (*Writer)(nil)
 
 // tree is a tree without its keys. Its root is missing if it is empty.
 type tree struct {
@@ -115,16 +115,8 @@ type tree struct {
 	stats  statistics
 }
 
-// Change is a key with its new value.
-type Change struct {
-	Key string
-	// Value is nil for a key that is deleted, whether it was there or not. It is read
-	// before the next change is asked for.
-	Value kv.Value
-}
-
 // NewWriter begins a store among some files, where there must be none. o may be nil.
-func NewWriter(files Files, o *WriterOptions) (*Writer, error) {
+func NewWriter(files formats.Files, o *WriterOptions) (*Writer, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -157,67 +149,104 @@ func (r written) Get(ctx context.Context, key string, rng kv.Range) ([]byte, err
 	return r.w.files.Get(ctx, key, rng)
 }
 
+// dataDir begins the names of data files.
+const dataDir = "d/"
+
 // most is how many changes are held in memory before they go into the tree.
 const most = 1 << 18
 
-// Commit makes the next generation of some changes to the last one, in any order; of
-// several changes to one key the last counts. It returns its number, from 1 on. Times
-// are nanoseconds from 1970 on and must increase: an earlier one becomes that of the
-// generation before and a nanosecond.
+// Put implements [formats.Writer].
+func (w *Writer) Put(ctx context.Context, key string, b []byte) (refs.Reference, error) {
+	if len(b) <= w.o.InlineBytes {
+		return refs.Reference{Data: append([]byte{}, b...)}, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return refs.Reference{}, w.err
+	}
+	l, err := w.append(ctx, b)
+	if w.err = err; err != nil {
+		return refs.Reference{}, fmt.Errorf("ocdbt: key %s: %w", quote(key), err)
+	}
+	return refs.Reference{URL: l.file.path, Offset: int64(l.off), Length: int64(l.n)}, nil
+}
+
+// Commit implements [formats.Writer]: it makes the next generation and returns "v" and
+// its number, from 1 on. The parent, if there is one, must be the generation before. Of
+// several changes to one key the last counts. Times are nanoseconds from 1970 on and must
+// increase: an earlier one becomes that of the generation before and a nanosecond.
+// Messages, authors and properties are not kept.
 //
 // Memory is a data file, and about 100 bytes and the key for each change, of which
 // more than 262,144 become several steps.
-func (w *Writer) Commit(ctx context.Context, at time.Time, changes iter.Seq2[Change, error]) (generation uint64, err error) {
+func (w *Writer) Commit(ctx context.Context, v formats.Version, changes iter.Seq2[formats.Change, error]) (id string, err error) {
 	if w.err != nil {
-		return 0, w.err
+		return "", w.err
 	}
 	defer func() { w.err = err }()
+	switch last := w.last(); {
+	case len(v.Parents) == 0:
+		w.root = tree{root: missingRoot}
+	case v.Parents[0] != last:
+		return "", fmt.Errorf("ocdbt: %w: generation %q to go on from, the last one is %q", formats.ErrNoVersion, v.Parents[0], last)
+	}
 	var pending []entry
 	for c, err := range changes {
 		if err != nil {
-			return 0, err
+			return "", err
 		}
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return "", err
 		}
-		e, err := w.entry(ctx, c)
+		e, err := w.entry(ctx, &c)
 		if err != nil {
-			return 0, err
+			return "", err
 		}
 		if pending = append(pending, e); len(pending) == most {
 			if w.root, err = w.apply(ctx, w.root, pending); err != nil {
-				return 0, err
+				return "", err
 			}
 			pending = pending[:0]
 		}
 	}
 	if w.root, err = w.apply(ctx, w.root, pending); err != nil {
-		return 0, err
+		return "", err
 	}
-	return w.add(ctx, at)
+	if err := w.add(ctx, v.Time); err != nil {
+		return "", err
+	}
+	return w.last(), nil
 }
 
-// entry stores the value of a change.
-func (w *Writer) entry(ctx context.Context, c Change) (entry, error) {
-	e := entry{key: c.Key, deleted: c.Value == nil}
-	if len(c.Key) > maxKey {
+// last is the ID of the last generation, "" before the first.
+func (w *Writer) last() string {
+	if n := len(w.m.versions); n > 0 {
+		return fmt.Sprintf("v%d", w.m.versions[n-1].number)
+	}
+	return ""
+}
+
+// entry makes an entry of a change, and stores its value if Put did not.
+func (w *Writer) entry(ctx context.Context, c *formats.Change) (e entry, err error) {
+	e = entry{key: c.Key, deleted: c.Deleted}
+	switch {
+	case len(c.Key) > maxKey:
 		return e, fmt.Errorf("ocdbt: key %s: %w: more than %d bytes", quote(c.Key), kv.ErrInvalidKey, maxKey)
-	}
-	if e.deleted {
+	case c.Deleted:
 		return e, nil
-	}
-	err := c.Value.View(ctx, kv.All(), func(b []byte) (err error) {
-		if len(b) <= w.o.InlineBytes {
-			e.data = append([]byte(nil), b...)
-			return nil
+	case c.Inline() && len(c.Data) <= w.o.InlineBytes:
+		e.data = append([]byte(nil), c.Data...)
+		return e, nil
+	case c.Inline():
+		if c.Reference, err = w.Put(ctx, c.Key, c.Data); err != nil {
+			return e, err
 		}
-		e.long = true
-		e.location, err = w.append(ctx, b)
-		return err
-	})
-	if err != nil {
-		return e, fmt.Errorf("ocdbt: key %s: %w", quote(c.Key), err)
+	case c.Whole() || !strings.HasPrefix(c.URL, dataDir) || c.Offset < 0:
+		return e, formats.Unsupported("ocdbt: key %s: a value that lies elsewhere", quote(c.Key))
 	}
+	e.long = true
+	e.location = location{file: dataFile{path: c.URL}, off: uint64(c.Offset), n: uint64(c.Length)}
 	return e, nil
 }
 
@@ -231,7 +260,7 @@ func (w *Writer) append(ctx context.Context, b []byte) (location, error) {
 	if w.path == "" {
 		w.count++
 		sum := sha256.Sum256(binary.BigEndian.AppendUint64(w.o.UUID[:], w.count))
-		w.path = "d/" + hex.EncodeToString(sum[:16])
+		w.path = dataDir + hex.EncodeToString(sum[:16])
 	}
 	l := location{file: dataFile{path: w.path}, off: uint64(len(w.data)), n: uint64(len(b))}
 	w.data = append(w.data, b...)
@@ -249,7 +278,7 @@ func (w *Writer) flush(ctx context.Context) error {
 }
 
 // add adds a generation for the tree as it is.
-func (w *Writer) add(ctx context.Context, at time.Time) (uint64, error) {
+func (w *Writer) add(ctx context.Context, at time.Time) error {
 	arity := 1 << w.o.ArityLog2
 	g := generation{number: 1, height: w.root.height, root: w.root.root, stats: w.root.stats}
 	if at.After(time.Unix(0, 0)) && at.Year() < 2262 {
@@ -261,13 +290,13 @@ func (w *Writer) add(ctx context.Context, at time.Time) (uint64, error) {
 		g.time = max(g.time, last.time+1)
 		if n == arity {
 			if err := w.push(ctx, 0, &versionNode{versions: w.m.versions}); err != nil {
-				return 0, err
+				return err
 			}
 			w.m.versions = nil
 		}
 	}
 	w.m.versions = append(w.m.versions, g)
-	return g.number, nil
+	return nil
 }
 
 // push writes a full node of the version tree, of height h, and makes it a child of the
@@ -302,16 +331,16 @@ func (w *Writer) writeVersions(ctx context.Context, v *versionNode) (ref version
 	return ref, err
 }
 
-// Close writes the version tree and the manifest, and ends the writer. A store without
-// commits gets one empty generation. Close after an error returns that error and
-// writes no manifest.
-func (w *Writer) Close(ctx context.Context) (err error) {
+// Finish implements [formats.Writer]. It writes the version tree and the manifest, and
+// ends the writer. A store without commits gets one empty generation. After an error it
+// returns that error and writes no manifest.
+func (w *Writer) Finish(ctx context.Context, _ []formats.Name) (err error) {
 	if w.err != nil {
 		return w.err
 	}
 	defer func() { w.err = errors.Join(err, kv.ErrClosed) }()
 	if len(w.m.versions) == 0 {
-		if _, err := w.add(ctx, time.Now()); err != nil {
+		if err := w.add(ctx, time.Now()); err != nil {
 			return err
 		}
 	}

@@ -19,14 +19,31 @@ import (
 	"github.com/zarrdb/zarrdb/refs"
 )
 
-func each(changes []Change) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
+func each(changes []formats.Change) iter.Seq2[formats.Change, error] {
+	return func(yield func(formats.Change, error) bool) {
 		for _, c := range changes {
 			if !yield(c, nil) {
 				return
 			}
 		}
 	}
+}
+
+func set(key, value string) formats.Change {
+	return formats.Change{Entry: refs.Entry{Key: key, Reference: refs.Reference{Data: []byte(value)}}}
+}
+
+func gone(key string) formats.Change {
+	return formats.Change{Entry: refs.Entry{Key: key}, Deleted: true}
+}
+
+// next is a version that goes on from another, at a time.
+func next(after string, at time.Time) formats.Version {
+	v := formats.Version{Time: at}
+	if after != "" {
+		v.Parents = []string{after}
+	}
+	return v
 }
 
 var began = time.Date(2024, 2, 29, 12, 0, 0, 5, time.UTC)
@@ -53,15 +70,17 @@ func TestWriter(t *testing.T) {
 			var versions []map[string][]byte
 			commits := 70
 			for n := range commits {
-				var changes []Change
+				var changes []formats.Change
 				count := random.IntN(30)
 				switch {
-				case n%20 == 19: // all of it goes
+				case n%20 == 18: // all of it goes
 					for key := range now {
-						changes = append(changes, Change{Key: key})
+						changes = append(changes, gone(key))
 					}
 					clear(now)
 					count = 0
+				case n%20 == 19:
+					clear(now)
 				case n%9 == 0:
 					count = 300
 				case n%9 == 4:
@@ -70,30 +89,40 @@ func TestWriter(t *testing.T) {
 				for range count {
 					key := fmt.Sprintf("%s/c/%d/%d", []string{"a", "a/b", "long name of an array", "z"}[random.IntN(4)], random.IntN(9), random.IntN(30))
 					if random.IntN(4) == 0 {
-						changes = append(changes, Change{Key: key})
+						changes = append(changes, gone(key))
 						delete(now, key)
 						continue
 					}
 					b := bytes.Repeat([]byte{byte(n)}, random.IntN(200))
-					changes = append(changes, Change{key, kv.Bytes(b)})
+					change := formats.Change{Entry: refs.Entry{Key: key, Reference: refs.Reference{Data: b}}}
+					if random.IntN(2) == 0 { // before Commit, else by it
+						if change.Reference, err = w.Put(t.Context(), key, b); err != nil {
+							t.Fatal(err)
+						}
+					}
+					changes = append(changes, change)
 					now[key] = b
+				}
+				last := fmt.Sprintf("v%d", n)
+				if n == 0 || n%20 == 19 {
+					last = "" // from nothing
 				}
 				at := began.Add(time.Duration(n) * time.Hour)
 				if n%10 == 3 {
 					at = began // too early
 				}
-				if got, err := w.Commit(t.Context(), at, each(changes)); err != nil || got != uint64(n+1) {
-					t.Fatalf("%d, %v", got, err)
+				if got, err := w.Commit(t.Context(), next(last, at), each(changes)); err != nil || got != fmt.Sprintf("v%d", n+1) {
+					t.Fatalf("%s, %v", got, err)
 				}
 				versions = append(versions, maps.Clone(now))
 			}
 			if _, err := Open(t.Context(), files, nil); !errors.Is(err, formats.ErrFormat) {
-				t.Errorf("before Close: %v", err)
+				t.Errorf("before Finish: %v", err)
 			}
-			if err := w.Close(t.Context()); err != nil {
+			if err := w.Finish(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.Commit(t.Context(), began, each(nil)); !errors.Is(err, kv.ErrClosed) {
+			if _, err := w.Commit(t.Context(), next("", began), each(nil)); !errors.Is(err, kv.ErrClosed) {
 				t.Error(err)
 			}
 			var all []*Set
@@ -142,22 +171,39 @@ func TestWriterRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := errors.New("bad")
-	if _, err := w.Commit(t.Context(), began, func(yield func(Change, error) bool) { yield(Change{}, bad) }); !errors.Is(err, bad) {
+	if _, err := w.Commit(t.Context(), next("", began), func(yield func(formats.Change, error) bool) { yield(formats.Change{}, bad) }); !errors.Is(err, bad) {
 		t.Error(err)
 	}
-	if err := w.Close(t.Context()); !errors.Is(err, bad) {
-		t.Error(err)
-	}
-	w, _ = NewWriter(files, nil)
-	if _, err := w.Commit(t.Context(), began, each([]Change{{strings.Repeat("k", maxKey+1), kv.Bytes{}}})); !errors.Is(err, kv.ErrInvalidKey) {
+	if err := w.Finish(t.Context(), nil); !errors.Is(err, bad) {
 		t.Error(err)
 	}
 	w, _ = NewWriter(files, nil)
-	odd := []Change{{"", kv.Bytes("1")}, {"\xff", kv.Bytes("2")}, {"ok", kv.Bytes("3")}, {strings.Repeat("k", maxKey), kv.Bytes("4")}}
-	if _, err := w.Commit(t.Context(), began, each(odd)); err != nil {
+	if _, err := w.Commit(t.Context(), next("", began), each([]formats.Change{set(strings.Repeat("k", maxKey+1), "")})); !errors.Is(err, kv.ErrInvalidKey) {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		change formats.Change
+		parent string
+		want   error
+	}{
+		{formats.Change{Entry: refs.Entry{Key: "k", Reference: refs.Reference{URL: "s3://bucket/k", Length: 1}}}, "", formats.ErrUnsupported},
+		{formats.Change{Entry: refs.Entry{Key: "k", Reference: refs.Reference{URL: "d/00", Length: refs.WholeFile}}}, "", formats.ErrUnsupported},
+		{set("k", "v"), "v1", formats.ErrNoVersion},
+	} {
+		w, _ = NewWriter(files, nil)
+		if _, err := w.Commit(t.Context(), next(c.parent, began), each([]formats.Change{c.change})); !errors.Is(err, c.want) {
+			t.Errorf("%+v on %q: %v", c.change, c.parent, err)
+		}
+		if _, err := w.Put(t.Context(), "k", make([]byte, 1000)); !errors.Is(err, c.want) {
+			t.Errorf("Put afterwards: %v", err)
+		}
+	}
+	w, _ = NewWriter(files, nil)
+	odd := []formats.Change{set("", "1"), set("\xff", "2"), set("ok", "3"), set(strings.Repeat("k", maxKey), "4")}
+	if _, err := w.Commit(t.Context(), next("", began), each(odd)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(t.Context()); err != nil {
+	if err := w.Finish(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	var told []string
@@ -170,7 +216,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 	empty := kv.NewMem()
 	w, _ = NewWriter(empty, nil)
-	if err := w.Close(t.Context()); err != nil {
+	if err := w.Finish(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if set, err := Open(t.Context(), empty, nil); err != nil || set.Version().ID != "v1" {
@@ -199,20 +245,20 @@ func TestCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var first []Change
+	var first []formats.Change
 	for i := range 20_000 {
-		first = append(first, Change{fmt.Sprintf("a%d/c/%d", i%5, i), kv.Bytes("value")})
+		first = append(first, set(fmt.Sprintf("a%d/c/%d", i%5, i), "value"))
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
-	if _, err := w.Commit(t.Context(), began, each(first)); err != nil {
+	if _, err := w.Commit(t.Context(), next("", began), each(first)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 599 {
-		if _, err := w.Commit(t.Context(), began.AddDate(0, 0, i+1), each([]Change{{fmt.Sprintf("a3/c/%d", i*5+3), kv.Bytes("other")}})); err != nil {
+		if _, err := w.Commit(t.Context(), next(fmt.Sprintf("v%d", i+1), began.AddDate(0, 0, i+1)), each([]formats.Change{set(fmt.Sprintf("a3/c/%d", i*5+3), "other")})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(t.Context()); err != nil {
+	if err := w.Finish(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if w.root.height < 2 {

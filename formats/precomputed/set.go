@@ -30,6 +30,9 @@ func Format() formats.Format {
 			imageEntry("png", png.Format()),
 			formats.RefusedCodec(scheme),
 		},
+		Plan: func(ctx context.Context, src kv.Reader, path string, o formats.WriteOptions) (formats.Plan, error) {
+			return NewPlan(ctx, src, path, WriteOptions{WriteOptions: o})
+		},
 	}
 }
 

@@ -18,19 +18,15 @@ import (
 
 // WriteOptions say how a volume is written. The zero value works.
 type WriteOptions struct {
-	// Sharded writes shards, else each chunk is a file.
-	Sharded bool
-	// Compression of the chunks in shards is "gzip" (default) or "raw". Files of chunks
-	// are never compressed.
-	Compression string
+	// WriteOptions are those of all formats: Compression of the chunks in shards is "gzip"
+	// (default) or "raw". Files of chunks are never compressed.
+	formats.WriteOptions
 	// Chunk is the size of a chunk in voxels along x, y and z. Default: that of the chunks
 	// of each array, in shards of the inner chunks.
 	Chunk [3]int64
 	// ShardBytes is about how many bytes of voxels a shard has, before compression, which
 	// is how much memory it takes to write one. Default 128 MiB.
 	ShardBytes int64
-	// Open is how the nodes of the source are opened. Default: the built-in codecs.
-	Open *zarr.OpenOptions
 }
 
 // NewPlan prepares to write the array at path in src, or the arrays below the group there

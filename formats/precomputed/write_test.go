@@ -61,11 +61,14 @@ func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o WriteOptio
 	return p.Write(t.Context(), formats.Output{Dst: dst})
 }
 
-var layouts = map[string]WriteOptions{
-	"files": {}, "shards": {Sharded: true}, "raw shards": {Sharded: true, Compression: "raw"},
-	"many shards": {Sharded: true, ShardBytes: 3000}, "a chunk each": {Sharded: true, ShardBytes: 1},
-	"minishards": {Sharded: true, Chunk: [3]int64{1, 1, 1}}, "other chunks": {Chunk: [3]int64{7, 3, 16}},
-}
+var (
+	sharded = formats.WriteOptions{Sharded: true}
+	layouts = map[string]WriteOptions{
+		"files": {}, "shards": {WriteOptions: sharded}, "raw shards": {WriteOptions: formats.WriteOptions{Sharded: true, Compression: "raw"}},
+		"many shards": {WriteOptions: sharded, ShardBytes: 3000}, "a chunk each": {WriteOptions: sharded, ShardBytes: 1},
+		"minishards": {WriteOptions: sharded, Chunk: [3]int64{1, 1, 1}}, "other chunks": {Chunk: [3]int64{7, 3, 16}},
+	}
+)
 
 // What is written is read again as it was, in every layout.
 func TestWrite(t *testing.T) {
@@ -166,7 +169,7 @@ func TestWriteScales(t *testing.T) {
 	source(t, m, "v/s1", zarr.Spec{Shape: []int64{2, 4, 4}, DataType: "uint8", DimensionNames: names, Attributes: attributes(t, `{"note":"half"}`)}, func(i int) uint64 { return 1 })
 	source(t, m, "v/s0", zarr.Spec{Shape: []int64{2, 8, 8}, DataType: "uint8", DimensionNames: names}, func(i int) uint64 { return 2 })
 	dst := kv.NewMem()
-	if err := write(t, dst, m, "v", WriteOptions{Sharded: true}); err != nil {
+	if err := write(t, dst, m, "v", WriteOptions{WriteOptions: sharded}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := kv.Get(t.Context(), dst, "info")
@@ -222,7 +225,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 	m := kv.NewMem()
 	source(t, m, "", zarr.Spec{Shape: []int64{2, 2, 2}, DataType: "uint8", Attributes: attributes(t, `{"type":"mesh"}`)}, func(int) uint64 { return 1 })
-	for _, o := range []WriteOptions{{}, {Compression: "gzip"}, {Sharded: true, Compression: "zstd"}} {
+	for _, o := range []WriteOptions{{}, {WriteOptions: formats.WriteOptions{Compression: "gzip"}}, {WriteOptions: formats.WriteOptions{Sharded: true, Compression: "zstd"}}} {
 		if err := write(t, kv.NewMem(), m, "", o); !errors.Is(err, formats.ErrUnsupported) {
 			t.Errorf("%+v: %v", o, err)
 		}

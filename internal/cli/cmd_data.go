@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
 )
 
 func initCmd() *cobra.Command {
@@ -347,152 +343,6 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 }
 
-func exportCmd() *cobra.Command {
-	var src sourceFlags
-	var o engine.ExportOptions
-	var format string
-	var asStored bool
-	var refs engine.ExportReferencesOptions
-	cmd := &cobra.Command{
-		Use:   "export TARGET DEST",
-		Short: "Copy any version out to a Zarr store",
-		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip, or to a
-bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
-Keys and bytes are written as they were imported or written, so that any Zarr
-program reads the result. Metadata comes last: what an interrupted export left
-does not pass for a store, and --resume completes it.
-
---overwrite replaces a Zarr store or zip file at DEST: the new one is written
-beside it and takes its place when it is complete. In a bucket there is no such
-exchange: values are overwritten, and keys that are no more go last. DEST must lie
-apart from what is read, from files that it refers to, and from databases.
-
---format writes arrays and groups in another Zarr format, whatever they are in.
-Chunks keep their bytes where the format can say what they are (c/0/1 becomes
-0.1, dimension_names become _ARRAY_DIMENSIONS, and back); what it cannot say is
-named before anything is written. --recode encodes such chunks anew: shards
-become plain chunks, filters go, the compressor stays if the format has it. Keys
-that belong to no array or group stay behind.
-
---format n5 writes an N5 container: arrays become datasets whose blocks are the
-chunks, encoded anew with --compression, attributes those of attributes.json. The
-order of dimensions stays. --format precomputed writes a volume of Neuroglancer, of
-an array or of those in a group as scales, as it is or --sharded; dimensions called
-x, y, z and c are put in that order. What a format cannot say is named before
-anything is written.
-
---format ocdbt writes a store of tensorstore's driver ocdbt with the keys as they
-are stored. With --history it has a generation for each version that led to TARGET,
-by first parents, with its time; OCDBT has no messages and no branches.
-
---format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
-database as a reference set: virtual chunks keep their URLs, and chunks of the
-database are ranges of its files, linked at DEST.packs and not copied, unless
---inline puts them into the set. With --inline-threshold values of at most that
-many bytes stand in the set, those of virtual chunks too. Arrays and groups of
-Zarr v3 become Zarr v2 ones, which is what xarray's engine "kerchunk" and parquet
-sets are for. --as-stored leaves them in Zarr v3, in a JSON set; xarray opens that
-as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).
-
---format icechunk writes a version of a database as an Icechunk repository, which
-icechunk-python opens, and with --history all versions, branches and tags: a commit
-becomes a snapshot on its first parent; a merge names the others in its metadata.
-Virtual chunks stay virtual. Arrays must be Zarr v3. An export that fails or is
-interrupted leaves no repository.`,
-		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
-  zarrdb export weather.zdb old.zip --format zarr2 --recode
-  zarrdb export weather.zdb:temp temp.zip
-  zarrdb export weather.zdb weather.ocdbt --format ocdbt --history
-  zarrdb export weather.zdb weather.icechunk --format icechunk --history
-  zarrdb export weather.zdb refs.json --format kerchunk-json --inline-threshold 300`,
-		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if format == "icechunk" {
-				return exportIcechunk(cmd, &src, args, o.Foreign.History)
-			}
-			if o.Foreign.Sharded && format != "precomputed" {
-				return usagef("export: --sharded needs --format precomputed")
-			}
-			if o.Foreign.Compression != "" && format != "n5" && !o.Foreign.Sharded {
-				return usagef("export: --compression needs --format n5, or --format precomputed with --sharded")
-			}
-			if o.Foreign.History && !slices.Contains(engine.ForeignHistories(), format) {
-				return usagef("export: --history needs --format icechunk or %s", strings.Join(engine.ForeignHistories(), " or "))
-			}
-			if ro, ok := referenceFormats[format]; ok {
-				if o.Overwrite || o.Resume || o.Recode {
-					return usagef("export: --format %s goes with --inline, --inline-threshold or --as-stored alone", format)
-				}
-				if refs.InlineThreshold < 0 {
-					return usagef("export: --inline-threshold %d", refs.InlineThreshold)
-				}
-				if !asStored {
-					ro.Format = zarr.V2
-				}
-				if ro.Inline = refs.Inline; cmd.Flags().Changed("inline-threshold") {
-					ro.InlineThreshold = cmp.Or(refs.InlineThreshold, -1)
-				}
-				err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
-					ro.Progress = report
-					return engine.ExportReferences(cmd.Context(), s, here(cmd).url(args[1]), ro)
-				})
-				if errors.Is(err, engine.ErrConvert) {
-					return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold)", err)
-				}
-				return err
-			}
-			if slices.Contains(engine.ForeignExports(), format) {
-				if o.Foreign.Format = format; o.Resume || o.Recode {
-					return usagef("export: --format %s goes with neither --resume nor --recode", format)
-				}
-			}
-			if refs.Inline || asStored || cmd.Flags().Changed("inline-threshold") {
-				return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
-			}
-			switch format {
-			case "":
-				if o.Recode {
-					return usagef("export: --recode needs --format")
-				}
-			case o.Foreign.Format:
-			case "zarr2":
-				o.Format = zarr.V2
-			case "zarr3":
-				o.Format = zarr.V3
-			default:
-				return usagef("export: --format %s: zarr2, zarr3, %s, kerchunk-json, kerchunk-json-v1 and kerchunk-parquet are possible", format, strings.Join(engine.ForeignExports(), ", "))
-			}
-			if o.Format != 0 && o.Resume {
-				return usagef("export: --resume cannot go on with a conversion: use --overwrite")
-			}
-			err := exported(cmd, &src, args[0], func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
-				o.Progress = report
-				return engine.Export(cmd.Context(), s, here(cmd).url(args[1]), o)
-			})
-			if errors.Is(err, fs.ErrExist) && format == "" && !o.Resume && !strings.HasSuffix(args[1], ".zip") {
-				return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
-			}
-			if errors.Is(err, engine.ErrRecode) {
-				return fmt.Errorf("%w: use --recode", err)
-			}
-			return err
-		},
-	}
-	f := cmd.Flags()
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the Zarr store or zip file at DEST")
-	f.BoolVar(&o.Resume, "resume", false, "go on with an export that was interrupted")
-	f.StringVar(&format, "format", "", "write `FORMAT`: zarr2, zarr3, "+strings.Join(engine.ForeignExports(), ", ")+", kerchunk-json, kerchunk-json-v1 or kerchunk-parquet (default as it is stored)")
-	f.StringVar(&o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd; with --sharded raw or gzip (default gzip)")
-	f.BoolVar(&o.Foreign.Sharded, "sharded", false, "with --format precomputed, write shards, not a file for each chunk")
-	f.BoolVar(&o.Foreign.History, "history", false, "write every version that led to TARGET, with --format icechunk (and all branches and tags) or "+strings.Join(engine.ForeignHistories(), " or "))
-	f.BoolVar(&refs.Inline, "inline", false, "put all chunks of the database into the reference set")
-	f.Int64Var(&refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
-	f.BoolVar(&asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
-	f.BoolVar(&o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
-	src.register(cmd)
-	return cmd
-}
-
 func versionCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -510,32 +360,6 @@ func versionCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
-}
-
-// referenceFormats are those of export --format that are reference sets.
-var referenceFormats = map[string]engine.ExportReferencesOptions{
-	"kerchunk-json":    {},
-	"kerchunk-json-v1": {Version: 1},
-	"kerchunk-parquet": {Parquet: true},
-}
-
-// exported opens what is to be exported, shows how far the export is and says
-// what came of it.
-func exported(cmd *cobra.Command, src *sourceFlags, target string, export func(*engine.Source, func(engine.Progress)) (*engine.ExportResult, error)) error {
-	s, err := src.open(cmd, target)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	bar := newProgress(cmd, "exporting")
-	res, err := export(s, bar.update)
-	bar.finish(err)
-	if err != nil {
-		return err
-	}
-	leftOut(cmd, res.LeftOut)
-	say(cmd, "%s, %s", count(res.Keys, "key"), size(res.Bytes))
-	return nil
 }
 
 // leftOut names databases that were not copied with what is around them.

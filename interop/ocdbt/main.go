@@ -23,6 +23,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -69,22 +70,23 @@ func write(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	v := formats.Version{}
 	for _, c := range history.Commits {
-		if _, err := w.Commit(ctx, time.Unix(0, c.Time), changes(c)); err != nil {
+		v.Time = time.Unix(0, c.Time)
+		id, err := w.Commit(ctx, v, changes(c))
+		if err != nil {
 			return err
 		}
+		v.Parents = []string{id}
 	}
-	return w.Close(ctx)
+	return w.Finish(ctx, nil)
 }
 
-func changes(c commit) iter.Seq2[ocdbt.Change, error] {
-	return func(yield func(ocdbt.Change, error) bool) {
+func changes(c commit) iter.Seq2[formats.Change, error] {
+	return func(yield func(formats.Change, error) bool) {
 		for key, value := range c.Changes {
 			raw, err := base64.StdEncoding.DecodeString(key)
-			change := ocdbt.Change{Key: string(raw)}
-			if value != nil {
-				change.Value = kv.Bytes(value)
-			}
+			change := formats.Change{Entry: refs.Entry{Key: string(raw), Reference: refs.Reference{Data: value}}, Deleted: value == nil}
 			if !yield(change, err) || err != nil {
 				return
 			}

@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// versionsPlan writes keys and bytes as they are stored into a format with versions:
+//
+//	commits, parents first ─▶ changes ─▶ values several at a time ─▶ formats.Writer
+type versionsPlan struct {
+	ex     *exporter
+	format *formats.Format
+	db     *DB       // nil if the source is no version of a database
+	head   *Commit   // that is exported, nil without a database
+	list   []*Commit // that are written, parents before children; with a history
+	names  []Ref     // branches and tags, with a history
+	tags   int       // how many of names, the last ones, are tags
+}
+
+// planVersions prepares an export to a format with versions.
+func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at Place) (formats.Plan, error) {
+	p := &versionsPlan{ex: ex, format: f}
+	if snap, ok := at.View.(*Snapshot); ok && at.db != nil {
+		p.db, p.head = at.db, snap.Commit()
+	}
+	if !ex.o.Foreign.History {
+		return p, nil
+	}
+	if p.db == nil {
+		return nil, fmt.Errorf("%s: a history is that of a version of a database, not of a store or session: %w", ex.src.name(), errors.ErrUnsupported)
+	}
+	p.names = []Ref{{Name: txn.MainBranch, Commit: p.head.ID}}
+	if f.Branches {
+		tags := p.db.Tags()
+		p.names, p.tags = append(p.db.Branches(), tags...), len(tags)
+	}
+	return p, p.find(ctx)
+}
+
+// find lists the commits that names reach and whose contents are there.
+func (p *versionsPlan) find(ctx context.Context) error {
+	seen := map[txn.CommitID]*Commit{}
+	var waiting []txn.CommitID
+	for _, r := range p.names {
+		waiting = append(waiting, r.Commit)
+	}
+	for len(waiting) > 0 {
+		id := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		if seen[id] != nil {
+			continue
+		}
+		c, err := p.db.Lookup(ctx, id)
+		if err != nil {
+			return err
+		}
+		seen[id] = c
+		if waiting = append(waiting, c.Parents...); !p.format.Branches && len(c.Parents) > 1 {
+			waiting = append(waiting[:len(waiting)-len(c.Parents)], c.Parents[0])
+		}
+	}
+	for id, c := range seen {
+		gone, err := p.db.Expired(ctx, id)
+		if err != nil {
+			return err
+		}
+		if gone {
+			p.ex.expired++
+		} else {
+			p.list = append(p.list, c)
+		}
+	}
+	slices.SortFunc(p.list, func(a, b *Commit) int {
+		return cmp.Or(cmp.Compare(a.Generation, b.Generation), a.Time.Compare(b.Time), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return nil
+}
+
+// Write implements [formats.Plan].
+func (p *versionsPlan) Write(ctx context.Context, out formats.Output) error {
+	files, ok := out.Dst.(formats.Files)
+	if !ok {
+		return fmt.Errorf("%s is written to a directory, not a zip archive: %w", p.format.Scheme, errors.ErrUnsupported)
+	}
+	w, err := p.format.Create(ctx, files)
+	if err != nil {
+		return err
+	}
+	if !p.ex.o.Foreign.History {
+		v := formats.Version{Time: time.Now()}
+		if p.head != nil {
+			v = versionOf(p.head)
+		}
+		id, err := w.Commit(ctx, v, p.stored(ctx, w, p.ex.view, p.all(ctx, p.ex.view)))
+		if err != nil {
+			return err
+		}
+		return w.Finish(ctx, []formats.Name{{Name: txn.MainBranch, ID: id}})
+	}
+	ids := map[txn.CommitID]string{}
+	for i, c := range p.list {
+		if ids[c.ID], err = p.commit(ctx, w, c, ids); err != nil {
+			return fmt.Errorf("version %s: %w", c.ID.Short(), err)
+		}
+		if p.ex.o.Progress != nil {
+			p.ex.o.Progress(Progress{Keys: int64(i + 1), TotalKeys: int64(len(p.list)), Bytes: p.ex.meter.bytes.Load()})
+		}
+	}
+	var names []formats.Name
+	for i, r := range p.names {
+		if id := ids[r.Commit]; id != "" {
+			names = append(names, formats.Name{Tag: i >= len(p.names)-p.tags, Name: r.Name, ID: id})
+		}
+	}
+	return w.Finish(ctx, names)
+}
+
+// versionOf describes a commit; parents are left to the caller.
+func versionOf(c *Commit) formats.Version {
+	return formats.Version{ID: c.ID.String(), Time: c.Time, Message: c.Message, Author: c.Author, Properties: c.Properties}
+}
+
+// commit writes the version of a commit: the changes since its first parent if that is
+// there, else everything.
+func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, ids map[txn.CommitID]string) (string, error) {
+	snap, err := p.db.Snapshot(ctx, c.ID)
+	if err != nil {
+		return "", err
+	}
+	defer snap.Close()
+	v := versionOf(c)
+	changes := p.all(ctx, snap)
+	if len(c.Parents) > 0 && ids[c.Parents[0]] != "" {
+		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.from)
+		for _, parent := range c.Parents {
+			if id := ids[parent]; id != "" {
+				v.Parents = append(v.Parents, id)
+			}
+		}
+	}
+	p.ex.versions++
+	return w.Commit(ctx, v, p.stored(ctx, w, snap, changes))
+}
+
+// all yields what a view holds, as changes.
+func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[txn.Change, error] {
+	return func(yield func(txn.Change, error) bool) {
+		if snap, ok := view.(*Snapshot); ok { // which knows what is virtual
+			for v, err := range snap.Values(ctx, p.ex.from) {
+				if (err != nil || wanted(p.ex.only, v.Key)) && !yield(txn.Change{Key: v.Key, New: &v}, err) {
+					return
+				}
+			}
+			return
+		}
+		for key, err := range p.ex.list(ctx) {
+			if !yield(txn.Change{Key: key, New: &txn.KeyValue{Key: key}}, err) {
+				return
+			}
+		}
+	}
+}
+
+// stored passes changes on to a writer that gets their values.
+func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Reader, changes iter.Seq2[txn.Change, error]) iter.Seq2[formats.Change, error] {
+	return func(yield func(formats.Change, error) bool) {
+		in := make([]txn.Change, 0, batchKeys)
+		flush := func() bool {
+			out, err := p.batch(ctx, w, view, in)
+			if err != nil {
+				yield(formats.Change{}, err)
+				return false
+			}
+			for i := range out {
+				if !yield(out[i], nil) {
+					return false
+				}
+			}
+			in = in[:0]
+			return true
+		}
+		for c, err := range changes {
+			if err != nil {
+				yield(formats.Change{}, err)
+				return
+			}
+			if in = append(in, c); len(in) == batchKeys && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// batch stores the values of some changes, unless they are virtual and stay so.
+func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Reader, in []txn.Change) ([]formats.Change, error) {
+	out := make([]formats.Change, 0, len(in))
+	add := func(c formats.Change, bytes int64) {
+		c.Key = strings.TrimPrefix(c.Key, p.ex.from)
+		out = append(out, c)
+		var report func(Progress)
+		if !p.ex.o.Foreign.History {
+			report = p.ex.o.Progress
+		}
+		p.ex.meter.add(bytes, report)
+	}
+	var copied []string         // keys
+	var whole []*formats.Change // virtual ones of whole files, whose length is asked for
+	for i := range in {
+		c := formats.Change{Entry: refs.Entry{Key: in[i].Key}}
+		switch v := in[i].New; {
+		case v == nil:
+			c.Deleted = true
+			add(c, 0)
+		case v.Kind != "virtual" || !p.format.Virtual:
+			copied = append(copied, c.Key)
+		default:
+			c.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
+			if add(c, 0); v.Length < 0 {
+				whole = append(whole, &out[len(out)-1])
+			}
+		}
+	}
+	err := p.ex.pool.Run(ctx, len(whole), func(ctx context.Context, i int) error {
+		v, err := kv.Locate(ctx, view, p.ex.from+whole[i].Key)
+		if err == nil {
+			whole[i].Offset, whole[i].Length = 0, v.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	err = eachValue(ctx, p.ex.pool, view, copied, func(ctx context.Context, key string, b []byte) error {
+		r, err := w.Put(ctx, strings.TrimPrefix(key, p.ex.from), b)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			add(formats.Change{Entry: refs.Entry{Key: key, Reference: r}}, int64(len(b)))
+		}
+		return err
+	})
+	return out, err
+}
