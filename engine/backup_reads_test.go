@@ -67,18 +67,18 @@ func TestBackupAfterReads(t *testing.T) {
 			if _, err := db.Backup(ctx, bak, txn.TransferOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := txn.CheckDir(ctx, bak, nil, txn.CheckOptions{Payloads: true})
+			copied, err := Open(bg, bak, &Options{ReadOnly: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer copied.Close()
+			r, err := copied.Check(ctx, txn.CheckOptions{Payloads: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Found > 0 {
 				t.Fatalf("%d problems in a backup of %d chunks, the first: %v", r.Found, n, r.Problems[0])
 			}
-			copied, err := Open(bg, bak, &Options{ReadOnly: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer copied.Close()
 			then, err := copied.At(ctx, "main")
 			if err != nil {
 				t.Fatal(err)

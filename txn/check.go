@@ -134,18 +134,20 @@ const maxProblems = 1000
 // and keeps what it looks at from being reclaimed. The error is about the check
 // itself, ctx included; damage is in the report.
 func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
-	if err := db.check(); err != nil {
+	if err := errors.Join(db.check(), db.writePending(ctx)); err != nil {
 		return nil, err
 	}
-	if err := db.writePending(ctx); err != nil {
-		return nil, err
-	}
+	c, err := db.checked(ctx, o)
+	return c.report(), err
+}
+
+// checked is a check that is over.
+func (db *DB) checked(ctx context.Context, o CheckOptions) (*checker, error) {
 	db.care.RLock()
 	defer db.care.RUnlock()
 	c := newChecker(db, o)
 	defer c.snap.Close()
-	err := c.steps(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.mark, c.orphans, c.trace)
-	return c.report(), err
+	return c, c.steps(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.mark, c.orphans, c.trace)
 }
 
 func (c *checker) steps(ctx context.Context, steps ...func(context.Context) error) error {
@@ -155,11 +157,6 @@ func (c *checker) steps(ctx context.Context, steps ...func(context.Context) erro
 		}
 	}
 	return nil
-}
-
-// walkAll reads what is reached, only to know what that is.
-func (c *checker) walkAll(ctx context.Context) error {
-	return c.steps(ctx, c.refs, c.reflogs, c.sessions, c.history, c.walk)
 }
 
 // stop reports whether an error ends the check rather than being a finding.
@@ -302,14 +299,4 @@ func (c *checker) history(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// CheckDir opens the database in dir for reading and checks it.
-func CheckDir(ctx context.Context, dir string, fs index.FS, o CheckOptions) (_ *CheckReport, err error) {
-	db, err := Open(dir, &Options{FS: fs, ReadOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Check(ctx, o)
 }

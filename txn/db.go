@@ -244,14 +244,19 @@ func (db *DB) writeFirstCommit() error {
 	if catalog.Ready(db.idx) {
 		return nil // an earlier creation came this far
 	}
-	now := db.opts.Now().UTC()
-	first := &Commit{Author: db.opts.Author, Time: now, Message: "create database"}
-	rec := catalog.SealCommit(first)
+	return db.beginBranch(MainBranch, "create database", opCreate)
+}
+
+// beginBranch makes a branch with one empty commit, which has no parent. The caller locks
+// commits, or is alone.
+func (db *DB) beginBranch(branch, message, op string) error {
+	c := &Commit{Author: db.opts.Author, Time: db.opts.Now().UTC(), Message: message}
+	rec := catalog.SealCommit(c)
 	batch := db.idx.NewBatch()
 	defer batch.Close()
-	catalog.PutCommit(batch, first.ID, rec)
+	catalog.PutCommit(batch, c.ID, rec)
 	catalog.PutReady(batch)
-	moves := []RefMove{{Ref: catalog.HeadRef(MainBranch), New: first.ID, Time: now, Author: db.opts.Author, Op: opCreate}}
+	moves := []RefMove{{Ref: catalog.HeadRef(branch), New: c.ID, Time: c.Time, Author: c.Author, Op: op}}
 	return db.commitRefs(batch, nil, moves)
 }
 

@@ -33,5 +33,5 @@
 //	branches  refs.go, undo.go, combine.go, rebase.go, pins.go
 //	space     expire.go, gc*.go
 //	copies    transfer*.go, clone.go, push.go, backup*.go
-//	repair    check*.go, checkpoint.go, repair.go, salvage.go, lostfound.go, quarantine.go
+//	repair    check*.go, checkpoint.go, care*.go
 package txn

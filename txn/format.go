@@ -127,27 +127,30 @@ func errIsLeft(dir, what string) error {
 }
 
 func writeFormat(fs index.FS, dir string) error {
-	tmp, name := fs.PathJoin(dir, FormatFile+".tmp"), fs.PathJoin(dir, FormatFile)
+	if err := putFile(fs, fs.PathJoin(dir, FormatFile), []byte(formatText)); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(dir))
+}
+
+// putFile puts a file in its place, durably and as a whole.
+func putFile(fs index.FS, path string, b []byte) error {
+	tmp := path + ".tmp"
 	f, err := fs.Create(tmp, index.WriteCategory)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(f, formatText)
+	_, err = f.Write(b)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := fs.Rename(tmp, name); err != nil {
+	if err := fs.Rename(tmp, path); err != nil {
 		return err
 	}
-	for _, d := range []string{dir, fs.PathDir(dir)} {
-		if err := syncDir(fs, d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return syncDir(fs, fs.PathDir(path))
 }
 
 func syncDir(fs index.FS, dir string) error {

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 func repair(t *testing.T, db *DB) *RepairReport {
@@ -98,71 +95,6 @@ func TestRepairKeepsEvidence(t *testing.T) {
 	}
 }
 
-// What is taken out of the index is in the quarantine before that: a power cut at
-// any write, or a write that fails, leaves it in one of the two.
-func TestRepairKeepsWhatItTakesOut(t *testing.T) {
-	db, fs := damagedHistory(t)
-	setRecord(t, db, index.SpaceReflog, []byte("short"), []byte{0xab, 0xcd})
-	setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{0xef, 0x01})
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	before := vfs.NewCrashableMem()
-	if _, err := vfs.Clone(fs, before, "db", "db", vfs.CloneSync); err != nil {
-		t.Fatal(err)
-	}
-	kept := func(mem *vfs.MemFS) {
-		t.Helper()
-		db := openPlain(t, mem, "db")
-		defer db.Close()
-		quarantine := ""
-		names, _ := mem.List("db/quarantine") // it need not be there
-		for _, name := range names {
-			if !strings.HasSuffix(name, ".tmp") {
-				quarantine += readFile(t, mem, "db/quarantine/"+name)
-			}
-		}
-		for _, rec := range []struct {
-			space      index.Space
-			key, value string
-		}{
-			{index.SpaceReflog, "short", "abcd"},
-			{index.SpaceSession, strings.Repeat("\x00", 8), "ef01"},
-		} {
-			_, err := db.idx.Get(rec.space, []byte(rec.key))
-			if err != nil && !strings.Contains(quarantine, fmt.Sprintf(`"value": %q`, rec.value)) {
-				t.Fatalf("the record %q is lost: %v", rec.key, err)
-			}
-		}
-	}
-	for k := int64(1); ; k++ {
-		mem := all(before)
-		var on atomic.Bool
-		var n atomic.Int64
-		var image *vfs.MemFS
-		db := openPlain(t, crashFS(mem, func(errorfs.Op) error {
-			if !on.Load() || n.Add(1) != k {
-				return nil
-			}
-			image = mem.CrashClone(vfs.CrashCloneCfg{})
-			return errorfs.ErrInjected
-		}), "db")
-		on.Store(true)
-		r, err := db.Repair(bg, CheckOptions{})
-		on.Store(false)
-		_ = db.Close() // may report the failure
-		if image == nil {
-			if err != nil || r.After.Found != 0 {
-				t.Fatalf("without trouble: %v, %v", r.After.Problems, err)
-			}
-			kept(mem)
-			return
-		}
-		kept(image)
-		kept(mem)
-	}
-}
-
 func readFile(t *testing.T, fs vfs.FS, path string) string {
 	t.Helper()
 	fi, err := fs.Stat(path)
@@ -179,54 +111,6 @@ func readFile(t *testing.T, fs vfs.FS, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// Refs, reflogs and sessions fit again, over a restart.
-func TestRepairRecords(t *testing.T) {
-	db, fs := damagedHistory(t)
-	head, err := db.Head("main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag, err := db.Resolve(bg, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	setRecord(t, db, index.SpaceRef, []byte("tags/v1"), nil)
-	setRecord(t, db, index.SpaceRef, []byte("heads/main"), tag[:])
-	setRecord(t, db, index.SpaceReflog, catalog.MoveKey{Ref: "heads/main", Seq: 1}.Bytes(), []byte{7, 7})
-	setRecord(t, db, index.SpaceReflog, []byte("short"), []byte{7})
-	setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	o := testOptions(fs)
-	o.Policy = toyPolicy{}
-	if db, err = Open("db", o); err != nil {
-		t.Fatal(err)
-	}
-	r := repair(t, db)
-	if r.After.Found != 0 || len(r.Done) != 5 {
-		t.Errorf("%q, left %v", r.Done, r.After.Problems)
-	}
-	if id, err := db.Resolve(bg, "v1"); err != nil || id != tag {
-		t.Errorf("v1 is %v, %v", id, err)
-	}
-	// The branch is where its record said; the commit it came from is not lost.
-	if id, err := db.Head("main"); err != nil || id != tag {
-		t.Errorf("main is %v, %v", id, err)
-	}
-	if id, err := db.Resolve(bg, "main@{1}"); err != nil || id != head {
-		t.Errorf("main@{1} is %v, %v; want %v", id, err, head)
-	}
-	if !strings.Contains(readFile(t, fs, r.Record), `"value": "0707"`) {
-		t.Error("what was taken out is not in the record")
-	}
-	closeChecked(t, db)
-	if db, err = Open("db", o); err != nil {
-		t.Fatal(err)
-	}
-	closeChecked(t, db)
 }
 
 // A branch that cannot be opened stays; what is left of it is on another one.

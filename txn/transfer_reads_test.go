@@ -197,11 +197,12 @@ func exchanged(f func(db, to *DB) (*TransferReport, error)) func(*DB, vfs.FS) er
 // soundDir fails unless all payloads of a closed database are there.
 func soundDir(t *testing.T, fs vfs.FS, dir string) {
 	t.Helper()
-	r, err := CheckDir(bg, dir, fs, CheckOptions{Payloads: true})
+	db, err := Open(dir, &Options{FS: fs, ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Found > 0 {
+	defer db.Close()
+	if r := checkReport(t, db, CheckOptions{Payloads: true}); r.Found > 0 {
 		t.Fatalf("%s: %d problems, the first: %v", dir, r.Found, r.Problems[0])
 	}
 }

@@ -30,11 +30,11 @@ Problems are listed one a line: what it is (array, chunk, key), where it lies
 (pack, offset), which versions have it, and why it is one; then how many chunks
 of each array are damaged. The exit code is 5.
 
---repair makes a damaged database as usable as it can be and loses nothing that
-may still be of use: index pages and commits come back from checkpoints, refs
-from their reflogs; what cannot be read is kept in DB/quarantine, with a record
-of what is affected. Damaged chunks stay, and reading them stays an error; no
-branch is moved.
+--repair makes a damaged database as usable as it can be and takes nothing away:
+index pages and commits come back from checkpoints, and a branch that does not
+open gets its newest sound version on branch repair/NAME. Damaged chunks stay,
+and reading them stays an error; no branch is moved. DB/quarantine gets a record
+of what is affected.
 
 --salvage makes a database with a lost or damaged index one that opens again,
 in place or with --to as a new one. The newest sound checkpoint of the index is
@@ -69,7 +69,7 @@ is kept in DB/quarantine.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
-	cmd.Flags().BoolVar(&repair, "repair", false, "restore what can be restored, set aside what cannot be read")
+	cmd.Flags().BoolVar(&repair, "repair", false, "restore what checkpoints of the index have")
 	cmd.Flags().BoolVar(&salvage, "salvage", false, "restore a lost or damaged index")
 	cmd.Flags().StringVar(&to, "to", "", "directory for the salvaged `DB`; default in place")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
@@ -95,8 +95,6 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	switch {
 	case r.Source == "":
 		say(cmd, "there is no usable copy of the index: history and metadata are lost")
-	case r.Source == "index.ready":
-		say(cmd, "index restored by a salvage that was interrupted; if it found newer payloads, they are on branch %s", txn.LostAndFound)
 	case r.AsOf.IsZero() || r.Source == "index":
 		say(cmd, "index restored from %s", r.Source)
 	default:

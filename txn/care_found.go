@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -16,52 +16,37 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
-type packRecord = pack.Record
+// LostAndFound is the branch that payloads are put on of which no commit is
+// known any more.
+const LostAndFound = "lost+found"
 
 // lostAndFound walks through the packs behind what the restored index knows and
-// puts what it finds on a branch of the staged index.
+// puts what it finds on a branch of the staged index. Then that is complete, and has
+// a checkpoint: with it the next salvage has nothing to look for.
 func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candidate) (err error) {
-	ends := map[pack.ID]uint64{}
-	if best != nil && best.r.Found == 0 {
-		// The index is exact: whatever it does not name before its ends is dead.
-		if ends, err = packEnds(v.fs, best.path); err != nil {
-			return err
-		}
-	}
 	db, err := open(v.dir, staged, v.opts, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	f := finder{db: db, r: v.r, ends: ends, arrays: map[[16]byte]string{}, progress: v.o.Progress}
-	// A damaged index has to be read in order to know what it names.
-	if best != nil && best.r.Found > 0 {
-		c := newChecker(db, CheckOptions{})
-		err := c.walkAll(ctx)
-		c.snap.Close()
-		if err != nil {
-			return err
+	f := finder{db: db, r: v.r, ends: map[pack.ID]uint64{}, arrays: map[[16]byte]string{}, progress: v.o.Progress}
+	damaged := best != nil && best.r.Found > 0
+	if damaged {
+		f.known = best.named
+	} else if best != nil {
+		// The index is exact: whatever it does not name before its ends is dead.
+		for _, i := range best.packs {
+			f.ends[i.ID] = i.End
 		}
-		f.known = &c.payloads
 	}
-	return f.run(ctx)
-}
-
-// packEnds reads the table of packs of an index.
-func packEnds(fs index.FS, path string) (ends map[pack.ID]uint64, err error) {
-	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true})
-	if err != nil {
-		return nil, err
+	if err := f.run(ctx); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, idx.Close()) }()
-	ends = map[pack.ID]uint64{}
-	for i, err := range catalog.Packs.All(idx) {
-		if err != nil {
-			return nil, err
-		}
-		ends[i.ID] = i.End
+	err = db.Checkpoint(ctx)
+	if damaged && !stop(err) {
+		return nil // what is still damaged may be refused as a copy
 	}
-	return ends, nil
+	return err
 }
 
 // finder puts payloads that nobody knows on a branch.
@@ -88,65 +73,54 @@ func (f *finder) run(ctx context.Context) error {
 		}
 		before := f.done.Bytes
 		for rec, err := range f.db.packs.Records(ctx, i.ID, from) {
+			if err == nil {
+				err = f.record(ctx, rec)
+			}
 			var damage *pack.CorruptError
 			if errors.As(err, &damage) {
 				f.r.Damaged++
 				continue
 			}
-			if err == nil {
-				err = f.record(ctx, rec)
-			}
 			if err != nil {
 				return err
 			}
-			f.done.Bytes = before + int64(rec.Offset+rec.Length-min(from, rec.Offset))
-			f.report()
+			f.report(before + int64(rec.Offset+rec.Length-min(from, rec.Offset)))
 		}
-		f.done.Bytes = before + int64(i.Size-from)
-		f.report()
+		f.report(before + int64(i.Size-from))
 	}
 	if f.s == nil {
 		return nil
 	}
 	_, err := f.s.Commit(ctx, CommitOptions{
-		Message: fmt.Sprintf("salvage: %d payloads of %d bytes in %d arrays, newer than %s", f.r.Found, f.r.FoundBytes, f.r.Arrays, orNothing(f.r.Source)),
+		Message: fmt.Sprintf("salvage: %d payloads of %d bytes in %d arrays, newer than %s", f.r.Found, f.r.FoundBytes, f.r.Arrays, cmp.Or(f.r.Source, "nothing")),
 		op:      "salvage",
 	})
 	return err
 }
 
-func (f *finder) report() {
+func (f *finder) report(bytes int64) {
+	f.done.Bytes, f.done.Payloads = bytes, f.r.Found
 	if f.progress != nil {
-		f.done.Payloads = f.r.Found
 		f.progress(f.done)
 	}
 }
 
-func orNothing(source string) string {
-	if source == "" {
-		return "nothing"
-	}
-	return source
-}
-
-// record puts one payload on the branch, if it is sound and nobody knows it.
-func (f *finder) record(ctx context.Context, rec packRecord) error {
+// record puts one payload on the branch, if nobody knows it. A payload that is
+// damaged is a *pack.CorruptError.
+func (f *finder) record(ctx context.Context, rec pack.Record) error {
 	if f.known != nil && rec.Length >= reach.AddressSlot && f.known.Has(rec.Address) {
 		return nil
 	}
-	sum, err := f.db.sumOf(ctx, rec)
-	var damage *pack.CorruptError
-	if errors.As(err, &damage) {
-		f.r.Damaged++
+	var sum digest.Sum
+	err := f.db.packs.Verify(ctx, rec.Address, func(b []byte) error {
+		sum = digest.Of(b)
 		return nil
-	}
+	}, rec.Owner)
 	if err != nil {
 		return err
 	}
-	if f.s == nil {
-		if f.s, err = f.db.beginLostAndFound(ctx); err != nil {
-			return err
-		}
+	if err := f.begin(ctx); err != nil {
+		return err
 	}
 	key, err := f.key(ctx, rec)
 	if err != nil {
@@ -166,11 +140,22 @@ func (f *finder) record(ctx context.Context, rec packRecord) error {
 	}
 	f.r.Found++
 	f.r.FoundBytes += int64(rec.Length)
-	return f.put(ctx, key, nativeValue(rec, sum))
+	return f.put(ctx, key, tree.Value{Kind: tree.KindNative, Sum: sum, Pack: tree.PackID(rec.Pack), Offset: rec.Offset, Length: rec.Length})
 }
 
-func nativeValue(rec packRecord, sum digest.Sum) tree.Value {
-	return tree.Value{Kind: tree.KindNative, Sum: sum, Pack: tree.PackID(rec.Pack), Offset: rec.Offset, Length: rec.Length}
+// begin opens a session on the branch, which is made if it is not there, without a
+// parent.
+func (f *finder) begin(ctx context.Context) (err error) {
+	if f.s != nil {
+		return nil
+	}
+	if _, ok := f.db.heads.get(catalog.HeadRef(LostAndFound)); !ok {
+		if err := f.db.beginBranch(LostAndFound, "lost and found", "salvage"); err != nil {
+			return err
+		}
+	}
+	f.s, err = f.db.Begin(ctx, LostAndFound)
+	return err
 }
 
 func (f *finder) put(ctx context.Context, key string, v tree.Value) error {
@@ -178,16 +163,15 @@ func (f *finder) put(ctx context.Context, key string, v tree.Value) error {
 }
 
 // key is where a payload belongs on the branch.
-func (f *finder) key(ctx context.Context, rec packRecord) (string, error) {
-	name := string(rec.Owner.Key)
-	key := "documents/" + name
+func (f *finder) key(ctx context.Context, rec pack.Record) (string, error) {
+	dir := "documents/"
 	if rec.Owner.Array != [16]byte{} {
-		dir, err := f.array(ctx, rec.Owner.Array)
-		if err != nil {
+		var err error
+		if dir, err = f.array(ctx, rec.Owner.Array); err != nil {
 			return "", err
 		}
-		key = dir + name
 	}
+	key := dir + string(rec.Owner.Key)
 	if namespace.CheckKey(key) != nil {
 		key = fmt.Sprintf("unknown/%v-%d", rec.Pack, rec.Offset)
 	}
@@ -209,7 +193,7 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 			continue // damaged; the report says so
 		}
 		docs, err := f.db.space.Documents(ctx, c.Root, id)
-		if err != nil {
+		if err != nil || len(docs) == 0 {
 			continue
 		}
 		for name, v := range docs {
@@ -217,29 +201,7 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 				return "", err
 			}
 		}
-		if len(docs) > 0 {
-			break
-		}
+		break
 	}
 	return dir, nil
-}
-
-// beginLostAndFound opens a session on the branch, which is made if it is not
-// there, without a parent.
-func (db *DB) beginLostAndFound(ctx context.Context) (*Session, error) {
-	if _, ok := db.heads.get(catalog.HeadRef(LostAndFound)); !ok {
-		now := db.opts.Now().UTC()
-		first := &Commit{Author: db.opts.Author, Time: now, Message: "lost and found"}
-		rec := catalog.SealCommit(first)
-		db.commit.lock()
-		defer db.commit.unlock()
-		batch := db.idx.NewBatch()
-		defer batch.Close()
-		catalog.PutCommit(batch, first.ID, rec)
-		moves := []RefMove{{Ref: catalog.HeadRef(LostAndFound), New: first.ID, Time: now, Author: db.opts.Author, Op: "salvage"}}
-		if err := db.commitRefs(batch, nil, moves); err != nil {
-			return nil, err
-		}
-	}
-	return db.Begin(ctx, LostAndFound)
 }

@@ -34,22 +34,17 @@ type RepairReport struct {
 	Record string
 }
 
-// Repair makes a damaged database as usable as it can be without losing
-// anything that may still be of use:
+// Repair makes a damaged database as usable as it can be and takes nothing away:
 //
 //   - Pages and commits that are damaged or gone are restored from checkpoints
 //     of the index. Their names are hashes, so they are the right ones.
-//   - A ref that is gone is restored from its reflog. One that points elsewhere
-//     than its last move stays where it is, and the reflog says so.
-//   - Records of sessions and reflogs that cannot be read are copied to the
-//     quarantine and taken out.
 //   - A branch that cannot be opened is not moved. Its newest version that can
 //     be is put on the branch "repair/NAME".
 //
 // Damaged payloads stay where they are and reading them stays an error; history
 // is never rewritten. What is damaged, and in which arrays, chunks and versions,
 // is written to a file in the quarantine. The error is about the repair; damage
-// that is left is in the report.
+// that is left is in the report: [Salvage] goes back to a sound checkpoint.
 func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error) {
 	if err := db.writable(); err != nil {
 		return nil, err
@@ -67,15 +62,16 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 	}
 	r.After, o.Found = r.Before, nil
 	if r.Before.Found > 0 {
-		if err := p.run(ctx); err != nil {
-			return r, fmt.Errorf("repair: %w", err)
+		if err = p.heal(ctx); err == nil {
+			err = p.branches(ctx)
 		}
-		if len(r.Done) > 0 {
-			if r.After, err = db.Check(ctx, o); err != nil {
-				return r, err
-			}
+		if err == nil && len(r.Done) > 0 {
+			r.After, err = db.Check(ctx, o)
 		}
-		if err := p.record(); err != nil {
+		if err == nil {
+			err = p.record()
+		}
+		if err != nil {
 			return r, fmt.Errorf("repair: %w", err)
 		}
 	}
@@ -90,8 +86,6 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 type repairer struct {
 	db   *DB
 	r    *RepairReport
-	kept []keptRecord
-	time time.Time // of the record, once there is one
 	lost map[indexKey]struct{}
 }
 
@@ -115,24 +109,8 @@ func (p *repairer) note(problem Problem) {
 	}
 }
 
-// keptRecord is a record of the index that was taken out.
-type keptRecord struct {
-	Space string `json:"space"`
-	Key   string `json:"key"`   // hexadecimal
-	Value string `json:"value"` // hexadecimal
-}
-
 func (p *repairer) done(format string, args ...any) {
 	p.r.Done = append(p.r.Done, fmt.Sprintf(format, args...))
-}
-
-func (p *repairer) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{p.heal, p.sessions, p.refs, p.branches} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // heal restores pages and commits. What a page hides is seen only when the page
@@ -142,22 +120,21 @@ func (p *repairer) heal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for len(p.lost) > 0 {
-		lost := len(p.lost)
+	for {
+		done := len(p.r.Done)
 		for i := len(list) - 1; i >= 0 && len(p.lost) > 0; i-- {
 			if err := p.healFrom(ctx, list[i].Name); err != nil {
 				return err
 			}
 		}
-		if len(p.lost) == lost {
+		if len(p.r.Done) == done {
 			return nil
 		}
 		clear(p.lost)
-		if _, err = p.db.Check(ctx, CheckOptions{Found: p.note}); err != nil {
+		if _, err := p.db.Check(ctx, CheckOptions{Found: p.note}); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // healFrom takes what it can from one checkpoint. One that cannot be opened
@@ -207,121 +184,6 @@ func (p *repairer) healFrom(ctx context.Context, checkpoint string) (err error) 
 // healBatch is how many bytes are restored at once.
 const healBatch = 4 << 20
 
-// sessions takes out session records that nobody can resume.
-func (p *repairer) sessions(context.Context) error {
-	batch := p.db.idx.NewBatch()
-	defer batch.Close()
-	n := 0
-	for rec, err := range p.db.idx.Scan(index.SpaceSession, nil, nil, false) {
-		if err != nil {
-			return err
-		}
-		if _, err := catalog.Sessions.Decode(rec.Key, rec.Value); err == nil {
-			continue
-		}
-		p.keep("session", rec)
-		batch.Delete(index.SpaceSession, rec.Key)
-		p.done("session %x, which cannot be read, taken out", rec.Key)
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	if err := p.secure(); err != nil {
-		return err
-	}
-	return batch.Commit(true)
-}
-
-func (p *repairer) keep(space string, rec index.Record) {
-	p.kept = append(p.kept, keptRecord{space, hex.EncodeToString(rec.Key), hex.EncodeToString(rec.Value)})
-}
-
-// refs makes reflogs and refs fit each other again.
-func (p *repairer) refs(context.Context) error {
-	db := p.db
-	db.commit.lock()
-	defer db.commit.unlock()
-	batch := db.idx.NewBatch()
-	defer batch.Close()
-	ends, n, err := p.reflogs(batch)
-	if err != nil {
-		return err
-	}
-	var restored, moves []RefMove
-	for ref, end := range ends {
-		now, ok := db.heads.get(ref)
-		switch {
-		case ok && now != end:
-			moves = append(moves, RefMove{Ref: ref, Old: end, New: now, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "repair"})
-			p.done("reflog of %s notes that it is at %v", ref, now)
-		case !ok && !end.IsZero():
-			catalog.Refs.Put(batch, Ref{Name: ref, Commit: end})
-			restored = append(restored, RefMove{Ref: ref, New: end})
-			p.done("%s restored at %v from its reflog", ref, end)
-		}
-	}
-	if n+len(restored)+len(moves) == 0 {
-		return nil
-	}
-	if err := p.secure(); err != nil {
-		return err
-	}
-	if err := db.commitRefs(batch, nil, moves); err != nil {
-		return err
-	}
-	db.heads.publish(restored)
-	return nil
-}
-
-// reflogs replaces entries that cannot be read by ones that lead from the move
-// before to the one after, and returns where each reflog ends.
-func (p *repairer) reflogs(batch *index.Batch) (ends map[string]CommitID, n int, err error) {
-	ends = map[string]CommitID{}
-	var gaps []catalog.MoveKey // since the last entry that could be read
-	fill := func(to func(ref string) CommitID) {
-		for _, g := range gaps {
-			m := RefMove{Ref: g.Ref, Seq: g.Seq, Old: ends[g.Ref], New: to(g.Ref), Time: p.db.opts.Now().UTC(), Author: p.db.opts.Author, Op: "repair"}
-			ends[g.Ref] = m.New
-			catalog.Moves.Put(batch, m)
-			p.done("reflog of %s, move %d, which cannot be read, replaced", g.Ref, g.Seq)
-			n++
-		}
-		gaps = nil
-	}
-	present := func(ref string) CommitID {
-		id, _ := p.db.heads.get(ref)
-		return id
-	}
-	for rec, err := range p.db.idx.Scan(index.SpaceReflog, nil, nil, false) {
-		if err != nil {
-			return nil, 0, err
-		}
-		m, err := catalog.Moves.Decode(rec.Key, rec.Value)
-		if err == nil {
-			fill(func(ref string) CommitID {
-				if ref == m.Ref {
-					return m.Old
-				}
-				return present(ref)
-			})
-			ends[m.Ref] = m.New
-			continue
-		}
-		p.keep("reflog", rec)
-		k, ok := catalog.ParseMoveKey(rec.Key)
-		if !ok {
-			batch.Delete(index.SpaceReflog, rec.Key)
-			p.done("reflog entry %q, which cannot be read, taken out", rec.Key)
-			n++
-			continue
-		}
-		gaps = append(gaps, k)
-	}
-	fill(present)
-	return ends, n, nil
-}
-
 // branches puts the newest sound version of a branch that cannot be opened on
 // another one.
 func (p *repairer) branches(ctx context.Context) error {
@@ -354,8 +216,7 @@ func (db *DB) opens(ctx context.Context, id CommitID) bool {
 	if err != nil {
 		return false
 	}
-	t := tree.New(db.committed(), uncached)
-	for _, err := range t.Scan(ctx, c.Root, tree.Span{}) {
+	for _, err := range tree.New(db.committed(), uncached).Scan(ctx, c.Root, tree.Span{}) {
 		return err == nil
 	}
 	return true
@@ -384,17 +245,8 @@ func (p *repairer) newestSound(ctx context.Context, branch string) (CommitID, er
 	return CommitID{}, nil
 }
 
-// secure stores the records that are about to be taken out, before they are:
-// until the repair is over, the record says what it is going to do.
-func (p *repairer) secure() error {
-	if len(p.kept) == 0 {
-		return nil
-	}
-	return p.record()
-}
-
-// record writes down what was found and done, over what secure wrote.
-func (p *repairer) record() error {
+// record writes down what was found and done.
+func (p *repairer) record() (err error) {
 	type problem struct {
 		Kind     string   `json:"kind"`
 		Problem  string   `json:"problem"`
@@ -416,24 +268,23 @@ func (p *repairer) record() error {
 		}
 		return out
 	}
-	fs := fsOf(p.db.opts.FS)
-	if p.r.Record == "" {
-		p.time = p.db.opts.Now().UTC()
-		path, err := quarantined(fs, p.db.dir, "repair", p.time)
-		if err != nil {
-			return err
-		}
-		p.r.Record = path
-	}
+	now := p.db.opts.Now().UTC()
 	b, err := json.MarshalIndent(struct {
-		Time   time.Time    `json:"time"`
-		Found  []problem    `json:"found"`
-		Done   []string     `json:"done"`
-		Left   []problem    `json:"left"`
-		Record []keptRecord `json:"records_taken_out,omitempty"`
-	}{p.time, list(p.r.Before), p.r.Done, list(p.r.After), p.kept}, "", "  ")
+		Time  time.Time `json:"time"`
+		Found []problem `json:"found"`
+		Done  []string  `json:"done"`
+		Left  []problem `json:"left"`
+	}{now, list(p.r.Before), p.r.Done, list(p.r.After)}, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeQuarantine(fs, p.r.Record, append(b, '\n'))
+	fs := fsOf(p.db.opts.FS)
+	path, err := quarantined(fs, p.db.dir, "repair", now)
+	if err == nil {
+		err = putFile(fs, path, append(b, '\n'))
+	}
+	if err == nil {
+		p.r.Record = path
+	}
+	return err
 }
