@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // smallSet is a reference set in memory, all of whose values stand in it: by
@@ -280,7 +281,7 @@ func TestMisfitOfManyAttributes(t *testing.T) {
 			fmt.Fprintf(&doc, `,"k%06d":%d`, i, value)
 		}
 		doc.WriteString("}}")
-		m, err := zarr.ParseV3([]byte(doc.String()), nil)
+		m, err := meta.ParseV3([]byte(doc.String()), nil)
 		must(t, err)
 		return m
 	}

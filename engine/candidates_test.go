@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // TestCandidatesModel compares the listing with a sorted one of all keys.
@@ -27,18 +28,18 @@ func TestCandidatesModel(t *testing.T) {
 		for i := range chunk {
 			chunk[i] = 1
 		}
-		return &zarr.Meta{Array: true, Version: v, Shape: shape, Keys: keys, Grid: zarr.RegularGrid(chunk)}
+		return &zarr.Meta{Array: true, Version: v, Shape: shape, Keys: keys, Grid: meta.RegularGrid(chunk)}
 	}
 	group := func(v zarr.Version) *zarr.Meta { return &zarr.Meta{Version: v} }
 	c := &candidates{Reader: kv.NewMem(), nodes: []candidate{
 		{"", group(zarr.V3)},
 		{"a/", group(zarr.V3)},
-		{"a/b/", array([]int64{11, 3}, zarr.DefaultKeys('/', 2), zarr.V3)},
-		{"a/b-c/", array([]int64{120}, zarr.V2Keys('.', 1), zarr.V3)},
-		{"e/", array([]int64{0, 5}, zarr.V2Keys('.', 2), zarr.V2)},
-		{"s/", array(nil, zarr.DefaultKeys('/', 0), zarr.V3)},
-		{"v2/", array([]int64{12, 2, 11}, zarr.V2Keys('.', 3), zarr.V2)},
-		{"z/", array([]int64{101, 1}, zarr.V2Keys('/', 2), zarr.V2)},
+		{"a/b/", array([]int64{11, 3}, meta.DefaultKeys('/', 2), zarr.V3)},
+		{"a/b-c/", array([]int64{120}, meta.V2Keys('.', 1), zarr.V3)},
+		{"e/", array([]int64{0, 5}, meta.V2Keys('.', 2), zarr.V2)},
+		{"s/", array(nil, meta.DefaultKeys('/', 0), zarr.V3)},
+		{"v2/", array([]int64{12, 2, 11}, meta.V2Keys('.', 3), zarr.V2)},
+		{"z/", array([]int64{101, 1}, meta.V2Keys('/', 2), zarr.V2)},
 	}}
 	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
 	var want []string
@@ -135,7 +136,7 @@ func consolidate(t *testing.T, keys map[string]string) {
 	docs := map[string][]byte{}
 	var err error
 	if root.Version == zarr.V2 {
-		docs[names.V2Metadata], err = zarr.PrintConsolidatedV2(nodes)
+		docs[names.V2Metadata], err = meta.PrintConsolidatedV2(nodes)
 	} else {
 		delete(nodes, "")
 		root.ConsolidateV3(nodes)

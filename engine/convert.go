@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // An export to another format writes new metadata and, where the bytes of
@@ -193,7 +194,7 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 	}
 	from := m.Clone()
 	if m.Array && (m.Version == zarr.Draft3 || m.Version == zarr.V3 && m.Keys.Prefix() != "" || len(m.Shape) == 0) {
-		from.Keys = zarr.V2Keys('.', len(m.Shape))
+		from.Keys = meta.V2Keys('.', len(m.Shape))
 	}
 	convert := from.ToV2
 	if to == zarr.V3 {
@@ -207,7 +208,7 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 		return c, nil
 	}
 	if to == zarr.V3 {
-		c.Keys = zarr.DefaultKeys('/', len(c.Shape))
+		c.Keys = meta.DefaultKeys('/', len(c.Shape))
 	} else if _, named := c.Attributes.Get(arrayDimensions); !named && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to
 		// read one. Zarr v3 has no names to make it of.

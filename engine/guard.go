@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // maxGuardedChunks is how many chunks a guard names. A larger selection guards
@@ -57,7 +58,7 @@ func guardedPaths(a *zarr.Array) (documents, chunks []string) {
 	case zarr.V2:
 		return []string{d + names.V2Array, d + names.V2Attrs}, []string{path}
 	case zarr.Draft3: // the other layout has nothing at its keys
-		for _, l := range []zarr.DraftLayout{zarr.DraftSuffix, zarr.DraftRoot} {
+		for _, l := range []meta.DraftLayout{meta.DraftSuffix, meta.DraftRoot} {
 			documents = append(documents, l.ArrayKey(path))
 			chunks = append(chunks, strings.TrimSuffix(l.ChunkPrefix(path), "/"))
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // historyBatch is a part of the changes of one version.
@@ -198,7 +198,7 @@ func (w *historyWriter) sound(key string, value []byte) error {
 	if !isMetadata(key) || !strings.HasSuffix(key, docV3) {
 		return nil
 	}
-	_, err := zarr.ParseV3(value, w.src.open.Registry)
+	_, err := meta.ParseV3(value, w.src.open.Registry)
 	if errors.Is(err, codecs.ErrUnknown) {
 		return nil
 	}

@@ -31,9 +31,13 @@ var layers = map[string][]string{
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
 	"codecs/codectest":          {"codecs", "zarr/dtype"},
-	"zarr":                      {"zarr/dtype", "codecs", "kv"},
-	"zarr/cf":                   {"zarr", "zarr/dtype"},
-	"zarr/npy":                  {"zarr/dtype"},
+	"zarr":                      {"zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "kv"},
+	// Documents: parsed, printed and converted without I/O.
+	"zarr/meta":              {"zarr/internal/jsontext", "zarr/dtype", "codecs"},
+	"zarr/internal/jsontext": {"zarr/dtype"},
+	"zarr/internal/metatest": {"zarr/meta", "zarr/internal/jsontext", "codecs"}, // of tests
+	"zarr/cf":                {"zarr", "zarr/dtype"},
+	"zarr/npy":               {"zarr/dtype"},
 
 	"kv":        {},
 	"kv/kvtest": {"kv"},
@@ -84,12 +88,12 @@ var layers = map[string][]string{
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},
-	"engine/internal/names": {"zarr"},
+	"engine/internal/names": {"zarr/meta"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
-	"engine/internal/policy":  {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/dtype"},
+	"engine/internal/policy":  {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/meta", "zarr/dtype"},
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
 	"engine/modeltest":        {}, // of tests
-	"engine":                  {"formats", "formats/", "zarr", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/"},
+	"engine":                  {"formats", "formats/", "zarr", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "kv", "txn", "zarr"},

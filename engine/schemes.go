@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/zipkv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // The built-in schemes are these two lists and that of RemoteRoots.
@@ -145,7 +146,7 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 }
 
 func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) || isCopyAlone(e) }
-func isZarr3(e Evidence) bool { return e.Has(docV3) && !zarr.IsDraft3Entry(e.File(docV3)) }
+func isZarr3(e Evidence) bool { return e.Has(docV3) && !meta.IsDraft3Entry(e.File(docV3)) }
 
 // schemeZarr opens a store of any format, and is what the formats without an
 // adapter of their own are detected as.
@@ -170,7 +171,7 @@ func isZarrOld(e Evidence) bool {
 	if isZarr2(e) || isZarr3(e) {
 		return false
 	}
-	return zarr.IsDraft3Entry(e.File(docV3)) || e.Has(docV1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
+	return meta.IsDraft3Entry(e.File(docV3)) || e.Has(docV1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
 }
 
 // isDraftWithoutRoot detects a store in the first layout of the early v3 draft

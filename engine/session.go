@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // nodes opens the hierarchy that a view holds.
@@ -323,9 +324,9 @@ func (n nodes) strangeAt(ctx context.Context, path string, v zarr.Version) (*Oth
 
 // checkPath refuses paths that a format does not allow.
 func checkPath(v zarr.Version, path string) error {
-	clean, err := zarr.CleanPathV2(path)
+	clean, err := meta.CleanPathV2(path)
 	if v == zarr.V3 {
-		clean, err = zarr.CleanPath(path)
+		clean, err = meta.CleanPath(path)
 	}
 	if err == nil && clean != path {
 		err = fmt.Errorf("%w: %q", zarr.ErrPath, path)
@@ -338,7 +339,7 @@ func checkNewPath(v zarr.Version, path string) error {
 	if err := checkPath(v, path); err != nil {
 		return err
 	}
-	return zarr.CheckNewPath(v, path)
+	return meta.CheckNewPath(v, path)
 }
 
 // groupsAbove makes groups of a format above a path where they are missing. If

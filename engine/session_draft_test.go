@@ -7,17 +7,18 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // draftDB returns a database with the arrays g/x and z in a layout of the early
 // v3 draft, four elements each in chunks of two.
-func draftDB(t *testing.T, l zarr.DraftLayout) *DB {
+func draftDB(t *testing.T, l meta.DraftLayout) *DB {
 	t.Helper()
 	db := openDB(t, nil)
 	commit(t, db, "", "first", func(s *Session) (err error) {
 		set := func(key, value string) { err = errors.Join(err, s.Set(bg, key, []byte(value))) }
 		grid, name := `{"type":"regular","chunk_shape":[2]}`, ""
-		if l == zarr.DraftRoot {
+		if l == meta.DraftRoot {
 			set(names.V3, `{"zarr_format":"https://purl.org/zarr/spec/protocol/core/3.0","metadata_key_suffix":".json"}`)
 			grid, name = `{"type":"regular","chunk_shape":[2],"separator":"/"}`, "c"
 		}
@@ -34,7 +35,7 @@ func draftDB(t *testing.T, l zarr.DraftLayout) *DB {
 // TestDraftReadOnly: nodes of the early v3 draft are read and exported in other
 // formats; sessions change none, and take none from elsewhere.
 func TestDraftReadOnly(t *testing.T) {
-	for _, l := range []zarr.DraftLayout{zarr.DraftSuffix, zarr.DraftRoot} {
+	for _, l := range []meta.DraftLayout{meta.DraftSuffix, meta.DraftRoot} {
 		db := draftDB(t, l)
 		old := at(t, db, "main")
 		wantInts(t, old, "g/x", 0, 1, 2, 3)

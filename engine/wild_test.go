@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Arrays with unknown codecs are copied with their neighbours, bytes as they are,
@@ -77,7 +78,7 @@ func TestCopyOfMetadataAlone(t *testing.T) {
 	chunk := strings.Repeat("\x00\x00\x80\x3f", 20)
 	keys := map[string]string{".zmetadata": copied, "g/t/0.0": chunk}
 	want := maps.Clone(keys)
-	docs, err := zarr.ConsolidatedDocuments([]byte(copied))
+	docs, err := meta.ConsolidatedDocuments([]byte(copied))
 	if err != nil {
 		t.Fatal(err)
 	}

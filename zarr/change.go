@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // A handle may be older than what is stored: another handle of the same node may
@@ -37,7 +38,7 @@ func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 		if m.Array {
 			return fmt.Errorf("%w: an array was stored in place of the group; open it again", ErrKind)
 		}
-		m.Attributes = mergeAttributes(known.Attributes, attrs, m.Attributes)
+		m.Attributes = meta.MergeAttributes(known.Attributes, attrs, m.Attributes)
 		return nil
 	}, func(_, m *Meta) {
 		known.Attributes = m.Attributes
@@ -52,54 +53,12 @@ func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
 	defer a.change.Unlock()
 	base := a.Meta().Attributes
 	err := a.changeMeta(ctx, func(m *Meta) error {
-		m.setAttributes(mergeAttributes(base, attrs, m.Attributes))
+		m.SetAttributes(meta.MergeAttributes(base, attrs, m.Attributes))
 		return nil
 	}, func(_, m *Meta) {
-		a.know(func(known *Meta) { known.setAttributes(m.Attributes) }, a.st.Load().shapes)
+		a.know(func(known *Meta) { known.SetAttributes(m.Attributes) }, a.st.Load().shapes)
 	})
 	return a.fail("set attributes of", err)
-}
-
-// setAttributes sets the attributes, and the dimension names where they stand among
-// them.
-func (m *Meta) setAttributes(attrs Attributes) {
-	if m.Version == V3 {
-		m.Attributes = attrs
-	} else {
-		m.setAttributesV2(attrs)
-	}
-}
-
-// mergeAttributes makes of stored attributes what was done to base to get mine.
-func mergeAttributes(base, mine, stored Attributes) Attributes {
-	if base.Equal(stored) {
-		return mine
-	}
-	was, wanted := base.values(), mine.values()
-	changed := func(name string) bool {
-		before, had := was[name]
-		now, has := wanted[name]
-		return had != has || has && !sameJSON(before, now)
-	}
-	var list []jsonMember
-	seen := make(map[string]bool, len(stored.list))
-	for _, m := range stored.list {
-		seen[m.name] = true
-		if changed(m.name) {
-			now, has := wanted[m.name]
-			if !has {
-				continue
-			}
-			m.value = now
-		}
-		list = append(list, m)
-	}
-	for _, m := range mine.list {
-		if !seen[m.name] && changed(m.name) {
-			list = append(list, m)
-		}
-	}
-	return Attributes{list}
 }
 
 // mergeShape makes of a stored shape what turns base into mine.
@@ -233,7 +192,7 @@ func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) e
 		return err
 	}
 	var before map[string][]byte
-	if old != nil && old.src != nil {
+	if old != nil && old.Parsed() {
 		if before, err = old.Print(); err != nil {
 			return err
 		}

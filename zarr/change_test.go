@@ -32,23 +32,23 @@ func TestChangesOfTwoHandles(t *testing.T) {
 	for _, v := range []Version{V1, V2, V3} {
 		t.Run("v"+v.String(), func(t *testing.T) {
 			ctx := t.Context()
-			store, _, a, b := handles(t, v, Spec{Shape: []int64{4, 4}, Chunks: []int64{3, 3}, DataType: "int8", Attributes: attrs(t, `{"x":1,"y":1,"z":1}`)})
+			store, _, a, b := handles(t, v, Spec{Shape: []int64{4, 4}, Chunks: []int64{3, 3}, DataType: "int8", Attributes: attributesOf(`{"x":1,"y":1,"z":1}`)})
 
 			must(0, a.Resize(ctx, []int64{9, 4}, ResizeOptions{}))
-			must(0, b.SetAttributes(ctx, attrs(t, `{"x":2,"y":1,"new":[1]}`))) // without z
-			must(0, a.SetAttributes(ctx, attrs(t, `{"x":1,"y":3,"z":1}`)))
-			want := attrs(t, `{"x":2,"y":3,"new":[1]}`)
+			must(0, b.SetAttributes(ctx, attributesOf(`{"x":2,"y":1,"new":[1]}`))) // without z
+			must(0, a.SetAttributes(ctx, attributesOf(`{"x":1,"y":3,"z":1}`)))
+			want := attributesOf(`{"x":2,"y":3,"new":[1]}`)
 			if got := stored(t, store).Meta(); !got.Attributes.Equal(want) || !slices.Equal(got.Shape, []int64{9, 4}) {
-				t.Errorf("%s, %v", got.Attributes.text(), got.Shape)
+				t.Errorf("%s, %v", got.Attributes.Text(), got.Shape)
 			}
 			if !a.Meta().Attributes.Equal(want) {
-				t.Errorf("the handle does not show what it stored: %s", a.Meta().Attributes.text())
+				t.Errorf("the handle does not show what it stored: %s", a.Meta().Attributes.Text())
 			}
 
 			// What both change is what the later call says. b knows {"x":2,"y":1}.
-			must(0, b.SetAttributes(ctx, attrs(t, `{"y":4,"new":[1]}`)))
-			if got := stored(t, store).Meta().Attributes; !got.Equal(attrs(t, `{"y":4,"new":[1]}`)) {
-				t.Errorf("%s", got.text())
+			must(0, b.SetAttributes(ctx, attributesOf(`{"y":4,"new":[1]}`)))
+			if got := stored(t, store).Meta().Attributes; !got.Equal(attributesOf(`{"y":4,"new":[1]}`)) {
+				t.Errorf("%s", got.Text())
 			}
 
 			// A shape axis by axis.
@@ -99,7 +99,7 @@ func TestAppendsOfManyHandles(t *testing.T) {
 			if err := a.AppendBytes(ctx, 0, []byte{byte(i)}); err != nil {
 				t.Error(err)
 			}
-			if err := a.SetAttributes(ctx, attrs(t, fmt.Sprintf(`{"k%d":1}`, i))); err != nil {
+			if err := a.SetAttributes(ctx, attributesOf(fmt.Sprintf(`{"k%d":1}`, i))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -165,7 +165,7 @@ func TestChangeOfArrayThatIsGone(t *testing.T) {
 	change := map[string]func(*Array) error{
 		"Resize":        func(a *Array) error { return a.Resize(ctx, []int64{9}, ResizeOptions{}) },
 		"Append":        func(a *Array) error { return a.AppendBytes(ctx, 0, []byte{1}) },
-		"SetAttributes": func(a *Array) error { return a.SetAttributes(ctx, attrs(t, `{"x":1}`)) },
+		"SetAttributes": func(a *Array) error { return a.SetAttributes(ctx, attributesOf(`{"x":1}`)) },
 	}
 	for name, change := range change {
 		if err := change(a); !errors.Is(err, ErrKind) {
@@ -196,8 +196,8 @@ func TestChangeThroughConsolidated(t *testing.T) {
 		t.Run("v"+v.String(), func(t *testing.T) {
 			ctx := t.Context()
 			store, o := kv.NewMem(), &OpenOptions{Version: v, Locks: NewChunkLocks()}
-			must(CreateGroup(ctx, store, "", attrs(t, `{"g":1}`), o))
-			a := must(Create(ctx, store, "a", Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8", Attributes: attrs(t, `{"x":1}`)}, o))
+			must(CreateGroup(ctx, store, "", attributesOf(`{"g":1}`), o))
+			a := must(Create(ctx, store, "a", Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8", Attributes: attributesOf(`{"x":1}`)}, o))
 			must(0, Consolidate(ctx, store, "", o))
 			copied := *o
 			copied.Consolidated = true
@@ -206,21 +206,21 @@ func TestChangeThroughConsolidated(t *testing.T) {
 			for n, err := range group.Children(ctx) {
 				b = must(n, err).array
 			}
-			must(0, a.SetAttributes(ctx, attrs(t, `{"x":1,"a":1}`)))
+			must(0, a.SetAttributes(ctx, attributesOf(`{"x":1,"a":1}`)))
 			must(0, a.Resize(ctx, []int64{8}, ResizeOptions{}))
-			must(0, b.SetAttributes(ctx, attrs(t, `{"x":2}`)))
-			if got := string(stored(t, store).Meta().Attributes.text()); got != `{"x":2,"a":1}` || stored(t, store).Shape()[0] != 8 {
+			must(0, b.SetAttributes(ctx, attributesOf(`{"x":2}`)))
+			if got := string(stored(t, store).Meta().Attributes.Text()); got != `{"x":2,"a":1}` || stored(t, store).Shape()[0] != 8 {
 				t.Errorf("%s, %v", got, stored(t, store).Shape())
 			}
 			must(0, Consolidate(ctx, store, "", o))
-			must(0, group.SetAttributes(ctx, attrs(t, `{"g":2}`)))
+			must(0, group.SetAttributes(ctx, attributesOf(`{"g":2}`)))
 			group = must(OpenGroup(ctx, store, "", &copied))
 			for n, err := range group.Children(ctx) {
 				if !must(n, err).Meta().Equal(stored(t, store).Meta()) {
 					t.Errorf("the copy is older than the array")
 				}
 			}
-			if got := string(group.Attributes().text()); got != `{"g":2}` {
+			if got := string(group.Attributes().Text()); got != `{"g":2}` {
 				t.Error(got)
 			}
 		})
@@ -232,11 +232,11 @@ func TestGroupAttributesOfTwoHandles(t *testing.T) {
 	for _, v := range []Version{V2, V3} {
 		ctx := context.Background()
 		store, o := kv.NewMem(), &OpenOptions{Version: v, Locks: NewChunkLocks()}
-		must(CreateGroup(ctx, store, "g", attrs(t, `{"x":1,"y":1}`), o))
+		must(CreateGroup(ctx, store, "g", attributesOf(`{"x":1,"y":1}`), o))
 		a, b := must(OpenGroup(ctx, store, "g", o)), must(OpenGroup(ctx, store, "g", o))
-		must(0, a.SetAttributes(ctx, attrs(t, `{"x":2,"y":1}`)))
-		must(0, b.SetAttributes(ctx, attrs(t, `{"x":1,"y":2}`)))
-		if got := string(must(OpenGroup(ctx, store, "g", o)).Attributes().text()); got != `{"x":2,"y":2}` {
+		must(0, a.SetAttributes(ctx, attributesOf(`{"x":2,"y":1}`)))
+		must(0, b.SetAttributes(ctx, attributesOf(`{"x":1,"y":2}`)))
+		if got := string(must(OpenGroup(ctx, store, "g", o)).Attributes().Text()); got != `{"x":2,"y":2}` {
 			t.Errorf("v%v: %s", v, got)
 		}
 		must(0, a.Delete(ctx))

@@ -12,6 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // ErrExists means that there already is a node, or are keys, where one is to be
@@ -112,7 +114,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	}
 	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
 	path = strings.TrimSuffix(path, "/")
-	clean, err := CleanPathV2(path)
+	clean, err := meta.CleanPathV2(path)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return nil, err
 	case clean == "" && c.opts.Overwrite: // the store is replaced
-	case c.version == Draft3, err == nil && layout == DraftRoot:
+	case c.version == Draft3, err == nil && layout == meta.DraftRoot:
 		return nil, ErrDraft3
 	}
 	switch {
@@ -136,11 +138,11 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	}
 	switch c.version {
 	case V3:
-		if clean, err = CleanPath(path); err == nil {
-			err = CheckNewPath(V3, clean)
+		if clean, err = meta.CleanPath(path); err == nil {
+			err = meta.CheckNewPath(V3, clean)
 		}
 	case V1, V2:
-		err = CheckNewPath(c.version, clean)
+		err = meta.CheckNewPath(c.version, clean)
 	default:
 		err = fmt.Errorf("node of format %v: %w", c.version, ErrNoForm)
 	}
@@ -151,7 +153,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 // formatAbove looks for the groups above a path, which clean spells as in v2, and
 // returns the format of the nearest. In v3 a backslash is a character of a name.
 func (c *creator) formatAbove(ctx context.Context, path, clean string, v Version) (Version, error) {
-	if spelled, err := CleanPath(path); err == nil && spelled != clean {
+	if spelled, err := meta.CleanPath(path); err == nil && spelled != clean {
 		switch found, err := c.above(ctx, spelled); {
 		case err != nil:
 			return 0, err
@@ -222,11 +224,11 @@ func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
 func (c *creator) parse(ctx context.Context, docs map[string][]byte) (*Node, error) {
 	switch c.version {
 	case V3:
-		return c.parseV3(c.path, docs[docV3])
+		return c.parseV3(c.path, docs[meta.DocV3])
 	case V2:
-		return c.parseV2(ctx, c.path, [][]byte{docs[docArrayV2], docs[docGroupV2], docs[docAttrsV2]})
+		return c.parseV2(ctx, c.path, [][]byte{docs[meta.DocArrayV2], docs[meta.DocGroupV2], docs[meta.DocAttrsV2]})
 	}
-	return c.parseV1(c.path, docs[docArrayV1], docs[docAttrsV1])
+	return c.parseV1(c.path, docs[meta.DocArrayV1], docs[meta.DocAttrsV1])
 }
 
 // clear makes sure that nothing is in the way. A group may be put above nodes
@@ -254,7 +256,7 @@ func (c *creator) clear(ctx context.Context, array bool) error {
 
 // meta makes metadata of the spec.
 func (s *Spec) meta(v Version, reg *codecs.Registry) (*Meta, error) {
-	if err := checkShape(s.Shape); err != nil {
+	if err := meta.CheckShape(s.Shape); err != nil {
 		return nil, err
 	}
 	m := &Meta{Version: v, Array: true, Shape: slices.Clone(s.Shape), Type: s.Type, Attributes: s.Attributes}
@@ -308,9 +310,9 @@ func (s *Spec) keys(v Version) (ChunkKeys, error) {
 		return ChunkKeys{}, fmt.Errorf("%w: separator %q", ErrNoForm, sep)
 	}
 	if v == V3 {
-		return DefaultKeys(sep, rank), nil
+		return meta.DefaultKeys(sep, rank), nil
 	}
-	return V2Keys(sep, rank), nil
+	return meta.V2Keys(sep, rank), nil
 }
 
 // parseType reads the data type. What objects are, the filters say.
@@ -325,14 +327,14 @@ func (s *Spec) parseType(v Version) (dtype.Type, error) {
 			return t, nil
 		}
 		if !strings.ContainsRune("<>|", rune(name[0])) {
-			return dtype.Type{}, fmt.Errorf("%w: %q is neither a name, such as float32, nor a numpy type string, such as <f4", dtype.ErrType, clipText(name))
+			return dtype.Type{}, fmt.Errorf("%w: %q is neither a name, such as float32, nor a numpy type string, such as <f4", dtype.ErrType, jsontext.Clip(name))
 		}
 		var err error
 		if text, err = json.Marshal(name); err != nil {
 			return dtype.Type{}, err
 		}
 	} else if !json.Valid(text) {
-		return dtype.Type{}, fmt.Errorf("%w: data type %s is not JSON", ErrMetadata, clipText(name))
+		return dtype.Type{}, fmt.Errorf("%w: data type %s is not JSON", ErrMetadata, jsontext.Clip(name))
 	} else if v == V3 && name[0] != '[' {
 		return dtype.ParseV3(text)
 	}
@@ -342,7 +344,7 @@ func (s *Spec) parseType(v Version) (dtype.Type, error) {
 		if err != nil {
 			return dtype.Type{}, err
 		}
-		list, _ := items(orNull(given.Filters))
+		list, _ := jsontext.Items(jsontext.OrNull(given.Filters))
 		for _, filter := range slices.Backward(list) {
 			if t, ok := dtype.ObjectV2(filter); ok {
 				object = t
@@ -378,12 +380,12 @@ func gridOf(chunks []int64, rank int) (Grid, error) {
 	}
 	shape := make([]int, rank)
 	for d, n := range chunks {
-		if err := checkLength(n); err != nil {
+		if err := meta.CheckLength(n); err != nil {
 			return nil, fmt.Errorf("%w: dimension %d: %w", ErrMetadata, d, err)
 		}
 		shape[d] = int(n)
 	}
-	return RegularGrid(shape), nil
+	return meta.RegularGrid(shape), nil
 }
 
 // defaultChunkBytes is about how large chunks are if nobody says.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 )
 
 // setCodecs parses the codecs of the spec or chooses some.
@@ -56,17 +57,17 @@ func spellOut(list json.RawMessage) json.RawMessage {
 	if !json.Valid(list) {
 		return list
 	}
-	codecs, ok := items(list)
+	codecs, ok := jsontext.Items(list)
 	if !ok {
 		return list
 	}
 	out := []byte{'['}
 	for i, c := range codecs {
-		if _, short := asString(c); short {
-			c = joinMembers([]jsonMember{{"name", c}})
+		if _, short := jsontext.String(c); short {
+			c = jsontext.Join([]jsontext.Member{{Name: "name", Value: c}})
 		}
-		if obj, ok := members(c); ok {
-			c = joinMembers(spellOutMembers(obj))
+		if obj, ok := jsontext.Members(c); ok {
+			c = jsontext.Join(spellOutMembers(obj))
 		}
 		if i > 0 {
 			out = append(out, ',')
@@ -77,24 +78,24 @@ func spellOut(list json.RawMessage) json.RawMessage {
 }
 
 // spellOutMembers is spellOut for the members of one codec.
-func spellOutMembers(obj object) []jsonMember {
-	config, ok := obj.lookup("configuration")
+func spellOutMembers(obj jsontext.Object) []jsontext.Member {
+	config, ok := obj.Lookup("configuration")
 	if !ok {
-		return append(slices.Clip(obj), jsonMember{"configuration", json.RawMessage("{}")})
+		return append(slices.Clip(obj), jsontext.Member{Name: "configuration", Value: json.RawMessage("{}")})
 	}
-	inner, ok := members(config)
-	if name, _ := asString(obj.get("name")); !ok || name != "sharding_indexed" {
+	inner, ok := jsontext.Members(config)
+	if name, _ := jsontext.String(obj.Get("name")); !ok || name != "sharding_indexed" {
 		return obj
 	}
 	inner, out := slices.Clone(inner), slices.Clone(obj)
 	for i, m := range inner {
-		if m.name == "codecs" || m.name == "index_codecs" {
-			inner[i].value = spellOut(m.value)
+		if m.Name == "codecs" || m.Name == "index_codecs" {
+			inner[i].Value = spellOut(m.Value)
 		}
 	}
 	for i, m := range out {
-		if m.name == "configuration" {
-			out[i].value = joinMembers(inner)
+		if m.Name == "configuration" {
+			out[i].Value = jsontext.Join(inner)
 		}
 	}
 	return out
@@ -180,7 +181,7 @@ func defaultCodecs(t dtype.Type) json.RawMessage {
 
 // shardCodecs puts a chain into shards.
 func shardCodecs(inner []int64, list json.RawMessage) json.RawMessage {
-	shape := append(appendInts([]byte{'['}, inner), ']')
+	shape := append(jsontext.AppendInts([]byte{'['}, inner), ']')
 	return fmt.Appendf(nil, `[{"name":"sharding_indexed","configuration":{"chunk_shape":%s,"codecs":%s,`+
 		`"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}]`, shape, list)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // ErrDraft3 is returned by every change of a node in the early v3 draft, and
@@ -29,15 +31,15 @@ func writerOf(view kv.Reader, v Version) (kv.Writer, error) {
 // draftLayout returns the layout that a store in the early v3 draft has: the
 // later one has an entry document, the earlier one is told by its keys. The
 // error is kv.ErrNotFound if the root of the view is a node of v3.
-func draftLayout(ctx context.Context, view kv.Reader) (DraftLayout, error) {
-	doc, err := getDocument(ctx, view, docV3, kv.AtMost(maxDocument))
+func draftLayout(ctx context.Context, view kv.Reader) (meta.DraftLayout, error) {
+	doc, err := getDocument(ctx, view, meta.DocV3, kv.AtMost(jsontext.MaxDocument))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		return DraftSuffix, nil
+		return meta.DraftSuffix, nil
 	case err != nil:
 		return 0, err
-	case IsDraft3Entry(doc):
-		return DraftRoot, nil
+	case meta.IsDraft3Entry(doc):
+		return meta.DraftRoot, nil
 	}
 	return 0, kv.ErrNotFound
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 var (
@@ -14,17 +15,17 @@ var (
 
 	// ErrMetadata means that a metadata document breaks the specification or
 	// asks for something that is not supported. The error is a [FieldError].
-	ErrMetadata = errors.New("zarr: bad metadata")
+	ErrMetadata = meta.ErrMetadata
+
+	// ErrPath means that a path or a node name is not allowed.
+	ErrPath = meta.ErrPath
+
+	// ErrNoForm means that metadata cannot be written in a format version.
+	ErrNoForm = meta.ErrNoForm
 
 	// ErrCorrupt means that stored bytes are not what they should be: it
 	// matches [codecs.ErrCorrupt] and [kv.ErrCorrupt] inside an [Error].
 	ErrCorrupt = fault.New("zarr: corrupt data", fault.ErrCorrupt)
-
-	// ErrPath means that a path or a node name is not allowed.
-	ErrPath = errors.New("zarr: bad path")
-
-	// ErrNoForm means that metadata cannot be written in a format version.
-	ErrNoForm = errors.New("zarr: has no form in this format version")
 )
 
 // Error is what operations on nodes return: what was done, where, and why it
@@ -60,29 +61,6 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// FieldError says which member of which metadata document is wrong. It is an
-// [ErrMetadata]; what Err is shows too, such as [codecs.ErrUnknown].
-type FieldError struct {
-	// Doc is the last component of the document's key, such as "zarr.json".
-	Doc string
-	// Field is the path of the member in the document, as in
-	// "chunk_grid.configuration.chunk_shape[1]"; "" is the whole document, or
-	// Err names the member itself.
-	Field string
-	Err   error
-
-	unknown *Meta // see [UnknownCodec]
-}
-
-// Error returns "document: field: cause".
-func (e *FieldError) Error() string {
-	s := e.Doc + ": "
-	if e.Field != "" {
-		s += e.Field + ": "
-	}
-	return s + e.Err.Error()
-}
-
 // UnknownCodec returns path and metadata of the array that err, from [Open] or
 // [Walk], is about if it cannot be opened because a codec of it is not known, and
 // only for that as far as can be seen: the documents as they are, shape, chunk grid
@@ -91,14 +69,8 @@ func (e *FieldError) Error() string {
 func UnknownCodec(err error) (path string, m *Meta, ok bool) {
 	var at *Error
 	var e *FieldError
-	if !errors.As(err, &at) || !errors.As(at.Err, &e) || e.unknown == nil {
+	if !errors.As(err, &at) || !errors.As(at.Err, &e) || e.Unknown == nil {
 		return "", nil, false
 	}
-	return at.Path, e.unknown, true
+	return at.Path, e.Unknown, true
 }
-
-// Unwrap returns Err.
-func (e *FieldError) Unwrap() error { return e.Err }
-
-// Is makes every FieldError an ErrMetadata.
-func (e *FieldError) Is(target error) bool { return target == ErrMetadata }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // knownNodes are the nodes below a group as its consolidated metadata tells
@@ -131,7 +132,7 @@ func (f *finder) listEntries(ctx context.Context, path string) iter.Seq2[entry, 
 			yield(entry{}, failAt("list", path, errors.ErrUnsupported))
 			return
 		}
-		if err := checkDepth(joinPath(path, "")); err != nil {
+		if err := meta.CheckDepth(joinPath(path, "")); err != nil {
 			yield(entry{path: path}, failAt("list", path, err))
 			return
 		}
@@ -163,15 +164,15 @@ func (f *finder) listEntries(ctx context.Context, path string) iter.Seq2[entry, 
 // named reports whether a node may have the name.
 func (f *finder) named(name string) bool {
 	if f.opts.Version == V3 {
-		return CheckName(name) == nil
+		return meta.CheckName(name) == nil
 	}
-	clean, err := CleanPathV2(name)
+	clean, err := meta.CleanPathV2(name)
 	return err == nil && clean == name && name != ""
 }
 
 // openMany yields an entry for each path; it returns false to stop.
 func (f *finder) openMany(ctx context.Context, paths []string, yield func(entry, error) bool) bool {
-	names := []string{docV3}
+	names := []string{meta.DocV3}
 	switch f.opts.Version {
 	case V3:
 	case V2:
@@ -268,15 +269,15 @@ func (f *finder) draftEntries(ctx context.Context, loc location) iter.Seq2[entry
 
 // draftName returns the name of the node that an entry of a directory of
 // documents belongs to.
-func draftName(l DraftLayout, d kv.DirEntry) (name string, ok bool) {
+func draftName(l meta.DraftLayout, d kv.DirEntry) (name string, ok bool) {
 	switch {
-	case l == DraftSuffix && d.Prefix:
+	case l == meta.DraftSuffix && d.Prefix:
 		if name, ok = strings.CutSuffix(d.Name, ".g"); !ok {
 			name, ok = strings.CutSuffix(d.Name, ".a")
 		}
-	case l == DraftRoot && d.Prefix:
+	case l == meta.DraftRoot && d.Prefix:
 		return d.Name, d.Name != ""
-	case l == DraftRoot:
+	case l == meta.DraftRoot:
 		if name, ok = strings.CutSuffix(d.Name, ".array.json"); !ok {
 			name, ok = strings.CutSuffix(d.Name, ".group.json")
 		}
@@ -303,7 +304,7 @@ func Walk(ctx context.Context, view kv.Reader, path string, o *OpenOptions) iter
 		case !errors.Is(err, ErrNotFound):
 			yield(nil, failAt("open", path, err))
 		default:
-			clean, err := CleanPathV2(path)
+			clean, err := meta.CleanPathV2(path)
 			if err == nil {
 				w.entries(w.listEntries(ctx, clean))
 			}
@@ -403,7 +404,7 @@ func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
 		return saveMeta(ctx, n.view, n.loc, old, m)
 	case V2:
 		nodes[""] = n.Meta()
-		doc, err := PrintConsolidatedV2(nodes)
+		doc, err := meta.PrintConsolidatedV2(nodes)
 		if err != nil {
 			return err
 		}
@@ -411,7 +412,7 @@ func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
 		if err != nil {
 			return err
 		}
-		return w.Set(ctx, n.loc.docs+docConsolidatedV2, doc)
+		return w.Set(ctx, n.loc.docs+meta.DocConsolidatedV2, doc)
 	}
 	return ErrNoForm
 }

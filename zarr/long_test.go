@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // countBytes counts the bytes that are read.
@@ -27,7 +28,7 @@ func (c *countBytes) Get(ctx context.Context, key string, rng kv.Range) ([]byte,
 // A listing reads no more than the beginning of long files that are no documents, and
 // all of long documents.
 func TestLongFilesInPlaceOfDocuments(t *testing.T) {
-	for v, name := range map[Version]string{V2: docArrayV2, V3: docV3} {
+	for v, name := range map[Version]string{V2: meta.DocArrayV2, V3: meta.DocV3} {
 		t.Run("v"+v.String(), func(t *testing.T) {
 			ctx := t.Context()
 			store := &countBytes{Mem: kv.NewMem()}

@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // This file holds the model that arrays are compared with: a plain array in
@@ -234,7 +235,7 @@ type config struct {
 
 func (c config) String() string {
 	return fmt.Sprintf("seed %d: v%d shape %v chunks %s type %v fill %x codecs %s cache %v runner %v empty %v",
-		c.seed, c.version, c.shape, appendGrid(nil, c.grid), c.typ, c.fill, c.codecs, c.cache != nil, c.runner != nil, c.empty)
+		c.seed, c.version, c.shape, c.grid, c.typ, c.fill, c.codecs, c.cache != nil, c.runner != nil, c.empty)
 }
 
 func must[T any](v T, err error) T {
@@ -277,7 +278,7 @@ func randomConfig(seed uint64) config {
 	} else if r.IntN(2) == 0 {
 		c.fill = []byte("fill")
 	}
-	c.grid = RegularGrid(chunk)
+	c.grid = meta.RegularGrid(chunk)
 	c.empty = r.IntN(5) == 0
 	if c.version == V2 {
 		c.codecs = randomV2(r, c.typ)
@@ -292,20 +293,20 @@ func randomConfig(seed uint64) config {
 }
 
 func randomRuns(r *rand.Rand, shape []int64) Grid {
-	var dims []Edges
+	var dims []meta.Edges
 	for _, n := range shape {
-		e := Edges{}
+		e := meta.Edges{}
 		for end := int64(0); end < n || len(e.Runs) == 0; {
 			x := [2]int64{1 + r.Int64N(5), 1 + r.Int64N(3)}
 			end += x[0] * x[1]
 			e.Runs = append(e.Runs, x)
 		}
 		if r.IntN(4) == 0 {
-			e = Edges{Step: 1 + r.Int64N(5)}
+			e = meta.Edges{Step: 1 + r.Int64N(5)}
 		}
 		dims = append(dims, e)
 	}
-	return must(RectilinearGrid(dims))
+	return must(meta.RectilinearGrid(dims))
 }
 
 func randomV2(r *rand.Rand, t dtype.Type) string {
@@ -366,7 +367,7 @@ func (c config) open(tb testing.TB, view kv.Reader) *Array {
 	reg := codecs.Default()
 	var err error
 	if c.version == V2 {
-		m.Keys = V2Keys('.', len(c.shape))
+		m.Keys = meta.V2Keys('.', len(c.shape))
 		var v2 struct {
 			Order               string
 			Filters, Compressor json.RawMessage
@@ -374,7 +375,7 @@ func (c config) open(tb testing.TB, view kv.Reader) *Array {
 		must(0, json.Unmarshal([]byte(c.codecs), &v2))
 		m.Codecs, err = reg.ParseV2(codecs.V2{Type: c.typ, Order: v2.Order, Rank: len(c.shape), Filters: v2.Filters, Compressor: v2.Compressor})
 	} else {
-		m.Keys = DefaultKeys('/', len(c.shape))
+		m.Keys = meta.DefaultKeys('/', len(c.shape))
 		m.Codecs, err = reg.ParseV3([]byte(c.codecs))
 	}
 	if err != nil {
@@ -589,4 +590,11 @@ func seeds(n int) []uint64 {
 		list[i] = uint64(i)
 	}
 	return list
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -13,15 +13,17 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // location is where a node lies in its view.
 type location struct {
 	version Version
-	path    string      // without slashes around it, "" is the root
-	docs    string      // a metadata document has the key docs + its name
-	chunks  string      // a chunk has the key chunks + what ChunkKeys spells
-	draft   DraftLayout // for Draft3
+	path    string           // without slashes around it, "" is the root
+	docs    string           // a metadata document has the key docs + its name
+	chunks  string           // a chunk has the key chunks + what ChunkKeys spells
+	draft   meta.DraftLayout // for Draft3
 }
 
 // locate returns the location of a node of Zarr v1, v2 or v3.
@@ -30,12 +32,12 @@ func locate(v Version, path string) location {
 	return location{version: v, path: path, docs: prefix, chunks: prefix}
 }
 
-func locateDraft(l DraftLayout, path string, array bool) location {
+func locateDraft(l meta.DraftLayout, path string, array bool) location {
 	loc := location{version: Draft3, path: path, chunks: l.ChunkPrefix(path), draft: l}
 	if array {
-		loc.docs = strings.TrimSuffix(l.ArrayKey(path), docArrayDraft)
+		loc.docs = strings.TrimSuffix(l.ArrayKey(path), meta.DocArrayDraft)
 	} else {
-		loc.docs = strings.TrimSuffix(l.GroupKey(path), docGroupDraft)
+		loc.docs = strings.TrimSuffix(l.GroupKey(path), meta.DocGroupDraft)
 	}
 	return loc
 }
@@ -211,7 +213,7 @@ func runWith(ctx context.Context, r Runner, n int, fn func(ctx context.Context, 
 type finder struct {
 	view kv.Reader
 	opts OpenOptions
-	most int64 // the longest document that is read; 0 is maxDocument
+	most int64 // the longest document that is read; 0 is jsontext.MaxDocument
 	long bool  // some document is longer than batchDocument: look at how each begins
 }
 
@@ -220,8 +222,8 @@ func (f *finder) wants(v Version) bool { return f.opts.Version == 0 || f.opts.Ve
 // find opens the node at path. It returns ErrNotFound as it is.
 func (f *finder) find(ctx context.Context, path string) (*Node, error) {
 	path = strings.TrimSuffix(path, "/")
-	v3, err3 := CleanPath(path)
-	v2, err2 := CleanPathV2(path)
+	v3, err3 := meta.CleanPath(path)
+	v2, err2 := meta.CleanPathV2(path)
 	if err2 != nil && err3 != nil {
 		return nil, err2
 	}
@@ -263,7 +265,7 @@ func (f *finder) document(ctx context.Context, key string) ([]byte, error) {
 	return getDocument(ctx, f.view, key, f.limit())
 }
 
-func (f *finder) limit() kv.Range { return kv.AtMost(cmp.Or(f.most, maxDocument)) }
+func (f *finder) limit() kv.Range { return kv.AtMost(cmp.Or(f.most, jsontext.MaxDocument)) }
 
 func getDocument(ctx context.Context, view kv.Reader, key string, most kv.Range) ([]byte, error) {
 	doc, err := view.Get(ctx, key, most)
@@ -274,18 +276,18 @@ func getDocument(ctx context.Context, view kv.Reader, key string, most kv.Range)
 }
 
 func (f *finder) findV3(ctx context.Context, path string) (*Node, error) {
-	doc, err := f.document(ctx, below(path)+docV3)
+	doc, err := f.document(ctx, below(path)+meta.DocV3)
 	if err != nil {
 		return nil, err
 	}
-	if path == "" && IsDraft3Entry(doc) {
+	if path == "" && meta.IsDraft3Entry(doc) {
 		return nil, kv.ErrNotFound
 	}
 	return f.parseV3(path, doc)
 }
 
 func (f *finder) parseV3(path string, doc []byte) (*Node, error) {
-	m, err := ParseV3(doc, f.opts.Registry)
+	m, err := meta.ParseV3(doc, f.opts.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +299,7 @@ func (f *finder) parseV3(path string, doc []byte) (*Node, error) {
 }
 
 // docsV2 are the documents of a v2 node in the order that parseV2 takes them.
-var docsV2 = []string{docArrayV2, docGroupV2, docAttrsV2}
+var docsV2 = []string{meta.DocArrayV2, meta.DocGroupV2, meta.DocAttrsV2}
 
 func (f *finder) findV2(ctx context.Context, path string) (*Node, error) {
 	if f.long {
@@ -328,9 +330,9 @@ func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node
 	var err error
 	switch {
 	case zarray != nil:
-		m, err = ParseV2Array(zarray, zattrs, f.opts.Registry)
+		m, err = meta.ParseV2Array(zarray, zattrs, f.opts.Registry)
 	case zgroup != nil:
-		m, err = ParseV2Group(zgroup, zattrs)
+		m, err = meta.ParseV2Group(zgroup, zattrs)
 	default:
 		return nil, kv.ErrNotFound
 	}
@@ -341,14 +343,14 @@ func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node
 	if err != nil || m.Array || !f.opts.Consolidated {
 		return n, err
 	}
-	doc, err := f.document(ctx, below(path)+docConsolidatedV2)
+	doc, err := f.document(ctx, below(path)+meta.DocConsolidatedV2)
 	if errors.Is(err, kv.ErrNotFound) {
 		return n, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	nodes, broken, err := ParseConsolidatedV2(doc, f.opts.Registry)
+	nodes, broken, err := meta.ParseConsolidatedV2(doc, f.opts.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -357,19 +359,19 @@ func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node
 }
 
 func (f *finder) findV1(ctx context.Context, path string) (*Node, error) {
-	meta, err := f.document(ctx, below(path)+docArrayV1)
+	doc, err := f.document(ctx, below(path)+meta.DocArrayV1)
 	if err != nil {
 		return nil, err
 	}
-	attrs, err := f.document(ctx, below(path)+docAttrsV1)
+	attrs, err := f.document(ctx, below(path)+meta.DocAttrsV1)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
-	return f.parseV1(path, meta, attrs)
+	return f.parseV1(path, doc, attrs)
 }
 
-func (f *finder) parseV1(path string, meta, attrs []byte) (*Node, error) {
-	m, err := ParseV1(meta, attrs, f.opts.Registry)
+func (f *finder) parseV1(path string, doc, attrs []byte) (*Node, error) {
+	m, err := meta.ParseV1(doc, attrs, f.opts.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -387,7 +389,7 @@ func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
 }
 
 // findIn looks for a node of the early v3 draft in one of its layouts.
-func (f *finder) findIn(ctx context.Context, layout DraftLayout, path string) (*Node, error) {
+func (f *finder) findIn(ctx context.Context, layout meta.DraftLayout, path string) (*Node, error) {
 	doc, err := f.document(ctx, layout.ArrayKey(path))
 	if err == nil {
 		return f.parseDraft(layout, path, doc, true)
@@ -419,13 +421,13 @@ func (f *finder) findIn(ctx context.Context, layout DraftLayout, path string) (*
 }
 
 // parseDraft opens a draft node from its document.
-func (f *finder) parseDraft(layout DraftLayout, path string, doc []byte, array bool) (*Node, error) {
+func (f *finder) parseDraft(layout meta.DraftLayout, path string, doc []byte, array bool) (*Node, error) {
 	var m *Meta
 	var err error
 	if array {
-		m, err = ParseDraft3Array(doc, f.opts.Registry)
+		m, err = meta.ParseDraft3Array(doc, f.opts.Registry)
 	} else {
-		m, err = ParseDraft3Group(doc)
+		m, err = meta.ParseDraft3Group(doc)
 	}
 	if err != nil {
 		return nil, err

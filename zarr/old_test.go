@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 )
 
 // This file tests writing Zarr v1.
@@ -90,7 +91,7 @@ func TestWriteV1Spec(t *testing.T) {
 		"Metadata: the required members, and no others": func(t *testing.T, store *kv.Mem) {
 			create(t, store, "", spec)
 			want := `{"chunks":[10,10],"compression":"zlib","compression_opts":1,"dtype":"<i4","fill_value":42,"order":"C","shape":[20,20],"zarr_format":1}`
-			if got := canonical(must(kv.Get(ctx, store, "meta"))); string(got) != want {
+			if got := jsontext.Canonical(must(kv.Get(ctx, store, "meta"))); string(got) != want {
 				t.Errorf("%s", got)
 			}
 		},
@@ -105,7 +106,7 @@ func TestWriteV1Spec(t *testing.T) {
 				path := fmt.Sprint("a", i)
 				create(t, store, path, with(func(s *Spec) { s.Codecs = nil; s.Codecs = append(s.Codecs, c[0]...) }))
 				doc := document(t, store, path+"/meta")
-				if string(doc["compression"]) != c[1] || string(canonical(doc["compression_opts"])) != c[2] {
+				if string(doc["compression"]) != c[1] || string(jsontext.Canonical(doc["compression_opts"])) != c[2] {
 					t.Errorf("%s: %s, %s", c[0], doc["compression"], doc["compression_opts"])
 				}
 			}
@@ -128,7 +129,7 @@ func TestWriteV1Spec(t *testing.T) {
 				{`[["r","|u1"],["g","|u1"]]`, `[["r","|u1"],["g","|u1"]]`}} {
 				path := fmt.Sprint("a", i)
 				create(t, store, path, with(func(s *Spec) { s.DataType, s.FillValue = c[0], nil }))
-				if got := canonical(document(t, store, path+"/meta")["dtype"]); string(got) != c[1] {
+				if got := jsontext.Canonical(document(t, store, path+"/meta")["dtype"]); string(got) != c[1] {
 					t.Errorf("%s: %s", c[0], got)
 				}
 			}
@@ -166,7 +167,7 @@ func TestWriteV1Spec(t *testing.T) {
 			a := create(t, store, "", spec)
 			for _, text := range []string{`{}`, `{"foo":42,"bar":"apples"}`, `{}`} {
 				check(t, a.SetAttributes(ctx, attributesOf(text)))
-				if got := must(kv.Get(ctx, store, "attrs")); !sameJSON(got, json.RawMessage(text)) {
+				if got := must(kv.Get(ctx, store, "attrs")); !jsontext.Same(got, json.RawMessage(text)) {
 					t.Errorf("%s, want %s", got, text)
 				}
 			}
@@ -322,7 +323,7 @@ func rewrite(t *testing.T, n *Node, to *kv.Mem) {
 	m := a.Meta()
 	v2 := must(m.Codecs.V2())
 	spec := Spec{Version: m.Version, Shape: m.Shape, Type: m.Type, Attributes: m.Attributes,
-		Codecs: fmt.Appendf(nil, `{"order":%q,"filters":%s,"compressor":%s}`, v2.Order, orNull(v2.Filters), orNull(v2.Compressor))}
+		Codecs: fmt.Appendf(nil, `{"order":%q,"filters":%s,"compressor":%s}`, v2.Order, jsontext.OrNull(v2.Filters), jsontext.OrNull(v2.Compressor))}
 	for _, l := range m.Grid.Regular() {
 		spec.Chunks = append(spec.Chunks, int64(l))
 	}
@@ -373,7 +374,7 @@ func checkRewritten(t *testing.T, key string, got, want []byte) {
 		if json.Unmarshal(was[name], &a) == nil && json.Unmarshal(is[name], &b) == nil && a == b {
 			continue
 		}
-		if !sameJSON(was[name], is[name]) {
+		if !jsontext.Same(was[name], is[name]) {
 			t.Errorf("%s: %s is %s, was %s", key, name, is[name], was[name])
 		}
 	}

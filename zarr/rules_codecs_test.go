@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // named checks that a codec has its name and no other, here and in what is
@@ -26,18 +29,18 @@ func named(name, config string) func(*testing.T) {
 				return codecList(c)
 			}
 		}
-		m := must(ParseV3([]byte(edit(t, arrayDoc, "codecs", list(name))), codecs.Default()))
+		m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "codecs", list(name))), codecs.Default()))
 		text := must(m.Codecs.PrintV3())
-		if !sameJSON(text, json.RawMessage(list(name))) {
+		if !jsontext.Same(text, json.RawMessage(list(name))) {
 			t.Errorf("%s is printed as %s", list(name), text)
 		}
 		for _, other := range []string{strings.ToUpper(name), name + "_", " " + name, "codecs." + name, "https://example.com/" + name} {
-			follows(specRow{base: arrayDoc, set: []string{"codecs", codecList(object(other))}, field: "codecs[1]"})(t)
+			follows(metatest.Row{Base: metatest.ArrayDoc, Set: []string{"codecs", codecList(object(other))}, Field: "codecs[1]"})(t)
 		}
 	}
 }
 
-// configured is follows for the configuration of a codec in arrayDoc, from its other
+// configured is follows for the configuration of a codec in metatest.ArrayDoc, from its other
 // members and the values of one. Values that are wrong have the member in the
 // error, "" stands for a member that is not there.
 func configured(name, others, member string, right []string, wrong ...string) func(*testing.T) {
@@ -59,23 +62,23 @@ func configured(name, others, member string, right []string, wrong ...string) fu
 		}
 		return codecList(c), 1
 	}
-	var rows []specRow
+	var rows []metatest.Row
 	for _, v := range right {
 		text, _ := list(v)
-		rows = append(rows, specRow{base: arrayDoc, set: []string{"codecs", text}})
+		rows = append(rows, metatest.Row{Base: metatest.ArrayDoc, Set: []string{"codecs", text}})
 	}
 	for _, v := range wrong {
 		text, i := list(v)
-		rows = append(rows, specRow{base: arrayDoc, set: []string{"codecs", text}, field: fmt.Sprintf("codecs[%d].configuration.%s", i, member)})
+		rows = append(rows, metatest.Row{Base: metatest.ArrayDoc, Set: []string{"codecs", text}, Field: fmt.Sprintf("codecs[%d].configuration.%s", i, member)})
 	}
 	return func(t *testing.T) {
 		for _, r := range rows {
-			_, err := ParseV3([]byte(edit(t, r.base, r.set...)), codecs.Default())
+			_, err := meta.ParseV3([]byte(metatest.Edit(t, r.Base, r.Set...)), codecs.Default())
 			switch {
-			case r.field == "" && err != nil:
-				t.Errorf("%s: %v", r.set[1], err)
-			case r.field != "" && (err == nil || !strings.HasPrefix(err.Error(), docV3+": "+r.field)):
-				t.Errorf("%s: error %v does not name %s", r.set[1], err, r.field)
+			case r.Field == "" && err != nil:
+				t.Errorf("%s: %v", r.Set[1], err)
+			case r.Field != "" && (err == nil || !strings.HasPrefix(err.Error(), meta.DocV3+": "+r.Field)):
+				t.Errorf("%s: error %v does not name %s", r.Set[1], err, r.Field)
 			}
 		}
 	}
@@ -85,7 +88,7 @@ func configured(name, others, member string, right []string, wrong ...string) fu
 // printed for v3.
 func fromV2(t *testing.T, dtype, compressor string) map[string]json.RawMessage {
 	t.Helper()
-	m := must(readV2([]byte(edit(t, arrayDocV2, "dtype", dtype, "fill_value", "0", "compressor", compressor))))
+	m := must(metatest.ReadV2([]byte(metatest.Edit(t, metatest.ArrayDocV2, "dtype", dtype, "fill_value", "0", "compressor", compressor))))
 	var list []struct{ Configuration map[string]json.RawMessage }
 	if err := json.Unmarshal(must(m.Codecs.PrintV3()), &list); err != nil {
 		t.Fatal(err)
@@ -130,18 +133,18 @@ var codecRules = checks{
 			if strings.HasPrefix(typ, "complex") {
 				fill = "[0,0]"
 			}
-			follows(specRow{base: arrayDoc, set: []string{"data_type", `"` + typ + `"`, "fill_value", fill, "codecs", `["bytes"]`}, field: "codecs[0].configuration.endian"})(t)
+			follows(metatest.Row{Base: metatest.ArrayDoc, Set: []string{"data_type", `"` + typ + `"`, "fill_value", fill, "codecs", `["bytes"]`}, Field: "codecs[0].configuration.endian"})(t)
 		}
 		for typ, fill := range map[string]string{"int8": "0", "uint8": "0", "bool": "false", "r16": "[0,0]"} {
-			follows(specRow{base: arrayDoc, set: []string{"data_type", `"` + typ + `"`, "fill_value", fill, "codecs", `["bytes"]`}})(t)
+			follows(metatest.Row{Base: metatest.ArrayDoc, Set: []string{"data_type", `"` + typ + `"`, "fill_value", fill, "codecs", `["bytes"]`}})(t)
 		}
 	},
 	"codecs/bytes: Configuration parameters 2": configured("bytes", "", "endian", []string{`"little"`, `"big"`}, `"Little"`, `"native"`, `"<"`, "1", "null"),
 	"codecs/bytes: Format and algorithm 1": func(t *testing.T) {
 		for n := range 64 {
-			r := specRow{base: arrayDoc, set: []string{"data_type", fmt.Sprintf(`"r%d"`, n), "fill_value", "[" + strings.TrimSuffix(strings.Repeat("0,", n/8), ",") + "]", "codecs", `["bytes"]`}}
+			r := metatest.Row{Base: metatest.ArrayDoc, Set: []string{"data_type", fmt.Sprintf(`"r%d"`, n), "fill_value", "[" + strings.TrimSuffix(strings.Repeat("0,", n/8), ",") + "]", "codecs", `["bytes"]`}}
 			if n%8 != 0 || n == 0 {
-				r.field = "data_type"
+				r.Field = "data_type"
 			}
 			follows(r)(t)
 		}
@@ -172,7 +175,7 @@ var codecRules = checks{
 			return `[{"name":"sharding_indexed","configuration":{"chunk_shape":` + outer + `,"index_codecs":` + littleIndex +
 				`,"codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":` + inner + `,` + shardParts + `}}]}}]`
 		}
-		all(arrayDoc, "codecs", []string{nested("[1,3]", "[1,1]"), nested("[2,1]", "[1,1]")}, map[string]string{
+		all(metatest.ArrayDoc, "codecs", []string{nested("[1,3]", "[1,1]"), nested("[2,1]", "[1,1]")}, map[string]string{
 			nested("[2,1]", "[1,3]"): "codecs[0].configuration.codecs[0].configuration.chunk_shape",
 			nested("[1,3]", "[1,2]"): "codecs[0].configuration.codecs[0].configuration.chunk_shape",
 			nested("[1,3]", "[1]"):   "codecs[0].configuration.codecs[0].configuration.chunk_shape"})(t)

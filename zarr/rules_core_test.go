@@ -13,13 +13,16 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // follows checks documents of v3 that keep or break a rule.
-func follows(rows ...specRow) func(*testing.T) {
+func follows(rows ...metatest.Row) func(*testing.T) {
 	return func(t *testing.T) {
 		for _, r := range rows {
-			r.check(t, docV3, func(doc []byte) (*Meta, error) { return ParseV3(doc, codecs.Default()) })
+			r.Check(t, meta.DocV3, func(doc []byte) (*Meta, error) { return meta.ParseV3(doc, codecs.Default()) })
 		}
 	}
 }
@@ -27,21 +30,21 @@ func follows(rows ...specRow) func(*testing.T) {
 // all is follows for a row for each value of a member: right ones, and wrong ones
 // by the field that the error must name.
 func all(base, member string, right []string, wrong map[string]string) func(*testing.T) {
-	var rows []specRow
+	var rows []metatest.Row
 	for _, v := range right {
-		rows = append(rows, specRow{base: base, set: []string{member, v}})
+		rows = append(rows, metatest.Row{Base: base, Set: []string{member, v}})
 	}
 	for v, field := range wrong {
-		rows = append(rows, specRow{base: base, set: []string{member, v}, field: field})
+		rows = append(rows, metatest.Row{Base: base, Set: []string{member, v}, Field: field})
 	}
 	return follows(rows...)
 }
 
 // mandatory is follows for documents that lack a member.
 func mandatory(base string, names ...string) func(*testing.T) {
-	var rows []specRow
+	var rows []metatest.Row
 	for _, name := range names {
-		rows = append(rows, specRow{base: base, set: []string{name, ""}, field: name})
+		rows = append(rows, metatest.Row{Base: base, Set: []string{name, ""}, Field: name})
 	}
 	return follows(rows...)
 }
@@ -51,7 +54,7 @@ func newDoc(t *testing.T, s Spec) map[string]json.RawMessage {
 	t.Helper()
 	store := kv.NewMem()
 	create(t, store, "a", s)
-	return document(t, store, "a/"+docV3)
+	return document(t, store, "a/"+meta.DocV3)
 }
 
 var anyJSON = []string{`{}`, `{"a":null,"":[1,{"b":-2.5e3}],"c":"é\n","d":true,"e":{"f":{}}}`}
@@ -71,7 +74,7 @@ func extension(member, good string) func(*testing.T) {
 			wrong[v] = member
 		}
 	}
-	return all(arrayDoc, member, []string{good, with(`,"must_understand":true`)}, wrong)
+	return all(metatest.ArrayDoc, member, []string{good, with(`,"must_understand":true`)}, wrong)
 }
 
 // codecList is a list with a codec after the one that makes the bytes.
@@ -82,12 +85,12 @@ func codecList(c string) string {
 var coreRules = checks{
 	"core: Concepts and terminology 1": func(t *testing.T) {
 		for path, want := range map[string]string{"/": "", "/a": "a", "/a/b": "a/b"} {
-			if got, err := CleanPath(path); err != nil || got != want {
+			if got, err := meta.CleanPath(path); err != nil || got != want {
 				t.Errorf("%q: %q, %v", path, got, err)
 			}
 		}
 		for _, path := range []string{"/a/", "//", "/a//b"} {
-			if _, err := CleanPath(path); !errors.Is(err, ErrPath) {
+			if _, err := meta.CleanPath(path); !errors.Is(err, ErrPath) {
 				t.Errorf("%q: %v", path, err)
 			}
 		}
@@ -97,13 +100,13 @@ var coreRules = checks{
 		create(t, store, "a", Spec{Shape: []int64{1}, DataType: "int8"})
 		wantKeys(t, store, "a/zarr.json", "zarr.json")
 	},
-	"core: Mandatory 1": mandatory(arrayDoc, "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"),
-	"core: Mandatory 2": mandatory(groupDoc, "zarr_format", "node_type"),
-	"core: zarr_format 1": all(arrayDoc, "zarr_format", []string{"3"},
+	"core: Mandatory 1": mandatory(metatest.ArrayDoc, "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"),
+	"core: Mandatory 2": mandatory(metatest.GroupDoc, "zarr_format", "node_type"),
+	"core: zarr_format 1": all(metatest.ArrayDoc, "zarr_format", []string{"3"},
 		map[string]string{"2": "zarr_format", "4": "zarr_format", `"3"`: "zarr_format", "3.0": "zarr_format", "null": "zarr_format"}),
-	"core: zarr_format 2": all(groupDoc, "zarr_format", []string{"3"}, map[string]string{"2": "zarr_format", `"3"`: "zarr_format"}),
-	"core: node_type 1":   all(arrayDoc, "node_type", []string{`"array"`}, map[string]string{`"Array"`: "node_type", "null": "node_type", `"group"`: "shape"}),
-	"core: node_type 2":   all(groupDoc, "node_type", []string{`"group"`}, map[string]string{`"Group"`: "node_type", "null": "node_type", `"array"`: "shape"}),
+	"core: zarr_format 2": all(metatest.GroupDoc, "zarr_format", []string{"3"}, map[string]string{"2": "zarr_format", `"3"`: "zarr_format"}),
+	"core: node_type 1":   all(metatest.ArrayDoc, "node_type", []string{`"array"`}, map[string]string{`"Array"`: "node_type", "null": "node_type", `"group"`: "shape"}),
+	"core: node_type 2":   all(metatest.GroupDoc, "node_type", []string{`"group"`}, map[string]string{`"Group"`: "node_type", "null": "node_type", `"array"`: "shape"}),
 	"core: data_type 1":   extension("data_type", `{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":1}}`),
 	"core: data_type 2": func(t *testing.T) {
 		for _, name := range []string{"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128", "r16"} {
@@ -114,17 +117,17 @@ var coreRules = checks{
 	},
 	"core: chunk_grid 1": extension("chunk_grid", `{"name":"regular","configuration":{"chunk_shape":[2,3]}}`),
 	"core: chunk_grid 2": func(t *testing.T) {
-		all(arrayDoc, "chunk_grid", nil, map[string]string{`"regular"`: "chunk_grid.configuration.chunk_shape", `{"name":"regular"}`: "chunk_grid.configuration.chunk_shape"})(t)
+		all(metatest.ArrayDoc, "chunk_grid", nil, map[string]string{`"regular"`: "chunk_grid.configuration.chunk_shape", `{"name":"regular"}`: "chunk_grid.configuration.chunk_shape"})(t)
 		got := newDoc(t, Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8"})["chunk_grid"]
-		if !sameJSON(got, json.RawMessage(`{"name":"regular","configuration":{"chunk_shape":[3]}}`)) {
+		if !jsontext.Same(got, json.RawMessage(`{"name":"regular","configuration":{"chunk_shape":[3]}}`)) {
 			t.Errorf("%s", got)
 		}
 	},
-	"core: chunk_grid 3": all(arrayDoc, "chunk_grid", nil, map[string]string{
+	"core: chunk_grid 3": all(metatest.ArrayDoc, "chunk_grid", nil, map[string]string{
 		`{"name":"Regular","configuration":{"chunk_shape":[2,3]}}`: "chunk_grid.name",
 		`{"name":"regular","configuration":{"shape":[2,3]}}`:       "chunk_grid.configuration.shape",
 		`{"name":"regular","configuration":{}}`:                    "chunk_grid.configuration.chunk_shape"}),
-	"core: chunk_grid 4": all(arrayDoc, "chunk_grid", nil, map[string]string{
+	"core: chunk_grid 4": all(metatest.ArrayDoc, "chunk_grid", nil, map[string]string{
 		`{"name":"regular","configuration":{"chunk_shape":6}}`:       "chunk_grid.configuration.chunk_shape",
 		`{"name":"regular","configuration":{"chunk_shape":[2]}}`:     "chunk_grid.configuration.chunk_shape",
 		`{"name":"regular","configuration":{"chunk_shape":[2,3,1]}}`: "chunk_grid.configuration.chunk_shape",
@@ -132,33 +135,33 @@ var coreRules = checks{
 		`{"name":"regular","configuration":{"chunk_shape":["2",3]}}`: "chunk_grid.configuration.chunk_shape[0]"}),
 	"core: chunk_key_encoding 1": extension("chunk_key_encoding", `{"name":"default","configuration":{"separator":"/"}}`),
 	"core: fill_value 2": func(t *testing.T) {
-		mandatory(arrayDoc, "fill_value")(t)
+		mandatory(metatest.ArrayDoc, "fill_value")(t)
 		create(t, kv.NewMem(), "a", Spec{Shape: []int64{1}, DataType: "float64"})
 	},
 	"core: fill_value 3": func(t *testing.T) {
 		for name, want := range map[string]string{"bool": "false", "int8": "0", "float32": "0.0", "complex64": "[0.0,0.0]", "string": `""`, "bytes": `""`, "r16": "[0,0]"} {
-			if got := newDoc(t, Spec{Shape: []int64{1}, DataType: name})["fill_value"]; string(canonical(got)) != want {
+			if got := newDoc(t, Spec{Shape: []int64{1}, DataType: name})["fill_value"]; string(jsontext.Canonical(got)) != want {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
 	},
-	"core: codecs 1": all(arrayDoc, "codecs",
+	"core: codecs 1": all(metatest.ArrayDoc, "codecs",
 		[]string{codecList(`{"name":"gzip","configuration":{"level":1}}`), codecList(`{"name":"crc32c"}`), codecList(`"crc32c"`), codecList(`{"name":"crc32c","must_understand":true}`)},
 		map[string]string{codecList(`7`): "codecs[1]", codecList(`{"name":7}`): "codecs[1]", codecList(`{"name":null,"must_understand":false}`): "codecs[1]", codecList(`{"configuration":{}}`): "codecs[1]",
 			codecList(`{"name":"crc32c","extra":1}`): "codecs[1]", codecList(`{"name":"crc32c","configuration":[]}`): "codecs[1]"}),
-	"core: codecs 2":     all(arrayDoc, "codecs", nil, map[string]string{`[]`: "codecs", `[{"name":"gzip","configuration":{"level":1}}]`: "codecs[0]", `[{"name":"transpose","configuration":{"order":[0,1]}}]`: "codecs"}),
-	"core: attributes 1": all(arrayDoc, "attributes", anyJSON, map[string]string{`[]`: "attributes", `null`: "attributes", `"a"`: "attributes"}),
-	"core: attributes 2": attributesKept(arrayDoc),
-	"core: attributes 3": all(groupDoc, "attributes", anyJSON, map[string]string{`[]`: "attributes", `null`: "attributes", `1`: "attributes"}),
-	"core: attributes 4": attributesKept(groupDoc),
-	"core: storage_transformers 1": all(arrayDoc, "storage_transformers", []string{`[]`, `[{"name":"x","must_understand":false}]`, `[{"name":"x","configuration":{"a":1},"must_understand":false}]`},
+	"core: codecs 2":     all(metatest.ArrayDoc, "codecs", nil, map[string]string{`[]`: "codecs", `[{"name":"gzip","configuration":{"level":1}}]`: "codecs[0]", `[{"name":"transpose","configuration":{"order":[0,1]}}]`: "codecs"}),
+	"core: attributes 1": all(metatest.ArrayDoc, "attributes", anyJSON, map[string]string{`[]`: "attributes", `null`: "attributes", `"a"`: "attributes"}),
+	"core: attributes 2": attributesKept(metatest.ArrayDoc),
+	"core: attributes 3": all(metatest.GroupDoc, "attributes", anyJSON, map[string]string{`[]`: "attributes", `null`: "attributes", `1`: "attributes"}),
+	"core: attributes 4": attributesKept(metatest.GroupDoc),
+	"core: storage_transformers 1": all(metatest.ArrayDoc, "storage_transformers", []string{`[]`, `[{"name":"x","must_understand":false}]`, `[{"name":"x","configuration":{"a":1},"must_understand":false}]`},
 		map[string]string{`{}`: "storage_transformers", `[7]`: "storage_transformers[0]", `[{"name":"x"}]`: "storage_transformers[0]", `[{"must_understand":false}]`: "storage_transformers[0].name",
 			`[{"name":"x","configuration":7,"must_understand":false}]`: "storage_transformers[0].configuration"}),
-	"core: dimension_names 1": all(arrayDoc, "dimension_names", []string{`["y","x"]`, `[null,"x"]`, `[null,null]`, `["",""]`},
+	"core: dimension_names 1": all(metatest.ArrayDoc, "dimension_names", []string{`["y","x"]`, `[null,"x"]`, `[null,null]`, `["",""]`},
 		map[string]string{`["x"]`: "dimension_names", `["x","y","z"]`: "dimension_names", `"xy"`: "dimension_names", `["x",1]`: "dimension_names[1]"}),
-	"core: dimension_names 2": all(arrayDoc, "dimension_names", []string{`["x","x"]`}, nil),
-	"core: Unknown 1":         all(arrayDoc, "x", []string{`{"must_understand":false}`}, map[string]string{`{}`: "x", `1`: "x", `{"must_understand":true}`: "x"}),
-	"core: Unknown 2":         all(groupDoc, "x", []string{`{"must_understand":false}`}, map[string]string{`{}`: "x", `1`: "x", `{"must_understand":true}`: "x"}),
+	"core: dimension_names 2": all(metatest.ArrayDoc, "dimension_names", []string{`["x","x"]`}, nil),
+	"core: Unknown 1":         all(metatest.ArrayDoc, "x", []string{`{"must_understand":false}`}, map[string]string{`{}`: "x", `1`: "x", `{"must_understand":true}`: "x"}),
+	"core: Unknown 2":         all(metatest.GroupDoc, "x", []string{`{"must_understand":false}`}, map[string]string{`{}`: "x", `1`: "x", `{"must_understand":true}`: "x"}),
 
 	"core: Node names 1": names([]string{"a", "é", "漢", "\U0001f600", " ", "a b", "A", "c"}, "\xff", "a\xc3"),
 	"core: Node names 2": names(nil, ""),
@@ -167,7 +170,7 @@ var coreRules = checks{
 	"core: Node names 5": names([]string{"_", "_a", "a__"}, "__", "__a", "__zarr"),
 
 	"core: Chunk grids 1": func(t *testing.T) {
-		for _, k := range []ChunkKeys{DefaultKeys('/', 3), DefaultKeys('.', 3), V2Keys('/', 3), V2Keys('.', 3)} {
+		for _, k := range []ChunkKeys{meta.DefaultKeys('/', 3), meta.DefaultKeys('.', 3), meta.V2Keys('/', 3), meta.V2Keys('.', 3)} {
 			seen := map[string]bool{}
 			for i := range int64(13 * 13 * 13) {
 				coords := []int64{i % 13, i / 13 % 13, i / 169}
@@ -182,13 +185,13 @@ var coreRules = checks{
 	"core: Codecs 1": func(t *testing.T) {
 		flip, little, gzip := `{"name":"transpose","configuration":{"order":[1,0]}}`, `{"name":"bytes","configuration":{"endian":"little"}}`, `{"name":"gzip","configuration":{"level":1}}`
 		list := func(c ...string) string { return "[" + strings.Join(c, ",") + "]" }
-		all(arrayDoc, "codecs", []string{list(little), list(flip, flip, little), list(little, gzip, gzip, `"crc32c"`), list(flip, little, gzip)},
+		all(metatest.ArrayDoc, "codecs", []string{list(little), list(flip, flip, little), list(little, gzip, gzip, `"crc32c"`), list(flip, little, gzip)},
 			map[string]string{list(gzip, little): "codecs[0]", list(little, flip): "codecs[1]", list(little, little): "codecs[1]", list(flip): "codecs", list(flip, gzip): "codecs[1]"})(t)
 	},
 	"core: Codecs 4": follows(
-		specRow{base: arrayDoc, set: []string{"data_type", `"string"`, "fill_value", `""`}, field: "codecs[0]"},
-		specRow{base: arrayDoc, set: []string{"codecs", `["vlen-utf8"]`}, field: "codecs[0]"},
-		specRow{base: arrayDoc, set: []string{"codecs", `[{"name":"numcodecs.packbits","configuration":{}},"bytes"]`}, field: "codecs[0]"},
+		metatest.Row{Base: metatest.ArrayDoc, Set: []string{"data_type", `"string"`, "fill_value", `""`}, Field: "codecs[0]"},
+		metatest.Row{Base: metatest.ArrayDoc, Set: []string{"codecs", `["vlen-utf8"]`}, Field: "codecs[0]"},
+		metatest.Row{Base: metatest.ArrayDoc, Set: []string{"codecs", `[{"name":"numcodecs.packbits","configuration":{}},"bytes"]`}, Field: "codecs[0]"},
 	),
 	"core: Determination of encoded representations 1": func(t *testing.T) {
 		// The shard comes after the transpose, so it has the shape [3, 2].
@@ -196,13 +199,13 @@ var coreRules = checks{
 			return `[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"sharding_indexed","configuration":{"chunk_shape":` + shape +
 				`,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}}]`
 		}
-		all(arrayDoc, "codecs", []string{inner("[3,1]"), inner("[1,2]")}, map[string]string{inner("[1,3]"): "codecs[1].configuration.chunk_shape", inner("[2,1]"): "codecs[1].configuration.chunk_shape"})(t)
+		all(metatest.ArrayDoc, "codecs", []string{inner("[3,1]"), inner("[1,2]")}, map[string]string{inner("[1,3]"): "codecs[1].configuration.chunk_shape", inner("[2,1]"): "codecs[1].configuration.chunk_shape"})(t)
 	},
 	"core: Operations 1": func(t *testing.T) {
 		store := kv.NewMem()
-		check(t, store.Set(context.Background(), "zarr.json", []byte(groupDoc)))
-		check(t, store.Set(context.Background(), "a/zarr.json", []byte(arrayDoc)))
-		check(t, store.Set(context.Background(), "g/zarr.json", []byte(groupDoc)))
+		check(t, store.Set(context.Background(), "zarr.json", []byte(metatest.GroupDoc)))
+		check(t, store.Set(context.Background(), "a/zarr.json", []byte(metatest.ArrayDoc)))
+		check(t, store.Set(context.Background(), "g/zarr.json", []byte(metatest.GroupDoc)))
 		check(t, store.Set(context.Background(), "other/x", nil))
 		if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "a", "g/"}) {
 			t.Errorf("%q", got)
@@ -221,9 +224,9 @@ var coreRules = checks{
 	},
 	"core: Stores 1":                   storeOperations,
 	"core: Abstract store interface 2": storeRanges,
-	"core: Objects 1": all(arrayDoc, "chunk_grid", nil, map[string]string{
+	"core: Objects 1": all(metatest.ArrayDoc, "chunk_grid", nil, map[string]string{
 		`{"name":["regular"],"configuration":{"chunk_shape":[2,3]}}`: "chunk_grid.name", `{"name":null}`: "chunk_grid.name", `{}`: "chunk_grid.name"}),
-	"core: Objects 2": all(arrayDoc, "chunk_grid", nil, map[string]string{
+	"core: Objects 2": all(metatest.ArrayDoc, "chunk_grid", nil, map[string]string{
 		`{"name":"regular","configuration":[2,3]}`: "chunk_grid.configuration", `{"name":"regular","configuration":null}`: "chunk_grid.configuration"}),
 	"core: Short-hand names 1": func(t *testing.T) {
 		reg := codecs.Default()
@@ -232,14 +235,14 @@ var coreRules = checks{
 			"chunk_key_encoding": {`"default"`, `{"name":"default"}`},
 			"codecs":             {codecList(`"crc32c"`), codecList(`{"name":"crc32c"}`)},
 		} {
-			a, b := must(ParseV3([]byte(edit(t, arrayDoc, member, forms[0])), reg)), must(ParseV3([]byte(edit(t, arrayDoc, member, forms[1])), reg))
+			a, b := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, member, forms[0])), reg)), must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, member, forms[1])), reg))
 			if d := a.Diff(b); len(d) > 0 {
 				t.Errorf("%s: %v", member, d)
 			}
 		}
 	},
 	"core: must_understand 1": func(t *testing.T) {
-		for base, members := range map[string][]string{arrayDoc: {"x", "storage_transformer", "$schema"}, groupDoc: {"x", "shape", "members"}} {
+		for base, members := range map[string][]string{metatest.ArrayDoc: {"x", "storage_transformer", "$schema"}, metatest.GroupDoc: {"x", "shape", "members"}} {
 			for _, m := range members {
 				all(base, m, []string{`{"must_understand":false}`, `{"must_understand":false,"name":"y","z":[]}`},
 					map[string]string{`{}`: m, `null`: m, `[]`: m, `{"must_understand":"false"}`: m, `{"must_understand":0}`: m, `{"must_understand":true}`: m})(t)
@@ -284,9 +287,9 @@ var coreRules = checks{
 func attributesKept(base string) func(*testing.T) {
 	return func(t *testing.T) {
 		for _, text := range append(anyJSON, `{"a":[[[]]],"zarr_format":1,"must_understand":7}`) {
-			m := must(ParseV3([]byte(edit(t, base, "attributes", text)), codecs.Default()))
-			if !sameJSON(m.Attributes.text(), json.RawMessage(text)) {
-				t.Errorf("%s: %s", text, m.Attributes.text())
+			m := must(meta.ParseV3([]byte(metatest.Edit(t, base, "attributes", text)), codecs.Default()))
+			if !jsontext.Same(m.Attributes.Text(), json.RawMessage(text)) {
+				t.Errorf("%s: %s", text, m.Attributes.Text())
 			}
 		}
 	}
@@ -304,7 +307,7 @@ func names(right []string, wrong ...string) func(*testing.T) {
 			}
 		}
 		for _, name := range wrong {
-			if err := CheckName(name); !errors.Is(err, ErrPath) {
+			if err := meta.CheckName(name); !errors.Is(err, ErrPath) {
 				t.Errorf("%q: %v", name, err)
 			}
 			if strings.Contains(name, "/") {
@@ -345,13 +348,13 @@ func separators(name, byDefault, other string) func(*testing.T) {
 		sep := func(key string) string { return string(strings.Trim(key, "c012")[0]) }
 		for doc, want := range map[string]string{`"` + name + `"`: byDefault, `{"name":"` + name + `"}`: byDefault, object(`{}`): byDefault,
 			object(`{"separator":"` + sep(byDefault) + `"}`): byDefault, object(`{"separator":"` + sep(other) + `"}`): other} {
-			m := must(ParseV3([]byte(edit(t, arrayDoc, "chunk_key_encoding", doc)), codecs.Default()))
+			m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "chunk_key_encoding", doc)), codecs.Default()))
 			if got := string(m.Keys.Append(nil, []int64{1, 2})); got != want {
 				t.Errorf("%s: %q, want %q", doc, got, want)
 			}
 		}
 		field := "chunk_key_encoding.configuration."
-		all(arrayDoc, "chunk_key_encoding", nil, map[string]string{
+		all(metatest.ArrayDoc, "chunk_key_encoding", nil, map[string]string{
 			object(`{"separator":"-"}`): field + "separator", object(`{"separator":""}`): field + "separator", object(`{"separator":"./"}`): field + "separator",
 			object(`{"separator":null}`): field + "separator", object(`{"sep":"."}`): field + "sep"})(t)
 	}

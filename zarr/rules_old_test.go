@@ -8,34 +8,37 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // followsOld is follows for documents of v1 and v2.
-func followsOld(name string, parse func([]byte) (*Meta, error), rows ...specRow) func(*testing.T) {
+func followsOld(name string, parse func([]byte) (*Meta, error), rows ...metatest.Row) func(*testing.T) {
 	return func(t *testing.T) {
 		for _, r := range rows {
-			r.check(t, name, parse)
+			r.Check(t, name, parse)
 		}
 	}
 }
 
 // lacking has a row for each member that a document must have.
-func lacking(base string, members ...string) (rows []specRow) {
+func lacking(base string, members ...string) (rows []metatest.Row) {
 	for _, name := range members {
-		rows = append(rows, specRow{base: base, set: []string{name, ""}, field: name})
+		rows = append(rows, metatest.Row{Base: base, Set: []string{name, ""}, Field: name})
 	}
 	return rows
 }
 
 // typeRows has rows for data types, of which the wrong ones follow an empty one.
-func typeRows(base string, types ...string) (rows []specRow) {
+func typeRows(base string, types ...string) (rows []metatest.Row) {
 	field := ""
 	for _, t := range types {
 		if t == "" {
 			field = "dtype"
 			continue
 		}
-		rows = append(rows, specRow{base: base, set: []string{"dtype", t, "fill_value", "null"}, field: field})
+		rows = append(rows, metatest.Row{Base: base, Set: []string{"dtype", t, "fill_value", "null"}, Field: field})
 	}
 	return rows
 }
@@ -80,17 +83,17 @@ func ancestors(array bool, path string, before, after []string) func(*testing.T)
 }
 
 var oldRules = checks{
-	"v1: Metadata 1": followsOld(docArrayV1, readV1, lacking(arrayDocV1, "zarr_format", "shape", "chunks", "dtype", "compression", "compression_opts", "fill_value", "order")...),
+	"v1: Metadata 1": followsOld(meta.DocArrayV1, metatest.ReadV1, lacking(metatest.ArrayDocV1, "zarr_format", "shape", "chunks", "dtype", "compression", "compression_opts", "fill_value", "order")...),
 	"v1: Metadata 2": func(t *testing.T) {
-		plain := must(readV1([]byte(arrayDocV1)))
+		plain := must(metatest.ReadV1([]byte(metatest.ArrayDocV1)))
 		for _, x := range [][]string{{"filters", `[{"id":"delta","dtype":"<i2"}]`}, {"compressor", "null"}, {"dimension_separator", `"/"`}, {"x", "{}"}, {"node_type", `"group"`}} {
-			m := must(readV1([]byte(edit(t, arrayDocV1, x...))))
-			if m.Keys != plain.Keys || !m.Type.Equal(plain.Type) || !sameJSON(must(m.Codecs.PrintV3()), must(plain.Codecs.PrintV3())) || string(m.Fill) != string(plain.Fill) {
+			m := must(metatest.ReadV1([]byte(metatest.Edit(t, metatest.ArrayDocV1, x...))))
+			if m.Keys != plain.Keys || !m.Type.Equal(plain.Type) || !jsontext.Same(must(m.Codecs.PrintV3()), must(plain.Codecs.PrintV3())) || string(m.Fill) != string(plain.Fill) {
 				t.Errorf("%q is taken into account", x)
 			}
 		}
 	},
-	"v1: Metadata 3": followsOld(docArrayV1, readV1, typeRows(arrayDocV1, `"<i4"`, `">i4"`, `"|b1"`, `"|S12"`, "", `"i4"`, `"|i4"`, `"|f8"`, `"=f8"`, `[["a","f4"]]`)...),
+	"v1: Metadata 3": followsOld(meta.DocArrayV1, metatest.ReadV1, typeRows(metatest.ArrayDocV1, `"<i4"`, `">i4"`, `"|b1"`, `"|S12"`, "", `"i4"`, `"|i4"`, `"|f8"`, `"=f8"`, `[["a","f4"]]`)...),
 	"v1: Chunks 1":   uninitialized(V1),
 	"v1: Attributes 1": func(t *testing.T) {
 		store := kv.NewMem()
@@ -101,25 +104,25 @@ var oldRules = checks{
 		}
 	},
 
-	"v2: Metadata 1": followsOld(docArrayV2, readV2, lacking(arrayDocV2, "zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")...),
-	"v2: Metadata 2": followsOld(docArrayV2, readV2, specRow{base: arrayDocV2, set: []string{"compressor", `{"level":1}`}, field: "compressor"},
-		specRow{base: arrayDocV2, set: []string{"compressor", `"zlib"`}, field: "compressor"}, specRow{base: arrayDocV2, set: []string{"compressor", `{"id":7}`}, field: "compressor"}),
-	"v2: Metadata 3": followsOld(docArrayV2, readV2, specRow{base: arrayDocV2, set: []string{"filters", `[{"dtype":"<i2"}]`}, field: "filters[0]"},
-		specRow{base: arrayDocV2, set: []string{"filters", `["delta"]`}, field: "filters[0]"}),
+	"v2: Metadata 1": followsOld(meta.DocArrayV2, metatest.ReadV2, lacking(metatest.ArrayDocV2, "zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")...),
+	"v2: Metadata 2": followsOld(meta.DocArrayV2, metatest.ReadV2, metatest.Row{Base: metatest.ArrayDocV2, Set: []string{"compressor", `{"level":1}`}, Field: "compressor"},
+		metatest.Row{Base: metatest.ArrayDocV2, Set: []string{"compressor", `"zlib"`}, Field: "compressor"}, metatest.Row{Base: metatest.ArrayDocV2, Set: []string{"compressor", `{"id":7}`}, Field: "compressor"}),
+	"v2: Metadata 3": followsOld(meta.DocArrayV2, metatest.ReadV2, metatest.Row{Base: metatest.ArrayDocV2, Set: []string{"filters", `[{"dtype":"<i2"}]`}, Field: "filters[0]"},
+		metatest.Row{Base: metatest.ArrayDocV2, Set: []string{"filters", `["delta"]`}, Field: "filters[0]"}),
 	"v2: Metadata 4": func(t *testing.T) {
 		for set, want := range map[string]string{"": "1.2", `"."`: "1.2", `"/"`: "1/2"} {
-			m := must(readV2([]byte(edit(t, arrayDocV2, "dimension_separator", set))))
+			m := must(metatest.ReadV2([]byte(metatest.Edit(t, metatest.ArrayDocV2, "dimension_separator", set))))
 			if got := string(m.Keys.Append(nil, []int64{1, 2})); got != want {
 				t.Errorf("%q: %q", set, got)
 			}
 		}
 	},
-	"v2: Metadata 5": followsOld(docArrayV2, readV2, typeRows(arrayDocV2, `"<i4"`, `">i4"`, `"|b1"`, `"|S12"`, `"|u1"`, "", `"i4"`, `"|i4"`, `"|f8"`, `"=f8"`, `"|U3"`, `[["a","f4"]]`)...),
-	"v2: Metadata 6": followsOld(docArrayV2, readV2, typeRows(arrayDocV2, `"<M8[ns]"`, `">m8[D]"`, `"<M8[25s]"`, "", `"<M8"`, `"<m8"`, `"<M8[]"`, `"<M8[x]"`, `"<m4[s]"`, `[["t","<M8"]]`)...),
+	"v2: Metadata 5": followsOld(meta.DocArrayV2, metatest.ReadV2, typeRows(metatest.ArrayDocV2, `"<i4"`, `">i4"`, `"|b1"`, `"|S12"`, `"|u1"`, "", `"i4"`, `"|i4"`, `"|f8"`, `"=f8"`, `"|U3"`, `[["a","f4"]]`)...),
+	"v2: Metadata 6": followsOld(meta.DocArrayV2, metatest.ReadV2, typeRows(metatest.ArrayDocV2, `"<M8[ns]"`, `">m8[D]"`, `"<M8[25s]"`, "", `"<M8"`, `"<m8"`, `"<M8[]"`, `"<M8[x]"`, `"<m4[s]"`, `[["t","<M8"]]`)...),
 	"v2: Metadata 7": uninitialized(V2),
 	"v2: Logical storage paths 1": func(t *testing.T) {
 		for in, want := range map[string]string{`\a\b`: "a/b", "//a": "a", "a//": "a", "a///b": "a/b", `\\a/\/b\`: "a/b", "": "", "/": ""} {
-			if got, err := CleanPathV2(in); err != nil || got != want {
+			if got, err := meta.CleanPathV2(in); err != nil || got != want {
 				t.Errorf("%q: %q, %v", in, got, err)
 			}
 		}
@@ -142,11 +145,11 @@ var oldRules = checks{
 	"v2: Groups 4": ancestors(true, "foo/bar/baz", []string{"foo/other"}, []string{"/", "foo/", "foo/bar/", "foo/bar/baz", "foo/other/"}),
 	"v2: Groups 5": func(t *testing.T) {
 		for _, doc := range []string{`{}`, `{"zarr_format":3}`, `{"zarr_format":"2"}`, `[]`} {
-			if _, err := ParseV2Group([]byte(doc), nil); !errors.Is(err, ErrMetadata) {
+			if _, err := meta.ParseV2Group([]byte(doc), nil); !errors.Is(err, ErrMetadata) {
 				t.Errorf("%s: %v", doc, err)
 			}
 		}
-		must(ParseV2Group([]byte(`{"zarr_format":2}`), nil))
+		must(meta.ParseV2Group([]byte(`{"zarr_format":2}`), nil))
 	},
 	"v2: Groups 6": func(t *testing.T) {
 		store := kv.NewMem()

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // TestSliceGolden compares slices with what CPython makes of them.
@@ -162,7 +164,7 @@ func TestResolveErrors(t *testing.T) {
 	if got, err := Sel().Resolve([]int64{math.MaxInt64, math.MaxInt64, 0}); err != nil || len(got) != 3 {
 		t.Errorf("no elements: %v %v", got, err)
 	}
-	grid := RegularGrid([]int{2, 2})
+	grid := meta.RegularGrid([]int{2, 2})
 	for _, sel := range []Selection{
 		Blocks(Slice(0, 2, 2)), Blocks(At(2)), Blocks(At(-3)), Blocks(List(0)), Blocks(NewAxis()), Blocks(All(), All(), All()),
 	} {
@@ -277,17 +279,17 @@ func FuzzParseSelection(f *testing.F) {
 // TestPlan compares the parts of random plans, each computed on its own, with
 // a walk over all elements.
 func TestPlan(t *testing.T) {
-	runs, err := RectilinearGrid([]Edges{{Runs: [][2]int64{{3, 2}, {1, 3}, {7, 1}, {2, 9}}}})
+	runs, err := meta.RectilinearGrid([]meta.Edges{{Runs: [][2]int64{{3, 2}, {1, 3}, {7, 1}, {2, 9}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, grid := range []Grid{RegularGrid([]int{1}), RegularGrid([]int{3}), RegularGrid([]int{10}), RegularGrid([]int{100}), runs} {
+	for _, grid := range []Grid{meta.RegularGrid([]int{1}), meta.RegularGrid([]int{3}), meta.RegularGrid([]int{10}), meta.RegularGrid([]int{100}), runs} {
 		for _, s := range []Selection{
 			Sel(), Sel(At(17)), Sel(Slice(5, 29, 1)), Sel(Slice(None, None, -1)), Sel(Slice(1, 30, 2)), Sel(Slice(30, 2, -3)),
 			Sel(Slice(0, 31, 11)), Sel(Slice(None, None, 40)), Sel(Slice(None, None, -13)), Sel(Slice(4, 4, 1)), Sel(List()),
 			Sel(List(0, 1, 2, 9, 10, 30)), Sel(List(30, 0, 7, 7, 8, 0, -1)), Sel(List(5)),
 		} {
-			name := fmt.Sprintf("%s of chunks %s", s, appendGrid(nil, grid))
+			name := fmt.Sprintf("%s of chunks %s", s, grid)
 			const n = 31
 			var p plan
 			st := &arrayState{meta: &Meta{Shape: []int64{n}, Grid: grid}, lens: grid.Regular()}

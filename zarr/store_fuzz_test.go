@@ -7,16 +7,18 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // fuzzLayouts are where a store of each format has the document, the attributes
 // and the chunks of an array at its root.
 var fuzzLayouts = []struct{ doc, attrs, chunks, entry string }{
-	{docV3, "", "", ""},
-	{docArrayV2, docAttrsV2, "", ""},
-	{docArrayV1, docAttrsV1, "", ""},
-	{"meta/" + docArrayDraft, "", "data/", ""},
-	{"meta/root." + docArrayDraft, "", "data/root/", entryDocDraft},
+	{meta.DocV3, "", "", ""},
+	{meta.DocArrayV2, meta.DocAttrsV2, "", ""},
+	{meta.DocArrayV1, meta.DocAttrsV1, "", ""},
+	{"meta/" + meta.DocArrayDraft, "", "data/", ""},
+	{"meta/root." + meta.DocArrayDraft, "", "data/root/", metatest.EntryDocDraft},
 }
 
 const (
@@ -34,7 +36,7 @@ func FuzzStore(f *testing.F) {
 	for _, s := range []struct {
 		layout byte
 		doc    string
-	}{{0, arrayDoc}, {0, shardDoc}, {0, stringDoc}, {0, groupDoc}, {1, arrayDocV2}, {2, arrayDocV1}, {3, arrayDocDraft}, {4, arrayDocDraft}} {
+	}{{0, metatest.ArrayDoc}, {0, shardDoc}, {0, stringDoc}, {0, metatest.GroupDoc}, {1, metatest.ArrayDocV2}, {2, metatest.ArrayDocV1}, {3, metatest.ArrayDocDraft}, {4, metatest.ArrayDocDraft}} {
 		for _, chunk := range fuzzChunks(f, int(s.layout), s.doc) {
 			f.Add(s.layout, []byte(s.doc), []byte(`{"x":1}`), chunk)
 		}
@@ -86,7 +88,7 @@ func fuzzStore(t testing.TB, layout int, doc, attrs []byte) *kv.Mem {
 		check(t, store.Set(ctx, at.attrs, attrs))
 	}
 	if at.entry != "" {
-		check(t, store.Set(ctx, docV3, []byte(at.entry)))
+		check(t, store.Set(ctx, meta.DocV3, []byte(at.entry)))
 	}
 	return store
 }
@@ -213,7 +215,7 @@ func FuzzDraftKeys(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		for _, l := range []DraftLayout{DraftSuffix, DraftRoot} {
+		for _, l := range []meta.DraftLayout{meta.DraftSuffix, meta.DraftRoot} {
 			path, array, ok := l.ParseKey(key)
 			if !ok {
 				continue

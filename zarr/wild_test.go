@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // This file tests arrays in forms that the specification does not have and that
@@ -42,8 +43,8 @@ func TestNullTimesOfZarrPython(t *testing.T) {
 		if got := mustRead(Read[int64](ctx, a, Sel())); !slices.Equal(got, []int64{1, 1, math.MinInt64, math.MinInt64}) {
 			t.Errorf("%s: %d, want 1, 1, NaT, NaT", dataType, got)
 		}
-		if docs := must(a.Meta().Print()); string(docs[docArrayV2]) != string(must(kv.Get(ctx, store, ".zarray"))) {
-			t.Errorf("%s: printed as %s", dataType, docs[docArrayV2])
+		if docs := must(a.Meta().Print()); string(docs[meta.DocArrayV2]) != string(must(kv.Get(ctx, store, ".zarray"))) {
+			t.Errorf("%s: printed as %s", dataType, docs[meta.DocArrayV2])
 		}
 	}
 }
@@ -61,8 +62,8 @@ func TestFillStringsOfJava(t *testing.T) {
 		if got := string(must(m.Type.PrintFillV2(m.Fill))); got != fill.want {
 			t.Errorf("%s %q: %s, want %s", fill.dataType, fill.text, got, fill.want)
 		}
-		if docs := must(must(m.ToV3(codecs.Default())).Print()); !strings.Contains(string(docs[docV3]), `"fill_value": `+fill.want+",") {
-			t.Errorf("%s %q is written as %s", fill.dataType, fill.text, docs[docV3])
+		if docs := must(must(m.ToV3(codecs.Default())).Print()); !strings.Contains(string(docs[meta.DocV3]), `"fill_value": `+fill.want+",") {
+			t.Errorf("%s %q is written as %s", fill.dataType, fill.text, docs[meta.DocV3])
 		}
 	}
 }
@@ -88,11 +89,11 @@ func TestFilterTypesOfNumPy(t *testing.T) {
 		}
 	}
 	docs := must(must(v2.Meta().ToV3(codecs.Default())).Print())
-	if doc := string(docs[docV3]); !strings.Contains(doc, `"<i4"`) || !strings.Contains(doc, `"<i2"`) {
+	if doc := string(docs[meta.DocV3]); !strings.Contains(doc, `"<i4"`) || !strings.Contains(doc, `"<i2"`) {
 		t.Errorf("written as %s", doc)
 	}
 	docs = must(must(v3.Meta().ToV2(codecs.Default())).Print())
-	if doc := string(docs[docArrayV2]); !strings.Contains(doc, `"dtype": "<i4"`) || !strings.Contains(doc, `"astype": "<i2"`) {
+	if doc := string(docs[meta.DocArrayV2]); !strings.Contains(doc, `"dtype": "<i4"`) || !strings.Contains(doc, `"astype": "<i2"`) {
 		t.Errorf("written as %s", doc)
 	}
 }
@@ -111,13 +112,13 @@ func TestFirstTextOfV3(t *testing.T) {
 		if got := mustRead(Read[bool](ctx, a, Sel())); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", order, got, want)
 		}
-		if docs := must(a.Meta().Print()); string(docs[docV3]) != doc(order, "endian") {
-			t.Errorf("%s: printed as %s", order, docs[docV3])
+		if docs := must(a.Meta().Print()); string(docs[meta.DocV3]) != doc(order, "endian") {
+			t.Errorf("%s: printed as %s", order, docs[meta.DocV3])
 		}
-		if _, err := ParseV3([]byte(doc(order, "bytes")), codecs.Default()); err == nil {
+		if _, err := meta.ParseV3([]byte(doc(order, "bytes")), codecs.Default()); err == nil {
 			t.Errorf("%s: accepted without endian", order)
 		}
-		if _, err := ParseV3([]byte(strings.Replace(doc("C", "bytes"), `"C"`, "[0,1]", 1)), codecs.Default()); err == nil {
+		if _, err := meta.ParseV3([]byte(strings.Replace(doc("C", "bytes"), `"C"`, "[0,1]", 1)), codecs.Default()); err == nil {
 			t.Error("a bool of 0: accepted without endian")
 		}
 	}
@@ -152,17 +153,17 @@ func TestHalfSurrogatesInNames(t *testing.T) {
 // What goes out as v3 has to open in zarr-python: it knows opaque bytes as raw_bytes,
 // and does not know that quantize can change the data type.
 func TestToV3ForZarrPython(t *testing.T) {
-	meta := func(dataType, filters string) *Meta {
-		return must(ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, codecs.Default()))
+	arrayOf := func(dataType, filters string) *Meta {
+		return must(meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, codecs.Default()))
 	}
-	docs := must(must(meta("|V4", "null").ToV3(codecs.Default())).Print())
-	if doc := string(docs[docV3]); !strings.Contains(doc, `"raw_bytes"`) || !strings.Contains(doc, `"fill_value": "AAAAAA=="`) {
+	docs := must(must(arrayOf("|V4", "null").ToV3(codecs.Default())).Print())
+	if doc := string(docs[meta.DocV3]); !strings.Contains(doc, `"raw_bytes"`) || !strings.Contains(doc, `"fill_value": "AAAAAA=="`) {
 		t.Errorf("written as %s", doc)
 	}
-	if _, err := meta("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f4"}]`).ToV3(codecs.Default()); !errors.Is(err, codecs.ErrNoForm) {
+	if _, err := arrayOf("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f4"}]`).ToV3(codecs.Default()); !errors.Is(err, codecs.ErrNoForm) {
 		t.Errorf("quantize to float32: %v", err)
 	}
-	if _, err := meta("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f8"}]`).ToV3(codecs.Default()); err != nil {
+	if _, err := arrayOf("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f8"}]`).ToV3(codecs.Default()); err != nil {
 		t.Error(err)
 	}
 }
@@ -179,7 +180,7 @@ func TestMissingMembersAreNamed(t *testing.T) {
 		doc(`{"name":"rectilinear","configuration":{"kind":"inline"}}`, `"default"`): "zarr.json: chunk_grid.configuration.chunk_shapes: missing",
 		doc(`{"name":"regular","configuration":{"chunk_shape":[2]}}`, `{}`):          "zarr.json: chunk_key_encoding.name: missing",
 	} {
-		if _, err := ParseV3([]byte(text), codecs.Default()); err == nil || err.Error() != want {
+		if _, err := meta.ParseV3([]byte(text), codecs.Default()); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

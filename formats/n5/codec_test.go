@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/codectest"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 func TestCodecs(t *testing.T) {
@@ -58,7 +59,7 @@ func FuzzAttributes(f *testing.F) {
 	f.Add([]byte(`{"dimensions":[9],"blockSize":[4,1],"dataType":"object","compression":{"type":"zstd","level":-7}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		n := parseNode(text, true)
-		m, err := zarr.ParseV3(n.doc, registry())
+		m, err := meta.ParseV3(n.doc, registry())
 		if err == nil && m.Array != (n.counts != nil) {
 			t.Fatalf("an array: %v", m.Array)
 		}

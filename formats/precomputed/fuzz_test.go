@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Compressed Morton codes are those of the specification, each cell of a grid has its
@@ -72,7 +72,7 @@ func FuzzInfo(f *testing.F) {
 			return
 		}
 		for _, s := range v.Scales {
-			_, _ = zarr.ParseV3(v.array(s, ""), reg)
+			_, _ = meta.ParseV3(v.array(s, ""), reg)
 			coords := []int64{0, 0, 0, 0}
 			if s.counts[0] > 0 && s.counts[1] > 0 && s.counts[2] > 0 {
 				if back, ok := s.parseFileName(s.fileName(coords)); !ok || !slices.Equal(back, coords) {
@@ -81,7 +81,7 @@ func FuzzInfo(f *testing.F) {
 			}
 		}
 		if len(v.Scales) > 1 {
-			if _, err := zarr.ParseV3(v.group(), reg); err != nil && !strings.Contains(err.Error(), "attributes") {
+			if _, err := meta.ParseV3(v.group(), reg); err != nil && !strings.Contains(err.Error(), "attributes") {
 				t.Fatal(err)
 			}
 		}
@@ -126,7 +126,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		m, err := zarr.ParseV3(v.array(v.Scales[0], ""), reg)
+		m, err := meta.ParseV3(v.array(v.Scales[0], ""), reg)
 		if err != nil {
 			f.Fatal(err)
 		}

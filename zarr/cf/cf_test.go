@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Every day is the one after the day before, and is counted as it was named.
@@ -40,7 +41,7 @@ func TestCalendarsCount(t *testing.T) {
 
 func array(t *testing.T, dataType, attrs string) *zarr.Meta {
 	t.Helper()
-	m, err := zarr.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"`+dataType+`",
+	m, err := meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"`+dataType+`",
 		"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4]}},"chunk_key_encoding":{"name":"default"},
 		"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+attrs+`}`), codecs.Default())
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 	"path"
 	"strings"
 
-	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Names of the documents that Zarr v1, v2 and v3 keep beside chunks.
 const (
-	V1Array    = "meta"
-	V1Attrs    = "attrs"
-	V3         = "zarr.json"
-	V2Array    = ".zarray"
-	V2Group    = ".zgroup"
-	V2Attrs    = ".zattrs"
-	V2Metadata = ".zmetadata"
+	V1Array    = meta.DocArrayV1
+	V1Attrs    = meta.DocAttrsV1
+	V3         = meta.DocV3
+	V2Array    = meta.DocArrayV2
+	V2Group    = meta.DocGroupV2
+	V2Attrs    = meta.DocAttrsV2
+	V2Metadata = meta.DocConsolidatedV2
 )
 
 // Documents lists the names of a format's documents, where these tell which
 // other keys are chunks. The slice is the caller's.
-func Documents(v zarr.Version) []string {
+func Documents(v meta.Version) []string {
 	switch v {
-	case zarr.V1:
+	case meta.V1:
 		return []string{V1Array, V1Attrs}
-	case zarr.V2:
+	case meta.V2:
 		return []string{V2Array, V2Group, V2Attrs, V2Metadata}
-	case zarr.V3:
+	case meta.V3:
 		return []string{V3}
 	}
 	return nil

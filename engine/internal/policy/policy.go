@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Policy tells the versioned store what it must know of Zarr documents. It reads
@@ -28,7 +28,7 @@ func (Policy) Node(name string) bool {
 
 // Forms implements [txn.Policy].
 func (Policy) Forms(name string, doc []byte) []txn.Form {
-	prefix, sep, rank, ok := zarr.FormOf(name, doc)
+	prefix, sep, rank, ok := meta.FormOf(name, doc)
 	if !ok {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Some v2 stores have no metadata but .zmetadata, the copy of all documents. Here
@@ -31,7 +31,7 @@ func WithDocuments(ctx context.Context, base kv.Reader, alone bool) (kv.Reader, 
 	if err != nil {
 		return base, nil
 	}
-	docs, err := zarr.ConsolidatedDocuments(doc)
+	docs, err := meta.ConsolidatedDocuments(doc)
 	if err != nil {
 		if alone {
 			return nil, err

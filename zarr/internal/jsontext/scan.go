@@ -1,0 +1,270 @@
+package jsontext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// checkJSON checks a whole document.
+func Check(doc []byte) error {
+	switch {
+	case len(doc) > MaxDocument:
+		return fmt.Errorf("%d bytes are over the limit of %d", len(doc), MaxDocument)
+	case !utf8.Valid(doc):
+		return errors.New("not UTF-8")
+	}
+	s := scanner{text: doc}
+	s.space()
+	if s.at == len(doc) {
+		return errors.New("empty")
+	}
+	if err := s.value(); err != nil {
+		return err
+	}
+	s.space()
+	if s.at < len(doc) {
+		return s.fail("text after the value")
+	}
+	return nil
+}
+
+// scanner reads JSON from text[at:].
+type scanner struct {
+	text  []byte
+	at    int
+	depth int
+	names [][]byte // of the objects that are open, one after another
+}
+
+func (s *scanner) fail(what string) error {
+	return fmt.Errorf("not JSON: %s at byte %d", what, s.at)
+}
+
+func (s *scanner) peek() byte {
+	if s.at < len(s.text) {
+		return s.text[s.at]
+	}
+	return 0
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) value() error {
+	switch c := s.peek(); c {
+	case '{':
+		return s.nested(s.object)
+	case '[':
+		return s.nested(s.list)
+	case '"':
+		return s.str()
+	case 't':
+		return s.word("true")
+	case 'f':
+		return s.word("false")
+	case 'n':
+		return s.word("null")
+	case 'N':
+		return s.word("NaN")
+	case 'I':
+		return s.word("Infinity")
+	}
+	return s.number()
+}
+
+func (s *scanner) nested(read func() error) error {
+	if s.depth++; s.depth > maxNesting {
+		return fmt.Errorf("nested deeper than %d at byte %d", maxNesting, s.at)
+	}
+	err := read()
+	s.depth--
+	return err
+}
+
+func (s *scanner) object() error {
+	first := len(s.names)
+	var seen map[string]bool // once there are many names
+	s.at++
+	for s.space(); s.peek() != '}'; s.space() {
+		if len(s.names) > first {
+			if s.peek() != ',' {
+				return s.fail("no comma or brace after a member")
+			}
+			s.at++
+			s.space()
+		}
+		from := s.at
+		if s.peek() != '"' {
+			return s.fail("a member has no name")
+		}
+		if err := s.str(); err != nil {
+			return err
+		}
+		name := unquoteName(s.text[from:s.at])
+		if seen == nil && len(s.names)-first >= 16 {
+			seen = make(map[string]bool)
+			for _, n := range s.names[first:] {
+				seen[string(n)] = true
+			}
+		}
+		if seen[string(name)] || seen == nil && slices.ContainsFunc(s.names[first:], func(n []byte) bool { return bytes.Equal(n, name) }) {
+			return fmt.Errorf("member %q stands twice in an object", Clip(name))
+		}
+		if seen != nil {
+			seen[string(name)] = true
+		}
+		s.names = append(s.names, name)
+		s.space()
+		if s.peek() != ':' {
+			return s.fail("no colon after a name")
+		}
+		s.at++
+		s.space()
+		if err := s.value(); err != nil {
+			return err
+		}
+	}
+	s.at++
+	s.names = s.names[:first]
+	return nil
+}
+
+func (s *scanner) list() error {
+	s.at++
+	for i := 0; ; i++ {
+		s.space()
+		if s.peek() == ']' && i == 0 {
+			break
+		}
+		if err := s.value(); err != nil {
+			return err
+		}
+		s.space()
+		if s.peek() == ']' {
+			break
+		}
+		if s.peek() != ',' {
+			return s.fail("no comma or bracket after an element")
+		}
+		s.at++
+	}
+	s.at++
+	return nil
+}
+
+func (s *scanner) str() error {
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '"':
+			s.at++
+			return nil
+		case c < ' ':
+			return s.fail("control character in a string")
+		case c == '\\':
+			s.at++
+			switch s.peek() {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			case 'u':
+				if s.at+4 >= len(s.text) {
+					return s.fail("unknown escape in a string")
+				}
+				if _, err := strconv.ParseUint(string(s.text[s.at+1:s.at+5]), 16, 16); err != nil {
+					return s.fail("unknown escape in a string")
+				}
+				s.at += 4
+			default:
+				return s.fail("unknown escape in a string")
+			}
+		}
+	}
+	return s.fail("a string without end")
+}
+
+func (s *scanner) word(w string) error {
+	if !bytes.HasPrefix(s.text[s.at:], []byte(w)) {
+		return s.fail("no value")
+	}
+	s.at += len(w)
+	return nil
+}
+
+func (s *scanner) number() error {
+	if s.peek() == '-' {
+		s.at++
+		if s.peek() == 'I' {
+			return s.word("Infinity")
+		}
+	}
+	switch {
+	case s.peek() == '0':
+		s.at++
+	case !s.digits():
+		return s.fail("no value")
+	}
+	if s.peek() == '.' {
+		if s.at++; !s.digits() {
+			return s.fail("no digit after a point")
+		}
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.at++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.at++
+		}
+		if !s.digits() {
+			return s.fail("no digit in an exponent")
+		}
+	}
+	return nil
+}
+
+func (s *scanner) digits() bool {
+	from := s.at
+	for c := s.peek(); c >= '0' && c <= '9'; c = s.peek() {
+		s.at++
+	}
+	return s.at > from
+}
+
+// skip moves past a value of text that has been checked.
+func (s *scanner) skip() {
+	depth := 0
+	for {
+		switch c := s.peek(); c {
+		case '"':
+			for s.at++; s.text[s.at] != '"'; s.at++ {
+				if s.text[s.at] == '\\' {
+					s.at++
+				}
+			}
+			s.at++
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']':
+			depth--
+			s.at++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			s.at++
+		default: // a number or a word: none of the above can stand in it
+			for c := s.peek(); c != 0 && bytes.IndexByte([]byte(",:]} \t\n\r"), c) < 0; c = s.peek() {
+				s.at++
+			}
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}

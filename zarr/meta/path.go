@@ -1,0 +1,103 @@
+package meta
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// CheckName reports whether a Zarr v3 node may have the name: not empty, no
+// slash, not only periods, not beginning with the reserved "__", UTF-8. Errors
+// are ErrPath. (Zarr v3 core, Node names.)
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: a node name is not empty", ErrPath)
+	case strings.Contains(name, "/"):
+		return fmt.Errorf("%w: %q contains a slash", ErrPath, name)
+	case strings.Trim(name, ".") == "":
+		return fmt.Errorf("%w: %q consists of periods", ErrPath, name)
+	case strings.HasPrefix(name, "__"):
+		return fmt.Errorf("%w: %q begins with the reserved __", ErrPath, name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: %q is not UTF-8", ErrPath, name)
+	}
+	return nil
+}
+
+// maxDepth is how many names a path may have. Every walk ends there, also where
+// links lead around in a circle.
+const maxDepth = 512
+
+// CheckDepth reports whether a clean path has at most maxDepth names.
+func CheckDepth(path string) error {
+	if n := strings.Count(path, "/") + 1; n > maxDepth {
+		return fmt.Errorf("%w: %d names, over the limit of %d", ErrPath, n, maxDepth)
+	}
+	return nil
+}
+
+// CleanPath returns a Zarr v3 node path without the slash that it may begin
+// with; the root is "" or "/". Every name must pass [CheckName], so a slash at
+// the end or two in a row are refused, and so are more than 512 names. Errors are ErrPath.
+func CleanPath(path string) (string, error) {
+	clean := strings.TrimPrefix(path, "/")
+	if clean == "" {
+		return "", nil
+	}
+	if err := CheckDepth(clean); err != nil {
+		return "", err
+	}
+	for name := range strings.SplitSeq(clean, "/") {
+		if err := CheckName(name); err != nil {
+			return "", fmt.Errorf("%w in path %q", err, path)
+		}
+	}
+	return clean, nil
+}
+
+// CheckNewPath reports whether a node may be made at a clean path in a format,
+// besides what its names must be like: none may be that of a metadata document of
+// Zarr v2 or v3, or of v1 in v1. Its keys would be taken for, or stand in the way
+// of, the metadata of the group above. Nodes that have such names are opened and
+// copied as others are. Errors are ErrPath. It is stricter than Zarr v3, Node names,
+// and Zarr v2, Logical storage paths, which say nothing of these names.
+func CheckNewPath(v Version, path string) error {
+	for name := range strings.SplitSeq(path, "/") {
+		switch name {
+		case DocArrayV1, DocAttrsV1:
+			if v != V1 {
+				continue
+			}
+		case DocV3, DocArrayV2, DocGroupV2, DocAttrsV2, DocConsolidatedV2:
+		default:
+			continue
+		}
+		return fmt.Errorf("%w: %q is the name of a metadata document, and of no node", ErrPath, name)
+	}
+	return nil
+}
+
+// CleanPathV2 normalises a logical path as Zarr v2 demands: backslashes become
+// slashes, slashes at the ends and repeated ones go. A segment that is "." or
+// ".." is ErrPath, and so are more than 512. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3
+// draft use it too.
+func CleanPathV2(path string) (string, error) {
+	var b strings.Builder
+	for name := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {
+		switch name {
+		case "":
+			continue
+		case ".", "..":
+			return "", fmt.Errorf("%w: segment %q in %q", ErrPath, name, path)
+		}
+		if b.Len() > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(name)
+	}
+	if err := CheckDepth(b.String()); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,441 @@
+package meta
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+)
+
+// DocV3 is the name of the one metadata document of a v3 node.
+const DocV3 = "zarr.json"
+
+// The members of v3 documents in the order in which new ones are printed.
+var (
+	arrayV3 = []string{"zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding",
+		"fill_value", "codecs", "attributes", "dimension_names"}
+	groupV3 = []string{"zarr_format", "node_type", "attributes", "consolidated_metadata"}
+)
+
+// ParseV3 parses zarr.json, the metadata document of a v3 array or group. The
+// slice is the caller's again afterwards. The codecs are looked up in reg and
+// bound once, so that whatever is wrong with them shows here. Errors are
+// [FieldError]. (Zarr v3 core, Metadata.)
+func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) {
+	p := &parser{doc: DocV3, reg: reg}
+	d, obj, err := p.read(doc)
+	if err != nil {
+		return nil, err
+	}
+	m, failed := p.nodeV3(obj)
+	if m == nil {
+		return nil, failed
+	}
+	if err := p.consolidatedV3(m, obj); err != nil {
+		return nil, err
+	}
+	p.parsed(m, d)
+	if failed != nil {
+		return nil, failed
+	}
+	return m, nil
+}
+
+// nodeV3 parses everything but consolidated metadata. Of an array with an unknown
+// codec it returns the error and what else the document says.
+func (p *parser) nodeV3(obj jsontext.Object) (*Meta, error) {
+	if err := p.version(obj, 3); err != nil {
+		return nil, err
+	}
+	raw, err := p.need(obj, "node_type")
+	if err != nil {
+		return nil, err
+	}
+	m := &Meta{Version: V3}
+	known := groupV3
+	switch kind, _ := jsontext.String(raw); kind {
+	case "array":
+		m.Array = true
+		known = arrayV3
+	case "group":
+	default:
+		return nil, p.fail("node_type", fmt.Errorf(`%s is neither "array" nor "group"`, jsontext.Show(raw)))
+	}
+	if m.Attributes, err = p.attributes(obj); err != nil {
+		return nil, err
+	}
+	if m.extra, err = p.extraV3(obj, known); err != nil {
+		return nil, err
+	}
+	if m.Array {
+		if err := p.arrayV3(m, obj); err != nil {
+			return unknown(m, err)
+		}
+	}
+	return m, nil
+}
+
+// extraV3 collects the members that are not known, which must say that they
+// need not be understood. Storage transformers are among them: none is known.
+func (p *parser) extraV3(obj jsontext.Object, known []string) (map[string]json.RawMessage, error) {
+	var extra map[string]json.RawMessage
+	for _, x := range obj {
+		name, raw := x.Name, x.Value
+		if slices.Contains(known, name) {
+			continue
+		}
+		if name == "storage_transformers" && slices.Contains(known, "shape") {
+			if err := p.transformers(raw); err != nil {
+				return nil, err
+			}
+		} else if !ignorable(raw) {
+			return nil, p.fail(jsontext.FieldName(name), errors.New(`unknown member that does not say "must_understand": false`))
+		}
+		if extra == nil {
+			extra = make(map[string]json.RawMessage)
+		}
+		extra[name] = raw
+	}
+	return extra, nil
+}
+
+// ignorable reports whether raw says that it need not be understood.
+func ignorable(raw json.RawMessage) bool {
+	obj, _ := jsontext.Members(raw)
+	return string(obj.Get("must_understand")) == "false"
+}
+
+func (p *parser) transformers(raw json.RawMessage) error {
+	list, ok := jsontext.Items(raw)
+	if !ok {
+		return p.fail("storage_transformers", errors.New("not a list"))
+	}
+	for i, raw := range list {
+		field := fmt.Sprintf("storage_transformers[%d]", i)
+		if !ignorable(raw) {
+			return p.fail(field, fmt.Errorf("unknown storage transformer %s", jsontext.Show(raw)))
+		}
+		obj, _ := jsontext.Members(raw)
+		if _, ok := jsontext.String(obj.Get("name")); !ok {
+			return p.fail(field+".name", errors.New("not a string"))
+		}
+		if config, ok := obj.Lookup("configuration"); ok {
+			if _, ok := jsontext.Members(config); !ok {
+				return p.fail(field+".configuration", errors.New("not an object"))
+			}
+		}
+	}
+	return nil
+}
+
+func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
+	var err error
+	if m.Shape, err = p.shape(obj); err != nil {
+		return err
+	}
+	raw, err := p.need(obj, "data_type")
+	if err != nil {
+		return err
+	}
+	if m.Type, err = dtype.ParseV3(raw); err != nil {
+		return p.fail("data_type", err)
+	}
+	if err := p.gridV3(m, obj); err != nil {
+		return err
+	}
+	if err := p.keysV3(m, obj); err != nil {
+		return err
+	}
+	if raw, err = p.need(obj, "codecs"); err != nil {
+		return err
+	}
+	first := isFirstV3(raw)
+	if first {
+		raw = codecsFirstV3(raw, len(m.Shape))
+	}
+	var failed error
+	if m.Codecs, err = p.reg.ParseV3(raw); err != nil {
+		if failed = p.fail("codecs", err); !errors.Is(failed, codecs.ErrUnknown) {
+			return failed
+		}
+	}
+	if raw, err = p.need(obj, "fill_value"); err != nil {
+		return err
+	}
+	if first {
+		raw = fillFirstV3(m.Type, raw)
+	}
+	if err := p.room(m.Type); err != nil {
+		return err
+	}
+	if m.Fill, err = m.Type.ParseFillV3(raw); err != nil {
+		return p.fail("fill_value", err)
+	}
+	if m.Type.IsBase64(raw) && m.Codecs.Endian() == dtype.Big {
+		m.Type.Swap(m.Fill)
+	}
+	if err := p.namesV3(m, obj); err != nil || failed != nil {
+		return cmp.Or(err, failed)
+	}
+	return p.check(m, "chunk_grid.configuration")
+}
+
+// extension reads the name and the configuration of a chunk grid or a chunk
+// key encoding, which must be understood: an object, or a name alone. (Zarr v3
+// core, Extension definition.)
+func (p *parser) extension(obj jsontext.Object, field string) (name string, config jsontext.Object, err error) {
+	raw, err := p.need(obj, field)
+	if err != nil {
+		return "", nil, err
+	}
+	if name, ok := jsontext.String(raw); ok {
+		return name, jsontext.Object{}, nil
+	}
+	ext, ok := jsontext.Members(raw)
+	if !ok {
+		return "", nil, p.fail(field, errors.New("neither an object nor a name"))
+	}
+	if _, ok := ext.Lookup("name"); !ok {
+		return "", nil, p.fail(field+".name", errMissing)
+	}
+	if name, ok = jsontext.String(ext.Get("name")); !ok {
+		return "", nil, p.fail(field+".name", errors.New("not a string"))
+	}
+	config = jsontext.Object{}
+	for _, x := range ext {
+		member, raw := x.Name, x.Value
+		switch member {
+		case "name":
+		case "configuration":
+			if config, ok = jsontext.Members(raw); !ok {
+				return "", nil, p.fail(field+".configuration", errors.New("not an object"))
+			}
+		case "must_understand":
+			if string(raw) != "true" {
+				return "", nil, p.fail(field+".must_understand", errors.New("can only be true here"))
+			}
+		default:
+			return "", nil, p.fail(field+"."+jsontext.FieldName(member), errors.New("unknown member"))
+		}
+	}
+	return name, config, nil
+}
+
+// only refuses members of a configuration that are not listed.
+func (p *parser) only(config jsontext.Object, field string, known ...string) error {
+	for _, x := range config {
+		if !slices.Contains(known, x.Name) {
+			return p.fail(field+".configuration."+jsontext.FieldName(x.Name), errors.New("unknown member"))
+		}
+	}
+	return nil
+}
+
+func (p *parser) gridV3(m *Meta, obj jsontext.Object) error {
+	const field = "chunk_grid"
+	name, config, err := p.extension(obj, field)
+	if err != nil {
+		return err
+	}
+	switch name {
+	case "regular":
+		if err := p.only(config, field, "chunk_shape"); err != nil {
+			return err
+		}
+		m.Grid, err = p.regular(config.Get("chunk_shape"), field+".configuration.chunk_shape", m.Shape)
+		return err
+	case "rectilinear":
+		if err := p.only(config, field, "kind", "chunk_shapes"); err != nil {
+			return err
+		}
+		if _, ok := config.Lookup("kind"); !ok {
+			return p.fail(field+".configuration.kind", errMissing)
+		}
+		if kind, _ := jsontext.String(config.Get("kind")); kind != "inline" {
+			return p.fail(field+".configuration.kind", errors.New(`not "inline"`))
+		}
+		m.Grid, err = p.rectilinear(config.Get("chunk_shapes"), field+".configuration.chunk_shapes", len(m.Shape))
+		return err
+	}
+	return p.fail(field+".name", fmt.Errorf("unknown chunk grid %q", jsontext.Clip(name)))
+}
+
+// rectilinear reads chunk lengths per dimension: one number, or a list of
+// numbers and [length, count] pairs.
+func (p *parser) rectilinear(raw json.RawMessage, field string, rank int) (Grid, error) {
+	if raw == nil {
+		return nil, p.fail(field, errMissing)
+	}
+	list, ok := jsontext.Items(raw)
+	if !ok {
+		return nil, p.fail(field, errors.New("not a list"))
+	}
+	if len(list) != rank {
+		return nil, p.fail(field, fmt.Errorf("%d entries for %d dimensions", len(list), rank))
+	}
+	dims := make([]Edges, rank)
+	for d, raw := range list {
+		at := fmt.Sprintf("%s[%d]", field, d)
+		runs, ok := jsontext.Items(raw)
+		if !ok {
+			n, err := jsontext.Int(raw)
+			if err == nil {
+				err = CheckLength(n)
+			}
+			if err != nil {
+				return nil, p.fail(at, err)
+			}
+			dims[d].Step = n
+			continue
+		}
+		for i, raw := range runs {
+			pair, ok := jsontext.Items(raw)
+			if !ok {
+				pair = []json.RawMessage{raw, json.RawMessage("1")}
+			}
+			if len(pair) != 2 {
+				return nil, p.fail(fmt.Sprintf("%s[%d]", at, i), errors.New("not a length and a count"))
+			}
+			length, err := jsontext.Int(pair[0])
+			count, err2 := jsontext.Int(pair[1])
+			if err := cmp.Or(err, err2); err != nil {
+				return nil, p.fail(fmt.Sprintf("%s[%d]", at, i), err)
+			}
+			dims[d].Runs = append(dims[d].Runs, [2]int64{length, count})
+		}
+	}
+	g, err := RectilinearGrid(dims)
+	if err != nil {
+		return nil, p.fail(field, err)
+	}
+	return g, nil
+}
+
+func (p *parser) keysV3(m *Meta, obj jsontext.Object) error {
+	const field = "chunk_key_encoding"
+	name, config, err := p.extension(obj, field)
+	if err != nil {
+		return err
+	}
+	var enc keyEncoding
+	var sep byte
+	switch name {
+	case "default":
+		enc, sep = keysDefault, '/'
+	case "v2":
+		enc, sep = keysV2, '.'
+	default:
+		return p.fail(field+".name", fmt.Errorf("unknown chunk key encoding %q", jsontext.Clip(name)))
+	}
+	if err := p.only(config, field, "separator"); err != nil {
+		return err
+	}
+	if raw, ok := config.Lookup("separator"); ok {
+		if sep, err = p.separator(raw, field+".configuration.separator"); err != nil {
+			return err
+		}
+	}
+	m.Keys = newKeys(enc, sep, len(m.Shape))
+	return nil
+}
+
+func (p *parser) separator(raw json.RawMessage, field string) (byte, error) {
+	if s, _ := jsontext.String(raw); s == "/" || s == "." {
+		return s[0], nil
+	}
+	return 0, p.fail(field, fmt.Errorf(`%s is neither "/" nor "."`, jsontext.Show(raw)))
+}
+
+func (p *parser) namesV3(m *Meta, obj jsontext.Object) error {
+	const field = "dimension_names"
+	raw, ok := obj.Lookup(field)
+	if !ok || string(raw) == "null" { // null is how some writers say that there are none
+		return nil
+	}
+	list, ok := jsontext.Items(raw)
+	if !ok {
+		return p.fail(field, errors.New("not a list"))
+	}
+	if len(list) != len(m.Shape) {
+		return p.fail(field, fmt.Errorf("%d names for %d dimensions", len(list), len(m.Shape)))
+	}
+	m.DimensionNames = make([]*string, len(list))
+	for d, raw := range list {
+		if string(raw) == "null" {
+			continue
+		}
+		name, ok := jsontext.String(raw)
+		if !ok {
+			return p.fail(fmt.Sprintf("%s[%d]", field, d), errors.New("neither a string nor null"))
+		}
+		m.DimensionNames[d] = &name
+	}
+	return nil
+}
+
+// memberV3 prints a member of zarr.json; ok is false if it is left out.
+func (m *Meta) memberV3(name string) (raw json.RawMessage, ok bool, err error) {
+	switch name {
+	case "zarr_format":
+		raw = json.RawMessage("3")
+	case "node_type":
+		raw = json.RawMessage(`"group"`)
+		if m.Array {
+			raw = json.RawMessage(`"array"`)
+		}
+	case "shape":
+		raw = append(jsontext.AppendInts([]byte{'['}, m.Shape), ']')
+	case "data_type":
+		raw, err = m.Type.PrintV3()
+	case "chunk_grid":
+		raw = appendGrid(nil, m.Grid)
+	case "chunk_key_encoding":
+		var enc string
+		switch m.Keys.enc {
+		case keysDefault:
+			enc = "default"
+		case keysV2:
+			enc = "v2"
+		default:
+			return nil, false, fmt.Errorf("chunk keys of the early draft: %w", ErrNoForm)
+		}
+		raw = fmt.Appendf(nil, `{"name":"%s","configuration":{"separator":"%c"}}`, enc, m.Keys.sep)
+	case "fill_value":
+		if m.NullFill {
+			return nil, false, fmt.Errorf("null: %w", ErrNoForm)
+		}
+		raw, err = m.Type.PrintFillV3(m.Fill)
+	case "codecs":
+		raw, err = m.Codecs.PrintV3()
+	case "attributes":
+		raw = m.Attributes.Text()
+	case "dimension_names":
+		return appendNames(nil, m.DimensionNames), m.DimensionNames != nil, nil
+	case "consolidated_metadata":
+		if m.Consolidated == nil {
+			return nil, false, nil
+		}
+		raw, err = m.printInline()
+	}
+	return raw, true, err
+}
+
+func appendNames(dst []byte, names []*string) []byte {
+	dst = append(dst, '[')
+	for d, n := range names {
+		if d > 0 {
+			dst = append(dst, ',')
+		}
+		if n == nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = dtype.AppendString(dst, *n)
+		}
+	}
+	return append(dst, ']')
+}
