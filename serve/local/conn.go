@@ -40,6 +40,8 @@ type conn struct {
 
 	bodies budget
 	leases leases
+	here   here
+	over   chan error // how loop ended in another goroutine than that of serve
 }
 
 // A client has so long to say hello, and its sessions to be saved when the server
@@ -59,6 +61,8 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 	c.bodies.cond.L = &c.bodies.mu
 	c.idle = make(chan struct{})
 	c.rest = sync.OnceFunc(func() { close(c.idle) })
+	c.over = make(chan error, 1)
+	c.here.pass = func() { c.wg.Go(c.goOn) }
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -69,8 +73,12 @@ func (c *conn) serve() {
 	defer c.w.Release()
 	err := c.greet()
 	if err == nil {
-		err = c.loop()
+		var passed bool
+		if passed, err = c.loop(); passed {
+			err = <-c.over
+		}
 	}
+	c.here.stop()
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed) {
 		c.s.o.Log.Warn("connection", "who", c.who.Name, "error", err)
 	}
@@ -160,15 +168,23 @@ func (c *conn) greet() error {
 	return c.u.SetReadDeadline(time.Time{})
 }
 
-// loop reads requests. Each runs beside the others.
-func (c *conn) loop() error {
+// goOn is loop in place of a goroutine that is still answering a request.
+func (c *conn) goOn() {
+	if passed, err := c.loop(); !passed {
+		c.over <- err
+	}
+}
+
+// loop receives requests. Each runs beside the others, or here if it is alone. It ends
+// with the connection, or is passed on to another goroutine.
+func (c *conn) loop() (passed bool, err error) {
 	for {
 		f, err := c.w.Receive()
 		if err != nil {
 			if c.leaving() && errors.Is(err, os.ErrDeadlineExceeded) {
-				return nil
+				return false, nil
 			}
-			return err
+			return false, err
 		}
 		switch f.Op {
 		case wire.OpCancel:
@@ -178,24 +194,37 @@ func (c *conn) loop() error {
 			c.leases.forget(f)
 			continue
 		}
-		ctx, cancel, err := c.start(f)
+		ctx, cancel, alone, err := c.start(f)
 		if err != nil {
 			f.Close()
 			if err := c.fail(f, err); err != nil {
-				return err
+				return false, err
 			}
 			continue
 		}
-		n := int64(len(f.Body))
-		c.bodies.take(n)
-		c.wg.Go(func() {
-			defer c.bodies.give(n)
-			defer f.Close()
-			defer cancel()
-			if err := c.handle(ctx, f); err != nil {
-				_ = c.fail(f, err) // then the connection is closed
-			}
-		})
+		c.bodies.take(int64(len(f.Body)))
+		if !alone || !answeredHere(f.Op) || c.w.Buffered() {
+			c.wg.Go(func() { c.respond(ctx, cancel, f) })
+			continue
+		}
+		n := c.here.enter()
+		c.respond(ctx, cancel, f)
+		if !c.here.leave(n) {
+			return true, nil
+		}
+		if c.w.Eager() {
+			c.w.Soon()
+		}
+	}
+}
+
+// respond answers a request that start has noted.
+func (c *conn) respond(ctx context.Context, cancel context.CancelFunc, f *wire.Frame) {
+	defer c.bodies.give(int64(len(f.Body)))
+	defer f.Close()
+	defer cancel()
+	if err := c.handle(ctx, f); err != nil {
+		_ = c.fail(f, err) // then the connection is closed
 	}
 }
 
@@ -205,23 +234,23 @@ func (c *conn) leaving() bool {
 	return c.left
 }
 
-// start notes a request that is under way.
-func (c *conn) start(f *wire.Frame) (context.Context, context.CancelFunc, error) {
+// start notes a request that is under way. alone says that no other one is.
+func (c *conn) start(f *wire.Frame) (ctx context.Context, cancel context.CancelFunc, alone bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.left:
-		return nil, nil, ErrGone
+		return nil, nil, false, ErrGone
 	case f.Flags&wire.FlagReply != 0:
-		return nil, nil, fmt.Errorf("%w: a reply to nothing", wire.ErrProtocol)
+		return nil, nil, false, fmt.Errorf("%w: a reply to nothing", wire.ErrProtocol)
 	case c.running[f.ID] != nil:
-		return nil, nil, fmt.Errorf("%w: request %d is under way already", wire.ErrProtocol, f.ID)
+		return nil, nil, false, fmt.Errorf("%w: request %d is under way already", wire.ErrProtocol, f.ID)
 	case len(c.running) >= c.s.o.Requests:
-		return nil, nil, fmt.Errorf("%w: %d requests are under way", ErrLimit, len(c.running))
+		return nil, nil, false, fmt.Errorf("%w: %d requests are under way", ErrLimit, len(c.running))
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel = context.WithCancel(c.ctx)
 	c.running[f.ID] = cancel
-	return ctx, cancel, nil
+	return ctx, cancel, len(c.running) == 1, nil
 }
 
 // stop cancels a request.

@@ -24,7 +24,14 @@ type link struct {
 	other bool          // the server is of another user
 	slots chan struct{} // as many as requests may be under way, also such as were given up
 
+	woken chan struct{} // it is the receiver's turn again; has room for one
+
 	mu      sync.Mutex
+	turn    turn
+	failed  error // what a caller met that received
+	ending  bool  // the receiver is to go on until the connection has ended
+	calls   uint64
+	waiting int // requests whose callers wait
 	next    uint32
 	pending map[uint32]chan *wire.Frame // nil for one that was given up
 	err     error                       // why it ended
@@ -35,7 +42,10 @@ type link struct {
 
 // newLink says hello.
 func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
-	l := &link{w: wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{}, ended: make(chan struct{})}
+	l := &link{
+		w: wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{},
+		woken: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 	if u, ok := c.(*net.UnixConn); ok {
 		uid, known, err := peer(u)
 		l.other = err != nil || known && uid != os.Getuid() && uid != 0
@@ -114,37 +124,14 @@ type unknownError struct{ error }
 func (e unknownError) Unwrap() error        { return e.error }
 func (e unknownError) Is(target error) bool { return target == ErrUnknown }
 
-// receive hands replies to those who wait for them, until the connection ends.
+// receive hands replies to those who wait for them, until the connection ends. Callers
+// take its place now and then; see turn.go.
 func (l *link) receive() {
 	var err error
 	for err == nil {
-		var f *wire.Frame
-		if f, err = l.w.Receive(); err != nil {
-			break
-		}
-		if f.Op == wire.OpBye {
-			var bye wire.Bye
-			err = wire.ParseJSON(f.Op, f.Meta, &bye)
-			l.mu.Lock()
-			l.saved, l.bye = bye.Saved, true
-			l.mu.Unlock()
-			f.Close()
-			continue
-		}
-		if err = l.files.arrived(f); err != nil {
-			break
-		}
-		l.mu.Lock()
-		reply, asked := l.pending[f.ID]
-		delete(l.pending, f.ID)
-		l.mu.Unlock()
-		if asked {
-			<-l.slots
-		}
-		if reply != nil {
-			reply <- f // there is room for one
-		} else {
-			f.Close()
+		if err = l.take(); err == nil {
+			l.rest()
+			err = l.failure()
 		}
 	}
 	_ = l.w.Close()
@@ -157,6 +144,7 @@ func (l *link) receive() {
 	if l.err == nil {
 		l.err = gone(err)
 	}
+	l.waiting = 0
 	for id, reply := range l.pending {
 		delete(l.pending, id)
 		if reply != nil {
@@ -166,6 +154,49 @@ func (l *link) receive() {
 	close(l.ended)
 }
 
+// failure is what a caller met that received.
+func (l *link) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
+// take receives a frame and hands it over. It is for the goroutine whose turn it is.
+func (l *link) take() error {
+	f, err := l.w.Receive()
+	if err != nil {
+		return err
+	}
+	if f.Op == wire.OpBye {
+		var bye wire.Bye
+		err := wire.ParseJSON(f.Op, f.Meta, &bye)
+		l.mu.Lock()
+		l.saved, l.bye, l.ending = bye.Saved, true, true
+		l.mu.Unlock()
+		f.Close()
+		return err
+	}
+	if err := l.files.arrived(f); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	reply, asked := l.pending[f.ID]
+	delete(l.pending, f.ID)
+	if reply != nil {
+		l.waiting--
+	}
+	l.mu.Unlock()
+	if asked {
+		<-l.slots
+	}
+	if reply != nil {
+		reply <- f // there is room for one
+	} else {
+		f.Close()
+	}
+	return nil
+}
+
 // close ends the connection, and everything that is under way on it.
 func (l *link) close(err error) {
 	l.mu.Lock()
@@ -173,7 +204,7 @@ func (l *link) close(err error) {
 		l.err = err
 	}
 	l.mu.Unlock()
-	_ = l.w.Close()
+	l.shut(true)
 	<-l.ended
 	l.files.close()
 }
@@ -226,7 +257,7 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	reply, err := l.begin(f)
+	reply, mine, err := l.begin(f, true)
 	if err != nil {
 		<-l.slots
 		return nil, err
@@ -235,6 +266,9 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 		if l.unsent(f.ID) {
 			<-l.slots
 		}
+		if mine {
+			l.await(f)
+		}
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			return nil, fmt.Errorf("%w: %w", kv.ErrTooLarge, err)
@@ -242,8 +276,11 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 		if errors.Is(err, wire.ErrNoFiles) {
 			return nil, err
 		}
-		_ = l.w.Close()
+		l.broke(err)
 		return nil, gone(err)
+	}
+	if mine {
+		l.await(f)
 	}
 	select {
 	case got, ok := <-reply:
@@ -263,43 +300,50 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	return nil, ctx.Err()
 }
 
-// tell sends a request whose answer does not matter.
+// tell sends a request whose reply does not matter.
 func (l *link) tell(f *wire.Frame) {
 	select {
 	case l.slots <- struct{}{}:
 	case <-l.ended:
 		return
 	}
-	reply, err := l.begin(f)
-	if err != nil {
+	if _, _, err := l.begin(f, false); err != nil {
 		<-l.slots
 		return
 	}
 	if err := l.w.Send(f); err != nil {
-		_ = l.w.Close() // the number is given back when the connection has ended
-		return
-	}
-	if !l.giveUp(f.ID) {
-		if got, ok := <-reply; ok {
-			got.Close()
-		}
+		l.broke(err) // the number is given back when the connection has ended
 	}
 }
 
-// begin gives a request a number.
-func (l *link) begin(f *wire.Frame) (chan *wire.Frame, error) {
+// begin gives a request a number. reply is nil if the caller does not wait for the reply.
+// If mine, it is the caller's turn to receive, and it calls await.
+func (l *link) begin(f *wire.Frame, waits bool) (reply chan *wire.Frame, mine bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		return nil, l.err
+		return nil, false, l.err
 	}
 	for taken := true; taken; _, taken = l.pending[l.next] {
 		l.next++
 	}
 	f.ID = l.next
-	reply := make(chan *wire.Frame, 1)
+	l.calls++
+	if !waits {
+		l.pending[f.ID] = nil
+		return nil, false, nil
+	}
+	reply = make(chan *wire.Frame, 1)
 	l.pending[f.ID] = reply
-	return reply, nil
+	l.waiting++
+	if l.turn == turnFree {
+		if mine = f.Op.Quick(); mine {
+			l.turn = turnCaller
+		} else {
+			l.wake()
+		}
+	}
+	return reply, mine, nil
 }
 
 // unsent takes back the number of a request that was not sent. It is false if the
@@ -307,8 +351,11 @@ func (l *link) begin(f *wire.Frame) (chan *wire.Frame, error) {
 func (l *link) unsent(id uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, ok := l.pending[id]
+	reply, ok := l.pending[id]
 	delete(l.pending, id)
+	if reply != nil {
+		l.waiting--
+	}
 	return ok
 }
 
@@ -320,6 +367,7 @@ func (l *link) giveUp(id uint32) bool {
 	_, ok := l.pending[id]
 	if ok {
 		l.pending[id] = nil
+		l.waiting--
 	}
 	return ok
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -48,7 +49,12 @@ type Conn struct {
 	oob   []byte
 	files []*os.File // that came and were not yet asked for
 
-	mu sync.Mutex // of sending
+	raw     syscall.RawConn // nil where Soon is not possible
+	lookers int32           // how many goroutines may be in Soon
+	eager   eager
+
+	mu    sync.Mutex // of sending
+	fresh time.Time  // until when the deadline of sending is late enough
 }
 
 const (
@@ -64,10 +70,14 @@ const (
 )
 
 // NewConn returns a connection that refuses frames beyond the limits, and fails if
-// the other side does not take a frame within timeout; 0 waits for ever.
+// the other side does not take a frame within timeout, or up to a quarter more; 0 waits
+// for ever.
 func NewConn(c net.Conn, limits Limits, timeout time.Duration) *Conn {
 	limits = limits.withDefaults()
-	return &Conn{c: c, limits: limits, sends: limits, timeout: timeout, buf: make([]byte, bufferSize), oob: make([]byte, oobSize)}
+	return &Conn{
+		c: c, limits: limits, sends: limits, timeout: timeout, buf: make([]byte, bufferSize), oob: make([]byte, oobSize),
+		raw: rawConn(c), lookers: maxLookers(),
+	}
 }
 
 // LimitSends sets other limits for frames that are sent, those that the other side
@@ -211,8 +221,9 @@ var buffers sync.Pool
 func (c *Conn) sendParts(files []Descriptor, head, body []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.timeout > 0 {
-		if err := c.c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+	if now := time.Now(); c.timeout > 0 && now.After(c.fresh) {
+		c.fresh = now.Add(c.timeout / 4) // not for each frame: it costs more than a short one
+		if err := c.c.SetWriteDeadline(c.fresh.Add(c.timeout)); err != nil {
 			return err
 		}
 	}

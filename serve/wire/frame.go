@@ -112,6 +112,16 @@ func (o Op) String() string {
 	return fmt.Sprintf("operation %d", uint8(o))
 }
 
+// Quick reports whether an operation is answered without decoding arrays and without
+// waiting for the disk to write, on the whole, so that waiting for it awake makes sense.
+func (o Op) Quick() bool {
+	switch o {
+	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases:
+		return true
+	}
+	return false
+}
+
 // Header begins a frame.
 type Header struct {
 	ID    uint32

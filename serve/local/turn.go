@@ -1,0 +1,116 @@
+package local
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// Frames of a connection are received by one goroutine at a time, whose turn it is:
+//
+//	link.receive ──nobody waits, the next request is quick──▶ nobody
+//	      ▲  ▲                                                 │ │
+//	      │  └──no requests for a while────────────────────────┘ │ call
+//	      └──the reply does not come soon, or others wait── the caller itself
+//
+// A caller that receives its own reply needs no other goroutine, and so no other thread.
+
+// turn says who receives.
+type turn uint8
+
+const (
+	turnReceiver turn = iota // link.receive
+	turnFree
+	turnCaller
+)
+
+// restTime is how long the receiver leaves a connection alone on which nobody waits. Until
+// then nobody sees that the server ends.
+var restTime = 10 * time.Millisecond // tests change it
+
+// wake gives the turn to the receiver. l.mu is held.
+func (l *link) wake() {
+	l.turn = turnReceiver
+	select {
+	case l.woken <- struct{}{}:
+	default: // it is woken already
+	}
+}
+
+// broke ends the link after sending has failed. What the server sent before it ended is
+// received first.
+func (l *link) broke(err error) {
+	l.shut(!errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET))
+}
+
+// shut has the receiver end the link, and closes the connection, unless the server has
+// done that.
+func (l *link) shut(closes bool) {
+	if closes {
+		_ = l.w.Close()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
+	if l.turn == turnFree {
+		l.wake()
+	}
+}
+
+// await receives frames until the reply to a request has come, as long as they come
+// soon. It is the caller's turn, and is not afterwards.
+func (l *link) await(f *wire.Frame) {
+	var err error
+	for err == nil && l.waits(f.ID) && l.w.Soon() {
+		err = l.take()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failed = err
+	}
+	if err != nil || l.ending || l.waiting > 0 || l.w.Buffered() {
+		l.wake()
+	} else {
+		l.turn = turnFree
+	}
+}
+
+// waits reports whether a request has no reply yet.
+func (l *link) waits(id uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pending[id] != nil
+}
+
+// rest gives the turn away if nobody waits and the next reply is worth to be looked for.
+// It returns when it is the receiver's turn again.
+func (l *link) rest() {
+	l.mu.Lock()
+	if l.ending || l.waiting > 0 || l.w.Buffered() || !l.w.Eager() {
+		l.mu.Unlock()
+		return
+	}
+	l.turn = turnFree
+	calls := l.calls
+	l.mu.Unlock()
+	tick := time.NewTicker(restTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.woken:
+			return
+		case <-tick.C:
+		}
+		l.mu.Lock()
+		if l.turn == turnFree && l.calls == calls {
+			l.turn = turnReceiver
+			l.mu.Unlock()
+			return
+		}
+		calls = l.calls
+		l.mu.Unlock()
+	}
+}

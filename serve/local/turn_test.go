@@ -1,0 +1,126 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// free reports whether no goroutine of the client receives.
+func (l *link) free() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turn == turnFree
+}
+
+// A caller that is alone receives its own reply; what others wait for meanwhile arrives
+// all the same, and so does the end of the server.
+func TestTurns(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
+		t.Skip("one processor: nothing is looked for")
+	}
+	defer func(d time.Duration) { restTime = d }(restTime)
+	restTime = time.Hour
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("value")})
+	v, s := version(t, c, ""), begin(t, c)
+	deadline := time.Now().Add(time.Minute)
+	for n := 0; ; n++ {
+		wantValue(t, v, "k", []byte("value"))
+		if err := s.Set(bg, "n", []byte(strconv.Itoa(n))); err != nil {
+			t.Fatal(err)
+		}
+		if n > 20 && c.l.free() {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the receiver never rests")
+		}
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				wantValue(t, v, "k", []byte("value"))
+			}
+		})
+	}
+	wg.Wait()
+	for !c.l.free() && time.Now().Before(deadline) {
+		wantValue(t, v, "k", []byte("value"))
+	}
+	// The client does not see the end before its next request, which loses nothing.
+	dir := h.db.Dir()
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, dir, nil)
+	if err := s.Set(bg, "n", []byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, s, "n", []byte("last"))
+}
+
+// A request that takes long does not keep others of the connection from being received,
+// nor its own cancellation.
+func TestSlowHere(t *testing.T) {
+	_, c := served(t, nil, nil)
+	defer func(h handler) { handlers[wire.OpResolve] = h }(handlers[wire.OpResolve])
+	came := make(chan struct{}, 1)
+	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+		came <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for range 20 {
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		done := make(chan error, 1)
+		go func() {
+			l, err := c.link(ctx)
+			if err == nil {
+				_, err = l.call(ctx, &wire.Frame{Op: wire.OpResolve}, true)
+			}
+			done <- err
+		}()
+		<-came
+		if _, _, err := c.Refs(ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Requests that are answered here one after the other do not set a timer each, and the
+// last of them leaves none.
+func TestHereTimer(t *testing.T) {
+	passed := 0
+	h := here{pass: func() { passed++ }} // the machine may stop this test for a while
+	for range 1000 {
+		if n := h.enter(); !h.leave(n) {
+			passed--
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(slowTime) {
+		h.mu.Lock()
+		armed, left := h.armed, passed
+		h.mu.Unlock()
+		if left != 0 {
+			t.Fatal("passed on and not")
+		}
+		if !armed {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the timer goes on")
+		}
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package wire
+
+import (
+	"net"
+	"syscall"
+	"time"
+)
+
+func rawConn(net.Conn) syscall.RawConn { return nil }
+
+func (c *Conn) look(time.Duration) bool { return false }
