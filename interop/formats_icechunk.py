@@ -7,12 +7,12 @@ theirs   repositories in varied settings, with branches and tags, are read by za
 ours     the same histories, exported again, are opened by icechunk-python: the same
          values, branches, tags and messages, and it commits to them
 """
-import argparse, inspect, os, subprocess, sys, tempfile, traceback, warnings
+import inspect, os
 
+os.environ.setdefault("ICECHUNK_LOG", "error")
 import icechunk as ic, numpy as np, zarr
 
-warnings.filterwarnings("ignore")
-os.environ.setdefault("ICECHUNK_LOG", "error")
+from formats_common import main, same
 
 SPECS = [1, 2] if "spec_version" in inspect.signature(ic.Repository.create).parameters else [None]
 NONE = dict(compressors=None)
@@ -98,38 +98,21 @@ def read(repo):
     return out
 
 
-class Runner:
-    def __init__(self, bin):
-        self.bin = os.path.abspath(bin)
-
-    def run(self, *args):
-        p = subprocess.run([self.bin, *map(str, args)], capture_output=True)
-        if p.returncode:
-            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
-        return p.stdout
-
-
-def same(what, a, b):
-    if np.asarray(a).tobytes() != np.asarray(b).tobytes():
-        raise AssertionError(f"{what}: {b!r} instead of {a!r}")
-
-
-def check(r, case, spec, tmp):
-    root = os.path.join(tmp, "repo")
+def check(r, case, spec):
+    tmp, root = r.tmp, r.path("repo")
     repo = make(*case, spec, root, tmp)
     want = read(repo)
     allow = ("--allow", f"file://{tmp}/")
     for (kind, n), arrays in want.items():
         for path, a in arrays.items():
-            b = r.run("read", f"file://{root}/|icechunk:@{kind}.{n}/|zarr3:{path}", "-o", "-", *allow)
-            same(f"in place, {kind} {n}, {path}", a, np.frombuffer(b, a.dtype))
+            r.check(f"file://{root}/|icechunk:@{kind}.{n}/|zarr3:{path}", a, f"in place, {kind} {n}, {path}", flags=allow)
     for link in ((), ("--link",)):
-        db = os.path.join(tmp, "db" + "".join(link))
+        db = r.path("db" + "".join(link))
         r.run("import", db, f"file://{root}/|icechunk:", "--history", *link, *allow)
         for (kind, n), arrays in want.items():
             for path, a in arrays.items():
-                same(f"imported {link}, {kind} {n}, {path}", a, np.frombuffer(r.run("read", f"{db}@{n}:{path}", "-o", "-", *allow), a.dtype))
-        out = os.path.join(tmp, "out" + "".join(link))
+                r.check(f"{db}@{n}:{path}", a, f"imported {link}, {kind} {n}, {path}", flags=allow)
+        out = r.path("out" + "".join(link))
         r.run("export", db, out, "--format", "icechunk", "--history", *allow)
         prefixes = [f"file://{root}/chunks/", f"file://{tmp}/files/"]
         ours = ic.Repository.open(storage(out), authorize_virtual_chunk_access=ic.containers_credentials({p: None for p in prefixes}))
@@ -140,7 +123,7 @@ def check(r, case, spec, tmp):
             if got[key].keys() != arrays.keys():
                 raise AssertionError(f"exported {link}, {key}: {got[key].keys()} instead of {arrays.keys()}")
             for path, a in arrays.items():
-                same(f"exported {link}, {key}, {path}", a, got[key][path])
+                same(a, got[key][path], f"exported {link}, {key}, {path}")
         messages = [s.message for s in repo.ancestry(branch="main")]
         theirs = [s.message for s in ours.ancestry(branch="main")]
         if theirs[: len(messages)] != messages:
@@ -148,31 +131,13 @@ def check(r, case, spec, tmp):
         s = ours.writable_session("main")
         zarr.open_group(s.store).attrs["by"] = "icechunk"
         s.commit("by icechunk")
-        b = r.run("read", f"file://{out}/|icechunk:|zarr3:g/a", "-o", "-", *allow)
-        same("after a commit of theirs", want["branch", "main"]["g/a"], np.frombuffer(b, want["branch", "main"]["g/a"].dtype))
+        r.check(f"file://{out}/|icechunk:|zarr3:g/a", want["branch", "main"]["g/a"], "after a commit of theirs", flags=allow)
 
 
-def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--bin", required=True)
-    ap.add_argument("-k", default="")
-    a = ap.parse_args()
-    r, passed, failed = Runner(a.bin), 0, 0
+def cases():
     for spec in SPECS:
         for case in SETTINGS:
-            name = f"icechunk {ic.__version__}, specification {spec or 1}, {case[0]}"
-            if a.k not in name:
-                continue
-            with tempfile.TemporaryDirectory() as tmp:
-                os.environ["XDG_CONFIG_HOME"] = tmp
-                try:
-                    check(r, case, spec, tmp)
-                    passed += 1
-                except Exception:
-                    failed += 1
-                    print(f"FAIL {name}\n{traceback.format_exc()}")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed > 0 or passed == 0)
+            yield "icechunk", f"{ic.__version__}, specification {spec or 1}, {case[0]}", check, case, spec
 
 
-main()
+main(__doc__, cases())

@@ -1,18 +1,22 @@
-"""Compares zarrdb with tifffile, imagecodecs and Pillow on TIFF files and images.
+"""Compares zarrdb with tifffile, imagecodecs, tensorstore and Pillow on TIFF files and images.
 
     formats_images.py --bin ./zarrdb [-k SUBSTRING]
 
-tiff    files of tifffile in varied settings are read by zarrdb to the values that
-        tifffile reads: in place, and linked into a database
-pages   so are the arrays of pages, of pyramids and of OME-TIFF
-image   images of Pillow and imagecodecs are read to what imagecodecs decodes
-codecs  arrays that zarrdb exports with the bytes of their tiles as they are, are read
-        by zarr-python with the codecs of imagecodecs, where the release has them
+tiff     files of tifffile in varied settings are read by zarrdb to the values that
+         tifffile reads: in place, and linked into a database; and to those that
+         tensorstore reads, where it reads them
+pages    so are the arrays of pages, of pyramids and of OME-TIFF
+png …    images of Pillow and imagecodecs are read to what imagecodecs and tensorstore
+         decode
+exports  arrays that zarrdb exports with the bytes of their tiles as they are, are read
+         by zarr-python with the codecs of imagecodecs, where the release has them
 """
-import argparse, io, json, os, subprocess, sys, tempfile, traceback
+import io, json, os
 
-import imagecodecs, numpy as np, tifffile
+import imagecodecs, numpy as np, tensorstore as ts, tifffile
 from PIL import Image
+
+from formats_common import main, same
 
 H, W = 75, 98
 
@@ -63,39 +67,6 @@ TIFFS = [
 ]
 
 
-class Runner:
-    def __init__(self, a, tmp):
-        self.bin, self.tmp, self.n = os.path.abspath(a.bin), tmp, 0
-
-    def path(self, suffix):
-        self.n += 1
-        return f"{self.tmp}/{self.n}{suffix}"
-
-    def run(self, *args):
-        p = subprocess.run([self.bin, *map(str, args)], capture_output=True)
-        if p.returncode:
-            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
-        return p.stdout
-
-    def read(self, target, like):
-        return np.frombuffer(self.run("read", target, "-o", "-"), like.dtype.newbyteorder("<")).reshape(like.shape)
-
-    def check(self, target, want, tolerance, what):
-        got = self.read(target, want)
-        if tolerance:
-            worst = int(np.abs(want.astype("i4") - got).max())
-            if worst > tolerance:
-                raise AssertionError(f"{what}: values differ by up to {worst}")
-        elif want.astype(got.dtype).tobytes() != got.tobytes():
-            raise AssertionError(f"{what}: other values")
-
-    def link(self, file):
-        db = self.path(".zdb")
-        self.run("init", db)
-        self.run("import", db, file, "--link", "--to", "x", "-m", "link")
-        return db
-
-
 def shaped(file, want):
     """What tifffile reads, as [y, x, channel]."""
     got = tifffile.imread(file)
@@ -114,58 +85,68 @@ def write(file, a, byteorder=None, bigtiff=None, **kw):
 
 
 def tiff(r, a, kw, tolerance):
-    file = r.path(".tif")
+    file = r.path("a.tif")
     write(file, a, **kw)
     want = shaped(file, a)
-    r.check(file, want, tolerance, "in place")
-    r.check(f"{r.link(file)}:x", want, tolerance, "linked")
+    both(r, file, want, tolerance)
 
 
-def codecs(r, a, kw, tolerance):
+def tiff_tensorstore(r, a, kw, tolerance):
+    """What tensorstore reads, whose driver takes strips of uint8."""
+    file = r.path("a.tif")
+    write(file, a, **kw)
+    r.check(file, decoded("tiff", file).reshape(a.shape), "tensorstore", tolerance)
+
+
+def both(r, file, want, tolerance):
+    r.check(file, want, "in place", tolerance)
+    r.check(f"{r.link(file, '--to', 'x')}:x", want, "linked", tolerance)
+
+
+def decoded(format, file):
+    return ts.open({"driver": format, "kvstore": f"file://{file}"}).result().read().result()
+
+
+def exports(r, a, kw, tolerance):
     import zarr
     from imagecodecs.zarr import register_codecs
 
     register_codecs(verbose=False)
-    file, out = r.path(".tif"), r.path(".zarr")
+    file, db, out = r.path("a.tif"), r.path("a.zdb"), r.path("a.zarr")
     write(file, a, **kw)
     want = shaped(file, a)
-    db = r.path(".zdb")
-    r.run("init", db)
-    r.run("import", db, file, "-m", "copy")
+    r.run("import", db, file)
     r.run("export", db, out, "--format", "zarr3")
-    got = zarr.open_array(out, mode="r")[...]
-    worst = np.abs(got.astype("f8") - want).max() if tolerance else float((got != want).any())
-    if worst > tolerance:
-        raise AssertionError(f"zarr-python reads other values, by {worst}")
+    same(want, zarr.open_array(out, mode="r")[...], "zarr-python", tolerance)
 
 
 def pages(r):
     list = [picture("u1"), picture("u2", 3), picture("f4", 1, 20, 30)]
-    file = r.path(".tif")
+    file = r.path("a.tif")
     with tifffile.TiffWriter(file) as t:
         for a in list:
             t.write(a if a.shape[-1] == 3 else a[..., 0], photometric="rgb" if a.shape[-1] == 3 else "minisblack", metadata=None)
     db = r.link(file)
     for i, a in enumerate(list):
-        r.check(f"file://{file}|tiff:{i}", a, 0, f"page {i}")
-        r.check(f"{db}:x/{i}", a, 0, f"page {i}, linked")
+        r.check(f"file://{file}|tiff:{i}", a, f"page {i}")
+        r.check(f"{db}:{i}", a, f"page {i}, linked")
 
 
 def pyramid(r, subifds):
     base = picture("u1", 3, 128, 160)
     levels = [base, base[::2, ::2], base[::4, ::4]]
-    file = r.path(".tif")
+    file = r.path("a.tif")
     with tifffile.TiffWriter(file, bigtiff=True) as t:
         for i, a in enumerate(levels):
             t.write(np.ascontiguousarray(a), subifds=2 if subifds and i == 0 else None, subfiletype=min(i, 1), tile=(32, 32), compression="deflate", photometric="rgb", metadata=None)
     for i, a in enumerate(levels):
-        r.check(f"file://{file}|tiff:{i}", np.ascontiguousarray(a), 0, f"level {i}")
+        r.check(f"file://{file}|tiff:{i}", np.ascontiguousarray(a), f"level {i}")
 
 
 def ome(r, axes, shape, levels, samples):
     rnd = np.random.default_rng(len(axes))
     a = rnd.integers(0, 250, shape, "u1")
-    file = r.path(".ome.tif")
+    file = r.path("a.ome.tif")
     photometric = "rgb" if samples > 1 else "minisblack"
     with tifffile.TiffWriter(file, ome=True, bigtiff=True) as t:
         t.write(a, metadata={"axes": axes, "PhysicalSizeX": 0.5, "PhysicalSizeXUnit": "nm"}, photometric=photometric, tile=(16, 16), subifds=levels, compression="zlib")
@@ -178,7 +159,7 @@ def ome(r, axes, shape, levels, samples):
             have = dict(zip(level.axes, level.shape))
             want = level.asarray().transpose([level.axes.index(x) for x in "TCZYXS" if x in have])
             want = want.reshape([have.get(x, 1) for x in "TCZYX"] + ([have["S"]] if "S" in have else []))
-            r.check(f"file://{file}|tiff:{i if levels else ''}", np.ascontiguousarray(want), 0, f"level {i}")
+            r.check(f"file://{file}|tiff:{i if levels else ''}", np.ascontiguousarray(want), f"level {i}")
     info = json.loads(r.run("info", f"file://{file}|tiff:{0 if levels else ''}", "--json"))
     if info["attributes"]["axes"][4] != {"name": "x", "type": "space", "unit": "nanometer"}:
         raise AssertionError(f"axes {info['attributes']['axes']}")
@@ -196,80 +177,76 @@ def pillow(format, a, mode=None, quantize=0, **kw):
 
 
 def images():
+    """Format, name, bytes, how much values may differ, whether tensorstore reads it."""
     grey, rgb, rgba = picture("u1") // 2, picture("u1", 3) // 2, picture("u1", 4) // 2
     la = np.ascontiguousarray(rgba[..., :2])
-    yield "png grey", "png", pillow("png", grey), 0
-    yield "png RGB", "png", pillow("png", rgb), 0
-    yield "png RGBA", "png", pillow("png", rgba), 0
-    yield "png grey and alpha", "png", imagecodecs.png_encode(la), 0
-    yield "png 16 bits", "png", imagecodecs.png_encode(picture("u2", 3)), 0
-    yield "png palette", "png", pillow("png", rgb, quantize=30), 0
-    yield "png palette, transparent", "png", pillow("png", rgb, quantize=30, transparency=2), 0
-    yield "jpeg grey", "jpeg", pillow("jpeg", grey), 4
-    for sub in 0, 1, 2:
-        yield f"jpeg subsampling {sub}", "jpeg", pillow("jpeg", rgb, subsampling=sub, quality=90), 6
-    yield "jpeg progressive", "jpeg", pillow("jpeg", rgb, progressive=True, quality=90), 6
-    yield "jpeg CMYK", "jpeg", pillow("jpeg", rgb, mode="CMYK", quality=90, subsampling=0), 6
-    yield "webp lossy", "webp", pillow("webp", rgb, quality=85), 6
-    yield "webp lossy, alpha", "webp", pillow("webp", rgba, quality=85), 6
-    yield "webp lossless", "webp", pillow("webp", rgba, lossless=True), 0
-    yield "bmp grey", "bmp", pillow("bmp", grey), 0
-    yield "bmp RGB", "bmp", pillow("bmp", rgb), 0
-    yield "bmp palette", "bmp", pillow("bmp", rgb, quantize=30), 0
+    for name, a, kw in [
+        ("grey", grey, {}), ("RGB", rgb, {}), ("RGBA", rgba, {}), ("one pixel", rgb[:1, :1], {}), ("bilevel", grey, dict(mode="1")),
+        ("palette", rgb, dict(quantize=30)), ("palette of 4 bits", rgb, dict(quantize=16, bits=4)), ("palette of 2 bits", rgb, dict(quantize=4, bits=2)),
+        ("palette, transparent", rgb, dict(quantize=30, transparency=2)), ("grey, transparent", grey, dict(transparency=5)),
+        ("RGB, transparent", rgb, dict(transparency=(3, 7, 11))), ("uncompressed", rgb, dict(compress_level=0)),
+    ]:
+        yield "png", name, pillow("png", a, **kw), 0, not any(k in kw for k in ("quantize", "transparency", "mode"))
+    yield "png", "grey and alpha", imagecodecs.png_encode(la), 0, True
+    for samples in 1, 2, 3, 4:
+        yield "png", f"16 bits, {samples} samples", imagecodecs.png_encode(np.squeeze(picture("u2", samples))), 0, False
+    for name, a, kw in [
+        ("grey", grey, {}), ("grey, progressive", grey, dict(progressive=True)), ("subsampling 0", rgb, dict(subsampling=0)), ("subsampling 1", rgb, dict(subsampling=1)),
+        ("subsampling 2", rgb, dict(subsampling=2)), ("progressive", rgb, dict(progressive=True)), ("CMYK", rgb, dict(mode="CMYK", subsampling=0)),
+        ("quality 100", rgb, dict(quality=100)), ("quality 30", rgb, dict(quality=30)), ("own Huffman codes", rgb, dict(optimize=True)),
+        ("restarts", rgb, dict(restart_marker_blocks=3)), ("RGB", rgb, dict(keep_rgb=True)), ("8x8", rgb[:8, :8], {}), ("one pixel", rgb[:1, :1], {}),
+    ]:
+        yield "jpeg", name, pillow("jpeg", a, **{"quality": 90, **kw}), 6, "mode" not in kw
+    for name, a, kw in [
+        ("lossy", rgb, dict(quality=85)), ("lossy, quality 20", rgb, dict(quality=20)), ("lossy, quality 100", rgb, dict(quality=100)),
+        ("lossy, method 0", rgb, dict(method=0)), ("lossy, method 6", rgb, dict(method=6)), ("lossy, alpha", rgba, dict(quality=85)),
+        ("lossy, lossy alpha", rgba, dict(quality=85, alpha_quality=40)), ("lossless", rgba, dict(lossless=True)), ("lossless RGB", rgb, dict(lossless=True)),
+        ("lossless, few colours", rgb // 40 * 40, dict(lossless=True, method=6)), ("lossless, fast", rgb, dict(lossless=True, quality=0, method=0)),
+        ("lossless, one pixel", rgb[:1, :1], dict(lossless=True)),
+    ]:
+        yield "webp", name, pillow("webp", a, **kw), 0 if "lossless" in name else 6, True
+    for width in 98, 97, 96, 95, 1:
+        yield "bmp", f"grey, {width} wide", pillow("bmp", grey[:, :width]), 0, True
+        yield "bmp", f"RGB, {width} wide", pillow("bmp", rgb[:, :width]), 0, True
+    yield "bmp", "palette", pillow("bmp", rgb, quantize=30), 0, False
+    yield "bmp", "bilevel", pillow("bmp", grey, mode="1"), 0, False
+    yield "bmp", "RGBA", pillow("bmp", rgba), 0, False
 
 
-def image(r, format, data, tolerance):
-    file = r.path(f".{format}")
+def image(r, format, data, tolerance, tensorstore):
+    file = r.path(f"a.{format}")
     with open(file, "wb") as f:
         f.write(data)
     if format == "bmp":  # imagecodecs does not read palettes
         img = Image.open(io.BytesIO(data))
-        want = np.asarray(img.convert("L" if img.mode == "L" else "RGB"))
+        want = np.asarray(img.convert({"1": "L", "P": "RGB"}.get(img.mode, img.mode)))
     else:
         want = {"png": imagecodecs.png_decode, "jpeg": imagecodecs.jpeg8_decode, "webp": imagecodecs.webp_decode}[format](data)
-    want = np.ascontiguousarray(want.reshape(H, W, -1))
-    r.check(file, want, tolerance, "in place")
-    r.check(f"{r.link(file)}:x", want, tolerance, "linked")
+    h, w = Image.open(io.BytesIO(data)).size[::-1]
+    both(r, file, np.ascontiguousarray(want.reshape(h, w, -1)), tolerance)
+    if tensorstore:
+        got = decoded(format, file)
+        r.check(file, got.reshape(h, w, -1), "tensorstore", tolerance)
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--bin", required=True)
-    p.add_argument("-k", default="")
-    a = p.parse_args()
-    passed = failed = skipped = 0
-
-    def case(name, fn, *args):
-        nonlocal passed, failed
-        if a.k not in name:
-            return
-        try:
-            fn(*args)
-            passed += 1
-        except Exception:
-            failed += 1
-            print(f"FAIL {name}")
-            traceback.print_exc()
-
-    with tempfile.TemporaryDirectory() as tmp:
-        r = Runner(a, tmp)
+def cases():
+    for name, *args in TIFFS:
+        yield "tiff", name, tiff, *args
+    for compression in None, "lzw", "deflate", "packbits", "zstd":
+        for samples in 1, 3:
+            yield "tiff", f"tensorstore, {compression}, {samples} samples", tiff_tensorstore, picture("u1", samples), dict(rowsperstrip=16, compression=compression), 0
+    yield "tiff", "pages", pages
+    yield "tiff", "pyramid of sub-directories", pyramid, True
+    yield "tiff", "pyramid of pages", pyramid, False
+    for args in [("TCZYX", (2, 3, 2, 40, 50), 0, 1), ("ZYX", (3, 64, 64), 2, 1), ("CYX", (4, 40, 50), 0, 1), ("YXS", (40, 50, 3), 0, 3), ("TYXS", (2, 64, 48, 3), 1, 3)]:
+        yield "tiff", f"ome {args[0]} with {args[2]} levels", ome, *args
+    # zarr-python has codecs of imagecodecs from 2026.4 on, and no grid of several lengths.
+    if os.path.exists(os.path.join(os.path.dirname(imagecodecs.__file__), "zarr.py")):
         for name, data, kw, tolerance in TIFFS:
-            case(f"tiff {name}", tiff, r, data, kw, tolerance)
-        case("pages", pages, r)
-        case("pyramid of sub-directories", pyramid, r, True)
-        case("pyramid of pages", pyramid, r, False)
-        for args in [("TCZYX", (2, 3, 2, 40, 50), 0, 1), ("ZYX", (3, 64, 64), 2, 1), ("CYX", (4, 40, 50), 0, 1), ("YXS", (40, 50, 3), 0, 3), ("TYXS", (2, 64, 48, 3), 1, 3)]:
-            case(f"ome {args[0]} with {args[2]} levels", ome, r, *args)
-        for name, *args in images():
-            case(f"image {name}", image, r, *args)
-        for name, data, kw, tolerance in TIFFS:
-            # zarr-python has codecs of imagecodecs from 2026.4 on, and no grid of several lengths.
-            if not os.path.exists(os.path.join(os.path.dirname(imagecodecs.__file__), "zarr.py")) or H % kw.get("rowsperstrip", H):
-                skipped += 1
-                continue
-            case(f"codecs {name}", codecs, r, data, kw, tolerance)
-    print(f"images: {passed} passed, {failed} failed, {skipped} skipped")
-    sys.exit(failed > 0)
+            if not H % kw.get("rowsperstrip", H):
+                yield "tiff", f"exports {name}", exports, data, kw, tolerance
+    for format, name, *args in images():
+        yield format, name, image, format, *args
 
 
-main()
+main(__doc__, cases())

@@ -8,12 +8,12 @@ zarr         so are those of zarr-python's N5Store, whose dimensions are reverse
 ours         containers that zarrdb exports with each compression are read to the same
              values by tensorstore and by N5Store
 """
-import argparse, json, os, subprocess, sys, tempfile, traceback, warnings
+import json, os
 
 import numcodecs, numpy as np, tensorstore as ts, zarr
 from zarr.n5 import N5Store
 
-warnings.filterwarnings("ignore")
+from formats_common import main, same
 
 DTYPES = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64"]
 COMPRESSIONS = [
@@ -40,30 +40,13 @@ def values(dtype, shape, seed):
     return a
 
 
-class Runner:
-    def __init__(self, a, tmp):
-        self.bin, self.tmp = os.path.abspath(a.bin), tmp
-
-    def run(self, *args):
-        p = subprocess.run([self.bin, *map(str, args)], capture_output=True)
-        if p.returncode:
-            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
-        return p.stdout
-
-    def read(self, target, like):
-        return np.frombuffer(self.run("read", target, "-o", "-"), like.dtype.newbyteorder("<")).reshape(like.shape)
-
-    def same(self, want, got, what):
-        if want.shape != got.shape or want.astype(want.dtype.newbyteorder("<")).tobytes() != got.astype(want.dtype.newbyteorder("<")).tobytes():
-            raise AssertionError(f"{what}: other values")
-
-    def check(self, container, path, want):
-        """In place by both spellings, and as links of a database."""
-        self.same(want, self.read(f"file://{container}|n5:{path}", want), "read")
-        self.same(want, self.read(f"{container}/{path}", want), "read of the folder")
-        db = container + ".zdb"
-        self.run("import", "--link", db, container)
-        self.same(want, self.read(f"{db}:{path}", want), "read of the links")
+def check(r, container, path, want):
+    """In place by both spellings, and as links of a database, which it returns."""
+    r.check(f"file://{container}|n5:{path}", want, "read")
+    r.check(f"{container}/{path}", want, "read of the folder")
+    db = r.link(container)
+    r.check(f"{db}:{path}", want, "read of the links")
+    return db
 
 
 def open_tensorstore(container, path, metadata=None, labels=None):
@@ -82,8 +65,8 @@ def tensorstore_cases():
             n += 1
 
 
-def from_tensorstore(r, i, dtype, compression, shape, block):
-    container = f"{r.tmp}/ts{i}"
+def tensorstore_container(r, i, dtype, compression, shape, block):
+    container = r.path("ts")
     os.makedirs(f"{container}/g/a")
     with open(f"{container}/attributes.json", "w") as f:
         json.dump({"n5": "2.0.0"}, f)
@@ -93,64 +76,46 @@ def from_tensorstore(r, i, dtype, compression, shape, block):
     if i % 2:
         metadata["axes"] = [f"axis{d}" for d in range(len(shape))]
     open_tensorstore(container, "g/a", metadata).write(want).result()
-    r.check(container, "g/a", want)
     return container, want
 
 
+def from_tensorstore(r, *args):
+    container, want = tensorstore_container(r, *args)
+    check(r, container, "g/a", want)
+
+
 def from_zarr(r, i, compressor):
-    container = f"{r.tmp}/zarr{i}"
+    container = r.path("zarr")
     store = N5Store(container)
     want = values(DTYPES[i % len(DTYPES)], [19, 14, 5], i)
     g = zarr.group(store, overwrite=True).create_group("g")
     g.attrs["unit"] = "nm"
     a = g.create_dataset("a", data=want, chunks=(6, 5, 5), compressor=compressor)
     a.attrs["scale"] = [1, 2, 3]
-    r.check(container, "g/a", want.T)
+    check(r, container, "g/a", want.T)
     info = json.loads(r.run("info", f"file://{container}|n5:g/a", "--json"))
     if info["attributes"] != {"scale": [1, 2, 3]}:
         raise AssertionError(f"attributes {info['attributes']}")
 
 
-def ours(r, i, compression, container, want):
-    out = f"{r.tmp}/ours{i}-{compression}"
-    r.run("export", f"{container}.zdb", out, "--format", "n5", "--compression", compression)
-    r.same(want, r.read(f"{out}/g/a", want), "zarrdb reads its own")
+def ours(r, compression, *args):
+    container, want = tensorstore_container(r, *args)
+    out = r.path("ours")
+    r.run("export", r.link(container), out, "--format", "n5", "--compression", compression)
+    r.check(f"{out}/g/a", want, "zarrdb reads its own")
     if compression == "lz4":  # that of lz4-java, which neither reads
         return
-    r.same(want, open_tensorstore(out, "g/a").read().result(), "tensorstore")
-    r.same(want.T, zarr.open_group(N5Store(out), mode="r")["g/a"][...], "N5Store")
+    same(want, open_tensorstore(out, "g/a").read().result(), "tensorstore")
+    same(want.T, zarr.open_group(N5Store(out), mode="r")["g/a"][...], "N5Store")
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--bin", required=True)
-    p.add_argument("-k", default="")
-    a = p.parse_args()
-    passed = failed = 0
-
-    def case(name, fn, *args):
-        nonlocal passed, failed
-        if a.k not in name:
-            return None
-        try:
-            out = fn(*args)
-            passed += 1
-            return out
-        except Exception:
-            failed += 1
-            print(f"FAIL {name}")
-            traceback.print_exc()
-
-    with tempfile.TemporaryDirectory() as tmp:
-        r = Runner(a, tmp)
-        for i, (name, *args) in enumerate(tensorstore_cases()):
-            made = case(name, from_tensorstore, r, i, *args)
-            for compression in ["raw", "gzip", "bzip2", "xz", "lz4", "zstd", "blosc"][i % 7 :: 3] if made else []:
-                case(f"ours {compression} of {name}", ours, r, i, compression, *made)
-        for i, compressor in enumerate(COMPRESSORS):
-            case(f"zarr {compressor}", from_zarr, r, i, compressor)
-    print(f"n5: {passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+def cases():
+    for i, (name, *args) in enumerate(tensorstore_cases()):
+        yield "n5", name, from_tensorstore, i, *args
+        for compression in ["raw", "gzip", "bzip2", "xz", "lz4", "zstd", "blosc"][i % 7 :: 3]:
+            yield "n5", f"ours {compression} of {name}", ours, compression, i, *args
+    for i, compressor in enumerate(COMPRESSORS):
+        yield "n5", f"zarr {compressor}", from_zarr, i, compressor
 
 
-main()
+main(__doc__, cases())

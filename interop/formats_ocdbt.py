@@ -9,9 +9,11 @@ ours    so are, by tensorstore, stores that package formats/ocdbt writes; and
 arrays  Zarr arrays in stores of tensorstore are read, linked and imported; the history
         of a database that was exported is read by tensorstore, generation by generation
 """
-import argparse, base64, json, os, pathlib, random, subprocess, sys, tempfile, traceback
+import base64, json, pathlib, random
 
 import numpy as np, tensorstore as ts
+
+from formats_common import main
 
 # Settings of stores: the configuration of tensorstore, generations, changes in each, and
 # further options of tensorstore.
@@ -75,17 +77,9 @@ def history(seed, commits, changes):
         yield diff, dict(now)
 
 
-class Runner:
-    def __init__(self, a, tmp):
-        self.bin, self.tmp = os.path.abspath(a.bin), pathlib.Path(tmp)
-        self.helper = str(self.tmp / "ocdbt")
-        subprocess.run(["go", "build", "-trimpath", "-o", self.helper, "./interop/ocdbt"], check=True, env={**os.environ, "CGO_ENABLED": "0"})
-
-    def run(self, *args, stdin=None):
-        p = subprocess.run([str(a) for a in args], input=stdin, capture_output=True)
-        if p.returncode:
-            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
-        return p.stdout
+def helper(r, *args, stdin=None):
+    """Runs the program interop/ocdbt, which formats.sh builds."""
+    return r.execute(pathlib.Path(r.bin).parent / ".cache/ocdbt", *args, stdin=stdin)
 
 
 def spec(folder, **more):
@@ -105,7 +99,7 @@ def decoded(values):
 
 def theirs(r, name):
     config, commits, changes, more = THEIRS[name]
-    path = r.tmp / name
+    path = r.path(name)
     store = ts.KvStore.open(spec(path, config=config, **more)).result()
     last = {}
     for diff, last in history(name, commits, changes):
@@ -116,7 +110,7 @@ def theirs(r, name):
                     del at[key]
                 else:
                     at[key] = value
-    got = [json.loads(line) for line in r.run(r.helper, "read", path).splitlines()]
+    got = [json.loads(line) for line in helper(r, "read", path).splitlines()]
     assert decoded(got[0]["values"]) == last, "the newest generation"
     for g in got:
         number = int(g["version"][1:])
@@ -129,15 +123,15 @@ def theirs(r, name):
     some = got[len(got) // 2]
     for key, value in list(decoded(some["values"]).items())[:3]:
         url = f"file://{path}/|ocdbt:@{some['version']}/"
-        assert r.run(r.bin, "get", url, key.decode()) == value
+        assert r.run("get", url, key.decode()) == value
 
 
 def ours(r, name):
     options, commits, changes = OURS[name]
-    path = r.tmp / name
+    path = r.path(name)
     all = list(history(name, commits, changes))
     start = 1_700_000_000_000_000_000
-    r.run(r.helper, "write", path, stdin=json.dumps({"options": options, "commits": [
+    helper(r, "write", path, stdin=json.dumps({"options": options, "commits": [
         {"time": start + n * 1_000_000_001, "changes": {text(k): v if v is None else text(v) for k, v in diff.items()}}
         for n, (diff, _) in enumerate(all)]}).encode())
     for n, (_, want) in enumerate(all):
@@ -156,13 +150,13 @@ def ours(r, name):
     del now[b"a/more/0"]
     assert contents(path) == now, "after tensorstore wrote"
     assert contents(path, commits) == all[-1][1], "before tensorstore wrote"
-    got = json.loads(r.run(r.helper, "read", path).splitlines()[0])
+    got = json.loads(helper(r, "read", path).splitlines()[0])
     assert decoded(got["values"]) == now, "read again"
 
 
-def arrays(r, name):
+def arrays(r):
     want = np.random.default_rng(5).integers(0, 1000, (30, 40)).astype("uint16")
-    path, db = r.tmp / "arrays", r.tmp / "arrays.zdb"
+    path, db = r.path("arrays"), r.path("arrays.zdb")
     array = {
         "driver": "zarr3", "kvstore": spec(path, path="p/a/", config={"max_decoded_node_bytes": 500}),
         "metadata": {"shape": [30, 40], "data_type": "uint16", "dimension_names": ["y", "x"],
@@ -172,62 +166,42 @@ def arrays(r, name):
     }
     a = ts.open(array).result()
     a.write(want).result()
-    first = max(int(json.loads(line)["version"][1:]) for line in r.run(r.helper, "read", path).splitlines())
+    first = max(int(json.loads(line)["version"][1:]) for line in helper(r, "read", path).splitlines())
     a[3:5, :] = 7
     for at, values in [("", a.read().result()), (f"@v{first}/", want)]:
-        got = np.frombuffer(r.run(r.bin, "read", f"file://{path}/|ocdbt:{at}p/a", "-o", "-"), "<u2").reshape(30, 40)
+        got = np.frombuffer(r.run("read", f"file://{path}/|ocdbt:{at}p/a", "-o", "-"), "<u2").reshape(30, 40)
         assert np.array_equal(got, values), at
-    r.run(r.bin, "init", db)
-    r.run(r.bin, "import", db, f"file://{path}/|ocdbt:@v{first}/p/a/", "--to", "copied")
-    r.run(r.bin, "import", db, f"file://{path}/|ocdbt:p/a/", "--to", "linked", "--link")
-    r.run(r.bin, "rm", f"{db}:copied")
-    out = r.tmp / "out"
-    r.run(r.bin, "export", f"{db}@main", out, "--format", "ocdbt", "--history")
-    commits = [json.loads(line) for line in r.run(r.bin, "log", db, "--json").splitlines()][::-1]
-    versions = [json.loads(line) for line in r.run(r.bin, "log", f"file://{out}/|ocdbt:", "--json").splitlines()][::-1]
+    r.run("init", db)
+    r.run("import", db, f"file://{path}/|ocdbt:@v{first}/p/a/", "--to", "copied")
+    r.run("import", db, f"file://{path}/|ocdbt:p/a/", "--to", "linked", "--link")
+    r.run("rm", f"{db}:copied")
+    out = r.path("out")
+    r.run("export", f"{db}@main", out, "--format", "ocdbt", "--history")
+    commits = [json.loads(line) for line in r.run("log", db, "--json").splitlines()][::-1]
+    versions = [json.loads(line) for line in r.run("log", f"file://{out}/|ocdbt:", "--json").splitlines()][::-1]
     assert len(versions) == len(commits), (versions, commits)
     for n, commit in enumerate(commits):
-        keys = r.run(r.bin, "keys", f"{db}@{commit['id']}").decode().splitlines()
+        keys = r.run("keys", f"{db}@{commit['id']}").decode().splitlines()
         got = contents(out, n + 1)
         assert sorted(k.decode() for k in got) == sorted(keys), n
         for key in random.Random(n).sample(keys, min(8, len(keys))):
-            assert r.run(r.bin, "get", f"{db}@{commit['id']}", key) == got[key.encode()], key
+            assert r.run("get", f"{db}@{commit['id']}", key) == got[key.encode()], key
         if b"copied/zarr.json" in got:
             b = ts.open({"driver": "zarr3", "kvstore": spec(out, version=n + 1, path="copied/")}).result()
             assert np.array_equal(b.read().result(), want)
     b = ts.open({"driver": "zarr3", "kvstore": spec(out, path="linked/")}).result()
     assert np.array_equal(b.read().result(), a.read().result())
-    r.run(r.bin, "export", f"{db}:linked", r.tmp / "one", "--format", "ocdbt")
-    b = ts.open({"driver": "zarr3", "kvstore": spec(r.tmp / "one")}).result()
+    r.run("export", f"{db}:linked", r.path("one"), "--format", "ocdbt")
+    b = ts.open({"driver": "zarr3", "kvstore": spec(r.path("one"))}).result()
     assert np.array_equal(b.read().result(), a.read().result())
 
 
-def main():
-    ap = argparse.ArgumentParser(description=__doc__)
-    ap.add_argument("--bin", required=True)
-    ap.add_argument("-k", default="")
-    a = ap.parse_args()
-    passed, failed = 0, []
-    with tempfile.TemporaryDirectory() as tmp:
-        r = Runner(a, tmp)
-        for check, names in [(theirs, THEIRS), (ours, OURS), (arrays, ["exported"])]:
-            for name in names:
-                what = f"{check.__name__} {name}"
-                if a.k not in what:
-                    continue
-                r.tmp = pathlib.Path(tmp) / check.__name__
-                r.tmp.mkdir(exist_ok=True)
-                try:
-                    check(r, name)
-                    passed += 1
-                except Exception:
-                    traceback.print_exc()
-                    failed.append(what)
-    for what in failed:
-        print("failed:", what)
-    print(f"{passed} passed, {len(failed)} failed")
-    return 1 if failed or not passed else 0
+def cases():
+    for name in THEIRS:
+        yield "ocdbt", f"theirs {name}", theirs, name
+    for name in OURS:
+        yield "ocdbt", f"ours {name}", ours, name
+    yield "ocdbt", "arrays", arrays
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main(__doc__, cases())

@@ -8,11 +8,11 @@ scales   those of several scales are a group
 ours     volumes that zarrdb exports, in files and in shards, are read to the same
          values by tensorstore and cloud-volume
 """
-import argparse, itertools, json, os, subprocess, sys, tempfile, traceback, warnings
+import itertools, json, os
 
 import cloudvolume, numpy as np, tensorstore as ts
 
-warnings.filterwarnings("ignore")
+from formats_common import main, same
 
 SHARDINGS = {
     "identity": {"@type": "neuroglancer_uint64_sharded_v1", "preshift_bits": 2, "hash": "identity", "minishard_bits": 2, "shard_bits": 3,
@@ -44,33 +44,11 @@ def values(dtype, shape, encoding, seed):
     return a
 
 
-class Runner:
-    def __init__(self, a, tmp):
-        self.bin, self.tmp = os.path.abspath(a.bin), tmp
-
-    def run(self, *args):
-        p = subprocess.run([self.bin, *map(str, args)], capture_output=True)
-        if p.returncode:
-            raise RuntimeError(f"exit {p.returncode}: {' '.join(map(str, args))}: {p.stderr.decode()}")
-        return p.stdout
-
-    def read(self, target, like):
-        return np.frombuffer(self.run("read", target, "-o", "-"), like.dtype.newbyteorder("<")).reshape(like.shape)
-
-    def check(self, volume, key, want, tolerance=0):
-        """In place by all spellings, and as links of a database."""
-        same(want, self.read(f"file://{volume}|neuroglancer-precomputed:{key}", want), "read", tolerance)
-        db = volume + ".zdb"
-        if not os.path.exists(db):
-            self.run("import", "--link", db, volume)
-        same(want, self.read(f"{db}:{key}" if key else db, want), "read of the links", tolerance)
-
-
-def same(want, got, what, tolerance=0):
-    if want.shape != got.shape:
-        raise AssertionError(f"{what}: shape {got.shape}, not {want.shape}")
-    if np.abs(want.astype(float) - got.astype(float)).max() > tolerance if tolerance else not np.array_equal(want, got):
-        raise AssertionError(f"{what}: other values")
+def check(r, volume, key, want, tolerance=0):
+    """In place, and as links of a database."""
+    r.check(f"file://{volume}|neuroglancer-precomputed:{key}", want, "read", tolerance)
+    db = r.link(volume)
+    r.check(f"{db}:{key}" if key else db, want, "read of the links", tolerance)
 
 
 def open_tensorstore(volume, key=None):
@@ -81,7 +59,7 @@ def open_tensorstore(volume, key=None):
 
 
 def from_tensorstore(r, i, encoding, dtype, channels, sharding, scales=1):
-    volume = f"{r.tmp}/ts{i}"
+    volume = r.path("ts")
     for level in range(scales):
         shape = [37 >> level, 29, 21, channels]
         metadata = {"size": shape[:3], "encoding": encoding, "chunk_size": [8, 16, 7], "resolution": [4 << level, 4, 40], "voxel_offset": [-3, 11, 0]}
@@ -99,7 +77,7 @@ def from_tensorstore(r, i, encoding, dtype, channels, sharding, scales=1):
         if encoding == "jpeg":
             want = t.read().result()
         if level == scales - 1:
-            r.check(volume, key, want, 2 if encoding == "jpeg" else 0)
+            check(r, volume, key, want, 2 if encoding == "jpeg" else 0)
     if scales > 1:
         tree = r.run("tree", volume).decode()
         if not all(f"{4 << level}_4_40" in tree for level in range(scales)):
@@ -107,7 +85,7 @@ def from_tensorstore(r, i, encoding, dtype, channels, sharding, scales=1):
 
 
 def from_cloudvolume(r, i, encoding, dtype, channels, compress):
-    volume = f"{r.tmp}/cv{i}"
+    volume = r.path("cv")
     shape = [37, 29, 21]
     info = cloudvolume.CloudVolume.create_new_info(
         num_channels=channels, layer_type="segmentation" if encoding == "compressed_segmentation" else "image", data_type=dtype,
@@ -119,11 +97,11 @@ def from_cloudvolume(r, i, encoding, dtype, channels, compress):
     cv[:, :, :] = want
     if encoding == "jpeg":  # cloud-volume itself reads other colours
         want = open_tensorstore(volume).read().result()
-    r.check(volume, "", want, 2 if encoding == "jpeg" else 0)
+    check(r, volume, "", want, 2 if encoding == "jpeg" else 0)
 
 
 def ours(r, i, dtype, channels, sharded, compression, scales):
-    source, volume = f"{r.tmp}/src{i}", f"{r.tmp}/ours{i}"
+    source, volume = r.path("src"), r.path("ours")
     wants = {}
     for level in range(scales):
         name = f"s{level}" if scales > 1 else "a"
@@ -140,48 +118,31 @@ def ours(r, i, dtype, channels, sharded, compression, scales):
           *(["--compression", compression] if compression else []))
     for level, (name, want) in enumerate(wants.items()):
         key = name if scales > 1 else "4_4_40"
-        same(want, r.read(f"file://{volume}|neuroglancer-precomputed:{key}", want), "zarrdb reads its own")
+        r.check(f"file://{volume}|neuroglancer-precomputed:{key}", want, "zarrdb reads its own")
         same(want, open_tensorstore(volume, key).read().result(), "tensorstore")
         cv = cloudvolume.CloudVolume("file://" + volume, mip=level, progress=False, fill_missing=True)
         same(want, np.asarray(cv[:, :, :]), "cloud-volume")
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--bin", required=True)
-    p.add_argument("-k", default="")
-    a = p.parse_args()
-    passed = failed = 0
-    with tempfile.TemporaryDirectory() as tmp:
-        r = Runner(a, tmp)
-        cases = []
-        for i, ((encoding, dtype, channels), sharding) in enumerate(itertools.product(ENCODINGS, [None, *SHARDINGS])):
-            if sharding and (i + i // 4) % 3:
-                continue  # each sharding with a third of the encodings
-            cases.append((f"tensorstore {encoding} {dtype}x{channels} {sharding}", from_tensorstore, i, encoding, dtype, channels, sharding))
-        cases.append(("tensorstore scales", from_tensorstore, 1000, "raw", "uint16", 1, None, 3))
-        cases.append(("tensorstore sharded scales", from_tensorstore, 1001, "raw", "uint8", 1, "murmur", 2))
-        for i, (encoding, dtype, channels) in enumerate(ENCODINGS):
-            if (encoding, dtype, channels) not in [("compressed_segmentation", "uint64", 2), ("png", "uint16", 1)]:  # which it does not write
-                for compress in (False, True)[: 1 + (encoding in ("raw", "compressed_segmentation"))]:
-                    cases.append((f"cloudvolume {encoding} {dtype}x{channels} compress={compress}", from_cloudvolume, f"{i}-{compress}", encoding, dtype, channels, compress))
-        for i, (dtype, channels, sharded, compression, scales) in enumerate([
-            ("uint8", 1, False, "", 1), ("uint16", 1, True, "", 1), ("uint32", 2, True, "raw", 1), ("uint64", 1, False, "", 2),
-            ("float32", 3, True, "gzip", 1), ("uint8", 1, True, "", 3), ("uint64", 1, True, "raw", 2), ("float32", 1, False, "", 1),
-        ]):
-            cases.append((f"ours {dtype}x{channels} sharded={sharded} {compression} scales={scales}", ours, i, dtype, channels, sharded, compression, scales))
-        for name, fn, *args in cases:
-            if a.k not in name:
-                continue
-            try:
-                fn(r, *args)
-                passed += 1
-            except Exception:
-                failed += 1
-                print(f"FAIL {name}")
-                traceback.print_exc()
-    print(f"precomputed: {passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+def cases():
+    n = "precomputed"
+    for i, ((encoding, dtype, channels), sharding) in enumerate(itertools.product(ENCODINGS, [None, *SHARDINGS])):
+        if sharding and (i + i // 4) % 3:
+            continue  # each sharding with a third of the encodings
+        yield n, f"tensorstore {encoding} {dtype}x{channels} {sharding}", from_tensorstore, i, encoding, dtype, channels, sharding
+    yield n, "tensorstore scales", from_tensorstore, 1000, "raw", "uint16", 1, None, 3
+    yield n, "tensorstore sharded scales", from_tensorstore, 1001, "raw", "uint8", 1, "murmur", 2
+    for i, (encoding, dtype, channels) in enumerate(ENCODINGS):
+        if (encoding, dtype, channels) in [("compressed_segmentation", "uint64", 2), ("png", "uint16", 1)]:
+            continue  # which cloud-volume does not write
+        for compress in (False, True)[: 1 + (encoding in ("raw", "compressed_segmentation"))]:
+            yield n, f"cloudvolume {encoding} {dtype}x{channels} compress={compress}", from_cloudvolume, i, encoding, dtype, channels, compress
+    for i, (dtype, channels, sharded, compression, scales) in enumerate([
+        ("uint8", 1, False, "", 1), ("uint16", 1, True, "", 1), ("uint32", 2, True, "raw", 1), ("uint64", 1, False, "", 2),
+        ("float32", 3, True, "gzip", 1), ("uint8", 1, True, "", 3), ("uint64", 1, True, "raw", 2), ("float32", 1, False, "", 1),
+        ("uint16", 4, False, "", 3), ("uint8", 3, True, "raw", 1), ("uint32", 1, True, "", 2), ("float32", 2, True, "raw", 3),
+    ]):
+        yield n, f"ours {dtype}x{channels} sharded={sharded} {compression} scales={scales}", ours, i, dtype, channels, sharded, compression, scales
 
 
-main()
+main(__doc__, cases())
