@@ -147,7 +147,7 @@ func (db *DB) checked(ctx context.Context, o CheckOptions) (*checker, error) {
 	defer db.care.RUnlock()
 	c := newChecker(db, o)
 	defer c.snap.Close()
-	return c, c.steps(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.mark, c.orphans, c.trace)
+	return c, c.steps(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
 }
 
 func (c *checker) steps(ctx context.Context, steps ...func(context.Context) error) error {

@@ -10,13 +10,15 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
-// trace finds out under which keys and in which versions the damaged things
-// are: from each version down those pages only that lead to damage.
+// trace finds out under which keys and in which versions the damaged things are: it
+// reads everything again, pages below which there is no damage once.
 func (c *checker) trace(ctx context.Context) error {
-	t := tracer{c: c, tainted: c.tainted(), at: map[tracePlace][]int{}, places: map[foundPlace]int{}, out: c.notes}
-	for _, r := range c.roots {
-		if err := t.version(ctx, r); err != nil {
-			return err
+	t := tracer{c: c, at: map[tracePlace][]int{}, places: map[foundPlace]int{}, out: c.notes}
+	if len(c.damaged)+len(c.bad) > 0 {
+		for _, r := range c.roots {
+			if err := t.version(ctx, r); err != nil {
+				return err
+			}
 		}
 	}
 	slices.SortStableFunc(t.out, func(a, b Problem) int {
@@ -32,54 +34,28 @@ func (c *checker) trace(ctx context.Context) error {
 	return nil
 }
 
-// tainted returns the pages that are damaged, name a bad payload or lead to
-// one that does.
-func (c *checker) tainted() map[int32]bool {
-	out := map[int32]bool{}
-	for p := range c.damaged {
-		out[p] = true
-	}
-	for p := range c.holders {
-		out[p] = true
-	}
-	for more := len(out) > 0; more; {
-		more = false
-		for _, e := range c.above {
-			if out[e.below] && !out[e.page] {
-				out[e.page], more = true, true
-			}
-		}
-	}
-	return out
-}
-
 type tracer struct {
-	c       *checker
-	tainted map[int32]bool
+	c *checker
 	// at remembers what was found below a page at a path, places the number of
-	// a problem.
+	// a problem. Pages without damage below are no more among those of the checker.
 	at     map[tracePlace][]int
 	places map[foundPlace]int
 	out    []Problem
 }
 
 type tracePlace struct {
-	page int32
+	page tree.Name
 	path string
 }
 
 type foundPlace struct {
-	page int32 // -1 for a payload
+	page tree.Name // zero for a payload
 	key  string
 	at   pack.Address
 }
 
 // version adds a version to the problems that it has.
 func (t *tracer) version(ctx context.Context, r checkRoot) error {
-	page, ok := t.c.pages[r.root.Name]
-	if !ok || !t.tainted[page] {
-		return nil
-	}
 	found, err := t.page(ctx, r.root.Place(), "", nil)
 	if err != nil || r.commit == nil {
 		return err
@@ -97,22 +73,21 @@ func (t *tracer) version(ctx context.Context, r checkRoot) error {
 
 // page returns the problems at and below a page.
 func (t *tracer) page(ctx context.Context, at tree.Place, path string, form *Form) ([]int, error) {
-	page := t.c.pages[at.Page().Name]
+	page := at.Page().Name
+	if _, ok := t.c.pages[page]; !ok {
+		return nil, nil
+	}
 	here := tracePlace{page, path}
 	if found, ok := t.at[here]; ok {
 		return found, nil
 	}
-	if p, ok := t.c.damaged[page]; ok {
-		found := []int{t.problem(foundPlace{page: page, key: path}, pageProblem(p.Page, path, p.Err))}
+	if err := t.c.damaged[page]; err != nil {
+		found := []int{t.problem(foundPlace{page: page, key: path}, pageProblem(page, path, err))}
 		t.at[here] = found
 		return found, nil
 	}
 	var found []int
 	into := func(child tree.Place, path string, form *Form) error {
-		n, ok := t.c.pages[child.Page().Name]
-		if !ok || !t.tainted[n] {
-			return nil
-		}
 		more, err := t.page(ctx, child, path, form)
 		found = append(found, more...)
 		return err
@@ -133,12 +108,19 @@ func (t *tracer) page(ctx context.Context, at tree.Place, path string, form *For
 		a := addressOf(e.Value)
 		if bad := t.c.bad[a]; bad != nil {
 			p := payloadProblem(key, path, chunk, e.Value, bad)
-			found = append(found, t.problem(foundPlace{page: -1, key: key, at: a}, p))
+			found = append(found, t.problem(foundPlace{key: key, at: a}, p))
 		}
 		return nil
 	})
-	if err != nil {
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil && (stop(err) || len(t.c.damaged) < maxProblems) { // else it is damaged too
 		return nil, err
+	}
+	if len(found) == 0 {
+		delete(t.c.pages, page)
+		return nil, nil
 	}
 	t.at[here] = found
 	return found, nil

@@ -18,10 +18,9 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
-// checker looks at one state of the index. Pages that several versions share
-// are read once; which page names which is kept (8 bytes each), so that the
-// versions that a damaged page or payload belongs to can be told afterwards
-// without reading it all again.
+// checker looks at one state of the index. Pages that several versions share are
+// read once. Only if something is damaged, they are read again: for the versions
+// that it belongs to.
 type checker struct {
 	db   *DB
 	o    CheckOptions
@@ -38,12 +37,10 @@ type checker struct {
 
 	mu       sync.Mutex // guards what follows, and calls of callbacks
 	r        CheckReport
-	pages    map[tree.Name]int32
-	above    []pageEdge
+	pages    map[tree.Name]struct{}
 	notes    []Problem              // about neither pages nor payloads
-	damaged  map[int32]Problem      // pages
+	damaged  map[tree.Name]error    // pages
 	bad      map[pack.Address]error // payloads
-	holders  map[int32]bool         // pages that name a bad payload
 	payloads reach.AddressSet       // that were looked at
 
 	nPages, nPayloads, nValues, nBytes, payloadBytes atomic.Int64
@@ -56,9 +53,6 @@ type pendingCommit struct {
 }
 
 type edge struct{ child, parent CommitID }
-
-// pageEdge says that one page names another, by their numbers.
-type pageEdge struct{ page, below int32 }
 
 // checkRoot is a namespace that must be sound, of a commit or a session.
 type checkRoot struct {
@@ -75,7 +69,7 @@ func newChecker(db *DB, o CheckOptions) *checker {
 		db: db, o: o, snap: db.idx.Snapshot(),
 		heads: map[CommitID][]string{}, targets: map[string]CommitID{},
 		seen: map[CommitID]struct{}{}, generations: map[CommitID]uint64{},
-		pages: map[tree.Name]int32{}, damaged: map[int32]Problem{}, bad: map[pack.Address]error{}, holders: map[int32]bool{},
+		pages: map[tree.Name]struct{}{}, damaged: map[tree.Name]error{}, bad: map[pack.Address]error{},
 	}
 	c.tree = tree.New(snapshotPages{c.snap}, uncached)
 	c.total = int64(db.idx.Metrics().DiskBytes)
@@ -153,10 +147,9 @@ func (c *checker) start(root tree.Root, of string, commit *CommitID) {
 // place is a page on the list of those to be read, or a payload that one names.
 type place struct {
 	at      tree.Place
-	of      string // what it belongs to, for messages
-	path    string // of the directory
-	form    *Form  // of a chunk map; nil for a page of a directory
-	page    int32
+	of      string        // what it belongs to, for messages
+	path    string        // of the directory
+	form    *Form         // of a chunk map; nil for a page of a directory
 	payload *payloadPlace // nil for a page
 }
 
@@ -170,33 +163,14 @@ type payloadPlace struct {
 
 const largePayload = 1 << 20
 
-// walk reads every page below the roots and checks what is in it.
+// walk reads every page below the roots, each once, with several goroutines, and
+// checks what is in it.
 func (c *checker) walk(ctx context.Context) error {
-	err := c.eachPage(ctx, c.page)
-	c.progress(true)
-	return err
-}
-
-// mark finds the pages that name a bad payload, by reading all of them again:
-// the payload was looked at only once.
-func (c *checker) mark(ctx context.Context) error {
-	if len(c.bad) == 0 {
-		return nil
-	}
-	c.pages, c.above = map[tree.Name]int32{}, nil
-	// Numbers are given anew, so what is known by number is found anew too.
-	c.damaged = map[int32]Problem{}
-	return c.eachPage(ctx, c.markPage)
-}
-
-// eachPage calls visit for the pages below the roots, each once, with several
-// goroutines. visit returns the pages below, the first one last.
-func (c *checker) eachPage(ctx context.Context, visit func(context.Context, place) ([]place, error)) error {
+	defer c.progress(true)
 	var roots []place
-	for i := len(c.roots) - 1; i >= 0; i-- {
-		r := c.roots[i]
-		if p, ok := c.enter(-1, r.root.Place()); ok {
-			roots = append(roots, place{at: r.root.Place(), of: r.of, page: p})
+	for _, r := range slices.Backward(c.roots) {
+		if c.enter(r.root.Place()) {
+			roots = append(roots, place{at: r.root.Place(), of: r.of})
 		}
 	}
 	q := reach.NewWorkList(roots...)
@@ -208,7 +182,7 @@ func (c *checker) eachPage(ctx context.Context, visit func(context.Context, plac
 				if !ok {
 					return
 				}
-				below, err := visit(ctx, p)
+				below, err := c.page(ctx, p)
 				if err == nil {
 					err = ctx.Err()
 				}
@@ -220,27 +194,21 @@ func (c *checker) eachPage(ctx context.Context, visit func(context.Context, plac
 	return q.Err()
 }
 
-// enter numbers a page that another one names. ok is false if it was there
-// before, or if there is none.
-func (c *checker) enter(from int32, at tree.Place) (page int32, ok bool) {
-	root := at.Page()
-	if root.Empty() {
-		return 0, false
+// enter reports whether a page is there and is met for the first time.
+func (c *checker) enter(at tree.Place) bool {
+	page := at.Page()
+	if page.Empty() {
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	page, known := c.pages[root.Name]
-	if !known {
-		page = int32(len(c.pages))
-		c.pages[root.Name] = page
-	}
-	if from >= 0 {
-		c.above = append(c.above, pageEdge{from, page})
-	}
-	return page, !known
+	_, known := c.pages[page.Name]
+	c.pages[page.Name] = struct{}{}
+	return !known
 }
 
-// page checks one page, and leaves large payloads for later.
+// page checks one page, and leaves large payloads for later. It returns the pages
+// below, the first one last.
 func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 	if l := p.payload; l != nil {
 		return nil, c.value(ctx, p, l.key, l.chunk, l.v)
@@ -248,7 +216,7 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 	var large []place
 	below, err := c.open(ctx, p, func(key string, chunk []int64, v tree.Value) error {
 		if c.o.Payloads && v.Kind == tree.KindNative && v.Length >= largePayload {
-			large = append(large, place{of: p.of, path: p.path, page: p.page, payload: &payloadPlace{key, slices.Clone(chunk), v}})
+			large = append(large, place{of: p.of, path: p.path, payload: &payloadPlace{key, slices.Clone(chunk), v}})
 			return nil
 		}
 		return c.value(ctx, p, key, chunk, v)
@@ -260,8 +228,10 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.r.Found++
-		if !c.damage(p, err) {
-			c.tell(pageProblem(p.at.Page().Name.String(), p.path, err))
+		if name := p.at.Page().Name; len(c.damaged) < maxProblems {
+			c.damaged[name] = err
+		} else {
+			c.tell(pageProblem(name, p.path, err))
 		}
 		return large, nil
 	}
@@ -272,37 +242,6 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 	return append(below, large...), nil
 }
 
-// markPage notes whether a page names a bad payload.
-func (c *checker) markPage(ctx context.Context, p place) ([]place, error) {
-	below, err := c.open(ctx, p, func(_ string, _ []int64, v tree.Value) error {
-		if c.bad[addressOf(v)] != nil && v.Kind == tree.KindNative {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.holders[p.page] = true
-		}
-		return nil
-	})
-	if err != nil {
-		if stop(err) {
-			return nil, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.damage(p, err)
-		return nil, nil
-	}
-	return below, nil
-}
-
-// damage notes that a page cannot be used, if there is room. c.mu is held.
-func (c *checker) damage(p place, err error) bool {
-	if len(c.damaged) >= maxProblems {
-		return false
-	}
-	c.damaged[p.page] = pageProblem(p.at.Page().Name.String(), p.path, err)
-	return true
-}
-
 // open reads a page, calls value for what it maps to bytes, and returns the
 // pages below that were not met before.
 func (c *checker) open(ctx context.Context, p place, value func(key string, chunk []int64, v tree.Value) error) ([]place, error) {
@@ -311,8 +250,8 @@ func (c *checker) open(ctx context.Context, p place, value func(key string, chun
 	}
 	var below []place
 	add := func(at tree.Place, path string, form *Form) {
-		if n, ok := c.enter(p.page, at); ok {
-			below = append(below, place{at: at, of: p.of, path: path, form: form, page: n})
+		if c.enter(at) {
+			below = append(below, place{at: at, of: p.of, path: path, form: form})
 		}
 	}
 	err := c.tree.Open(ctx, p.at, func(child tree.Place) error {
@@ -353,7 +292,7 @@ func (c *checker) value(ctx context.Context, p place, key string, chunk []int64,
 	if len(c.bad) < maxProblems {
 		c.bad[addressOf(v)] = err
 	} else {
-		// Too many to find out where each of them matters.
+		// Too many to find out where each of them is.
 		c.tell(payloadProblem(key, p.path, chunk, v, err))
 	}
 	return nil
@@ -376,9 +315,9 @@ func (c *checker) payload(ctx context.Context, v tree.Value) error {
 	return err
 }
 
-func pageProblem(name, dir string, err error) Problem {
+func pageProblem(name tree.Name, dir string, err error) Problem {
 	return Problem{
-		Kind: ProblemPage, What: fmt.Sprintf("page %s of directory %q,", name, dir), Err: err, Key: dir, Page: name,
+		Kind: ProblemPage, What: fmt.Sprintf("page %v of directory %q,", name, dir), Err: err, Key: dir, Page: name.String(),
 	}
 }
 
