@@ -106,40 +106,29 @@ func everything(ctx context.Context, t *transfer) error {
 
 // mirror publishes refs, reflogs and marks of expiry as they are in the source.
 func (t *transfer) mirror(ctx context.Context, of *[8]byte) error {
-	return t.publish(ctx, func(batch *index.Batch) error {
-		if err := t.mirrorSpace(ctx, batch, index.SpaceReflog); err != nil {
+	return t.publish(ctx, func(c *change) error {
+		if err := t.mirrorSpace(ctx, c.extra, index.SpaceReflog); err != nil {
 			return err
 		}
 		// Marks that the source has not belong to commits that were copied again,
 		// whose marks are gone by now, or to what only the destination knew.
-		if err := t.copySpace(ctx, batch, index.SpaceExpired); err != nil {
+		if err := t.copySpace(ctx, c.extra, index.SpaceExpired); err != nil {
 			return err
 		}
-		var moves []RefMove // that readers are told of
+		c.mirrored = true
 		for _, r := range t.to.heads.list("") {
 			if _, ok := t.heads[r.Name]; !ok {
-				catalog.Refs.Delete(batch, r.Name)
-				moves = append(moves, RefMove{Ref: r.Name, Old: r.Commit})
+				c.moves = append(c.moves, RefMove{Ref: r.Name, Old: r.Commit})
 			}
 		}
 		for _, ref := range slices.Sorted(maps.Keys(t.heads)) {
-			id := t.heads[ref]
-			if old, _ := t.to.heads.get(ref); old != id {
-				catalog.Refs.Put(batch, Ref{Name: ref, Commit: id})
-				moves = append(moves, RefMove{Ref: ref, Old: old, New: id})
+			if old, _ := t.to.heads.get(ref); old != t.heads[ref] {
+				c.moves = append(c.moves, RefMove{Ref: ref, Old: old, New: t.heads[ref]})
 			}
 		}
 		if of != nil {
-			catalog.PutBackupOf(batch, *of)
+			catalog.PutBackupOf(c.extra, *of)
 		}
-		t.to.checkpoints.count(batch, len(moves))
-		size := batch.Len()
-		if err := batch.Commit(true); err != nil {
-			return err
-		}
-		t.to.checkpoints.counted(len(moves), size)
-		t.to.heads.publish(moves)
-		t.r.Moves = moves
 		return nil
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -355,39 +354,31 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now tim
 // synced batch, after the packs that the pages point into.
 func (p *plan) write() error {
 	ctx := context.Background()
-	change := generation{pages: map[tree.Name][]byte{}, commits: map[CommitID][]byte{}, moves: p.moves}
+	change := newChange(p.failures)
+	change.moves = p.moves
 	written := map[tree.Name]struct{}{}
-	changed, stored := false, false
-	batch := p.db.idx.NewBatch()
-	defer batch.Close()
 	for _, r := range p.group {
 		if r.err != nil {
 			continue
 		}
-		ends := r.s.stored && !r.o.DryRun
-		changed, stored = changed || r.made || ends, stored || ends
 		if r.made {
 			if err := p.newPages(ctx, r, written, change.putPage); err != nil {
 				return err
 			}
 			change.commits[r.commit.ID] = r.record
 		}
-		if ends {
-			catalog.Sessions.Delete(batch, r.s.id)
+		if r.s.stored && !r.o.DryRun {
+			if change.extra == nil {
+				change.extra = p.db.idx.NewBatch()
+				defer change.extra.Close()
+			}
+			catalog.Sessions.Delete(change.extra, r.s.id)
 		}
 	}
-	if !changed {
+	if len(change.commits) == 0 && change.extra == nil {
 		return nil
 	}
-	var err error
-	ahead := int64(0)
-	if p.db.delayed() && !stored && change.bytes < pendingBytes/2 {
-		err = p.db.acknowledge(change, p.failures)
-	} else if ahead, err = change.putAhead(ctx, p.db.idx, p.db.opts.aheadPages); err == nil {
-		change.addTo(batch)
-		err = p.db.syncAndCommit(ctx, batch, p.moves, p.failures)
-	}
-	if err != nil {
+	if err := p.db.publish(ctx, change); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	spilled := int64(0)
@@ -395,7 +386,7 @@ func (p *plan) write() error {
 		o.drop(written)
 		spilled += o.countSpilled()
 	}
-	p.db.checkpoints.counted(0, ahead+spilled)
+	p.db.checkpoints.counted(0, spilled)
 	if spilled >= flushSpilled && !p.db.checkpoints.due() { // else that flushes
 		p.db.idx.FlushSoon()
 	}
@@ -427,36 +418,3 @@ func (p *plan) newPages(ctx context.Context, r *commitRequest, written map[tree.
 // an import does, without the log being cut short after it: the next Open would
 // read that again if this process ends without closing the database.
 const flushSpilled = 16 << 20
-
-// syncAndCommit writes what waits for the disk, syncs the packs, records their
-// ends in batch and commits it with the given ref moves. When it returns nil,
-// everything is on disk, unless packs failed since failures were counted: then
-// it is ErrLost. The lock keeps a later end from being overwritten by an earlier
-// one.
-func (db *DB) syncAndCommit(ctx context.Context, batch *index.Batch, moves []RefMove, failures uint64) error {
-	db.ends.Lock()
-	defer db.ends.Unlock()
-	if now := db.packFailures.Load(); now != failures {
-		return errLost(now)
-	}
-	earlier, err := db.take(batch)
-	if err != nil {
-		return err
-	}
-	infos, err := db.packs.Sync(ctx)
-	if err != nil {
-		db.complete(earlier, err)
-		db.resumePacks()
-		return err
-	}
-	for _, i := range infos {
-		catalog.Packs.Put(batch, i)
-	}
-	err = db.commitRefs(batch, earlier.published(), moves)
-	db.complete(earlier, err)
-	if err != nil {
-		return err
-	}
-	db.packs.Recorded(infos)
-	return nil
-}

@@ -252,12 +252,13 @@ func (db *DB) writeFirstCommit() error {
 func (db *DB) beginBranch(branch, message, op string) error {
 	c := &Commit{Author: db.opts.Author, Time: db.opts.Now().UTC(), Message: message}
 	rec := catalog.SealCommit(c)
-	batch := db.idx.NewBatch()
-	defer batch.Close()
-	catalog.PutCommit(batch, c.ID, rec)
-	catalog.PutReady(batch)
-	moves := []RefMove{{Ref: catalog.HeadRef(branch), New: c.ID, Time: c.Time, Author: c.Author, Op: op}}
-	return db.commitRefs(batch, nil, moves)
+	change := newChange(0)
+	change.noPayloads, change.extra = true, db.idx.NewBatch()
+	defer change.extra.Close()
+	catalog.PutReady(change.extra)
+	change.commits[c.ID] = rec
+	change.moves = []RefMove{{Ref: catalog.HeadRef(branch), New: c.ID, Time: c.Time, Author: c.Author, Op: op}}
+	return db.write(context.Background(), change)
 }
 
 // Close closes the database. Sessions that made a savepoint can be resumed

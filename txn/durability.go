@@ -8,11 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
-	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Durability says when a commit, or a move of a ref, is on disk.
@@ -47,92 +45,14 @@ type pending struct {
 	waiting atomic.Int64 // moves of refs that are not on disk
 
 	mu      sync.RWMutex
-	current *generation
-	writing *generation // nil unless a write is under way
-	err     error       // that ended it: what waits can never be written
+	current *change
+	writing *change // nil unless a write is under way
+	err     error   // that ended it: what waits can never be written
 
 	wake chan struct{} // something waits
 	quit chan struct{}
 	done chan struct{} // closed by the end of the loop
 }
-
-// generation is what waits together.
-type generation struct {
-	pages    map[tree.Name][]byte
-	commits  map[CommitID][]byte
-	moves    []RefMove
-	bytes    int64
-	failures uint64 // of packs, when it began
-}
-
-// putPage takes a page, which nobody changes any more.
-func (g *generation) putPage(name tree.Name, page []byte) {
-	g.pages[name] = page
-	g.bytes += int64(len(page))
-}
-
-// addTo puts pages and commits into a batch.
-func (g *generation) addTo(batch *index.Batch) {
-	for name, page := range g.pages {
-		batch.PutPage(name, page)
-	}
-	for id, rec := range g.commits {
-		catalog.PutCommit(batch, id, rec)
-		// The same commit may have been made before, and have expired.
-		catalog.Expired.Delete(batch, id)
-	}
-}
-
-const (
-	// defaultAheadPages is how many bytes of pages are worth more than one batch.
-	defaultAheadPages = 4 << 20
-	// aheadBatch fits a buffer that is kept for the next batch.
-	aheadBatch = 900 << 10
-)
-
-// putAhead puts many pages into the index before what names them, without waiting
-// for the disk: the synced batch comes later in the same log. One large batch would
-// be filled first, logged then, and copied into memory after that; small ones do
-// all of it at the same time, and their buffers serve again. If one fails, nothing
-// names the pages. Who collects garbage takes the roots when no group is being
-// written, so it meets none or all of a group. It returns how many bytes they are.
-func (g *generation) putAhead(ctx context.Context, idx *index.Index, from int64) (int64, error) {
-	if g.bytes < from {
-		return 0, nil
-	}
-	limit := int(min(aheadBatch, from/4))
-	var batches [][]tree.Name
-	size := limit
-	for name, page := range g.pages {
-		if size += len(page); size >= limit {
-			batches, size = append(batches, nil), 0
-		}
-		last := len(batches) - 1
-		batches[last] = append(batches[last], name)
-	}
-	err := gather.Each(ctx, 2, len(batches), func(_ context.Context, i int) error {
-		batch := idx.NewBatch()
-		defer batch.Close()
-		for _, name := range batches[i] {
-			batch.PutPage(name, g.pages[name])
-		}
-		return batch.Commit(false)
-	})
-	if err == nil {
-		clear(g.pages)
-	}
-	return g.bytes, err
-}
-
-// published are the moves that readers know already.
-func (g *generation) published() []RefMove {
-	if g == nil {
-		return nil
-	}
-	return g.moves
-}
-
-func (g *generation) empty() bool { return g == nil || len(g.moves) == 0 }
 
 // delayed reports whether commits are acknowledged before they are on disk.
 func (db *DB) delayed() bool { return db.opts.Durability != DurabilitySync && !db.opts.ReadOnly }
@@ -144,7 +64,7 @@ func (p *pending) page(name tree.Name) []byte {
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, g := range []*generation{p.current, p.writing} {
+	for _, g := range []*change{p.current, p.writing} {
 		if g != nil && g.pages[name] != nil {
 			return g.pages[name]
 		}
@@ -159,7 +79,7 @@ func (p *pending) commit(id CommitID) []byte {
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, g := range []*generation{p.current, p.writing} {
+	for _, g := range []*change{p.current, p.writing} {
 		if g != nil && g.commits[id] != nil {
 			return g.commits[id]
 		}
@@ -168,9 +88,8 @@ func (p *pending) commit(id CommitID) []byte {
 }
 
 // acknowledge takes a change that is to be written later, and publishes it. The
-// caller locks commits or is the group that is written. failures is the count of pack failures under which
-// its payloads were stored.
-func (db *DB) acknowledge(g generation, failures uint64) error {
+// caller locks commits or is the group that is written.
+func (db *DB) acknowledge(c *change) error {
 	p := &db.pending
 	if p.bytes() >= pendingBytes {
 		if err := db.writePending(context.Background()); err != nil {
@@ -183,17 +102,17 @@ func (db *DB) acknowledge(g generation, failures uint64) error {
 		return err
 	}
 	// Looked at with mu held: a failure after this is seen by the write.
-	if now := db.packFailures.Load(); now != failures {
+	if now := db.packFailures.Load(); now != c.failures {
 		p.mu.Unlock()
 		return errLost(now)
 	}
 	if p.current == nil {
-		p.current = &generation{pages: map[tree.Name][]byte{}, commits: map[CommitID][]byte{}, failures: failures}
+		p.current = newChange(c.failures)
 	}
-	p.current.add(&g)
-	p.waiting.Add(int64(len(g.moves)))
+	p.current.add(c)
+	p.waiting.Add(int64(len(c.moves)))
 	p.mu.Unlock()
-	db.heads.publish(g.moves)
+	db.heads.publish(c.moves)
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -211,18 +130,6 @@ func (p *pending) bytes() int64 {
 	return p.current.bytes
 }
 
-func (g *generation) add(o *generation) {
-	for name, page := range o.pages {
-		g.putPage(name, page)
-	}
-	for id, rec := range o.commits {
-		g.commits[id] = rec
-		g.bytes += int64(len(rec))
-	}
-	g.moves = append(g.moves, o.moves...)
-	g.bytes += 128 * int64(len(o.moves))
-}
-
 // Sync returns when everything that was acknowledged before is on disk. With
 // DurabilitySync that is so already.
 func (db *DB) Sync(ctx context.Context) error {
@@ -237,14 +144,12 @@ func (db *DB) writePending(ctx context.Context) error {
 	if !db.delayed() {
 		return nil
 	}
-	batch := db.idx.NewBatch()
-	defer batch.Close()
-	return db.syncAndCommit(ctx, batch, nil, db.packFailures.Load())
+	return db.write(ctx, newChange(db.packFailures.Load()))
 }
 
 // take begins the write of what waits: it is added to batch. The caller holds
-// ends and calls settle with the outcome.
-func (db *DB) take(batch *index.Batch) (*generation, error) {
+// ends and calls complete with the outcome.
+func (db *DB) take(batch *index.Batch) (*change, error) {
 	p := &db.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,7 +157,7 @@ func (db *DB) take(batch *index.Batch) (*generation, error) {
 		return nil, p.err
 	}
 	g := p.current
-	if g.empty() {
+	if g.size() == 0 {
 		return nil, nil
 	}
 	if now := db.packFailures.Load(); now != g.failures {
@@ -266,7 +171,7 @@ func (db *DB) take(batch *index.Batch) (*generation, error) {
 
 // complete ends what take began. What could not be written, for want of space
 // say, waits on; but after a failure nobody knows what is on disk.
-func (db *DB) complete(g *generation, err error) {
+func (db *DB) complete(g *change, err error) {
 	if g == nil {
 		return
 	}

@@ -98,9 +98,7 @@ func (g *collector) seal(info pack.Info, alive uint64) bool {
 // sealPack seals a pack and records it.
 func (db *DB) sealPack(id pack.ID) error {
 	db.packs.Seal(id)
-	batch := db.idx.NewBatch()
-	defer batch.Close()
-	return db.syncAndCommit(context.Background(), batch, nil, db.packFailures.Load())
+	return db.write(context.Background(), newChange(db.packFailures.Load()))
 }
 
 // reclaimPack gives the space of one pack back. No pin is made meanwhile; if

@@ -165,20 +165,17 @@ func (s *Session) hold(roots ...tree.Root) (release func()) {
 }
 
 // moveTo writes new commits and moves the session's branch from its base to
-// head, in one synced batch. failures is the count under which documents that
+// head, at once. failures is the count under which documents that
 // were merged have been stored.
 func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64) error {
 	db := s.db
-	batch := db.idx.NewBatch()
-	defer batch.Close()
+	change := newChange(failures)
 	written := map[tree.Name]struct{}{}
 	for _, c := range made {
-		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, batch.PutPage); err != nil {
+		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, change.putPage); err != nil {
 			return err
 		}
-		catalog.Commits.Put(batch, c)
-		// The same commits may have been made before, and have expired.
-		catalog.Expired.Delete(batch, c.ID)
+		change.commits[c.ID] = catalog.SealCommit(c)
 	}
 	defer db.checkpointIfDue()
 	db.commit.lock()
@@ -190,6 +187,6 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 	case is != s.base:
 		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: ConflictBranchRewound}}}
 	}
-	move := RefMove{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "rebase"}
-	return db.syncAndCommit(ctx, batch, []RefMove{move}, failures)
+	change.moves = []RefMove{{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "rebase"}}
+	return db.publish(ctx, change)
 }

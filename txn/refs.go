@@ -86,49 +86,6 @@ func (t *refTable) list(prefix string) []Ref {
 	return refs
 }
 
-// commitRefs adds ref moves and their reflog entries to batch, commits it
-// synced and then publishes them, but for the earlier ones, which were published
-// when they were acknowledged. The caller holds ends, or locks commits if nothing
-// waits (or is alone).
-func (db *DB) commitRefs(batch *index.Batch, earlier, moves []RefMove) error {
-	next := map[string]uint64{}
-	for i := range len(earlier) + len(moves) {
-		var m *RefMove
-		if i < len(earlier) {
-			m = &earlier[i]
-		} else {
-			m = &moves[i-len(earlier)]
-		}
-		seq, ok := next[m.Ref]
-		if !ok {
-			seq, ok = db.heads.nextSeq(m.Ref)
-		}
-		if !ok {
-			var err error
-			if seq, err = catalog.NextSeq(db.idx, m.Ref); err != nil {
-				return err
-			}
-		}
-		m.Seq, next[m.Ref] = seq, seq+1
-		catalog.Moves.Put(batch, *m)
-		if m.New.IsZero() {
-			catalog.Refs.Delete(batch, m.Ref)
-		} else {
-			catalog.Refs.Put(batch, Ref{Name: m.Ref, Commit: m.New})
-		}
-	}
-	n := len(earlier) + len(moves)
-	db.checkpoints.count(batch, n)
-	size := batch.Len()
-	if err := batch.Commit(true); err != nil {
-		return err
-	}
-	db.checkpoints.counted(n, size)
-	db.heads.publish(moves)
-	db.heads.logged(next)
-	return nil
-}
-
 // moveRef makes one ref move under the commit lock. decide gets the current
 // target (zero if none) and returns the new one.
 func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitID, error)) (RefMove, error) {
@@ -146,21 +103,14 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 	if author == "" {
 		author = db.opts.Author
 	}
-	moves := []RefMove{{Ref: ref, Old: old, New: id, Time: db.opts.Now().UTC(), Author: author, Op: op}}
-	if db.delayed() {
-		err = db.acknowledge(generation{moves: moves}, db.packFailures.Load())
-	} else {
-		batch := db.idx.NewBatch()
-		defer batch.Close()
-		if !old.IsZero() { // what is deleted or moved back may let versions go
-			batch.MakesRoom()
-		}
-		err = db.commitRefs(batch, nil, moves)
-	}
-	if err != nil {
+	c := newChange(db.packFailures.Load())
+	c.moves = []RefMove{{Ref: ref, Old: old, New: id, Time: db.opts.Now().UTC(), Author: author, Op: op}}
+	// What is deleted or moved back may let versions go.
+	c.noPayloads, c.makesRoom = true, !old.IsZero()
+	if err := db.publish(context.Background(), c); err != nil {
 		return RefMove{}, err
 	}
-	return moves[0], nil
+	return c.moves[0], nil
 }
 
 // Branches lists the branches by name.

@@ -38,19 +38,19 @@ func (s *Session) savepoint(ctx context.Context) error {
 // writeSavepoint writes the working root. failures is the count under which all
 // payloads that it names were stored.
 func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
-	batch := s.db.idx.NewBatch()
-	defer batch.Close()
-	group := overlays{s.pages}
+	change := newChange(failures)
+	change.extra = s.db.idx.NewBatch()
+	defer change.extra.Close()
 	written := map[tree.Name]struct{}{}
-	if err := group.private(ctx, s.space.Tree, s.work, written, batch.PutPage); err != nil {
+	if err := (overlays{s.pages}).private(ctx, s.space.Tree, s.work, written, change.putPage); err != nil {
 		return err
 	}
 	rec := catalog.Session{
 		ID: s.id, Branch: s.branch, Base: s.base, Work: s.work,
 		Created: s.created, Saved: s.db.opts.Now().UTC(), Label: s.label, Guards: s.guarded(),
 	}
-	catalog.Sessions.Put(batch, &rec)
-	if err := s.db.syncAndCommit(ctx, batch, nil, failures); err != nil {
+	catalog.Sessions.Put(change.extra, &rec)
+	if err := s.db.publish(ctx, change); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
 	s.pages.drop(written)

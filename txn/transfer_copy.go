@@ -115,9 +115,8 @@ func (t *transfer) copyPages(ctx context.Context) error {
 
 // publish makes the commits known and moves the refs. Everything before the
 // last batch is complete in itself: packs, then commits whose contents are
-// durable. finish adds to that batch, commits it synced and publishes the refs;
-// it may refuse before.
-func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) error) error {
+// durable. moves decides which refs move, and may add to the last batch, or refuse.
+func (t *transfer) publish(ctx context.Context, moves func(c *change) error) error {
 	to := t.to
 	defer to.checkpointIfDue()
 	to.commit.lock()
@@ -125,44 +124,48 @@ func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) 
 	if err := to.writePending(ctx); err != nil {
 		return err
 	}
-	to.ends.Lock()
-	defer to.ends.Unlock()
-	batch := to.idx.NewBatch()
-	defer func() { batch.Close() }()
+	c := newChange(0)
+	c.noPayloads, c.extra = true, to.idx.NewBatch()
+	defer func() { c.extra.Close() }()
 	for _, i := range t.packs {
 		if i.ID.Incarnation() == to.incarnation && !i.Sealed {
 			continue // it is recorded as it grows
 		}
-		catalog.Packs.Put(batch, i)
+		catalog.Packs.Put(c.extra, i)
 	}
 	now := to.opts.Now()
 	for _, r := range t.records {
 		id := r.c.ID
 		if r.old && r.content {
-			catalog.Expired.Delete(batch, id)
+			catalog.Expired.Delete(c.extra, id)
 		}
 		if !r.old {
 			if !r.content {
-				catalog.Expired.Put(batch, catalog.Expiry{Commit: id, Time: now})
+				catalog.Expired.Put(c.extra, catalog.Expiry{Commit: id, Time: now})
 			}
-			catalog.Commits.Put(batch, r.c)
+			catalog.Commits.Put(c.extra, r.c)
 		}
-		if batch.Len() < transferBatch {
+		if c.extra.Len() < transferBatch {
 			continue
 		}
-		if err := batch.Commit(false); err != nil {
+		if err := c.extra.Commit(false); err != nil {
 			return err
 		}
-		batch.Close()
-		batch = to.idx.NewBatch()
+		c.extra.Close()
+		c.extra = to.idx.NewBatch()
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	catalog.PutReady(batch)
-	if err := finish(batch); err != nil {
+	catalog.PutReady(c.extra)
+	err := moves(c)
+	if err == nil {
+		err = to.write(ctx, c)
+	}
+	if err != nil {
 		return err
 	}
+	t.r.Moves = c.moves
 	to.packs.Recorded(t.packs)
 	return nil
 }
@@ -170,9 +173,7 @@ func (t *transfer) publish(ctx context.Context, finish func(batch *index.Batch) 
 // move publishes with moves of refs, which go into the reflog. check may refuse a
 // move, or leave it out.
 func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID, check func(ref string, old CommitID) (bool, error)) error {
-	return t.publish(ctx, func(batch *index.Batch) error {
-		var moves []RefMove
-		var refused error
+	return t.publish(ctx, func(c *change) (refused error) {
 		for _, ref := range slices.Sorted(maps.Keys(refs)) {
 			old, _ := t.to.heads.get(ref)
 			if old == refs[ref] {
@@ -181,20 +182,12 @@ func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID
 			if ok, err := check(ref, old); err != nil {
 				refused = errors.Join(refused, err)
 			} else if ok {
-				moves = append(moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
+				c.moves = append(c.moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
 				// It may have expired there since commits looked. What it holds is
 				// there still: nothing is collected meanwhile.
-				id := refs[ref]
-				catalog.Expired.Delete(batch, id)
+				catalog.Expired.Delete(c.extra, refs[ref])
 			}
 		}
-		if refused != nil {
-			return refused
-		}
-		err := t.to.commitRefs(batch, nil, moves)
-		if err == nil {
-			t.r.Moves = moves
-		}
-		return err
+		return refused
 	})
 }
