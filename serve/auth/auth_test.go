@@ -210,7 +210,7 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		if anonymous != nil && (anonymous.Admin || len(anonymous.Write) > 0) {
-			t.Errorf("who has no key may write: %q", text)
+			t.Errorf("a request without a key may write: %q", text)
 		}
 		for _, k := range keys {
 			if k.secret != "" && len(k.secret) < minSecret {

@@ -1,4 +1,5 @@
-// Package auth knows the keys of a server's clients, from a file with one a line:
+// Package auth reads the keys of a server's clients from a file, one on each
+// line:
 //
 //	# name    scopes                   secret
 //	viewer    read                     sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -6,11 +7,11 @@
 //	ops       admin                    …
 //	anonymous read                     -
 //
-// Scopes are read, which every key has, write:PATTERN for branches in the syntax of
-// [path.Match], where * alone is every branch, and admin. A name may have several
-// lines, so that a new secret can be handed out before the old one goes. S3
-// signatures need the secret itself; for all else its SHA-256 will do. The line
-// anonymous lets requests read that have no key.
+// Scopes are read, which every key has, write:PATTERN for branches in the syntax
+// of [path.Match], where * alone is every branch, and admin. A name may have
+// several lines, so that a new secret can be distributed before the old one is
+// removed. S3 signatures need the secret itself; all other uses need only its
+// SHA-256. The line anonymous allows reading without a key.
 //
 // The file is read again when it changes.
 package auth
@@ -37,7 +38,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// ErrKeys means that a key file is not valid. The error names the line, and never
+// ErrKeys means that a key file is invalid. The error names the line, and never
 // quotes a secret.
 var ErrKeys = errors.New("auth: bad key file")
 
@@ -56,7 +57,7 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 type key struct {
 	who    *serve.Principal
 	sum    [sha256.Size]byte
-	secret string // "" where only its sum is known
+	secret string // "" if the file has only its sum
 }
 
 // Keys are those of a file. Safe for concurrent use.
@@ -69,12 +70,12 @@ type Keys struct {
 	anonymous *serve.Principal
 	seen      fs.FileInfo
 	read      time.Time // when the file was read
-	looked    time.Time // when it was looked at
-	failed    string    // what was wrong with it then
+	looked    time.Time // when it was last checked for changes
+	failed    string    // the error of that check
 }
 
-// Load reads a key file. Later changes that are not valid are written to log, which
-// may be nil, and the keys stay as they were.
+// Load reads a key file. After a later invalid change the keys stay as they
+// were, and the error goes to log, which may be nil.
 func Load(file string, log *slog.Logger) (*Keys, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -110,7 +111,7 @@ func (k *Keys) load(now time.Time) error {
 	}
 	plain := slices.ContainsFunc(keys, func(k key) bool { return k.secret != "" })
 	if plain && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
-		return fmt.Errorf("%w %s: it has secrets and everybody may read it: chmod 600, or store sha256:…", ErrKeys, k.file)
+		return fmt.Errorf("%w %s: it has secrets and other users may read it: chmod 600, or store sha256:…", ErrKeys, k.file)
 	}
 	k.keys, k.anonymous, k.seen, k.read = keys, anonymous, info, now
 	return nil
@@ -134,7 +135,7 @@ func parse(b []byte) (keys []key, anonymous *serve.Principal, err error) {
 		}
 		if who.Name == anonymousName {
 			if fields[2] != "-" || who.Admin || len(who.Write) > 0 {
-				return nil, nil, fmt.Errorf("line %d: the line of %s is \"%[2]s read -\": who has no key cannot write", n, anonymousName)
+				return nil, nil, fmt.Errorf("line %d: the line of %s is \"%[2]s read -\": requests without a key cannot write", n, anonymousName)
 			}
 			anonymous = who
 			continue
@@ -192,13 +193,14 @@ func parseSecret(text string) (key, error) {
 	return key{sum: sha256.Sum256([]byte(text)), secret: text}, nil
 }
 
-// Times between looks at the file, and after which a time stamp tells changes apart.
+// Times between checks of the file, and after which a time stamp distinguishes
+// changes.
 const (
 	lookEvery = time.Second
 	coarse    = 2 * time.Second
 )
 
-// now returns the keys as the file has them now.
+// now returns the current keys of the file.
 func (k *Keys) now() ([]key, *serve.Principal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

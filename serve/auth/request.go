@@ -10,13 +10,14 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// ErrUnknown means that a secret is not one of the keys. It says no more.
+// ErrUnknown means that a secret is not one of the keys. Its text has no
+// details.
 var ErrUnknown = errors.New("auth: the key is not known")
 
-// Authenticate returns who sends a request: a Bearer token is a secret, as is the
-// password of Basic authentication, whose user is the name. Requests without
-// credentials come from the line anonymous, nil if there is none. Any other
-// credentials are ErrUnknown.
+// Authenticate returns the sender of a request. The secret is a Bearer token, or
+// the password of Basic authentication, whose user is the name. Requests without
+// credentials get the principal of the line anonymous, nil without that line.
+// Other credentials are ErrUnknown.
 func (k *Keys) Authenticate(r *http.Request) (*serve.Principal, error) {
 	keys, anonymous := k.now()
 	values := r.Header.Values("Authorization")
@@ -40,8 +41,8 @@ func (k *Keys) Authenticate(r *http.Request) (*serve.Principal, error) {
 	return nil, ErrUnknown
 }
 
-// find returns the owner of a secret. It compares with every key, so that time tells
-// nothing. An empty name is any.
+// find returns the owner of a secret. It compares every key, so that its time
+// does not depend on the secret. An empty name matches all.
 func find(keys []key, name, secret string) *serve.Principal {
 	sum := sha256.Sum256([]byte(secret))
 	var found *serve.Principal
@@ -53,8 +54,8 @@ func find(keys []key, name, secret string) *serve.Principal {
 	return found
 }
 
-// Secrets returns the secrets of a name, for signatures, each with who has it. Lines
-// with a sum have none.
+// Secrets returns the secrets of a name, for signatures, each with its
+// principal. It skips lines with a sum.
 func (k *Keys) Secrets(name string) (secrets []string, who []*serve.Principal) {
 	keys, _ := k.now()
 	for _, one := range keys {
@@ -65,7 +66,8 @@ func (k *Keys) Secrets(name string) (secrets []string, who []*serve.Principal) {
 	return secrets, who
 }
 
-// Anonymous returns who sends requests without credentials; nil refuses them.
+// Anonymous returns the principal of requests without credentials; nil refuses
+// them.
 func (k *Keys) Anonymous() *serve.Principal {
 	_, anonymous := k.now()
 	return anonymous

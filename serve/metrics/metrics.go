@@ -1,5 +1,5 @@
-// Package metrics counts what a server does, and prints it in the text format of
-// Prometheus.
+// Package metrics counts the requests of a server, and prints the counts in the
+// text format of Prometheus.
 package metrics
 
 import (
@@ -15,14 +15,15 @@ import (
 // bounds are those of the latency histogram, in seconds.
 var bounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
 
-// Set is the requests of a server. The zero Set is ready, and safe for concurrent use.
+// Set counts the requests of a server. The zero Set is ready, and safe for
+// concurrent use.
 type Set struct {
 	mu     sync.Mutex
 	routes map[route]*counts
 }
 
-// route is what requests are told apart by. All its values come from the server, so
-// that clients cannot make many.
+// route is the key by which requests are counted. The server chooses its values,
+// so that clients cannot make many.
 type route struct {
 	name   string
 	status int

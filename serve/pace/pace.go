@@ -1,6 +1,5 @@
-// Package pace gives the other end of an HTTP connection a time for each piece that it
-// sends or takes, so that clients that stall do not hold a server's slots, and long
-// values have the time that they need.
+// Package pace sets a deadline for each piece of an HTTP body. So clients that
+// stall do not hold a server's slots, and long values have enough time.
 package pace
 
 import (
@@ -12,7 +11,7 @@ import (
 )
 
 const (
-	// stall is how long a client may take for one piece beside what rate allows.
+	// stall is the time for one piece in addition to its time at rate.
 	stall = 30 * time.Second
 	rate  = 32 << 10 // bytes a second
 )
@@ -60,8 +59,8 @@ func (w *Writer) extend(n int) {
 // Unwrap is for [http.ResponseController].
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Body returns the body of a request, of which each piece has a deadline: a client
-// that stalls is os.ErrDeadlineExceeded.
+// Body returns the body of a request with a deadline for each piece: if the
+// client stalls, the error is os.ErrDeadlineExceeded.
 func Body(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
 	return &reader{ReadCloser: body, c: http.NewResponseController(w)}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// backend is the objects of a handler. The context of each call has who asks.
+// backend implements the objects of a handler. The context of each call has the
+// principal.
 type backend struct{ h *Handler }
 
 var (
@@ -27,7 +28,7 @@ var (
 	_ gofakes3.MultipartBackend = backend{}
 )
 
-// fail tells an error in the words of S3.
+// fail converts an error to one of S3.
 func (b backend) fail(bucket, key string, err error) error {
 	var s3err gofakes3.Error
 	var changed *engine.ChangedError
@@ -35,7 +36,7 @@ func (b backend) fail(bucket, key string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &s3err):
-		return s3err // which gofakes3 does not find inside of another
+		return s3err // unwrapped, because gofakes3 does not look inside of other errors
 	case errors.Is(err, serve.ErrNoDatabase):
 		return gofakes3.BucketNotFound(bucket)
 	case errors.Is(err, kv.ErrNotFound), errors.Is(err, txn.ErrNoRef):
@@ -62,7 +63,7 @@ var (
 	errWhere = errors.New("objects are written below ~SESSION/")
 )
 
-// split takes an object's name apart.
+// split splits an object's name into version or session and key.
 func split(object string) (rev, key string, err error) {
 	rev, key, _ = strings.Cut(object, "/")
 	if rev, err = url.PathUnescape(rev); err != nil {
@@ -105,7 +106,8 @@ func (b backend) BucketExists(_ context.Context, name string) (bool, error) {
 	return err == nil, b.fail(name, "", err)
 }
 
-// CreateBucket implements [gofakes3.Backend]: nothing but zarrdb makes databases.
+// CreateBucket implements [gofakes3.Backend] and refuses: only zarrdb makes
+// databases.
 func (backend) CreateBucket(_ context.Context, name string) error {
 	return gofakes3.ResourceError(gofakes3.ErrBucketAlreadyExists, name)
 }
@@ -138,7 +140,7 @@ func (b backend) object(ctx context.Context, bucket, name string) (*gofakes3.Obj
 	return &gofakes3.Object{Name: name, Metadata: meta, Size: val.Size(), Hash: id[:]}, val, v, nil
 }
 
-// modified is when a version was made.
+// modified returns the time of a version's commit.
 func (b backend) modified(v *serve.View) time.Time {
 	if v.Commit != nil {
 		return v.Commit.Time.UTC()
@@ -170,7 +172,7 @@ func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofak
 			clamped.End = o.Size
 		}
 		if !clamped.FromEnd && clamped.End >= o.Size {
-			clamped.End = o.Size - 1 // the sum of a start and a length could overflow
+			clamped.End = o.Size - 1 // start plus length could overflow
 		}
 		if o.Range, err = clamped.Range(o.Size); err != nil {
 			v.Release()
@@ -193,7 +195,7 @@ type contents struct {
 // piece is how much is read at a time.
 const piece = 8 << 20
 
-// WriteTo implements [io.WriterTo]: bytes go from where the value keeps them.
+// WriteTo implements [io.WriterTo]. It writes the value's memory without a copy.
 func (c *contents) WriteTo(w io.Writer) (done int64, err error) {
 	for c.left > 0 {
 		n := min(c.left, piece)

@@ -16,11 +16,12 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// maxPage is how many entries a page of a listing has at most.
+// maxPage bounds the entries of a page of a listing.
 const maxPage = 1000
 
-// ListBucket implements [gofakes3.Backend]. The names of versions come first: those of
-// branches and tags, and the one that the prefix is, if it is another revision.
+// ListBucket implements [gofakes3.Backend]. At the root it lists versions: the
+// branches and tags, and the revision that the prefix names, if it is another
+// one.
 func (b backend) ListBucket(ctx context.Context, bucket string, prefix *gofakes3.Prefix, page gofakes3.ListBucketPage) (*gofakes3.ObjectList, error) {
 	if prefix == nil {
 		prefix = &gofakes3.Prefix{}
@@ -38,7 +39,7 @@ func (b backend) ListBucket(ctx context.Context, bucket string, prefix *gofakes3
 	case below:
 		err = l.version(first, rest, prefix.Delimiter != "")
 		if errors.Is(err, txn.ErrNoRef) {
-			err = nil // nothing is below a version that is not there
+			err = nil // a missing version has no keys
 		}
 	case prefix.Delimiter != "":
 		var names []string
@@ -76,8 +77,8 @@ type lister struct {
 	last   string
 }
 
-// names are the versions that begin with a prefix, escaped, in order. Tags are left
-// out where everything below is listed: mostly they have what branches have.
+// names are the versions that begin with a prefix, escaped, in order. A listing
+// of all keys leaves out tags, which mostly have the keys of branches.
 func (l *lister) names(prefix string, tags bool) ([]string, error) {
 	db, err := l.b.h.t.Database(l.bucket)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -106,8 +107,8 @@ func (l *lister) names(prefix string, tags bool) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// room reports whether an entry belongs to this page, and notes that there is more if
-// it belongs to the next.
+// room reports whether an entry belongs to this page; if it belongs to the next,
+// the page is marked as truncated.
 func (l *lister) room(name string) (use, more bool) {
 	if l.after != "" && !later(name, l.after) {
 		return false, true
@@ -182,7 +183,7 @@ func (l *lister) keys(v *serve.View, name, prefix string) error {
 	if after, ok := strings.CutPrefix(l.after, name+"/"); ok {
 		o.After = after
 	} else if l.after > name+"/" {
-		return nil // all of it was listed
+		return nil // every key was listed
 	}
 	for key, err := range v.List(l.ctx, o) {
 		if err != nil {

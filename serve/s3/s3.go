@@ -1,13 +1,13 @@
-// Package s3 serves what a [serve.Table] holds to programs that speak S3.
+// Package s3 serves the databases and targets of a [serve.Table] to S3 clients.
 //
 //	bucket             a database
 //	REV/key            a value: REV is a branch, tag or commit, escaped as one
 //	                   segment of a URL
 //	~SESSION/key       the same in an open session, which can be written
 //
-// The protocol is that of github.com/rclone/gofakes3. Here are the signatures, by the
-// keys of package auth, and the objects. ETags are content ids, not MD5. Metadata of
-// objects other than their bytes is not kept.
+// The library github.com/rclone/gofakes3 implements the protocol. This package
+// adds signatures, with the keys of package auth, and the objects. ETags are
+// content ids, not MD5. User metadata of objects is not stored.
 package s3
 
 import (
@@ -41,18 +41,18 @@ type Options struct {
 	// Keys verifies signatures: the name of a key is the access key id, its secret the
 	// secret access key. nil serves Anonymous only.
 	Keys *auth.Keys
-	// Anonymous is who sends requests without a signature if there are no Keys; nil
-	// refuses them. With Keys their line anonymous counts.
+	// Anonymous is the principal of requests without a signature if Keys is nil;
+	// nil refuses them. With Keys their line anonymous is used.
 	Anonymous *serve.Principal
 	// ReadOnly refuses every write.
 	ReadOnly bool
-	// Requests is how many are answered at a time; default 256.
+	// Requests bounds the requests that are answered at a time; default 256.
 	Requests int
 	// BodyBytes bounds an object that is written; default 4 GiB.
 	BodyBytes int64
-	// SpoolBytes bounds what is in temporary files at a time, which hold objects
-	// until they are complete; default 16 GiB. SpoolDir is where they are; default
-	// that of [os.TempDir].
+	// SpoolBytes bounds the bytes of temporary files, which hold objects until
+	// they are complete; default 16 GiB. SpoolDir is their folder; default
+	// [os.TempDir].
 	SpoolBytes int64
 	SpoolDir   string
 	// Metrics counts requests; nil counts none.
@@ -101,7 +101,7 @@ func New(t *serve.Table, o Options) *Handler {
 	g := gofakes3.New(backend{h}, gofakes3.WithTimeSkewLimit(0), gofakes3.WithUploadOwner(func(ctx context.Context) string { return who(ctx).Name }))
 	h.inner = g.Server()
 	h.forget = func(ctx context.Context, bucket, name string, id gofakes3.UploadID) {
-		_ = g.ForgetMultipartUpload(ctx, bucket, name, id) // one that is unknown is forgotten
+		_ = g.ForgetMultipartUpload(ctx, bucket, name, id) // an error means that the upload is unknown
 	}
 	return h
 }
@@ -146,8 +146,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.permitted(w, r, p) {
 		return
 	}
-	// A time tells less than an ETag: two commits, or two writes of a session, may be
-	// of the same second. Who asks by time gets the value.
+	// Times are less exact than ETags: two commits, or two writes of a session,
+	// may have the same second. So conditions on times are ignored.
 	for _, name := range []string{"If-Modified-Since", "If-Unmodified-Since"} {
 		r.Header.Del(name)
 		r.Header.Del("X-Amz-Copy-Source-" + name)
@@ -156,14 +156,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.inner.ServeHTTP(&noOrigin{ResponseWriter: w}, r)
 }
 
-// authenticate returns who signed a request, or answers it.
+// authenticate returns the principal that signed a request, or answers the
+// request.
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Principal {
 	if r.Header.Get("Authorization") == "" && r.URL.Query().Get("X-Amz-Signature") == "" {
 		anonymous := h.o.Anonymous
 		if h.o.Keys != nil {
 			anonymous = h.o.Keys.Anonymous()
 		} else if anonymous != nil && (r.Header.Get("Origin") != "" || !localHost(r.Host)) {
-			anonymous = nil // a web page asks, which may be anybody's
+			anonymous = nil // the request may come from any web page
 		}
 		if anonymous == nil {
 			refuse(w, r, http.StatusForbidden, "AccessDenied", "a signature with a key is needed")
@@ -176,7 +177,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Pr
 		return nil
 	}
 	if h.o.Keys == nil {
-		return refused("InvalidAccessKeyId", "this server knows no keys")
+		return refused("InvalidAccessKeyId", "this server has no keys")
 	}
 	// A name may have several secrets.
 	for i := 0; ; i++ {
@@ -193,7 +194,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Pr
 		case result == signature.ErrNone && p != nil:
 			return p
 		case p == nil:
-			// All secrets of the name were tried, or the request is not valid.
+			// All secrets of the name were tried, or the request is invalid.
 			api := signature.GetAPIError(result)
 			if i > 0 {
 				return refused("SignatureDoesNotMatch", "the signature is not that of the key")
@@ -247,7 +248,7 @@ func (h *Handler) permitted(w http.ResponseWriter, r *http.Request, p *serve.Pri
 	case !inSession:
 		return denied("%s is for reading; objects are written below ~SESSION/, and committed with the session", clip(object))
 	case q.Has("tagging"), q.Has("acl"):
-		return denied("objects have no tags and no lists of who may read them")
+		return denied("objects have no tags and no access control lists")
 	}
 	return true
 }
@@ -261,7 +262,8 @@ func sessionOf(object string) (id string, ok bool) {
 	return strings.CutPrefix(first, serve.SessionPrefix)
 }
 
-// checkPayload has a signed body compared with its hash.
+// checkPayload makes the body of a signed request fail if it differs from the
+// signed hash.
 func (h *Handler) checkPayload(r *http.Request) {
 	want, err := hex.DecodeString(r.Header.Get("X-Amz-Content-Sha256"))
 	if err == nil && len(want) == sha256.Size && r.Body != nil {
@@ -269,12 +271,12 @@ func (h *Handler) checkPayload(r *http.Request) {
 	}
 }
 
-// hashedBody fails at its end if it is not what was signed.
+// hashedBody fails at its end if its hash is not the signed one.
 type hashedBody struct {
 	io.ReadCloser
 	sum  hash.Hash
 	want string
-	left int64 // bytes that come; -1 if that is not known
+	left int64 // bytes to come; -1 if unknown
 }
 
 // Read implements io.Reader.
@@ -290,7 +292,7 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// noOrigin leaves out that pages of every origin may read.
+// noOrigin removes the header that allows web pages of every origin to read.
 type noOrigin struct{ http.ResponseWriter }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -315,7 +317,7 @@ func (w *noOrigin) clean() {
 // Unwrap is for [http.ResponseController].
 func (w *noOrigin) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// refuse answers with an error as S3 has it.
+// refuse answers with an error in the format of S3.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	body, _ := xml.Marshal(struct {
 		XMLName xml.Name `xml:"Error"`

@@ -12,13 +12,13 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Bodies are short, or they are in temporary files until they are complete, so that
-// memory does not depend on how many clients send how much.
+// Long bodies are in temporary files until they are complete, so that memory
+// does not grow with the bytes that clients send.
 
-// errFull means that temporary files hold all that they may.
+// errFull means that temporary files have reached SpoolBytes.
 var errFull = errors.New("too much is being written")
 
-// inMemory is the size up to which a body is not put into a file.
+// inMemory is the size up to which a body is held in memory.
 const inMemory = 1 << 20
 
 type spool struct {
@@ -29,7 +29,7 @@ type spool struct {
 
 func newSpool(dir string, limit int64) *spool { return &spool{dir: dir, limit: limit} }
 
-// reserve takes n bytes of what there may be.
+// reserve reserves n bytes of SpoolBytes.
 func (s *spool) reserve(n int64) error {
 	if s.used.Add(n) > s.limit {
 		s.used.Add(-n)
@@ -38,8 +38,8 @@ func (s *spool) reserve(n int64) error {
 	return nil
 }
 
-// file is a body: in memory, or in a temporary file if it has a name. It is not open:
-// an upload may have ten thousand.
+// file is a body: in memory, or in a temporary file if it has a name. The file
+// is closed, because an upload may have ten thousand of them.
 type file struct {
 	s    *spool
 	size int64
@@ -49,7 +49,7 @@ type file struct {
 	once sync.Once
 }
 
-// fill reads a body of size bytes, -1 for as many as come.
+// fill reads a body of size bytes; -1 reads to the end.
 func (s *spool) fill(in io.Reader, size, limit int64) (_ *file, err error) {
 	if size > limit {
 		return nil, fmt.Errorf("%w: an object has at most %d bytes", kv.ErrTooLarge, limit)
@@ -68,7 +68,7 @@ func (s *spool) fill(in io.Reader, size, limit int64) (_ *file, err error) {
 		if _, err := io.ReadFull(in, f.b); err != nil {
 			return nil, short(err)
 		}
-		// Checks of the sender are at the end.
+		// Checksums of the sender come at the end.
 		if n, err := in.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
 			return nil, errors.Join(err, more(n))
 		}

@@ -36,7 +36,7 @@ func (b backend) session(ctx context.Context, bucket, object string) (*serve.Ses
 	return s, key, err
 }
 
-// validKey refuses keys that HTTP would not serve.
+// validKey refuses keys that the HTTP server refuses.
 func validKey(key string) error {
 	if err := kv.ValidKey(key); err != nil {
 		return err
@@ -84,13 +84,14 @@ func (b backend) set(ctx context.Context, s *serve.Session, bucket, name, key st
 	b.audit(ctx, "PUT", bucket, name, f.size)
 	if serve.CarriesCopies(key) {
 		if val, err := s.View().Value(ctx, key); err == nil {
-			id, _ = serve.ContentID(ctx, val) // as reading it will tell
+			id, _ = serve.ContentID(ctx, val) // as a read returns it
 		}
 	}
 	return id, nil
 }
 
-// expect compares the conditions of a write with what is there, and has it stay so.
+// expect compares the conditions of a write with the current value, and returns
+// the condition under which the session writes.
 func (b backend) expect(ctx context.Context, s *serve.Session, key string) (want engine.Expect, err error) {
 	if !gofakes3.HasWriteConditions(ctx) {
 		return want, nil
@@ -134,7 +135,8 @@ func (b backend) DeleteObject(ctx context.Context, bucket, name string) (gofakes
 }
 
 func (b backend) remove(ctx context.Context, bucket, name string) error {
-	// What could not be put is not there. Clients delete the markers of directories.
+	// A key that cannot be stored does not exist. Clients delete such markers of
+	// directories.
 	rev, key, err := split(name)
 	if err == nil && strings.HasPrefix(rev, serve.SessionPrefix) && validKey(key) != nil {
 		return nil
@@ -325,7 +327,7 @@ func (u *upload) close() {
 	}
 }
 
-// Close removes what unfinished uploads have sent.
+// Close removes the files of unfinished uploads.
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

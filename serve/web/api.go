@@ -14,7 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve/metrics"
 )
 
-// reply answers a request, or returns an error that is then the answer.
+// reply answers a request, or returns an error, which the caller sends.
 type reply func(http.ResponseWriter, *http.Request) error
 
 // handle adds a route below /-/.
@@ -26,7 +26,7 @@ func (h *handler) handle(pattern string, fn reply) {
 	})
 }
 
-// routes are what is below /-/.
+// routes adds the routes below /-/.
 func (h *handler) routes() {
 	h.handle("GET /-/api/names", func(w http.ResponseWriter, r *http.Request) error {
 		names := h.t.Names()
@@ -42,11 +42,11 @@ func (h *handler) routes() {
 	h.handle("GET /-/metrics", h.metrics)
 	h.sessionRoutes()
 	h.server.HandleFunc("/-/", func(w http.ResponseWriter, r *http.Request) {
-		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: nothing is here", clip(r.URL.Path))})
+		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: no such page", clip(r.URL.Path))})
 	})
 }
 
-// report answers with what a command line prints as JSON. Several values become a
+// report answers with the JSON output of a command. Several values become a
 // list.
 func (h *handler) report(w http.ResponseWriter, r *http.Request, kind string) error {
 	q := r.URL.Query()
@@ -54,7 +54,7 @@ func (h *handler) report(w http.ResponseWriter, r *http.Request, kind string) er
 	if text := q.Get("n"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxEntries {
-			return httpError{http.StatusBadRequest, fmt.Errorf("n=%s: it is a number from 1 to %d", clip(text), maxEntries)}
+			return httpError{http.StatusBadRequest, fmt.Errorf("n=%s: want a number from 1 to %d", clip(text), maxEntries)}
 		}
 		in.Number = n
 	}
@@ -112,7 +112,7 @@ func (h *handler) metrics(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	return h.o.Metrics.Print(w, append(values, []metrics.Value{
 		{Name: "zarrdb_commits_total", Help: "Commits of clients.", Type: "counter", Value: float64(c.Commits)},
-		{Name: "zarrdb_conflicts_total", Help: "Commits of clients that met other changes.", Type: "counter", Value: float64(c.Conflicts)},
+		{Name: "zarrdb_conflicts_total", Help: "Commits of clients that failed with a conflict.", Type: "counter", Value: float64(c.Conflicts)},
 		{Name: "zarrdb_requests_active", Help: "Requests that are being answered.", Type: "gauge", Value: float64(len(h.slots))},
 		{Name: "zarrdb_databases", Help: "Databases and targets that are served.", Type: "gauge", Value: float64(len(h.t.Names()))},
 	}...))

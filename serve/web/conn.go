@@ -6,9 +6,10 @@ import (
 	"net/http"
 )
 
-// Listener returns a listener whose connections let handlers of this package send the
-// header of a response and the begin of its body in one write. Other listeners work too,
-// with one write more. Connections that are not TCP stay as they are.
+// Listener returns a listener whose connections let handlers of this package
+// send the header of a response and the beginning of its body in one write.
+// Other listeners work too, with one more write. Connections that are not TCP
+// are not changed.
 func Listener(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -31,7 +32,7 @@ type conn struct {
 	held  []byte
 }
 
-// maxHeld bounds what is held back.
+// maxHeld bounds the buffered bytes.
 const maxHeld = 16 << 10
 
 // Write implements [net.Conn].
@@ -50,10 +51,10 @@ func (c *conn) Write(b []byte) (int, error) {
 	return int(max(n-before, 0)), err
 }
 
-// hold holds short writes back until release, or until a long one follows.
+// hold buffers short writes until release, or until a long one follows.
 func (c *conn) hold() { c.holds = true }
 
-// release writes what is held back. An error is that of later writes as well.
+// release writes the buffered bytes. Later writes return its error again.
 func (c *conn) release() {
 	c.holds = false
 	if len(c.held) > 0 {

@@ -26,7 +26,7 @@ func (e httpError) Unwrap() error { return e.err }
 // errUnauthorized asks for a key.
 var errUnauthorized = errors.New("a key is needed: send it as \"Authorization: Bearer SECRET\", or as the password of NAME")
 
-// statusOf is the status that tells a client of an error.
+// statusOf returns the status of an error.
 func statusOf(err error) int {
 	var own httpError
 	var changed *engine.ChangedError
@@ -77,9 +77,9 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		case errors.Is(err, engine.ErrCorrupt):
 			text = "the stored bytes are damaged; the server's log names the place"
 		case status == http.StatusBadGateway:
-			text = "what the value refers to cannot be read; the server's log says more"
+			text = "the value refers to a file that cannot be read; the server's log has details"
 		default:
-			text = "the server failed; its log says more"
+			text = "the server failed; its log has details"
 		}
 	}
 	head := w.Header()

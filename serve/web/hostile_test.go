@@ -29,7 +29,8 @@ func (s *site) listen(change func(*http.Server)) *httptest.Server {
 	return server
 }
 
-// raw sends bytes and returns the status line of the answer, "" if there is none.
+// raw sends bytes and returns the status line of the answer, "" without an
+// answer.
 func raw(t *testing.T, server *httptest.Server, request string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -62,7 +63,7 @@ func TestHostileRequests(t *testing.T) {
 		{"a revision with a path", get("/w/v/main:keys/small"), "HTTP/1.1 404"},
 		{"a revision with a pipe", get("/w/v/main%7Czip:/small"), "HTTP/1.1 404"},
 		{"a session that is not there", get("/w/v/~0000000000000000/x"), "HTTP/1.1 404"},
-		{"a session that is none", get("/w/v/~../x"), "HTTP/1.1 4"},
+		{"an invalid session", get("/w/v/~../x"), "HTTP/1.1 4"},
 		{"a long header", get("/w/v/main/keys/small", "X: "+strings.Repeat("x", 64<<10)+"\r\n"), "HTTP/1.1 431"},
 		{"many headers", get("/w/v/main/keys/small", strings.Repeat("X: y\r\n", 20000)), "HTTP/1.1 431"},
 		{"a long path", get("/w/v/main/" + strings.Repeat("k", 8000)), "HTTP/1.1 400"},
@@ -78,7 +79,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// More requests than there are slots are told to come back, and slots come back too.
+// Requests beyond the slots get status 503, and slots are released.
 func TestSlots(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named, Requests: 1})
 	server := s.listen(nil)
@@ -116,8 +117,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// late failure: a value of which a later piece cannot be read ends the connection, so
-// that nobody takes the beginning for all.
+// late failure: a value of which a later piece cannot be read ends the
+// connection, so that no client mistakes the beginning for the whole.
 type failing struct{ kv.Value }
 
 func (f failing) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// entry is one line of a listing: a key, or what begins keys if Name ends in a
+// entry is one line of a listing: a key, or a prefix of keys if Name ends in a
 // slash.
 type entry struct {
 	Name string `json:"name"`
@@ -27,7 +27,7 @@ type listing struct {
 	Path    string  `json:"path"`
 	Commit  string  `json:"commit,omitempty"`
 	Entries []entry `json:"entries"`
-	// Next is the "after" of the next page, if there is one.
+	// Next is the "after" of the next page; empty on the last page.
 	Next string `json:"next,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (h *handler) directory(w http.ResponseWriter, r *http.Request, v *serve.Vie
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxEntries {
-			return httpError{http.StatusBadRequest, fmt.Errorf("limit=%s: it is a number from 1 to %d", clip(text), maxEntries)}
+			return httpError{http.StatusBadRequest, fmt.Errorf("limit=%s: want a number from 1 to %d", clip(text), maxEntries)}
 		}
 		l.limit = n
 	}
@@ -86,7 +86,7 @@ func (h *handler) directory(w http.ResponseWriter, r *http.Request, v *serve.Vie
 	return writeJSON(w, r, out)
 }
 
-// lister lists what is below a prefix, one entry more than the limit if there are.
+// lister lists the entries below a prefix, up to one more than the limit.
 type lister struct {
 	v      *serve.View
 	prefix string
@@ -94,8 +94,8 @@ type lister struct {
 	sizes  bool
 }
 
-// children lists the entries right below the prefix, those after one only. A name
-// that is both a key and a prefix is two of them.
+// children lists the direct children of the prefix that come after an entry. A
+// name that is both a key and a prefix gives two entries.
 func (l *lister) children(ctx context.Context, after string) ([]entry, error) {
 	entries := []entry{}
 	name, isDir := strings.CutSuffix(after, "/")
@@ -150,7 +150,7 @@ func (l *lister) complete(ctx context.Context, entries []entry) ([]entry, error)
 			size := val.Size()
 			e.Size = &size
 			if id := val.ID(); id != (kv.ID{}) {
-				e.ETag, _ = etag(ctx, val) // it needs no reading
+				e.ETag, _ = etag(ctx, val) // without reading the value
 			}
 		}
 		kept = append(kept, e)
@@ -165,7 +165,7 @@ func dirPrefix(key string) string {
 	return key + "/"
 }
 
-// wantsHTML reports whether JSON was not asked for.
+// wantsHTML reports whether the request does not ask for JSON.
 func wantsHTML(r *http.Request) bool {
 	q := r.URL.Query()
 	if q.Has("limit") || q.Has("after") || q.Has("recursive") {
@@ -174,8 +174,8 @@ func wantsHTML(r *http.Request) bool {
 	return !strings.Contains(r.Header.Get("Accept"), "application/json")
 }
 
-// writeIndex writes a page of links in the form that programs know from web servers:
-// relative, one a line.
+// writeIndex writes a page of links in the usual form of web servers: relative,
+// one on each line.
 func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries []entry) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n<a href=\"../\">../</a>\n", html.EscapeString(title))

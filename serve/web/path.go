@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// place is what the path of a request names:
+// place is the parsed path of a request:
 //
 //	/                      the root: what is served
 //	/DB/                   a database: its branches and tags
@@ -22,12 +22,12 @@ type place struct {
 	form string // "v", or "v2" and "v3" for the keys of another format; "" above that
 	rev  string
 	key  string // without a slash at its end
-	dir  bool   // the path ends in a slash, or where a segment could follow
+	dir  bool   // the path ends in a slash, or names no key
 }
 
 var errPath = errors.New("bad path")
 
-// maxKey bounds the length of keys, as of S3's by four.
+// maxKey bounds the length of keys: four times that of S3.
 const maxKey = 4096
 
 // parsePath reads an escaped path.
@@ -97,7 +97,7 @@ func escape(key string) string {
 // segment is a name as one segment of a path.
 func segment(name string) string { return url.PathEscape(name) }
 
-// clip shortens what a message quotes.
+// clip shortens a quotation in a message.
 func clip(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "…"

@@ -11,8 +11,8 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// PROPFIND is how WebDAV lists. Depth 0 is the resource, 1 its children too, and
-// infinity all keys below it.
+// PROPFIND is the listing of WebDAV. Depth 0 is the resource, 1 its children
+// too, and infinity all keys below it.
 
 type multistatus struct {
 	XMLName   xml.Name      `xml:"multistatus"`
@@ -23,7 +23,7 @@ type multistatus struct {
 type davResponse struct {
 	Href string  `xml:"href"`
 	Prop davProp `xml:"propstat>prop"`
-	// Status is always that the properties are there.
+	// Status is always 200: the properties exist.
 	Status string `xml:"propstat>status"`
 }
 
@@ -31,7 +31,7 @@ type davProp struct {
 	Modified string  `xml:"getlastmodified"`
 	Length   *int64  `xml:"getcontentlength,omitempty"`
 	ETag     string  `xml:"getetag,omitempty"`
-	Kind     davKind `xml:"resourcetype"` // clients want it for values too
+	Kind     davKind `xml:"resourcetype"` // clients require it for values too
 }
 
 type davKind struct {
@@ -58,7 +58,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 		depth = "infinity"
 	}
 	if depth != "0" && depth != "1" && depth != "infinity" {
-		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: it is 0, 1 or infinity", clip(depth))}
+		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: want 0, 1 or infinity", clip(depth))}
 	}
 	all := multistatus{Namespace: "DAV:"}
 	if !p.dir {

@@ -26,11 +26,12 @@ type part struct {
 	a     *zarr.Array
 	sel   zarr.Selection
 	shape []int64
-	dec   *cf.Decoder // nil for values as they are stored
+	dec   *cf.Decoder // nil for raw values
 	count int64       // elements
 }
 
-// textBytes is what an element of varying length, or one as JSON, is taken to be.
+// textBytes is the assumed size of an element of variable length, or of one as
+// JSON.
 const textBytes = 32
 
 // read answers with decoded elements:
@@ -72,7 +73,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	case "png":
 		return p.png(w, r)
 	default:
-		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: it is json, npy, png or raw", clip(format))}
+		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: want json, npy, png or raw", clip(format))}
 	}
 }
 
@@ -111,7 +112,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 			return nil, httpError{http.StatusUnprocessableEntity, err}
 		}
 	default:
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: it is cf", clip(decode))}
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: want cf", clip(decode))}
 	}
 	size := int64(textBytes)
 	if !a.Type().Variable() {
@@ -120,7 +121,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 			size = max(size, textBytes)
 		}
 	}
-	p.shape = append([]int64{}, p.shape...) // as JSON, none is a list too
+	p.shape = append([]int64{}, p.shape...) // not nil, so that JSON has an empty list
 	p.count = 1
 	fit := h.o.ReadBytes / size
 	for _, n := range p.shape {
@@ -166,7 +167,7 @@ func (p *part) raw(w http.ResponseWriter, r *http.Request, contentType string, h
 	head.Set("Content-Length", strconv.Itoa(len(header)+len(b)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(header) // an error means that the client has gone
+		_, _ = w.Write(header) // the only error is a closed connection
 		_, _ = w.Write(b)
 	}
 	return nil
@@ -216,8 +217,8 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 	return writeReport(w, r, "application/json", append(b, "]}\n"...))
 }
 
-// png answers with two dimensions as grey: bool, uint8 and uint16 as they are; with
-// a third of length 3 or 4 as colour.
+// png answers with two dimensions as a grey picture of bool, uint8 or uint16,
+// and with a third of length 3 or 4 as colour.
 func (p *part) png(w http.ResponseWriter, r *http.Request) error {
 	t := p.typ()
 	grey8 := t.Kind() == dtype.Uint && t.Bits() == 8 || t.Kind() == dtype.Bool

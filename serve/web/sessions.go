@@ -20,7 +20,7 @@ type sessionJSON struct {
 	Label   string    `json:"label"`
 	Created time.Time `json:"created,omitzero"`
 	Saved   time.Time `json:"saved,omitzero"`
-	// Changes are what it changed, if they were asked for.
+	// Changes are its changes, if requested.
 	Changes *changesJSON `json:"changes,omitempty"`
 }
 
@@ -103,7 +103,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 		if errors.As(err, &tooLong) {
 			return err
 		}
-		return httpError{http.StatusBadRequest, fmt.Errorf("the body is not the JSON that is wanted: %w", err)}
+		return httpError{http.StatusBadRequest, fmt.Errorf("the body is not the expected JSON: %w", err)}
 	}
 	return nil
 }

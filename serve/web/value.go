@@ -16,7 +16,7 @@ import (
 
 // Bounds of a value that is read to be served.
 const (
-	maxPiece  = 8 << 20 // what is read at a time of a long value
+	maxPiece  = 8 << 20 // bytes of a long value read at a time
 	maxRanges = 64      // a request for more ranges gets the whole value
 )
 
@@ -38,8 +38,8 @@ func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p
 	return serveValue(w, r, val)
 }
 
-// serveValue answers with a value as [http.ServeContent] does: ranges, conditions
-// and HEAD are its. What cannot be read is an error as long as nothing was sent.
+// serveValue answers with a value through [http.ServeContent], which handles
+// ranges, conditions and HEAD. A read error is returned if no byte was sent.
 func serveValue(w http.ResponseWriter, r *http.Request, val kv.Value) error {
 	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
 		r.Header.Del("Range") // a server may ignore it
@@ -53,12 +53,12 @@ func serveValue(w http.ResponseWriter, r *http.Request, val kv.Value) error {
 		clear(w.Header())
 		return out.err
 	default:
-		panic(http.ErrAbortHandler) // so that the client sees that bytes are missing
+		panic(http.ErrAbortHandler) // so that the client notices the missing bytes
 	}
 	return nil
 }
 
-// contentType is that of documents and of chunks.
+// contentType returns the media type of documents and chunks.
 func contentType(key string) string {
 	switch name := path.Base(key); {
 	case strings.HasSuffix(name, ".json"), name == ".zarray", name == ".zgroup", name == ".zattrs", name == ".zmetadata":
@@ -67,7 +67,7 @@ func contentType(key string) string {
 	return "application/octet-stream"
 }
 
-// etag is a strong validator of a value, or "" if there is none.
+// etag returns a strong validator of a value, or "" without one.
 func etag(ctx context.Context, v kv.Value) (string, error) {
 	id, err := serve.ContentID(ctx, v)
 	if err != nil || id == (kv.ID{}) {
@@ -76,7 +76,7 @@ func etag(ctx context.Context, v kv.Value) (string, error) {
 	return `"` + hex.EncodeToString(id[:]) + `"`, nil
 }
 
-// content is a value as [http.ServeContent] reads it.
+// content presents a value to [http.ServeContent].
 type content struct {
 	ctx context.Context
 	v   kv.Value
@@ -115,7 +115,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// writeTo writes n bytes straight from where the value keeps them.
+// writeTo writes n bytes of the value's memory without a copy.
 func (c *content) writeTo(w io.Writer, n int64) (done int64, err error) {
 	for n > 0 {
 		piece := min(n, maxPiece)
@@ -131,7 +131,7 @@ func (c *content) writeTo(w io.Writer, n int64) (done int64, err error) {
 	return done, nil
 }
 
-// late sends the status with the first bytes, when they have been read.
+// late delays the status until the first bytes have been read.
 type late struct {
 	http.ResponseWriter
 	status int

@@ -1,8 +1,8 @@
-// Package web serves what a [serve.Table] holds over HTTP.
+// Package web serves the databases and targets of a [serve.Table] over HTTP.
 //
 //	/DB/v/REV/key        a value: GET, HEAD, ranges, conditions; in a session PUT and DELETE
-//	/DB/v2/REV/key       the same as Zarr v2, /DB/v3/… as v3, where that needs no copy
-//	/DB/v/REV/dir/       what is in it: an index page, JSON, or PROPFIND
+//	/DB/v2/REV/key       the same as Zarr v2, /DB/v3/… as v3, if that needs no copy
+//	/DB/v/REV/dir/       a listing: an index page, JSON, or PROPFIND
 //	/-/api/…             reports, decoded arrays and sessions as JSON
 //	/-/health            for supervisors
 //
@@ -31,22 +31,23 @@ import (
 // Options configure [New]. With the zero value every request is refused: set
 // Authenticate, Anonymous or both.
 type Options struct {
-	// Authenticate returns who sends a request, nil if it has no credentials. An
-	// error refuses it. The error must not quote credentials.
+	// Authenticate returns the sender of a request, nil without credentials. An
+	// error refuses the request and must not quote credentials.
 	Authenticate func(r *http.Request) (*serve.Principal, error)
-	// Anonymous is who sends requests without credentials; nil refuses them.
+	// Anonymous is the principal of requests without credentials; nil refuses
+	// them.
 	Anonymous *serve.Principal
-	// ReadOnly refuses every write, also with keys that allow it.
+	// ReadOnly refuses every write, even with keys that allow it.
 	ReadOnly bool
-	// Local says that only this machine can connect: requests for other host names
-	// are refused, which web pages could send by DNS rebinding.
+	// Local means that only this machine can connect. Requests for other host
+	// names are refused: web pages could send them by DNS rebinding.
 	Local bool
-	// Origins are those of the web pages that may read; "*" is all. The default is
-	// all, because a page needs a key or can read without one anyway; for a Local
+	// Origins lists the origins of web pages that may read; "*" allows all.
+	// Default: all, because a page needs a key like other clients; for a Local
 	// server, only pages of this machine.
 	Origins []string
-	// Requests is how many are answered at a time; default 256. Others
-	// get status 503.
+	// Requests bounds the requests that are answered at a time; default 256.
+	// Others get status 503.
 	Requests int
 	// BodyBytes bounds a value that is written; default 1 GiB.
 	BodyBytes int64
@@ -152,7 +153,7 @@ func (h *handler) checkHost(r *http.Request) error {
 	return httpError{http.StatusMisdirectedRequest, errors.New("this server answers on this machine only, by the names localhost and 127.0.0.1")}
 }
 
-// isLoopback reports whether a host name is this machine for sure.
+// isLoopback reports whether a host name always means this machine.
 func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -239,10 +240,10 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 	return h.value(w, r, v, p)
 }
 
-// formats are those of the mounts beside v, which has keys as they are stored.
+// formats are those of the mounts beside v, which serves stored keys.
 var formats = map[string]zarr.Version{"v2": zarr.V2, "v3": zarr.V3}
 
-// above lists the names above versions: databases, branches and tags.
+// above lists the levels above versions: databases, branches and tags.
 func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 	var entries []entry
 	title := "/"
@@ -282,7 +283,7 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 func (h *handler) versions(name string) ([]string, error) {
 	db, err := h.t.Database(name)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return []string{"main"}, nil // a target has this version only
+		return []string{"main"}, nil // a target has only this version
 	}
 	if err != nil {
 		return nil, err
@@ -295,10 +296,10 @@ func (h *handler) versions(name string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// readMethods are what can be done with any path.
+// readMethods are the methods of every path.
 const readMethods = "GET, HEAD, OPTIONS, PROPFIND"
 
-// allowOrigin lets web pages read, as far as options say.
+// allowOrigin allows web pages to read, according to Options.Origins.
 func (h *handler) allowOrigin(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

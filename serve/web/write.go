@@ -32,7 +32,7 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, who *serve.Princ
 	case h.o.ReadOnly:
 		return errReadOnly
 	case p.form != "v":
-		return httpError{http.StatusForbidden, errors.New("keys of another format are for reading")}
+		return httpError{http.StatusForbidden, errors.New("keys of another format are read-only")}
 	case r.Method == http.MethodPut && p.dir:
 		return httpError{http.StatusBadRequest, errors.New("a key does not end with a slash")}
 	}
@@ -91,8 +91,8 @@ func (h *handler) commitOne(w http.ResponseWriter, r *http.Request, who *serve.P
 	return nil
 }
 
-// change writes or deletes a key in a session, under the conditions of the request,
-// and returns the status of success.
+// change writes or deletes a key in a session, under the conditions of the
+// request, and returns the status.
 func (h *handler) change(w http.ResponseWriter, r *http.Request, s *serve.Session, p place, body []byte) (int, error) {
 	ctx := r.Context()
 	if p.dir {
@@ -120,8 +120,8 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, s *serve.Sessio
 	return http.StatusCreated, nil
 }
 
-// expect turns If-Match and If-None-Match into what a key must hold. known says that
-// the key has a value now.
+// expect converts If-Match and If-None-Match to a condition on the key. known
+// means that the key has a value now.
 func (h *handler) expect(ctx context.Context, v *serve.View, head http.Header, key string) (want engine.Expect, known bool, err error) {
 	ifMatch, ifNone := head.Get("If-Match"), head.Get("If-None-Match")
 	stored, err := kv.Locate(ctx, v, key)
@@ -130,7 +130,7 @@ func (h *handler) expect(ctx context.Context, v *serve.View, head http.Header, k
 		return want, known, err
 	}
 	if ifMatch != "" {
-		failed := httpError{http.StatusPreconditionFailed, fmt.Errorf("%s: another value is there than If-Match says", key)}
+		failed := httpError{http.StatusPreconditionFailed, fmt.Errorf("%s: the value does not match If-Match", key)}
 		if !known {
 			return want, known, failed
 		}
@@ -159,8 +159,8 @@ func (h *handler) expect(ctx context.Context, v *serve.View, head http.Header, k
 	return want, known, nil
 }
 
-// sameSite refuses writes that a web page elsewhere sends with credentials that the
-// browser adds by itself. It never adds a Bearer token.
+// sameSite refuses writes of web pages of other sites, to which the browser may
+// add credentials. Browsers never add a Bearer token.
 func sameSite(r *http.Request) error {
 	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		return nil
@@ -174,8 +174,8 @@ func sameSite(r *http.Request) error {
 // budget bounds the bytes of values that are held for writes.
 type budget struct{ left atomic.Int64 }
 
-// take reserves n bytes, or returns false.
-func (b *budget) take(n int64) bool {
+// reserve reserves n bytes, or returns false.
+func (b *budget) reserve(n int64) bool {
 	if b.left.Add(-n) < 0 {
 		b.left.Add(n)
 		return false
@@ -183,10 +183,10 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
-// bodyPiece is by how much a body may be longer than what was reserved for it.
+// bodyPiece bounds the bytes of a body beyond its reservation.
 const bodyPiece = 1 << 20
 
-// body reads the value that a request carries. release gives its memory back.
+// body reads the value of a request. release releases its memory.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) (b []byte, release func(), err error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, nil, httpError{http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %s: values are stored as they are sent", clip(e))}
@@ -204,9 +204,9 @@ func (h *handler) body(w http.ResponseWriter, r *http.Request) (b []byte, releas
 	in := http.MaxBytesReader(w, r.Body, h.o.BodyBytes)
 	var out bytes.Buffer
 	for {
-		// A client that announces much gets memory as it sends it.
+		// Memory grows with the bytes received, not with the announced length.
 		grow := min(max(r.ContentLength+1-reserved, bodyPiece), max(4*bodyPiece, reserved))
-		if !h.memory.take(grow) {
+		if !h.memory.reserve(grow) {
 			return nil, nil, errMemory
 		}
 		reserved += grow

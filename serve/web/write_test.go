@@ -191,7 +191,7 @@ func TestWhoMayWrite(t *testing.T) {
 	}
 }
 
-// A session of one who may write is not for one who may only read.
+// A reader cannot use the session of a writer.
 func TestSessionsAreNotForReaders(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named})
 	var made sessionJSON

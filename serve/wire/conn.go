@@ -16,11 +16,11 @@ type Frame struct {
 	ID    uint32
 	Op    Op
 	Flags Flags
-	// Meta and Body are the receiver's.
+	// The receiver owns Meta and Body.
 	Meta, Body []byte
-	// Files came with the frame. They are the receiver's, to be closed.
+	// Files came with the frame. The receiver closes them.
 	Files []*os.File
-	// Pass is sent with the frame. It stays the sender's.
+	// Pass is sent with the frame. The sender keeps it open.
 	Pass []Descriptor
 }
 
@@ -43,11 +43,11 @@ type Conn struct {
 	sends   Limits
 	timeout time.Duration
 
-	buf   []byte // what was read and not yet used is buf[from:to]
+	buf   []byte // buf[from:to] was read and not yet used
 	from  int
 	to    int
 	oob   []byte
-	files []*os.File // that came and were not yet asked for
+	files []*os.File // received and not yet returned
 
 	raw     syscall.RawConn // nil where Soon is not possible
 	lookers int32           // how many goroutines may be in Soon
@@ -58,12 +58,12 @@ type Conn struct {
 }
 
 const (
-	// A connection that is idle has a buffer of that length and nothing else.
+	// An idle connection holds only a buffer of that length.
 	bufferSize = 8 << 10
 	// Frames up to joined are sent in one piece.
 	joined = 64 << 10
-	// A body up to wholeBody is reserved at once. For longer ones memory grows with
-	// what has arrived.
+	// A body up to wholeBody is reserved at once. For longer ones memory grows
+	// with the bytes received.
 	wholeBody = 16 << 20
 	// maxWaiting is how many descriptors may have come before their frame is read.
 	maxWaiting = 64
@@ -80,14 +80,15 @@ func NewConn(c net.Conn, limits Limits, timeout time.Duration) *Conn {
 	}
 }
 
-// LimitSends sets other limits for frames that are sent, those that the other side
-// has. Nobody may be sending.
+// LimitSends sets the limits of the other side for sent frames. No Send may run
+// meanwhile.
 func (c *Conn) LimitSends(l Limits) { c.sends = l.withDefaults() }
 
 // Close ends the connection. Receive and Send fail then.
 func (c *Conn) Close() error { return c.c.Close() }
 
-// Release closes files that came without being asked for. Nobody may be receiving.
+// Release closes received files that were not returned. No Receive may run
+// meanwhile.
 func (c *Conn) Release() {
 	for _, f := range c.files {
 		_ = f.Close()
@@ -114,8 +115,8 @@ func (c *Conn) Receive() (*Frame, error) {
 		f.Files = append(f.Files, c.files[:h.Files]...)
 		c.files = append(c.files[:0], c.files[h.Files:]...)
 	}
-	if f.Meta, err = c.take(int(h.Meta)); err == nil {
-		f.Body, err = c.take(int(h.Body))
+	if f.Meta, err = c.next(int(h.Meta)); err == nil {
+		f.Body, err = c.next(int(h.Body))
 	}
 	if err != nil {
 		f.Close()
@@ -149,8 +150,8 @@ func (c *Conn) need(n int) error {
 	return nil
 }
 
-// take returns the next n bytes in memory of their own, nil if n is 0.
-func (c *Conn) take(n int) ([]byte, error) {
+// next returns a copy of the next n bytes, nil if n is 0.
+func (c *Conn) next(n int) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -215,7 +216,7 @@ func (c *Conn) Send(f *Frame) error {
 	return err
 }
 
-// buffers are what frames are put together in.
+// buffers pools the memory in which frames are assembled.
 var buffers sync.Pool
 
 func (c *Conn) sendParts(files []Descriptor, head, body []byte) error {
@@ -252,8 +253,8 @@ func (c *Conn) write(files []Descriptor, head, body []byte) error {
 	return err
 }
 
-// TooLongError says that a frame was not sent, because it is longer than frames may
-// be. The connection goes on.
+// TooLongError means that a frame exceeds the limits and was not sent. The
+// connection stays usable.
 type TooLongError struct {
 	Op         Op
 	Meta, Body int

@@ -1,5 +1,5 @@
-// Package wire is the framing of the local protocol: how requests and replies are
-// cut out of a stream, what is in them, and how descriptors of files go with them.
+// Package wire is the framing of the local protocol: the format of requests and
+// replies in a stream, their contents, and the file descriptors sent with them.
 // It knows no databases.
 //
 //	 0        4    5     6       8        12       16
@@ -8,8 +8,8 @@
 //	└────────┴────┴─────┴───────┴────────┴────────┴──────┴──────┘
 //	  uint32   u8   u8    uint16  uint32   uint32   little-endian
 //
-// The client chooses the id of a request, and its reply has the same. Requests are
-// answered in any order. The meta of the few operations that are hot is binary (see
-// [Get], [Set], [Found]), that of all others is a JSON object. docs/protocol.md is
-// the description for those who write a client in another language.
+// The client chooses the id of a request, and its reply has the same. Requests
+// are answered in any order. The meta of the few operations that are hot is
+// binary (see [Get], [Set], [Found]), that of all others is a JSON object.
+// docs/protocol.md describes the protocol for clients in other languages.
 package wire

@@ -29,7 +29,7 @@ func receive(c net.Conn, p, oob []byte) (int, []*os.File, error) {
 	}
 	n, oobn, flags, _, err := u.ReadMsgUnix(p, oob)
 	if errors.Is(err, io.EOF) {
-		err = io.EOF // without the address
+		err = io.EOF // without the address in its text
 	}
 	if oobn == 0 {
 		return n, nil, err
@@ -54,7 +54,7 @@ func rights(oob []byte) ([]*os.File, error) {
 	for i := range messages {
 		fds, err := syscall.ParseUnixRights(&messages[i])
 		if err != nil {
-			continue // credentials, which were not asked for
+			continue // unrequested credentials
 		}
 		for _, fd := range fds {
 			files = append(files, os.NewFile(uintptr(fd), "received"))
@@ -72,7 +72,7 @@ func sendFiles(c net.Conn, p []byte, files []Descriptor) (int, error) {
 			fds[i] = int(f.Fd())
 			continue
 		}
-		raw, err := file.SyscallConn() // Fd would change how the file blocks
+		raw, err := file.SyscallConn() // Fd would make the file blocking
 		if err == nil {
 			err = raw.Control(func(fd uintptr) { fds[i] = int(fd) })
 		}

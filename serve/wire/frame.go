@@ -20,16 +20,16 @@ const (
 	MaxFiles = 4
 )
 
-// SmallBody is the longest value that is always sent as bytes. Longer ones may be
-// sent as a place in a file.
+// SmallBody is the longest value that is always sent as bytes. Longer ones may
+// be sent as a [Place] in a file.
 const SmallBody = 32 << 10
 
-// MaxAhead is the longest value of which the place is sent ahead: its sums are
-// compared before.
+// MaxAhead is the longest value whose place is sent with FlagAhead: the server
+// first verifies its checksums.
 const MaxAhead = 16 << 20
 
-// ErrProtocol means that the other side sent what the protocol does not allow. The
-// connection cannot be used any more.
+// ErrProtocol means that the other side violated the protocol. The connection
+// cannot be used any more.
 var ErrProtocol = errors.New("wire: protocol violated")
 
 // Flags of a frame.
@@ -38,12 +38,12 @@ type Flags uint16
 const (
 	// FlagReply is set in all frames of the server.
 	FlagReply Flags = 1 << iota
-	// FlagError says that the meta is a [Failure].
+	// FlagError means that the meta is a [Failure].
 	FlagError
-	// FlagPlace says that the meta of the reply is a [Place]: the bytes are in a
-	// file.
+	// FlagPlace means that the meta of the reply is a [Place]: the bytes are in
+	// a file.
 	FlagPlace
-	// FlagBytes asks for bytes, whatever the client can do.
+	// FlagBytes asks for bytes, never for a place.
 	FlagBytes
 	// FlagAhead asks for the value together with its size: bytes up to SmallBody, a
 	// place up to MaxAhead.
@@ -141,7 +141,7 @@ func (h *Header) Append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, h.Body)
 }
 
-// Limits are the longest frames that a side takes.
+// Limits are the longest frames that a side accepts.
 type Limits struct {
 	Meta, Body uint32 // default MaxMeta, MaxBody
 }

@@ -9,7 +9,7 @@ import (
 // IDSize is the length of the identity of a value.
 const IDSize = 20
 
-// RangeKind says how the two numbers of a range are meant.
+// RangeKind is the meaning of the two numbers of a range.
 type RangeKind uint8
 
 const (
@@ -62,8 +62,8 @@ func ParseGet(b []byte) (Get, error) {
 	}, nil
 }
 
-// Stat asks for the size and the identity of a value; with OpDeletePrefix, to remove
-// all keys that begin with Key.
+// Stat asks for the size and the identity of a value. With OpDeletePrefix it
+// asks to remove all keys that begin with Key.
 //
 //	view uint32, key
 type Stat struct {
@@ -84,7 +84,7 @@ func ParseStat(b []byte) (Stat, error) {
 	return Stat{View: binary.LittleEndian.Uint32(b), Key: string(b[4:])}, nil
 }
 
-// Expect says what a key must hold for a write to take place.
+// Expect is the condition of a write on the current value of its key.
 type Expect uint8
 
 const (
@@ -129,12 +129,12 @@ func ParseSet(b []byte) (Set, error) {
 //	zero, prefix, after
 type List struct {
 	View  uint32
-	Limit uint32 // 0 is what the server likes
+	Limit uint32 // 0: the server chooses
 	// Prefix is a string prefix of keys, or for children empty or with a slash at
 	// the end.
 	Prefix string
-	// After leaves out names up to and including it. Of children, AfterPrefix
-	// (flag 1) says that the one of that name which is a prefix is left out too.
+	// After leaves out names up to and including it. For children, AfterPrefix
+	// (flag 1) also leaves out the prefix of that name.
 	After       string
 	AfterPrefix bool
 }
@@ -169,9 +169,9 @@ func ParseList(b []byte) (List, error) {
 	}, nil
 }
 
-// Page is the reply to List: each name in the body with a zero byte behind it. The
-// meta is a byte that is 1 if there are more. A child that is a prefix has a slash
-// at the end.
+// Page is the reply to List: each name in the body with a zero byte behind it.
+// The meta is one byte: 1 if more names follow in a next page, else 0. A child
+// that is a prefix has a slash at the end.
 type Page struct {
 	Names []string
 	More  bool
@@ -207,7 +207,7 @@ func ParsePage(meta, body []byte) (Page, error) {
 //	size uint64, id 20 bytes
 type Found struct {
 	Size int64        // of the whole value
-	ID   [IDSize]byte // zero where the view cannot promise that the bytes never change
+	ID   [IDSize]byte // zero if the bytes may change
 }
 
 const foundSize = 8 + IDSize
@@ -234,14 +234,14 @@ func parseFound(b []byte) (Found, error) {
 	return f, nil
 }
 
-// Place is the reply to Get and Stat with FlagPlace: the bytes that were asked for
-// are in a file. The descriptor of the file comes with the first reply that names it, and
-// is the client's.
+// Place is the reply to Get and Stat with FlagPlace: the requested bytes are in
+// a file. The descriptor of the file comes with the first reply that names it;
+// the client closes it.
 //
 //	size uint64, id 20 bytes, file uint32, off uint64, n uint64
 type Place struct {
 	Found
-	File   uint32 // a number that the connection uses once
+	File   uint32 // a number unique to the connection
 	Off, N int64
 }
 

@@ -9,16 +9,15 @@ import (
 // Hello is the first frame of each side.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Version is that of the module, for requests that only the same build takes.
+	// Version is that of the module, for requests that need the same build.
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
-	// Capabilities are what a side can do beyond the protocol: [CapFiles],
-	// [CapMemory].
+	// Capabilities are optional features of a side: [CapFiles], [CapMemory].
 	Capabilities []string `json:"capabilities,omitempty"`
 
-	// Of the server: what is served, what requests that name no database mean,
-	// and what the client may do.
+	// Set by the server: the served names, the default database of requests, and
+	// the rights of the client.
 	Databases []string `json:"databases,omitempty"`
 	Database  string   `json:"database,omitempty"`
 	Dir       string   `json:"dir,omitempty"`
@@ -29,18 +28,18 @@ type Hello struct {
 	Views     int      `json:"views,omitempty"`
 }
 
-// CapFiles says that a side takes and sends descriptors of files.
+// CapFiles means that a side receives and sends file descriptors.
 const CapFiles = "files"
 
-// Bye says that the server ends the connection.
+// Bye announces that the server ends the connection.
 type Bye struct {
-	// Saved are the sessions of this connection that were left at a savepoint.
+	// Saved are the sessions of this connection, each stored at a savepoint.
 	Saved []string `json:"saved,omitempty"`
 }
 
 // Failure is the meta of a reply with FlagError.
 type Failure struct {
-	// Code is what went wrong, for programs; docs/protocol.md lists them.
+	// Code is the kind of error, for programs; docs/protocol.md lists them.
 	Code string `json:"code"`
 	// Message is for people.
 	Message string `json:"message"`
@@ -50,7 +49,7 @@ type Failure struct {
 	Base      string     `json:"base,omitempty"`
 	Head      string     `json:"head,omitempty"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-	// Of a conditional write: what is there.
+	// Of a conditional write: the current value.
 	Key  string `json:"key,omitempty"`
 	Want string `json:"want,omitempty"`
 	Have string `json:"have,omitempty"`
@@ -78,7 +77,7 @@ type File struct {
 	File uint32 `json:"file"`
 }
 
-// Database names what a request is about; "" is that of the socket.
+// Database names the database of a request; "" is that of the socket.
 type Database struct {
 	Database string `json:"database,omitempty"`
 }
@@ -124,8 +123,8 @@ type Commits struct {
 	More    bool     `json:"more,omitempty"`
 }
 
-// GetMany asks for several values or parts of them. Bytes of those that there are
-// follow each other in the body.
+// GetMany asks for several values or parts of them. The body is the
+// concatenation of those that exist.
 type GetMany struct {
 	View  uint32 `json:"view"`
 	Items []Item `json:"items"`
@@ -180,7 +179,8 @@ type Publish struct {
 	Properties map[string]string `json:"properties,omitempty"`
 	AllowEmpty bool              `json:"allow_empty,omitempty"`
 	DryRun     bool              `json:"dry_run,omitempty"`
-	// Choices decide conflicts; the longest path that one is at or below counts.
+	// Choices decide conflicts; the choice with the longest matching path is
+	// used.
 	Choices []Choice `json:"choices,omitempty"`
 }
 
@@ -215,13 +215,13 @@ type MoveRef struct {
 type Log struct {
 	Database string `json:"database,omitempty"`
 	Rev      string `json:"rev,omitempty"`
-	Path     string `json:"path,omitempty"` // only what changed something there
+	Path     string `json:"path,omitempty"` // only commits that changed it
 	Skip     int    `json:"skip,omitempty"`
 	Limit    int    `json:"limit,omitempty"`
 }
 
-// Diff asks for a page of what differs between two revisions, or of what a session
-// changed.
+// Diff asks for a page of the differences between two revisions, or of the
+// changes of a session.
 type Diff struct {
 	Database string `json:"database,omitempty"`
 	View     uint32 `json:"view,omitempty"`
@@ -238,7 +238,8 @@ type Changes struct {
 	More    bool     `json:"more,omitempty"`
 }
 
-// Change is a key that differs. Old or New is missing where there is no value.
+// Change is a key that differs. Old or New is missing if the key has no value
+// there.
 type Change struct {
 	Key   string  `json:"key"`
 	Array string  `json:"array,omitempty"`
@@ -247,7 +248,7 @@ type Change struct {
 	New   *Bytes  `json:"new,omitempty"`
 }
 
-// Bytes says where the bytes of a key are.
+// Bytes is the size and the location of the bytes of a key.
 type Bytes struct {
 	Kind      string `json:"kind"`
 	Length    int64  `json:"length"`
@@ -262,7 +263,7 @@ type Array struct {
 	Path string `json:"path"`
 	// Select is the selection as on a command line: "0:24, ::2, 5".
 	Select string `json:"select,omitempty"`
-	// At is where a result that goes to a file begins in it.
+	// At is the offset of a result that is written to a file.
 	At int64 `json:"at,omitempty"`
 }
 
@@ -270,7 +271,7 @@ type Array struct {
 type ArrayInfo struct {
 	Format     int             `json:"format"`
 	Shape      []int64         `json:"shape"`
-	Chunks     []int64         `json:"chunks,omitempty"` // nil where they differ in shape
+	Chunks     []int64         `json:"chunks,omitempty"` // nil if their shapes differ
 	Type       string          `json:"type"`             // the name in Zarr v3, else "json" or "ragged<int32>"
 	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"; of the parts of a ragged one
 	ItemSize   int             `json:"item_size"`        // 0 for a variable length

@@ -1,7 +1,7 @@
 package wire
 
-// CapMemory says that the server decodes into memory that the client passes and that
-// cannot be cut off, of any length.
+// CapMemory means that the server decodes results of any length into a memory
+// file of the client that is sealed against truncation.
 const CapMemory = "memory"
 
 // ArrayMany names several selections of an array. Their elements follow each other.
@@ -9,7 +9,7 @@ type ArrayMany struct {
 	View    uint32   `json:"view"`
 	Path    string   `json:"path"`
 	Selects []string `json:"selects"`
-	// At is where the elements of the first one begin in a file.
+	// At is the offset of the first selection's elements in a file.
 	At int64 `json:"at,omitempty"`
 }
 
@@ -20,7 +20,7 @@ type ElementsMany struct {
 	NumPy    string    `json:"numpy,omitempty"`
 }
 
-// Selected is a selection by labels as one by numbers.
+// Selected is a selection by labels, converted to one by index.
 type Selected struct {
 	// Select has numbers only, one item for each dimension.
 	Select string  `json:"select"`

@@ -13,19 +13,19 @@ type Move struct {
 	To   string `json:"to"`
 }
 
-// Rebase takes into a session what its branch got.
+// Rebase merges the new commits of its branch into a session.
 type Rebase struct {
 	View    uint32   `json:"view"`
 	Choices []Choice `json:"choices,omitempty"`
 }
 
-// Fork opens a session that begins with everything that another one has written.
+// Fork opens a session that begins with all changes of another one.
 type Fork struct {
 	View  uint32 `json:"view"`
 	Label string `json:"label,omitempty"`
 }
 
-// Join takes what a fork has changed into the session that it came from.
+// Join merges the changes of a fork into its original session.
 type Join struct {
 	View    uint32   `json:"view"`
 	Session string   `json:"session"` // id of the fork

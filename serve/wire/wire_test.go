@@ -125,7 +125,7 @@ func TestFramesRefused(t *testing.T) {
 	}
 }
 
-// Who does not read is left after a while.
+// A Send to a peer that does not read times out.
 func TestSlowPeer(t *testing.T) {
 	a, _ := pair(t)
 	c := NewConn(a, Limits{}, 10*time.Millisecond)
@@ -288,7 +288,7 @@ type stream struct {
 func (s *stream) Read(p []byte) (int, error)  { return s.in.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
-// The document for those who write clients has every operation.
+// docs/protocol.md has every operation.
 func TestProtocolDocument(t *testing.T) {
 	b, err := os.ReadFile("../../docs/protocol.md")
 	if err != nil {
