@@ -130,7 +130,7 @@ func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) e
 			}
 			say(cmd, "")
 		}
-		printCommit(cmd, c, refNames(db)[c.ID])
+		printCommit(cmd, c, refNames(db.Branches(), db.Tags())[c.ID])
 		return nil
 	})
 }

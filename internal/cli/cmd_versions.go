@@ -27,6 +27,22 @@ func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, d
 	return t.with(cmd, o, fn)
 }
 
+// readDB is withDB for a command that only reads. It calls through instead of fn if
+// another process has the database open that does not run commands.
+func readDB(cmd *cobra.Command, s string, through func(t target) error, fn func(t target, db *engine.DB) error) error {
+	if here(cmd).through == "" {
+		return withDB(cmd, s, readOnly, fn)
+	}
+	t, err := parseDB(here(cmd), s)
+	if err == nil {
+		err = t.wholeDB(cmd)
+	}
+	if err != nil {
+		return err
+	}
+	return through(t)
+}
+
 // withOnlyDB opens a database for a command that is about all versions.
 func withOnlyDB(cmd *cobra.Command, s string, o *engine.Options, fn func(db *engine.DB) error) error {
 	return withDB(cmd, s, o, func(t target, db *engine.DB) error {
@@ -108,36 +124,15 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			if f.followed && t.path == "" {
 				return usagef("%s: --follow what? Give a path", cmd.CommandPath())
 			}
+			if here(cmd).through != "" {
+				return f.through(cmd, t)
+			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
 				}
-				names, n := refNames(db), f.n
-				for c, err := range logOf(cmd.Context(), db, head, t.path, f.followed) {
-					if err != nil {
-						return err
-					}
-					if n--; n < 0 {
-						break
-					}
-					switch {
-					case f.json:
-						out := toJSON(c.Commit)
-						if f.followed {
-							out.Path = c.Path
-						}
-						err = printJSONLine(cmd, out)
-					case f.oneline:
-						say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
-					default:
-						printCommit(cmd, c.Commit, names[c.ID])
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
+				return f.print(cmd, refNames(db.Branches(), db.Tags()), logOf(cmd.Context(), db, head, t.path, f.followed))
 			})
 		},
 	}
@@ -147,6 +142,35 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 	cmd.Flags().BoolVar(&f.followed, "follow", false, "go on under the old path where it was renamed")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	return cmd
+}
+
+// print prints commits, with the names of those that refs point at.
+func (f *logFlags) print(cmd *cobra.Command, names map[txn.CommitID]string, commits iter.Seq2[txn.PathCommit, error]) error {
+	n := f.n
+	for c, err := range commits {
+		if err != nil {
+			return err
+		}
+		if n--; n < 0 {
+			break
+		}
+		switch {
+		case f.json:
+			out := toJSON(c.Commit)
+			if f.followed {
+				out.Path = c.Path
+			}
+			err = printJSONLine(cmd, out)
+		case f.oneline:
+			say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
+		default:
+			printCommit(cmd, c.Commit, names[c.ID])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // logOf is the history of a path, or of everything.
@@ -164,12 +188,12 @@ func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, f
 }
 
 // refNames says for each commit which refs point at it.
-func refNames(db *engine.DB) map[txn.CommitID]string {
+func refNames(branches, tags []txn.Ref) map[txn.CommitID]string {
 	names := map[txn.CommitID]string{}
-	for _, r := range db.Branches() {
+	for _, r := range branches {
 		names[r.Commit] += "(" + r.Name + ") "
 	}
-	for _, r := range db.Tags() {
+	for _, r := range tags {
 		names[r.Commit] += "(tag " + r.Name + ") "
 	}
 	return names
@@ -200,7 +224,7 @@ func showCmd() *cobra.Command {
 		Example: `  zarrdb show weather.zdb@main~1`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
+			return readDB(cmd, args[0], func(t target) error { return showThrough(cmd, t, asJSON) }, func(t target, db *engine.DB) error {
 				ctx := cmd.Context()
 				id, err := db.Resolve(ctx, t.rev)
 				if err != nil {
@@ -213,7 +237,7 @@ func showCmd() *cobra.Command {
 				if asJSON {
 					return printJSON(cmd, toJSON(c))
 				}
-				printCommit(cmd, c, refNames(db)[c.ID])
+				printCommit(cmd, c, refNames(db.Branches(), db.Tags())[c.ID])
 				if len(c.Parents) == 0 {
 					return nil
 				}
@@ -258,6 +282,9 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 			case 3:
 				return usagef("%s: three versions: %s, %s and %s", cmd.CommandPath(), revs[0], revs[1], revs[2])
 			}
+			if here(cmd).through != "" {
+				return show.through(cmd, t, revs)
+			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				from, err := db.Resolve(cmd.Context(), revs[0])
 				if err != nil {
@@ -298,8 +325,12 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 			if kind == "branch" && del == txn.MainBranch && !force {
 				return usagef("%s: %s is the branch that every command takes if none is named; --force deletes it all the same, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
 			}
-			o := &engine.Options{ReadOnly: len(args) == 1 && del == ""}
-			return withDB(cmd, args[0], o, func(t target, db *engine.DB) error {
+			if len(args) == 1 && del == "" {
+				return readDB(cmd, args[0], func(target) error { return refsThrough(cmd, kind, asJSON) }, func(_ target, db *engine.DB) error {
+					return printRefs(cmd, list(db), asJSON)
+				})
+			}
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				if del != "" {
 					was := find(list(db), del)
 					if err := remove(db)(del); err != nil {
@@ -314,27 +345,15 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 					}
 					return nil
 				}
-				if len(args) == 2 {
-					at, err := db.Resolve(cmd.Context(), t.rev)
-					if err != nil {
-						return err
-					}
-					if err := create(db)(cmd.Context(), args[1], at); err != nil {
-						return err
-					}
-					if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
-						say(cmd, "%[1]s is a branch and a tag now: @%[1]s means the branch", args[1])
-					}
-					return nil
+				at, err := db.Resolve(cmd.Context(), t.rev)
+				if err != nil {
+					return err
 				}
-				for _, r := range list(db) {
-					if asJSON {
-						if err := printJSONLine(cmd, map[string]string{"name": r.Name, "commit": r.Commit.String()}); err != nil {
-							return err
-						}
-						continue
-					}
-					say(cmd, "%s %s", r.Commit.Short(), r.Name)
+				if err := create(db)(cmd.Context(), args[1], at); err != nil {
+					return err
+				}
+				if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
+					say(cmd, "%[1]s is a branch and a tag now: @%[1]s means the branch", args[1])
 				}
 				return nil
 			})
@@ -346,6 +365,20 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
+}
+
+// printRefs lists branches or tags.
+func printRefs(cmd *cobra.Command, refs []txn.Ref, asJSON bool) error {
+	for _, r := range refs {
+		if asJSON {
+			if err := printJSONLine(cmd, map[string]string{"name": r.Name, "commit": r.Commit.String()}); err != nil {
+				return err
+			}
+			continue
+		}
+		say(cmd, "%s %s", r.Commit.Short(), r.Name)
+	}
+	return nil
 }
 
 // find returns the ref of a name, or the zero Ref.

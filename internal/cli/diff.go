@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -66,27 +68,50 @@ func sayChange(cmd *cobra.Command, c engine.NodeChange) {
 }
 
 // printValues prints where the values of an array differ: as JSON each part on
-// a line, for people the first parts and a sum.
+// a line, for people as sayValues.
 func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engine.NodeChange) error {
+	values := db.ValueChanges(cmd.Context(), from, to, c)
+	if f.json {
+		for v, err := range values {
+			if err == nil {
+				err = printJSONLine(cmd, valuesJSON{v, from.String(), to.String()})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return f.sayValues(cmd, values, func() (*zarr.Array, error) {
+		s, err := db.Snapshot(cmd.Context(), to)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		return s.Array(cmd.Context(), c.Path)
+	})
+}
+
+// sayValues prints for people where the values of an array differ: the first parts, and
+// a sum. array opens the array
+// in the newer version.
+func (diffFlags) sayValues(cmd *cobra.Command, values iter.Seq2[engine.ValueChange, error], array func() (*zarr.Array, error)) error {
 	var sum engine.ValueChange
 	parts, unit := 0, ""
-	for v, err := range db.ValueChanges(cmd.Context(), from, to, c) {
+	for v, err := range values {
 		switch {
 		case err != nil:
 			return err
-		case f.json:
-			if err := printJSONLine(cmd, valuesJSON{v, from.String(), to.String()}); err != nil {
-				return err
-			}
-			continue
 		case v.Incomparable != "":
 			say(cmd, "    values: not compared, the %s is another", v.Incomparable)
 			continue
 		}
 		if parts == 0 && v.Numbers > 0 {
-			if unit, err = unitOf(cmd, db, to, c.Path); err != nil {
+			a, err := array()
+			if err != nil {
 				return err
 			}
+			unit = unitOf(a)
 		}
 		sum.Add(v)
 		if parts++; parts <= maxParts {
@@ -103,24 +128,15 @@ func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.C
 }
 
 // unitOf names the unit of an array of times.
-func unitOf(cmd *cobra.Command, db *engine.DB, at txn.CommitID, path string) (string, error) {
-	s, err := db.Snapshot(cmd.Context(), at)
-	if err != nil {
-		return "", err
-	}
-	defer s.Close()
-	a, err := s.Array(cmd.Context(), path)
-	if err != nil {
-		return "", err
-	}
+func unitOf(a *zarr.Array) string {
 	if k := a.Type().Kind(); k != dtype.Datetime && k != dtype.Timedelta {
-		return "", nil
+		return ""
 	}
 	unit, scale := a.Type().Unit()
 	if scale != 1 {
 		unit = fmt.Sprintf("× %d %s", scale, unit)
 	}
-	return " " + unit, nil
+	return " " + unit
 }
 
 func valuesText(v engine.ValueChange, unit string) string {

@@ -50,7 +50,7 @@ func TestReadingWithoutPermission(t *testing.T) {
 		}
 	}
 	const nobody = 65534
-	for _, c := range []struct {
+	read := []struct {
 		args []string
 		want string
 	}{
@@ -61,13 +61,22 @@ func TestReadingWithoutPermission(t *testing.T) {
 		{[]string{"tag", db}, "v1"},
 		{[]string{"branch", db}, "main"},
 		{[]string{"diff", db, "main~1", "main"}, "+ /t"},
+		{[]string{"show", db}, "+ /t"},
 		{[]string{"fsck", db}, "2 commits"},
-	} {
+	}
+	for _, c := range read {
 		if out, err := run(nobody, c.args...); err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("%q: %v: %s", c.args, err, out)
 		}
 	}
 	if out, err := run(nobody, "tag", db, "v2"); err == nil || !strings.Contains(out, "permission denied") {
 		t.Errorf("writing: %v: %s", err, out)
+	}
+	// The same while a process of another user has the database open.
+	holding(t, db)
+	for _, c := range read[:len(read)-1] {
+		if out, err := run(nobody, c.args...); err != nil || !strings.Contains(out, c.want) {
+			t.Errorf("%q beside a holder: %v: %s", c.args, err, out)
+		}
 	}
 }

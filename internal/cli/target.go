@@ -15,7 +15,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/zurl"
-	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -249,26 +248,10 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		}
 		return engine.OpenSource(ctx, here(cmd).url(t.url), o)
 	}
-	if through := here(cmd).through; through != "" && f.session == "" {
-		return openThrough(cmd, through, t, o)
+	if here(cmd).through != "" && f.session == "" {
+		return openThrough(cmd, t, o)
 	}
 	return engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
-}
-
-// openThrough opens a version for reading through the process that has the database
-// open. The connection lasts until the command ends.
-func openThrough(cmd *cobra.Command, socket string, t target, o *engine.SourceOptions) (*engine.Source, error) {
-	ctx := cmd.Context()
-	c, err := local.Dial(ctx, socket, nil)
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { _ = c.Close() })
-	v, err := c.View(ctx, "", t.rev)
-	if err != nil {
-		return nil, err
-	}
-	return engine.OpenViewSource(v, here(cmd).path(t.db), t.path, o)
 }
 
 // node opens the array or group that a target names.

@@ -33,6 +33,7 @@ var handlers = map[wire.Op]handler{
 	wire.OpMoveRef: object((*conn).moveRef),
 	wire.OpLog:     object((*conn).log),
 	wire.OpDiff:    object((*conn).diff),
+	wire.OpReport:  (*conn).report,
 	wire.OpArray:   object(with((*conn).use, (*conn).arrayInfo)),
 	wire.OpRead:    onView(fromJSON[wire.Array](wire.OpRead), (*conn).readElements),
 	wire.OpWrite:   onSession(fromJSON[wire.Array](wire.OpWrite), (*conn).writeElements),

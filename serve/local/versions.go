@@ -98,3 +98,23 @@ func pages(page func(skip int) (wire.Changes, error)) iter.Seq2[txn.Change, erro
 		}
 	}
 }
+
+// Report answers a question about a database with the JSON that a command prints, one
+// value on each line where it prints lines; see [serve.Table.Report]. A server of another
+// build may not know the request: errors.ErrUnsupported.
+func (c *Client) Report(ctx context.Context, db string, r serve.Report) (answer []byte, err error) {
+	meta, err := json.Marshal(wire.Report{Database: db, Kind: r.Kind, Rev: r.Rev, To: r.To, Path: r.Path, Number: r.Number, Values: r.Values})
+	if err != nil {
+		return nil, err
+	}
+	err = c.again(ctx, func(l *link) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpReport, Meta: meta}, false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		answer = f.Body
+		return nil
+	})
+	return answer, err
+}

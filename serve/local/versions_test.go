@@ -81,4 +81,10 @@ func TestVersions(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != s.ID() || !list[0].Open {
 		t.Errorf("%+v, %v", list, err)
 	}
+	if _, err := c.Report(bg, "", serve.Report{Kind: "run"}); !errors.Is(err, ErrRequest) || !contains(err, "run") {
+		t.Errorf("a report of no kind: %v", err)
+	}
+	if _, err := c.Report(bg, "", serve.Report{Kind: "diff", Rev: "none"}); !errors.Is(err, txn.ErrNoRef) {
+		t.Errorf("a report about no version: %v", err)
+	}
 }

@@ -95,6 +95,7 @@ const (
 	OpRebase                     // Rebase, Session
 	OpFork                       // Fork, View
 	OpJoin                       // Join, nothing
+	OpReport                     // Report, JSON as the body
 	numOps
 )
 
@@ -102,7 +103,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report",
 }
 
 func (o Op) String() string {

@@ -232,6 +232,19 @@ type Diff struct {
 	Limit    int    `json:"limit,omitempty"`
 }
 
+// Report asks what a command of the program prints with --json.
+type Report struct {
+	Database string `json:"database,omitempty"`
+	// Kind is the command: log, show, diff, ls, tree, info, stats, branch, tag or
+	// blame.
+	Kind   string `json:"kind"`
+	Rev    string `json:"rev,omitempty"`
+	To     string `json:"to,omitempty"` // of diff
+	Path   string `json:"path,omitempty"`
+	Number int    `json:"n,omitempty"`      // of log: how many; default 100
+	Values bool   `json:"values,omitempty"` // of diff: compare values too
+}
+
 // Changes is a page of keys that differ.
 type Changes struct {
 	Changes []Change `json:"changes"`
