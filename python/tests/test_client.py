@@ -218,6 +218,33 @@ def test_session_is_lost_when_the_server_is_killed(repo: zarrdb.Repository, path
     assert again.commit("y").message == "y"
 
 
+def test_session_without_a_savepoint(repo: zarrdb.Repository, path: Path) -> None:
+    s = repo.writable_session(label="l")
+    assert s.saved is None and s.get("a") is None
+    kill(path)
+    s.set("a", b"1")  # nothing was written before: the next server begins it again
+    assert (s.label, s.saved) == ("l", None)
+    pickled = pickle.dumps(s)
+    kill(path)
+    with pytest.raises(zarrdb.SessionLostError, match="no savepoint") as e:
+        s.get("a")
+    assert e.value.session == s.id and e.value.saved is None
+    with pytest.raises(zarrdb.NotFoundError):
+        repo.session(s.id)
+    with pytest.raises(zarrdb.SessionLostError, match="never stored") as e:
+        pickle.loads(pickled)
+    assert e.value.session == s.id
+
+
+def test_shared_session_is_stored(repo: zarrdb.Repository, path: Path) -> None:
+    s = repo.writable_session()
+    s.set("a", b"1")
+    other = repo.session(s.id)  # more than one client has it now
+    assert other.saved is not None and other.get("a") == b"1"
+    kill(path)
+    assert repo.session(s.id).get("a") == b"1"
+
+
 def test_session_that_others_wrote_is_lost(repo: zarrdb.Repository, path: Path) -> None:
     s = repo.writable_session()
     other = pickle.loads(pickle.dumps(s))

@@ -128,8 +128,9 @@ class Repository:
         return self.at({"branch": self.lookup_branch, "tag": self.lookup_tag}.get(kind, str)(name))
 
     def writable_session(self, branch: str = "main", label: str = "") -> Session:
-        """A transaction on a branch. It pickles: any number of processes may share it."""
-        return Session(self._client, w.BEGIN, {"branch": branch, "label": label})
+        """A transaction on a branch. It pickles: any number of processes may share it. It is stored by
+        its first savepoint, and when the server ends in order or another process opens it."""
+        return Session(self._client, w.BEGIN, {"branch": branch, "label": label, "unsaved": True})
 
     def session(self, id: str) -> Session:
         """The session with that id, from where it is or from its last savepoint."""

@@ -395,7 +395,13 @@ class Session(View):
         def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
             return link, link.ask(op, request)
 
-        link, out = client.again(open)
+        try:
+            link, out = client.again(open)
+        except NotFoundError as e:
+            if was is None or was["saved"] is not None or e.code != "no_ref":
+                raise
+            id = request["rev"][1:]
+            raise SessionLostError(f"session {id}: the process that had it open has ended, and it was never stored", id) from e
         if "session" not in out:
             raise InvalidError(f"{request.get('rev')} is no session")
         super().__init__(client, link, out["view"])
@@ -407,7 +413,8 @@ class Session(View):
         self._keys = [threading.Lock() for _ in range(64)]
         if was is not None:
             self._shared = True
-            if was["server"] != self._server and parse_time(self._info["saved"]) <= parse_time(was["saved"]):
+            saved = self.saved
+            if was["server"] != self._server and (was["saved"] is None or saved is None or saved <= was["saved"]):
                 self._lost = self._is_lost("it has ended")
 
     def _forked(self) -> None:
@@ -435,9 +442,10 @@ class Session(View):
         return str(self._info.get("label", ""))
 
     @property
-    def saved(self) -> datetime:
-        """When the last savepoint was that this client knows of."""
-        return parse_time(self._info["saved"])
+    def saved(self) -> datetime | None:
+        """When the last savepoint was that this client knows of; None before the first."""
+        at = parse_time(self._info["saved"])
+        return None if at.year == 1 else at
 
     @property
     def read_only(self) -> bool:
@@ -465,7 +473,7 @@ class Session(View):
 
     def __reduce__(self) -> Any:
         self._shared = True  # from now on others write as well
-        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self._info["saved"]})
+        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self.saved})
 
     # --- connections
 
@@ -479,7 +487,14 @@ class Session(View):
         if server != self._server and not saved and (self._dirty or self._shared):
             self._lost = self._is_lost(str(self._link.over))
             raise self._lost
-        out = link.ask(w.OPEN, {"rev": "~" + self.id})
+        try:
+            out = link.ask(w.OPEN, {"rev": "~" + self.id})
+        except NotFoundError as e:
+            if e.code != "no_ref" or self.saved is not None:
+                raise
+            # The server was killed before it stored the session, in which nothing was written.
+            again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
+            out = link.ask(w.BEGIN, again)
         if server != self._server:
             self._dirty, self._server = 0, server
         self._info = out["session"]
@@ -487,10 +502,14 @@ class Session(View):
 
     def _is_lost(self, why: str) -> SessionLostError:
         return SessionLostError(
-            f"session {self.id}: the process that had it open has ended, and what was written after the savepoint of "
-            f"{self.saved:%Y-%m-%d %H:%M:%S} may be lost; repo.session(id) goes on from there: {why}",
+            f"session {self.id}: the process that had it open has ended, and what was written to it may be lost; {self._from_there()}: {why}",
             self.id, self.saved,
         )  # fmt: skip
+
+    def _from_there(self) -> str:
+        if self.saved is None:
+            return "it had no savepoint"
+        return f"repo.session(id) goes on from the savepoint of {self.saved:%Y-%m-%d %H:%M:%S}"
 
     def _at(self) -> tuple[w.Link, int]:
         if self._ended:
@@ -618,8 +637,7 @@ class Session(View):
 
     def _unknown(self, what: str, e: ConnectionLostError) -> SessionLostError:
         self._lost = SessionLostError(
-            f"session {self.id}: the connection ended during {what}, which took place or did not; "
-            f"repo.session(id) goes on from the savepoint of {self.saved:%Y-%m-%d %H:%M:%S}: {e}",
+            f"session {self.id}: the connection ended during {what}, which took place or did not; {self._from_there()}: {e}",
             self.id, self.saved,
         )  # fmt: skip
         return self._lost
@@ -644,7 +662,7 @@ class Session(View):
         dirty = self._dirty
         self._info = self._again(lambda l, h: l.ask(w.SAVEPOINT, {"view": h}))
         self._dirty -= min(dirty, self._dirty)
-        return self.saved
+        return parse_time(self._info["saved"])
 
     def commit(
         self,
