@@ -355,7 +355,7 @@ func (p *plan) newCommit(r *commitRequest, head *Commit, root tree.Root, now tim
 func (p *plan) write() error {
 	ctx := context.Background()
 	change := newChange(p.failures)
-	change.moves = p.moves
+	change.moves, change.ahead = p.moves, true
 	written := map[tree.Name]struct{}{}
 	for _, r := range p.group {
 		if r.err != nil {

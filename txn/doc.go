@@ -29,7 +29,7 @@
 //	open      db.go, options.go, format.go, policy in namespace.go
 //	read      snapshot.go, value.go, diff.go, rev.go, time.go
 //	write     session*.go, bulk.go, overlay.go, chunks.go, lost.go
-//	commit    commit.go, group.go, durability.go, retry.go
+//	commit    commit.go, group.go, publish.go, durability.go, retry.go
 //	branches  refs.go, undo.go, combine.go, rebase.go, pins.go
 //	space     expire.go, gc*.go
 //	copies    transfer*.go, clone.go, push.go, backup*.go

@@ -27,6 +27,8 @@ type change struct {
 	// extra holds further records, and such a change is not delayed; may be nil. It is
 	// the batch that is written.
 	extra *index.Batch
+	// ahead lets many pages go to the index before the change; see putAhead.
+	ahead bool
 	// noPayloads says that nothing in it names a payload that is not durable.
 	noPayloads bool
 	makesRoom  bool // see [index.Batch.MakesRoom]
@@ -75,11 +77,12 @@ func (db *DB) publish(ctx context.Context, c *change) error {
 	if db.delayed() && c.extra == nil && c.bytes < pendingBytes/2 {
 		return db.acknowledge(c)
 	}
-	ahead, err := c.putAhead(ctx, db.idx, db.opts.aheadPages)
-	if err != nil {
-		return err
+	if c.ahead && c.bytes >= db.opts.aheadPages {
+		if err := c.putAhead(ctx, db.idx, db.opts.aheadPages); err != nil {
+			return err
+		}
+		db.checkpoints.counted(0, c.bytes)
 	}
-	db.checkpoints.counted(0, ahead)
 	return db.write(ctx, c)
 }
 
@@ -185,15 +188,12 @@ const (
 )
 
 // putAhead puts many pages into the index before what names them, without waiting
-// for the disk: the synced batch comes later in the same loc. One large batch would
+// for the disk: the synced batch comes later in the same log. One large batch would
 // be filled first, logged then, and copied into memory after that; small ones do
 // all of it at the same time, and their buffers serve again. If one fails, nothing
-// names the pages. Who collects garbage takes the roots when no group is being
-// written, so it meets none or all of a group. It returns how many bytes they are.
-func (c *change) putAhead(ctx context.Context, idx *index.Index, from int64) (int64, error) {
-	if c.bytes < from {
-		return 0, nil
-	}
+// names the pages. The collector takes the roots when no group is being written, so
+// it meets none or all of a group; other changes must not use it.
+func (c *change) putAhead(ctx context.Context, idx *index.Index, from int64) error {
 	limit := int(min(aheadBatch, from/4))
 	var batches [][]tree.Name
 	size := limit
@@ -215,5 +215,5 @@ func (c *change) putAhead(ctx context.Context, idx *index.Index, from int64) (in
 	if err == nil {
 		clear(c.pages)
 	}
-	return c.bytes, err
+	return err
 }
