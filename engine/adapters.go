@@ -176,6 +176,7 @@ func (a *Adapters) Schemes() (roots, adapters []string) {
 type Env struct {
 	adapters *Adapters
 	follow   Follow
+	recall   func() (Follow, error)                               // what was allowed earlier; or nil
 	openDB   func(context.Context, string, *Options) (*DB, error) // see SourceOptions.Open
 	warn     func(text string)                                    // see SourceOptions.Warn
 	// path says that a path was opened, not a URL. Of a path that holds metadata of

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -262,11 +263,11 @@ func (h *heldRefs) fetch(ctx context.Context) error {
 			continue
 		}
 		left -= n
-		values = append(values, &mention{src: tree.Source{URL: r.URL, Whole: r.Whole()}, off: uint64(r.Offset), n: uint64(r.Length)})
+		values = append(values, &virtual.Mention{Src: tree.Source{URL: r.URL, Whole: r.Whole()}, Off: uint64(r.Offset), N: uint64(r.Length)})
 		wants = append(wants, kv.Want{Key: key, Limit: maxFetchedAlone})
 	}
 	var mu sync.Mutex
-	err := h.set.files.gatherMentions(ctx, values, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
+	err := h.set.files.GatherMentions(ctx, values, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
 		if v == nil || v.Size() > maxFetchedAlone {
 			return nil
 		}

@@ -51,10 +51,10 @@ func Restore(ctx context.Context, backup, dir string, o *Options, t txn.Transfer
 			return nil, fmt.Errorf("restore: %w", err)
 		}
 	}
-	files := opts.resolver()
-	to := opts.txn(ctx, files)
+	env := opts.env()
+	to := opts.txn(ctx, env.resolver("", nil))
 	r, err := txn.Restore(ctx, backup, dir, &to, t)
-	return r, errors.Join(err, files.env.close())
+	return r, errors.Join(err, env.close())
 }
 
 // Push carries the versions of branches and tags that another database lacks, and

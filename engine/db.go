@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
-	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -22,7 +22,8 @@ type DB struct {
 	opts  Options
 	cache *chunkCache
 	pool  *pool
-	files *resolver
+	env   *Env // opens what values refer to
+	files *virtual.Resolver
 
 	stop     func() error // ends serving; nil if the database is not served
 	shared   *sharedSessions
@@ -60,7 +61,8 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err := opts.Follow.check(); err != nil {
 		return nil, err
 	}
-	files := opts.resolver()
+	env := opts.env()
+	files := env.resolver("", nil)
 	to := opts.txn(ctx, files)
 	var serving *Serving
 	var err error
@@ -80,8 +82,8 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), files: files, shared: &sharedSessions{}}
-	files.recall = db.granted
+	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	env.recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
 			return nil, errors.Join(err, db.Close())
@@ -91,12 +93,10 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	return db, nil
 }
 
-// resolver returns what reads virtual values.
-func (o *Options) resolver() *resolver {
-	return &resolver{env: &Env{adapters: o.Adapters, follow: o.Follow}, memory: gather.NewMemory(remoteMemory)}
-}
+// env returns what opens the files that values refer to.
+func (o *Options) env() *Env { return &Env{adapters: o.Adapters, follow: o.Follow} }
 
-func (o *Options) txn(ctx context.Context, files *resolver) txn.Options {
+func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
 		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
@@ -141,7 +141,7 @@ func (db *DB) stopServing() error {
 // release closes what the store does not: views of what values refer to, and the
 // cache. It does nothing the second time.
 func (db *DB) release() error {
-	err := db.files.env.close()
+	err := db.env.close()
 	db.cache.close()
 	return err
 }

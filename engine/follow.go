@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -28,9 +29,6 @@ var ErrUnreachable = refs.ErrUnreachable
 func IsForbidden(err error) bool {
 	return errors.Is(err, ErrForbidden) || errors.Is(err, dirkv.ErrOutside)
 }
-
-// errNoFile is ErrUnreachable where the whole file is missing.
-var errNoFile = fmt.Errorf("%w: the file is missing", ErrUnreachable)
 
 // Follow says where references may lead, beside the folder of their set: below
 // the targets of mappings, and below allowed prefixes. Both are written as in
@@ -210,4 +208,24 @@ func PlainURL(url string) (string, error) {
 		return "", fmt.Errorf("%w: %s: references do not lead there", ErrFormat, zurl.Redact(url))
 	}
 	return plain, nil
+}
+
+// follows returns the rules of a set in the folder base: what the opener allows,
+// and what this machine remembers.
+func (e *Env) follows(base string) (refs.Rules, error) {
+	follow := e.follow
+	if e.recall != nil {
+		more, err := e.recall()
+		if err != nil {
+			return refs.Rules{}, err
+		}
+		follow = follow.with(more)
+	}
+	return follow.rules(base), nil
+}
+
+// resolver returns what reads the virtual values of a database, or of a set whose
+// relative URLs are those of the folder base.
+func (e *Env) resolver(base string, folder kv.Reader) *virtual.Resolver {
+	return virtual.New(virtual.Storage{Open: e.reference, Below: e.below}, folder, func() (refs.Rules, error) { return e.follows(base) })
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/avif"
@@ -19,7 +20,6 @@ import (
 	"github.com/zarrdb/zarrdb/formats/tiff"
 	"github.com/zarrdb/zarrdb/formats/webp"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
@@ -114,11 +114,11 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 // urlOf returns the URL of a directory as references are resolved against it.
 func urlOf(at Place) string {
 	if len(at.URL.Adapters()) > 0 {
-		return insideBase
+		return virtual.Inside
 	}
 	url, ok := referred(at.URL.Root())
 	if !ok {
-		return insideBase
+		return virtual.Inside
 	}
 	url, _, _ = strings.Cut(url, "?")
 	return strings.TrimRight(url, "/") + "/"
@@ -134,11 +134,10 @@ func fileName(at Place) string {
 func (e *Env) newSet(base string, folder kv.Reader) *refSet {
 	s := &refSet{}
 	s.opts.Read.Skipped = e.skipped
-	s.files = &resolver{env: e, base: base, folder: folder, memory: gather.NewMemory(remoteMemory)}
+	s.files = e.resolver(base, folder)
 	s.opts.Rules = e.follow.rules(base)
 	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
-		v, _, err := s.files.open(ctx, &referent{place: refs.Place{Root: root, Path: path}}, kv.Span(0, 0), 0)
-		return v, err
+		return s.files.OpenAt(ctx, refs.Place{Root: root, Path: path})
 	}
 	return s
 }

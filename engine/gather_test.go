@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -366,7 +367,7 @@ func TestGatherRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.want(t, "linking", "HEAD /a")
-	db.files.env.follow = follow
+	db.env.follow = follow
 	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, data[:20]) {
 		t.Error("other values")
 	}
@@ -624,7 +625,7 @@ func TestGatherBounded(t *testing.T) {
 	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, bytes.Repeat(numbered(5), 200)) {
 		t.Error("other values")
 	}
-	if n := len(o.requests()); n != 200 || most > remoteRequests {
+	if n := len(o.requests()); n != 200 || most > virtual.Requests {
 		t.Errorf("%d requests, %d at a time", n, most)
 	}
 	c := refChecker{files: db.files}
@@ -632,7 +633,7 @@ func TestGatherBounded(t *testing.T) {
 	for i := range refs {
 		batch = append(batch, reference{key: fmt.Sprint(i), src: tree.Source{URL: fmt.Sprintf("%s/%d", o.URL, i)}, offset: 5, length: 6})
 	}
-	if err := c.check(bg, batch); err != nil || c.report.Problems != 200 || most > remoteRequests {
+	if err := c.check(bg, batch); err != nil || c.report.Problems != 200 || most > virtual.Requests {
 		t.Errorf("%+v, %d at a time, %v", c.report, most, err)
 	}
 }

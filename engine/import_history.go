@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/txn"
@@ -66,8 +67,8 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 		db: db, src: src, o: o, set: set, prefix: prefix, versions: versioned,
 		source: src.name(), commits: map[string]txn.CommitID{}, known: map[string]formats.Version{},
 	}
-	if set.files.base != insideBase {
-		h.source = redact.URL(set.files.base) // however its URL is spelled
+	if set.opts.Rules.Base != virtual.Inside {
+		h.source = redact.URL(set.opts.Rules.Base) // however its URL is spelled
 		if prefix != "" {
 			h.source += "|" + prefix
 		}

@@ -141,8 +141,9 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 	if db.opts.ReadOnly && !(o != nil && o.ReadOnly) {
 		return nil, &LockedError{Dir: filepath.Join(db.Dir(), "index"), Holder: index.Holder{PID: os.Getpid(), Program: "a reader"}}
 	}
-	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, files: opts.resolver(), shared: db.shared, holder: db}
-	h.files.recall = h.granted
+	env := opts.env()
+	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.resolver("", nil), shared: db.shared, holder: db}
+	env.recall = h.granted
 	return h, nil
 }
 
@@ -165,5 +166,5 @@ func (db *DB) leave() error {
 		errs = append(errs, s.Close())
 	}
 	db.sessions = nil
-	return errors.Join(append(errs, db.files.env.close())...)
+	return errors.Join(append(errs, db.env.close())...)
 }

@@ -90,7 +90,9 @@ var layers = map[string][]string{
 	"engine/zurl":           {"kv/redact"},
 	"engine/internal/names": {"zarr/meta"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
-	"engine/internal/policy":  {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/meta", "zarr/dtype"},
+	"engine/internal/policy": {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/meta", "zarr/dtype"},
+	// Parts of files elsewhere; how files are opened is the engine's.
+	"engine/internal/virtual": {"kv", "kv/digest", "kv/gather", "kv/redact", "kv/tree", "refs", "txn"},
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
 	"engine/modeltest":        {}, // of tests
 	"engine":                  {"formats", "formats/", "zarr", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/refs"
@@ -130,7 +131,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 // grants are what the import was allowed to follow, and so may reading.
 func (l *linker) grants() Follow {
 	f := l.src.env.follow
-	if (l.files.inFolder || l.columns.inFolder) && l.base != insideBase {
+	if (l.files.inFolder || l.columns.inFolder) && l.base != virtual.Inside {
 		f = f.with(Follow{Allow: []string{l.base}})
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/redact"
@@ -144,7 +145,7 @@ func (f *linkedFiles) ask(ctx context.Context, n int, url, key func(i int) strin
 		f.known[url] = file
 		urls, files = append(urls, url), append(files, file)
 	}
-	err := gather.Each(ctx, remoteRequests, len(urls), func(ctx context.Context, i int) error {
+	err := gather.Each(ctx, virtual.Requests, len(urls), func(ctx context.Context, i int) error {
 		return f.version(ctx, urls[i], &files[i])
 	})
 	for i, url := range urls {
@@ -163,7 +164,7 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 		}
 	case strings.HasPrefix(url, "/"):
 		abs = "file://" + url
-	case f.base == insideBase:
+	case f.base == virtual.Inside:
 		return tree.Source{}, fmt.Errorf("%w: %q is relative to a set that no URL names; import it without linking", ErrForbidden, redact.URL(url))
 	default:
 		at, err := refs.Rules{Base: f.base}.Resolve(url)
@@ -236,7 +237,7 @@ func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile)
 	v, err := f.set.opts.Open(ctx, at.Root, at.Path)
 	switch {
 	case err == nil:
-		file.src.Validator, file.size = validatorOf(v), v.Size()
+		file.src.Validator, file.size = virtual.ValidatorOf(v), v.Size()
 	case errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil:
 		file.gone = true
 	}

@@ -471,29 +471,3 @@ func TestLinkDocuments(t *testing.T) {
 		t.Errorf("%q, %v", v, err)
 	}
 }
-
-// Where the bytes are at another place than their URL says, times say nothing,
-// but sizes do.
-func TestCheckVersion(t *testing.T) {
-	for _, c := range []struct {
-		was, now string
-		mapped   bool
-		ok       bool
-	}{
-		{"", "mtime:1 size:2", false, true},
-		{"mtime:1 size:2", "mtime:1 size:2", false, true},
-		{"mtime:1 size:2", "mtime:2 size:2", false, false},
-		{"mtime:1 size:2", "mtime:2 size:2", true, true},
-		{"mtime:1 size:2", "mtime:2 size:3", true, false},
-		{`etag:"x" size:2`, "mtime:2 size:2", true, true},
-		{`etag:"x" size:2`, "mtime:2 size:2", false, false},
-		{`etag:"x" size:2`, "mtime:2 size:12", true, false},
-		{`etag:"x"`, "mtime:2 size:12", true, true},
-		{`etag:"x"`, "", false, false},
-		{`etag:"x"`, "", true, false},
-	} {
-		if err := checkVersion(c.was, c.now, c.mapped); (err == nil) != c.ok || err != nil && !errors.Is(err, kv.ErrChanged) {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-}

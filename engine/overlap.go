@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -100,7 +101,7 @@ func (s *Source) Apart(ctx context.Context, file string) error {
 // file that virtual values or references of a place of the source lead to. It
 // costs a pass over all of them.
 func (s *Source) unreferred(ctx context.Context, at Place, dest extent) error {
-	var files *resolver
+	var files *virtual.Resolver
 	var urls func(yield func(string, error) bool)
 	switch view := at.View.(type) {
 	case *Snapshot:
@@ -130,18 +131,18 @@ func (s *Source) unreferred(ctx context.Context, at Place, dest extent) error {
 			continue
 		}
 		last = strings.Clone(url) // it may be a part of a larger string
-		p, err := files.referent(last)
+		to, err := files.PlaceOf(last)
 		if err != nil {
 			continue // it may not be followed, so nothing is read there
 		}
 		var lies extent
-		if p.place.Root == insideBase {
+		if to.Root == virtual.Inside {
 			if lies.store = at.lies.store; lies.store == "" {
 				continue // a member of the archive, which was compared
 			}
-			lies.path = names.Join(names.Parent(at.lies.path), p.place.Path)
+			lies.path = names.Join(names.Parent(at.lies.path), to.Path)
 		} else {
-			u, err := referredURL(p.place.URL())
+			u, err := referredURL(to.URL())
 			if err == nil {
 				lies, err = extentOf(u.Root())
 			}

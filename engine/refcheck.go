@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -86,7 +87,7 @@ func (s *Source) CheckReferences(ctx context.Context, o RefCheckOptions) (*RefCh
 
 type refChecker struct {
 	o      RefCheckOptions
-	files  *resolver
+	files  *virtual.Resolver
 	report RefCheckReport
 	meter  meter
 }
@@ -110,7 +111,7 @@ func (c *refChecker) check(ctx context.Context, batch []reference) error {
 			files = append(files, sighting{src: src})
 		}
 	}
-	err := gather.Each(ctx, remoteRequests, len(files), func(ctx context.Context, i int) error {
+	err := gather.Each(ctx, virtual.Requests, len(files), func(ctx context.Context, i int) error {
 		f := &files[i]
 		v, err := c.files.Locate(ctx, f.src, 0, 0)
 		if err != nil {
@@ -154,9 +155,9 @@ type versioned interface {
 // references yields the references at and below the source's path, of a version
 // of a database or of a set, with what follows them. It knows no files yet: a
 // check asks for each.
-func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *resolver, error) {
+func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *virtual.Resolver, error) {
 	if v, ok := s.at.View.(versioned); ok && s.at.db != nil {
-		return virtualValues(v.Values(ctx, names.Dir(s.at.Path))), s.at.db.files.anew(), nil
+		return virtualValues(v.Values(ctx, names.Dir(s.at.Path))), s.at.db.files.Anew(), nil
 	}
 	set, prefix, err := s.referenceSet(ctx)
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *
 				return
 			}
 		}
-	}, set.files.anew(), nil
+	}, set.files.Anew(), nil
 }
 
 func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, error] {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
@@ -293,7 +294,7 @@ func TestCheckReferencesAgain(t *testing.T) {
 // TestCheckReferencesInArchive looks beside the set for what it refers to.
 func TestCheckReferencesInArchive(t *testing.T) {
 	url := memoryURL(t, map[string]string{"x.zip": zipped(t, map[string]string{
-		"d/refs.json": setOf(6, `,"t/0":["a/part",1,2],"t/1":["a/part",3,2],"t/2":["none"],"t/3":["../e"],"t/4":["`+insideBase+`a/part",0,1],"t/5":["/etc/passwd"]`),
+		"d/refs.json": setOf(6, `,"t/0":["a/part",1,2],"t/1":["a/part",3,2],"t/2":["none"],"t/3":["../e"],"t/4":["`+virtual.Inside+`a/part",0,1],"t/5":["/etc/passwd"]`),
 		"d/a/part":    "zarr", "e": "secret",
 	})})
 	src := openFollow(t, url+"x.zip|zip:d/refs.json", Follow{})

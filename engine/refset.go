@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -26,10 +27,6 @@ import (
 // docParquet is what a parquet set has at its root, and a v2 hierarchy beside
 // its own documents.
 const docParquet = docV2Metadata
-
-// insideBase stands for the folder of a set that no URL names, such as a member
-// of an archive. No root scheme is spelled like this.
-const insideBase = "zarrdb-set://folder/"
 
 func isReferenceSet(e Evidence) bool {
 	if e.heads != nil {
@@ -114,7 +111,7 @@ type refSet struct {
 	foreign refs.Set
 	opts    refs.Options
 	// files reads what the set refers to, of many keys at once.
-	files *resolver
+	files *virtual.Resolver
 
 	opening gather.Turn                 // of view
 	base    func(context.Context) error // finds out what relative URLs are relative to, once view is open; or nil
@@ -165,10 +162,10 @@ func (s *refSet) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) er
 		case ref.Inline():
 			values[i] = kv.Bytes(ref.Data)
 		default:
-			values[i] = &mention{src: tree.Source{URL: ref.URL, Whole: ref.Whole()}, off: uint64(ref.Offset), n: uint64(ref.Length), optional: ref.Optional}
+			values[i] = &virtual.Mention{Src: tree.Source{URL: ref.URL, Whole: ref.Whole()}, Off: uint64(ref.Offset), N: uint64(ref.Length), Optional: ref.Optional}
 		}
 	}
-	return s.files.gatherMentions(ctx, values, wants, g)
+	return s.files.GatherMentions(ctx, values, wants, g)
 }
 
 // List implements [kv.Lister].
@@ -234,11 +231,11 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 	}
 	folder = kv.Sub(at.View, dir(parent(at.Path)))
 	if len(at.URL.Adapters()) > 0 {
-		return insideBase, folder
+		return virtual.Inside, folder
 	}
 	url, ok := referred(at.URL.Root())
 	if !ok {
-		return insideBase, folder
+		return virtual.Inside, folder
 	}
 	url, _, _ = strings.Cut(strings.TrimRight(url, "/"), "?")
 	if i := strings.LastIndexByte(url, '/') + 1; !strings.HasSuffix(url[:i], "://") || strings.HasPrefix(url, "file://") {

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -29,7 +30,7 @@ func (e *Env) chooseBase(ctx context.Context, s *refSet, at Place) error {
 		return err
 	}
 	name := path.Base(cleanPath(at.Path))
-	if url := urlOf(at); url != insideBase {
+	if url := urlOf(at); url != virtual.Inside {
 		name = path.Base(url)
 	}
 	for _, folder := range []func(key string) string{

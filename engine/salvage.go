@@ -18,7 +18,7 @@ func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.
 			return nil, fmt.Errorf("salvage: %w", err)
 		}
 	}
-	files := opts.resolver()
-	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(ctx, files), To: to, Progress: progress})
-	return r, errors.Join(err, files.env.close())
+	env := opts.env()
+	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(ctx, env.resolver("", nil)), To: to, Progress: progress})
+	return r, errors.Join(err, env.close())
 }

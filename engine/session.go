@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -59,7 +60,7 @@ func (n nodes) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, erro
 type Snapshot struct {
 	*txn.Snapshot
 	nodes
-	files  *resolver
+	files  *virtual.Resolver
 	handle bool // files are not those of the store; see [DB.Handle]
 }
 

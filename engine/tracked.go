@@ -5,6 +5,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -13,7 +14,7 @@ import (
 type tracked struct {
 	*txn.Session
 	copies *policy.Copies
-	files  *resolver
+	files  *virtual.Resolver
 }
 
 var (

@@ -279,9 +279,10 @@ func TestVirtualWaitsAlone(t *testing.T) {
 // TestGrantsAreReadAgain has the memory of what references may follow fail once.
 func TestGrantsAreReadAgain(t *testing.T) {
 	dir := folder(t, map[string]string{"a": "abcdefgh"})
-	files := openDB(t, memOptions()).files
+	db := openDB(t, memOptions())
+	files := db.files
 	boom := errors.New("too many open files")
-	files.recall = func() (Follow, error) {
+	db.env.recall = func() (Follow, error) {
 		if boom != nil {
 			return Follow{}, boom
 		}

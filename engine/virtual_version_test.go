@@ -263,25 +263,6 @@ func valuesAt(t *testing.T, db *DB, path string) ([]byte, error) {
 	return b, a.ReadBytes(bg, zarr.Sel(), b)
 }
 
-// TestPartIDs gives parts of files other identities than any other part.
-func TestPartIDs(t *testing.T) {
-	seen := map[kv.ID]string{}
-	for _, url := range []string{"", "a", "ab", "file:///a"} {
-		for _, validator := range []string{"b", "", "bc", "mtime:1 size:2"} {
-			for _, offset := range []uint64{0, 1, 1 << 40} {
-				for _, length := range []uint64{0, 1, 128} {
-					what := fmt.Sprintf("%q %q %d %d", url, validator, offset, length)
-					id := partID(url, validator, offset, length)
-					if other, ok := seen[id]; ok {
-						t.Errorf("%s and %s are one", what, other)
-					}
-					seen[id] = what
-				}
-			}
-		}
-	}
-}
-
 // TestCachedPartsDiffer reads chunks that have all but one thing in common: the
 // URL, or the offset.
 func TestCachedPartsDiffer(t *testing.T) {

@@ -1,4 +1,4 @@
-package engine
+package virtual
 
 import (
 	"context"
@@ -23,69 +23,32 @@ import (
 //	          └─ files of servers ─▶ kv/gather ───────▶ few ranged requests, whose
 //	                                                    answers tell the versions
 
-// version is one whose virtual values can be found without being opened.
+// version is a snapshot or session, whose virtual values can be found without being opened.
 type version interface {
 	LocateWith(ctx context.Context, key string, r txn.Resolver) (kv.Value, error)
 	VirtualBeside(ctx context.Context, key string) (bool, error)
 }
 
-// mention is a virtual value that nobody looked for yet.
-type mention struct {
+// Mention is a virtual value that nobody looked for yet.
+type Mention struct {
 	kv.Value // nil: it is never read
-	src      tree.Source
-	off, n   uint64
-	optional bool // there is no value where the file is missing
+	Src      tree.Source
+	Off, N   uint64
+	Optional bool // there is no value where the file is missing
 }
 
 // mentions is the resolver that finds them.
 type mentions struct{}
 
 func (mentions) Locate(_ context.Context, src tree.Source, offset, length uint64) (kv.Value, error) {
-	return &mention{src: src, off: offset, n: length}, nil
-}
-
-var _ kv.Gatherer = (*Snapshot)(nil)
-
-// Gathers implements [kv.Gatherer]: arrays with virtual chunks are read so.
-func (s *Snapshot) Gathers(ctx context.Context, key string) bool {
-	ok, err := s.VirtualBeside(ctx, key)
-	return ok && err == nil // an error comes again when the key is located
-}
-
-// Gather implements [kv.Gatherer].
-func (s *Snapshot) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return s.files.gather(ctx, s.Snapshot, wants, g)
-}
-
-var (
-	_ kv.Gatherer = tracked{}
-	_ kv.Gatherer = (*Session)(nil)
-)
-
-// Gathers implements [kv.Gatherer].
-func (s *Session) Gathers(ctx context.Context, key string) bool { return kv.Gathers(ctx, s.view, key) }
-
-// Gather implements [kv.Gatherer].
-func (s *Session) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return kv.Gather(ctx, s.view, wants, g)
-}
-
-// Gathers implements [kv.Gatherer].
-func (t tracked) Gathers(ctx context.Context, key string) bool {
-	ok, err := t.VirtualBeside(ctx, key)
-	return ok && err == nil
-}
-
-// Gather implements [kv.Gatherer].
-func (t tracked) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return t.files.gather(ctx, t.Session, wants, g)
+	return &Mention{Src: src, Off: offset, N: length}, nil
 }
 
 // locateAtOnce is how many keys one goroutine looks up in a row.
 const locateAtOnce = 256
 
-// gather reads values of a version.
-func (r *resolver) gather(ctx context.Context, at version, wants []kv.Want, g kv.Gathering) error {
+// Gather reads values of a version.
+func (r *Resolver) Gather(ctx context.Context, at version, wants []kv.Want, g kv.Gathering) error {
 	values := make([]kv.Value, len(wants))
 	err := g.Each(ctx, (len(wants)+locateAtOnce-1)/locateAtOnce, func(ctx context.Context, block int) error {
 		for i := block * locateAtOnce; i < min((block+1)*locateAtOnce, len(wants)); i++ {
@@ -100,11 +63,11 @@ func (r *resolver) gather(ctx context.Context, at version, wants []kv.Want, g kv
 	if err != nil {
 		return err
 	}
-	return r.gatherMentions(ctx, values, wants, g)
+	return r.GatherMentions(ctx, values, wants, g)
 }
 
-// gatherMentions reads values of which some are mentions.
-func (r *resolver) gatherMentions(ctx context.Context, values []kv.Value, wants []kv.Want, g kv.Gathering) error {
+// GatherMentions reads values of which some are mentions.
+func (r *Resolver) GatherMentions(ctx context.Context, values []kv.Value, wants []kv.Want, g kv.Gathering) error {
 	b := &batch{r: r, values: values, wants: wants, g: &g, numbers: map[*referent]int{}}
 	if err := b.sort(ctx); err != nil {
 		return err
@@ -122,9 +85,9 @@ func (r *resolver) gatherMentions(ctx context.Context, values []kv.Value, wants 
 	return err
 }
 
-// batch is one call of gather.
+// batch is one call of [Resolver.Gather].
 type batch struct {
-	r      *resolver
+	r      *Resolver
 	values []kv.Value // nil where there is none, mentions until they are found
 	wants  []kv.Want
 	g      *kv.Gathering
@@ -141,12 +104,12 @@ type batch struct {
 // sort tells the wants apart.
 func (b *batch) sort(ctx context.Context) error {
 	for i, v := range b.values {
-		m, ok := v.(*mention)
+		m, ok := v.(*Mention)
 		if !ok {
 			b.ready = append(b.ready, i)
 			continue
 		}
-		p, err := b.r.referent(m.src.URL)
+		p, err := b.r.referent(m.Src.URL)
 		if err != nil {
 			return b.failed(i, err)
 		}
@@ -164,15 +127,15 @@ func (b *batch) sort(ctx context.Context) error {
 		}
 		part, ok := partOf(m, &b.wants[i])
 		switch part.File, part.Want = file, i; {
-		case p.local() && (ok || !m.src.Whole):
-			part.Off = int64(min(m.off, math.MaxInt64)) // of which nothing is read here
+		case p.local() && (ok || !m.Src.Whole):
+			part.Off = int64(min(m.Off, math.MaxInt64)) // of which nothing is read here
 			b.local = append(b.local, part)
 			continue
 		case ok:
 			b.remote = append(b.remote, part)
 			continue
-		case m.src.Whole: // its length has to be known
-			if known, err = b.r.find(ctx, m.src, m.off, m.n, nil); m.optional && errors.Is(err, errNoFile) {
+		case m.Src.Whole: // its length has to be known
+			if known, err = b.r.find(ctx, m.Src, m.Off, m.N, nil); m.Optional && errors.Is(err, errNoFile) {
 				b.values[i] = nil
 				b.ready = append(b.ready, i)
 				continue
@@ -189,40 +152,40 @@ func (b *batch) sort(ctx context.Context) error {
 
 // partOf is what is wanted first of a mention, as a part of its file; ok is
 // false if it cannot be said.
-func partOf(m *mention, w *kv.Want) (part gather.Part, ok bool) {
-	if m.src.Whole {
-		return gather.Part{N: -1, Limit: w.Limit}, m.off == 0 && w.Range.IsAll()
+func partOf(m *Mention, w *kv.Want) (part gather.Part, ok bool) {
+	if m.Src.Whole {
+		return gather.Part{N: -1, Limit: w.Limit}, m.Off == 0 && w.Range.IsAll()
 	}
-	if m.off > math.MaxInt64 || m.n > math.MaxInt64-m.off || w.Limit > 0 && m.n > uint64(w.Limit) {
+	if m.Off > math.MaxInt64 || m.N > math.MaxInt64-m.Off || w.Limit > 0 && m.N > uint64(w.Limit) {
 		return part, false
 	}
-	off, n, err := w.Range.Resolve(int64(m.n))
+	off, n, err := w.Range.Resolve(int64(m.N))
 	if err != nil {
-		off, n = 0, int64(m.n) // who wants more than there is says so when it is read
+		off, n = 0, int64(m.N) // who wants more than there is says so when it is read
 	}
-	return gather.Part{Off: int64(m.off) + off, N: n}, n > 0 || m.n == 0
+	return gather.Part{Off: int64(m.Off) + off, N: n}, n > 0 || m.N == 0
 }
 
 // unread is a mention as a value, with the identity that it must have.
-func (r *resolver) unread(p *referent, m *mention) *virtual {
-	v := &virtual{r: r, p: p, src: m.src, off: int64(m.off), n: int64(m.n)}
-	if p.local() || m.src.Whole {
+func (r *Resolver) unread(p *referent, m *Mention) *value {
+	v := &value{r: r, p: p, src: m.Src, off: int64(m.Off), n: int64(m.N)}
+	if p.local() || m.Src.Whole {
 		return v // the file tells, at the cost of a system call, or the length
 	}
-	seen := m.src.Validator
+	seen := m.Src.Validator
 	if file := p.found(nil); file != nil {
-		seen = validatorOf(file)
-	} else if p.mapped {
+		seen = ValidatorOf(file)
+	} else if p.place.Mapped {
 		seen = ""
 	}
-	if seen != "" && checkVersion(m.src.Validator, seen, p.mapped) == nil {
-		v.id = partID(p.place.URL(), seen, m.off, m.n)
+	if seen != "" && checkVersion(m.Src.Validator, seen, p.place.Mapped) == nil {
+		v.id = partID(p.place.URL(), seen, m.Off, m.N)
 	}
 	return v
 }
 
 func (b *batch) failed(i int, err error) error {
-	return fmt.Errorf("get %q: %w", b.wants[i].Key, virtualError(b.values[i].(*mention).src, err))
+	return fmt.Errorf("get %q: %w", b.wants[i].Key, virtualError(b.values[i].(*Mention).Src, err))
 }
 
 // atOnce is how many parts of a file of this machine are a piece of work.
@@ -245,12 +208,12 @@ func (b *batch) readLocal(ctx context.Context) error {
 	})
 }
 
-// remoteRequests is how many requests to servers are under way for one reading or
+// Requests is how many requests to servers are under way for one reading or
 // check, and remoteMemory how many bytes of their files all readings of a database
 // hold, but for one run of chunks alone.
 const (
-	remoteRequests = 16
-	remoteMemory   = 256 << 20
+	Requests     = 16
+	remoteMemory = 256 << 20
 )
 
 func (b *batch) readRemote(ctx context.Context) error {
@@ -266,7 +229,7 @@ func (b *batch) readRemote(ctx context.Context) error {
 		}
 		most = max(most, m)
 	}
-	return gather.Read(ctx, b.remote, b, gather.Options{Gap: gap, Most: most, Parallel: remoteRequests, Memory: b.r.memory})
+	return gather.Read(ctx, b.remote, b, gather.Options{Gap: gap, Most: most, Parallel: Requests, Memory: b.r.memory})
 }
 
 // Open implements [gather.Files].
@@ -290,16 +253,16 @@ func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, s
 // Take implements [gather.Files].
 func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes []byte, err error) error {
 	i := part.Want
-	m := b.values[i].(*mention)
+	m := b.values[i].(*Mention)
 	switch {
-	case errors.Is(err, kv.ErrNotFound) && m.optional:
+	case errors.Is(err, kv.ErrNotFound) && m.Optional:
 		return b.g.Take(ctx, i, nil)
 	case errors.Is(err, kv.ErrNotFound):
 		return b.failed(i, errNoFile) // hidden: the key is not
 	case err != nil && !errors.Is(err, kv.ErrRange):
 		return b.failed(i, err)
 	}
-	v, err := b.r.part(m.src, m.off, m.n, b.files[part.File], file)
+	v, err := b.r.part(m.Src, m.Off, m.N, b.files[part.File], file)
 	if err == nil {
 		err = b.sameVersion(part.File, file)
 	}
@@ -310,13 +273,13 @@ func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes
 	if len(bytes) == 0 {
 		return b.g.Take(ctx, i, v)
 	}
-	return b.g.Take(ctx, i, kv.Held(v, part.Off-int64(m.off), bytes))
+	return b.g.Take(ctx, i, kv.Held(v, part.Off-int64(m.Off), bytes))
 }
 
 // sameVersion makes sure that one reading sees one version of a file, whether or
 // not one was recorded.
 func (b *batch) sameVersion(file int, v kv.Value) error {
-	now := validatorOf(v)
+	now := ValidatorOf(v)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.seen == nil {

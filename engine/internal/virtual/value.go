@@ -1,0 +1,207 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// value is a part of a file. It stays of the version that was seen when it was
+// located, as soon as anybody knows something of that: its identity, under which
+// others keep what they read, or bytes of it. A shard's index is of one version
+// and leads astray in another. Before that any version will do, if none was
+// recorded.
+type value struct {
+	r      *Resolver
+	p      *referent
+	src    tree.Source
+	file   kv.Value // nil if it was not looked for
+	off, n int64
+	id     kv.ID
+
+	state atomic.Int32
+	// next is what stands in for it: what was found of a file that was not looked
+	// for, or another version if the state is stateMoved.
+	next atomic.Pointer[value]
+}
+
+const (
+	stateFree   = iota // nobody knows anything of its version
+	statePinned        // somebody does
+	stateMoved         // it is of another version
+)
+
+var _ kv.Validator = (*value)(nil)
+
+// current is the part that is read, v if it was not looked for yet.
+func (v *value) current() *value {
+	if next := v.next.Load(); next != nil && (v.file == nil || v.state.Load() == stateMoved) {
+		return next.current()
+	}
+	return v
+}
+
+// pin makes sure that v stays of its version, and reports whether it is of it.
+func (v *value) pin() bool {
+	return v.state.CompareAndSwap(stateFree, statePinned) || v.state.Load() == statePinned
+}
+
+// Size implements [kv.Value].
+func (v *value) Size() int64 { return v.n }
+
+// ID implements [kv.Value]: that of the bytes in the version of the file that
+// was seen, zero if nothing tells versions.
+func (v *value) ID() kv.ID {
+	for {
+		at := v.current()
+		if at.id == (kv.ID{}) || at.pin() {
+			return at.id
+		}
+	}
+}
+
+// Validator implements [kv.Validator]: that of the file.
+func (v *value) Validator() string {
+	at := v.current()
+	if at.file == nil {
+		return at.src.Validator
+	}
+	return ValidatorOf(at.file)
+}
+
+// Spacing implements [kv.Spacer].
+func (v *value) Spacing() (gap, most int64) {
+	if at := v.current(); at.file != nil {
+		return kv.Spacing(at.file)
+	}
+	return v.r.spacing(context.Background(), v.p) // opens a view, and asks nobody
+}
+
+// found is the part that is read, which is looked for if need be.
+func (v *value) found(ctx context.Context) (*value, error) {
+	at := v.current()
+	if at.file != nil {
+		return at, nil
+	}
+	found, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), nil)
+	if err != nil {
+		return nil, virtualError(v.src, err)
+	}
+	if v.id != (kv.ID{}) && found.id != v.id {
+		return nil, virtualError(v.src, fmt.Errorf("%w since its identity was told", kv.ErrChanged))
+	}
+	if v.state.Load() == statePinned {
+		found.pin()
+	}
+	v.next.CompareAndSwap(nil, found)
+	return v.current(), nil
+}
+
+// moved is the part in another version of the file than was seen when it was
+// located, if there may be one.
+func (v *value) moved(ctx context.Context, changed error) (*value, error) {
+	if v.state.Load() == statePinned {
+		v.r.forget(v.p, v.file)
+		return nil, changed
+	}
+	again, err := v.r.find(ctx, v.src, uint64(v.off), uint64(v.n), v.file)
+	if err != nil {
+		return nil, err
+	}
+	if again.n != v.n { // a whole file, whose size was told
+		return nil, changed
+	}
+	again.pin() // this is as often as it is tried
+	v.next.CompareAndSwap(nil, again)
+	if !v.state.CompareAndSwap(stateFree, stateMoved) && v.state.Load() == statePinned {
+		return nil, changed
+	}
+	return v.next.Load(), nil
+}
+
+// errMoved is for bytes of a version that others do not see any more.
+var errMoved = fmt.Errorf("%w while it was read", kv.ErrChanged)
+
+// View implements [kv.Value].
+func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	off, n, err := rng.Resolve(v.n)
+	if err != nil {
+		return err
+	}
+	at, err := v.found(ctx)
+	if err != nil {
+		return err
+	}
+	called := false
+	err = at.file.View(ctx, kv.Span(at.off+off, n), func(b []byte) error {
+		if !at.pin() {
+			return errMoved
+		}
+		called = true
+		return fn(b)
+	})
+	if !called && errors.Is(err, kv.ErrChanged) {
+		var again *value
+		if again, err = at.moved(ctx, err); err == nil {
+			return again.View(ctx, rng, fn)
+		}
+	}
+	return v.failed(err, called)
+}
+
+// failed is an error of reading the file, unless it is of the caller's.
+func (v *value) failed(err error, callers bool) error {
+	if err == nil || callers {
+		return err
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = errNoFile
+	}
+	return virtualError(v.src, err)
+}
+
+var _ kv.RangesViewer = (*value)(nil)
+
+// ViewsRanges implements [kv.RangesViewer]: parts of files of servers do.
+func (v *value) ViewsRanges() bool {
+	if at := v.current(); at.file != nil {
+		return kv.ViewsRanges(at.file)
+	}
+	return !v.p.local()
+}
+
+// ViewRanges implements [kv.RangesViewer].
+func (v *value) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
+	at, err := v.found(ctx)
+	if err != nil {
+		return err
+	}
+	within, err := kv.Within(parts, at.off, at.n)
+	if err != nil {
+		return err
+	}
+	var called, callers atomic.Bool
+	err = kv.ViewRanges(ctx, at.file, within, func(i int, b []byte) error {
+		if !at.pin() {
+			return errMoved
+		}
+		called.Store(true)
+		err := fn(i, b)
+		if err != nil {
+			callers.Store(true)
+		}
+		return err
+	})
+	if !called.Load() && errors.Is(err, kv.ErrChanged) {
+		// All parts are read again: they are of one version.
+		var again *value
+		if again, err = at.moved(ctx, err); err == nil {
+			return again.ViewRanges(ctx, parts, fn)
+		}
+	}
+	return v.failed(err, callers.Load())
+}
