@@ -30,8 +30,3 @@ func lookAtCopy(ctx context.Context, ev Evidence, below kv.Reader) error {
 	ev.heads[names.V2Metadata] = doc
 	return nil
 }
-
-// withDocuments is [policy.WithDocuments].
-func withDocuments(ctx context.Context, base kv.Reader, alone bool) (kv.Reader, error) {
-	return policy.WithDocuments(ctx, base, alone)
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
@@ -101,7 +102,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 	if err != nil {
 		return from, err
 	}
-	at := Place{View: s, Path: cleanPath(key), set: s, store: &from}
+	at := Place{View: s, Path: names.Clean(key), set: s, store: &from}
 	switch {
 	case !f.Store:
 		at.Kind = Dataset

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -195,7 +196,7 @@ func (w *historyWriter) link(ctx context.Context, key string, c *formats.Change)
 
 // sound refuses metadata that no reader can open, but for codecs that are unknown.
 func (w *historyWriter) sound(key string, value []byte) error {
-	if !isMetadata(key) || !strings.HasSuffix(key, docV3) {
+	if !isMetadata(key) || !strings.HasSuffix(key, names.V3) {
 		return nil
 	}
 	_, err := meta.ParseV3(value, w.src.open.Registry)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -26,11 +27,11 @@ import (
 
 // docParquet is what a parquet set has at its root, and a v2 hierarchy beside
 // its own documents.
-const docParquet = docV2Metadata
+const docParquet = names.V2Metadata
 
 func isReferenceSet(e Evidence) bool {
 	if e.heads != nil {
-		return e.Has(docParquet) && !isZarr2(e) && !e.Has(docV3)
+		return e.Has(docParquet) && !isZarr2(e) && !e.Has(names.V3)
 	}
 	return looksLikeReferences(e.Head)
 }
@@ -60,7 +61,7 @@ func looksLikeReferences(head []byte) bool {
 			version = true
 		case key == "refs", version && (key == "templates" || key == "gen"):
 			return true
-		case name == docV2Array || name == docV2Group || name == docV2Attrs || name == docV3:
+		case name == names.V2Array || name == names.V2Group || name == names.V2Attrs || name == names.V3:
 			return true
 		case key == "zarr_format" || key == "zarr_consolidated_format":
 			return false
@@ -94,7 +95,7 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 	if err != nil {
 		return from, err
 	}
-	at := Place{View: set, Path: cleanPath(key), set: set}
+	at := Place{View: set, Path: names.Clean(key), set: set}
 	if part.Directory() {
 		at.Kind = Directory
 	}
@@ -229,7 +230,7 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 	if at.origin != nil {
 		at = *at.origin
 	}
-	folder = kv.Sub(at.View, dir(parent(at.Path)))
+	folder = kv.Sub(at.View, names.Dir(names.Parent(at.Path)))
 	if len(at.URL.Adapters()) > 0 {
 		return virtual.Inside, folder
 	}

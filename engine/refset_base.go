@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -29,7 +30,7 @@ func (e *Env) chooseBase(ctx context.Context, s *refSet, at Place) error {
 	if err != nil || first.URL == "" {
 		return err
 	}
-	name := path.Base(cleanPath(at.Path))
+	name := path.Base(names.Clean(at.Path))
 	if url := urlOf(at); url != virtual.Inside {
 		name = path.Base(url)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -35,9 +37,9 @@ func builtinAdapters() map[string]Adapter {
 		"zstd":       {Open: openZstd, Detect: isZstd},
 		"byte-range": {Open: openByteRange},
 		"json":       {Open: openJSON},
-		schemeZarr:   {Open: openZarr(0), Detect: isZarrOld, Files: []string{docV1Array, docDraftGroup, docDraftArray}},
-		schemeZarr2:  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{docV2Array, docV2Group, docV2Metadata}},
-		schemeZarr3:  {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{docV3}},
+		schemeZarr:   {Open: openZarr(0), Detect: isZarrOld, Files: []string{names.V1Array, docDraftGroup, docDraftArray}},
+		schemeZarr2:  {Open: openZarr(zarr.V2), Detect: isZarr2, Files: []string{names.V2Array, names.V2Group, names.V2Metadata}},
+		schemeZarr3:  {Open: openZarr(zarr.V3), Detect: isZarr3, Files: []string{names.V3}},
 		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
 		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
 	}
@@ -107,7 +109,7 @@ func openMemory(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
 		return Place{}, err
 	}
 	name, path, below := strings.Cut(key, "/")
-	p := Place{View: Memory(name), Path: cleanPath(path)}
+	p := Place{View: Memory(name), Path: names.Clean(path)}
 	if !below || path == "" || strings.HasSuffix(path, "/") {
 		p.Kind = Directory
 	}
@@ -138,15 +140,15 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 	if err != nil {
 		return from, err
 	}
-	at := Place{View: z, Path: cleanPath(key)}
+	at := Place{View: z, Path: names.Clean(key)}
 	if part.Directory() {
 		at.Kind = Directory
 	}
 	return at, nil
 }
 
-func isZarr2(e Evidence) bool { return e.Has(docV2Array) || e.Has(docV2Group) || isCopyAlone(e) }
-func isZarr3(e Evidence) bool { return e.Has(docV3) && !meta.IsDraft3Entry(e.File(docV3)) }
+func isZarr2(e Evidence) bool { return e.Has(names.V2Array) || e.Has(names.V2Group) || isCopyAlone(e) }
+func isZarr3(e Evidence) bool { return e.Has(names.V3) && !meta.IsDraft3Entry(e.File(names.V3)) }
 
 // schemeZarr opens a store of any format, and is what the formats without an
 // adapter of their own are detected as.
@@ -171,7 +173,7 @@ func isZarrOld(e Evidence) bool {
 	if isZarr2(e) || isZarr3(e) {
 		return false
 	}
-	return meta.IsDraft3Entry(e.File(docV3)) || e.Has(docV1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
+	return meta.IsDraft3Entry(e.File(names.V3)) || e.Has(names.V1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
 }
 
 // isDraftWithoutRoot detects a store in the first layout of the early v3 draft
@@ -205,7 +207,7 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 		if err != nil {
 			return from, err
 		}
-		path = cleanPath(path)
+		path = names.Clean(path)
 		for c := range strings.SplitSeq(path, "/") {
 			if c == ".." || c == "." {
 				return from, fmt.Errorf("%w: the path %q leaves the hierarchy", ErrFormat, part.Path)
@@ -213,7 +215,7 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 		}
 		view := from.dir()
 		if version == zarr.V2 && (from.copyAlone || !from.looked) {
-			if view, err = withDocuments(ctx, view, from.copyAlone); err != nil {
+			if view, err = policy.WithDocuments(ctx, view, from.copyAlone); err != nil {
 				return from, err
 			}
 		}
@@ -250,7 +252,7 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if err != nil {
 		return from, err
 	}
-	at.Path = cleanPath(key)
+	at.Path = names.Clean(key)
 	if part.Directory() {
 		at.Kind = Directory
 	}

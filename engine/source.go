@@ -308,7 +308,7 @@ func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, Place, error) {
 	if err != nil || at.Path == "" {
 		return store, at, err
 	}
-	return kv.SubLister(store, dir(at.Path)), at, nil
+	return kv.SubLister(store, names.Dir(at.Path)), at, nil
 }
 
 // File returns the file that the URL names.
