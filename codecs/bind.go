@@ -11,23 +11,23 @@ import (
 //	caller's array ─(axis order)─ stages[0] … stages[n-1] ─ stored bytes
 //	                              └ array ┘ └ tail ┘
 type Bound struct {
-	// in is a chunk as the caller sees it, stored the same behind the
-	// transposes that lead the chain, and out the encoded value.
+	// in is a chunk in the caller's axis order, stored the same after the
+	// leading transposes of the chain, and out the encoded value.
 	in, stored, out Rep
 	// perm is the axis order of those transposes: axis i of stored is axis
-	// perm[i] of in. nil if they move nothing.
+	// perm[i] of in. nil is the identity.
 	perm []int
 
 	callerBox, storedBox layout
 	// last is the name of the codec that makes the encoded value.
 	last string
 
-	// stages are what runs, in encoding order. tail are those that follow the
-	// array-to-bytes codec.
+	// stages are the running stages, in encoding order. tail are those that
+	// follow the array-to-bytes codec.
 	stages, tail pipeline
-	// partial is the array-to-bytes stage if it can be asked for a box and
-	// nothing stands in front of it; identity if it only knows where elements
-	// lie, and so is not among stages.
+	// partial is the array-to-bytes stage if it decodes boxes and is the first
+	// stage; identity if it does nothing else than locate elements, and so is
+	// not among stages.
 	partial  PartialStage
 	identity bool
 	// shard is partial if that is a shard.
@@ -92,11 +92,11 @@ func (c Chain) Bind(rep Rep) (*Bound, error) {
 	return b, nil
 }
 
-// add binds one codec to cur and returns what it puts out.
+// add binds one codec to cur and returns its output.
 func (b *Bound) add(l *link, cur Rep, v2 bool) (Rep, error) {
 	kind := l.entry.Kind
 	if cur.Array == (kind == BytesToBytes) && !(v2 && kind == ArrayToArray) {
-		return Rep{}, fmt.Errorf("the %v codec stands where it cannot", kind)
+		return Rep{}, fmt.Errorf("the %v codec is at a wrong position", kind)
 	}
 	st, next, err := l.codec.Bind(cur)
 	if err != nil {
@@ -145,8 +145,8 @@ func (b *Bound) InnerShape() []int {
 	return shape
 }
 
-// MaxEncodedSize bounds the length of an encoded chunk; for codecs that
-// compress it is far from tight.
+// MaxEncodedSize bounds the length of an encoded chunk; for compressors it is
+// much larger than usual.
 func (b *Bound) MaxEncodedSize() int64 {
 	if b.out.Size >= 0 {
 		return b.out.Size
@@ -158,5 +158,5 @@ func (b *Bound) MaxEncodedSize() int64 {
 // depends on the data.
 func (b *Bound) EncodedSize() int64 { return b.out.Size }
 
-// Rep returns what the chain was bound to, with Size and Max filled in.
+// Rep returns the Rep that the chain was bound to, with Size and Max filled in.
 func (b *Bound) Rep() Rep { return b.in }

@@ -39,7 +39,7 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 		return dst, nil
 	}
 	if b.Indexed() {
-		// Inner chunks come from where they are: a copy of all of them can be large.
+		// Inner chunks are read in place: a copy of all of them can be large.
 		c := getCall()
 		defer c.put()
 		return b.shard.encodeFrom(dst, nil, c.stored(b.perm, src))
@@ -74,7 +74,8 @@ func (b *Bound) Decode(dst, src []byte) ([]byte, error) {
 	if b.perm == nil {
 		return b.stages.decode(dst, src)
 	}
-	// What the metadata promises is allocated only when the data are there.
+	// Memory for the size in the metadata is allocated only when the data have
+	// been read.
 	if b.shard == nil && len(b.stages) > 0 {
 		tmp := getScratch(b.in.expect(len(src)))
 		defer tmp.put()
@@ -99,9 +100,9 @@ func (b *Bound) Decode(dst, src []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// DecodeInto decodes a whole encoded chunk and puts the elements of box where
-// dst says, without a copy in between if the codecs and the layout allow it.
-// After an error dst may hold anything. Only for fixed-size types.
+// DecodeInto decodes a whole encoded chunk and writes the elements of box to
+// dst, without a copy in between if the codecs and the layout allow it. After an
+// error dst may hold anything. Only for fixed-size types.
 func (b *Bound) DecodeInto(src []byte, box Box, dst Dst) error {
 	if err := b.checkBox(box, dst); err != nil {
 		return err
@@ -134,9 +135,9 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 		c.mem = src
 		return b.decodeBox(context.Background(), &c.mem, box, dst)
 	}
-	// Elements are picked from what the array-to-bytes codec takes, if it knows
-	// where they lie; not if its bytes have to be swapped, which is faster for
-	// all at once if many are wanted.
+	// If the array-to-bytes codec can locate elements, they are copied from its
+	// encoded bytes; not if bytes must be swapped, which is faster for all at
+	// once if many are wanted.
 	rest, pick := b.stages, b.partial != nil
 	if pick && b.shard == nil && len(b.tail) > 0 && !b.identity {
 		pick = few
@@ -164,8 +165,8 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 	return nil
 }
 
-// minBlocks is the size of a chunk from which on it pays to decode single
-// blocks of what lies in memory.
+// minBlocks is the size from which on decoding single blocks of a chunk in
+// memory pays.
 const minBlocks = 128 << 10
 
 // part returns where a box lies in the stored order of a decoded chunk.
@@ -186,10 +187,10 @@ func (b *Bound) Partial() bool {
 	return true
 }
 
-// Ahead says what DecodeBox, or of a shard ReadIndex, reads first of an encoded
-// chunk of any length, for who can have it sent along when it finds the chunk:
-// n bytes from off on, where n is -1 for all that there are and off is -1 for
-// the last n. gap is that of the source, see [Gapper].
+// Ahead returns the range of an encoded chunk that DecodeBox, or ReadIndex of a
+// shard, will read first, so that callers can prefetch it: n bytes from off on,
+// where n is -1 for all bytes and off is -1 for the last n. gap is that of the
+// source, see [Gapper].
 func (b *Bound) Ahead(box Box, gap int64) (off, n int64) {
 	raw, _ := b.partial.(*bytesStage)
 	switch {
@@ -209,10 +210,9 @@ func (b *Bound) Ahead(box Box, gap int64) (off, n int64) {
 	return int64(raw.box.offset(box.Start)), int64(span)
 }
 
-// DecodeBox puts the elements of a box of an encoded chunk where dst says. It
-// reads and decodes only what it needs where the codecs can do that, and all
-// of src otherwise. After an error dst may hold anything. Only for fixed-size
-// types.
+// DecodeBox writes the elements of a box of an encoded chunk to dst. If the
+// codecs allow it, it reads and decodes only the bytes it needs, otherwise all
+// of src. After an error dst may hold anything. Only for fixed-size types.
 func (b *Bound) DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error {
 	if err := b.checkBox(box, dst); err != nil {
 		return err

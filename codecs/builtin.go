@@ -2,7 +2,7 @@ package codecs
 
 import "github.com/zarrdb/zarrdb/zarr/dtype"
 
-// builtin is the one list of codecs that Default knows.
+// builtin is the list of codecs of Default.
 func builtin() []Entry {
 	return []Entry{
 		{V3: []string{"bytes", "endian"}, Kind: ArrayToBytes, Parse: parseBytes},

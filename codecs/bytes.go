@@ -8,8 +8,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// bytesCodec is the v3 codec "bytes", and what v2 does without saying so:
-// elements one after another, their scalars in one byte order.
+// bytesCodec is the v3 codec "bytes", which is implicit in v2: elements one
+// after another, their scalars in one byte order.
 type bytesCodec struct {
 	endian dtype.Order // None: not given
 	typed  bool        // v2: the byte order is that of the data type
@@ -64,16 +64,15 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 	return st, out, nil
 }
 
-// bytesStage swaps bytes, or does nothing but to know where elements lie.
+// bytesStage swaps bytes, or only locates elements.
 type bytesStage struct {
 	box   layout
 	swaps []dtype.Word // the scalars of an element whose bytes are swapped
 	// flat is the size of the scalars if all of every element is swapped, so
 	// that elements do not matter; else 0.
 	flat int
-	// narrow are the scalars of less than eight bits. The bits above them mean
-	// nothing where they are stored; decoding makes them what they are in
-	// memory.
+	// narrow are the scalars of less than eight bits. The bits above them have
+	// no meaning when stored; decoding sets them to their value in memory.
 	narrow []dtype.NarrowRun
 }
 
@@ -208,7 +207,7 @@ type boxReader struct {
 	span  int // bytes of one read
 }
 
-// walk reads what lies at the given offsets, with the axes before axis fixed.
+// walk reads the elements at the given offsets, with the axes before axis fixed.
 func (r *boxReader) walk(axis, off, to int) error {
 	if axis == r.depth {
 		return r.src.ReadRange(r.ctx, int64(off), int64(r.span), func(b []byte) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// maxDepth bounds how deep shards may stand inside shards.
+// maxDepth bounds the nesting of shards.
 const maxDepth = 16
 
 // Chain is a parsed list of codecs in encoding order. It is a value, nothing
@@ -18,7 +18,7 @@ const maxDepth = 16
 // Chain cannot be bound.
 type Chain struct {
 	links []link
-	// v2 is what a v2 chain was parsed from.
+	// v2 is the source of a v2 chain.
 	v2 *V2
 	// member is the metadata member that held the list.
 	member string
@@ -28,15 +28,15 @@ type Chain struct {
 type link struct {
 	codec Codec // nil: not known, and need not be understood
 	entry *Entry
-	// list, index and name are where the codec stood; index is -1 outside a
-	// list, and list is "" for what v2 leaves unsaid.
+	// list, index and name are the position of the codec; index is -1 outside a
+	// list, and list is "" for implicit codecs of v2.
 	list  string
 	index int
 	name  string
 	raw   json.RawMessage
 }
 
-// fail adds to err where the codec stands.
+// fail adds the position of the codec to err.
 func (l *link) fail(err error) error {
 	var e *ConfigError
 	if errors.As(err, &e) && e.List == "" {
@@ -48,8 +48,8 @@ func (l *link) fail(err error) error {
 }
 
 // ParseV3 parses the "codecs" member of v3 metadata: a list of objects or
-// short-hand names in the order of encoding. An unknown codec that says
-// "must_understand": false is kept, printed, and otherwise passed over.
+// short-hand names in the order of encoding. An unknown codec with
+// "must_understand": false is kept and printed, and otherwise ignored.
 func (r *Registry) ParseV3(list json.RawMessage) (Chain, error) {
 	if c, ok := r.lookup(list); ok {
 		return c, nil
@@ -163,9 +163,9 @@ func (l *link) parseV3(r *Registry, depth int) error {
 	return err
 }
 
-// checkOrder enforces array→array*, array→bytes, bytes→bytes*. In v2, where
-// the filters are whatever numcodecs takes, only the bytes at the end matter,
-// and parsing sees to those.
+// checkOrder enforces array→array*, array→bytes, bytes→bytes*. In v2 filters may
+// come in any order that numcodecs accepts; parsing makes sure that the chain
+// ends in bytes.
 func (c Chain) checkOrder() error {
 	if c.v2 != nil {
 		return nil
@@ -194,7 +194,7 @@ func (c Chain) checkOrder() error {
 	return nil
 }
 
-// V2 is what v1 and v2 metadata say about the encoding of a chunk.
+// V2 is the encoding of a chunk in v1 and v2 metadata.
 type V2 struct {
 	// Type is the data type with the byte order that is stored.
 	Type dtype.Type
@@ -207,9 +207,9 @@ type V2 struct {
 	Filters, Compressor json.RawMessage
 }
 
-// ParseV2 makes one chain of order, filters and compressor. Where the first
-// codec that wants bytes stands, or at the end, the elements become bytes in
-// the byte order of their data type.
+// ParseV2 makes one chain of order, filters and compressor. Before the first
+// codec that needs bytes, or at the end, the elements become bytes in the byte
+// order of their data type.
 func (r *Registry) ParseV2(v V2) (Chain, error) {
 	c := Chain{v2: &v, member: "filters"}
 	switch v.Order {

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Kind is what a codec turns into what on the encoding side (Zarr v3 core,
-// section Codecs).
+// Kind is the input and output of a codec when encoding (Zarr v3 core, section
+// Codecs).
 type Kind uint8
 
 // The kinds, in the order in which they may follow each other in a chain.
@@ -16,7 +16,7 @@ const (
 	BytesToBytes
 )
 
-// String returns the specification's spelling.
+// String returns the name in the specification.
 func (k Kind) String() string {
 	switch k {
 	case ArrayToArray:
@@ -29,23 +29,22 @@ func (k Kind) String() string {
 	return "invalid codec kind"
 }
 
-// Codec is a parsed codec: it knows its configuration and nothing of the
-// data yet. Safe for concurrent use.
+// Codec is a parsed codec: it has its configuration and is not bound to data.
+// Safe for concurrent use.
 type Codec interface {
-	// Config prints the configuration as it must be stored: a JSON object, or
-	// nil for none. For a codec of the v2 name space the "id" is left out.
+	// Config prints the configuration for metadata: a JSON object, or nil
+	// without one. For a v2 codec the "id" is left out.
 	Config() json.RawMessage
 
-	// Bind fixes what comes in on the encoding side and returns the running
-	// stage and what goes out. Errors are ErrConfig; one that is about a
-	// member of the configuration is made with [BadField], and the chain adds
-	// where the codec stands.
+	// Bind fixes the input of encoding and returns the running stage and its
+	// output. Errors are ErrConfig; [BadField] makes one about a member of the
+	// configuration, to which the chain adds the position of the codec.
 	//
-	// A nil Stage means that the bytes stay as they are.
+	// A nil Stage leaves the bytes unchanged.
 	//
-	// An array-to-array codec in a v2 chain may be asked to bind to bytes,
-	// where it stands behind a filter that makes bytes; it refuses if its
-	// configuration does not say which elements it sees.
+	// In a v2 chain an array-to-array codec may be bound to bytes, after a
+	// filter that makes bytes; it returns an error if its configuration does not
+	// name the type of elements.
 	Bind(in Rep) (Stage, Rep, error)
 }
 
@@ -53,10 +52,9 @@ type Codec interface {
 // and return it; src is only read, not kept, and does not overlap dst. Decode
 // fails with ErrCorrupt rather than append more than the bound Rep allows.
 //
-// The caller of Decode has checked the length of src if the Rep that goes out
-// says it, and checks the length of what was appended if the Rep that came in
-// says it. The caller of Encode passes as many bytes as the Rep that came in
-// says.
+// The caller of Decode has checked the length of src if the output Rep has a
+// size, and checks the appended length if the input Rep has one. The caller of
+// Encode passes as many bytes as the input Rep has.
 type Stage interface {
 	Encode(dst, src []byte) ([]byte, error)
 	Decode(dst, src []byte) ([]byte, error)
@@ -109,16 +107,16 @@ type Source interface {
 // Extent is a range of a Source: N bytes from Off on.
 type Extent struct{ Off, N int64 }
 
-// RangesSource is an optional interface of a Source of which several ranges are
-// better read at a time than one after the other, such as a value on a server.
+// RangesSource is an optional interface of a Source that reads several ranges
+// faster at a time than one after the other, such as a value on a server.
 type RangesSource interface {
 	Source
-	// ReadsRanges reports whether that is so of this one; a wrapper asks what
+	// ReadsRanges reports whether this source does so; a wrapper asks the source
 	// it wraps.
 	ReadsRanges() bool
 	// ReadRanges calls fn once for each range, with its number, as ReadRange
-	// does for one: in any order, and from several goroutines at a time, none of
-	// which is under way when it returns. The first error ends it.
+	// does for one: in any order, and from several goroutines at a time. All
+	// calls have returned when it returns. The first error ends it.
 	ReadRanges(ctx context.Context, ranges []Extent, fn func(i int, b []byte) error) error
 }
 
@@ -150,7 +148,7 @@ func (b Bytes) ReadRange(_ context.Context, off, n int64, fn func([]byte) error)
 	return fn(b[off : off+n])
 }
 
-// inMemory returns the bytes of a Source that has them at hand.
+// inMemory returns the bytes of a Source that has them in memory.
 func inMemory(src Source) ([]byte, bool) {
 	switch b := src.(type) {
 	case Bytes:

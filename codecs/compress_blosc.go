@@ -7,19 +7,19 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/blosc"
 )
 
-// bloscCodec is the codec "blosc" of v3, which names the shuffle and tells the
-// size of an element, and of numcodecs, which numbers the shuffle and takes the
-// size from the data.
+// bloscCodec is the codec "blosc" of v3, whose configuration has the shuffle by
+// name and the size of an element, and of numcodecs, which has the shuffle by
+// number and takes the size from the data.
 type bloscCodec struct {
 	cname     string
 	level     int
 	shuffle   blosc.Shuffle // or autoShuffle
 	typeSize  int           // 0: from the data
 	blockSize int
-	numcodecs bool // how the configuration is spelled
+	numcodecs bool // the configuration has the form of numcodecs
 }
 
-// autoShuffle shuffles bits of single bytes, and bytes of all else.
+// autoShuffle shuffles bits of elements of one byte, and bytes of others.
 const autoShuffle blosc.Shuffle = -1
 
 // shuffleNames are the names of v3, by the numbers of numcodecs.
@@ -47,7 +47,7 @@ func parseBlosc(c Config) (Codec, error) {
 			f.Require("typesize")
 		}
 	}
-	// v3 ignores it where nothing is shuffled.
+	// v3 ignores it without a shuffle.
 	if !b.numcodecs && b.shuffle == blosc.NoShuffle {
 		b.typeSize = int(f.Int("typesize", 0, 0, blosc.MaxSize))
 	} else {
@@ -119,7 +119,7 @@ func (s *bloscStage) Decode(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// bloscGuess is enough for the header of a thousand blocks; what is more takes a
+// bloscGuess is enough for the header of a thousand blocks; a longer one needs a
 // second read.
 const bloscGuess = 4 << 10
 
@@ -151,7 +151,7 @@ func (s *bloscStage) Open(ctx context.Context, src Source) (Source, error) {
 	return &bloscSource{src: src, index: x}, nil
 }
 
-// bloscSource is the data of a frame of which only blocks are decoded.
+// bloscSource is the data of a frame, decoded block by block.
 type bloscSource struct {
 	src   Source
 	index *blosc.Index

@@ -81,11 +81,10 @@ func (s *bz2Stage) Decode(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// errLimit says that a reader has more than it may have.
+// errLimit means that a reader has more bytes than allowed.
 var errLimit = errors.New("too many bytes")
 
-// appendReader appends what r has, at most limit bytes, where about hint are
-// expected.
+// appendReader appends the bytes of r, at most limit; about hint are expected.
 func appendReader(dst []byte, r io.Reader, limit, hint int64) ([]byte, error) {
 	start := len(dst)
 	dst = grow(dst, min(limit, max(hint, 512)))

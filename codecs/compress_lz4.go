@@ -60,7 +60,7 @@ func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
 	if limit := s.in.Limit(len(src)); n > limit {
 		return dst, Corruptf("lz4", "the length is %d, more than %d", n, limit)
 	}
-	// A byte of a block stands for 255 at most.
+	// A byte of a block decodes to at most 255.
 	if n > 255*int64(len(src)) {
 		return dst, Corruptf("lz4", "%d bytes cannot decode to %d", len(src), n)
 	}

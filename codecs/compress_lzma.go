@@ -7,8 +7,8 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/lzma"
 )
 
-// lzmaCodec is numcodecs' "lzma": what Python's module of that name writes
-// when it is given the same numbers.
+// lzmaCodec is numcodecs' "lzma": the formats of Python's module lzma, with its
+// numeric parameters.
 type lzmaCodec struct {
 	config  json.RawMessage
 	format  int
@@ -51,11 +51,11 @@ func parseLZMA(c Config) (Codec, error) {
 	filters := f.Raw("filters")
 	if !absent(filters) {
 		if preset != nil {
-			f.Fail("preset", "given besides filters")
+			f.Fail("preset", "cannot be combined with filters")
 		}
 		x.parseFilters(f, filters)
 	} else if x.format == lzmaRaw {
-		f.Fail("filters", "missing, and raw data do not tell them")
+		f.Fail("filters", "missing; raw data do not record them")
 	}
 	members := []any{"format", x.format, "check", check}
 	if preset != nil {
@@ -160,7 +160,7 @@ type lzmaStage struct {
 func (s *lzmaStage) Encode(dst, src []byte) ([]byte, error) {
 	switch {
 	case s.format == lzmaAuto:
-		return dst, BadField("format", "0 says nothing about what to write")
+		return dst, BadField("format", "0 selects no format to write")
 	case s.format == lzmaXZ:
 		return lzma.EncodeXZ(dst, src, s.options)
 	case s.format == lzmaAlone:

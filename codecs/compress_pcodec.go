@@ -16,7 +16,7 @@ type pcodec struct {
 	config json.RawMessage
 }
 
-// noOp is how pcodec itself calls the delta_spec that numcodecs calls "none".
+// noOp is pcodec's own name of the delta_spec that numcodecs calls "none".
 const noOp = "no_op"
 
 func parsePcodec(c Config) (Codec, error) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// conditional is the registered v3 codec "conditional": bytes-to-bytes codecs of
-// which each chunk has some. A header of bits, the lowest of the first byte for
-// the first codec, tells which were applied.
+// conditional is the registered v3 codec "conditional": bytes-to-bytes codecs,
+// some of which are applied to each chunk. A header of bits records which, the
+// lowest bit of the first byte for the first codec.
 //
 //	header │ what the codecs whose bit is set made of the bytes
 type conditional struct {
@@ -16,7 +16,7 @@ type conditional struct {
 	raw    json.RawMessage
 }
 
-// maxHeaderBits bounds the header, which nothing in the specification does.
+// maxHeaderBits bounds the header. The specification has no bound.
 const maxHeaderBits = 1 << 16
 
 func parseConditional(c Config) (Codec, error) {
@@ -54,7 +54,8 @@ func (c *conditional) Bind(in Rep) (Stage, Rep, error) {
 		if err != nil {
 			return nil, Rep{}, l.fail(err)
 		}
-		// A compressor is what makes an unknown number of bytes of nothing.
+		// A compressor is a codec whose output for an empty input has an unknown
+		// size.
 		_, none, err := l.codec.Bind(BytesRep(0, 0))
 		s.steps = append(s.steps, conditionalStep{newStage(l.name, st, cur, next), err == nil && none.Size < 0})
 		cur = either(cur, next)
@@ -62,7 +63,7 @@ func (c *conditional) Bind(in Rep) (Stage, Rep, error) {
 	return s, cur.Longer(int64(c.header)), nil
 }
 
-// either returns the Rep of what is one of two.
+// either returns the Rep of a value that has one of two Reps.
 func either(a, b Rep) Rep {
 	if a.Size != b.Size {
 		a.Size = -1
@@ -86,9 +87,9 @@ type conditionalStep struct {
 	compresses bool
 }
 
-// Encode leaves out what does not make the chunk smaller, if that is what it is
-// for: a compressor. What puts out as many bytes whatever the data is, such as
-// a shuffle or a checksum, is there for another reason.
+// Encode leaves out a compressor that does not make the chunk smaller. It always
+// applies codecs whose output size does not depend on the data, such as a
+// shuffle or a checksum.
 func (s *conditionalStage) Encode(dst, src []byte) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, make([]byte, s.header)...)

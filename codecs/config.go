@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Config is what a codec is parsed from.
+// Config is the source that a codec is parsed from.
 type Config struct {
-	// Name is the name or id as it was written.
+	// Name is the name or id in the metadata.
 	Name string
-	// V2 says that the codec stands in v2 metadata.
+	// V2 means that the codec is in v2 metadata.
 	V2 bool
 	// Raw is the configuration: the object in "configuration" of v3, nil without
 	// one; the whole object with its "id" of v2.
 	Raw json.RawMessage
-	// Registry parses codecs that stand inside the configuration.
+	// Registry parses codecs inside the configuration.
 	Registry *Registry
 
 	depth int
@@ -38,9 +38,9 @@ func (c Config) Fields() *Fields {
 	return f
 }
 
-// Fields reads the members of a configuration object one by one. The first
-// error is kept and returned by Err; after an error the readers return what
-// they would for a missing member. Not safe for concurrent use.
+// Fields reads the members of a configuration object one by one. The first error
+// is kept and returned by Err; after an error the readers return the results for
+// a missing member. Not safe for concurrent use.
 type Fields struct {
 	v2      bool
 	members map[string]json.RawMessage
@@ -48,9 +48,9 @@ type Fields struct {
 	err     error
 }
 
-// Err returns the first error. In v3, where a reader must understand
-// everything, that includes a member that was never asked for; in v2 those
-// are ignored, as every reader there does.
+// Err returns the first error. In v3, where a reader must understand all
+// members, a member that was not read is an error; in v2 it is ignored, as by
+// other readers.
 func (f *Fields) Err() error {
 	if f.err != nil || f.v2 {
 		return f.err
@@ -69,8 +69,7 @@ func (f *Fields) Err() error {
 	return f.err
 }
 
-// optional reports whether raw is an object that says that it need not be
-// understood.
+// optional reports whether raw is an object with "must_understand": false.
 func optional(raw json.RawMessage) bool {
 	var o struct {
 		MustUnderstand *bool `json:"must_understand"`
@@ -87,8 +86,8 @@ func (f *Fields) fail(field, format string, args ...any) {
 // Fail records an error about a member that was read.
 func (f *Fields) Fail(field, format string, args ...any) { f.fail(field, format, args...) }
 
-// Raw returns a member as it stands, or nil if it is missing. In v2 null
-// counts as missing.
+// Raw returns the text of a member, or nil if it is missing. In v2 null means
+// missing.
 func (f *Fields) Raw(name string) json.RawMessage {
 	if !slices.Contains(f.used, name) {
 		f.used = append(f.used, name)
@@ -204,7 +203,8 @@ func Object(members ...any) json.RawMessage {
 	return append(b, '}')
 }
 
-// appendJSON appends v, with "<i4" as it is and not escaped for web pages.
+// appendJSON appends v without escapes for web pages, so that "<i4" stays
+// readable.
 func appendJSON(b []byte, v any) []byte {
 	if raw, ok := v.(json.RawMessage); ok {
 		return append(b, raw...)

@@ -111,7 +111,7 @@ func TestUnknown(t *testing.T) {
 	for _, c := range []struct{ list, want string }{
 		{`[` + little + `,"middle-out"]`, `codecs[1]: unknown codec "middle-out"`},
 		{`[` + shard(`[1]`, little+`,"lz5"`, indexCRC, "end") + `]`, `codecs[0].configuration.codecs[1]: unknown codec "lz5"`},
-		// An id of the other name space is none.
+		// A name of the other version is not found.
 		{`[` + little + `,"zlib9"]`, `codecs[1]: unknown codec "zlib9"`},
 	} {
 		_, err := r.ParseV3(json.RawMessage(c.list))
@@ -150,7 +150,7 @@ func TestConfigV2(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
-	// null and what nobody knows count for nothing.
+	// null and unknown members are ignored.
 	c, err := codecs.Default().ParseV2(codecs.V2{Type: dtype.NewInt(8), Order: "C", Rank: 1, Filters: json.RawMessage(`[]`),
 		Compressor: json.RawMessage(`{"id":"zlib","level":null,"nthreads":4}`)})
 	if err != nil {

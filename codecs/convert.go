@@ -8,11 +8,11 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// V3Printer is an optional interface of a codec whose configuration is spelled
-// differently in v3 metadata than Config prints it.
+// V3Printer is an optional interface of a codec whose configuration in v3
+// metadata differs from that of Config.
 type V3Printer interface {
-	// ConfigV3 prints the configuration for v3; in is what comes into the codec
-	// on the encoding side.
+	// ConfigV3 prints the configuration for v3; in is the codec's input when
+	// encoding.
 	ConfigV3(in Rep) json.RawMessage
 }
 
@@ -21,9 +21,9 @@ type V2Printer interface {
 	ConfigV2(in Rep) json.RawMessage
 }
 
-// PrintV3 prints the chain as the "codecs" member of v3 metadata. What was
-// parsed from v3 comes out as it was, white space aside. A v2 chain is
-// converted; it fails with ErrNoForm if v3 cannot say the same.
+// PrintV3 prints the chain as the "codecs" member of v3 metadata. A chain parsed
+// from v3 is printed as it was, except white space. A v2 chain is converted; the
+// error is ErrNoForm if v3 has no equivalent.
 func (c Chain) PrintV3() (json.RawMessage, error) {
 	var list []json.RawMessage
 	if c.v2 == nil {
@@ -45,7 +45,7 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 			return nil, l.fail(noForm("codec %q has no name in v3", l.name))
 		}
 		if q, ok := l.codec.(*quantizeCodec); ok && q.from != q.to {
-			// zarr-python takes what comes out of quantize for elements of dtype.
+			// zarr-python reads the output of quantize as elements of dtype.
 			return nil, l.fail(noForm("quantize to %v, which readers of v3 take for %v", q.astype, q.dtype))
 		}
 		config := l.codec.Config()
@@ -71,7 +71,7 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 	return joinJSON(list), nil
 }
 
-// reps returns what comes into each codec of a v2 chain, for a chunk of one
+// reps returns the input of each codec of a v2 chain, for a chunk of one
 // element.
 func (c Chain) reps() ([]Rep, error) {
 	shape := make([]int, c.v2.Rank)
@@ -92,8 +92,8 @@ func (c Chain) reps() ([]Rep, error) {
 	return reps, nil
 }
 
-// storedOrder returns the one byte order that the scalars of a v2 data type are
-// stored in, None if they are bytes.
+// storedOrder returns the byte order of the stored scalars of a v2 data type,
+// None if they are bytes.
 func storedOrder(t dtype.Type) (dtype.Order, error) {
 	order := dtype.None
 	for _, w := range t.Words() {
@@ -109,9 +109,8 @@ func storedOrder(t dtype.Type) (dtype.Order, error) {
 	return order, nil
 }
 
-// Endian returns the byte order that the bytes codec of a v3 chain names, None
-// if it names none or there is no such codec: what the data type has to say in
-// v2 metadata.
+// Endian returns the byte order of the bytes codec of a v3 chain, None without
+// one. In v2 metadata the data type has this byte order.
 func (c Chain) Endian() dtype.Order {
 	for _, l := range c.links {
 		if b, ok := l.codec.(*bytesCodec); ok {
@@ -121,10 +120,10 @@ func (c Chain) Endian() dtype.Order {
 	return dtype.None
 }
 
-// V2 returns what v2 metadata has to say for the same encoding. What was parsed
-// from v2 comes out as it was. A v3 chain is converted; Type is then left out,
-// and has to carry the byte order that [Chain.Endian] returns. It fails with
-// ErrNoForm if v2 cannot say the same.
+// V2 returns the members of v2 metadata for the same encoding. A chain parsed
+// from v2 is returned as it was. A v3 chain is converted, without Type, which
+// must have the byte order that [Chain.Endian] returns. The error is ErrNoForm
+// if v2 has no equivalent.
 func (c Chain) V2() (V2, error) {
 	if c.v2 != nil {
 		return *c.v2, nil

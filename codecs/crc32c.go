@@ -12,7 +12,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // the bytes, and their CRC-32C as four bytes, little-endian.
 type crc32cCodec struct {
 	start bool // numcodecs: the checksum comes first
-	said  bool // the configuration says where
+	said  bool // the configuration has a location
 }
 
 func parseCRC32C(c Config) (Codec, error) {

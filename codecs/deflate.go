@@ -96,7 +96,7 @@ func (s *deflateStage) compress(dst, src []byte) ([]byte, error) {
 type zlibStage struct{ deflateStage }
 
 func (s *zlibStage) Encode(dst, src []byte) ([]byte, error) {
-	// The second byte tells the level and makes the header divide by 31.
+	// The second byte has the level and makes the header divisible by 31.
 	flags := byte(0x9c)
 	switch {
 	case s.level == 0 || s.level == 1:
@@ -146,8 +146,8 @@ func (s *gzipStage) Decode(dst, src []byte) ([]byte, error) {
 	return wrapped("gzip", dst, out, src[n:], err)
 }
 
-// wrapped checks what follows a compressed stream: zeros, with which some
-// writers pad, or nothing.
+// wrapped checks that only zeros, with which some writers pad, follow a
+// compressed stream.
 func wrapped(name string, dst, out, rest []byte, err error) ([]byte, error) {
 	if err != nil {
 		return dst, Corruptf(name, "%w", err)

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// ErrCorrupt marks encoded bytes that do not decode to what the metadata
-	// says. It survives every wrapping up to the command line.
+	// ErrCorrupt marks encoded bytes that do not decode to a chunk of the
+	// metadata. It survives every wrapping up to the command line.
 	ErrCorrupt = fault.New("codecs: corrupt data", fault.ErrCorrupt)
 
 	// ErrUnknown means that no codec of that name is registered.
@@ -25,9 +25,9 @@ var (
 	ErrNoForm = errors.New("codecs: has no form in this format version")
 )
 
-// ConfigError says which codec of which list is wrong, and which member of
-// its configuration. It is ErrUnknown if no codec of that name is registered,
-// and ErrConfig otherwise.
+// ConfigError names the wrong codec, its list and the wrong member of its
+// configuration. It is ErrUnknown if no codec of that name is registered, and
+// ErrConfig otherwise.
 //
 // It prints as codecs[1].configuration.level: …; for an inner codec of a shard
 // Err is a ConfigError again, and its place follows that of the outer one.
@@ -38,15 +38,15 @@ type ConfigError struct {
 	// Index is the position in the list, -1 if List holds one codec or the
 	// whole list is meant.
 	Index int
-	// Codec is the name as it was written, if it is known.
+	// Codec is the name in the metadata, if known.
 	Codec string
 	// Field is the member of the configuration, "" if all of it is meant.
 	Field string
-	// Err says what is wrong.
+	// Err is the reason.
 	Err error
 }
 
-// Error returns the place, the codec's name and what is wrong there.
+// Error returns the position, the codec's name and the reason.
 func (e *ConfigError) Error() string {
 	place := e.place()
 	err := e.Err
@@ -76,8 +76,7 @@ func (e *ConfigError) Error() string {
 	return place + ": " + msg
 }
 
-// place returns the path of the member that is wrong, relative to what holds
-// the list.
+// place returns the path of the wrong member, relative to the owner of the list.
 func (e *ConfigError) place() string {
 	s := e.List
 	if e.Index >= 0 && s != "" {
@@ -105,15 +104,14 @@ func (e *ConfigError) Is(target error) bool {
 	return target == ErrConfig && !errors.Is(e.Err, ErrUnknown) && !errors.Is(e.Err, ErrNoForm)
 }
 
-// BadField returns an error about one member of a codec's configuration, for
-// use in Parse and Bind: the chain adds where the codec stands. An empty field
+// BadField returns an error about one member of a codec's configuration, for use
+// in Parse and Bind: the chain adds the position of the codec. An empty field
 // means the codec as a whole.
 func BadField(field, format string, args ...any) error {
 	return &ConfigError{Index: -1, Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// Corruptf returns an ErrCorrupt whose text names the codec and what is wrong
-// with the bytes.
+// Corruptf returns an ErrCorrupt whose text has the codec and the reason.
 func Corruptf(codec, format string, args ...any) error {
 	return &corruptError{codec: codec, err: fmt.Errorf(format, args...)}
 }

@@ -50,8 +50,8 @@ func Example() {
 	// codecs: corrupt data: crc32c: checksum is 523df9f0, stored is a6032fb8
 }
 
-// A program adds a codec of its own to a registry and hands that to whoever
-// opens arrays.
+// A program adds a codec of its own to a registry and passes that to the code
+// that opens arrays.
 func ExampleRegistry_Register() {
 	reg := codecs.Default()
 	reg.Register(codecs.Entry{

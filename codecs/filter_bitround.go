@@ -11,7 +11,7 @@ import (
 
 // bitround rounds floats to a number of bits of the mantissa, so that the rest
 // compresses, and whole numbers to a number of bits from the highest that is
-// set. There is nothing to undo.
+// set. Decoding does nothing.
 type bitround struct {
 	keep      int
 	numcodecs bool
@@ -33,7 +33,7 @@ func (b *bitround) Config() json.RawMessage { return Object("keepbits", b.keep) 
 
 func (b *bitround) Bind(in Rep) (Stage, Rep, error) {
 	if !in.Array {
-		return nil, Rep{}, BadField("", "the bytes that come in do not tell their type")
+		return nil, Rep{}, BadField("", "the input bytes have no known type")
 	}
 	s := &bitroundStage{keep: b.keep, word: in.Type.Size()}
 	switch in.Type.Kind() {
@@ -68,8 +68,7 @@ func (b *bitround) Bind(in Rep) (Stage, Rep, error) {
 	return s, out, nil
 }
 
-// mantissa returns how many bits the mantissa of a float has, 0 if that is not
-// known here.
+// mantissa returns the bits of the mantissa of a float, 0 for unknown types.
 func mantissa(t dtype.Type, n int) int {
 	switch {
 	case t.Format() == "bfloat16":

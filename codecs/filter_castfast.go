@@ -5,15 +5,13 @@ import (
 )
 
 // blockCast casts whole blocks of the common types. It is caster without the
-// cases that are rare: what it cannot do to every element of a block it leaves
-// alone, and caster does the block.
+// rare cases: if one occurs in a block, caster converts the block.
 type blockCast struct {
 	from, to number
 	rule     func(float64) float64
 	wrap     bool
 	clamp    bool
-	// least and most are what a whole result may be, largest the largest finite
-	// float.
+	// least and most bound a whole result, largest is the largest finite float.
 	least, most int64
 	largest     float64
 	keys        []blockKey
@@ -22,7 +20,7 @@ type blockCast struct {
 // blockKey is an entry of the scalar map.
 type blockKey struct {
 	i      int64
-	f      float64 // NaN stands for itself
+	f      float64 // NaN is NaN
 	stored []byte  // the result
 }
 
@@ -191,8 +189,8 @@ func newBlockScale(o *scaleOp) *blockScale {
 	return b
 }
 
-// run computes n elements, at most a block, and reports whether every result
-// is one that the type can say.
+// run computes n elements, at most a block, and reports whether the type
+// represents every result.
 func (b *blockScale) run(dst, src []byte, n int, decode bool) bool {
 	ok := true
 	if b.k.isFloat() {

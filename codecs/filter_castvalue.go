@@ -10,8 +10,8 @@ import (
 )
 
 // castValue is the registered v3 codec "cast_value": the same numbers in another
-// data type. What that cannot say is rounded, clamped, wrapped or mapped as the
-// configuration tells, or else an error.
+// data type. A number that the type cannot represent is rounded, clamped,
+// wrapped or mapped, depending on the configuration, or else an error.
 type castValue struct {
 	config     json.RawMessage
 	typ        dtype.Type
@@ -116,7 +116,7 @@ type caster struct {
 	rule       func(float64) float64
 	outOfRange string
 	blocks     *blockCast    // or nil
-	scalars    map[real]real // NaN stands under nan
+	scalars    map[real]real // NaN has the key nan
 	nan        *real
 }
 
@@ -190,7 +190,7 @@ func (c *caster) toWhole(v real) (real, error) {
 		f := c.rule(v.f)
 		if math.Abs(f) >= 1<<64 {
 			if c.outOfRange == "wrap" {
-				// Multiples of a power of two; what is left is exact.
+				// Multiples of a power of two; the remainder is exact.
 				return c.to.wrap(real{mag: uint64(math.Abs(math.Mod(f, 1<<64))), negative: f < 0}), nil
 			}
 			return c.beyond(real{mag: math.MaxUint64, negative: f < 0}, v)
@@ -242,7 +242,7 @@ func (c *caster) toFloat(v real) (real, error) {
 	case c.to.info.Infinity:
 		return v, nil
 	default:
-		// Clamping is for numbers; only the map can say what infinity becomes.
+		// Clamping applies to numbers; only the map can convert infinity.
 		return real{}, fmt.Errorf("%v is no %v", v.f, c.to.typ)
 	}
 	switch info := &c.to.info; {

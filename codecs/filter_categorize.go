@@ -49,7 +49,7 @@ func (c *categorize) Config() json.RawMessage {
 
 func (c *categorize) Bind(in Rep) (Stage, Rep, error) {
 	if !in.Array {
-		return nil, Rep{}, BadField("", "takes texts, not bytes")
+		return nil, Rep{}, BadField("", "needs texts, not bytes")
 	}
 	s := &categorizeStage{categorize: c, n: in.Count(), max: in.Max, codes: make(map[string]int64)}
 	for i, l := range c.labels {

@@ -10,10 +10,9 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
-// checksum is a numcodecs filter that adds 32 bits, little-endian, computed
-// from the bytes: "adler32" and "crc32", which say where they stand, at the
-// start unless told otherwise, and "fletcher32" and "jenkins_lookup3" at the
-// end.
+// checksum is a numcodecs filter that adds 32 bits, little-endian, computed from
+// the bytes: "adler32" and "crc32", with a configured location whose default is
+// the start, and "fletcher32" and "jenkins_lookup3" at the end.
 type checksum struct {
 	name   string
 	config json.RawMessage

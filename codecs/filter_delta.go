@@ -6,8 +6,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// deltaCodec is numcodecs' "delta": the first element, and then how much each
-// differs from the one before it, computed as dtype and stored as astype.
+// deltaCodec is numcodecs' "delta": the first element, then the difference of
+// each to the one before it, computed as dtype and stored as astype.
 type deltaCodec struct {
 	dtype, astype dtype.Type
 	from, to      number
@@ -87,8 +87,8 @@ func (d *deltaCodec) decode(dst, src []byte) error {
 	return nil
 }
 
-// wider returns the float type in which numpy adds up: one that can say what
-// both types can.
+// wider returns the float type in which numpy computes sums: one that represents
+// the numbers of both types.
 func (d *deltaCodec) wider() number {
 	if d.to.isFloat() {
 		return max(d.from, d.to)

@@ -4,21 +4,21 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// elementOp is what an array-to-array filter does with elements: n of from on
-// the one side, n of to on the other, both in memory layout. dst has the right
-// length and may be src if the two sizes are equal.
+// elementOp is the operation of an array-to-array filter on n elements, from one
+// type to the other, both in memory layout. dst has the right length and may be
+// src if the two sizes are equal.
 type elementOp interface {
 	encode(dst, src []byte) error
 	decode(dst, src []byte) error
 }
 
-// bindElements binds a filter whose configuration says that it takes elements of
-// from and gives elements of to. Like numcodecs, it takes whatever bytes come in
-// for such elements: in v2 the data type of the array may be another one, and
-// what comes in may be bytes already, in stored byte order.
+// bindElements binds a filter that converts elements of from to elements of to,
+// by its configuration. Like numcodecs, it interprets its input as such
+// elements: in v2 the data type of the array may be another one, and the input
+// may already be bytes, in stored byte order.
 func bindElements(name string, in Rep, from, to dtype.Type, op elementOp) (Stage, Rep, error) {
 	if in.Size < 0 || in.Array && in.Type.Variable() {
-		return nil, Rep{}, BadField("", "what comes in has no fixed size")
+		return nil, Rep{}, BadField("", "the input has no fixed size")
 	}
 	if in.Size%int64(from.Size()) != 0 {
 		return nil, Rep{}, BadField("dtype", "%d bytes are not elements of %v", in.Size, from)
@@ -77,8 +77,8 @@ type elementStage struct {
 	name     string
 	op       elementOp
 	from, to int // bytes of an element
-	// What turns the bytes that come in into memory layout of the elements, and
-	// what goes out into bytes; nil if nothing.
+	// Conversions of the input bytes to memory layout, and of the output to
+	// bytes; nil if not needed.
 	stored, pre, post *bytesStage
 }
 

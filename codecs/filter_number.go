@@ -8,9 +8,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// number is a type whose elements are real numbers, as the filters see it: in
-// memory layout, and either whole numbers, which are computed with as int64
-// modulo 2^bits, or floats.
+// number is a type of real numbers in memory layout for the filters: either
+// whole numbers, computed as int64 modulo 2^bits, or floats.
 type number uint8
 
 const (
@@ -59,8 +58,8 @@ func (k number) size() int {
 	return [...]int{0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8}[k]
 }
 
-// Elements are loaded and stored in blocks of this many, so that a loop over
-// them need not look at the type.
+// Elements are loaded and stored in blocks of this size, so that inner loops do
+// not depend on the type.
 const numberBlock = 256
 
 type (
@@ -145,7 +144,7 @@ func (k number) storeInts(dst []byte, src []int64) {
 	}
 }
 
-// wrap reduces v modulo 2^bits to what the type can say.
+// wrap reduces v modulo 2^bits to the range of the type.
 func (k number) wrap(v int64) int64 {
 	switch k {
 	case boolean, uint8s:
@@ -234,8 +233,8 @@ func (k number) storeFloats(dst []byte, src []float64) {
 	}
 }
 
-// truncated returns v without its fraction modulo 2^64. What is not in the
-// range of int64 and uint64, which C leaves undefined, becomes the least int64,
+// truncated returns v without its fraction modulo 2^64. A value outside the
+// ranges of int64 and uint64, which is undefined in C, becomes the least int64,
 // as on amd64.
 func truncated(v float64) int64 {
 	switch {
@@ -247,8 +246,7 @@ func truncated(v float64) int64 {
 	return math.MinInt64
 }
 
-// round rounds v to what the type can say; whole numbers are computed with as
-// float64.
+// round rounds v to a number of the type; whole numbers are computed as float64.
 func (k number) round(v float64) float64 {
 	switch k {
 	case float16s:

@@ -9,8 +9,8 @@ import (
 )
 
 // packBool is numcodecs' "packbits": eight truth values to a byte, the first in
-// the highest bit, behind a byte that says how many bits at the end stand for
-// nothing. It makes an array of bytes.
+// the highest bit, behind a byte with the number of padding bits at the end. It
+// makes an array of bytes.
 type packBool struct{}
 
 func parsePackBool(c Config) (Codec, error) { return packBool{}, c.Fields().Err() }
@@ -45,8 +45,7 @@ func (s packBoolStage) Decode(dst, src []byte) ([]byte, error) {
 	return unpackBools(dst, src[1:], s.n, firstHigh), nil
 }
 
-// Which bit of a byte is the first: a word whose byte i has the bit of
-// element i.
+// The order of bits in a byte: a word whose byte i has the bit of element i.
 const (
 	firstLow  = 0x8040201008040201
 	firstHigh = 0x0102040810204080
@@ -162,7 +161,7 @@ type packbitsStage struct {
 	signed                   bool
 }
 
-// pad returns how many bits stand for nothing.
+// pad returns the number of padding bits.
 func (s *packbitsStage) pad() byte { return byte(8*int64(s.bytes) - int64(s.n)*int64(s.keep)) }
 
 func (s *packbitsStage) Encode(dst, src []byte) ([]byte, error) {

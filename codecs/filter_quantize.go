@@ -58,7 +58,7 @@ func (q *quantizeCodec) encode(dst, src []byte) error {
 	return nil
 }
 
-// decode only converts: what was rounded is gone.
+// decode only converts: rounding cannot be undone.
 func (q *quantizeCodec) decode(dst, src []byte) error {
 	convert(dst, src, q.from, q.to)
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// realType is a type of real numbers for the codecs of v3 that may not lose a
-// value without being told so: whole numbers and floats of any width.
+// realType is a type of real numbers for the codecs of v3 that change values
+// only as configured: whole numbers and floats of any width.
 type realType struct {
 	typ    dtype.Type
 	size   int
@@ -19,8 +19,8 @@ type realType struct {
 	info   dtype.FloatInfo // floats
 }
 
-// real is a number: a float64, which can say every float, or a magnitude and a
-// sign.
+// real is a number: a float64, which represents every float, or a magnitude and
+// a sign.
 type real struct {
 	f        float64 // of floats
 	mag      uint64  // of whole numbers
@@ -54,7 +54,7 @@ func (r *realType) load(p []byte) real {
 	return real{mag: v}
 }
 
-// store writes an element whose value the type can say.
+// store writes an element whose value the type represents.
 func (r *realType) store(p []byte, v real) {
 	switch {
 	case !r.whole:
@@ -66,7 +66,7 @@ func (r *realType) store(p []byte, v real) {
 	}
 }
 
-// roundings are the rules for what lies between two numbers, by name.
+// roundings are the rules for rounding between two numbers, by name.
 var roundings = map[string]func(float64) float64{
 	"nearest-even":     math.RoundToEven,
 	"nearest-away":     math.Round,
@@ -92,8 +92,8 @@ func (r *realType) round(v float64, rule func(float64) float64) float64 {
 func (r *realType) inRange(v float64) bool { return v >= r.info.Min && v <= r.info.Max }
 
 // roundWhole is round for a whole number, which may have more digits than a
-// float64. The rule is asked about 2 bits, so that it sees on which side of the
-// middle the rest is.
+// float64. The rule gets 2 bits of the fraction, which show on which side of the
+// middle it is.
 func (r *realType) roundWhole(v real, rule func(float64) float64) float64 {
 	f := func(mag uint64, exp int) float64 {
 		x := math.Ldexp(float64(mag), exp)
@@ -119,7 +119,7 @@ func (r *realType) roundWhole(v real, rule func(float64) float64) float64 {
 	case rest > 0:
 		quarter = 0.25
 	}
-	// Even or odd, and the sign, are all that the rule needs to know.
+	// The rule depends only on parity and sign.
 	x := float64(kept&1) + 2 + quarter
 	if v.negative {
 		x = -x
@@ -136,7 +136,7 @@ func (r *realType) limits() (least, most uint64) {
 	return 0, ^uint64(0) >> (64 - r.bits)
 }
 
-// fits reports whether the type can say a whole number.
+// fits reports whether the type represents a whole number.
 func (r *realType) fits(v real) bool {
 	least, most := r.limits()
 	if v.negative {

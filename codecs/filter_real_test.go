@@ -282,7 +282,7 @@ func TestCastValue(t *testing.T) {
 	}
 }
 
-// TestScaleOffset: results that the type cannot say are errors.
+// TestScaleOffset: results that the type cannot represent are errors.
 func TestScaleOffset(t *testing.T) {
 	i8 := mustReal(t, dtype.NewInt(8))
 	f16 := mustReal(t, dtype.NewFloat(16))

@@ -13,8 +13,8 @@ type reshape struct {
 	dims   []reshapeDim
 }
 
-// reshapeDim is one dimension that goes out: a size, -1 for what is left, or
-// the product of dimensions that come in.
+// reshapeDim is one dimension of the output: a size, -1 for the remaining
+// elements, or the product of dimensions of the input.
 type reshapeDim struct {
 	size int
 	from []int
@@ -61,7 +61,7 @@ func (r *reshape) Config() json.RawMessage { return r.config }
 
 func (r *reshape) Bind(in Rep) (Stage, Rep, error) {
 	if !in.Array {
-		return nil, Rep{}, BadField("", "takes an array")
+		return nil, Rep{}, BadField("", "needs an array")
 	}
 	n := int64(in.Count())
 	shape := make([]int, len(r.dims))
@@ -100,23 +100,22 @@ func (r *reshape) Bind(in Rep) (Stage, Rep, error) {
 	}
 	for i, d := range r.dims {
 		if len(d.from) > 0 && !aligned(in.Shape, shape, d.from, i) {
-			return nil, Rep{}, BadField("shape", "dimension %d of %v is not made of the dimensions %v of %v", i, shape, d.from, in.Shape)
+			return nil, Rep{}, BadField("shape", "dimension %d of %v is not the product of the dimensions %v of %v", i, shape, d.from, in.Shape)
 		}
 	}
 	out := in
 	out.Shape = shape
-	// A stage that does nothing keeps parts of the other shape from being asked
-	// for.
+	// This stage prevents reads of parts in the other shape.
 	return sameBytes{}, out, nil
 }
 
-// aligned reports whether what lies before and behind dimension i of shape and
-// the given ones of in has as many elements.
+// aligned reports whether the dimensions before and behind dimension i of shape
+// have as many elements as those before and behind the given ones of in.
 func aligned(in, shape, from []int, i int) bool {
 	return elements(shape[:i]) == elements(in[:from[0]]) && elements(shape[i+1:]) == elements(in[from[len(from)-1]+1:])
 }
 
-// sameBytes is a stage that changes nothing.
+// sameBytes is a stage that copies its input.
 type sameBytes struct{}
 
 var (

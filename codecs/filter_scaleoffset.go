@@ -8,8 +8,8 @@ import (
 )
 
 // scaleOffset is the registered v3 codec "scale_offset": (x - offset) · scale,
-// computed in the data type of the array. A result that the type cannot say is an
-// error.
+// computed in the data type of the array. A result that the type cannot
+// represent is an error.
 type scaleOffset struct {
 	config        json.RawMessage
 	offset, scale json.RawMessage // nil: 0 and 1
@@ -106,7 +106,7 @@ func (o *scaleOp) each(dst, src []byte, decode bool, fn func(real) (real, bool))
 			for i := 0; i < n*size; i += size {
 				v, ok := fn(o.t.load(src[i:]))
 				if !ok {
-					return errors.New("a result that the data type cannot say")
+					return errors.New("a result that the data type cannot represent")
 				}
 				o.t.store(dst[i:], v)
 			}
@@ -118,8 +118,8 @@ func (o *scaleOp) each(dst, src []byte, decode bool, fn func(real) (real, bool))
 
 func negate(v real) real { return real{f: -v.f, mag: v.mag, negative: !v.negative} }
 
-// float rounds a result, and reports whether it overflowed: x and y are what it
-// was made of.
+// float rounds a result, and reports whether it overflowed: x and y are the
+// operands.
 func (o *scaleOp) float(v, x, y float64) (real, bool) {
 	v = o.t.round(v, math.RoundToEven)
 	if math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsNaN(v) {

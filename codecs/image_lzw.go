@@ -23,8 +23,8 @@ const (
 )
 
 func (s *lzwStage) Decode(dst, src []byte) ([]byte, error) {
-	// A code stands for a sequence: that of its prefix and one byte more. Each was
-	// written out before, so that it is copied from there.
+	// A code means a sequence: that of its prefix and one byte more. Each was
+	// written to the output before and is copied from there.
 	var at, length [lzwCodes]int
 	start, limit := len(dst), s.in.Limit(len(src))
 	next, width, last := lzwFirst, lzwBits, -1 // last is the code before, -1 after a clear
@@ -61,7 +61,7 @@ func (s *lzwStage) Decode(dst, src []byte) ([]byte, error) {
 			return dst[:start], Corruptf("imagecodecs_lzw", "more than the %d bytes that there may be", limit)
 		}
 		if last >= 0 && next < lzwCodes {
-			at[next], length[next] = lastAt, lastLen+1 // what follows it is the first byte of this one
+			at[next], length[next] = lastAt, lastLen+1 // its last byte is the first byte of this one
 			if next++; next == 1<<width-1 && width < 12 {
 				width++
 			}

@@ -8,11 +8,11 @@ import (
 )
 
 // predictor is imagecodecs' "imagecodecs_delta" and "imagecodecs_floatpred", the
-// predictors 2 and 3 of TIFF: along one axis each element is the difference to the one
-// before it, of floats as integers, or, of floats, the differences of their bytes, of
-// each row all the highest bytes first. In v2 the configuration says which elements
-// these are. In v3 they are those of the array, and floatpred is the codec that makes
-// bytes.
+// predictors 2 and 3 of TIFF: delta stores the difference of each element to the
+// one before it along an axis, floats as integers; floatpred stores the
+// differences of the bytes of floats, with the highest bytes of a row first. In
+// v2 the configuration has the type of elements. In v3 it is that of the array,
+// and floatpred is the array-to-bytes codec.
 type predictor struct {
 	name  string
 	v3    bool
@@ -77,7 +77,7 @@ func (p *predictor) Bind(in Rep) (Stage, Rep, error) {
 	if p.name == "imagecodecs_delta" {
 		return bindElements(p.name, in, p.dtype, p.dtype, deltaRows{rows})
 	}
-	// What is stored has no byte order.
+	// Stored bytes have no byte order.
 	return bindElements(p.name, in, p.dtype, dtype.NewUint(8*p.dtype.Size()).WithOrder(dtype.Little), floatRows{rows})
 }
 
@@ -93,7 +93,7 @@ func (p *predictor) bindV3(in Rep) (Stage, Rep, error) {
 	q := *p
 	q.v3, q.dtype, q.shape = false, in.Type, in.Shape
 	stage, out, err := q.Bind(in)
-	if err == nil && floats { // the planes of bytes are what is stored
+	if err == nil && floats { // planes of bytes are stored
 		out = BytesRep(in.Size, in.Size)
 	}
 	return stage, out, err

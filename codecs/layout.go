@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// layout is a C-order array: the shape and how far apart elements lie.
-// Elements of variable length count as one byte, so that strides are in
-// elements.
+// layout is a C-order array: the shape and the strides. Elements of variable
+// length count as one byte, so that strides are in elements.
 type layout struct {
 	shape   []int
 	strides []int
@@ -61,8 +60,8 @@ func (l *layout) contains(box Box) error {
 	}
 	for i, n := range l.shape {
 		if box.Start[i] < 0 || box.Count[i] < 0 || box.Count[i] > n || box.Start[i] > n-box.Count[i] {
-			// Copies, so that the slices of callers who make no mistakes need not
-			// be allocated.
+			// Copies, so that the slices of callers without errors stay on the
+			// stack.
 			return fmt.Errorf("codecs: box %v + %v outside a chunk of shape %v",
 				slices.Clone(box.Start), slices.Clone(box.Count), l.shape)
 		}

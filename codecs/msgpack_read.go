@@ -22,8 +22,8 @@ func (u *unpacker) bad(what string) error {
 	return Corruptf("msgpack2", "%s, at byte %d", what, u.pos)
 }
 
-// take returns the next n bytes, or nil if there are not so many.
-func (u *unpacker) take(n uint64) []byte {
+// next returns the next n bytes, or nil if fewer are left.
+func (u *unpacker) next(n uint64) []byte {
 	if n > uint64(len(u.src)-u.pos) {
 		return nil
 	}
@@ -34,14 +34,14 @@ func (u *unpacker) take(n uint64) []byte {
 
 // number returns the next n bytes as a number.
 func (u *unpacker) number(n int) (v uint64, ok bool) {
-	b := u.take(uint64(n))
+	b := u.next(uint64(n))
 	for _, c := range b {
 		v = v<<8 | uint64(c)
 	}
 	return v, b != nil
 }
 
-// item is what the next bytes are, without what follows the head.
+// item is the head of the next value.
 type item struct {
 	kind itemKind
 	n    uint64 // length of text, bytes and ext; members; an integer as it is
@@ -66,7 +66,7 @@ const (
 
 // head reads the head of an item.
 func (u *unpacker) head() item {
-	b := u.take(1)
+	b := u.next(1)
 	if b == nil {
 		return item{}
 	}
@@ -130,7 +130,7 @@ func (u *unpacker) head() item {
 // arrayHead reads the head of an array and returns its length.
 func (u *unpacker) arrayHead() (n int, ok bool) {
 	it := u.head()
-	// Every member takes a byte, so that a larger number is a lie.
+	// Every member has at least a byte, so that a larger number is wrong.
 	return int(min(it.n, math.MaxInt32)), it.kind == itemList && it.n <= uint64(len(u.src)-u.pos)
 }
 
@@ -162,7 +162,7 @@ func (u *unpacker) skip(depth int) error {
 	case itemBad:
 		return u.bad("no item")
 	case itemText, itemBytes:
-		if u.take(it.n) == nil && it.n > 0 {
+		if u.next(it.n) == nil && it.n > 0 {
 			return u.bad("cut off")
 		}
 		return nil
@@ -202,13 +202,13 @@ func (u *unpacker) value(depth int) error {
 	case itemFloat:
 		u.float(it.f)
 	case itemText:
-		b := u.take(it.n)
+		b := u.next(it.n)
 		if b == nil && it.n > 0 || !utf8.Valid(b) {
 			return u.bad("text that is cut off or not UTF-8")
 		}
 		u.out = dtype.AppendString(u.out, string(b))
 	case itemBytes:
-		b := u.take(it.n)
+		b := u.next(it.n)
 		if b == nil && it.n > 0 {
 			return u.bad("bytes that are cut off")
 		}
@@ -253,7 +253,7 @@ func (u *unpacker) members(open byte, n uint64, depth int) error {
 			u.out = append(u.out, ',')
 		}
 		if open == '{' {
-			// JSON knows texts only as names.
+			// JSON names are texts.
 			start := len(u.out)
 			if err := u.value(depth + 1); err != nil {
 				return err

@@ -85,7 +85,7 @@ func (e *packer) float(v float64) {
 
 // value writes a JSON value, which is valid.
 func (e *packer) value(p *jsonScanner) error {
-	start := p.space()
+	start := p.skipBlanks()
 	if start == len(p.text) {
 		return p.bad("no value")
 	}

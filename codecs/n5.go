@@ -14,9 +14,9 @@ import (
 //
 //	mode 0 (2) │ dimensions (2) │ size of each (4) … │ elements, encoded
 //
-// At the border of an array a block may be smaller than the chunks are; what is
-// missing is filled. A block in mode 1, "varlength", which has the number of elements
-// behind the sizes, is read if it has as many as the sizes say.
+// At the border of an array a block may be smaller than the chunks; the rest is
+// filled. A block in mode 1, "varlength", which has the number of elements
+// behind the sizes, is read if that number is the product of the sizes.
 type n5Default struct {
 	codecs Chain
 	raw    json.RawMessage
@@ -129,7 +129,7 @@ func (s *n5Stage) Decode(dst, src []byte) ([]byte, error) {
 	for i := range shape {
 		n := be.Uint32(src[4+4*i:])
 		hi, lo := bits.Mul64(size, uint64(n))
-		// Larger than a chunk by so much is no block of this array.
+		// A block this much larger than a chunk does not belong to this array.
 		if hi != 0 || lo > uint64(max(4*s.in.Size, 1<<20)) {
 			return dst, Corruptf("n5_default", "a block much larger than a chunk of shape %v", s.in.Shape)
 		}

@@ -14,8 +14,8 @@ type objectStage interface {
 	named(typ string) Stage
 }
 
-// bindObjects binds a filter that encodes objects: to objects, or to numbers, truth
-// values and texts, which numcodecs takes as the objects that Python has for them.
+// bindObjects binds a filter that encodes objects: to objects, or to numbers,
+// truth values and texts, which numcodecs handles as Python objects.
 func bindObjects(in Rep, bind func(Rep) (objectStage, Rep)) (Stage, Rep, error) {
 	switch in.Type.Kind() {
 	case dtype.JSON:

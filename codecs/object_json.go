@@ -76,8 +76,8 @@ func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {
 	}
 	dst = dtype.AppendString(dst, s.name)
 	if s.shape {
-		// One dimension, whatever the chunk has: then the order of elements is
-		// that of the list, also where the array has order F.
+		// One dimension, for every chunk: then the order of elements is that of
+		// the list, even if the array has order F.
 		dst = append(dst, ",["...)
 		dst = append(strconv.AppendInt(dst, int64(s.n), 10), ']')
 	}
@@ -95,7 +95,7 @@ func (s *jsonStage) Decode(dst, src []byte) ([]byte, error) {
 	}
 	// No more items than there can be: each costs more memory than text.
 	items, err := p.list(nil, max(s.n, 1024)+tail)
-	if err == nil && p.space() != len(src) {
+	if err == nil && p.skipBlanks() != len(src) {
 		err = Corruptf("json2", "text behind the list")
 	}
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *jsonStage) Decode(dst, src []byte) ([]byte, error) {
 	return buildJSON(dst, "json2", items, s.n, s.max)
 }
 
-// count returns the number of elements of a shape that somebody wrote, -1 if
-// that is out of all reason.
+// count returns the number of elements of a stored shape, -1 if it is invalid or
+// too large.
 func count(shape []int) int64 {
 	n := int64(1)
 	for _, d := range shape {
@@ -174,8 +174,8 @@ type jsonScanner struct {
 
 const maxJSONDepth = 1000
 
-// space passes over white space and returns the position.
-func (p *jsonScanner) space() int {
+// skipBlanks skips white space and returns the position.
+func (p *jsonScanner) skipBlanks() int {
 	for p.pos < len(p.text) && (p.text[p.pos] == ' ' || p.text[p.pos] == '\n' || p.text[p.pos] == '\t' || p.text[p.pos] == '\r') {
 		p.pos++
 	}
@@ -184,7 +184,7 @@ func (p *jsonScanner) space() int {
 
 // next passes over white space and c, and reports whether c was there.
 func (p *jsonScanner) next(c byte) bool {
-	if p.space() < len(p.text) && p.text[p.pos] == c {
+	if p.skipBlanks() < len(p.text) && p.text[p.pos] == c {
 		p.pos++
 		return true
 	}
@@ -205,7 +205,7 @@ func (p *jsonScanner) list(items []json.RawMessage, limit int) ([]json.RawMessag
 		return items, nil
 	}
 	for {
-		start := p.space()
+		start := p.skipBlanks()
 		if err := p.value(0); err != nil {
 			return items, err
 		}
@@ -227,7 +227,7 @@ func (p *jsonScanner) value(depth int) error {
 	if depth > maxJSONDepth {
 		return p.bad("nested too deep")
 	}
-	if p.space() == len(p.text) {
+	if p.skipBlanks() == len(p.text) {
 		return p.bad("no value")
 	}
 	switch c := p.text[p.pos]; c {
@@ -279,7 +279,7 @@ func (p *jsonScanner) each(open byte, fn func() error) error {
 
 // name passes over the name of a member with fn, and the colon.
 func (p *jsonScanner) name(fn func() error) error {
-	if p.space() == len(p.text) || p.text[p.pos] != '"' {
+	if p.skipBlanks() == len(p.text) || p.text[p.pos] != '"' {
 		return p.bad("no name")
 	}
 	if err := fn(); err != nil {

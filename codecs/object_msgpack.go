@@ -8,8 +8,8 @@ import (
 
 // msgpackCodec is numcodecs' "msgpack2": any values as one MessagePack array,
 // which ends with the data type and the shape of the array, and the older
-// "msgpack" without the shape. Elements here are JSON; what JSON cannot say
-// becomes text: bytes "base64:…", names that are no texts their JSON.
+// "msgpack" without the shape. Elements here are JSON. Values that JSON does not
+// have become text: bytes "base64:…", and names that are no texts their JSON.
 type msgpackCodec struct {
 	config json.RawMessage
 	shape  bool
@@ -20,7 +20,7 @@ func parseMsgpack2(c Config) (Codec, error) {
 	f := c.Fields()
 	f.Bool("raw", false)
 	if !f.Bool("use_bin_type", true) && c.Name != "msgpack" {
-		f.Fail("use_bin_type", "false does not tell texts from bytes")
+		f.Fail("use_bin_type", "false does not distinguish texts and bytes")
 	}
 	single := f.Bool("use_single_float", false)
 	config := f.given("raw", "use_single_float", "use_bin_type", "encoding")
@@ -114,7 +114,7 @@ func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
 		shape = []int{s.n}
 	}
 	if len(shape) > 0 && total-tail != shape[0] {
-		return dst, u.bad("another number of elements than the shape says")
+		return dst, u.bad("the number of elements differs from the shape")
 	}
 	w, err := dtype.NewBuilder(dst, s.n)
 	if err != nil {
@@ -133,7 +133,7 @@ func (u *unpacker) elements(w *dtype.Builder, shape []int, n int) error {
 		if len(shape) > 1 {
 			m, ok := u.arrayHead()
 			if !ok || m != shape[1] {
-				return u.bad("no array of the length that the shape says")
+				return u.bad("no array of the length of the shape")
 			}
 			if err := u.elements(w, shape[1:], m); err != nil {
 				return err

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// boundStage is a stage with what flows into and out of it when encoding, and
-// the shortcuts that it offers.
+// boundStage is a stage with its input and output when encoding, and its
+// optional interfaces.
 type boundStage struct {
 	Stage
 	name    string
 	in, out Rep
 	inPlace InPlaceStage // or nil
 	view    ViewStage    // or nil
-	// first says that everything in front of this stage works in place, so
-	// that it can decode to where the result belongs; last the same for what
-	// follows and for encoding.
+	// first means that all stages before this one work in place, so that it can
+	// decode into the result; last is the same for the stages after it and
+	// encoding.
 	first, last bool
 }
 
@@ -61,9 +61,9 @@ func (p pipeline) decodeView(tmp *scratch, src []byte) (data []byte, own *scratc
 	return data, own, err
 }
 
-// run decodes src. data is a part of src, of own, or what was appended to dst.
-// The buffers between stages come from the pool, and a stage that can works in
-// place.
+// run decodes src. data is a part of src, of own, or the bytes appended to dst.
+// The buffers between stages come from the pool, and stages work in place if
+// they can.
 func (p pipeline) run(dst, src []byte) (_, data []byte, own *scratch, err error) {
 	start := len(dst)
 	there := false // data is dst[start:]
@@ -162,7 +162,7 @@ func (p pipeline) encodeInPlace(b []byte) error {
 	return nil
 }
 
-// expect guesses how many bytes there will be, made from n bytes.
+// expect estimates the number of output bytes for n input bytes.
 func (r Rep) expect(n int) int64 {
 	if r.Size >= 0 {
 		return min(r.Size, 64<<20+1100*int64(n))

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Entry is one codec as the registry knows it.
+// Entry is one codec of a registry.
 type Entry struct {
-	// V2 is the numcodecs id under which it stands in v2 metadata, or "".
+	// V2 is its numcodecs id in v2 metadata, or "".
 	V2 string
-	// V3 are the names under which it stands in v3 metadata. The first is the
-	// one that is printed when a chain is converted, the others are aliases.
+	// V3 are its names in v3 metadata. The first is printed when a chain is
+	// converted, the others are aliases.
 	V3 []string
 	// Kind is the same in both name spaces.
 	Kind Kind
@@ -20,9 +20,8 @@ type Entry struct {
 	Parse func(Config) (Codec, error)
 }
 
-// Registry knows codecs by name: numcodecs ids for v2 and extension names for
-// v3, in two name spaces. Parsing is safe for concurrent use; registering is
-// not and comes first.
+// Registry maps names to codecs: numcodecs ids for v2 and, separately, extension
+// names for v3. Parsing is safe for concurrent use; register all codecs before.
 type Registry struct {
 	v2, v3 map[string]*Entry
 
@@ -59,7 +58,7 @@ func (r *Registry) remember(list []byte, c Chain) {
 	r.known[string(list)] = c
 }
 
-// NewRegistry returns a registry of the given codecs and nothing else.
+// NewRegistry returns a registry of only the given codecs.
 func NewRegistry(entries ...Entry) *Registry {
 	r := &Registry{v2: make(map[string]*Entry), v3: make(map[string]*Entry)}
 	for _, e := range entries {
@@ -103,7 +102,7 @@ func (r *Registry) Names() (v2, v3 []string) {
 	return v2, v3
 }
 
-// Lookup returns the codec of that name, in the v2 or the v3 name space.
+// Lookup returns the codec of that v2 id or v3 name.
 func (r *Registry) Lookup(name string, v2 bool) (Entry, bool) {
 	m := r.v3
 	if v2 {
@@ -129,7 +128,7 @@ type Refusal struct {
 // slice.
 func Refusals() []Refusal { return slices.Clone(refusals) }
 
-// unknown is ErrUnknown with the name that was looked for.
+// unknown returns ErrUnknown with the name.
 type unknown struct{ name string }
 
 func (u unknown) Error() string {

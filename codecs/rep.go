@@ -10,19 +10,19 @@ import (
 // MaxRank is the largest number of dimensions that a chunk may have.
 const MaxRank = 64
 
-// maxVariable bounds what a chunk of variable-length elements may decode to
-// where the caller gave no Max: its offsets have 32 bits.
+// maxVariable bounds the decoded size of a chunk of variable-length elements
+// without a Max: its offsets have 32 bits.
 const maxVariable = math.MaxUint32
 
-// Rep describes what flows between two codecs: the elements of one chunk, or
+// Rep describes the data between two codecs: the elements of one chunk, or
 // bytes.
 type Rep struct {
-	// Array says that the bytes are the elements of an array in the memory
+	// Array means that the bytes are the elements of an array in the memory
 	// layout of dtype: C order of Shape, little-endian.
 	Array bool
 	// Type, Shape and Fill describe the array. Fill is one element, in memory
-	// layout; for variable-length types its bytes without offsets. An empty
-	// Fill means zeros. None of the slices is changed by anyone.
+	// layout; for variable-length types its bytes without offsets. An empty Fill
+	// means zeros. The slices must not be changed.
 	Type  dtype.Type
 	Shape []int
 	Fill  []byte
@@ -33,11 +33,11 @@ type Rep struct {
 	// ErrCorrupt before it produces more.
 	Max int64
 	// ItemSize is, for bytes, the size of the elements that they hold, for
-	// compressors that shuffle. 0 says nothing and counts as 1.
+	// compressors that shuffle. 0 means unknown and is treated as 1.
 	ItemSize int
 
-	// floor is what Limit allows beyond its fixed minimum: the item lengths of
-	// a variable-length chunk, which are there however well they compress.
+	// floor is added to the minimum of Limit: the item lengths of a
+	// variable-length chunk, which exist even if they compress well.
 	floor int64
 }
 
@@ -124,11 +124,11 @@ func (r Rep) Count() int {
 // Item returns ItemSize, at least 1.
 func (r Rep) Item() int { return max(1, r.ItemSize) }
 
-// Limit returns how many bytes a decoder may produce at most from an encoded
-// value of n bytes. Where the size is known it is that. Where it depends on
-// the data it is bounded by the length of the encoded value too: 1100-fold is
-// beyond what deflate can do, and what expands more without a known size is
-// small or made to exhaust memory.
+// Limit returns the largest number of bytes that a decoder may produce from an
+// encoded value of n bytes. That is the size, if known. If it depends on the
+// data, the length of the encoded value bounds it too: 1100-fold is more than
+// deflate can expand, and a value that expands more is small or made to exhaust
+// memory.
 func (r Rep) Limit(n int) int64 {
 	if r.Size >= 0 {
 		return r.Size
@@ -136,9 +136,9 @@ func (r Rep) Limit(n int) int64 {
 	return min(r.Max, max(64<<20+r.floor, 1100*int64(n)))
 }
 
-// Grown returns the Rep of what a bytes-to-bytes codec makes of r, if it
-// depends on the data and is seldom larger than r: compressors. The bound is
-// generous, since other writers may use other block sizes and headers.
+// Grown returns the output Rep of a bytes-to-bytes codec on r whose size depends
+// on the data and is seldom larger than r: a compressor. The bound is generous,
+// since other writers may use other block sizes and headers.
 func (r Rep) Grown() Rep {
 	n := r.Max
 	if r.Size >= 0 {
@@ -151,8 +151,8 @@ func (r Rep) Grown() Rep {
 	return Rep{Size: -1, Max: limit, floor: r.floor}
 }
 
-// Longer returns the Rep of what a bytes-to-bytes codec makes of r if it adds
-// n bytes: checksums.
+// Longer returns the output Rep of a bytes-to-bytes codec on r that adds n
+// bytes: a checksum.
 func (r Rep) Longer(n int64) Rep {
 	out := Rep{Size: -1, Max: r.Max + n, floor: r.floor}
 	if r.Size >= 0 {

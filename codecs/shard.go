@@ -10,7 +10,7 @@ import (
 )
 
 // sharding is the codec "sharding_indexed": a chunk cut into inner chunks that
-// are encoded one by one, and an index that says where each lies.
+// are encoded one by one, and an index of their positions.
 //
 //	│ inner chunk │ inner chunk │ … │ index │        index_location "end"
 //	│ index │ inner chunk │ inner chunk │ … │        "start"
@@ -125,7 +125,7 @@ func (s *shardStage) indexRange(size int64) (off int64, err error) {
 	return size - s.indexSize, nil
 }
 
-// part is one inner chunk and what a box has in common with it.
+// part is one inner chunk and its intersection with a box.
 type part struct {
 	chunk int // number in C order of the grid
 	// inBox and inChunk are where the common part begins in the box and in the

@@ -19,13 +19,12 @@ type Index struct {
 // Len returns the number of inner chunks.
 func (x *Index) Len() int { return len(x.entries) / 16 }
 
-// Memory returns how many bytes the index takes, for caches.
+// Memory returns the bytes of the index in memory, for caches.
 func (x *Index) Memory() int { return len(x.entries) + 64 }
 
-// Chunk returns where inner chunk i (in C order of the grid of inner chunks,
-// as they are stored) lies in the shard. ok is false if it is not there and
-// holds the fill value. An entry that points outside the shard or into the
-// index is ErrCorrupt.
+// Chunk returns the position in the shard of inner chunk i, in C order of the
+// grid of inner chunks. ok is false if it is missing and so has the fill value.
+// An entry that points outside the shard or into the index is ErrCorrupt.
 func (x *Index) Chunk(i int) (off, n int64, ok bool, err error) {
 	o := binary.LittleEndian.Uint64(x.entries[16*i:])
 	l := binary.LittleEndian.Uint64(x.entries[16*i+8:])
@@ -42,9 +41,9 @@ func (x *Index) Chunk(i int) (off, n int64, ok bool, err error) {
 	return int64(o), int64(l), true, nil
 }
 
-// chunk is x.Chunk for an inner chunk that is going to be read: it is
-// ErrCorrupt if it is longer than any encoded inner chunk can be, so that
-// entries which overlap do not multiply what a shard holds.
+// chunk is x.Chunk for an inner chunk that will be read: the error is ErrCorrupt
+// if it is longer than any encoded inner chunk can be, so that overlapping
+// entries do not multiply the bytes of a shard.
 func (s *shardStage) chunk(x *Index, i int) (off, n int64, ok bool, err error) {
 	off, n, ok, err = x.Chunk(i)
 	if limit := s.inner.MaxEncodedSize(); n > limit {
@@ -79,8 +78,8 @@ func (s *shardStage) readIndex(ctx context.Context, src Source, x *Index) error 
 }
 
 // Indexed reports whether the chunks are shards whose index can be read: then
-// ReadIndex and DecodeBoxAt work, and EncodePartial keeps inner chunks that are
-// not touched as they are encoded.
+// ReadIndex and DecodeBoxAt work, and EncodePartial copies the encoded bytes of
+// inner chunks outside the box.
 func (b *Bound) Indexed() bool { return b.shard != nil && len(b.tail) == 0 }
 
 // ReadIndex reads the index of an encoded shard, so that several calls of
@@ -116,7 +115,7 @@ type wanted struct {
 	chunk  int
 }
 
-// maxRead bounds what is read at once for several inner chunks.
+// maxRead bounds the bytes of one read for several inner chunks.
 const maxRead = 8 << 20
 
 // join sorts inner chunks by where they lie and cuts them into runs that are

@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// shardCall is what one partial read of a shard needs. Pooled.
+// shardCall is the memory of one partial read of a shard. Pooled.
 type shardCall struct {
 	index Index
 	parts parts
@@ -117,8 +117,8 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 	})
 }
 
-// decodeInside reads a large inner chunk of which little is wanted in part too,
-// as in shards in shards; done is false if it is to be read whole.
+// decodeInside reads only a part of a large inner chunk if little of it is
+// wanted, as in nested shards; done is false if it must be read whole.
 func (s *shardStage) decodeInside(ctx context.Context, p *parts, src Source, w wanted, dst Dst) (done bool, err error) {
 	if p.seek(w.chunk); p.part.all || !s.inner.Partial() {
 		return false, nil
@@ -183,8 +183,8 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 		return dst, err
 	}
 	p := &c.parts
-	// What the parts hold of the box, each in C order, by number of the inner
-	// chunk; an inner chunk that is not there has an empty view.
+	// The elements of the box in each part, in C order, by number of the inner
+	// chunk; a missing inner chunk has an empty view.
 	views := make(map[int]dtype.Variable)
 	c.list = c.list[:0]
 	total := int64(0)

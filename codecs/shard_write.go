@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Encode appends a whole shard. Inner chunks are written in C order of the
-// grid, so that equal elements give equal bytes; those that hold nothing but
-// the fill value are left out.
+// Encode appends a whole shard. Inner chunks are written in C order of the grid,
+// so that equal elements give equal bytes; those with only the fill value are
+// left out.
 func (s *shardStage) Encode(dst, src []byte) ([]byte, error) {
 	return s.encodeFrom(dst, src, Src{Data: src, Strides: s.whole.strides})
 }
@@ -110,11 +110,11 @@ func (w *shardWriter) reserve(n int) {
 	w.dst = slices.Grow(w.dst, n+int(min(1.02*each*float64(w.s.n-w.next), maxReserve)))
 }
 
-// maxReserve bounds in bytes what is set aside by extrapolation.
+// maxReserve bounds the bytes that are reserved by extrapolation.
 const maxReserve = 256 << 20
 
 // finish writes the index and returns dst. A shard without any inner chunk is
-// nothing at all unless always is set.
+// empty unless always is set.
 func (w *shardWriter) finish(always bool) ([]byte, error) {
 	if !w.some && !always {
 		return w.dst[:w.start], nil
@@ -130,10 +130,9 @@ func (w *shardWriter) finish(always bool) ([]byte, error) {
 	return s.index.Encode(w.dst, w.call.index.entries)
 }
 
-// update appends a shard that is old with the elements of a box replaced by
-// those of src. Inner chunks that the box does not touch are copied as they
-// are. old is nil for a shard that is not there. Nothing is appended if every
-// inner chunk holds the fill value.
+// update appends the shard old with the elements of a box replaced by those of
+// src. It copies the encoded inner chunks outside the box. old is nil for a
+// missing shard. It appends nothing if all elements have the fill value.
 func (s *shardStage) update(ctx context.Context, dst []byte, old Source, box Box, src Src) ([]byte, error) {
 	before := shardCalls.Get().(*shardCall)
 	defer before.put()
@@ -169,8 +168,8 @@ func (s *shardStage) update(ctx context.Context, dst []byte, old Source, box Box
 	return w.finish(false)
 }
 
-// keep copies inner chunks of old as they are, from the next one on: some that
-// lie side by side there too, or one that is missing, and none from end on.
+// keep copies encoded inner chunks of old, from the next one up to end: a run
+// that is contiguous in old too, or one missing chunk.
 func (w *shardWriter) keep(ctx context.Context, old Source, x *Index, end int) error {
 	if old == nil {
 		for w.next < end {

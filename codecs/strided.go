@@ -4,8 +4,8 @@ import (
 	"unsafe"
 )
 
-// axis is one dimension of a copy: how many steps, and how many bytes each is
-// on either side.
+// axis is one dimension of a copy: the number of steps, and their bytes on
+// either side.
 type axis struct{ n, dst, src int }
 
 // CopyStrided copies an array of the given extent and element size from one
@@ -69,10 +69,10 @@ func checkStrided(a Dst, count []int, size int) {
 	_ = a.Data[lo:hi]
 }
 
-// plan brings the dimensions of a copy into the order in which they are
-// walked, the outermost first: steps of the destination get smaller. Neighbours
-// that are one run on both sides become one. run is the number of bytes that
-// lie together on both sides, 0 if there is nothing to copy.
+// plan sorts the dimensions of a copy by decreasing steps of the destination,
+// the outermost first. Neighbours that are one run on both sides are joined. run
+// is the number of contiguous bytes on both sides, 0 if there is nothing to
+// copy.
 func plan(axes []axis, dst, src, count []int, size int) (_ []axis, run int) {
 	for i, n := range count {
 		if n == 0 {
@@ -165,16 +165,16 @@ func copyElems[T elem](dst, src unsafe.Pointer, axes []axis) {
 		return
 	}
 	last := len(axes) - 1
-	near := last
+	inner := last
 	for i, a := range axes {
-		if abs(a.src) < abs(axes[near].src) {
-			near = i
+		if abs(a.src) < abs(axes[inner].src) {
+			inner = i
 		}
 	}
-	if near != last {
+	if inner != last {
 		// Tiles want their second axis next to the last.
-		a := axes[near]
-		copy(axes[near:], axes[near+1:last])
+		a := axes[inner]
+		copy(axes[inner:], axes[inner+1:last])
 		axes[last-1] = a
 		walkTiles[T](dst, src, axes)
 		return
@@ -210,8 +210,8 @@ func walkTiles[T elem](dst, src unsafe.Pointer, axes []axis) {
 // and few enough lines that power-of-two strides do not fight for one set.
 const tile = 8
 
-// copyTiles copies the plane of two axes: a is near in the source, b in the
-// destination.
+// copyTiles copies the plane of two axes: a has the smallest step in the source,
+// b in the destination.
 func copyTiles[T elem](dst, src unsafe.Pointer, a, b axis) {
 	wholeB := b.n - b.n%tile
 	for i := 0; i < a.n; i += tile {

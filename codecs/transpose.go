@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// transpose is the v3 codec "transpose" and order "F" of v2: axis i of what
-// is stored is axis order[i] of what comes in.
+// transpose is the v3 codec "transpose" and order "F" of v2: axis i of the
+// stored array is axis order[i] of the input.
 //
 // In front of a chain it never runs: [Chain.Bind] turns it into an axis order
 // with which elements are copied between the chunk and the caller's array.
@@ -31,7 +31,7 @@ func parseTranspose(c Config) (Codec, error) {
 
 func (t *transpose) Config() json.RawMessage { return Object("order", t.order) }
 
-// permute returns what goes out if in comes in.
+// permute returns the output Rep for the input in.
 func (t *transpose) permute(in Rep) (Rep, error) {
 	if len(t.order) != len(in.Shape) {
 		return Rep{}, BadField("order", "%v is for %d dimensions, not for %d", t.order, len(t.order), len(in.Shape))
@@ -49,7 +49,7 @@ func permuted(order, of []int) []int {
 	return p
 }
 
-// identity reports whether order moves nothing.
+// identity reports whether order is the identity.
 func identityOrder(order []int) bool {
 	return slices.IsSorted(order)
 }
@@ -72,8 +72,8 @@ func (t *transpose) Bind(in Rep) (Stage, Rep, error) {
 	return s, out, nil
 }
 
-// transposeStage moves elements, for a transpose that stands behind another
-// array codec or whose elements have variable length.
+// transposeStage moves elements, for a transpose after another array codec, or
+// of elements of variable length.
 type transposeStage struct {
 	in       layout
 	strides  []int // of the stored elements, by the axes of in

@@ -8,10 +8,9 @@ import (
 // replaced by those of src. old is nil for a chunk that is not there and holds
 // the fill value. Only for fixed-size types.
 //
-// In a shard the inner chunks that the box does not touch are copied as they
-// are encoded, and inner chunks that come to hold nothing but the fill value
-// are left out. If that leaves none, nothing is appended: the key of the shard
-// is to be deleted.
+// In a shard the encoded inner chunks outside the box are copied, and inner
+// chunks with only the fill value are left out. If none remains, nothing is
+// appended: the caller deletes the key of the shard.
 func (b *Bound) EncodePartial(ctx context.Context, dst []byte, old Source, box Box, src Src) ([]byte, error) {
 	if err := b.checkBox(box, src); err != nil {
 		return dst, err
@@ -19,8 +18,8 @@ func (b *Bound) EncodePartial(ctx context.Context, dst []byte, old Source, box B
 	return b.merge(ctx, dst, old, box, src, true)
 }
 
-// merge is EncodePartial. keep says that a chunk which is no shard is encoded
-// even if it holds nothing but the fill value; otherwise nothing is appended.
+// merge is EncodePartial. With keep, a chunk that is no shard is encoded even if
+// it has only the fill value; otherwise nothing is appended.
 func (b *Bound) merge(ctx context.Context, dst []byte, old Source, box Box, src Src, keep bool) ([]byte, error) {
 	if old != nil {
 		if err := b.checkEncoded(old.Size()); err != nil {
@@ -57,9 +56,9 @@ func (b *Bound) merge(ctx context.Context, dst []byte, old Source, box Box, src 
 }
 
 // AppendBox appends the elements of a box of an encoded chunk to dst, in memory
-// layout: fixed-size elements in C order, elements of variable length as a
-// block of their own. It reads and decodes only what it needs where the codecs
-// can do that.
+// layout: fixed-size elements in C order, elements of variable length as a block
+// of their own. If the codecs allow it, it reads and decodes only the bytes it
+// needs.
 func (b *Bound) AppendBox(ctx context.Context, dst []byte, src Source, box Box) ([]byte, error) {
 	if err := b.callerBox.contains(box); err != nil {
 		return dst, err

@@ -4,9 +4,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// permuteVariable appends the n elements of src in another order: the element
-// at index c of shape stands at the sum of c·strides on the stored side, which
-// is the one that comes out if toStored.
+// permuteVariable appends the n elements of src in another order: the element at
+// index c of shape has the position sum of c·strides on the stored side, which
+// is the output if toStored.
 func permuteVariable(dst, src []byte, shape, strides []int, toStored bool) ([]byte, error) {
 	n := elements(shape)
 	v, err := dtype.OpenVariable(src, n)
@@ -77,7 +77,7 @@ func step(index, shape, strides []int) int {
 	return move
 }
 
-// isFillVariable reports whether b holds nothing but elements that are fill.
+// isFillVariable reports whether all elements of b are fill.
 func isFillVariable(b, fill []byte) bool {
 	if len(b) < 4 {
 		return true

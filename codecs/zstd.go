@@ -20,8 +20,8 @@ type zstdCodec struct {
 
 func parseZstd(c Config) (Codec, error) {
 	f := c.Fields()
-	// The levels of the reference library are -131072 to 22. numcodecs takes others
-	// for the nearest of them, and stores them as they were given.
+	// The levels of the reference library are -131072 to 22. numcodecs replaces
+	// others by the nearest of them, and stores the configured level.
 	level := f.Int("level", 0, math.MinInt64, math.MaxInt64)
 	return &zstdCodec{
 		level:    int(max(-1<<17, min(level, 22))),
@@ -46,14 +46,13 @@ func (z *zstdCodec) Bind(in Rep) (Stage, Rep, error) {
 type zstdStage struct {
 	in       Rep
 	level    zstd.EncoderLevel
-	literals bool // compress them even where nothing matches
+	literals bool // compress them even without matches
 	checksum bool
 }
 
 // Encoders by level (0 for negative levels, which do not compress literals),
-// checksum and size of what they encode: they keep a window and need not keep
-// one larger than a chunk. The last size is for chunks that are larger than any
-// window here.
+// checksum and size of input: they keep a window, which need not be larger than
+// a chunk. The last size is for chunks that are larger than any window here.
 const (
 	minZstdWindow = 17 // one block
 	maxZstdWindow = 23 // 8 MiB, which every decoder accepts
@@ -86,8 +85,8 @@ func (s *zstdStage) encoder(n int) (*zstd.Encoder, *sync.Pool, error) {
 		zstd.WithEncoderLevel(s.level),
 		zstd.WithEncoderCRC(s.checksum),
 		zstd.WithWindowSize(1<<min(window, maxZstdWindow)),
-		// Without it the frame of a small chunk would not tell its size, which
-		// some readers ask for.
+		// Without it the frame of a small chunk has no size, which some readers
+		// need.
 		zstd.WithSingleSegment(fits),
 		zstd.WithZeroFrames(true),
 		// Floats have few matches but skewed bytes: 12 % smaller, as the reference
@@ -119,7 +118,7 @@ func zstdDecoder() (*zstd.Decoder, error) {
 	}
 	return zstd.NewReader(nil,
 		zstd.WithDecoderConcurrency(1),
-		// What is decoded is its own window, so that a large one costs nothing.
+		// The output is its own window, so that a large window needs no memory.
 		zstd.WithDecoderMaxWindow(1<<32),
 		zstd.WithDecodeAllCapLimit(true))
 }
@@ -154,14 +153,14 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 	}
 }
 
-// sized reports whether a frame says how many bytes it holds. Those of encoders that
-// get their input piece by piece do not.
+// sized reports whether a frame has the size of its contents. Frames of
+// streaming encoders do not.
 func sized(src []byte) bool {
 	var h zstd.Header
 	return h.Decode(src) != nil || h.HasFCS
 }
 
-// guess returns how much the frame is believed to hold.
+// guess returns the estimated size of a frame's contents.
 func (s *zstdStage) guess(src []byte, limit int64) int64 {
 	if s.in.Size >= 0 {
 		return limit

@@ -14,9 +14,9 @@ import (
 //	         255. Its distance less one is (c&31)<<8 plus the next byte; if
 //	         that is 8191, two bytes follow, high byte first, and are added.
 //
-// The first control byte is a literal run whatever its upper bits, which mark
-// the version. The last thing is a literal run: the C library ignores a match
-// at the very end.
+// The first control byte is always a literal run; its upper bits mark the
+// version. The stream ends in a literal run: the C library ignores a match at
+// the very end.
 const (
 	lzRun    = 32   // most literals of one control byte
 	lzNear   = 8191 // distances up to here take one byte, longer ones three
@@ -25,8 +25,8 @@ const (
 	lzMarker = 1 << 5
 )
 
-// decodeBlosclz decodes src into dst and returns how many bytes that gave, or
-// false if src is malformed or gives more than fit.
+// decodeBlosclz decodes src into dst and returns the number of bytes, or false
+// if src is malformed or decodes to more than fit.
 func decodeBlosclz(dst, src []byte) (n int, ok bool) {
 	if len(src) == 0 {
 		return 0, true
@@ -97,8 +97,8 @@ func decodeBlosclz(dst, src []byte) (n int, ok bool) {
 // overlap.
 func copyMatch(dst []byte, at, dist, length int) {
 	if dist >= 8 && length <= 64 && len(dst)-at >= 72 {
-		// Words, of which the last may go beyond the match: what is there is
-		// not written yet.
+		// Words, the last of which may reach beyond the match, where nothing is
+		// written yet.
 		to, from := dst[at:at+72], dst[at-dist:]
 		for i := 0; i < length; i += 8 {
 			binary.LittleEndian.PutUint64(to[i:], binary.LittleEndian.Uint64(from[i:]))
@@ -140,8 +140,8 @@ func (e *lzEncoder) encode(dst, src []byte, level int) int {
 	if len(src) < 16 {
 		return 0
 	}
-	// Noise is found out by a sample from behind the middle, as it costs as
-	// much to decode as to encode. What has to be gained is the C library's.
+	// A sample from behind the middle detects noise, which would cost as much to
+	// decode as to encode. The required gain is that of the C library.
 	if n := len(src) / 4; n >= 64 {
 		part := src[len(src)-n:]
 		part = part[:min(n, lzSample)]
@@ -151,7 +151,7 @@ func (e *lzEncoder) encode(dst, src []byte, level int) int {
 			return 0
 		}
 	}
-	// How soon it passes over bytes where nothing matches.
+	// How soon the search skips bytes without matches.
 	return e.match(dst, src, [...]uint{0, 6, 5, 4, 4, 3, 2, 2, 1, 0}[level])
 }
 

@@ -72,7 +72,8 @@ type lzCompressor struct {
 func (c *lzCompressor) compress(dst, src []byte) int { return c.encode(dst, src, c.level) }
 func (c *lzCompressor) release()                     { lzPool.Put(c) }
 
-// lz4Compressor writes what the C library would, and gives up on noise as early.
+// lz4Compressor writes the bytes of the C library, and gives up on noise as
+// early.
 type lz4Compressor struct {
 	ownlz4.Encoder
 	acceleration int
@@ -168,9 +169,9 @@ func (c *ownZstd) compress(dst, src []byte) int {
 }
 func (c *ownZstd) release() { ownZstdPool.Put(c) }
 
-// newZstd maps the levels to three, of which the middle one is left for very
-// large blocks. SpeedBetterCompression is not among them: it is slower than the
-// default, and on shuffled integers 12 % worse.
+// newZstd maps the levels to three; the middle one is used for very large blocks
+// only. SpeedBetterCompression is not among them: it is slower than the default,
+// and on shuffled integers 12 % worse.
 func newZstd(level int) *zstdCompressor {
 	l := zstd.SpeedDefault
 	switch {

@@ -10,8 +10,8 @@ import (
 )
 
 // Decode appends the data of the frame src, at most max bytes, to dst. src is
-// one whole frame and nothing more. An error is ErrCorrupt or ErrTooLarge; the
-// slice is then dst as it was, but bytes up to its capacity may be overwritten.
+// exactly one frame. An error is ErrCorrupt or ErrTooLarge; the slice is then
+// dst as it was, but bytes up to its capacity may be overwritten.
 func Decode(dst, src []byte, max int64) ([]byte, error) {
 	i, table, err := whole(src)
 	if err != nil {
@@ -23,9 +23,9 @@ func Decode(dst, src []byte, max int64) ([]byte, error) {
 	return i.decode(dst, table, src, 0, 0, i.Size)
 }
 
-// DecodeRange appends n bytes of the data of the frame src, from off on, to
-// dst. It decodes only the blocks that have some of them. It fails if the data
-// do not reach so far; errors are as those of [Decode].
+// DecodeRange appends n bytes of the data of the frame src, from off on, to dst.
+// It decodes only the blocks that contain them. A range beyond the data is an
+// error; errors are as those of [Decode].
 func DecodeRange(dst, src []byte, off, n int64) ([]byte, error) {
 	i, table, err := whole(src)
 	if err != nil {
@@ -42,7 +42,7 @@ func whole(src []byte) (Info, []byte, error) {
 		return Info{}, nil, err
 	}
 	if i.FrameSize != int64(len(src)) {
-		return Info{}, nil, corrupt("%d bytes, not the %d that the header says", len(src), i.FrameSize)
+		return Info{}, nil, corrupt("%d bytes, the header has %d", len(src), i.FrameSize)
 	}
 	return i, src[HeaderSize:i.IndexSize()], nil
 }
@@ -96,8 +96,8 @@ type scratch struct {
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
-// slack is how many bytes a decoder of zstd likes to write behind the end of a
-// stream, so that it can copy words: a fifth of the time in blocks of 128 KiB.
+// slack is the room behind the end of a stream in which a decoder of zstd can
+// copy whole words, which saves a fifth of the time in blocks of 128 KiB.
 const slack = 32
 
 // sized returns a buffer of n bytes, in *b if that is large enough. Its capacity
@@ -125,7 +125,7 @@ func (i Info) block(out, enc []byte, at int64, s *scratch) error {
 		streams = i.TypeSize
 	}
 	filter := i.filter(len(out))
-	// What lies behind out is the caller's, what lies behind a stream is not
+	// Bytes behind out belong to the caller, bytes behind a stream are not
 	// decoded yet.
 	to, spare := out, 0
 	if filter != NoShuffle {

@@ -33,7 +33,7 @@ func decompress(code int, dst, src []byte) error {
 			return err
 		}
 	case codeSnappy:
-		// Look first: Decode would allocate whatever the stream says.
+		// Check first: Decode would allocate the declared size.
 		size, err := s2.DecodedLen(src)
 		if err == nil && size == len(dst) {
 			_, err = s2.Decode(dst, src)

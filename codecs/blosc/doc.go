@@ -23,10 +23,9 @@
 //	8–11   size of a block
 //	12–15  size of the frame, header included
 //
-// A stored frame is the header and the data as they are, not shuffled. A block
-// start counts from the begin of the frame. A stream as long as what it stands
-// for is stored.
+// A stored frame is the header and the raw data, not shuffled. A block start is
+// an offset in the frame. A stream as long as its data is stored raw.
 //
-// What the C library writes can be read, whatever its compressor, and the
-// other way round; with lz4 the two usually write the same bytes.
+// It reads all output of the C library, and the C library reads its output; with
+// lz4 the two usually write the same bytes.
 package blosc

@@ -137,8 +137,8 @@ func (i Info) encode(dst, src []byte, p Params) ([]byte, bool) {
 				return dst[:start], false
 			}
 			dst = dst[:at+4]
-			// Room for one byte less than what the stream stands for, or what
-			// is left.
+			// Room for one byte less than the data of the stream, or the
+			// remaining room.
 			room := dst[at+4 : min(at+4+n-1, limit)]
 			m := c.compress(room, block[:n])
 			if m == 0 {

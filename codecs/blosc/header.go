@@ -55,7 +55,7 @@ const (
 	BitShuffle
 )
 
-// The compressors as the header tells them. lz4hc writes lz4 streams.
+// The compressors by their number in the header. lz4hc writes lz4 streams.
 const (
 	codeBlosclz = iota
 	codeLZ4
@@ -66,7 +66,7 @@ const (
 
 var compressorNames = [...]string{"blosclz", "lz4", "snappy", "zlib", "zstd"}
 
-// Info is what the header of a frame says.
+// Info is the contents of the header of a frame.
 type Info struct {
 	// Compressor is one of "blosclz", "lz4" (also for lz4hc), "snappy", "zlib"
 	// and "zstd".
@@ -77,18 +77,18 @@ type Info struct {
 	// Size, BlockSize and FrameSize are lengths in bytes: of the data, of one
 	// block of it, and of the whole frame.
 	Size, BlockSize, FrameSize int64
-	// Stored says that the data are neither shuffled nor compressed.
+	// Stored means that the data are neither shuffled nor compressed.
 	Stored bool
-	// Split says that blocks other than a short last one have a stream for
-	// each byte of an element.
+	// Split means that blocks, except a short last one, have a stream for each
+	// byte of an element.
 	Split bool
 
 	code int
 }
 
 // Header reads the header of the frame that src, 16 bytes or more, begins with.
-// It makes sure that the values agree with each other, so that they are safe
-// to compute with; it does not look at the length of src.
+// It checks the values for contradictions, so that they are safe to compute
+// with, but not against the length of src.
 func Header(src []byte) (Info, error) {
 	if len(src) < HeaderSize {
 		return Info{}, corrupt("%d bytes are no header", len(src))
@@ -141,8 +141,8 @@ func Header(src []byte) (Info, error) {
 	return i, nil
 }
 
-// IndexSize returns how many bytes at the begin of the frame are the header
-// and the block starts.
+// IndexSize returns the length of the header and the block starts, which begin
+// the frame.
 func (i Info) IndexSize() int64 {
 	if i.Stored {
 		return HeaderSize

@@ -9,7 +9,7 @@ import (
 // be decoded from a part of the frame. It is immutable.
 type Index struct {
 	Info
-	table []byte   // the block starts, as they stand in the frame
+	table []byte   // the encoded block starts
 	ends  []uint32 // where, at most, each block ends
 }
 
@@ -22,7 +22,7 @@ func NewIndex(head []byte, size int64) (*Index, error) {
 		return nil, err
 	}
 	if info.FrameSize != size {
-		return nil, corrupt("%d bytes, not the %d that the header says", size, info.FrameSize)
+		return nil, corrupt("%d bytes, the header has %d", size, info.FrameSize)
 	}
 	if int64(len(head)) < info.IndexSize() {
 		return nil, corrupt("%d bytes of a header of %d", len(head), info.IndexSize())
@@ -35,8 +35,8 @@ func NewIndex(head []byte, size int64) (*Index, error) {
 			return nil, corrupt("block %d begins at %d of %d", i, s, size)
 		}
 	}
-	// A block ends where the next one begins, but blocks that threads have
-	// written come in any order, and nothing forbids two to begin together.
+	// A block ends where the next one begins. Blocks written by threads come in
+	// any order, and two may begin at the same offset.
 	sorted := starts
 	if !slices.IsSorted(starts) {
 		sorted = slices.Clone(starts)
@@ -69,9 +69,9 @@ func (x *Index) Encoded(off, n int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// DecodeRange appends n bytes of the data, from off on, to dst. enc is a part of
-// the frame that begins at lo and has what Encoded asks for. Errors are as
-// those of [Decode].
+// DecodeRange appends n bytes of the data, from off on, to dst. enc is the part
+// of the frame that Encoded returned; it begins at lo. Errors are as those of
+// [Decode].
 func (x *Index) DecodeRange(dst, enc []byte, lo, off, n int64) ([]byte, error) {
 	return x.decode(dst, x.table, enc, lo, off, n)
 }

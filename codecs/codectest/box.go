@@ -277,7 +277,7 @@ func (s *suite) testPartial(t testing.TB) {
 		}
 		if stored = next[4:]; len(stored) == 0 && s.b.EncodedSize() != 0 {
 			if !s.b.IsFill(model) {
-				t.Fatalf("step %d: nothing left of a chunk that holds something", step)
+				t.Fatalf("step %d: no bytes for a chunk with other values than the fill value", step)
 			}
 			stored = nil
 			continue

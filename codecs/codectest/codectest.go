@@ -19,8 +19,8 @@ import (
 type Case struct {
 	// Registry parses the chain; nil means codecs.Default.
 	Registry *codecs.Registry
-	// V3 is the "codecs" member of v3 metadata, or else V2 what v2 metadata
-	// say; its Type and Rank are filled in.
+	// V3 is the "codecs" member of v3 metadata. Without it V2 has the members of
+	// v2 metadata; Type and Rank are filled in.
 	V3 string
 	V2 *codecs.V2
 
@@ -31,11 +31,11 @@ type Case struct {
 	// Elems appends n elements in memory layout to dst, if not all bits are
 	// allowed. Nil means any bits, and for variable-length types short texts.
 	Elems func(r *rand.Rand, dst []byte, n int) []byte
-	// Lossy says that what comes back may differ from what went in; encoding it
-	// again must then change nothing.
+	// Lossy means that decoding may not return the encoded elements; encoding
+	// its result again must then change nothing.
 	Lossy bool
-	// Unchecked says that damaged bytes may decode to anything, even in a
-	// different number; then only panics count.
+	// Unchecked means that damaged bytes may decode to any bytes of any length;
+	// then only a panic is a failure.
 	Unchecked bool
 }
 
@@ -119,7 +119,7 @@ func (s *suite) parse() (codecs.Chain, error) {
 	return s.Registry.ParseV2(v)
 }
 
-// testPrint: what is printed parses to what prints the same.
+// testPrint: a printed chain parses to a chain that prints the same.
 func (s *suite) testPrint(t testing.TB) {
 	var print func(c codecs.Chain) (string, error)
 	if s.V2 == nil {
@@ -145,7 +145,7 @@ func (s *suite) testPrint(t testing.TB) {
 	if err != nil || first != second {
 		t.Errorf("printed %s, then %s (%v)", first, second, err)
 	}
-	// Every codec prints a configuration that is an object, or none.
+	// Every codec prints a configuration that is an object, or no configuration.
 	for _, c := range s.chain.Codecs() {
 		if raw := c.Config(); raw != nil && (raw[0] != '{' || !json.Valid(raw)) {
 			t.Fatalf("%T prints the configuration %s", c, raw)
@@ -247,7 +247,7 @@ func (s *suite) elems(t testing.TB, n int) []byte {
 			}
 		}
 		for _, r := range s.Type.Narrow() {
-			// The bits above a narrow scalar are those of its sign, or none.
+			// The bits above a narrow scalar are those of its sign, or 0.
 			for at := r.Offset; at < len(b); at += s.Type.Size() {
 				for i := at; i < at+r.Count; i++ {
 					if b[i] <<= 8 - r.Bits; r.Signed {
@@ -300,7 +300,7 @@ func (s *suite) encode(t testing.TB, elems []byte) []byte {
 		t.Fatal("Encode changed its source")
 	}
 	if n := int64(len(stored)); n > s.b.MaxEncodedSize() || s.b.EncodedSize() >= 0 && n != s.b.EncodedSize() {
-		t.Fatalf("encoded to %d bytes, said were %d, at most %d", n, s.b.EncodedSize(), s.b.MaxEncodedSize())
+		t.Fatalf("encoded to %d bytes, EncodedSize %d, MaxEncodedSize %d", n, s.b.EncodedSize(), s.b.MaxEncodedSize())
 	}
 	// Appended, and the same again.
 	head := []byte("head")
@@ -392,7 +392,7 @@ func (s *suite) testDamage(t testing.TB) {
 		case s.Unchecked:
 		case s.Type.Variable():
 			if _, err := dtype.OpenVariable(got, s.n); err != nil {
-				t.Errorf("%s %d: decoded to what is no chunk", what, at)
+				t.Errorf("%s %d: decoded to an invalid chunk", what, at)
 			}
 		case len(got) != len(elems):
 			t.Errorf("%s %d: decoded to %d bytes", what, at, len(got))

@@ -35,9 +35,9 @@ func TestRun(t *testing.T) {
 // What cannot be parsed or bound is no chain to test.
 func TestNewSuite(t *testing.T) {
 	for _, c := range []Case{
-		{V3: `["nobody"]`, Type: dtype.NewUint(8)},
+		{V3: `["unknown"]`, Type: dtype.NewUint(8)},
 		{V3: `["bytes"]`, Type: dtype.NewInt(16)},
-		{V2: &codecs.V2{Compressor: json.RawMessage(`{"id":"nobody"}`)}, Type: dtype.NewUint(8)},
+		{V2: &codecs.V2{Compressor: json.RawMessage(`{"id":"unknown"}`)}, Type: dtype.NewUint(8)},
 	} {
 		if _, err := newSuite(c, 1); err == nil {
 			t.Errorf("%s %v: a suite", c.V3, c.V2)
@@ -75,7 +75,7 @@ func TestBroken(t *testing.T) {
 			dst[len(dst)-1] ^= byte(calls.Add(1)) << 4
 			return dst
 		}}, all, "other bytes"},
-		{"says too small a size", fault{longer: -1}, all, "said were"},
+		{"says too small a size", fault{longer: -1}, all, "EncodedSize"},
 		{"prints something else each time", fault{config: func() json.RawMessage {
 			return json.RawMessage(fmt.Sprintf(`{"call":%d}`, calls.Add(1)))
 		}}, []string{"Print"}, "after it was parsed"},
@@ -140,7 +140,7 @@ func compare(t *testing.T, name string, got map[string][]string, fail []string, 
 		}
 	}
 	if !strings.Contains(said, says) {
-		t.Errorf("%s: nobody said %q", name, says)
+		t.Errorf("%s: no failure contains %q", name, says)
 	}
 }
 

@@ -3,9 +3,9 @@ package inflate
 const (
 	maxMatch = 258
 
-	// fastIn and fastOut are what one round of the fast loop may read and
-	// write: two refills; three literals and a match, rounded up to the width
-	// of the stores.
+	// fastIn and fastOut bound the bytes that one round of the fast loop reads
+	// and writes: two refills; three literals and a match, rounded up to the
+	// width of the stores.
 	fastIn  = 16
 	fastOut = 3 + maxMatch + 32
 
@@ -14,7 +14,7 @@ const (
 	fastRun = 1 << 20
 )
 
-// What the fast loop ended with.
+// Why the fast loop ended.
 const (
 	outOfRoom = iota
 	blockEnd
@@ -55,8 +55,8 @@ func (d *decoder) block() error {
 	}
 }
 
-// symbol decodes one symbol, checking everything, and reports whether it was
-// the end of the block.
+// symbol decodes one symbol with all checks, and reports whether it was the end
+// of the block.
 func (d *decoder) symbol() (done bool, err error) {
 	d.refill()
 	e, err := d.lookUp(d.lit[:], litBits)
@@ -68,18 +68,18 @@ func (d *decoder) symbol() (done bool, err error) {
 		if err := d.grow(1); err != nil {
 			return false, err
 		}
-		d.take(uint64(e & takeMask))
+		d.skip(uint64(e & takeMask))
 		d.out[d.at] = byte(e >> 8)
 		d.at++
 		return false, nil
 	case e&^takeMask == endOfBlock:
-		d.take(uint64(e & takeMask))
+		d.skip(uint64(e & takeMask))
 		return true, nil
 	case e&special != 0:
 		return false, d.corrupt("a length of no code")
 	}
 	length := value(e, d.word)
-	d.take(uint64(e & takeMask))
+	d.skip(uint64(e & takeMask))
 
 	d.refill()
 	e, err = d.lookUp(d.dist[:], distBits)
@@ -90,7 +90,7 @@ func (d *decoder) symbol() (done bool, err error) {
 		return false, d.corrupt("a distance of no code")
 	}
 	dist := value(e, d.word)
-	d.take(uint64(e & takeMask))
+	d.skip(uint64(e & takeMask))
 	if dist > d.at-d.base {
 		return false, d.corrupt("a distance beyond the start")
 	}
@@ -104,8 +104,8 @@ func (d *decoder) symbol() (done bool, err error) {
 	return false, nil
 }
 
-// lookUp returns the entry of the next symbol, having made sure that the
-// stream has all the bits that it takes.
+// lookUp returns the entry of the next symbol, after checking that the stream
+// has all its bits.
 func (d *decoder) lookUp(table []uint32, tableBits uint64) (uint32, error) {
 	e := table[d.word&(1<<tableBits-1)]
 	if e&special != 0 {
@@ -113,7 +113,7 @@ func (d *decoder) lookUp(table []uint32, tableBits uint64) (uint32, error) {
 			if d.count < tableBits {
 				return 0, d.truncated()
 			}
-			d.take(tableBits)
+			d.skip(tableBits)
 			e = table[start+d.word&mask]
 		}
 	}

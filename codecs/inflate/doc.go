@@ -8,13 +8,13 @@
 //	              ^                │
 //	              └─ drop its bits ┘
 //
-// Chunks are decoded whole, and zlib behind a byte shuffle is what NetCDF-4 and
-// HDF5 files hold, so this is a hot path of its own: no reader, no window, no
-// copy out of it. The output itself is the window.
+// Chunks are decoded whole, and NetCDF-4 and HDF5 files have zlib behind a byte
+// shuffle, so this is a hot path: no reader, no window, no copy out of it. The
+// output itself is the window.
 //
-// The inner loop exists twice: in Go, and for amd64 with BMI2 in assembly. All
-// else, the ends of the input and of the room for the output included, is
-// plain Go that checks every step. The build tag noasm leaves out the assembly.
+// The inner loop exists twice: in Go, and for amd64 with BMI2 in assembly. The
+// rest, including the ends of input and output, is plain Go that checks every
+// step. The build tag noasm leaves out the assembly.
 //
 // Streams are accepted exactly if compress/flate, compress/zlib and
 // compress/gzip accept them; the tests compare. The one exception are reserved

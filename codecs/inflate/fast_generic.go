@@ -10,9 +10,9 @@ func fastGeneric(d *decoder) (end int) {
 	word, count := d.word, d.count
 	lastIn, lastOut := d.lastIn, d.lastOut
 
-	// e is the entry of the next bits; refilling leaves those as they are.
-	// Looking up before refilling keeps the refill out of the chain from one
-	// entry to the next, which is what bounds the speed.
+	// e is the entry of the next bits, which a refill does not change. Looking
+	// up before refilling keeps the refill out of the dependency chain from one
+	// entry to the next, which bounds the speed.
 	e := d.lit[word&(1<<litBits-1)]
 	for pos <= lastIn && at <= lastOut {
 		word |= binary.LittleEndian.Uint64(src[pos:]) << (count & 63)

@@ -35,10 +35,10 @@ func Zlib(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	return out, 2 + n + 4, nil
 }
 
-// Gzip decodes the gzip members (RFC 1952) that src begins with like
-// [Inflate], verifying the checksum and size of each and appending what they
-// hold one after the other. It ends at the end of src or at a byte that does
-// not begin another member; there must be at least one.
+// Gzip decodes the gzip members (RFC 1952) at the start of src like [Inflate]
+// and appends their contents. It verifies the checksum and size of each. It ends
+// at the end of src or at a byte that does not begin another member; there must
+// be at least one.
 func Gzip(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	out = dst
 	for consumed == 0 || len(src)-consumed >= 2 && src[consumed] == 0x1f && src[consumed+1] == 0x8b {

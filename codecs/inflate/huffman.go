@@ -4,7 +4,7 @@ import "math/bits"
 
 // A decoding table has one entry for every value of the next tableBits bits of
 // the stream, followed by subtables for the codes that are longer. An entry
-// says all that is to be done, so that a symbol takes one lookup:
+// describes the whole symbol, so that decoding needs one lookup:
 //
 //	bits 0–5    how many bits of the stream the entry takes
 //	bit 6       a literal: bits 8–15 are the byte
@@ -18,8 +18,8 @@ import "math/bits"
 //
 // Entries of two or three literals, where the codes are short enough, were
 // tried: 3 % faster on few-valued data, where deflate finds matches instead of
-// literals anyway, and nothing to be had for the 7- and 8-bit codes of noisy
-// floats, for an index of any size that stays in the first-level cache.
+// literals anyway, and no gain for the 7- and 8-bit codes of noisy floats, with
+// an index of any size that fits the first-level cache.
 const (
 	takeMask = 63
 	literal  = 1 << 6
@@ -52,8 +52,8 @@ var (
 	distExtra   = [30]uint8{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13}
 	clenOrder   = [maxClen]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-	// What an entry is but for its code: add n<<8 | n for a code of n bits,
-	// or n for a literal.
+	// An entry without its code: add n<<8 | n for a code of n bits, or n for a
+	// literal.
 	litEntry  [maxLit]uint32
 	distEntry [maxDist]uint32
 	clenEntry [maxClen]uint32
@@ -89,8 +89,8 @@ func subtable(e uint32) (start, mask uint64) {
 	return uint64(e >> 16 & 0x7fff), 1<<(e>>8&15) - 1
 }
 
-// value returns the length or distance that e says, with its extra bits from
-// word, which still has the code.
+// value returns the length or distance of e, with its extra bits from word,
+// which still begins with the code.
 func value(e uint32, word uint64) int {
 	return int(e>>16) + int(word&(1<<(e&takeMask)-1)>>(e>>8&15))
 }
@@ -149,8 +149,8 @@ func build(table []uint32, tableBits int, lens []uint8, entries []uint32) bool {
 		return true
 	}
 
-	// The table grows as the codes do: when codes of n bits are in, its first
-	// 2^n entries are what every longer index repeats.
+	// The table grows with the length of codes: after codes of n bits, its first
+	// 2^n entries are the pattern that longer indexes repeat.
 	code, i := 0, 0 // code has its bits in the order of the stream
 	n := 1
 	for ; n <= tableBits && i < used; n++ {

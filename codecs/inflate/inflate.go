@@ -19,15 +19,15 @@ var (
 
 // Inflate decodes the raw deflate stream (RFC 1951) at the start of src and
 // appends what it holds, at most max bytes, to dst. It returns the extended
-// slice and how many bytes of src the stream took; bytes after the stream are
-// the caller's affair. An error wraps [ErrCorrupt] or [ErrTooLarge]; the slice
-// is then dst as it was.
+// slice and how many bytes of src the stream took; it ignores bytes after the
+// stream. An error wraps [ErrCorrupt] or [ErrTooLarge]; the slice is then dst as
+// it was.
 //
-// In any case up to max bytes of dst's capacity may be overwritten, never
-// more, so that a part of a larger buffer can be filled in place. Memory is
-// reserved as the output grows: a stream can make it take some three times
-// what it decodes to and what it is long, and a dst with room for the result
-// is never copied. src is not kept.
+// In any case up to max bytes of dst's capacity may be overwritten, never more,
+// so that a part of a larger buffer can be filled in place. Memory is reserved
+// as the output grows: a stream can make it reserve about three times the sum of
+// its length and its output, and a dst with room for the result is never copied.
+// src is not kept.
 func Inflate(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	d := decoderPool.Get().(*decoder)
 	d.start(dst, src, max)
@@ -47,8 +47,8 @@ type decoder struct {
 	pos int // next byte of src that is not in word
 
 	// The next count bits of the stream, lowest first. Above them word may
-	// already hold the first bits of src[pos], which adding that byte again
-	// leaves as they are.
+	// already hold the first bits of src[pos]; adding that byte again does not
+	// change them.
 	word  uint64
 	count uint64
 
@@ -88,7 +88,7 @@ func (d *decoder) run() error {
 			return d.truncated()
 		}
 		final, kind := d.word&1, d.word>>1&3
-		d.take(3)
+		d.skip(3)
 		var err error
 		switch kind {
 		case 0:
@@ -129,8 +129,8 @@ func (d *decoder) refill() {
 	}
 }
 
-// take drops n of the bits in word.
-func (d *decoder) take(n uint64) {
+// skip drops n of the bits in word.
+func (d *decoder) skip(n uint64) {
 	d.word >>= n & 63
 	d.count -= n
 }
@@ -143,9 +143,9 @@ func (d *decoder) grow(n int) error {
 	if len(d.out)-d.at >= n {
 		return nil
 	}
-	// Twice this stream's bytes, or what the rest of the input may well give;
-	// and a share of all bytes, lest a row of short streams copy them again
-	// and again.
+	// Twice this stream's bytes, or the likely output of the rest of the input;
+	// and a share of all bytes, so that a row of short streams does not copy
+	// them repeatedly.
 	more := max(n, d.at-d.base, d.at/4, 2*min(len(d.src)-d.pos, 1<<20))
 	size := d.limit
 	if more < size-d.at {
@@ -224,7 +224,7 @@ func (d *decoder) dynamicCode() error {
 		return d.truncated()
 	}
 	lits, dists, clens := int(d.word&31)+257, int(d.word>>5&31)+1, int(d.word>>10&15)+4
-	d.take(14)
+	d.skip(14)
 	if lits > usableLit || dists > usableDis {
 		return d.corrupt("a code of too many symbols")
 	}
@@ -235,7 +235,7 @@ func (d *decoder) dynamicCode() error {
 			return d.truncated()
 		}
 		clen[clenOrder[i]] = uint8(d.word & 7)
-		d.take(3)
+		d.skip(3)
 	}
 	if !build(d.clen[:], clenBits, clen[:], clenEntry[:]) {
 		return d.corrupt("code lengths whose own code is not complete")
@@ -281,9 +281,9 @@ func (d *decoder) readLens(n int) error {
 		if d.count < take+extra {
 			return d.truncated()
 		}
-		d.take(take)
+		d.skip(take)
 		run += int(d.word & (1<<extra - 1))
-		d.take(extra)
+		d.skip(extra)
 		if run > n-i {
 			return d.corrupt("more code lengths than symbols")
 		}

@@ -9,8 +9,8 @@ var (
 	hasGFNI = hasAVX2 && cpuid.CPU.Supports(cpuid.GFNI)
 )
 
-// The routines below check nothing: n is a multiple of what one step does, and
-// every address that follows from the arguments is inside the slices.
+// The routines below make no checks: the caller passes n as a multiple of one
+// step, and every address that follows from the arguments is inside the slices.
 
 //go:noescape
 func shuffle2AVX2(dst, src *byte, stride, n int)

@@ -2,8 +2,7 @@
 
 package kernels
 
-// Without assembly each of these has done nothing, and the generic twin does
-// it all.
+// Without assembly these do nothing, and the generic twins do all elements.
 
 func shuffleArch(dst, src []byte, size, stride, n int) int          { return 0 }
 func unshuffleArch(dst, src []byte, size, stride, n int) int        { return 0 }

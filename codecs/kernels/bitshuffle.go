@@ -4,8 +4,8 @@ import "sync"
 
 // BitShuffle writes the bit-shuffled src to dst[:len(src)]: for n elements of
 // size bytes, 8·size planes of n/8 bytes. Only groups of eight elements have
-// that form; what follows the last whole group is copied. It panics if
-// size < 1 or dst is shorter than src.
+// that form; the rest after the last whole group is copied. It panics if size <
+// 1 or dst is shorter than src.
 func BitShuffle(dst, src []byte, size int) {
 	mustSize(size)
 	dst = dst[:len(src)]

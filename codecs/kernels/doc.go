@@ -13,10 +13,10 @@
 // bit k of byte j of every element, eight elements to a byte, the first in the
 // lowest bit.
 //
-// On amd64 the loops are AVX2 assembly where the processor has it (and GFNI
-// for the bit transposition). The plain Go twin of each is always compiled, does
-// what is left over at the ends, is the only one with the build tag noasm, and
-// is what the tests compare the assembly with.
+// On amd64 the loops are AVX2 assembly where the processor has it (and GFNI for
+// the bit transposition). The plain Go twin of each is always compiled. It
+// handles the ends, is the only one with the build tag noasm, and the tests
+// compare the assembly with it.
 //
 // All functions are safe for concurrent use, allocate nothing per call, and
 // take any length. Source and destination must not overlap unless the function

@@ -3,9 +3,9 @@ package kernels
 import "bytes"
 
 // IsRepeat reports whether b is pattern repeated, the last one perhaps cut
-// short. An empty b is a repetition of anything, nothing but the empty b one
-// of an empty pattern. This is how a chunk is found to hold the fill value
-// only; it runs at memory speed and stops at the first difference.
+// short. An empty b repeats every pattern; only an empty b repeats an empty
+// pattern. It detects chunks of only the fill value, runs at memory speed and
+// stops at the first difference.
 func IsRepeat(b, pattern []byte) bool {
 	if len(b) <= len(pattern) {
 		return bytes.HasPrefix(pattern, b)

@@ -11,10 +11,11 @@
 // that is not 255. The last sequence is literals alone. The last match begins 12
 // bytes before the end or sooner, and the last 5 bytes are literals.
 //
-// What is written is, byte for byte, what the C library writes with the same
-// acceleration, so that equal elements give equal chunks whoever wrote them. That
-// fixes which positions are looked at and which match is taken, not how. Branches
-// that the processor mispredicts cost most of the time on shuffled numbers, so there are
-// few: whether a candidate matches and is near enough is one test, a match is
-// extended backwards without a loop, and literals are copied 32 bytes at a time.
+// The output is, byte for byte, that of the C library with the same
+// acceleration, so that equal elements give equal chunks with either writer.
+// That fixes which positions are looked at and which match is taken, not how.
+// Branches that the processor mispredicts cost most of the time on shuffled
+// numbers, so there are few: whether a candidate matches within the window is
+// one test, a match is extended backwards without a loop, and literals are
+// copied 32 bytes at a time.
 package lz4

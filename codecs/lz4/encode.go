@@ -188,8 +188,8 @@ func (e *Encoder) encodeLarge(w *writer, acceleration int) bool {
 }
 
 // unlike is 0 if the bytes at m are the first four of v, those at ip, and m is
-// near enough. To test both with one branch matters: in 128 KiB of noise each of
-// them is hard to foresee.
+// within the window. One branch tests both: in 128 KiB of noise each alone is
+// hard to predict.
 func unlike(src unsafe.Pointer, ip, m int, v uint64) uint {
 	return uint(load32(src, m)^uint32(v)) | uint(ip-m)>>16
 }
@@ -206,8 +206,8 @@ func hash4(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - 13) }
 
 func hash5(v uint64) uint32 { return uint32(v << 24 * 889523592379 >> (64 - 12)) }
 
-// writer appends sequences to a block. The slices are pointers, because what the
-// compiler cannot prove about their bounds is a third of the time.
+// writer appends sequences to a block. The slices are pointers, because bounds
+// checks that the compiler cannot remove cost a third of the time.
 type writer struct {
 	dst, src   unsafe.Pointer
 	room, size int // of dst and src
@@ -215,8 +215,8 @@ type writer struct {
 	anchor     int // first byte of src that is not in a sequence
 }
 
-// backwards returns by how many bytes a match of ip with m, which is nearer to
-// the begin, can begin sooner.
+// backwards returns by how many bytes a match of ip with m, which comes before
+// ip, can be extended to the front.
 func (w *writer) backwards(ip, m int) int {
 	most := min(ip-w.anchor, m)
 	if m < 8 {
@@ -256,7 +256,8 @@ func (w *writer) sequence(ip, m int) int {
 		high = 15
 		at = putLength(d, at, lits-15)
 	}
-	// Rooms are compared with what is copied, not with what counts.
+	// Room is compared with the bytes copied, which may be more than the bytes
+	// used.
 	if lits <= 32 && at+32 <= w.room && w.anchor+32 <= w.size {
 		*(*[32]byte)(unsafe.Add(d, at)) = *(*[32]byte)(unsafe.Add(w.src, w.anchor))
 	} else {
@@ -281,7 +282,7 @@ func (w *writer) sequence(ip, m int) int {
 	return w.anchor
 }
 
-// forwards returns how many bytes from ip on are those from m on.
+// forwards returns the length of the common bytes from ip and from m on.
 func (w *writer) forwards(ip, m int) int {
 	start, end := ip, w.size-lastBytes
 	for ; ip+8 <= end; ip, m = ip+8, m+8 {
@@ -296,7 +297,7 @@ func (w *writer) forwards(ip, m int) int {
 	return ip - start
 }
 
-// putLength writes what is left of a length and returns where it ends.
+// putLength writes the rest of a length and returns the end offset.
 func putLength(d unsafe.Pointer, at, n int) int {
 	for ; n >= 255; n -= 255 {
 		*(*byte)(unsafe.Add(d, at)) = 255
@@ -306,8 +307,8 @@ func putLength(d unsafe.Pointer, at, n int) int {
 	return at + 1
 }
 
-// finish writes what is left as literals and returns the length of the block, or
-// 0 if there is no room.
+// finish writes the rest as literals and returns the length of the block, or 0
+// without room.
 func (w *writer) finish() int {
 	lits := w.size - w.anchor
 	if w.at+lits+1+(lits+255-15)/255 > w.room {

@@ -12,7 +12,7 @@ import (
 
 // Options say how data are encoded.
 type Options struct {
-	// Props are the properties; LZMA2 takes no more than four bits of LC and LP.
+	// Props are the properties; LZMA2 allows at most 4 for LC plus LP.
 	Props Props
 	// Dict is the size of the dictionary in bytes, at least 4 KiB. More than
 	// the data have is not used.
@@ -172,14 +172,14 @@ func Delta(src []byte, deltas []int) []byte {
 	return src
 }
 
-// Undelta undoes delta filters, of which raw data say nothing, in place.
+// Undelta undoes, in place, delta filters, which raw data do not record.
 func Undelta(p []byte, deltas []int) {
 	for i := len(deltas) - 1; i >= 0; i-- {
 		undelta(p, deltas[i])
 	}
 }
 
-// delta takes from every byte the one dist before it.
+// delta subtracts from every byte the byte dist before it.
 func delta(p []byte, dist int) {
 	for i := len(p) - 1; i >= dist; i-- {
 		p[i] -= p[i-dist]

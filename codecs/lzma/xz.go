@@ -59,9 +59,10 @@ func appendCheck(dst []byte, check byte, p []byte) ([]byte, bool) {
 // IsXZ reports whether src begins as .xz data do.
 func IsXZ(src []byte) bool { return bytes.HasPrefix(src, headerMagic) }
 
-// DecodeXZ appends what .xz data hold, at most max bytes, to dst, and verifies
-// all checksums. src is one stream or several, with nothing but padding between
-// and behind them. Errors are as those of [DecodeAlone], or ErrUnsupported.
+// DecodeXZ appends the contents of .xz data, at most max bytes, to dst, and
+// verifies all checksums. src is one stream or several, with only padding
+// between and behind them. Errors are as those of [DecodeAlone], or
+// ErrUnsupported.
 func DecodeXZ(dst, src []byte, max int64) ([]byte, error) {
 	x := &xzReader{src: src, out: dst, base: len(dst), max: max}
 	for first := true; first || len(x.src) > x.pos; first = false {
@@ -88,8 +89,8 @@ type xzReader struct {
 	blocks  uint64
 }
 
-// take returns the next n bytes.
-func (x *xzReader) take(n int) ([]byte, error) {
+// next returns the next n bytes.
+func (x *xzReader) next(n int) ([]byte, error) {
 	if n > len(x.src)-x.pos {
 		return nil, corrupt("it ends early")
 	}
@@ -98,7 +99,7 @@ func (x *xzReader) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// zeros passes over zeros and returns how many there were.
+// zeros skips zeros and returns their number.
 func (x *xzReader) zeros() (n int) {
 	for x.pos < len(x.src) && x.src[x.pos] == 0 {
 		x.pos++
@@ -109,7 +110,7 @@ func (x *xzReader) zeros() (n int) {
 
 // stream reads a stream: header, blocks, index, footer.
 func (x *xzReader) stream() error {
-	h, err := x.take(streamHeader)
+	h, err := x.next(streamHeader)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (x *xzReader) stream() error {
 	}
 	x.check, x.records, x.blocks = flags[1], x.records[:0], 0
 	for {
-		size, err := x.take(1)
+		size, err := x.next(1)
 		if err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (x *xzReader) stream() error {
 func (x *xzReader) index(flags []byte) error {
 	start := x.pos - 1
 	want := append(appendVLI(nil, x.blocks), x.records...)
-	got, err := x.take(len(want))
+	got, err := x.next(len(want))
 	if err != nil {
 		return err
 	}
@@ -153,14 +154,14 @@ func (x *xzReader) index(flags []byte) error {
 		return err
 	}
 	size := x.pos - start
-	sum, err := x.take(4)
+	sum, err := x.next(4)
 	if err != nil {
 		return err
 	}
 	if binary.LittleEndian.Uint32(sum) != crc32.ChecksumIEEE(x.src[start:start+size]) {
 		return corrupt("the checksum of the index is wrong")
 	}
-	f, err := x.take(streamFooter)
+	f, err := x.next(streamFooter)
 	switch {
 	case err != nil:
 		return err
@@ -169,7 +170,7 @@ func (x *xzReader) index(flags []byte) error {
 	case binary.LittleEndian.Uint32(f) != crc32.ChecksumIEEE(f[4:10]):
 		return corrupt("the checksum of the footer is wrong")
 	case (uint64(binary.LittleEndian.Uint32(f[4:]))+1)*4 != uint64(size+4):
-		return corrupt("the footer tells another size of the index")
+		return corrupt("the footer has another size of the index")
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func (x *xzReader) index(flags []byte) error {
 // pad reads the zeros that make n a multiple of four.
 func (x *xzReader) pad(n int) error {
 	for ; n%4 != 0; n++ {
-		b, err := x.take(1)
+		b, err := x.next(1)
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (x *xzReader) pad(n int) error {
 // block reads a block whose header has size bytes, the first of which is read.
 func (x *xzReader) block(size int) error {
 	start := x.pos - 1
-	if _, err := x.take(size - 1); err != nil {
+	if _, err := x.next(size - 1); err != nil {
 		return err
 	}
 	h := x.src[start:x.pos]
@@ -211,7 +212,7 @@ func (x *xzReader) block(size int) error {
 	x.pos += n
 	data := x.out[from:]
 	if b.packed >= 0 && b.packed != int64(n) || b.size >= 0 && b.size != int64(len(data)) {
-		return corrupt("a block whose header tells other sizes")
+		return corrupt("a block whose header has other sizes")
 	}
 	for i := len(b.deltas) - 1; i >= 0; i-- {
 		undelta(data, b.deltas[i])
@@ -219,7 +220,7 @@ func (x *xzReader) block(size int) error {
 	if err := x.pad(n); err != nil {
 		return err
 	}
-	stored, err := x.take(checkSize(x.check))
+	stored, err := x.next(checkSize(x.check))
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,12 @@ import "math/bits"
 // bin is a range of latents.
 type bin struct {
 	lower  uint64
-	weight uint32 // how many states of the table mean it
+	weight uint32 // number of its states in the table
 	width  uint8  // bits of an offset from lower
 }
 
-// node is a state of a tANS decoder: what it means, and that its successor is
-// next plus the number in the next so many bits.
+// node is a state of a tANS decoder: its bin, and its successor, which is next
+// plus the value of the next bits.
 type node struct {
 	lower uint64
 	next  uint16
@@ -18,8 +18,8 @@ type node struct {
 	width uint8
 }
 
-// spread calls f for the states of a table of 1<<log in an order that puts those
-// of one bin far from each other, with the number of the bin.
+// spread calls f for the states of a table of 1<<log with the number of the bin,
+// in an order that spreads the states of a bin over the table.
 func spread(binList []bin, log uint, f func(state uint32, bin int)) {
 	size := uint32(1) << log
 	stride := 3*size/5 | 1
@@ -42,8 +42,8 @@ func buildNodes(nodes []node, binList []bin, log uint) []node {
 	spread(binList, log, func(state uint32, bin int) {
 		nodes[state].next = uint16(bin)
 	})
-	// Of a bin with weight w, the states in ascending order stand for w, w+1, …,
-	// 2w-1, which bits from the stream double until the table is reached.
+	// The states of a bin with weight w are, in ascending order, w, w+1, …,
+	// 2w-1, extended by bits of the stream to the size of the table.
 	for i := range nodes {
 		b := &binList[nodes[i].next]
 		x := b.weight

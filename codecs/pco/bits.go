@@ -2,12 +2,12 @@ package pco
 
 import "encoding/binary"
 
-// reserve is more than the bytes that the bins or the offsets of one batch can
-// take, and the few that are loaded beyond.
+// reserve is more than the bytes of the bins or the offsets of one batch, with
+// the few that are loaded beyond them.
 const reserve = batchSize*8 + 32
 
-// reader takes bits. It may run past the end of the data, into zeros, by what a
-// step takes; then check fails.
+// reader reads bits. It may read zeros past the end of the data, up to one step;
+// then check fails.
 type reader struct {
 	src []byte
 	pos uint64 // in bits
@@ -39,10 +39,10 @@ func (r *reader) check() error {
 	return nil
 }
 
-// left returns how many bits there are still.
+// left returns the number of remaining bits.
 func (r *reader) left() uint64 { return r.end - min(r.pos, r.end) }
 
-// bits takes n bits, n ≤ 64; past the end they are zeros.
+// bits reads n bits, n ≤ 64; past the end they are zeros.
 func (r *reader) bits(n uint) uint64 {
 	if r.pos > r.end {
 		return 0
@@ -72,7 +72,7 @@ func (r *reader) align() error {
 type writer struct {
 	dst  []byte
 	bits uint64
-	n    uint // how many bits of bits wait, < 64
+	n    uint // number of pending bits, < 64
 }
 
 // put appends the lowest n bits of v, n ≤ 64; v has no others.

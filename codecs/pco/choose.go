@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxBinsLog bounds how many bins are made, and their table.
+// maxBinsLog bounds the number of bins, and the size of their table.
 const maxBinsLog = 10
 
 // grouping is a cut of sorted latents into groups, and the cheapest way to join
@@ -91,8 +91,7 @@ func (g *grouping) cut(sorted []uint64, n int) {
 	add(len(sorted))
 }
 
-// join finds the cheapest bins and returns how many bits they take, with the
-// latents.
+// join finds the cheapest bins and returns their size in bits, with the latents.
 func (g *grouping) join(sorted []uint64, width uint) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -144,7 +143,7 @@ func scaleWeights(binList []bin, n int, log uint) {
 		b.weight = uint32(max((uint64(b.weight)*size+uint64(n)/2)/uint64(n), 1))
 		sum += int(b.weight)
 	}
-	// What is too much or too little goes, one by one, where it costs least.
+	// The difference to 1<<log is distributed, one by one, where it costs least.
 	for sum != int(size) {
 		step := sign(int(size) - sum)
 		best, at := math.Inf(-1), 0
@@ -152,7 +151,7 @@ func scaleWeights(binList []bin, n int, log uint) {
 			if step < 0 && b.weight == 1 {
 				continue
 			}
-			// What the bin's latents gain in bits, as far as the derivative goes.
+			// The bits that the bin's latents gain, estimated by the derivative.
 			gain := float64(step) * float64(counts[i]) / float64(b.weight)
 			if gain > best {
 				best, at = gain, i

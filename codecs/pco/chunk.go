@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// chunk is what a chunk says before its numbers.
+// chunk is the header of a chunk.
 type chunk struct {
 	typ  Type
 	mode modeKind
@@ -15,7 +15,7 @@ type chunk struct {
 	delta     deltaKind
 	order     int  // of consecutive and conv1
 	window    uint // log of the furthest that lookback reaches
-	stored    uint // log of how many latents lookback begins with
+	stored    uint // log of the number of latents that lookback begins with
 	secondary bool // whether the secondary latents are predicted too
 	quant     uint
 	bias      int64
@@ -58,7 +58,7 @@ func (d *decoder) readChunk() error {
 	return nil
 }
 
-// deltaState returns how many latents a page begins with.
+// deltaState returns the number of latents that a page begins with.
 func (c *chunk) deltaState() int {
 	switch c.delta {
 	case consecutive, conv1:

@@ -6,7 +6,7 @@ import "math/bits"
 // can go forwards.
 type coder struct {
 	state [states]uint32 // where a decoder begins
-	// What a decoder reads after each number: a value of so many bits.
+	// The bits that a decoder reads after each number.
 	values []uint16
 	sizes  []uint8
 

@@ -23,8 +23,8 @@ func (d *decoder) variables() [3]*variable {
 }
 
 // Decode appends the numbers in src, little-endian, to dst. They must be of type
-// t, and no more than max bytes. Nothing may follow the end of the file.
-// If it fails it returns dst as it was.
+// t, and no more than max bytes. Bytes after the end of the file are an error.
+// On an error it returns dst unchanged.
 //
 // Errors are ErrCorrupt and ErrTooLarge. It is safe for concurrent use.
 func Decode(dst, src []byte, t Type, max int64) ([]byte, error) {
@@ -33,7 +33,7 @@ func Decode(dst, src []byte, t Type, max int64) ([]byte, error) {
 	d.typ = t
 	out, err := d.decode(dst, max)
 	d.r.src = nil
-	// A dictionary may be far larger than all else.
+	// A dictionary may be much larger than the rest.
 	if cap(d.dict) > 1<<16 {
 		d.dict = nil
 	}
@@ -105,7 +105,7 @@ func (d *decoder) readHeader() (Type, error) {
 		if standalone >= 3 {
 			uniform = Type(r.bits(8))
 		}
-		// How many numbers there are, which is only a hint.
+		// The number of numbers, only a hint.
 		r.bits(uint(r.bits(6)) + 1)
 		if err := r.align(); err != nil {
 			return 0, err
@@ -116,7 +116,7 @@ func (d *decoder) readHeader() (Type, error) {
 		return 0, corrupt("format version %d is not known", d.major)
 	}
 	if d.major >= 4 {
-		r.bits(8) // minor: what is new in it shows in the chunks
+		r.bits(8) // minor version: its features are marked in the chunks
 	}
 	return uniform, r.check()
 }

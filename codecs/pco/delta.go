@@ -2,9 +2,9 @@ package pco
 
 import "math/bits"
 
-// undo turns the residuals of a batch into n latents. known is how many
-// residuals there are; at the end of a page they are fewer, because latents come
-// from what the page began with. looks are the distances of lookback.
+// undo turns the residuals of a batch into n latents. known is the number of
+// residuals; at the end of a page they are fewer than n, because the page begins
+// with some latents. looks are the distances of lookback.
 func (v *variable) undo(c *chunk, looks []uint64, known, n int) error {
 	switch v.delta {
 	case consecutive:
@@ -17,7 +17,7 @@ func (v *variable) undo(c *chunk, looks []uint64, known, n int) error {
 	return nil
 }
 
-// center is what residuals are moved by, to make small negative ones small.
+// center is the offset of residuals, which makes small negative ones small.
 func (v *variable) center() uint64 { return 1 << (v.bits - 1) }
 
 func (v *variable) undoConsecutive(known, n int) {
@@ -56,8 +56,8 @@ func (v *variable) undoConv(c *chunk, known, n int) {
 // startRing makes room for the latents that lookback reaches. Before those that
 // a page begins with it finds zeros.
 func (v *variable) startRing(c *chunk, n int) {
-	// Never more than there are in the page, whatever the window: then nothing
-	// is overwritten. One more, so that the oldest is there until it is out.
+	// Never more than the latents of the page, for any window: then nothing is
+	// overwritten. One more, so that the oldest stays until it is returned.
 	reach := min(1<<c.window, n) + v.stored
 	v.past = resize(v.past, 1<<bits.Len(uint(reach)))
 	clear(v.past)

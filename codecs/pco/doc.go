@@ -8,16 +8,16 @@
 //	batch    of each variable: bins of its latents │ offsets within the bins
 //
 // A number is split into one or two unsigned "latents" whose order is that of
-// the numbers; how is the mode. Latents of neighbours may be replaced by their
-// differences. What is left is put in bins, ranges of values: which bin is coded
-// with tANS, a coding by a table of states, and the offset within the bin as it
-// is.
+// the numbers; the mode defines the split. Latents may be replaced by
+// differences of neighbours. The results are put in bins, ranges of values: the
+// number of the bin is coded with tANS, a coding by a table of states, and the
+// offset within the bin is stored as raw bits.
 //
 //	number ─ mode ─> latents ─ delta ─> residuals ─ bins ─> symbols, offsets
 //
 // All versions of the standalone format up to 4.1 are read, with all modes and
-// delta encodings. What is written has the mode "classic" and consecutive deltas,
-// in a version that readers know since 0.4.
+// delta encodings. The writer uses the mode "classic" and consecutive deltas, in
+// a version that readers support since 0.4.
 //
 // All bits are packed from the lowest on, and bytes are little-endian.
 package pco

@@ -14,22 +14,22 @@ const Auto = -1
 type Params struct {
 	// Level is from 0 to 12: up to 2^Level bins, or 2^10, are tried.
 	Level int
-	// Delta is how many times over differences are taken, 0 to 7, or Auto.
+	// Delta is the order of differences, 0 to 7, or Auto.
 	Delta int
-	// Classic forbids to split floats into a multiple of a power of ten and what
-	// is left, where that is shorter.
+	// Classic disables splitting floats into a multiple of a power of ten and a
+	// rest, which is used if it is shorter.
 	Classic bool
 	// PageSize is the most numbers that are encoded together; 0 is 2^18.
 	PageSize int
 }
 
-// MaxSize returns how long a file of size bytes of numbers is at most.
+// MaxSize returns the largest length of a file of size bytes of numbers.
 func MaxSize(size int64, t Type, p Params) int64 {
 	n := size / int64(t.Size())
 	pages := n/int64(p.pageSize()) + 1
-	// The bins that are chosen do not take more than one that holds the latents
-	// as they are; but weights are rounded, so that the number of a bin may take
-	// up to maxLog bits.
+	// The chosen bins are no larger than a single bin with the raw latents; but
+	// weights are rounded, so that the number of a bin may take up to maxLog
+	// bits.
 	return size + 2*n + 16 + 128*pages
 }
 
@@ -40,7 +40,7 @@ func (p Params) pageSize() int {
 	return min(p.PageSize, chunkMax)
 }
 
-// encoder is what encoding needs, for use again.
+// encoder is the reusable memory of encoding.
 type encoder struct {
 	typ                Type
 	latents            []uint64 // of the numbers of a page
@@ -77,7 +77,7 @@ func Encode(dst, src []byte, t Type, p Params) ([]byte, error) {
 	return w.dst, nil
 }
 
-// release puts e back, unless it holds much.
+// release puts e back into the pool, unless it is large.
 func (e *encoder) release() {
 	if cap(e.latents) <= 1<<19 {
 		encoderPool.Put(e)

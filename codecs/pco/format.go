@@ -17,7 +17,7 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
 
-// errShort is what reads past the end of the data amount to.
+// errShort means that the data end too early.
 var errShort = fmt.Errorf("%w: the data end too early", ErrCorrupt)
 
 // Type is a type of numbers, as it is stored.
@@ -67,7 +67,7 @@ func (t Type) float() bool { return t == Float16 || t == Float32 || t == Float64
 
 func (t Type) signed() bool { return t == Int8 || t == Int16 || t == Int32 || t == Int64 }
 
-// explicitBits returns how many bits of the significand of a float are stored.
+// explicitBits returns the number of stored bits of a float's significand.
 func (t Type) explicitBits() uint {
 	switch t {
 	case Float16:
@@ -78,7 +78,7 @@ func (t Type) explicitBits() uint {
 	return 52
 }
 
-// What the format fixes.
+// Constants of the format.
 const (
 	magic = "pco!"
 
@@ -90,7 +90,7 @@ const (
 	batchSize = 256
 	// chunkMax is the most numbers that a chunk holds, and so a dictionary.
 	chunkMax = 1 << 24
-	// states is how many tANS states take turns.
+	// states is the number of interleaved tANS states.
 	states = 4
 
 	maxLog       = 14 // of a tANS table

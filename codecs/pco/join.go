@@ -134,8 +134,8 @@ func (t Type) value(b uint64) float64 {
 	return math.Float64frombits(b)
 }
 
-// flips returns what is xored to the bits of a latent to make the number: below
-// the center, and from it on.
+// flips returns the masks that are xored to the bits of a latent to make the
+// number: below the center, and from it on.
 func (t Type) flips() (below, above uint64) {
 	center := uint64(1) << (t.bits() - 1)
 	switch {

@@ -11,7 +11,7 @@ type part struct {
 	width   uint // of a latent, in bits
 	latents []uint64
 	moments [7]uint64
-	order   int // how many moments there are
+	order   int // number of moments
 	bins    []bin
 	log     uint     // of their table
 	numbers []uint16 // of the bins of latents
@@ -21,7 +21,7 @@ type part struct {
 	groups                grouping
 }
 
-// prepare takes differences of p.latents and decides how they are coded.
+// prepare computes the differences of p.latents and chooses their coding.
 func (p *part) prepare(level int) {
 	p.moments = [7]uint64{}
 	p.latents = differences(p.latents, p.moments[:p.order], p.width)
@@ -37,9 +37,9 @@ func (p *part) sort() {
 	sortUint64(p.sorted, p.spare)
 }
 
-// guess estimates how many bits a sample takes, which consists of pieces, and how
-// many times over differences should be taken: order, or what is best if that is
-// Auto. It overwrites p.sorted.
+// guess estimates the bits of a sample, which consists of pieces, and the order
+// of differences: order, or the best one if that is Auto. It overwrites
+// p.sorted.
 func (p *part) guess(sample []uint64, piece, order, level int) (cost float64, best int) {
 	width := p.width
 	orders := []int{0, 1, 2, 3, 4, 5, 6, 7}

@@ -13,8 +13,8 @@ type form struct {
 // powers are the most decimal places for which numbers are tried as multiples.
 const powers = 12
 
-// choose decides by a sample of e.latents how to split them and how many times
-// over to take differences.
+// choose chooses the split and the order of differences from a sample of
+// e.latents.
 func (e *encoder) choose(p Params) (form, int) {
 	classicForm := form{typ: e.typ}
 	f := form{}
@@ -45,15 +45,16 @@ func (e *encoder) choose(p Params) (form, int) {
 	f.split(e.sample, e.split)
 	multCost, multOrder := e.primary.guess(e.sample, size, p.Delta, level)
 	secondCost, _ := e.primary.guess(e.split, len(e.split), 0, level)
-	// A sample flatters two variables, and two take longer to decode.
+	// A sample underestimates the size of two variables, and two are slower to
+	// decode.
 	if multCost+secondCost < 0.95*cost {
 		return f, multOrder
 	}
 	return classicForm, order
 }
 
-// decimals returns a form with a power of ten of which most numbers are nearly
-// multiples, or else with mode classic.
+// decimals returns a form with a power of ten if most numbers are nearly its
+// multiples, else one with mode classic.
 func (e *encoder) decimals() form {
 	none := form{}
 	if e.typ != Float32 && e.typ != Float64 || len(e.latents) == 0 {
@@ -69,7 +70,7 @@ func (e *encoder) decimals() form {
 			l, s := f.splitOne(e.latents[i])
 			center := uint64(1) << (e.typ.bits() - 1)
 			tried++
-			// A few units of the last place off; and 0 says nothing.
+			// A few units in the last place off; 0 gives no evidence.
 			if off := int64(s - center); off >= -4 && off <= 4 && l != center {
 				good++
 			} else if off == 0 {
@@ -84,7 +85,7 @@ func (e *encoder) decimals() form {
 	return none
 }
 
-// setBase sets what f.inv is the inverse of.
+// setBase sets f.base and its inverse f.inv.
 func (f *form) setBase() {
 	if f.typ == Float32 {
 		f.base = toOrdered(uint64(math.Float32bits(1/float32(f.inv))), Float32)

@@ -3,7 +3,7 @@ package pco
 import "encoding/binary"
 
 // variable is one of up to three sequences of latents of a chunk: the primary
-// and the secondary one, which make the numbers, and how far back to look.
+// and the secondary one, which make the numbers, and the distances of lookback.
 type variable struct {
 	used   bool
 	bits   uint // of a latent
@@ -12,10 +12,10 @@ type variable struct {
 	bins   []bin
 	nodes  []node
 	delta  deltaKind
-	stored int // how many latents a page begins with
+	stored int // number of latents that a page begins with
 
-	// Of a page: the states of tANS, and what prediction needs. Of lookback that
-	// is a ring of latents, the next at head.
+	// Of a page: the states of tANS and of prediction. For lookback that is a
+	// ring of latents, the next at head.
 	state [states]uint32
 	past  []uint64
 	head  int
@@ -29,7 +29,7 @@ func (v *variable) use(used bool, bits uint) {
 	v.used, v.bits, v.delta, v.stored = used, bits, noDelta, 0
 }
 
-// readPage reads what a page of n numbers begins with.
+// readPage reads the beginning of a page of n numbers.
 func (v *variable) readPage(r *reader, c *chunk, n int) error {
 	if uint64(v.stored)*uint64(v.bits) > r.left() {
 		return errShort
@@ -74,8 +74,8 @@ func (v *variable) read(r *reader, n int) error {
 	return r.check()
 }
 
-// readBinNumbers sets latents and widths to what the bins of the next n
-// latents say.
+// readBinNumbers reads the bins of the next n latents, and sets latents and
+// widths from them.
 func (v *variable) readBinNumbers(r *reader, n int) {
 	r.ensure(reserve)
 	src, pos, nodes := r.src, r.pos, v.nodes

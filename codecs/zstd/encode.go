@@ -9,8 +9,8 @@ import (
 
 const (
 	magic = 0xfd2fb528
-	// MaxBytes is the most that a frame is made of: its window, which every
-	// decoder has to accept up to 8 MiB.
+	// MaxBytes bounds the input of a frame, which is its window: every decoder
+	// must accept windows up to 8 MiB.
 	MaxBytes = 8 << 20
 
 	blockBytes  = 128 << 10
@@ -38,10 +38,10 @@ type Encoder struct {
 	plain bool // no assembly
 }
 
-// Encode appends a frame (RFC 8878) that holds src to dst, and returns it; neither
-// is kept. src has at most MaxBytes and does not overlap dst. The frame tells its
-// size, has no checksum, and is at most 9 bytes and 3 for each begun 128 KiB longer
-// than src.
+// Encode appends a frame (RFC 8878) that holds src to dst, and returns it;
+// neither is kept. src has at most MaxBytes and does not overlap dst. The frame
+// has the size of src, no checksum, and is at most 9 bytes plus 3 for each begun
+// 128 KiB longer than src.
 func (e *Encoder) Encode(dst, src []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, magic)
 	const single = 1 << 5
@@ -105,7 +105,7 @@ func repeated(b []byte) bool {
 func (e *Encoder) appendLiterals(dst []byte) []byte {
 	lits := e.literals
 	n := len(lits)
-	// Without a table of its own nothing so short gets smaller.
+	// Input this short does not get smaller with the predefined table.
 	if n < 32 {
 		return append(appendSimple(dst, kindRaw, n), lits...)
 	}

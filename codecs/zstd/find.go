@@ -10,11 +10,13 @@ import (
 const (
 	// Tables have 1<<tableLog places at most.
 	tableLog = 17
-	// Matches begin so far before the end of a block that words can be loaded.
+	// Matches begin early enough before the end of a block that whole words can
+	// be loaded.
 	blockTail = 16
-	// shortest is the least length of a match that is looked for.
+	// shortest is the least length of a match.
 	shortest = 4
-	// spareLiterals is what is copied of a run of literals beyond its end.
+	// spareLiterals is the number of bytes copied beyond the end of a run of
+	// literals.
 	spareLiterals = 32
 	// After 1<<patience bytes without a match the steps get longer by one.
 	patience = 8
@@ -28,9 +30,9 @@ type finder struct {
 	recent      [2]uint32 // distances of the last matches
 }
 
-// reset forgets everything, for n bytes.
+// reset clears the tables for an input of n bytes.
 func (f *finder) reset(n int) {
-	// To clear them must cost little beside the search.
+	// Clearing them must cost little compared with the search.
 	f.log = tableLog
 	if n <= blockBytes {
 		f.log = uint(min(bits.Len(uint(n)), tableLog-1))
@@ -156,7 +158,8 @@ func (e *Encoder) add(src []byte, anchor, ip, n int, offset uint32) {
 	e.literals = append(e.literals, src[anchor:ip]...)
 }
 
-// backwards returns by how many bytes a match of ip with m can begin sooner.
+// backwards returns by how many bytes a match of ip with m can be extended to
+// the front.
 func backwards(p unsafe.Pointer, ip, m, anchor int) int {
 	n := 0
 	for most := min(ip-anchor, m); n < most && *(*byte)(unsafe.Add(p, ip-n-1)) == *(*byte)(unsafe.Add(p, m-n-1)); {
@@ -165,7 +168,8 @@ func backwards(p unsafe.Pointer, ip, m, anchor int) int {
 	return n
 }
 
-// forwards returns how many bytes from ip to end are those from m on.
+// forwards returns the length of the common bytes from ip, up to end, and from m
+// on.
 func forwards(p unsafe.Pointer, ip, m, end int) int {
 	start := ip
 	for ; ip+8 <= end; ip, m = ip+8, m+8 {

@@ -13,8 +13,8 @@ const (
 )
 
 // table is an FSE table to encode with (RFC 8878, section 4.1): a finite state
-// machine whose states are 1<<log to 2<<log-1. A symbol that is encoded in some
-// state leaves bits of the state behind, fewer the more frequent it is.
+// machine whose states are 1<<log to 2<<log-1. Encoding a symbol emits the low
+// bits of the state, fewer for frequent symbols.
 type table struct {
 	log    uint
 	states [1 << maxLog]uint16
@@ -98,7 +98,7 @@ func normalize(norm []int16, counts []uint32, total int, log uint) {
 			most = s
 		}
 	}
-	// What is left, or missing, goes where it matters least.
+	// A remainder is distributed where it matters least.
 	for left < 0 && int(norm[most])+left < int(norm[most])/2+1 {
 		best := -1
 		for s, n := range norm {
@@ -112,8 +112,7 @@ func normalize(norm []int16, counts []uint32, total int, log uint) {
 	norm[most] += int16(left)
 }
 
-// cost is about how many bits symbols take with a distribution that has all of
-// them.
+// cost estimates the bits of symbols with a distribution that has all of them.
 func cost(norm []int16, counts []uint32, log uint) float64 {
 	sum := 0.0
 	for s, c := range counts {
@@ -139,7 +138,7 @@ func appendDistribution(dst []byte, norm []int16, log uint) []byte {
 		n := int(norm[s])
 		s++
 		remaining -= max(n, -n)
-		// Values below spare, of which there are more than needed, take a bit less.
+		// Values below spare need one bit less.
 		spare := 2*threshold - 1 - (remaining + max(n, -n))
 		v := n + 1
 		if v >= threshold {
@@ -158,7 +157,7 @@ func appendDistribution(dst []byte, norm []int16, log uint) []byte {
 		if n != 0 {
 			continue
 		}
-		// How many more zeros there are, three by three.
+		// The number of further zeros, three by three.
 		zeros := 0
 		for s < len(norm) && norm[s] == 0 {
 			zeros++

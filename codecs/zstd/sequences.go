@@ -74,7 +74,7 @@ var (
 	matchDefault   = field{log: 6, maxLog: 9, norm: []int16{1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1}}
 )
 
-// field is what is fixed about one of the three parts of a sequence.
+// field has the constants of one of the three parts of a sequence.
 type field struct {
 	log, maxLog uint
 	norm        []int16
@@ -107,8 +107,7 @@ func (c *codes) reset(n int) {
 	clear(c.counts[:])
 }
 
-// choose picks the table that takes the least room, appends its description and
-// returns its mode.
+// choose picks the smallest table, appends its description and returns its mode.
 func (c *codes) choose(dst []byte, f *field) (_ []byte, mode byte) {
 	n, last, kinds := len(c.symbols), 0, 0
 	for s, k := range c.counts {
@@ -123,7 +122,7 @@ func (c *codes) choose(dst []byte, f *field) (_ []byte, mode byte) {
 		return append(dst, byte(last)), modeSingle
 	}
 	counts := c.counts[:last+1]
-	// States beyond what the counts can tell apart cost more than they save.
+	// More states than the counts justify cost more than they save.
 	log := min(f.maxLog, uint(max(bits.Len(uint(n-1))-2, 5)))
 	log = max(log, uint(bits.Len(uint(kinds)))+1)
 	var norm [maxSymbols]int16

@@ -1,7 +1,7 @@
 // Package bytestest makes input for the tests of encoders of bytes.
 //
 //	Mixed    │ run │ noise │ copy of what came before │ …
-//	Guarded  │ bytes of the test │ page that nobody may touch │
+//	Guarded  │ bytes of the test │ page without access        │
 //
 // Only tests import it.
 package bytestest

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// Guarded returns n bytes behind which lies a page that must not be touched: who
-// does ends the test program. n is a multiple of the size of a page. They are
-// valid until the test ends. The test is skipped where the system has no such
-// memory to give.
+// Guarded returns n bytes followed by an inaccessible page: touching it ends the
+// test program. n is a multiple of the page size. The bytes are valid until the
+// test ends. The test is skipped if the system has no such memory.
 func Guarded(t *testing.T, n int) []byte {
 	t.Helper()
 	b, err := syscall.Mmap(-1, 0, n+os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
