@@ -15,15 +15,15 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// ErrAttribute means that an attribute does not say what CF wants it to.
+// ErrAttribute means that an attribute violates the CF conventions.
 var ErrAttribute = errors.New("cf: bad attribute")
 
-// Decoder turns stored elements into what the attributes say that they mean.
+// Decoder converts stored elements to the values that the CF attributes define.
 // Safe for concurrent use.
 type Decoder struct {
 	in, out  dtype.Type
 	unsigned bool     // integers count as unsigned
-	missing  []uint64 // bits of integers, or of float64, that stand for nothing
+	missing  []uint64 // bits of missing values, as integers or float64
 	scaled   bool
 	scale    float64
 	offset   float64
@@ -33,15 +33,14 @@ type Decoder struct {
 
 // NewDecoder reads the attributes scale_factor, add_offset, _FillValue,
 // missing_value, _Unsigned, units and calendar of an array. The fill value of a
-// v2 array whose dimensions have names counts as _FillValue, as xarray has it,
-// unless it is zero, which is what writers choose who do not choose.
+// v2 array with dimension names is used as _FillValue, as in xarray, unless it
+// is zero, the default of writers.
 //
 // Integers and floats become float64, missing ones NaN; counts of time since a
-// moment become datetime64, missing ones NaT. The least int64 is NaT among counts
-// of time whatever the attributes say, since numpy and xarray store it so. What
-// the attributes say nothing about stays as it is, and so does every other data
-// type. Errors are [ErrAttribute], or errors.ErrUnsupported for a calendar or unit
-// that is not known, and name the attribute.
+// moment become datetime64, missing ones NaT. The least int64 is always NaT in
+// counts of time, since numpy and xarray store it so. Other arrays and data
+// types are not converted. Errors are [ErrAttribute], or errors.ErrUnsupported
+// for a calendar or unit that is not known, and name the attribute.
 func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 	d := &Decoder{in: m.Type, out: m.Type, scale: 1}
 	switch m.Type.Kind() {
@@ -94,7 +93,7 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 	return d, err
 }
 
-// setMissing collects the values that stand for nothing.
+// setMissing collects the missing values.
 func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
 	own := false
 	for _, name := range []string{"_FillValue", "missing_value"} {
@@ -162,7 +161,7 @@ func (d *Decoder) bits(text json.RawMessage) (uint64, error) {
 		}
 		n = int64(f)
 	}
-	// Either the signed or the unsigned integers of the width are meant.
+	// The value may be signed or unsigned.
 	if n < math.MinInt64>>(64-width) || n > 0 && uint64(n) > mask {
 		return 0, errBeyond
 	}
@@ -211,8 +210,8 @@ func halfOf(h uint16) float64 {
 // nothing to decode, else float64 or datetime64 in us or ns.
 func (d *Decoder) Type() dtype.Type { return d.out }
 
-// Calendar is the name of the calendar of decoded times, "" if there are none.
-// Only in standard and proleptic_gregorian are their counts those of numpy.
+// Calendar is the name of the calendar of decoded times, "" for other values.
+// Only counts of standard and proleptic_gregorian are those of numpy.
 func (d *Decoder) Calendar() string {
 	if d.time == nil {
 		return ""

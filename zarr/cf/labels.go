@@ -35,10 +35,10 @@ type Labels struct {
 	// order is 1 if no label is less than the one before it, -1 if none is
 	// greater, else 0. One label is in ascending order.
 	order int
-	// grain is, of times, the longest of a day, hour, minute or second that all
-	// of them are multiples of, in nanoseconds; 1 if there is none.
+	// grain is, for times, the longest of a day, hour, minute or second that
+	// divides all of them, in nanoseconds; 1 if no such unit does.
 	grain int64
-	// slack is how far apart two floats may be that count as equal.
+	// slack is the largest difference of two floats that are treated as equal.
 	slack float64
 }
 
@@ -156,7 +156,7 @@ func (l *Labels) setOrder() {
 	}
 }
 
-// compareInts compares labels of type uint64 as such.
+// compareInts compares labels, those of type uint64 as unsigned.
 func (l *Labels) compareInts(a, b int64) int {
 	if l.dec.Type().Kind() == dtype.Uint {
 		return cmp.Compare(uint64(a), uint64(b))
@@ -190,10 +190,10 @@ func (l *Labels) Text(i int64) string {
 }
 
 // Find returns the elements [lo, hi) that have the label. A time such as 2020-02
-// is the label of every element in that month. one says that the label names one
-// element and not a range, as "2020-02" among days does even if it has one day:
-// it is the rule by which xarray's sel drops the dimension. No such label is
-// [zarr.ErrNotFound].
+// is the label of every element in that month. one means that the label names
+// one element and not a range, as "2020-02" does among days even if it contains
+// one day: xarray's sel drops the dimension by this rule. The error for a
+// missing label is [zarr.ErrNotFound].
 func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 	q, err := l.parse(label)
 	if err != nil {
@@ -203,12 +203,12 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 	return int64(from), int64(to), to-from == 1 && q.span <= max(l.grain, 1), err
 }
 
-// FindRange returns the elements [lo, hi) from the label first to the label last,
-// both included, as xarray's sel(slice(first, last)) does: first comes first in
-// the coordinate, so that on one that goes down it is the greater one. In the
-// wrong order, or between two neighbours, there are none, and lo is hi. nil is an
-// open end. Labels in no order are [zarr.ErrNotFound] unless first and last are
-// among them, each in one place.
+// FindRange returns the elements [lo, hi) from the label first to the label
+// last, both included, as xarray's sel(slice(first, last)) does: first comes
+// first in the coordinate, so that it is the greater one if labels descend. In
+// the wrong order, or between two neighbours, the range is empty and lo equals
+// hi. nil is an open end. With labels in no order the error is
+// [zarr.ErrNotFound] unless first and last are among them, once each.
 //
 // Descending times are selected in the same way; pandas refuses most of these
 // ranges.
@@ -265,7 +265,7 @@ func (l *Labels) run(q query, label string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-// describe says which labels there are.
+// describe returns a text with the range of the labels.
 func (l *Labels) describe() string {
 	if l.n == 0 {
 		return l.name + " has no labels"
@@ -274,10 +274,10 @@ func (l *Labels) describe() string {
 		map[int]string{1: "up", 0: "up and down", -1: "down"}[l.order], l.Text(0), l.Text(l.Len()-1))
 }
 
-// query is a label that is looked for.
+// query is a label to find.
 type query struct {
-	// side tells where the i-th label is: -1 below, 0 there, 1 above. A missing
-	// one is at missingSide.
+	// side compares the i-th label with the query: -1 below, 0 equal, 1 above.
+	// It returns missingSide for a missing one.
 	side func(i int) int
 	// span is the length of a time in nanoseconds, 0 of anything else.
 	span int64

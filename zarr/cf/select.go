@@ -20,14 +20,14 @@ type Opener func(ctx context.Context, name string) (*zarr.Node, error)
 var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*('[^']*'|"[^"]*")?\s*(:\s*[+-]?\d*)?)?`)
 
 // ParseSelection is [zarr.ParseSelection] of a text in which dimensions may be
-// selected by the labels of their coordinates: time='2020-02', lat='50':'45'. See
-// [Labels.Find] and [Labels.FindRange] for what these select. beside opens the
+// selected by the labels of their coordinates: time='2020-02', lat='50':'45'.
+// See [Labels.Find] and [Labels.FindRange] for their elements. beside opens the
 // coordinates.
 //
-// empty has a line for each range of labels in which there are none: this is no
-// error, but often a mistake. Errors are [zarr.ErrSelection] or [ErrLabel] for a
-// text that selects nothing in any array, [zarr.ErrNotFound] for a label or a
-// coordinate that is missing, or those of reading the coordinate.
+// empty has a line for each range without labels: this is no error, but often a
+// mistake. Errors are [zarr.ErrSelection] or [ErrLabel] for a text that selects
+// nothing in any array, [zarr.ErrNotFound] for a label or a coordinate that is
+// missing, or those of reading the coordinate.
 func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
 	names := a.DimensionNames()
 	var failed error
@@ -70,8 +70,9 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 // timeOfDay matches a label with colons of its own.
 var timeOfDay = regexp.MustCompile(`\d[T ]\d`)
 
-// QuoteLabels returns a selection in which what can only be a label stands in quotes:
-// time=2020-01-02 becomes time='2020-01-02'. ok is false if there is no such thing.
+// QuoteLabels returns a selection with quotes around texts that can only be
+// labels: time=2020-01-02 becomes time='2020-01-02'. ok is false without such
+// texts.
 func QuoteLabels(text string) (quoted string, ok bool) {
 	items := strings.Split(text, ",")
 	for i, item := range items {
@@ -116,7 +117,7 @@ func readBeside(ctx context.Context, a *zarr.Array, names []string, name string,
 	return l, nil
 }
 
-// unquote returns what stands between the quotes, nil if there are none.
+// unquote returns the text between quotes, nil without quotes.
 func unquote(s string) *string {
 	if s == "" {
 		return nil

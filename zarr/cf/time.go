@@ -46,8 +46,8 @@ var errTime = errors.New("cf: not a time")
 // moment is a time as day and nanoseconds of the day.
 type moment struct{ day, nanos int64 }
 
-// parseTime reads a date with as much of a time as there is. span is the length
-// of what it leaves open: "2020-02" is a month.
+// parseTime reads a date with an optional or partial time. span is its
+// precision: a month for "2020-02".
 func (c *calendar) parseTime(s string) (at moment, span int64, err error) {
 	p := timeForm.FindStringSubmatch(strings.TrimSpace(s))
 	if p == nil {
@@ -88,7 +88,7 @@ func fraction(digits string) int64 {
 	return n
 }
 
-// zone is how far ahead a time zone is, in nanoseconds.
+// zone is the offset of a time zone, in nanoseconds.
 func zone(s string) int64 {
 	if s == "" || s[0] != '+' && s[0] != '-' {
 		return 0
@@ -107,7 +107,7 @@ func zone(s string) int64 {
 	return n
 }
 
-// timeUnits is what the attributes units and calendar say: counts of step
+// timeUnits is the meaning of the attributes units and calendar: counts of step
 // nanoseconds since a moment.
 type timeUnits struct {
 	calendar *calendar
@@ -115,7 +115,7 @@ type timeUnits struct {
 	since    moment
 }
 
-// parseUnits reads units; ok is false if they are none of time since a moment.
+// parseUnits reads units; ok is false if they are not a time since a moment.
 func parseUnits(units, calendarName string) (u timeUnits, ok bool, err error) {
 	p := sinceForm.FindStringSubmatch(units)
 	if p == nil {

@@ -1,8 +1,8 @@
 // Package dtype describes the elements of Zarr arrays: the data types of Zarr
-// v1, v2 and v3 as one value type, their spellings in metadata, their fill
-// values as JSON, and the one layout that elements have in memory.
+// v1, v2 and v3 as one value type, their names in metadata, their fill values as
+// JSON, and the layout of elements in memory.
 //
-//	"<i4"  "float16"  {"name": "struct", …}      spellings      ParseV2, ParseV3
+//	"<i4"  "float16"  {"name": "struct", …}      metadata       ParseV2, ParseV3
 //	                    │   ▲                                   PrintV2, PrintV3
 //	                    ▼   │
 //	                   [Type]                    the model
@@ -15,10 +15,9 @@
 //	                                                            PrintFillV2, PrintFillV3
 //
 // Elements of a fixed-size type lie one after another, each [Type.Size] bytes,
-// every scalar little-endian. Elements of a variable-length type are offsets
-// and bytes, see [Variable]. What is stored in chunks may differ; bringing it
-// into this form is the work of codecs, which learn from [Type.Words] what has
-// a byte order.
+// every scalar little-endian. Elements of a variable-length type are offsets and
+// bytes, see [Variable]. Stored chunks may differ; codecs convert them to this
+// layout and use [Type.Words] to swap bytes.
 //
 // Parsing takes untrusted text: nesting, element size and the number of fields
 // are limited, and nothing is allocated before it is checked. The package does

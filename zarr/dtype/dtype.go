@@ -56,7 +56,7 @@ type Type struct {
 	bits   uint16 // of an element where its family has widths: int4 has 4, complex64 has 64
 	size   int    // bytes of one element in memory; 0 if variable
 	words  int    // at least len(Words()), so that it can be limited before it is built
-	alias  string // how v3 metadata spelled it, if not the way that PrintV3 chooses
+	alias  string // its name in v3 metadata, if not the one that PrintV3 chooses
 	format string // narrow floats by registered name: "bfloat16", "float8_e4m3" …; "" is IEEE
 	unit   string // Datetime, Timedelta: "ns", "D" …; "generic"
 	scale  int64  // Datetime, Timedelta: units per count
@@ -86,8 +86,8 @@ func (t Type) Variable() bool { return t.kind >= String }
 // for int4, 32 for float32, 64 for complex64, 8 for bool.
 func (t Type) Bits() int { return int(t.bits) }
 
-// Order returns the stored byte order of a v1 or v2 data type. For a Struct or
-// a Subarray it is None: their scalars have their own.
+// Order returns the stored byte order of a v1 or v2 data type. It is None for a
+// Struct or a Subarray, whose scalars have their own orders.
 func (t Type) Order() Order { return t.order }
 
 // Format names a float that is not IEEE 754, such as "bfloat16"; for a Complex
@@ -109,9 +109,9 @@ func (t Type) Elem() (Type, []int) {
 	return *t.elem, t.shape
 }
 
-// Equal reports whether t and u are the same type stored in the same byte
-// order. How metadata spelled them does not matter. To compare only the
-// values that elements can have, compare t.WithOrder(None).
+// Equal reports whether t and u are the same type stored in the same byte order.
+// Their names in metadata are not compared. To compare only the values that
+// elements can have, compare t.WithOrder(None).
 func (t Type) Equal(u Type) bool {
 	if t.kind != u.kind || t.order != u.order || t.bits != u.bits || t.size != u.size ||
 		t.format != u.format || t.unit != u.unit || t.scale != u.scale ||
@@ -126,8 +126,8 @@ func (t Type) Equal(u Type) bool {
 	})
 }
 
-// WithOrder returns t with every scalar that has a byte order stored in the
-// given one; None is how v3 has it.
+// WithOrder returns t with the given byte order for every scalar that has one;
+// None is the form of v3.
 func (t Type) WithOrder(o Order) Type {
 	if t.hasOrder() {
 		t.order = o
@@ -145,7 +145,7 @@ func (t Type) WithOrder(o Order) Type {
 	return t
 }
 
-// hasOrder reports whether t itself is made of scalars wider than a byte.
+// hasOrder reports whether t itself consists of scalars wider than a byte.
 func (t Type) hasOrder() bool {
 	switch t.kind {
 	case Int, Uint, Float, Complex, FixedUTF32, Datetime, Timedelta:
@@ -158,15 +158,15 @@ func (t Type) hasOrder() bool {
 // from Offset on.
 type Word struct {
 	Offset, Size, Count int
-	// Order is how v1 and v2 store them; None for v3.
+	// Order is the stored order of v1 and v2; None for v3.
 	Order Order
 }
 
 // Words returns the scalars of one element that are wider than a byte, in the
-// order of their offsets, neighbours of one size and order as one run: what
-// has to be reversed to change byte order. A Complex gives a run of two, a
-// FixedUTF32 one per code point; Raw, FixedBytes and variable-length types
-// give none. The caller owns the slice.
+// order of their offsets, neighbours of one size and order as one run: the words
+// to reverse to change byte order. A Complex gives a run of two, a FixedUTF32
+// one per code point; Raw, FixedBytes and variable-length types give none. The
+// caller owns the slice.
 func (t Type) Words() []Word {
 	if t.words == 0 {
 		return nil
@@ -247,7 +247,7 @@ func (t Type) scalarBits() int {
 	return 8
 }
 
-// appendWord joins w to the run before it where they are alike.
+// appendWord joins w to the run before it if size and order are equal.
 func appendWord(dst []Word, w Word) []Word {
 	if n := len(dst); n > 0 {
 		p := &dst[n-1]

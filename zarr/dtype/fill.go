@@ -26,9 +26,9 @@ func badValue(format string, args ...any) error {
 // which counts as the string. Numbers are rounded to the nearest float, but a
 // number beyond the largest, like an integer outside the range, is refused.
 //
-// The bytes of a struct may come as base64, as the older data type
-// "structured" has it; they are taken as little-endian. If the bytes codec of
-// the array is big-endian, the caller has to call [Type.Swap]; IsBase64 tells.
+// The bytes of a struct may be base64, as in the older data type "structured";
+// they are read as little-endian. If IsBase64 is true and the bytes codec of the
+// array is big-endian, the caller must call [Type.Swap].
 //
 // Zarr v3, Data types, Permitted fill values, and the registered extensions.
 // Errors are ErrValue.
@@ -395,8 +395,8 @@ func (t Type) appendExact(dst, elem []byte) []byte {
 	return append(dst, ']')
 }
 
-// checkElem reports whether elem is an element of t: its length, and those
-// values that not all bytes stand for.
+// checkElem checks that elem is an element of t: its length, and that its bytes
+// are a valid value.
 func (t Type) checkElem(elem []byte) error {
 	switch t.kind {
 	case Invalid:

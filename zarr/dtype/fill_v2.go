@@ -11,15 +11,15 @@ import (
 
 // ParseFillV2 parses the fill_value of Zarr v2 metadata and returns one element
 // in memory layout (for a variable-length type its bytes), which the caller
-// owns. null is set if the document says null: the value of missing chunks is
-// undefined then, and elem is what [Type.NullV2] returns. raw must be valid JSON,
-// but for a bare NaN, Infinity or -Infinity.
+// owns. null is set if the document has null: the value of missing chunks is
+// undefined then, and elem is the result of [Type.NullV2]. raw must be valid
+// JSON, but for a bare NaN, Infinity or -Infinity.
 //
 // Byte strings, opaque bytes and structs are base64 of the bytes as they are
-// stored. numpy takes more than the specification says, and files hold it: 0
-// for the zero element of any type, 1 for true, an integer written as 7.0, one
-// number for a complex value. bioformats2raw and n5-zarr wrote numbers as strings:
-// "0", "0.0". Errors are ErrValue.
+// stored. numpy accepts more than the specification, and files contain it: 0 for
+// the zero element of any type, 1 for true, an integer written as 7.0, one
+// number for a complex value. bioformats2raw and n5-zarr wrote numbers as
+// strings: "0", "0.0". Errors are ErrValue.
 func (t Type) ParseFillV2(raw json.RawMessage) (elem []byte, null bool, err error) {
 	raw = bytes.TrimSpace(raw)
 	if t.kind == Invalid {
@@ -42,9 +42,9 @@ func (t Type) ParseFillV2(raw json.RawMessage) (elem []byte, null bool, err erro
 	return elem, false, nil
 }
 
-// NullV2 returns the element that a v2 fill_value of null stands for: NaT for
-// times, as zarr-python 3 leaves out chunks that hold nothing else, and otherwise
-// the zero element. The caller owns it.
+// NullV2 returns the element for a v2 fill_value of null: NaT for times, as
+// zarr-python 3 leaves out chunks with only NaT, and otherwise the zero element.
+// The caller owns it.
 func (t Type) NullV2() []byte {
 	elem := t.Zero()
 	if t.kind == Datetime || t.kind == Timedelta {
@@ -128,8 +128,8 @@ func (t Type) fillV2(elem, raw []byte) error {
 	return t.fillV3(elem, raw)
 }
 
-// integral returns the integer that a number like 7.0 or 1e3 stands for, and
-// anything else as it is.
+// integral returns the integer of a number like 7.0 or 1e3, and other text
+// unchanged.
 func integral(raw []byte) []byte {
 	if !isNumber(raw) || !bytes.ContainsAny(raw, ".eE") {
 		return raw
@@ -151,8 +151,8 @@ func (t Type) ParseFillV1(raw json.RawMessage) (elem []byte, null bool, err erro
 }
 
 // PrintFillV2 prints one element in memory layout as a v2 fill_value such that
-// ParseFillV2 gives back the same bytes. ErrNoForm where v2 cannot say it: a
-// NaN that is not the canonical one.
+// ParseFillV2 gives back the same bytes. The error is ErrNoForm for a value
+// without a v2 form: a NaN that is not the canonical one.
 func (t Type) PrintFillV2(elem []byte) (json.RawMessage, error) {
 	if err := t.checkElem(elem); err != nil {
 		return nil, err

@@ -11,13 +11,13 @@ import (
 // floatFormat describes a binary floating-point format: sign, exponent and
 // mantissa bits from the top, all three in that order.
 type floatFormat struct {
-	name           string // as registered; "" is IEEE 754, told apart by width
+	name           string // as registered; "" is IEEE 754 of that width
 	bits           int    // of the whole
 	exp, man, bias int
 	special        special
 }
 
-// special says which encodings of a format are not finite numbers.
+// special selects the encodings of a format that are not finite numbers.
 type special uint8
 
 const (
@@ -28,9 +28,8 @@ const (
 	scaling                // no sign, no zero, no subnormals; all ones is NaN
 )
 
-// narrow lists the formats beyond float32 and float64, which the hardware
-// knows. The names are those of the registry of Zarr v3 extensions and of
-// ml_dtypes.
+// narrow lists the formats other than float32 and float64, which are native. The
+// names are those of the registry of Zarr v3 extensions and of ml_dtypes.
 var narrow = []floatFormat{
 	{"", 16, 5, 10, 15, ieee},
 	{"bfloat16", 16, 8, 7, 127, ieee},
@@ -90,7 +89,7 @@ func (t Type) narrowFormat() *floatFormat {
 	panic("dtype: no such float: " + t.String())
 }
 
-// FloatInfo says which numbers a Float can have.
+// FloatInfo describes the numbers of a Float.
 type FloatInfo struct {
 	// Mantissa are the stored bits of the mantissa. MinExponent and
 	// MaxExponent are the e of the least normal and the largest number, written
@@ -98,14 +97,14 @@ type FloatInfo struct {
 	Mantissa, MinExponent, MaxExponent int
 	// Max is the largest finite number.
 	Max float64
-	// Min is the least number: -Max, or what is least above 0 if Unsigned,
-	// when there is no zero either.
+	// Min is the least number: -Max, or the least positive number if Unsigned,
+	// which has no zero.
 	Min           float64
 	Unsigned      bool
 	NaN, Infinity bool
 }
 
-// FloatInfo returns what t can say; t must be a Float.
+// FloatInfo describes the numbers of t, which must be a Float.
 func (t Type) FloatInfo() FloatInfo {
 	switch t.bits {
 	case 64:
@@ -143,9 +142,9 @@ func (t Type) FloatValue(b uint64) float64 {
 	return v
 }
 
-// FloatBits returns the encoding of v, which t must be able to say exactly, in
-// the low bits: t must be a Float. A NaN keeps its sign and as much of its
-// payload as there is room for.
+// FloatBits returns the encoding of v in the low bits. t must be a Float that
+// represents v exactly. A NaN keeps its sign and the bits of its payload that
+// fit.
 func (t Type) FloatBits(v float64) uint64 {
 	switch t.bits {
 	case 64:
@@ -175,9 +174,9 @@ func (t Type) FloatBits(v float64) uint64 {
 }
 
 // RoundFloat returns the encoding of the number of t nearest to v, ties to even,
-// in the low bits: t must be a Float. ok is false for what is beyond its largest
-// number, or has no counterpart in it: infinities, NaN, zero and negative
-// numbers in formats without them. NaNs are as in FloatBits.
+// in the low bits: t must be a Float. ok is false for numbers beyond its largest
+// one, and for infinities, NaN, zero and negative numbers in formats without
+// them. NaNs are as in FloatBits.
 func (t Type) RoundFloat(v float64) (b uint64, ok bool) {
 	switch {
 	case t.bits == 64:
@@ -301,7 +300,7 @@ func (f *floatFormat) inf(sign int) (uint64, bool) {
 	return b, true
 }
 
-// nan returns the encoding that "NaN" stands for: positive and quiet.
+// nan returns the encoding of "NaN": positive and quiet.
 func (f *floatFormat) nan() (uint64, bool) {
 	switch f.special {
 	case ieee:

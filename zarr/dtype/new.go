@@ -11,8 +11,8 @@ import (
 // supported, or breaks a limit.
 var ErrType = errors.New("dtype: bad data type")
 
-// ErrNoForm means that a data type or a value of it cannot be written in the
-// format version asked for.
+// ErrNoForm means that a data type or a value of it has no form in the requested
+// format version.
 var ErrNoForm = errors.New("dtype: has no form in this format version")
 
 // Limits on types that come from metadata. A fill value is one element, so the
@@ -23,8 +23,8 @@ const (
 	maxWords = 1 << 16  // runs of scalars in one element
 )
 
-// reason is an error that matches a sentinel but does not repeat its text: what
-// holds a data type or a value says which member of metadata it is.
+// reason is an error that matches a sentinel but does not repeat its text: the
+// caller adds the member of metadata.
 type reason struct {
 	kind error
 	text string

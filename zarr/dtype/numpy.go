@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ParseNumPy parses the dtype in the configuration of a numcodecs filter. Writers
-// store there whatever numpy.dtype takes: beside what [ParseV2] parses a type string
-// without a byte order ("f8", "=f8", "|i4"), a name ("float64", "datetime64[s]") or a
-// character ("d"). Without a byte order the type is little-endian. raw must be valid
-// JSON. Errors are ErrType.
+// ParseNumPy parses the dtype in the configuration of a numcodecs filter.
+// Writers store any argument of numpy.dtype there: in addition to the forms of
+// [ParseV2], a type string without a byte order ("f8", "=f8", "|i4"), a name
+// ("float64", "datetime64[s]") or a character ("d"). Without a byte order the
+// type is little-endian. raw must be valid JSON. Errors are ErrType.
 func ParseNumPy(raw json.RawMessage) (Type, error) {
 	t, err := parseV2(raw, 0)
 	if s, ok := asString(raw); err != nil && ok {
@@ -21,8 +21,8 @@ func ParseNumPy(raw json.RawMessage) (Type, error) {
 	return t, err
 }
 
-// numpyNames are names and characters of numpy by what a type string calls the
-// type, with the sizes of C on 64-bit Unix systems.
+// numpyNames maps names and characters of numpy to type strings, with the sizes
+// of C on 64-bit Unix systems.
 var numpyNames = map[string][]string{
 	"b1": {"?", "bool", "bool_"},
 	"i1": {"b", "int8", "byte"},
@@ -39,7 +39,7 @@ var numpyNames = map[string][]string{
 	"c8": {"F", "complex64", "csingle"}, "c16": {"D", "complex128", "complex", "cdouble"},
 }
 
-// numpyName parses what parseTypestr does not take.
+// numpyName parses forms that parseTypestr does not accept.
 func numpyName(s string) (Type, bool) {
 	order, name := "<", s
 	if s != "" && strings.IndexByte("<>=|", s[0]) >= 0 {

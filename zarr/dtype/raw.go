@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// The text that is taken apart here stands in a document whose syntax, nesting
-// and names have been checked as a whole.
+// The text parsed here is part of a document whose syntax, nesting and names
+// have been checked.
 
-// asString returns the string that raw is, if it is one. Half a surrogate pair
-// is none: it is not text.
+// asString returns the value of raw if it is a JSON string. One with half a
+// surrogate pair is refused: it is not text.
 func asString(raw json.RawMessage) (string, bool) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' {
 		return "", false

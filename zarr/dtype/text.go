@@ -13,8 +13,8 @@ import (
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD, but for the three of half a surrogate pair, which are escaped; nothing else
-// is escaped that need not be.
+// U+FFFD, but the three bytes of half a surrogate pair are escaped; other
+// characters are escaped only if required.
 func AppendString(dst []byte, s string) []byte { return appendString(dst, s) }
 
 func appendString[T string | []byte](dst []byte, s T) []byte {
@@ -85,7 +85,7 @@ func appendRune(dst []byte, r uint32) []byte {
 
 // appendFloat appends a finite v in the shortest form that parses back to the
 // same number of the given width, always with a point or an exponent, so that
-// every reader takes it for a float.
+// every reader parses a float.
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	form := byte('f')
 	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e21) {
@@ -176,11 +176,11 @@ func storeUint(p []byte, v uint64) {
 }
 
 // AppendJSON appends one element as one JSON value on one line, for people and
-// for line-oriented output: bytes as "base64:…", every NaN as "NaN", a
-// Datetime or Timedelta as its number, a Complex as a pair, a Struct as an
-// object, a Subarray or Ragged as lists, JSON as its text without spaces. elem
-// is in memory layout and only read. It fails if elem does not have the length
-// of an element, and never otherwise, whatever the bytes are.
+// for line-oriented output: bytes as "base64:…", every NaN as "NaN", a Datetime
+// or Timedelta as its number, a Complex as a pair, a Struct as an object, a
+// Subarray or Ragged as lists, JSON as its text without spaces. elem is in
+// memory layout and only read. It fails only if elem does not have the length of
+// an element.
 //
 // Fill values in metadata have stricter forms: [Type.PrintFillV2] and
 // [Type.PrintFillV3].
@@ -210,7 +210,7 @@ func (t Type) appendValue(dst, elem []byte) []byte {
 	case Bool:
 		return strconv.AppendBool(dst, elem[0] != 0)
 	case Int, Datetime, Timedelta:
-		s := 64 - t.bits // bits above those of int2 and int4 mean nothing
+		s := 64 - t.bits // the bits above those of int2 and int4 are ignored
 		return strconv.AppendInt(dst, int64(loadUint(elem)<<s)>>s, 10)
 	case Uint:
 		return strconv.AppendUint(dst, loadUint(elem)&(1<<t.bits-1), 10)

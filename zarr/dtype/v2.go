@@ -8,9 +8,9 @@ import (
 )
 
 // ParseV2 parses the dtype of Zarr v2 or v1 metadata: a numpy type string such
-// as "<i4", or a list of fields. object is what the object data type "|O"
-// stands for, see [ObjectV2]; if it is the zero Type, "|O" is refused. raw must
-// be valid JSON. Errors are ErrType.
+// as "<i4", or a list of fields. object is the meaning of the object data type
+// "|O", see [ObjectV2]; if it is the zero Type, "|O" is refused. raw must be
+// valid JSON. Errors are ErrType.
 //
 // Narrow floats and integers go by their plain names ("bfloat16", "int4"), as
 // numpy has no type strings for them.
@@ -24,9 +24,9 @@ func ParseV2(raw json.RawMessage, object Type) (Type, error) {
 	return parseV2(raw, 0)
 }
 
-// ObjectV2 returns what the object data type stands for if the elements are
-// encoded by the given v2 filter, and whether the filter encodes objects at
-// all. Filters that run code to decode, such as pickle, do not count.
+// ObjectV2 returns the meaning of the object data type for elements encoded by
+// the given v2 filter, and whether the filter encodes objects at all. Filters
+// that run code to decode, such as pickle, are refused.
 func ObjectV2(filter json.RawMessage) (Type, bool) {
 	obj, _ := asObject(filter)
 	switch id, _ := asString(obj["id"]); id {
@@ -148,7 +148,7 @@ func parseTypestr(s string) (Type, error) {
 }
 
 // typeV2 makes the type of a numpy kind character, a size in the units of that
-// kind, and what stood in brackets.
+// kind, and the text in brackets.
 func typeV2(kind byte, n int, unit string) (Type, error) {
 	switch kind {
 	case 'm', 'M':
@@ -278,7 +278,8 @@ func (f Field) appendV2(dst []byte) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// typestr returns the numpy type string of a type that is not made of others.
+// typestr returns the numpy type string of a type that is not composed of
+// others.
 func (t Type) typestr() (string, error) {
 	c, n := byte(0), t.size
 	switch t.kind {

@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// Named returns the type that a plain v3 name stands for: the core types, r8,
-// r16, … and the registered extensions without configuration. Other names
-// that metadata has used for one of them are understood too.
+// Named returns the type of a plain v3 name: the core types, r8, r16, … and the
+// registered extensions without configuration. Other names that metadata has
+// used for them are accepted too.
 func Named(name string) (Type, bool) {
 	t, ok := named(name)
 	if ok && t.v3Name() != name {
@@ -20,7 +20,7 @@ func Named(name string) (Type, bool) {
 	return t, ok
 }
 
-// Names returns the v3 names of all data types, as PrintV3 spells them, in the
+// Names returns the v3 names of all data types, as PrintV3 prints them, in the
 // order of the kinds: for tables and tests. Those of raw bytes, r8, r16 and so
 // on, are not among them.
 func Names() []string {
@@ -93,7 +93,7 @@ func named(name string) (Type, bool) {
 	return t, err == nil
 }
 
-// width calls make with the number that bits spells, if it is listed.
+// width calls make with the number in bits, if it is listed.
 func width(bits string, make func(int) Type, listed ...string) (Type, bool) {
 	for _, s := range listed {
 		if s == bits {
@@ -104,7 +104,7 @@ func width(bits string, make func(int) Type, listed ...string) (Type, bool) {
 	return Type{}, false
 }
 
-// v3Name is the name that PrintV3 gives t, "" where v3 has none.
+// v3Name returns the name that PrintV3 prints for t, "" if v3 has no such type.
 func (t Type) v3Name() string {
 	switch t.kind {
 	case Bool:
@@ -199,8 +199,8 @@ func parseV3(raw json.RawMessage, depth int) (Type, error) {
 	return t, nil
 }
 
-// configured makes the type of a name with its configuration, and tells which
-// members it knows.
+// configured makes the type of a name with its configuration, and returns the
+// known members.
 func configured(name string, config map[string]json.RawMessage, depth int) (t Type, known []string, err error) {
 	switch name {
 	case "raw_bytes", "null_terminated_bytes", "fixed_length_utf32":
@@ -283,9 +283,9 @@ func parseStruct(raw json.RawMessage, depth int) (Type, error) {
 	return NewStruct(fields)
 }
 
-// Name returns the v3 name of t as metadata spelled it, such as "bytes" or
-// "variable_length_bytes", "struct" or its predecessor "structured"; "" where
-// v3 has no name for it.
+// Name returns the v3 name of t in its metadata, such as "bytes" or
+// "variable_length_bytes", "struct" or its predecessor "structured"; "" if v3
+// has no name for it.
 func (t Type) Name() string {
 	if t.alias == "" || t.kind == Datetime || t.kind == Timedelta {
 		return t.v3Name()
@@ -293,9 +293,9 @@ func (t Type) Name() string {
 	return t.alias
 }
 
-// PrintV3 prints t as the data_type of v3 metadata, in the spelling that it
-// was parsed from where the type has several. Byte orders are not part of a
-// v3 type. Subarray, Ragged and JSON have no v3 form: ErrNoForm.
+// PrintV3 prints t as the data_type of v3 metadata, in the form that it was
+// parsed from if the type has several. Byte orders are not part of a v3 type.
+// Subarray, Ragged and JSON have no v3 form: ErrNoForm.
 func (t Type) PrintV3() (json.RawMessage, error) {
 	return t.appendV3(nil)
 }

@@ -25,8 +25,8 @@ type Variable struct {
 	data    []byte
 }
 
-// VariableHeader returns the bytes that the offsets of n elements take, and
-// whether that fits an int.
+// VariableHeader returns the size of the offsets of n elements, and whether that
+// fits an int.
 func VariableHeader(n int) (int, bool) {
 	if n < 0 || n > math.MaxInt32/4-1 {
 		return 0, false
@@ -35,8 +35,7 @@ func VariableHeader(n int) (int, bool) {
 }
 
 // OpenVariable checks that buf holds exactly n elements and returns a view of
-// them, which keeps buf. Nothing that buf may contain makes a later At fail.
-// Errors are ErrLayout.
+// them, which keeps buf. At then never fails on buf. Errors are ErrLayout.
 func OpenVariable(buf []byte, n int) (Variable, error) {
 	h, ok := VariableHeader(n)
 	if !ok || len(buf) < h {
@@ -149,8 +148,7 @@ func (b *Builder) end() error {
 	return nil
 }
 
-// Size returns the bytes that the elements appended so far take, without
-// offsets.
+// Size returns the bytes of the elements appended so far, without offsets.
 func (b *Builder) Size() int { return len(b.buf) - b.data }
 
 // Finish returns dst with the elements appended. It fails with ErrLayout if

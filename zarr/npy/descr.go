@@ -15,7 +15,7 @@ import (
 type layout struct {
 	typ  dtype.Type
 	size int64  // of an element in the file, in bytes
-	keep []span // what is no padding, in order, with gaps between
+	keep []span // the bytes that are no padding, in order
 }
 
 // span is a part of an element, in bytes.

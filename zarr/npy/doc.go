@@ -5,7 +5,7 @@
 //	                               └──────── a Python literal, padded with spaces ─────────┘
 //
 // A file is written with elements in memory layout (see [dtype.Type]): packed,
-// little-endian, in C order. It is read whatever its byte orders, its order of
-// dimensions and the padding between its fields are, and comes out in memory
-// layout. Objects, which are pickled there, are refused: unpickling runs code.
+// little-endian, in C order. Files of any byte order, order of dimensions and
+// padding between fields are read into memory layout. Objects, which are pickled
+// there, are refused: unpickling runs code.
 package npy

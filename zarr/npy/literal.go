@@ -26,7 +26,7 @@ func literal(text string) (any, error) {
 	p := parser{text: text}
 	v, err := p.value(0)
 	if err == nil {
-		if p.space(); p.text != "" {
+		if p.skipBlanks(); p.text != "" {
 			err = p.fail()
 		}
 	}
@@ -39,11 +39,11 @@ func (p *parser) fail() error {
 	return fmt.Errorf("%w at %.20q", errLiteral, p.text)
 }
 
-func (p *parser) space() { p.text = strings.TrimLeft(p.text, " \t\r\n") }
+func (p *parser) skipBlanks() { p.text = strings.TrimLeft(p.text, " \t\r\n") }
 
-// take skips space and then s, if it is there.
-func (p *parser) take(s string) bool {
-	p.space()
+// accept skips blanks and then s, and reports whether s was there.
+func (p *parser) accept(s string) bool {
+	p.skipBlanks()
 	rest, ok := strings.CutPrefix(p.text, s)
 	if ok {
 		p.text = rest
@@ -56,26 +56,26 @@ func (p *parser) value(depth int) (any, error) {
 		return nil, fmt.Errorf("%w: nested too deep", errLiteral)
 	}
 	switch {
-	case p.take("("):
+	case p.accept("("):
 		items, comma, err := p.items(")", depth)
 		if len(items) == 1 && !comma {
 			return items[0], err // parentheses alone
 		}
 		return tuple(items), err
-	case p.take("["):
+	case p.accept("["):
 		items, _, err := p.items("]", depth)
 		return list(items), err
-	case p.take("{"):
+	case p.accept("{"):
 		return p.dict(depth)
-	case p.take("True"):
+	case p.accept("True"):
 		return true, nil
-	case p.take("False"):
+	case p.accept("False"):
 		return false, nil
-	case p.take("None"):
+	case p.accept("None"):
 		return nil, nil
 	}
 	for _, open := range []string{"'", `"`, "u'", `u"`} {
-		if p.take(open) {
+		if p.accept(open) {
 			return p.string(open[len(open)-1])
 		}
 	}
@@ -93,7 +93,7 @@ func (p *parser) value(depth int) (any, error) {
 
 // items parses up to the closing mark; comma says that the last has one.
 func (p *parser) items(end string, depth int) (items []any, comma bool, err error) {
-	for !p.take(end) {
+	for !p.accept(end) {
 		if len(items) > 0 && !comma {
 			return nil, false, p.fail()
 		}
@@ -101,14 +101,14 @@ func (p *parser) items(end string, depth int) (items []any, comma bool, err erro
 		if err != nil {
 			return nil, false, err
 		}
-		items, comma = append(items, v), p.take(",")
+		items, comma = append(items, v), p.accept(",")
 	}
 	return items, comma, nil
 }
 
 func (p *parser) dict(depth int) (any, error) {
 	d, comma := dict{}, true
-	for !p.take("}") {
+	for !p.accept("}") {
 		if !comma {
 			return nil, p.fail()
 		}
@@ -117,18 +117,18 @@ func (p *parser) dict(depth int) (any, error) {
 			return nil, err
 		}
 		name, ok := key.(string)
-		if _, twice := d[name]; !ok || twice || !p.take(":") {
+		if _, twice := d[name]; !ok || twice || !p.accept(":") {
 			return nil, p.fail()
 		}
 		if d[name], err = p.value(depth + 1); err != nil {
 			return nil, err
 		}
-		comma = p.take(",")
+		comma = p.accept(",")
 	}
 	return d, nil
 }
 
-// string parses what follows an opening quote.
+// string parses a string after its opening quote.
 func (p *parser) string(quote byte) (any, error) {
 	var b strings.Builder
 	for i := 0; i < len(p.text); {
@@ -150,7 +150,7 @@ func (p *parser) string(quote byte) (any, error) {
 	return nil, fmt.Errorf("%w: a string without an end", errLiteral)
 }
 
-// unescape writes what stands behind a backslash and returns its length.
+// unescape writes the character of an escape and returns its length.
 func unescape(b *strings.Builder, s string) (int, error) {
 	if s == "" {
 		return 0, errLiteral

@@ -12,7 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// ErrFormat means that something is not a .npy file, or one of objects.
+// ErrFormat means that the input is no .npy file, or one of objects.
 var ErrFormat = errors.New("not a .npy file that can be read")
 
 func bad(format string, args ...any) error {
@@ -34,9 +34,9 @@ type File struct {
 	Data []byte
 }
 
-// Read reads a file up to its last element, of which the data may take up to
-// limit bytes. What the header promises is believed only as far as bytes follow.
-// Errors are ErrFormat, or those of r.
+// Read reads a file up to its last element. The data may have up to limit bytes;
+// memory grows with the bytes read, not with the header. Errors are ErrFormat,
+// or those of r.
 func Read(r io.Reader, limit int64) (*File, error) {
 	h, err := readHeader(r)
 	if err != nil {
@@ -51,7 +51,7 @@ func Read(r io.Reader, limit int64) (*File, error) {
 		}
 	}
 	if !ok || size > limit || size > math.MaxInt {
-		return nil, bad("elements of shape %v take more than %d bytes", h.shape, limit)
+		return nil, bad("elements of shape %v have more than %d bytes", h.shape, limit)
 	}
 	data, err := io.ReadAll(io.LimitReader(r, size))
 	if err != nil {
@@ -68,7 +68,7 @@ func Read(r io.Reader, limit int64) (*File, error) {
 	return f, nil
 }
 
-// multiply returns a·b; ok tells that it and a fit.
+// multiply returns a·b; ok means that it did not overflow.
 func multiply(a, b int64, ok bool) (int64, bool) {
 	if !ok || b != 0 && a > math.MaxInt64/b {
 		return 0, false
@@ -158,7 +158,7 @@ func parseHeader(text string, version byte) (*header, error) {
 	return h, nil
 }
 
-// littleEndian turns elements as they are stored into memory layout.
+// littleEndian converts stored elements to memory layout.
 func littleEndian(t dtype.Type, data []byte) {
 	words := slices.DeleteFunc(t.Words(), func(w dtype.Word) bool { return w.Order != dtype.Big })
 	if len(words) == 0 {
@@ -173,7 +173,7 @@ func littleEndian(t dtype.Type, data []byte) {
 	}
 }
 
-// fromFortran puts elements whose first index runs fastest into C order.
+// fromFortran converts elements from Fortran order to C order.
 func fromFortran(src []byte, shape []int64, size int) []byte {
 	if len(src) == 0 {
 		return src

@@ -11,7 +11,7 @@ import (
 
 const magic = "\x93NUMPY"
 
-// align is what the elements begin at a multiple of.
+// align is the alignment of the elements' offset.
 const align = 64
 
 // AppendHeader appends all that comes before the elements: product(shape) times
