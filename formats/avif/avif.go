@@ -1,5 +1,5 @@
-// Package avif knows AVIF images, and refuses them by name: no decoder of AV1 that is
-// fit to be used here has been found. docs/formats.md has the reason.
+// Package avif detects AVIF images and refuses them by name: no suitable decoder
+// of AV1 is known. docs/formats.md has the reason.
 package avif
 
 import (
@@ -20,8 +20,8 @@ func Format() formats.Format {
 	}
 }
 
-// detect looks for the brand of an image or of a sequence (ISO/IEC 14496-12, 4.3; AVIF,
-// 6).
+// detect checks the brand of an image or of a sequence (ISO/IEC 14496-12, 4.3;
+// AVIF, 6).
 //
 //	size 4 │ "ftyp" │ brand 4 │ version 4 │ compatible brands 4 …
 func detect(e formats.Evidence) bool {

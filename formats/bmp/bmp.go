@@ -2,7 +2,7 @@
 //
 //	palette of greys [y, x, 1]   other palettes, 24 bits [y, x, 3]   32 bits [y, x, 3 or 4]
 //
-// It is the example of docs/extend.md, and so stands for itself.
+// It is the example of docs/extend.md, and so uses no shared helpers.
 package bmp
 
 import (
@@ -40,7 +40,7 @@ func Format() formats.Format {
 	}
 }
 
-// detect looks at the magic number, and at two fields that are 0.
+// detect checks the magic number, and two fields that are 0.
 func detect(e formats.Evidence) bool {
 	return len(e.Head) >= 10 && string(e.Head[:2]) == "BM" && string(e.Head[6:10]) == "\x00\x00\x00\x00"
 }
@@ -82,9 +82,9 @@ func open(ctx context.Context, base formats.Base, _ formats.Options) (refs.Set, 
 	return t, nil
 }
 
-// shapeOf returns height, width and channels of an image of size bytes that begins with
-// head. A file that is too short for its pixels is refused here, so that nothing is
-// reserved for them.
+// shapeOf returns height, width and channels of an image of size bytes that
+// begins with head. A file that is too short for its pixels is refused here,
+// before memory is reserved.
 func shapeOf(head []byte, size int64) ([3]int, error) {
 	c, err := bmp.DecodeConfig(bytes.NewReader(head))
 	switch {
@@ -115,8 +115,8 @@ func coloured(c color.Color) bool {
 	return r != g || g != b
 }
 
-// bmpCodec is the codec before its array is known. Its configuration says how to
-// encode, which means nothing here and is kept.
+// bmpCodec is the codec before it is bound. Its configuration has only
+// parameters of encoding, which are kept and not used.
 type bmpCodec struct{ config json.RawMessage }
 
 func parse(c codecs.Config) (codecs.Codec, error) {

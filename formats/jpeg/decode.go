@@ -48,7 +48,7 @@ func (c colours) decode(dst, src []byte, info raster.Info) ([]byte, error) {
 	return raster.Append(dst, img, info)
 }
 
-// appendYCbCr appends a decoded image as RGB, or as it is if that is wanted.
+// appendYCbCr appends a decoded image as RGB, or unconverted if YCbCr is wanted.
 func (c colours) appendYCbCr(dst []byte, m *image.YCbCr, info raster.Info) []byte {
 	cb, cr := make([]byte, info.Width), make([]byte, info.Width)
 	dst = slices.Grow(dst, 3*info.Width*info.Height)
@@ -67,9 +67,8 @@ func (c colours) appendYCbCr(dst []byte, m *image.YCbCr, info raster.Info) []byt
 	return dst
 }
 
-// spliced returns the stream as a decoder reads it that looks at markers alone: with the
-// tables, and with the marker of Adobe that tells the colour space, where the
-// configuration says what the file does not.
+// spliced returns the stream for a decoder that knows only markers: it inserts
+// the tables and Adobe's marker with the colour space from the configuration.
 func (c colours) spliced(src []byte, info raster.Info) ([]byte, error) {
 	stored, adobe := c.stored, false
 	r := bytes.NewReader(src)

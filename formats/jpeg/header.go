@@ -26,10 +26,10 @@ const (
 	rst0  = 0xd0
 )
 
-// maxSegments bounds how many segments may stand before the first scan.
+// maxSegments bounds the segments before the first scan.
 const maxSegments = 1 << 12
 
-// segment is a marker with what follows it.
+// segment is a marker with its contents.
 type segment struct {
 	marker byte
 	off    int64 // of the 0xff

@@ -30,19 +30,19 @@ func Format() formats.Format {
 
 const name = "imagecodecs_jpeg"
 
-// colours says what the file does not: tables that stand elsewhere, as in TIFF, and
+// colours has data that is not in the file: external tables, as in TIFF, and
 // colour spaces.
 type colours struct {
-	tables []byte // a JPEG stream of tables alone; nil if the file has its own
-	stored space  // of the file
-	wanted space  // of the elements
+	tables []byte      // a JPEG stream of tables alone; nil if the file has its own
+	stored colourSpace // of the file
+	wanted colourSpace // of the elements
 }
 
-// space is a colour space; unknown is what the markers of the file say.
-type space uint8
+// colourSpace is a colour space; unknown is that of the file's markers.
+type colourSpace uint8
 
 const (
-	unknown space = iota
+	unknown colourSpace = iota
 	grey
 	rgb
 	ycbcr
@@ -52,7 +52,7 @@ const (
 
 // spaces are the names that imagecodecs has for them, in upper case, and numbers
 // from libjpeg.
-var spaces = map[string]space{
+var spaces = map[string]colourSpace{
 	"": unknown, "0": unknown, "UNKNOWN": unknown, "NONE": unknown,
 	"1": grey, "GRAYSCALE": grey, "GRAY": grey, "MINISBLACK": grey, "MINISWHITE": grey,
 	"2": rgb, "RGB": rgb,
@@ -76,7 +76,7 @@ func parse(c codecs.Config) (codecs.Codec, error) {
 	}
 	o.stored, o.wanted = parseSpace(f, "colorspace_jpeg"), parseSpace(f, "colorspace_data")
 	if f.Raw("header") != nil {
-		f.Fail("header", "a header that stands outside the image is not supported")
+		f.Fail("header", "a header outside the image is not supported")
 	}
 	config := raster.Members(f, "tables", "colorspace_jpeg", "colorspace_data", "level", "bitspersample",
 		"subsampling", "optimize", "smoothing", "lossless", "predictor", "fancyupsampling", "squeeze")
@@ -87,7 +87,7 @@ func parse(c codecs.Config) (codecs.Codec, error) {
 const maxTables = 64 << 10
 
 // parseSpace reads the name or number of a colour space.
-func parseSpace(f *codecs.Fields, member string) space {
+func parseSpace(f *codecs.Fields, member string) colourSpace {
 	raw := f.Raw(member)
 	if raw == nil || string(raw) == "null" {
 		return unknown

@@ -38,11 +38,11 @@ func Format() formats.Format {
 
 const signature = "\x89PNG\r\n\x1a\n"
 
-// maxChunks bounds how many chunks may stand before the pixels.
+// maxChunks bounds the chunks before the pixels.
 const maxChunks = 1 << 12
 
-// readHeader reads IHDR and looks for tRNS, which stands before the pixels (PNG, third
-// edition, 11.2 and 11.3).
+// readHeader reads IHDR and searches tRNS, which comes before the pixels (PNG,
+// third edition, 11.2 and 11.3).
 //
 //	signature 8 │ length 4 │ "IHDR" │ width 4 │ height 4 │ bits │ colour │ … │ CRC 4 │ length 4 │ …
 func readHeader(r io.ReaderAt, size int64) (raster.Info, error) {

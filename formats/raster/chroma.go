@@ -2,11 +2,11 @@ package raster
 
 import "image"
 
-// Chroma returns the samples of row y of a plane of colour that has fewer samples than
-// the image, for width pixels: they are interpolated as libjpeg and libwebp do, with
-// weights of 3 and 1 along a dimension that is halved, and are repeated where there are
-// fewer. dst has room for width; ratio tells how the plane is subsampled, and height is
-// that of the image.
+// Chroma returns the samples of row y of a plane of colour that has fewer
+// samples than the image, for width pixels: they are interpolated as libjpeg and
+// libwebp do, with weights of 3 and 1 along a dimension that is halved, and are
+// repeated where there are fewer. dst has room for width; ratio is the
+// subsampling of the plane, and height is that of the image.
 //
 //	samples   a       b        rows alike
 //	pixels   a  ¾a+¼b ¼a+¾b
@@ -62,7 +62,7 @@ func Chroma(dst, plane []byte, stride int, ratio image.YCbCrSubsampleRatio, widt
 	return dst
 }
 
-// factors are how many pixels a sample of colour stands for along x and y.
+// factors are the pixels of a colour sample along x and y.
 func factors(ratio image.YCbCrSubsampleRatio) (h, v int) {
 	switch ratio {
 	case image.YCbCrSubsampleRatio422:

@@ -22,8 +22,8 @@ func (k Kind) Entry() codecs.Entry {
 // NewCodec returns the codec of k as it is parsed from a configuration, which may be nil.
 func NewCodec(k Kind, config json.RawMessage) codecs.Codec { return codec{k, config} }
 
-// Members returns an object of those members that a configuration has; nil if it has
-// none of them.
+// Members returns an object of those members that a configuration has; nil
+// without any.
 func Members(f *codecs.Fields, names ...string) json.RawMessage {
 	var list []any
 	for _, name := range names {
@@ -37,8 +37,8 @@ func Members(f *codecs.Fields, names ...string) json.RawMessage {
 	return codecs.Object(list...)
 }
 
-// Extra is how much longer than its pixels an image may be: profiles, thumbnails and what
-// else is not decoded.
+// Extra bounds the bytes of an image beyond its pixels: profiles, thumbnails and
+// other data that is not decoded.
 const Extra = 64 << 20
 
 type codec struct {

@@ -24,7 +24,7 @@ func Append(dst []byte, img image.Image, info Info) ([]byte, error) {
 		return dst, each(info, 8, 1, m.Pix, m.Stride, line, at)
 	case *image.Gray16:
 		return dst, each(info, 16, 1, m.Pix, m.Stride, line, at)
-	case *image.RGBA: // of decoders that know no alpha
+	case *image.RGBA: // of decoders without alpha
 		return dst, each(info, 8, 4, m.Pix, m.Stride, line, at)
 	case *image.NRGBA:
 		return dst, each(info, 8, 4, m.Pix, m.Stride, line, at)
@@ -54,7 +54,8 @@ func Append(dst []byte, img image.Image, info Info) ([]byte, error) {
 	return dst[:start], fmt.Errorf("pixels of type %T, which are not %d channels of %d bits", img, info.Channels, info.Bits)
 }
 
-// channels are the places in a pixel of four that one of so many channels takes.
+// channels returns the indices, in a pixel of four channels, that are used for
+// fewer channels.
 var channels = [5][]int{1: {0}, 2: {0, 3}, 3: {0, 1, 2}, 4: {0, 1, 2, 3}}
 
 // each copies pixels of n elements, of which those at are wanted. Those of 16 bits are

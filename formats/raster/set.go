@@ -11,7 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/refs"
 )
 
-// Info is what the header of an image says.
+// Info is the header of an image.
 type Info struct {
 	// Width and Height are in pixels, and not 0.
 	Width, Height int
@@ -19,8 +19,8 @@ type Info struct {
 	Channels int
 	// Bits of an element, 8 or 16.
 	Bits int
-	// MaxBytes is how many decoded bytes a file of this length can hold at most; 0 stands
-	// for 1100 times its length.
+	// MaxBytes bounds the decoded bytes of a file of this length; 0 means 1100
+	// times its length.
 	MaxBytes int64
 }
 
@@ -29,8 +29,8 @@ type Kind struct {
 	// Scheme is that of the URL adapter, Codec the name of the codec in v2 and v3.
 	Scheme, Codec string
 
-	// Members are those of the codec's configuration that mean nothing here, because they
-	// say how to encode.
+	// Members are those of the codec's configuration that are not used, because
+	// they are parameters of encoding.
 	Members []string
 
 	// Header reads the header of an image of size bytes. Errors are formats.ErrFormat,
@@ -106,8 +106,8 @@ func (k Kind) header(r io.ReaderAt, size int64) (Info, error) {
 	return info, nil
 }
 
-// Cut turns the end of a file inside its header into formats.ErrFormat. Other errors
-// stay as they are.
+// Cut converts the end of a file inside its header to formats.ErrFormat. It
+// returns other errors unchanged.
 func Cut(err error, scheme string) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return formats.Invalid("%s: the file ends inside its header", scheme)

@@ -22,7 +22,7 @@ type array struct {
 	form
 	path  string // "" is the root
 	lead  []int64
-	pages []*page // of the leading dimensions, C order; nil where there is none
+	pages []*page // of the leading dimensions, C order; nil for a missing page
 	attrs object
 }
 
@@ -82,7 +82,7 @@ func (a *array) document(order binary.ByteOrder) object {
 	}
 }
 
-// fill is what missing tiles hold: the value that GDAL calls no data, else zero.
+// fill is the value of missing tiles: GDAL's no data value, else zero.
 func (a *array) fill(typ string) any {
 	s := strings.TrimSpace(a.nodata)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 )
 
-// Compressions that are refused, by what their documents call them.
+// Refused compressions, by the names in their specifications.
 var refused = map[int]string{
 	2: "CCITT modified Huffman RLE", 3: "CCITT Group 3", 4: "CCITT Group 4", 6: "JPEG of TIFF 6.0, which its notes withdrew", 9: "JBIG", 10: "JBIG",
 	32766: "NeXT RLE", 32771: "CCITT RLE/W", 32809: "ThunderScan", 32908: "Pixar film log", 32909: "Pixar log", 33007: "JPEG", 34661: "JBIG",
@@ -21,7 +21,7 @@ var elsewhere = map[int]string{
 	50002: "imagecodecs_jpegxl", 52546: "imagecodecs_jpegxl",
 }
 
-// checkCompression refuses what no codec decodes.
+// checkCompression refuses compressions without a codec.
 func (p *page) checkCompression(r *fields) error {
 	images := false
 	switch p.compression {
@@ -49,7 +49,7 @@ func (p *page) checkCompression(r *fields) error {
 	}
 	switch {
 	case images:
-		p.predictor = 1 // means nothing
+		p.predictor = 1 // has no meaning here
 	case p.predictor < 1 || p.predictor > 3:
 		return formats.Unsupported("tiff: predictor %d", p.predictor)
 	case p.predictor != 1 && (p.packed() || p.format == 6):
@@ -57,12 +57,12 @@ func (p *page) checkCompression(r *fields) error {
 	case p.predictor == 3 && p.format != 3:
 		return formats.Unsupported("tiff: predictor 3 of samples that are no floats")
 	case p.compression == 1 || p.compression == 32773:
-		p.predictor = 1 // is of LZW and what came later
+		p.predictor = 1 // only LZW and later compressions have it
 	}
 	return nil
 }
 
-// subsampling is how many pixels a sample of colour stands for.
+// subsampling is the pixels of a colour sample.
 func (f *file) subsampling(r *fields) [2]uint64 {
 	t, ok := r.d.find(ycbcrSubsampling)
 	if !ok || t.count < 2 {
@@ -143,8 +143,8 @@ func (p *form) axisX(rank int) int {
 // those of five, t, c, z, y, x.
 func (p *form) hasChannel(rank int) bool { return rank != 5 }
 
-// jpeg returns the configuration of the codec of JPEG tiles, whose markers do not tell
-// what colours they have (TIFF Technical Note 2).
+// jpeg returns the configuration of the codec of JPEG tiles, whose markers do
+// not have the colour space (TIFF Technical Note 2).
 func (p *form) jpeg() object {
 	c := object{}
 	if p.tables != "" {

@@ -14,16 +14,16 @@
 //	OME-TIFF              instead of its pages an array [t, c, z, y, x] for each image,
 //	                      with a sixth dimension channel where pixels have several samples
 //
-// Levels are sub-directories (SubIFDs), or pages that say to be of reduced resolution and
-// follow theirs, as in a COG. Masks are pages of their own.
+// Levels are sub-directories (SubIFDs), or pages marked as reduced resolution
+// after the full page, as in a COG. Masks are pages of their own.
 //
 // A chunk is a tile or a strip, referenced where it lies. Documents are Zarr v3,
-// because a last strip that is shorter than the others needs a rectilinear grid, which v2
-// does not have. Bytes are decoded by codecs that other implementations know:
-// bytes, numcodecs.zlib, zstd and numcodecs.lzma, and imagecodecs_delta, _floatpred,
-// _packints, _lzw, _packbits, _jpeg, _webp and _png as the Python package imagecodecs
-// registers them for Zarr v3.
+// because a last strip that is shorter than the others needs a rectilinear grid,
+// which v2 does not have. Bytes are decoded by codecs that other implementations
+// have: bytes, numcodecs.zlib, zstd and numcodecs.lzma, and imagecodecs_delta,
+// _floatpred, _packints, _lzw, _packbits, _jpeg, _webp and _png as the Python
+// package imagecodecs registers them for Zarr v3.
 //
-// Samples stay as they are: palettes are attributes, and pixels where white is zero are
-// not inverted. Colours that JPEG stores as YCbCr become RGB.
+// Samples are not converted: palettes are attributes, and pixels where white is
+// zero are not inverted. Colours that JPEG stores as YCbCr become RGB.
 package tiff

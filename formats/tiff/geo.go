@@ -41,7 +41,7 @@ var geoKeys = map[uint64]string{
 //	GeoTransform  "x0 dx rx y0 ry dy", as GDAL has it: of the outer corner of pixels
 //	GeoKeys       all keys of GeoTIFF by name
 //
-// Levels that say nothing lie where the first one does.
+// Levels without tags have the position of the first one.
 func (f *file) locate(ctx context.Context, im *image) error {
 	if im.refused != nil {
 		return nil
@@ -92,7 +92,8 @@ func (im *image) putReference(t *formats.Tree, path string) error {
 	})
 }
 
-// geoAttributes are the attributes of a level whose pixels are so many of the first one.
+// geoAttributes returns the attributes of a level, given the size of its pixels
+// in pixels of the first level.
 func geoAttributes(keys object, transform []float64, across, down float64) object {
 	attrs := object{"GeoKeys": keys}
 	for _, name := range []string{"ProjectedCRS", "GeodeticCRS"} {
@@ -160,7 +161,8 @@ func (f *file) readGeoKeys(ctx context.Context, d *ifd) (object, error) {
 // within reports whether count elements from at on are among n.
 func within(at, count uint64, n int) bool { return at <= uint64(n) && count <= uint64(n)-at }
 
-// transform returns the six numbers of GDAL's geotransform, nil if the tags do not tell.
+// transform returns the six numbers of GDAL's geotransform, nil if the tags do
+// not define it.
 func (f *file) transform(ctx context.Context, d *ifd, keys object) ([]float64, error) {
 	var tr []float64
 	if t, ok := d.find(modelTransformation); ok && t.count >= 16 {

@@ -14,9 +14,9 @@ const (
 	// maxPages bounds the directories of a file, maxEntries the tags of all together.
 	maxPages   = 1 << 16
 	maxEntries = 1 << 21
-	// maxText bounds what is read of a tag with text.
+	// maxText bounds the bytes read of a tag with text.
 	maxText = 32 << 20
-	// maxValues bounds how many numbers are read of a tag that is no index.
+	// maxValues bounds the numbers read of a tag that is no index.
 	maxValues = 1 << 16
 	// maxRead bounds the bytes of all tags that are read when a file is opened.
 	maxRead = 64 << 20
@@ -69,7 +69,8 @@ func (t tag) size() int64 {
 	return 0
 }
 
-// magic reports whether something begins as TIFF files do, and in which form.
+// magic reports whether a file begins as a TIFF file, and its byte order and
+// version.
 func magic(head []byte) (order binary.ByteOrder, big, ok bool) {
 	if len(head) < 8 {
 		return nil, false, false
@@ -155,7 +156,8 @@ func (f *file) pages(ctx context.Context) ([]*ifd, error) {
 	return list, nil
 }
 
-// directory reads one directory. None is read twice, so that chains end.
+// directory reads one directory. A directory is never read twice, so that chains
+// end.
 func (f *file) directory(ctx context.Context, off int64) (*ifd, error) {
 	if f.seen[off] {
 		return nil, formats.Invalid("tiff: the directories run in a circle at %d", off)
@@ -209,7 +211,8 @@ func (f *file) directory(ctx context.Context, off int64) (*ifd, error) {
 		}
 		d.tags = append(d.tags, t)
 	}
-	// Some writers end a file with the last directory, and leave out what says so.
+	// Some writers end a file with the last directory, without the offset 0 that
+	// ends the chain.
 	if end := at + int64(len(raw)); end < f.file.Size() {
 		var err error
 		if d.next, err = f.offset(ctx, end); err != nil {
@@ -259,7 +262,7 @@ func (f *file) number(ctx context.Context, t tag, i uint64) (uint64, error) {
 	return f.decode(t.typ, b[:]), nil
 }
 
-// decode reads a whole number, of which negative ones are none.
+// decode reads an unsigned whole number. Other types give MaxUint64.
 func (f *file) decode(typ uint16, b []byte) uint64 {
 	switch typ {
 	case 1, 7:

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// omeXML is what is read of the description of an OME-TIFF (OME model 2016-06).
+// omeXML has the fields read from the description of an OME-TIFF (OME model
+// 2016-06).
 type omeXML struct {
 	XMLName xml.Name `xml:"OME"`
 	UUID    string   `xml:"UUID,attr"`
@@ -41,7 +42,7 @@ type omePixels struct {
 	TiffData []omeTiffData `xml:"TiffData"`
 }
 
-// omeTiffData says which directories hold which planes: Planes of them from IFD on.
+// omeTiffData maps planes to directories: Planes of them from IFD on.
 type omeTiffData struct {
 	IFD    *int64 `xml:"IFD,attr"`
 	FirstZ int64  `xml:"FirstZ,attr"`
@@ -54,18 +55,19 @@ type omeTiffData struct {
 	} `xml:"UUID"`
 }
 
-// maxPlanes bounds the planes that a description has or names, all images together:
-// planes of which the file has no page count too.
+// maxPlanes bounds the planes that a description has or names, all images
+// together, including planes without a page in the file.
 const maxPlanes = 4 * maxPages
 
-// omeImages makes images of an OME-TIFF. It returns nil for what is none, and for one
-// that does not describe its own pages: then the pages are read as they are.
+// omeImages makes images of an OME-TIFF. It returns nil for another TIFF, and
+// for one that does not describe its own pages: then the pages are read as a
+// plain TIFF.
 func (f *file) omeImages(ctx context.Context, pages []*page, name string) ([]*image, error) {
 	t, ok := pages[0].dir.find(imageDescription)
 	if !ok || t.typ != 2 || t.count > maxText || !f.inside(t) {
 		return nil, nil
 	}
-	// A short read tells most descriptions that are no XML.
+	// The first bytes exclude most descriptions that are no XML.
 	head, err := f.text(ctx, tag{id: t.id, typ: t.typ, at: t.at, count: min(t.count, 1024)}, 1024)
 	if err != nil || !strings.Contains(head, "<OME") && !strings.Contains(head, "<?xml") {
 		return nil, err

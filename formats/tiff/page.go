@@ -8,8 +8,8 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 )
 
-// Tags that say where pixels lie and what they mean (TIFF 6.0; TIFF Technical Notes 1
-// and 2; BigTIFF).
+// Tags for the positions and the meaning of pixels (TIFF 6.0; TIFF Technical
+// Notes 1 and 2; BigTIFF).
 const (
 	newSubfileType   = 254
 	imageWidth       = 256
@@ -48,7 +48,7 @@ const (
 // maxSide bounds width and height, so that areas fit an int64.
 const maxSide = 1 << 31
 
-// form is what the pages of one array have in common. It is comparable.
+// form is the common properties of the pages of an array. It is comparable.
 type form struct {
 	width, height int64
 	// tileWidth and tileHeight are those of a tile, or of a whole strip.
@@ -167,7 +167,7 @@ func (p *page) place(r *fields) error {
 	if !counted && p.compression != 1 {
 		return formats.Invalid("tiff: tiles without their lengths")
 	}
-	const most = 1 << 31 // what one chunk may take is bounded again where it is read
+	const most = 1 << 31 // reading a chunk has a lower bound of its own
 	if p.tileWidth > most/p.tileHeight || p.tileWidth*p.tileHeight > most/p.tileSamples()/int64(max(1, p.bits/8)) {
 		return formats.Unsupported("tiff: tiles of %d by %d pixels with %d samples of %d bits", p.tileWidth, p.tileHeight, p.samples, p.bits)
 	}
@@ -226,7 +226,7 @@ type fields struct {
 	err error
 }
 
-// number reads the first value of a tag, or returns def if there is none.
+// number reads the first value of a tag, or returns def without the tag.
 func (r *fields) number(id uint16, def uint64) uint64 {
 	t, ok := r.d.find(id)
 	if !ok || r.err != nil {

@@ -26,7 +26,7 @@ func Format() formats.Format {
 	}
 }
 
-// open reads all directories, and of each the tags that documents are made of.
+// open reads all directories, with the tags that become documents.
 func open(ctx context.Context, base formats.Base, _ formats.Options) (refs.Set, error) {
 	f, err := openFile(ctx, base.File)
 	if err != nil {
@@ -57,11 +57,11 @@ func open(ctx context.Context, base formats.Base, _ formats.Options) (refs.Set, 
 type image struct {
 	levels  []*array
 	attrs   object // of the group of its levels
-	refused error  // why it is not read; then there are no levels
+	refused error  // the reason if it is not supported; then there are no levels
 }
 
-// images makes images of the directories. A page that is not supported stands in the
-// list with the reason, if there are others that are.
+// images makes images of the directories. An unsupported page is in the list
+// with its reason, if other pages are supported.
 func (f *file) images(ctx context.Context, dirs []*ifd, name string) ([]*image, error) {
 	pages := make([]*page, len(dirs))
 	var failed error
@@ -90,8 +90,8 @@ func (f *file) images(ctx context.Context, dirs []*ifd, name string) ([]*image, 
 		}
 	}
 	var list []*image
-	// A page of reduced resolution is a level of the page before it that is a mask as it
-	// is one, or is none.
+	// A page of reduced resolution is a level of the last page before it that is
+	// equally a mask or no mask.
 	latest := map[bool]*image{}
 	for i, p := range pages {
 		if p == nil {
@@ -113,7 +113,7 @@ func (f *file) images(ctx context.Context, dirs []*ifd, name string) ([]*image, 
 		}
 		for _, sub := range subs {
 			to := of
-			if !of.levels[0].hasLevel(sub) { // as the photograph beside its preview
+			if !of.levels[0].hasLevel(sub) { // such as the photograph of a preview
 				to = &image{}
 				list = append(list, to)
 			}

@@ -86,7 +86,8 @@ func readHeader(r io.ReaderAt, size int64) (raster.Info, error) {
 			return info, formats.Invalid("webp: no start code of a VP8 frame")
 		}
 		info.Width, info.Height = int(le.Uint16(head[26:])&0x3fff), int(le.Uint16(head[28:])&0x3fff)
-		// A macroblock of 256 pixels has two modes, of which none is coded in less than 0.8 bits.
+		// A macroblock of 256 pixels has two modes, each coded in at least 0.8
+		// bits.
 		info.MaxBytes = 3 * 256 * 8 * size
 	case "VP8L":
 		if head[20] != 0x2f {

@@ -1,4 +1,4 @@
-// Package lru keeps what formats read of their indexes, in bounded memory.
+// Package lru caches parts of the indexes of formats, in bounded memory.
 //
 //	Get(key) ──▶ kept? ──▶ being read by another? wait ──▶ read, keep, drop the oldest
 package lru
@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// Cache keeps values up to a number of bytes, and drops those that were not used for
-// the longest time. A value that several goroutines ask for is read once. Values are
-// shared: nobody may change them. Safe for concurrent use.
+// Cache keeps values up to a number of bytes, and drops the least recently used
+// ones. Concurrent requests for a value read it once. Values are shared and must
+// not be changed. Safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	most int64
 	size func(V) int64
@@ -31,14 +31,14 @@ type entry[K comparable, V any] struct {
 	err  error
 }
 
-// New returns a cache of at most most bytes, by what size says of each value. The
-// value that was read last is kept however large it is.
+// New returns a cache of at most most bytes; size returns the bytes of a value.
+// The last value is kept even if it is larger.
 func New[K comparable, V any](most int64, size func(V) int64) *Cache[K, V] {
 	return &Cache[K, V]{most: most, size: size, entries: map[K]*list.Element{}}
 }
 
-// Get returns the value of key, and calls read if it is not kept. Errors of read are
-// returned to all who wait, and not kept.
+// Get returns the value of key, and calls read if it is not in the cache. An
+// error of read is returned to all waiting callers and not cached.
 func (c *Cache[K, V]) Get(ctx context.Context, key K, read func() (V, error)) (V, error) {
 	for {
 		c.mu.Lock()
@@ -109,7 +109,7 @@ func (c *Cache[K, V]) drop(el *list.Element) {
 	delete(c.entries, el.Value.(*entry[K, V]).key)
 }
 
-// shrink drops what is too much; keep stays.
+// shrink drops values beyond the bound, except keep.
 func (c *Cache[K, V]) shrink(keep *list.Element) {
 	for el := c.used.Back(); el != nil && c.bytes > c.most; {
 		before := el.Prev()
