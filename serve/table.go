@@ -41,6 +41,9 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
+	// Passed says that another process passed the command on, since this one has one
+	// of its databases open.
+	Passed bool
 	// Held are the databases that this process has open.
 	Held []*engine.DB
 	// View, if set, is what every TARGET of the command names, and Path the node in it.

@@ -24,6 +24,9 @@ type caller struct {
 	// through is the socket of a process that has the database open and does not run
 	// the command: what can be read is read through it.
 	through string
+	// passed says that another process, which has another database of the command open,
+	// passed the command on to this one. What is read of that database is read through it.
+	passed bool
 	// view is what targets name, and node a path in it, for reports about what a server
 	// has open; nil for all other commands.
 	view kv.ReadLister

@@ -28,7 +28,9 @@ import (
 //	          └────────────────────────┘
 //
 // A process of another user, or of another version of the program, runs no command.
-// Commands that only read a TARGET then read it through the socket.
+// Commands that only read a TARGET then read it through the socket. If different processes
+// have the two databases of a command open, that of the one that is written runs it, and reads
+// the other one through its socket.
 
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -47,7 +49,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		a.err = held
 		if held.Holder.PID != 0 {
-			code, err := forward(ctx, held, args, stdin, stdout, stderr, slow)
+			code, err := forward(ctx, held, false, args, stdin, stdout, stderr, slow)
 			switch {
 			case err == nil:
 				return code
@@ -78,7 +80,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // RunFor runs a command line for another process; see [serve.Options].
 func RunFor(ctx context.Context, c *serve.Command) int {
-	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...), view: c.View, node: c.Path}
+	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...), passed: c.Passed, view: c.View, node: c.Path}
 	if err := from.unlike(c.Args); err != nil {
 		fmt.Fprintln(c.Stderr, "zarrdb:", err)
 		return exitFailed
@@ -88,6 +90,18 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 	var locked *engine.LockedError
 	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {
 		return serve.RunElsewhere // it is open here to be read only
+	}
+	if locked != nil && local.Reachable(locked) && !a.out.wrote && (a.in == nil || !a.in.used) && c.View == nil {
+		switch code, err := passOn(ctx, locked, c); {
+		case err == nil:
+			return code
+		case errors.Is(err, local.ErrUnknown):
+			a.err = unknownError{locked}
+		case errors.Is(err, local.ErrGone):
+			return serve.RunElsewhere // it begins or ends; the client tries again
+		default:
+			a.err = &apartError{locked, err}
+		}
 	}
 	if errors.Is(a.err, context.Canceled) && errors.Is(context.Cause(ctx), local.ErrGone) {
 		// It is not the client that interrupts, but this process that ends.
@@ -103,6 +117,30 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 	}
 	return a.report(ctx, c.Stderr)
 }
+
+// passOn has the process run the command that has the other database of it open. That one
+// reads the database of this process through its socket. It cannot pass the command on
+// again.
+func passOn(ctx context.Context, held *engine.LockedError, c *serve.Command) (int, error) {
+	if c.Passed {
+		return 0, errors.ErrUnsupported
+	}
+	return forward(ctx, held, true, c.Args, c.Stdin, c.Stdout, c.Stderr, func() {})
+}
+
+// apartError is the error of a command about databases that different processes have open,
+// of which it does more than to read a version of one.
+type apartError struct {
+	held *engine.LockedError
+	err  error
+}
+
+func (e *apartError) Error() string {
+	return fmt.Sprintf("%s is in use by %s, and another process has the other database open; this command needs both in one process: end one of the processes, or let one serve both (zarrdb serve DB OTHER --local)",
+		filepath.Dir(e.held.Dir), holder(e.held))
+}
+
+func (e *apartError) Unwrap() []error { return []error{e.held, e.err} }
 
 // servedBy returns the error that says which other process can run the command, or
 // that has an unknown one (PID 0). It is nil if none can: there is none, or a part of
@@ -136,8 +174,8 @@ const slowAnswer = 3 * time.Second
 
 // forward has the process that has a database open run the command. An error says
 // that it did not begin to, unless it is local.ErrUnknown. slow is called if the process
-// takes long to answer.
-func forward(ctx context.Context, held *engine.LockedError, args []string, stdin io.Reader, stdout, stderr io.Writer, slow func()) (int, error) {
+// takes long to answer; passed is that of the caller.
+func forward(ctx context.Context, held *engine.LockedError, passed bool, args []string, stdin io.Reader, stdout, stderr io.Writer, slow func()) (int, error) {
 	in, ok1 := stdin.(*os.File)
 	out, ok2 := stdout.(*os.File)
 	messages, ok3 := stderr.(*os.File)
@@ -151,7 +189,7 @@ func forward(ctx context.Context, held *engine.LockedError, args []string, stdin
 		return 0, errors.Join(local.ErrGone, err)
 	}
 	defer c.Close()
-	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Stdin: in, Stdout: out, Stderr: messages})
+	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Passed: passed, Stdin: in, Stdout: out, Stderr: messages})
 	if err == nil && code == serve.RunElsewhere {
 		err = held
 	}

@@ -113,6 +113,7 @@ func message(err error, code int) string {
 		return "interrupted; what was copied is kept: the same command goes on"
 	case code == exitInterrupted:
 		return "interrupted"
+	case errors.As(err, new(*apartError)):
 	case errors.As(err, &locked) && errors.Is(err, local.ErrVersion):
 		return fmt.Sprintf("%s is in use by %s, which is another version of the program and runs no commands of this one; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, serve.ErrDenied):

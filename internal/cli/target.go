@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -248,10 +249,15 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		}
 		return engine.OpenSource(ctx, here(cmd).url(t.url), o)
 	}
-	if here(cmd).through != "" && f.session == "" {
-		return openThrough(cmd, t, o)
+	if through := here(cmd).through; through != "" && f.session == "" {
+		return openThrough(cmd, through, t, o)
 	}
-	return engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
+	src, err := engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
+	var locked *engine.LockedError
+	if errors.As(err, &locked) && here(cmd).passed && local.Reachable(locked) && f.session == "" {
+		return openThrough(cmd, locked.Holder.Socket, t, o)
+	}
+	return src, err
 }
 
 // node opens the array or group that a target names.

@@ -17,20 +17,25 @@ import (
 )
 
 // Commands that only read work while a process of another user, or of another build,
-// has the database open: that process runs no commands, but answers requests.
+// has the database open: that process runs no commands, but answers requests. So does
+// a process that has one database of a command open while this one has the other.
 
 // dialThrough connects to the process that has the database open, until the command ends.
 func dialThrough(cmd *cobra.Command) (*local.Client, error) {
-	c, err := local.Dial(cmd.Context(), here(cmd).through, nil)
+	return dialUntilEnd(cmd, here(cmd).through)
+}
+
+func dialUntilEnd(cmd *cobra.Command, socket string) (*local.Client, error) {
+	c, err := local.Dial(cmd.Context(), socket, nil)
 	if err == nil {
 		context.AfterFunc(cmd.Context(), func() { _ = c.Close() })
 	}
 	return c, err
 }
 
-// openThrough opens a version for reading.
-func openThrough(cmd *cobra.Command, t target, o *engine.SourceOptions) (*engine.Source, error) {
-	c, err := dialThrough(cmd)
+// openThrough opens a version for reading through a socket.
+func openThrough(cmd *cobra.Command, socket string, t target, o *engine.SourceOptions) (*engine.Source, error) {
+	c, err := dialUntilEnd(cmd, socket)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (c *conn) run(ctx context.Context, f *wire.Frame) error {
 		return fmt.Errorf("%w: a command comes with 3 descriptors, not %d", ErrRequest, len(f.Files))
 	}
 	code, err := c.s.t.Run(ctx, c.who, &serve.Command{
-		Args: in.Args, Dir: in.Dir, Env: in.Env,
+		Args: in.Args, Dir: in.Dir, Env: in.Env, Passed: in.Passed,
 		Stdin: f.Files[0], Stdout: f.Files[1], Stderr: f.Files[2],
 	})
 	if err != nil {

@@ -15,6 +15,8 @@ type Command struct {
 	Args []string // without the name of the program
 	Dir  string   // default the working directory
 	Env  []string // default [os.Environ]
+	// Passed says that this process was to run the command for another one.
+	Passed bool
 
 	Stdin, Stdout, Stderr *os.File // default those of this process
 }
@@ -26,7 +28,7 @@ type Command struct {
 // system passes no descriptors, [ErrGone] if it ended before it began with the
 // command, [ErrUnknown] too if it may have begun.
 func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
-	in := wire.Run{Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env}
+	in := wire.Run{Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Passed: cmd.Passed}
 	if in.Dir == "" {
 		if in.Dir, err = os.Getwd(); err != nil {
 			return 0, err

@@ -305,6 +305,8 @@ type Run struct {
 	Args []string `json:"args"`
 	Dir  string   `json:"dir"`
 	Env  []string `json:"env"`
+	// Passed says that another server passed the command on.
+	Passed bool `json:"passed,omitempty"`
 }
 
 // Exit is how a command ended.
