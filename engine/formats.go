@@ -97,7 +97,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 	if err != nil {
 		return from, err
 	}
-	s.foreign = set
+	s.foreign, s.files.Gap = set, f.Gap
 	key, err := part.Key()
 	if err != nil {
 		return from, err

@@ -64,6 +64,11 @@ type Format struct {
 	// asked for them in the request that finds the file. 0 for a directory.
 	Head int64
 
+	// Gap is how many bytes between two chunks in one file of a server are read to save
+	// a request, where that is more than the server's own: for formats that keep what is
+	// read together near together, but not side by side.
+	Gap int64
+
 	// Codecs are those of its documents that Zarr does not have.
 	Codecs []codecs.Entry
 

@@ -24,6 +24,7 @@ const scheme = "neuroglancer-precomputed"
 func Format() formats.Format {
 	return formats.Format{
 		Scheme: scheme, Directory: true, Open: open, Detect: detect, Files: []string{infoFile},
+		Gap: shardGap,
 		Codecs: []codecs.Entry{
 			{V3: []string{segmentationCodec}, Kind: codecs.ArrayToBytes, Parse: parseSegmentation},
 			imageEntry("jpeg", jpeg.Format()),
@@ -35,6 +36,11 @@ func Format() formats.Format {
 		},
 	}
 }
+
+// shardGap is worth reading between two chunks of a shard. Along its Morton curve, a
+// plane through 8×8×8 chunks is made of runs of four chunks that lie four apart, which is
+// 1 MiB of chunks of 64×64×64 bytes.
+const shardGap = 2 << 20
 
 // detect reports whether a directory has the info of a volume. "@type" is optional
 // there; what an info of meshes or skeletons has not are scales.

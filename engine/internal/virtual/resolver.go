@@ -26,6 +26,11 @@ type Resolver struct {
 	memory  *gather.Memory // bounds what is held of files of servers
 	allowed func() (refs.Rules, error)
 
+	// Gap is the number of unwanted bytes between two parts of a file on a server up
+	// to which they are read in one request; at least the server's own. It is set
+	// before use.
+	Gap int64
+
 	mu    sync.Mutex
 	rules *refs.Rules          // nil before allowed has succeeded
 	known map[string]*referent // by URL
@@ -74,7 +79,7 @@ type referent struct {
 
 // Anew returns a resolver like r that has asked for no file yet.
 func (r *Resolver) Anew() *Resolver {
-	return &Resolver{storage: r.storage, folder: r.folder, memory: r.memory, allowed: r.allowed}
+	return &Resolver{storage: r.storage, folder: r.folder, memory: r.memory, allowed: r.allowed, Gap: r.Gap}
 }
 
 func (p *referent) local() bool { return strings.HasPrefix(p.place.Root, "file://") }
@@ -195,14 +200,18 @@ func (r *Resolver) open(ctx context.Context, p *referent, rng kv.Range, limit in
 
 // spacing says how the parts of a file are best read.
 func (r *Resolver) spacing(ctx context.Context, p *referent) (gap, most int64) {
-	if p.place.Root == Inside && r.folder != nil {
-		return kv.Spacing(r.folder)
+	view := r.folder
+	if p.place.Root != Inside || view == nil {
+		var err error
+		if view, err = r.storage.Below(ctx, p.place.Root); err != nil {
+			return 0, 0 // comes again when the file is opened
+		}
 	}
-	view, err := r.storage.Below(ctx, p.place.Root)
-	if err != nil {
-		return 0, 0 // comes again when the file is opened
+	gap, most = kv.Spacing(view)
+	if _, ok := view.(kv.Spacer); ok { // a file of this machine takes no request
+		gap = max(gap, r.Gap)
 	}
-	return kv.Spacing(view)
+	return gap, most
 }
 
 // Locate implements [txn.Resolver].
