@@ -168,8 +168,3 @@ type PrefixDeleter interface {
 	// DeletePrefix removes every key that begins with prefix.
 	DeletePrefix(ctx context.Context, prefix string) error
 }
-
-// Unwrapper is implemented by views around another view. [As] follows it.
-type Unwrapper interface {
-	Unwrap() any
-}

@@ -82,26 +82,6 @@ type closer struct {
 
 func (c *closer) Close() error { c.closed++; return nil }
 
-func TestAs(t *testing.T) {
-	base := &closer{Store: kv.NewMem()}
-	outer, _ := kvtest.Count(kvtest.FailAt(base, -1, nil))
-	c, ok := kv.As[io.Closer](outer)
-	if !ok || c != io.Closer(base) {
-		t.Errorf("As through two layers: %v, %v", c, ok)
-	}
-	if self, ok := kv.As[kv.Reader](outer); !ok || self != outer {
-		t.Error("As does not begin with the view itself")
-	}
-	for _, view := range []any{outer, nil, kv.Sub(base, "a"), kv.ReadOnly(base)} {
-		if _, ok := kv.As[*testing.T](view); ok {
-			t.Errorf("As found a *testing.T in %T", view)
-		}
-	}
-	if _, ok := kv.As[io.Closer](kv.Sub(base, "a")); ok {
-		t.Error("As looks through Sub, which renames keys")
-	}
-}
-
 // TestSubKeepsCapabilities checks for each kind of base that the view below a
 // prefix has just its interfaces.
 func TestSubKeepsCapabilities(t *testing.T) {

@@ -80,9 +80,6 @@ func TestReadOnly(t *testing.T) {
 	if _, ok := view.(kv.Writer); ok {
 		t.Error("a read-only view is a Writer")
 	}
-	if _, ok := kv.As[*kv.Mem](view); ok {
-		t.Error("a read-only view leads back to its base")
-	}
 	if _, ok := kv.SubLister(view, "a").(kv.Writer); ok {
 		t.Error("a part of a read-only view is a Writer")
 	}

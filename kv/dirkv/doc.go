@@ -4,7 +4,6 @@
 //	base directory  /data/x.zarr             c:\data\x.zarr
 //	key             temp/c/0/1               temp/c/0/1
 //	file            /data/x.zarr/temp/c/0/1  c:\data\x.zarr\temp\c\0\1
-//	canonical URI   file:///data/x.zarr      file:///c:/data/x.zarr
 //
 // Other programs may write to the directory at any time, so nothing is cached
 // and nothing is mapped: reading a mapping of a truncated file kills the

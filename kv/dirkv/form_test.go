@@ -44,59 +44,6 @@ func TestKeyTranslation(t *testing.T) {
 	}
 }
 
-func TestURI(t *testing.T) {
-	for _, c := range []struct {
-		form      Form
-		path, uri string
-	}{
-		// The specification's examples.
-		{Posix, "/my data", "file:///my%20data"},
-		{Windows, `c:\my data`, "file:///c:/my%20data"},
-		{Posix, "/", "file:///"},
-		{Posix, "/a/b.zarr/", "file:///a/b.zarr/"},
-		{Posix, "/100%/a?b#c", "file:///100%25/a%3Fb%23c"},
-		{Posix, "/a|b", "file:///a%7Cb"},
-		{Posix, "/é/\xff", "file:///%C3%A9/%FF"},
-		{Posix, `/a\b`, "file:///a%5Cb"},
-		{Posix, "/a+b@c:d;e=f,g!h$i&j'k(l)m*n~o-p_q.r", "file:///a+b@c:d;e=f,g!h$i&j'k(l)m*n~o-p_q.r"},
-		{Posix, "//host/x", "file:////host/x"},
-		{Posix, "/a\nb", "file:///a%0Ab"},
-		{Windows, `C:\`, "file:///C:/"},
-		{Windows, `C:\a b\c%d`, "file:///C:/a%20b/c%25d"},
-	} {
-		uri, err := c.form.URI(c.path)
-		if err != nil || uri != c.uri {
-			t.Errorf("URI(%q) = %q, %v, want %q", c.path, uri, err, c.uri)
-		}
-	}
-	for _, c := range []struct {
-		form Form
-		path string
-	}{
-		{Posix, ""}, {Posix, "a"}, {Posix, "./a"}, {Posix, "/a\x00b"}, {Windows, `\\host\share\a`}, {Windows, `\a`}, {Windows, `c:a`}, {Windows, "c:"}, {Windows, "a"},
-	} {
-		if uri, err := c.form.URI(c.path); err == nil {
-			t.Errorf("%c: URI(%q) = %q", c.form, c.path, uri)
-		}
-	}
-}
-
-// FuzzURI checks that a URI is ASCII and holds nothing that stands for something
-// else.
-func FuzzURI(f *testing.F) {
-	for _, s := range []string{"/my data", `c:\my data`, "/a|b\xff", "//host/x"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, form := range []Form{Posix, Windows} {
-			uri, err := form.URI(s)
-			if err == nil && strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`|?#\`, r) }) {
-				t.Errorf("%c: URI(%q) = %q is not canonical", form, s, uri)
-			}
-		}
-	})
-}
-
 // FuzzRel checks that the path of a key stays below its base, and that no two keys
 // share one.
 func FuzzRel(f *testing.F) {

@@ -101,9 +101,6 @@ func (s *Store) InPlace() bool {
 	return err == nil && os.SameFile(now, s.self)
 }
 
-// URI returns the canonical URI of the base directory.
-func (s *Store) URI() (string, error) { return URI(s.dir) }
-
 // Close releases the directory. Every operation afterwards is kv.ErrClosed,
 // values located before included.
 func (s *Store) Close() error {

@@ -34,7 +34,7 @@ const (
 
 // Hook returns a view around base that calls before ahead of every operation; an
 // error of before fails the operation. key is empty for batches. The view is a
-// [kv.Lister] and a [kv.Writer] exactly where base is, and an [kv.Unwrapper];
+// [kv.Lister] and a [kv.Writer] exactly where base is;
 // its optional methods return errors.ErrUnsupported where base lacks them.
 // before must be safe for concurrent use if the view is used so.
 func Hook(base kv.Reader, before func(op Op, key string) error) kv.Reader {
@@ -149,8 +149,6 @@ type hook struct {
 	base   kv.Reader
 	before func(Op, string) error
 }
-
-func (h hook) Unwrap() any { return h.base }
 
 func (h hook) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	if err := h.before(OpGet, key); err != nil {

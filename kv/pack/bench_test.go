@@ -100,7 +100,6 @@ func BenchmarkView(b *testing.B) {
 			// View copies too, as a decoder would read everything once.
 			fn := func(v []byte) error { copy(dst, v); return nil }
 			run("view", func(a Address) error { return s.View(bg, a, 0, a.Length, fn) })
-			run("into", func(a Address) error { return s.ReadInto(bg, a, 0, dst) })
 			mustClose(b, s)
 		}
 	}

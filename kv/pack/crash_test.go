@@ -143,7 +143,7 @@ func (w *world) check() {
 		if err != nil || !bytes.Equal(got, b) {
 			w.t.Fatalf("durable %+v: %v", a, err)
 		}
-		if err := w.s.Check(bg, a, ownerOf(b)); err != nil {
+		if err := w.s.Verify(bg, a, nothing, ownerOf(b)); err != nil {
 			w.t.Fatalf("durable %+v: %v", a, err)
 		}
 		if !found[a] {

@@ -87,7 +87,7 @@ func TestFlippedByte(t *testing.T) {
 			if err == nil && inside {
 				t.Fatalf("byte %d: damage of %+v was not noticed", i, a)
 			}
-			if err := s.Check(bg, a, ownerOf(b)); err != nil {
+			if err := s.Verify(bg, a, nothing, ownerOf(b)); err != nil {
 				bad++
 				if !errors.Is(err, kv.ErrCorrupt) {
 					t.Fatalf("byte %d: check: %v", i, err)
@@ -224,7 +224,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("record %+v in %d bytes", r, len(file))
 			}
 			last = r.Offset + r.Length
-			if err := s.Check(bg, r.Address, r.Owner); err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			if err := s.Verify(bg, r.Address, nothing, r.Owner); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 				t.Fatal(err)
 			}
 		}

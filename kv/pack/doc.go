@@ -3,7 +3,7 @@
 //
 //	Append ──▶ [header|payload][header|payload]…   one or a few growing packs
 //	             │        ▲
-//	           Sync     View, ReadInto               any pack, mapped
+//	           Sync     View                         any pack, mapped
 //	             ▼
 //	        []Info, the durable ends, for the index
 //

@@ -89,7 +89,7 @@ func TestLeaseKeepsBytes(t *testing.T) {
 		t.Error("the bytes have changed")
 	}
 	// What is refused for a while is not forbidden.
-	if b := make([]byte, size); w.s.ReadInto(bg, dead, 0, b) != nil || !bytes.Equal(b, w.all[dead]) {
+	if b, err := readAll(w.s, dead); err != nil || !bytes.Equal(b, w.all[dead]) {
 		t.Error("the payload is gone from the store")
 	}
 	if err := unix.Munmap(m); err != nil {

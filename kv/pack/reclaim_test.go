@@ -115,7 +115,7 @@ func (w *filled) check(t testing.TB, keep []Address) {
 	}
 	for _, a := range keep {
 		checkPayload(t, w.s, a, w.all[a])
-		if err := w.s.Check(bg, a, ownerOf(w.all[a])); err != nil {
+		if err := w.s.Verify(bg, a, nothing, ownerOf(w.all[a])); err != nil {
 			t.Fatal(err)
 		}
 		if !found[a] && a.Length > 0 {

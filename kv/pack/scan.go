@@ -165,37 +165,6 @@ func (c *scanner) seek(pos uint64) (uint64, error) {
 	return c.size, nil
 }
 
-// Check compares everything that is stored with the payload at a: the header,
-// its place and length, the owner if one is given, and every block, also where
-// Options.NoVerify is set.
-func (s *Store) Check(ctx context.Context, a Address, owner ...Owner) error {
-	r, h, err := s.inFile(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer h.unref()
-	if err := s.checkHeader(ctx, &r, h, owner); err != nil {
-		return err
-	}
-	const step = 4 << 20
-	for off := uint64(0); off < a.Length; off += step {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r.off, r.n = off, min(step, a.Length-off)
-		nothing := func([]byte) error { return nil }
-		if h.data == nil {
-			err = r.viewFile(h, true, nothing)
-		} else if h.ref() { // viewMap gives one back
-			err = r.viewMap(h, true, nothing)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkHeader compares the header of a record with what the address says.
 func (s *Store) checkHeader(ctx context.Context, r *part, file *handle, owner []Owner) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

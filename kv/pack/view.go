@@ -48,38 +48,6 @@ func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]by
 	return r.viewFile(h, !s.o.NoVerify, fn)
 }
 
-// ReadInto copies len(dst) bytes of the payload at a, from off on. Errors are
-// those of View; dst then holds anything.
-func (s *Store) ReadInto(ctx context.Context, a Address, off uint64, dst []byte) error {
-	r, err := s.locate(ctx, a, off, uint64(len(dst)))
-	if err != nil || len(dst) == 0 {
-		return err
-	}
-	if b, g := r.memory(); g != nil {
-		copy(dst, b)
-		g.unref()
-		return nil
-	}
-	h, err := r.acquire()
-	if err != nil {
-		return err
-	}
-	if h.data != nil {
-		return r.copyMap(h, !s.o.NoVerify, dst)
-	}
-	defer h.unref()
-	if s.o.NoVerify {
-		return r.pread(h, dst, r.a.Offset+off)
-	}
-	if r.a.Length >= largeFrom && r.whole() {
-		return r.readWhole(h, dst)
-	}
-	return r.viewFile(h, true, func(b []byte) error {
-		copy(dst, b)
-		return nil
-	})
-}
-
 // Locate returns the file and the offset in it where the payload at a begins,
 // for programs that read packs without this one. The path is below the
 // directory that Open was given. Bytes that are not in the file yet are
@@ -181,12 +149,6 @@ func (r *part) window() (from, to uint64) {
 	return r.off &^ (blockSize - 1), min(roundUp(r.off+r.n, blockSize), r.a.Length)
 }
 
-// whole reports whether the part is made of whole blocks.
-func (r *part) whole() bool {
-	from, to := r.window()
-	return from == r.off && to == r.off+r.n
-}
-
 // sums is where the sums of the blocks from byte from of the payload on are,
 // relative to the payload: that many bytes before it.
 func (r *part) sums(from uint64) uint64 {
@@ -230,35 +192,6 @@ func (r *part) viewMap(h *handle, verify bool, fn func([]byte) error) (err error
 	}
 	from, to := base+r.off, base+r.off+r.n
 	return fn(h.data[from:to:to])
-}
-
-// copyMap copies from a mapped pack, block by block, so that a block is still
-// in the processor's cache when it is compared. It gives the handle back.
-func (r *part) copyMap(h *handle, verify bool, dst []byte) (err error) {
-	defer h.unref()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer r.fault(h, &err)
-	base, err := r.base(h)
-	if err != nil {
-		return err
-	}
-	if !verify {
-		copy(dst, h.data[base+r.off:base+r.off+r.n])
-		return nil
-	}
-	from, to := r.window()
-	sums := h.data[base-r.sums(from) : base]
-	for at := from; at < to; at += blockSize {
-		block := h.data[base+at : base+min(at+blockSize, to)]
-		if err := r.check(block, at, sums[(at-from)/blockSize*sumSize:]); err != nil {
-			return err
-		}
-		if at < r.off {
-			block = block[r.off-at:]
-		}
-		dst = dst[copy(dst, block):]
-	}
-	return nil
 }
 
 // fault turns a page of the map that could not be read into an error. All
@@ -316,14 +249,6 @@ func (r *part) viewFile(h *handle, verify bool, fn func([]byte) error) error {
 		return err
 	}
 	return fn(b[r.off-from : r.off-from+r.n : r.off-from+r.n])
-}
-
-// readWhole reads whole blocks to where they belong.
-func (r *part) readWhole(h *handle, dst []byte) error {
-	table := sumSize * int(blocks(r.off+r.n)-r.off/blockSize)
-	buf := getBuffer(table)
-	defer putBuffer(buf)
-	return r.readBlocks(h, dst, (*buf)[:table], r.off)
 }
 
 // readBlocks fills b with blocks from byte from of the payload on, and sums

@@ -118,9 +118,6 @@ func use(p *page) {
 			panic(fmt.Sprintf("what follows key %d is found at %d, %v", i, j, exact))
 		}
 	}
-	if p.isLeaf() {
-		_ = p.bytesBefore(p.len())
-	}
 }
 
 // TestDamagedPages changes every byte of pages. The hash tells; with a name that
@@ -295,15 +292,12 @@ func everything(ctx context.Context, tr *Tree, root, other Root) map[string]erro
 		out["delete from "+key] = err
 		_, err = tr.DeleteRange(ctx, root, Span{To: []byte(key + "!")})
 		out["delete to "+key] = err
-		_, _, err = tr.CountRange(ctx, root, Span{From: []byte(key)})
-		out["count from "+key] = err
 	}
 	for c, err := range tr.Diff(ctx, root, other, Span{}) {
 		out["diff"] = err
 		_ = c
 	}
 	out["walk"] = tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil }, func(Entry) error { return nil })
-	_, out["split"] = tr.SplitKeys(ctx, root, 4)
 	ours := func(_ []byte, _, ours, _ *Value) (*Value, error) { return ours, nil }
 	_, out["merge onto"] = tr.Merge(ctx, Root{}, root, other, ours)
 	_, out["merge from"] = tr.Merge(ctx, Root{}, other, root, ours)

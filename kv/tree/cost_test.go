@@ -110,17 +110,6 @@ func TestCost(t *testing.T) {
 			_, err = tr.Apply(ctx, root, []Edit{{Key: chunkKey(nil, n/2), Value: v}, {Key: []byte{0xff}, Delete: true}})
 			return err
 		}},
-		{"CountRange", 2 * (height + 1), 0, func() error {
-			got, _, err := tr.CountRange(ctx, root, span)
-			if got != n/5*3 {
-				return fmt.Errorf("%d entries: %w", got, err)
-			}
-			return err
-		}},
-		{"SplitKeys", 7 * (height + 1), 0, func() error {
-			_, err := tr.SplitKeys(ctx, root, 8)
-			return err
-		}},
 		{"Walk of pages only", 0, 0, func() error {
 			return tr.Walk(ctx, root, func(_ Name, height uint8, _ int) (bool, error) { return height == 0, nil }, nil)
 		}},

@@ -129,10 +129,6 @@ func TestLinksAreThoseOfAScan(t *testing.T) {
 				fail(err)
 			}
 		},
-		"a count": func(tr *Tree) {
-			_, err := tr.Rank(ctx, root, chunkKey(nil, n/3))
-			fail(err)
-		},
 		"half a scan": func(tr *Tree) {
 			i := 0
 			for _, err := range tr.Scan(ctx, root, Span{}) {

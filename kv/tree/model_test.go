@@ -292,7 +292,6 @@ func (w *world) compare(t *testing.T, versions []version) {
 		w.compareDiff(t, versions[w.IntN(len(versions))], v, s)
 	}
 	w.compareDiff(t, versions[w.IntN(len(versions))], v, Span{})
-	w.compareSplit(t, v)
 	checkPages(t, w.t, v.root)
 }
 
@@ -300,7 +299,6 @@ func (w *world) compareScan(t *testing.T, v version, s Span) {
 	t.Helper()
 	want := v.m.span(s)
 	i := 0
-	var size uint64
 	for e, err := range w.t.Scan(context.Background(), v.root, s) {
 		if err != nil {
 			t.Fatal(err)
@@ -311,15 +309,10 @@ func (w *world) compareScan(t *testing.T, v version, s Span) {
 		if wantValue := v.m[want[i]]; !e.Value.Equal(&wantValue) {
 			t.Fatalf("scan: %q is %+v, want %+v", e.Key, e.Value, wantValue)
 		}
-		size += e.Value.bytes()
 		i++
 	}
 	if i != len(want) {
 		t.Fatalf("scan %+v ends after %d of %d", s, i, len(want))
-	}
-	n, b, err := w.t.CountRange(context.Background(), v.root, s)
-	if err != nil || n != uint64(i) || b != size {
-		t.Fatalf("count %+v: %d entries, %d bytes, %v; want %d, %d", s, n, b, err, i, size)
 	}
 }
 
@@ -347,34 +340,6 @@ func (w *world) compareDiff(t *testing.T, a, b version, s Span) {
 	}
 	if i != len(want) {
 		t.Fatalf("diff ends after %d of %d", i, len(want))
-	}
-}
-
-func (w *world) compareSplit(t *testing.T, v version) {
-	t.Helper()
-	n := 1 + w.IntN(9)
-	keys, err := w.t.SplitKeys(context.Background(), v.root, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := min(n, len(v.m))
-	if len(keys) != max(parts-1, 0) {
-		t.Fatalf("%d keys split %d entries in %d parts", len(keys), len(v.m), n)
-	}
-	for i := range parts {
-		var s Span
-		if i > 0 {
-			s.From = keys[i-1]
-		}
-		if i < len(keys) {
-			s.To = keys[i]
-		}
-		if got := len(v.m.span(s)); got < len(v.m)/parts || got > len(v.m)/parts+1 {
-			t.Fatalf("part %d of %d has %d of %d entries", i, parts, got, len(v.m))
-		}
-		if rank, err := w.t.Rank(context.Background(), v.root, s.From); err != nil || i > 0 && rank != uint64(len(v.m.span(Span{To: s.From}))) {
-			t.Fatalf("rank %d: %v", rank, err)
-		}
 	}
 }
 
