@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import pickle
 from pathlib import Path
 
@@ -134,6 +135,35 @@ def test_care(repo: zarrdb.Repository, tmp_path: Path) -> None:
         repo.expire()
     with pytest.raises(zarrdb.NotFoundError):
         repo.merge("nope")
+
+
+def test_link(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    def refs(name: str, value: int, files: str) -> str:
+        data = tmp_path / "files" / f"{name}.bin"
+        data.parent.mkdir(exist_ok=True)
+        data.write_bytes(bytes([value] * 4))
+        array = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "compressor": None, "filters": None, "fill_value": 0, "order": "C"}
+        sets = {
+            ".zgroup": json.dumps({"zarr_format": 2}), "x/.zarray": json.dumps(array), "x/.zattrs": json.dumps({"_ARRAY_DIMENSIONS": ["time"]}),
+            "x/0": [f"{files}{name}.bin", 0, 4],
+        }  # fmt: skip
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"version": 1, "refs": sets}))
+        return str(path)
+
+    where = {"s3://bucket/": f"file://{tmp_path}/files/"}
+    sources = [refs("a", 1, "s3://bucket/"), refs("b", 2, "files/")]
+    c = repo.link(*sources, to="g", append_dim="time", message="link", url_map=where)
+    assert c.message == "link" and repo.lookup_branch("main") == c.id
+    assert repo.at("main").array("g/x")[:4].tolist() == [1] * 4
+    new = [change.new for change in repo.diff("main~1") if change.chunk is not None]
+    assert [n and n["kind"] for n in new] == ["virtual", "virtual"]
+    (tmp_path / "files" / "b.bin").write_bytes(b"abcdef")
+    with pytest.raises(zarrdb.ZarrdbError) as e:
+        repo.at("main").array("g/x")[4:]
+    assert e.value.code == "value_changed"
+    with pytest.raises(zarrdb.ZarrdbError):
+        repo.link(sources[0], to="g", url_map=where)  # there is something already
 
 
 def test_representation(repo: zarrdb.Repository, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
@@ -10,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _wire as w
@@ -43,9 +44,9 @@ def binary() -> str:
     import sysconfig
 
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
-        installed = Path(sysconfig.get_path("scripts", scheme)) / "zarrdb"
-        if installed.is_file():
-            return str(installed)
+        installed = os.path.join(sysconfig.get_path("scripts", scheme), "zarrdb")
+        if os.path.isfile(installed):
+            return installed
     if found := shutil.which("zarrdb"):
         return found
     raise UnsupportedError("the program zarrdb was not found; put it on PATH or its path into ZARRDB_BINARY")
@@ -108,6 +109,16 @@ def dial(path: str, user: int) -> socket.socket | None:
 
 
 _started: list[subprocess.Popen[bytes]] = []  # to be waited for when they have ended
+
+
+def _let_go() -> None:
+    """At exit: they go on without this process, which subprocess would warn of."""
+    for p in _started:
+        if p.poll() is None:
+            p.returncode = 0
+
+
+atexit.register(_let_go)
 
 
 def _start(dir: str) -> tuple[subprocess.Popen[bytes], Any]:
@@ -179,6 +190,10 @@ class Client:
         """Connect to the process that has the database open, or start one."""
         if not hasattr(socket, "AF_UNIX"):
             raise UnsupportedError("Python has no Unix sockets on this system, through which databases are used")
+        with ExitStack() as files:
+            return self._reach(version, files)
+
+    def _reach(self, version: str, files: ExitStack) -> w.Link:
         deadline = time.monotonic() + (30 if self.wait is None else self.wait)
         started = log = None
         pause = 0.001
@@ -200,11 +215,11 @@ class Client:
                 if late:
                     raise LockedError(f"{self.dir}: the process that has it open does not answer")
                 started, log = _start(self.dir)
+                files.enter_context(log)
             elif (code := started.poll()) is not None:
                 assert log is not None
                 log.seek(0)
                 message = log.read().decode(errors="replace")
-                log.close()
                 started = None
                 if code != 0:  # otherwise somebody else was faster, or it was idle
                     e = exit_error(code, message)

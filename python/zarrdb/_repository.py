@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -328,6 +328,32 @@ class Repository:
         args = ["import", self.path, *sources, "--branch", branch] + ["--overwrite"] * overwrite
         args += ["--to", to] if to else []
         args += ["-m", message] if message else []
+        self._run(*args)
+        return self.resolve(self.lookup_branch(branch))
+
+    def link(
+        self,
+        *sources: str,
+        to: str = "",
+        branch: str = "main",
+        message: str = "",
+        append_dim: str | None = None,
+        overwrite: bool = False,
+        allow: str | Sequence[str] = (),
+        url_map: Mapping[str, str] | None = None,
+        validate: str = "local",
+    ) -> Commit:
+        """Take reference sets or stores in as one commit, which is returned, and leave their bytes where
+        they are: the chunks are virtual. Several sources need `append_dim`. Bytes are read from the folder of
+        a source, and below the URLs that `allow` names; `url_map` says where those below a URL are found. What
+        is read must not have changed: `validate` says for which files, "local", "all" or "none"."""
+        args = ["import", self.path, *sources, "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
+        for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim)):
+            args += [flag, value] if value else []
+        for prefix in [allow] if isinstance(allow, str) else allow:
+            args += ["--allow", prefix]
+        for url, other in (url_map or {}).items():
+            args += ["--url-map", f"{url}={other}"]
         self._run(*args)
         return self.resolve(self.lookup_branch(branch))
 

@@ -80,9 +80,7 @@ class ZarrdbStore(Store):
 
     # --- values
 
-    def get_sync(
-        self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
+    def _get(self, key: str, prototype: BufferPrototype | None, byte_range: ByteRequest | None) -> Buffer | None:
         v = self.session
         try:
             match byte_range:
@@ -102,10 +100,18 @@ class ZarrdbStore(Store):
             raise
         return None if b is None else (prototype or default_buffer_prototype()).buffer.from_bytes(b)
 
-    def set_sync(self, key: str, value: Buffer) -> None:
+    def get_sync(
+        self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        return self._get(key, prototype, byte_range)
+
+    def _set(self, key: str, value: Buffer) -> None:
         if not isinstance(value, Buffer):
             raise TypeError(f"ZarrdbStore.set(): `value` must be a Buffer instance. Got an instance of {type(value)} instead.")
         self._writer.set(key, value.as_numpy_array())
+
+    def set_sync(self, key: str, value: Buffer) -> None:
+        self._set(key, value)
 
     def delete_sync(self, key: str) -> None:
         self._writer.delete(key)
@@ -114,7 +120,7 @@ class ZarrdbStore(Store):
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         await self._ensure_open()
-        return self.get_sync(key, prototype=prototype, byte_range=byte_range)
+        return self._get(key, prototype, byte_range)
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
@@ -128,9 +134,9 @@ class ZarrdbStore(Store):
         self._check_writable()
         await self._ensure_open()
         if isinstance(value, Buffer) and len(value) > INLINE:
-            await asyncio.to_thread(self.set_sync, key, value)
+            await asyncio.to_thread(self._set, key, value)
         else:
-            self.set_sync(key, value)
+            self._set(key, value)
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         await self._ensure_open()

@@ -6,7 +6,6 @@ thread of its own: of the threads that wait for replies one reads, for all.
 
 from __future__ import annotations
 
-import array
 import json
 import mmap
 import os
@@ -279,6 +278,9 @@ class Link:
         with self._lock:
             self._end(OSError("closed"))
 
+    def __del__(self) -> None:
+        self._sock.close()
+
     def abandon(self) -> None:
         """In a child after fork: the connection is the parent's."""
         self.over = ConnectionLostError("the connection is that of the parent process", "gone")
@@ -311,9 +313,7 @@ class Link:
             data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec)
             for level, kind, raw in oob:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                    fds = array.array("i")
-                    fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
-                    self._fds.extend(fds)
+                    self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
             if flags & socket.MSG_CTRUNC:
                 raise ConnectionError("it sent more descriptors than fit, or this process may open no more files")
             if not data:
