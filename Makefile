@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop interop-formats serve-interop s3 bench soak soak-serve python-test wheels clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop interop-formats serve-interop s3 bench soak soak-serve python-test python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -69,6 +69,12 @@ bench:            ## benchmarks, with the figures of other programs beside them
 
 python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's
 	./scripts/python.sh $(ARGS)
+
+python-suites: build ## tests of zarr-python and xarray with our store: half an hour
+	./scripts/python.sh --suites
+
+wheels-smoke:     ## a wheel in clean environments of each Python that is found
+	./scripts/wheels.sh --smoke
 
 wheels:           ## wheels of the Python package, one for each platform; TARGETS are some of them
 	./scripts/wheels.sh $(TARGETS)

@@ -4,6 +4,8 @@
 # zarr-python 3, and where no arguments are given one with zarr-python 2. Needs Python
 # 3.11 or later with venv.
 #   scripts/python.sh [ARGUMENT OF pytest]…
+#   scripts/python.sh --fast      the part for continuous integration: some minutes
+#   scripts/python.sh --suites    tests of zarr-python and xarray with our store: half an hour
 set -euo pipefail
 cd "$(dirname "$0")/.."
 env=${PYTHON_ENV:-${TMPDIR:-/tmp}/zarrdb-python-$(id -u)}
@@ -21,8 +23,37 @@ make() {
 		echo "$stamp" >"$1/stamp"
 	fi
 }
+# suites runs tests that other projects wrote: those of zarr-python are in the source
+# distribution of the version that is tested with, those of xarray in its wheel.
+suites() {
+	local zarr=$env/zarr-source
+	if [ ! -d "$zarr" ]; then
+		rm -rf "$zarr.new"
+		"$env/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary zarr -d "$zarr.new" "$(grep ^zarr== python/tests/requirements.txt)"
+		tar -xzf "$zarr.new"/zarr-*.tar.gz -C "$zarr.new" --strip-components 1
+		mv "$zarr.new" "$zarr"
+	fi
+	export PYTHONPATH=$PYTHONPATH:$PWD/python/suites HYPOTHESIS_PROFILE=ci
+	local run=("$env/bin/python" -m pytest -q -p no:cacheprovider -c "$PWD/python/suites/pytest.ini" --tb=short)
+	(cd python/suites && "${run[@]}" -W default test_xarray_backend.py)
+	cd "$zarr"
+	for pipeline in 0 1; do
+		PIPELINE=$pipeline "${run[@]}" --rootdir=. -p zarr_stores tests/test_array.py tests/test_group.py tests/test_indexing.py
+	done
+}
+if [ "${1:-}" = --fast ]; then
+	if ! python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv"
+		exit 0
+	fi
+	set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_readme.py
+fi
 export ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt
+if [ "${1:-}" = --suites ]; then
+	suites
+	exit
+fi
 if [ $# -eq 0 ]; then
 	make "$env-2" requirements2.txt
 	(cd python && "$env-2/bin/python" -m pytest -q -p no:cacheprovider -W ignore::pytest.PytestConfigWarning tests/zarr2.py)
