@@ -34,20 +34,13 @@ func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (_ 
 	}
 	if err == nil {
 		err = syncDir(fs, fs.PathDir(file))
-	} else {
-		err = errors.Join(err, removeFile(fs, z.tmp))
+	} else if exists(fs, z.tmp) {
+		err = errors.Join(err, fs.Remove(z.tmp))
 	}
 	if err = errors.Join(err, fs.RemoveAll(z.staged)); err != nil {
 		return r, fmt.Errorf("backup to %s: %w", file, err)
 	}
 	return r, nil
-}
-
-func removeFile(fs index.FS, name string) error {
-	if _, err := fs.Stat(name); err != nil {
-		return nil
-	}
-	return fs.Remove(name)
 }
 
 // zipBackup is a backup into a zip under way: a transfer to a database whose packs
@@ -80,7 +73,7 @@ func (z *zipBackup) run(ctx context.Context, o TransferOptions) (_ *TransferRepo
 		return t.r, errors.Join(err, to.Close())
 	}
 	z.zip = zip.NewWriter(f)
-	err = t.run(ctx,
+	err = inTurn(ctx,
 		func(ctx context.Context) error { return t.begin(ctx, everything) },
 		t.walk,
 		func(ctx context.Context) error { return z.packs(ctx, t) },
@@ -134,6 +127,9 @@ func (z *zipBackup) index(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		path := z.fs.PathJoin(dir, name)
 		fi, err := z.fs.Stat(path)
 		if err != nil {
@@ -150,7 +146,7 @@ func (z *zipBackup) index(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(w, withContext{ctx, f})
+		_, err = io.Copy(w, f)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
@@ -177,19 +173,6 @@ func (z *zipBackup) verify(ctx context.Context, t *transfer) (err error) {
 		return err
 	}
 	return in.sound(ctx)
-}
-
-// withContext is a reader that ends with a context.
-type withContext struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r withContext) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(b)
 }
 
 // openZip opens the database in a zip file for reading. Its index is compared with

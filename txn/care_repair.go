@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -245,43 +244,25 @@ func (p *repairer) newestSound(ctx context.Context, branch string) (CommitID, er
 	return CommitID{}, nil
 }
 
-// record writes down what was found and done.
-func (p *repairer) record() (err error) {
-	type problem struct {
-		Kind     string   `json:"kind"`
-		Problem  string   `json:"problem"`
-		Key      string   `json:"key,omitempty"`
-		Array    string   `json:"array,omitempty"`
-		Chunk    []int64  `json:"chunk,omitempty"`
-		Versions int64    `json:"versions,omitempty"`
-		Commits  []string `json:"commits,omitempty"`
-		Refs     []string `json:"refs,omitempty"`
-	}
-	list := func(r *CheckReport) []problem {
-		out := []problem{}
-		for _, q := range r.Problems {
-			one := problem{Kind: q.Kind, Problem: q.Error(), Key: q.Key, Array: q.Array, Chunk: q.Chunk, Versions: q.Versions, Refs: q.Refs}
-			for _, c := range q.Commits {
-				one.Commits = append(one.Commits, c.String())
-			}
-			out = append(out, one)
-		}
-		return out
-	}
+// record writes down what was found and done, a line for each.
+func (p *repairer) record() error {
 	now := p.db.opts.Now().UTC()
-	b, err := json.MarshalIndent(struct {
-		Time  time.Time `json:"time"`
-		Found []problem `json:"found"`
-		Done  []string  `json:"done"`
-		Left  []problem `json:"left"`
-	}{now, list(p.r.Before), p.r.Done, list(p.r.After)}, "", "  ")
-	if err != nil {
-		return err
+	b := fmt.Appendf(nil, "repair of %s\n\nfound:\n", now.Format(time.RFC3339))
+	for _, problem := range p.r.Before.Problems {
+		b = fmt.Appendln(b, problem)
+	}
+	b = fmt.Append(b, "\ndone:\n")
+	for _, what := range p.r.Done {
+		b = fmt.Appendln(b, what)
+	}
+	b = fmt.Append(b, "\nleft:\n")
+	for _, problem := range p.r.After.Problems {
+		b = fmt.Appendln(b, problem)
 	}
 	fs := fsOf(p.db.opts.FS)
 	path, err := quarantined(fs, p.db.dir, "repair", now)
 	if err == nil {
-		err = putFile(fs, path, append(b, '\n'))
+		err = putFile(fs, path, b)
 	}
 	if err == nil {
 		p.r.Record = path

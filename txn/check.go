@@ -147,11 +147,15 @@ func (db *DB) checked(ctx context.Context, o CheckOptions) (*checker, error) {
 	defer db.care.RUnlock()
 	c := newChecker(db, o)
 	defer c.snap.Close()
-	return c, c.steps(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
+	return c, inTurn(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
 }
 
-func (c *checker) steps(ctx context.Context, steps ...func(context.Context) error) error {
+// inTurn takes steps up to the first error.
+func inTurn(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := step(ctx); err != nil {
 			return err
 		}

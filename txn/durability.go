@@ -58,33 +58,31 @@ type pending struct {
 func (db *DB) delayed() bool { return db.opts.Durability != DurabilitySync && !db.opts.ReadOnly }
 
 // page returns a page that waits, nil if it does not.
-func (p *pending) page(name tree.Name) []byte {
-	if p == nil || p.waiting.Load() == 0 {
-		return nil
+func (p *pending) page(name tree.Name) (page []byte) {
+	if p != nil {
+		p.look(func(c *change) bool { page = c.pages[name]; return page != nil })
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for _, g := range []*change{p.current, p.writing} {
-		if g != nil && g.pages[name] != nil {
-			return g.pages[name]
-		}
-	}
-	return nil
+	return page
 }
 
 // commit returns the record of a commit that waits, nil if it does not.
-func (p *pending) commit(id CommitID) []byte {
+func (p *pending) commit(id CommitID) (record []byte) {
+	p.look(func(c *change) bool { record = c.commits[id]; return record != nil })
+	return record
+}
+
+// look calls fn with what waits until it returns true.
+func (p *pending) look(fn func(*change) bool) {
 	if p.waiting.Load() == 0 {
-		return nil
+		return
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, g := range []*change{p.current, p.writing} {
-		if g != nil && g.commits[id] != nil {
-			return g.commits[id]
+	for _, c := range []*change{p.current, p.writing} {
+		if c != nil && fn(c) {
+			return
 		}
 	}
-	return nil
 }
 
 // acknowledge takes a change that is to be written later, and publishes it. The

@@ -119,16 +119,7 @@ func (e *expiry) look(ctx context.Context) error {
 			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
 		}
 	}
-	return e.steps(ctx, e.refs, e.reflogs, e.pinsAndSessions, e.commits)
-}
-
-func (e *expiry) steps(ctx context.Context, steps ...func(context.Context) error) error {
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inTurn(ctx, e.refs, e.reflogs, e.pinsAndSessions, e.commits)
 }
 
 // expire lets go what nothing came to hold since look. Refs stand still, so that
@@ -139,7 +130,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	if err := e.db.writePending(ctx); err != nil {
 		return err
 	}
-	if err := e.steps(ctx, e.refs, e.moves, e.pinsAndSessions); err != nil {
+	if err := inTurn(ctx, e.refs, e.moves, e.pinsAndSessions); err != nil {
 		return err
 	}
 	e.recheck()

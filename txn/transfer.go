@@ -126,7 +126,7 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 	if err != nil {
 		return t.r, err
 	}
-	return t.r, t.run(ctx,
+	return t.r, inTurn(ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
@@ -147,18 +147,6 @@ func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
 	}
 	t.release = append(t.release, to.collecting.Unlock)
 	return t, nil
-}
-
-func (t *transfer) run(ctx context.Context, steps ...func(context.Context) error) error {
-	for _, step := range steps {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // begin takes the state of the source at one moment, plans, and holds what is
