@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// A read of standard input, or a write of standard output, may block for as long as
-// the other end likes. blockingReader and blockingWriter give up when the command is
-// cancelled: it ends, and lets go of the database. What is under way then goes on in
-// memory of its own until the other end moves.
+// A read of standard input, or a write of standard output, may block without
+// limit. blockingReader and blockingWriter return when the command is cancelled,
+// so that it ends and closes the database. The blocked call goes on in the
+// background, with a buffer of its own.
 
 // blocking is one of both directions.
 type blocking struct {
 	ctx  context.Context
 	buf  []byte // nil before it is used
-	left bool   // something is under way that was given up, and has buf
+	left bool   // an abandoned call still uses buf
 }
 
-// blockingSize is how much is read or written at a time.
+// blockingSize is the number of bytes read or written at a time.
 const blockingSize = 64 << 10
 
-// patienceOfEnd is how long a write may take when the command is cancelled: what it
-// says last is still to be seen.
+// patienceOfEnd is the time for a write after the command is cancelled, so that
+// its last output appears.
 const patienceOfEnd = time.Second
 
-// run calls fn, and gives it up when it takes longer than grace after the end of the
-// context.
+// run calls fn, and returns without its result if it has not ended grace after
+// the end of the context.
 func (b *blocking) run(grace time.Duration, fn func() (int, error)) (int, error) {
 	if b.left {
 		return 0, b.ctx.Err()
@@ -68,7 +68,7 @@ func (b *blocking) part(n int) []byte {
 type blockingReader struct {
 	blocking
 	r    io.Reader
-	used bool // a read was begun: what it reads is gone for other readers
+	used bool // a read was begun: its bytes are lost for other readers
 }
 
 func (b *blockingReader) Read(p []byte) (int, error) {
@@ -81,9 +81,9 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 	return copy(p, part[:n]), err
 }
 
-// blockingWriter collects what is written, and writes it when it is much, when
-// collectFor has passed, or when flush is called. An error of a write is that of a later
-// call. It is safe for concurrent use.
+// blockingWriter buffers its output, and writes it when the buffer is full,
+// after collectFor, or on flush. A later call returns the error of a write. It
+// is safe for concurrent use.
 type blockingWriter struct {
 	mu sync.Mutex
 	blocking
@@ -94,7 +94,7 @@ type blockingWriter struct {
 	err   error
 }
 
-// collectFor is how long a line may wait for the next.
+// collectFor is the longest time that a line stays in the buffer.
 const collectFor = 2 * time.Millisecond
 
 func (b *blockingWriter) Write(p []byte) (n int, err error) {
@@ -119,7 +119,7 @@ func (b *blockingWriter) Write(p []byte) (n int, err error) {
 	return n, b.err
 }
 
-// flush writes what was collected.
+// flush writes the buffer.
 func (b *blockingWriter) flush() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

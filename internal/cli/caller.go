@@ -13,16 +13,16 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// caller is the process that a command is typed in. A process that has databases open runs
-// commands of other processes, whose relative paths are relative to another
-// directory than its own. So every path that a command was given goes through
-// path or url before a file is opened; messages show it as it was typed.
+// caller is the process in which a command was typed. A process that has
+// databases open runs commands of other processes, whose working directories
+// differ. So every path of a command goes through path or url before a file is
+// opened; messages show the typed path.
 type caller struct {
 	dir  string       // working directory; "" is that of this process
 	env  []string     // as os.Environ; nil is that of this process
 	held []*engine.DB // databases that this process has open
-	// through is the socket of a process that has the database open and does not run
-	// the command: what can be read is read through it.
+	// through is the socket of a process that has the database open but cannot
+	// run the command: the command reads through it.
 	through string
 	// passed says that another process, which has another database of the command open,
 	// passed the command on to this one. What is read of that database is read through it.
@@ -68,7 +68,7 @@ func (c caller) environ() []string {
 	return slices.Clip(c.env)
 }
 
-// shown returns a message with paths as they were typed. URLs stay whole.
+// shown returns a message with typed paths. URLs are not changed.
 func (c caller) shown(text string) string {
 	if c.dir == "" {
 		return text
@@ -108,8 +108,8 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 	return engine.Open(cmd.Context(), here(cmd).path(dir), shared(cmd, o))
 }
 
-// shared are options of a database that is served while it is open, and waited for
-// as --wait says.
+// shared returns options for a database that is served while it is open. Opening
+// waits as long as --wait.
 func shared(cmd *cobra.Command, o *engine.Options) *engine.Options {
 	var c engine.Options
 	if o != nil {

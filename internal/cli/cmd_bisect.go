@@ -15,7 +15,7 @@ import (
 func bisectCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bisect",
-		Short:   "Find the version that brought something in",
+		Short:   "Find the commit that introduced a change",
 		Example: "  zarrdb bisect run weather.zdb v1.0 main -- ./is-it-fine.sh",
 		Args:    subcommandOnly,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -28,7 +28,7 @@ func bisectRunCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "run DB GOOD BAD -- COMMAND [ARG…]",
-		Short: "Search by a command that tells good from bad",
+		Short: "Search with a command that tests each version",
 		Long: `Find the first bad version between GOOD and BAD by running a command on as few
 as possible. The command gets the version to look at in the environment as
 ZARRDB_REV, and the database as ZARRDB_DB; it may open it. It exits with 0 for

@@ -16,9 +16,9 @@ func blameCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "blame DB[@REV]:PATH",
-		Short: "Say which commit wrote each chunk of an array",
+		Short: "Show which commit wrote each chunk of an array",
 		Long: `Print a line for each chunk that the selection touches (default the whole array):
-the commit that last changed it, when, who, the part of the array that the chunk
+the commit that last changed it, its time and author, the part of the array that the chunk
 holds, and the message. A chunk that is not stored is the commit's that removed
 it or made the array. Renames are followed.`,
 		Example: `  zarrdb blame weather.zdb:temp --select '0,100:200'
@@ -52,7 +52,7 @@ it or made the array. Renames are followed.`,
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&sel, "select", "s", "", "what part of the array, as for read")
+	cmd.Flags().StringVarP(&sel, "select", "s", "", "part of the array, as for read")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }

@@ -79,7 +79,7 @@ Arrays of format 1 lie in plain directories, without groups.`,
 	f.StringSliceVar(&spec.dims, "dims", nil, "dimension names")
 	f.StringVar(&spec.format, "format", "", "Zarr `VERSION`: 1, 2 or 3 (default that of the group above, else 3)")
 	f.BoolVar(&spec.group, "group", false, "make a group")
-	f.BoolVar(&spec.overwrite, "overwrite", false, "replace what is there")
+	f.BoolVar(&spec.overwrite, "overwrite", false, "replace an existing node")
 	wf.register(cmd)
 	return cmd
 }
@@ -111,7 +111,7 @@ func (l *lengths) String() string {
 // Type implements pflag.Value.
 func (l *lengths) Type() string { return "N,…" }
 
-// raw is a flag's value as JSON; empty is none.
+// raw returns a flag's value as JSON, nil if it is empty.
 func raw(s string) json.RawMessage {
 	if s == "" {
 		return nil

@@ -25,8 +25,9 @@ func parseAttrs(s string) (zarr.Attributes, error) {
 	return attrs, nil
 }
 
-// attrValue is the value of an attribute as it is typed: JSON, or a string without
-// quotes. Text that begins like JSON but is not valid JSON is an error, not a string.
+// attrValue parses the typed value of an attribute: JSON, or a string without
+// quotes. Text that begins like JSON but is not valid JSON is an error, not a
+// string.
 func attrValue(text string) (any, error) {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text), nil
@@ -149,8 +150,8 @@ func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
 	return to.path, nil
 }
 
-// otherFormat says how a node comes to a path where it would have another format than
-// the group above.
+// otherFormat returns an error that names the command for a node whose format
+// differs from that of the group above.
 func otherFormat(t target, to string, err error) error {
 	var other *engine.OtherFormatError
 	if !errors.As(err, &other) {

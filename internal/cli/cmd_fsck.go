@@ -76,7 +76,7 @@ is kept in DB/quarantine.`,
 	return cmd
 }
 
-// salvageDB restores a lost index and says what came of it.
+// salvageDB restores a lost index and prints the result.
 func salvageDB(cmd *cobra.Command, dir, to string) error {
 	bar := newByteProgress(cmd, "searched")
 	r, err := engine.Salvage(cmd.Context(), here(cmd).path(dir), here(cmd).path(to), shared(cmd, nil), func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
@@ -120,9 +120,9 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	return nil
 }
 
-// fsck checks a database, repairs it if it is to, and prints what it found.
+// fsck checks a database, repairs it with --repair, and prints the problems.
 func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON bool) (*txn.CheckReport, error) {
-	arrays := map[string]int64{} // how many chunks of each are damaged
+	arrays := map[string]int64{} // number of damaged chunks of each
 	if !asJSON {
 		o.Found = func(p txn.Problem) {
 			say(cmd, "%s", oneLine(p))
@@ -163,7 +163,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 			say(cmd, "recorded in %s", here(cmd).shown(fixed.Record))
 		}
 	}
-	if !repair { // which tells of problems before and after
+	if !repair { // its report has the problems before and after
 		for _, path := range slices.Sorted(maps.Keys(arrays)) {
 			say(cmd, "/%s: %s damaged", path, count(arrays[path], "chunk"))
 		}

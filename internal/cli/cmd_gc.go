@@ -56,7 +56,7 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 		},
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "age, such as 30d or 12h, or a date")
-	cmd.Flags().IntVar(&o.Keep, "keep", 0, "how many of the newest versions of each branch stay")
+	cmd.Flags().IntVar(&o.Keep, "keep", 0, "number of the newest versions of each branch to keep")
 	cmd.Flags().StringSliceVar(&o.Branches, "branch", nil, "only versions of this branch; may be repeated")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only count")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
@@ -68,7 +68,7 @@ func gcCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gc DB",
-		Short: "Free what no version needs any more",
+		Short: "Free data that no version needs any more",
 		Long: `Remove index pages and payloads that nothing reaches: no version that has not
 expired, no session, no pin. Space goes back to the file system, by holes in
 files where it can. It can be interrupted at any moment and run again.
@@ -97,7 +97,7 @@ files where it can. It can be interrupted at any moment and run again.
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only find out what would be freed")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be freed")
 	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

@@ -21,10 +21,10 @@ func (f *choiceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.ours, "ours", nil, "where both sides changed `PATH` or below (/ for all), keep what the branch has")
 	cmd.Flags().StringArrayVar(&f.theirs, "theirs", nil, "where both sides changed `PATH` or below (/ for all), take what comes to it")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the conflicts but change nothing")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print what came of it as JSON, conflicts too")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON, with conflicts")
 }
 
-// choose is what the flags say about conflicts, nil if nothing.
+// choose returns the decisions of the flags, nil without any.
 func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice, error) {
 	var rules []txn.PathChoice
 	seen := map[string]bool{}
@@ -83,7 +83,7 @@ func pickCmd(use, short, long, example string, run func(*engine.DB) func(context
 
 func revertCmd() *cobra.Command {
 	return pickCmd("revert DB[@BRANCH] REV", "Undo one commit by a new one",
-		"Undo what commit REV changed, on top of everything that came after it.",
+		"Undo the changes of commit REV, on top of all later commits.",
 		`  zarrdb revert weather.zdb main~2
   zarrdb revert weather.zdb main~2 --ours temp`,
 		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {

@@ -54,9 +54,9 @@ an unknown codec is listed with the reason why it cannot be read.`,
 	return cmd
 }
 
-// eachMember calls fn for everything right below a path; unknown is why an array
-// with an unknown codec cannot be opened. A node that cannot be opened for another
-// reason does not keep the others from being shown; its error comes last.
+// eachMember calls fn for every direct child of a path; unknown is the error of
+// an array with an unknown codec. A node that cannot be opened for another
+// reason is skipped, and its error is returned at the end.
 func eachMember(ctx context.Context, s *engine.Source, path string, fn func(m engine.Member, unknown error) error) error {
 	var failed error
 	for m, err := range s.Members(ctx, path) {
@@ -78,7 +78,7 @@ func isUnknown(err error) bool {
 	return ok
 }
 
-// reason is what follows operation and path in an error about a node.
+// reason returns the text after operation and path in an error about a node.
 func reason(err error) string {
 	var at *zarr.Error
 	if errors.As(err, &at) {
@@ -103,7 +103,7 @@ func printUnknown(cmd *cobra.Command, name string, err error, asJSON bool) error
 	}{"array", formatNumber(m.Version), path, m.Shape, reason(err)})
 }
 
-// printMember prints a node, or a directory that is none.
+// printMember prints a node, or a directory without a node.
 func printMember(cmd *cobra.Command, name string, n *zarr.Node, long, asJSON bool) error {
 	if asJSON {
 		if n == nil {
@@ -169,7 +169,7 @@ func treeCmd() *cobra.Command {
 					return nil
 				}
 				say(cmd, "%s/", n.Name())
-			case errors.Is(err, zarr.ErrNotFound): // a directory, or nothing
+			case errors.Is(err, zarr.ErrNotFound): // a directory, or missing
 				if !asJSON {
 					say(cmd, "/")
 				}

@@ -16,7 +16,7 @@ import (
 func (f *transferFlags) register(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = argCount(2, -1)
 	cmd.Flags().BoolVar(&f.o.AllBranches, "all", false, "all branches")
-	cmd.Flags().BoolVar(&f.o.AllTags, "tags", false, "all tags, besides the REFs if there are any")
+	cmd.Flags().BoolVar(&f.o.AllTags, "tags", false, "all tags, in addition to the REFs")
 	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
 	cmd.Flags().BoolVar(&f.o.Force, "force", false, "drop versions that only the ref which is moved has")
 	return f.add(cmd)
@@ -125,7 +125,7 @@ and change nothing.`,
 
 func isBranch(r txn.Ref) bool { return strings.HasPrefix(r.Name, "heads/") }
 
-// done prints what was carried, and which refs moved.
+// done prints the counts of a transfer and the moved refs.
 func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferReport, err error) error {
 	if err != nil {
 		return err

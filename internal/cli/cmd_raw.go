@@ -17,7 +17,7 @@ func getCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get TARGET KEY",
 		Short: "Print the stored bytes of a key",
-		Long:  "Print the bytes of a key below the target's path, as they are stored.",
+		Long:  "Print the stored bytes of a key below the target's path.",
 		Example: `  zarrdb get weather.zdb temp/zarr.json
   zarrdb get weather.zdb:temp c/0/0 > chunk`,
 		Args: argCount(2, 2),
@@ -91,7 +91,7 @@ as they are, each with a zero byte behind it.`,
 			return out.flush()
 		},
 	}
-	cmd.Flags().BoolVarP(&null, "null", "0", false, "end keys with a zero byte and print them as they are")
+	cmd.Flags().BoolVarP(&null, "null", "0", false, "end keys with a zero byte and print them without escapes")
 	src.register(cmd)
 	return cmd
 }
@@ -178,7 +178,7 @@ then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
 	}
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "normalize URL", Short: "Print the canonical spelling of a URL",
+			Use: "normalize URL", Short: "Print the canonical form of a URL",
 			Example: `  zarrdb url normalize 's3://bucket/a/../b.zip|zip|zarr3'`,
 			Args:    argCount(1, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
@@ -190,7 +190,7 @@ then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
 			},
 		},
 		&cobra.Command{
-			Use: "resolve BASE RELATIVE", Short: "Print what a relative URL means",
+			Use: "resolve BASE RELATIVE", Short: "Resolve a relative URL against a base",
 			Example: `  zarrdb url resolve 's3://bucket/d/x.zip|zip:a' '..:y.zip|zip:b'`,
 			Args:    argCount(2, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {

@@ -98,7 +98,7 @@ meanwhile. What the session writes itself needs no guard.`,
 	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.jsonl, FILE.png, or - for raw bytes on standard output")
 	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
 	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
-	cmd.Flags().BoolVar(&guard, "guard", false, "make the commit of the session a conflict if what was read changes meanwhile")
+	cmd.Flags().BoolVar(&guard, "guard", false, "fail the commit of the session with a conflict if the read part changes meanwhile")
 	src.register(cmd)
 	return cmd
 }
@@ -118,18 +118,18 @@ func guarded(s *engine.Source) cf.Opener {
 	}
 }
 
-// reading is what one read command reads.
+// reading is the state of one read command.
 type reading struct {
 	a     *zarr.Array
 	sel   zarr.Selection
 	shape []int64
 	whole bool // no selection was given
 	tidy  bool
-	slab  int64       // what is read at a time, in bytes; see [zarr.Array.Parts]
-	dec   *cf.Decoder // nil if values are shown as they are stored
-	// beside opens the coordinates of the array.
+	slab  int64       // bytes read at a time; see [zarr.Array.Parts]
+	dec   *cf.Decoder // nil for stored values
+	// beside opens a coordinate of the array.
 	beside cf.Opener
-	// done, if set, is told how many elements were written out.
+	// done, if set, is called with the number of elements written.
 	done func(elements int64)
 }
 
@@ -193,11 +193,10 @@ func (c *countWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// slabBytes is about how much is written at a time.
+// slabBytes is about the bytes written at a time.
 const slabBytes = 64 << 20
 
-// raw writes elements in C order, block by block, so that memory does not depend
-// on how many they are.
+// raw writes elements in C order, block by block, in bounded memory.
 func (r *reading) raw(ctx context.Context, w io.Writer) error {
 	if r.a.Type().Variable() {
 		return r.lines(ctx, w)
@@ -230,7 +229,7 @@ func (r *reading) blocks(ctx context.Context, fn func(block *reading) error) err
 	return nil
 }
 
-// maxBytes bounds what is read into memory at once.
+// maxBytes bounds the bytes read into memory at once.
 const maxBytes = min(16<<30, math.MaxInt)
 
 // bytes reads the selection at once.

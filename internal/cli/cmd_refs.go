@@ -59,7 +59,7 @@ func refsCheckCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check TARGET",
-		Short: "Make sure that what references name is there",
+		Short: "Check that the referenced files and ranges exist",
 		Long: `Ask for every file that the references at and below TARGET name, a version of a
 database or a reference set: it must exist, be what it was when it was imported,
 and have the bytes that are referred to. Nothing is read of the files. What is
@@ -101,7 +101,7 @@ func refsLocalizeCmd() *cobra.Command {
 	var selections []string
 	cmd := &cobra.Command{
 		Use:   "localize TARGET... [--select SEL]...",
-		Short: "Copy what virtual chunks refer to into the database",
+		Short: "Copy the bytes of virtual chunks into the database",
 		Long: `Copy the bytes of the virtual chunks at and below the path of each TARGET into the
 database, as one commit. The arrays read the same, and need the files no more.
 Versions from before still refer to them.
@@ -133,7 +133,7 @@ their order.`,
 	return cmd
 }
 
-// localizedPart is what one argument of localize names.
+// localizedPart is the part that one argument of localize names.
 type localizedPart struct {
 	target
 	sel string
@@ -172,7 +172,7 @@ func localizedParts(from caller, targets, selections []string) ([]localizedPart,
 	return parts, nil
 }
 
-// localizeMessage is the message of the commit where none is given.
+// localizeMessage is the default message of the commit.
 func localizeMessage(parts []localizedPart) string {
 	const named = 3
 	var names []string
@@ -186,8 +186,7 @@ func localizeMessage(parts []localizedPart) string {
 	return message
 }
 
-// localize copies the parts. What is wrong with a selection is found before
-// anything is copied.
+// localize copies the parts. It checks all selections before it copies.
 func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []localizedPart) (keys, bytes int64, err error) {
 	which := make([]*zarr.Selection, len(parts))
 	for i, p := range parts {
@@ -210,7 +209,7 @@ func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []loca
 	return keys, bytes, nil
 }
 
-// selection reads the selection of the array at the path; nil if there is none.
+// selection parses the selection of the array at the path; nil without one.
 func (p localizedPart) selection(cmd *cobra.Command, s *engine.Session) (*zarr.Selection, error) {
 	if p.sel == "" {
 		return nil, nil

@@ -79,7 +79,7 @@ when it had no client for a while; programs start it.`,
 	flags.StringVar(&f.listen, "listen", "localhost:8080", "listen on `ADDR`: HOST:PORT, or unix:PATH")
 	flags.StringVar(&f.s3, "s3", "", "serve to S3 clients too, at `ADDR`; buckets are named as databases")
 	flags.StringVar(&f.keys, "keys", "", "let clients in, and write, by the keys in this `FILE`")
-	flags.BoolVar(&f.readOnly, "read-only", false, "refuse writes whatever the keys say")
+	flags.BoolVar(&f.readOnly, "read-only", false, "refuse all writes, even with keys that allow them")
 	flags.StringVar(&f.cert, "tls-cert", "", "encrypt, with the certificate chain in this `FILE`")
 	flags.StringVar(&f.key, "tls-key", "", "the private key of the certificate, a `FILE`")
 	flags.BoolVar(&f.proxied, "behind-tls-proxy", false, "a proxy in front encrypts; keys may be taken without TLS")
@@ -230,7 +230,7 @@ func (f *serveFlags) tls(from caller) (*tls.Config, error) {
 // closer is a database or a source.
 type closer interface{ Close() error }
 
-// openAll opens what the arguments name and puts it into the table.
+// openAll opens the arguments and adds them to the table.
 func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table) (opened []closer, err error) {
 	for _, arg := range args {
 		name, target := splitName(here(cmd), arg)
@@ -288,7 +288,7 @@ func splitName(from caller, arg string) (name, target string) {
 	return name, target
 }
 
-// nameOf is the name of what a path or URL names: its last part.
+// nameOf returns the served name of a path or URL: its last part.
 func nameOf(name, path string) string {
 	if name != "" {
 		return name
@@ -328,7 +328,7 @@ func listenOn(ctx context.Context, from caller, addr string, managed bool) (net.
 	return c.Listen(ctx, "tcp", addr)
 }
 
-// ready tells the service manager that the server answers, if there is one.
+// ready notifies the service manager, if any, that the server answers.
 func ready(cmd *cobra.Command) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" || len(here(cmd).held) > 0 {
@@ -345,7 +345,8 @@ func ready(cmd *cobra.Command) {
 	_, _ = conn.Write([]byte("READY=1"))
 }
 
-// runLocal serves one database to this machine until it had no client for a while.
+// runLocal serves one database to this machine until it has no client for some
+// time.
 func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef("serve: --local serves one database")

@@ -16,7 +16,7 @@ func sessionCmd() *cobra.Command {
 		Use:   "session",
 		Short: "Transactions that span several commands",
 		Long: `A session collects changes that become one commit. Writing commands take part
-with --session ID; nobody else sees what they do before the commit.`,
+with --session ID; their changes are visible only in the session until the commit.`,
 		Example: `  id=$(zarrdb session begin weather.zdb)
   zarrdb write weather.zdb:temp --session $id --select 0 -i t0.npy
   zarrdb session commit weather.zdb $id -m "first day"`,
@@ -96,7 +96,7 @@ func sessionAbort() *cobra.Command {
 	return &cobra.Command{
 		Use:     "abort DB ID",
 		Short:   "Forget a session",
-		Long:    "End a session and forget what was written into it.",
+		Long:    "End a session and discard its changes.",
 		Example: `  zarrdb session abort weather.zdb $id`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,8 @@ func (f *transferFlags) run(cmd *cobra.Command, did string, fn func(context.Cont
 	return nil
 }
 
-// carry shows progress, and says that an interrupted transfer can be taken up.
+// carry shows progress, and marks the error of an interrupted transfer that can
+// be continued.
 func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) (*txn.TransferReport, error) {
 	if f.o.Depth < 0 || cmd.Flags().Changed("depth") && f.o.Depth == 0 {
 		return nil, usagef("--depth: it must be at least 1")
@@ -58,7 +59,7 @@ func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.T
 	return r, err
 }
 
-// againError is of work that was interrupted, and which the same command takes up.
+// againError is the error of interrupted work that the same command continues.
 type againError struct{ error }
 
 func (e againError) Unwrap() error { return e.error }
@@ -110,7 +111,7 @@ func backupCmd() *cobra.Command {
 	var f transferFlags
 	return f.add(&cobra.Command{
 		Use:   "backup DB DEST",
-		Short: "Copy everything that is new to a backup",
+		Short: "Copy all new data to a backup",
 		Long: `Make a backup of a database in the directory DEST, or bring the one that is
 there up to date: all versions, branches, tags and reflogs, as of one moment.
 Only what is new is copied; each payload is read back and compared. A backup is

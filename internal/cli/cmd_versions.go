@@ -15,7 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// withDB opens the database of a target whose version, but not path, counts.
+// withDB opens the database of a target with an optional version and without a
+// path.
 func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
 	t, err := parseDB(here(cmd), s)
 	if err == nil {
@@ -122,7 +123,7 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 				t.path = strings.Trim(args[1], "/")
 			}
 			if f.followed && t.path == "" {
-				return usagef("%s: --follow what? Give a path", cmd.CommandPath())
+				return usagef("%s: --follow needs a path", cmd.CommandPath())
 			}
 			if here(cmd).through != "" {
 				return f.through(cmd, t)
@@ -136,10 +137,10 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&f.n, "number", "n", math.MaxInt, "how many at most")
+	cmd.Flags().IntVarP(&f.n, "number", "n", math.MaxInt, "largest number of commits")
 	cmd.Flags().Lookup("number").DefValue = "all"
 	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "one line a commit")
-	cmd.Flags().BoolVar(&f.followed, "follow", false, "go on under the old path where it was renamed")
+	cmd.Flags().BoolVar(&f.followed, "follow", false, "follow renames to the old path")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	return cmd
 }
@@ -173,7 +174,7 @@ func (f *logFlags) print(cmd *cobra.Command, names map[txn.CommitID]string, comm
 	return nil
 }
 
-// logOf is the history of a path, or of everything.
+// logOf returns the history of a path, or of all paths.
 func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, follow bool) iter.Seq2[txn.PathCommit, error] {
 	if path != "" {
 		return db.History(ctx, head, path, follow)
@@ -187,7 +188,7 @@ func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, f
 	}
 }
 
-// refNames says for each commit which refs point at it.
+// refNames returns the names of the refs at each commit.
 func refNames(branches, tags []txn.Ref) map[txn.CommitID]string {
 	names := map[txn.CommitID]string{}
 	for _, r := range branches {
@@ -220,7 +221,7 @@ func showCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show DB[@REV]",
-		Short:   "Show a commit and what it changed",
+		Short:   "Show a commit and its changes",
 		Example: `  zarrdb show weather.zdb@main~1`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -323,7 +324,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 				return usagef("%s: make %s or delete %s?", cmd.CommandPath(), args[1], del)
 			}
 			if kind == "branch" && del == txn.MainBranch && !force {
-				return usagef("%s: %s is the branch that every command takes if none is named; --force deletes it all the same, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
+				return usagef("%s: %s is the default branch of all commands; --force deletes it, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
 			}
 			if len(args) == 1 && del == "" {
 				return readDB(cmd, args[0], func(target) error { return refsThrough(cmd, kind, asJSON) }, func(_ target, db *engine.DB) error {
@@ -481,7 +482,7 @@ func undoCmd() *cobra.Command {
 	var tag, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "undo DB[@NAME]",
-		Short: "Take the last move of a branch back",
+		Short: "Undo the last move of a branch or tag",
 		Long: `Put a branch (default main) or, with --tag, a tag back to where it was before
 its last move: before a commit, merge, rebase or reset; one that was deleted is
 there again. A second undo undoes the first. For older moves see "zarrdb reflog".`,

@@ -11,9 +11,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// csv writes comma-separated values: up to two dimensions as a grid, one down
-// and the second across; more, or if asked for, as a line per element behind its
-// coordinates. One dimension of structs is a table with a column per field.
+// csv writes comma-separated values. Up to two dimensions are a grid, the first
+// down and the second across; more, or on request, are one line per element with
+// its coordinates. One dimension of structs is a table with a column per field.
 func (r *reading) csv(ctx context.Context, w io.Writer) error {
 	switch {
 	case r.tidy || len(r.shape) > 2:
@@ -129,11 +129,11 @@ func writeRow(w io.Writer, fields []string) error {
 	return err
 }
 
-// csvField makes a field (RFC 4180) of a JSON value: a string stands for what it
-// says, everything else for its text.
+// csvField makes a field (RFC 4180) of a JSON value: the contents of a string,
+// or the JSON text of other values.
 func csvField(v []byte) []byte { return []byte(quoted(plainText(v))) }
 
-// plainText is what a JSON string says, or the text of anything else.
+// plainText returns the contents of a JSON string, or the text of other values.
 func plainText(v []byte) string {
 	text := string(v)
 	if len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &text) != nil {

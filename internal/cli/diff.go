@@ -28,12 +28,12 @@ type (
 	}
 )
 
-// diffFlags say what is printed of a difference, and how.
+// diffFlags select the printed parts of a difference, and their form.
 type diffFlags struct {
 	values, json bool
 }
 
-// maxParts is how many parts of an array that differ are printed for people.
+// maxParts bounds the differing parts of an array in text output.
 const maxParts = 20
 
 func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, path string) error {

@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-// writeFile writes a file so that it is there whole or not at all. A new one has
-// the permissions that the umask leaves, one that is replaced keeps its own; a
-// symbolic link stays one. What is no regular file, such as a pipe, is written to.
+// writeFile writes a file atomically. A new file gets the permissions of the
+// umask, a replaced one keeps its own; the target of a symbolic link is
+// replaced, not the link. A special file, such as a pipe, is written to.
 func writeFile(name string, fill func(io.Writer) error) error {
 	perm := fs.FileMode(0o666)
 	info, err := os.Stat(name)
@@ -36,7 +36,7 @@ func writeFile(name string, fill func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if info != nil { // the umask need not fit what was there
+	if info != nil { // the umask may differ from the old permissions
 		err = f.Chmod(perm)
 	}
 	if err = errors.Join(err, filled(f, fill)); err == nil {

@@ -10,18 +10,17 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 )
 
-// followFlags are the flags of every command that may read what references lead
-// to.
+// followFlags are the flags of every command that may follow references.
 type followFlags struct {
 	urlMap, allow []string
 }
 
 func (f *followFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urlMap, "url-map", nil, "read what references name below one URL below another, `FROM=TO` (repeatable)")
+	cmd.Flags().StringArrayVar(&f.urlMap, "url-map", nil, "read references below one URL from another, `FROM=TO` (repeatable)")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "follow references below this URL or folder, `PREFIX` (repeatable)")
 }
 
-// follow is what the flags say.
+// follow returns the options of the flags.
 func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
 	for _, s := range f.urlMap {
 		from, to, ok := strings.Cut(s, "=")
@@ -47,8 +46,8 @@ func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
 	return o, nil
 }
 
-// prefixURL spells a prefix as reference sets do: a path is a folder of this
-// machine, a file: URL is decoded, others stay as they are.
+// prefixURL converts a prefix to the form of reference sets: a path becomes that
+// of a local folder, a file: URL is decoded, others are not changed.
 func (c caller) prefixURL(s string) (string, error) {
 	if rootURL.MatchString(s) && !strings.HasPrefix(strings.ToLower(s), "file:") {
 		return s, nil

@@ -168,8 +168,8 @@ func (e unknownError) Error() string {
 		holder(e.held), filepath.Dir(e.held.Dir))
 }
 
-// slowAnswer is how long a process may take to answer a connection before the user reads
-// of it.
+// slowAnswer is the time to wait for an answer to a connection before a note to
+// the user.
 const slowAnswer = 3 * time.Second
 
 // forward has the process that has a database open run the command. An error says
@@ -224,8 +224,9 @@ func Serving(o *local.Options, ended func(error)) func(dir string) (*engine.Serv
 	}
 }
 
-// serveLocally is Serving for commands. What others run goes on when the command has
-// ended, but not for long when ctx has.
+// serveLocally returns Serving for commands. Commands of other processes
+// continue when this command has ended, but only for a short time after the end
+// of ctx.
 func serveLocally(ctx context.Context) func(dir string) (*engine.Serving, error) {
 	return Serving(&local.Options{Hurry: ctx.Done()}, nil)
 }

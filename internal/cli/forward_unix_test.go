@@ -165,8 +165,8 @@ func ended(t *testing.T, c *exec.Cmd, code int) {
 	}
 }
 
-// A command in another process says as little as one of its own when nobody reads
-// its output any more.
+// A command in another process prints as little as one of its own when no reader
+// takes its output any more.
 func TestForwardedBrokenPipe(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
 	for _, args := range [][]string{
@@ -229,7 +229,8 @@ func TestForwardedEnvironment(t *testing.T) {
 	}
 }
 
-// A process that has taken the lock, and has not said yet who it is, is waited for.
+// A command waits for a process that has taken the lock and not yet recorded its
+// PID.
 func TestWaitForUnknownHolder(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
 	if _, err := runProcess("init", db); err != nil {

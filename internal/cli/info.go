@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// info is what info --json prints.
+// info is the output of info --json.
 type info struct {
 	NodeType       string          `json:"node_type"`
 	ZarrFormat     int             `json:"zarr_format"`
@@ -33,9 +33,8 @@ func (i info) MarshalJSON() ([]byte, error) {
 	}{plain(i), []int64{}})
 }
 
-// nodeInfo describes a node. Data type, codecs and fill value are spelled as in
-// the metadata of its format; the three members in which v2 keeps its codecs
-// are put together.
+// nodeInfo describes a node. Data type, codecs and fill value have the form of
+// the node's metadata; the three members of v2 with codecs are one object.
 func nodeInfo(n *zarr.Node) (info, error) {
 	m := n.Meta()
 	out := info{NodeType: "group", ZarrFormat: formatNumber(n.Version()), Path: n.Path(), Attributes: m.Attributes}

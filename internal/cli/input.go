@@ -20,7 +20,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/npy"
 )
 
-// values is what the write command is given: a .npy file, or lines with one JSON
+// values is the input of the write command: a .npy file, or lines with one JSON
 // value each.
 type values struct {
 	file  *npy.File
@@ -108,7 +108,8 @@ func storeValue(ctx context.Context, a *zarr.Array, sel zarr.Selection, value js
 	})
 }
 
-// layerChunks is how many chunks a layer has at least, so that all cores have work.
+// layerChunks is the least number of chunks of a layer, so that all cores have
+// work.
 const layerChunks = 32
 
 // eachLayer calls write with the parts of a selection in C order, each with the

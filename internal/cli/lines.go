@@ -8,7 +8,7 @@ import (
 // lineWriter buffers lines; listings can be millions of them.
 type lineWriter struct {
 	w *bufio.Writer
-	// null ends texts with a zero byte, and leaves them as they are.
+	// null ends texts with a zero byte, and does not escape them.
 	null bool
 }
 

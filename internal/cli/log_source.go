@@ -15,7 +15,7 @@ type logFlags struct {
 	json, oneline, followed bool
 }
 
-// source lists the versions of a store in a foreign format, and what names them.
+// source lists the versions of a store in a foreign format, and their names.
 func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine.SourceName) error {
 	names := map[string]string{}
 	for _, r := range named {
@@ -64,8 +64,8 @@ func printSourceVersion(cmd *cobra.Command, v engine.SourceVersion, names string
 	}
 }
 
-// openVersions opens what a target of "log" names if it is a URL, or a directory of this
-// machine in which a foreign format is detected; else src is nil.
+// openVersions opens the target of "log" if it is a URL, or a local directory in
+// a foreign format; else src is nil.
 func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []engine.SourceName, err error) {
 	t := parseTarget(here(cmd), s)
 	if t.url == "" || t.noDatabase(here(cmd)) != nil {
@@ -80,5 +80,5 @@ func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []eng
 	if rootURL.MatchString(s) || strings.Contains(s, "|") {
 		return nil, nil, err
 	}
-	return nil, nil, nil // parseDB says what is wrong
+	return nil, nil, nil // parseDB returns the error
 }

@@ -6,7 +6,7 @@
 //	          │                   └─▶ openDB, sourceFlags.open: a database or any target
 //	          └─▶ exit code, one line of error
 //
-// Files named cmd_*.go have the commands; the others what several share.
+// Files named cmd_*.go have the commands; the others have shared code.
 package cli
 
 import (
@@ -42,7 +42,7 @@ const (
 	exitNotFound    = 4
 	exitCorrupt     = 5
 	exitInterrupted = 130
-	exitPipe        = 141 // as shells say of a process that SIGPIPE ended
+	exitPipe        = 141 // the shell's code of a process that SIGPIPE ended
 )
 
 // Main is the program: it runs the command line of the process and ends it with
@@ -54,7 +54,7 @@ func Main() {
 	os.Exit(code)
 }
 
-// attempted is what came of running a command line.
+// attempted is the result of a command line.
 type attempted struct {
 	err  error
 	root *cobra.Command
@@ -63,7 +63,7 @@ type attempted struct {
 	from caller
 }
 
-// attempt runs a command line in this process. Errors are not yet told.
+// attempt runs a command line in this process. It does not print errors.
 func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
 	root := newRoot()
 	root.SetArgs(args)
@@ -84,7 +84,7 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	return &attempted{err: err, root: root, in: in, out: out, from: callerOf(ctx)}
 }
 
-// report tells what went wrong, on one line, and returns the exit code.
+// report prints the error, on one line, and returns the exit code.
 func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
 	if a.err == nil {
 		return exitOK
@@ -97,7 +97,7 @@ func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
 		}
 		_ = a.out.flush() // the message below comes after it
 	}
-	// Some messages begin with the command as it is typed.
+	// Some messages begin with the typed command.
 	text := a.from.shown(message(a.err, code))
 	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(text, ""), "zarrdb "))
 	return code
@@ -150,8 +150,8 @@ func message(err error, code int) string {
 	return text
 }
 
-// nodeHint says how a node of a database is named, if a path looks for one among the
-// files of the database.
+// nodeHint returns the target of a node, if a path looks for it among the files
+// of the database.
 func nodeHint(from caller, path string) string {
 	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if engine.IsDatabase(from.path(dir)) {
@@ -208,8 +208,8 @@ const (
 	maxMessage = 8000
 )
 
-// clipWords shortens long words of a message, so that what is said of them stays,
-// and then all of it.
+// clipWords shortens long words of a message first, so that the text around them
+// stays, and then the whole message.
 func clipWords(s string) string {
 	words := strings.Split(s, " ")
 	for i, word := range words {

@@ -8,11 +8,11 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// mergedJSON is what came of a merge, as --json prints it.
+// mergedJSON is the result of a merge for --json.
 type mergedJSON struct {
 	Branch    string         `json:"branch"`
 	Changed   bool           `json:"changed"`
-	DryRun    bool           `json:"dry_run,omitempty"` // Changed is what would be
+	DryRun    bool           `json:"dry_run,omitempty"` // Changed has the changes that would be made
 	Commit    *commitJSON    `json:"commit,omitempty"`  // the branch's head now
 	Conflicts []conflictJSON `json:"conflicts"`
 }
@@ -33,8 +33,8 @@ type listedError struct{ error }
 
 func (e listedError) Unwrap() error { return e.error }
 
-// outcome is what came of a merge onto a branch whose head was base. A conflict is
-// part of it.
+// outcome returns the result of a merge onto a branch whose head was base, with
+// its conflicts.
 func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, err error) *mergedJSON {
 	out := &mergedJSON{Branch: orMain(branch), DryRun: f.dryRun, Conflicts: []conflictJSON{}}
 	var conflict *txn.ConflictError
@@ -55,7 +55,7 @@ func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, e
 	return out
 }
 
-// told prints what came of a merge onto a branch whose head was base.
+// told prints the result of a merge onto a branch whose head was base.
 func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, base txn.CommitID, err error) error {
 	switch out := f.outcome(branch, c, base, err); {
 	case out == nil:
@@ -72,7 +72,8 @@ func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, bas
 	return nil
 }
 
-// listed is an error whose conflicts were printed, and that of printing them.
+// listed returns an error whose conflicts were printed, joined with the error of
+// printing.
 func listed(err, printing error) error {
 	if err != nil {
 		err = listedError{err}

@@ -30,7 +30,7 @@ func (r *reading) npyText(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// npyBytes is npyText for byte strings, of which numpy cuts zeros at the end.
+// npyBytes is npyText for byte strings; numpy strips their trailing zeros.
 func (r *reading) npyBytes(ctx context.Context, w io.Writer) error {
 	v, err := r.a.ReadVar(ctx, r.sel)
 	if err != nil {

@@ -36,7 +36,8 @@ func jsonText(v any, indent string) (string, error) {
 	if err := enc.Encode(v); err != nil {
 		return "", err
 	}
-	// What is escaped here can only stand in a string, and says the same.
+	// The escaped characters can only occur in strings, whose values do not
+	// change.
 	return escape(strings.ToValidUTF8(text.String(), "\ufffd"), "\n"), nil
 }
 
@@ -67,7 +68,7 @@ func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// count prints how many there are of something.
+// count formats a number of things.
 func count(n int64, what string) string {
 	if n != 1 {
 		what += "s"

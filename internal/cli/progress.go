@@ -14,8 +14,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 )
 
-// progress shows how far long work is: a bar with rate and time left on a
-// terminal, nothing anywhere else.
+// progress shows the progress of long work: on a terminal a bar with rate and
+// remaining time, elsewhere nothing.
 type progress struct {
 	p     *mpb.Progress
 	bar   *mpb.Bar
@@ -23,7 +23,7 @@ type progress struct {
 	bytes atomic.Int64
 }
 
-// onTerminal reports whether people see standard error as it is written.
+// onTerminal reports whether standard error is a terminal.
 func onTerminal(cmd *cobra.Command) bool {
 	f, ok := cmd.ErrOrStderr().(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -66,13 +66,13 @@ func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progres
 	return out
 }
 
-// rate prints what was copied so far, and how fast.
+// rate prints the bytes copied so far, and their rate.
 func (p *progress) rate() string {
 	n := p.bytes.Load()
 	return fmt.Sprintf(" %s, %s/s", size(n), size(int64(float64(n)/time.Since(p.begun).Seconds())))
 }
 
-// update takes a report of the engine. Calls do not overlap.
+// update shows a report of the engine. Calls do not overlap.
 func (p *progress) update(r engine.Progress) {
 	if p.bar == nil {
 		return
@@ -82,7 +82,7 @@ func (p *progress) update(r engine.Progress) {
 	p.bar.SetCurrent(r.Keys)
 }
 
-// bytesDone takes a report of work that counts bytes. Calls do not overlap.
+// bytesDone shows a report of work that counts bytes. Calls do not overlap.
 func (p *progress) bytesDone(n, total int64) {
 	if p.bar == nil {
 		return
@@ -105,8 +105,8 @@ func (p *progress) finish(err error) {
 	p.p.Wait()
 }
 
-// phases shows how far work is whose end nobody knows beforehand: on a terminal
-// the phase and what it has done, nothing anywhere else.
+// phases shows the progress of work of unknown length: on a terminal the phase
+// and its count, elsewhere nothing.
 type phases struct {
 	p    *mpb.Progress
 	bar  *mpb.Bar
@@ -127,7 +127,7 @@ func newPhases(cmd *cobra.Command) *phases {
 	return out
 }
 
-// update says that done things of a phase are done.
+// update shows that a phase has done a number of items.
 func (p *phases) update(phase string, done int64) { p.say(fmt.Sprintf("%s %d", phase, done)) }
 
 // say shows a text.

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestReadingWithoutPermission runs the reading commands as a user who may not
-// write the database. It needs root, who alone can become another user.
+// TestReadingWithoutPermission runs the reading commands as a user without write
+// permission. It needs root to change the user.
 func TestReadingWithoutPermission(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a command as another user; kv/index tests the lock for others")

@@ -12,9 +12,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// refCheckOutput prints what a check of references finds: for people, a line for
-// each file and kind of problem; as JSON every problem as it is found, since there
-// may be millions, in one object that is whole also if the check is interrupted.
+// refCheckOutput prints the problems that a check of references finds. The text
+// form has a line for each file and kind of problem. The JSON form has every
+// problem, printed when it is found, since there may be millions, in one object
+// that is complete even if the check is interrupted.
 type refCheckOutput struct {
 	cmd       *cobra.Command
 	json      bool
@@ -25,7 +26,7 @@ type refCheckOutput struct {
 	order  []*refGroupLine // as they were found
 }
 
-// refGroup is what the references of a line have in common.
+// refGroup is the common properties of the references of a line.
 type refGroup struct{ url, kind string }
 
 type refGroupLine struct {

@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// otherNames are what commands are called in other programs, for suggestions.
+// otherNames maps names of commands in other programs to ours, for suggestions.
 var otherNames = map[string][]string{
 	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"checkout", "convert", "dump", "save"}, "ls": {"list", "dir"},
 	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"status", "du"},

@@ -14,15 +14,15 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
 
-// parseSelection reads a selection of the array by numbers and labels. It notes on
-// standard error which ranges of labels select nothing. beside opens the
-// coordinates: [engine.Source.Sibling], or what besideNode returns.
+// parseSelection reads a selection of the array by numbers and labels. It prints
+// ranges of labels that select nothing to standard error. beside opens the
+// coordinates: [engine.Source.Sibling], or the result of besideNode.
 func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Opener) (zarr.Selection, error) {
 	sel, empty, err := cf.ParseSelection(cmd.Context(), text, a, beside)
 	switch {
 	case errors.Is(err, zarr.ErrSelection), errors.Is(err, cf.ErrLabel):
 		if quoted, ok := cf.QuoteLabels(text); ok {
-			err = fmt.Errorf("%w; labels stand in quotes, around which the shell needs others: --select \"%s\"", err, quoted)
+			err = fmt.Errorf("%w; labels need quotes, and the shell needs others around them: --select \"%s\"", err, quoted)
 		}
 		return sel, usageError{err}
 	case err != nil:
@@ -50,7 +50,7 @@ func besideNode(in nodes, path string) cf.Opener {
 	}
 }
 
-// dimensionName is what a dimension is called, or a name by its number.
+// dimensionName returns the name of a dimension, or one made of its number.
 func dimensionName(a *zarr.Array, dim int) string {
 	if names := a.DimensionNames(); dim >= 0 && dim < len(names) && names[dim] != "" && !slices.Contains(names[:dim], names[dim]) {
 		return names[dim]

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// A process has one environment: what it runs for another process would go to other
-// servers, with other keys, or mean another time than where it was typed. A command
-// that depends on a variable is refused where both processes have another value.
+// A process has one environment: a command that it runs for another process
+// could use other servers, keys or time zones than the process in which it was
+// typed. A command that depends on a variable is refused if the two processes
+// have different values.
 
 // remoteArgument matches a URL of another machine, zonelessArgument a time of day or
 // date without a zone.

@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	// maxPrinted is how many elements are printed in full.
+	// maxPrinted is the number of elements up to which all are printed.
 	maxPrinted = 1000
-	// edge is how many elements of a long dimension are shown at either end
-	// if there are more.
+	// edge is the number of elements shown at either end of a long dimension.
 	edge = 3
-	// maxShown bounds what is shown of an array of many dimensions, maxRead
-	// what is read for it of a selection.
+	// maxShown bounds the elements shown of an array of many dimensions, maxRead
+	// those read of a selection.
 	maxShown = 100_000
 	maxRead  = 16 << 20
 )
@@ -27,7 +26,7 @@ const (
 // dimensions left out. Of a whole array no more is read than is shown.
 func (r *reading) print(ctx context.Context, w io.Writer) error {
 	total := product(r.shape)
-	ends := make([]int64, len(r.shape)) // how many are shown along each dimension
+	ends := make([]int64, len(r.shape)) // number shown along each dimension
 	for d, n := range r.shape {
 		if ends[d] = n; total > maxPrinted {
 			ends[d] = min(n, 2*edge)

@@ -16,7 +16,7 @@ func (s *stdoutWriter) Write(p []byte) (int, error) {
 	return n, s.noted(err)
 }
 
-// flush writes what was collected.
+// flush writes the buffer.
 func (s *stdoutWriter) flush() error { return s.noted(s.w.flush()) }
 
 func (s *stdoutWriter) noted(err error) error {

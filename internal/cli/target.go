@@ -26,12 +26,12 @@ type target struct {
 	url           string // set if it is no database
 }
 
-// rootURL matches what begins a URL pipeline. A single letter is a Windows drive.
+// rootURL matches the beginning of a URL pipeline. A single letter is a Windows
+// drive.
 var rootURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
-// parseTarget reads DB[@REV][:PATH], a URL pipeline, or a bare path. Which
-// prefix of it is the database is looked up on disk, so that @ and : may stand
-// in file names too.
+// parseTarget reads DB[@REV][:PATH], a URL pipeline, or a bare path. The prefix
+// that is a database is found on disk, so that file names may contain @ and :.
 func parseTarget(from caller, s string) target {
 	if strings.Contains(s, "|") {
 		return target{url: s}
@@ -103,15 +103,15 @@ func parseDB(from caller, s string) (target, error) {
 	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
 		return t, usagef("%s: this command needs a database, not a URL; \"zarrdb import NAME.zdb URL\" makes one of a store", zurl.Redact(s))
 	}
-	// Opening it says what is wrong with it.
+	// Opening it returns the error.
 	db, rest, _ := strings.Cut(t.url, ":")
 	t.db, t.rev, _ = strings.Cut(db, "@")
 	t.path, t.url = strings.Trim(rest, "/"), ""
 	return t, nil
 }
 
-// notDatabase returns an error that says what to type if a target of a command for
-// databases is a store of this machine, or lies in one, and nil if it is something else.
+// notDatabase returns an error with the command to type if a target of a command
+// for databases is a local store or lies in one, otherwise nil.
 func notDatabase(from caller, s string) error {
 	if s == "" {
 		return nil
@@ -158,8 +158,8 @@ func isStore(from caller, path string) bool {
 	})
 }
 
-// otherVersion says how a version is named, if a target is the path of a database
-// with a revision behind it as git has them: w.zdb~1 for w.zdb@main~1.
+// otherVersion returns the right target if a path of a database is followed by a
+// revision in git's syntax: w.zdb@main~1 for w.zdb~1.
 func (t target) otherVersion(from caller) error {
 	i := strings.IndexAny(t.url, "~^#")
 	if i <= 0 || !engine.IsDatabase(from.path(t.url[:i])) {
@@ -175,8 +175,8 @@ func (t target) otherVersion(from caller) error {
 	return fmt.Errorf("%s: %w; this version is named %s@%s", t.url, txn.ErrNotDatabase, t.url[:i], rev)
 }
 
-// noDatabase says that a database is missing, if that is what a target looks
-// like that is none: DB@REV or DB:PATH, where nothing has the name DB.
+// noDatabase returns the error of a missing database, if a target looks like
+// one: DB@REV or DB:PATH without a file DB.
 func (t target) noDatabase(from caller) error {
 	if err := t.otherVersion(from); err != nil {
 		return err
@@ -219,7 +219,7 @@ type sourceFlags struct {
 
 func (f *sourceFlags) register(cmd *cobra.Command) {
 	f.followFlags.register(cmd)
-	cmd.Flags().StringVar(&f.session, "session", "", "look into the open session with this `ID`")
+	cmd.Flags().StringVar(&f.session, "session", "", "read the open session with this `ID`")
 }
 
 // open opens what a target names for reading.
@@ -274,8 +274,8 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	return src, n, nil
 }
 
-// rootless says more about a database that has nothing at its root, which is what
-// a new one is like.
+// rootless adds a hint to the error of a database without a node at its root,
+// such as a new one.
 func rootless(t target, err error) error {
 	if t.db != "" && t.path == "" && errors.Is(err, zarr.ErrNotFound) {
 		err = fmt.Errorf("%w: nothing is at the root (zarrdb create %s --group makes a group there)", err, t.db)
@@ -299,7 +299,7 @@ func (f *writeFlags) register(cmd *cobra.Command) {
 }
 
 // update runs fn on a session of the target's branch and commits, or leaves a
-// savepoint if a session was named. It prints what came of it.
+// savepoint if a session was named. It prints the result.
 func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn func(*engine.DB, *engine.Session) error) error {
 	if f.session != "" && (f.message != "" || f.author != "") {
 		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
@@ -337,8 +337,8 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn fun
 	return nil
 }
 
-// onlyBranches says more about a branch that does not exist if it is another
-// kind of revision.
+// onlyBranches adds a hint to the error of a missing branch if the name is
+// another kind of revision.
 func onlyBranches(db *engine.DB, rev string, err error) error {
 	if rev == "" || !errors.Is(err, txn.ErrNoRef) {
 		return err
@@ -367,7 +367,7 @@ func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn 
 	return s.Detach(ctx)
 }
 
-// report prints what a writing command did on top of a commit.
+// report prints the commit of a writing command.
 func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID) {
 	if c.ID == base {
 		say(cmd, "nothing changed")

@@ -9,17 +9,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// say prints a line of text for people, as fmt.Printf would. The format is ours;
-// the arguments may be anybody's: names, messages and values of a store that
-// somebody sent, and errors that quote them. What of them would do something to
-// a terminal in place of being shown is escaped.
+// say prints a line of text for people, as fmt.Printf would. The format is
+// trusted. The arguments are not: names, messages and values of a store, and
+// errors that quote them. Their control characters are escaped.
 //
-// Every command prints through say, lineWriter, printJSON or reading.print, which all do so.
-// Bytes that were asked for as they are, such as those of get, are written as
-// they are.
+// Every command prints through say, lineWriter, printJSON or reading.print,
+// which all escape. Only raw bytes, such as those of get, are written without
+// escapes.
 func say(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.OutOrStdout(), format, args) }
 
-// note says something on standard error, after what was said before.
+// note prints to standard error, after the earlier output.
 func note(cmd *cobra.Command, format string, args ...any) {
 	if out, ok := cmd.OutOrStdout().(*stdoutWriter); ok {
 		_ = out.flush() // it remembers the error
@@ -27,7 +26,7 @@ func note(cmd *cobra.Command, format string, args ...any) {
 	sayTo(cmd.ErrOrStderr(), format, args)
 }
 
-// warn says on standard error what is no failure.
+// warn prints a warning to standard error.
 func warn(cmd *cobra.Command, text string) { note(cmd, "zarrdb: warning: %s", here(cmd).shown(text)) }
 
 func sayTo(w io.Writer, format string, args []any) {
@@ -43,7 +42,7 @@ func sayTo(w io.Writer, format string, args []any) {
 	fmt.Fprintf(w, format+"\n", safe...)
 }
 
-// shown is an argument of say, of which characters in keep need no escape.
+// shown is an argument of say whose characters in keep are not escaped.
 type shown struct {
 	v    any
 	keep string
@@ -52,16 +51,15 @@ type shown struct {
 // Format implements fmt.Formatter.
 func (s shown) Format(f fmt.State, verb rune) {
 	directive := fmt.FormatString(f, verb)
-	if text, ok := s.v.(string); ok && verb != 'q' { // its width is what is seen of it
+	if text, ok := s.v.(string); ok && verb != 'q' { // the width is that of the escaped text
 		fmt.Fprintf(f, directive, escape(text, s.keep))
 		return
 	}
 	io.WriteString(f, escape(fmt.Sprintf(directive, s.v), s.keep))
 }
 
-// escape writes the characters of a text that a terminal would obey rather than
-// show as \u001b or, as far as there are names for them, \n. Bytes that are no
-// UTF-8 become \xff. Everything else stays as it is, and so does what is in keep.
+// escape escapes control characters as \u001b, or by name as \n. Bytes that are no
+// UTF-8 become \xff. Other characters, and those in keep, are not changed.
 func escape(s, keep string) string {
 	i := unsafeAt(s, keep)
 	if i < 0 {
@@ -81,7 +79,7 @@ func escape(s, keep string) string {
 		case r == '\t':
 			b.WriteString(`\t`)
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r) // which JSON knows too; all lie in the first plane
+			fmt.Fprintf(&b, `\u%04x`, r) // valid in JSON too; all lie in the first plane
 		}
 		s = s[i+n:]
 	}
@@ -90,7 +88,7 @@ func escape(s, keep string) string {
 }
 
 // unsafeAt finds the first character that is unsafe, or byte that is no UTF-8;
-// -1 if there is none.
+// -1 without any.
 func unsafeAt(s, keep string) int {
 	for i, r := range s {
 		switch {

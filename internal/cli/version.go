@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// versionText is what version and --version print.
+// versionText is the output of version and --version.
 func versionText() string {
 	return fmt.Sprintf("zarrdb %s, database format %d", version(), txn.Format)
 }

@@ -33,8 +33,8 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-// wait makes a command wait for another process that has a database open, as long
-// as --wait says, and says so on a terminal.
+// wait makes a command wait for another process that has a database open, up to
+// --wait, with a note on a terminal.
 func wait(cmd *cobra.Command, o *engine.Options) {
 	limit, ok := cmd.Root().PersistentFlags().Lookup("wait").Value.(*duration)
 	if !ok {
