@@ -25,7 +25,7 @@ func TestTurns(t *testing.T) {
 	if runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
 		t.Skip("one processor: nothing is looked for")
 	}
-	defer func(d time.Duration) { restTime = d }(restTime)
+	t.Cleanup(func() { restTime = 10 * time.Millisecond }) // when the client has ended
 	restTime = time.Hour
 	h, c := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("value")})
@@ -70,14 +70,15 @@ func TestTurns(t *testing.T) {
 // A request that takes long does not keep others of the connection from being received,
 // nor its own cancellation.
 func TestSlowHere(t *testing.T) {
-	_, c := served(t, nil, nil)
-	defer func(h handler) { handlers[wire.OpResolve] = h }(handlers[wire.OpResolve])
+	was := handlers[wire.OpResolve]
+	t.Cleanup(func() { handlers[wire.OpResolve] = was }) // when the server has ended
 	came := make(chan struct{}, 1)
 	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
 		came <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	_, c := served(t, nil, nil)
 	for range 20 {
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		done := make(chan error, 1)
