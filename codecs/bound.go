@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -31,7 +32,7 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 	}
 	if b.perm == nil && b.stages.inPlace() && !b.storedBox.packed(b.in.Shape, src) {
 		n := len(dst)
-		dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
+		dst = scratch.Grow(dst, b.in.Size)[:n+int(b.in.Size)]
 		CopyStrided(Dst{Data: dst, Offset: n, Strides: b.storedBox.strides}, src, b.in.Shape, b.storedBox.size)
 		if err := b.stages.encodeInPlace(dst[n:]); err != nil {
 			return dst[:n], err
@@ -45,24 +46,24 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 		return b.shard.encodeFrom(dst, nil, c.stored(b.perm, src))
 	}
 	elems, tmp := b.gather(src)
-	defer tmp.put()
+	defer tmp.Put()
 	return b.stages.encode(dst, elems)
 }
 
 // gather returns the elements of a whole chunk in the order in which the
 // stages take them: a part of src, or a copy in tmp, which then must be put
 // back.
-func (b *Bound) gather(src Src) (elems []byte, tmp *scratch) {
+func (b *Bound) gather(src Src) (elems []byte, tmp *scratch.Buffer) {
 	c := getCall()
 	defer c.put()
 	shape, from := b.storedBox.shape, c.stored(b.perm, src)
 	if b.storedBox.packed(shape, from) {
 		return from.Data[from.Offset:][:b.in.Size], nil
 	}
-	tmp = getScratch(b.in.Size)
-	tmp.b = tmp.b[:b.in.Size]
-	CopyStrided(Dst{Data: tmp.b, Strides: b.storedBox.strides}, from, shape, b.storedBox.size)
-	return tmp.b, tmp
+	tmp = scratch.Get(b.in.Size)
+	tmp.B = tmp.B[:b.in.Size]
+	CopyStrided(Dst{Data: tmp.B, Strides: b.storedBox.strides}, from, shape, b.storedBox.size)
+	return tmp.B, tmp
 }
 
 // Decode appends the elements of a whole encoded chunk to dst, in memory
@@ -77,16 +78,16 @@ func (b *Bound) Decode(dst, src []byte) ([]byte, error) {
 	// Memory for the size in the metadata is allocated only when the data have
 	// been read.
 	if b.shard == nil && len(b.stages) > 0 {
-		tmp := getScratch(b.in.expect(len(src)))
-		defer tmp.put()
+		tmp := scratch.Get(b.in.expect(len(src)))
+		defer tmp.Put()
 		var err error
-		if tmp.b, err = b.stages.decode(tmp.b, src); err != nil {
+		if tmp.B, err = b.stages.decode(tmp.B, src); err != nil {
 			return dst, err
 		}
-		src = tmp.b
+		src = tmp.B
 	}
 	n := len(dst)
-	dst = grow(dst, b.in.Size)[:n+int(b.in.Size)]
+	dst = scratch.Grow(dst, b.in.Size)[:n+int(b.in.Size)]
 	c := getCall()
 	defer c.put()
 	box, to := wholeBox(b.storedBox.shape), c.stored(b.perm, Dst{Data: dst, Offset: n, Strides: b.callerBox.strides})
@@ -147,12 +148,12 @@ func (b *Bound) decodeStored(c *call, src []byte, box Box, dst Dst) error {
 	}
 	data := src
 	if len(rest) > 0 {
-		tmp := getScratch(rest[0].in.expect(len(src)))
-		defer tmp.put()
-		var own *scratch
+		tmp := scratch.Get(rest[0].in.expect(len(src)))
+		defer tmp.Put()
+		var own *scratch.Buffer
 		var err error
 		data, own, err = rest.decodeView(tmp, src)
-		defer own.put()
+		defer own.Put()
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/zarrdb/zarrdb/codecs/kernels"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/internal/swap"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -43,7 +44,7 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 	}
 	out := BytesRep(in.Size, in.Size)
 	out.ItemSize = in.Type.Size()
-	st := &bytesStage{box: in.layout(), narrow: in.Type.Narrow()}
+	var words []dtype.Word
 	for _, w := range in.Type.Words() {
 		order := b.endian
 		switch {
@@ -57,20 +58,16 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 			// are little-endian.
 		}
 		if order == dtype.Big {
-			st.swaps = append(st.swaps, w)
+			words = append(words, w)
 		}
 	}
-	st.merge(in.Type.Size())
-	return st, out, nil
+	return &bytesStage{box: in.layout(), swaps: swap.New(words, in.Type.Size()), narrow: in.Type.Narrow()}, out, nil
 }
 
 // bytesStage swaps bytes, or only locates elements.
 type bytesStage struct {
 	box   layout
-	swaps []dtype.Word // the scalars of an element whose bytes are swapped
-	// flat is the size of the scalars if all of every element is swapped, so
-	// that elements do not matter; else 0.
-	flat int
+	swaps swap.Words
 	// narrow are the scalars of less than eight bits. The bits above them have
 	// no meaning when stored; decoding sets them to their value in memory.
 	narrow []dtype.NarrowRun
@@ -81,41 +78,8 @@ var (
 	_ PartialStage = (*bytesStage)(nil)
 )
 
-// merge finds out whether the scalars have one size and leave no gaps.
-func (s *bytesStage) merge(elem int) {
-	if len(s.swaps) == 0 {
-		return
-	}
-	end := 0
-	for _, w := range s.swaps {
-		if w.Size != s.swaps[0].Size || w.Offset != end {
-			return
-		}
-		end += w.Size * w.Count
-	}
-	if end == elem {
-		s.flat = s.swaps[0].Size
-	}
-}
-
 // identity reports whether stored and decoded bytes are the same.
-func (s *bytesStage) identity() bool { return len(s.swaps) == 0 && s.narrow == nil }
-
-func (s *bytesStage) swap(b []byte) {
-	if s.flat != 0 {
-		kernels.Swap(b, b, s.flat)
-		return
-	}
-	if len(s.swaps) == 0 {
-		return
-	}
-	for size := s.box.size; len(b) >= size; b = b[size:] {
-		for _, w := range s.swaps {
-			part := b[w.Offset : w.Offset+w.Size*w.Count]
-			kernels.Swap(part, part, w.Size)
-		}
-	}
-}
+func (s *bytesStage) identity() bool { return s.swaps.None() && s.narrow == nil }
 
 // tidy sets the bits above narrow scalars.
 func (s *bytesStage) tidy(b []byte) {
@@ -140,7 +104,7 @@ func (s *bytesStage) tidy(b []byte) {
 func (s *bytesStage) Encode(dst, src []byte) ([]byte, error) {
 	n := len(dst)
 	dst = append(dst, src...)
-	s.swap(dst[n:])
+	s.swaps.Swap(dst[n:])
 	return dst, nil
 }
 
@@ -151,12 +115,12 @@ func (s *bytesStage) Decode(dst, src []byte) ([]byte, error) {
 }
 
 func (s *bytesStage) EncodeInPlace(b []byte) error {
-	s.swap(b)
+	s.swaps.Swap(b)
 	return nil
 }
 
 func (s *bytesStage) DecodeInPlace(b []byte) error {
-	s.swap(b)
+	s.swaps.Swap(b)
 	s.tidy(b)
 	return nil
 }
@@ -233,14 +197,14 @@ func (s *bytesStage) place(b []byte, count, strides []int, dst Dst) error {
 	}
 	// Elements are decoded where they lie side by side.
 	n := elements(count) * s.box.size
-	tmp := getScratch(int64(n))
-	defer tmp.put()
-	tmp.b = tmp.b[:n]
+	tmp := scratch.Get(int64(n))
+	defer tmp.Put()
+	tmp.B = tmp.B[:n]
 	var packed [MaxRank]int
 	packedStrides(packed[:], count, s.box.size)
-	side := Dst{Data: tmp.b, Strides: packed[:len(count)]}
+	side := Dst{Data: tmp.B, Strides: packed[:len(count)]}
 	CopyStrided(side, Src{Data: b, Strides: strides}, count, s.box.size)
-	if err := s.DecodeInPlace(tmp.b); err != nil {
+	if err := s.DecodeInPlace(tmp.B); err != nil {
 		return err
 	}
 	CopyStrided(dst, side, count, s.box.size)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/zarrdb/zarrdb/codecs/blosc"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // bloscCodec is the codec "blosc" of v3, whose configuration has the shuffle by
@@ -165,12 +166,12 @@ func (s *bloscSource) Gap() int64 { return max(gapOf(s.src), s.index.BlockSize) 
 func (s *bloscSource) ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error {
 	lo, hi := s.index.Encoded(off, n)
 	return s.src.ReadRange(ctx, lo, hi-lo, func(enc []byte) error {
-		tmp := getScratch(n)
-		defer tmp.put()
+		tmp := scratch.Get(n)
+		defer tmp.Put()
 		var err error
-		if tmp.b, err = s.index.DecodeRange(tmp.b, enc, lo, off, n); err != nil {
+		if tmp.B, err = s.index.DecodeRange(tmp.B, enc, lo, off, n); err != nil {
 			return Corruptf("blosc", "%w", err)
 		}
-		return fn(tmp.b)
+		return fn(tmp.B)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	dsnet "github.com/dsnet/compress/bzip2"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // bz2Codec is numcodecs' "bz2": bzip2 streams.
@@ -87,11 +88,11 @@ var errLimit = errors.New("too many bytes")
 // appendReader appends the bytes of r, at most limit; about hint are expected.
 func appendReader(dst []byte, r io.Reader, limit, hint int64) ([]byte, error) {
 	start := len(dst)
-	dst = grow(dst, min(limit, max(hint, 512)))
+	dst = scratch.Grow(dst, min(limit, max(hint, 512)))
 	for {
 		have := int64(len(dst) - start)
 		if len(dst) == cap(dst) && have < limit {
-			dst = grow(dst, min(limit-have, max(have, 512)))
+			dst = scratch.Grow(dst, min(limit-have, max(have, 512)))
 		}
 		room := dst[len(dst):min(int64(cap(dst)), int64(start)+limit)]
 		full := len(room) == 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pierrec/lz4/v4"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	own "github.com/zarrdb/zarrdb/codecs/lz4"
 )
 
@@ -43,7 +44,7 @@ func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
 	}
 	start := len(dst)
 	bound := own.Bound(len(src))
-	dst = grow(dst, int64(4+bound))[:start+4+bound]
+	dst = scratch.Grow(dst, int64(4+bound))[:start+4+bound]
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(src)))
 	e := lz4Pool.Get().(*own.Encoder)
 	n := e.Encode(dst[start+4:], src, s.acceleration)
@@ -65,7 +66,7 @@ func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
 		return dst, Corruptf("lz4", "%d bytes cannot decode to %d", len(src), n)
 	}
 	start := len(dst)
-	dst = grow(dst, n)[:start+int(n)]
+	dst = scratch.Grow(dst, n)[:start+int(n)]
 	m, err := lz4.UncompressBlock(src, dst[start:])
 	switch {
 	case err != nil:

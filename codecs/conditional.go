@@ -2,6 +2,7 @@ package codecs
 
 import (
 	"encoding/json"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"slices"
 )
 
@@ -94,23 +95,23 @@ func (s *conditionalStage) Encode(dst, src []byte) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, make([]byte, s.header)...)
 	cur := src
-	var own *scratch
-	defer func() { own.put() }()
+	var own *scratch.Buffer
+	defer func() { own.Put() }()
 	for i := range s.steps {
 		st := &s.steps[i]
 		if st.Stage != nil {
-			next := getScratch(st.out.expect(len(cur)))
+			next := scratch.Get(st.out.expect(len(cur)))
 			var err error
-			if next.b, err = st.Encode(next.b, cur); err != nil {
-				next.put()
+			if next.B, err = st.Encode(next.B, cur); err != nil {
+				next.Put()
 				return dst[:start], named(st.name, err)
 			}
-			if st.compresses && len(next.b) >= len(cur) {
-				next.put()
+			if st.compresses && len(next.B) >= len(cur) {
+				next.Put()
 				continue
 			}
-			own.put()
-			own, cur = next, next.b
+			own.Put()
+			own, cur = next, next.B
 		}
 		dst[start+i/8] |= 1 << (i % 8)
 	}
@@ -127,8 +128,8 @@ func (s *conditionalStage) Decode(dst, src []byte) ([]byte, error) {
 			return dst, Corruptf("conditional", "bit %d is set, and there are %d codecs", i, len(s.steps))
 		}
 	}
-	var own *scratch
-	defer func() { own.put() }()
+	var own *scratch.Buffer
+	defer func() { own.Put() }()
 	for i := range slices.Backward(s.steps) {
 		st := &s.steps[i]
 		if header[i/8]>>(i%8)&1 == 0 || st.Stage == nil {
@@ -137,14 +138,14 @@ func (s *conditionalStage) Decode(dst, src []byte) ([]byte, error) {
 		if st.out.Size >= 0 && int64(len(cur)) != st.out.Size {
 			return dst, Corruptf(st.name, "%d bytes where there must be %d", len(cur), st.out.Size)
 		}
-		next := getScratch(st.in.expect(len(cur)))
+		next := scratch.Get(st.in.expect(len(cur)))
 		var err error
-		if next.b, err = st.Decode(next.b, cur); err != nil {
-			next.put()
+		if next.B, err = st.Decode(next.B, cur); err != nil {
+			next.Put()
 			return dst, named(st.name, err)
 		}
-		own.put()
-		own, cur = next, next.b
+		own.Put()
+		own, cur = next, next.B
 	}
 	if s.in.Size < 0 && int64(len(cur)) > s.in.Max {
 		return dst, Corruptf("conditional", "%d bytes are more than %d", len(cur), s.in.Max)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -113,7 +114,7 @@ func (s *categorizeStage) Encode(dst, src []byte) ([]byte, error) {
 		at = v.At
 	}
 	start := len(dst)
-	dst = grow(dst, int64(s.n)*int64(s.to.size()))[:start+s.n*s.to.size()]
+	dst = scratch.Grow(dst, int64(s.n)*int64(s.to.size()))[:start+s.n*s.to.size()]
 	var block intBlock
 	for i := 0; i < s.n; i += numberBlock {
 		n := min(numberBlock, s.n-i)
@@ -127,7 +128,7 @@ func (s *categorizeStage) Encode(dst, src []byte) ([]byte, error) {
 
 func (s *categorizeStage) Decode(dst, src []byte) ([]byte, error) {
 	if !s.object {
-		dst = grow(dst, int64(s.n)*int64(len(s.empty)))
+		dst = scratch.Grow(dst, int64(s.n)*int64(len(s.empty)))
 		s.eachText(src, func(text []byte) error {
 			dst = append(dst, text...)
 			return nil

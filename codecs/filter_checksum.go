@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
@@ -78,7 +79,7 @@ var _ ViewStage = checksumStage{}
 
 func (s checksumStage) Encode(dst, src []byte) ([]byte, error) {
 	sum := s.sum(src)
-	dst = grow(dst, int64(len(src))+4)
+	dst = scratch.Grow(dst, int64(len(src))+4)
 	if s.start {
 		return append(binary.LittleEndian.AppendUint32(dst, sum), src...), nil
 	}

@@ -1,6 +1,8 @@
 package codecs
 
 import (
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/internal/swap"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -27,17 +29,11 @@ func bindElements(name string, in Rep, from, to dtype.Type, op elementOp) (Stage
 	n := int(in.Size / int64(from.Size()))
 	out := BytesRep(int64(n)*int64(to.Size()), int64(n)*int64(to.Size()))
 	out.ItemSize = to.Size()
-	swaps := func(t dtype.Type) *bytesStage {
-		st, _, err := (&bytesCodec{typed: true}).Bind(Rep{Array: true, Type: t, Shape: []int{n}})
-		if err != nil || len(st.(*bytesStage).swaps) == 0 {
-			return nil
-		}
-		return st.(*bytesStage)
-	}
 	if in.Array {
 		// From memory to stored bytes, and from there to memory as from has it.
-		if s.stored, s.pre = swaps(in.Type), swaps(from); s.stored != nil && s.pre != nil && s.stored.flat == s.pre.flat && s.pre.flat != 0 {
-			s.stored, s.pre = nil, nil
+		s.stored, s.pre = swap.Stored(in.Type), swap.Stored(from)
+		if s.stored.Flat() == s.pre.Flat() && s.pre.Flat() != 0 {
+			s.stored, s.pre = swap.Words{}, swap.Words{}
 		}
 		shape := in.Shape
 		if in.Type.Size() != from.Size() {
@@ -48,7 +44,7 @@ func bindElements(name string, in Rep, from, to dtype.Type, op elementOp) (Stage
 			return nil, Rep{}, err
 		}
 	} else {
-		s.pre, s.post = swaps(from), swaps(to)
+		s.pre, s.post = swap.Stored(from), swap.Stored(to)
 	}
 	if s.from == s.to {
 		return &inPlaceElementStage{s}, out, nil
@@ -77,33 +73,25 @@ type elementStage struct {
 	name     string
 	op       elementOp
 	from, to int // bytes of an element
-	// Conversions of the input bytes to memory layout, and of the output to
-	// bytes; nil if not needed.
-	stored, pre, post *bytesStage
-}
-
-func swapAll(b []byte, stages ...*bytesStage) {
-	for _, s := range stages {
-		if s != nil {
-			s.swap(b)
-		}
-	}
+	// Conversions of the input bytes to memory layout, and of the output to bytes.
+	stored, pre, post swap.Words
 }
 
 func (s *elementStage) Encode(dst, src []byte) ([]byte, error) {
 	start, n := len(dst), len(src)/s.from
-	if s.stored != nil || s.pre != nil {
-		tmp := getScratch(int64(len(src)))
-		defer tmp.put()
-		tmp.b = append(tmp.b, src...)
-		swapAll(tmp.b, s.stored, s.pre)
-		src = tmp.b
+	if !s.stored.None() || !s.pre.None() {
+		tmp := scratch.Get(int64(len(src)))
+		defer tmp.Put()
+		tmp.B = append(tmp.B, src...)
+		s.stored.Swap(tmp.B)
+		s.pre.Swap(tmp.B)
+		src = tmp.B
 	}
-	dst = grow(dst, int64(n)*int64(s.to))[:start+n*s.to]
+	dst = scratch.Grow(dst, int64(n)*int64(s.to))[:start+n*s.to]
 	if err := s.op.encode(dst[start:], src); err != nil {
 		return dst[:start], err
 	}
-	swapAll(dst[start:], s.post)
+	s.post.Swap(dst[start:])
 	return dst, nil
 }
 
@@ -112,18 +100,19 @@ func (s *elementStage) Decode(dst, src []byte) ([]byte, error) {
 	if n*s.to != len(src) {
 		return dst, Corruptf(s.name, "%d bytes are not elements of %d", len(src), s.to)
 	}
-	if s.post != nil {
-		tmp := getScratch(int64(len(src)))
-		defer tmp.put()
-		tmp.b = append(tmp.b, src...)
-		swapAll(tmp.b, s.post)
-		src = tmp.b
+	if !s.post.None() {
+		tmp := scratch.Get(int64(len(src)))
+		defer tmp.Put()
+		tmp.B = append(tmp.B, src...)
+		s.post.Swap(tmp.B)
+		src = tmp.B
 	}
-	dst = grow(dst, int64(n)*int64(s.from))[:start+n*s.from]
+	dst = scratch.Grow(dst, int64(n)*int64(s.from))[:start+n*s.from]
 	if err := s.op.decode(dst[start:], src); err != nil {
 		return dst[:start], err
 	}
-	swapAll(dst[start:], s.pre, s.stored)
+	s.pre.Swap(dst[start:])
+	s.stored.Swap(dst[start:])
 	return dst, nil
 }
 
@@ -133,16 +122,18 @@ type inPlaceElementStage struct{ elementStage }
 var _ InPlaceStage = (*inPlaceElementStage)(nil)
 
 func (s *inPlaceElementStage) EncodeInPlace(b []byte) error {
-	swapAll(b, s.stored, s.pre)
+	s.stored.Swap(b)
+	s.pre.Swap(b)
 	err := s.op.encode(b, b)
-	swapAll(b, s.post)
+	s.post.Swap(b)
 	return err
 }
 
 func (s *inPlaceElementStage) DecodeInPlace(b []byte) error {
-	swapAll(b, s.post)
+	s.post.Swap(b)
 	err := s.op.decode(b, b)
-	swapAll(b, s.pre, s.stored)
+	s.pre.Swap(b)
+	s.stored.Swap(b)
 	return err
 }
 

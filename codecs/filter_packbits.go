@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/bits"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -56,7 +57,7 @@ const (
 
 // packBools appends a bit for every byte of src, set if the byte is not 0.
 func packBools(dst, src []byte, first uint64) []byte {
-	dst = grow(dst, int64(len(src)+7)/8)
+	dst = scratch.Grow(dst, int64(len(src)+7)/8)
 	// The product of a word of ones and zeros and the mirrored word has, in its
 	// highest byte, the sum of the bits that belong to the ones.
 	mirror := bits.ReverseBytes64(first)
@@ -78,7 +79,7 @@ func packBools(dst, src []byte, first uint64) []byte {
 // unpackBools appends n bytes that are 0 or 1.
 func unpackBools(dst, src []byte, n int, first uint64) []byte {
 	start := len(dst)
-	dst = grow(dst, int64(n))[:start+n]
+	dst = scratch.Grow(dst, int64(n))[:start+n]
 	for to := dst[start:]; len(to) > 0; src = src[1:] {
 		w := (uint64(src[0])*onesOfBytes&first + lowOfBytes) >> 7 & onesOfBytes
 		if len(to) < 8 {
@@ -172,7 +173,7 @@ func (s *packbitsStage) Encode(dst, src []byte) ([]byte, error) {
 		dst = packBools(dst, src, firstLow)
 	} else {
 		start := len(dst)
-		dst = grow(dst, int64(s.bytes))[:start+s.bytes]
+		dst = scratch.Grow(dst, int64(s.bytes))[:start+s.bytes]
 		clear(dst[start:])
 		mask := ^uint64(0) >> (64 - s.keep)
 		for pos := int64(0); len(src) > 0; pos += int64(s.keep) {
@@ -201,7 +202,7 @@ func (s *packbitsStage) Decode(dst, src []byte) ([]byte, error) {
 		return unpackBools(dst, src, s.n, firstLow), nil
 	}
 	start := len(dst)
-	dst = grow(dst, int64(s.n)*int64(s.size))[:start+s.n*s.size]
+	dst = scratch.Grow(dst, int64(s.n)*int64(s.size))[:start+s.n*s.size]
 	to := dst[start:]
 	for pos := int64(0); len(to) > 0; pos += int64(s.keep) {
 		v := getBits(src, pos, s.keep) << s.first

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
@@ -45,7 +46,7 @@ func (s *shuffleStage) run(dst, src []byte, kernel func(dst, src []byte, size in
 		return dst, Corruptf("shuffle", "%d bytes are not elements of %d", len(src), s.size)
 	}
 	start := len(dst)
-	dst = grow(dst, int64(len(src)))[:start+len(src)]
+	dst = scratch.Grow(dst, int64(len(src)))[:start+len(src)]
 	kernel(dst[start:], src, s.size)
 	return dst, nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -151,18 +152,18 @@ func (s *n5Stage) Decode(dst, src []byte) ([]byte, error) {
 	if err != nil {
 		return dst, Corruptf("n5_default", "a block of shape %v: %w", shape, err)
 	}
-	tmp := getScratch(int64(size))
-	defer tmp.put()
-	if tmp.b, err = b.Decode(tmp.b, src); err != nil {
+	tmp := scratch.Get(int64(size))
+	defer tmp.Put()
+	if tmp.B, err = b.Decode(tmp.B, src); err != nil {
 		return dst, err
 	}
-	return s.place(dst, tmp.b, b.in.layout()), nil
+	return s.place(dst, tmp.B, b.in.layout()), nil
 }
 
 // place appends a chunk with the elements of a block of another shape.
 func (s *n5Stage) place(dst, block []byte, from layout) []byte {
 	start := len(dst)
-	dst = grow(dst, s.in.Size)[:start+int(s.in.Size)]
+	dst = scratch.Grow(dst, s.in.Size)[:start+int(s.in.Size)]
 	chunk := dst[start:]
 	clear(chunk)
 	if fill := s.in.Fill; len(fill) > 0 {

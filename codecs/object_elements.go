@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -88,7 +89,7 @@ func (s *elementObjects) Decode(dst, src []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = grow(dst, int64(s.n)*int64(s.typ.Size()))
+	dst = scratch.Grow(dst, int64(s.n)*int64(s.typ.Size()))
 	for i := range s.n {
 		elem, null, err := s.typ.ParseFillV2(v.At(i))
 		if null && s.typ.Kind() != dtype.Datetime && s.typ.Kind() != dtype.Timedelta {

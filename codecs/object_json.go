@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -69,7 +70,7 @@ func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {
 	if err := v.Validate(s.typ); err != nil {
 		return dst, err
 	}
-	dst = grow(dst, int64(len(src))+64)
+	dst = scratch.Grow(dst, int64(len(src))+64)
 	dst = append(dst, '[')
 	for i := range s.n {
 		dst = append(append(dst, v.At(i)...), ',')

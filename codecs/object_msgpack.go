@@ -3,6 +3,7 @@ package codecs
 import (
 	"encoding/json"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -60,7 +61,7 @@ func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
 	if err := v.Validate(s.typ); err != nil {
 		return dst, err
 	}
-	e := packer{out: grow(dst, int64(len(src))), single: s.single}
+	e := packer{out: scratch.Grow(dst, int64(len(src))), single: s.single}
 	tail := 1
 	if s.shape {
 		tail = 2

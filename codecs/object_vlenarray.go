@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 
-	"github.com/zarrdb/zarrdb/codecs/kernels"
+	"github.com/zarrdb/zarrdb/codecs/internal/swap"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -44,32 +44,13 @@ func (v vlenArray) Bind(in Rep) (Stage, Rep, error) {
 	if err != nil {
 		return nil, Rep{}, err
 	}
-	s := &vlenArrayStage{vlenStage: st.(*vlenStage), size: v.dtype.Size()}
-	for _, w := range v.dtype.Words() {
-		if w.Order == dtype.Big {
-			s.swaps = append(s.swaps, w)
-		}
-	}
-	return s, out, nil
+	return &vlenArrayStage{vlenStage: st.(*vlenStage), size: v.dtype.Size(), swaps: swap.Stored(v.dtype)}, out, nil
 }
 
 type vlenArrayStage struct {
 	*vlenStage
 	size  int
-	swaps []dtype.Word
-}
-
-// swap swaps the bytes of whole elements.
-func (s *vlenArrayStage) swap(b []byte) {
-	if len(s.swaps) == 0 {
-		return
-	}
-	for ; len(b) >= s.size; b = b[s.size:] {
-		for _, w := range s.swaps {
-			part := b[w.Offset : w.Offset+w.Size*w.Count]
-			kernels.Swap(part, part, w.Size)
-		}
-	}
+	swaps swap.Words
 }
 
 func (s *vlenArrayStage) Encode(dst, src []byte) ([]byte, error) {
@@ -81,7 +62,7 @@ func (s *vlenArrayStage) Encode(dst, src []byte) ([]byte, error) {
 	// Behind the count every array has its length in front.
 	for b := dst[start+4:]; len(b) > 0; {
 		n := binary.LittleEndian.Uint32(b)
-		s.swap(b[4 : 4+n])
+		s.swaps.Swap(b[4 : 4+n])
 		b = b[4+n:]
 	}
 	return dst, nil
@@ -102,7 +83,7 @@ func (s *vlenArrayStage) Decode(dst, src []byte) ([]byte, error) {
 		if len(item)%s.size != 0 {
 			return dst, Corruptf("vlen-array", "element %d: %d bytes are not items of %d", i, len(item), s.size)
 		}
-		s.swap(item)
+		s.swaps.Swap(item)
 	}
 	return out, nil
 }

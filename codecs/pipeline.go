@@ -3,6 +3,7 @@ package codecs
 import (
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // boundStage is a stage with its input and output when encoding, and its
@@ -49,22 +50,22 @@ func (p pipeline) decode(dst, src []byte) ([]byte, error) {
 	if err == nil && len(data) > 0 && (len(dst) == start || &data[0] != &dst[start]) {
 		dst = append(dst, data...)
 	}
-	own.put()
+	own.Put()
 	return dst, err
 }
 
 // decodeView decodes src to where it likes: into tmp, a buffer of its own, or
 // not at all where the result is a part of src. Both tmp and the buffer that
 // is returned, which may be nil, must be put back when data is done with.
-func (p pipeline) decodeView(tmp *scratch, src []byte) (data []byte, own *scratch, err error) {
-	tmp.b, data, own, err = p.run(tmp.b, src)
+func (p pipeline) decodeView(tmp *scratch.Buffer, src []byte) (data []byte, own *scratch.Buffer, err error) {
+	tmp.B, data, own, err = p.run(tmp.B, src)
 	return data, own, err
 }
 
 // run decodes src. data is a part of src, of own, or the bytes appended to dst.
 // The buffers between stages come from the pool, and stages work in place if
 // they can.
-func (p pipeline) run(dst, src []byte) (_, data []byte, own *scratch, err error) {
+func (p pipeline) run(dst, src []byte) (_, data []byte, own *scratch.Buffer, err error) {
 	start := len(dst)
 	there := false // data is dst[start:]
 	data = src
@@ -80,19 +81,19 @@ func (p pipeline) run(dst, src []byte) (_, data []byte, own *scratch, err error)
 			data, err = s.view.DecodeView(data)
 		case s.first:
 			if s.in.Size >= 0 {
-				dst = room(dst, s.in.Size, len(data))
+				dst = scratch.Room(dst, s.in.Size, len(data))
 			}
 			dst, err = s.Decode(dst, data)
 			if err == nil {
 				data, there = dst[start:], true
-				own.put()
+				own.Put()
 				own = nil
 			}
 		default:
-			next := getScratch(s.in.expect(len(data)))
-			next.b, err = s.Decode(next.b, data)
-			own.put()
-			own, data = next, next.b
+			next := scratch.Get(s.in.expect(len(data)))
+			next.B, err = s.Decode(next.B, data)
+			own.Put()
+			own, data = next, next.B
 		}
 		if err == nil && s.in.Size >= 0 && int64(len(data)) != s.in.Size {
 			err = Corruptf(s.name, "decodes to %d bytes where there must be %d", len(data), s.in.Size)
@@ -109,10 +110,10 @@ func (p pipeline) encode(dst, src []byte) ([]byte, error) {
 	var (
 		start = len(dst)
 		cur   = src
-		own   *scratch
+		own   *scratch.Buffer
 		there = false
 	)
-	defer func() { own.put() }()
+	defer func() { own.Put() }()
 	for i := range p {
 		s := &p[i]
 		var err error
@@ -123,14 +124,14 @@ func (p pipeline) encode(dst, src []byte) ([]byte, error) {
 			dst, err = s.Encode(dst, cur)
 			if err == nil {
 				cur, there = dst[start:], true
-				own.put()
+				own.Put()
 				own = nil
 			}
 		default:
-			next := getScratch(s.out.expect(len(cur)))
-			next.b, err = s.Encode(next.b, cur)
-			own.put()
-			own, cur = next, next.b
+			next := scratch.Get(s.out.expect(len(cur)))
+			next.B, err = s.Encode(next.B, cur)
+			own.Put()
+			own, cur = next, next.B
 		}
 		if err != nil {
 			return dst[:start], named(s.name, err)

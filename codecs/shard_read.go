@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -42,7 +43,7 @@ func (s *shardStage) Decode(dst, src []byte) ([]byte, error) {
 	if _, err := s.indexRange(int64(len(src))); err != nil {
 		return dst, err
 	}
-	dst = grow(dst, int64(size))[:n+size]
+	dst = scratch.Grow(dst, int64(size))[:n+size]
 	c := shardCalls.Get().(*shardCall)
 	defer c.put()
 	c.mem = src
@@ -234,7 +235,7 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 		return dst, err
 	}
 	count := elements(box.Count)
-	out, err := dtype.NewBuilder(grow(dst, total), count)
+	out, err := dtype.NewBuilder(scratch.Grow(dst, total), count)
 	if err != nil {
 		return dst, err
 	}

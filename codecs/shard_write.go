@@ -2,6 +2,7 @@ package codecs
 
 import (
 	"context"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"math"
 	"slices"
 )
@@ -41,7 +42,7 @@ type shardWriter struct {
 func (s *shardStage) writer(dst []byte) *shardWriter {
 	w := &shardWriter{s: s, call: shardCalls.Get().(*shardCall), dst: dst, start: len(dst)}
 	x := &w.call.index
-	x.entries = grow(x.entries[:0], 16*int64(s.n))[:16*s.n]
+	x.entries = scratch.Grow(x.entries[:0], 16*int64(s.n))[:16*s.n]
 	if s.atStart {
 		w.dst = append(w.dst, make([]byte, s.indexSize)...)
 	}
@@ -72,18 +73,18 @@ func (w *shardWriter) entry(off int, n int64) {
 func (w *shardWriter) encode(block []byte, src Src, p *part) error {
 	s := w.s
 	var elems []byte
-	var tmp *scratch
+	var tmp *scratch.Buffer
 	if s.variable() {
-		tmp = getScratch(int64(len(block) / s.n))
+		tmp = scratch.Get(int64(len(block) / s.n))
 		var err error
-		if tmp.b, err = gatherVariable(tmp.b, block, &s.whole, Box{Start: p.inBox, Count: p.count}); err != nil {
+		if tmp.B, err = gatherVariable(tmp.B, block, &s.whole, Box{Start: p.inBox, Count: p.count}); err != nil {
 			return err
 		}
-		elems = tmp.b
+		elems = tmp.B
 	} else {
 		elems, tmp = s.inner.gather(p.in(src))
 	}
-	defer tmp.put()
+	defer tmp.Put()
 	if s.inner.IsFill(elems) {
 		w.missing()
 		return nil

@@ -2,6 +2,7 @@ package codecs
 
 import (
 	"encoding/json"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"slices"
 )
 
@@ -84,7 +85,7 @@ func (s *transposeStage) Encode(dst, src []byte) ([]byte, error) {
 	if s.variable {
 		return permuteVariable(dst, src, s.in.shape, s.strides, true)
 	}
-	dst = grow(dst, int64(len(src)))
+	dst = scratch.Grow(dst, int64(len(src)))
 	n := len(dst)
 	dst = dst[:n+len(src)]
 	CopyStrided(Dst{dst[n:], 0, s.strides}, Src{src, 0, s.in.strides}, s.in.shape, s.in.size)
@@ -95,7 +96,7 @@ func (s *transposeStage) Decode(dst, src []byte) ([]byte, error) {
 	if s.variable {
 		return permuteVariable(dst, src, s.in.shape, s.strides, false)
 	}
-	dst = grow(dst, int64(len(src)))
+	dst = scratch.Grow(dst, int64(len(src)))
 	n := len(dst)
 	dst = dst[:n+len(src)]
 	CopyStrided(Dst{dst[n:], 0, s.in.strides}, Src{src, 0, s.strides}, s.in.shape, s.in.size)

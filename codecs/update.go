@@ -2,6 +2,7 @@ package codecs
 
 import (
 	"context"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // EncodePartial appends an encoded chunk that is old with the elements of box
@@ -31,9 +32,9 @@ func (b *Bound) merge(ctx context.Context, dst []byte, old Source, box Box, src 
 		defer c.put()
 		return b.shard.update(ctx, dst, old, c.storedBox(b.perm, box), c.stored(b.perm, src))
 	}
-	tmp := getScratch(b.in.Size)
-	defer tmp.put()
-	all := Dst{Data: tmp.b[:b.in.Size], Strides: b.callerBox.strides}
+	tmp := scratch.Get(b.in.Size)
+	defer tmp.Put()
+	all := Dst{Data: tmp.B[:b.in.Size], Strides: b.callerBox.strides}
 	switch {
 	case b.callerBox.whole(box.Count):
 	case old == nil:
@@ -68,7 +69,7 @@ func (b *Bound) AppendBox(ctx context.Context, dst []byte, src Source, box Box) 
 	}
 	n := len(dst)
 	size := elements(box.Count) * b.callerBox.size
-	dst = grow(dst, int64(size))[:n+size]
+	dst = scratch.Grow(dst, int64(size))[:n+size]
 	var strides [MaxRank]int
 	packedStrides(strides[:], box.Count, b.callerBox.size)
 	if err := b.DecodeBox(ctx, src, box, Dst{Data: dst, Offset: n, Strides: strides[:len(box.Count)]}); err != nil {
@@ -87,13 +88,13 @@ func (b *Bound) appendVariable(ctx context.Context, dst []byte, src Source, box 
 			dst, err = b.Decode(dst, data)
 			return err
 		}
-		tmp := getScratch(int64(len(data)))
-		defer tmp.put()
+		tmp := scratch.Get(int64(len(data)))
+		defer tmp.Put()
 		var err error
-		if tmp.b, err = b.Decode(tmp.b, data); err != nil {
+		if tmp.B, err = b.Decode(tmp.B, data); err != nil {
 			return err
 		}
-		dst, err = gatherVariable(dst, tmp.b, &b.callerBox, box)
+		dst, err = gatherVariable(dst, tmp.B, &b.callerBox, box)
 		return err
 	})
 	return dst, err

@@ -1,6 +1,7 @@
 package codecs
 
 import (
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -25,7 +26,7 @@ func permuteVariable(dst, src []byte, shape, strides []int, toStored bool) ([]by
 		}
 		stored += step(index[:len(shape)], shape, strides)
 	}
-	w, err := dtype.NewBuilder(grow(dst, int64(len(src))), n)
+	w, err := dtype.NewBuilder(scratch.Grow(dst, int64(len(src))), n)
 	if err != nil {
 		return dst, err
 	}

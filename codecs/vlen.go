@@ -6,6 +6,7 @@ import (
 	"math"
 	"unicode/utf8"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -47,7 +48,7 @@ func (s *vlenStage) Encode(dst, src []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = grow(dst, int64(len(src)))
+	dst = scratch.Grow(dst, int64(len(src)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.n))
 	for i := range s.n {
 		item := v.At(i)
@@ -75,7 +76,7 @@ func (s *vlenStage) Decode(dst, src []byte) ([]byte, error) {
 	if int64(len(src)) > s.max {
 		return dst, Corruptf(s.name, "more than the %d bytes that a chunk may have", s.max)
 	}
-	w, err := dtype.NewBuilder(grow(dst, int64(len(src))+4), s.n)
+	w, err := dtype.NewBuilder(scratch.Grow(dst, int64(len(src))+4), s.n)
 	if err != nil {
 		return dst, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	own "github.com/zarrdb/zarrdb/codecs/zstd"
 )
 
@@ -130,7 +131,7 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 	}
 	defer zstdDecoders.Put(d)
 	start, limit := len(dst), s.in.Limit(len(src))
-	dst = room(dst, s.guess(src, limit), len(src))
+	dst = scratch.Room(dst, s.guess(src, limit), len(src))
 	for {
 		// The decoder never writes past the capacity that it is given, and
 		// fails when that is not enough.
@@ -144,7 +145,7 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 			return dst[:start+len(out)], nil
 		case space < limit && (errors.Is(err, zstd.ErrDecoderSizeExceeded) || !sized(src)):
 			// Within a block, the decoder takes too little space for a damaged frame.
-			dst = grow(dst, min(limit, max(4*space, 64<<10)))
+			dst = scratch.Grow(dst, min(limit, max(4*space, 64<<10)))
 		case errors.Is(err, zstd.ErrDecoderSizeExceeded):
 			return dst, Corruptf("zstd", "more than the %d bytes that there may be", limit)
 		default:

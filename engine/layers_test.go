@@ -25,6 +25,8 @@ var layers = map[string][]string{
 	"codecs/blosc":              {"codecs/kernels", "codecs/inflate", "codecs/lz4", "codecs/zstd"},
 	"codecs/lz4":                {},
 	"codecs/internal/bytestest": {}, // of tests
+	"codecs/internal/scratch":   {},
+	"codecs/internal/swap":      {"codecs/kernels", "zarr/dtype"},
 	"codecs/zstd":               {},
 	"codecs/inflate":            {"codecs/kernels"},
 	"codecs/lzma":               {},
