@@ -1,10 +1,10 @@
 // Package zarr reads and writes arrays and groups in the formats Zarr v1, v2
 // and v3, and reads those in the early v3 draft, over any view of keys and bytes.
 //
-//	     documents ──── package meta ───▶ [Meta]: shape, chunks, type, codecs
-//	         │                               │
-//	view ─▶ [Open] ─▶ [Array] ── [Selection] ─▶ chunks ─▶ codecs ─▶ elements
-//	            └───▶ [Group] ── Children, [Walk]
+//	     documents ──── package meta ───▶ Meta: shape, chunks, type, codecs
+//	         │                              │
+//	view ─▶ Open ─▶ Array ── Selection ─▶ chunks ─▶ codecs ─▶ elements
+//	         └────▶ Group ── Children, Walk
 //
 // A node is an array or a group. An array is cut into chunks by its [Grid]; the
 // coordinates of a chunk are spelled as its key, its elements encoded by the

@@ -6,9 +6,9 @@
 //	  ParseV3      ParseV2Array           ParseV1      ParseDraft3Array
 //	     └───────────────┴─────────┬─────────┴───────────────┘
 //	                               ▼
-//	                            [Meta] ── Print, ToV2, ToV3 ──▶ documents
+//	                             Meta ── Print, ToV2, ToV3 ──▶ documents
 //	       ┌──────────────┬────────┴──────┬─────────────────┐
-//	     [Grid]      [ChunkKeys]    codecs.Chain      dtype.Type, fill value
+//	      Grid        ChunkKeys     codecs.Chain      dtype.Type, fill value
 //	  which chunk    its key        its bytes         its elements
 //
 // Parsing is strict and safe on hostile documents: sizes, nesting and products
