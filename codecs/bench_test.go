@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -45,7 +46,7 @@ var benchChains = []struct{ name, v3 string }{
 
 func bind(t testing.TB, v3 string, typ dtype.Type, shape []int, fill []byte) *codecs.Bound {
 	t.Helper()
-	c, err := codecs.Default().ParseV3([]byte(v3))
+	c, err := builtin.Registry().ParseV3([]byte(v3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func benchChunk(t testing.TB, v3 string) (b *codecs.Bound, elems, stored []byte)
 
 // BenchmarkParseV3 parses a list of codecs, as each array that is opened does.
 func BenchmarkParseV3(b *testing.B) {
-	r := codecs.Default()
+	r := builtin.Registry()
 	list := []byte(`[{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1}}]`)
 	b.ReportAllocs()
 	for b.Loop() {

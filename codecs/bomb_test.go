@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -134,7 +135,7 @@ func (c bomb) bind(t *testing.T, n int) *codecs.Bound {
 	if c.v3 != "" {
 		return bind(t, c.v3, c.typ, []int{n}, nil)
 	}
-	chain, err := codecs.Default().ParseV2(codecs.V2{Type: c.typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + c.v2 + `]`)})
+	chain, err := builtin.Registry().ParseV2(codecs.V2{Type: c.typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + c.v2 + `]`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestEveryBomb(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes the largest encoders slow, and empties pools")
 	}
-	reg, rows := codecs.Default(), bombRows(t)
+	reg, rows := builtin.Registry(), bombRows(t)
 	names2, names3 := reg.Names()
 	for _, name := range append(names2, names3...) {
 		for _, v2 := range []bool{false, true} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -238,7 +239,7 @@ func (r *Registry) ParseV2(v V2) (Chain, error) {
 		c.links = append(c.links, l)
 		return nil
 	}
-	if !absent(v.Filters) {
+	if !value.Absent(v.Filters) {
 		var items []json.RawMessage
 		if err := json.Unmarshal(v.Filters, &items); err != nil {
 			return Chain{}, &ConfigError{List: "filters", Index: -1, Err: errors.New("neither a list nor null")}
@@ -249,7 +250,7 @@ func (r *Registry) ParseV2(v V2) (Chain, error) {
 			}
 		}
 	}
-	if !absent(v.Compressor) {
+	if !value.Absent(v.Compressor) {
 		if err := add(link{list: "compressor", index: -1, raw: compact(v.Compressor)}); err != nil {
 			return Chain{}, err
 		}
@@ -308,11 +309,6 @@ func (c Chain) Codecs() []Codec {
 
 // IsV2 reports whether the chain was parsed from v1 or v2 metadata.
 func (c Chain) IsV2() bool { return c.v2 != nil }
-
-func absent(raw json.RawMessage) bool {
-	raw = bytes.TrimSpace(raw)
-	return len(raw) == 0 || string(raw) == "null"
-}
 
 // compact returns raw without white space, in memory of its own.
 func compact(raw json.RawMessage) json.RawMessage {

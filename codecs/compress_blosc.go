@@ -61,7 +61,7 @@ func (b *bloscCodec) Config() json.RawMessage {
 	if b.numcodecs {
 		return b.ConfigV2(Rep{})
 	}
-	return b.ConfigV3(Rep{})
+	return b.configV3(Rep{})
 }
 
 // ConfigV2 prints the configuration as numcodecs has it.
@@ -70,7 +70,9 @@ func (b *bloscCodec) ConfigV2(Rep) json.RawMessage {
 }
 
 // ConfigV3 prints the configuration as v3 has it.
-func (b *bloscCodec) ConfigV3(in Rep) json.RawMessage {
+func (b *bloscCodec) ConfigV3(in Rep) (json.RawMessage, error) { return b.configV3(in), nil }
+
+func (b *bloscCodec) configV3(in Rep) json.RawMessage {
 	p := b.params(in)
 	if p.Shuffle == blosc.NoShuffle {
 		return Object("cname", b.cname, "clevel", b.level, "shuffle", shuffleNames[p.Shuffle], "blocksize", b.blockSize)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/codecs/lzma"
 )
 
@@ -43,13 +44,13 @@ func parseLZMA(c Config) (Codec, error) {
 		x.options.Check = lzma.CheckCRC64
 	}
 	var preset *int64
-	if raw := f.Raw("preset"); !absent(raw) {
+	if raw := f.Raw("preset"); !value.Absent(raw) {
 		n := f.Int("preset", 6, 0, math.MaxUint32)
 		preset = &n
 	}
 	x.setPreset(f, "preset", preset)
 	filters := f.Raw("filters")
-	if !absent(filters) {
+	if !value.Absent(filters) {
 		if preset != nil {
 			f.Fail("preset", "cannot be combined with filters")
 		}
@@ -61,7 +62,7 @@ func parseLZMA(c Config) (Codec, error) {
 	if preset != nil {
 		members = append(members, "preset", *preset)
 	}
-	if !absent(filters) {
+	if !value.Absent(filters) {
 		members = append(members, "filters", filters)
 	}
 	x.config = Object(members...)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/codecs/pco"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -33,7 +34,7 @@ func parsePcodec(c Config) (Codec, error) {
 		f.members["delta_spec"] = json.RawMessage(`"none"`)
 	}
 	f.Enum("paging_spec", "equal_pages_up_to", "equal_pages_up_to")
-	if raw := f.Raw("delta_encoding_order"); !absent(raw) {
+	if raw := f.Raw("delta_encoding_order"); !value.Absent(raw) {
 		p.params.Delta = int(f.Int("delta_encoding_order", 0, 0, 7))
 		if delta == "none" || delta == "try_lookback" {
 			f.Fail("delta_encoding_order", "given with the delta_spec %q", delta)
@@ -41,7 +42,7 @@ func parsePcodec(c Config) (Codec, error) {
 	} else if delta == "none" {
 		p.params.Delta = 0
 	}
-	p.config = f.given("level", "mode_spec", "delta_spec", "paging_spec", "delta_encoding_order", "equal_pages_up_to")
+	p.config = f.Given("level", "mode_spec", "delta_spec", "paging_spec", "delta_encoding_order", "equal_pages_up_to")
 	return p, f.Err()
 }
 

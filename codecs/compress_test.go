@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -155,7 +156,7 @@ func TestZstdForeign(t *testing.T) {
 	half := len(elems) / 2
 	frames := append(w.EncodeAll(elems[:half], nil), w.EncodeAll(elems[half:], nil)...)
 	skip := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0}, "skip"...)
-	text, err := codecs.Default().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
+	text, err := builtin.Registry().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestBombs(t *testing.T) {
 	if _, err := nested.Decode(nil, all["gzip"]); !errors.Is(err, codecs.ErrCorrupt) {
 		t.Errorf("nested: %v", err)
 	}
-	c, err := codecs.Default().ParseV3([]byte(`["vlen-utf8",` + zstd3 + `]`))
+	c, err := builtin.Registry().ParseV3([]byte(`["vlen-utf8",` + zstd3 + `]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +292,7 @@ func TestCRC32C(t *testing.T) {
 // Strings in a frame of zstd that does not say how much it holds, which is far more than
 // the frame. The decoder calls that corrupt where it is given too little space.
 func TestZstdShrinksMuch(t *testing.T) {
-	text, err := codecs.Default().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
+	text, err := builtin.Registry().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package codecs
+package codecs_test
 
 import (
 	"bytes"
@@ -7,28 +7,17 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
-
-func bindV3(t *testing.T, list string, typ dtype.Type, shape ...int) *Bound {
-	t.Helper()
-	c, err := Default().ParseV3(json.RawMessage(list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := c.Bind(Rep{Type: typ, Shape: shape})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 // TestConditional: compressors are left out where they would not help, and the
 // header says so.
 func TestConditional(t *testing.T) {
 	const list = `["bytes",{"name":"conditional","configuration":{"header_bits":16,"codecs":[
 		{"name":"numcodecs.shuffle","configuration":{"elementsize":4}},{"name":"zstd","configuration":{"level":3}},"crc32c"]}}]`
-	b := bindV3(t, list, dtype.NewUint(8), 4096)
+	b := bind(t, list, dtype.NewUint(8), []int{4096}, nil)
 	r := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 4096)
 	for i := range noise {
@@ -52,7 +41,7 @@ func TestConditional(t *testing.T) {
 			t.Errorf("%s does not come back: %v", c.name, err)
 		}
 		stored[1] = 1
-		if _, err := b.Decode(nil, stored); !errors.Is(err, ErrCorrupt) {
+		if _, err := b.Decode(nil, stored); !errors.Is(err, codecs.ErrCorrupt) {
 			t.Errorf("%s with a bit for a codec that is not there: %v", c.name, err)
 		}
 	}
@@ -64,7 +53,7 @@ func TestConditional(t *testing.T) {
 		`{"codecs":["bytes"]}`, `{"codecs":["crc32c"],"header_bits":0}`, `{"codecs":["crc32c"],"header_bits":12}`, `{}`,
 		`{"codecs":[{"name":"what","must_understand":false}]}`, `{"codecs":["crc32c"],"bits":8}`,
 	} {
-		if _, err := Default().ParseV3(json.RawMessage(`["bytes",{"name":"conditional","configuration":` + bad + `}]`)); err == nil {
+		if _, err := builtin.Registry().ParseV3(json.RawMessage(`["bytes",{"name":"conditional","configuration":` + bad + `}]`)); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
@@ -73,16 +62,23 @@ func TestConditional(t *testing.T) {
 // TestNarrowBits: the bits above a narrow scalar mean nothing where it is stored
 // and have one value in memory, however the chunk is read.
 func TestNarrowBits(t *testing.T) {
+	narrow := func(name string) dtype.Type {
+		typ, err := dtype.NewNarrowFloat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return typ
+	}
 	for _, c := range []struct {
 		typ          dtype.Type
 		stored, want byte
 	}{
 		{dtype.NewInt(4), 0x79, 0xf9}, {dtype.NewInt(4), 0xf3, 0x03}, {dtype.NewInt(2), 0x0e, 0xfe}, {dtype.NewInt(2), 0xfd, 0x01},
 		{dtype.NewUint(4), 0xf9, 0x09}, {dtype.NewUint(2), 0xff, 0x03},
-		{narrowFloat(t, "float4_e2m1fn"), 0xff, 0x0f}, {narrowFloat(t, "float6_e2m3fn"), 0xff, 0x3f},
+		{narrow("float4_e2m1fn"), 0xff, 0x0f}, {narrow("float6_e2m3fn"), 0xff, 0x3f},
 	} {
 		for _, list := range []string{`["bytes"]`, `["bytes","crc32c"]`, `[{"name":"transpose","configuration":{"order":[1,0]}},"bytes"]`} {
-			b := bindV3(t, list, c.typ, 2, 3)
+			b := bind(t, list, c.typ, []int{2, 3}, nil)
 			stored, err := b.Encode(nil, bytes.Repeat([]byte{c.stored}, 6))
 			if err != nil {
 				t.Fatal(err)
@@ -91,7 +87,7 @@ func TestNarrowBits(t *testing.T) {
 			if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%v, %s: %#x is read as % x (%v)", c.typ, list, c.stored, got, err)
 			}
-			got, err := b.AppendBox(t.Context(), nil, Bytes(stored), Box{Start: []int{1, 0}, Count: []int{1, 2}})
+			got, err := b.AppendBox(t.Context(), nil, codecs.Bytes(stored), codecs.Box{Start: []int{1, 0}, Count: []int{1, 2}})
 			if err != nil || !bytes.Equal(got, want[:2]) {
 				t.Errorf("%v, %s: a part of it is read as % x (%v)", c.typ, list, got, err)
 			}
@@ -106,7 +102,7 @@ func TestStructWithoutEndian(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := bindV3(t, `["bytes"]`, typ, 1)
+	b := bind(t, `["bytes"]`, typ, []int{1}, nil)
 	if got, err := b.Decode(nil, []byte{1, 2, 3}); err != nil || !bytes.Equal(got, []byte{1, 2, 3}) {
 		t.Errorf("% x (%v)", got, err)
 	}

@@ -3,9 +3,10 @@ package codecs
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
 )
 
 // Config is the source that a codec is parsed from.
@@ -115,7 +116,7 @@ func (f *Fields) decode(name, want string, v any) bool {
 		return false
 	}
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, v) != nil {
-		f.fail(name, "%s is not %s", clip(raw), want)
+		f.fail(name, "%s is not %s", value.Clip(raw), want)
 		return false
 	}
 	return true
@@ -180,12 +181,26 @@ func (f *Fields) Ints(name string) []int {
 	return n
 }
 
-// clip shortens a JSON value for an error text.
-func clip(raw json.RawMessage) string {
-	if len(raw) > 40 {
-		return fmt.Sprintf("%s…", raw[:40])
+// Strings returns a member that is a list of strings, nil if it is missing.
+func (f *Fields) Strings(name string) []string {
+	var s []string
+	if !f.decode(name, "a list of strings", &s) {
+		return nil
 	}
-	return string(raw)
+	return s
+}
+
+// Given prints those of the members that the configuration has, as they stand
+// there, for [Codec.Config]. Unlike Raw it keeps the null of v2.
+func (f *Fields) Given(names ...string) json.RawMessage {
+	var members []any
+	for _, name := range names {
+		if raw, ok := f.members[name]; ok {
+			f.Raw(name)
+			members = append(members, name, raw)
+		}
+	}
+	return Object(members...)
 }
 
 // Object prints a configuration from names and values in turn. A value that

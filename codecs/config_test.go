@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -91,7 +92,7 @@ func TestConfigV3(t *testing.T) {
 		{"vlen", `["vlen-utf8"]`, "codecs[0]: vlen-utf8: does not encode the data type"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			chain, err := codecs.Default().ParseV3(json.RawMessage(c.list))
+			chain, err := builtin.Registry().ParseV3(json.RawMessage(c.list))
 			if err == nil {
 				_, err = chain.Bind(codecs.Rep{Type: dtype.NewInt(16), Shape: []int{6, 10}})
 			}
@@ -107,7 +108,7 @@ func TestConfigV3(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
-	r := codecs.Default()
+	r := builtin.Registry()
 	for _, c := range []struct{ list, want string }{
 		{`[` + little + `,"middle-out"]`, `codecs[1]: unknown codec "middle-out"`},
 		{`[` + shard(`[1]`, little+`,"lz5"`, indexCRC, "end") + `]`, `codecs[0].configuration.codecs[1]: unknown codec "lz5"`},
@@ -145,13 +146,13 @@ func TestConfigV2(t *testing.T) {
 		{"C", ``, `{"id":"zlib","level":10}`, `compressor.level: zlib: 10 is not in -1 to 9`},
 		{"C", `[{"id":"crc32c","location":"middle"}]`, ``, `filters[0].location: crc32c: "middle" is not one of start, end`},
 	} {
-		_, err := codecs.Default().ParseV2(codecs.V2{Order: c.order, Rank: 2, Filters: json.RawMessage(c.filters), Compressor: json.RawMessage(c.compressor)})
+		_, err := builtin.Registry().ParseV2(codecs.V2{Order: c.order, Rank: 2, Filters: json.RawMessage(c.filters), Compressor: json.RawMessage(c.compressor)})
 		if !errors.Is(err, codecs.ErrConfig) || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
 	// null and unknown members are ignored.
-	c, err := codecs.Default().ParseV2(codecs.V2{Type: dtype.NewInt(8), Order: "C", Rank: 1, Filters: json.RawMessage(`[]`),
+	c, err := builtin.Registry().ParseV2(codecs.V2{Type: dtype.NewInt(8), Order: "C", Rank: 1, Filters: json.RawMessage(`[]`),
 		Compressor: json.RawMessage(`{"id":"zlib","level":null,"nthreads":4}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +163,7 @@ func TestConfigV2(t *testing.T) {
 }
 
 func TestBindSizes(t *testing.T) {
-	c, err := codecs.Default().ParseV3([]byte(`[` + little + `]`))
+	c, err := builtin.Registry().ParseV3([]byte(`[` + little + `]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestPrintV3(t *testing.T) {
 		`[{"name":"bytes","configuration":{"hint":{"must_understand":false,"x":1}}}]`,
 		`[` + shard(`[2]`, little+`,`+gzip5, indexCRC, "start") + `]`,
 	} {
-		c, err := codecs.Default().ParseV3(json.RawMessage(" " + strings.ReplaceAll(list, ",", " ,\n ")))
+		c, err := builtin.Registry().ParseV3(json.RawMessage(" " + strings.ReplaceAll(list, ",", " ,\n ")))
 		if err != nil {
 			t.Errorf("%s: %v", list, err)
 			continue
@@ -238,14 +239,14 @@ func TestRegistry(t *testing.T) {
 	}
 	// The ids and names of v2 and v3 do not meet.
 	r.Register(codecs.Entry{V3: []string{"mine"}, Kind: entry.Kind, Parse: entry.Parse})
-	if a, b := codecs.Default(), codecs.Default(); a == b {
-		t.Error("two callers of Default share a registry")
+	if a, b := builtin.Registry(), builtin.Registry(); a == b {
+		t.Error("two callers of builtin.Registry share a registry")
 	}
 }
 
 // A list that was parsed before is parsed anew when a codec was registered.
 func TestRegisterAfterParse(t *testing.T) {
-	r := codecs.Default()
+	r := builtin.Registry()
 	list := json.RawMessage(`["bytes",{"name":"later","must_understand":false}]`)
 	for range 2 {
 		if _, err := r.ParseV3(list); err != nil {
@@ -258,7 +259,7 @@ func TestRegisterAfterParse(t *testing.T) {
 		t.Errorf("error %v, want that of the new codec", err)
 	}
 	// Many lists, and long ones.
-	r = codecs.Default()
+	r = builtin.Registry()
 	for i := range 400 {
 		list := fmt.Appendf(nil, `[%s{"name":"zstd","configuration":{"level":%d}}]`, strings.Repeat(" ", 20*i), i%20)
 		list = append([]byte(`["bytes",`), list[1:]...)
@@ -278,7 +279,7 @@ func TestDeepNesting(t *testing.T) {
 	for range 300 {
 		list = shard(`[4]`, list, indexCRC, "end")
 	}
-	_, err := codecs.Default().ParseV3([]byte(`[` + list + `]`))
+	_, err := builtin.Registry().ParseV3([]byte(`[` + list + `]`))
 	if !errors.Is(err, codecs.ErrConfig) || !strings.Contains(fmt.Sprint(err), "deep") {
 		t.Error(err)
 	}

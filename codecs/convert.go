@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -12,8 +13,9 @@ import (
 // metadata differs from that of Config.
 type V3Printer interface {
 	// ConfigV3 prints the configuration for v3; in is the codec's input when
-	// encoding.
-	ConfigV3(in Rep) json.RawMessage
+	// encoding. The error wraps ErrNoForm if v3 cannot express the
+	// configuration.
+	ConfigV3(in Rep) (json.RawMessage, error)
 }
 
 // V2Printer is the same for v2 metadata, without the id.
@@ -44,13 +46,11 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 		if len(l.entry.V3) == 0 {
 			return nil, l.fail(noForm("codec %q has no name in v3", l.name))
 		}
-		if q, ok := l.codec.(*quantizeCodec); ok && q.from != q.to {
-			// zarr-python reads the output of quantize as elements of dtype.
-			return nil, l.fail(noForm("quantize to %v, which readers of v3 take for %v", q.astype, q.dtype))
-		}
 		config := l.codec.Config()
 		if p, ok := l.codec.(V3Printer); ok {
-			config = p.ConfigV3(reps[i])
+			if config, err = p.ConfigV3(reps[i]); err != nil {
+				return nil, l.fail(err)
+			}
 		}
 		if _, ok := l.codec.(*bytesCodec); ok {
 			endian, err := storedOrder(reps[i].Type)
@@ -188,7 +188,7 @@ func (l *link) printV2() (json.RawMessage, error) {
 		return item, nil
 	}
 	if config[0] != '{' {
-		return nil, l.fail(fmt.Errorf("configuration %s is not an object", clip(config)))
+		return nil, l.fail(fmt.Errorf("configuration %s is not an object", value.Clip(config)))
 	}
 	return append(append(item[:len(item)-1], ','), config[1:]...), nil
 }

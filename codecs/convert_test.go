@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // What v2 says, v3 can say too, and chunks written by one are read by the
 // other.
 func TestConvert(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range []struct {
 		name                       string
 		typ                        dtype.Type
@@ -84,7 +85,7 @@ func TestConvert(t *testing.T) {
 }
 
 func TestConvertNoForm(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, list := range []string{
 		`[` + transpose(`[1,0,2]`) + `,` + little + `]`,
 		`[` + shard(`[1,1,1]`, little, indexCRC, "end") + `]`,

@@ -34,4 +34,12 @@
 //
 // Decoders treat their input as hostile: the bound shape limits the output
 // before memory is allocated.
+//
+// This package has the chain, the codecs that it must know (bytes, transpose,
+// shards) and the compressors. The others are built on what it exports:
+//
+//	builtin   the registry of all of them
+//	filter    numbers to numbers, bits and checksums: delta, cast_value, shuffle …
+//	object    elements of variable length: vlen-utf8, json2, msgpack2 …
+//	blosc, lz4, zstd, inflate, lzma, pco, kernels   formats of bytes, without a chain
 package codecs

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // The three steps: parse what metadata say, bind it to the chunks of an array,
 // run it.
 func Example() {
-	chain, err := codecs.Default().ParseV3([]byte(`[
+	chain, err := builtin.Registry().ParseV3([]byte(`[
 		{"name": "transpose", "configuration": {"order": [1, 0]}},
 		{"name": "bytes", "configuration": {"endian": "big"}},
 		"crc32c"
@@ -53,7 +54,7 @@ func Example() {
 // A program adds a codec of its own to a registry and passes that to the code
 // that opens arrays.
 func ExampleRegistry_Register() {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	reg.Register(codecs.Entry{
 		V3:   []string{"example.invert"},
 		Kind: codecs.BytesToBytes,

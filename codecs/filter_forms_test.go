@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // TestFilterConfigs: what is refused, and where the error says it is.
 func TestFilterConfigs(t *testing.T) {
 	f4, i4, text := dtype.NewFloat(32), dtype.NewInt(32), dtype.NewString()
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	check := func(name string, chain codecs.Chain, err error, rep codecs.Rep, field string) {
 		t.Helper()
 		if err == nil {
@@ -209,7 +210,7 @@ func TestN5Blocks(t *testing.T) {
 // objectChain binds a chain of one object filter.
 func objectChain(t testing.TB, filter string, shape ...int) *codecs.Bound {
 	t.Helper()
-	c, err := codecs.Default().ParseV2(codecs.V2{Type: dtype.NewJSON(), Order: "C", Rank: len(shape), Filters: json.RawMessage(`[` + filter + `]`)})
+	c, err := builtin.Registry().ParseV2(codecs.V2{Type: dtype.NewJSON(), Order: "C", Rank: len(shape), Filters: json.RawMessage(`[` + filter + `]`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +357,7 @@ func TestFuzzCoverage(t *testing.T) {
 			text += c.list
 		}
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	ids, names := reg.Names()
 	for _, name := range append(ids, names...) {
 		if !strings.Contains(text, `"`+name+`"`) && !strings.Contains(text, `"numcodecs.`+name+`"`) && !aliased(reg, name, text) {
@@ -397,7 +398,7 @@ func FuzzObjects(f *testing.F) {
 		if !ok {
 			f.Fatal(filter)
 		}
-		c, err := codecs.Default().ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)})
+		c, err := builtin.Registry().ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -461,7 +462,7 @@ func FuzzFilters(f *testing.F) {
 	}
 	for _, filter := range imageFilters {
 		u2 := dtype.NewUint(16).WithOrder(dtype.Little)
-		c, err := codecs.Default().ParseV2(codecs.V2{Type: u2, Order: "C", Rank: 2, Filters: json.RawMessage(`[` + filter + `]`)})
+		c, err := builtin.Registry().ParseV2(codecs.V2{Type: u2, Order: "C", Rank: 2, Filters: json.RawMessage(`[` + filter + `]`)})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -28,7 +29,7 @@ func TestNumcodecs(t *testing.T) {
 	if err := json.Unmarshal(raw, &file); err != nil || len(file.Cases) == 0 {
 		t.Fatal(err)
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range file.Cases {
 		name, err := json.Marshal(c.Dtype)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -340,7 +341,7 @@ func TestFixtures(t *testing.T) {
 	if root == "" {
 		root, all = filepath.Join("testdata", "fixtures"), true
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, area := range []string{"v3", "v2", "corrupt"} {
 		dirs, err := filepath.Glob(filepath.Join(root, area, "*"))
 		if err != nil || len(dirs) == 0 {

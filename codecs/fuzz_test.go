@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -102,7 +103,7 @@ func FuzzParseV3(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	f.Fuzz(func(t *testing.T, list []byte) {
 		c, err := reg.ParseV3(list)
 		if err != nil {
@@ -140,7 +141,7 @@ func FuzzParseV2(f *testing.F) {
 	f.Add([]byte(`[{"id":"crc32c"}]`), []byte(`null`), false)
 	f.Add([]byte(`[{"id":"vlen-utf8"}]`), []byte(`{"id":"zstd"}`), false)
 	f.Add([]byte(`null`), []byte(`{"id":"lzma","format":3,"check":0,"preset":null,"filters":[{"id":3,"dist":2},{"id":33,"dict_size":65536,"lc":0,"lp":1,"pb":2}]}`), false)
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	f.Fuzz(func(t *testing.T, filters, compressor []byte, fortran bool) {
 		v := codecs.V2{Type: dtype.NewInt(16).WithOrder(dtype.Big), Order: "C", Rank: 2, Filters: filters, Compressor: compressor}
 		if fortran {

@@ -67,9 +67,6 @@ func NewRegistry(entries ...Entry) *Registry {
 	return r
 }
 
-// Default returns a new registry with the built-in codecs.
-func Default() *Registry { return NewRegistry(builtin()...) }
-
 // Register adds a codec. A name that is taken is a bug and panics.
 func (r *Registry) Register(e Entry) {
 	if e.Parse == nil || e.Kind < ArrayToArray || e.Kind > BytesToBytes || e.V2 == "" && len(e.V3) == 0 {

@@ -51,6 +51,13 @@ func ArrayRep(t dtype.Type, shape []int, fill []byte) (Rep, error) {
 // BytesRep describes n bytes, or at most limit bytes if n is -1.
 func BytesRep(n, limit int64) Rep { return Rep{Size: n, Max: limit} }
 
+// ItemsRep describes the encoded form of n elements of variable length: at most
+// limit bytes. A few bytes for each of them, such as its length, are there
+// however well they compress, and Limit allows for that.
+func ItemsRep(n int, limit int64) Rep {
+	return Rep{Size: -1, Max: limit, floor: 8 * int64(n)}
+}
+
 // measure checks an array and sets Size and Max.
 func (r *Rep) measure() error {
 	if r.Type.Kind() == dtype.Invalid {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -214,7 +215,7 @@ func unhexed(t *testing.T, s string) []byte {
 
 func (r *byteRow) bind(t *testing.T) (*codecs.Bound, error) {
 	t.Helper()
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	if r.codecs[0] == '[' {
 		typ, err := dtype.ParseV3(json.RawMessage(r.typ))
 		if err != nil {

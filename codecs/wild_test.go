@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // TestConfigurationsOfWriters has configurations that writers store and that are
 // printed in another form here.
 func TestConfigurationsOfWriters(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range []struct {
 		v2, v3 string
 		want   string // the configuration that is printed
@@ -67,7 +68,7 @@ func TestConfigurationsOfWriters(t *testing.T) {
 // TestObjectFiltersOfElements has what numcodecs stores where a filter for objects is
 // given numbers, truth values or texts.
 func TestObjectFiltersOfElements(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range []struct {
 		dtype, json, pack string // pack in hexadecimal digits
 		elems             string // of three, in memory layout
@@ -119,7 +120,7 @@ func TestObjectFiltersOfElements(t *testing.T) {
 // TestImageCodecs has what imagecodecs stores, which tifffile names in reference sets
 // of TIFF files.
 func TestImageCodecs(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for name, c := range map[string]struct {
 		dtype               string
 		shape               []int
@@ -240,7 +241,7 @@ func TestImageCodecsV3(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`["imagecodecs_floatpred"]`, `[{"name":"imagecodecs_delta","configuration":{"axis":1}},"bytes"]`, `[{"name":"imagecodecs_delta","configuration":{"dist":2}},"bytes"]`} {
-		chain, err := codecs.Default().ParseV3(json.RawMessage(bad))
+		chain, err := builtin.Registry().ParseV3(json.RawMessage(bad))
 		if err == nil {
 			_, err = chain.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{4}})
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -141,7 +141,7 @@ func TestConvertThereAndBack(t *testing.T) {
 	if want := "g/a/c/0/0 g/a/zarr.json g/zarr.json zarr.json"; len(keys) != 4 || got["g/a/c/0/0"] != convertible["g/a/0.0"] {
 		t.Fatalf("keys %q, want %s", keys, want)
 	}
-	m, err := meta.ParseV3([]byte(got["g/a/zarr.json"]), codecs.Default())
+	m, err := meta.ParseV3([]byte(got["g/a/zarr.json"]), builtin.Registry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestConvertThereAndBack(t *testing.T) {
 	if v, _ := m.Attributes.Get("_FillValue"); string(v) != "-1" {
 		t.Errorf("attributes %v: v2's fill value is xarray's mark of a missing value", m.Attributes)
 	}
-	if root, err := meta.ParseV3([]byte(got["zarr.json"]), codecs.Default()); err != nil || len(root.Consolidated) != 2 {
+	if root, err := meta.ParseV3([]byte(got["zarr.json"]), builtin.Registry()); err != nil || len(root.Consolidated) != 2 {
 		t.Errorf("consolidated metadata %v, %v", root.Consolidated, err)
 	}
 
@@ -164,7 +164,7 @@ func TestConvertThereAndBack(t *testing.T) {
 			t.Errorf("%s: %s, was %s", key, back[key], convertible[key])
 		}
 	}
-	if nodes, _, err := meta.ParseConsolidatedV2([]byte(back[".zmetadata"]), codecs.Default()); err != nil || len(nodes) != 3 {
+	if nodes, _, err := meta.ParseConsolidatedV2([]byte(back[".zmetadata"]), builtin.Registry()); err != nil || len(nodes) != 3 {
 		t.Errorf(".zmetadata: %v, %v", nodes, err)
 	}
 	again := filepath.Join(folder, "again.zip")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -41,9 +42,9 @@ func foreignFormats() []formats.Format {
 }
 
 // DefaultCodecs returns a new registry of all codecs that stores, reference sets and
-// foreign formats are read with: those of [codecs.Default], and what formats bring.
+// foreign formats are read with: those of [builtin.Registry], and what formats bring.
 func DefaultCodecs() *codecs.Registry {
-	r := codecs.Default()
+	r := builtin.Registry()
 	for _, f := range foreignFormats() {
 		for _, c := range f.Codecs {
 			r.Register(c)

@@ -20,20 +20,25 @@ var layers = map[string][]string{
 	// The kinds of errors; every package may import it.
 	"internal/fault": {},
 
-	"zarr/dtype":                {},
-	"codecs":                    {"zarr/dtype", "codecs/"},
+	"zarr/dtype": {},
+	// The chain and its compressors; filters and objects are codecs like any other, and one package lists them all.
+	"codecs":                    {"zarr/dtype", "codecs/blosc", "codecs/inflate", "codecs/internal/", "codecs/kernels", "codecs/lz4", "codecs/lzma", "codecs/pco", "codecs/zstd"},
+	"codecs/filter":             {"zarr/dtype", "codecs", "codecs/internal/", "codecs/kernels"},
+	"codecs/object":             {"zarr/dtype", "codecs", "codecs/internal/"},
+	"codecs/builtin":            {"codecs", "codecs/filter", "codecs/object"},
 	"codecs/blosc":              {"codecs/kernels", "codecs/inflate", "codecs/lz4", "codecs/zstd"},
 	"codecs/lz4":                {},
 	"codecs/internal/bytestest": {}, // of tests
 	"codecs/internal/scratch":   {},
 	"codecs/internal/swap":      {"codecs/kernels", "zarr/dtype"},
+	"codecs/internal/value":     {},
 	"codecs/zstd":               {},
 	"codecs/inflate":            {"codecs/kernels"},
 	"codecs/lzma":               {},
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
-	"codecs/codectest":          {"codecs", "zarr/dtype"},
-	"zarr":                      {"zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "kv"},
+	"codecs/codectest":          {"codecs", "codecs/builtin", "zarr/dtype"},
+	"zarr":                      {"zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
 	// Documents: parsed, printed and converted without I/O.
 	"zarr/meta":              {"zarr/internal/jsontext", "zarr/dtype", "codecs"},
 	"zarr/internal/jsontext": {"zarr/dtype"},
@@ -74,7 +79,7 @@ var layers = map[string][]string{
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
 	"formats":              {"codecs", "kv", "refs", "zarr"},
-	"formats/n5":           {"formats", "codecs", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/n5":           {"formats", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/precomputed":  {"formats", "formats/internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":         {"formats", "refs"},
 	"formats/bmp":          {"formats", "codecs", "kv", "refs", "zarr/dtype"},
@@ -83,7 +88,7 @@ var layers = map[string][]string{
 	"formats/tiff":         {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/webp":         {"formats", "formats/raster", "codecs"},
 	"formats/raster":       {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/formattest":   {"formats", "codecs", "kv", "refs", "zarr"}, // of tests
+	"formats/formattest":   {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests
 	"formats/internal/lru": {},
 	"formats/ocdbt":        {"formats", "formats/internal/lru", "kv", "refs"},
 	"formats/icechunk":     {"formats", "kv", "refs"},
@@ -97,7 +102,7 @@ var layers = map[string][]string{
 	"engine/internal/virtual": {"kv", "kv/digest", "kv/gather", "kv/redact", "kv/tree", "refs", "txn"},
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
 	"engine/modeltest":        {}, // of tests
-	"engine":                  {"formats", "formats/", "zarr", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/"},
+	"engine":                  {"formats", "formats/", "zarr", "zarr/meta", "zarr/dtype", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "kv", "txn", "zarr"},
@@ -136,7 +141,7 @@ var single = map[string][]string{
 	"github.com/zeebo/blake3":              {"kv/digest"},
 	"github.com/spf13/cobra":               {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":         {"internal/cli"},
-	"github.com/vmihailenco/msgpack/v5":    {"codecs"},
+	"github.com/vmihailenco/msgpack/v5":    {"codecs/object"},
 	"github.com/ulikunitz/xz":              {"codecs", "codecs/lzma", "kv/zipkv"},
 }
 

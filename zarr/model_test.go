@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -364,7 +365,7 @@ func randomV3(r *rand.Rand, t dtype.Type, chunk []int, rank int) string {
 func (c config) open(tb testing.TB, view kv.Reader) *Array {
 	tb.Helper()
 	m := &Meta{Version: c.version, Array: true, Shape: slices.Clone(c.shape), Type: c.typ, Grid: c.grid, Fill: c.fill}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	var err error
 	if c.version == V2 {
 		m.Keys = meta.V2Keys('.', len(c.shape))

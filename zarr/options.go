@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -94,7 +95,7 @@ type OpenOptions struct {
 // the machine allow.
 var ErrTooLarge = errors.New("zarr: too large")
 
-var defaultRegistry = sync.OnceValue(codecs.Default)
+var defaultRegistry = sync.OnceValue(builtin.Registry)
 
 func (o *OpenOptions) withDefaults() OpenOptions {
 	var c OpenOptions

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -29,7 +29,7 @@ func named(name, config string) func(*testing.T) {
 				return codecList(c)
 			}
 		}
-		m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "codecs", list(name))), codecs.Default()))
+		m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "codecs", list(name))), builtin.Registry()))
 		text := must(m.Codecs.PrintV3())
 		if !jsontext.Same(text, json.RawMessage(list(name))) {
 			t.Errorf("%s is printed as %s", list(name), text)
@@ -73,7 +73,7 @@ func configured(name, others, member string, right []string, wrong ...string) fu
 	}
 	return func(t *testing.T) {
 		for _, r := range rows {
-			_, err := meta.ParseV3([]byte(metatest.Edit(t, r.Base, r.Set...)), codecs.Default())
+			_, err := meta.ParseV3([]byte(metatest.Edit(t, r.Base, r.Set...)), builtin.Registry())
 			switch {
 			case r.Field == "" && err != nil:
 				t.Errorf("%s: %v", r.Set[1], err)

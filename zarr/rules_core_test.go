@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
@@ -22,7 +22,7 @@ import (
 func follows(rows ...metatest.Row) func(*testing.T) {
 	return func(t *testing.T) {
 		for _, r := range rows {
-			r.Check(t, meta.DocV3, func(doc []byte) (*Meta, error) { return meta.ParseV3(doc, codecs.Default()) })
+			r.Check(t, meta.DocV3, func(doc []byte) (*Meta, error) { return meta.ParseV3(doc, builtin.Registry()) })
 		}
 	}
 }
@@ -229,7 +229,7 @@ var coreRules = checks{
 	"core: Objects 2": all(metatest.ArrayDoc, "chunk_grid", nil, map[string]string{
 		`{"name":"regular","configuration":[2,3]}`: "chunk_grid.configuration", `{"name":"regular","configuration":null}`: "chunk_grid.configuration"}),
 	"core: Short-hand names 1": func(t *testing.T) {
-		reg := codecs.Default()
+		reg := builtin.Registry()
 		for member, forms := range map[string][2]string{
 			"data_type":          {`"int16"`, `{"name":"int16"}`},
 			"chunk_key_encoding": {`"default"`, `{"name":"default"}`},
@@ -251,7 +251,7 @@ var coreRules = checks{
 	},
 	"core: Extension naming 1": func(t *testing.T) {
 		name := regexp.MustCompile(`^[a-z][a-z0-9-_.]+$`)
-		_, list := codecs.Default().Names()
+		_, list := builtin.Registry().Names()
 		for _, n := range append(list, dtype.Names()...) {
 			if !name.MatchString(n) {
 				t.Errorf("%q", n)
@@ -287,7 +287,7 @@ var coreRules = checks{
 func attributesKept(base string) func(*testing.T) {
 	return func(t *testing.T) {
 		for _, text := range append(anyJSON, `{"a":[[[]]],"zarr_format":1,"must_understand":7}`) {
-			m := must(meta.ParseV3([]byte(metatest.Edit(t, base, "attributes", text)), codecs.Default()))
+			m := must(meta.ParseV3([]byte(metatest.Edit(t, base, "attributes", text)), builtin.Registry()))
 			if !jsontext.Same(m.Attributes.Text(), json.RawMessage(text)) {
 				t.Errorf("%s: %s", text, m.Attributes.Text())
 			}
@@ -348,7 +348,7 @@ func separators(name, byDefault, other string) func(*testing.T) {
 		sep := func(key string) string { return string(strings.Trim(key, "c012")[0]) }
 		for doc, want := range map[string]string{`"` + name + `"`: byDefault, `{"name":"` + name + `"}`: byDefault, object(`{}`): byDefault,
 			object(`{"separator":"` + sep(byDefault) + `"}`): byDefault, object(`{"separator":"` + sep(other) + `"}`): other} {
-			m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "chunk_key_encoding", doc)), codecs.Default()))
+			m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "chunk_key_encoding", doc)), builtin.Registry()))
 			if got := string(m.Keys.Append(nil, []int64{1, 2})); got != want {
 				t.Errorf("%s: %q, want %q", doc, got, want)
 			}

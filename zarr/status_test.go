@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -150,7 +151,7 @@ func (s *status) interop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, l := range lines {
 		version, typ := evidenceVersion(t, l.Format), ""
 		list := strings.Split(l.Codec, "+")
@@ -291,7 +292,7 @@ func rowName(e codecs.Entry, v2 bool) string {
 func codecNames(t *testing.T, m *Meta) []string {
 	t.Helper()
 	found := map[string]bool{}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	var walk func(raw json.RawMessage, key string)
 	walk = func(raw json.RawMessage, key string) {
 		if list, ok := listOf(raw); ok {
@@ -365,7 +366,7 @@ random chains, and is fuzzed.
 	b.WriteString("\nGDAL takes part with two-dimensional arrays of v2: the v3 that this release has is older than the codec `bytes`.\n")
 	for _, v := range []Version{V3, V2} {
 		fmt.Fprintf(&b, "\n## Zarr v%v\n\n| codec | data types | reads | writes |\n|---|---|---|---|\n", v)
-		reg := codecs.Default()
+		reg := builtin.Registry()
 		for _, row := range codecRows(reg, v) {
 			s.printCodec(t, &b, reg, v, row)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -62,7 +63,7 @@ func TestFillStringsOfJava(t *testing.T) {
 		if got := string(must(m.Type.PrintFillV2(m.Fill))); got != fill.want {
 			t.Errorf("%s %q: %s, want %s", fill.dataType, fill.text, got, fill.want)
 		}
-		if docs := must(must(m.ToV3(codecs.Default())).Print()); !strings.Contains(string(docs[meta.DocV3]), `"fill_value": `+fill.want+",") {
+		if docs := must(must(m.ToV3(builtin.Registry())).Print()); !strings.Contains(string(docs[meta.DocV3]), `"fill_value": `+fill.want+",") {
 			t.Errorf("%s %q is written as %s", fill.dataType, fill.text, docs[meta.DocV3])
 		}
 	}
@@ -88,11 +89,11 @@ func TestFilterTypesOfNumPy(t *testing.T) {
 			t.Errorf("%v: %v", a.Meta().Version, got)
 		}
 	}
-	docs := must(must(v2.Meta().ToV3(codecs.Default())).Print())
+	docs := must(must(v2.Meta().ToV3(builtin.Registry())).Print())
 	if doc := string(docs[meta.DocV3]); !strings.Contains(doc, `"<i4"`) || !strings.Contains(doc, `"<i2"`) {
 		t.Errorf("written as %s", doc)
 	}
-	docs = must(must(v3.Meta().ToV2(codecs.Default())).Print())
+	docs = must(must(v3.Meta().ToV2(builtin.Registry())).Print())
 	if doc := string(docs[meta.DocArrayV2]); !strings.Contains(doc, `"dtype": "<i4"`) || !strings.Contains(doc, `"astype": "<i2"`) {
 		t.Errorf("written as %s", doc)
 	}
@@ -115,10 +116,10 @@ func TestFirstTextOfV3(t *testing.T) {
 		if docs := must(a.Meta().Print()); string(docs[meta.DocV3]) != doc(order, "endian") {
 			t.Errorf("%s: printed as %s", order, docs[meta.DocV3])
 		}
-		if _, err := meta.ParseV3([]byte(doc(order, "bytes")), codecs.Default()); err == nil {
+		if _, err := meta.ParseV3([]byte(doc(order, "bytes")), builtin.Registry()); err == nil {
 			t.Errorf("%s: accepted without endian", order)
 		}
-		if _, err := meta.ParseV3([]byte(strings.Replace(doc("C", "bytes"), `"C"`, "[0,1]", 1)), codecs.Default()); err == nil {
+		if _, err := meta.ParseV3([]byte(strings.Replace(doc("C", "bytes"), `"C"`, "[0,1]", 1)), builtin.Registry()); err == nil {
 			t.Error("a bool of 0: accepted without endian")
 		}
 	}
@@ -154,16 +155,16 @@ func TestHalfSurrogatesInNames(t *testing.T) {
 // and does not know that quantize can change the data type.
 func TestToV3ForZarrPython(t *testing.T) {
 	arrayOf := func(dataType, filters string) *Meta {
-		return must(meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, codecs.Default()))
+		return must(meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, builtin.Registry()))
 	}
-	docs := must(must(arrayOf("|V4", "null").ToV3(codecs.Default())).Print())
+	docs := must(must(arrayOf("|V4", "null").ToV3(builtin.Registry())).Print())
 	if doc := string(docs[meta.DocV3]); !strings.Contains(doc, `"raw_bytes"`) || !strings.Contains(doc, `"fill_value": "AAAAAA=="`) {
 		t.Errorf("written as %s", doc)
 	}
-	if _, err := arrayOf("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f4"}]`).ToV3(codecs.Default()); !errors.Is(err, codecs.ErrNoForm) {
+	if _, err := arrayOf("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f4"}]`).ToV3(builtin.Registry()); !errors.Is(err, codecs.ErrNoForm) {
 		t.Errorf("quantize to float32: %v", err)
 	}
-	if _, err := arrayOf("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f8"}]`).ToV3(codecs.Default()); err != nil {
+	if _, err := arrayOf("<f8", `[{"id":"quantize","digits":1,"dtype":"<f8","astype":"<f8"}]`).ToV3(builtin.Registry()); err != nil {
 		t.Error(err)
 	}
 }
@@ -180,7 +181,7 @@ func TestMissingMembersAreNamed(t *testing.T) {
 		doc(`{"name":"rectilinear","configuration":{"kind":"inline"}}`, `"default"`): "zarr.json: chunk_grid.configuration.chunk_shapes: missing",
 		doc(`{"name":"regular","configuration":{"chunk_shape":[2]}}`, `{}`):          "zarr.json: chunk_key_encoding.name: missing",
 	} {
-		if _, err := meta.ParseV3([]byte(text), codecs.Default()); err == nil || err.Error() != want {
+		if _, err := meta.ParseV3([]byte(text), builtin.Registry()); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Case is a chain for chunks of one data type and shape.
 type Case struct {
-	// Registry parses the chain; nil means codecs.Default.
+	// Registry parses the chain; nil means builtin.Registry.
 	Registry *codecs.Registry
 	// V3 is the "codecs" member of v3 metadata. Without it V2 has the members of
 	// v2 metadata; Type and Rank are filled in.
@@ -73,7 +74,7 @@ func Run(t *testing.T, c Case) {
 // newSuite parses and binds the chain.
 func newSuite(c Case, seed uint64) (*suite, error) {
 	if c.Registry == nil {
-		c.Registry = codecs.Default()
+		c.Registry = builtin.Registry()
 	}
 	s := &suite{Case: c, r: rand.New(rand.NewPCG(seed, 0)), n: 1}
 	for _, n := range c.Shape {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -208,7 +209,7 @@ type fault struct {
 }
 
 func broken(f fault) *codecs.Registry {
-	r := codecs.Default()
+	r := builtin.Registry()
 	r.Register(codecs.Entry{V3: []string{"fake"}, Kind: codecs.BytesToBytes, Parse: func(codecs.Config) (codecs.Codec, error) { return f, nil }})
 	return r
 }

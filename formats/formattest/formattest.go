@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -33,7 +34,7 @@ func Open(ctx context.Context, f formats.Format, files kv.Reader, name string) (
 
 // Registry returns the built-in codecs, and those of fs.
 func Registry(fs ...formats.Format) *codecs.Registry {
-	r := codecs.Default()
+	r := builtin.Registry()
 	for _, f := range fs {
 		for _, c := range f.Codecs {
 			r.Register(c)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -257,7 +258,7 @@ func (d *dataset) cutDocument() ([]byte, error) {
 
 // blocks writes the blocks of an array.
 func (s *step) blocks(ctx context.Context, out *formats.Output) error {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range Format().Codecs {
 		reg.Register(c)
 	}

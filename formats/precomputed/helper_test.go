@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -16,7 +17,7 @@ import (
 
 // registry has the built-in codecs and those of this package.
 func registry() *codecs.Registry {
-	r := codecs.Default()
+	r := builtin.Registry()
 	for _, c := range Format().Codecs {
 		r.Register(c)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -43,7 +43,7 @@ func array(t *testing.T, dataType, attrs string) *zarr.Meta {
 	t.Helper()
 	m, err := meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"`+dataType+`",
 		"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4]}},"chunk_key_encoding":{"name":"default"},
-		"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+attrs+`}`), codecs.Default())
+		"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+attrs+`}`), builtin.Registry())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 func TestConsolidatedV3(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	bad := metatest.Edit(t, metatest.ArrayDoc, "data_type", `"int128"`)
 	doc := metatest.Edit(t, metatest.GroupDoc, "attributes", `{"root":1}`, "consolidated_metadata", `{"kind":"inline","must_understand":false,"metadata":{
 		"g": {"zarr_format": 3, "node_type": "group", "consolidated_metadata": {"kind":"inline","must_understand":false,"metadata":{"wrong":{}}}},
@@ -113,7 +113,7 @@ func TestConsolidatedFixtures(t *testing.T) {
 }
 
 func TestConsolidatedV2(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	group := `{"zarr_format":2}`
 	doc := `{"zarr_consolidated_format":1,"metadata":{".zgroup":` + group + `,".zattrs":{"t":NaN},"a/.zgroup":` + group + `,"a/.zarray":` + metatest.ArrayDocV2 +
 		`,"b/.zarray":{},"c/.zattrs":{},"../d/.zgroup":` + group + `,"e/.zgroup":` + group + `,"e/.zattrs":[]}}`

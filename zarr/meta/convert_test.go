@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
@@ -18,7 +19,7 @@ func noForm(err error) bool {
 }
 
 func TestToV3(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range []struct {
 		set   []string
 		attrs string
@@ -88,7 +89,7 @@ func TestToV3(t *testing.T) {
 }
 
 func TestToV2(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	v2keys := []string{"chunk_key_encoding", `"v2"`}
 	for _, set := range [][]string{
 		{"chunk_key_encoding", `"default"`},

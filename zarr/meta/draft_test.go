@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -61,7 +61,7 @@ func TestDraftEntry(t *testing.T) {
 }
 
 func TestDraft3(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, c := range []struct {
 		set       []string
 		typ, keys string
@@ -130,7 +130,7 @@ func TestDraft3(t *testing.T) {
 
 // TestDraft3Change: what was parsed can be printed, and nothing else.
 func TestDraft3Change(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	m := must(meta.ParseDraft3Array([]byte(metatest.ArrayDocDraft), reg))
 	for what, change := range map[string]func(*meta.Meta){
 		"shape":      func(c *meta.Meta) { c.Shape[0] = 7 },

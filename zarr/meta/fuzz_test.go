@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -62,7 +63,7 @@ func FuzzParseV3(f *testing.F) {
 			f.Add([]byte(text))
 		}
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		meta.FormOf(meta.DocV3, doc)
 		meta.IsDraft3Entry(doc)
@@ -92,7 +93,7 @@ func FuzzParseV2(f *testing.F) {
 			f.Add([]byte(text), []byte("{}"))
 		}
 	}
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	f.Fuzz(func(t *testing.T, doc, attrs []byte) {
 		meta.FormOf(meta.DocArrayV2, doc)
 		if m, err := meta.ParseV2Array(doc, attrs, reg); err == nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
@@ -18,7 +19,7 @@ import (
 
 func parseV3(t testing.TB, doc string) *meta.Meta {
 	t.Helper()
-	m, err := meta.ParseV3([]byte(doc), codecs.Default())
+	m, err := meta.ParseV3([]byte(doc), builtin.Registry())
 	if err != nil {
 		t.Fatalf("%s: %v", doc, err)
 	}
@@ -31,7 +32,7 @@ func parseV2(t testing.TB, doc, attrs string) *meta.Meta {
 	if attrs != "" {
 		a = []byte(attrs)
 	}
-	m, err := meta.ParseV2Array([]byte(doc), a, codecs.Default())
+	m, err := meta.ParseV2Array([]byte(doc), a, builtin.Registry())
 	if err != nil {
 		t.Fatalf("%s %s: %v", doc, attrs, err)
 	}
@@ -73,7 +74,7 @@ func TestPrintKeepsText(t *testing.T) {
 		"chunk_grid":         func(c *meta.Meta) { c.Grid = meta.RegularGrid([]int{1, 1}) },
 		"chunk_key_encoding": func(c *meta.Meta) { c.Keys = meta.V2Keys('.', 2) },
 		"codecs": func(c *meta.Meta) {
-			c.Codecs = must(codecs.Default().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"big"}}]`)))
+			c.Codecs = must(builtin.Registry().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"big"}}]`)))
 		},
 		"data_type":            func(c *meta.Meta) { c.Type = dtype.NewInt(64) },
 		"dimension_names":      func(c *meta.Meta) { x := "x"; c.DimensionNames = []*string{&x, nil} },
@@ -163,7 +164,7 @@ func changedText(t *testing.T, doc, got string) []string {
 func TestPrintNew(t *testing.T) {
 	x := "x"
 	m := &meta.Meta{Version: meta.V3, Array: true, Shape: []int64{4, 6}, Type: dtype.NewInt(16), Grid: meta.RegularGrid([]int{2, 3}), Keys: meta.DefaultKeys('/', 2),
-		Fill: []byte{7, 0}, Codecs: must(codecs.Default().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`))),
+		Fill: []byte{7, 0}, Codecs: must(builtin.Registry().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`))),
 		DimensionNames: []*string{&x, nil}}
 	check(t, m.Validate())
 	check(t, m.Attributes.Set("units", "m"))
@@ -299,7 +300,7 @@ func TestValidate(t *testing.T) {
 		"fill_value":               func(c *meta.Meta) { c.Fill = nil },
 		"codecs":                   func(c *meta.Meta) { c.Codecs = codecs.Chain{} },
 		"node_type":                func(c *meta.Meta) { c.Array = false },
-		"codecs[0].configuration.": func(c *meta.Meta) { c.Codecs = must(codecs.Default().ParseV3(json.RawMessage(`["bytes"]`))) },
+		"codecs[0].configuration.": func(c *meta.Meta) { c.Codecs = must(builtin.Registry().ParseV3(json.RawMessage(`["bytes"]`))) },
 	} {
 		c := parseV3(t, metatest.ArrayDoc).Clone()
 		check(t, c.Validate())
@@ -372,7 +373,7 @@ func TestChunkCounts(t *testing.T) {
 
 func ExampleMeta_Print() {
 	doc := []byte(`{"zarr_format": 3, "node_type": "group", "attributes": {"title": "a"}}`)
-	m, err := meta.ParseV3(doc, codecs.Default())
+	m, err := meta.ParseV3(doc, builtin.Registry())
 	if err != nil {
 		panic(err)
 	}

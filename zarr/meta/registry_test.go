@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
@@ -12,7 +13,7 @@ import (
 // of others and are not built in, codecs that do nothing: what metadata means
 // does not depend on which codecs there are.
 func testRegistry() *codecs.Registry {
-	r := codecs.Default()
+	r := builtin.Registry()
 	add := func(kind codecs.Kind, v2 bool, names ...string) {
 		for _, name := range names {
 			if _, ok := r.Lookup(name, v2); ok {

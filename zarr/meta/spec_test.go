@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -131,7 +131,7 @@ var specV3 = []metatest.Row{
 }
 
 func TestSpecV3(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for _, r := range specV3 {
 		t.Run(r.Section+"/"+r.Why, func(t *testing.T) {
 			r.Check(t, meta.DocV3, func(doc []byte) (*meta.Meta, error) { return meta.ParseV3(doc, reg) })
@@ -182,7 +182,7 @@ func TestSpecV2(t *testing.T) {
 
 // TestHostileDocuments has documents that ask for much with little text.
 func TestHostileDocuments(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	deep := func(n int, open, middle, end string) string {
 		return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
 	}
@@ -223,7 +223,7 @@ func TestHostileDocuments(t *testing.T) {
 
 // TestHostileOldDocuments does the same to the formats before v3.
 func TestHostileOldDocuments(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	many := "[" + strings.Repeat("2,", 99) + "2]"
 	deep := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)
 	for _, f := range []struct {
@@ -259,7 +259,7 @@ func TestHostileOldDocuments(t *testing.T) {
 // TestBase64FillOrder: the bytes of a struct's fill value are in the byte order
 // of the bytes codec. (zarr-extensions, data-types/structured.)
 func TestBase64FillOrder(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	typ := `{"name":"structured","configuration":{"fields":[["a","int16"],["b","uint8"]]}}`
 	for endian, want := range map[string]string{"little": "\x01\x02\x03", "big": "\x02\x01\x03"} {
 		doc := metatest.Edit(t, metatest.ArrayDoc, "data_type", typ, "fill_value", `"AQID"`, "codecs", `[{"name":"bytes","configuration":{"endian":"`+endian+`"}}]`)
@@ -285,7 +285,7 @@ func TestBase64FillOrder(t *testing.T) {
 
 // TestDimensionsV2: xarray's attribute names the dimensions of v2 arrays.
 func TestDimensionsV2(t *testing.T) {
-	reg := codecs.Default()
+	reg := builtin.Registry()
 	for attr, want := range map[string]string{
 		`{"_ARRAY_DIMENSIONS":["y","x"]}`:     `["y","x"]`,
 		`{"_ARRAY_DIMENSIONS":["y"]}`:         `[]`,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
@@ -33,7 +34,7 @@ func (r Row) Check(t *testing.T, name string, parse func([]byte) (*meta.Meta, er
 			t.Errorf("chunk key %q", key)
 		}
 	case r.Field == "":
-		CheckPrint(t, m, map[string]string{name: doc}, codecs.Default())
+		CheckPrint(t, m, map[string]string{name: doc}, builtin.Registry())
 	case err == nil:
 		t.Errorf("accepted: %s", doc)
 	case !errors.Is(err, meta.ErrMetadata) || !strings.HasPrefix(err.Error(), name+": "+r.Field+": "):
@@ -42,10 +43,10 @@ func (r Row) Check(t *testing.T, name string, parse func([]byte) (*meta.Meta, er
 }
 
 // ReadV2 parses an array of v2.
-func ReadV2(doc []byte) (*meta.Meta, error) { return meta.ParseV2Array(doc, nil, codecs.Default()) }
+func ReadV2(doc []byte) (*meta.Meta, error) { return meta.ParseV2Array(doc, nil, builtin.Registry()) }
 
 // ReadV1 parses an array of v1.
-func ReadV1(doc []byte) (*meta.Meta, error) { return meta.ParseV1(doc, nil, codecs.Default()) }
+func ReadV1(doc []byte) (*meta.Meta, error) { return meta.ParseV1(doc, nil, builtin.Registry()) }
 
 // CheckPrint prints m as it is, and as if it had been made anew.
 func CheckPrint(t *testing.T, m *meta.Meta, docs map[string]string, reg *codecs.Registry) {

@@ -1,0 +1,33 @@
+package codecs
+
+// Entries returns the codecs of this package for a registry: what makes bytes of
+// numbers, shards, compressors and CRC-32C. Package builtin adds the others. The
+// caller owns the slice.
+func Entries() []Entry {
+	return []Entry{
+		{V3: []string{"bytes", "endian"}, Kind: ArrayToBytes, Parse: parseBytes},
+		{V3: []string{"transpose"}, Kind: ArrayToArray, Parse: parseTranspose},
+		{V3: []string{"sharding_indexed"}, Kind: ArrayToBytes, Parse: parseSharding},
+		{V2: "pcodec", V3: []string{"numcodecs.pcodec"}, Kind: ArrayToBytes, Parse: parsePcodec},
+		{V3: []string{"n5_default"}, Kind: ArrayToBytes, Parse: parseN5Default},
+		{V2: "blosc", V3: []string{"blosc", "numcodecs.blosc"}, Kind: BytesToBytes, Parse: parseBlosc},
+		{V2: "gzip", V3: []string{"gzip", "numcodecs.gzip"}, Kind: BytesToBytes, Parse: parseDeflate("gzip")},
+		{V2: "zlib", V3: []string{"numcodecs.zlib", "zlib"}, Kind: BytesToBytes, Parse: parseDeflate("zlib")},
+		{V2: "zstd", V3: []string{"zstd", "numcodecs.zstd"}, Kind: BytesToBytes, Parse: parseZstd},
+		{V2: "lz4", V3: []string{"numcodecs.lz4"}, Kind: BytesToBytes, Parse: parseLZ4},
+		{V2: "bz2", V3: []string{"numcodecs.bz2", "bz2"}, Kind: BytesToBytes, Parse: parseBZ2},
+		{V2: "lzma", V3: []string{"numcodecs.lzma"}, Kind: BytesToBytes, Parse: parseLZMA},
+		{V3: []string{"conditional"}, Kind: BytesToBytes, Parse: parseConditional},
+		{V2: "imagecodecs_lzw", V3: []string{"imagecodecs_lzw"}, Kind: BytesToBytes, Parse: parseLZW},
+		{V2: "imagecodecs_packbits", V3: []string{"imagecodecs_packbits"}, Kind: BytesToBytes, Parse: parseImagePackbits},
+		{V2: "imagecodecs_deflate", V3: []string{"imagecodecs_deflate"}, Kind: BytesToBytes, Parse: parseImageDeflate},
+		{V2: "imagecodecs_zstd", Kind: BytesToBytes, Parse: parseZstd},
+		{V2: "crc32c", V3: []string{"crc32c", "numcodecs.crc32c"}, Kind: BytesToBytes, Parse: parseCRC32C},
+	}
+}
+
+// refusals are the codecs that are known by name and not supported.
+var refusals = []Refusal{
+	{V2: []string{"pickle"}, V3: []string{"numcodecs.pickle"}, Why: "unpickling runs code"},
+	{V2: []string{"zfpy"}, V3: []string{"zfp", "zarrs.zfp", "numcodecs.zfpy"}, Why: "zfp streams are not supported"},
+}

@@ -1,0 +1,168 @@
+package filter
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"hash/crc32"
+	"math"
+	"math/bits"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+)
+
+// checksum is a numcodecs filter that adds 32 bits, little-endian, computed from
+// the bytes: "adler32" and "crc32", with a configured location whose default is
+// the start, and "fletcher32" and "jenkins_lookup3" at the end.
+type checksum struct {
+	name   string
+	config json.RawMessage
+	start  bool
+	sum    func(p []byte) uint32
+}
+
+func parseChecksum(name string, sum func([]byte) uint32) func(codecs.Config) (codecs.Codec, error) {
+	return func(c codecs.Config) (codecs.Codec, error) {
+		f := c.Fields()
+		x := &checksum{name: name, sum: sum, start: f.Enum("location", "start", "start", "end") == "start"}
+		if raw := f.Raw("location"); raw != nil {
+			x.config = codecs.Object("location", raw)
+		}
+		return x, f.Err()
+	}
+}
+
+func parseAdler32(c codecs.Config) (codecs.Codec, error) {
+	return parseChecksum("adler32", func(p []byte) uint32 { return kernels.Adler32(1, p) })(c)
+}
+
+func parseCRC32(c codecs.Config) (codecs.Codec, error) {
+	return parseChecksum("crc32", crc32.ChecksumIEEE)(c)
+}
+
+func parseFletcher32(c codecs.Config) (codecs.Codec, error) {
+	return &checksum{name: "fletcher32", sum: fletcher32}, c.Fields().Err()
+}
+
+func parseJenkins(c codecs.Config) (codecs.Codec, error) {
+	f := c.Fields()
+	initval := f.Int("initval", 0, 0, math.MaxUint32)
+	x := &checksum{name: "jenkins_lookup3"}
+	x.config = codecs.Object("initval", initval)
+	var prefix []byte
+	if raw := f.Raw("prefix"); !value.Absent(raw) {
+		for _, b := range f.Ints("prefix") {
+			if b < 0 || b > 255 {
+				f.Fail("prefix", "%d is not a byte", b)
+				break
+			}
+			prefix = append(prefix, byte(b))
+		}
+		x.config = codecs.Object("initval", initval, "prefix", raw)
+	}
+	x.sum = func(p []byte) uint32 {
+		if prefix != nil {
+			p = append(prefix[:len(prefix):len(prefix)], p...)
+		}
+		return lookup3(p, uint32(initval))
+	}
+	return x, f.Err()
+}
+
+func (c *checksum) Config() json.RawMessage { return c.config }
+
+func (c *checksum) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+	return checksumStage{c}, in.Longer(4), nil
+}
+
+type checksumStage struct{ *checksum }
+
+var _ codecs.ViewStage = checksumStage{}
+
+func (s checksumStage) Encode(dst, src []byte) ([]byte, error) {
+	sum := s.sum(src)
+	dst = scratch.Grow(dst, int64(len(src))+4)
+	if s.start {
+		return append(binary.LittleEndian.AppendUint32(dst, sum), src...), nil
+	}
+	return binary.LittleEndian.AppendUint32(append(dst, src...), sum), nil
+}
+
+func (s checksumStage) DecodeView(src []byte) ([]byte, error) {
+	if len(src) < 4 {
+		return nil, codecs.Corruptf(s.name, "%d bytes have no room for a checksum", len(src))
+	}
+	data, stored := src[:len(src)-4], src[len(src)-4:]
+	if s.start {
+		data, stored = src[4:], src[:4]
+	}
+	if want, got := binary.LittleEndian.Uint32(stored), s.sum(data); got != want {
+		return nil, codecs.Corruptf(s.name, "checksum is %08x, stored is %08x", got, want)
+	}
+	return data, nil
+}
+
+func (s checksumStage) Decode(dst, src []byte) ([]byte, error) {
+	data, err := s.DecodeView(src)
+	return append(dst, data...), err
+}
+
+// fletcher32 is HDF5's checksum of that name: big-endian words of 16 bits, the
+// last byte alone an upper half, summed modulo 65535 where 0 may be 65535.
+func fletcher32(p []byte) uint32 {
+	var a, b uint32
+	fold := func(x uint32) uint32 { return x&0xffff + x>>16 }
+	for len(p) >= 2 {
+		// So many words overflow neither sum.
+		run := p[:min(len(p)&^1, 2*360)]
+		p = p[len(run):]
+		for len(run) >= 2 {
+			a += uint32(binary.BigEndian.Uint16(run))
+			b += a
+			run = run[2:]
+		}
+		a, b = fold(a), fold(b)
+	}
+	if len(p) == 1 {
+		a += uint32(p[0]) << 8
+		b += a
+		a, b = fold(a), fold(b)
+	}
+	return fold(b)<<16 | fold(a)
+}
+
+// lookup3 is Bob Jenkins' hash of that name, the variant for bytes, which HDF5
+// uses for its metadata.
+func lookup3(p []byte, seed uint32) uint32 {
+	a := 0xdeadbeef + uint32(len(p)) + seed
+	b, c := a, a
+	if len(p) == 0 {
+		return c
+	}
+	for len(p) > 12 {
+		a += binary.LittleEndian.Uint32(p)
+		b += binary.LittleEndian.Uint32(p[4:])
+		c += binary.LittleEndian.Uint32(p[8:])
+		a, c = (a-c)^bits.RotateLeft32(c, 4), c+b
+		b, a = (b-a)^bits.RotateLeft32(a, 6), a+c
+		c, b = (c-b)^bits.RotateLeft32(b, 8), b+a
+		a, c = (a-c)^bits.RotateLeft32(c, 16), c+b
+		b, a = (b-a)^bits.RotateLeft32(a, 19), a+c
+		c, b = (c-b)^bits.RotateLeft32(b, 4), b+a
+		p = p[12:]
+	}
+	var last [12]byte
+	copy(last[:], p)
+	a += binary.LittleEndian.Uint32(last[:])
+	b += binary.LittleEndian.Uint32(last[4:])
+	c += binary.LittleEndian.Uint32(last[8:])
+	c = (c ^ b) - bits.RotateLeft32(b, 14)
+	a = (a ^ c) - bits.RotateLeft32(c, 11)
+	b = (b ^ a) - bits.RotateLeft32(a, 25)
+	c = (c ^ b) - bits.RotateLeft32(b, 16)
+	a = (a ^ c) - bits.RotateLeft32(c, 4)
+	b = (b ^ a) - bits.RotateLeft32(a, 14)
+	return (c ^ b) - bits.RotateLeft32(b, 24)
+}

@@ -1,0 +1,31 @@
+package filter
+
+import "github.com/zarrdb/zarrdb/codecs"
+
+// Entries returns the codecs of this package for a registry. The caller owns the
+// slice.
+func Entries() []codecs.Entry {
+	return []codecs.Entry{
+		{V3: []string{"packbits"}, Kind: codecs.ArrayToBytes, Parse: parsePackbits},
+		{V2: "delta", V3: []string{"numcodecs.delta"}, Kind: codecs.ArrayToArray, Parse: parseDelta},
+		{V2: "astype", V3: []string{"numcodecs.astype"}, Kind: codecs.ArrayToArray, Parse: parseAsType},
+		{V2: "fixedscaleoffset", V3: []string{"numcodecs.fixedscaleoffset"}, Kind: codecs.ArrayToArray, Parse: parseFixedScaleOffset},
+		{V2: "quantize", V3: []string{"numcodecs.quantize"}, Kind: codecs.ArrayToArray, Parse: parseQuantize},
+		{V2: "bitround", V3: []string{"bitround", "numcodecs.bitround"}, Kind: codecs.ArrayToArray, Parse: parseBitround},
+		{V2: "packbits", V3: []string{"numcodecs.packbits"}, Kind: codecs.ArrayToArray, Parse: parsePackBool},
+		{V3: []string{"cast_value"}, Kind: codecs.ArrayToArray, Parse: parseCastValue},
+		{V3: []string{"scale_offset"}, Kind: codecs.ArrayToArray, Parse: parseScaleOffset},
+		{V3: []string{"reshape"}, Kind: codecs.ArrayToArray, Parse: parseReshape},
+		{V2: "categorize", Kind: codecs.ArrayToArray, Parse: parseCategorize},
+		{V2: "shuffle", V3: []string{"numcodecs.shuffle"}, Kind: codecs.BytesToBytes, Parse: parseShuffle},
+		{V2: "base64", Kind: codecs.BytesToBytes, Parse: parseBase64},
+		{V2: "adler32", V3: []string{"numcodecs.adler32"}, Kind: codecs.BytesToBytes, Parse: parseAdler32},
+		{V2: "crc32", V3: []string{"numcodecs.crc32"}, Kind: codecs.BytesToBytes, Parse: parseCRC32},
+		{V2: "fletcher32", V3: []string{"numcodecs.fletcher32"}, Kind: codecs.BytesToBytes, Parse: parseFletcher32},
+		{V2: "jenkins_lookup3", V3: []string{"numcodecs.jenkins_lookup3"}, Kind: codecs.BytesToBytes, Parse: parseJenkins},
+		{V2: "imagecodecs_delta", Kind: codecs.ArrayToArray, Parse: parsePredictor("imagecodecs_delta")},
+		{V3: []string{"imagecodecs_delta"}, Kind: codecs.ArrayToArray, Parse: parsePredictor("imagecodecs_delta")}, // configured otherwise
+		{V2: "imagecodecs_floatpred", Kind: codecs.ArrayToArray, Parse: parsePredictor("imagecodecs_floatpred")},
+		{V3: []string{"imagecodecs_floatpred"}, Kind: codecs.ArrayToBytes, Parse: parsePredictor("imagecodecs_floatpred")},
+	}
+}

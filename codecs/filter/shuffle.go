@@ -1,0 +1,53 @@
+package filter
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+)
+
+// shuffleCodec is numcodecs' "shuffle": the first bytes of all elements, then
+// the second ones, and so on.
+type shuffleCodec struct{ size int }
+
+func parseShuffle(c codecs.Config) (codecs.Codec, error) {
+	f := c.Fields()
+	return &shuffleCodec{int(f.Int("elementsize", 4, math.MinInt32, math.MaxInt32))}, f.Err()
+}
+
+func (c *shuffleCodec) Config() json.RawMessage { return codecs.Object("elementsize", c.size) }
+
+func (c *shuffleCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+	if c.size <= 1 {
+		return nil, in, nil
+	}
+	if in.Size >= 0 && in.Size%int64(c.size) != 0 {
+		return nil, codecs.Rep{}, codecs.BadField("elementsize", "%d bytes are not elements of %d", in.Size, c.size)
+	}
+	out := in
+	out.ItemSize = 1
+	return &shuffleStage{c.size}, out, nil
+}
+
+type shuffleStage struct{ size int }
+
+func (s *shuffleStage) Encode(dst, src []byte) ([]byte, error) {
+	return s.run(dst, src, kernels.Shuffle)
+}
+
+func (s *shuffleStage) Decode(dst, src []byte) ([]byte, error) {
+	return s.run(dst, src, kernels.Unshuffle)
+}
+
+func (s *shuffleStage) run(dst, src []byte, kernel func(dst, src []byte, size int)) ([]byte, error) {
+	if len(src)%s.size != 0 {
+		return dst, codecs.Corruptf("shuffle", "%d bytes are not elements of %d", len(src), s.size)
+	}
+	start := len(dst)
+	dst = scratch.Grow(dst, int64(len(src)))[:start+len(src)]
+	kernel(dst[start:], src, s.size)
+	return dst, nil
+}

@@ -1,0 +1,156 @@
+package object
+
+import (
+	"encoding/json"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// msgpackCodec is numcodecs' "msgpack2": any values as one MessagePack array,
+// which ends with the data type and the shape of the array, and the older
+// "msgpack" without the shape. Elements here are JSON. Values that JSON does not
+// have become text: bytes "base64:…", and names that are no texts their JSON.
+type msgpackCodec struct {
+	config json.RawMessage
+	shape  bool
+	single bool // floats are written with 32 bits
+}
+
+func parseMsgpack2(c codecs.Config) (codecs.Codec, error) {
+	f := c.Fields()
+	f.Bool("raw", false)
+	if !f.Bool("use_bin_type", true) && c.Name != "msgpack" {
+		f.Fail("use_bin_type", "false does not distinguish texts and bytes")
+	}
+	single := f.Bool("use_single_float", false)
+	config := f.Given("raw", "use_single_float", "use_bin_type", "encoding")
+	return &msgpackCodec{config: config, shape: c.Name != "msgpack", single: single}, f.Err()
+}
+
+func (c *msgpackCodec) Config() json.RawMessage { return c.config }
+
+func (c *msgpackCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+	return bindObjects(in, func(in codecs.Rep) (objectStage, codecs.Rep) {
+		n := in.Count()
+		return &msgpackStage{msgpackCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, codecs.ItemsRep(n, 9*in.Max)
+	})
+}
+
+type msgpackStage struct {
+	*msgpackCodec
+	typ  dtype.Type
+	name string // of the type, at the end of the array
+	n    int
+	dims []int
+	max  int64
+}
+
+func (s *msgpackStage) named(typ string) codecs.Stage {
+	s.name = typ
+	return s
+}
+
+func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
+	v, err := dtype.OpenVariable(src, s.n)
+	if err != nil {
+		return dst, err
+	}
+	if err := v.Validate(s.typ); err != nil {
+		return dst, err
+	}
+	e := packer{out: scratch.Grow(dst, int64(len(src))), single: s.single}
+	tail := 1
+	if s.shape {
+		tail = 2
+	}
+	e.head(0x90, 15, 0xdc, s.n+tail)
+	for i := range s.n {
+		p := jsonScanner{text: v.At(i)}
+		if err := e.value(&p); err != nil {
+			return dst, err
+		}
+	}
+	e.text(s.name)
+	if s.shape {
+		e.head(0x90, 15, 0xdc, 1)
+		e.int(int64(s.n))
+	}
+	return e.out, nil
+}
+
+func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
+	u := unpacker{src: src, limit: s.max}
+	total, ok := u.arrayHead()
+	tail := 1
+	if s.shape {
+		tail = 2
+	}
+	if !ok || total < tail {
+		return dst, u.bad("no array of elements, data type and shape")
+	}
+	shape := s.dims
+	if s.shape {
+		// The shape is the last of the items; the elements before it are passed
+		// over first, which checks them too.
+		last := u
+		for range total - 1 {
+			if err := last.skip(0); err != nil {
+				return dst, err
+			}
+		}
+		if shape, ok = last.ints(); !ok {
+			return dst, last.bad("no shape at the end")
+		}
+		if last.pos != len(src) {
+			return dst, last.bad("bytes behind the array")
+		}
+	}
+	if value.Elements(shape) != int64(s.n) {
+		return dst, u.bad("the shape is not that of the chunk")
+	}
+	if !s.shape && total-tail == s.n {
+		shape = []int{s.n}
+	}
+	if len(shape) > 0 && total-tail != shape[0] {
+		return dst, u.bad("the number of elements differs from the shape")
+	}
+	w, err := dtype.NewBuilder(dst, s.n)
+	if err != nil {
+		return dst, err
+	}
+	if err := u.elements(&w, shape, total-tail); err != nil {
+		return dst, err
+	}
+	return w.Finish()
+}
+
+// elements appends n items, which are arrays as long as the shape has further
+// dimensions.
+func (u *unpacker) elements(w *dtype.Builder, shape []int, n int) error {
+	for range n {
+		if len(shape) > 1 {
+			m, ok := u.arrayHead()
+			if !ok || m != shape[1] {
+				return u.bad("no array of the length of the shape")
+			}
+			if err := u.elements(w, shape[1:], m); err != nil {
+				return err
+			}
+			continue
+		}
+		u.out = u.out[:0]
+		if err := u.value(0); err != nil {
+			return err
+		}
+		if int64(w.Size()+len(u.out)) > u.limit {
+			return u.bad("more bytes than there may be")
+		}
+		if err := w.Append(u.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
