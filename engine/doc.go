@@ -24,14 +24,14 @@
 // ([github.com/zarrdb/zarrdb/kv]), so raw store access, arrays, import and
 // export all work on either, and on everything that a URL names.
 //
-//	open       [Open], [Create], [Restore]; [Options]
-//	write      [DB.Update], [DB.Retry]; [DB.Begin], [DB.Resume] for a [Session] of any length
-//	read       [DB.View], [DB.At]
-//	versions   [DB.Log], [DB.Branches], [DB.Tags], [DB.Merge], [DB.Revert], [DB.Rebase], [DB.Reset]
-//	compare    [DB.NodeChanges], [DB.ValueChanges], [DB.History], [DB.Blame], [DB.Bisect]
-//	exchange   [OpenSource]; [DB.Import], [DB.Append], [Export]; [DB.Fetch], [DB.Push], [DB.Clone]
-//	care       [DB.GC], [DB.Expire], [DB.Check], [DB.Repair], [DB.Backup], [Salvage]
-//	errors     [ErrNotFound], [ErrExists], [ErrConflict], [ErrCorrupt], [ErrLocked], [ErrReadOnly], [ErrClosed]
+//	open       Open, Create, Restore; Options
+//	write      DB.Update, DB.Retry; DB.Begin, DB.Resume for a Session of any length
+//	read       DB.View, DB.At
+//	versions   DB.Log, DB.Branches, DB.Tags, DB.Merge, DB.Revert, DB.Rebase, DB.Reset
+//	compare    DB.NodeChanges, DB.ValueChanges, DB.History, DB.Blame, DB.Bisect
+//	exchange   OpenSource; DB.Import, DB.Append, Export; DB.Fetch, DB.Push, DB.Clone
+//	care       DB.GC, DB.Expire, DB.Check, DB.Repair, DB.Backup, Salvage
+//	errors     ErrNotFound, ErrExists, ErrConflict, ErrCorrupt, ErrLocked, ErrReadOnly, ErrClosed
 //
 // In a session, arrays, groups and the methods about nodes ([Session.CreateArray],
 // [Session.Rename], [Session.Remove], …) keep consolidated metadata up to date. Methods
