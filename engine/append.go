@@ -23,11 +23,11 @@ import (
 
 // Piece is one of the hierarchies that an append joins.
 type Piece struct {
-	// Name is what errors call it; of a URL without user information and query.
+	// Name is its name in errors; for a URL without user information and query.
 	Name string
-	// Open opens it. It is called up to three times, by several goroutines for several
-	// pieces, and what it returns is closed: a few pieces are open at a time, and
-	// the first of them until the end.
+	// Open opens it. It is called up to three times, by several goroutines for
+	// several pieces, and the caller closes the result: a few pieces are open at
+	// a time, and the first of them until the end.
 	Open func(context.Context) (*Source, error)
 }
 
@@ -43,7 +43,7 @@ type AppendPlan struct {
 	bad    misfits
 }
 
-// appendPiece is a piece and what it holds.
+// appendPiece is a piece and its contents.
 type appendPiece struct {
 	Piece
 	label  string                  // Name for messages
@@ -57,32 +57,33 @@ type appendArray struct {
 	meta  *zarr.Meta
 	base  *appendBase
 	start int64 // in the joined array, elements along the dimension
-	// rewrite says that its chunks do not fit the joined array's, so that its
-	// elements are written anew.
+	// rewrite means that its chunks do not fit the joined array's, so that its
+	// elements are encoded again.
 	rewrite bool
 }
 
 // appendBase is a joined array.
 type appendBase struct {
 	path  string
-	meta  *zarr.Meta // of the array that is there or, if there is none, of the first piece
-	from  string     // what meta is of
+	meta  *zarr.Meta // of the existing array, else of the first piece
+	from  string     // the source of meta
 	axis  int        // the dimension, -1 if it has not
 	chunk int64      // its chunk length there
 	small bool       // a coordinate of the dimension, which may be rewritten
 	had   int64      // length before
 	total int64      // and after
-	// rewrite says that all pieces of it are rewritten.
+	// rewrite means that all its pieces are encoded again.
 	rewrite bool
 }
 
-// piecesAtOnce is how many pieces are opened at a time: they may be on servers.
+// piecesAtOnce is the number of pieces opened at a time: they may be on servers.
 // Tests make it small.
 var piecesAtOnce = 8
 
 // PlanAppend opens the nodes of all pieces, some at a time, and compares their
-// metadata. What does not fit is a [*MisfitError]. A piece is a reference set of
-// which the values are linked, or any Zarr hierarchy of which they are copied.
+// metadata. The error is a [*MisfitError] if they do not fit. A piece is a
+// reference set, whose values are linked, or any Zarr hierarchy, whose values
+// are copied.
 func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*AppendPlan, error) {
 	p := &AppendPlan{dim: dim, link: link, base: map[string]*appendBase{}}
 	if len(pieces) == 0 || dim == "" {
@@ -280,18 +281,18 @@ func (p *AppendPlan) align() {
 	}
 }
 
-// Append joins the pieces of a plan along its dimension to what is at o.To, or
-// to each other if there is nothing or o.Overwrite is set, as one commit.
-// Chunks keep their bytes and get other numbers. Where the dimension's
-// coordinates are cut into other chunks, their elements are written anew, in a
-// copying append all that begins inside a chunk. Arrays without the dimension
-// must hold the same elements in all pieces, and the coordinates of the
-// dimension must go on in one direction: see [OrderError]. What does not fit is
-// ErrMisfit and nothing is committed; neither is it if ctx ends. What was
-// complete by then may have been saved, and the error is ErrResumable; so it is
-// if a piece cannot be read. o.Resume goes on with an equal plan after the pieces
-// that were complete, whose chunks are not read again. o.Link must be that of the
-// plan. Memory is bounded but for the metadata of the pieces.
+// Append joins the pieces of a plan along its dimension, as one commit: to the
+// arrays at o.To, or to each other if o.To is empty or o.Overwrite is set.
+// Chunks keep their bytes and get other numbers. If the dimension's coordinates
+// have other chunks, their elements are encoded again; a copying append does so
+// for all pieces that begin inside a chunk. Arrays without the dimension must
+// have the same elements in all pieces, and the coordinates of the dimension
+// must continue in one direction: see [OrderError]. If pieces do not fit, the
+// error is ErrMisfit and nothing is committed. If ctx ends, or a piece cannot be
+// read, nothing is committed either, complete pieces may be saved, and the error
+// is ErrResumable. o.Resume continues an equal plan after the complete pieces,
+// whose chunks are not read again. o.Link must be that of the plan. Memory is
+// bounded, except for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
 	o.To, o.Link = names.Clean(o.To), p.link
 	j := &joiner{db: db, plan: p, o: o, meter: &meter{}}
@@ -315,7 +316,7 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 	return res, nil
 }
 
-// prepare finds what is there, compares it with the plan, and makes room.
+// prepare compares the existing arrays with the plan, and resizes them.
 func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
 	err := j.compare(ctx, s.nodes)
 	switch {
@@ -326,7 +327,7 @@ func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
 		switch err = im.vacant(ctx, s); {
 		case err == nil || !j.o.Overwrite || !errors.Is(err, zarr.ErrExists):
 		case j.o.Link:
-			err = nil // what is there is replaced when the rest is complete
+			err = nil // existing arrays are replaced when the rest is complete
 		default:
 			err = s.Remove(ctx, j.o.To)
 		}
@@ -337,7 +338,7 @@ func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
 	return j.fit(ctx, s.nodes)
 }
 
-// compare finds what was there before, and compares its metadata with the plan.
+// compare compares the metadata of the existing arrays with the plan.
 func (j *joiner) compare(ctx context.Context, before nodes) error {
 	_, err := before.Node(ctx, j.o.To)
 	switch {
@@ -413,7 +414,7 @@ func (j *joiner) occupy(ctx context.Context, s *Session) error {
 				return err
 			}
 		}
-		// What was compared must still be so when the commit is made.
+		// The compared metadata must not change before the commit.
 		if err := s.Guard(names.Join(j.o.To, path)); err != nil {
 			return err
 		}

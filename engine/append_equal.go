@@ -11,8 +11,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// equal makes sure that an array without the dimension holds what the joined one
-// does.
+// equal checks that an array without the dimension has the elements of the
+// joined one.
 func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
 	got, err := p.array(ctx, a)
 	if err != nil {
@@ -32,8 +32,8 @@ func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
 	return nil
 }
 
-// joinedArray is an array that all pieces are compared with. What it refers to
-// may be on a server, so a short one is read once.
+// joinedArray is an array that all pieces are compared with. Its chunks may be
+// on a server, so a short one is read once.
 type joinedArray struct {
 	*zarr.Array
 	j    *joiner

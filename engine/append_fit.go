@@ -20,21 +20,21 @@ import (
 // [*MisfitError].
 var ErrMisfit = errors.New("engine: does not fit")
 
-// MisfitError says which pieces of an append do not fit, and why.
+// MisfitError names the pieces of an append that do not fit, and the reason.
 type MisfitError struct {
 	// Dim is the dimension to append along.
 	Dim string
-	// Path is the array, Field what differs: a member of its metadata by the
-	// name that v3 gives it, "attribute NAME", "values" and the like.
+	// Path is the array, Field the difference: a member of its metadata by its
+	// v3 name, "attribute NAME", "values" and the like.
 	Path, Field string
 	// From has the value Want; each of Files, in their order, that of Got.
 	From, Want string
 	Files, Got []string
-	// More is how many other fields of arrays differ too.
+	// More is the number of other differing fields.
 	More int
 }
 
-// maxFilesShown is how many files the text of a MisfitError names.
+// maxFilesShown bounds the files in the text of a MisfitError.
 const maxFilesShown = 8
 
 // Error names the array, the field, the values and the files.
@@ -63,13 +63,13 @@ func (e *MisfitError) Error() string {
 // Is makes it an ErrMisfit.
 func (e *MisfitError) Is(target error) bool { return target == ErrMisfit }
 
-// misfits collects what differs, by array and field.
+// misfits collects differences by array and field.
 type misfits struct {
 	list []*MisfitError
 	at   map[[2]string]*MisfitError
 }
 
-// misfitValue is a value and what has it.
+// misfitValue is a value and the pieces that have it.
 type misfitValue struct{ where, value string }
 
 func (m *misfits) add(path, field string, want, got misfitValue) {
@@ -86,7 +86,7 @@ func (m *misfits) add(path, field string, want, got misfitValue) {
 	e.Files, e.Got = append(e.Files, got.where), append(e.Got, got.value)
 }
 
-// err is the first of what was collected.
+// err returns the first difference.
 func (m *misfits) err(dim string) error {
 	if len(m.list) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (m *misfits) err(dim string) error {
 	return &e
 }
 
-// compare finds what keeps an array from being joined with b.
+// compare finds the differences that prevent joining an array with b.
 func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
 	differ := func(field, want, got string) {
 		m.add(b.path, field, misfitValue{b.from, want}, misfitValue{file, got})
@@ -123,7 +123,7 @@ func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
 				}
 			}
 		default:
-			continue // it says nothing about values, or is compared below
+			continue // does not concern values, or is compared below
 		}
 		differ(field, metaText(b.meta, field), metaText(o, field))
 	}
@@ -135,19 +135,19 @@ func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
 	}
 }
 
-// telling are the attributes that say what stored numbers mean (CF conventions,
-// "Packed Data", "Units", "Calendar", "Missing data", "Flags", "Parametric
-// Vertical Coordinate", "Compression by Gathering"). Others describe or tell a
-// history: those of the first piece stay.
+// telling are the attributes that define the meaning of stored numbers (CF
+// conventions, "Packed Data", "Units", "Calendar", "Missing data", "Flags",
+// "Parametric Vertical Coordinate", "Compression by Gathering"). Others describe
+// or tell a history: those of the first piece stay.
 var telling = []string{
 	"scale_factor", "add_offset", "_Unsigned", "units", "units_metadata", "calendar", "month_lengths", "leap_month", "leap_year",
 	"_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings",
 	"positive", "standard_name", "grid_mapping", "formula_terms", "compress",
 }
 
-// systems are attributes that only a variable has which describes a coordinate
-// reference system, by what all of its attributes say and not by its value (CF
-// conventions, "Horizontal Coordinate Reference Systems", and what GDAL writes).
+// systems are attributes only of variables that describe a coordinate reference
+// system, by all their attributes and not by their values (CF conventions,
+// "Horizontal Coordinate Reference Systems", and what GDAL writes).
 var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
 
 // describing are attributes that say nothing about a coordinate reference
@@ -193,7 +193,7 @@ func attributeNames(a, b attributeSet) (names []string) {
 	return names
 }
 
-// attributeText is the JSON of an attribute, "missing" if there is none.
+// attributeText is the JSON of an attribute, "missing" without it.
 func attributeText(raw json.RawMessage) string {
 	if raw == nil {
 		return "missing"
@@ -201,8 +201,8 @@ func attributeText(raw json.RawMessage) string {
 	return string(compactJSON(raw))
 }
 
-// sameAttribute compares an attribute however it is spelled, nil if it is missing; 1
-// and 1.0 are the same.
+// sameAttribute compares the values of an attribute, nil if it is missing; 1 and
+// 1.0 are equal.
 func sameAttribute(x, y json.RawMessage) bool {
 	if x == nil || y == nil {
 		return x == nil && y == nil
@@ -212,7 +212,7 @@ func sameAttribute(x, y json.RawMessage) bool {
 		return true
 	}
 	if !bytes.ContainsAny(x, ".eE") && !bytes.ContainsAny(y, ".eE") {
-		return false // of two long integers a float64 would not tell the last digits
+		return false // a float64 loses the last digits of long integers
 	}
 	f, errX := strconv.ParseFloat(string(x), 64)
 	g, errY := strconv.ParseFloat(string(y), 64)
@@ -299,7 +299,7 @@ func (s metaSet) one(m *zarr.Meta) (*zarr.Meta, error) {
 	return s[key], nil
 }
 
-// metaSum identifies metadata by what its documents would say.
+// metaSum is a hash of metadata as its documents would print it.
 func metaSum(m *zarr.Meta) (sum [sha256.Size]byte, err error) {
 	docs, err := m.Print()
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// OrderError says that the coordinates of an append repeat or go back: most
-// often the same file is appended twice, or files came in another order. It is
-// ErrMisfit; [ImportOptions].AnyOrder joins such pieces all the same.
+// OrderError means that the coordinates of an append repeat or go back: mostly a
+// file is appended twice, or files are in the wrong order. It is ErrMisfit;
+// [ImportOptions].AnyOrder joins such pieces anyway.
 type OrderError struct {
 	// Dim is the dimension, Path the array of its coordinates.
 	Dim, Path string
 	// Value of File repeats or does not follow Last of From. Both are JSON.
 	Value, File string
 	Last, From  string
-	// Repeats says that the value is there already.
+	// Repeats means that the value exists already.
 	Repeats bool
 }
 
-// Error names the array, the values and what has them.
+// Error names the array, the values and their files.
 func (e *OrderError) Error() string {
 	if e.Repeats {
 		return fmt.Sprintf("append along %s: /%s: %s in %s is there already, in %s", e.Dim, e.Path, e.Value, e.File, e.From)
@@ -46,10 +46,10 @@ type coordinateOrder struct {
 	// Of numbers and times.
 	difference compare.Difference
 	last       []byte // value, nil before the first
-	from       string // what has it
+	from       string // its source
 	sign       float64
 
-	labels map[string]string // with what has them
+	labels map[string]string // with their sources
 	size   int64             // of labels
 }
 
@@ -68,8 +68,8 @@ func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
 	return o
 }
 
-// begin takes the values that are there: of numbers the first and the last one
-// tell the direction.
+// begin reads the existing values: the first and the last number give the
+// direction.
 func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string) error {
 	n := a.Shape()[0]
 	if o.labels != nil || n == 0 {
@@ -170,8 +170,8 @@ func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string
 	return &OrderError{Dim: o.dim, Path: o.base.path, Value: text(v), File: file, Last: text(last), From: from, Repeats: repeats}
 }
 
-// watch begins to look at the order of coordinates. What is there is read before
-// it grows.
+// watch begins to check the order of coordinates. It reads the existing ones
+// before the array grows.
 func (j *joiner) watch(ctx context.Context, before nodes) error {
 	j.orders = map[*appendBase]*coordinateOrder{}
 	for _, path := range j.plan.paths {

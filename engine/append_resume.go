@@ -18,13 +18,13 @@ import (
 
 // An append of many pieces saves its session from time to time between two
 // pieces, with the number of those that are complete in its label. The same
-// append, resumed, compares all pieces again and goes on after them.
+// append, resumed, compares all pieces again and continues after them.
 //
 //	label   append 365 sources along time to /era5 (5f0c…): 120 done
 //	                                                 │       └ where to go on
 //	                                                 └ of everything that decides where chunks go
 
-// digest identifies what the plan would do with the options.
+// digest identifies the result of the plan with the options.
 func (p *AppendPlan) digest(o ImportOptions) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %v %v %v %v\n", p.dim, p.link, o.Overwrite, o.AnyOrder, o.Validate)
@@ -66,8 +66,7 @@ func (j *joiner) session(ctx context.Context) (*Session, error) {
 	return im.begin(ctx, func(s *Session) error { return j.prepare(ctx, s, im) })
 }
 
-// resumed opens the session that an append of this plan left, nil if there is
-// none.
+// resumed opens the session that an append of this plan left, nil without one.
 func (j *joiner) resumed(ctx context.Context) (*Session, error) {
 	branch := j.o.Branch
 	if branch == "" {
@@ -95,7 +94,7 @@ func (j *joiner) resumed(ctx context.Context) (*Session, error) {
 	return nil, nil
 }
 
-// doneIn returns how many pieces are complete in a session with that label, 0
+// doneIn returns the number of complete pieces in a session with that label, 0
 // if it is not of this append.
 func (j *joiner) doneIn(label string) int {
 	text, ours := strings.CutPrefix(label, j.label+": ")
@@ -106,8 +105,8 @@ func (j *joiner) doneIn(label string) int {
 	return n
 }
 
-// takeUp finds what a session knew when it was saved: what was there before it
-// began, and where coordinates have got to.
+// takeUp restores the state of a saved session: the arrays before it began, and
+// the last coordinates.
 func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
 	before, err := j.db.Snapshot(ctx, s.Base())
 	if err != nil {
@@ -133,8 +132,8 @@ func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
 	return nil
 }
 
-// save makes what is complete survive, if it is much. What was followed for it
-// is granted with it: who goes on does not see the references again.
+// save stores the complete pieces, if they are much work. It grants the followed
+// references too, because a resumed append does not see them again.
 func (j *joiner) save(ctx context.Context) error {
 	// The caller's session is saved when everything is complete.
 	if j.o.Session != nil || j.done == len(j.plan.pieces) || time.Since(j.saved) < saveEvery {
@@ -154,8 +153,8 @@ func (j *joiner) save(ctx context.Context) error {
 	return j.goOn(ctx)
 }
 
-// stop ends an append that failed. What was saved of it is kept, unless the
-// same append would fail again.
+// stop ends a failed append. It keeps the saved part, unless the same append
+// would fail again.
 func (j *joiner) stop(s *Session, err error) error {
 	switch {
 	case j.o.Session != nil:

@@ -31,12 +31,12 @@ type joiner struct {
 	orders map[*appendBase]*coordinateOrder // nil if any order will do
 	s      *Session
 	bulk   *txn.Bulk // of a linking append
-	follow Follow    // what was followed
+	follow Follow    // the followed references
 
 	pending []pendingValues
 	waiting int64 // bytes of pending
 
-	compared map[*appendBase]*joinedArray // what has not the dimension
+	compared map[*appendBase]*joinedArray // arrays without the dimension
 	held     int64                        // bytes of compared
 
 	done       int    // pieces that are complete
@@ -166,7 +166,7 @@ type piecePass struct {
 	// Of a linked piece.
 	set    *refSet
 	prefix string    // of its keys in the set
-	held   *heldRefs // what is read of it
+	held   *heldRefs // the references read of it
 }
 
 // check compares the elements of all pieces that are to be copied, before anything
@@ -191,7 +191,7 @@ func (j *joiner) check(ctx context.Context) error {
 	return err
 }
 
-// write writes what all pieces add.
+// write writes the elements of all pieces.
 func (j *joiner) write(ctx context.Context) error {
 	return j.each(ctx, func(p *piecePass) error {
 		err := p.failed(j.piece(ctx, p))
@@ -209,7 +209,8 @@ func (j *joiner) each(ctx context.Context, fn func(*piecePass) error) error {
 	for lo := j.done; lo < len(j.plan.pieces); lo += piecesAtOnce {
 		passes := make([]*piecePass, min(piecesAtOnce, len(j.plan.pieces)-lo))
 		err := gather.Each(ctx, len(passes), len(passes), func(_ context.Context, k int) (err error) {
-			// What is opened is used when this has ended, and its context with it.
+			// Opened pieces are used after this function has returned, so their
+			// context must not end.
 			passes[k] = &piecePass{j: j, piece: j.plan.pieces[lo+k], keep: lo+k == 0 && j.fresh}
 			if lo+k == 0 {
 				passes[k].src = j.first
@@ -238,7 +239,8 @@ func (p *piecePass) failed(err error) error {
 	return err
 }
 
-// open opens the piece, and fetches what is read of it if that is known.
+// open opens the piece, and fetches the values that will be read if they are
+// known.
 func (p *piecePass) open(ctx context.Context) (err error) {
 	if p.src == nil {
 		if p.src, err = p.piece.Open(ctx); err != nil {
@@ -281,7 +283,7 @@ func (p *piecePass) reads(a *appendArray) bool {
 	return a != nil && (a.rewrite || a.base.axis < 0 || p.j.orders[a.base] != nil)
 }
 
-// piece writes what a piece adds, and compares the rest of it.
+// piece writes the elements of a piece, and compares the rest of it.
 func (j *joiner) piece(ctx context.Context, pass *piecePass) (err error) {
 	p := pass.piece
 	if j.o.Link {
@@ -301,7 +303,7 @@ func (j *joiner) piece(ctx context.Context, pass *piecePass) (err error) {
 		case a == nil:
 		case a.rewrite:
 			err = pass.rewrite(ctx, a)
-		case j.o.Link: // of what is copied, check has done it
+		case j.o.Link: // check has done it for copied values
 			err = pass.compare(ctx, a)
 		}
 		if err != nil {
@@ -311,8 +313,8 @@ func (j *joiner) piece(ctx context.Context, pass *piecePass) (err error) {
 	return nil
 }
 
-// compare makes sure that the elements of an array fit those before: coordinates
-// go on, and what has not the dimension is equal.
+// compare checks that the elements of an array fit those before: coordinates
+// continue, and arrays without the dimension are equal.
 func (p *piecePass) compare(ctx context.Context, a *appendArray) error {
 	switch {
 	case p.j.orders[a.base] != nil:
@@ -323,7 +325,8 @@ func (p *piecePass) compare(ctx context.Context, a *appendArray) error {
 	return nil
 }
 
-// place says where the value of a key goes, relative to the destination.
+// place returns the destination of a key's value, relative to that of the
+// append.
 func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 	if names.IsDocument(key) {
 		return "", nil, false // written already
@@ -340,7 +343,7 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 		return to, a, !a.rewrite
 	}
 	_, chunk := a.meta.Keys.Parse(name)
-	return key, a, p.keep && !chunk // a chunk outside of the array is none
+	return key, a, p.keep && !chunk // a chunk outside of the array is ignored
 }
 
 // link is the pass over a reference set.
@@ -421,7 +424,8 @@ func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, err
 	return zarr.OpenArray(ctx, p.held, a.path, &o)
 }
 
-// slabBytes is how many bytes of elements are read at a time. Tests make it small.
+// slabBytes is the number of bytes of elements read at a time. Tests make it
+// small.
 var slabBytes int64 = 8 << 20
 
 // rewrite reads the elements of an array, to be written when the chunks that
@@ -495,7 +499,7 @@ func along(rank, axis int, lo, hi int64) zarr.Selection {
 	return zarr.Sel(index...)
 }
 
-// flush is settle, and goes on.
+// flush writes the pending values, then starts a new bulk write.
 func (j *joiner) flush(ctx context.Context) error {
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -503,7 +507,7 @@ func (j *joiner) flush(ctx context.Context) error {
 	return j.goOn(ctx)
 }
 
-// goOn begins another bulk write, beside what settle wrote.
+// goOn begins another bulk write after settle.
 func (j *joiner) goOn(ctx context.Context) (err error) {
 	if j.bulk != nil {
 		j.bulk, err = j.s.Bulk(ctx, j.o.To, true)
@@ -511,8 +515,8 @@ func (j *joiner) goOn(ctx context.Context) (err error) {
 	return err
 }
 
-// settle puts everything that was written where the session sees it, and then
-// the elements that waited for that.
+// settle ends the bulk write, so that the session sees its values, and then
+// writes the waiting elements.
 func (j *joiner) settle(ctx context.Context) error {
 	if j.bulk != nil {
 		if err := j.bulk.Finish(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// BlamedChunk is a chunk with the commit that made it what it is.
+// BlamedChunk is a chunk with the commit that last changed it.
 type BlamedChunk struct {
 	zarr.Chunk
 	// Commit last changed the chunk's bytes. For a chunk that is not stored it
@@ -20,7 +20,7 @@ type BlamedChunk struct {
 // Blame finds for each chunk of an array that a selection touches the commit
 // that last changed it, up to and including the commit at, in C order of the
 // grid. A shard is one chunk. The array is followed through renames; see
-// [txn.DB.Blame] for what it costs.
+// [txn.DB.Blame] for the cost.
 func (db *DB) Blame(ctx context.Context, at txn.CommitID, path string, sel zarr.Selection) ([]BlamedChunk, error) {
 	s, err := db.Snapshot(ctx, at)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// chunkKey names a decoded chunk: what its bytes are, then how they are decoded.
-// Both are immutable, so nothing is ever invalidated and every snapshot, branch
-// and session shares the cache.
+// chunkKey names a decoded chunk: the identity of its bytes, then their
+// decoding. Both are immutable, so nothing is ever invalidated and every
+// snapshot, branch and session shares the cache.
 type chunkKey [len(kv.ID{}) + 16]byte
 
 var keys = sync.Pool{New: func() any { return new(chunkKey) }}
@@ -28,15 +28,15 @@ func keyOf(id kv.ID, codec [16]byte) *chunkKey {
 }
 
 // hash gives two independent 64-bit words: the first finds an entry, the second
-// tells it from others. All of it is bits of cryptographic hashes.
+// verifies it. All of it is bits of cryptographic hashes.
 func hashKey(k []byte) (uint64, uint64) {
 	le := binary.LittleEndian
 	id, codec := k[:len(kv.ID{})], k[len(kv.ID{}):]
 	return le.Uint64(id) ^ le.Uint64(codec), le.Uint64(id[8:]) ^ le.Uint64(codec[8:])
 }
 
-// chunkCache keeps decoded chunks. Whether a chunk is found never changes what
-// is read: ristretto may drop or delay any of them. A nil cache is empty.
+// chunkCache keeps decoded chunks. Correctness never depends on a hit: ristretto
+// may drop or delay any entry. A nil cache is empty.
 type chunkCache struct {
 	c      *ristretto.Cache[[]byte, []byte]
 	budget int64
@@ -116,11 +116,12 @@ func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 type CacheStats struct {
 	// Hits and Misses count look-ups since the database was opened.
 	Hits, Misses int64
-	// Bytes is the size of the chunks in the cache, Limit what it may be.
+	// Bytes is the size of the chunks in the cache, Limit its bound.
 	Bytes, Limit int64
 }
 
-// CacheStats returns what the cache of decoded chunks did and holds; zero if it is off.
+// CacheStats returns the counts and the size of the cache of decoded chunks;
+// zero if it is off.
 func (db *DB) CacheStats() CacheStats {
 	c := db.cache
 	if !c.enter() {

@@ -14,10 +14,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// candidates is a view that cannot be listed, such as that of a web server,
-// with a listing made of what metadata says: the documents that its nodes may
-// have, and the keys that the chunks of its arrays may have. Which of them have
-// a value shows only when they are read.
+// candidates adds a listing to a view that cannot be listed, such as that of a
+// web server. The listing is computed from metadata: the possible documents of
+// nodes, and the possible keys of chunks. Only reading shows which of them
+// exist.
 //
 //	consolidated metadata ─▶ group/zarr.json, group/x/zarr.json, group/x/c/0/0, …
 type candidates struct {
@@ -40,15 +40,14 @@ var (
 	_ kv.Gatherer     = (*candidates)(nil)
 )
 
-// maxCandidates is how many keys are asked for one by one at most. Shapes cost
-// nothing to write down.
+// maxCandidates bounds the keys that are probed one by one: a small document can
+// have a huge shape.
 const maxCandidates = 1 << 28
 
-// errNoListing means that nothing tells which keys there are.
+// errNoListing means that the keys cannot be found out.
 var errNoListing = fmt.Errorf("the server lists no keys, and there is no consolidated metadata to tell them: %w", errors.ErrUnsupported)
 
-// newCandidates returns the view of nodes, of which the first is above the
-// others.
+// newCandidates returns the view of nodes; the first one contains the others.
 func newCandidates(view kv.Reader, nodes []candidate) (*candidates, error) {
 	c := &candidates{Reader: view, nodes: nodes}
 	total := uint64(0)
@@ -99,8 +98,8 @@ func (c *candidates) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering
 	return kv.Gather(ctx, c.Reader, wants, g)
 }
 
-// locateListed finds a key that view listed. It is nil without an error if the
-// view told only that it might be there.
+// locateListed finds a key that view listed. It is nil without an error for a
+// candidate that does not exist.
 func locateListed(ctx context.Context, view kv.Reader, key string) (kv.Value, error) {
 	v, err := kv.Locate(ctx, view, key)
 	if _, maybe := view.(*candidates); maybe && errors.Is(err, kv.ErrNotFound) {
@@ -169,7 +168,7 @@ func (l *candidateList) node(c candidate, below []candidate) bool {
 		return chunks.all(c.dir) && documents("")
 	}
 	for len(below) > 0 {
-		// What is below the first child follows it.
+		// The keys below the first child follow it.
 		child := below[0]
 		n := 1
 		for n < len(below) && strings.HasPrefix(below[n].dir, child.dir) {
@@ -233,7 +232,7 @@ func (c *chunkList) numbers(text string, n int64, d int) bool {
 	return true
 }
 
-// number goes on behind a number that is complete.
+// number continues after a complete number.
 func (c *chunkList) number(text string, d int) bool {
 	if d == len(c.counts)-1 {
 		return c.each(text)

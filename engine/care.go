@@ -6,9 +6,9 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Expire marks the versions that the options let go. Heads, tags, pins, bases of
-// sessions and what their reflogs still name always stay; a snapshot that is open
-// can still be read.
+// Expire marks versions as expired, according to the options. Heads, tags, pins,
+// bases of sessions and versions in reflogs always stay; an open snapshot stays
+// readable.
 func (db *DB) Expire(ctx context.Context, o txn.ExpireOptions) (*txn.ExpireReport, error) {
 	return db.store.Expire(ctx, o)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// NodeChange is what differs at one node between two versions.
+// NodeChange is the difference at one node between two versions.
 type NodeChange = compare.NodeChange
 
-// ValueChange is what differs in values within one part of an array.
+// ValueChange is the difference of values within one part of an array.
 type ValueChange = compare.ValueChange
 
-// NodeChanges sums up by node what differs at and below a path between two
-// versions, sorted by path. Arrays that were renamed are compared with what they
-// were, and groups if all that is in them moved along. Consolidated metadata,
-// which copies other documents, is left out. Its cost is that of the changes.
+// NodeChanges returns the differences between two versions at and below a path,
+// by node and sorted by path. Renamed arrays are compared with their old paths,
+// and groups if all their members moved along. Consolidated metadata, which
+// copies other documents, is left out. Its cost is that of the changes.
 func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string) ([]NodeChange, error) {
 	older, err := db.Snapshot(ctx, from)
 	if err != nil {
@@ -52,7 +52,7 @@ func (db *DB) ValueChanges(ctx context.Context, from, to txn.CommitID, c NodeCha
 	}
 }
 
-// valueChanges yields what ValueChanges does, but for the error that it returns.
+// valueChanges is ValueChanges, except that it returns its error.
 func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeChange, yield func(ValueChange, error) bool) error {
 	if c.Kind != "changed" && c.Kind != "renamed" {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// What xarray takes for a missing value: in v2 the fill value of the array,
-// unless it is null; in v3 the attribute _FillValue, where floats are base64 of
-// a little-endian float64. A conversion of an array whose dimensions have names,
-// as all of xarray's have, says the same in the other way.
+// The missing value of xarray: in v2 the fill value of the array, unless it is
+// null; in v3 the attribute _FillValue, where floats are base64 of a
+// little-endian float64. A conversion of an array with dimension names, as all
+// of xarray's have, converts it to the other form.
 
 const fillAttribute = "_FillValue"
 

@@ -95,7 +95,7 @@ func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error)
 		for i, raw := range list {
 			var c codecJSON
 			if json.Unmarshal(raw, &c) != nil || c.Name != "sharding_indexed" {
-				continue // a codec spelled by its name alone is no shard
+				continue // a codec without a configuration is no shard
 			}
 			if text = c.Configuration.Codecs; i == 0 && chunks != nil {
 				chunks = c.Configuration.ChunkShape
@@ -110,7 +110,7 @@ func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error)
 }
 
 // compressorFor returns the codecs of [zarr.Spec] for the compressor in a list,
-// nil for the default if there is none that the format has.
+// nil for the default if the format has no such codec.
 func compressorFor(list []json.RawMessage, t dtype.Type, rank int, to zarr.Version, reg *codecs.Registry) json.RawMessage {
 	if to == zarr.V3 {
 		if len(list) != 1 || len(list[0]) == 0 || string(list[0]) == "null" {
@@ -136,7 +136,7 @@ func compressorFor(list []json.RawMessage, t dtype.Type, rank int, to zarr.Versi
 	for _, raw := range list {
 		chain, err := reg.ParseV3(append(append(json.RawMessage(`[{"name":"bytes"},`), raw...), ']'))
 		if err != nil {
-			continue // it is none that makes bytes of bytes
+			continue // no bytes-to-bytes codec
 		}
 		v, err := chain.V2()
 		var id struct{ ID string }
@@ -198,7 +198,7 @@ type encoding struct {
 	workers  *pool
 }
 
-// boxes copies what a selection holds, chunk by chunk of the destination.
+// boxes copies the elements of a selection, chunk by chunk of the destination.
 func (e *encoding) boxes(ctx context.Context, sel zarr.Selection) error {
 	batch := make([]zarr.Chunk, 0, 256)
 	flush := func() error {

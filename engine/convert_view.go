@@ -14,15 +14,16 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Converted presents a hierarchy in another format, without a copy: documents are made
-// when they are read, and chunks are those of the source under other keys. An array or
-// group that has no form in the format is not listed, and [ErrConvert] when one of its
-// keys is read. There is no consolidated metadata of what was converted. Keys that belong to no node
-// are left out. Safe for concurrent use.
+// Converted presents a hierarchy in another format, without a copy: documents
+// are made when they are read, and chunks are those of the source under other
+// keys. An array or group that has no form in the format is not listed, and
+// [ErrConvert] when one of its keys is read. Converted metadata is not
+// consolidated. Keys that belong to no node are left out. Safe for concurrent
+// use.
 type Converted struct {
 	nodes  nodes
 	format zarr.Version
-	keep   bool // what is behind never changes
+	keep   bool // the source never changes
 
 	mu    sync.Mutex
 	steps map[string]*convertedNode // by path; nil where there is no node
@@ -53,13 +54,13 @@ func (s *Snapshot) Converted(format zarr.Version) *Converted {
 	return &Converted{nodes: s.nodes, format: format, keep: true}
 }
 
-// Converted is the session in another format, as it is read.
+// Converted returns a view of the session in another format.
 func (s *Session) Converted(format zarr.Version) *Converted {
 	return &Converted{nodes: s.nodes, format: format}
 }
 
-// Converted is what the URL names in another format, as it is read. Errors are those of
-// [Source.Hierarchy].
+// Converted returns a view of the URL's hierarchy in another format. Errors are
+// those of [Source.Hierarchy].
 func (s *Source) Converted(ctx context.Context, format zarr.Version) (*Converted, error) {
 	store, at, err := s.hierarchy(ctx)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Source) Converted(ctx context.Context, format zarr.Version) (*Converted
 	return &Converted{nodes: nodes{view: store, open: &o}, format: format}, nil
 }
 
-// node finds what is at a path; nil is no node.
+// node returns the node at a path, nil without one.
 func (c *Converted) node(ctx context.Context, path string) (*convertedNode, error) {
 	if c.keep {
 		c.mu.Lock()
@@ -157,7 +158,7 @@ func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return kv.Locate(ctx, c.nodes.view, n.array.ChunkKey(coords))
 }
 
-// arrayAbove finds the array that a key could be a chunk of; nil if there is none.
+// arrayAbove returns the array that a key could be a chunk of, nil without one.
 func (c *Converted) arrayAbove(ctx context.Context, key string) (*convertedNode, string, error) {
 	for path := key; path != ""; {
 		path = names.Parent(path)
@@ -199,7 +200,7 @@ func (c *Converted) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.Dir
 			inArray = above != nil
 		}
 		if errors.Is(err, ErrConvert) || n != nil && n.err != nil {
-			return // what has no form has no keys
+			return // a node without a form has no keys
 		}
 		if err == nil && inArray {
 			// A chunk may lie below several names.
@@ -298,7 +299,7 @@ func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, 
 				return nil, err
 			}
 		}
-		// What lies beside the array's chunks has nothing of the prefix.
+		// Other keys of the array do not begin with the prefix.
 		if at := names.Dir(path); n.array == nil || !strings.HasPrefix(at, o.Prefix) && !strings.HasPrefix(o.Prefix, at) {
 			continue
 		}

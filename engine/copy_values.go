@@ -20,9 +20,9 @@ var heldAtOnce int64 = 64 << 20 // tests make it small
 // may meet one, and a sparse file that claims gigabytes costs its writer nothing.
 var longHeld = gather.NewMemory(1 << 30)
 
-// viewWhole calls fn with all bytes of a value. Of long ones so many are held as the
-// bound allows, or one that is larger than the bound. What would take more than half
-// of the memory of the machine is kv.ErrTooLarge.
+// viewWhole calls fn with all bytes of a value. Long values are held up to a
+// bound in total, or one that is larger. A value of more than half of the
+// machine's memory is kv.ErrTooLarge.
 func viewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 	n := v.Size()
 	if n <= heldAtOnce {

@@ -12,11 +12,12 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// headBytes is how much of a file's beginning format detection looks at, also
-// of the files in a directory: enough for documents that say what they are.
+// headBytes is the length of the beginning of a file, or of a file in a
+// directory, that format detection reads: enough for documents that name their
+// format.
 const headBytes = 64 << 10
 
-// Evidence is what format detection knows of a place: one look serves all
+// Evidence is the data of a place for format detection, read once for all
 // adapters.
 type Evidence struct {
 	// Head is the beginning of a file, nil for a directory.
@@ -29,7 +30,7 @@ type Evidence struct {
 // an adapter wants to know of.
 func (e Evidence) Has(name string) bool { return e.heads[name] != nil }
 
-// File returns the beginning of that file, nil if there is none.
+// File returns the beginning of that file, nil without it.
 func (e Evidence) File(name string) []byte { return e.heads[name] }
 
 // detect adds the one adapter that fits a place.
@@ -83,8 +84,8 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	return next, nil
 }
 
-// absentAt is kv.ErrNotFound for a directory of which nothing is known to be
-// there: a web server cannot be asked for more.
+// absentAt returns kv.ErrNotFound for a directory without a known file: a web
+// server gives no more evidence.
 func absentAt(ctx context.Context, at Place) error {
 	if l, ok := at.dir().(kv.Lister); ok {
 		if any, err := kv.Any(ctx, l, ""); err != nil || any {
@@ -122,7 +123,7 @@ func foreign(head []byte) string {
 	return ""
 }
 
-// lacks says what a place would have to be.
+// lacks returns the kind of place that is missing.
 func (e *Env) lacks(kind Kind) string {
 	if kind == File {
 		return "its beginning is of no known file format"
@@ -187,9 +188,9 @@ func (e *Env) wantedFiles() []string {
 	return slices.Compact(names)
 }
 
-// headOf returns the beginning of a file, which is not nil. Where that took one
-// request, v is the file with its beginning at hand, so that who reads it need
-// not ask for that again; else v is nil.
+// headOf returns the beginning of a file, which is not nil. If that took one
+// request, v is the file with its beginning in memory, which readers then need
+// not request again; else v is nil.
 func headOf(ctx context.Context, view kv.Reader, key string) (head []byte, v kv.Value, err error) {
 	found, head, err := kv.LocateRange(ctx, view, key, kv.Span(0, headBytes), 0)
 	if err != nil {

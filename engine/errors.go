@@ -23,7 +23,7 @@ var (
 	// ErrLocked means that another process has the database open. The error is a
 	// *[LockedError], which names it.
 	ErrLocked = fault.ErrLocked
-	// ErrReadOnly means a write to what was opened for reading.
+	// ErrReadOnly means a write to a database or view opened for reading.
 	ErrReadOnly = fault.ErrReadOnly
 	// ErrClosed means the use of a database after Close, or of a session after
 	// Commit or Abort.

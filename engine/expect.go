@@ -10,8 +10,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Expect is what a key must hold for a write to take place. The zero Expect is
-// anything.
+// Expect is the condition of a write on the current value of its key. The zero
+// Expect allows any value.
 type Expect struct {
 	// Absent expects that the key has no value.
 	Absent bool
@@ -19,7 +19,7 @@ type Expect struct {
 	ID kv.ID
 }
 
-// ChangedError says that a key does not hold what was expected of it. It is
+// ChangedError means that the value of a key is not the expected one. It is
 // [txn.ErrConflict].
 type ChangedError struct {
 	Key string
@@ -42,9 +42,9 @@ func (e *ChangedError) Error() string {
 // Is reports that it is a conflict.
 func (e *ChangedError) Is(target error) bool { return fault.Matches(txn.ErrConflict, target) }
 
-// SetIf is Set where the key holds what is expected, else it is a *[ChangedError].
-// It excludes other conditional writes of the key, and writers of arrays opened
-// from the session. It returns the identity of the new value.
+// SetIf is Set if the key has the expected value, else the error is a
+// *[ChangedError]. It excludes other conditional writes of the key, and writers
+// of arrays opened from the session. It returns the identity of the new value.
 func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
 	defer s.open.Locks.Lock(key)()
 	if err := s.expect(ctx, key, want); err != nil {

@@ -110,9 +110,9 @@ func openGzip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, e
 	return e.decompress(ctx, from, part, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) })
 }
 
-// maxZstdWindow is how much of its own output a zstd frame may refer back to,
-// which has to be held in memory. It is what the format asks every decoder for,
-// and more than its command line ever uses unasked.
+// maxZstdWindow bounds the window of a zstd frame, which is held in memory. The
+// format recommends it for every decoder, and the default of zstd's command line
+// is smaller.
 const maxZstdWindow = 128 << 20
 
 func openZstd(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
@@ -127,7 +127,7 @@ func openZstd(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, e
 	return at, err
 }
 
-// decompress opens a compressed file as what is in it.
+// decompress opens the contents of a compressed file.
 func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open func(io.Reader) (io.Reader, error)) (Place, error) {
 	v, err := from.file(ctx)
 	if err != nil {
@@ -152,8 +152,8 @@ func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open f
 	return from, fmt.Errorf("%w: %s: %w", kv.ErrCorrupt, part.Scheme, err)
 }
 
-// noted notes the error of a reader, to tell a file that cannot be read from
-// one that cannot be decompressed.
+// noted keeps the error of a reader, to distinguish an unreadable file from one
+// that cannot be decompressed.
 type noted struct {
 	r   io.Reader
 	err error

@@ -14,10 +14,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 )
 
-// A database carries no permissions: whoever sends one could have it lead to
-// any file. Where its references may go is remembered outside of it, in the
-// configuration of the user who imported them, by the random name that the
-// database has on this machine.
+// A database carries no permissions: a received one could otherwise refer to any
+// file. The allowed targets of its references are stored outside of it, in the
+// configuration of the importing user, under the random name of the database on
+// this machine.
 
 // grants is such a memory, as JSON:
 //
@@ -48,7 +48,7 @@ func (db *DB) grantsPath() (string, error) {
 	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
 }
 
-// granted returns what was remembered; nothing is no error.
+// granted returns the stored grants; a missing file is no error.
 func (db *DB) granted() (f Follow, err error) {
 	path, err := db.grantsPath()
 	if err != nil {
@@ -76,8 +76,8 @@ func (db *DB) granted() (f Follow, err error) {
 }
 
 // Grant remembers on this machine, for this user, that the references of the
-// database may be followed there, in addition to what is remembered already. It
-// counts from the next time that the database is opened.
+// database may be followed there, in addition to earlier grants. It applies from
+// the next opening of the database on.
 func (db *DB) Grant(f Follow) error {
 	if err := f.check(); err != nil {
 		return err
@@ -124,7 +124,8 @@ func replaceFile(path string, b []byte) error {
 	return store.Set(context.Background(), filepath.Base(path), b)
 }
 
-// with adds what another says. Of two mappings of one prefix, that of f counts.
+// with returns f with the rules of another added. Of two mappings of one prefix,
+// that of f is used.
 func (f Follow) with(more Follow) Follow {
 	out := Follow{Map: slices.Clone(f.Map), Allow: slices.Clone(f.Allow)}
 	for _, a := range more.Allow {

@@ -16,9 +16,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// ErrResumable marks the error of an import that was stopped and left what it
-// copied in a session, or of an export that left it at the destination, where
-// Resume takes it up.
+// ErrResumable marks the error of a stopped import or export that Resume can
+// continue: the copied part is in a session, or at the destination.
 var ErrResumable = errors.New("engine: it can be resumed")
 
 // ImportOptions say where an import goes. The zero value imports to the root of
@@ -31,59 +30,58 @@ type ImportOptions struct {
 	Branch string
 	// Message and Author are recorded in the commit.
 	Message, Author string
-	// Overwrite replaces what is at To; otherwise it must be empty. Values that are
-	// there already are compared and not stored again.
+	// Overwrite replaces the contents of To; otherwise To must be empty.
+	// Existing equal values are not stored again.
 	Overwrite bool
-	// Resume goes on with an import of the same source to the same place that
-	// was stopped. If there is none, it begins. What is there already is read
-	// again and compared, but not stored again: a source that changed
-	// meanwhile is imported as it is now. [DB.Append] does not read again what is
-	// complete.
+	// Resume continues a stopped import of the same source to the same place.
+	// Without one, it begins. Imported values are read again and compared, but
+	// not stored again: a changed source is imported in its current state.
+	// [DB.Append] does not read complete pieces again.
 	Resume bool
 	// Link keeps the values of a reference set where they are, as virtual
-	// values. Resume of one set then begins anew. What is at To stays until the import is
-	// complete, so that overwriting with a set that changed little changes
-	// little. Where the source was allowed to follow references, the database is
-	// too, on this machine; see [DB.Grant].
+	// values. Resume of one set then starts over. The contents of To stay until
+	// the import is complete, so that overwriting with a similar set changes
+	// little. The database may then follow the same references as the source, on
+	// this machine; see [DB.Grant].
 	Link bool
-	// Validate says of which files Link records the version.
+	// Validate selects the files whose version Link records.
 	Validate Validate
 	// AnyOrder lets [DB.Append] join coordinates that repeat or go back.
 	AnyOrder bool
 	// Session imports into a stored session, which is saved and not committed.
 	// If the import fails, the session is as it was last saved.
 	Session *txn.SessionID
-	// Progress, if set, is told from time to time how far the import is. Calls
-	// do not overlap.
+	// Progress, if set, is called from time to time with the progress. Calls do
+	// not overlap.
 	Progress func(Progress)
 }
 
-// ImportResult is what an import did.
+// ImportResult is the result of an import.
 type ImportResult struct {
 	// Commit is the new version, the last one if nothing changed, nil if the import
 	// went into a session.
 	Commit *txn.Commit
 	// Nodes, Keys and Bytes were copied.
 	Nodes, Keys, Bytes int64
-	// Unknown says of some of the arrays with unknown codecs why they cannot be
-	// opened. They were imported too.
+	// Unknown has the errors of some of the arrays with unknown codecs, which
+	// cannot be opened. They were imported too.
 	Unknown []error
-	// Strange says that the group above has another format and does not show what
-	// was imported; else nil.
+	// Strange is an error if the group above has another format and does not
+	// show the imported node; else nil.
 	Strange *OtherFormatError
-	// NotGranted is why this machine does not remember what the references of a
-	// linked set may follow: reading them needs [Options].Follow. Else nil.
+	// NotGranted is the error of storing which references of a linked set may be
+	// followed: reading them then needs [Options].Follow. Else nil.
 	NotGranted error
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string
 }
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
-// bytes as they are, as one commit. All metadata is parsed before anything is
-// copied, so what cannot be opened is not imported, but for arrays whose codecs are
-// unknown. If ctx ends, the branch is
-// as it was, and the error is ErrResumable. Databases below the source, such as db
-// itself, are left out.
+// bytes unchanged, as one commit. All metadata is parsed before values are
+// copied, so a hierarchy with nodes that cannot be opened is not imported;
+// arrays with unknown codecs are. If ctx ends, the branch is unchanged, and the
+// error is ErrResumable. Databases below the source, such as db itself, are left
+// out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
 	o.To = names.Clean(o.To)
 	if o.Link {
@@ -109,12 +107,12 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 	return im.run(ctx, s)
 }
 
-// Survey is what was found in a source before it is copied: every node, opened.
+// Survey is the contents of a source before it is copied: every node, opened.
 type Survey struct {
-	// Nodes is how many there are.
+	// Nodes is the number of nodes.
 	Nodes int64
-	// Unknown says of the first few arrays with unknown codecs why they cannot be
-	// opened.
+	// Unknown has the errors of the first few arrays with unknown codecs, which
+	// cannot be opened.
 	Unknown []error
 
 	view      kv.ReadLister
@@ -139,7 +137,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	o := *s.open
 	o.Version = at.Version
 	view, err := s.listable(at)
-	told := err != nil // only metadata tells what there is
+	told := err != nil // only metadata lists the keys
 	o.Consolidated = told
 	sv := &Survey{view: view, prefix: names.Dir(at.Path), only: at.Version}
 	var nodes []candidate
@@ -171,10 +169,10 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	return sv, nil
 }
 
-// maxUnknown is how many arrays with unknown codecs are reported.
+// maxUnknown bounds the reported arrays with unknown codecs.
 const maxUnknown = 8
 
-// opened counts what a walk yields and returns its path and metadata.
+// opened counts the nodes of a walk and returns their paths and metadata.
 func (sv *Survey) opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
 	path, m, failed = opened(n, err)
 	if failed == nil {
@@ -199,8 +197,8 @@ func opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
 	return path, m, nil
 }
 
-// documentsOf lists the keys that the metadata of a node may have, where they
-// tell which other keys are chunks.
+// documentsOf lists the possible metadata keys of a node, if they determine
+// which other keys are chunks.
 func documentsOf(path string, version zarr.Version) (keys []string) {
 	for _, name := range names.Documents(version) {
 		keys = append(keys, names.Dir(path)+name)
@@ -385,7 +383,7 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 	})
 }
 
-// keys lists what is copied.
+// keys lists the keys to copy.
 func (im *importer) keys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for key, err := range im.src.keys(ctx, im.view, im.prefix) {
@@ -402,7 +400,7 @@ func (im *importer) guesses() bool {
 	return ok
 }
 
-// dropStale deletes what is at the destination and not in the source.
+// dropStale deletes keys of the destination that the source does not have.
 func (im *importer) dropStale(ctx context.Context, s *Session) error {
 	next, stop := iter.Pull2(im.keys(ctx))
 	defer stop()
@@ -431,8 +429,8 @@ func (im *importer) dropStale(ctx context.Context, s *Session) error {
 			if more && ours == is {
 				continue
 			}
-			// The source's keys next to this one tell the uppermost directory
-			// that it has not.
+			// The source's neighbouring keys determine the uppermost directory
+			// that it lacks.
 			for i := range len(is) {
 				if is[i] == '/' && !strings.HasPrefix(before, is[:i+1]) && !(more && strings.HasPrefix(ours, is[:i+1])) {
 					folder = im.to + is[:i+1]
@@ -460,7 +458,7 @@ func (im *importer) dropStale(ctx context.Context, s *Session) error {
 	}
 }
 
-// saveEvery is how much work a crash may cost; tests make it small. A session
+// saveEvery bounds the work that a crash loses; tests make it small. A session
 // also saves itself after every GiB.
 var saveEvery = 10 * time.Second
 
@@ -473,7 +471,7 @@ func (im *importer) save(ctx context.Context, s *Session) error {
 	return s.Savepoint(ctx)
 }
 
-// copyKey copies one value. Setting what is there already is no write.
+// copyKey copies one value. Setting an equal value is no write.
 func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 	if !wanted(im.only, key) {
 		return nil

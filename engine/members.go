@@ -11,17 +11,17 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Member is what lies right below a path: a node or, if Node is nil, a
-// directory that is none but has keys below.
+// Member is a direct child of a path: a node or, if Node is nil, a directory
+// without metadata.
 type Member struct {
 	Name string
 	Node *zarr.Node
 }
 
-// Members yields what lies right below a path, sorted by name, nodes of every
+// Members yields the direct children of a path, sorted by name, nodes of every
 // format. Chunks of an array are no members. A node that cannot be opened is
-// yielded as its error, and the sequence goes on. If there is nothing at the
-// path the error is zarr.ErrNotFound; an empty store has an empty root.
+// yielded as its error, and the sequence continues. The error is
+// zarr.ErrNotFound if the path does not exist; an empty store has an empty root.
 func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		path = names.Clean(path)
@@ -87,7 +87,7 @@ func (n nodes) Members(ctx context.Context, path string) iter.Seq2[Member, error
 	}
 }
 
-// membersAtOnce is how many members are opened together.
+// membersAtOnce is the number of members opened at a time.
 const membersAtOnce = 64
 
 // directories yields the directories right below a path. One without a name, as
@@ -110,8 +110,8 @@ func (n nodes) directories(ctx context.Context, path string) iter.Seq2[kv.DirEnt
 	}
 }
 
-// Members yields what lies right below the node that the URL names, or below a
-// path from there; see [Snapshot.Members].
+// Members yields the direct children of the node that the URL names, or of a
+// path below it; see [Snapshot.Members].
 func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		at, err := s.dataset(ctx)

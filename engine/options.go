@@ -19,26 +19,26 @@ type Options struct {
 	ReadOnly bool
 	// Create makes the database if the directory holds none.
 	Create bool
-	// LockWait is how long to wait for another process that has the database open;
-	// default not at all. Then opening fails with a *[LockedError].
+	// LockWait bounds the wait for another process that has the database open;
+	// default 0. Then opening fails with a *[LockedError].
 	LockWait time.Duration
 	// Locked, if set, is called during that wait each time that the database is
 	// found locked. An error ends the wait, and is that of opening.
 	Locked func(held *LockedError) error
 	// Author is recorded in commits that name none; default user@host.
 	Author string
-	// CacheBytes bounds the decoded chunks kept in memory; default an eighth
-	// of what the process may use, negative none.
+	// CacheBytes bounds the decoded chunks kept in memory; default an eighth of
+	// the memory of the process, negative disables the cache.
 	CacheBytes int64
-	// Workers is how many chunks are read or written at a time by all
-	// operations together; default GOMAXPROCS.
+	// Workers is the number of chunks that all operations together read or write
+	// at a time; default GOMAXPROCS.
 	Workers int
-	// Codecs is what arrays may be encoded with; nil is [DefaultCodecs].
+	// Codecs are the codecs of arrays; nil is [DefaultCodecs].
 	Codecs *codecs.Registry
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
-	// Follow says where virtual values may be read, in addition to what this
-	// machine remembers; see [DB.Grant].
+	// Follow allows references of virtual values, in addition to the grants of
+	// this machine; see [DB.Grant].
 	Follow Follow
 	// ConfigDir is where this machine remembers that; default "zarrdb" in
 	// [os.UserConfigDir].
@@ -47,9 +47,9 @@ type Options struct {
 	PageCacheBytes int64
 	// SessionBytes bounds what one session buffers in memory; default 64 MiB.
 	SessionBytes int64
-	// Durability says when commits are on disk; default [txn.DurabilitySync].
+	// Durability selects when commits are on disk; default [txn.DurabilitySync].
 	Durability txn.Durability
-	// SyncInterval bounds how long commits wait with [txn.DurabilityAsync];
+	// SyncInterval bounds the delay of commits with [txn.DurabilityAsync];
 	// default 1 s.
 	SyncInterval time.Duration
 	// Serve, if set, is called before the database is opened, and returns how this
@@ -98,7 +98,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// defaultAuthor is who runs the process.
+// defaultAuthor returns the user of the process.
 func defaultAuthor() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -110,8 +110,8 @@ func defaultAuthor() string {
 	return name
 }
 
-// memoryBudget is how many bytes the process may use: its own soft limit, else
-// what the machine has, else a guess.
+// memoryBudget returns the memory of the process in bytes: its own soft limit,
+// else that of the machine, else a guess.
 func memoryBudget() int64 {
 	budget := int64(4 << 30)
 	if n := systemMemory(); n > 0 {

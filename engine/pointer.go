@@ -70,8 +70,8 @@ func pointed(doc json.RawMessage, pointer string) (json.RawMessage, error) {
 	return doc, nil
 }
 
-// member returns a member of an object or an element of an array, nil if there
-// is none. Of two members with one name it is the last.
+// member returns a member of an object or an element of an array, nil if it is
+// missing; the last of two members with one name.
 func member(doc json.RawMessage, token string) (json.RawMessage, error) {
 	switch doc = bytes.TrimLeft(doc, " \t\r\n"); doc[0] {
 	case '{':

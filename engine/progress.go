@@ -2,7 +2,7 @@ package engine
 
 import "sync/atomic"
 
-// Progress says how far long work is.
+// Progress is the progress of long work.
 type Progress struct {
 	// Keys of TotalKeys are done; the total is 0 where it is not known.
 	Keys, TotalKeys int64
@@ -10,7 +10,7 @@ type Progress struct {
 	Bytes int64
 }
 
-// meter counts what is done and reports about every mebibyte or 256 keys.
+// meter counts finished work and reports about every mebibyte or 256 keys.
 type meter struct {
 	total       int64
 	keys, bytes atomic.Int64
@@ -26,7 +26,7 @@ func (m *meter) addMany(keys, bytes int64, report func(Progress)) {
 		return
 	}
 	defer m.busy.Store(false)
-	// Not what it was: somebody may have reported more by now.
+	// Read again: another goroutine may have reported more by now.
 	report(Progress{Keys: m.keys.Load(), TotalKeys: m.total, Bytes: m.bytes.Load()})
 }
 

@@ -18,7 +18,7 @@ import (
 // RemoteOptions say how the roots of servers ask them. nil and the zero value
 // work.
 type RemoteOptions struct {
-	// Requests says how requests are sent, tried again and merged.
+	// Requests configures how requests are sent, repeated and merged.
 	Requests remote.Options
 	// Forbidden takes the answer 403 for a missing key, as buckets give it
 	// that are read without the right to list. See [httpkv.Options].
@@ -40,12 +40,11 @@ func RemoteRoots(o *RemoteOptions) map[string]Root {
 	}
 }
 
-// ofReference is the key of a context under which a root is opened for what a
-// reference leads to. What it may lead to was decided by its URL, so it must not
-// be redirected to another host.
+// ofReference is the context key for opening a root on behalf of a reference.
+// The rules have checked its URL, so it must not be redirected to another host.
 type ofReference struct{}
 
-// openHTTP opens http://host/path/name as the key "name" or what is below it,
+// openHTTP opens http://host/path/name as the key "name" or the keys below it,
 // in the view of http://host/path/. The query goes with every request.
 func (o RemoteOptions) openHTTP(ctx context.Context, _ *Env, part zurl.Part) (Place, error) {
 	i := strings.LastIndexByte(part.Path, '/') + 1

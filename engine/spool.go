@@ -11,15 +11,15 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Bounds of what is put aside; tests make them small.
+// Bounds of spooled streams; tests make them small.
 var (
-	// spoolMemory is how much of a stream is kept in memory.
+	// spoolMemory bounds the bytes of a stream in memory.
 	spoolMemory int64 = 8 << 20
-	// maxSpool is how long a stream may be. A few MiB can decompress to that
-	// many zeros, so there must be an end.
+	// maxSpool bounds the length of a stream, because a few MiB can decompress
+	// to as many zeros.
 	maxSpool int64 = 16 << 30
-	// freeSpool is how long any stream may be, and maxRatio how many times its
-	// compressed bytes a longer one may have: zeros have 1,000 times and more.
+	// Every stream may have freeSpool bytes, and a longer one maxRatio times its
+	// compressed bytes: zeros have a ratio of 1,000 and more.
 	freeSpool int64 = 1 << 30
 )
 
@@ -28,9 +28,9 @@ const maxRatio = 200
 // errSpool marks errors of putting a stream aside, rather than of the stream.
 var errSpool = errors.New("engine: temporary file")
 
-// spool puts a stream where any part of it can be read: in memory or, beyond a
-// bound, in a temporary file that lives until the source is closed. compressed is
-// how many bytes the stream is made of.
+// spool stores a stream for random access: in memory or, beyond a bound, in a
+// temporary file that lives until the source is closed. compressed is the
+// compressed length of the stream.
 func (e *Env) spool(ctx context.Context, r io.Reader, compressed int64) (kv.Value, error) {
 	var head bytes.Buffer
 	n, err := io.Copy(&head, io.LimitReader(r, spoolMemory+1))

@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Stats counts what a database holds.
+// Stats has counts and sizes of a database.
 type Stats struct {
 	Branches int `json:"branches"`
 	Tags     int `json:"tags"`
@@ -16,8 +16,8 @@ type Stats struct {
 	// Commits that the version descends from, itself included.
 	Commits int64 `json:"commits"`
 
-	// Of the version: its nodes, its keys by where their bytes are, and how
-	// many bytes that is.
+	// Of the version: its nodes, its keys by the location of their bytes, and
+	// the total of these bytes.
 	Groups int64 `json:"groups"`
 	Arrays int64 `json:"arrays"`
 	// Nodes whose metadata cannot be read.
@@ -34,8 +34,8 @@ type Stats struct {
 	Packs      int   `json:"packs"`
 }
 
-// Stats counts what a version and the directory around it hold. It reads the
-// index of the version, no payloads.
+// Stats counts the contents of a version and of the database directory. It reads
+// the index of the version, no payloads.
 func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 	s, err := db.At(ctx, rev)
 	if err != nil {
@@ -62,7 +62,7 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 	}
 	for n, err := range s.Walk(ctx, "") {
 		if errors.Is(err, zarr.ErrNotFound) {
-			break // there is none
+			break // the record does not exist
 		}
 		if errors.Is(err, zarr.ErrMetadata) {
 			out.Unreadable++

@@ -13,7 +13,7 @@ type (
 	Commit = txn.Commit
 	// CommitID names a commit. Its String method prints it; [DB.Resolve] finds it.
 	CommitID = txn.CommitID
-	// CommitOptions say how a commit is described, and what decides its conflicts.
+	// CommitOptions describe a commit, and decide its conflicts.
 	CommitOptions = txn.CommitOptions
 	// ConflictError lists what two sides changed. It is [ErrConflict].
 	ConflictError = txn.ConflictError
@@ -32,10 +32,11 @@ type (
 // Dir returns the directory that the database was opened in.
 func (db *DB) Dir() string { return db.store.Dir() }
 
-// Resolve turns a revision into a commit: a branch, a tag, a prefix of at least 4
-// digits of a commit id, or "" for the branch main; REV~N is the N-th first parent,
-// REV^N the N-th parent of a merge, REV@{when} what the reflog saw then.
-// ErrNotFound if there is none. [txn.DB.Resolve] has the grammar.
+// Resolve turns a revision into a commit: a branch, a tag, a prefix of at least
+// 4 digits of a commit id, or "" for the branch main; REV~N is the N-th first
+// parent, REV^N the N-th parent of a merge, REV@{when} the entry of the reflog
+// at that time. The error is ErrNotFound for an unknown revision.
+// [txn.DB.Resolve] has the grammar.
 func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	return db.store.Resolve(ctx, rev)
 }
@@ -52,8 +53,8 @@ func (db *DB) Head(branch string) (CommitID, error) { return db.store.Head(branc
 // Branches lists the branches by name.
 func (db *DB) Branches() []Ref { return db.store.Branches() }
 
-// CreateBranch makes a branch at a commit. Its cost does not depend on what the
-// commit holds. A name that is taken is ErrExists.
+// CreateBranch makes a branch at a commit, at the same cost for any size. The
+// error is ErrExists if the name exists.
 func (db *DB) CreateBranch(ctx context.Context, name string, at CommitID) error {
 	return db.store.CreateBranch(ctx, name, at)
 }
@@ -74,8 +75,9 @@ func (db *DB) Reflog(ctx context.Context, branch string) iter.Seq2[RefMove, erro
 	return db.store.Reflog(ctx, branch)
 }
 
-// UndoBranch takes the last move of a branch ("" is main) back. That is a move too,
-// so that a second undo undoes the first. ErrNotFound if there is no move to undo.
+// UndoBranch undoes the last move of a branch ("" is main). That is a move too,
+// so that a second undo undoes the first. ErrNotFound if there is no move to
+// undo.
 func (db *DB) UndoBranch(ctx context.Context, branch string) (RefMove, error) {
 	return db.store.UndoBranch(ctx, branch)
 }
@@ -137,9 +139,10 @@ func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]txn.Rename, err
 }
 
 // Merge brings the changes of another branch, tag or commit onto a branch, as a
-// commit with both as parents. What both changed is a *[ConflictError] where
-// o.Choose does not decide; nothing is changed then. If other is an ancestor of the
-// head, nothing is done and the head returned. See [txn.DB.Merge].
+// commit with both as parents. Changes of both sides that o.Choose does not
+// decide are a *[ConflictError], and the branch does not move. If other is an
+// ancestor of the head, nothing is done and the head returned. See
+// [txn.DB.Merge].
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
 	return db.store.Merge(ctx, branch, other, o)
 }
@@ -172,8 +175,8 @@ func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent
 // Pins lists the pins by name.
 func (db *DB) Pins(ctx context.Context) ([]txn.Pin, error) { return db.store.Pins(ctx) }
 
-// CreatePin keeps a version and its pack files as they are until [DB.DeletePin],
-// under a name like that of a branch. A name that is taken is ErrExists.
+// CreatePin keeps a version and its pack files unchanged until [DB.DeletePin],
+// under a name like that of a branch. The error is ErrExists if the name exists.
 func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note string) error {
 	return db.store.CreatePin(ctx, name, at, note)
 }

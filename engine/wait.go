@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Waits between two looks at a lock, which grow with how long it was waited.
+// Waits between two tries of a lock, which grow with the time waited.
 const (
 	shortestWait = 50 * time.Millisecond
 	longestWait  = time.Second
@@ -36,7 +36,7 @@ func (o *Options) waitLocked(ctx context.Context) func(*LockedError, time.Durati
 	}
 }
 
-// nextLook is how long to wait before the next look at a lock.
+// nextLook returns the wait before the next try of a lock.
 func nextLook(waited time.Duration) time.Duration {
 	return min(max(waited/4, shortestWait), longestWait)
 }

@@ -1,5 +1,5 @@
 // Package modeltest compares a database with a plain model of it. It has tests
-// only, and uses nothing but what other programs can use.
+// only, and uses only the public API.
 //
 // A history is a list of random steps. Each step does one thing to the database
 // and the same to the model:
@@ -13,7 +13,7 @@
 // bugs that tests of one feature cannot find lie between two of them: a read that
 // leaves something in a cache, and a backup that trusts it.
 //
-// A step draws its random numbers from the seed and its own number alone, so that
-// steps can be left out without changing the others. A history that fails is made
-// shorter in this way and printed as a list of what it did.
+// A step draws its random numbers from the seed and its own number alone, so
+// that steps can be left out without changing the others. A failing history is
+// shortened in this way and printed as a list of its steps.
 package modeltest

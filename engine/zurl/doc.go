@@ -16,10 +16,10 @@
 // # Paths
 //
 // An escaped dot or slash is no way around anything: escapes are decoded before
-// ".." is looked for, and what is printed is escaped anew. Only http and https
-// keep escapes of reserved characters, which belong to the server, and may have
-// a query. Elsewhere "?" and "#" must be escaped. Spaces and characters beyond
-// ASCII may stand as they are, control characters and NUL may not.
+// ".." is looked for, and printing escapes again. Only http and https keep
+// escapes of reserved characters, which belong to the server, and may have a
+// query. Elsewhere "?" and "#" must be escaped. Spaces and characters beyond
+// ASCII need no escape, control characters and NUL do.
 //
 // ".." above the root of a store is an error, except for http and https (RFC
 // 3986, 5.2.4) and in paths as the file system writes them.

@@ -16,8 +16,8 @@ var (
 	// above the first adapter.
 	ErrAboveRoot = errors.New("it leads above the root")
 
-	// ErrKind means that an adapter stands where it cannot: it needs a file
-	// and the URL before it is a directory, or the like.
+	// ErrKind means that an adapter is at a wrong position: it needs a file and
+	// the URL before it is a directory, or the like.
 	ErrKind = errors.New("wrong kind of resource")
 )
 
@@ -27,7 +27,7 @@ type Error struct {
 	URL string
 	// Part is the sub-URL that is wrong, as it was written.
 	Part string
-	// Err says what is wrong with it.
+	// Err is the reason.
 	Err error
 }
 
@@ -39,8 +39,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("URL %s: %s: %v", quote(Redact(e.URL)), quote(Redact(e.Part)), e.Err)
 }
 
-// Redact prints a pipeline, which may be malformed, for messages and records: its
-// root as [redact.URL] does. A bare path stays as it is.
+// Redact prints a pipeline, which may be malformed, for messages and records:
+// its root as [redact.URL] does. A bare path is not changed.
 func Redact(s string) string {
 	root, adapters, more := strings.Cut(s, "|")
 	if strings.Contains(root, "://") {
@@ -52,7 +52,7 @@ func Redact(s string) string {
 	return root
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrURL) true.

@@ -67,7 +67,7 @@ func unescape(s, forbidden string) (string, error) {
 	return b.String(), nil
 }
 
-// checkRaw checks what stands in a URL before it is decoded.
+// checkRaw checks the text of a URL before it is decoded.
 func checkRaw(s, forbidden string) error {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -87,9 +87,9 @@ func checkRaw(s, forbidden string) error {
 	return nil
 }
 
-// reescape brings the escapes of a string that stays escaped into their normal
-// form (RFC 3986, 6.2.2): those of unreserved characters are decoded, what may
-// not stand as it is is encoded, and digits are in upper case.
+// reescape normalizes the escapes of an escaped string (RFC 3986, 6.2.2):
+// unreserved characters are decoded, characters that need an escape are encoded,
+// and digits are in upper case.
 func reescape(s, set, forbidden string) (string, error) {
 	if err := checkRaw(s, forbidden); err != nil {
 		return "", err

@@ -48,7 +48,7 @@ func File(path string) (URL, error) {
 	return URL{[]Part{p}}, nil
 }
 
-// Normalize returns the canonical spelling of a pipeline.
+// Normalize returns the canonical form of a pipeline.
 func Normalize(s string) (string, error) {
 	u, err := Parse(s)
 	if err != nil {
@@ -155,7 +155,7 @@ func parseRoot(dir, text string) (Part, error) {
 	return p, p.set(rest)
 }
 
-// parseFile reads what follows "file:" (RFC 8089, and relative paths).
+// parseFile reads the part after "file:" (RFC 8089, and relative paths).
 func parseFile(dir, rest string) (Part, error) {
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
 		i := strings.IndexByte(after, '/')

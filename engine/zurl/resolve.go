@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Resolve returns what a relative pipeline means beside an absolute base: its
-// path applies to the path of the base's last sub-URL as those of URLs do, and
-// its adapters are appended. One that begins with "..:" first takes adapters
-// away; one that begins with a scheme is absolute and returned as it is. A path
+// Resolve resolves a relative pipeline against an absolute base: its path
+// applies to the path of the base's last sub-URL as those of URLs do, and its
+// adapters are appended. One that begins with "..:" first takes adapters away;
+// one that begins with a scheme is absolute and returned unchanged. A path
 // without a scheme is never one of the file system.
 func Resolve(base, relative string) (string, error) {
 	u, err := Parse(base)
@@ -126,7 +126,7 @@ func (p *Part) decode(text string) (string, error) {
 	return path, err
 }
 
-// join puts a decoded path in place of what is behind the last slash of base.
+// join replaces the part of base behind the last slash by a decoded path.
 func (p *Part) join(base, path string) error {
 	dir := base[:strings.LastIndexByte(base, '/')+1]
 	known := schemes[p.Scheme]
@@ -139,7 +139,7 @@ func (p *Part) join(base, path string) error {
 		return nil
 	}
 	p.Path = escape(full, inPath)
-	// What would be read as something else is escaped.
+	// Characters with another meaning are escaped.
 	switch {
 	case known.syntax == pointer:
 		return checkPointer(full)
@@ -156,7 +156,7 @@ func (p *Part) join(base, path string) error {
 }
 
 // clean appends path to dir, which is empty or ends in a slash, and carries out
-// its "." and "..". stay says that ".." of the root is the root.
+// its "." and "..". With stay, ".." of the root is the root.
 func (p *Part) clean(dir, path string, stay bool) (string, error) {
 	root := ""
 	if strings.HasPrefix(dir, "/") {

@@ -2,8 +2,8 @@ package zurl
 
 import "strings"
 
-// Kind is what a URL leads to (ZEP 8, "Resource kinds"), as far as the URL
-// alone says.
+// Kind is the kind of resource of a URL (ZEP 8, "Resource kinds"), derived from
+// the URL alone.
 type Kind uint8
 
 const (
@@ -38,16 +38,17 @@ const (
 type scheme struct {
 	root   bool
 	syntax syntaxOf
-	// needs is what the URL before an adapter must be; KindUnknown is anything.
+	// needs is the required kind of the URL before an adapter; KindUnknown
+	// allows all.
 	needs Kind
-	// kind is what comes of it; KindUnknown with byPath is a directory where the
+	// kind is the resulting kind; KindUnknown with byPath is a directory if the
 	// path is empty or ends in a slash.
 	kind   Kind
 	byPath bool
 	// web keeps escapes and may have a query.
 	web bool
-	// host says that a root has "//" and a host or bucket; domain that it is a
-	// host, in which case does not count.
+	// host means that a root has "//" and a host or bucket; domain that it is a
+	// host, whose case is ignored.
 	host, domain bool
 }
 
@@ -90,8 +91,8 @@ var schemes = map[string]scheme{
 // parent is the scheme of the adapter that takes one away.
 const parent = ".."
 
-// cutScheme splits "scheme:rest". The scheme is returned in lower case; ok says
-// that there is one (RFC 3986, 3.1).
+// cutScheme splits "scheme:rest". The scheme is returned in lower case; ok is
+// false without a scheme (RFC 3986, 3.1).
 func cutScheme(s string) (name, rest string, ok bool) {
 	name, rest, ok = strings.Cut(s, ":")
 	if !ok || !isScheme(name) {

@@ -13,11 +13,11 @@ import (
 type Part struct {
 	// Scheme is in lower case.
 	Scheme string
-	// Host is what stands between "//" and the path of a root: a host and port,
-	// or a bucket.
+	// Host is the part between "//" and the path of a root: a host and port, or
+	// a bucket.
 	Host string
 	// Version is the version of ocdbt, icechunk or zarrdb, decoded and without
-	// its "@". [Part.At] says what it means.
+	// its "@". [Part.At] returns its meaning.
 	Version string
 	// Path is percent-encoded. That of file and of roots with a host begins with
 	// a slash, that of adapters does not; that of json is a JSON pointer.
@@ -48,8 +48,8 @@ func (p Part) String() string {
 	return b.String()
 }
 
-// Key returns the decoded path without slashes at its beginning: a key, or what
-// keys begin with.
+// Key returns the decoded path without slashes at its beginning: a key, or a
+// prefix of keys.
 func (p Part) Key() (string, error) {
 	s, err := unescape(p.Path, "")
 	if err != nil {
@@ -91,7 +91,7 @@ func (p Part) ByteRange() (start, end int64, ok bool) {
 	return start, end, err1 == nil && err2 == nil && start <= end
 }
 
-// At returns what the version means.
+// At returns the meaning of the version.
 func (p Part) At() Version {
 	if p.Version == "" {
 		return Version{}
@@ -103,7 +103,7 @@ func (p Part) At() Version {
 // is empty or ends in a slash.
 func (p Part) Directory() bool { return p.Path == "" || strings.HasSuffix(p.Path, "/") }
 
-// Kind returns what the part leads to, as far as that can be seen.
+// Kind returns the kind of the part's resource, as far as the URL shows it.
 func (p Part) Kind() Kind {
 	known := schemes[p.Scheme]
 	if known.byPath && p.Directory() {
@@ -131,14 +131,14 @@ func (u URL) Adapters() []Part { return u.parts[1:] }
 // Last returns the innermost part.
 func (u URL) Last() Part { return u.parts[len(u.parts)-1] }
 
-// Kind returns what the URL leads to, as far as that can be seen.
+// Kind returns the kind of the URL's resource, as far as the URL shows it.
 func (u URL) Kind() Kind { return u.Last().Kind() }
 
 // Prefix returns the root and the first n adapters.
 func (u URL) Prefix(n int) URL { return URL{u.parts[: n+1 : n+1]} }
 
-// Append returns the pipeline with one more adapter, which is taken as it is.
-// Its path must be escaped as [Part] says.
+// Append returns the pipeline with one more adapter, without changes to it. Its
+// path must be escaped as in [Part].
 func (u URL) Append(p Part) URL {
 	if schemes[p.Scheme].needs == KindDirectory {
 		u = u.AsDirectory()
@@ -175,7 +175,7 @@ func (u URL) String() string {
 }
 
 // Redacted prints the pipeline for messages and records: without the user
-// information of hosts, and of queries what [redact.Query] leaves.
+// information of hosts, and with queries redacted as by [redact.Query].
 func (u URL) Redacted() string {
 	var b strings.Builder
 	for i, p := range u.parts {

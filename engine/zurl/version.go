@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// VersionKind says what a [Version] names.
+// VersionKind is the kind of a [Version].
 type VersionKind uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	ID
 )
 
-// Version is what the "@version" of ocdbt, icechunk and zarrdb means.
+// Version is the meaning of the "@version" of ocdbt, icechunk and zarrdb.
 type Version struct {
 	Kind VersionKind
 	// Name is the name of the branch or tag, the id, the decimal number of the
@@ -52,8 +52,8 @@ func (v Version) Time() time.Time {
 	return t
 }
 
-// parseVersion reads what stands between "@" and the next slash, and returns
-// its only spelling.
+// parseVersion reads the text between "@" and the next slash, and returns its
+// canonical form.
 func parseVersion(scheme, raw string) (string, error) {
 	s, err := unescape(raw, "?#")
 	if err != nil {
@@ -69,7 +69,8 @@ func parseVersion(scheme, raw string) (string, error) {
 	return s, nil
 }
 
-// versionOf says what a version means to a scheme; NoVersion is nothing.
+// versionOf returns the meaning of a version for a scheme; NoVersion without
+// one.
 func versionOf(scheme, s string) Version {
 	if n, ok := strings.CutPrefix(s, "v"); ok && scheme == "ocdbt" {
 		if g, err := strconv.ParseUint(n, 10, 64); err == nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// NodeChange is what differs at one node between two versions.
+// NodeChange is the difference at one node between two versions.
 type NodeChange struct {
 	// Path of the node; keys that belong to none are under their directory.
 	Path string `json:"path"`
 	// Kind is "added", "removed", "changed" or "renamed", which may have changed
 	// too.
 	Kind string `json:"kind"`
-	// From is what a renamed node was called.
+	// From is the old path of a renamed node.
 	From string `json:"from,omitempty"`
 	// Fields of the metadata that differ, as "field: old -> new".
 	Fields []string `json:"fields,omitempty"`
@@ -77,15 +77,15 @@ type View interface {
 	Node(ctx context.Context, path string) (*zarr.Node, error)
 }
 
-// Changes are what differs between the keys of two versions, with the arrays that
-// were renamed; see [txn.DB.DiffFollowed].
+// Changes are the differing keys of two versions, with the renamed arrays; see
+// [txn.DB.DiffFollowed].
 type Changes struct {
 	Renames []txn.Rename
 	Keys    iter.Seq2[txn.Change, error]
 }
 
-// Nodes sums up changes by node, sorted by path. Arrays that were renamed are
-// compared with what they were, and groups if all that is in them moved along.
+// Nodes returns changes by node, sorted by path. Renamed arrays are compared
+// with their old paths, and groups if all their members moved along.
 // Consolidated metadata, which copies other documents, is left out. The cost is
 // that of the changes.
 func Nodes(ctx context.Context, older, newer View, c Changes) ([]NodeChange, error) {
@@ -122,7 +122,7 @@ type gathering struct {
 	nodes        map[string]*NodeChange
 	owners       map[string]owner // by directory of a key
 	renames      []txn.Rename
-	replaced     []NodeChange // what lay where something was renamed to
+	replaced     []NodeChange // old nodes at the new paths of renamed ones
 }
 
 // owner is the node that a key belongs to.
@@ -201,7 +201,7 @@ func (g *gathering) document(ctx context.Context, n *NodeChange, c txn.Change) e
 	switch name {
 	case names.V2Metadata:
 		return nil
-	case names.V2Attrs, names.V1Attrs: // without it there are none
+	case names.V2Attrs, names.V1Attrs: // without it the node has no attributes
 		prefix = "attributes."
 	default:
 		switch {
@@ -219,7 +219,7 @@ func (g *gathering) document(ctx context.Context, n *NodeChange, c txn.Change) e
 	return g.compare(ctx, n, g.oldKey(c.Key), c.Key, prefix)
 }
 
-// compare notes what differs between two states of a document.
+// compare adds the differences between two states of a document.
 func (g *gathering) compare(ctx context.Context, n *NodeChange, oldKey, newKey, prefix string) error {
 	docs := [2]*policy.Object{{}, {}}
 	var texts [2][]byte
@@ -251,8 +251,8 @@ func (g *gathering) compare(ctx context.Context, n *NodeChange, oldKey, newKey, 
 	return nil
 }
 
-// fields notes the members that differ; copies says that copies of other
-// documents do.
+// fields adds the differing members; copies reports that copies of other
+// documents differ.
 func (n *NodeChange) fields(prefix string, a, b *policy.Object) (copies bool) {
 	for _, k := range policy.UnionKeys(a, b) {
 		x, y := a.Values[k], b.Values[k]

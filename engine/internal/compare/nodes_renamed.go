@@ -33,7 +33,7 @@ func (g *gathering) rename(ctx context.Context, renames []txn.Rename) error {
 	return nil
 }
 
-// oldKey is what a key of the newer version was called in the older one.
+// oldKey returns the name of a newer version's key in the older one.
 func (g *gathering) oldKey(key string) string {
 	old, longest := key, -1
 	for _, r := range g.renames {

@@ -11,7 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// ValueChange is what differs in values within one part of an array.
+// ValueChange is the difference of values within one part of an array.
 type ValueChange struct {
 	// Path of the array in the newer version.
 	Path string `json:"path"`
@@ -19,17 +19,18 @@ type ValueChange struct {
 	// version, that holds all elements which differ.
 	Start []int64 `json:"start,omitempty"`
 	Shape []int64 `json:"shape,omitempty"`
-	// Count is how many elements differ. Two NaNs do not.
+	// Count is the number of differing elements. Two NaNs are equal.
 	Count int64 `json:"count"`
-	// Numbers is how many of them have a difference that is a number, which
-	// Min, Max and Mean are of: newer minus older; for complex numbers its
-	// modulus; for times in counts of their unit. Not of text, bytes, structs,
-	// and where either side is NaN, infinite or NaT.
+	// Numbers is the number of elements with a numeric difference, of which Min,
+	// Max and Mean are computed: newer minus older; for complex numbers its
+	// modulus; for times in counts of their unit. Text, bytes, structs, NaN,
+	// infinity and NaT have none.
 	Numbers int64   `json:"numbers"`
 	Min     float64 `json:"min"`
 	Max     float64 `json:"max"`
 	Mean    float64 `json:"mean"`
-	// Incomparable says why nothing was compared: "data type" or "rank".
+	// Incomparable is the reason if values were not compared: "data type" or
+	// "rank".
 	Incomparable string `json:"incomparable,omitempty"`
 }
 
@@ -93,7 +94,7 @@ func Values(ctx context.Context, path string, old, new *zarr.Array, keys iter.Se
 type valueDiff struct {
 	path       string
 	old, new   *zarr.Array
-	common     []int64 // shape of what both have
+	common     []int64 // common shape of both
 	bufs       [2][]byte
 	difference Difference
 }
@@ -115,7 +116,8 @@ func (v *valueDiff) incomparable() string {
 	return ""
 }
 
-// chunks yields the chunks whose values may differ, as parts of what both have.
+// chunks yields the chunks whose values may differ, as parts of the common
+// shape.
 func (v *valueDiff) chunks(ctx context.Context, keys iter.Seq2[txn.Change, error]) iter.Seq2[zarr.Chunk, error] {
 	all := make([]zarr.Index, len(v.common))
 	for d, n := range v.common {
@@ -169,7 +171,7 @@ func (v *valueDiff) place(c *zarr.Chunk) bool {
 	return true
 }
 
-// clip cuts a chunk to what both have; false if nothing is left.
+// clip cuts a chunk to the common shape; false if it is outside.
 func (v *valueDiff) clip(c *zarr.Chunk) bool {
 	for d := range c.Start {
 		c.Shape[d] = min(c.Shape[d], v.common[d]-c.Start[d])

@@ -13,11 +13,11 @@ import (
 // errStopped ends a comparison whose caller has seen enough.
 var errStopped = errors.New("engine: stopped")
 
-// maxCompared bounds how many bytes of either version are compared at once.
+// maxCompared bounds the bytes of either version that are compared at once.
 // Larger chunks are halved.
 const maxCompared = 64 << 20
 
-// compare compares a box and yields what differs in it.
+// compare compares a box and yields its differences.
 func (v *valueDiff) compare(ctx context.Context, start, shape []int64, yield func(ValueChange, error) bool) error {
 	size, n := int64(max(v.new.Type().Size(), 16)), int64(1)
 	long := -1

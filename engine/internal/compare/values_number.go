@@ -10,7 +10,7 @@ import (
 // Difference compares two elements whose bytes differ.
 type Difference func(was, is []byte) (by float64, how Differs)
 
-// Differs tells what a difference is.
+// Differs is the kind of a difference.
 type Differs uint8
 
 // The kinds of differences.

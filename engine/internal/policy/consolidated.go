@@ -21,8 +21,8 @@ import (
 // committed. Merges combine the copies of both sides (policy.go), and drop those
 // that one side made where the other changed something below.
 //
-// Keys that are set by hand, or imported, are stored as they are given: then
-// the copy is in the hands of who writes it, as in any other store.
+// Keys that are set directly, or imported, are stored unchanged: the writer is
+// then responsible for the copy, as in any other store.
 
 // Copies knows which groups of a session had consolidated metadata that is to
 // be made again. Safe for concurrent use.
@@ -124,8 +124,8 @@ func (c *Copies) dropInline(ctx context.Context, group string) error {
 	return c.s.Set(ctx, names.Dir(group)+names.V3, rest)
 }
 
-// Refresh makes dropped copies again, those of inner groups first. Where that
-// is not possible, because a node cannot be opened, there is none any more.
+// Refresh makes dropped copies again, those of inner groups first. If a node
+// cannot be opened, the copy is left out.
 func (c *Copies) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package policy knows what metadata documents mean to versions: which keys make a
-// node, which are its chunks, and how two changes of a document merge.
+// Package policy interprets metadata documents for versions: the keys of a node
+// and of its chunks, and the merge of two changes of a document.
 //
 //	txn ── Policy ──▶ Forms        which keys of an array are chunks
 //	                  Structure    what chunk bytes depend on

@@ -8,10 +8,10 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 )
 
-// mergeCopies merges consolidated metadata, a .zmetadata (v2) or the member of
-// a zarr.json (v3): the copies of each node are merged like its documents. It
-// fails where they would conflict and where a node came, or went on one side
-// and changed on the other: it may have been renamed, which copies do not tell.
+// mergeCopies merges consolidated metadata, a .zmetadata (v2) or the member of a
+// zarr.json (v3): the copies of each node are merged like its documents. It
+// fails where they would conflict and where a node came, or went on one side and
+// changed on the other: it may have been renamed, which copies do not show.
 func mergeCopies(base, ours, theirs json.RawMessage, v2 bool) (merged json.RawMessage, ok bool) {
 	tops, ok := parseSides(base, ours, theirs)
 	if !ok {

@@ -75,8 +75,8 @@ func UnionKeys(a, b *Object) []string {
 	return keys
 }
 
-// SameJSON reports whether two values are the same but for white space. nil
-// stands for absent.
+// SameJSON reports whether two values are equal except for white space. nil
+// means absent.
 func SameJSON(a, b json.RawMessage) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -88,7 +88,7 @@ func SameJSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// OrEmpty is a value, or an object without members where there is none.
+// OrEmpty returns a value, or an empty object for nil.
 func OrEmpty(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return json.RawMessage("{}")

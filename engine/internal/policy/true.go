@@ -14,12 +14,12 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// TrueDocument returns the metadata document stored under a key of a view as readers
-// may believe it: if it carries consolidated metadata that differs from the documents
-// below the group, the copy is made again. A copy that cannot be made, because a
-// node below has invalid metadata, is left out; a .zmetadata is then
-// kv.ErrNotFound. Any other value is returned as it is. The cost is that of
-// opening every node below the group.
+// TrueDocument returns the metadata document stored under a key of a view with
+// correct consolidated metadata: if the copy differs from the documents below
+// the group, it is rebuilt. A copy that cannot be built, because a node below
+// has invalid metadata, is left out; a .zmetadata is then kv.ErrNotFound. Other
+// values are returned unchanged. The cost is that of opening every node below
+// the group.
 func TrueDocument(ctx context.Context, view kv.Reader, open *zarr.OpenOptions, key string, stored []byte) ([]byte, error) {
 	group, version := names.Parent(key), zarr.V2
 	var copies, rest json.RawMessage
@@ -52,7 +52,7 @@ func TrueDocument(ctx context.Context, view kv.Reader, open *zarr.OpenOptions, k
 	case err == nil:
 		doc, err := kv.Get(ctx, made.made, key)
 		if errors.Is(err, kv.ErrNotFound) {
-			return stored, nil // it says the same in other words
+			return stored, nil // equal in meaning
 		}
 		return doc, err
 	case !noCopy(err):
@@ -111,7 +111,7 @@ func copiesAreTrue(ctx context.Context, view kv.Reader, group string, v zarr.Ver
 	return len(list.Metadata) == 0, nil
 }
 
-// decodeNumbers keeps numbers as they are written: large integers have no float64.
+// decodeNumbers keeps the text of numbers: large integers have no float64.
 func decodeNumbers(doc []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -126,7 +126,7 @@ func withoutCopy(doc any) any {
 	return doc
 }
 
-// overlay keeps apart what is written over a view.
+// overlay holds writes over a view separately.
 type overlay struct {
 	kv.ReadLister
 	made *kv.Mem
