@@ -1,9 +1,9 @@
-// Package serve is what a process that has databases open does for others.
+// Package serve serves the open databases of a process to other processes.
 //
 //	local socket ──┐                    ┌─▶ View      a version, a session, any target
 //	HTTP ──────────┼──▶ Table ──────────┼─▶ Session   shared by name, conditional writes
 //	S3 ────────────┘   Principal        └─▶ Run       a command line of zarrdb
-//	                   (who may what)
+//	                   (permissions)
 //
 // The [Table] holds every request that a client may make; the transports only
 // translate. The subpackages are those transports:

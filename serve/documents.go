@@ -12,8 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// documents remembers for which versions the consolidated metadata was compared
-// with what is below, and keeps copies that had to be made again.
+// documents caches, by version, whether consolidated metadata equals the
+// metadata below it, and keeps copies that had to be rebuilt.
 type documents struct {
 	mu    sync.Mutex
 	made  map[docKey]docValue
@@ -25,7 +25,7 @@ type docKey struct {
 	key    string
 }
 
-// docValue is what is served for a key: b, or what is stored if as is set.
+// docValue is the served value of a key: b, or the stored value if as is set.
 type docValue struct {
 	as bool
 	b  []byte
@@ -33,7 +33,7 @@ type docValue struct {
 
 // Bounds of documents.
 const (
-	maxDocument   = 64 << 20 // longer ones are served as they are stored
+	maxDocument   = 64 << 20 // longer ones are served without a check
 	maxRemembered = 4096
 	maxKept       = 64 << 20 // bytes of all copies that were made again
 	maxHashed     = 64 << 10
@@ -55,9 +55,9 @@ func CarriesCopies(key string) bool {
 	return name == "zarr.json" || name == ".zmetadata"
 }
 
-// ContentID is a name of the bytes of a value, which other bytes do not have: its
-// identity, or a hash of what its store knows of it, or of the bytes if they are
-// few. It is zero if there is none.
+// ContentID returns an id that only these bytes have: the identity of the value,
+// or a hash of its validator, or of the bytes if they are few. It is zero if the
+// value has no id.
 func ContentID(ctx context.Context, v kv.Value) (kv.ID, error) {
 	if id := v.ID(); id != (kv.ID{}) {
 		return id, nil

@@ -26,7 +26,7 @@ func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
 	return &Session{s: f, t: c.t, db: c.db, who: c.who}, nil
 }
 
-// Join takes what a fork of c has changed into c, and ends the fork; see
+// Join merges the changes of a fork of c into c, and ends the fork; see
 // [engine.Session.Join].
 func (c *Session) Join(ctx context.Context, f *Session, choose func(txn.Conflict) txn.Choice) error {
 	return c.s.Join(ctx, f.s, choose)

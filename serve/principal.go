@@ -6,17 +6,18 @@ import (
 	"path"
 )
 
-// ErrDenied means that the principal may not do what it asked for.
+// ErrDenied means that the principal has no permission for the request.
 var ErrDenied = errors.New("serve: denied")
 
-// Principal is who sends a request, and what it may do. Transports authenticate
-// it. A Principal is not changed once it is in use.
+// Principal is the sender of a request, with its permissions. Transports
+// authenticate it. A Principal is immutable once it is in use.
 type Principal struct {
 	// Name is recorded in the audit log, and as the author of commits that name
 	// none.
 	Name string
 	// Write lists patterns of the branches that it may write to, in the syntax
-	// of [path.Match], where "*" alone stands for every branch. None is a reader.
+	// of [path.Match], where "*" alone stands for every branch. Without patterns
+	// it is a reader.
 	Write []string
 	// Admin may run commands, move and delete refs, and do all else.
 	Admin bool
@@ -38,7 +39,7 @@ func (p *Principal) MayWrite(branch string) error {
 	return fmt.Errorf("%w: %s may not write to branch %s", ErrDenied, p.Name, branch)
 }
 
-// MayAdminister returns nil, or an ErrDenied that names what was asked for.
+// MayAdminister returns nil, or an ErrDenied that names the request.
 func (p *Principal) MayAdminister(what string) error {
 	if p.Admin {
 		return nil

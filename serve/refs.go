@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// RefMove is what is to be done with a branch or a tag.
+// RefMove is a change of a branch or a tag.
 type RefMove struct {
 	Action string // "create", "delete", or "reset", which moves a branch
 	Kind   string // "branch", "tag"

@@ -34,7 +34,7 @@ type Report struct {
 // MaxReport bounds the answer to a [Report], in bytes.
 const MaxReport = 32 << 20
 
-// Kinds of reports, and what they take. Those of any target need no versions.
+// Kinds of reports, and their parameters. Those of any target need no versions.
 var reports = map[string]struct{ path, lines, any bool }{
 	"log":    {path: true, lines: true},
 	"show":   {},
@@ -57,7 +57,7 @@ type ReportError struct {
 // Error implements error.
 func (e *ReportError) Error() string { return e.Message }
 
-// Is tells the exit codes of the command line as the errors that they stand for.
+// Is maps exit codes of the command line to their errors.
 func (e *ReportError) Is(target error) bool {
 	switch e.Code {
 	case 3:
@@ -73,10 +73,10 @@ func (e *ReportError) Is(target error) bool {
 // ErrReport means that a report is not described well.
 var ErrReport = errors.New("serve: bad report")
 
-// Report answers a question. lines says that the answer has a JSON value on each
-// line, else it is one. More than MaxReport is kv.ErrTooLarge. Revisions are looked
-// up first, so that the command line gets full commit ids, and nothing that a client
-// sends can be taken for an option or for another target.
+// Report answers a question. lines means that the answer has a JSON value on
+// each line, else it is one value. A result over MaxReport is kv.ErrTooLarge.
+// Revisions are resolved first, so that the command line gets full commit ids,
+// and input of a client is never parsed as an option or as another target.
 func (t *Table) Report(ctx context.Context, name string, r Report) (answer []byte, lines bool, err error) {
 	kind, ok := reports[r.Kind]
 	if !ok {
@@ -146,7 +146,7 @@ func (t *Table) reportTarget(ctx context.Context, s *served, r Report, path stri
 	return t.ask(ctx, &Command{Args: []string{r.Kind, "--json", "--", s.name}, View: store, Path: path})
 }
 
-// ask runs a command of this file and returns what it prints.
+// ask runs a command of this file and returns its output.
 func (t *Table) ask(ctx context.Context, c *Command) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,7 +167,7 @@ func (t *Table) ask(ctx context.Context, c *Command) ([]byte, error) {
 	return out.b.Bytes(), nil
 }
 
-// bounded keeps what is written up to a limit.
+// bounded keeps written bytes up to a limit.
 type bounded struct {
 	b     bytes.Buffer
 	limit int

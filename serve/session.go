@@ -12,8 +12,8 @@ import (
 )
 
 // Session is an open session that any number of clients share by its id. Safe
-// for concurrent use. What one client commits or discards has ended for all:
-// later calls are [txn.ErrSessionClosed].
+// for concurrent use. A commit or discard of one client ends the session for
+// all: later calls are [txn.ErrSessionClosed].
 type Session struct {
 	s   *engine.Session
 	t   *Table
@@ -21,9 +21,9 @@ type Session struct {
 	who *Principal
 }
 
-// sessions are those that clients have opened. They stay open when no client uses
-// them, so that what was written after the last savepoint is not lost, until they
-// are idle for long.
+// sessions are the sessions that clients have opened. They stay open without a
+// client, so that writes after the last savepoint are not lost, until they are
+// idle for a long time.
 type sessions struct {
 	mu   sync.Mutex
 	open map[txn.SessionID]*engine.Session
@@ -66,9 +66,9 @@ func (c *sessions) close(ctx context.Context) error {
 
 // BeginOptions describe a new session.
 type BeginOptions struct {
-	// Branch is what a commit moves; "" is main.
+	// Branch is the branch of the commit; "" is main.
 	Branch string
-	// Label says what the session is for.
+	// Label describes the session.
 	Label string
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first one, the session is gone.
@@ -118,7 +118,7 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 }
 
 // Session returns the open session with that id, or resumes it from its last
-// savepoint. Who may not write to its branch may not read it either.
+// savepoint. Reading it needs write access to its branch.
 func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*Session, error) {
 	s, err := t.find(name)
 	if err != nil {
@@ -155,7 +155,7 @@ func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*
 // parts of chunks.
 func (c *Session) Engine() *engine.Session { return c.s }
 
-// Set stores a value if what is there now is what the caller expects; see
+// Set stores a value if the current value is the expected one; see
 // [engine.Session.SetIf].
 func (c *Session) Set(ctx context.Context, key string, value []byte, want engine.Expect) (kv.ID, error) {
 	return c.s.SetIf(ctx, key, value, want)
@@ -171,7 +171,7 @@ func (c *Session) DeletePrefix(ctx context.Context, prefix string) error {
 	return c.s.DeletePrefix(ctx, prefix)
 }
 
-// Savepoint stores what was written, so that it outlives this process.
+// Savepoint stores the session's writes, so that they survive this process.
 func (c *Session) Savepoint(ctx context.Context) error { return c.s.Savepoint(ctx) }
 
 // Commit publishes the session. An author that is missing is the principal.

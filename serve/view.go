@@ -14,7 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// View is what a client reads: a version, a session or a target. Safe for
+// View is a version, a session or a target that a client reads. Safe for
 // concurrent use; Release when done, after which it must not be used.
 type View struct {
 	kv.ReadLister
@@ -59,8 +59,8 @@ func (v *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry
 // Node opens the array or group at a path; "" is the root.
 func (v *View) Node(ctx context.Context, path string) (*zarr.Node, error) { return v.node(ctx, path) }
 
-// TrueDocument is [engine.Snapshot.TrueDocument] for a version or a session. What
-// a target holds is returned as it is.
+// TrueDocument is [engine.Snapshot.TrueDocument] for a version or a session.
+// Documents of a target are returned unchanged.
 func (v *View) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
 	if v.document == nil {
 		return stored, nil
@@ -71,9 +71,9 @@ func (v *View) TrueDocument(ctx context.Context, key string, stored []byte) ([]b
 // SessionPrefix begins a revision that names an open session: "~" and its id.
 const SessionPrefix = "~"
 
-// View opens what a revision names: a branch, a tag, a commit and all else that
-// the command line takes, or [SessionPrefix] and a session. "" is the branch main.
-// A version is kept open for the next request.
+// View opens a revision: a branch, a tag, a commit or any other revision of the
+// command line, or [SessionPrefix] and a session. "" is the branch main. A
+// version is kept open for the next request.
 func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*View, error) {
 	s, err := t.find(name)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *served) target(ctx context.Context, rev string) (*View, error) {
 	}}, nil
 }
 
-// noVersion is the error for a revision of a target other than main, which stands for
-// what it holds now.
+// noVersion returns the error for a revision of a target other than main, which
+// means its current contents.
 func (s *served) noVersion(rev string) error {
 	if rev == "" || rev == txn.MainBranch {
 		return nil
@@ -145,7 +145,7 @@ type kept struct {
 	forms map[zarr.Version]*engine.Converted
 }
 
-// in is the version in another format; what it found out about nodes is kept.
+// in is the version in another format; parsed nodes stay cached.
 func (k *kept) in(format zarr.Version) (*engine.Converted, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -195,7 +195,7 @@ func (v *views) shrink() {
 		if k := e.Value.(*kept); k.uses == 0 {
 			v.last.Remove(e)
 			delete(v.open, k.id)
-			_ = k.snap.Close() // it only gives up what is held
+			_ = k.snap.Close() // it only releases memory
 		}
 		e = next
 	}

@@ -42,9 +42,9 @@ func (s *shelf) ReadArray(ctx context.Context, path, sel string) (b []byte, shap
 	return b, shape, err
 }
 
-// WriteArray writes elements to a selection; see [View.ReadArray]. Those of a chunk
-// that are not selected keep their values, also when others write them at the same
-// time. It asks nothing of what was read.
+// WriteArray writes elements to a selection; see [View.ReadArray]. Unselected
+// elements of a chunk keep their values, even under concurrent writes. The write
+// does not depend on earlier reads.
 func (s *Session) WriteArray(ctx context.Context, path, sel string, b []byte) error {
 	err := s.read(ctx, func(l *link, handle uint32) error {
 		meta, err := json.Marshal(wire.Array{View: handle, Path: path, Select: sel})

@@ -16,8 +16,8 @@ import (
 
 // DialOptions configure a client. nil and the zero value work.
 type DialOptions struct {
-	// Version is what the server compares where it needs the same build; default
-	// [Version].
+	// Version is compared by the server for requests that need the same build;
+	// default [Version].
 	Version string
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
@@ -27,9 +27,10 @@ type DialOptions struct {
 	Redial func(ctx context.Context) (net.Conn, error)
 }
 
-// Client is a connection to the process that has a database open. It connects again
-// when that process ends and another one takes its place: versions are read on, and
-// a session that has lost nothing goes on. Safe for concurrent use.
+// Client is a connection to the process that has a database open. It connects
+// again when that process ends and another one takes its place: versions stay
+// readable, and a session without lost writes continues. Safe for concurrent
+// use.
 type Client struct {
 	socket string
 	o      DialOptions
@@ -113,8 +114,8 @@ func absent(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
 }
 
-// Close ends the connection. Views and sessions must not be used any more; what was
-// written to sessions stays in them while the server runs.
+// Close ends the connection. Views and sessions must not be used any more;
+// writes to sessions stay in them while the server runs.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,13 +131,13 @@ type Server struct {
 	PID                   int
 	Program, Version, Dir string
 	Databases             []string
-	// Database is what requests mean that name none.
+	// Database is the default database of requests.
 	Database string
-	// Write says that this client may change things.
+	// Write means that this client may write.
 	Write bool
 }
 
-// Server returns what the other side said of itself.
+// Server returns the hello of the server.
 func (c *Client) Server() Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +178,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	return newLink(ctx, conn, &c.o)
 }
 
-// reconnects is how often a request is repeated on a new connection.
+// reconnects bounds how often a request is repeated on a new connection.
 const reconnects = 5
 
 // again runs fn, and repeats it on a new connection while the one before has ended.
@@ -213,7 +214,7 @@ func once[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out,
 	return ask[Out](ctx, l, op, in)
 }
 
-// Databases returns the names of what is served.
+// Databases returns the served names.
 func (c *Client) Databases(ctx context.Context) ([]string, error) {
 	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
 	return out.Names, err

@@ -32,7 +32,7 @@ func sessionOut(s txn.SessionInfo) *wire.Session {
 }
 
 func sessionIn(s *wire.Session) txn.SessionInfo {
-	id, _ := txn.ParseSessionID(s.ID) // zero if it is none
+	id, _ := txn.ParseSessionID(s.ID) // zero if invalid
 	return txn.SessionInfo{
 		ID: id, Branch: s.Branch, Base: commitID(s.Base), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label,
 	}

@@ -22,8 +22,8 @@ var (
 	// are not the same build where that is needed.
 	ErrVersion = errors.New("local: another version of the program")
 
-	// ErrGone means that the connection has ended, and that the answer to what was
-	// asked is not known.
+	// ErrGone means that the connection has ended before the answer to a
+	// request.
 	ErrGone = errors.New("local: the connection to the process that has the database open has ended")
 
 	// ErrUnknown is an [ErrGone] of a request that the other process may have begun,
@@ -130,10 +130,10 @@ type RemoteError struct {
 // Error implements error.
 func (e *RemoteError) Error() string { return e.Message }
 
-// Unwrap returns the error that the code stands for, nil if there is none.
+// Unwrap returns the error of the code, nil for an unknown code.
 func (e *RemoteError) Unwrap() error { return e.is }
 
-// remote turns what the server sent into an error.
+// remote converts a failure of the server to an error.
 func remote(meta []byte) error {
 	var f wire.Failure
 	if err := json.Unmarshal(meta, &f); err != nil {
@@ -176,8 +176,8 @@ func conflictKind(s string) txn.ConflictKind {
 	return 0
 }
 
-// commitID reads what String prints of a commit, or the identity of a value; zero for
-// anything else.
+// commitID parses the text of a commit id, or of the identity of a value; zero
+// for other text.
 func commitID(s string) (id txn.CommitID) {
 	if b, err := hex.DecodeString(s); err == nil && len(b) == len(id) {
 		copy(id[:], b)
@@ -185,15 +185,15 @@ func commitID(s string) (id txn.CommitID) {
 	return id
 }
 
-// SessionLostError says that a session was open in a process that has ended, and
-// that something that was written to it was not saved. It is [txn.ErrLost].
+// SessionLostError means that a session was open in a process that has ended,
+// and that some of its writes were not saved. It is [txn.ErrLost].
 type SessionLostError struct {
 	ID txn.SessionID
 	// Saved is the time of the last savepoint, from which [Client.Session] takes it
 	// up again; zero if there was none.
 	Saved time.Time
-	// Committing says that a commit was under way, of which the outcome is not
-	// known: it is in the log of the branch or it is not.
+	// Committing means that a commit was running, with an unknown result: look
+	// for it in the log of the branch.
 	Committing bool
 	Err        error
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// fileTable has the files of which the server has sent the descriptors. A file that
-// is kept keeps space of the database from being given back, so there are few, and
-// none when no view is open.
+// fileTable has the files whose descriptors the server has sent. An open file
+// prevents the database from freeing space, so there are few, and no file
+// without an open view.
 type fileTable struct {
 	l *link
 
@@ -22,7 +22,7 @@ type fileTable struct {
 	clock uint64
 }
 
-// maxFiles is how many files a connection keeps open.
+// maxFiles bounds the open files of a connection.
 const maxFiles = 128
 
 // file is one of them.
@@ -78,11 +78,11 @@ func (t *fileTable) arrived(f *wire.Frame) error {
 	return nil
 }
 
-// drop closes a file, and says so to the server. t.mu is held.
+// drop closes a file, and tells the server. t.mu is held.
 func (t *fileTable) drop(f *file) {
 	delete(t.files, f.number)
-	// What the server sends before it hears of it is asked for again, as bytes. The
-	// receiver must not wait for the server.
+	// A place in this file that the server sends meanwhile is requested again,
+	// as bytes. The receiver must not wait for the server.
 	if meta, err := json.Marshal(wire.File{File: f.number}); err == nil {
 		go func() { _ = t.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: meta}) }()
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// maxArrays is how many arrays of a version are kept open.
+// maxArrays bounds the open arrays of a version.
 const maxArrays = 64
 
 // array opens an array. One of a version is kept: its metadata never changes.
@@ -87,7 +87,7 @@ func (c *conn) arrayInfo(ctx context.Context, v *view, in *wire.Array) (*wire.Ar
 	return out, nil
 }
 
-// elements is an array with what was selected of it.
+// elements is an array with a resolved selection.
 type elements struct {
 	a     *zarr.Array
 	sel   zarr.Selection
@@ -262,8 +262,8 @@ func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements, to 
 	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
-// writeElements writes elements. Those of a chunk that are not selected stay, also
-// when somebody else writes them at the same time.
+// writeElements writes elements. Unselected elements of a chunk keep their
+// values, even under concurrent writes.
 func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wire.Array) error {
 	from, err := memory(f)
 	if err != nil {
@@ -293,7 +293,8 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 	}
 	b := f.Body
 	if from != nil {
-		// Not through a map: the client may change what is being encoded.
+		// Not through a mapping: the client may change the elements while they
+		// are encoded.
 		if e.bytes > int64(c.s.o.MaxBody) {
 			return c.tooLong(e.bytes)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// choose is what decides conflicts, nil for no choices.
+// choose returns the function that decides conflicts, nil without choices.
 func choose(choices []wire.Choice) (func(txn.Conflict) txn.Choice, error) {
 	if len(choices) == 0 {
 		return nil, nil

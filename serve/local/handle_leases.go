@@ -8,8 +8,8 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// leases are the files of which a client has the descriptors, by the numbers that
-// replies name them with.
+// leases are the files whose descriptors a client has, by their numbers in
+// replies.
 type leases struct {
 	mu      sync.Mutex // held while a descriptor is sent: it goes before replies that rely on it
 	numbers map[kv.FileID]uint32
@@ -20,7 +20,7 @@ type leases struct {
 	verified map[kv.Place]struct{}
 }
 
-// maxVerified is how many values a connection remembers to have verified.
+// maxVerified bounds the values that a connection remembers as verified.
 const maxVerified = 1 << 16
 
 // forget takes note that a client has closed a file.
@@ -65,7 +65,7 @@ func (c *conn) sendPlace(ctx context.Context, f *wire.Frame, v kv.Value, found *
 	}
 	at, err := placed.Place()
 	if err != nil {
-		return false, nil // then its bytes tell what is wrong
+		return false, nil // sending its bytes returns the error
 	}
 	l := &c.leases
 	if err := l.check(ctx, v, at, off, n); err != nil {

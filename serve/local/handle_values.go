@@ -53,7 +53,7 @@ func (c *conn) get(ctx context.Context, f *wire.Frame, v *view, in wire.Get) err
 	return c.sendValue(ctx, f, v, value, rangeIn(in.Range))
 }
 
-// sendValue sends what a range selects of a value: where it is, or its bytes.
+// sendValue sends a range of a value: its place in a file, or its bytes.
 func (c *conn) sendValue(ctx context.Context, f *wire.Frame, v *view, value kv.Value, rng kv.Range) error {
 	size := value.Size()
 	off, n, err := rng.Resolve(size)

@@ -27,14 +27,14 @@ import (
 //
 // The zero value works. It is for one goroutine, and for one search.
 type Handover struct {
-	// Wait is how long to wait for a process that has the database open and does not
-	// serve it; default not at all.
+	// Wait bounds the wait for a process that has the database open and does not
+	// serve it; default 0.
 	Wait time.Duration
 
 	begun time.Time // of the first failure
 }
 
-// How long after the first failure it is worth to try again.
+// The time after the first failure within which tries are repeated.
 const (
 	// A process that serves the database, and does not answer, begins or ends.
 	waitServing = 30 * time.Second
@@ -71,7 +71,8 @@ func (h *Handover) Again(ctx context.Context, err error) error {
 	}
 }
 
-// limit is how long to repeat a try that failed with err, 0 if that makes no sense.
+// limit returns the time within which a try that failed with err is repeated, 0
+// for a final error.
 func (h *Handover) limit(err error) time.Duration {
 	var held *engine.LockedError
 	switch {

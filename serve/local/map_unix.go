@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// canMap says that descriptors can be sent, and files mapped.
+// canMap reports that descriptors can be sent, and files mapped.
 const canMap = true
 
 // mapFile maps the first n bytes of a file.

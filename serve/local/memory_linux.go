@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canShare says that elements are decoded into memory of the client.
+// canShare reports that elements can be decoded into memory of the client.
 const canShare = true
 
 // shareMemory maps n bytes of a file at off if the client cannot cut them off: memory

@@ -4,5 +4,5 @@ package local
 
 import "net"
 
-// peer cannot tell here: who gets to the socket is the user.
+// peer is unknown here: every process that can connect is treated as the user.
 func peer(*net.UnixConn) (uid int, ok bool, err error) { return 0, false, nil }

@@ -4,5 +4,6 @@ package local
 
 import "syscall"
 
-// errRefused is what connecting to the socket of a process that has ended says.
+// errRefused is the error of connecting to the socket of a process that has
+// ended.
 const errRefused = syscall.ECONNREFUSED

@@ -21,27 +21,29 @@ import (
 
 // Options configure a server. nil and the zero value work.
 type Options struct {
-	// Database is what requests mean that name none; default the only one.
+	// Database is the default database of requests; default the only one.
 	Database string
-	// Version is what clients compare where they need the same build; default
+	// Version is compared by clients that need the same build; default
 	// [Version].
 	Version string
-	// Requests is how many of a connection are under way at a time; default 256.
+	// Requests bounds the simultaneous requests of a connection; default 256.
 	Requests int
-	// Views is how many a connection has open, with sessions; default 1024.
+	// Views bounds the open views of a connection, sessions included; default
+	// 1024.
 	Views int
 	// MaxBody is the longest value, or selection of an array, that is sent or taken
 	// in one piece; default and maximum [wire.MaxBody]. The bodies that a
 	// connection has under way take as much memory at most.
 	MaxBody uint32
-	// WriteTimeout is how long a client may take to read a reply; default 30 s.
+	// WriteTimeout bounds the time in which a client reads a reply; default 30
+	// s.
 	WriteTimeout time.Duration
 	// NoFiles sends all values as bytes.
 	NoFiles bool
 	// Idle ends the server with [ErrIdle] when there was no connection for so long;
 	// 0 never does.
 	Idle time.Duration
-	// Grace is how long requests under way, commands among them, may go on when the
+	// Grace is the time for running requests, including commands, when the
 	// server ends; default 10 s.
 	Grace time.Duration
 	// Hurry, if not nil, delays Grace until it is closed: requests under way then
@@ -209,7 +211,7 @@ func (s *server) finish() {
 	s.wg.Wait()
 }
 
-// authenticate says who is at the other end.
+// authenticate returns the principal of a connection.
 func (s *server) authenticate(u *net.UnixConn) (*serve.Principal, error) {
 	uid, known, err := peer(u)
 	if err != nil {
@@ -240,7 +242,7 @@ func userName(uid int) string {
 	return name
 }
 
-// database is what a request means that names one, or none.
+// database returns the database of a request, the default one for "".
 func (s *server) database(name string) (string, error) {
 	if name != "" {
 		return name, nil

@@ -8,10 +8,10 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// Serving is [engine.Options].Serve: the database in dir is served on its socket for
-// as long as it is open. Stop waits for requests that are under way. ended, if not
-// nil, is called once when serving has ended by itself, with [ErrIdle] or a failure.
-// nil without an error says that there is no place for a socket here.
+// Serving is [engine.Options].Serve: the database in dir is served on its socket
+// for as long as it is open. Stop waits for requests that are under way. ended,
+// if not nil, is called once when serving has ended by itself, with [ErrIdle] or
+// a failure. nil without an error means that no place for a socket exists.
 func Serving(dir string, t serve.Options, o *Options, ended func(error)) (*engine.Serving, error) {
 	at, err := place(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func Serving(dir string, t serve.Options, o *Options, ended func(error)) (*engin
 	}, nil
 }
 
-// databaseName is what the database in a directory is called.
+// databaseName returns the name of the database in a directory.
 func databaseName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -18,12 +18,13 @@ import (
 // Session is a transaction that a server has open, and that any number of clients
 // may share. Safe for concurrent use. Commit or Discard ends it for all.
 //
-// A key that was read is written only if it still holds what was read: otherwise
-// somebody else has written it meanwhile, and the error is an
-// *[engine.ChangedError]. A key that was never read is written as it is given.
+// A key that was read is written only if its value is still the one read:
+// otherwise another client has changed it, and the error is an
+// *[engine.ChangedError]. A key that was never read is written without a
+// condition.
 //
-// When the server ends, the session goes on with the next one from its last
-// savepoint if nothing is lost by that. Otherwise every call is a
+// When the server ends, the session continues on the next one from its last
+// savepoint if no write is lost. Otherwise every call fails with a
 // *[SessionLostError].
 type Session struct {
 	c  *Client
@@ -33,12 +34,12 @@ type Session struct {
 
 	state sync.Mutex
 	info  txn.SessionInfo
-	seen  map[string]kv.ID // what was read last; zero is no value
+	seen  map[string]kv.ID // the value read last; zero is no value
 	dirty int              // writes since the last savepoint that were acknowledged
 	lost  *SessionLostError
 
-	// A write of a key waits for reads of it and the other way round, so that what
-	// was read last is known.
+	// Reads and writes of a key exclude each other, so that the last value read
+	// is known.
 	keys [64]sync.RWMutex
 }
 
@@ -49,7 +50,7 @@ var (
 	_ kv.PrefixDeleter = (*Session)(nil)
 )
 
-// maxSeen is how many keys a session remembers to have read. Beyond it, writes of
+// maxSeen bounds the keys whose reads a session remembers. Beyond it, writes of
 // those read first are no longer conditional.
 const maxSeen = 1 << 20
 
@@ -159,7 +160,7 @@ func (s *Session) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return s.shelf.Locate(ctx, key)
 }
 
-// remember remembers what was read of a key.
+// remember stores the value read of a key.
 func (s *Session) remember(key string, id kv.ID, err error) {
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return
@@ -175,7 +176,7 @@ func (s *Session) remember(key string, id kv.ID, err error) {
 	s.seen[key] = id
 }
 
-// condition is what a write of a key expects.
+// condition returns the condition of a write of a key.
 func (s *Session) condition(key string) (e wire.Expect, id kv.ID) {
 	s.state.Lock()
 	defer s.state.Unlock()
@@ -223,8 +224,8 @@ func (s *Session) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// write sends a write. It is repeated on a new connection if that goes on from a
-// state to which the write belongs.
+// write sends a write. It is repeated on a new connection if the session there
+// has the state on which the write was made.
 func (s *Session) write(ctx context.Context, op wire.Op, key string, value []byte) (id kv.ID, err error) {
 	in := wire.Set{Key: key}
 	e, want := s.condition(key)
@@ -247,7 +248,7 @@ func (s *Session) write(ctx context.Context, op wire.Op, key string, value []byt
 	return id, err
 }
 
-// DeletePrefix implements [kv.PrefixDeleter]. It asks nothing of what is there.
+// DeletePrefix implements [kv.PrefixDeleter]. It has no condition.
 func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
 	for i := range s.keys {
 		s.keys[i].Lock()
@@ -297,7 +298,7 @@ func (s *Session) Savepoint(ctx context.Context) error {
 	s.state.Lock()
 	defer s.state.Unlock()
 	s.info = sessionIn(&out)
-	s.dirty -= min(dirty, s.dirty) // what was written meanwhile may be in it or not
+	s.dirty -= min(dirty, s.dirty) // concurrent writes may be included or not
 	return nil
 }
 
@@ -313,7 +314,7 @@ func (s *Session) Guard(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// Changes yields what the session changed below prefix since its base.
+// Changes yields the changes of the session below prefix since its base.
 func (s *Session) Changes(ctx context.Context, prefix string) iter.Seq2[txn.Change, error] {
 	return pages(func(skip int) (wire.Changes, error) {
 		var out wire.Changes

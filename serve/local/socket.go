@@ -17,7 +17,7 @@ type Listener struct {
 	*net.UnixListener
 	// Dir is the directory of the database.
 	Dir string
-	// Readers says that other users may connect, to read.
+	// Readers means that other users may connect, to read.
 	Readers bool
 }
 
@@ -39,7 +39,7 @@ type at struct {
 	gid       int
 }
 
-// place says where this process serves the database in dir, which may not be there
+// place returns the socket for serving the database in dir, which may not exist
 // yet: then it is served to this user alone.
 func place(dir string) (at, error) {
 	a := at{mode: 0o600}
@@ -99,8 +99,8 @@ func (l *Listener) Close() error {
 }
 
 // Sockets are the places where a process may serve the database in dir, the more
-// likely first: one of this user, or one of the user who has it open. Folders that
-// belong to somebody else are left out: who serves there is not to be believed.
+// likely first: one of this user, or one of the user who has it open. Folders of
+// other users are left out: a server there is not trusted.
 func Sockets(dir string) ([]string, error) {
 	dir, err := canonical(dir)
 	if err != nil {

@@ -22,8 +22,8 @@ func ownerOf(path string) (uid int, ok bool) {
 	return int(st.Uid), true
 }
 
-// audience returns the mode of the socket of a database, and its group: those may
-// connect who may read the files in dir, as far as modes tell.
+// audience returns the mode of the socket of a database, and its group: users
+// may connect if the modes of the files in dir allow them to read.
 func audience(dir string) (mode fs.FileMode, gid int) {
 	st, perm, ok := modeOf(dir)
 	if !ok {

@@ -31,8 +31,8 @@ var (
 	_ kv.BatchReader = (*View)(nil)
 )
 
-// View opens what a revision names: a branch, a tag, a commit, and all else that
-// the command line takes. db is "" for the database of the socket.
+// View opens a revision: a branch, a tag, a commit, or any other revision of the
+// command line. db is "" for the database of the socket.
 func (c *Client) View(ctx context.Context, db, rev string) (*View, error) {
 	v := &View{c: c, db: db}
 	err := c.again(ctx, func(l *link) error {
@@ -58,7 +58,7 @@ func (c *Client) View(ctx context.Context, db, rev string) (*View, error) {
 	return v, nil
 }
 
-// Commit is the version; nil for what is no database.
+// Commit is the version; nil for a target that is no database.
 func (v *View) Commit() *txn.Commit { return v.commit }
 
 // reopen opens the same version on another connection.
@@ -78,8 +78,8 @@ func (v *View) reopen(ctx context.Context) (*link, uint32, error) {
 // Close gives the version up. Calling it twice is fine.
 func (v *View) Close() error { return v.shelf.close() }
 
-// shelf is a handle of a view on a connection: what versions and sessions have in
-// common.
+// shelf is a handle of a view on a connection: the common part of versions and
+// sessions.
 type shelf struct {
 	reopen func(ctx context.Context) (*link, uint32, error)
 	// note, if not nil, is called after a read of a key; the zero id is no value.
@@ -88,7 +88,7 @@ type shelf struct {
 	mu     sync.Mutex // held while it is opened again
 	l      *link
 	handle uint32
-	closed error // what calls return after close or end
+	closed error // the error of calls after close or end
 }
 
 // at returns the connection and the handle. With an error it returns the connection
@@ -166,7 +166,7 @@ func (s *shelf) noted(key string, id kv.ID, err error) {
 	}
 }
 
-// part is what a reply says of a value.
+// part is the size, id and bytes of a value in a reply.
 type part struct {
 	size int64
 	id   kv.ID
@@ -191,7 +191,7 @@ func (p *part) use(fn func([]byte) error) error {
 	return err
 }
 
-// errFile says that a file which a reply named is not there any more.
+// errFile means that the file of a reply is closed.
 var errFile = errors.New("local: the file was closed")
 
 func (s *shelf) ask(ctx context.Context, op wire.Op, flags wire.Flags, meta func(handle uint32) []byte) (p part, err error) {
@@ -224,8 +224,8 @@ func (s *shelf) fetch(ctx context.Context, key string, rng kv.Range, flags wire.
 	})
 }
 
-// view calls fn with a part of a value. check, if not nil, is called before, with what
-// the server says of the value.
+// view calls fn with a part of a value. check, if not nil, is called before,
+// with the size and id of the value.
 func (s *shelf) view(ctx context.Context, key string, rng kv.Range, check func(*part) error, fn func([]byte) error) error {
 	p, err := s.fetch(ctx, key, rng, 0)
 	if err == nil && check != nil {
@@ -379,7 +379,7 @@ func (v *remoteValue) View(ctx context.Context, rng kv.Range, fn func([]byte) er
 	return err
 }
 
-// pageKeys is how many keys are asked for at a time.
+// pageKeys is the number of keys per request.
 const pageKeys = 5000
 
 // List implements [kv.Lister].
@@ -410,7 +410,8 @@ func (s *shelf) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntr
 	}
 }
 
-// pages yields names page by page. The caller notes in the request how far it got.
+// pages yields names page by page. The caller updates the position in the
+// request.
 func (s *shelf) pages(ctx context.Context, op wire.Op, in *wire.List) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for more := true; more; {
