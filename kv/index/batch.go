@@ -106,13 +106,14 @@ func (b *Batch) note(err error) {
 	}
 }
 
-// MakesRoom says that what the batch does lets space be freed, though it holds more
-// than deletes. It is then admitted as those are, on a disk that is nearly full.
-// Its size should be that of a few records. It is called before Commit, by the
+// MakesRoom declares that the batch frees space, although it holds more than
+// deletes. It is then admitted like deletes, on a disk that is nearly full. Its
+// size should be that of a few records. It is called before Commit, by the
 // goroutine that uses the batch.
 func (b *Batch) MakesRoom() { b.makesRoom = true }
 
-// Len is the size of the batch in bytes, near enough to cut work into batches.
+// Len is the approximate size of the batch in bytes, for cutting work into
+// batches.
 func (b *Batch) Len() int64 {
 	if b.b == nil {
 		return 0
@@ -149,7 +150,7 @@ func (b *Batch) Commit(sync bool) error {
 	return b.apply(sync)
 }
 
-// apply writes the batch. Sweeps are none of its business.
+// apply writes the batch. It does not check for sweeps.
 func (b *Batch) apply(sync bool) error {
 	if b.err != nil {
 		return b.err
@@ -176,13 +177,13 @@ func (b *Batch) apply(sync bool) error {
 	}
 	var err error
 	if b.b.Empty() && sync {
-		// An empty batch is still a request to sync what came before.
+		// An empty batch still syncs earlier ones.
 		err = x.db.LogData(nil, pebble.Sync)
 	} else {
 		err = x.db.Apply(b.b, o)
 	}
-	// Pebble is told that its log was written even where it was not: the
-	// guard knows.
+	// Pebble sees a successful write of its log even after a failure: the guard
+	// has the error.
 	if failed := x.guard.err(); failed != nil {
 		return failed
 	}

@@ -46,7 +46,7 @@ func (x *Index) Ingest(pages iter.Seq2[Page, error]) error {
 	if err == nil {
 		err = x.ingestFrom(dir, pages)
 	}
-	// What is left is garbage that the next Ingest or Open removes.
+	// The rest is garbage that the next Ingest or Open removes.
 	_ = x.fs.RemoveAll(dir)
 	if failed := x.guard.err(); failed != nil {
 		return failed
@@ -157,7 +157,7 @@ func (x *Index) enterable() error {
 	return x.guard.err()
 }
 
-// Flush writes what is in memory to tables, durably.
+// Flush writes the memtables to tables, durably.
 func (x *Index) Flush() error {
 	if err := x.enterWrite(); err != nil {
 		return err
@@ -173,9 +173,9 @@ func (x *Index) Flush() error {
 	return nil
 }
 
-// FlushSoon begins to write what is in memory to tables and does not wait for
-// it, so that an Open after a crash finds little in the log. Errors are those of
-// later writes.
+// FlushSoon begins to write the memtables to tables and does not wait for it, so
+// that an Open after a crash finds little in the log. Errors are those of later
+// writes.
 func (x *Index) FlushSoon() {
 	if x.enterWrite() == nil {
 		_, _ = x.db.AsyncFlush()
@@ -236,15 +236,14 @@ func (x *Index) Checkpoint(dir string) error {
 type Metrics struct {
 	// DiskBytes is the size of all files of the index.
 	DiskBytes uint64
-	// LogBytes is what batches wrote to the log since Open, TableBytes what
-	// flushes, compactions and Ingest wrote to tables.
+	// LogBytes are the bytes that batches wrote to the log since Open,
+	// TableBytes those that flushes, compactions and Ingest wrote to tables.
 	LogBytes, TableBytes uint64
-	// LogLiveBytes is what the next Open would read of the log.
+	// LogLiveBytes are the bytes of the log that the next Open would read.
 	LogLiveBytes uint64
 	// Flushes and Compactions are numbers since Open.
 	Flushes, Compactions int64
-	// Tables is their number, Levels how many may have to be looked into for
-	// one key.
+	// Tables is their number, Levels the largest number read for one key.
 	Tables int64
 	Levels int
 	// MemTableBytes is memory held by writes that are not in tables yet,

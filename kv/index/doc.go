@@ -14,15 +14,15 @@
 // that pages are in [SpacePage] under their 20-byte names.
 //
 // A batch is atomic. Commit(true) returns after its log record was synced;
-// concurrent commits share syncs. A batch may be read before it is durable, so
-// a layer that publishes a name for what it wrote does so after Commit.
+// concurrent commits share syncs. A batch may be read before it is durable, so a
+// layer that publishes a name for its writes does so after Commit.
 //
 // # Failure
 //
-// When a write or sync of the log or of the list of tables fails, nobody can
-// say any more what is on disk. The index then is failed until it is opened
-// again: every later write returns [ErrFailed], reads go on, Close works. The
-// disk is left exactly as it was at the failure, as after a power loss; see
+// After a failed write or sync of the log or of the list of tables, the state on
+// disk is unknown. The index then is failed until it is opened again: every
+// later write returns [ErrFailed], reads go on, Close works. The disk is left
+// exactly as it was at the failure, as after a power loss; see
 // docs/design/pebble-failures.md. A full disk is noticed before a batch is
 // handed to Pebble ([ErrFull]) and fails nothing.
 //

@@ -26,8 +26,8 @@ var (
 	ErrFormat = errors.New("index: unknown format")
 
 	// ErrFailed means that a write or sync of the log or of the list of tables
-	// failed earlier. What was not acknowledged before may or may not be there
-	// after the next Open; what was acknowledged is.
+	// failed earlier. After the next Open, acknowledged batches are there;
+	// others may or may not be.
 	ErrFailed = errors.New("index: failed, open again")
 
 	// ErrFull means that a write was refused because the disk is nearly full.
@@ -40,7 +40,7 @@ var (
 	ErrTooLarge = errors.New("index: too large")
 )
 
-// FormatError says that the directory was written by a newer version. It is
+// FormatError means that the directory was written by a newer version. It is
 // [ErrFormat].
 type FormatError struct {
 	Dir string
@@ -56,7 +56,7 @@ func (e *FormatError) Error() string {
 // Is reports that a FormatError is [ErrFormat].
 func (e *FormatError) Is(target error) bool { return target == ErrFormat }
 
-// failure is what the first failed write left behind.
+// failure is the error of the first failed write.
 type failure struct {
 	op, path string
 	err      error

@@ -28,11 +28,11 @@ const (
 // with tables and without this file is damage.
 const creatingFile = "CREATING"
 
-// lockFile is what Pebble calls the file that it locks.
+// lockFile is Pebble's name of the file that it locks.
 const lockFile = "LOCK"
 
-// prepare leaves a directory that Pebble may open. missing says that there is
-// no index yet; finishCreate ends its making.
+// prepare leaves a directory that Pebble may open. missing means that there is
+// no index yet; finishCreate ends its creation.
 func prepare(o *Options, dir string) (missing bool, err error) {
 	fs := o.FS
 	missing, err = checkFormat(fs, dir)
@@ -56,8 +56,8 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 	return true, errors.Join(err, syncDir(fs, dir))
 }
 
-// removeMarks removes what earlier versions kept beside logs and lists of tables.
-// They would take it for damage that it does not fit any more.
+// removeMarks removes files of earlier versions beside logs and lists of tables.
+// Those versions would report their outdated contents as damage.
 func removeMarks(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	for _, name := range names {
@@ -76,7 +76,8 @@ func finishCreate(fs vfs.FS, dir string) error {
 	return errors.Join(fs.Remove(fs.PathJoin(dir, creatingFile)), syncDir(fs, dir))
 }
 
-// checkFormat reads the format number of dir. missing says that there is none.
+// checkFormat reads the format number of dir. missing means that the file does
+// not exist.
 func checkFormat(fs vfs.FS, dir string) (missing bool, err error) {
 	b, err := readSmall(fs, fs.PathJoin(dir, formatFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -140,10 +141,10 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Begun reports whether dir holds an index, or one that was being made or removed
-// when that was interrupted. Without one it holds nothing, or the error says what:
-// kv.ErrCorrupt for an index without its format file, os.ErrExist for files of
-// others.
+// Begun reports whether dir holds an index, or one that was being made or
+// removed when that was interrupted. Otherwise it is empty, or the error is
+// kv.ErrCorrupt for an index without its format file, or os.ErrExist for other
+// files.
 func Begun(fs FS, dir string) (bool, error) {
 	for _, name := range []string{formatFile, creatingFile} {
 		if _, err := fs.Stat(fs.PathJoin(dir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
@@ -166,8 +167,8 @@ func Begun(fs FS, dir string) (bool, error) {
 	return false, err
 }
 
-// Complete reports whether dir holds an index, as far as its format file, which
-// is written last, tells.
+// Complete reports whether dir has the format file of an index, which is written
+// last.
 func Complete(fs FS, dir string) bool {
 	missing, err := checkFormat(fs, dir)
 	return err == nil && !missing

@@ -15,7 +15,7 @@ type FS = vfs.FS
 // DefaultFS is the operating system's.
 var DefaultFS = vfs.Default
 
-// WriteCategory is what files outside the index are created with.
+// WriteCategory is the category of files outside the index.
 const WriteCategory = vfs.WriteCategoryUnspecified
 
 // LinkOrCopy makes to a second name of the file from, or a synced copy of it

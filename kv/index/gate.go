@@ -34,8 +34,7 @@ func (g *gate) wake() {
 	g.cond.Broadcast()
 }
 
-// pass waits until young tables are few, the index has failed or closed says
-// so.
+// pass waits until young tables are few, or the index has failed or is closed.
 func (g *gate) pass(sublevels func() int, closed func() bool) {
 	for g.check.Load() {
 		g.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// logFile is a file whose errors Pebble must not see. After the failure it
-// swallows what it gets.
+// logFile is a file whose errors Pebble must not see. After the failure it drops
+// writes.
 type logFile struct {
 	vfs.File
 	g     *guardFS

@@ -152,7 +152,7 @@ func (g *guardFS) backOff() {
 	}
 }
 
-// isFull reports whether err says that there is no space left.
+// isFull reports whether err means that no space is left.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -254,9 +254,9 @@ func (g *guardFS) Stat(name string) (vfs.FileInfo, error) {
 	return g.FS.Stat(name)
 }
 
-// List implements vfs.FS. Pebble lists its directory when it opens, and the
-// last time it does not stop what it has started if that fails. A failed index
-// that looks empty ends just as well.
+// List implements vfs.FS. Pebble lists its directory when it opens, and if its
+// last listing fails, it does not stop its goroutines. So a failed index is
+// listed as empty.
 func (g *guardFS) List(dir string) ([]string, error) {
 	names, err := g.FS.List(dir)
 	if err != nil && dir == g.dir {

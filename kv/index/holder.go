@@ -14,20 +14,21 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Holder describes the process that has an index open. It is what that process
-// wrote about itself; the operating system's lock alone decides who holds the
-// index, so that a holder left by a crash blocks nobody.
+// Holder describes the process that has an index open. That process wrote the
+// description itself; only the operating system's lock decides which process
+// holds the index, so a description left by a crash blocks no other process.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
 	Program string    `json:"program"`
 	Since   time.Time `json:"since"`
-	// Socket is where the process serves what it has open; "" is nowhere.
+	// Socket is the path at which the process serves its databases; "" means
+	// that it does not.
 	Socket string `json:"socket,omitempty"`
 }
 
-// LockedError says that the index is open elsewhere, or a second time in this
-// process. It is [ErrLocked].
+// LockedError means that the index is open in another process, or already in
+// this one. It is [ErrLocked].
 type LockedError struct {
 	Dir string
 	// Holder is zero if the holder did not get to describe itself. Of a reader
@@ -56,16 +57,15 @@ const holderFile = "HOLDER"
 type dirLock struct {
 	*pebble.Lock
 	fs   vfs.FS
-	path string // of the description, "" if there is none
+	path string // of the description, "" without one
 }
 
-// lock takes the lock of dir. The description is best effort: a disk that is
-// full does not keep anybody from opening.
+// lock takes the lock of dir. The description is best effort: opening works on a
+// full disk.
 //
-// Who may not write the directory, and opens it to read, shares the lock with
-// others of this kind (see lockShared) and leaves no description. A disk that
-// cannot be written by anybody needs no lock, and has no room for one: reading
-// goes without.
+// A reader without write permission for the directory shares the lock with other
+// such readers (see lockShared) and leaves no description. On a read-only disk
+// no lock is needed or possible.
 func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, error) {
 	path := fs.PathJoin(dir, holderFile)
 	shared.Lock()

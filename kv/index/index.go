@@ -68,7 +68,7 @@ type Index struct {
 	snapshots map[*Snapshot]struct{}
 }
 
-// events count what Pebble reports.
+// events counts Pebble's events.
 type events struct {
 	flushes, compactions, background, lists atomic.Int64
 	lastError                               atomic.Pointer[error]
@@ -116,7 +116,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 		switch {
 		case err == nil:
 		case making:
-			// What stays if this fails too is taken up by the next creation.
+			// If this fails too, the next creation reuses the remains.
 			_ = removeLocked(o.FS, dir, l)
 		default:
 			err = errors.Join(err, l.Close())
@@ -196,7 +196,7 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	}
 	x.db, err = callOpen(dir, x.opts)
 	if failed := x.guard.err(); failed != nil && err != nil {
-		return nil, failed // the cause of what Pebble says
+		return nil, failed // the cause of Pebble's error
 	}
 	if err != nil {
 		return nil, err
@@ -257,13 +257,13 @@ func makeDir(fs vfs.FS, dir string) error {
 	return syncDir(fs, fs.PathDir(dir))
 }
 
-// flushAtClose is how much may be left in the log for the next Open to read
-// again, at about 0.2 GB/s.
+// flushAtClose bounds the bytes left in the log for the next Open, which reads
+// about 0.2 GB/s.
 const flushAtClose = 4 << 20
 
-// flushForOpen flushes what the next Open would take long to read: much that is
-// in the log, or was in the file that the log is written over. The new log has a
-// file of its own.
+// flushForOpen flushes if the next Open would be slow: with many bytes in the
+// log, or in the file that the log overwrites. The new log has a file of its
+// own.
 func (x *Index) flushForOpen() {
 	x.guard.end()
 	if x.ro || x.Metrics().LogLiveBytes <= flushAtClose && !x.guard.overOld.Load() {
@@ -383,8 +383,8 @@ func (u *usage) close() bool {
 
 func (u *usage) wait() { <-u.idle }
 
-// logger receives what Pebble says. Its fatal errors mark the index failed;
-// the guard keeps those away that Pebble would not survive.
+// logger receives Pebble's messages. A fatal error marks the index failed; the
+// guard hides errors on which Pebble would exit.
 type logger struct{ guard *guardFS }
 
 func (logger) Infof(string, ...any)  {}

@@ -15,42 +15,41 @@ import (
 type Options struct {
 	// FS holds the directory; nil is the operating system.
 	FS vfs.FS
-	// Create makes the directory and the index if there is none.
+	// Create makes the directory and the index if they do not exist.
 	Create bool
-	// ReadOnly opens without a write except for the lock and what a second
-	// opener is told. All writing methods return kv.ErrReadOnly. A process that may
-	// not write the directory writes nothing at all: it shares the lock with others
-	// of this kind, and keeps writers out, which get [LockedError]; while a writer
-	// has the index open it gets that error itself. If the lock file is missing,
-	// or the disk is mounted read-only, it reads without the lock; a writer that opens
+	// ReadOnly opens without writes, except for the lock and the description for
+	// a second opener. All writing methods return kv.ErrReadOnly. A process
+	// without write permission writes nothing at all: it shares the lock with
+	// other such readers, and writers get [LockedError]; while a writer has the
+	// index open it gets that error itself. If the lock file is missing, or the
+	// disk is mounted read-only, it reads without the lock; a writer that opens
 	// the index anyway can make its reads fail, but never return other bytes.
 	ReadOnly bool
-	// Program is what a second opener is told; "" is the name of the running
-	// program.
+	// Program is the name in the description for a second opener; "" is the name
+	// of the running program.
 	Program string
-	// Socket is where this process serves the index to others, which a second
-	// opener is told; "" is nowhere.
+	// Socket is the path at which this process serves the index, for the
+	// description; "" means that it does not.
 	Socket string
 
 	// CacheBytes bounds the cache of blocks; 0 is 16 MiB. Parsed pages are
 	// cached by the layer above, so a large one pays twice.
 	CacheBytes int64
-	// MemTableBytes is how much is written before a table is made of it; 0 is
-	// 32 MiB. Memory for up to four of them is taken, and by those that a flush
-	// has emptied until the next garbage collection.
+	// MemTableBytes is the size of a memtable, which becomes a table when it is
+	// full; 0 is 32 MiB. Up to four of them use memory, and flushed ones until
+	// the next garbage collection.
 	MemTableBytes int
 	// MaxOpenFiles bounds open tables; 0 is 500.
 	MaxOpenFiles int
 
-	// MinFreeBytes is the free space below which writes are refused; 0 is
-	// three times MemTableBytes, which is what Pebble may have to write to
-	// finish what it has in memory.
+	// MinFreeBytes is the free space below which writes are refused; 0 is three
+	// times MemTableBytes, which Pebble may have to write to flush its memory.
 	MinFreeBytes int64
-	// ReserveBytes is the size of a file that is given up when deletes need
-	// the space; 0 is 4 MiB, negative is none.
+	// ReserveBytes is the size of a file that is removed when deletes need the
+	// space; 0 is 4 MiB, negative disables it.
 	ReserveBytes int64
-	// DiskFree returns the free bytes for the index; nil asks FS. An FS that
-	// cannot tell has enough.
+	// DiskFree returns the free bytes for the index; nil asks FS. An FS without
+	// that number is treated as large enough.
 	DiskFree func() (uint64, error)
 
 	// tablePause is the first back-off after a table could not be written.
@@ -60,12 +59,12 @@ type Options struct {
 const (
 	// blockBytes makes a block of each page, as nearly all are larger. Smaller
 	// blocks make a larger table index, some 30 bytes a block, larger ones read,
-	// clear and compare more for one page: with 8 KiB a page that is not in the
-	// cache of blocks takes 3 µs longer of about 6, with 2 KiB, of which a third
-	// have two pages, 1 µs.
+	// clear and compare more for one page: a page that is not in the cache of
+	// blocks costs about 6 µs, and 3 µs more with blocks of 8 KiB, or 1 µs more
+	// with 2 KiB, where a third of the blocks have two pages.
 	blockBytes = 1 << 10
-	// stopSublevels is how many overlapping young tables make writers wait.
-	// Pebble's own threshold is out of reach, see gate.
+	// stopSublevels is the number of overlapping young tables at which writers
+	// wait. Pebble's own threshold is never reached, see gate.
 	stopSublevels = 20
 )
 

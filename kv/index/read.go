@@ -26,8 +26,8 @@ func (x *Index) Get(s Space, key []byte) ([]byte, error) {
 	return get(x.db, s, key)
 }
 
-// View calls fn once with the value of key, which is valid until fn returns.
-// The error of fn is returned as it is.
+// View calls fn once with the value of key, which is valid until fn returns. The
+// error of fn is returned unchanged.
 func (x *Index) View(s Space, key []byte, fn func(value []byte) error) error {
 	if err := x.enter(); err != nil {
 		return err

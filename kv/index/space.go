@@ -45,7 +45,7 @@ func newDiskGuard(dir string, o *Options) *diskGuard {
 	return g
 }
 
-// leastFree is what deleting and opening take at most, as a rule.
+// leastFree is the space that deleting and opening usually need.
 const leastFree = 1 << 20
 
 // opening gives the reserve up if there is no room to open the index, which
@@ -56,8 +56,8 @@ func (g *diskGuard) opening() {
 	}
 }
 
-// enter admits size bytes, or refuses with ErrFull. What was admitted is taken
-// back by leave. What makes room is admitted down to almost nothing.
+// enter admits size bytes, or returns ErrFull; leave releases them. Batches that
+// make room are admitted until almost no space is left.
 func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
 	pending := g.inflight.Add(size)
 	free, err := g.free()
@@ -93,8 +93,8 @@ func mebi(n uint64) float64 { return float64(n) / (1 << 20) }
 
 func (g *diskGuard) leave(size int64) { g.inflight.Add(-size) }
 
-// hold makes the reserve file if there is none. A file system that cannot
-// allocate ahead has none.
+// hold makes the reserve file if it does not exist. On a file system without
+// preallocation there is no reserve.
 func (g *diskGuard) hold() {
 	if g.reserve == 0 {
 		return
@@ -115,7 +115,7 @@ func (g *diskGuard) hold() {
 	}
 }
 
-// release gives the reserve up and returns its size, 0 if there is none.
+// release removes the reserve and returns its size, 0 without one.
 func (g *diskGuard) release() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

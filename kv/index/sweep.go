@@ -10,9 +10,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
-// Sweep deletes pages that nobody names any more, beside writers. A page that
-// was put after the sweep began is spared, whoever put it: its bytes may be
-// those of a page that was found to be garbage before.
+// Sweep deletes unreferenced pages, beside writers. It spares every page that
+// was put after the sweep began: its bytes may be those of a page that was found
+// to be garbage before.
 //
 //	sweep begins ── mark ── Delete(names) ── Delete(names) ── Close
 //	                  ▲          ▲
@@ -27,13 +27,13 @@ type Sweep struct {
 // ErrSweeping means that another sweep is running.
 var ErrSweeping = errors.New("index: another sweep is running")
 
-// Sweep begins a sweep, of which there is one at a time. It must be closed.
+// Sweep begins a sweep. Only one runs at a time. It must be closed.
 func (x *Index) Sweep() (*Sweep, error) {
 	if err := x.enterWrite(); err != nil {
 		return nil, err
 	}
 	defer x.use.leave()
-	// A commit that is under way ends first: what it puts is there to be seen.
+	// A running commit ends first, so that its pages are visible.
 	x.sweepMu.Lock()
 	defer x.sweepMu.Unlock()
 	if x.sweep != nil {
@@ -55,9 +55,9 @@ func (w *Sweep) spare(names []digest.Sum) {
 	}
 }
 
-// Delete removes pages, except for those that were put since the sweep began,
-// and returns how many. Commits wait for the time of it, so that names should
-// be few. It is durable after the next synced commit.
+// Delete removes pages, except those put since the sweep began, and returns
+// their number. Commits wait meanwhile, so names should be few. It is durable
+// after the next synced commit.
 func (w *Sweep) Delete(names []digest.Sum) (int, error) {
 	x := w.x
 	b := x.NewBatch()
@@ -87,9 +87,9 @@ func (w *Sweep) Close() {
 	}
 }
 
-// Compact writes the tables of pages anew, so that what was deleted gives its
-// space back. It takes as long as that, beside readers and writers, and ends
-// early with ctx, a failure or Close.
+// Compact rewrites the tables of pages, which frees the space of deleted ones.
+// It runs beside readers and writers, and ends early with ctx, a failure or
+// Close.
 func (x *Index) Compact(ctx context.Context) error {
 	if err := x.enterWrite(); err != nil {
 		return err

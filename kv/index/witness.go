@@ -17,23 +17,23 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Pebble takes a damaged record of its log, or of its list of tables, for the
-// torn end of that file, and opens without what comes behind it: acknowledged
-// commits are gone, without an error. A log that was deleted is not missed
-// either. So Close, and Checkpoint in the copy, count up a number in the index,
-// the last write of all, and then write the same number to a file, with the
-// checksum of the list of tables, to which Pebble only appends:
+// Pebble treats a damaged record of its log, or of its list of tables, as the
+// torn end of that file, and opens without the records behind it: acknowledged
+// commits are lost without an error. It does not notice a deleted log either. So
+// Close, and Checkpoint in the copy, increment a number in the index as the last
+// write, and then write the same number to a file, with the checksum of the list
+// of tables, to which Pebble only appends:
 //
 //	index     key 0x00 ──▶ 12                     synced first
 //	CLOSED    zarrdb index closed 12
 //	          MANIFEST-000001 87 1f3a90c2         name, bytes, crc32c
 //
 // An index whose number is lower than that of the file has lost a part of its
-// log. A list that begins otherwise than it did is damaged; one that is gone was
-// replaced by another. So the file stays true whatever is written later, and
-// nothing has to be removed when the index is opened. It knows nothing of what
-// was written since the last Close: an index that was killed, and whose log is
-// then damaged before it is opened again, may lose its last commits silently.
+// log. A list with another beginning is damaged; a missing one was replaced by
+// another. So the file stays true after later writes, and needs no update when
+// the index is opened. It does not cover writes since the last Close: an index
+// that was killed, and whose log is then damaged before it is opened again, may
+// lose its last commits silently.
 const (
 	witnessFile   = "CLOSED"
 	witnessPrefix = "zarrdb index closed "
@@ -42,7 +42,7 @@ const (
 // witnessKey is in no space.
 var witnessKey = []byte{0}
 
-// count returns the number that the index holds, 0 if there is none.
+// count returns the number in the index, 0 without one.
 func (x *Index) count() (uint64, error) {
 	b, closer, err := x.db.Get(witnessKey)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -110,7 +110,8 @@ func writeWitness(fs vfs.FS, dir string, n uint64) error {
 // isList reports whether a file is a list of tables.
 func isList(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }
 
-// checksum returns the CRC-32C of the first n bytes of a file, and how many there are.
+// checksum returns the CRC-32C of the first n bytes of a file, and the number of
+// bytes read.
 func checksum(fs vfs.FS, path string, n int64) (sum uint32, size int64, err error) {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -156,8 +157,8 @@ func (x *Index) checkCount() error {
 	return err
 }
 
-// readWitness returns what the file says: nothing if there is none, or if it
-// cannot be understood.
+// readWitness returns the contents of the file, empty if it is missing or
+// malformed.
 func readWitness(fs vfs.FS, dir string) (count uint64, lists []string, err error) {
 	b, err := readSmall(fs, fs.PathJoin(dir, witnessFile))
 	if errors.Is(err, os.ErrNotExist) {

@@ -18,9 +18,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ZipFS is a zip file as a directory that nobody can write to. Files in it are
-// stored, not compressed, so that any part of them can be read where it lies.
-// It is safe for concurrent use.
+// ZipFS is a zip file as a read-only directory. Files in it are stored, not
+// compressed, so that any part can be read in place. It is safe for concurrent
+// use.
 //
 //	ZipFS{"/x/b.zip"}.Open("/x/b.zip/index/CURRENT") ──▶ a range of /x/b.zip
 type ZipFS struct {
@@ -133,7 +133,7 @@ func (z *ZipFS) name(op, path string) (string, error) {
 	return strings.Trim(rest, "/"), nil
 }
 
-// below returns what is directly in a directory.
+// below returns the direct entries of a directory.
 func (z *ZipFS) below(dir string) (names []string) {
 	if dir != "" {
 		dir += "/"
@@ -242,7 +242,7 @@ func (z *ZipFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{}, vfs.ErrUnsupported
 }
 
-// Unwrap implements vfs.FS. What lies below is another directory.
+// Unwrap implements vfs.FS. It returns nil: the zip file is no FS.
 func (z *ZipFS) Unwrap() vfs.FS { return nil }
 
 // zipFile is a file in a zip, or a directory, which has no bytes.

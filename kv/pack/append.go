@@ -48,7 +48,7 @@ func (s *Store) Append(ctx context.Context, owner Owner, payload []byte) (Addres
 	}
 }
 
-// errRolled says that a pack takes no more.
+// errRolled means that a pack is sealed.
 var errRolled = errors.New("pack: takes no more")
 
 // pick chooses a growing pack: the first that is not busy with the file, so
@@ -225,7 +225,7 @@ func (p *pack) appendLarge(h *header, payload []byte) error {
 	putSums(b, payload, h.payload, p.salt)
 	_, err := f.WriteAt(payload, int64(h.payload))
 	if isFull(err) {
-		// Whoever scans the file finds the way past the hole.
+		// A scanner of the file can skip the hole.
 		clear(b)
 		skip := header{skip: true, at: h.at, length: end - h.at - fixedSize}
 		putHeader(b[:fixedSize], &skip, p.salt)
@@ -280,8 +280,8 @@ func (p *pack) detach() *segment {
 	return g
 }
 
-// writeLater waits until g is filled and writes it, unless somebody else does.
-// p.mu is held, and released for the time of it.
+// writeLater waits until g is filled and writes it, unless another goroutine
+// does. p.mu is held, and released meanwhile.
 func (p *pack) writeLater(g *segment) error {
 	for p.failure == nil && slices.Contains(p.live, g) {
 		if g.filling == 0 && !g.writing {
@@ -351,15 +351,15 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Steps of allocation: as much as there is already, within these bounds and
-// what the pack may hold.
+// Steps of allocation: the current size, within these bounds and the bound of
+// the pack.
 const (
 	minAllocate = 1 << 20
 	maxAllocate = 64 << 20
 )
 
-// allocate makes sure that the file has blocks up to end, where the file system
-// can tell, so that a full disk shows before anything is promised. p.mu is
+// allocate reserves blocks of the file up to end, if the file system supports
+// it, so that a full disk is noticed before a payload is acknowledged. p.mu is
 // held.
 func (p *pack) allocate(end uint64) error {
 	if p.allocated == math.MaxUint64 || end <= p.allocated {
@@ -374,7 +374,8 @@ func (p *pack) allocate(end uint64) error {
 			p.allocated = to
 			return nil
 		case !isFull(err):
-			// Not every file system can. Then the write tells.
+			// Not every file system supports it. Then the write returns the
+			// error.
 			p.allocated = math.MaxUint64
 			return nil
 		case to == end:
@@ -384,8 +385,8 @@ func (p *pack) allocate(end uint64) error {
 	return nil
 }
 
-// behindBytes is how much is written before the kernel is asked to begin
-// writing it to disk, so that Sync finds little left to do.
+// behindBytes is the number of bytes after which the kernel is asked to start
+// writing to disk, so that Sync has little left to do.
 const behindBytes = 8 << 20
 
 // writeBehind notes that the file was written up to about end. p.mu is held.

@@ -8,9 +8,9 @@ import (
 )
 
 // Discard removes the packs in dir that were written under an incarnation, with
-// their marks, durably. Those of others, and other files, stay. A missing dir is
-// none; errors are those of fs, after which some may be gone. No store may have
-// them open.
+// their marks, durably. Packs of other incarnations, and other files, stay. A
+// missing dir is no error; after an error of fs some packs may be removed. No
+// store may have them open.
 func Discard(fs vfs.FS, dir string, incarnation [8]byte) error {
 	names, err := fs.List(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A rewritten pack has only those logical ranges that were live. Its header
-// says where the extent table is:
+// A rewritten pack has only those logical ranges that were live. Its header has
+// the position of the extent table:
 //
 //	  32   8  file offset of the table, which ends the file
 //	  40   8  number of extents

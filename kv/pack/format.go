@@ -82,7 +82,7 @@ func roundUp(n, to uint64) uint64 { return (n + to - 1) &^ (to - 1) }
 // blocks is the number of block sums of a payload of n bytes.
 func blocks(n uint64) uint64 { return (n + blockSize - 1) / blockSize }
 
-// place says where the payload of a record at r begins.
+// place returns the offset of the payload of a record at r.
 func place(r uint64, keyLen int, n uint64) (payload uint64) {
 	align := uint64(smallAlign)
 	if n >= largeFrom {
@@ -130,7 +130,7 @@ func appendFileHeader(dst []byte, id ID) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc(dst[start:]))
 }
 
-// checkFileHeader compares the beginning of a file with what pack id has.
+// checkFileHeader compares the beginning of a file with the header of pack id.
 func checkFileHeader(b []byte, id ID) error {
 	switch {
 	case len(b) < fileHeaderSize || [8]byte(b[:8]) != fileMagic || crc(b[:60]) != binary.LittleEndian.Uint32(b[60:]):

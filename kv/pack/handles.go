@@ -55,9 +55,9 @@ func (h *handle) unref() {
 	close(h.done)
 }
 
-// handles bounds what is open. Which handle goes is decided by a clock: the
-// hand passes those that were read since it came by, and closes the others.
-// Reading therefore sets one bit and takes no common lock.
+// handles bounds the open files and maps by the clock algorithm: the hand passes
+// handles that were read since its last pass, and closes the others. So reading
+// sets one bit and takes no common lock.
 type handles struct {
 	s      *Store
 	count  atomic.Int64
@@ -99,7 +99,7 @@ func (a *handles) open(p *pack, old *handle, end uint64) error {
 		return kv.ErrClosed
 	}
 	if p.handle.Load() != old {
-		return nil // somebody else was faster
+		return nil // another goroutine was faster
 	}
 	if old != nil {
 		a.evictLocked(p)
@@ -116,8 +116,8 @@ func (a *handles) open(p *pack, old *handle, end uint64) error {
 	return nil
 }
 
-// mapLength is how much of p to map. On Linux a map may be longer than the
-// file, and what is appended later appears in it.
+// mapLength returns the length of p to map. On Linux a map may be longer than
+// the file, and later appends appear in it.
 func (a *handles) mapLength(p *pack, end uint64) int64 {
 	length := max(p.size.Load(), end)
 	if mapAhead && p.growing() {

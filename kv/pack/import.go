@@ -15,7 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Imported counts what [Store.Import] did.
+// Imported has the counts of [Store.Import].
 type Imported struct {
 	// Written are the bytes that were copied, Equal those that were there.
 	Written, Equal uint64
@@ -27,15 +27,15 @@ type Imported struct {
 // there and equal are not written, so that an Import that was interrupted can be
 // run again.
 //
-// What was copied is durable when Import returns; the Info is for the index, in
-// or before the batch that names the payloads. A crash leaves bytes that nothing
-// names. A pack that grows here is only compared: it has what it wrote.
-// Damaged stretches of the source are left out; the reader of a payload is told.
+// Copied payloads are durable when Import returns; the Info is for the index, in
+// or before the batch that names the payloads. A crash leaves unreferenced
+// bytes. A pack that grows here is only compared: it has its own payloads.
+// Damaged ranges of the source are left out; reading such a payload is an error.
 //
-// fixed says that others may read this store's file by its own offsets: one that
-// was rewritten is [ErrFixed] then, because it cannot take more where it is.
-// progress, if not nil, is called now and then with the counts so far. Packs may be
-// imported side by side.
+// fixed means that others may read this store's file by its own offsets: the
+// error is [ErrFixed] for a rewritten one then, because it cannot grow in place.
+// progress, if not nil, is called from time to time with the counts so far.
+// Packs may be imported side by side.
 func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, fixed bool, progress func(Imported)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
@@ -56,7 +56,7 @@ func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, f
 	return info, m.out, nil
 }
 
-// importBytes is how much is compared and copied at one time.
+// importBytes is the number of bytes compared and copied at a time.
 const importBytes = 256 << 10
 
 type importer struct {
@@ -223,7 +223,7 @@ func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
 	return nil
 }
 
-// extent copies the records of one range. Only whole records are: what lies
+// extent copies the records of one range. It copies only whole records: bytes
 // between them may be dead in the source and alive here.
 func (m *importer) extent(e Extent) error {
 	start := e.From
@@ -279,8 +279,8 @@ func (m *importer) extent(e Extent) error {
 	return nil
 }
 
-// stepTo is how much a scanner reads at one time that ends at to: of small
-// records, the headers of many.
+// stepTo returns the number of bytes that a scanner, which ends at to, reads at
+// a time: the headers of many small records.
 func stepTo(from, to uint64) int { return int(min(max(to-min(from, to), headerBytes), scanBytes)) }
 
 // copy makes a range of the file like that of the source.
@@ -331,7 +331,7 @@ func (m *importer) has(b []byte, off uint64) (bool, error) {
 	return bytes.Equal(b, old), nil
 }
 
-// publish lets readers see what was copied.
+// publish makes copied payloads visible to readers.
 func (m *importer) publish() Info {
 	s := m.s
 	s.mu.Lock()

@@ -18,14 +18,14 @@ import (
 //	Reclaim  asks for the lock alone before it makes holes, and leaves a pack in
 //	         its place that somebody has
 //
-// The system gives the lock up when the last descriptor and the last map are
-// closed, also if their process is killed. A pack that is removed or written anew
-// stays as it was for those who have it open.
+// The system releases the lock when the last descriptor and the last map are
+// closed, even if their process is killed. A removed or rewritten pack is
+// unchanged for processes that have it open.
 
 var errNoLease = fmt.Errorf("pack: no lease: %w", errors.ErrUnsupported)
 
-// File is a pack that was opened for somebody else, and the place of a payload in
-// it. Until all descriptors and maps of it are closed, the payload stays there.
+// File is a pack opened for another process, and the place of a payload in it.
+// Until all descriptors and maps of it are closed, the payload stays there.
 type File struct {
 	f     vfs.File
 	place kv.Place
@@ -33,7 +33,7 @@ type File struct {
 
 var _ kv.Lease = (*File)(nil)
 
-// Place says where the payload begins.
+// Place returns the offset of the payload.
 func (f *File) Place() kv.Place { return f.place }
 
 // Fd is the descriptor, which is the File's.
@@ -42,8 +42,8 @@ func (f *File) Fd() uintptr { return f.f.Fd() }
 // Close closes the descriptor. Copies of it keep the lease.
 func (f *File) Close() error { return f.f.Close() }
 
-// Place says in which file the payload at a begins, and where. It is
-// errors.ErrUnsupported where files have no descriptors.
+// Place returns the file and the offset of the payload at a. The error is
+// errors.ErrUnsupported if files have no descriptors.
 func (s *Store) Place(a Address) (kv.Place, error) {
 	r, h, err := s.inFile(context.Background(), a)
 	if err != nil {

@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockShared locks an open file together with others. False is no: somebody has
-// the lock alone, or the file system has no locks.
+// lockShared takes a shared lock of an open file. It returns false if another
+// process has an exclusive lock, or the file system has no locks.
 func lockShared(f vfs.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
 }
 
-// lockAlone locks an open file, until it is closed, and reports whether others
-// have it. What cannot be locked cannot have been leased.
+// lockAlone takes an exclusive lock of an open file, until it is closed, and
+// reports whether others have it. A file that cannot be locked cannot have been
+// leased.
 func lockAlone(f vfs.File) (leased bool) {
 	fd := f.Fd()
 	return fd != vfs.InvalidFd && errors.Is(unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)

@@ -21,7 +21,7 @@ func mapFile(fd uintptr, n int64) ([]byte, error) {
 
 func unmap(b []byte) error { return unix.Munmap(b) }
 
-// offsetIn says where in a map an address is.
+// offsetIn returns the offset of an address in a map.
 func offsetIn(b []byte, addr uintptr) (uint64, bool) {
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	return uint64(addr - base), addr >= base && addr-base < uintptr(len(b))

@@ -23,13 +23,13 @@ type pack struct {
 	gone  atomic.Pointer[[]Extent]
 	touch atomic.Bool // read since the last look for unused handles
 
-	// memFrom is where bytes begin that are, at least in part, in memory and
-	// not yet in the file. MaxUint64 if there are none.
+	// memFrom is the offset from which on bytes may be in memory and not yet in
+	// the file, MaxUint64 without such bytes.
 	memFrom atomic.Uint64
 	// size is tail for readers.
 	size atomic.Uint64
-	// onDisk is what the file of a pack that was found or changed takes there; 0
-	// is its size.
+	// onDisk is the space on disk of the file of a found or changed pack; 0
+	// means its size.
 	onDisk atomic.Uint64
 	limit  uint64 // at which a pack that grows is sealed
 	// alive is false after a failure.
@@ -40,7 +40,7 @@ type pack struct {
 	mu      sync.Mutex
 	cond    sync.Cond
 	durable uint64 // the durable end
-	tail    uint64 // what is reserved, exactly
+	tail    uint64 // the exact end of reserved bytes
 	sealed  bool
 	missing bool
 	named   bool // the directory is synced
@@ -81,7 +81,7 @@ func (p *pack) growing() bool {
 	return !p.sealed && p.failure == nil
 }
 
-// inUse reports whether somebody may still write to the file.
+// inUse reports whether the file may still be written to.
 func (p *pack) inUse() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

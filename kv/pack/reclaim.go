@@ -18,18 +18,18 @@ import (
 // Extent is a range of logical offsets of a pack, without To.
 type Extent struct{ From, To uint64 }
 
-// Reclaimed is what [Store.Reclaim] did to one pack.
+// Reclaimed is the result of [Store.Reclaim] for one pack.
 type Reclaimed struct {
 	// Removed, Punched and Rewritten say how space was given back.
 	Removed, Punched, Rewritten bool
-	// Bytes is how much: dead bytes that had not been given back before.
+	// Bytes is the number of dead bytes newly freed.
 	Bytes uint64
 	// Held are dead bytes that stay: in blocks that hold live bytes too, or in
 	// a file with more than one link or a lease.
 	Held uint64
-	// Linked says that the file has more than one link.
+	// Linked means that the file has more than one link.
 	Linked bool
-	// Leased says that another process reads the file, so that it got no holes.
+	// Leased means that another process reads the file, so that it got no holes.
 	Leased bool
 }
 
@@ -64,16 +64,15 @@ func (s *Store) Seal(ids ...ID) {
 // Reclaim gives the space of a sealed pack back to the file system, except for
 // that of the records whose payloads overlap live, which ascend and do not
 // overlap, and of all records behind tail, where one of them begins or another
-// ends; math.MaxUint64 is none. No index may name the others any more, durably. Reads that began
-// before end well and are waited for; later ones of dead payloads are
-// [CorruptError].
+// ends; math.MaxUint64 is none. No index may name the others any more, durably.
+// Reclaim waits for earlier reads, which succeed; later ones of dead payloads
+// are [CorruptError].
 //
-// A pack without live payloads is removed. Blocks within dead ranges are
-// punched out of the file. Where that is not possible, or where small dead
-// records make up a tenth of what would be left, the pack is written anew
-// without them, which takes the space of its live bytes for that time. A file
-// with more than one link is left as it is; one that was leased by [Store.File]
-// gets no holes.
+// A pack without live payloads is removed. Blocks within dead ranges are punched
+// out of the file. If that is not possible, or if small dead records would be a
+// tenth of the rest, the pack is rewritten without them, which needs the space
+// of its live bytes meanwhile. A file with more than one link is not changed;
+// one that was leased by [Store.File] gets no holes.
 //
 // ErrInUse is returned for a pack that may grow. A crash at any moment leaves
 // every live payload readable, and Reclaim can be called again.
@@ -84,8 +83,8 @@ func (s *Store) Reclaim(ctx context.Context, id ID, live []Extent, tail uint64) 
 	return s.reclaimOne(ctx, id, live, tail, false)
 }
 
-// Reclaimable says what Reclaim would do, as far as that is known before it
-// tries to make holes and looks where records begin. It changes nothing.
+// Reclaimable estimates the result of Reclaim, without making holes or reading
+// records. It changes nothing.
 func (s *Store) Reclaimable(ctx context.Context, id ID, live []Extent, tail uint64) (Reclaimed, error) {
 	return s.reclaimOne(ctx, id, live, tail, true)
 }
@@ -133,13 +132,13 @@ type reclaimer struct {
 	out  Reclaimed
 
 	dead []gap
-	kept []Extent // whole records, with what is between them
+	kept []Extent // whole records, with the bytes between them
 }
 
 // gap is a range without live records that is still in the file.
 type gap struct {
 	Extent
-	inner Extent // file offsets of the whole blocks in it, empty if there are none
+	inner Extent // file offsets of the whole blocks in it, may be empty
 }
 
 // holds reports whether a gap has whole blocks, and at least so many bytes of
@@ -178,7 +177,7 @@ func (r *reclaimer) run() (err error) {
 	for _, k := range r.kept {
 		left += k.To - k.From
 	}
-	leased := whole > 0 && lockAlone(r.f) // if not, nobody gets a lease from here to the end
+	leased := whole > 0 && lockAlone(r.f) // if not, no new lease until the end
 	rewrite := r.worthRewriting(rest, left)
 	switch {
 	case leased && !rewrite:
@@ -267,8 +266,8 @@ func (r *reclaimer) findDead() error {
 	return nil
 }
 
-// begin is where the record with a payload at off begins, or at if what lies
-// between is not worth a look.
+// begin returns the offset of the record with a payload at off, or at if the
+// bytes between are too few to matter.
 func (r *reclaimer) begin(at, off uint64) (uint64, error) {
 	if off-at < deadGap {
 		return at, nil
@@ -289,8 +288,8 @@ func (r *reclaimer) keep(from, to uint64) {
 	}
 }
 
-// header reads the header of the record with a payload at off. ok is false if
-// there is none, which is damage that is not to be made worse.
+// header reads the header of the record with a payload at off. ok is false
+// without a valid header: the pack is damaged and must not be changed.
 func (r *reclaimer) header(off uint64) (h header, ok bool, err error) {
 	at, ok := r.lay.find(off-backSize, backSize)
 	if !ok {
@@ -426,8 +425,8 @@ func (r *reclaimer) punch(least uint64) error {
 	return nil
 }
 
-// rewrite makes a new file of the live ranges and puts it in the place of the
-// old one. Whoever reads the old file goes on doing so.
+// rewrite makes a new file of the live ranges and replaces the old one. Readers
+// of the old file keep reading it.
 func (r *reclaimer) rewrite() (err error) {
 	fs, path := r.s.fs, r.s.path(r.p.id)
 	extents, table, at := placeExtents(r.kept)
@@ -489,8 +488,8 @@ func (r *reclaimer) copyLive(f io.Writer, head []byte, extents []extent, table [
 	return write(table)
 }
 
-// read reads up to n bytes of the old file at a logical offset. What a former
-// rewrite left out between live records reads as zeros.
+// read reads up to n bytes of the old file at a logical offset. Ranges that an
+// earlier rewrite left out read as zeros.
 func (r *reclaimer) read(buf []byte, off, n uint64) ([]byte, error) {
 	b := buf[:min(uint64(len(buf)), n)]
 	after := r.lay.after(off, math.MaxUint64)

@@ -19,7 +19,7 @@ type segment struct {
 
 	// Under pack.mu:
 	filling int  // appenders that still write into buf
-	writing bool // somebody writes it to the file
+	writing bool // a goroutine writes it to the file
 }
 
 var segmentPool = sync.Pool{New: func() any { b := make([]byte, 0, segmentBytes); return &b }}
@@ -95,7 +95,7 @@ func (p *pack) removeLive(g *segment) {
 	p.setMemFrom()
 }
 
-// setMemFrom tells readers where to look. p.mu is held.
+// setMemFrom updates p.memFrom for readers. p.mu is held.
 func (p *pack) setMemFrom() {
 	from := uint64(math.MaxUint64)
 	for _, g := range p.live {

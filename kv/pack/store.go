@@ -28,12 +28,12 @@ type Options struct {
 	// Incarnation is the first half of the IDs of new packs. Packs of other
 	// incarnations are only read.
 	Incarnation [8]byte
-	// Table is what the index knows about packs.
+	// Table is the index's record of packs.
 	Table []Info
 
-	// MaxPackBytes is where a pack is sealed; 0 is a 64th of what all packs take
-	// on disk, at least 16 MiB and at most 4 GiB. A payload that is larger gets a
-	// pack of its own.
+	// MaxPackBytes is the size at which a pack is sealed; 0 is a 64th of the
+	// space of all packs on disk, at least 16 MiB and at most 4 GiB. A larger
+	// payload gets a pack of its own.
 	MaxPackBytes uint64
 	// Writers bounds the packs that grow at one time; 0 is the number of
 	// processors, at most 4. A second one is begun only while the first is
@@ -44,8 +44,9 @@ type Options struct {
 	// 512. Those in use are never closed, so that there may be more for a
 	// moment.
 	OpenFiles int
-	// MapBytes bounds address space used for maps; 0 is 256 GiB, and none on
-	// 32-bit machines. Beyond it, packs are read with pread. Negative is none.
+	// MapBytes bounds the address space of maps; 0 is 256 GiB, or no maps on
+	// 32-bit machines. Beyond it, packs are read with pread. A negative value
+	// disables maps.
 	MapBytes int64
 	// NoVerify leaves out the comparison with checksums on reads.
 	NoVerify bool
@@ -125,8 +126,8 @@ const (
 )
 
 // Open opens the packs in dir, which is made if it does not exist. It reads no
-// payloads, and only headers of packs that may grow or are not as long as the
-// table says.
+// payloads, and only headers of packs that may grow or whose length differs from
+// the table.
 func Open(dir string, o *Options) (*Store, error) {
 	opts := o.withDefaults()
 	s := &Store{dir: dir, fs: opts.FS, o: opts, changed: map[ID]struct{}{}}
@@ -190,8 +191,8 @@ func (s *Store) load() error {
 			s.changed[info.ID] = struct{}{}
 			continue
 		}
-		// Only a file that is exactly what the index says may grow. Everything
-		// that is longer holds bytes that somebody may still name.
+		// Only a file with exactly the length in the index may grow. A longer
+		// one has bytes that may still be referenced.
 		if !p.missing && !unknown[info.ID] && p.tail >= fileHeaderSize && len(s.active) < s.o.Writers && !p.rewritten() {
 			p.sealed = false
 			p.onDisk.Store(0) // it changes now
@@ -203,7 +204,7 @@ func (s *Store) load() error {
 			s.trim(info.ID)
 		}
 	}
-	// A file that is not as long as the index says may have been rewritten.
+	// A file with another length may have been rewritten.
 	for id := range unknown {
 		packs[id].rewritten()
 	}
@@ -221,8 +222,8 @@ func (s *Store) load() error {
 }
 
 // rewritten reports whether the file is one that was rewritten, and takes the
-// logical size from its header then. Whoever reads the pack is told what is
-// wrong with it, if anything.
+// logical size from its header then. Errors of the file are returned when the
+// pack is read.
 func (p *pack) rewritten() bool {
 	f, err := p.s.fs.Open(p.s.path(p.id))
 	if err != nil {
@@ -264,7 +265,7 @@ func (s *Store) packLimit() uint64 {
 	return min(max(all/packShare, s.o.smallest), largestPack)
 }
 
-// trim gives back what a process that crashed had allocated ahead.
+// trim frees blocks that a crashed process had preallocated.
 func (s *Store) trim(id ID) {
 	if f, err := s.fs.OpenReadWrite(s.path(id), vfs.WriteCategoryUnspecified); err == nil {
 		trim(f)
@@ -329,9 +330,8 @@ func (s *Store) Infos() []Info {
 	return list
 }
 
-// Recorded says that the index holds infos that Sync returned, durably. Sync
-// repeats what was not recorded; without Recorded it repeats everything that
-// changed since Open.
+// Recorded reports that infos returned by Sync are durable in the index. Sync
+// returns unrecorded infos again; without Recorded, all that changed since Open.
 func (s *Store) Recorded(infos []Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,9 +350,9 @@ func (s *Store) Recorded(infos []Info) {
 }
 
 // Resume lets the store write again after a failure, into new packs. Failed
-// packs stay as they are; their payloads behind the durable end are gone. Call
-// it when everybody who may hold the address of such a payload has been told:
-// no later Sync speaks for them.
+// packs are not changed; their payloads behind the durable end are lost. Call it
+// after all owners of such payloads know of the loss: later Syncs do not report
+// it.
 func (s *Store) Resume() {
 	s.sync.Lock()
 	defer s.sync.Unlock()
@@ -362,7 +362,7 @@ func (s *Store) Resume() {
 	s.mu.Unlock()
 	for _, p := range *s.packs.Load() {
 		if p.isFailed() {
-			// An error of a file that is lost already says nothing new.
+			// An error of a file that is already lost is ignored.
 			_ = p.closeWriter()
 		}
 	}
@@ -387,8 +387,8 @@ func (s *Store) Position() Position {
 	return p
 }
 
-// End is how far a pack reached at that moment: 0 if it did not exist,
-// math.MaxUint64 if it did not grow any more.
+// End is the end of a pack at that moment: 0 if it did not exist, math.MaxUint64
+// if it was sealed.
 func (p Position) End(id ID) uint64 {
 	if n, ok := p.growing[id]; ok {
 		return n
@@ -488,8 +488,8 @@ func (s *Store) keepNumber(id ID) error {
 	return errors.Join(f.Sync(), f.Close(), syncDir(s.fs, s.dir))
 }
 
-// Close ends reading and writing. Calls that are running end well. What was
-// appended after the last Sync is dropped.
+// Close ends reading and writing. Calls that are running end well. Payloads
+// appended after the last Sync are dropped.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return kv.ErrClosed

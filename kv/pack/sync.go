@@ -67,7 +67,7 @@ func (s *Store) dirty() ([]*pack, error) {
 	var dirty []*pack
 	for _, p := range s.unsealed {
 		p.mu.Lock()
-		// A pack that was begun and got nothing is nobody's concern.
+		// An empty pack is ignored.
 		if p.tail > fileHeaderSize && (p.tail > p.durable || p.full) {
 			dirty = append(dirty, p)
 		}
@@ -76,7 +76,7 @@ func (s *Store) dirty() ([]*pack, error) {
 	return dirty, nil
 }
 
-// sync makes what is reserved now durable.
+// sync makes all currently reserved bytes durable.
 func (p *pack) sync() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +133,8 @@ func (p *pack) sync() error {
 	return nil
 }
 
-// waiting returns a filled segment below target that nobody writes. p.mu is
-// held.
+// waiting returns a filled segment below target that no goroutine writes. p.mu
+// is held.
 func (p *pack) waiting(target uint64) *segment {
 	for _, g := range p.live {
 		if g != p.seg && g.base < target && g.filling == 0 && !g.writing {
@@ -154,8 +154,8 @@ func (p *pack) pending(target uint64) bool {
 	return slices.ContainsFunc(p.spans, func(from uint64) bool { return from < target })
 }
 
-// unrecorded adds the packs that were synced to what the index has to be told,
-// also if others failed, and returns it all.
+// unrecorded adds synced packs to the infos for the index, even if others
+// failed, and returns all of them.
 func (s *Store) unrecorded(dirty []*pack, errs []error) ([]Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Store) unrecorded(dirty []*pack, errs []error) ([]Info, error) {
 	return list, nil
 }
 
-// flush writes what is in memory up to end to the file, without syncing it.
+// flush writes the bytes in memory up to end to the file, without a sync.
 func (p *pack) flush(end uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +198,7 @@ func (p *pack) flush(end uint64) error {
 	return p.lost(end)
 }
 
-// closeWriter ends writing, at Close. What is in memory is dropped.
+// closeWriter ends writing, at Close. Bytes in memory are dropped.
 func (p *pack) closeWriter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapAhead says that a map may be longer than its file, and shows what is
-// written later.
+// mapAhead means that a map may be longer than its file, and shows later writes.
 const mapAhead = true
 
 // startWriting asks the kernel to begin writing a range to disk. It promises
@@ -35,8 +34,8 @@ func punchHole(f vfs.File, off, n int64) error {
 	return err
 }
 
-// aheadStep is how much the kernel is asked for at one time: it does not take
-// more than a device does.
+// aheadStep is the largest readahead of one call: the kernel limits it to that
+// of the device.
 const aheadStep = 1 << 20
 
 // readAhead asks the kernel for a range of a map, unless its end is in memory. It
@@ -57,7 +56,7 @@ func readAhead(data []byte, from, to uint64) {
 	}
 }
 
-// links is how many names a file has, 1 if nobody can tell.
+// links returns the number of links of a file, 1 if unknown.
 func links(f vfs.File) uint64 {
 	var st unix.Stat_t
 	if fd := f.Fd(); fd == vfs.InvalidFd || unix.Fstat(int(fd), &st) != nil {
@@ -66,7 +65,7 @@ func links(f vfs.File) uint64 {
 	return uint64(st.Nlink)
 }
 
-// allocated is what the blocks of a file take.
+// allocated returns the bytes of a file's blocks.
 func allocated(fi vfs.FileInfo) uint64 {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Blocks) * 512

@@ -50,15 +50,15 @@ func parseID(s string) (id ID, ok bool) {
 	return id, id.String() == s
 }
 
-// Address says where a payload is. Offset is that of the first byte of the
-// payload. It is logical: see [Store.Locate] for the place in a file.
+// Address is the position of a payload. Offset is that of its first byte. It is
+// logical: see [Store.Locate] for the place in a file.
 type Address struct {
 	Pack           ID
 	Offset, Length uint64
 }
 
-// Owner is what a record says about whose payload it is. It serves salvage and
-// checks; reading does not look at it.
+// Owner identifies the key of a payload in its record. It serves salvage and
+// checks; reading ignores it.
 type Owner struct {
 	// Array is the identity of the array.
 	Array [16]byte
@@ -72,14 +72,13 @@ type Info struct {
 	// End is the durable end: everything before it survives a crash. Zero for
 	// a pack that the index does not know.
 	End uint64
-	// Size is how far the pack reaches, durable or not. The index need not
-	// keep it.
+	// Size is the end of the pack, durable or not. The index need not keep it.
 	Size uint64
 	// Sealed packs do not grow any more.
 	Sealed bool
-	// Missing says that there is no file. The index need not keep it.
+	// Missing means that the file does not exist. The index need not keep it.
 	Missing bool
-	// Failed says that bytes behind End are lost. The index need not keep it.
+	// Failed means that bytes behind End are lost. The index need not keep it.
 	Failed bool
 }
 
@@ -88,15 +87,15 @@ var (
 	// end of the failed pack are lost. See [Store.Resume].
 	ErrFailed = errors.New("pack: failed")
 
-	// ErrFull means that the disk is full. The payload was not stored; what
-	// was stored before is sound, and Append and Sync may be tried again.
+	// ErrFull means that the disk is full. The payload was not stored; earlier
+	// ones are sound, and Append and Sync may be tried again.
 	ErrFull = errors.New("pack: disk full")
 
 	// ErrFormat means that a pack was written by a newer version.
 	ErrFormat = errors.New("pack: unknown format")
 
 	// ErrTooLarge means a key above MaxKeyBytes, or a payload above
-	// MaxPayloadBytes or what this machine can address.
+	// MaxPayloadBytes or the address space.
 	ErrTooLarge = errors.New("pack: too large")
 
 	// ErrFixed is returned by Import for a file whose bytes would have to move.
@@ -126,8 +125,8 @@ func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 // Unwrap returns the error of the file system.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// CorruptError says that stored bytes are not what was stored, or cannot be
-// read. It is kv.ErrCorrupt.
+// CorruptError means that a stored payload has changed or cannot be read. It is
+// kv.ErrCorrupt.
 type CorruptError struct {
 	Pack ID
 	// Offset and Length say where in the file.

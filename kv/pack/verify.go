@@ -2,9 +2,9 @@ package pack
 
 import "context"
 
-// Covered reports whether the payload at a can be there as far as the sizes
-// tell: its pack has a file, which reaches that far, and the range lies before
-// the durable end. Nothing is read. Errors are [CorruptError].
+// Covered checks the range of the payload at a against sizes: its pack has a
+// file of sufficient length, and the range lies before the durable end. Nothing
+// is read. Errors are [CorruptError].
 func (s *Store) Covered(ctx context.Context, a Address) error {
 	r, err := s.locate(ctx, a, 0, 0)
 	if err != nil {
@@ -16,8 +16,8 @@ func (s *Store) Covered(ctx context.Context, a Address) error {
 	return nil
 }
 
-// inFile finds the payload at a in its file, which the caller gives back. What was
-// written to it last is flushed before.
+// inFile finds the payload at a in its file, which the caller releases. It first
+// flushes pending writes of the file.
 func (s *Store) inFile(ctx context.Context, a Address) (part, *handle, error) {
 	r, err := s.locate(ctx, a, 0, a.Length)
 	if err != nil {
@@ -48,10 +48,9 @@ func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) e
 	return s.View(ctx, a, 0, a.Length, fn)
 }
 
-// Who verifies goes through a pack from payload to payload, so the kernel is asked
-// for what comes next: a page of a map that is not there stops its reader until a
-// whole window is read. That is done once in aheadEvery bytes, or for a payload
-// that is large.
+// A check reads a pack from payload to payload, so the kernel is asked to read
+// ahead: a page fault in a map blocks the reader until a whole window is read.
+// That is done once in aheadEvery bytes, or for a large payload.
 const (
 	aheadEvery = 4 << 20
 	aheadLarge = 128 << 10
