@@ -16,11 +16,11 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// Array is an array in a view. It is a handle: it holds the metadata as it was
-// when the array was opened, or last changed through this handle, and no
-// chunks. Changes start from what is stored: see [Array.SetAttributes] and
-// [Array.Resize]. A write takes over a shape that another handle stored, if both
-// share [OpenOptions].Locks, as those of a session do.
+// Array is an array in a view. It is a handle: it holds the metadata of when the
+// array was opened, or last changed through this handle, and no chunks. Changes
+// start from the stored metadata: see [Array.SetAttributes] and [Array.Resize].
+// A write takes over a shape that another handle stored, if both share
+// [OpenOptions].Locks, as those of a session do.
 //
 // Reading is safe for concurrent use. Writing is too: writes to different
 // chunks do not wait for each other, and two writes to parts of one chunk
@@ -41,8 +41,8 @@ type Array struct {
 	st     atomic.Pointer[arrayState]
 }
 
-// arrayState is what follows from the metadata. It is not changed: resizing
-// makes a new one.
+// arrayState is derived from the metadata. It is immutable: resizing makes a new
+// one.
 type arrayState struct {
 	meta *Meta
 	// size is the bytes of one element in memory, 0 if it varies.
@@ -54,8 +54,8 @@ type arrayState struct {
 	// forms holds those of other grids, by shape.
 	forms   formCache
 	indexes indexCache
-	// shapes is how many changes of the shape, of those that the locks count, meta
-	// shows.
+	// shapes is the number of changes of the shape, as counted by the locks,
+	// that meta includes.
 	shapes int64
 }
 
@@ -82,7 +82,7 @@ func newState(m *Meta, limit int64) (*arrayState, error) {
 		st.form, err = newForm(m, st.lens, limit)
 		return st, err
 	}
-	// Any chunk tells whether the codecs suit the array.
+	// Any chunk shape shows whether the codecs fit the array.
 	for d, n := range m.Shape {
 		if m.Grid.Count(d, n) == 0 {
 			return st, nil
@@ -93,7 +93,7 @@ func newState(m *Meta, limit int64) (*arrayState, error) {
 	return st, err
 }
 
-// chunkForm is what all chunks of one shape share.
+// chunkForm is the common state of all chunks of one shape.
 type chunkForm struct {
 	bound   *codecs.Bound
 	shape   []int
@@ -101,10 +101,10 @@ type chunkForm struct {
 	count   int   // elements
 	bytes   int   // decoded; 0 for variable-length elements
 	inner   []int // shape of the inner chunks of a shard that can be read in part, else nil
-	// indexed says that inner chunks can be replaced one by one too.
+	// indexed means that inner chunks can be replaced one by one too.
 	indexed bool
-	// uncached says that there is nothing to gain from a cache: elements lie in
-	// the encoded bytes as they are but for order.
+	// uncached means that a cache does not help: the encoded bytes are the
+	// elements, except for their order.
 	uncached bool
 	// name returns the codec part of the name of a cache entry. Most arrays of a
 	// listing are never read, and it is half of the price of a form.
@@ -164,7 +164,7 @@ type formCache struct {
 	forms map[string]*chunkForm
 }
 
-// maxForms bounds how many shapes are remembered; binding again is cheap.
+// maxForms bounds the cached shapes; binding again is cheap.
 const maxForms = 256
 
 // get returns the form of chunks of that shape, which it may keep.
@@ -225,7 +225,7 @@ func (a *Array) DimensionNames() []string {
 	return names
 }
 
-// Resolve returns the shape of what sel yields. Errors are [ErrSelection].
+// Resolve returns the shape of the result of sel. Errors are [ErrSelection].
 func (a *Array) Resolve(sel Selection) ([]int64, error) {
 	shape, err := a.resolve(sel)
 	return shape, a.fail("select", err)

@@ -29,10 +29,10 @@ var ErrType = errors.New("zarr: wrong type")
 //	structs                             structs
 //
 // or a type made of one of these. The fields of a Go struct are those of the
-// same name, or of the name in a tag like `zarr:"lat"`; `zarr:"-"` and what is
-// not exported is left alone, and fields of the array may be missing. The first
-// line, and floats of their own width, cost no conversion. Any other T is
-// [ErrType]. What is larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
+// same name, or of the name in a tag like `zarr:"lat"`; `zarr:"-"` and
+// unexported fields are ignored, and fields of the array may be missing. The
+// first line, and floats of their own width, cost no conversion. Any other T is
+// [ErrType]. A result larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
 func Read[T any](ctx context.Context, a *Array, sel Selection) (data []T, shape []int64, err error) {
 	if shape, err = a.resolve(sel); err == nil {
 		data, err = read[T](ctx, a, sel)
@@ -100,8 +100,8 @@ func readInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 		return err
 	}
 	if a.Type().Kind() == dtype.Bool {
-		// Go knows no bool but 0 and 1; other bytes, which only damaged chunks
-		// hold, are true as they are in C.
+		// A Go bool must be 0 or 1; other bytes, which only damaged chunks have,
+		// become true as in C.
 		for i, b := range mem {
 			if b > 1 {
 				mem[i] = 1
@@ -115,12 +115,12 @@ func readInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 }
 
 // Write stores data, in C order, in the elements of sel: as many as the
-// selection has, else the error is [ErrSelection]; [Fill] writes one value everywhere.
-// T is as for [Read], but an integer has the width of the array's, and a struct every
-// field of the array. Floats are rounded to the nearest,
+// selection has, else the error is [ErrSelection]; [Fill] writes one value
+// everywhere. T is as for [Read], but an integer has the width of the array's,
+// and a struct every field of the array. Floats are rounded to the nearest,
 // times and durations to whole counts, down. A value that the data type cannot
-// say, such as a text that is too long, is [ErrValue], and nothing is written.
-// [Array.WriteBytes] tells the rest.
+// represent, such as a text that is too long, is [ErrValue], and nothing is
+// written. For the rest see [Array.WriteBytes].
 func Write[T any](ctx context.Context, a *Array, sel Selection, data []T) error {
 	return a.fail("write", write(ctx, a, sel, data, false))
 }
@@ -150,7 +150,7 @@ func write[T any](ctx context.Context, a *Array, sel Selection, data []T, every 
 }
 
 // checkType reports whether a T is an element of type t in memory, or holds its
-// bytes; what else can be converted is up to convOf.
+// bytes; convOf handles other conversions.
 func checkType[T any](t dtype.Type, exact bool) error {
 	g, ok := dtype.Of[T]()
 	var zero T
@@ -193,7 +193,7 @@ func memory[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
 }
 
-// littleEndian says that Go's scalars lie in memory as dtype has them.
+// littleEndian means that Go's scalars have the memory layout of dtype.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // swapScalars reverses the bytes of every scalar of elements of type t.

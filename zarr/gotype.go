@@ -11,8 +11,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// ErrValue means that a Go value is none of the array's data type: a text that
-// is too long, a number out of range.
+// ErrValue means that the array's data type cannot represent a Go value: a text
+// that is too long, a number out of range.
 var ErrValue = errors.New("zarr: value does not fit")
 
 // TypeOf returns the data type that holds a Go type without loss, for [Spec]:
@@ -32,8 +32,8 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 )
 
-// typeOf is TypeOf; fixed says that elements are part of something whose parts
-// have a fixed size, which also ends the types that contain themselves.
+// typeOf is TypeOf; fixed means that the type is part of one that needs parts of
+// fixed size, which also excludes recursive types.
 func typeOf(g reflect.Type, fixed bool) (dtype.Type, error) {
 	switch g {
 	case timeType:
@@ -99,7 +99,7 @@ func typeOfArray(g reflect.Type) (dtype.Type, error) {
 	return dtype.NewSubarray(elem, shape)
 }
 
-// goField is a field of a Go struct that stands for one of a data type.
+// goField is a field of a Go struct and its field of the data type.
 type goField struct {
 	name   string
 	typ    reflect.Type
@@ -130,8 +130,7 @@ type conv struct {
 }
 
 // readConverted reads elements that have another form in Go than in memory.
-// mismatch is what is wrong if there is no way to convert them. dst is made if
-// it is nil.
+// mismatch is the error if they cannot be converted. dst is made if it is nil.
 func readConverted[T any](ctx context.Context, a *Array, sel Selection, dst []T, mismatch error) ([]T, error) {
 	t := a.Type()
 	p, err := convOf(reflect.TypeFor[T](), t)

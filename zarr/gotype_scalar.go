@@ -270,11 +270,11 @@ func padded(dst []byte, s string, t dtype.Type) ([]byte, error) {
 	return append(append(dst, s...), make([]byte, t.Size()-len(s))...), nil
 }
 
-// nat is the count that stands for no time.
+// nat is the count of NaT.
 const nat = math.MinInt64
 
-// unitSeconds are the units of whole seconds, and unitFraction how many of a
-// unit make a second.
+// unitSeconds are the units of whole seconds, and unitFraction the fractions of
+// a second per unit.
 var (
 	unitSeconds  = map[string]int64{"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
 	unitFraction = map[string]int64{"ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15, "as": 1e18}

@@ -1,9 +1,9 @@
 package zarr
 
-// lane is one dimension of a move between two places: n elements, and where
-// each of them lies, in bytes (or elements of variable length) from the lane's
-// origin. Regular steps alone are what [codecs.CopyStrided] does; lanes are for
-// selections with lists, where the places are looked up.
+// lane is one dimension of a move between two places: n elements, and where each
+// of them lies, in bytes (or elements of variable length) from the lane's
+// origin. [codecs.CopyStrided] handles regular steps; lanes are for selections
+// with lists of positions.
 type lane struct {
 	n        int
 	src, dst int // from one element to the next

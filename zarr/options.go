@@ -22,9 +22,9 @@ type Runner interface {
 }
 
 // ChunkCache keeps decoded chunks. An entry is named by the identity of the
-// encoded bytes and by what decodes them (codecs, data type, shape and fill
-// value, and, inside a shard, which inner chunk), so it never becomes stale. A
-// cache may forget anything at any time. Safe for concurrent use.
+// encoded bytes and by their decoding (codecs, data type, shape and fill value,
+// and, inside a shard, the inner chunk), so it never becomes stale. A cache may
+// forget anything at any time. Safe for concurrent use.
 type ChunkCache interface {
 	// Get returns a decoded chunk. It is not changed by anyone, and stays
 	// valid after the cache has dropped it.
@@ -37,17 +37,16 @@ type ChunkCache interface {
 // ChunkLoader is an optional interface of a [ChunkCache] that decodes a chunk
 // once for several readers that want it at the same time.
 type ChunkLoader interface {
-	// Load returns the cached chunk or calls decode, at most once for all
-	// callers that name the same entry and wait, and caches what it returns.
-	// decode does not run any more when the Load that it was passed to has
-	// returned.
+	// Load returns the cached chunk or calls decode, once for all callers that
+	// wait for the same entry, and caches the result. decode has ended when the
+	// Load that it was passed to returns.
 	Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error)
 }
 
-// ChunkToucher is an optional interface of a [ChunkCache] that knows which chunks
-// small reads come back to. Without it reads of a small part of a chunk that can
-// be decoded in parts never put it into the cache. What it answers never changes
-// what is read.
+// ChunkToucher is an optional interface of a [ChunkCache] that knows which
+// chunks small reads come back to. Without it, reads of a small part of a chunk
+// that can be decoded in parts never put it into the cache. Results of reads do
+// not depend on it.
 type ChunkToucher interface {
 	// Keeps reports whether the cache keeps decoded chunks of so many bytes.
 	Keeps(bytes int) bool
@@ -63,8 +62,8 @@ type OpenOptions struct {
 	// Version, if not 0, is the only format that is looked for or created.
 	// Default: any is opened, V3 is created.
 	Version Version
-	// Consolidated makes groups tell their descendants from consolidated
-	// metadata where they carry it, without listing or reading anything else.
+	// Consolidated makes groups list their descendants from their consolidated
+	// metadata, if they have it, without other reads.
 	Consolidated bool
 	// Overwrite lets Create and CreateGroup replace a node and all below it.
 	Overwrite bool
@@ -123,7 +122,8 @@ func (o *OpenOptions) withDefaults() OpenOptions {
 	return c
 }
 
-// lockStripes is how many locks all chunks share. Writers hold one at a time.
+// lockStripes is the number of locks that all chunks share. Writers hold one at
+// a time.
 const lockStripes = 64
 
 // ChunkLocks serialises writers of one chunk inside one process: changing a
@@ -143,17 +143,16 @@ func (l *ChunkLocks) of(key string) *sync.Mutex {
 	return &l.stripes[maphash.String(l.seed, key)%lockStripes]
 }
 
-// Lock locks the chunk with that key, for one who writes it past the arrays, and
-// returns what unlocks it. It must not be called twice before.
+// Lock locks the chunk with that key, for writes that bypass arrays, and returns
+// the function that unlocks it. Unlock before the next call.
 func (l *ChunkLocks) Lock(key string) (unlock func()) {
 	m := l.of(key)
 	m.Lock()
 	return m.Unlock
 }
 
-// tune holds the sizes from which one way of doing a thing is better than
-// another, as the benchmarks tell. Only tests change them, to reach every way
-// with small arrays.
+// tune holds the thresholds between algorithms, from benchmarks. Only tests
+// change them, to cover every algorithm with small arrays.
 var tune = struct {
 	run    int   // bytes in a row that a layer has which is decoded by itself: see sparseAxis
 	block  int   // bytes that the pieces of a box may be apart for each block of the chunk to be decoded: see inPieces

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Axis is a dimension of what a selection yields.
+// Axis is a dimension of the result of a selection.
 type Axis struct {
 	// Dim is the dimension of the array that it goes through, -1 for a [NewAxis].
 	Dim int
-	// Len is how many elements the result has along it.
+	// Len is the number of elements of the result along it.
 	Len int64
 
 	span span
@@ -62,10 +62,10 @@ func (x Axis) Part(lo, hi int64) Index {
 	return Slice(first, end, -x.span.step)
 }
 
-// Axes returns the dimensions of what a selection yields, and for each dimension of
-// the array the index that selects the same. Put [Axis.Part] in the place of at[Dim],
-// and [Orthogonal] of at is a part of the selection. Errors are [ErrSelection];
-// [Points] have no axes.
+// Axes returns the dimensions of the result of a selection, and for each
+// dimension of the array the index that selects the same. Put [Axis.Part] in the
+// place of at[Dim], and [Orthogonal] of at is a part of the selection. Errors
+// are [ErrSelection]; [Points] have no axes.
 func (a *Array) Axes(sel Selection) (axes []Axis, at []Index, err error) {
 	axes, at, err = a.axes(sel)
 	return axes, at, a.fail("select", err)
@@ -98,25 +98,26 @@ func (a *Array) axes(sel Selection) (axes []Axis, at []Index, err error) {
 // Part is a part of a selection.
 type Part struct {
 	Selection Selection
-	// Shape is what Selection yields. It may lack dimensions of length 1.
+	// Shape is the shape of the result of Selection. It may lack dimensions of
+	// length 1.
 	Shape []int64
 }
 
-// partBytes bounds what is read at a time if nothing else is said.
+// partBytes is the default size of a part.
 const partBytes = 64 << 20
 
-// longRows is how many parts long a row may be before it is cut, for which chunks are
-// decoded more than once.
+// longRows is the number of parts above which a row is cut, although chunks are
+// then decoded more than once.
 const longRows = 4
 
-// variableSize is what an element of variable length is taken to be.
+// variableSize is the assumed size of an element of variable length.
 const variableSize = 256
 
-// Parts yields a selection in parts of about so many bytes (0 for 64 MiB), at most four
-// times that, in C order of the result: what the parts select, one after the other, is
-// what the selection does. Parts end where chunks do, so that none is decoded twice, unless
-// one row is larger. [Points] are cut between points. An error is [ErrSelection] and
-// comes first.
+// Parts yields a selection in parts of about so many bytes (0 for 64 MiB), at
+// most four times that, in C order of the result: the parts in order select the
+// elements of the selection. Parts end where chunks do, so that none is decoded
+// twice, unless one row is larger. [Points] are cut between points. An error is
+// [ErrSelection] and comes first.
 func (a *Array) Parts(sel Selection, bytes int64) iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
 		if bytes <= 0 {
@@ -218,10 +219,10 @@ func (c *cutter) points(sel Selection) {
 	}
 }
 
-// ReadTo writes the elements of sel to w in C order and memory layout (little-endian
-// scalars), part by part, so that the memory it takes does not depend on how many
-// they are: about 64 MiB, at most four times that. Only for fixed-size types. If w
-// fails its error is returned; what was written before is whole elements.
+// ReadTo writes the elements of sel to w in C order and memory layout
+// (little-endian scalars), part by part in bounded memory: about 64 MiB, at most
+// four times that. Only for fixed-size types. It returns an error of w; the
+// bytes written before are whole elements.
 func (a *Array) ReadTo(ctx context.Context, sel Selection, w io.Writer) error {
 	return a.fail("read", a.readTo(ctx, sel, w, partBytes))
 }

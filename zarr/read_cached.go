@@ -28,8 +28,8 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 	return nil
 }
 
-// worthWhole reports whether to decode a chunk whole of which a small part is
-// wanted: it is wanted again, or decoding the part takes about as long.
+// worthWhole reports whether to decode a whole chunk for a small part: if the
+// chunk is read repeatedly, or if decoding the part takes about as long.
 func (t *task) worthWhole(cache ChunkCache, id kv.ID) bool {
 	c, ok := cache.(ChunkToucher)
 	return ok && c.Keeps(t.form.bytes) && (t.inPieces() || c.Touch(id, t.form.name(), t.form.bytes))

@@ -10,17 +10,17 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// A view such as that of a server finds many chunks at less cost than each by
-// itself. Then the chunks of a job are not located one by one: the view is told
-// which are wanted, and hands over each when its bytes are there, so that it is
-// decoded to where it belongs while others are on their way.
+// Some views, such as those of servers, read many chunks at less cost than one
+// by one. Then the chunks of a job are not located one by one: the view gets the
+// whole list, and hands over each chunk when its bytes have arrived, so that it
+// is decoded into the result while others are being read.
 //
 //	plan ─▶ up to gatherAtOnce wants ─▶ kv.Gather ─▶ task.do with the value at hand
 //	      ▲                                    │
 //	      └────────── the next ones ───────────┘
 
-// gatherAtOnce is how many chunks a view is told of at a time: enough that
-// small ones which lie together fill long reads, and a few MiB of keys.
+// gatherAtOnce is the number of chunks passed to a view at a time: enough that
+// neighbouring small ones fill long reads, and a few MiB of keys.
 const gatherAtOnce = 1 << 14
 
 // gatherer is the memory of one job that gathers. Pooled.
@@ -102,7 +102,7 @@ func (g *gatherer) plan(j *job, lo, hi, gap int64) error {
 	return nil
 }
 
-// want says how reading the chunk in hand begins.
+// want returns the first range to read of the current chunk.
 func (t *task) want(gap int64) kv.Want {
 	w := kv.Want{Key: t.key, Limit: t.form.bound.MaxEncodedSize()}
 	if !t.partly(0) {
@@ -118,8 +118,8 @@ func (t *task) want(gap int64) kv.Want {
 	return w
 }
 
-// holder returns what tells whether the bytes of a chunk are not needed: because
-// the chunk is cached, or of a shard its index is.
+// holder returns the function that reports whether the bytes of a chunk are not
+// needed, because the chunk, or the index of the shard, is cached.
 func (j *job) holder(g *gatherer) func(int, kv.Value) bool {
 	cache := j.a.opts.Cache
 	return func(i int, v kv.Value) bool {

@@ -30,8 +30,8 @@ type shardRead struct {
 	// inner are the strides of an inner chunk.
 	inner []int
 	at    []int // see each
-	count []int // of what the box has in common with an inner chunk
-	// blocks are the decoded inner chunks, as far as they are cached.
+	count []int // of the intersection of the box with an inner chunk
+	// blocks are the cached decoded inner chunks.
 	blocks [][]byte
 }
 

@@ -29,8 +29,8 @@ func (t *task) sparseAxis() int {
 	return axis
 }
 
-// thin reports whether the layers along axis are so far apart that what lies
-// between them should not even be read.
+// thin reports whether the layers along axis are so distant that the bytes
+// between them should not be read.
 func (t *task) thin(axis int) bool {
 	p := &t.parts[axis]
 	if t.form.inner != nil {

@@ -16,7 +16,7 @@ type job struct {
 	plan
 	a  *Array
 	st *arrayState
-	// reading says that the job does not write.
+	// reading means that the job does not write.
 	reading bool
 	// user is the caller's memory; its strides are those of the result.
 	user codecs.Dst
@@ -24,7 +24,7 @@ type job struct {
 	// the array, 0 for dropped ones.
 	along []int
 	slab  slabs
-	// step is what is done to each chunk.
+	// step is called for each chunk.
 	step func(t *task, ctx context.Context) error
 	// run is j.runOne, made once per job and not per call.
 	run func(ctx context.Context, i int) error
@@ -117,8 +117,8 @@ func (j *job) runOne(ctx context.Context, i int) error {
 	return t.do(ctx, j, int64(i))
 }
 
-// task is what one goroutine needs to work on one chunk after another. Tasks
-// are pooled and keep their buffers.
+// task is the state of one goroutine that works on one chunk after another.
+// Tasks are pooled and keep their buffers.
 type task struct {
 	j *job
 	// coords, parts, key and form are those of the chunk in hand.
@@ -130,16 +130,16 @@ type task struct {
 	ints   []int // a shape or strides, for as long as one function needs them
 	// box holds all wanted elements of the chunk, and perhaps others between.
 	box codecs.Box
-	// n is how many elements are wanted along each dimension, user where they
-	// go, or come from, and buf, where they lie in a buffer with the given
-	// strides, one step per wanted element; not used where there are lists.
+	// n is the number of wanted elements along each dimension. user is their
+	// position in the caller's memory, and buf in a buffer with the given
+	// strides, one step per wanted element; not used with lists.
 	n    []int
 	user codecs.Dst
 	buf  codecs.Src
 	// points are the members of a point selection, if it is one.
 	points []int
-	// direct says that what is wanted is the box as it is, so that it can be
-	// decoded straight into the caller's memory.
+	// direct means that the wanted elements are exactly the box, so that it can
+	// be decoded into the caller's memory.
 	direct bool
 
 	shard   shardRead
@@ -201,7 +201,7 @@ func (t *task) do(ctx context.Context, j *job, i int64) error {
 	return nil
 }
 
-// place finds out what the i-th piece is; some is false if it has no elements.
+// place sets the task to the i-th piece; some is false if it has no elements.
 func (t *task) place(i int64) (some bool, err error) {
 	j := t.j
 	rank := len(j.st.meta.Shape)
@@ -240,11 +240,11 @@ func (t *task) place(i int64) (some bool, err error) {
 	return true, nil
 }
 
-// keyBlock is how many bytes of keys share one allocation.
+// keyBlock is the number of bytes of keys that share one allocation.
 const keyBlock = 2048
 
-// makeKey sets key. Keys are cut from a block that is written once and then left
-// alone: whoever keeps one keeps the block.
+// makeKey sets key. Keys are parts of a block that is written once: a kept key
+// keeps the block in memory.
 func (t *task) makeKey() {
 	chunks := t.j.a.loc.chunks
 	most := len(chunks) + len("c/") + 20*len(t.coords)

@@ -14,9 +14,9 @@ import (
 )
 
 // ReadVar reads the elements of sel of an array of variable-length type, in C
-// order of the result. The caller owns what it returns. Missing chunks read as
-// the fill value. What does not fit [OpenOptions].MaxResultBytes, or the 4 GiB
-// that the offsets can name, is [ErrTooLarge].
+// order of the result. The caller owns the result. Missing chunks read as the
+// fill value. A result over [OpenOptions].MaxResultBytes, or over the 4 GiB of
+// the offsets, is [ErrTooLarge].
 func (a *Array) ReadVar(ctx context.Context, sel Selection) (dtype.Variable, error) {
 	v, err := a.readVar(ctx, sel)
 	return v, a.fail("read", err)
@@ -146,7 +146,7 @@ func (t *task) collect(ctx context.Context, c *collector) error {
 }
 
 // readBlock decodes the box, or the chunk, of variable-length elements. origin
-// is the number of the box's first element in what it returns.
+// is the index of the box's first element in the result.
 func (t *task) readBlock(ctx context.Context, v kv.Value) (block dtype.Variable, origin int, strides []int, err error) {
 	form := t.form
 	if cache, id := t.j.a.opts.Cache, v.ID(); cache != nil && id != (kv.ID{}) && form.inner == nil && !form.uncached {
@@ -172,7 +172,7 @@ func (t *task) readBlock(ctx context.Context, v kv.Value) (block dtype.Variable,
 	return block, 0, packed(t.ints, t.box.Count, 1), err
 }
 
-// openBlock opens what a codec decoded.
+// openBlock opens the output of a codec.
 func openBlock(b []byte, n int) (dtype.Variable, error) {
 	v, err := dtype.OpenVariable(b, n)
 	if err != nil {

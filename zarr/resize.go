@@ -8,12 +8,11 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ResizeOptions say what happens to elements that a shrunk array loses.
+// ResizeOptions control the elements that a shrunk array loses.
 //
-// By default chunks that lie outside the new shape are deleted, and chunks at
-// its edge stay as they are: their elements outside are out of sight, and come
-// back if the array grows again. That is what zarr-python and tensorstore do
-// too.
+// By default chunks outside the new shape are deleted, and chunks at its edge
+// are not changed: their elements outside are hidden, and come back if the array
+// grows again. zarr-python and tensorstore do the same.
 type ResizeOptions struct {
 	// KeepChunks changes nothing but the metadata: whole chunks come back too
 	// when the array grows again.
@@ -71,12 +70,13 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 	return a.deleteOutside(ctx, was, a.st.Load().meta.Shape)
 }
 
-// resetEdges sets to the fill value what chunks that stay hold outside shape.
+// resetEdges sets elements outside shape, in chunks that stay, to the fill
+// value.
 func (a *Array) resetEdges(ctx context.Context, st *arrayState, shape []int64) error {
 	grid, old := st.meta.Grid, st.meta.Shape
 	for d := range shape {
-		// Along d what is cut off the last chunk that stays; along the others
-		// what stays of the array.
+		// Along d the part cut off the last remaining chunk; along the others
+		// the new extent of the array.
 		if shape[d] >= old[d] || shape[d] == 0 {
 			continue
 		}

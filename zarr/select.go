@@ -12,13 +12,12 @@ import (
 // to, or is not well formed in itself.
 var ErrSelection = errors.New("zarr: bad selection")
 
-// None stands for an omitted bound in [Slice]: Slice(None, None, -1) is a
-// whole dimension backwards.
+// None is an omitted bound in [Slice]: Slice(None, None, -1) is a whole
+// dimension backwards.
 const None int64 = math.MinInt64
 
-// Index selects along one dimension, or, as [Ellipsis] or [NewAxis], stands
-// for something else at its place. Made by [At], [Slice], [All], [List],
-// [Ellipsis] and [NewAxis]; the zero Index is All.
+// Index selects along one dimension, or is [Ellipsis] or [NewAxis]. Made by
+// [At], [Slice], [All], [List], [Ellipsis] and [NewAxis]; the zero Index is All.
 type Index struct {
 	kind         indexKind
 	lo, hi, step int64
@@ -41,10 +40,9 @@ const (
 func At(i int64) Index { return Index{kind: indexAt, lo: i} }
 
 // Slice selects the elements lo, lo+step, … before hi, as numpy's lo:hi:step
-// does: bounds are in elements, negative ones count from the end, bounds
-// outside the dimension are cut, [None] stands for an omitted one, and a
-// negative step walks backwards. A step of 0 is refused when the selection is
-// used.
+// does: bounds are in elements, negative ones count from the end, bounds outside
+// the dimension are cut, [None] is an omitted one, and a negative step walks
+// backwards. A step of 0 is refused when the selection is used.
 func Slice(lo, hi, step int64) Index {
 	if lo == None && hi == None && step == 1 {
 		return All()
@@ -65,16 +63,16 @@ func List(i ...int64) Index {
 	return Index{kind: indexList, list: i}
 }
 
-// Ellipsis stands for as many [All] as the array has dimensions that no other
-// index of the selection names.
+// Ellipsis is replaced by an [All] for each dimension that no other index of the
+// selection covers.
 func Ellipsis() Index { return Index{kind: indexEllipsis} }
 
 // NewAxis puts a dimension of length 1 into the result.
 func NewAxis() Index { return Index{kind: indexNewAxis} }
 
-// Selection says which elements of an array are read or written, and how the
-// result is shaped. It is a value and knows nothing of the array yet. The zero
-// Selection is the whole array.
+// Selection selects elements of an array to read or write, and defines the shape
+// of the result. It is a value, independent of an array. The zero Selection is
+// the whole array.
 type Selection struct {
 	mode   selectionMode
 	index  []Index
@@ -95,8 +93,8 @@ const (
 // mode.
 func Sel(idx ...Index) Selection { return Selection{mode: selBasic, index: idx} }
 
-// Orthogonal is the outer product of what each index selects (numpy.ix_):
-// the result has a dimension per slice and list, and none per [At].
+// Orthogonal is the outer product of the indices (numpy.ix_): the result has a
+// dimension per slice and list, and none per [At].
 func Orthogonal(idx ...Index) Selection { return Selection{mode: selOrthogonal, index: idx} }
 
 // Blocks selects whole chunks: the indices count chunks of the grid, not
@@ -110,9 +108,9 @@ func Blocks(idx ...Index) Selection { return Selection{mode: selBlocks, index: i
 // slices must not be changed while the selection is in use.
 func Points(coords ...[]int64) Selection { return Selection{mode: selPoints, points: coords} }
 
-// Resolve returns the shape of what the selection yields for an array of the
-// given shape, or an error that is [ErrSelection]. [Blocks] needs the grid of
-// an array: see [Array.Resolve].
+// Resolve returns the shape of the result for an array of the given shape, or an
+// error that is [ErrSelection]. [Blocks] needs the grid of an array: see
+// [Array.Resolve].
 func (s Selection) Resolve(shape []int64) ([]int64, error) {
 	var r region
 	if err := r.resolve(s, shape, nil); err != nil {
@@ -173,8 +171,8 @@ func (x Index) print(b *strings.Builder) {
 	}
 }
 
-// region is a selection applied to a shape: what is wanted along each
-// dimension of the array, in elements. Its slices are reused by resolve.
+// region is a selection applied to a shape: the wanted elements along each
+// dimension of the array. Its slices are reused by resolve.
 type region struct {
 	dims  []span
 	shape []int64 // of the result
@@ -184,7 +182,7 @@ type region struct {
 	points [][]int64
 }
 
-// span is what is wanted along one dimension: the n elements start,
+// span is the wanted elements along one dimension: the n elements start,
 // start+step, … (step > 0), put into the result in that order or, with flip,
 // backwards. list, if not nil, replaces start and step.
 type span struct {
@@ -274,7 +272,7 @@ func (r *region) all(shape []int64, n int) {
 	}
 }
 
-// index appends what x selects along the next dimension.
+// index appends the selection of x along the next dimension.
 func (r *region) index(s Selection, x Index, shape []int64, grid Grid) error {
 	d := len(r.dims)
 	n := shape[d]
@@ -386,7 +384,7 @@ func (r *region) resolvePoints(s Selection, shape []int64) error {
 }
 
 // slice resolves numpy's lo:hi:step for a dimension of n elements into an
-// ascending run; flip says that the result runs the other way.
+// ascending run; flip means that the result runs backwards.
 func slice(lo, hi, step, n int64) (start, by, count int64, flip bool) {
 	if step > 0 {
 		if lo == None {

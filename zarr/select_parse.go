@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseSelection reads a basic selection as it is written on a command line:
+// ParseSelection parses a basic selection in the syntax of the command line:
 //
 //	0:24,::2,5        one item per dimension, as between numpy's brackets
 //	..., -1           an ellipsis; negative numbers count from the end

@@ -14,8 +14,8 @@ type plan struct {
 	axes []planAxis
 	// chunks is the number of chunks touched, the product of axes[d].parts.
 	chunks int64
-	// straight says that every axis is a slice of step 1, in either direction,
-	// and listed that one is a list. Points are neither.
+	// straight means that every axis is a slice of step 1, in either direction,
+	// and listed that an axis is a list. For points both are false.
 	straight, listed bool
 	groups           pointGroups
 }
@@ -46,11 +46,11 @@ const (
 	cutTable                   // looked up
 )
 
-// part is what an axis wants of one chunk index.
+// part is the wanted elements of an axis in one chunk index.
 type part struct {
 	chunk int64 // index of the chunk along the dimension
 	k     int64 // number of the first wanted element on the axis
-	n     int   // how many are wanted
+	n     int   // number of wanted elements
 	from  int   // place of the first wanted element in the chunk
 	span  int   // elements from the first to the last wanted one, both included
 }
@@ -214,7 +214,8 @@ type pointGroups struct {
 }
 
 // groupPoints fills the groups of a plan for a resolved point selection. lens
-// are the lengths of what points are grouped by, nil for the chunks of grid.
+// are the lengths of the boxes by which points are grouped, nil for the chunks
+// of grid.
 func (p *plan) groupPoints(grid Grid, lens []int) {
 	n := int(p.total)
 	g := &p.groups

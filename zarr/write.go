@@ -22,7 +22,7 @@ func (a *Array) WriteBytes(ctx context.Context, sel Selection, src []byte) error
 	return a.fail("write", a.writeBytes(ctx, sel, src, false))
 }
 
-// writeBytes is WriteBytes; every says that src is one element, to be written
+// writeBytes is WriteBytes; with every, src is one element, to be written
 // everywhere.
 func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte, every bool) error {
 	j, err := a.begin(ctx, sel, false)
@@ -114,7 +114,7 @@ func (a *Array) writeFill(ctx context.Context, sel Selection) error {
 	return a.fillBytes(ctx, sel, st.meta.Fill)
 }
 
-// writeFillChunk resets what the plan, a box, has in common with the chunk at
+// writeFillChunk resets the intersection of the plan, a box, with the chunk at
 // coords.
 func (a *Array) writeFillChunk(ctx context.Context, st *arrayState, p *plan, coords []int64) error {
 	grid := st.meta.Grid
@@ -274,7 +274,7 @@ func (t *task) copyIn(data []byte, origin int, strides []int) {
 	move(data, origin, t.user.Data, t.user.Offset, lanes, size)
 }
 
-// storeBuffer encodes a whole chunk; there says that it may exist already.
+// storeBuffer encodes a whole chunk; there means that it may exist already.
 func (t *task) storeBuffer(ctx context.Context, chunk []byte, there bool) error {
 	if !t.j.a.opts.WriteEmptyChunks && t.form.bound.IsFill(chunk) {
 		if !there {
@@ -289,9 +289,8 @@ func (t *task) storeBuffer(ctx context.Context, chunk []byte, there bool) error 
 	return t.set(ctx)
 }
 
-// updateShard replaces the box of a shard and keeps the inner chunks beside it
-// as they are encoded, or, if whole says that there is nothing to keep, leaves
-// them out.
+// updateShard replaces the box of a shard and copies the other encoded inner
+// chunks, or, with whole, leaves them out.
 func (t *task) updateShard(ctx context.Context, whole bool) error {
 	var old codecs.Source
 	if !whole {

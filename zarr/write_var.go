@@ -15,7 +15,7 @@ func (a *Array) WriteVar(ctx context.Context, sel Selection, src dtype.Variable)
 	return a.fail("write", a.writeVar(ctx, sel, src, false))
 }
 
-// writeVar is WriteVar; every says that src is one element, to be written
+// writeVar is WriteVar; with every, src is one element, to be written
 // everywhere.
 func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable, every bool) error {
 	j, err := a.begin(ctx, sel, false)

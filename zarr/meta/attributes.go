@@ -22,8 +22,8 @@ type Attributes struct {
 	list []jsontext.Member // never changed in place
 }
 
-// ParseAttributes parses a JSON object. Errors say where it is none, or none
-// that is safe to keep: names that stand twice, deep nesting.
+// ParseAttributes parses a JSON object. Errors have the position of a syntax
+// error, a duplicate name or deep nesting.
 func ParseAttributes(text []byte) (Attributes, error) {
 	if err := jsontext.Check(text); err != nil {
 		return Attributes{}, err
@@ -71,8 +71,8 @@ func (a Attributes) Get(key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// Set gives an attribute a value: JSON text if it is a json.RawMessage, else
-// what encoding/json makes of it. A new attribute comes last.
+// Set sets an attribute: to the JSON text of a json.RawMessage, else to the
+// output of encoding/json. A new attribute comes last.
 func (a *Attributes) Set(key string, value any) error {
 	raw, ok := value.(json.RawMessage)
 	if ok {
@@ -113,8 +113,8 @@ func (a *Attributes) Delete(key string) bool {
 	return true
 }
 
-// Equal reports whether a and b have the same names with values that mean the
-// same. Order and spelling do not matter, but 1 and 1.0 differ.
+// Equal reports whether a and b have the same names with equal values. Order and
+// white space do not matter, but 1 and 1.0 differ.
 func (a Attributes) Equal(b Attributes) bool {
 	if len(a.list) != len(b.list) {
 		return false

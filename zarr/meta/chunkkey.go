@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ChunkKeys spells the coordinates of a chunk as a key below its array, and
+// ChunkKeys converts the coordinates of a chunk to a key below its array, and
 // back. It is a small comparable value; the zero ChunkKeys is that of a group
-// and spells nothing.
+// and has no keys.
 //
 //	                 2 dimensions    0 dimensions
 //	default with /   c/1/23          c
@@ -97,9 +97,9 @@ func (k ChunkKeys) Append(dst []byte, coords []int64) []byte {
 	return dst
 }
 
-// Parse returns the coordinates that key spells; ok is false if it is not a
-// key that Append makes, byte by byte: leading zeros, a sign, or a number over
-// 2^63-1 are not. The slice is new and not nil.
+// Parse returns the coordinates of key; ok is false if Append does not make this
+// key, byte by byte: leading zeros, a sign, or a number over 2^63-1 are not. The
+// slice is new and not nil.
 func (k ChunkKeys) Parse(key string) (coords []int64, ok bool) {
 	if coords, ok = k.AppendCoords(make([]int64, 0, k.rank), key); !ok {
 		return nil, false

@@ -14,15 +14,14 @@ import (
 // MaxRank is the largest number of dimensions that an array may have.
 const MaxRank = 32
 
-// Grid says how an array is cut into chunks. Implementations: regular and
-// rectilinear, see [RegularGrid] and [RectilinearGrid]. A Grid does not change
-// and is safe for concurrent use. Coordinates and dimensions passed to it must
-// exist.
+// Grid divides an array into chunks. Implementations: regular and rectilinear,
+// see [RegularGrid] and [RectilinearGrid]. A Grid does not change and is safe
+// for concurrent use. Coordinates and dimensions passed to it must exist.
 type Grid interface {
 	// Rank is the number of dimensions.
 	Rank() int
-	// ChunkShape returns the shape of the chunk at the given coordinates as it
-	// is encoded (edge chunks of a regular grid are whole). dst is appended to.
+	// ChunkShape returns the encoded shape of the chunk at the given coordinates
+	// (edge chunks of a regular grid are whole). dst is appended to.
 	ChunkShape(dst []int, coords []int64) []int
 	// Range returns the first chunk and one past the last that touch elements
 	// lo to hi (exclusive, hi > lo) along dimension dim.
@@ -93,9 +92,9 @@ type rectilinearGrid struct {
 	regular []int // Regular
 }
 
-// axis is one dimension of a rectilinear grid: chunks of one length without
-// end, or runs of chunks of the same length. Runs are never expanded: a few
-// bytes of metadata may stand for 2^60 chunks.
+// axis is one dimension of a rectilinear grid: chunks of one length without end,
+// or runs of chunks of the same length. Runs are never expanded: a few bytes of
+// metadata may describe 2^60 chunks.
 type axis struct {
 	step int64 // 0 if there are runs
 	runs []run

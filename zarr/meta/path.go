@@ -25,8 +25,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// maxDepth is how many names a path may have. Every walk ends there, also where
-// links lead around in a circle.
+// maxDepth bounds the names of a path. Every walk ends there, even if links form
+// a cycle.
 const maxDepth = 512
 
 // CheckDepth reports whether a clean path has at most maxDepth names.
@@ -57,11 +57,12 @@ func CleanPath(path string) (string, error) {
 }
 
 // CheckNewPath reports whether a node may be made at a clean path in a format,
-// besides what its names must be like: none may be that of a metadata document of
-// Zarr v2 or v3, or of v1 in v1. Its keys would be taken for, or stand in the way
-// of, the metadata of the group above. Nodes that have such names are opened and
-// copied as others are. Errors are ErrPath. It is stricter than Zarr v3, Node names,
-// and Zarr v2, Logical storage paths, which say nothing of these names.
+// in addition to the rules for names: no name may be that of a metadata document
+// of Zarr v2 or v3, or of v1 in v1. Its keys would be mistaken for, or collide
+// with, the metadata of the group above. Existing nodes with such names are
+// opened and copied like others. Errors are ErrPath. It is stricter than Zarr
+// v3, Node names, and Zarr v2, Logical storage paths, which do not mention these
+// names.
 func CheckNewPath(v Version, path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		switch name {
