@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -66,7 +67,7 @@ func closeChecked(t testing.TB, db *DB) {
 	t.Helper()
 	r, err := db.Check(bg, txn.CheckOptions{Payloads: true})
 	switch {
-	case err == txn.ErrClosed:
+	case errors.Is(err, ErrClosed):
 		return
 	case err != nil:
 		t.Errorf("check: %v", err)
