@@ -170,9 +170,14 @@ func (c *conn) greet() error {
 
 // goOn is loop in place of a goroutine that is still answering a request.
 func (c *conn) goOn() {
-	if passed, err := c.loop(); !passed {
-		c.over <- err
+	passed, err := c.loop()
+	if passed {
+		return
 	}
+	if err != nil {
+		c.cancel(nil) // serve may be answering a request
+	}
+	c.over <- err
 }
 
 // loop receives requests. Each runs beside the others, or here if it is alone. It ends

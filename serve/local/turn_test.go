@@ -68,14 +68,15 @@ func TestTurns(t *testing.T) {
 }
 
 // A request that takes long does not keep others of the connection from being received,
-// nor its own cancellation.
+// nor its own cancellation, nor the end of the connection.
 func TestSlowHere(t *testing.T) {
 	was := handlers[wire.OpResolve]
 	t.Cleanup(func() { handlers[wire.OpResolve] = was }) // when the server has ended
-	came := make(chan struct{}, 1)
+	came, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
 		came <- struct{}{}
 		<-ctx.Done()
+		ended <- struct{}{}
 		return ctx.Err()
 	}
 	_, c := served(t, nil, nil)
@@ -97,6 +98,24 @@ func TestSlowHere(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
+		<-ended
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Resolve(bg, "", "")
+		done <- err
+	}()
+	<-came
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second): // the server would give up after Grace
+		t.Error("the request goes on after the end of its connection")
+	}
+	if err := <-done; err == nil {
+		t.Error("an answer after the end of the connection")
 	}
 }
 
