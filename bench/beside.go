@@ -22,6 +22,11 @@ var peersScript string
 //go:embed versions.py
 var versionsScript string
 
+// formatsScript measures others on foreign formats.
+//
+//go:embed formats.py
+var formatsScript string
+
 // beside runs a part of peers.py on what a workload made, if there is a Python
 // to run it. A program that fails is passed over: its figures are missing.
 func (b *bench) beside(ctx context.Context, part string, args map[string]any) error {
@@ -31,6 +36,11 @@ func (b *bench) beside(ctx context.Context, part string, args map[string]any) er
 // versionsOfOthers is beside with versions.py.
 func (b *bench) versionsOfOthers(ctx context.Context, part string, args map[string]any) error {
 	return b.others(ctx, versionsScript, part, args)
+}
+
+// formatsOfOthers is beside with formats.py.
+func (b *bench) formatsOfOthers(ctx context.Context, part string, args map[string]any) error {
+	return b.others(ctx, formatsScript, part, args)
 }
 
 func (b *bench) others(ctx context.Context, script, part string, args map[string]any) error {

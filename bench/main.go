@@ -6,11 +6,12 @@
 // The figures of others are in peers.json: they were taken on another day, so
 // compare ratios between rows of one column rather than single numbers, and
 // read the limits of this machine, measured in the same run, first. Those that
-// read reference sets are measured in the same run, on the same files, with
-// -python and what requirements.txt names.
+// read reference sets and foreign formats are measured in the same run, on the
+// same files, with -python and what requirements.txt names.
 //
-// The workload references100M, a hundred million references, takes minutes and
-// some 3 GB of disk, and runs only if -only names it.
+// Two workloads take minutes and run only if -only names them: references100M, a
+// hundred million references, which needs some 3 GB of disk; and formats, reading
+// in place what is stored in foreign formats, and the import of a long history.
 package main
 
 import (
@@ -63,6 +64,7 @@ var workloads = []struct {
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},
+	{"formats", foreignFormats, true},
 	{"serving", serving, false},
 }
 

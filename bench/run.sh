@@ -4,13 +4,14 @@
 # are measured beside it are installed into .cache/bench, which nothing else uses;
 # that needs Python 3.11 or later with venv. Without it their figures are missing.
 #   bench/run.sh [FLAGS OF bench]
+#   PYTHON=python3.13 bench/run.sh            another Python
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/.cache/bench
 python=$venv/bin/python
 if ! cmp -s bench/requirements.txt "$venv/requirements.txt"; then
 	rm -rf "$venv"
-	if python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r bench/requirements.txt; then
+	if "${PYTHON:-python3}" -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r bench/requirements.txt; then
 		cp bench/requirements.txt "$venv/requirements.txt"
 	else
 		echo "bench: no other programs are measured" >&2

@@ -51,7 +51,7 @@ func report(results []result, live []peer) ([]byte, error) {
 	fmt.Fprintf(&b, "# Figures\n\nMade by `make bench` on %s, %s/%s, %d processors (%s).\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuid.CPU.BrandName)
 	fmt.Fprintf(&b, "Writes are durable when they are counted. Reads go into memory that was touched before; \"hot\" is from the page cache, with the\ndatabase's own chunk cache off. \"times\" is how many times better than the best peer, whose figures were taken on another day:\n%s\n", recorded.About)
 	if len(live) > 0 {
-		fmt.Fprintf(&b, "Those of \"references\" and \"netcdf\", and of arrays of up to 10000 chunks and 1000 commits, were taken in this run too, with what requirements.txt names.\n")
+		fmt.Fprintf(&b, "Those of \"references\", \"netcdf\" and \"formats\", and of arrays of up to 10000 chunks and 1000 commits, were taken in this run too, with what requirements.txt names.\n")
 	}
 	figures := append(slices.Clone(live), recorded.Figures...)
 	var workloads []string
