@@ -134,7 +134,10 @@ const maxProblems = 1000
 // and keeps what it looks at from being reclaimed. The error is about the check
 // itself, ctx included; damage is in the report.
 func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
-	if err := errors.Join(db.check(), db.writePending(ctx)); err != nil {
+	if err := db.check(); err != nil {
+		return nil, err
+	}
+	if err := db.writePending(ctx); err != nil {
 		return nil, err
 	}
 	c, err := db.checked(ctx, o)
