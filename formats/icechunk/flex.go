@@ -134,7 +134,7 @@ func (v flex) get(key string) (found flex) {
 	return found
 }
 
-// text returns a string; ok is false if it is none.
+// text returns a string; ok is false for another type.
 func (v flex) text() (s string, ok bool) {
 	if v.f.err != nil || v.kind() != flexString {
 		return "", false

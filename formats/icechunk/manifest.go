@@ -22,7 +22,7 @@ type manifest struct {
 	body   []byte
 	arrays []manifestArray // by node
 
-	dictionary []byte // of compressed URLs, nil if there is none
+	dictionary []byte // of compressed URLs, nil without one
 	inflating  sync.Mutex
 	inflater   *zstd.Decoder
 	room       []byte // of the URL that is decompressed

@@ -46,14 +46,14 @@ const (
 type info struct {
 	snapshots      []snapshotInfo // by id
 	branches, tags []ref
-	config         []byte // a flexbuffer, nil if there is none
+	config         []byte // a flexbuffer, nil without one
 }
 
 // snapshotInfo says of a snapshot what its file need not be read for.
 type snapshotInfo struct {
 	formats.Version
 	id     objectID
-	parent int        // -1 if there is none
+	parent int        // -1 without one
 	pruned []objectID // logs of ancestors that are gone
 }
 

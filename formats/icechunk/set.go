@@ -73,7 +73,7 @@ func Open(ctx context.Context, files kv.Reader, version string) (*Set, error) {
 		}
 	}
 	if repo.info == nil && errors.Is(err, formats.ErrNoVersion) {
-		// Without the branch that every repository has, it is none.
+		// Without the branch that every repository has, it is no repository.
 		if _, mainErr := repo.resolve(ctx, ""); errors.Is(mainErr, formats.ErrNoVersion) {
 			return nil, fmt.Errorf("icechunk: %w: there is neither %q nor %q", formats.ErrFormat, infoKey, mainRef)
 		}

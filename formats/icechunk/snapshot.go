@@ -183,7 +183,7 @@ func keysOf(document []byte) chunkKeys {
 	return k
 }
 
-// node finds a node, nil if there is none.
+// node finds a node, nil if it does not exist.
 func (s *snapshot) node(path string) *node {
 	i, ok := slices.BinarySearchFunc(s.nodes, path, func(n node, path string) int { return strings.Compare(n.path, path) })
 	if !ok {

@@ -33,7 +33,7 @@ type Writer struct {
 	chunks map[objectID]struct{} // that were written lately
 }
 
-// manifestInfo is what a snapshot says of a manifest besides its id.
+// manifestInfo is a snapshot's record of a manifest, except its id.
 type manifestInfo struct {
 	size  uint64
 	count uint32

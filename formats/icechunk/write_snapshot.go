@@ -422,7 +422,7 @@ func (s *written) file(infos map[objectID]manifestInfo) []byte {
 	return f.file(kindSnapshot)
 }
 
-// arrayNode writes what a snapshot says of an array.
+// arrayNode writes a snapshot's record of an array.
 func (f *builder) arrayNode(at int, n *writtenNode) {
 	o := offsetSlot()
 	fields := []slot{o, {}, o}

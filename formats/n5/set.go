@@ -205,7 +205,8 @@ func (n *node) has(coords []int64) bool {
 	return true
 }
 
-// number parses one number of a block's key, -1 if name is none in its only spelling.
+// number parses one number of a block's key, -1 if name is not a number in
+// canonical form.
 func number(name string) int64 {
 	if name == "" || name[0] == '0' && len(name) > 1 || name[0] < '0' || name[0] > '9' {
 		return -1

@@ -221,7 +221,7 @@ func compareParts(a, b, c []byte) int {
 	return 0
 }
 
-// find returns the index of the last key that is not after key, -1 if there is none,
+// find returns the index of the last key that is not after key, -1 without one,
 // and whether it is equal. key is relative to the base of the node.
 func (n *node) find(key string) (i int, equal bool) {
 	if len(key) < len(n.prefix) || key[:len(n.prefix)] != string(n.prefix) {

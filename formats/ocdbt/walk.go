@@ -159,7 +159,7 @@ func (it item) sameValue(o item) bool {
 // bytes is a short value.
 func (it item) bytes() []byte { return it.leaf.data[it.value.off:][:it.value.n] }
 
-// lookup finds the entry of a key. It has no value if there is none.
+// lookup finds the entry of a key. It has no value if the key does not exist.
 func (s *store) lookup(ctx context.Context, g *generation, key string) (item, error) {
 	if g.root.missing() {
 		return item{}, nil

@@ -100,7 +100,7 @@ type Writer struct {
 	levels [][]versionRef
 
 	mu    sync.Mutex // of what follows, against other calls of Put
-	path  string     // of the data file that is being filled, "" if there is none
+	path  string     // of the data file that is being filled, "" without one
 	data  []byte
 	count uint64 // of data files
 	err   error

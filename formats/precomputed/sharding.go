@@ -114,7 +114,8 @@ func morton(counts [4]int64, cell [3]int64) (id uint64) {
 	return id
 }
 
-// unmorton returns the cell of a code, which lies outside the grid if the code is none.
+// unmorton returns the cell of a code, which lies outside the grid for an
+// invalid code.
 func unmorton(counts [4]int64, id uint64) (cell [3]int64) {
 	j := 0
 	for i := range 63 {

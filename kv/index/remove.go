@@ -12,9 +12,10 @@ import (
 )
 
 // Remove closes the index and removes its files, and the directory if nothing is
-// left in it: files of others stay. Nobody can open the index meanwhile: the lock
-// is given up last. What a crash leaves is a creation that was interrupted, which
-// Open with Create takes up. A failure of the index (ErrFailed) does not matter.
+// left in it: other files stay. No process can open the index meanwhile: the
+// lock is given up last. What a crash leaves is a creation that was interrupted,
+// which Open with Create takes up. A failure of the index (ErrFailed) does not
+// matter.
 //
 // Like Close it waits for calls that are running, ends open snapshots, and may be
 // called at any time; whichever of the two comes first counts. It returns

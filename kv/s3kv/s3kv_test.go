@@ -222,7 +222,7 @@ func TestCredentials(t *testing.T) {
 			if check.wrong > 0 {
 				t.Errorf("%d requests with a wrong signature", check.wrong)
 			}
-			// Who is refused learns nothing of the secret.
+			// A refusal reveals nothing of the secret.
 			check.secret, check.key = "another", "K"
 			if _, err := view.Get(bg, key, kv.All()); err == nil || !strings.Contains(err.Error(), "403 Forbidden (SignatureDoesNotMatch)") || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "Signature=") {
 				t.Errorf("refused: %v", err)
