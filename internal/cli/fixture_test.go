@@ -17,7 +17,8 @@ import (
 )
 
 // stored is a store that other software wrote, with what reading it must give.
-// The archives belong to package zarr; testdata/stores there says who wrote them.
+// The archives belong to package zarr; testdata/stores there names their
+// writers.
 type stored struct {
 	dir, Kind, Store string
 	Path             string
