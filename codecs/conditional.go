@@ -2,8 +2,9 @@ package codecs
 
 import (
 	"encoding/json"
-	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"slices"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // conditional is the registered v3 codec "conditional": bytes-to-bytes codecs,

@@ -3,6 +3,7 @@ package codecs
 import (
 	"errors"
 	"fmt"
+
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 

@@ -2,9 +2,10 @@ package codecs
 
 import (
 	"context"
-	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"math"
 	"slices"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // Encode appends a whole shard. Inner chunks are written in C order of the grid,

@@ -2,8 +2,9 @@ package codecs
 
 import (
 	"encoding/json"
-	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"slices"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // transpose is the v3 codec "transpose" and order "F" of v2: axis i of the

@@ -2,6 +2,7 @@ package codecs
 
 import (
 	"context"
+
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 

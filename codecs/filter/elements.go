@@ -74,7 +74,8 @@ type elementStage struct {
 	name     string
 	op       elementOp
 	from, to int // bytes of an element
-	// Conversions of the input bytes to memory layout, and of the output to bytes.
+	// Conversions of the input bytes to memory layout, and of the output to
+	// bytes.
 	stored, pre, post swap.Words
 }
 

@@ -46,8 +46,8 @@ func (s *Buffer) Put() {
 	}
 }
 
-// Grow returns b with room for n more bytes and not much more than that, where
-// append would round up.
+// Grow returns b with room for n more bytes and little more, while append would
+// round up.
 func Grow(b []byte, n int64) []byte {
 	if int64(cap(b)-len(b)) >= n {
 		return b
@@ -59,8 +59,8 @@ func Grow(b []byte, n int64) []byte {
 }
 
 // Room returns b with room for the n bytes that an encoded value of src bytes
-// should decode to. What the metadata promises is believed only so far: a
-// decoder that really produces more has to grow b itself.
+// should decode to. It trusts the size in the metadata only up to a limit: a
+// decoder that produces more grows b itself.
 func Room(b []byte, n int64, src int) []byte {
 	return Grow(b, min(n, 64<<20+1100*int64(src)))
 }
