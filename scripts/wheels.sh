@@ -2,17 +2,24 @@
 # Wheels of the Python package with the program in them, one for each platform, in
 # OUT (default bench/out/wheels). Needs Go, and Python with venv.
 #   scripts/wheels.sh [GOOS/GOARCH]…        default linux and darwin, amd64 and arm64
+#   scripts/wheels.sh --smoke               install that of this machine into a clean environment of
+#                                           each Python that is found, and use it without Go
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath -m "${OUT:-bench/out/wheels}")
 env=${PYTHON_ENV:-${TMPDIR:-/tmp}/zarrdb-wheels-$(id -u)}
+smoke=
+if [ "${1:-}" = --smoke ]; then
+	smoke=yes out=$(mktemp -d)
+	set -- "$(go env GOOS)/$(go env GOARCH)"
+fi
 [ $# -gt 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 if [ ! -x "$env/bin/hatchling" ]; then
 	python3 -m venv "$env"
 	"$env/bin/pip" install --quiet --disable-pip-version-check "$(grep ^hatchling== python/tests/requirements.txt)"
 fi
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work" ${smoke:+"$out"}' EXIT
 cp -r python "$work/python"
 for target in "$@"; do
 	os=${target%/*} arch=${target#*/}
@@ -31,3 +38,27 @@ for target in "$@"; do
 	GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -trimpath -ldflags=-s -o "$work/$os-$arch/zarrdb" ./cmd/zarrdb
 	(cd "$work/python" && ZARRDB_WHEEL_BINARY=$work/$os-$arch/zarrdb ZARRDB_WHEEL_PLATFORM=$platform "$env/bin/hatchling" build -t wheel -d "$out")
 done
+[ -n "$smoke" ] || exit 0
+
+# interpreter VERSION prints the path of that Python, on PATH or one of pyenv.
+interpreter() {
+	local p
+	for p in $(type -ap "python$1") "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python; do
+		if "$p" -c 'import venv, ensurepip' 2>/dev/null; then
+			echo "$p"
+			return
+		fi
+	done
+}
+missing=
+for version in 3.11 3.12 3.13 3.14; do
+	python=$(interpreter $version)
+	if [ -z "$python" ]; then
+		missing+=" $version"
+		continue
+	fi
+	"$python" -m venv "$work/$version"
+	"$work/$version/bin/pip" install --quiet --disable-pip-version-check "$out"/*.whl
+	(cd "$work" && env -i PATH=/usr/bin:/bin TMPDIR="$work" "$work/$version/bin/python" "$OLDPWD/python/suites/smoke.py")
+done
+[ -z "$missing" ] || echo "not tested, there is no interpreter: Python$missing"
