@@ -47,11 +47,16 @@ func (b *bench) others(ctx context.Context, script, part string, args map[string
 	if b.python == "" {
 		return nil
 	}
+	return b.script(ctx, b.python, script, part, args)
+}
+
+// script runs a part of a script, which prints figures: ours and those of others.
+func (b *bench) script(ctx context.Context, python, script, part string, args map[string]any) error {
 	line := []string{"-c", script, part}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		line = append(line, fmt.Sprintf("%s=%v", name, args[name]))
 	}
-	cmd := exec.CommandContext(ctx, b.python, line...)
+	cmd := exec.CommandContext(ctx, python, line...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -66,7 +71,14 @@ func (b *bench) others(ctx context.Context, script, part string, args map[string
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
 			continue // something else that a library prints
 		}
-		b.live = append(b.live, p)
+		switch p.System {
+		case direct:
+			b.results = append(b.results, result{p.Workload, p.Variant, p.Metric, p.Value, p.Unit})
+		case adapted:
+			b.results = append(b.results, result{p.Workload, p.Variant, p.Metric + throughZarr, p.Value, p.Unit})
+		default:
+			b.live = append(b.live, p)
+		}
 		fmt.Printf("%-10s %-18s %-28s %12.4g %s (%s)\n", p.Workload, p.Variant, p.Metric, p.Value, p.Unit, p.System)
 	}
 	if err := cmd.Wait(); err != nil {

@@ -1,7 +1,7 @@
 // Command bench measures zarrdb on fixed work through its public interface and
 // puts the figures of other programs on the same work beside them.
 //
-//	go run ./bench [-quick] [-dir DIR] [-only read,versions] [-out bench/RESULTS.md] [-python PYTHON]
+//	go run ./bench [-quick] [-dir DIR] [-only read,versions] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
 //
 // The figures of others are in peers.json: they were taken on another day, so
 // compare ratios between rows of one column rather than single numbers, and
@@ -38,7 +38,8 @@ type result struct {
 type bench struct {
 	dir     string // scratch
 	quick   bool
-	python  string // what runs peers.py, "" for nothing
+	python  string // what runs peers.py and python.py, "" for nothing
+	python2 string // the same with zarr-python 2
 	results []result
 	live    []peer // figures of others in this run
 }
@@ -66,6 +67,7 @@ var workloads = []struct {
 	{"netcdf", netcdf, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
+	{"python", python, false},
 }
 
 func main() {
@@ -79,11 +81,12 @@ func main() {
 	dir := flag.String("dir", "", "where to work (default a temporary directory)")
 	only := flag.String("only", "", "comma-separated names of workloads")
 	out := flag.String("out", "", "write the table to this file")
-	python := flag.String("python", "", "measure other programs with this Python")
+	with := flag.String("python", "", "measure other programs with this Python")
+	with2 := flag.String("python2", "", "measure zarr-python 2 with this Python")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, &bench{quick: *quick, python: *python}, *dir, *only, *out); err != nil {
+	if err := run(ctx, &bench{quick: *quick, python: *with, python2: *with2}, *dir, *only, *out); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }

@@ -18,5 +18,13 @@ if ! cmp -s bench/requirements.txt "$venv/requirements.txt"; then
 		python=
 	fi
 fi
+python2=$PWD/.cache/bench-zarr2/bin/python # zarr-python 2, for LMDB
+if [ -n "$python" ] && [ ! -x "$python2" ]; then
+	if ! python3 -m venv .cache/bench-zarr2 || ! "$PWD/.cache/bench-zarr2/bin/pip" install --quiet --disable-pip-version-check zarr==2.18.7 numcodecs==0.15.1 numpy==2.2.6 lmdb==3.0.0; then
+		rm -rf .cache/bench-zarr2
+		echo "bench: zarr-python 2 is not measured" >&2
+	fi
+fi
+[ -x "$python2" ] || python2=
 # As the program is built: its index allocates otherwise with cgo.
-CGO_ENABLED=0 go run ./bench -out bench/RESULTS.md -python "$python" "$@"
+CGO_ENABLED=0 go run ./bench -out bench/RESULTS.md -python "$python" -python2 "$python2" "$@"

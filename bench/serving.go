@@ -353,6 +353,11 @@ func act() (bool, error) {
 		return true, err
 	}
 	defer db.Close()
+	if role == "wait" { // for the end of standard input
+		fmt.Println("open")
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return true, err
+	}
 	if role == "hold" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

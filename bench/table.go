@@ -24,8 +24,13 @@ type peer struct {
 	Better                                  string // "more" or "less"
 }
 
+// throughZarr ends the name of a figure that zarr-python reached with our store and codecs;
+// the peers are those of the figure without it.
+const throughZarr = ", through zarr-python"
+
 // best finds the best peer on the same work.
 func best(peers []peer, r result) (b peer, ok bool) {
+	r.Metric = strings.TrimSuffix(r.Metric, throughZarr)
 	for _, p := range peers {
 		if p.Workload != r.Workload || p.Variant != r.Variant || p.Metric != r.Metric {
 			continue

@@ -1,0 +1,243 @@
+"""Arrays as Python sees them, one system in each process:
+
+    python.py PART key=value ...
+
+prints a line of JSON for each figure. Each system reads through its own Python API into
+memory that numpy has just got. dir has what python.go made: field.zarr, a directory as
+zarr-python has it, and field.zdb, which has the same bytes.
+"""
+import json
+import multiprocessing
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+part = sys.argv[1]
+args = dict(a.split("=", 1) for a in sys.argv[2:])
+folder, system, variant = args["dir"], args["system"], args.get("variant", "")
+quick = args.get("quick") == "true"
+sys.path.insert(0, args["package"])
+os.environ["PYTHONPATH"] = args["package"]  # of the processes that dask starts
+
+OURS, ADAPTED = "zarrdb", "zarrdb through zarr-python"
+
+
+def emit(metric, value, unit, better="less"):
+    print(json.dumps({"workload": "python", "variant": variant, "metric": metric, "value": value,
+                      "unit": unit, "system": system, "better": better}), flush=True)
+
+
+def store(name):
+    import zarr
+    return zarr.storage.LocalStore(os.path.join(folder, name))
+
+
+def open_array(cached=False):
+    """The array, and what reads a selection of it."""
+    if system in (OURS, ADAPTED):
+        import zarrdb
+        version = zarrdb.open(os.path.join(folder, "field.zdb")).at("main")
+        if system == OURS:
+            a = version.array("field")
+        else:
+            import zarr
+            from zarrdb import codecs
+            codecs.use()
+            a = zarr.open_array(version.store, path="field", mode="r")
+        return a, a.__getitem__
+    if system.startswith("tensorstore"):
+        import tensorstore as ts
+        base = {"driver": "file", "path": os.path.join(folder, "field.zarr") + "/"}
+        if "ocdbt" in system:
+            base = to_ocdbt(ts, base)
+        context = ts.Context({"cache_pool": {"total_bytes_limit": 1 << 30 if cached else 0}})
+        a = ts.open({"driver": "zarr3", "kvstore": {**base, "path": base.get("path", "") + "field/"}, "recheck_cached_data": "open"}, context=context).result()
+        return a, lambda key: a[key].read().result()
+    import zarr
+    if system == "zarr2 + LMDB":
+        a = zarr.open(zarr.LMDBStore(os.path.join(folder, "field.lmdb"), readonly=True), mode="r")
+    else:
+        if system == "zarrs":
+            import zarrs  # noqa: F401
+            zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
+        a = zarr.open_array(store("field.zarr"), path="field", mode="r")
+    return a, a.__getitem__
+
+
+def to_ocdbt(ts, base):
+    """The same values in an OCDBT database."""
+    spec = {"driver": "ocdbt", "base": "file://" + os.path.join(folder, "field.ocdbt") + "/"}
+    if not os.path.exists(os.path.join(folder, "field.ocdbt")):
+        source, dest = ts.KvStore.open(base).result(), ts.KvStore.open(spec).result()
+        with ts.Transaction() as t:
+            for key in source.list().result():
+                dest.with_transaction(t)[key] = source[key]
+    return spec
+
+
+def best_seconds(fn, n):
+    best = float("inf")
+    for _ in range(n):
+        start = time.perf_counter()
+        got = fn()
+        best = min(best, time.perf_counter() - start)
+        del got  # the next result gets other memory
+    return best
+
+
+def p50(fn, items):
+    times = []
+    for item in items:
+        start = time.perf_counter()
+        fn(item)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+def read():
+    """Everything, and single chunks at random."""
+    a, get = open_array()
+    size = a.size * 4 if hasattr(a, "size") else 4
+    emit("z[:]", size / best_seconds(lambda: get(slice(None)), 4) / 1e9, "GB/s", "more")
+    chunks = [int(c) for c in args["chunks"].split(",")]
+    rng = random.Random(3)
+    starts = [[c * rng.randrange(n // c) for c, n in zip(chunks, a.shape)] for _ in range(200 if quick else 1000)]
+    boxes = [tuple(slice(s, s + c) for s, c in zip(at, chunks)) for at in starts]
+    for box in boxes[:10]:
+        get(box)
+    emit("random chunk p50", p50(get, boxes), "us")
+
+
+def cached():
+    """Small selections of chunks that were read before."""
+    a, get = open_array(cached=True)
+    n = 200 if quick else 1000
+    depth = a.shape[0]
+    get((slice(None), slice(0, 128), slice(0, 128)))
+    get((slice(None), slice(0, 128), slice(0, 128)))
+    rng = random.Random(5)
+    emit("one element p50", p50(get, [(rng.randrange(depth), rng.randrange(128), rng.randrange(128)) for _ in range(n)]), "us")
+    emit("a[:, y, x] p50", p50(get, [(slice(None), rng.randrange(128), rng.randrange(128)) for _ in range(n)]), "us")
+
+
+def patches(seed, count, ready, go, done):
+    a, get = open_array()
+    rng = random.Random(seed)
+    ready.release()
+    go.wait()
+    depth, height, width = a.shape
+    for _ in range(count):
+        y, x = rng.randrange(height - 128), rng.randrange(width - 128)
+        got = get((rng.randrange(depth), slice(y, y + 128), slice(x, x + 128)))
+        assert got.shape == (128, 128)
+    done.release()
+
+
+def loader():
+    """What the workers of a torch DataLoader do: 8 processes, random patches of 128 x 128."""
+    ctx = multiprocessing.get_context("fork")
+    count = 50 if quick else 250
+    ready, go, done = ctx.Semaphore(0), ctx.Event(), ctx.Semaphore(0)
+    workers = [ctx.Process(target=patches, args=(i, count, ready, go, done)) for i in range(8)]
+    for w in workers:
+        w.start()
+    for _ in workers:
+        ready.acquire()
+    start = time.perf_counter()
+    go.set()
+    for _ in workers:
+        done.acquire()
+    took = time.perf_counter() - start
+    for w in workers:
+        w.join()
+        assert w.exitcode == 0
+    emit("loader, 8 workers", 8 * count / took, "patches/s", "more")
+
+
+def dask():
+    """4 processes write 1,000 chunks of 256 KiB, which are then one durable commit."""
+    import dask.array as da
+    import numpy as np
+    import zarr
+    from dask.distributed import Client, LocalCluster
+    count = 100 if quick else 1000
+    spec = {"shape": (count, 256, 256), "chunks": (1, 256, 256), "dtype": "float32", "compressors": None, "fill_value": 0}
+
+    def values(block_info=None):
+        i = block_info[None]["chunk-location"][0]
+        return np.random.default_rng(i).random((1, 256, 256), "f4")
+
+    x = da.map_blocks(values, chunks=((1,) * count, (256,), (256,)), dtype="f4", meta=np.empty((0, 0, 0), "f4"))
+    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        client.run(lambda: __import__("zarr"))
+        start = time.perf_counter()
+        if system in (OURS, ADAPTED):
+            import zarrdb
+            s = zarrdb.open(os.path.join(folder, system + ".zdb"), create=True).writable_session()
+            z = zarr.create_array(s.store, name="x", **spec)
+            da.store(x, s.array("x") if system == OURS else z, lock=False)
+            s.commit("load")
+        elif system == "icechunk":
+            import icechunk
+            from icechunk.dask import store_dask
+            repo = icechunk.Repository.create(icechunk.local_filesystem_storage(os.path.join(folder, "icechunk")))
+            s = repo.writable_session("main")
+            zarr.create_array(s.store, name="x", **spec)
+            fork = s.fork()
+            z = zarr.open_array(fork.store, path="x", mode="r+")
+            s.merge(store_dask(sources=[x], targets=[z]))
+            s.commit("load")
+        else:
+            z = zarr.create_array(store("dask.zarr"), name="x", **spec)
+            da.store(x, z, lock=False)
+        emit("dask, 4 processes", time.perf_counter() - start, "s")
+
+
+def start():
+    """Import, and the first value where no process has the database open."""
+    code = "import sys, time; import numpy; t = time.perf_counter(); import zarrdb; print(time.perf_counter() - t)"
+    run = lambda code: float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    run(code)
+    emit("import beyond numpy", min(run(code) for _ in range(10)) * 1e3, "ms")
+    path = os.path.join(folder, "field.zdb")
+    first = ("import time, zarrdb._array; t = time.perf_counter(); "
+             f"zarrdb.open({path!r}).at('main').array('field')[0, 0, 0]; print(time.perf_counter() - t)")
+    best = float("inf")
+    for _ in range(5):
+        best = min(best, run(first))
+        end()
+    emit("open to first value", best * 1e3, "ms")
+
+
+def end():
+    """End the process that was started for the database."""
+    try:
+        with open(os.path.join(folder, "field.zdb", "index", "HOLDER")) as f:
+            pid = json.load(f)["pid"]
+        os.kill(pid, signal.SIGTERM)
+        while os.path.exists(f"/proc/{pid}"):
+            time.sleep(0.01)
+    except (OSError, ValueError):
+        pass
+
+
+def lmdb():
+    """Make what zarr-python 2 reads."""
+    import numpy as np
+    import zarr
+    chunks = tuple(int(c) for c in args["chunks"].split(","))
+    data = np.memmap(os.path.join(folder, "field.raw"), "<f4", "r").reshape(-1, 1024, 1024)
+    compressor = None if variant == "none" else zarr.Blosc("lz4", 5, zarr.Blosc.SHUFFLE)
+    s = zarr.LMDBStore(os.path.join(folder, "field.lmdb"))
+    zarr.array(data, chunks=chunks, store=s, compressor=compressor)
+    s.close()
+    read()
+
+
+{f.__name__: f for f in (read, cached, loader, dask, start, lmdb)}[part]()
+if part in ("cached", "loader", "start") and system in (OURS, ADAPTED):
+    end()
