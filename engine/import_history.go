@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,13 +200,17 @@ func (h *historian) here(ctx context.Context) error {
 			if len(c.Parents) == 0 {
 				h.first = c.ID
 			}
-			if v, ok := h.known[c.Properties[propVersion]]; ok && c.Properties[propSource] == h.source && c.Message == v.Message && c.Time.Equal(v.Time) {
+			if v, ok := h.known[c.Properties[propVersion]]; ok && c.Properties[propSource] == h.source && c.Message == messageOf(v) && c.Time.Equal(v.Time) {
 				h.commits[v.ID] = c.ID
 			}
 		}
 	}
 	return nil
 }
+
+// messageOf is the message of the commit of a version: its name where the format has no
+// messages.
+func messageOf(v formats.Version) string { return cmp.Or(v.Message, v.ID) }
 
 // local is the name of a branch or tag here.
 func (h *historian) local(n formats.Name) string { return h.o.Prefix + n.Name }

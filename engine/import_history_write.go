@@ -110,7 +110,7 @@ func (w *historyWriter) commit(ctx context.Context, id string) error {
 		author = w.o.Author
 	}
 	c, err := w.s.Commit(ctx, txn.CommitOptions{
-		Message: v.Message, Author: author, Time: v.Time, AllowEmpty: true,
+		Message: messageOf(v), Author: author, Time: v.Time, AllowEmpty: true,
 		Properties: map[string]string{propSource: w.source, propVersion: id},
 	})
 	if err != nil {
