@@ -1,4 +1,4 @@
-// Package formattest helps the tests of formats of one file: it opens a file as the
+// Package formattest helps the tests of formats: it opens a file or a directory as the
 // engine does, and reads its arrays.
 package formattest
 
@@ -15,14 +15,17 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Open opens the file of files under name. References of the set may name files beside
-// it.
+// Open opens the file of files under name, or files as the directory of a format that is
+// one. References of the set may name files beside it.
 func Open(ctx context.Context, f formats.Format, files kv.Reader, name string) (*refs.View, error) {
-	value, err := kv.Locate(ctx, files, name)
-	if err != nil {
-		return nil, err
+	base := formats.Base{Files: files, Name: name}
+	if !f.Directory {
+		var err error
+		if base.File, err = kv.Locate(ctx, files, name); err != nil {
+			return nil, err
+		}
 	}
-	set, err := f.Open(ctx, formats.Base{Files: files, Name: name, File: value}, formats.Options{})
+	set, err := f.Open(ctx, base, formats.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,11 @@
 package n5
 
 import (
-	"context"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -14,29 +13,14 @@ import (
 )
 
 // registry has the built-in codecs and those of this package.
-func registry() *codecs.Registry {
-	r := builtin.Registry()
-	for _, c := range Format().Codecs {
-		r.Register(c)
-	}
-	return r
-}
+func registry() *codecs.Registry { return formattest.Registry(Format()) }
 
 func options() *zarr.OpenOptions { return &zarr.OpenOptions{Registry: registry()} }
 
 // view opens a container as a store of Zarr.
 func view(t testing.TB, files kv.Reader) *refs.View {
 	t.Helper()
-	set, err := Format().Open(t.Context(), formats.Base{Files: files}, formats.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := refs.NewView(set, &refs.Options{
-		Rules: refs.Rules{Base: "file:///base/"},
-		Open: func(ctx context.Context, _, path string) (kv.Value, error) {
-			return kv.Locate(ctx, files, path)
-		},
-	})
+	v, err := formattest.Open(t.Context(), Format(), files, "")
 	if err != nil {
 		t.Fatal(err)
 	}
