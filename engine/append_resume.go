@@ -139,7 +139,7 @@ func (j *joiner) save(ctx context.Context) error {
 	if j.o.Session != nil || j.done == len(j.plan.pieces) || time.Since(j.saved) < saveEvery {
 		return nil
 	}
-	if err := j.settle(ctx); err != nil {
+	if err := j.finish(ctx); err != nil {
 		return err
 	}
 	if j.o.Link {
@@ -150,7 +150,7 @@ func (j *joiner) save(ctx context.Context) error {
 		return err
 	}
 	j.kept, j.saved = true, time.Now()
-	return j.goOn(ctx)
+	return j.restart(ctx)
 }
 
 // stop ends a failed append. It keeps the saved part, unless the same append

@@ -84,7 +84,7 @@ func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err erro
 	if err := j.write(ctx); err != nil {
 		return nil, err
 	}
-	if err := j.settle(ctx); err != nil {
+	if err := j.finish(ctx); err != nil {
 		return nil, err
 	}
 	for _, b := range j.plan.base {
@@ -501,23 +501,23 @@ func along(rank, axis int, lo, hi int64) zarr.Selection {
 
 // flush writes the pending values, then starts a new bulk write.
 func (j *joiner) flush(ctx context.Context) error {
-	if err := j.settle(ctx); err != nil {
+	if err := j.finish(ctx); err != nil {
 		return err
 	}
-	return j.goOn(ctx)
+	return j.restart(ctx)
 }
 
-// goOn begins another bulk write after settle.
-func (j *joiner) goOn(ctx context.Context) (err error) {
+// restart begins another bulk write after finish.
+func (j *joiner) restart(ctx context.Context) (err error) {
 	if j.bulk != nil {
 		j.bulk, err = j.s.Bulk(ctx, j.o.To, true)
 	}
 	return err
 }
 
-// settle ends the bulk write, so that the session sees its values, and then
+// finish ends the bulk write, so that the session sees its values, and then
 // writes the waiting elements.
-func (j *joiner) settle(ctx context.Context) error {
+func (j *joiner) finish(ctx context.Context) error {
 	if j.bulk != nil {
 		if err := j.bulk.Finish(ctx); err != nil {
 			return err

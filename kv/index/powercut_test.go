@@ -121,7 +121,7 @@ func powerCuts(t *testing.T, seed uint64) (cuts int) {
 			}
 		}
 		if len(images) > 0 {
-			h.goOn(images[rng.IntN(len(images))])
+			h.nextLife(images[rng.IntN(len(images))])
 		}
 		if t.Failed() {
 			return cuts
@@ -390,8 +390,8 @@ func loadOf(n int64) (list []Page) {
 	return list
 }
 
-// goOn makes what a power cut left the index of the next life.
-func (h *cutHistory) goOn(c cutImage) {
+// nextLife makes what a power cut left the index of the next life.
+func (h *cutHistory) nextLife(c cutImage) {
 	h.mem = c.fs
 	h.made.Store(c.made)
 	o := h.o

@@ -62,7 +62,7 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 	c.idle = make(chan struct{})
 	c.rest = sync.OnceFunc(func() { close(c.idle) })
 	c.over = make(chan error, 1)
-	c.here.pass = func() { c.wg.Go(c.goOn) }
+	c.here.pass = func() { c.wg.Go(c.receive) }
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -168,8 +168,8 @@ func (c *conn) greet() error {
 	return c.u.SetReadDeadline(time.Time{})
 }
 
-// goOn is loop in place of a goroutine that is still answering a request.
-func (c *conn) goOn() {
+// receive is loop in place of a goroutine that is still answering a request.
+func (c *conn) receive() {
 	passed, err := c.loop()
 	if passed {
 		return

@@ -13,7 +13,7 @@ import (
 //
 //	loop ──▶ enter ──▶ handle ──▶ leave ──▶ loop
 //	                     │ slowTime
-//	                     └──▶ pass ──▶ goOn ──▶ loop
+//	                     └──▶ pass ──▶ receive ──▶ loop
 
 // slowTime is how long a request may keep its connection from receiving others, at
 // least. It may take twice as long.
