@@ -74,14 +74,6 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// closer is something that only one layer of a stack has.
-type closer struct {
-	kv.Store
-	closed int
-}
-
-func (c *closer) Close() error { c.closed++; return nil }
-
 // TestSubKeepsCapabilities checks for each kind of base that the view below a
 // prefix has just its interfaces.
 func TestSubKeepsCapabilities(t *testing.T) {
