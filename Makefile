@@ -29,7 +29,8 @@ race:             ## tests under the race detector; of the scripts those with wo
 	$(GO) test $(TIMEOUT) -race -short $$($(GO) list ./... | grep -v -E '/internal/cli|/codecs/.+|/refs|/bench|/interop')
 	$(GO) test $(TIMEOUT) -race -short -run 'TestScripts/(import|session|refs|remote|conflict|gc)$$|TestHelp' ./internal/cli
 
-lint:             ## formatting, vet, staticcheck, tidy module files
+lint:             ## formatting, vet, staticcheck, tidy module files, no marks of a merge
+	@! grep -rnE '^(<<<<<<<|>>>>>>>) ' --include='*.md' --include='*.go' --include='*.py' --include='*.sh' .
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...

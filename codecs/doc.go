@@ -25,8 +25,8 @@
 //
 // v2 metadata has no array→bytes codec of its own and stores the byte order
 // in the data type. Its order, filters and compressor become the same chain,
-// with a transpose for order F and a bytes codec at the place where the first
-// codec wants bytes.
+// with a transpose for order F and a bytes codec before the first codec that
+// takes bytes.
 //
 // Parts of a chunk are read with [Bound.DecodeBox]: shards fetch their index and
 // the needed inner chunks, plain bytes fetch byte ranges, blosc fetches blocks;
@@ -39,7 +39,7 @@
 // shards) and the compressors. The others are built on what it exports:
 //
 //	builtin   the registry of all of them
-//	filter    numbers to numbers, bits and checksums: delta, cast_value, shuffle …
+//	filter    numbers to numbers, bits and checksums but crc32c: delta, cast_value, shuffle …
 //	object    elements of variable length: vlen-utf8, json2, msgpack2 …
 //	blosc, lz4, zstd, inflate, lzma, pco, kernels   formats of bytes, without a chain
 package codecs

@@ -141,7 +141,6 @@ var single = map[string][]string{
 	"github.com/zeebo/blake3":              {"kv/digest"},
 	"github.com/spf13/cobra":               {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":         {"internal/cli"},
-	"github.com/vmihailenco/msgpack/v5":    {"codecs/object"},
 	"github.com/ulikunitz/xz":              {"codecs", "codecs/lzma", "kv/zipkv"},
 }
 

@@ -7,8 +7,8 @@
 //
 // Because it is a reference set, all that reference sets have works without further
 // code: caches, joined and parallel requests, links, checks, export to kerchunk, and
-// servers. What bytes of a chunk mean is said by codecs in the documents; a format
-// brings those that Zarr lacks.
+// servers. Codecs named in the documents decode the chunks; a format supplies those
+// that Zarr lacks.
 //
 // A format knows nothing of databases or URLs. It is registered by one line in the
 // table of the engine; docs/extend.md shows one whole.

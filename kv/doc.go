@@ -33,7 +33,6 @@
 // [Gather] reads many values and hands over one at a time. It reads values that
 // lie close together in a file on a server with one request.
 //
-// A wrapper implements a method even if the view it wraps does not: it then
-// returns errors.ErrUnsupported, and the function of this package uses its
-// fall-back.
+// A wrapper has each optional method. If the wrapped view lacks it, the method
+// returns errors.ErrUnsupported, and the function of this package falls back.
 package kv
