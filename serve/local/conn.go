@@ -208,7 +208,8 @@ func (c *conn) loop() (passed bool, err error) {
 			continue
 		}
 		c.bodies.take(int64(len(f.Body)))
-		if !alone || !answeredHere(f.Op) || c.w.Buffered() {
+		// The client sends its next request behind a close, without waiting.
+		if f.Op != wire.OpClose && (!alone || !answeredHere(f.Op) || c.w.Buffered()) {
 			c.wg.Go(func() { c.respond(ctx, cancel, f) })
 			continue
 		}

@@ -129,8 +129,11 @@ func (e unknownError) Is(target error) bool { return target == ErrUnknown }
 func (l *link) receive() {
 	var err error
 	for err == nil {
-		if err = l.take(); err == nil {
-			l.rest()
+		var gave bool
+		if gave, err = l.take(true); err == nil {
+			if gave {
+				l.rest()
+			}
 			err = l.failure()
 		}
 	}
@@ -162,10 +165,12 @@ func (l *link) failure() error {
 }
 
 // take receives a frame and hands it over. It is for the goroutine whose turn it is.
-func (l *link) take() error {
+// With gives, it gives the turn away if no other reply is awaited and the next is worth
+// looking for: before it hands over the frame, so that the next call finds it free.
+func (l *link) take(gives bool) (gave bool, err error) {
 	f, err := l.w.Receive()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if f.Op == wire.OpBye {
 		var bye wire.Bye
@@ -174,16 +179,19 @@ func (l *link) take() error {
 		l.saved, l.bye, l.ending = bye.Saved, true, true
 		l.mu.Unlock()
 		f.Close()
-		return err
+		return false, err
 	}
 	if err := l.files.arrived(f); err != nil {
-		return err
+		return false, err
 	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]
 	delete(l.pending, f.ID)
 	if reply != nil {
 		l.waiting--
+	}
+	if gives && !l.ending && l.waiting == 0 && !l.w.Buffered() && l.w.Eager() {
+		l.turn, gave = turnFree, true
 	}
 	l.mu.Unlock()
 	if asked {
@@ -194,7 +202,7 @@ func (l *link) take() error {
 	} else {
 		f.Close()
 	}
-	return nil
+	return gave, nil
 }
 
 // close ends the connection, and everything that is under way on it.

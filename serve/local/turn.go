@@ -64,7 +64,7 @@ func (l *link) shut(closes bool) {
 func (l *link) await(f *wire.Frame) {
 	var err error
 	for err == nil && l.waits(f.ID) && l.w.Soon() {
-		err = l.take()
+		_, err = l.take(false)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,15 +85,9 @@ func (l *link) waits(id uint32) bool {
 	return l.pending[id] != nil
 }
 
-// rest gives the turn away if nobody waits and the next reply is worth to be looked for.
-// It returns when it is the receiver's turn again.
+// rest waits, after the turn was given away, until it is the receiver's again.
 func (l *link) rest() {
 	l.mu.Lock()
-	if l.ending || l.waiting > 0 || l.w.Buffered() || !l.w.Eager() {
-		l.mu.Unlock()
-		return
-	}
-	l.turn = turnFree
 	calls := l.calls
 	l.mu.Unlock()
 	tick := time.NewTicker(restTime)

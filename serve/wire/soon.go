@@ -17,7 +17,7 @@ import (
 
 // patience is how long Soon looks for a frame: longer than it takes to wake the other
 // side, so that two sides which both slept can catch up with each other.
-const patience = 100 * time.Microsecond
+const patience = 250 * time.Microsecond
 
 // maxPause is how many frames in a row are waited for asleep after Soon has failed
 // repeatedly. It bounds the cost where it fails always, as on a busy machine: patience
