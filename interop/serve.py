@@ -5,7 +5,7 @@
 Each client has a function; its name in the table of the document is the one given
 to it here. A client that is not installed is skipped by name.
 """
-import argparse, functools, html, http.server, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, threading, traceback, urllib.parse, urllib.request
+import argparse, functools, http.server, json, os, pathlib, queue, re, shutil, signal, subprocess, sys, tempfile, threading, traceback, urllib.parse, urllib.request
 
 import numpy as np
 import zarr
@@ -119,7 +119,7 @@ def imports(modules):
 class Pages:
     """A web server of pages that read with zarrita.js."""
 
-    page = """<!DOCTYPE html><script type="importmap">%s</script><pre id="out"></pre><script type="module">
+    page = """<!DOCTYPE html><script type="importmap">%s</script><script type="module">
 import * as zarr from "zarrita"
 const out = []
 try {
@@ -130,7 +130,7 @@ try {
     out.push({ shape: got.shape, data: Array.from(got.data) })
   }
 } catch (e) { out.push({ error: String(e) }) }
-document.getElementById("out").textContent = JSON.stringify(out)
+await fetch("/result", { method: "POST", body: JSON.stringify(out) })
 </script>"""
 
     def __init__(self, folder):
@@ -146,9 +146,15 @@ document.getElementById("out").textContent = JSON.stringify(out)
                 self.end_headers()
                 self.wfile.write(page)
 
+            def do_POST(self):
+                results.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
             def log_message(self, *args):
                 pass
 
+        self.results = results = queue.Queue()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(modules)))
         self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -280,12 +286,18 @@ def zarrita_browser(s):
 
     def page(site, store):
         command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={s.tmp / 'browser'}",
-                   "--host-resolver-rules=MAP *.example 127.0.0.1", "--virtual-time-budget=60000", "--timeout=60000", "--dump-dom",
+                   "--remote-debugging-port=0", "--host-resolver-rules=MAP *.example 127.0.0.1",
                    f"http://{site}:{s.pages.port}/page?" + urllib.parse.urlencode({"store": store})]
-        r = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        out = re.search(r'<pre id="out">(.+?)</pre>', r.stdout)
-        assert out, r.stdout[-600:] + r.stderr[-600:]
-        return json.loads(html.unescape(out[1]))
+        with open(s.tmp / "browser.log", "w+") as log:
+            r = subprocess.Popen(command, stdout=log, stderr=log)
+            try:
+                return s.pages.results.get(timeout=120)
+            except queue.Empty:
+                log.seek(0)
+                raise AssertionError("the page sends no result: " + log.read()[-600:])
+            finally:
+                r.terminate()
+                r.wait()
 
     for rev in s.revisions():
         arrays = page("allowed.example", f"{s.http}/w.zdb/v/{rev}")
