@@ -192,7 +192,7 @@ func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) e
 		return err
 	}
 	var before map[string][]byte
-	if old != nil && old.Parsed() {
+	if old != nil && old.HasDocuments() {
 		if before, err = old.Print(); err != nil {
 			return err
 		}

@@ -368,8 +368,8 @@ func (m *Meta) SetAttributes(attrs Attributes) {
 	}
 }
 
-// Parsed reports whether m or what it is a clone of was parsed from documents.
-func (m *Meta) Parsed() bool { return m.src != nil }
+// HasDocuments reports whether m, or the Meta it is a clone of, was parsed from documents.
+func (m *Meta) HasDocuments() bool { return m.src != nil }
 
 // Anew returns a copy that does not know the documents that m was parsed from:
 // [Meta.Print] prints all of it anew.
