@@ -77,7 +77,7 @@ type DB struct {
 }
 
 // Open opens the database in a directory, or joins the process that has it open.
-// Errors: [ErrNotFound] if there is none and Create is not set, [ErrLocked].
+// Errors: [ErrNotFound] if dir holds no database and Create is not set, [ErrLocked].
 func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	db := &DB{dir: dir}
 	if o != nil {

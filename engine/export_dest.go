@@ -82,7 +82,7 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 }
 
 // isStore reports whether a directory is like those that an export makes: it has the
-// metadata of a Zarr node or is detected as a foreign format. A database is none.
+// metadata of a Zarr node or is detected as a foreign format. It is false for a database.
 func isStore(ctx context.Context, dir kv.Reader) (bool, error) {
 	if ok, err := kv.Exists(ctx, dir, txn.FormatFile); ok || err != nil {
 		return false, err

@@ -20,10 +20,10 @@
 // before Sync, which returns the durable ends that belong into the index batch
 // with the addresses. The order is: Append, Sync, index batch.
 //
-// After a failed write or sync nobody knows what is on disk. Then the pack is
+// After a failed write or sync the content of the disk is unknown. Then the pack is
 // failed for good, and the store with it: Append and Sync return [ErrFailed]
-// until [Store.Resume] says that everybody who had payloads behind the durable
-// end of a failed pack was told.
+// until [Store.Resume] is called, after the loss was reported to all owners of
+// payloads behind the durable end of a failed pack.
 //
 // # Opening
 //

@@ -64,7 +64,7 @@ func (s *Store) Seal(ids ...ID) {
 // Reclaim gives the space of a sealed pack back to the file system, except for
 // that of the records whose payloads overlap live, which ascend and do not
 // overlap, and of all records behind tail, where one of them begins or another
-// ends; math.MaxUint64 is none. No index may name the others any more, durably.
+// ends; math.MaxUint64 means no such record. The durable index must name only live records.
 // Reclaim waits for earlier reads, which succeed; later ones of dead payloads
 // are [CorruptError].
 //

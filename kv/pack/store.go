@@ -351,8 +351,8 @@ func (s *Store) Recorded(infos []Info) {
 
 // Resume lets the store write again after a failure, into new packs. Failed
 // packs are not changed; their payloads behind the durable end are lost. Call it
-// after all owners of such payloads know of the loss: later Syncs do not report
-// it.
+// after the loss was reported to all owners of such payloads: later Syncs do not
+// report it.
 func (s *Store) Resume() {
 	s.sync.Lock()
 	defer s.sync.Unlock()

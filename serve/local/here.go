@@ -27,7 +27,7 @@ type here struct {
 	timer   *time.Timer // nil before the first request
 	armed   bool
 	last    uint64 // number of the last request
-	current uint64 // number of the one that is answered, 0 if there is none
+	current uint64 // number of the request that is being answered, or 0
 	watched uint64 // the last one when the timer was set
 }
 

@@ -99,7 +99,7 @@ func (l *Listener) Close() error {
 }
 
 // Sockets are the places where a process may serve the database in dir, the more
-// likely first: one of this user, or one of the user who has it open. Folders of
+// likely first: a socket of this user, or of the user of that process. Folders of
 // other users are left out: a server there is not trusted.
 func Sockets(dir string) ([]string, error) {
 	dir, err := canonical(dir)

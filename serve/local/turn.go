@@ -10,7 +10,7 @@ import (
 
 // Frames of a connection are received by one goroutine at a time, whose turn it is:
 //
-//	link.receive ──nobody waits, the next request is quick──▶ nobody
+//	link.receive ──no call waits, the next is quick─────────▶ free
 //	      ▲  ▲                                                 │ │
 //	      │  └──no requests for a while────────────────────────┘ │ call
 //	      └──the reply does not come soon, or others wait── the caller itself
@@ -26,8 +26,8 @@ const (
 	turnCaller
 )
 
-// restTime is how long the receiver leaves a connection alone on which nobody waits. Until
-// then nobody sees that the server ends.
+// restTime is how long the receiver leaves an idle connection alone. Until then the client
+// does not notice that the server ends.
 var restTime = 10 * time.Millisecond // tests change it
 
 // wake gives the turn to the receiver. l.mu is held.

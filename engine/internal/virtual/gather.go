@@ -29,7 +29,7 @@ type version interface {
 	VirtualBeside(ctx context.Context, key string) (bool, error)
 }
 
-// Mention is a virtual value that nobody looked for yet.
+// Mention is a virtual value whose file was not opened yet.
 type Mention struct {
 	kv.Value // nil: it is never read
 	Src      tree.Source
@@ -161,7 +161,7 @@ func partOf(m *Mention, w *kv.Want) (part gather.Part, ok bool) {
 	}
 	off, n, err := w.Range.Resolve(int64(m.N))
 	if err != nil {
-		off, n = 0, int64(m.N) // who wants more than there is says so when it is read
+		off, n = 0, int64(m.N) // a range beyond the value is an error when it is read
 	}
 	return gather.Part{Off: int64(m.Off) + off, N: n}, n > 0 || m.N == 0
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// value is a part of a file. It stays of the version that was seen when it was
-// located, as soon as anybody knows something of that: its identity, under which
-// others keep what they read, or bytes of it. A shard's index is of one version
-// and leads astray in another. Before that any version will do, if none was
-// recorded.
+// value is a part of a file. It keeps to the version of the file that was seen
+// when it was located, as soon as a caller has its identity, under which caches
+// keep its bytes, or has read bytes of it: the index of a shard is wrong for
+// another version. Before that it may follow the file to a newer version, unless
+// the reference records one.
 type value struct {
 	r      *Resolver
 	p      *referent
@@ -30,8 +30,8 @@ type value struct {
 }
 
 const (
-	stateFree   = iota // nobody knows anything of its version
-	statePinned        // somebody does
+	stateFree   = iota // no caller has its identity or bytes
+	statePinned        // a caller has
 	stateMoved         // it is of another version
 )
 
@@ -78,7 +78,7 @@ func (v *value) Spacing() (gap, most int64) {
 	if at := v.current(); at.file != nil {
 		return kv.Spacing(at.file)
 	}
-	return v.r.spacing(context.Background(), v.p) // opens a view, and asks nobody
+	return v.r.spacing(context.Background(), v.p) // opens a view, and sends no request
 }
 
 // found is the part that is read, which is looked for if need be.
