@@ -20,24 +20,30 @@ import (
 func TestGroupsOverlap(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		t.Run(map[bool]string{false: "written", true: "failed"}[fails], func(t *testing.T) {
-			stop := newSyncStop(fails)
+			stop := &syncStop{reached: make(chan struct{}), release: make(chan bool)}
 			db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), stop)))
 			base := update(t, db, "main", map[string]string{"k": "0"})
-			first, second := begin(t, db), begin(t, db)
+			first, second, other := begin(t, db), begin(t, db), begin(t, db)
 			set(t, first, map[string]string{"a": strings.Repeat("a", 10_000)})
 			set(t, second, map[string]string{"b": "1"})
 
+			// The disk is asked twice: when the group is gathered, and, for a payload that
+			// came meanwhile, before the group is written. That one is held up.
 			stop.arm()
 			var commits [2]*Commit
 			var errs [2]error
 			var wg sync.WaitGroup
 			wg.Go(func() { commits[0], errs[0] = first.Commit(bg, CommitOptions{Message: "a"}) })
 			<-stop.reached
+			set(t, other, map[string]string{"c": strings.Repeat("c", 10_000)})
+			stop.arm()
+			stop.release <- false
+			<-stop.reached
 			wg.Go(func() { commits[1], errs[1] = second.Commit(bg, CommitOptions{Message: "b"}) })
 			for !leaderWaits(&db.commit) {
 				runtime.Gosched()
 			}
-			close(stop.release)
+			stop.release <- fails
 			wg.Wait()
 
 			if errs[1] != nil {
@@ -65,28 +71,22 @@ func TestGroupsOverlap(t *testing.T) {
 	}
 }
 
-// leaderWaits reports whether a leader has taken what waits and holds the lock.
+// leaderWaits reports whether a leader has taken what waits, while the group
+// before it, which has handed over, is written.
 func leaderWaits(c *committer) bool {
-	if c.mu.TryLock() {
-		c.mu.Unlock()
-		return false
-	}
 	c.qmu.Lock()
 	defer c.qmu.Unlock()
-	return len(c.queue) == 0
+	return c.leading && len(c.queue) == 0
 }
 
-// syncStop holds up the first sync of a pack after arm, which fails or not.
+// syncStop holds up the first sync of a pack after arm, which fails if release
+// says so.
 type syncStop struct {
-	fails            bool
-	reached, release chan struct{}
+	reached chan struct{}
+	release chan bool
 
 	mu    sync.Mutex
 	armed bool
-}
-
-func newSyncStop(fails bool) *syncStop {
-	return &syncStop{fails: fails, reached: make(chan struct{}), release: make(chan struct{})}
 }
 
 func (s *syncStop) arm() {
@@ -99,7 +99,7 @@ func (s *syncStop) String() string { return "sync of a pack" }
 
 func (s *syncStop) MaybeError(op errorfs.Op) error {
 	isSync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
-	if !isSync || !strings.Contains(op.Path, packDir) {
+	if !isSync || !strings.HasSuffix(op.Path, ".pack") {
 		return nil
 	}
 	s.mu.Lock()
@@ -109,9 +109,8 @@ func (s *syncStop) MaybeError(op errorfs.Op) error {
 	if !hit {
 		return nil
 	}
-	close(s.reached)
-	<-s.release
-	if s.fails {
+	s.reached <- struct{}{}
+	if <-s.release {
 		return errorfs.ErrInjected
 	}
 	return nil
