@@ -212,6 +212,16 @@ func (a *Array) Shape() []int64 { return slices.Clone(a.Meta().Shape) }
 // Type returns the data type.
 func (a *Array) Type() dtype.Type { return a.Meta().Type }
 
+// InnerChunks returns the shape of the inner chunks of a shard that can be read without
+// the others of that shard; nil if a chunk is decoded as a whole, or if chunks have
+// different shapes. The caller owns the slice.
+func (a *Array) InnerChunks() []int {
+	if f := a.st.Load().form; f != nil {
+		return slices.Clone(f.inner)
+	}
+	return nil
+}
+
 // DimensionNames returns a name per dimension, "" for one without, as
 // [ParseSelection] takes them.
 func (a *Array) DimensionNames() []string {

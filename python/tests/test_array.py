@@ -8,7 +8,8 @@ import pytest
 import zarr
 
 import zarrdb
-from zarrdb import _array
+from zarrdb import _chunks, _elements
+from zarrdb._selection import Selection
 
 x = np.arange(5 * 7 * 11, dtype="f4").reshape(5, 7, 11)
 
@@ -44,7 +45,7 @@ def test_selections_are_those_of_numpy(snap: zarrdb.Snapshot, sel: Any) -> None:
 def test_parts(snap: zarrdb.Snapshot) -> None:
     for most in (1, 3, 12, 80, 100):
         for sel in SELECTIONS:
-            s, got = _array._Selection(sel, x.shape), np.full(x[sel].size, np.nan, "f4")
+            s, got = Selection(sel, x.shape), np.full(x[sel].size, np.nan, "f4")
             got = got.reshape(s.shape)
             for part, where in s.parts(most):
                 index = tuple(k if isinstance(k, int) else np.array(k, int) for k in part.items)
@@ -61,11 +62,77 @@ def test_long_reads(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> N
     got = a[5:200000]
     got[0] = 1  # it is the caller's
     np.testing.assert_array_equal(a[::-3], want[::-3])
-    monkeypatch.setattr(_array, "MAPPED", 1 << 40)
+    monkeypatch.setattr(_elements, "MAPPED", 1 << 40)
     np.testing.assert_array_equal(a[:], want)
+    monkeypatch.setattr(snap._at()[0], "blocks", None)
     monkeypatch.setattr(snap._at()[0], "max_body", 100_000)
     np.testing.assert_array_equal(a[:], want)
     np.testing.assert_array_equal(np.asarray(a, "f8"), want)
+
+
+def test_parts_end_where_chunks_do() -> None:
+    n = np.arange(1000)
+    for sel in (slice(None), slice(7, 993), slice(5, 900, 3), slice(None, None, -1), slice(900, 3, -7), slice(3, 990, 64)):
+        r = range(*sel.indices(1000))
+        for unit, most in ((50, 100), (50, 120), (50, 10), (64, 100), (1, 33)):
+            parts = list(Selection(sel, (1000,)).parts(most, (unit,)))
+            assert np.concatenate([n[list(p.items[0])] for p, _ in parts]).tolist() == list(r)  # type: ignore[arg-type]
+            chunks = [{i // unit for i in p.items[0]} for p, _ in parts]  # type: ignore[union-attr]
+            assert sum(map(len, chunks)) == len(set.union(*chunks)), (sel, unit, most)
+            assert all(len(p.items[0]) <= max(most, unit) for p, _ in parts)  # type: ignore[arg-type]
+
+
+def test_blocks_are_used_again(snap: zarrdb.Snapshot) -> None:
+    a, link = snap.array("big"), snap._at()[0]
+    if link.blocks is None:
+        pytest.skip("no shared memory here")
+    for _ in range(100):  # more than a connection may have
+        assert a[:].sum() == (1 << 17) * ((1 << 18) - 1)
+    assert next(link.blocks._numbers) < 20
+    kept = [b for free in link.blocks._free.values() for b in free]
+    assert kept and all(b.fd < 0 for b in kept)
+    while kept:
+        kept.pop()
+    for free in link.blocks._free.values():
+        free.clear()
+    assert link.blocks.lost
+    for _ in range(3):
+        assert a[5:200000].tolist() == list(range(5, 200000))
+    assert not link.blocks.lost
+
+
+def test_chunks_are_kept(repo: zarrdb.Repository, snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small selections come from chunks that were touched before. Sessions always ask."""
+    _chunks.clear()
+    asked: list[int] = []
+    stream = _elements._stream
+    monkeypatch.setattr(_elements, "_stream", lambda view, requests: (asked.append(1), stream(view, requests))[1])
+    monkeypatch.setattr(_chunks, "PART", 1)
+    a = snap.array("a")
+    for sel in SELECTIONS:
+        for _ in range(2 * _chunks.TOUCHES):
+            np.testing.assert_array_equal(a[sel], x[sel])
+            np.testing.assert_array_equal(a.read(sel, out=np.zeros(x[sel].shape, "f8")), x[sel])
+    asked.clear()
+    for i in np.ndindex(x.shape):
+        assert a[i] == x[i]
+    np.testing.assert_array_equal(a[:, 2, 3], x[:, 2, 3])
+    assert not asked
+    got = a[1:3, 2:4, 5]
+    got[...] = 0  # it is the caller's
+    np.testing.assert_array_equal(a[1:3, 2:4, 5], x[1:3, 2:4, 5])
+    s = repo.writable_session()
+    for i in range(2 * _chunks.TOUCHES):
+        s.array("a")[1, 2, 3] = i
+        assert s.array("a")[1, 2, 3] == i
+    s.commit("write")
+    assert repo.at("main").array("a")[1, 2, 3] == i and a[1, 2, 3] == x[1, 2, 3]
+    monkeypatch.setattr(_chunks, "KEPT", 100)
+    big = snap.array("big")
+    for k in range(1 << 18):
+        if k % 7919 < 9:
+            assert big[k] == k
+    assert _chunks._bytes <= 100 and len(_chunks._kept) == 0
 
 
 def test_what_it_is(snap: zarrdb.Snapshot) -> None:
@@ -133,7 +200,7 @@ def test_read_many(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> No
     assert a.read_many([slice(0, 0)] * 2).shape == (2, 0, 7, 11)
     big = snap.array("big")
     np.testing.assert_array_equal(big.read_many([slice(i, i + 60_000) for i in range(3)])[2], np.arange(2, 60_002))
-    monkeypatch.setattr(_array, "AVAILABLE", False)
+    monkeypatch.setattr(snap._at()[0], "blocks", None)
     monkeypatch.setattr(snap._at()[0], "max_body", 1000)
     np.testing.assert_array_equal(a.read_many(sels), want)
     np.testing.assert_array_equal(a.read_many([..., ...])[1], x)

@@ -17,7 +17,7 @@ from zarr.dtype import VariableLengthBytes
 from zarr.storage import MemoryStore
 
 import zarrdb
-from zarrdb import _array, codecs
+from zarrdb import _elements, codecs
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -104,9 +104,9 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zarrdb.Repository
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The operations with which elements were asked for."""
     seen: list[int] = []
-    ask, write = _array._ask, _array.write_part
-    monkeypatch.setattr(_array, "_ask", lambda view, op, *rest: (seen.append(op), ask(view, op, *rest))[1])
-    monkeypatch.setattr(_array, "write_part", lambda *args: (seen.append(0), write(*args))[1])
+    start, write = _elements._start, _elements.write_part
+    monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (seen.append(r.op), start(link, handle, r, wait))[1])
+    monkeypatch.setattr(_elements, "write_part", lambda *args: (seen.append(0), write(*args))[1])
     return seen
 
 

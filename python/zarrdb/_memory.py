@@ -1,23 +1,22 @@
-"""Memory that the server decodes into, and this process maps.
+"""Memory that the server decodes into.
 
-    memfd, sealed ──fd──▶ server: maps it and decodes into it
-          │
-          └─ private map ──▶ numpy array
+    Block ──descriptor, once──▶ server maps it, and decodes results into it
+      │ ▲                                   │
+      │ └─────────── reply ─────────────────┘
+      └─copy─▶ numpy array
 
-The map is private: what is written to the array changes no page that a child or
-another array sees. When the array is gone its pages may serve the next one, unless
-this process was forked meanwhile: a child may still read them.
+Fresh pages that two processes share cost ten times what copying costs. So both sides
+keep blocks mapped, for one result after the other, and results are copied into plain
+memory, while the server decodes what comes next.
 """
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import sys
-import threading
-import weakref
-from collections.abc import Callable
-from typing import Any
+from collections import deque
 
 if sys.platform == "linux":
     import fcntl
@@ -26,55 +25,55 @@ if sys.platform == "linux":
 else:
     AVAILABLE = False
 
-# Pages that are kept for the next result, and the longest result that they are kept of.
-KEPT = 64 << 20
-LONGEST = 16 << 20
-
-_lock = threading.RLock()  # a map may end anywhere, also where the lock is held
-_free: dict[int, list[int]] = {}  # descriptors by size
-_kept = 0
-_forks = 0  # of this process so far
+# The sizes of blocks that are kept, and how many bytes of them a connection keeps. What
+# is longer than the longest gets a block of its own.
+SIZES = (256 << 10, 2 << 20, 8 << 20, 32 << 20)
+KEPT = 96 << 20
 
 
 class Block:
-    """n bytes that can be passed to the server once, and then be mapped once."""
+    """Memory that both sides map. lost gets the number of one that is gone."""
 
-    __slots__ = ("_forks", "fd", "size")
+    __slots__ = ("_lost", "fd", "map", "number", "size")
 
-    def __init__(self, n: int) -> None:
-        global _kept
-        size = _rounded(n)
-        self.size, self.fd = size, -1
-        with _lock:
-            self._forks = _forks
-            same = _free.get(size)
-            if same:
-                self.fd = same.pop()
-                _kept -= size
-        if self.fd < 0:
-            self.fd = _sealed(size)
+    def __init__(self, number: int, size: int, lost: deque[int]) -> None:
+        self.number, self.size, self._lost = number, size, lost
+        self.fd = _sealed(size)  # open until the server has it
+        self.map = memoryview(mmap.mmap(self.fd, size))
 
-    def map(self) -> mmap.mmap:
-        """The bytes. The block must not be used any more, except that it is given back
-        when the map and all that uses it are gone."""
-        fd, size, forks = self.fd, self.size, self._forks
-        self.fd = -1
-        try:
-            m = mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        except BaseException:
-            os.close(fd)
-            raise
-        if size > LONGEST:
-            os.close(fd)
-        else:
-            _watch(m, lambda: _give(fd, size, forks))
-        return m
-
-    def abandon(self) -> None:
-        """Give the bytes up. The server may still write to them."""
+    def sent(self) -> None:
+        """The server has the descriptor."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def __del__(self) -> None:
+        if getattr(self, "fd", -1) >= 0:
+            os.close(self.fd)
+        self._lost.append(self.number)
+
+
+class Blocks:
+    """The blocks of a connection that no request uses. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[Block]] = {size: [] for size in SIZES}
+        self._numbers = itertools.count(1)
+        self.lost: deque[int] = deque()  # those that the server is to forget
+
+    def take(self, n: int) -> Block:
+        """A block of at least n bytes. One that is not given back is lost: the server may
+        still write to it."""
+        size = next((s for s in SIZES if s >= n), -(-n // mmap.PAGESIZE) * mmap.PAGESIZE)
+        try:
+            return self._free[size].pop()
+        except (KeyError, IndexError):
+            return Block(next(self._numbers), size, self.lost)
+
+    def give(self, block: Block) -> None:
+        """Keep a block for the next request."""
+        if block.size in self._free and sum(size * len(free) for size, free in self._free.items()) + block.size <= KEPT:
+            self._free[block.size].append(block)
 
 
 def _sealed(size: int) -> int:
@@ -89,60 +88,3 @@ def _sealed(size: int) -> int:
         os.close(fd)
         raise
     return fd
-
-
-def _rounded(n: int) -> int:
-    """Sizes that are kept are few: powers of two, and halves between them."""
-    if n > LONGEST:
-        return -(-n // mmap.PAGESIZE) * mmap.PAGESIZE
-    size = mmap.PAGESIZE
-    while size < n:
-        size *= 2
-    return size * 3 // 4 if size * 3 // 4 >= n and size > 4 * mmap.PAGESIZE else size
-
-
-def _give(fd: int, size: int, forks: int) -> None:
-    """Keep the pages of a block, if nobody can have them any more."""
-    global _kept
-    with _lock:
-        if forks == _forks and size <= LONGEST and _kept + size <= KEPT:
-            _free.setdefault(size, []).append(fd)
-            _kept += size
-            return
-    os.close(fd)
-
-
-_watched: dict[int, weakref.ref[Any]] = {}
-
-
-def _watch(m: mmap.mmap, gone: Callable[[], None]) -> None:
-    """Call gone when nobody has m any more. At exit it does not matter."""
-    key = id(m)
-
-    def ended(_: Any) -> None:
-        _watched.pop(key, None)
-        gone()
-
-    _watched[key] = weakref.ref(m, ended)
-
-
-def _forget() -> None:
-    """Give no page to another result that a parent or child may read."""
-    global _forks, _kept
-    _forks += 1
-    _kept = 0
-    for fds in _free.values():
-        for fd in fds:
-            os.close(fd)
-    _free.clear()
-
-
-def _after_fork_in_child() -> None:
-    global _lock
-    _lock = threading.RLock()
-    _forget()
-
-
-if AVAILABLE:
-    # The lock is held while the process is copied, so that what it guards is whole.
-    os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: (_forget(), _lock.release()), after_in_child=_after_fork_in_child)  # type: ignore[func-returns-value]

@@ -12,10 +12,12 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from ._memory import AVAILABLE, Blocks
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
 
 PROTOCOL = 1
@@ -36,9 +38,19 @@ _list = struct.Struct("<IIIB3x")
 _found = struct.Struct("<Q20s")
 _place = struct.Struct("<Q20sIQQ")
 
-_cloexec = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+# As plain numbers: those of the module take long to combine.
+_cloexec = int(getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+_dontwait = int(getattr(socket, "MSG_DONTWAIT", 0))
+_ctrunc = int(getattr(socket, "MSG_CTRUNC", 0))
 _oob = socket.CMSG_SPACE(4 * 64) if hasattr(socket, "CMSG_SPACE") else 0
 MAX_FILES = 128
+
+# How many seconds to look for a reply before sleeping until it is there, and for each byte of
+# a result: to be woken takes longer than most requests. After failures that many replies
+# are waited for asleep.
+PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
+PATIENCE_BYTE = 0.3e-9
+MAX_REST = 255
 
 
 class Frame(NamedTuple):
@@ -107,7 +119,8 @@ class Link:
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
-        self._most, self.takes_memory = 1, False
+        self._most, self._rest, self._pause = 1, 1, 0
+        self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
         hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid}
@@ -118,7 +131,8 @@ class Link:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
-        self.takes_memory = "memory" in (self.hello.get("capabilities") or ())
+        if AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
+            self.blocks = Blocks()
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
@@ -133,25 +147,48 @@ class Link:
 
     def call(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = ()) -> Frame:
         """Send a request and return its reply. A failure is raised as its exception."""
+        id = self.start(op, meta, body, flags, fds)
+        assert id is not None
+        return self.finish(id)
+
+    def start(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = (), wait: bool = True) -> int | None:
+        """Send a request. Its reply is to be had from `finish`, or given up with `cancel`.
+        Without wait it is not sent where too many are under way. A thread that has
+        replies to come must not wait for that: they may be its own."""
         if len(body) > self.max_body or len(meta) > self.max_meta:
             raise InvalidError(f"{len(meta)} and {len(body)} bytes at once, where {self.max_meta} and {self.max_body} are taken", "too_large")
-        if self.unused:
+        if wait and self.unused:
             self._close_views()
-        id = self._begin()
+        if self.blocks and self.blocks.lost:
+            self._forget_blocks(self.blocks.lost)
+        id = self._begin(wait)
+        if id:
+            try:
+                self._send(id, op, flags, meta, body, fds)
+            except BaseException as e:
+                self._failed(id, e)
+        return id
+
+    def finish(self, id: int, size: int = 0) -> Frame:
+        """The reply to a request, which gives a result of that many bytes. A failure is raised as its exception."""
         try:
-            self._send(id, op, flags, meta, body, fds)
-            frame = self._await(id)
+            frame = self._await(id, PATIENCE + PATIENCE_BYTE * size)
         except BaseException as e:
-            self._give_up(id)
-            if isinstance(e, OSError) and not isinstance(e, ZarrdbError):
-                raise self._gone(e) from e
-            raise
+            self._failed(id, e)
         if frame.flags & ERROR:
             raise failure(json.loads(frame.meta))
         return frame
 
-    def _begin(self) -> int:
+    def _failed(self, id: int, e: BaseException) -> NoReturn:
+        self.cancel(id)
+        if isinstance(e, OSError) and not isinstance(e, ZarrdbError):
+            raise self._gone(e) from e
+        raise e
+
+    def _begin(self, wait: bool = True) -> int | None:
         with self._lock:
+            if not wait and self._busy >= self._most:
+                return None
             while self._busy >= self._most and self.over is None:
                 if not any(True for _ in self._replies):  # only such as were given up
                     self._end(OSError("too many requests were given up"))
@@ -160,7 +197,7 @@ class Link:
             if self.over is not None:
                 raise self._gone(None)
             self._next = self._next + 1 & 0xFFFFFFFF
-            while self._next in self._replies:
+            while self._next in self._replies or self._next == 0:
                 self._next = self._next + 1 & 0xFFFFFFFF
             self._replies[self._next] = None
             self._busy += 1
@@ -186,7 +223,7 @@ class Link:
                     self._end(OSError("interrupted"))
                 raise
 
-    def _await(self, id: int) -> Frame:
+    def _await(self, id: int, patience: float) -> Frame:
         reader = False
         try:
             with self._lock:
@@ -201,6 +238,8 @@ class Link:
                         self._reading = reader = True
                         break
                     self._cond.wait()
+            if self._busy == 1 and not self._buf:
+                self._look(patience)
             while True:
                 got, frame = self._receive()
                 with self._lock:
@@ -228,8 +267,8 @@ class Link:
             self._replies[id] = frame
         self._cond.notify_all()
 
-    def _give_up(self, id: int) -> None:
-        """Nobody waits for this reply any more."""
+    def cancel(self, id: int) -> None:
+        """Give up a reply."""
         with self._lock:
             waiting = self._replies.pop(id, 0) is None
             over = self.over is not None
@@ -307,18 +346,39 @@ class Link:
                 os.close(fd)
         return id, Frame(op, flags, meta, body)
 
+    def _look(self, patience: float) -> None:
+        """Receive something if it comes soon."""
+        if self._rest or not PATIENCE:
+            self._rest = max(0, self._rest - 1)
+            return
+        until = time.perf_counter() + patience
+        while True:
+            try:
+                self._some(_dontwait)
+            except BlockingIOError:
+                if time.perf_counter() < until:
+                    continue
+                self._rest = self._pause = min(4 * self._pause + 3, MAX_REST)
+            else:
+                self._pause //= 2
+            return
+
+    def _some(self, flags: int = 0) -> None:
+        """Receive what is there, at least a byte, and descriptors with it."""
+        data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
+        for level, kind, raw in oob:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
+        if flags & _ctrunc:
+            raise ConnectionError("it sent more descriptors than fit, or this process may open no more files")
+        if not data:
+            raise ConnectionError("it was closed at the other end")
+        self._buf += data
+
     def _take(self, n: int) -> bytearray:
         have = self._buf
         while len(have) < n <= 1 << 16:
-            data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec)
-            for level, kind, raw in oob:
-                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                    self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
-            if flags & socket.MSG_CTRUNC:
-                raise ConnectionError("it sent more descriptors than fit, or this process may open no more files")
-            if not data:
-                raise ConnectionError("it was closed at the other end")
-            have += data
+            self._some()
         if len(have) >= n:
             out = have[:n]
             del have[:n]
@@ -350,6 +410,18 @@ class Link:
                 self._files.move_to_end(number)
         return None if file is None else file.bytes(off, n), size, id
 
+    def _forget_blocks(self, lost: deque[int]) -> None:
+        """Let the server forget blocks. It may not know them."""
+        while True:
+            try:
+                meta = to_json({"block": lost.popleft()})
+            except IndexError:
+                return
+            try:
+                self._send(0, FORGET, 0, meta, b"")
+            except OSError as e:
+                raise self._gone(e) from e
+
     def _forget(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             # It has no reply. The one that reads must not wait for who sends.
@@ -374,6 +446,7 @@ class Link:
                 break
             self._views -= 1
             id = self._begin()
+            assert id is not None
             with self._lock:
                 del self._replies[id]
             try:

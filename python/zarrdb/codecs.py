@@ -5,7 +5,7 @@
 
     z[:] ──▶ zarr-python: chunks and selections ──▶ one request ──▶ server decodes
                                                                        │
-    numpy array  ◀───────────  memory that both map  ◀─────────────────┘
+    numpy array  ◀───copy────  memory that both map  ◀─────────────────┘
 
 Stores that are not of zarrdb, and arrays that the server cannot decode, go through
 zarr-python's own pipeline. Values are the same either way. What is written to parts of
@@ -30,8 +30,10 @@ from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.config import config
 from zarr.registry import register_ndbuffer, register_pipeline
 
-from ._array import _Selection, element_type, read_part, read_parts, write_elements
+from ._array import element_type
+from ._elements import Elements
 from ._errors import ConnectionLostError, SessionClosedError, SessionLostError, ZarrdbError
+from ._selection import Selection
 from ._store import ZarrdbStore
 from ._views import Session, View
 
@@ -42,7 +44,7 @@ Numbers = np.ndarray[Any, Any]
 Batch = list[tuple[Any, "ArraySpec", Any, Any, bool]]
 
 # Requests for more bytes run in a thread, so that the event loop goes on meanwhile.
-INLINE = 1 << 20
+INLINE = 4 << 20
 # Chunks that are read to select single elements from them are read so many bytes at a time.
 AT_ONCE = 64 << 20
 
@@ -134,7 +136,7 @@ class ZarrdbCodecPipeline(BatchedCodecPipeline):
             await _run(chunks.size(), lambda: chunks.read_parts(batch, out, drop_axes))
         else:
             n = math.prod(box.shape)
-            got: Numbers = await _run(n * chunks.dtype.itemsize, lambda: chunks.ask(lambda: read_part(chunks.view, chunks.path, box, chunks.little, chunks.check)))
+            got: Numbers = await _run(n * chunks.dtype.itemsize, lambda: chunks.ask(lambda: chunks.elements().read(box)))
             shape = _shape(out)
             if n != math.prod(shape):
                 raise _Refused
@@ -155,7 +157,7 @@ class ZarrdbCodecPipeline(BatchedCodecPipeline):
         if values.ndim and values.size != math.prod(box.shape):
             raise _Refused
         values = np.broadcast_to(values, box.shape) if values.ndim == 0 else values.reshape(box.shape)
-        write = lambda: chunks.ask(lambda: write_elements(session, chunks.path, box, values.astype(chunks.little, copy=False)))
+        write = lambda: chunks.ask(lambda: chunks.elements().write(box, values.astype(chunks.little, copy=False)))
         await _run(values.size * chunks.dtype.itemsize, write)
         for where, *_ in batch:
             session._seen.pop(where.path, None)  # it is another value by now
@@ -171,6 +173,7 @@ class _Chunks:
             raise _Refused
         if not getattr(spec.config, "read_missing_chunks", True):
             raise _Refused  # the server does not tell which chunks are missing
+        self.metadata = metadata
         self.view: View = store.session
         self.form = _Form(metadata, len(spec.shape))
         self.path = self.form.parse(where.path)[0]
@@ -184,6 +187,12 @@ class _Chunks:
 
     def size(self) -> int:
         return len(self.batch) * math.prod(self.batch[0][1].shape) * self.dtype.itemsize
+
+    def elements(self) -> Elements:
+        """The array as the server has it."""
+        codecs = getattr(self.metadata, "codecs", ())
+        inner = getattr(codecs[0], "chunk_shape", None) if len(codecs) == 1 else None  # of a shard
+        return Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or self.batch[0][1].shape), self.little, self.check)
 
     def check(self, o: dict[str, Any]) -> None:
         """Compare the type that the server has with that of zarr-python."""
@@ -201,7 +210,7 @@ class _Chunks:
                 _refused.setdefault(self.view, set()).add(self.path)
             raise _Refused from e
 
-    def box(self) -> _Selection | None:
+    def box(self) -> Selection | None:
         """The selection of all chunks together, if they are all that a selection by numbers and slices touches.
         Chunks come in C order, so that the first and the last one say all."""
         first, last = self.batch[0], self.batch[-1]
@@ -224,7 +233,7 @@ class _Chunks:
                 items.append(i * n + int(a))
             else:
                 return None
-        return _Selection.of(items)
+        return Selection.of(items)
 
     def read_parts(self, batch: Batch, out: NDBuffer, drop_axes: tuple[int, ...]) -> None:
         """Read what lies around the selected elements of each chunk, and select in it."""
@@ -240,7 +249,7 @@ class _Chunks:
                 r, inner = _around(k, n)
                 ranges.append(range(i * n + r.start, i * n + r.stop))
                 rest.append(inner)
-            boxes.append(_Selection.of(ranges))
+            boxes.append(Selection.of(ranges))
             within.append(tuple(rest))
         i = 0
         while i < len(batch):
@@ -248,7 +257,7 @@ class _Chunks:
             while j < len(batch) and (j == i or n < AT_ONCE):
                 n += math.prod(boxes[j].shape) * self.dtype.itemsize
                 j += 1
-            got = self.ask(lambda: read_parts(self.view, self.path, boxes[i:j], self.little, self.check))  # noqa: B023
+            got = self.ask(lambda: self.elements().read_many(boxes[i:j]))  # noqa: B023
             for (_, spec, _, to, _), part, inner in zip(batch[i:j], got, within[i:j], strict=True):
                 part = part[inner]
                 out[to] = spec.prototype.nd_buffer.from_numpy_array(part.squeeze(axis=drop_axes) if drop_axes else part)

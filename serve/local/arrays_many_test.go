@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,21 +51,6 @@ func TestReadMany(t *testing.T) {
 		if code := failure(err).Code; err == nil || want == zarr.ErrSelection && !errors.Is(err, want) || want == zarr.ErrTooLarge && code != "too_large" {
 			t.Errorf("%s: %v", sel, err)
 		}
-	}
-	if !canShare {
-		return
-	}
-	// Memory of the client has no such bound.
-	f, memory := sealed(t, 8192)
-	out, body, err = callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.handle, Path: "x", Selects: []string{"0:500", "500:1000"}, At: 4100}, f)
-	if err != nil || len(body) > 0 || !slices.Equal(memory()[4100:8100], elementsOf(1000, 0)) {
-		t.Errorf("%+v, %d bytes, %v", out, len(body), err)
-	}
-	if _, _, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.handle, Path: "x", Selects: []string{"0:500"}, At: 7000}, f); !errors.Is(err, ErrRequest) {
-		t.Errorf("behind the end of the memory: %v", err)
-	}
-	if _, _, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.handle, Path: "x", Select: "::-1"}, f); err != nil || binary.LittleEndian.Uint32(memory()) != 999 {
-		t.Error(err)
 	}
 }
 

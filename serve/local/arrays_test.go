@@ -101,7 +101,7 @@ func TestArraysThroughMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(op wire.Op, at int64, pass ...wire.Descriptor) error {
-		meta, err := json.Marshal(wire.Array{View: s.handle, Path: "x", At: at})
+		meta, err := json.Marshal(wire.Array{View: s.handle, Path: "x", Destination: wire.Destination{At: at}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,6 +40,7 @@ type conn struct {
 
 	bodies budget
 	leases leases
+	blocks blocks
 	here   here
 	over   chan error // how loop ended in another goroutine than that of serve
 }
@@ -88,6 +89,7 @@ func (c *conn) serve() {
 	}
 	c.cancel(nil)
 	c.wg.Wait()
+	c.blocks.close()
 	for _, v := range c.views {
 		v.View.Release()
 	}
@@ -196,7 +198,7 @@ func (c *conn) loop() (passed bool, err error) {
 			c.stop(f)
 			continue
 		case wire.OpForget:
-			c.leases.forget(f)
+			c.forget(f)
 			continue
 		}
 		ctx, cancel, alone, err := c.start(f)
@@ -209,14 +211,18 @@ func (c *conn) loop() (passed bool, err error) {
 		}
 		c.bodies.take(int64(len(f.Body)))
 		// The client sends its next request behind a close, without waiting.
-		if f.Op != wire.OpClose && (!alone || !answeredHere(f.Op) || c.w.Buffered()) {
+		if f.Op != wire.OpClose && (!c.here.answers(f.Op, alone && !c.w.Buffered())) {
 			c.wg.Go(func() { c.respond(ctx, cancel, f) })
 			continue
 		}
+		read := f.Op == wire.OpRead
 		n := c.here.enter()
 		c.respond(ctx, cancel, f)
 		if !c.here.leave(n) {
 			return true, nil
+		}
+		if read && c.w.Waiting() {
+			c.here.crowd = crowdSize // it was sent before the client had the reply
 		}
 		if c.w.Eager() {
 			c.w.Soon()

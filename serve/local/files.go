@@ -83,7 +83,7 @@ func (t *fileTable) drop(f *file) {
 	delete(t.files, f.number)
 	// A place in this file that the server sends meanwhile is requested again,
 	// as bytes. The receiver must not wait for the server.
-	if meta, err := json.Marshal(wire.File{File: f.number}); err == nil {
+	if meta, err := json.Marshal(wire.Forget{File: f.number}); err == nil {
 		go func() { _ = t.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: meta}) }()
 	}
 	f.close()

@@ -72,6 +72,9 @@ func (c *conn) arrayInfo(ctx context.Context, v *view, in *wire.Array) (*wire.Ar
 	for _, n := range m.Grid.Regular() {
 		out.Chunks = append(out.Chunks, int64(n))
 	}
+	for _, n := range a.InnerChunks() {
+		out.Unit = append(out.Unit, int64(n))
+	}
 	attrs := []byte{'{'}
 	for name, raw := range m.Attributes.All() {
 		key, err := json.Marshal(name)
@@ -159,18 +162,20 @@ func (c *conn) tooLong(n int64) error {
 	return fmt.Errorf("%w: the selection has %d bytes, more than %d; select less at a time", kv.ErrTooLarge, n, c.s.o.MaxBody)
 }
 
-// buffer is memory for n bytes of elements: that of the client where it cannot cut it
-// off. Otherwise it is memory of this process, which deliver writes to the file of
-// the client: a file that is cut off while it is mapped would end the process.
-func (c *conn) buffer(to *os.File, at, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
-	if to != nil {
-		b, unmap, err := shareMemory(to, at, n)
+// buffer is memory for n bytes of elements: that of a block. Otherwise it is memory of
+// this process, which deliver writes to the file of the client: a file that is cut off
+// while it is mapped would end the process.
+func (c *conn) buffer(to *os.File, d wire.Destination, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
+	if d.Block != 0 {
+		k, err := c.blocks.use(d.Block, to)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("memory of the client: %w", err)
+			return nil, nil, nil, err
 		}
-		if b != nil {
-			return b, func() ([]byte, error) { return nil, nil }, unmap, nil
+		if b, err = k.span(d.At, n); err != nil {
+			c.blocks.give(k)
+			return nil, nil, nil, err
 		}
+		return b, func() ([]byte, error) { return nil, nil }, func() { c.blocks.give(k) }, nil
 	}
 	if n > int64(c.s.o.MaxBody) {
 		return nil, nil, nil, c.tooLong(n)
@@ -181,7 +186,7 @@ func (c *conn) buffer(to *os.File, at, n int64) (b []byte, deliver func() (body 
 		if to == nil {
 			return b, nil
 		}
-		if _, err := to.WriteAt(b, at); err != nil {
+		if _, err := to.WriteAt(b, d.At); err != nil {
 			return nil, fmt.Errorf("write the elements to the client: %w", err)
 		}
 		return nil, nil
@@ -203,9 +208,12 @@ func (c *conn) readElements(ctx context.Context, f *wire.Frame, v *view, in wire
 		return err
 	}
 	if e.item == 0 {
-		return c.readVariable(ctx, f, e, to)
+		if to != nil || in.Block != 0 {
+			return fmt.Errorf("%w: elements of type %v have no fixed size and do not go through memory", ErrRequest, a.Type())
+		}
+		return c.readVariable(ctx, f, e)
 	}
-	b, deliver, free, err := c.buffer(to, in.At, e.bytes)
+	b, deliver, free, err := c.buffer(to, in.Destination, e.bytes)
 	if err != nil {
 		return err
 	}
@@ -224,11 +232,26 @@ func (c *conn) readElements(ctx context.Context, f *wire.Frame, v *view, in wire
 	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
-// readVariable sends elements of variable length.
-func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements, to *os.File) error {
-	if to != nil {
-		return fmt.Errorf("%w: elements of type %v have no fixed size and do not go through memory", ErrRequest, e.a.Type())
+// fetch copies elements from a file or block of the client.
+func (c *conn) fetch(b []byte, from *os.File, d wire.Destination) error {
+	if d.Block == 0 {
+		if _, err := from.ReadAt(b, d.At); err != nil {
+			return fmt.Errorf("read the elements of the client: %w", err)
+		}
+		return nil
 	}
+	k, err := c.blocks.use(d.Block, from)
+	if err != nil {
+		return err
+	}
+	defer c.blocks.give(k)
+	src, err := k.span(d.At, int64(len(b)))
+	copy(b, src)
+	return err
+}
+
+// readVariable sends elements of variable length.
+func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements) error {
 	got, err := e.a.ReadVar(ctx, e.sel)
 	if err != nil {
 		return err
@@ -292,17 +315,16 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 		return c.send(f, &wire.Frame{})
 	}
 	b := f.Body
-	if from != nil {
-		// Not through a mapping: the client may change the elements while they
-		// are encoded.
+	if from != nil || in.Block != 0 {
+		// They are copied: the client may change its memory while they are encoded.
 		if e.bytes > int64(c.s.o.MaxBody) {
 			return c.tooLong(e.bytes)
 		}
 		c.bodies.take(e.bytes)
 		defer c.bodies.give(e.bytes)
 		b = make([]byte, e.bytes)
-		if _, err := from.ReadAt(b, in.At); err != nil {
-			return fmt.Errorf("read the elements of the client: %w", err)
+		if err := c.fetch(b, from, in.Destination); err != nil {
+			return err
 		}
 	}
 	if err := a.WriteBytes(ctx, e.sel, b); err != nil {

@@ -24,16 +24,11 @@ type leases struct {
 const maxVerified = 1 << 16
 
 // forget takes note that a client has closed a file.
-func (l *leases) forget(f *wire.Frame) {
-	f.Close()
-	var in wire.File
-	if wire.ParseJSON(f.Op, f.Meta, &in) != nil {
-		return // it stays known, and the client will ask for bytes
-	}
+func (l *leases) forget(number uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.numbers, l.files[in.File])
-	delete(l.files, in.File)
+	delete(l.numbers, l.files[number])
+	delete(l.files, number)
 }
 
 // check verifies a part of a value, unless the client was given all of it before.

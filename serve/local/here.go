@@ -29,6 +29,10 @@ type here struct {
 	last    uint64 // number of the last request
 	current uint64 // number of the request that is being answered, or 0
 	watched uint64 // the last one when the timer was set
+
+	// crowd is how many reads of elements are to be answered in parallel, because the
+	// client had several under way. It is for the goroutine that receives.
+	crowd int
 }
 
 // enter notes that a request is answered here, and returns its number.
@@ -87,9 +91,23 @@ func (h *here) stop() {
 	}
 }
 
-// answeredHere reports whether the goroutine that receives answers an operation itself
-// if it is alone. It does not where clients send several at a time: those are to be
-// answered in parallel.
-func answeredHere(op wire.Op) bool {
-	return op.Quick() || op == wire.OpCommit || op == wire.OpSavepoint
+// crowdSize is how many reads of elements are answered in parallel after two of them
+// were under way at a time.
+const crowdSize = 64
+
+// answers reports whether the goroutine that receives answers an operation itself.
+// alone says that no other request is under way. It does not answer itself what clients
+// send several of at a time: those are to be answered in parallel.
+func (h *here) answers(op wire.Op, alone bool) bool {
+	if op == wire.OpRead {
+		if !alone {
+			h.crowd = crowdSize
+		}
+		if h.crowd > 0 {
+			h.crowd--
+			return false
+		}
+		return true
+	}
+	return alone && (op.Quick() || op == wire.OpCommit || op == wire.OpSavepoint)
 }

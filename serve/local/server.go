@@ -281,7 +281,7 @@ func (s *server) hello(who *serve.Principal) *wire.Hello {
 	if !s.o.NoFiles && canMap {
 		h.Capabilities = []string{wire.CapFiles}
 		if canShare {
-			h.Capabilities = append(h.Capabilities, wire.CapMemory)
+			h.Capabilities = append(h.Capabilities, wire.CapBlocks)
 		}
 	}
 	return h

@@ -13,7 +13,7 @@ type Hello struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
-	// Capabilities are optional features of a side: [CapFiles], [CapMemory].
+	// Capabilities are optional features of a side: [CapFiles], [CapBlocks].
 	Capabilities []string `json:"capabilities,omitempty"`
 
 	// Set by the server: the served names, the default database of requests, and
@@ -72,9 +72,10 @@ type Handle struct {
 	View uint32 `json:"view"`
 }
 
-// File names a file that the client does not need any more.
-type File struct {
-	File uint32 `json:"file"`
+// Forget names a file or a block that the client does not need any more; 0 is none.
+type Forget struct {
+	File  uint32 `json:"file,omitempty"`
+	Block uint32 `json:"block,omitempty"`
 }
 
 // Database names the database of a request; "" is that of the socket.
@@ -276,8 +277,7 @@ type Array struct {
 	Path string `json:"path"`
 	// Select is the selection as on a command line: "0:24, ::2, 5".
 	Select string `json:"select,omitempty"`
-	// At is the offset of a result that is written to a file.
-	At int64 `json:"at,omitempty"`
+	Destination
 }
 
 // ArrayInfo describes an array.
@@ -285,6 +285,7 @@ type ArrayInfo struct {
 	Format     int             `json:"format"`
 	Shape      []int64         `json:"shape"`
 	Chunks     []int64         `json:"chunks,omitempty"` // nil if their shapes differ
+	Unit       []int64         `json:"unit,omitempty"`   // what is decoded at once, if it is a part of a chunk
 	Type       string          `json:"type"`             // the name in Zarr v3, else "json" or "ragged<int32>"
 	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"; of the parts of a ragged one
 	ItemSize   int             `json:"item_size"`        // 0 for a variable length

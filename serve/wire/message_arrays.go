@@ -1,16 +1,25 @@
 package wire
 
-// CapMemory means that the server decodes results of any length into a memory
-// file of the client that is sealed against truncation.
-const CapMemory = "memory"
+// CapBlocks means that the server keeps blocks of the client mapped, and decodes into
+// them; see [Destination].
+const CapBlocks = "blocks"
+
+// Destination is where the elements of a request lie if they are not its body: in a file
+// whose descriptor comes with the request, or in a block. A block is memory of the
+// client that is sealed against shrinking. The descriptor comes with its first request.
+// Then the server has it mapped, until the client forgets it or the connection ends.
+type Destination struct {
+	Block uint32 `json:"block,omitempty"` // a number that the client chooses; 0 for no block
+	// At is the offset of the first element in the file or block.
+	At int64 `json:"at,omitempty"`
+}
 
 // ArrayMany names several selections of an array. Their elements follow each other.
 type ArrayMany struct {
 	View    uint32   `json:"view"`
 	Path    string   `json:"path"`
 	Selects []string `json:"selects"`
-	// At is the offset of the first selection's elements in a file.
-	At int64 `json:"at,omitempty"`
+	Destination
 }
 
 // ElementsMany describes them: C order, little-endian.

@@ -78,6 +78,10 @@ func (c *Conn) Soon() bool {
 	return here
 }
 
+// Waiting reports whether something of the next frame has arrived. It is for the
+// goroutine that receives.
+func (c *Conn) Waiting() bool { return c.to > c.from || c.raw != nil && c.look(0) }
+
 // Buffered reports whether the next frame has begun to arrive, and is short.
 func (c *Conn) Buffered() bool {
 	if c.to-c.from < HeaderSize {

@@ -1,0 +1,207 @@
+"""Elements of a fixed size: the server decodes and encodes them.
+
+    selection ──parts, of whole chunks──▶ requests, several under way ──▶ server
+        ▲                                                                   │
+        └────────────── copied from blocks, one after the other ◀───────────┘
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _chunks
+from . import _wire as w
+from ._errors import InvalidError
+from ._memory import Block
+from ._selection import Selection
+from ._views import Session, Snapshot, View
+
+Numbers = np.ndarray[Any, Any]
+
+# Results that are longer come through memory that both processes map, this many bytes
+# at a time, and so many requests are under way then.
+MAPPED = 16 << 10
+PART = 8 << 20
+AHEAD = 3
+
+
+class _Request(NamedTuple):
+    """A request for n bytes of elements of a fixed size."""
+
+    op: int
+    ask: dict[str, Any]
+    n: int
+    take: Callable[[dict[str, Any], Any], None]  # gets what the server says of them, and the bytes, which may be used until it returns
+
+
+def _stream(view: View, requests: Iterable[_Request]) -> None:
+    """Send requests, and let the server work on the next ones while one's elements are taken."""
+    left = iter(requests)
+    todo: deque[_Request] = deque()  # those that are not done
+
+    def run(link: w.Link, handle: int) -> None:
+        sent: deque[tuple[int, Block | None]] = deque()
+        try:
+            while True:
+                while len(sent) < AHEAD:
+                    if len(todo) == len(sent):
+                        r = next(left, None)
+                        if r is None:
+                            break
+                        todo.append(r)
+                    r = todo[len(sent)]
+                    started = _start(link, handle, r, wait=not sent)
+                    if started is None:
+                        break
+                    sent.append(started)
+                if not sent:
+                    return
+                (id, block), r = sent[0], todo[0]
+                frame = link.finish(id, r.n)
+                r.take(json.loads(frame.meta), block.map if block else frame.body)
+                sent.popleft()
+                todo.popleft()
+                if block and link.blocks:
+                    link.blocks.give(block)
+        finally:
+            for id, _ in sent:
+                link.cancel(id)
+
+    view._again(run)
+
+
+def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Block | None] | None:
+    if link.blocks is None or r.n < MAPPED:
+        id = link.start(r.op, w.to_json({"view": handle, **r.ask}), wait=wait)
+        return None if id is None else (id, None)
+    block = link.blocks.take(r.n)
+    meta = w.to_json({"view": handle, **r.ask, "block": block.number})
+    id = link.start(r.op, meta, fds=(block.fd,) if block.fd >= 0 else (), wait=wait)
+    if id is None:
+        link.blocks.give(block)
+        return None
+    block.sent()
+    return id, block
+
+
+class Elements:
+    """The elements of an array in a version or session, which have a fixed size. unit is the
+    shape of what the server decodes at once. check gets what the server says of elements."""
+
+    __slots__ = ("check", "dtype", "path", "shape", "unit", "version", "view")
+
+    def __init__(self, view: View, path: str, shape: tuple[int, ...], unit: tuple[int, ...], dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None]) -> None:
+        self.view, self.path, self.shape, self.unit, self.dtype, self.check = view, path, shape, unit, dtype, check
+        self.version: _chunks.Key | None = None  # what never changes is kept
+        if isinstance(view, Snapshot) and 0 not in shape:
+            self.version = (view._client.dir, view.commit.id, path)
+
+    def one(self, at: Sequence[int]) -> Any:
+        """The element at numbers inside the array, if its chunk is here, else None."""
+        return None if self.version is None else _chunks.element(self.version, self.unit, at)
+
+    def read(self, sel: Selection, out: Numbers | None = None) -> Numbers:
+        """The elements of a selection. With out they are written there."""
+        if self.version is not None:
+            got = _chunks.selection(self.version, self.unit, self.shape, sel.items, self.dtype, lambda box: self._read(Selection.of([*box]), None))
+            if got is not None:
+                if out is None:
+                    return got
+                out[...] = got
+                return out
+        return self._read(sel, out)
+
+    def _read(self, sel: Selection, out: Numbers | None) -> Numbers:
+        shape, dtype = sel.shape, self.dtype
+        n = math.prod(shape) * dtype.itemsize
+        if n == 0:
+            return np.empty(shape, dtype) if out is None else out
+        if n < MAPPED and out is None:
+            short: list[Any] = []
+            _stream(self.view, [self._request(sel, short.append)])
+            return np.frombuffer(short[0], dtype).reshape(shape)
+        into = np.empty(shape, dtype) if out is None else out
+
+        def place(where: tuple[slice, ...]) -> Callable[[Any], None]:
+            to = into[where] if where else into
+
+            def take(body: Any) -> None:
+                to[...] = np.frombuffer(body, dtype, to.size).reshape(to.shape)
+
+            return take
+
+        most = self._most()
+        unit = self.unit if most >= math.prod(self.unit) * dtype.itemsize else ()
+        _stream(self.view, (self._request(part, place(where)) for part, where in sel.parts(max(1, min(most, PART) // dtype.itemsize), unit)))
+        return into
+
+    def _request(self, sel: Selection, take: Callable[[Any], None]) -> _Request:
+        want = sel.shape
+
+        def took(o: dict[str, Any], body: Any) -> None:
+            self.check(o)
+            if tuple(o.get("shape") or ()) != want:
+                raise self._other_shape(want, o.get("shape"))
+            take(body)
+
+        return _Request(w.READ, {"path": self.path, "select": sel.text()}, math.prod(want) * self.dtype.itemsize, took)
+
+    def read_many(self, sels: Sequence[Selection]) -> list[Numbers]:
+        """The elements of several selections, many with one request. All share their memory."""
+        shapes = [s.shape for s in sels]
+        sizes = [math.prod(s) for s in shapes]
+        values = np.empty(sum(sizes), self.dtype)
+        out, at = [], 0
+        for shape, n in zip(shapes, sizes, strict=True):
+            out.append(values[at : at + n].reshape(shape))
+            at += n
+
+        def request(lo: int, hi: int, start: int, n: int) -> _Request:
+            def took(o: dict[str, Any], body: Any) -> None:
+                self.check(o)
+                if [tuple(s or ()) for s in o["shapes"]] != shapes[lo:hi]:
+                    raise self._other_shape(shapes[lo:hi], o["shapes"])
+                values[start : start + n] = np.frombuffer(body, self.dtype, n)
+
+            return _Request(w.READ_MANY, {"path": self.path, "selects": [s.text() for s in sels[lo:hi]]}, n * self.dtype.itemsize, took)
+
+        def requests() -> Iterator[_Request]:
+            most = max(1, min(self._most(), PART) // max(1, self.dtype.itemsize))
+            lo = start = n = 0
+            for hi, size in enumerate(sizes):
+                if n and n + size > most:
+                    yield request(lo, hi, start, n)
+                    lo, start, n = hi, start + n, 0
+                n += size
+            if n:
+                yield request(lo, len(sizes), start, n)
+
+        _stream(self.view, requests())
+        return out
+
+    def write(self, sel: Selection, values: Numbers) -> None:
+        """Write elements, little-endian, in as many requests as are needed."""
+        assert isinstance(self.view, Session)
+        link, _ = self.view._at()
+        for part, where in sel.parts(max(1, link.max_body // max(1, values.dtype.itemsize))):
+            write_part(self.view, self.path, part, np.ascontiguousarray(values[where]).reshape(-1).view("u1").data)
+
+    def _most(self) -> int:
+        """How many bytes go with one request."""
+        link, _ = self.view._at()
+        return 1 << 62 if link.blocks else link.max_body
+
+    def _other_shape(self, want: Any, got: Any) -> InvalidError:
+        return InvalidError(f"/{self.path} has another shape by now: the selection is {got}, not {want}; refresh or open it again", "selection")
+
+
+def write_part(session: Session, path: str, sel: Selection, body: Any) -> None:
+    """One request that writes the elements of a selection."""
+    session._again(lambda l, h: l.call(w.WRITE, w.to_json({"view": h, "path": path, "select": sel.text()}), body))
+    session._dirty += 1
