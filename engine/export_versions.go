@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -228,7 +229,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		case v.Kind != "virtual" || !p.format.Virtual:
 			copied = append(copied, c.Key)
 		default:
-			c.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
+			c.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length, Condition: virtual.ConditionOf(v.Validator)}
 			if add(c, 0); v.Length < 0 {
 				whole = append(whole, &out[len(out)-1])
 			}

@@ -184,10 +184,10 @@ func (w *historyWriter) link(ctx context.Context, key string, c *formats.Change)
 	if err != nil {
 		return err
 	}
-	if err := file.check(c.Offset, c.Length); err != nil {
+	if err := file.check(c.Offset, c.Length, c.Condition); err != nil {
 		return err
 	}
-	from, offset, length := file.src, uint64(c.Offset), uint64(c.Length)
+	from, offset, length := file.source(c.Condition), uint64(c.Offset), uint64(c.Length)
 	if c.Whole() {
 		from.Whole, offset, length = true, 0, 0
 	}

@@ -285,10 +285,10 @@ func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
 			if file, err = l.files.of(e.URL); err != nil {
 				break
 			}
-			if err = file.check(e.Offset, e.Length); err != nil {
+			if err = file.check(e.Offset, e.Length, e.Condition); err != nil {
 				break
 			}
-			src := file.src
+			src := file.source(e.Condition)
 			offset, length := uint64(e.Offset), uint64(e.Length)
 			if e.Whole() {
 				src.Whole, offset, length = true, 0, 0

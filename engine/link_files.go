@@ -35,8 +35,9 @@ type linkedFiles struct {
 // linkedFile is a file that references name.
 type linkedFile struct {
 	src  tree.Source
-	size int64 // -1 if nobody was asked, or could tell
-	gone bool  // there is no such file
+	size int64    // -1 if nobody was asked, or could tell
+	now  kv.Stamp // if size is not -1
+	gone bool     // there is no such file
 }
 
 // ErrNotHere marks the refusal to link a reference because of what can be told
@@ -51,8 +52,14 @@ type notHereError struct{ error }
 func (e notHereError) Unwrap() error        { return e.error }
 func (e notHereError) Is(target error) bool { return target == ErrNotHere }
 
-// check makes sure that a part of the file can be there.
-func (f *linkedFile) check(offset, length int64) error {
+// check makes sure that a part of the file can be there, in the version that the set
+// asks for.
+func (f *linkedFile) check(offset, length int64, condition string) error {
+	if f.size >= 0 {
+		if err := f.now.Meets(condition); err != nil {
+			return notHereError{fmt.Errorf("%s: %w", redact.URL(f.src.URL), err)}
+		}
+	}
 	switch {
 	case offset > tree.MaxExtent || length > tree.MaxExtent:
 		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, length, offset)
@@ -62,6 +69,16 @@ func (f *linkedFile) check(offset, length int64) error {
 		return notHereError{fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, f.size)}
 	}
 	return nil
+}
+
+// source is the source of references to the file: with the condition that the set
+// has, else with the version that was seen.
+func (f *linkedFile) source(condition string) tree.Source {
+	src := f.src
+	if condition != "" {
+		src.Validator = condition
+	}
+	return src
 }
 
 // maxKnownURLs bounds what is remembered of files.
@@ -237,7 +254,7 @@ func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile)
 	v, err := f.set.opts.Open(ctx, at.Root, at.Path)
 	switch {
 	case err == nil:
-		file.src.Validator, file.size = virtual.ValidatorOf(v), v.Size()
+		file.src.Validator, file.size, file.now = virtual.ValidatorOf(v), v.Size(), kv.StampOf(v)
 	case errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil:
 		file.gone = true
 	}

@@ -120,7 +120,7 @@ func (r *linkReader) references(ctx context.Context, grid *txn.ChunkGrid, a *ref
 		}
 		file, err := r.columns.of(url)
 		if err == nil {
-			err = file.check(b.Offset[i], b.Length[i])
+			err = file.check(b.Offset[i], b.Length[i], "")
 		}
 		if err != nil {
 			return keyFailed(key(i), err)

@@ -178,7 +178,7 @@ func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *
 			if ref.src, err = named.source(e.URL); err != nil {
 				ref.src.URL = e.URL // lies in an archive beside the set, or is forbidden
 			}
-			ref.src.Whole = e.Whole()
+			ref.src.Whole, ref.src.Validator = e.Whole(), e.Condition
 			if !yield(ref, nil) {
 				return
 			}

@@ -163,7 +163,7 @@ func (s *refSet) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) er
 		case ref.Inline():
 			values[i] = kv.Bytes(ref.Data)
 		default:
-			values[i] = &virtual.Mention{Src: tree.Source{URL: ref.URL, Whole: ref.Whole()}, Off: uint64(ref.Offset), N: uint64(ref.Length), Optional: ref.Optional}
+			values[i] = &virtual.Mention{Src: tree.Source{URL: ref.URL, Validator: ref.Condition, Whole: ref.Whole()}, Off: uint64(ref.Offset), N: uint64(ref.Length), Optional: ref.Optional}
 		}
 	}
 	return s.files.GatherMentions(ctx, values, wants, g)

@@ -7,7 +7,7 @@ theirs   repositories in varied settings, with branches and tags, are read by za
 ours     the same histories, exported again, are opened by icechunk-python: the same
          values, branches, tags and messages, and it commits to them
 """
-import inspect, os
+import datetime, http.server, inspect, os, threading
 
 os.environ.setdefault("ICECHUNK_LOG", "error")
 import icechunk as ic, numpy as np, zarr
@@ -31,7 +31,37 @@ SETTINGS = [
     ("bool", "bool", (13,), (4,), {}, 0, None),
     ("complex", "c8", (6, 2), (2, 2), {}, 0, None),
     ("virtual", "u1", (16, 8), (1, 8), dict(compressors=None, filters=None), 0, 5),
+    ("checksums", "u1", (16, 8), (1, 8), dict(compressors=None, filters=None), 0, 5),
 ]
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    """Serves bytes(range(256)) under any name, with an entity tag, in ranges."""
+    tag, protocol_version = '"1-a"', "HTTP/1.1"
+
+    def do_GET(self):
+        body, status, more = bytes(range(256)), 200, {}
+        if self.headers.get("If-Match", Web.tag).strip('"') != Web.tag.strip('"'):
+            body, status = b"", 412
+        elif part := self.headers.get("Range"):
+            first, last = (int(x) for x in part.removeprefix("bytes=").split("-"))
+            body, status, more = body[first : last + 1], 206, {"Content-Range": f"bytes {first}-{min(last, 255)}/256"}
+        self.send_response(status)
+        for name, value in {"ETag": Web.tag, "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Content-Length": str(len(body)), **more}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *args):
+        pass
+
+
+web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+web.url = f"http://127.0.0.1:{web.server_port}/"
+threading.Thread(target=web.serve_forever, daemon=True).start()
 
 
 def storage(path):
@@ -48,11 +78,15 @@ def make(name, dtype, shape, chunks, settings, inline, split, spec, root, tmp):
     folder = os.path.join(tmp, "files")
     os.makedirs(folder, exist_ok=True)
     prefix = f"file://{folder}/"
-    with open(os.path.join(folder, "blob.bin"), "wb") as f:
+    blob = os.path.join(folder, "blob.bin")
+    with open(blob, "wb") as f:
         f.write(bytes(range(256)))
+    time = datetime.datetime.fromtimestamp(os.stat(blob).st_mtime_ns // 10**9 + 1, datetime.timezone.utc)
     config.set_virtual_chunk_container(ic.VirtualChunkContainer(prefix, ic.local_filesystem_store(folder)))
+    if name == "checksums":
+        config.set_virtual_chunk_container(ic.VirtualChunkContainer(web.url, ic.http_store({"allow_http": "true"})))
     more = {} if spec is None else {"spec_version": spec}
-    repo = ic.Repository.create(storage(root), config=config, authorize_virtual_chunk_access=ic.containers_credentials({prefix: None}), **more)
+    repo = ic.Repository.create(storage(root), config=config, authorize_virtual_chunk_access=ic.containers_credentials({prefix: None, web.url: None}), **more)
     repo.save_config()
     rng = np.random.default_rng(len(name))
     values = (rng.random(shape) * 100).astype(dtype)
@@ -65,7 +99,12 @@ def make(name, dtype, shape, chunks, settings, inline, split, spec, root, tmp):
     def first(s):
         g = zarr.group(s.store, attributes={"title": name})
         a = g.create_array("g/a", shape=shape, chunks=chunks or "auto", dtype=dtype, **settings)
-        if name == "virtual":
+        if name == "checksums":
+            s.store.set_virtual_refs("g/a", [
+                ic.VirtualChunkSpec([i, 0], web.url + "blob.bin", 8 * i, 8, etag_checksum=Web.tag) if i % 2 else
+                ic.VirtualChunkSpec([i, 0], prefix + "blob.bin", 8 * i, 8, last_updated_at_checksum=time)
+                for i in range(12)], validate_containers=True)
+        elif name == "virtual":
             s.store.set_virtual_refs("g/a", [ic.VirtualChunkSpec([i, 0], prefix + "blob.bin", 8 * i, 8) for i in range(12)], validate_containers=True)
         elif name == "fill":
             a[:4] = values[:4]
@@ -102,10 +141,11 @@ def check(r, case, spec):
     tmp, root = r.tmp, r.path("repo")
     repo = make(*case, spec, root, tmp)
     want = read(repo)
-    allow = ("--allow", f"file://{tmp}/")
+    allow = ("--allow", f"file://{tmp}/", "--allow", web.url)
     for (kind, n), arrays in want.items():
         for path, a in arrays.items():
             r.check(f"file://{root}/|icechunk:@{kind}.{n}/|zarr3:{path}", a, f"in place, {kind} {n}, {path}", flags=allow)
+    outs = []
     for link in ((), ("--link",)):
         db = r.path("db" + "".join(link))
         r.run("import", db, f"file://{root}/|icechunk:", "--history", *link, *allow)
@@ -114,7 +154,7 @@ def check(r, case, spec):
                 r.check(f"{db}@{n}:{path}", a, f"imported {link}, {kind} {n}, {path}", flags=allow)
         out = r.path("out" + "".join(link))
         r.run("export", db, out, "--format", "icechunk", "--history", *allow)
-        prefixes = [f"file://{root}/chunks/", f"file://{tmp}/files/"]
+        prefixes = [f"file://{root}/chunks/", f"file://{tmp}/files/", web.url]
         ours = ic.Repository.open(storage(out), authorize_virtual_chunk_access=ic.containers_credentials({p: None for p in prefixes}))
         got = read(ours)
         if got.keys() != want.keys():
@@ -132,6 +172,37 @@ def check(r, case, spec):
         zarr.open_group(s.store).attrs["by"] = "icechunk"
         s.commit("by icechunk")
         r.check(f"file://{out}/|icechunk:|zarr3:g/a", want["branch", "main"]["g/a"], "after a commit of theirs", flags=allow)
+        if case[0] == "checksums":
+            outs.append((out, ours, db))
+    if outs:
+        changed(r, root, tmp, repo, outs, allow)
+
+
+def changed(r, root, tmp, repo, outs, allow):
+    """Both refuse to read a file that was changed, by the repository and its copies."""
+    blob = os.path.join(tmp, "files", "blob.bin")
+    with open(blob, "r+b") as f:
+        f.write(b"x")
+    os.utime(blob, (2e9, 2e9))
+    Web.tag = '"2-b"'
+    def refused(what, fn):
+        try:
+            fn()
+        except Exception as e:
+            if "chang" in str(e) or "modified" in str(e):
+                return
+            raise
+        raise AssertionError(f"{what} reads a changed file")
+    for chunk in range(2):
+        rows = slice(chunk, chunk + 1)
+        where = f"{chunk}:{chunk + 1},:"
+        refused("icechunk-python", lambda: zarr.open_group(repo.readonly_session(tag="one").store, mode="r")["g/a"][rows])
+        refused("zarrdb", lambda: r.run("read", f"file://{root}/|icechunk:@tag.one/|zarr3:g/a", "--select", where, *allow))
+        # The first database holds copies, and so does its export.
+        out, ours, db = outs[1]
+        refused("icechunk-python, of an export,", lambda: zarr.open_group(ours.readonly_session(tag="one").store, mode="r")["g/a"][rows])
+        refused("zarrdb, of a link,", lambda: r.run("read", f"{db}@one:g/a", "--select", where, *allow))
+    Web.tag = '"1-a"'
 
 
 def cases():

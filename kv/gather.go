@@ -122,6 +122,7 @@ type held struct {
 
 var (
 	_ Validator    = held{}
+	_ Stamped      = held{}
 	_ RangesViewer = held{}
 )
 
@@ -132,6 +133,9 @@ func (h held) Validator() string {
 	}
 	return ""
 }
+
+// Stamp implements [Stamped].
+func (h held) Stamp() Stamp { return StampOf(h.Value) }
 
 // Spacing implements [Spacer].
 func (h held) Spacing() (gap, most int64) { return Spacing(h.Value) }

@@ -54,6 +54,12 @@ type Reference struct {
 	// Formats set it if they compute the names of files without knowing which
 	// exist.
 	Optional bool
+
+	// Condition is what must be true of the version of the file: kv.IfMatch or
+	// kv.IfUnmodifiedSince, "" for nothing. A file that does not meet it is
+	// kv.ErrChanged. Files elsewhere to which [Rules] map are not compared. Sets of
+	// kerchunk have none.
+	Condition string
 }
 
 // Form is the form of an inline value in a JSON set.

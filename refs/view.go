@@ -78,7 +78,10 @@ var (
 )
 
 // located is a file that was found.
-type located struct{ kv.Value }
+type located struct {
+	kv.Value
+	mapped bool // it lies elsewhere than its URL says
+}
 
 // Set is a reference set: JSON, parquet, or a foreign format that is read as one.
 // It is safe for concurrent use.
@@ -205,6 +208,12 @@ func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err != nil {
 		return nil, keyError(key, err)
 	}
+	if !file.mapped {
+		if err := kv.StampOf(file.Value).Meets(ref.Condition); err != nil {
+			v.forget(ref.URL, file) // another version may come
+			return nil, keyError(key, fmt.Errorf("%s: %w", quoteURL(ref.URL), err))
+		}
+	}
 	size := file.Size()
 	if ref.Whole() {
 		ref.Offset, ref.Length = 0, size
@@ -249,7 +258,7 @@ func (v *View) file(ctx context.Context, url string) (*located, error) {
 			break
 		}
 	}
-	file = &located{value}
+	file = &located{value, at.Mapped}
 	v.files[url] = file
 	return file, nil
 }

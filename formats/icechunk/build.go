@@ -30,6 +30,7 @@ type slot struct {
 
 func fixedSlot(b []byte) slot { return slot{b, 1} }
 func u8Slot(x byte) slot      { return slot{[]byte{x}, 1} }
+func u32Slot(x uint32) slot   { return slot{binary.LittleEndian.AppendUint32(nil, x), 4} }
 func u64Slot(x uint64) slot   { return slot{binary.LittleEndian.AppendUint64(nil, x), 8} }
 func offsetSlot() slot        { return slot{make([]byte, 4), 4} }
 

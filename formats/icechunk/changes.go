@@ -225,5 +225,5 @@ func (s *Set) place(ctx context.Context, n *node, coords []uint32) (refs.Referen
 
 // same reports whether two references are of the same bytes.
 func same(a, b refs.Reference) bool {
-	return a.URL == b.URL && a.Offset == b.Offset && a.Length == b.Length && bytes.Equal(a.Data, b.Data)
+	return a.URL == b.URL && a.Condition == b.Condition && a.Offset == b.Offset && a.Length == b.Length && bytes.Equal(a.Data, b.Data)
 }

@@ -7,11 +7,13 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
@@ -221,6 +223,9 @@ func (m *manifest) reference(t table, urls *containers) (r refs.Reference, err e
 			return r, formats.Invalid("%q is no URL of a chunk", url)
 		}
 		r.Offset, r.Length = int64(offset), int64(length)
+		if r.Condition = condition(t); t.f.err != nil {
+			return r, t.f.err
+		}
 		r.URL, err = urls.expand(string(url))
 		return r, err
 	default:
@@ -228,6 +233,23 @@ func (m *manifest) reference(t table, urls *containers) (r refs.Reference, err e
 	}
 	return r, t.f.err
 }
+
+// condition is the checksum of a virtual chunk, as a condition of its file.
+func condition(t table) string {
+	if tag := strings.Trim(string(t.bytes(refETag)), `"`); tag != "" {
+		if len(tag) > maxTag || !utf8.ValidString(tag) {
+			t.f.fail("an entity tag of %d bytes", len(tag))
+		}
+		return kv.IfMatch(tag)
+	}
+	if seconds := t.u32(refModified); seconds > 0 {
+		return kv.IfUnmodifiedSince(time.Unix(int64(seconds), 0))
+	}
+	return ""
+}
+
+// maxTag is the longest entity tag.
+const maxTag = 512
 
 // maxExtent bounds offsets and lengths in files.
 const maxExtent = 1 << 60

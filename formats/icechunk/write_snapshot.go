@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
@@ -469,7 +471,7 @@ func manifestFile(id objectID, node nodeID, list []edit) []byte {
 	at = f.offsets(p[1], len(list))
 	for i, e := range list {
 		fields := []slot{o}
-		virtual := ""
+		virtual, etag := "", ""
 		switch chunk, native := strings.CutPrefix(e.ref.URL, "chunks/"); {
 		case e.ref.Inline():
 			fields = append(fields, o)
@@ -479,15 +481,35 @@ func manifestFile(id objectID, node nodeID, list []edit) []byte {
 		default:
 			virtual = e.ref.URL
 			fields = append(fields, slot{}, u64Slot(uint64(e.ref.Offset)), u64Slot(uint64(e.ref.Length)), slot{}, o)
+			var seconds uint32
+			switch etag, seconds = checksum(e.ref.Condition); {
+			case etag != "":
+				fields = append(fields, o)
+			case seconds > 0:
+				fields = append(fields, slot{}, u32Slot(seconds))
+			}
 		}
 		q := f.table(at+4*i, fields...)
 		f.vector(q[refIndex], len(e.coords), 4, u32s(e.coords))
 		switch {
 		case virtual != "":
 			f.text(q[refLocation], virtual)
+			if etag != "" {
+				f.text(q[refETag], etag)
+			}
 		case e.ref.Inline():
 			f.vector(q[refInline], len(e.ref.Data), 1, e.ref.Data)
 		}
 	}
 	return f.file(kindManifest)
+}
+
+// checksum is a condition as a virtual chunk states it: its entity tag, or its seconds
+// since 1970, at least 1; "" and 0 without one, and for a time that Icechunk cannot say.
+func checksum(condition string) (etag string, seconds uint32) {
+	etag, since, ok := kv.ParseCondition(condition)
+	if ok && etag == "" && since.Unix() <= math.MaxUint32 {
+		seconds = uint32(max(since.Unix(), 1))
+	}
+	return etag, seconds
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -253,5 +254,59 @@ func TestWriteContainers(t *testing.T) {
 	}
 	if _, err := parseConfig(p.config()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWriteConditions(t *testing.T) {
+	ctx := t.Context()
+	at := time.Unix(1_700_000_000, 0)
+	conditions := []string{"", kv.IfMatch(`"a-b"`), kv.IfUnmodifiedSince(at), kv.IfUnmodifiedSince(time.Unix(0, 0)), kv.IfUnmodifiedSince(time.Unix(1<<33, 0))}
+	want := []string{"", "if-match:a-b", "if-unmodified-since:1700000000", "if-unmodified-since:1", ""}
+	list := []formats.Change{inlineChange("a/zarr.json", arrayText("[8,1]", "[1,1]", `{"name":"default"}`))}
+	for i, c := range conditions {
+		list = append(list, formats.Change{Entry: refs.Entry{Key: fmt.Sprintf("a/c/%d/0", i), Reference: refs.Reference{URL: "s3://b/k", Offset: 7, Length: 1, Condition: c}}})
+	}
+	to := kv.NewMem()
+	w, err := Create(ctx, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := w.Commit(ctx, formats.Version{ID: "x"}, sequence(list...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The manifest is written again with what it had.
+	second, err := w.Commit(ctx, formats.Version{ID: "y", Parents: []string{first}}, sequence(inlineChange("a/c/7/0", []byte("x"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A chunk that differs in its condition is another one.
+	third, err := w.Commit(ctx, formats.Version{ID: "z", Parents: []string{second}}, sequence(formats.Change{
+		Entry: refs.Entry{Key: "a/c/0/0", Reference: refs.Reference{URL: "s3://b/k", Offset: 7, Length: 1, Condition: "if-match:z"}},
+	}))
+	if err == nil {
+		err = w.Finish(ctx, []formats.Name{{Name: "main", ID: third}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{first, second} {
+		for i, want := range want {
+			r, err := open(t, to, id).Lookup(ctx, fmt.Sprintf("a/c/%d/0", i))
+			if err != nil || r.Condition != want || r.URL != "s3://b/k" || r.Offset != 7 {
+				t.Errorf("%s, chunk %d: %+v, %v", id, i, r, err)
+			}
+		}
+	}
+	var changed []string
+	for c, err := range open(t, to, third).Changes(ctx, first) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = append(changed, c.Key+" "+c.Condition)
+	}
+	slices.Sort(changed)
+	if got := strings.Join(changed, ", "); got != "a/c/0/0 if-match:z, a/c/7/0 " {
+		t.Errorf("changes: %s", got)
 	}
 }

@@ -446,3 +446,23 @@ func TestSetValue(t *testing.T) {
 		t.Errorf("files %q, %v", left, err)
 	}
 }
+
+func TestStamp(t *testing.T) {
+	s := open(t, nil)
+	if err := s.Set(t.Context(), "a", []byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_700_000_000, 123_456_789)
+	name := filepath.Join(s.dir, "a")
+	if err := os.Chtimes(name, time.Time{}, at); err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.Locate(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := kv.StampOf(v)
+	if _, rest, _ := strings.Cut(got.ETag, "-"); rest != fmt.Sprintf("%x-3", at.UnixMicro()) || !got.Modified.Equal(at) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -209,7 +210,10 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-var _ kv.Validator = (*value)(nil)
+var (
+	_ kv.Validator = (*value)(nil)
+	_ kv.Stamped   = (*value)(nil)
+)
 
 // value is a located file.
 type value struct {
@@ -227,6 +231,12 @@ func (v *value) ID() kv.ID { return kv.ID{} }
 // nanoseconds since 1970, and the size.
 func (v *value) Validator() string {
 	return fmt.Sprintf("mtime:%d size:%d", v.info.modified, v.info.size)
+}
+
+// Stamp implements [kv.Stamped].
+func (v *value) Stamp() kv.Stamp {
+	at := time.Unix(0, v.info.modified)
+	return kv.Stamp{ETag: fmt.Sprintf("%x-%x-%x", v.info.ino, max(at.UnixMicro(), 0), v.info.size), Modified: at}
 }
 
 func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {

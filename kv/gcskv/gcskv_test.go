@@ -88,7 +88,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		delete(f.objects, key)
 		w.WriteHeader(http.StatusNoContent)
 	case query.Get("alt") != "media":
-		fmt.Fprintf(w, `{"size": "%d", "generation": "%s"}`, len(o.value), o.generation)
+		fmt.Fprintf(w, `{"size": "%d", "generation": "%s", "md5Hash": "XrY7u+Ae7tCTyyK7j1rNww==", "updated": "2025-01-02T03:04:05.678Z"}`, len(o.value), o.generation)
 	case query.Has("ifGenerationMatch") && query.Get("ifGenerationMatch") != o.generation:
 		w.WriteHeader(http.StatusPreconditionFailed)
 	default:
@@ -283,7 +283,7 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"GET /storage/v1/b/bucket/o/a%20b%2Fc+d?fields=size%2Cgeneration",
+		"GET /storage/v1/b/bucket/o/a%20b%2Fc+d?fields=size%2Cgeneration%2Cmd5Hash%2Cupdated",
 		"GET /storage/v1/b/bucket/o/a%20b%2Fc+d?alt=media&ifGenerationMatch=7",
 	}
 	if !slices.Equal(f.log, want) {
@@ -291,6 +291,9 @@ func TestRequests(t *testing.T) {
 	}
 	if got := v.(kv.Validator).Validator(); got != "generation:7 size:4" {
 		t.Errorf("validator %q", got)
+	}
+	if got := kv.StampOf(v); got.ETag != `"5eb63bbbe01eeed093cb22bb8f5acdc3"` || !got.Modified.Equal(time.Date(2025, 1, 2, 3, 4, 5, 678e6, time.UTC)) {
+		t.Errorf("stamp %+v", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -226,14 +227,19 @@ func (b *bucket) Stat(ctx context.Context, key string) (remote.Info, error) {
 	var o struct {
 		Size       int64 `json:",string"`
 		Generation string
+		MD5Hash    string
+		Updated    time.Time
 	}
-	if err := b.ask(ctx, b.object(key), url.Values{"fields": {"size,generation"}}, &o); err != nil {
+	if err := b.ask(ctx, b.object(key), url.Values{"fields": {"size,generation,md5Hash,updated"}}, &o); err != nil {
 		return remote.Info{}, err
 	}
 	if o.Size < 0 || o.Generation == "" {
 		return remote.Info{}, fmt.Errorf("%w: an object of %d bytes, generation %.40q", remote.ErrAnswer, o.Size, o.Generation)
 	}
-	return remote.Info{Size: o.Size, Version: remote.Version("generation:" + o.Generation)}, nil
+	return remote.Info{
+		Size: o.Size, Version: remote.Version("generation:" + o.Generation),
+		Stamp: kv.Stamp{ETag: remote.TagOfMD5(o.MD5Hash), Modified: o.Updated},
+	}, nil
 }
 
 // List implements [kv.Lister]: a request for every thousand keys.

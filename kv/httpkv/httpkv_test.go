@@ -136,6 +136,9 @@ func TestRequests(t *testing.T) {
 	if got, want := v.(kv.Validator).Validator(), "etag:"+sum([]byte("z"))+" size:1"; got != want {
 		t.Errorf("validator %q, want %q", got, want)
 	}
+	if got, want := kv.StampOf(v).ETag, sum([]byte("z")); got != want {
+		t.Errorf("entity tag %s, want %s", got, want)
+	}
 	if v.ID() != (kv.ID{}) {
 		t.Error("a value that others may change has an ID")
 	}

@@ -29,7 +29,10 @@ type answer struct {
 	bytes   []byte
 	size    int64 // of the whole value, -1 if unknown
 	version Version
+	stamp   kv.Stamp
 }
+
+func (a *answer) info() Info { return Info{a.size, a.version, a.stamp} }
 
 // errNoSize means that the server refuses a range, or that the value is longer
 // than the limit, and its length is unknown.
@@ -46,7 +49,7 @@ func (o *Objects) fetch(ctx context.Context, key string, a ask, dst []byte) (got
 		}
 	}
 	err = o.do(ctx, http.MethodGet, key, a.pin, edit, func(resp *http.Response) error {
-		got = answer{size: -1, version: o.p.Version(resp.Header)}
+		got = answer{size: -1, version: o.p.Version(resp.Header), stamp: stampOf(resp.Header)}
 		switch {
 		case o.p.Missing(resp):
 			return kv.ErrNotFound

@@ -31,11 +31,11 @@ func (o *Objects) LocateRange(ctx context.Context, key string, rng kv.Range, lim
 		}
 		return v, got.bytes, nil
 	case errors.Is(err, kv.ErrRange) && got.size >= 0:
-		return &value{o: o, key: key, info: Info{got.size, got.version}}, nil, nil
+		return &value{o: o, key: key, info: got.info()}, nil, nil
 	case err != nil:
 		return nil, nil, err
 	}
-	return &value{o: o, key: key, info: Info{got.size, got.version}}, got.bytes, nil
+	return &value{o: o, key: key, info: got.info()}, got.bytes, nil
 }
 
 // Gathers implements [kv.Gatherer].

@@ -111,7 +111,7 @@ func (o *Objects) head(ctx context.Context, key string) (info Info, err error) {
 		if err := plain(resp); err != nil {
 			return err
 		}
-		info = Info{resp.ContentLength, o.p.Version(resp.Header)}
+		info = Info{resp.ContentLength, o.p.Version(resp.Header), stampOf(resp.Header)}
 		return nil
 	})
 	return info, err
@@ -122,13 +122,13 @@ func (o *Objects) probe(ctx context.Context, key string) (Info, error) {
 	got, err := o.fetch(ctx, key, ask{off: 0, n: 1, size: -1}, nil)
 	switch {
 	case err == nil && got.size >= 0:
-		return Info{got.size, got.version}, nil
+		return got.info(), nil
 	case err == nil:
 		// The length is known only after reading everything.
 		got, err = o.fetch(ctx, key, ask{off: 0, n: -1, size: -1}, nil)
-		return Info{int64(len(got.bytes)), got.version}, err
+		return Info{int64(len(got.bytes)), got.version, got.stamp}, err
 	case errors.Is(err, kv.ErrRange):
-		return Info{0, got.version}, nil // no first byte
+		return Info{0, got.version, got.stamp}, nil // no first byte
 	}
 	return Info{}, err
 }
@@ -153,6 +153,7 @@ type value struct {
 
 var (
 	_ kv.Validator    = (*value)(nil)
+	_ kv.Stamped      = (*value)(nil)
 	_ kv.Spacer       = (*value)(nil)
 	_ kv.RangesViewer = (*value)(nil)
 )
@@ -170,6 +171,9 @@ func (v *value) Validator() string {
 	}
 	return fmt.Sprintf("%s size:%d", v.info.Version, v.info.Size)
 }
+
+// Stamp implements [kv.Stamped].
+func (v *value) Stamp() kv.Stamp { return v.info.Stamp }
 
 // maxPooled is the length up to which View trusts the size of a value and reads
 // into a pooled buffer.

@@ -2,7 +2,12 @@ package remote
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"net/http"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // Version identifies the bytes of a key at a server, in the form of
@@ -29,10 +34,36 @@ func (v Version) Condition(h http.Header) {
 	}
 }
 
+// stampOf reads the usual headers. Google's tag of an object with an MD5 sum is that sum,
+// but for its JSON interface, which sends the sum in another header.
+func stampOf(h http.Header) kv.Stamp {
+	at, _ := http.ParseTime(h.Get("Last-Modified")) // zero if it is none
+	tag := h.Get("ETag")
+	for _, list := range h.Values("X-Goog-Hash") {
+		for hash := range strings.SplitSeq(list, ",") {
+			if sum, ok := strings.CutPrefix(strings.TrimSpace(hash), "md5="); ok {
+				tag = TagOfMD5(sum)
+			}
+		}
+	}
+	return kv.Stamp{ETag: tag, Modified: at}
+}
+
+// TagOfMD5 returns the entity tag of an object whose tag is its MD5 sum, which is given
+// in base64; "" if that is none.
+func TagOfMD5(sum string) string {
+	b, err := base64.StdEncoding.DecodeString(sum)
+	if err != nil || len(b) == 0 {
+		return ""
+	}
+	return `"` + hex.EncodeToString(b) + `"`
+}
+
 // Info is the size and version of a key.
 type Info struct {
 	Size    int64
 	Version Version
+	Stamp   kv.Stamp
 }
 
 // Protocol makes the requests of one kind of server. Safe for concurrent use.

@@ -174,11 +174,13 @@ func (r *Resolver) unread(p *referent, m *Mention) *value {
 	}
 	seen := m.Src.Validator
 	if file := p.found(nil); file != nil {
-		seen = ValidatorOf(file)
-	} else if p.place.Mapped {
+		if seen = ValidatorOf(file); checkVersion(m.Src.Validator, file, p.place.Mapped) != nil {
+			return v
+		}
+	} else if p.place.Mapped || isCondition(seen) {
 		seen = ""
 	}
-	if seen != "" && checkVersion(m.Src.Validator, seen, p.place.Mapped) == nil {
+	if seen != "" {
 		v.id = partID(p.place.URL(), seen, m.Off, m.N)
 	}
 	return v

@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -248,7 +251,8 @@ func (r *Resolver) find(ctx context.Context, src tree.Source, offset, length uin
 // part is a part of a file that was found.
 func (r *Resolver) part(src tree.Source, offset, length uint64, p *referent, file kv.Value) (*value, error) {
 	seen := ValidatorOf(file)
-	if err := checkVersion(src.Validator, seen, p.place.Mapped); err != nil {
+	if err := checkVersion(src.Validator, file, p.place.Mapped); err != nil {
+		r.forget(p, file) // another version may come
 		return nil, err
 	}
 	size := uint64(max(file.Size(), 0))
@@ -285,12 +289,18 @@ func ValidatorOf(v kv.Value) string {
 	return ""
 }
 
-// checkVersion compares what was seen of a file when it was imported with what
-// is seen now. Both are texts of [kv.Validator], or empty.
-func checkVersion(was, now string, mapped bool) error {
+// checkVersion compares what is recorded of a file with what is seen now: a text of
+// [kv.Validator] when it was imported, a condition, or nothing.
+func checkVersion(was string, file kv.Value, mapped bool) error {
+	now := ValidatorOf(file)
 	switch {
 	case was == "" || was == now:
 		return nil
+	case isCondition(was):
+		if mapped {
+			return nil // tags and times are of the other place
+		}
+		return kv.StampOf(file).Meets(was)
 	case now == "":
 		return fmt.Errorf("%w: it was %q, and now nothing tells its version", kv.ErrChanged, was)
 	case mapped:
@@ -300,6 +310,36 @@ func checkVersion(was, now string, mapped bool) error {
 		}
 	}
 	return fmt.Errorf("%w and since it was imported: it was %q and is %q", kv.ErrChanged, was, now)
+}
+
+func isCondition(validator string) bool {
+	_, _, ok := kv.ParseCondition(validator)
+	return ok
+}
+
+// ConditionOf returns the condition that comes closest to what is recorded of a file,
+// for those who know no texts of [kv.Validator]: that the entity tag is the same, or
+// that it was not changed after the second of its last change. It is "" if nothing is
+// recorded.
+func ConditionOf(validator string) string {
+	if isCondition(validator) {
+		return validator
+	}
+	text, _, _ := strings.Cut(validator, " size:")
+	if tag, ok := strings.CutPrefix(text, "etag:"); ok {
+		return kv.IfMatch(tag)
+	}
+	if date, ok := strings.CutPrefix(text, "modified:"); ok {
+		if t, err := http.ParseTime(date); err == nil {
+			return kv.IfUnmodifiedSince(t)
+		}
+	}
+	if ns, ok := strings.CutPrefix(text, "mtime:"); ok {
+		if n, err := strconv.ParseInt(ns, 10, 64); err == nil {
+			return kv.IfUnmodifiedSince(time.Unix(0, n).Add(time.Second - 1)) // not before it
+		}
+	}
+	return ""
 }
 
 // sizeIn is the size that a validator ends in, "" if it has none.

@@ -4,9 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
+
+// stamped is a file of which only the version is asked.
+type stamped struct {
+	kv.Value
+	validator string
+	stamp     kv.Stamp
+}
+
+func (s stamped) Validator() string { return s.validator }
+func (s stamped) Stamp() kv.Stamp   { return s.stamp }
 
 // Where the bytes are at another place than their URL says, times say nothing,
 // but sizes do.
@@ -27,9 +38,33 @@ func TestCheckVersion(t *testing.T) {
 		{`etag:"x"`, "mtime:2 size:12", true, true},
 		{`etag:"x"`, "", false, false},
 		{`etag:"x"`, "", true, false},
+		{"if-match:x", "mtime:1 size:2", false, true},
+		{"if-match:y", "mtime:1 size:2", false, false},
+		{"if-match:y", "mtime:1 size:2", true, true},
+		{"if-unmodified-since:5", "mtime:1 size:2", false, true},
+		{"if-unmodified-since:4", "mtime:1 size:2", false, false},
+		{"if-unmodified-since:4", "mtime:1 size:2", true, true},
 	} {
-		if err := checkVersion(c.was, c.now, c.mapped); (err == nil) != c.ok || err != nil && !errors.Is(err, kv.ErrChanged) {
+		file := stamped{validator: c.now, stamp: kv.Stamp{ETag: `"x"`, Modified: time.Unix(5, 0)}}
+		if err := checkVersion(c.was, file, c.mapped); (err == nil) != c.ok || err != nil && !errors.Is(err, kv.ErrChanged) {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestConditionOf(t *testing.T) {
+	for validator, want := range map[string]string{
+		"":                        "",
+		"if-match:x":              "if-match:x",
+		`etag:"x y" size:2`:       "if-match:x y",
+		"mtime:5000000000 size:2": "if-unmodified-since:5",
+		"mtime:5000000001 size:2": "if-unmodified-since:6",
+		"modified:Thu, 01 Jan 1970 00:00:07 GMT size:2": "if-unmodified-since:7",
+		"generation:5 size:2":                           "",
+		"anything":                                      "",
+	} {
+		if got := ConditionOf(validator); got != want {
+			t.Errorf("%q becomes %q, want %q", validator, got, want)
 		}
 	}
 }
