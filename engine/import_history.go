@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/formats"
@@ -56,13 +57,9 @@ type HistoryResult struct {
 // after it; so does one of a source that has grown. A branch or tag here of the same name that this did not make, or that has
 // commits of its own, is txn.ErrRefExists, before anything is written.
 func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) (*HistoryResult, error) {
-	set, prefix, err := src.referenceSet(ctx)
+	set, prefix, versioned, err := src.versions(ctx)
 	if err != nil {
 		return nil, err
-	}
-	versioned, ok := set.foreign.(formats.Versioned)
-	if !ok {
-		return nil, fmt.Errorf("import %s: %w: it has no versions; import it without history", src.name(), ErrFormat)
 	}
 	h := &historian{
 		db: db, src: src, o: o, set: set, prefix: prefix, versions: versioned,
@@ -83,6 +80,34 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 		return nil, fmt.Errorf("import %s: %w", src.name(), err)
 	}
 	return &h.res, nil
+}
+
+// versions finds the versions that the source names, and the prefix of the keys in them
+// that are meant.
+func (s *Source) versions(ctx context.Context) (*refSet, string, formats.Versioned, error) {
+	set, prefix, err := s.referenceSet(ctx)
+	if err != nil && !errors.Is(err, errNotLinked) {
+		return nil, "", nil, err
+	}
+	if err == nil {
+		if versions, ok := set.foreign.(formats.Versioned); ok {
+			return set, prefix, versions, nil
+		}
+	}
+	var has []string
+	for _, f := range foreignFormats() {
+		if f.Create != nil {
+			has = append(has, f.Scheme+":")
+		}
+	}
+	return nil, "", nil, fmt.Errorf("import %s: %w: it has no history to import; what these adapters open has one: %s", s.name(), ErrFormat, strings.Join(has, ", "))
+}
+
+// HasHistory makes sure that [DB.ImportHistory] can import the source, without reading
+// its versions. Else the error is ErrFormat.
+func (s *Source) HasHistory(ctx context.Context) error {
+	_, _, _, err := s.versions(ctx)
+	return err
 }
 
 // historian is one import of a history under way.

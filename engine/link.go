@@ -62,11 +62,14 @@ func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, 
 			return nil, "", err
 		}
 		if next.set == nil && (next.Kind == Dataset || next.database) {
-			return nil, "", fmt.Errorf("%s: %w: it is neither a reference set nor a foreign format, and only those can be linked", s.name(), ErrFormat)
+			return nil, "", fmt.Errorf("%s: %w", s.name(), errNotLinked)
 		}
 		at = next
 	}
 }
+
+// errNotLinked means that a source has no references.
+var errNotLinked = fmt.Errorf("%w: it is neither a reference set nor a foreign format, and only those can be linked", ErrFormat)
 
 // linker is one import of references under way.
 type linker struct {

@@ -208,6 +208,11 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 		o.Progress = bar.update
 		res, err := db.Import(ctx, from, o)
 		bar.finish(err)
+		if err == nil && res.Strange != nil {
+			e := res.Strange
+			say(cmd, "the group /%s has format %v and hides this, of format %v, from programs that open it; for a copy in its format: zarrdb export %s copy.zarr --format zarr%v, then zarrdb import %s copy.zarr --to %s --overwrite",
+				e.Group, e.Above, e.Node, shellWord(zurl.Redact(source)), e.Above, shellWord(dir), shellWord(o.To))
+		}
 		return res, err
 	})
 }
@@ -240,7 +245,13 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 		return err
 	}
 	defer from.Close()
-	if err := from.IsReferenceSet(ctx); err != nil {
+	if err := from.HasHistory(ctx); err != nil {
+		if t := parseTarget(here(cmd), source); t.db != "" {
+			return fmt.Errorf("%w; for a database with its history: zarrdb clone %s %s", err, shellWord(t.db), shellWord(dir))
+		}
+		if errors.Is(err, engine.ErrFormat) {
+			err = fmt.Errorf("%w; for what it holds now: zarrdb import %s %s", err, shellWord(dir), shellWord(zurl.Redact(source)))
+		}
 		return err
 	}
 	db, err := openDB(cmd, dir, &engine.Options{Author: o.Author, Create: true})
@@ -334,10 +345,6 @@ func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
 	}
 	for _, err := range res.Unknown {
 		say(cmd, "imported as it is, and not to be read: %s", oneLine(err))
-	}
-	if e := res.Strange; e != nil {
-		say(cmd, "the group /%s has format %v and hides this, of format %v, from programs that open it; for a copy in its format: zarrdb export SOURCE copy.zarr --format zarr%v, then import copy.zarr",
-			e.Group, e.Above, e.Node, e.Above)
 	}
 	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))

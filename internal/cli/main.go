@@ -187,8 +187,9 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 // packages matches the names that errors of this module begin with. They help
-// programmers, not people at a terminal.
-var packages = regexp.MustCompile(`(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|engine|zurl): `)
+// programmers, not people at a terminal. After the name of a metadata document the same
+// word is that of a member, and stays: ".zarray: dtype: missing".
+var packages = regexp.MustCompile(`((?:\.zarray|zarr\.json|meta): \w+:)|(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|engine|zurl): `)
 
 // oneLine makes one line of a joined or wrapped error.
 func oneLine(err error) string {
@@ -196,7 +197,7 @@ func oneLine(err error) string {
 	s := strings.Join(slices.Compact(lines), "; ") // a writer's error comes again when it is flushed
 	s = clipWords(s)
 	for again := ""; again != s; {
-		again, s = s, packages.ReplaceAllString(s, "$1")
+		again, s = s, packages.ReplaceAllString(s, "$1$2")
 	}
 	return s
 }
@@ -223,4 +224,14 @@ func clipWords(s string) string {
 		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
 	}
 	return s
+}
+
+// shellWord spells an argument as a shell takes it.
+func shellWord(arg string) string {
+	if arg != "" && !strings.ContainsFunc(arg, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=~^", r) || r >= 0x80)
+	}) {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
