@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop interop-formats serve-interop s3 bench soak soak-serve python-test python-suites wheels wheels-smoke clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop interop-formats serve-interop s3 bench soak soak-serve python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -68,8 +68,11 @@ s3:               ## buckets against a real server on the loopback device that c
 bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh
 
-python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's
+python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10)
 	./scripts/python.sh $(ARGS)
+
+python-lint:      ## types (mypy --strict, pyright) and style (ruff) of the Python package
+	./scripts/python.sh --lint
 
 python-suites: build ## tests of zarr-python and xarray with our store: half an hour
 	./scripts/python.sh --suites

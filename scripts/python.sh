@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# Tests of the Python package with ./zarrdb. Makes environments below PYTHON_ENV
-# (default a folder for temporary files), which the next run uses again: one with
+# Tests of the Python package with ./zarrdb. Makes environments at PYTHON_ENV
+# (default a folder for temporary files), which the next run with the same Python uses again: one with
 # zarr-python 3, and where no arguments are given one with zarr-python 2. Needs Python
 # 3.11 or later with venv.
 #   scripts/python.sh [ARGUMENT OF pytest]…
 #   scripts/python.sh --fast      the part for continuous integration: some minutes
 #   scripts/python.sh --suites    tests of zarr-python and xarray with our store: half an hour
+#   scripts/python.sh --lint      types and style, without the program
+#   PYTHON=python3.13 scripts/python.sh       another Python
 set -euo pipefail
 cd "$(dirname "$0")/.."
 env=${PYTHON_ENV:-${TMPDIR:-/tmp}/zarrdb-python-$(id -u)}
+python=${PYTHON:-python3}
 # make FOLDER REQUIREMENTS makes an environment, unless it is there.
 make() {
 	local stamp
-	stamp=$(cat "python/tests/$2" python/pyproject.toml | cksum)
+	stamp=$("$python" -V && cat python/tests/requirements*.txt python/pyproject.toml | cksum)
 	if [ "$(cat "$1/stamp" 2>/dev/null)" != "$stamp" ]; then
 		rm -rf "$1"
-		python3 -m venv "$1"
+		"$python" -m venv "$1"
 		"$1/bin/pip" install --quiet --disable-pip-version-check -r "python/tests/$2"
 		if [ "$2" = requirements.txt ]; then # for its entry points
 			"$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e python
@@ -26,10 +29,11 @@ make() {
 # suites runs tests that other projects wrote: those of zarr-python are in the source
 # distribution of the version that is tested with, those of xarray in its wheel.
 suites() {
-	local zarr=$env/zarr-source
+	local zarr=$env/zarr-source version
 	if [ ! -d "$zarr" ]; then
 		rm -rf "$zarr.new"
-		"$env/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary zarr -d "$zarr.new" "$(grep ^zarr== python/tests/requirements.txt)"
+		version=$("$env/bin/python" -c 'import importlib.metadata as m; print(m.version("zarr"))')
+		"$env/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary zarr -d "$zarr.new" "zarr==$version"
 		tar -xzf "$zarr.new"/zarr-*.tar.gz -C "$zarr.new" --strip-components 1
 		mv "$zarr.new" "$zarr"
 	fi
@@ -41,8 +45,20 @@ suites() {
 		PIPELINE=$pipeline "${run[@]}" --rootdir=. -p zarr_stores tests/test_array.py tests/test_group.py tests/test_indexing.py
 	done
 }
+# lint checks types against the interfaces of the zarr-python and numpy that the tests use.
+lint() {
+	make "$env-lint" requirements_lint.txt
+	cd python
+	"$env-lint/bin/ruff" check --no-cache .
+	"$env-lint/bin/mypy" --cache-dir "$env-lint/mypy" zarrdb
+	"$env-lint/bin/pyright" --pythonpath "$env-lint/bin/python"
+}
+if [ "${1:-}" = --lint ]; then
+	lint
+	exit
+fi
 if [ "${1:-}" = --fast ]; then
-	if ! python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+	if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
 		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv"
 		exit 0
 	fi
