@@ -85,13 +85,13 @@ class ZarrdbStore(Store):
         try:
             match byte_range:
                 case None:
-                    b: Any = v._read(key)[0]
+                    b: Any = v._read(key, by_key=True)[0]
                 case RangeByteRequest(start, end):
-                    b = v.get_part(key, start, end)
+                    b = v._get_part(key, start, end, None, True)
                 case OffsetByteRequest(offset):
-                    b = v.get_part(key, offset)
+                    b = v._get_part(key, offset, None, None, True)
                 case SuffixByteRequest(suffix):
-                    b = v.get_part(key, last=suffix)
+                    b = v._get_part(key, None, None, suffix, True)
                 case _:
                     raise ValueError(f"Unexpected byte_range, got {byte_range}.")
         except NotFoundError as e:
@@ -108,13 +108,13 @@ class ZarrdbStore(Store):
     def _set(self, key: str, value: Buffer) -> None:
         if not isinstance(value, Buffer):
             raise TypeError(f"ZarrdbStore.set(): `value` must be a Buffer instance. Got an instance of {type(value)} instead.")
-        self._writer.set(key, value.as_numpy_array())
+        self._writer._set(key, value.as_numpy_array(), False, True)
 
     def set_sync(self, key: str, value: Buffer) -> None:
         self._set(key, value)
 
     def delete_sync(self, key: str) -> None:
-        self._writer.delete(key)
+        self._writer._delete(key, True)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -141,7 +141,7 @@ class ZarrdbStore(Store):
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         await self._ensure_open()
         try:
-            self._writer.set(key, value.as_numpy_array(), absent=True)
+            self._writer._set(key, value.as_numpy_array(), True, True)
         except ChangedError:
             pass
 

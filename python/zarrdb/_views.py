@@ -20,6 +20,7 @@ from ._errors import (
     SessionLostError,
     ZarrdbError,
 )
+from ._seen import Seen
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -234,8 +235,8 @@ class View:
 
         return self._again(ask)
 
-    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0) -> tuple[bytes | bytearray, int, bytes]:
-        """Bytes of a value, the size of the whole and its id."""
+    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
+        """Bytes of a value, the size of the whole and its id. For by_key see `Seen`."""
         k = key.encode()
         try:
             out, size, id = self._fetch(w.GET, lambda h: w.get_meta(h, k, kind, off, n))
@@ -269,6 +270,9 @@ class View:
     def get_part(self, key: str, start: int | None = None, stop: int | None = None, last: int | None = None) -> bytes | None:
         """A part of a value: from `start`, up to `stop`, or the `last` bytes. What lies
         beyond the end is left out."""
+        return self._get_part(key, start, stop, last, False)
+
+    def _get_part(self, key: str, start: int | None, stop: int | None, last: int | None, by_key: bool) -> bytes | None:
         if last is not None:
             kind, off, n = w.LAST, 0, last
         elif stop is None:
@@ -276,7 +280,7 @@ class View:
         else:
             kind, off, n = w.SPAN, start or 0, max(0, stop - (start or 0))
         try:
-            return bytes(self._read(key, kind, off, n)[0])
+            return bytes(self._read(key, kind, off, n, by_key)[0])
         except NotFoundError:
             return None
         except InvalidError as e:
@@ -287,7 +291,7 @@ class View:
         size = self.size(key)
         if size is None or off >= size:
             return None if size is None else b""
-        return self.get_part(key, off, size if stop is None else min(stop, size))
+        return self._get_part(key, off, size if stop is None else min(stop, size), None, by_key)
 
     def size(self, key: str) -> int | None:
         """The length of a value in bytes, None if there is none."""
@@ -388,7 +392,7 @@ class Session(View):
     """A transaction. It lives in the server; processes share it by its id, by pickling it.
 
     A key that was read is written only if it still holds what was read; otherwise the
-    error is `ChangedError`, and nothing is lost in silence.
+    error is `ChangedError`, and nothing is lost in silence. This holds between threads, too.
     """
 
     def __init__(self, client: Client, op: int, request: dict[str, Any], was: dict[str, Any] | None = None) -> None:
@@ -406,7 +410,7 @@ class Session(View):
             raise InvalidError(f"{request.get('rev')} is no session")
         super().__init__(client, link, out["view"])
         self._info: dict[str, Any] = out["session"]
-        self._seen: dict[str, bytes] = {}
+        self._seen = Seen()
         self._dirty, self._shared, self._ended = 0, False, False
         self._lost: SessionLostError | None = None
         self._server = _server_of(link)
@@ -523,36 +527,39 @@ class Session(View):
     def _key(self, key: str) -> threading.Lock:
         return self._keys[hash(key) % 64]
 
-    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0) -> tuple[bytes | bytearray, int, bytes]:
+    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
         with self._key(key):
             try:
                 out = super()._read(key, kind, off, n)
             except NotFoundError:
-                self._seen[key] = w.ZERO
+                self._seen.read(key, w.ZERO, by_key)
                 raise
-            self._seen[key] = out[2]
+            self._seen.read(key, out[2], by_key)
             return out
 
     def set(self, key: str, value: Any, absent: bool = False) -> None:
         """Store bytes. With `absent`, only if there is no value yet."""
-        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
-        with self._key(key):
-            id = self._write(w.SET, key, value, absent)
-            self._dirty += 1
-            if key in self._seen:
-                self._seen[key] = id
+        self._set(key, value, absent, False)
 
     def delete(self, key: str) -> None:
         """Remove a key, which may be missing."""
-        with self._key(key):
-            self._write(w.DELETE, key, b"", False)
-            self._dirty += 1
-            if key in self._seen:
-                self._seen[key] = w.ZERO
+        self._delete(key, False)
 
-    def _write(self, op: int, key: str, value: Any, absent: bool) -> bytes:
+    def _set(self, key: str, value: Any, absent: bool, by_key: bool) -> None:
+        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
+        with self._key(key):
+            id = self._write(w.SET, key, value, w.ZERO if absent else self._seen.expected(key, by_key))
+            self._dirty += 1
+            self._seen.wrote(key, id, by_key)
+
+    def _delete(self, key: str, by_key: bool) -> None:
+        with self._key(key):
+            self._write(w.DELETE, key, b"", self._seen.expected(key, by_key))
+            self._dirty += 1
+            self._seen.wrote(key, w.ZERO, by_key)
+
+    def _write(self, op: int, key: str, value: Any, want: bytes | None) -> bytes:
         k, tries = key.encode(), 0
-        want = w.ZERO if absent else self._seen.get(key)
         expect = 0 if want is None else 1 if want == w.ZERO else 2
 
         def send(link: w.Link, handle: int) -> bytes:
@@ -575,9 +582,7 @@ class Session(View):
         p = prefix.encode()
         self._again(lambda l, h: l.call(w.DELETE_PREFIX, w.stat_meta(h, p)))
         self._dirty += 1
-        for key in list(self._seen):
-            if key.startswith(prefix):
-                self._seen[key] = w.ZERO
+        self._seen.deleted(prefix, w.ZERO)
 
     def move(self, source: str, dest: str) -> None:
         """Rename an array or group with all below it. No chunk is copied."""
