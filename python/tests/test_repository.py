@@ -6,9 +6,12 @@ import pickle
 from pathlib import Path
 
 import pytest
+import zarr
+from conftest import end, holder
 from test_client import commit
 
 import zarrdb
+from zarrdb import _html
 
 
 def test_branches_and_tags(repo: zarrdb.Repository) -> None:
@@ -131,10 +134,54 @@ def test_care(repo: zarrdb.Repository, tmp_path: Path) -> None:
     repo.backup(str(tmp_path / "b.zdb"))
     assert repo.push(str(tmp_path / "b.zdb"))["moves"] == []
     assert zarrdb.open(tmp_path / "b.zdb").lookup_branch("main") == repo.lookup_branch("main")
+    assert repo.expire(datetime.timedelta(days=90))["expired"] == repo.expire("90d", dry_run=True)["expired"] == 0
     with pytest.raises(zarrdb.InvalidError):
         repo.expire()
     with pytest.raises(zarrdb.NotFoundError):
         repo.merge("nope")
+
+
+def test_paths_and_versions_are_named_by_objects(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    group = b'{"zarr_format": 2}'
+    c = commit(repo, **{".zgroup": group, "a": b"1"})
+    old = repo.at("main")
+    commit(repo, a=b"2")
+    repo.export(tmp_path / "old.zarr", old)
+    with pytest.raises(zarrdb.ZarrdbError, match="exists"):
+        repo.export(tmp_path / "old.zarr")
+    repo.export(tmp_path / "old.zarr", overwrite=True)
+    assert (tmp_path / "old.zarr" / "a").read_bytes() == b"2"
+    repo.backup(tmp_path / "b.zdb")
+    assert [x.key for x in repo.diff(old, repo.at("main"))] == [x.key for x in repo.diff(c)] == ["a"]
+    assert repo.at(old) == repo.at(c) == repo.readonly_session(commit=old) == old and repo.resolve(old) == c
+    assert [x.id for x in repo.ancestry(old, limit=1)] == [c.id]
+    repo.create_branch("trial", old)
+    repo.create_tag("v1", old)
+    repo.reset_branch("main", old)
+    assert repo.lookup_branch("trial") == repo.lookup_tag("v1") == repo.lookup_branch("main") == c.id
+    repo.undo()
+    assert repo.merge(old)["changed"] is False
+
+
+def test_databases_that_are_both_open(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    commit(repo, a=b"1")
+    repo.backup(tmp_path / "b.zdb")
+    end(repo.path)
+    other = zarrdb.open(tmp_path / "b.zdb")  # which has a process of its own
+    try:
+        assert holder(other.path) not in (None, holder(repo.path))
+        s, v = other.writable_session(), other.at("main")
+        s.set("b", b"1")
+        commit(repo, a=b"2")
+        assert [m["ref"] for m in repo.push(other)["moves"]] == ["heads/main"]
+        assert other.at("main").get("a") == b"2" and v.get("a") == b"1" and s.get("b") == b"1"
+        s.commit("both")
+        end(other.path)
+        assert zarrdb.open(other.path).lookup_branch("main") == other.lookup_branch("main")
+        assert [m["ref"] for m in repo.pull(tmp_path / "b.zdb")["moves"]] == ["heads/main"]
+        assert repo.at("main").get("b") == b"1"
+    finally:
+        end(other.path)
 
 
 def test_link(repo: zarrdb.Repository, tmp_path: Path) -> None:
@@ -173,3 +220,22 @@ def test_representation(repo: zarrdb.Repository, path: Path) -> None:
     assert "set a" in repo._repr_html_() and "v1" in repo._repr_html_()
     assert "on main of w.zdb, open" in repr(repo.writable_session())
     assert pickle.loads(pickle.dumps(repo)) == repo
+    c = repo.at("v1").commit
+    assert "set a" in c._repr_html_() and pickle.loads(pickle.dumps(c)) == c
+
+
+def test_trees(repo: zarrdb.Repository, path: Path) -> None:
+    with repo.transaction(message="<b>") as store:
+        g = zarr.create_group(store)
+        g.create_array("surface/t2m", shape=(3, 4), chunks=(1, 4), dtype="f4", dimension_names=("time", "x"))
+        g.create_array("n<1>", shape=(5,), chunks=(2,), dtype="i2")
+    s = repo.writable_session()
+    del zarr.open_group(s.store)["surface"]
+    v, mine = repo.at("main")._repr_html_(), s._repr_html_()
+    for text in ("<b>surface</b>", "&nbsp;t2m</td>", "(time: 3, x: 4)", "chunks (1, 4)", "float32", "n&lt;1&gt;", "(5)", "&lt;b&gt;"):
+        assert text in v
+        assert (text in mine) == (text in ("n&lt;1&gt;", "(5)"))
+    s.discard()
+    assert "ended" in s._repr_html_()
+    html = _html.table([[str(i)] for i in range(300)])
+    assert "200 more" in html and ">99<" in html and ">100<" not in html

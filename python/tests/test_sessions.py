@@ -146,15 +146,42 @@ def test_values_in_diff(repo: zarrdb.Repository) -> None:
     s.array("name")[0] = b"y"
     with pytest.raises(zarrdb.InvalidError, match="commit"):
         _ = s.status().arrays["t"].values
+    assert pickle.loads(pickle.dumps(s.status())) == s.status()
     s.commit("change")
     d = repo.diff("main~1", "main")
     assert {p: a.chunks for p, a in d.arrays.items()} == {"t": 2, "name": 1}
     v = d.arrays["t"].values
     assert (v.count, v.start, v.shape, v.min, v.max, v.mean, v.numbers) == (2, (1, 2), (2, 1), -4, 2, -1, 2)
     assert [(p.count, p.start, p.min) for p in d.arrays["t"].parts] == [(1, (1, 2), 2), (1, (2, 2), -4)]
+    assert d.values["t"] == v and set(d.values) == {"t", "name"}
+    again = pickle.loads(pickle.dumps(d))
+    assert again == d and again.arrays["t"].values == v
     name = d.arrays["name"].values
     assert (name.count, name.numbers) == (1, 0)
-    assert "t: 2 chunks" in repr(d) and "<td>t</td>" in d._repr_html_()
+    assert "t: 2 chunks" in repr(d) and ">t</td>" in d._repr_html_()
+
+
+def test_discard_changes(repo: zarrdb.Repository) -> None:
+    base = commit(repo, k=b"0")
+    s = repo.writable_session(label="l")
+    assert s.get("k") == b"0"
+    s.set("k", b"1")
+    s.guard("k")
+    s.savepoint()
+    commit(repo, k=b"2")
+    other, id = pickle.loads(pickle.dumps(s)), s.id
+    s.discard_changes()
+    assert (s.id, s.label, s.base, s.saved, s.has_uncommitted_changes) == (id, "l", base.id, None, False)
+    assert s.get("k") == b"0"
+    s.set("new", b"1")
+    with pytest.raises(zarrdb.SessionClosedError):
+        other.set("k", b"3")
+    again = repo.session(id)
+    assert again.get("new") == b"1" and [x["id"] for x in repo.sessions()] == [id]
+    s.commit("new")
+    assert repo.at("main").get("k") == b"2" and repo.at("main").get("new") == b"1"
+    with pytest.raises(zarrdb.SessionClosedError):
+        s.discard_changes()
 
 
 # --- other processes

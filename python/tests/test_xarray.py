@@ -63,6 +63,20 @@ def test_append_and_region(repo: zarrdb.Repository, path: Path, written: xr.Data
     assert repo.lookup_branch("main") == before and repo.sessions() == []
 
 
+def test_chunks_that_are_written_later(repo: zarrdb.Repository, written: xr.Dataset) -> None:
+    lazy = written.chunk(time=1)
+    before = repo.lookup_branch("main")
+    with pytest.raises(zarrdb.InvalidError, match="session"):
+        zarrdb.to_zarrdb(lazy, repo, group="later", compute=False)
+    assert repo.lookup_branch("main") == before and repo.sessions() == []
+    s = repo.writable_session()
+    later = zarrdb.to_zarrdb(lazy, s, group="later", compute=False)
+    assert np.isnan(s.array("later/t2m")[:]).all()
+    later.compute()
+    s.commit("later")
+    xr.testing.assert_identical(xr.open_dataset(repo, engine="zarrdb", group="later"), written)
+
+
 def test_groups(repo: zarrdb.Repository, path: Path) -> None:
     ds = dataset()
     zarrdb.to_zarrdb(ds, repo, group="a/b")
@@ -109,8 +123,10 @@ def test_fsspec(repo: zarrdb.Repository, path: Path, written: xr.Dataset) -> Non
     with fs.open(f"{root}/zarr.json") as f:
         assert f.read() == document
     assert f"{root}/zarr.json" in fs.find(root)
-    with pytest.raises(FileNotFoundError):
-        fs.cat_file(f"{root}/nope")
+    for missing in (f"{root}/nope", f"{path}@nope/zarr.json", f"{path}.nope/zarr.json"):
+        assert not fs.exists(missing)
+        with pytest.raises(FileNotFoundError):
+            fs.cat_file(missing)
     with pytest.raises(PermissionError):
         fs.open(f"{root}/zarr.json", "wb")
 

@@ -2,6 +2,17 @@
 
 `zarrdb.open(path)` opens a database through the process of this machine that has it
 open, and starts one where there is none.
+
+    >>> import zarrdb
+    >>> repo = zarrdb.open("example.zdb", create=True)
+    >>> s = repo.writable_session()
+    >>> s.set("notes", b"first")
+    >>> s.commit("add notes").message
+    'add notes'
+    >>> repo.at("main").get("notes")
+    b'first'
+
+Examples of this package have a `repo` with an array t2m of 4 rows.
 """
 
 from __future__ import annotations

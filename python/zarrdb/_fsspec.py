@@ -1,4 +1,10 @@
-"""Versions as a file system of fsspec: zarrdb://DB@REV:NODE. It is read only."""
+"""Versions as a file system of fsspec: zarrdb://DB@REV:NODE. It is read only.
+
+    >>> import fsspec
+    >>> fs, root = fsspec.url_to_fs(f"zarrdb://{repo.path}@main:t2m")
+    >>> [name.rpartition("/")[2] for name in fs.ls(root, detail=False)]
+    ['c', 'zarr.json']
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import Any
 from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
 
 from ._client import Client
+from ._errors import NotFoundError
 from ._target import SCHEME, parse
 from ._views import Snapshot
 
@@ -31,9 +38,12 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return f"{SCHEME}{self._strip_protocol(name)}"
 
     def _at(self, path: str) -> tuple[Snapshot, str]:
-        dir, rev, key = parse(self._strip_protocol(path))
-        if (dir, rev) not in self._versions:
-            self._versions[dir, rev] = Snapshot(Client.of(dir), rev)
+        try:
+            dir, rev, key = parse(self._strip_protocol(path))
+            if (dir, rev) not in self._versions:
+                self._versions[dir, rev] = Snapshot(Client.of(dir), rev)
+        except NotFoundError as e:
+            raise FileNotFoundError(str(e)) from e
         return self._versions[dir, rev], key
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:

@@ -10,7 +10,15 @@ from ._views import Session, View
 
 
 class Mapping(MutableMapping[str, bytes]):
-    """Keys and bytes. That of a version cannot be written. It pickles with its version or session."""
+    """Keys and bytes. That of a version cannot be written. It pickles with its version or session.
+
+    >>> list(repo.at("main").mapping)[:2]
+    ['t2m/c/0/0', 't2m/c/1/0']
+    >>> s = repo.writable_session()
+    >>> s.mapping["k"] = b"1"
+    >>> s.mapping["k"]
+    b'1'
+    """
 
     def __init__(self, view: View) -> None:
         self.view = view

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
 
 from . import _wire as w
-from ._client import Client, create, exit_error, is_database
-from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
+from ._client import Client, _started, create, exit_error, is_database
+from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, LockedError, NotFoundError, ZarrdbError
 from ._views import PAGE, Changes, Commit, Session, Snapshot, Values, all_pages
+
+# What names a version, and what names a store or another database.
+Rev: TypeAlias = str | Commit | Snapshot
+Place: TypeAlias = "str | os.PathLike[str] | Repository"
 
 _units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -31,7 +37,11 @@ def seconds(t: float | str | None) -> float | None:
 def open(path: str | os.PathLike[str], create: bool = False, wait: float | str | None = None) -> Repository:
     """Open the database in a directory, through the process that has it open; if there is
     none, one is started. `create` makes the database if there is none. `wait` is how long
-    to wait for a process that has it open and does not serve it, such as "30s"."""
+    to wait for a process that has it open and does not serve it, such as "30s".
+
+    >>> zarrdb.open("new.zdb", create=True).list_branches()
+    ['main']
+    """
     return Repository(path, create, wait)
 
 
@@ -40,6 +50,34 @@ def _one(**revs: Any) -> tuple[str, Any]:
     if len(given) > 1:
         raise InvalidError(f"a version is named by one of {', '.join(revs)}, not by {' and '.join(k for k, _ in given)}")
     return given[0] if given else ("branch", "main")
+
+
+def _rev(rev: Rev) -> str:
+    """A revision as on the command line."""
+    return rev if isinstance(rev, str) else rev.id if isinstance(rev, Commit) else rev.commit.id
+
+
+def _release(dir: str) -> bool:
+    """End the process that has a database open, if it is one that this program has started for it. What
+    was written to sessions is stored, and whoever uses the database goes on with another process."""
+    import signal
+
+    try:
+        with builtins.open(os.path.join(dir, "index", "HOLDER"), encoding="utf-8") as f:
+            pid = json.load(f)["pid"]
+    except (OSError, ValueError, KeyError):
+        return False
+    for p in _started:
+        if p.pid == pid and p.poll() is None:
+            p.send_signal(signal.SIGTERM)
+            p.wait()
+            return True
+    return False
+
+
+def _place(place: Place) -> str:
+    """A path or URL as on the command line."""
+    return place.path if isinstance(place, Repository) else os.fspath(place)
 
 
 class _Attempt:
@@ -58,6 +96,20 @@ class _Attempt:
                 raise
         self.again = isinstance(e, ConflictError) and not self._last
         return self.again
+
+
+@dataclass(frozen=True)
+class _Compare:
+    """Compares the values of an array in two versions."""
+
+    repo: Repository
+    a: str
+    b: str
+
+    def __call__(self, path: str) -> list[Values]:
+        _, out = self.repo._run("diff", f"{self.repo.path}@{self.a}:{path}", self.b, "--values", "--json")
+        lines = [json.loads(line) for line in out.splitlines()]
+        return [Values._of(o) for o in lines if "count" in o and o["path"] == path]
 
 
 class Repository:
@@ -88,48 +140,61 @@ class Repository:
         return f"<Repository {self.path}: {len(refs['branches'])} branches, {len(refs['tags'])} tags>"
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _html as h
 
         refs = self._refs()
-        rows = "".join(
-            f"<tr><td>{kind}</td><td>{html.escape(r['name'])}</td><td><code>{r['commit'][:10]}</code></td></tr>"
+        rows = [
+            [kind, h.text(r["name"]), h.code(r["commit"][:10])]
             for kind, list in (("branch", refs["branches"]), ("tag", refs["tags"]))
-            for r in list[:20]
-        )
-        log = "".join(
-            f"<tr><td><code>{c.id[:10]}</code></td><td>{c.time:%Y-%m-%d %H:%M}</td><td>{html.escape(c.message)}</td></tr>"
-            for c in self.ancestry(limit=5)
-        )
-        return f"<div><b>{html.escape(self.path)}</b><table>{rows}</table><table>{log}</table></div>"
+            for r in list
+        ]
+        return f"<div><b>{h.text(self.path)}</b>{h.table(rows, 20)}{h.history(self.ancestry(limit=5))}</div>"
 
     # --- versions
 
-    def at(self, rev: str | Commit) -> Snapshot:
+    def at(self, rev: Rev) -> Snapshot:
         """The version that a revision names, as on the command line: a branch, a tag, a
-        commit, REV~N, or REV@{when}."""
-        return Snapshot(self._client, str(rev))
+        commit, REV~N, or REV@{when}.
+
+        >>> repo.at("main").array("t2m").shape
+        (4, 6)
+        >>> repo.at("main~1").commit.message
+        'create database'
+        """
+        return Snapshot(self._client, _rev(rev))
 
     def readonly_session(
         self,
         branch: str | None = None,
         *,
         tag: str | None = None,
-        commit: str | Commit | None = None,
+        commit: Rev | None = None,
         snapshot_id: str | None = None,
         as_of: str | datetime | None = None,
     ) -> Snapshot:
         """A version: the newest of a branch (default main), that of a tag or commit, or the
-        one that a branch had at a time."""
+        one that a branch had at a time, "2026-01-31 12:00" or a `datetime`.
+
+        >>> repo.create_tag("v1")
+        >>> repo.readonly_session(tag="v1") == repo.readonly_session("main") == repo.readonly_session(as_of="2100-01-01")
+        True
+        """
         if as_of is not None:
             _one(tag=tag, commit=commit, snapshot_id=snapshot_id, as_of=as_of)
             when = as_of.isoformat() if isinstance(as_of, datetime) else as_of
             return self.at(f"{branch or 'main'}@{{{when}}}")
         kind, name = _one(branch=branch, tag=tag, commit=commit, snapshot_id=snapshot_id)
-        return self.at({"branch": self.lookup_branch, "tag": self.lookup_tag}.get(kind, str)(name))
+        return self.at({"branch": self.lookup_branch, "tag": self.lookup_tag}.get(kind, _rev)(name))
 
     def writable_session(self, branch: str = "main", label: str = "") -> Session:
         """A transaction on a branch. It pickles: any number of processes may share it. It is stored by
-        its first savepoint, and when the server ends in order or another process opens it."""
+        its first savepoint, and when the server ends in order or another process opens it.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[0] = 281
+        >>> s.commit("first row").message
+        'first row'
+        """
         return Session(self._client, w.BEGIN, {"branch": branch, "label": label, "unsaved": True})
 
     def session(self, id: str) -> Session:
@@ -142,7 +207,14 @@ class Repository:
 
     @contextmanager
     def transaction(self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None) -> Iterator[Any]:
-        """A store that is committed at the end, or discarded when an exception leaves it."""
+        """A store that is committed at the end, or discarded when an exception leaves it.
+
+        >>> import zarr
+        >>> with repo.transaction(message="units") as store:
+        ...     zarr.open_array(store, path="t2m").attrs["units"] = "K"
+        >>> repo.at("main").array("t2m").attrs
+        {'units': 'K'}
+        """
         s = self.writable_session(branch)
         try:
             yield s.store
@@ -155,15 +227,16 @@ class Repository:
             raise
 
     def retry(self, attempts: int = 5, branch: str = "main") -> Iterator[_Attempt]:
-        """Attempts at a transaction, each a context manager that gives a fresh session:
-
-            for attempt in repo.retry(5):
-                with attempt as s:
-                    ...
-                    s.commit("message")
-
-        After a conflict there is another attempt; that of the last one is raised. A session that
+        """Attempts at a transaction, each a context manager that gives a fresh session. After a
+        conflict there is another attempt; that of the last one is raised. A session that
         was not committed is discarded.
+
+        >>> for attempt in repo.retry(5):
+        ...     with attempt as s:
+        ...         s.array("t2m")[0] += 1
+        ...         c = s.commit("add one")
+        >>> c.message
+        'add one'
         """
         for n in range(attempts):
             a = _Attempt(self, branch, n + 1 == attempts)
@@ -171,16 +244,22 @@ class Repository:
             if not a.again:
                 return
 
-    def resolve(self, rev: str) -> Commit:
+    def resolve(self, rev: Rev) -> Commit:
         """The commit that a revision names."""
-        return Commit._of(self._client.query(w.RESOLVE, {"rev": rev}))
+        return Commit._of(self._client.query(w.RESOLVE, {"rev": _rev(rev)}))
 
     def ancestry(
-        self, rev: str | None = None, *, branch: str | None = None, tag: str | None = None, path: str = "", limit: int | None = None
+        self, rev: Rev | None = None, *, branch: str | None = None, tag: str | None = None, path: str = "", limit: int | None = None
     ) -> Iterator[Commit]:
         """A version and its ancestors, newest first; with `path`, those that changed something
-        at or below it."""
-        at = str(_one(rev=rev, branch=branch, tag=tag)[1])
+        at or below it.
+
+        >>> [c.message for c in repo.ancestry()]
+        ['first', 'create database']
+        >>> [c.message for c in repo.ancestry("main", path="t2m", limit=1)]
+        ['first']
+        """
+        at = _rev(_one(rev=rev, branch=branch, tag=tag)[1])
         skip = 0
         while limit is None or skip < limit:
             ask = {"rev": at, "path": path, "skip": skip, "limit": PAGE if limit is None else min(PAGE, limit - skip)}
@@ -193,18 +272,23 @@ class Repository:
                 at = commits[0].id  # a branch may move before the next page
             skip += len(commits)
 
-    def diff(self, a: str | Commit, b: str | Commit = "main", path: str = "") -> Changes:
+    def diff(self, a: Rev, b: Rev = "main", path: str = "") -> Changes:
         """The keys that differ between two versions. Values are compared where they are asked for:
-        `diff(a, b).arrays["t2m"].values`."""
-        ids = [self.resolve(str(r)).id for r in (a, b)]
+        `diff(a, b).values`, or `diff(a, b).arrays["t2m"].values` for one array.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[1, 2:4] = 290
+        >>> c = s.commit("warmer")
+        >>> d = repo.diff("main~1", "main")
+        >>> d
+        <Changes: 1 keys>
+          t2m: 1 chunks
+        >>> d.values["t2m"].count, d.values["t2m"].start, d.values["t2m"].max
+        (2, (1, 2), 10)
+        """
+        ids = [self.resolve(r).id for r in (a, b)]
         ask = {"from": ids[0], "to": ids[1], "prefix": path, "limit": PAGE}
-
-        def compare(array: str) -> list[Values]:
-            _, out = self._run("diff", f"{self.path}@{ids[0]}:{array}", ids[1], "--values", "--json")
-            lines = [json.loads(line) for line in out.splitlines()]
-            return [Values._of(o) for o in lines if "count" in o and o["path"] == array]
-
-        return Changes(all_pages(lambda skip: self._client.query(w.DIFF, {**ask, "skip": skip})), compare)
+        return Changes(all_pages(lambda skip: self._client.query(w.DIFF, {**ask, "skip": skip})), _Compare(self, ids[0], ids[1]))
 
     # --- branches and tags
 
@@ -212,8 +296,8 @@ class Repository:
         out = self._client.query(w.REFS, {})
         return {"branches": out.get("branches") or [], "tags": out.get("tags") or []}
 
-    def _move(self, action: str, kind: str, name: str, to: str | Commit = "") -> None:
-        self._client.once(w.MOVE_REF, {"action": action, "kind": kind, "name": name, "to": str(to)})
+    def _move(self, action: str, kind: str, name: str, to: Rev = "") -> None:
+        self._client.once(w.MOVE_REF, {"action": action, "kind": kind, "name": name, "to": _rev(to)})
 
     def _lookup(self, kind: str, name: str) -> str:
         for ref in self._refs()[kind]:
@@ -221,13 +305,13 @@ class Repository:
                 return ref["commit"]
         raise NotFoundError(f"{self.path} has none of the name {name} among its {kind}", "no_ref")
 
-    def create_branch(self, name: str, at: str | Commit = "main") -> None:
+    def create_branch(self, name: str, at: Rev = "main") -> None:
         self._move("create", "branch", name, at)
 
     def delete_branch(self, name: str) -> None:
         self._move("delete", "branch", name)
 
-    def reset_branch(self, name: str, to: str | Commit) -> None:
+    def reset_branch(self, name: str, to: Rev) -> None:
         """Move a branch to another version. `undo` takes it back."""
         self._move("reset", "branch", name, to)
 
@@ -238,7 +322,7 @@ class Repository:
         """The id of the newest commit of a branch."""
         return self._lookup("branches", name)
 
-    def create_tag(self, name: str, at: str | Commit = "main") -> None:
+    def create_tag(self, name: str, at: Rev = "main") -> None:
         self._move("create", "tag", name, at)
 
     def delete_tag(self, name: str) -> None:
@@ -273,7 +357,7 @@ class Repository:
 
     def merge(
         self,
-        rev: str,
+        rev: Rev,
         into: str = "main",
         message: str = "",
         *,
@@ -282,7 +366,19 @@ class Repository:
         theirs: str | Sequence[str] = (),
     ) -> dict[str, Any]:
         """Merge a version into a branch. Conflicts are a `ConflictError`; with `dry_run` they are
-        in the result, and nothing is changed."""
+        in the result, and nothing is changed. `ours` and `theirs` decide conflicts at and below paths.
+
+        >>> repo.create_branch("trial")
+        >>> s = repo.writable_session("trial")
+        >>> s.array("t2m")[0] = 0
+        >>> c = s.commit("zero")
+        >>> repo.merge("trial", dry_run=True)["conflicts"]
+        []
+        >>> m = repo.merge("trial", message="take the trial")
+        >>> repo.at("main").array("t2m")[0, 0].item()
+        0.0
+        """
+        rev = _rev(rev)
         args = ["merge", f"{self.path}@{into}", rev] + (["-m", message] if message else []) + ["--dry-run"] * dry_run
         for flag, paths in (("--ours", ours), ("--theirs", theirs)):
             for p in [paths] if isinstance(paths, str) else paths:
@@ -296,21 +392,37 @@ class Repository:
             out["commit"] = Commit._of(out["commit"])
         return out
 
-    def blame(self, path: str, rev: str = "main", select: str = "") -> list[dict[str, Any]]:
-        """Which commit wrote each chunk of an array; `select` is as on the command line."""
-        _, out = self._run("blame", f"{self.path}@{rev}:{path}", "--json", *(["--select", select] if select else []))
+    def blame(self, path: str, rev: Rev = "main", select: str = "") -> list[dict[str, Any]]:
+        """Which commit wrote each chunk of an array; `select` is as on the command line.
+
+        >>> [(b["chunk"], b["message"]) for b in repo.blame("t2m", select="0,:")]
+        [([0, 0], 'first')]
+        """
+        _, out = self._run("blame", f"{self.path}@{_rev(rev)}:{path}", "--json", *(["--select", select] if select else []))
         return [json.loads(line) for line in out.splitlines()]
 
     def undo(self, name: str = "main", *, tag: bool = False) -> Any:
-        """Take the last move of a branch or tag back."""
+        """Take the last move of a branch or tag back: of a commit, a merge, a reset or a deletion. A second
+        undo takes the first one back.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[:] = 0
+        >>> c = s.commit("a mistake")
+        >>> move = repo.undo()
+        >>> repo.at("main").commit.message
+        'first'
+        """
         return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)
 
     def gc(self, *, dry_run: bool = False) -> Any:
         """Free what no version needs any more."""
         return self._json("gc", self.path, *["--dry-run"] * dry_run)
 
-    def expire(self, older_than: str | None = None, *, keep: int | None = None, dry_run: bool = False) -> Any:
-        """Let old versions go, so that `gc` can free what only they hold."""
+    def expire(self, older_than: str | timedelta | None = None, *, keep: int | None = None, dry_run: bool = False) -> Any:
+        """Let old versions go, so that `gc` can free what only they hold: those older than an age, such as "90d",
+        or all but the newest `keep` of each branch."""
+        if isinstance(older_than, timedelta):
+            older_than = f"{older_than.total_seconds():.0f}s"
         args = ["--older-than", older_than] if older_than else []
         args += ["--keep", str(keep)] if keep is not None else []
         return self._json("expire", self.path, *args, *["--dry-run"] * dry_run)
@@ -323,9 +435,17 @@ class Repository:
         """Count what the database holds."""
         return self._json("stats", self.path)
 
-    def import_(self, *sources: str, to: str = "", branch: str = "main", message: str = "", overwrite: bool = False) -> Commit:
-        """Copy stores into the database as one commit, which is returned."""
-        args = ["import", self.path, *sources, "--branch", branch] + ["--overwrite"] * overwrite
+    def import_(self, *sources: Place, to: str = "", branch: str = "main", message: str = "", overwrite: bool = False) -> Commit:
+        """Copy stores into the database as one commit, which is returned. Files of formats that are known, such
+        as netCDF, TIFF or N5, are sources, too.
+
+        >>> repo.export("old.zarr")
+        >>> repo.import_("old.zarr", to="copies/old", message="copy").message
+        'copy'
+        >>> repo.at("main").array("copies/old/t2m").shape
+        (4, 6)
+        """
+        args = ["import", self.path, *map(_place, sources), "--branch", branch] + ["--overwrite"] * overwrite
         args += ["--to", to] if to else []
         args += ["-m", message] if message else []
         self._run(*args)
@@ -333,7 +453,7 @@ class Repository:
 
     def link(
         self,
-        *sources: str,
+        *sources: Place,
         to: str = "",
         branch: str = "main",
         message: str = "",
@@ -343,11 +463,11 @@ class Repository:
         url_map: Mapping[str, str] | None = None,
         validate: str = "local",
     ) -> Commit:
-        """Take reference sets or stores in as one commit, which is returned, and leave their bytes where
+        """Take reference sets or files of other formats in as one commit, which is returned, and leave their bytes where
         they are: the chunks are virtual. Several sources need `append_dim`. Bytes are read from the folder of
         a source, and below the URLs that `allow` names; `url_map` says where those below a URL are found. What
         is read must not have changed: `validate` says for which files, "local", "all" or "none"."""
-        args = ["import", self.path, *sources, "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
+        args = ["import", self.path, *map(_place, sources), "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
         for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim)):
             args += [flag, value] if value else []
         for prefix in [allow] if isinstance(allow, str) else allow:
@@ -357,19 +477,41 @@ class Repository:
         self._run(*args)
         return self.resolve(self.lookup_branch(branch))
 
-    def export(self, dest: str, rev: str = "main", path: str = "", *, format: str | None = None, overwrite: bool = False) -> None:
-        """Copy a version to a directory, zip file or bucket."""
-        target = f"{self.path}@{rev}" + (f":{path}" if path else "")
-        self._run("export", target, dest, *(["--format", format] if format else []), *["--overwrite"] * overwrite)
+    def export(
+        self, dest: Place, rev: Rev = "main", path: str = "", *, format: str | None = None, overwrite: bool = False, resume: bool = False
+    ) -> None:
+        """Copy a version to a directory, zip file or bucket. What is at `dest` is replaced with `overwrite`;
+        `resume` goes on with an export that was interrupted."""
+        target = f"{self.path}@{_rev(rev)}" + (f":{path}" if path else "")
+        options = (["--format", format] if format else []) + ["--overwrite"] * overwrite + ["--resume"] * resume
+        self._run("export", target, _place(dest), *options)
 
-    def backup(self, dest: str) -> Any:
+    def backup(self, dest: Place) -> Any:
         """Make a backup, or bring one up to date."""
-        return self._json("backup", self.path, dest)
+        return self._json("backup", self.path, _place(dest))
 
-    def push(self, other: str, *refs: str, all: bool = False, tags: bool = False) -> Any:
-        """Bring another database's branches and tags up to date."""
-        return self._json("push", self.path, other, *refs, *["--all"] * all, *["--tags"] * tags)
+    def push(self, other: Place, *refs: str, all: bool = False, tags: bool = False) -> Any:
+        """Bring branches and tags of another database, a backup or clone of this one, up to date.
 
-    def pull(self, other: str, *refs: str, all: bool = False, tags: bool = False, merge: bool = False) -> Any:
-        """Bring branches and tags up to date from another database."""
-        return self._json("pull", self.path, other, *refs, *["--all"] * all, *["--tags"] * tags, *["--merge"] * merge)
+        >>> out = repo.backup("copy.zdb")
+        >>> repo.create_tag("v1")
+        >>> [move["ref"] for move in repo.push("copy.zdb", tags=True)["moves"]]
+        ['tags/v1']
+        """
+        return self._with(other, "push", *refs, *["--all"] * all, *["--tags"] * tags)
+
+    def pull(self, other: Place, *refs: str, all: bool = False, tags: bool = False, merge: bool = False) -> Any:
+        """Bring branches and tags up to date from another database, a backup or clone of this one."""
+        return self._with(other, "pull", *refs, *["--all"] * all, *["--tags"] * tags, *["--merge"] * merge)
+
+    def _with(self, other: Place, command: str, *args: str) -> Any:
+        """A command that needs both databases in one process. If this program has started one for the
+        other database, that one ends, and its clients go on with the process of this one."""
+        dir = _place(other)
+        for _ in range(5):
+            try:
+                return self._json(command, self.path, dir, *args)
+            except LockedError:
+                if not _release(dir):
+                    raise
+        return self._json(command, self.path, dir, *args)

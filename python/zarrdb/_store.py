@@ -20,6 +20,10 @@ class ZarrdbStore(Store):
     """A store. That of a version is read only. It pickles by the commit or the session.
 
     Requests take some microseconds, so most run in the event loop itself.
+
+    >>> import zarr
+    >>> zarr.open_array(repo.at("main").store, path="t2m")[0, :2].tolist()
+    [280.0, 280.0]
     """
 
     supports_partial_writes: Any = False

@@ -60,6 +60,12 @@ class Commit:
     def __str__(self) -> str:
         return self.id
 
+    def _repr_html_(self) -> str:
+        from . import _html as h
+
+        rows = [["commit", h.code(self.id)], ["author", h.text(self.author)], ["time", str(self.time or "")], ["message", h.text(self.message)]]
+        return h.table(rows + [[h.text(k), h.text(v)] for k, v in self.properties.items()])
+
     def __repr__(self) -> str:
         when = f" {self.time:%Y-%m-%d %H:%M}" if self.time else ""
         return f"<Commit {self.id[:10]}{when} {self.message!r}>"
@@ -159,16 +165,23 @@ class Changes(list[Change]):
                 chunks[c.array] = chunks.get(c.array, 0) + 1
         return {path: ArrayChange(path, n, self._compare) for path, n in chunks.items()}
 
+    @property
+    def values(self) -> dict[str, Values]:
+        """How the values of these arrays differ, by path. The server decodes both versions for it."""
+        return {path: a.values for path, a in self.arrays.items()}
+
+    def __reduce__(self) -> Any:
+        return Changes, (list(self), self._compare)
+
     def __repr__(self) -> str:
         lines = [f"<Changes: {len(self)} keys>"] + [f"  {a.path or '/'}: {a.chunks} chunks" for _, a in sorted(self.arrays.items())]
         return "\n".join(lines + [f"  {c.key}" for c in self if c.chunk is None][:20])
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _html as h
 
-        rows = "".join(f"<tr><td>{html.escape(a.path or '/')}</td><td>{a.chunks} chunks</td></tr>" for _, a in sorted(self.arrays.items()))
-        rows += "".join(f"<tr><td>{html.escape(c.key)}</td><td></td></tr>" for c in [c for c in self if c.chunk is None][:20])
-        return f"<div><b>{len(self)} keys differ</b><table>{rows}</table></div>"
+        rows = [[h.text(a.path or "/"), f"{a.chunks} chunks"] for _, a in sorted(self.arrays.items())]
+        return f"<div><b>{len(self)} keys differ</b>{h.table(rows + [[h.text(c.key), ''] for c in self if c.chunk is None])}</div>"
 
 
 def all_pages(page: Callable[[int], dict[str, Any]]) -> Iterator[Change]:
@@ -323,7 +336,11 @@ class View:
                 after, is_prefix = after[:-1], True
 
     def array(self, path: str) -> Array:
-        """The array at a path, decoded by the server; see `Array`."""
+        """The array at a path, decoded by the server; see `Array`.
+
+        >>> repo.at("main").array("t2m")[1, ::3].tolist()
+        [280.0, 280.0]
+        """
         from ._array import Array
 
         return Array(self, path)
@@ -383,6 +400,11 @@ class Snapshot(View):
     def __repr__(self) -> str:
         return f"<Snapshot {self.commit.id[:10]} of {os.path.basename(self._client.dir)}: {self.commit.message!r}>"
 
+    def _repr_html_(self) -> str:
+        from ._html import tree
+
+        return tree(self, f"{self._client.dir}@{self.commit.id}")
+
 
 def _snapshot(dir: str, id: str) -> Snapshot:
     return Snapshot(Client.of(dir), id)
@@ -393,6 +415,17 @@ class Session(View):
 
     A key that was read is written only if it still holds what was read; otherwise the
     error is `ChangedError`, and nothing is lost in silence. This holds between threads, too.
+
+    >>> import pickle
+    >>> s = repo.writable_session()
+    >>> other = pickle.loads(pickle.dumps(s))  # perhaps in another process
+    >>> s.set("n", b"1")
+    >>> s.get("n"), other.get("n")
+    (b'1', b'1')
+    >>> other.set("n", b"2")
+    >>> s.set("n", b"3")
+    Traceback (most recent call last):
+    zarrdb._errors.ChangedError: set n: another value was written since this one was read; read again
     """
 
     def __init__(self, client: Client, op: int, request: dict[str, Any], was: dict[str, Any] | None = None) -> None:
@@ -458,6 +491,11 @@ class Session(View):
     def __repr__(self) -> str:
         state = "ended" if self._ended else "lost" if self._lost else "open"
         return f"<Session {self.id} on {self.branch} of {os.path.basename(self._client.dir)}, {state}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import tree
+
+        return tree(self, self._client.dir, "--session", self.id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Session) and (self._client.dir, self.id) == (other._client.dir, other.id)
@@ -585,7 +623,13 @@ class Session(View):
         self._seen.deleted(prefix, w.ZERO)
 
     def move(self, source: str, dest: str) -> None:
-        """Rename an array or group with all below it. No chunk is copied."""
+        """Rename an array or group with all below it. No chunk is copied.
+
+        >>> s = repo.writable_session()
+        >>> s.move("t2m", "surface/t2m")
+        >>> s.array("surface/t2m").shape
+        (4, 6)
+        """
         link, handle = self._at()
         try:
             link.ask(w.MOVE, {"view": handle, "from": source.strip("/"), "to": dest.strip("/")})
@@ -602,14 +646,36 @@ class Session(View):
 
     def guard(self, *paths: str) -> None:
         """Rely on what was read at and below paths: the commit is a `ConflictError` if somebody
-        else has changed it meanwhile, even if this session does not write it."""
+        else has changed it meanwhile, even if this session does not write it.
+
+        >>> s, other = repo.writable_session(), repo.writable_session()
+        >>> s.guard("t2m")
+        >>> s.set("mean", str(s.array("t2m")[...].mean()).encode())
+        >>> other.array("t2m")[0] = 0
+        >>> c = other.commit("zero")
+        >>> try:
+        ...     s.commit("mean")
+        ... except zarrdb.ConflictError as e:
+        ...     print([(c.path, c.kind) for c in e.conflicts])
+        [('t2m/c/0/0', 'guard')]
+        """
         clean = [p.strip("/") for p in paths]
         self._again(lambda l, h: l.ask(w.GUARD, {"view": h, "paths": clean}))
         self._dirty += 1
 
     def rebase(self, *choices: Choice) -> None:
         """Take in what others committed to the branch meanwhile. A conflict is a `ConflictError`, and
-        nothing has changed then; choices decide: `rebase(Ours("t2m"), Theirs())`."""
+        nothing has changed then; choices decide: `rebase(Ours("t2m"), Theirs())`.
+
+        >>> s = repo.writable_session()
+        >>> with repo.transaction(message="by another one") as store:
+        ...     store.session.set("k", b"1")
+        >>> s.get("k") is None
+        True
+        >>> s.rebase()
+        >>> s.get("k")
+        b'1'
+        """
         link, handle = self._at()
         try:
             self._info = link.ask(w.REBASE, {"view": handle, "choices": _choices(choices)})
@@ -620,7 +686,16 @@ class Session(View):
 
     def fork(self, label: str = "") -> Session:
         """A session that begins with everything that this one has written. Neither sees what
-        the other writes from then on, until `merge`. It pickles like any session."""
+        the other writes from then on, until `merge`. It pickles like any session.
+
+        >>> s = repo.writable_session()
+        >>> forks = [s.fork() for _ in range(2)]
+        >>> for i, f in enumerate(forks):
+        ...     f.array("t2m")[i] = i
+        >>> s.merge(*forks)
+        >>> s.array("t2m")[:, 0].tolist()
+        [0.0, 1.0, 280.0, 280.0]
+        """
         dir, id = self._client.dir, self._again(lambda l, h: l.ask(w.FORK, {"view": h, "label": label}))["session"]["id"]
         return _session(dir, id, None)
 
@@ -648,7 +723,13 @@ class Session(View):
         return self._lost
 
     def changes(self, prefix: str = "") -> Changes:
-        """What the session changed since its base."""
+        """What the session changed since its base.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[0] = 0
+        >>> s.changes().arrays["t2m"].chunks
+        1
+        """
 
         def page(skip: int) -> dict[str, Any]:
             ask = {"prefix": prefix, "skip": skip, "limit": PAGE}
@@ -707,6 +788,28 @@ class Session(View):
             raise self._lost from e
         self._ended = not dry_run
         return Commit._of(out)
+
+    def discard_changes(self) -> None:
+        """Take everything back that was written; the session goes on from its base, without savepoint.
+        Processes that have it as well must open it again: `repo.session(id)`.
+
+        >>> s = repo.writable_session()
+        >>> s.set("k", b"1")
+        >>> s.discard_changes()
+        >>> s.has_uncommitted_changes
+        False
+        """
+        link, handle = self._at()
+        again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
+        try:
+            link.ask(w.DISCARD, {"view": handle})
+            out = link.ask(w.BEGIN, again)
+        except ConnectionLostError as e:
+            raise self._unknown("a discard", e) from e
+        link.hold()
+        link.unused.append(handle)
+        self._handle, self._info, self._dirty = out["view"], out["session"], 0
+        self._forget()
 
     def discard(self) -> None:
         """End the session without a trace."""

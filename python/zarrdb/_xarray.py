@@ -10,11 +10,12 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
 from ._client import Client, is_database
+from ._errors import InvalidError
 from ._repository import Repository
 from ._repository import open as open_repository
 from ._store import ZarrdbStore
 from ._target import SCHEME, parse
-from ._views import Commit, Session, Snapshot
+from ._views import Session, Snapshot
 
 
 def store_of(target: Any) -> tuple[ZarrdbStore, str]:
@@ -30,7 +31,12 @@ def store_of(target: Any) -> tuple[ZarrdbStore, str]:
 
 
 class ZarrdbBackendEntrypoint(BackendEntrypoint):
-    """Opens DB, DB@REV:GROUP, and versions and sessions themselves."""
+    """Opens DB, DB@REV:GROUP, and versions and sessions themselves.
+
+    >>> import xarray as xr
+    >>> list(xr.open_dataset(f"{repo.path}@main", engine="zarrdb"))
+    ['t2m']
+    """
 
     description = "Open versions of zarrdb databases"
     supports_groups = True
@@ -69,14 +75,27 @@ def to_zarrdb(
     branch: str = "main",
     message: str = "",
     mode: str | None = None,
+    compute: bool = True,
     **options: Any,
-) -> Commit | None:
+) -> Any:
     """Write a dataset. Into a repository, or the directory of one, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
-    such as append_dim, region and encoding."""
+    such as append_dim, region and encoding. With compute=False, which needs a session, what
+    writes the chunks is returned: dask's `Delayed`.
+
+    >>> import xarray as xr, zarrdb
+    >>> repo = zarrdb.open("rain.zdb", create=True)
+    >>> zarrdb.to_zarrdb(xr.Dataset({"pr": ("time", [1.0, 2.0])}), repo, message="two").message
+    'two'
+    >>> c = zarrdb.to_zarrdb(xr.Dataset({"pr": ("time", [3.0])}), repo, append_dim="time")
+    >>> xr.open_dataset(repo, engine="zarrdb").pr.values.tolist()
+    [1.0, 2.0, 3.0]
+    """
     if isinstance(target, Session):
-        ds.to_zarr(target.store, group=group, mode=mode, consolidated=False, **options)
-        return None
+        later = ds.to_zarr(target.store, group=group, mode=mode, compute=compute, consolidated=False, **options)
+        return None if compute else later
+    if not compute:
+        raise InvalidError("compute=False needs a session, since a commit has all its chunks: to_zarrdb(ds, repo.writable_session(), compute=False)")
     repo = target if isinstance(target, Repository) else open_repository(target, create=True)
     s = repo.writable_session(branch)
     try:

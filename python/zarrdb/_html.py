@@ -1,0 +1,59 @@
+"""What notebooks show."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ._errors import ZarrdbError
+
+if TYPE_CHECKING:
+    from ._views import Commit, View
+
+# Rows of a table; what is beyond is counted.
+MOST = 100
+
+
+def code(text: str) -> str:
+    return f"<code>{html.escape(text)}</code>"
+
+
+def text(text: str) -> str:
+    return html.escape(text)
+
+
+def table(rows: Iterable[Iterable[str]], most: int = MOST) -> str:
+    """A table of cells, which are HTML. At most `most` rows are shown."""
+    lines = ["".join(f'<td style="text-align:left">{cell}</td>' for cell in row) for row in rows]
+    more = [f"<td>… {len(lines) - most} more</td>"] if len(lines) > most else []
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines[:most] + more) + "</table>"
+
+
+def history(commits: Iterable[Commit]) -> str:
+    return table([code(c.id[:10]), f"{c.time:%Y-%m-%d %H:%M}" if c.time else "", text(c.message)] for c in commits)
+
+
+def tree(view: View, *target: str) -> str:
+    """The arrays and groups of a version or session, which is `target` on a command line."""
+    head = code(repr(view))
+    try:
+        _, out, _ = view._client.run("tree", *target, "--json")
+        nodes: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    except (ZarrdbError, ValueError):  # it is shown all the same
+        return f"<div>{head}</div>"
+    rows = []
+    for node in nodes:
+        depth = node["path"].count("/")
+        name = "&nbsp;" * 4 * depth + text(node["path"].rpartition("/")[2] or "/")
+        if node["node_type"] == "group":
+            rows.append([f"<b>{name}</b>", "", "", ""])
+            continue
+        shape = node.get("shape") or []
+        names = node.get("dimension_names") or [None] * len(shape)
+        sizes = ", ".join(f"{d}: {n}" if d else str(n) for d, n in zip(names, shape, strict=False))
+        chunks = ", ".join(map(str, node.get("chunk_shape") or []))
+        kind = node.get("data_type", "")
+        rows.append([name, f"({text(sizes)})", text(kind if isinstance(kind, str) else json.dumps(kind)), f"chunks ({chunks})"])
+    return f"<div>{head}{table(rows)}</div>"
