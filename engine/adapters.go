@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -57,7 +58,7 @@ type Place struct {
 	set *refSet
 	// lies is where the bytes are that the place is made of: what the root of the
 	// URL names.
-	lies extent
+	lies extent.Extent
 	// through is the reference set on the way to the place, whose values lie
 	// elsewhere; else nil.
 	through *refSet
@@ -219,7 +220,7 @@ func (e *Env) open(ctx context.Context, u zurl.URL) (Place, error) {
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", u.Redacted(), err)
 	}
-	if at.lies, err = extentOf(u.Root()); err != nil {
+	if at.lies, err = extent.Of(u.Root()); err != nil {
 		return at, err
 	}
 	at.URL = u.Prefix(0)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -14,7 +15,7 @@ func (db *DB) apart(dest string) error {
 	if db.opts.FS != nil {
 		return nil
 	}
-	return separate(extent{path: dest}, extent{path: db.Dir()})
+	return extent.Separate(extent.Extent{Path: dest}, extent.Extent{Path: db.Dir()})
 }
 
 // Backup is [txn.DB.Backup]. A destination that is, holds or lies in the
@@ -47,7 +48,7 @@ func (db *DB) Clone(ctx context.Context, dir string, o txn.TransferOptions) (*tx
 func Restore(ctx context.Context, backup, dir string, o *Options, t txn.TransferOptions) (*txn.TransferReport, error) {
 	opts := o.withDefaults()
 	if opts.FS == nil {
-		if err := separate(extent{path: dir}, extent{path: backup}); err != nil {
+		if err := extent.Separate(extent.Extent{Path: dir}, extent.Extent{Path: backup}); err != nil {
 			return nil, fmt.Errorf("restore: %w", err)
 		}
 	}

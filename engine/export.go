@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
@@ -103,7 +104,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	}
 	d, err := src.destination(ctx, dest)
 	if err == nil {
-		err = separate(d.lies, at.lies)
+		err = extent.Separate(d.lies, at.lies)
 	}
 	there := false
 	if err == nil {
@@ -124,7 +125,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	replace := there && !o.Resume
 	kept := copied && !replace // what was copied, if it is not all
 	local := ex.toDir
-	if strings.HasSuffix(d.lies.path, ".zip") {
+	if strings.HasSuffix(d.lies.Path, ".zip") {
 		kept, local = false, ex.toZip
 	}
 	switch {
@@ -133,9 +134,9 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	case d.store != nil:
 		err = ex.toStore(ctx, d.store, func(context.Context) error { return nil })
 	case replace:
-		err = dirkv.Replace(d.lies.path, func(name string) error { return local(ctx, name) })
+		err = dirkv.Replace(d.lies.Path, func(name string) error { return local(ctx, name) })
 	default:
-		err = local(ctx, d.lies.path)
+		err = local(ctx, d.lies.Path)
 	}
 	if err != nil {
 		err = fmt.Errorf("export to %s: %w", zurl.Redact(dest), err)

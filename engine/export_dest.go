@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
@@ -19,7 +20,7 @@ import (
 
 // destination is where an export goes.
 type destination struct {
-	lies  extent
+	lies  extent.Extent
 	store kv.Store // nil for a directory or zip archive of this machine
 }
 
@@ -28,7 +29,7 @@ type destination struct {
 func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
 	scheme, _, ok := strings.Cut(dest, ":")
 	if !ok || s.env.adapters.roots[scheme] == nil {
-		d.lies.path = dest
+		d.lies.Path = dest
 		return d, nil
 	}
 	u, err := zurl.Parse(dest)
@@ -39,7 +40,7 @@ func (s *Source) destination(ctx context.Context, dest string) (d destination, e
 		return d, fmt.Errorf("%s: only a directory of a store can be written there: %w", u.Redacted(), errors.ErrUnsupported)
 	}
 	if scheme == "file" {
-		d.lies, err = extentOf(u.Root())
+		d.lies, err = extent.Of(u.Root())
 		return d, err
 	}
 	at, err := s.env.open(ctx, u)
@@ -59,7 +60,7 @@ func (d destination) check(ctx context.Context, o ExportOptions) (there bool, er
 	if d.store != nil {
 		there, err = checkStore(ctx, d.store, o)
 	} else {
-		there, err = checkLocal(ctx, d.lies.path, o)
+		there, err = checkLocal(ctx, d.lies.Path, o)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", d.lies, err)
@@ -133,7 +134,7 @@ func checkLocal(ctx context.Context, dest string, o ExportOptions) (there bool, 
 	case err == nil:
 		ok, err := isStoreAt(ctx, dest)
 		if ok {
-			err = holdsDatabase(ctx, dest)
+			err = extent.HoldsDatabase(ctx, dest)
 		}
 		if ok || err != nil {
 			return true, err

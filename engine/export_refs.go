@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -69,7 +70,7 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	for _, name := range []string{dest, ex.packs} {
-		if err := separate(extent{path: name}, src.at.lies); err != nil {
+		if err := extent.Separate(extent.Extent{Path: name}, src.at.lies); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		if _, err := os.Lstat(name); err == nil {

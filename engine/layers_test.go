@@ -96,6 +96,8 @@ var layers = map[string][]string{
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},
 	"engine/internal/names": {"zarr/meta"},
+	// Where bytes lie: what is written must lie apart from what is read.
+	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
 	"engine/internal/policy": {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/meta", "zarr/dtype"},
 	// Parts of files elsewhere; how files are opened is the engine's.

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
@@ -100,7 +101,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string)
 		meter: &meter{}, entries: set.entries, files: files, columns: files,
 	}
 	if db.opts.FS == nil {
-		l.files.own, l.columns.own = newOverlap(extent{path: db.Dir()}), newOverlap(extent{path: db.Dir()})
+		l.files.own, l.columns.own = extent.Against(extent.Extent{Path: db.Dir()}), extent.Against(extent.Extent{Path: db.Dir()})
 	}
 	return l
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -20,9 +21,9 @@ type linkedFiles struct {
 	set      *refSet
 	base     string // URL of the folder of the set
 	validate Validate
-	adapters []*Adapters // what can read them
-	follow   []Follow    // with mappings to what can
-	own      *overlap    // with the database that is linked into, nil if it is not of this machine
+	adapters []*Adapters     // what can read them
+	follow   []Follow        // with mappings to what can
+	own      *extent.Overlap // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
 	readable string                // with "://", a scheme that something reads
@@ -212,7 +213,7 @@ func (f *linkedFiles) notOwn(abs string) error {
 		if err != nil {
 			continue // nothing can be read there
 		}
-		if lies, err := extentOf(u.Root()); err == nil && f.own.with(lies) != nil {
+		if lies, err := extent.Of(u.Root()); err == nil && f.own.With(lies) != nil {
 			return fmt.Errorf("%s: %w: it lies in the database itself, where gc may remove it; import it without linking", lies, ErrOverlap)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -14,7 +15,7 @@ import (
 func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.CheckProgress)) (*txn.SalvageReport, error) {
 	opts := o.withDefaults()
 	if to != "" && opts.FS == nil {
-		if err := separate(extent{path: to}, extent{path: dir}); err != nil {
+		if err := extent.Separate(extent.Extent{Path: to}, extent.Extent{Path: dir}); err != nil {
 			return nil, fmt.Errorf("salvage: %w", err)
 		}
 	}

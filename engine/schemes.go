@@ -223,11 +223,8 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 	}
 }
 
-// formatWord is what the format file of a database begins with.
-const formatWord = "zarrdb "
-
 func isZarrdb(e Evidence) bool {
-	return bytes.HasPrefix(e.File(txn.FormatFile), []byte(formatWord))
+	return bytes.HasPrefix(e.File(txn.FormatFile), []byte(txn.FormatWord))
 }
 
 // openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -104,7 +105,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	at.URL, at.Path, at.lies = u, names.Clean(path), extent{path: dir}
+	at.URL, at.Path, at.lies = u, names.Clean(path), extent.Extent{Path: dir}
 	s.at = at
 	return s, nil
 }
@@ -121,7 +122,7 @@ func OpenViewSource(view kv.ReadLister, dir, path string, o *SourceOptions) (*So
 	if err != nil {
 		return nil, err
 	}
-	s.at = Place{URL: u, View: view, Path: names.Clean(path), database: true, lies: extent{path: dir}}
+	s.at = Place{URL: u, View: view, Path: names.Clean(path), database: true, lies: extent.Extent{Path: dir}}
 	return s, nil
 }
 
@@ -354,7 +355,7 @@ func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string) it
 			}
 			if folder, ok := strings.CutSuffix(key, "/"+txn.FormatFile); ok && err == nil && len(folder) >= len(prefix) {
 				var head []byte
-				if head, _, err = headOf(ctx, view, key); err == nil && bytes.HasPrefix(head, []byte(formatWord)) {
+				if head, _, err = headOf(ctx, view, key); err == nil && bytes.HasPrefix(head, []byte(txn.FormatWord)) {
 					database = folder + "/"
 					s.leaveOut(folder)
 					continue

@@ -19,9 +19,10 @@ const FormatFile = "FORMAT"
 // Format is the newest on-disk format that this program reads and writes.
 const Format = 1
 
-const formatWord = "zarrdb "
+// FormatWord is what a FormatFile begins with.
+const FormatWord = "zarrdb "
 
-var formatText = fmt.Sprintf("%s%d\n", formatWord, Format)
+var formatText = fmt.Sprintf("%s%d\n", FormatWord, Format)
 
 func fsOf(fs index.FS) index.FS {
 	if fs == nil {
@@ -33,7 +34,7 @@ func fsOf(fs index.FS) index.FS {
 // ParseFormat reads the contents of a FormatFile. A newer format is an
 // *index.FormatError.
 func ParseFormat(b []byte) (int, error) {
-	word, ok := strings.CutPrefix(strings.TrimRight(string(b), "\n"), formatWord)
+	word, ok := strings.CutPrefix(strings.TrimRight(string(b), "\n"), FormatWord)
 	n, err := strconv.Atoi(word)
 	if !ok || err != nil || n < 1 {
 		return 0, fmt.Errorf("%w: %s is not understood", ErrNotDatabase, FormatFile)
