@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -153,7 +154,7 @@ func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 // setDocuments reads the metadata documents of a reference set, in one pass over
 // a JSON set and from the index of a parquet set.
 func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, error) {
-	set, prefix, err := s.referenceSet(ctx)
+	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 		if !ok || !names.IsDocument(key) {
 			return nil
 		}
-		b, err := set.document(ctx, e)
+		b, err := set.Document(ctx, &e.Reference)
 		if err != nil {
 			return keyFailed(e.Key, err)
 		}
@@ -172,12 +173,12 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 		}
 		return docs.Set(ctx, strings.Clone(key), b)
 	}
-	if set.dir != nil {
+	p, err := set.Parquet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
 		keep.drop()
-		p, err := refs.OpenParquetSet(ctx, set.dir, &set.opts.Read)
-		if err != nil {
-			return nil, err
-		}
 		for e := range p.Documents() {
 			if err := take(&e); err != nil {
 				return nil, err
@@ -185,7 +186,7 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 		}
 		return docs, nil
 	}
-	for e, err := range set.entries(ctx) {
+	for e, err := range set.Entries(ctx) {
 		if err == nil {
 			keep.keep(&e)
 			err = take(&e)
@@ -200,7 +201,7 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 // heldRefs is the part of a reference set that is read and not only linked, as a
 // view. It is filled before it is read.
 type heldRefs struct {
-	set  *refSet
+	set  *source.Set
 	refs map[string]refs.Reference
 	size int64
 	url  string // that came last
@@ -232,7 +233,7 @@ func (h *heldRefs) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
-	b, err := h.set.bytes(ctx, &r, maxHeldValue)
+	b, err := h.set.Bytes(ctx, &r, maxHeldValue)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +268,7 @@ func (h *heldRefs) fetch(ctx context.Context) error {
 		wants = append(wants, kv.Want{Key: key, Limit: maxFetchedAlone})
 	}
 	var mu sync.Mutex
-	err := h.set.files.GatherMentions(ctx, values, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
+	err := h.set.Files().GatherMentions(ctx, values, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
 		if v == nil || v.Size() > maxFetchedAlone {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -164,7 +165,7 @@ type piecePass struct {
 	names renumberer
 
 	// Of a linked piece.
-	set    *refSet
+	set    *source.Set
 	prefix string    // of its keys in the set
 	held   *heldRefs // the references read of it
 }
@@ -251,7 +252,7 @@ func (p *piecePass) open(ctx context.Context) (err error) {
 		_, err = p.src.Survey(ctx)
 		return err
 	}
-	set, prefix, err := p.src.referenceSet(ctx)
+	set, prefix, err := p.src.env.ReferenceSet(ctx, p.src.at)
 	if err != nil {
 		return err
 	}
@@ -372,7 +373,7 @@ func (p *piecePass) link(ctx context.Context) error {
 			return err
 		}
 	}
-	p.j.follow = l.grants().with(p.j.follow)
+	p.j.follow = l.grants().With(p.j.follow)
 	return nil
 }
 

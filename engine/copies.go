@@ -53,9 +53,9 @@ func Restore(ctx context.Context, backup, dir string, o *Options, t txn.Transfer
 		}
 	}
 	env := opts.env()
-	to := opts.txn(ctx, env.resolver("", nil))
+	to := opts.txn(ctx, env.Resolver("", nil))
 	r, err := txn.Restore(ctx, backup, dir, &to, t)
-	return r, errors.Join(err, env.close())
+	return r, errors.Join(err, env.Close())
 }
 
 // Push carries the versions of branches and tags that another database lacks, and

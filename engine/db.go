@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -22,7 +23,7 @@ type DB struct {
 	opts  Options
 	cache *chunkCache
 	pool  *pool
-	env   *Env // opens what values refer to
+	env   *source.Env // opens what values refer to
 	files *virtual.Resolver
 
 	stop     func() error // ends serving; nil if the database is not served
@@ -58,11 +59,11 @@ func Create(ctx context.Context, dir string, o *Options) (*DB, error) {
 
 func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, error)) (*DB, error) {
 	opts := o.withDefaults()
-	if err := opts.Follow.check(); err != nil {
+	if err := opts.Follow.Check(); err != nil {
 		return nil, err
 	}
 	env := opts.env()
-	files := env.resolver("", nil)
+	files := env.Resolver("", nil)
 	to := opts.txn(ctx, files)
 	var serving *Serving
 	var err error
@@ -83,7 +84,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 		return nil, errors.Join(err, store.Close())
 	}
 	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
-	env.recall = db.granted
+	env.Recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
 			return nil, errors.Join(err, db.Close())
@@ -94,7 +95,9 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 }
 
 // env returns what opens the files that values refer to.
-func (o *Options) env() *Env { return &Env{adapters: o.Adapters, follow: o.Follow} }
+func (o *Options) env() *source.Env {
+	return &source.Env{Adapters: o.Adapters, Follow: o.Follow}
+}
 
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
@@ -141,7 +144,7 @@ func (db *DB) stopServing() error {
 // release closes what the store does not: views of what values refer to, and the
 // cache. It does nothing the second time.
 func (db *DB) release() error {
-	err := db.env.close()
+	err := db.env.Close()
 	db.cache.close()
 	return err
 }
@@ -185,7 +188,7 @@ func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	at := &Snapshot{Snapshot: s, files: db.files, handle: db.holder != nil}
+	at := &Snapshot{Snapshot: s, db: db}
 	at.nodes = nodes{view: at, open: db.arrays()}
 	return at, nil
 }

@@ -104,7 +104,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	}
 	d, err := src.destination(ctx, dest)
 	if err == nil {
-		err = extent.Separate(d.lies, at.lies)
+		err = extent.Separate(d.lies, at.Extent)
 	}
 	there := false
 	if err == nil {

@@ -11,10 +11,12 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/kv/zipkv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -28,7 +30,7 @@ type destination struct {
 // which then lives as long as s.
 func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
 	scheme, _, ok := strings.Cut(dest, ":")
-	if !ok || s.env.adapters.roots[scheme] == nil {
+	if !ok || !s.env.Adapters.HasRoot(scheme) {
 		d.lies.Path = dest
 		return d, nil
 	}
@@ -43,12 +45,12 @@ func (s *Source) destination(ctx context.Context, dest string) (d destination, e
 		d.lies, err = extent.Of(u.Root())
 		return d, err
 	}
-	at, err := s.env.open(ctx, u)
+	at, err := s.env.Open(ctx, u)
 	if err != nil {
 		return d, err
 	}
-	d.lies = at.lies
-	if d.store, ok = at.dir().(kv.Store); !ok {
+	d.lies = at.Extent
+	if d.store, ok = at.Dir().(kv.Store); !ok {
 		return d, fmt.Errorf("%s: nothing can be written there: %w", u.Redacted(), errors.ErrUnsupported)
 	}
 	return d, nil
@@ -93,13 +95,13 @@ func isStore(ctx context.Context, dir kv.Reader) (bool, error) {
 			return ok, err
 		}
 	}
-	for _, f := range foreignFormats() {
+	for _, f := range source.Formats() {
 		if !isExported(&f) {
 			continue
 		}
 		heads := map[string][]byte{}
 		for _, name := range f.Files {
-			head, _, err := headOf(ctx, dir, name)
+			head, _, err := source.Head(ctx, dir, name)
 			if err == nil {
 				heads[name] = head
 			} else if !errors.Is(err, kv.ErrNotFound) {
@@ -160,5 +162,5 @@ func isZipFile(name string) bool {
 	defer f.Close()
 	head := make([]byte, 4)
 	_, err = io.ReadFull(f, head)
-	return err == nil && isZip(Evidence{Head: head})
+	return err == nil && zipkv.IsZip(head)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -49,7 +50,7 @@ func ForeignHistories() []string {
 func isExported(f *formats.Format) bool { return f.Plan != nil || f.Create != nil }
 
 func exportNames(wanted func(*formats.Format) bool) (list []string) {
-	for _, f := range foreignFormats() {
+	for _, f := range source.Formats() {
 		if wanted(&f) {
 			list = append(list, exportName(&f))
 		}
@@ -71,7 +72,7 @@ func (ex *exporter) planForeign(ctx context.Context, at Place) (formats.Plan, er
 	if o.History && !slices.Contains(ForeignHistories(), o.Format) {
 		return nil, fmt.Errorf("with history to format %q, of which %s are possible: %w", o.Format, strings.Join(ForeignHistories(), ", "), errors.ErrUnsupported)
 	}
-	all := foreignFormats()
+	all := source.Formats()
 	f := &all[slices.IndexFunc(all, func(f formats.Format) bool { return exportName(&f) == o.Format })]
 	if f.Create != nil {
 		if o.Compression != "" || o.Sharded {

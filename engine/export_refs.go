@@ -70,7 +70,7 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	for _, name := range []string{dest, ex.packs} {
-		if err := extent.Separate(extent.Extent{Path: name}, src.at.lies); err != nil {
+		if err := extent.Separate(extent.Extent{Path: name}, src.at.Extent); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		if _, err := os.Lstat(name); err == nil {

@@ -34,8 +34,8 @@ type versionsPlan struct {
 // planVersions prepares an export to a format with versions.
 func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at Place) (formats.Plan, error) {
 	p := &versionsPlan{ex: ex, format: f}
-	if snap, ok := at.View.(*Snapshot); ok && at.db != nil {
-		p.db, p.head = at.db, snap.Commit()
+	if snap, ok := at.View.(*Snapshot); ok {
+		p.db, p.head = snap.db, snap.Commit()
 	}
 	if !ex.o.Foreign.History {
 		return p, nil
@@ -103,7 +103,7 @@ func (p *versionsPlan) Write(ctx context.Context, out formats.Output) error {
 	if !p.ex.o.Foreign.History {
 		v := formats.Version{Time: time.Now()}
 		if p.head != nil {
-			v = versionOf(p.head)
+			v = describe(p.head)
 		}
 		id, err := w.Commit(ctx, v, p.stored(ctx, w, p.ex.view, p.all(ctx, p.ex.view)))
 		if err != nil {
@@ -129,8 +129,8 @@ func (p *versionsPlan) Write(ctx context.Context, out formats.Output) error {
 	return w.Finish(ctx, names)
 }
 
-// versionOf describes a commit; parents are left to the caller.
-func versionOf(c *Commit) formats.Version {
+// describe describes a commit; parents are left to the caller.
+func describe(c *Commit) formats.Version {
 	return formats.Version{ID: c.ID.String(), Time: c.Time, Message: c.Message, Author: c.Author, Properties: c.Properties}
 }
 
@@ -142,7 +142,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 		return "", err
 	}
 	defer snap.Close()
-	v := versionOf(c)
+	v := describe(c)
 	changes := p.all(ctx, snap)
 	if len(c.Parents) > 0 && ids[c.Parents[0]] != "" {
 		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.from)

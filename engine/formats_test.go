@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -77,7 +78,7 @@ func rowsFormat(dir bool) formats.Format {
 
 func rowsAdapters(f formats.Format) *Adapters {
 	a := DefaultAdapters()
-	a.RegisterAdapter(f.Scheme, foreignAdapter(f))
+	a.RegisterAdapter(f.Scheme, source.ForeignAdapter(f))
 	return a
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -86,7 +85,9 @@ func (o *origin) want(t testing.TB, what string, want ...string) {
 func hasty(r remote.Options) *Adapters {
 	r.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	a := DefaultAdapters()
-	maps.Copy(a.roots, RemoteRoots(&RemoteOptions{Requests: r}))
+	for scheme, root := range RemoteRoots(&RemoteOptions{Requests: r}) {
+		a.ReplaceRoot(scheme, root)
+	}
 	return a
 }
 
@@ -367,7 +368,7 @@ func TestGatherRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.want(t, "linking", "HEAD /a")
-	db.env.follow = follow
+	db.env.Follow = follow
 	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, data[:20]) {
 		t.Error("other values")
 	}
@@ -478,7 +479,7 @@ func TestGatherRoot(t *testing.T) {
 	open := func(path string) *zarr.Array {
 		a, err := zarr.OpenArray(bg, src.at.View, "z/"+path, src.open)
 		if err != nil {
-			a, err = zarr.OpenArray(bg, src.at.dir(), path, src.open)
+			a, err = zarr.OpenArray(bg, src.at.Dir(), path, src.open)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ func (s *Snapshot) Gathers(ctx context.Context, key string) bool {
 
 // Gather implements [kv.Gatherer].
 func (s *Snapshot) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return s.files.Gather(ctx, s.Snapshot, wants, g)
+	return s.db.files.Gather(ctx, s.Snapshot, wants, g)
 }
 
 var (

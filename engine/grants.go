@@ -67,7 +67,7 @@ func (db *DB) granted() (f Follow, err error) {
 		for _, m := range g.Map {
 			f.Map = append(f.Map, Mapping(m))
 		}
-		err = f.check()
+		err = f.Check()
 	}
 	if err != nil {
 		return Follow{}, fmt.Errorf("engine: what the references of a database may follow: %s: %w", path, err)
@@ -79,14 +79,14 @@ func (db *DB) granted() (f Follow, err error) {
 // database may be followed there, in addition to earlier grants. It applies from
 // the next opening of the database on.
 func (db *DB) Grant(f Follow) error {
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	had, err := db.granted()
 	if err != nil {
 		return err
 	}
-	all := f.with(had)
+	all := f.With(had)
 	if len(all.Allow) == len(had.Allow) && slices.Equal(all.Map, had.Map) {
 		return nil
 	}
@@ -122,21 +122,4 @@ func replaceFile(path string, b []byte) error {
 	}
 	defer store.Close()
 	return store.Set(context.Background(), filepath.Base(path), b)
-}
-
-// with returns f with the rules of another added. Of two mappings of one prefix,
-// that of f is used.
-func (f Follow) with(more Follow) Follow {
-	out := Follow{Map: slices.Clone(f.Map), Allow: slices.Clone(f.Allow)}
-	for _, a := range more.Allow {
-		if !slices.Contains(out.Allow, a) {
-			out.Allow = append(out.Allow, a)
-		}
-	}
-	for _, m := range more.Map {
-		if !slices.ContainsFunc(out.Map, func(o Mapping) bool { return o.From == m.From }) {
-			out.Map = append(out.Map, m)
-		}
-	}
-	return out
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +17,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -280,18 +281,6 @@ func openURL(t testing.TB, url string) *Source {
 	return s
 }
 
-func validJSON(s string) bool { return json.Valid([]byte(s)) }
-
-// mustPart is an adapter without a path.
-func mustPart(t testing.TB, scheme string) zurl.Part {
-	t.Helper()
-	u, err := zurl.Parse("memory:x|" + scheme + ":")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.Last()
-}
-
 func arrayV3(changes ...string) string {
 	doc := `{"zarr_format":3,"node_type":"array","shape":[10,10],"data_type":"int32",` +
 		`"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4,5]}},` +
@@ -321,4 +310,17 @@ func replaced(s string, changes ...string) string {
 func sameDocument(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func gzipped(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/txn"
@@ -65,8 +66,8 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 		db: db, src: src, o: o, set: set, prefix: prefix, versions: versioned,
 		source: src.name(), commits: map[string]txn.CommitID{}, known: map[string]formats.Version{},
 	}
-	if set.opts.Rules.Base != virtual.Inside {
-		h.source = redact.URL(set.opts.Rules.Base) // however its URL is spelled
+	if set.Rules().Base != virtual.Inside {
+		h.source = redact.URL(set.Rules().Base) // however its URL is spelled
 		if prefix != "" {
 			h.source += "|" + prefix
 		}
@@ -84,18 +85,18 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 
 // versions finds the versions that the source names, and the prefix of the keys in them
 // that are meant.
-func (s *Source) versions(ctx context.Context) (*refSet, string, formats.Versioned, error) {
-	set, prefix, err := s.referenceSet(ctx)
-	if err != nil && !errors.Is(err, errNotLinked) {
+func (s *Source) versions(ctx context.Context) (*source.Set, string, formats.Versioned, error) {
+	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
+	if err != nil && !errors.Is(err, source.ErrNoReferences) {
 		return nil, "", nil, err
 	}
 	if err == nil {
-		if versions, ok := set.foreign.(formats.Versioned); ok {
+		if versions := set.Versions(); versions != nil {
 			return set, prefix, versions, nil
 		}
 	}
 	var has []string
-	for _, f := range foreignFormats() {
+	for _, f := range source.Formats() {
 		if f.Create != nil {
 			has = append(has, f.Scheme+":")
 		}
@@ -115,7 +116,7 @@ type historian struct {
 	db       *DB
 	src      *Source
 	o        HistoryOptions
-	set      *refSet
+	set      *source.Set
 	prefix   string // of keys that are imported
 	versions formats.Versioned
 	source   string

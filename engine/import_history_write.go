@@ -161,7 +161,7 @@ func (w *historyWriter) apply(ctx context.Context, b *historyBatch) error {
 	if len(far) == 0 {
 		return nil
 	}
-	view := &refSet{foreign: b.at, opts: w.set.opts, files: w.set.files}
+	view := w.set.At(b.at)
 	var m meter
 	err := eachValue(ctx, w.db.pool, view, far, func(ctx context.Context, key string, value []byte) error {
 		m.add(int64(len(value)), nil)

@@ -132,7 +132,7 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 			opts.Author = o.Author
 		}
 	}
-	if err := opts.Follow.check(); err != nil {
+	if err := opts.Follow.Check(); err != nil {
 		return nil, err
 	}
 	if db.store.Closed() {
@@ -142,8 +142,8 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 		return nil, &LockedError{Dir: filepath.Join(db.Dir(), "index"), Holder: index.Holder{PID: os.Getpid(), Program: "a reader"}}
 	}
 	env := opts.env()
-	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.resolver("", nil), shared: db.shared, holder: db}
-	env.recall = h.granted
+	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.Resolver("", nil), shared: db.shared, holder: db}
+	env.Recall = h.granted
 	return h, nil
 }
 
@@ -166,5 +166,5 @@ func (db *DB) leave() error {
 		errs = append(errs, s.Close())
 	}
 	db.sessions = nil
-	return errors.Join(append(errs, db.env.close())...)
+	return errors.Join(append(errs, db.env.Close())...)
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"path"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
-	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
-	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/redact"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -34,50 +33,12 @@ const (
 	ValidateNone
 )
 
-// entries yields the set as it is stored.
-func (s *refSet) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
-	if s.foreign != nil {
-		return s.foreign.Entries(ctx)
-	}
-	if s.dir != nil {
-		return refs.ReadParquet(ctx, s.dir, &s.opts.Read)
-	}
-	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
-}
-
-// referenceSet finds the reference set that the source names, and the prefix of
-// the keys in it that are meant.
-func (s *Source) referenceSet(ctx context.Context) (set *refSet, prefix string, err error) {
-	for at := s.at; ; {
-		if at.set == nil && at.store != nil && at.store.set != nil { // a Zarr hierarchy in the set
-			at.set, at.Path = at.store.set, names.Join(at.store.Path, at.Path)
-		}
-		if at.set != nil {
-			if at.set.dir != nil {
-				_, err = at.set.open(ctx) // which may find that its URLs are relative to another folder
-			}
-			return at.set, names.Dir(at.Path), err
-		}
-		next, err := s.env.detect(ctx, at)
-		if err != nil {
-			return nil, "", err
-		}
-		if next.set == nil && (next.Kind == Dataset || next.database) {
-			return nil, "", fmt.Errorf("%s: %w", s.name(), errNotLinked)
-		}
-		at = next
-	}
-}
-
-// errNotLinked means that a source has no references.
-var errNotLinked = fmt.Errorf("%w: it is neither a reference set nor a foreign format, and only those can be linked", ErrFormat)
-
 // linker is one import of references under way.
 type linker struct {
 	db     *DB
 	src    *Source
 	o      ImportOptions
-	set    *refSet
+	set    *source.Set
 	prefix string
 	base   string // URL of the folder of the set
 	bulk   *txn.Bulk
@@ -91,14 +52,14 @@ type linker struct {
 	columns linkedFiles // of columns, which the reading goroutine prepares
 }
 
-func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string) *linker {
+func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix string) *linker {
 	files := linkedFiles{
-		set: set, base: set.opts.Rules.Base, validate: o.Validate,
-		adapters: []*Adapters{src.env.adapters, db.opts.Adapters}, follow: []Follow{src.env.follow, db.opts.Follow},
+		set: set, base: set.Rules().Base, validate: o.Validate,
+		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters}, follow: []Follow{src.env.Follow, db.opts.Follow},
 	}
 	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
-		meter: &meter{}, entries: set.entries, files: files, columns: files,
+		meter: &meter{}, entries: set.Entries, files: files, columns: files,
 	}
 	if db.opts.FS == nil {
 		l.files.own, l.columns.own = extent.Against(extent.Extent{Path: db.Dir()}), extent.Against(extent.Extent{Path: db.Dir()})
@@ -109,7 +70,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *refSet, prefix string)
 // link imports a reference set as virtual values, keys and metadata as they
 // are, as one commit. It is one pass over the set in bounded memory.
 func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
-	set, prefix, err := src.referenceSet(ctx)
+	set, prefix, err := src.env.ReferenceSet(ctx, src.at)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +95,9 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 
 // grants are what the import was allowed to follow, and so may reading.
 func (l *linker) grants() Follow {
-	f := l.src.env.follow
+	f := l.src.env.Follow
 	if (l.files.inFolder || l.columns.inFolder) && l.base != virtual.Inside {
-		f = f.with(Follow{Allow: []string{l.base}})
+		f = f.With(Follow{Allow: []string{l.base}})
 	}
 	return f
 }
@@ -281,7 +242,7 @@ func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
 			bytes += int64(len(e.Data))
 		case isMetadata(e.Key):
 			var b []byte
-			if b, err = l.set.document(ctx, e); err == nil {
+			if b, err = l.set.Document(ctx, &e.Reference); err == nil {
 				err = l.bulk.Set(ctx, key, b)
 			}
 		default:
@@ -325,53 +286,35 @@ func isMetadata(key string) bool {
 	return metadataNames[path.Base(key)]
 }
 
-// document is a metadata document, which may lie in a file.
-func (s *refSet) document(ctx context.Context, e *refs.Entry) ([]byte, error) {
-	return s.bytes(ctx, &e.Reference, policy.MaxDocument)
-}
-
-// bytes is the value of a reference, of at most that many bytes.
-func (s *refSet) bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte, error) {
-	if e.Inline() {
-		return e.Data, nil
-	}
-	at, err := s.opts.Rules.Resolve(e.URL)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.opts.Open(ctx, at.Root, at.Path)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, redact.URL(at.URL()))
-	}
-	if err != nil {
-		return nil, err
-	}
-	rng, n := kv.All(), v.Size()
-	if !e.Whole() {
-		rng, n = kv.Span(e.Offset, e.Length), e.Length
-	}
-	if n > most {
-		return nil, fmt.Errorf("%w: a value of %d bytes", zarr.ErrTooLarge, n)
-	}
-	b, err := kv.ReadValue(ctx, v, rng)
-	if errors.Is(err, kv.ErrRange) {
-		err = fmt.Errorf("%w: %d bytes from %d on, of %s, a file of %d", ErrUnreachable, n, e.Offset, redact.URL(at.URL()), v.Size())
-	}
-	return b, err
-}
-
 // IsReferenceSet makes sure that the source is a reference set, without reading
 // all of it.
 func (s *Source) IsReferenceSet(ctx context.Context) error {
-	set, _, err := s.referenceSet(ctx)
+	set, _, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {
 		return err
 	}
-	for _, err := range set.entries(ctx) {
+	for _, err := range set.Entries(ctx) {
 		if err != nil {
 			err = fmt.Errorf("import %s: %w", s.name(), err)
 		}
 		return err
+	}
+	return nil
+}
+
+// ExpandReferences writes the JSON reference set that src names as version 0:
+// templates rendered, generators written out. What was written before an error
+// is no complete document.
+func ExpandReferences(ctx context.Context, src *Source, w io.Writer) error {
+	v, err := src.File(ctx)
+	if errors.Is(err, ErrFormat) {
+		return fmt.Errorf("%w (a set of parquet files has nothing to expand)", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := refs.Expand(ctx, w, v, nil); err != nil {
+		return fmt.Errorf("%s: %w", src.name(), err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/redact"
@@ -18,7 +19,7 @@ import (
 // linkedFiles finds the files that references name. It is not safe for
 // concurrent use.
 type linkedFiles struct {
-	set      *refSet
+	set      *source.Set
 	base     string // URL of the folder of the set
 	validate Validate
 	adapters []*Adapters     // what can read them
@@ -201,15 +202,15 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 // notOwn refuses an absolute URL that leads into the database itself.
 func (f *linkedFiles) notOwn(abs string) error {
 	local := strings.HasPrefix(abs, "file:")
-	if f.own == nil || !local && len(f.set.opts.Rules.Map) == 0 {
+	if f.own == nil || !local && len(f.set.Rules().Map) == 0 {
 		return nil
 	}
 	places := []string{abs}
-	if at, err := f.set.opts.Rules.Resolve(abs); err == nil && at.Mapped {
+	if at, err := f.set.Rules().Resolve(abs); err == nil && at.Mapped {
 		places = append(places, at.URL())
 	}
 	for _, place := range places {
-		u, err := referredURL(place)
+		u, err := source.ReferredURL(place)
 		if err != nil {
 			continue // nothing can be read there
 		}
@@ -229,14 +230,14 @@ func (f *linkedFiles) checkScheme(url string) error {
 	scheme, _, _ := strings.Cut(url, "://")
 	reads := false
 	for _, a := range f.adapters {
-		reads = reads || a.roots[refs.Scheme(scheme)] != nil
+		reads = reads || a.HasRoot(refs.Scheme(scheme))
 	}
 	if reads {
 		f.readable = strings.Clone(url[:len(scheme)+len("://")])
 		return nil
 	}
 	for _, to := range f.follow {
-		mapped := refs.Rules{Map: to.rules("").Map}
+		mapped := refs.Rules{Map: to.Map}
 		if _, err := mapped.Resolve(url); err == nil {
 			return nil
 		}
@@ -248,11 +249,11 @@ func (f *linkedFiles) checkScheme(url string) error {
 // one that may not be followed or cannot be reached, or of which only another
 // place is known.
 func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile) error {
-	at, err := f.set.opts.Rules.Resolve(url)
+	at, err := f.set.Rules().Resolve(url)
 	if err != nil || at.Mapped {
 		return nil
 	}
-	v, err := f.set.opts.Open(ctx, at.Root, at.Path)
+	v, err := f.set.Files().OpenAt(ctx, at)
 	switch {
 	case err == nil:
 		file.src.Validator, file.size, file.now = virtual.ValidatorOf(v), v.Size(), kv.StampOf(v)

@@ -18,8 +18,14 @@ type linkReader struct {
 // read sends the whole set. Chunks of a parquet set go as columns, unless they
 // are to have other keys.
 func (r *linkReader) read(ctx context.Context) error {
-	if r.set.dir != nil && r.place == nil {
-		return r.parquet(ctx)
+	if r.place == nil {
+		set, err := r.set.Parquet(ctx)
+		if err != nil {
+			return err
+		}
+		if set != nil {
+			return r.parquet(ctx, set)
+		}
 	}
 	for e, err := range r.entries(ctx) {
 		if err == nil {
@@ -52,11 +58,7 @@ func (r *linkReader) entry(e refs.Entry) error {
 }
 
 // parquet sends a parquet set.
-func (r *linkReader) parquet(ctx context.Context) error {
-	set, err := refs.OpenParquetSet(ctx, r.set.dir, &r.set.opts.Read)
-	if err != nil {
-		return err
-	}
+func (r *linkReader) parquet(ctx context.Context, set *refs.ParquetSet) error {
 	for e := range set.Documents() {
 		if err := r.entry(e); err != nil {
 			return err

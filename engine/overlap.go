@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -26,7 +27,7 @@ func (s *Source) Apart(ctx context.Context, file string) error {
 		return err
 	}
 	dest := extent.Extent{Path: file}
-	if err := extent.Separate(dest, at.lies); err != nil {
+	if err := extent.Separate(dest, at.Extent); err != nil {
 		return err
 	}
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
@@ -41,18 +42,16 @@ func (s *Source) Apart(ctx context.Context, file string) error {
 func (s *Source) unreferred(ctx context.Context, at Place, dest extent.Extent) error {
 	var files *virtual.Resolver
 	var urls func(yield func(string, error) bool)
-	switch view := at.View.(type) {
-	case *Snapshot:
-		files, urls = view.files, virtualURLs(view.Values(ctx, names.Dir(at.Path)))
-	case *Session:
-		files, urls = at.db.files, virtualURLs(view.Values(ctx, names.Dir(at.Path)))
-	default:
-		if at.through == nil {
+	if v, of := versionOf(at); v != nil {
+		files, urls = of, virtualURLs(v.Values(ctx, names.Dir(at.Path)))
+	} else {
+		set := at.References()
+		if set == nil {
 			return nil
 		}
-		files = at.through.files
+		files = set.Files()
 		urls = func(yield func(string, error) bool) {
-			for e, err := range at.through.entries(ctx) {
+			for e, err := range set.Entries(ctx) {
 				if !yield(e.URL, err) {
 					return
 				}
@@ -75,12 +74,12 @@ func (s *Source) unreferred(ctx context.Context, at Place, dest extent.Extent) e
 		}
 		var lies extent.Extent
 		if to.Root == virtual.Inside {
-			if lies.Store = at.lies.Store; lies.Store == "" {
+			if lies.Store = at.Extent.Store; lies.Store == "" {
 				continue // a member of the archive, which was compared
 			}
-			lies.Path = names.Join(names.Parent(at.lies.Path), to.Path)
+			lies.Path = names.Join(names.Parent(at.Extent.Path), to.Path)
 		} else {
-			u, err := referredURL(to.URL())
+			u, err := source.ReferredURL(to.URL())
 			if err == nil {
 				lies, err = extent.Of(u.Root())
 			}

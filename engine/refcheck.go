@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -147,25 +148,37 @@ func (c *refChecker) check(ctx context.Context, batch []reference) error {
 	return nil
 }
 
-// versioned is a snapshot or a session.
-type versioned interface {
+// version is a snapshot or a session.
+type version interface {
 	Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
+}
+
+// versionOf returns the version of a database that a place is in, and what reads its
+// virtual values; nil if it is in none that is open here.
+func versionOf(at source.Place) (version, *virtual.Resolver) {
+	switch view := at.View.(type) {
+	case *Snapshot:
+		return view, view.db.files
+	case *Session:
+		return view, view.db.files
+	}
+	return nil, nil
 }
 
 // references yields the references at and below the source's path, of a version
 // of a database or of a set, with what follows them. It knows no files yet: a
 // check asks for each.
 func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *virtual.Resolver, error) {
-	if v, ok := s.at.View.(versioned); ok && s.at.db != nil {
-		return virtualValues(v.Values(ctx, names.Dir(s.at.Path))), s.at.db.files.Anew(), nil
+	if v, files := versionOf(s.at); v != nil {
+		return virtualValues(v.Values(ctx, names.Dir(s.at.Path))), files.Anew(), nil
 	}
-	set, prefix, err := s.referenceSet(ctx)
+	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {
 		return nil, nil, err
 	}
-	named := linkedFiles{set: set, base: set.opts.Rules.Base, validate: ValidateNone}
+	named := linkedFiles{set: set, base: set.Rules().Base, validate: ValidateNone}
 	return func(yield func(reference, error) bool) {
-		for e, err := range set.entries(ctx) {
+		for e, err := range set.Entries(ctx) {
 			if err != nil {
 				yield(reference{}, err)
 				return
@@ -183,7 +196,7 @@ func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *
 				return
 			}
 		}
-	}, set.files.Anew(), nil
+	}, set.Files().Anew(), nil
 }
 
 func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, error] {

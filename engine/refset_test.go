@@ -273,36 +273,6 @@ func TestReferencesInArchive(t *testing.T) {
 	}
 }
 
-func TestDetectReferences(t *testing.T) {
-	for head, want := range map[string]bool{
-		`{"version": 1, "refs": {`:                               true,
-		"\xef\xbb\xbf {\"version\":1,\"templates\":{\"u\":\"x":   true,
-		`{"version":1,"gen":[{`:                                  true,
-		`{".zgroup": "{\n`:                                       true,
-		`{"a/b/.zarray": {"chunks`:                               true,
-		`{"zarr.json": "{}", "`:                                  true,
-		`{"t/0": ["s3://b/f", 1, 2], "t/1": [`:                   true,
-		`{"t/0": ["file"]}`:                                      true,
-		`{"t/0": "text", "t/1": ["x", 3, 4]}`:                    true,
-		`{"refs":{}}`:                                            true,
-		`{"version":1}`:                                          false,
-		`{"zarr_format":3,"node_type":"array","shape":[3]}`:      false,
-		`{"zarr_consolidated_format":1,"metadata":{".zgroup":1}`: false,
-		`{"shape":["a","b"]}`:                                    false,
-		`{"a":[1,2,3]}`:                                          false,
-		`{}`:                                                     false,
-		`{`:                                                      false,
-		`["a"]`:                                                  false,
-		``:                                                       false,
-		`{"a":`:                                                  false,
-		`{"a" 3`:                                                 false,
-	} {
-		if got := looksLikeReferences([]byte(head)); got != want {
-			t.Errorf("%q: %v", head, got)
-		}
-	}
-}
-
 // A set that is wrong does not open, and its array does not read.
 func TestInvalidReferenceSets(t *testing.T) {
 	for _, c := range refCases(t, "invalid/*") {

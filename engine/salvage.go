@@ -20,6 +20,6 @@ func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.
 		}
 	}
 	env := opts.env()
-	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(ctx, env.resolver("", nil)), To: to, Progress: progress})
-	return r, errors.Join(err, env.close())
+	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(ctx, env.Resolver("", nil)), To: to, Progress: progress})
+	return r, errors.Join(err, env.Close())
 }

@@ -192,7 +192,7 @@ func TestSecretsOfLinks(t *testing.T) {
 	bad := "https://joe:" + hidden + "@h/a" + sig
 	_, err := PlainURL(bad + "|zip:b")
 	tells(t, "a prefix that is a pipeline", err, "https://h/a?…|zip:b", ErrFormat)
-	err = (Follow{Map: []Mapping{{From: "https://joe:" + hidden + "@h?x=" + hidden, To: "s3://b"}}}).check()
+	err = (Follow{Map: []Mapping{{From: "https://joe:" + hidden + "@h?x=" + hidden, To: "s3://b"}}}).Check()
 	tells(t, "a mapping of no folder", err, "https://h?…")
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
-	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -60,18 +59,17 @@ func (n nodes) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, erro
 type Snapshot struct {
 	*txn.Snapshot
 	nodes
-	files  *virtual.Resolver
-	handle bool // files are not those of the store; see [DB.Handle]
+	db *DB
 }
 
 // Locate implements [kv.Locator].
 func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
-	return s.LocateWith(ctx, key, s.files)
+	return s.LocateWith(ctx, key, s.db.files)
 }
 
 // Get implements [kv.Reader].
 func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	if !s.handle {
+	if s.db.holder == nil { // else the files are not those of the store; see DB.Handle
 		return s.Snapshot.Get(ctx, key, rng)
 	}
 	v, err := s.Locate(ctx, key)
@@ -182,7 +180,7 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 	switch {
 	case src == nil:
 		return s.Copy(ctx, nil, from, to)
-	case src.files == s.db.files:
+	case src.db.files == s.db.files:
 		return s.Copy(ctx, src.Snapshot, from, to)
 	}
 	from, to = names.Dir(from), names.Dir(to)

@@ -13,16 +13,13 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
-
-// ErrFormat means that a resource is not, or not unambiguously, of a format
-// that can be read.
-var ErrFormat = errors.New("engine: format not recognised")
 
 // SourceOptions say how a URL is opened. nil and the zero value work.
 type SourceOptions struct {
@@ -48,18 +45,20 @@ type SourceOptions struct {
 // Source is what a URL pipeline names: a file, a directory of keys, or a node of
 // a hierarchy. Safe for concurrent use; Close when done.
 type Source struct {
-	at    Place
+	at    source.Place
 	open  *zarr.OpenOptions
 	pool  *pool
 	cache *chunkCache
-	env   *Env
+	env   *source.Env
+	// openDB opens databases; see SourceOptions.
+	openDB func(ctx context.Context, dir string, o *Options) (*DB, error)
 
 	mu        sync.Mutex
 	survey    *Survey  // once it was made
 	databases []string // that keys has left out, sorted
 
 	detecting gather.Turn
-	detected  *Place // where detection has led
+	detected  *source.Place // where detection has led
 }
 
 // OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL
@@ -73,8 +72,8 @@ func OpenSource(ctx context.Context, url string, o *SourceOptions) (*Source, err
 	if err != nil {
 		return nil, err
 	}
-	s.env.path = zurl.IsPath(url)
-	if s.at, err = s.env.open(ctx, p); err != nil {
+	s.env.FromPath = zurl.IsPath(url)
+	if s.at, err = s.env.Open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -88,7 +87,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.env.database(ctx, dir, session != "", func(db *DB) (kv.ReadLister, error) {
+	view, err := s.database(ctx, dir, session != "", func(db *DB) (kv.ReadLister, error) {
 		if session == "" {
 			return db.At(ctx, rev)
 		}
@@ -98,15 +97,12 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 		}
 		return db.Resume(ctx, id) // only a writer can take up a session
 	})
+	if err == nil {
+		s.at, err = versionPlace(view, dir, path)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	u, err := zurl.File(dir)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	at.URL, at.Path, at.lies = u, names.Clean(path), extent.Extent{Path: dir}
-	s.at = at
 	return s, nil
 }
 
@@ -114,16 +110,18 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 // read through a view, since another process has the database open. path "" is the
 // root. The view stays the caller's.
 func OpenViewSource(view kv.ReadLister, dir, path string, o *SourceOptions) (*Source, error) {
-	u, err := zurl.File(dir)
-	if err != nil {
-		return nil, err
-	}
 	s, err := newSource(o)
 	if err != nil {
 		return nil, err
 	}
-	s.at = Place{URL: u, View: view, Path: names.Clean(path), database: true, lies: extent.Extent{Path: dir}}
-	return s, nil
+	s.at, err = versionPlace(view, dir, path)
+	return s, err
+}
+
+// versionPlace is the place of a node or key in a version of the database in dir.
+func versionPlace(view kv.ReadLister, dir, path string) (source.Place, error) {
+	u, err := zurl.File(dir)
+	return source.Place{URL: u, View: view, Path: names.Clean(path), Database: true, Extent: extent.Extent{Path: dir}}, err
 }
 
 func newSource(o *SourceOptions) (*Source, error) {
@@ -132,10 +130,14 @@ func newSource(o *SourceOptions) (*Source, error) {
 		c = *o
 	}
 	base := (&Options{Codecs: c.Codecs, Adapters: c.Adapters, Workers: c.Workers, CacheBytes: max(c.CacheBytes, 0)}).withDefaults()
-	if err := c.Follow.check(); err != nil {
+	if err := c.Follow.Check(); err != nil {
 		return nil, err
 	}
-	s := &Source{pool: newPool(base.Workers), env: &Env{adapters: base.Adapters, follow: c.Follow, openDB: c.Open, warn: c.Warn}}
+	s := &Source{pool: newPool(base.Workers), openDB: c.Open}
+	if s.openDB == nil {
+		s.openDB = Open
+	}
+	s.env = &source.Env{Adapters: base.Adapters, Follow: c.Follow, Database: s.version, Warn: c.Warn}
 	var err error
 	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 
 // Close closes everything that was opened on the way.
 func (s *Source) Close() error {
-	err := s.env.close()
+	err := s.env.Close()
 	s.cache.close()
 	return err
 }
@@ -158,35 +160,19 @@ func (s *Source) URL() string { return s.at.URL.String() }
 func (s *Source) name() string { return s.at.URL.Redacted() }
 
 // dataset detects formats until the place is a node of a hierarchy, once.
-func (s *Source) dataset(ctx context.Context) (Place, error) {
+func (s *Source) dataset(ctx context.Context) (source.Place, error) {
 	if err := s.detecting.Take(ctx); err != nil {
-		return Place{}, err
+		return source.Place{}, err
 	}
 	defer s.detecting.Release()
 	if s.detected != nil {
 		return *s.detected, nil
 	}
-	at, err := s.detect(ctx)
+	at, err := s.env.Dataset(ctx, s.at)
 	if err == nil {
 		s.detected = &at
 	}
 	return at, err
-}
-
-func (s *Source) detect(ctx context.Context) (Place, error) {
-	at := s.at
-	for at.Kind != Dataset {
-		if at.database {
-			at.Kind = Dataset
-			break
-		}
-		next, err := s.env.detect(ctx, at)
-		if err != nil {
-			return at, err
-		}
-		at = next
-	}
-	return at, nil
 }
 
 // Detect returns the URL with the formats that lead to a node.
@@ -229,8 +215,8 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at.Path == "" && at.store != nil {
-		at.View, at.Path = at.store.View, at.store.Path
+	if at.Path == "" && at.Store != nil {
+		at.View, at.Path = at.Store.View, at.Store.Path
 	}
 	switch {
 	case name == "" || strings.Contains(name, "/"):
@@ -248,26 +234,26 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 
 // around opens the directory around the root of a store that has a URL without
 // adapters. It stays open until the source is closed.
-func (s *Source) around(ctx context.Context, at Place) (kv.Reader, error) {
-	if at.store == nil || len(at.store.URL.Adapters()) > 0 {
+func (s *Source) around(ctx context.Context, at source.Place) (kv.Reader, error) {
+	if at.Store == nil || len(at.Store.URL.Adapters()) > 0 {
 		return nil, zarr.ErrNotFound
 	}
-	up, q := "../", at.store.URL.Root().Query
+	up, q := "../", at.Store.URL.Root().Query
 	if q != "" {
 		up += "?" + q
 	}
-	u, err := at.store.URL.AsDirectory().Resolve(up)
+	u, err := at.Store.URL.AsDirectory().Resolve(up)
 	if err != nil {
 		return nil, zarr.ErrNotFound // it is the root of its file system or server
 	}
-	out, err := s.env.open(ctx, u)
+	out, err := s.env.Open(ctx, u)
 	if err == nil && out.Path != "" {
 		err = zarr.ErrNotFound
 	}
 	return out.View, err
 }
 
-func (s *Source) nodeAt(ctx context.Context, at Place) (*zarr.Node, error) {
+func (s *Source) nodeAt(ctx context.Context, at source.Place) (*zarr.Node, error) {
 	o := *s.open
 	o.Version = at.Version
 	return zarr.Open(ctx, at.View, at.Path, &o)
@@ -296,7 +282,7 @@ func (s *Source) Hierarchy(ctx context.Context) (kv.ReadLister, error) {
 }
 
 // hierarchy is Hierarchy, with the place whose format nodes have.
-func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, Place, error) {
+func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, source.Place, error) {
 	if s.at.Kind != File {
 		store, err := s.Store()
 		return store, s.at, err
@@ -314,7 +300,7 @@ func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, Place, error) {
 
 // File returns the file that the URL names.
 func (s *Source) File(ctx context.Context) (kv.Value, error) {
-	v, err := s.at.file(ctx)
+	v, err := s.at.File(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name(), err)
 	}
@@ -322,7 +308,7 @@ func (s *Source) File(ctx context.Context) (kv.Value, error) {
 }
 
 // listable returns the view that a place is in.
-func (s *Source) listable(at Place) (kv.ReadLister, error) {
+func (s *Source) listable(at source.Place) (kv.ReadLister, error) {
 	view, ok := at.View.(kv.ReadLister)
 	if !ok {
 		return nil, fmt.Errorf("%s: its keys cannot be listed: %w", s.name(), errors.ErrUnsupported)
@@ -332,7 +318,7 @@ func (s *Source) listable(at Place) (kv.ReadLister, error) {
 
 // keysOf returns the view that a dataset is in, or one that lists what its
 // metadata tells.
-func (s *Source) keysOf(ctx context.Context, at Place) (kv.ReadLister, error) {
+func (s *Source) keysOf(ctx context.Context, at source.Place) (kv.ReadLister, error) {
 	if view, ok := at.View.(kv.ReadLister); ok {
 		return view, nil
 	}
@@ -355,7 +341,7 @@ func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string) it
 			}
 			if folder, ok := strings.CutSuffix(key, "/"+txn.FormatFile); ok && err == nil && len(folder) >= len(prefix) {
 				var head []byte
-				if head, _, err = headOf(ctx, view, key); err == nil && bytes.HasPrefix(head, []byte(txn.FormatWord)) {
+				if head, _, err = source.Head(ctx, view, key); err == nil && bytes.HasPrefix(head, []byte(txn.FormatWord)) {
 					database = folder + "/"
 					s.leaveOut(folder)
 					continue
@@ -400,17 +386,41 @@ func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(bas
 
 // database opens a database until the source is closed, and the view of it that
 // pick chooses.
-func (e *Env) database(ctx context.Context, dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (Place, error) {
+func (s *Source) database(ctx context.Context, dir string, writable bool, pick func(*DB) (kv.ReadLister, error)) (kv.ReadLister, error) {
 	// The source reads arrays with a cache and workers of its own.
-	open := e.openDB
-	if open == nil {
-		open = Open
-	}
-	db, err := open(ctx, dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: e.adapters, Follow: e.follow})
+	db, err := s.openDB(ctx, dir, &Options{ReadOnly: !writable, CacheBytes: -1, Workers: 1, Adapters: s.env.Adapters, Follow: s.env.Follow})
 	if err != nil {
-		return Place{}, err
+		return nil, err
 	}
-	e.onClose(db.Close)
-	view, err := pick(db)
-	return Place{View: view, database: true, db: db}, err
+	s.env.OnClose(db.Close)
+	return pick(db)
+}
+
+// version opens the version that a zarrdb: adapter means.
+func (s *Source) version(ctx context.Context, dir string, v zurl.Version) (kv.ReadLister, error) {
+	return s.database(ctx, dir, false, func(db *DB) (kv.ReadLister, error) {
+		id, err := db.version(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		return db.Snapshot(ctx, id)
+	})
+}
+
+// version finds the commit that the version of a zarrdb: adapter means.
+func (db *DB) version(ctx context.Context, v zurl.Version) (txn.CommitID, error) {
+	switch v.Kind {
+	case zurl.Branch:
+		return db.Head(v.Name)
+	case zurl.Tag:
+		for _, t := range db.Tags() {
+			if t.Name == v.Name {
+				return t.Commit, nil
+			}
+		}
+		return txn.CommitID{}, fmt.Errorf("tag %q: %w", v.Name, txn.ErrNoRef)
+	case zurl.Time:
+		return db.Resolve(ctx, "@{"+v.Name+"}")
+	}
+	return db.Resolve(ctx, v.Name)
 }

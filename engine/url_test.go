@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -314,15 +315,24 @@ func TestDetection(t *testing.T) {
 // A registry of one's own: what is not in it is not known.
 func TestRegisteredAdapters(t *testing.T) {
 	a := NewAdapters()
-	a.RegisterRoot("memory", openMemory)
-	a.RegisterAdapter("upper", Adapter{Open: func(ctx context.Context, _ *Env, from Place, _ zurl.Part) (Place, error) {
-		v, err := from.file(ctx)
+	a.RegisterRoot("memory", func(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+		key, err := part.Key()
+		name, path, _ := strings.Cut(key, "/")
+		return Place{View: Memory(name), Path: path}, err
+	})
+	upper := Adapter{Open: func(ctx context.Context, _ *Env, from Place, _ zurl.Part) (Place, error) {
+		v, err := from.File(ctx)
 		if err != nil {
 			return from, err
 		}
 		b, err := kv.ReadValue(ctx, v, kv.All())
-		return aFile(kv.Bytes(strings.ToUpper(string(b))), from), err
-	}})
+		if err != nil {
+			return from, err
+		}
+		m := kv.NewMem()
+		return Place{View: m, Path: "file", Kind: File}, m.Set(ctx, "file", bytes.ToUpper(b))
+	}}
+	a.RegisterAdapter("upper", upper)
 	url := memoryURL(t, map[string]string{"a": "text"})
 	src, err := OpenSource(bg, url+"a|upper:", &SourceOptions{Adapters: a})
 	if err != nil {
@@ -346,5 +356,5 @@ func TestRegisteredAdapters(t *testing.T) {
 			t.Error("a scheme was registered twice")
 		}
 	}()
-	a.RegisterAdapter("upper", a.steps["upper"])
+	a.RegisterAdapter("upper", upper)
 }

@@ -282,7 +282,7 @@ func TestGrantsAreReadAgain(t *testing.T) {
 	db := openDB(t, memOptions())
 	files := db.files
 	boom := errors.New("too many open files")
-	db.env.recall = func() (Follow, error) {
+	db.env.Recall = func() (Follow, error) {
 		if boom != nil {
 			return Follow{}, boom
 		}

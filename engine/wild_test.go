@@ -72,7 +72,7 @@ func TestUnknownCodecsAreCopied(t *testing.T) {
 // A v2 store that has no metadata but .zmetadata is read, and its documents are
 // imported and exported one by one.
 func TestCopyOfMetadataAlone(t *testing.T) {
-	attrs := `{"note":"` + strings.Repeat("x", headBytes) + `"}` // the head does not say what it is
+	attrs := `{"note":"` + strings.Repeat("x", 64<<10) + `"}` // the head does not say what it is
 	copied := `{"metadata":{".zattrs":` + attrs + `,".zgroup":{"zarr_format":2},"g/.zgroup":{"zarr_format":2},` +
 		`"g/t/.zarray":` + arrayV2(`"fill_value":0`, `"fill_value":NaN`, `"<i4"`, `"<f4"`, `{"id":"zlib","level":1}`, "null") + `,"g/t/.zattrs":{"units":"K"}},"zarr_consolidated_format":1}`
 	chunk := strings.Repeat("\x00\x00\x80\x3f", 20)

@@ -1,6 +1,7 @@
 package zipkv
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -59,6 +60,11 @@ var (
 	_ kv.Gatherer   = (*Reader)(nil)
 	_ kv.Spacer     = (*Reader)(nil)
 )
+
+// IsZip reports whether a file with this beginning is an archive.
+func IsZip(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
+}
 
 // Open reads the directory of an archive; ctx is for that alone. The archive
 // must stay readable as long as the view is used. It is read in ranges: its last

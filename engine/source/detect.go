@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
 // headBytes is the length of the beginning of a file, or of a file in a
@@ -41,8 +42,8 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 	}
 	match := e.matches(ev)
-	if len(match) == 0 && at.Kind != File && e.adapters.steps[schemeZarr].Detect != nil {
-		if draft, err := isDraftWithoutRoot(ctx, at.dir()); err != nil {
+	if len(match) == 0 && at.Kind != File && e.Adapters.steps[schemeZarr].Detect != nil {
+		if draft, err := isDraftWithoutRoot(ctx, at.Dir()); err != nil {
 			return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 		} else if draft {
 			match = []string{schemeZarr}
@@ -66,11 +67,11 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		for _, scheme := range match {
 			urls = append(urls, "'"+at.URL.Append(zurl.Part{Scheme: scheme}).Redacted()+"'") // for a shell
 		}
-		if !e.path || !slices.Equal(match, []string{schemeZarr2, schemeZarr3}) {
+		if !e.FromPath || !slices.Equal(match, []string{schemeZarr2, schemeZarr3}) {
 			return at, fmt.Errorf("%s: %w: it could be %s; name one of them: %s", at.URL.Redacted(), ErrFormat, strings.Join(match, " or "), strings.Join(urls, " or "))
 		}
-		if e.warn != nil {
-			e.warn(fmt.Sprintf("%s holds metadata of Zarr v2 and v3; that of v3 is read, and that of v2 as %s", at.URL.Redacted(), urls[0]))
+		if e.Warn != nil {
+			e.Warn(fmt.Sprintf("%s holds metadata of Zarr v2 and v3; that of v3 is read, and that of v2 as %s", at.URL.Redacted(), urls[0]))
 		}
 		match = match[1:]
 	}
@@ -87,7 +88,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 // absentAt returns kv.ErrNotFound for a directory without a known file: a web
 // server gives no more evidence.
 func absentAt(ctx context.Context, at Place) error {
-	if l, ok := at.dir().(kv.Lister); ok {
+	if l, ok := at.Dir().(kv.Lister); ok {
 		if any, err := kv.Any(ctx, l, ""); err != nil || any {
 			return err
 		}
@@ -98,7 +99,7 @@ func absentAt(ctx context.Context, at Place) error {
 // matches lists the adapters that evidence speaks for.
 func (e *Env) matches(ev Evidence) []string {
 	var match []string
-	for scheme, a := range e.adapters.steps {
+	for scheme, a := range e.Adapters.steps {
 		if a.Detect != nil && a.Detect(ev) {
 			match = append(match, scheme)
 		}
@@ -134,7 +135,7 @@ func (e *Env) lacks(kind Kind) string {
 // look gathers evidence, and finds out whether a place is a file or a directory.
 func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 	if at.Kind != Directory {
-		head, v, err := headOf(ctx, at.View, at.Path)
+		head, v, err := Head(ctx, at.View, at.Path)
 		if err == nil {
 			ev := Evidence{Head: head}
 			at.located = v
@@ -158,12 +159,12 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 		at.URL = at.URL.AsDirectory()
 	}
 	ev := Evidence{heads: map[string][]byte{}}
-	below := at.dir()
+	below := at.Dir()
 	names := e.wantedFiles()
 	heads := make([][]byte, len(names))
 	// At a time, because each may be a request to a distant server.
-	err := newPool(len(names)).Run(ctx, len(names), func(ctx context.Context, i int) (err error) {
-		heads[i], _, err = headOf(ctx, below, names[i])
+	err := gather.Each(ctx, len(names), len(names), func(ctx context.Context, i int) (err error) {
+		heads[i], _, err = Head(ctx, below, names[i])
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return fmt.Errorf("%s: %w", names[i], err)
 		}
@@ -181,17 +182,17 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 // wantedFiles are the files of a directory that some adapter wants to know of.
 func (e *Env) wantedFiles() []string {
 	var names []string
-	for _, a := range e.adapters.steps {
+	for _, a := range e.Adapters.steps {
 		names = append(names, a.Files...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// headOf returns the beginning of a file, which is not nil. If that took one
+// Head returns the beginning of a file, which is not nil. If that took one
 // request, v is the file with its beginning in memory, which readers then need
 // not request again; else v is nil.
-func headOf(ctx context.Context, view kv.Reader, key string) (head []byte, v kv.Value, err error) {
+func Head(ctx context.Context, view kv.Reader, key string) (head []byte, v kv.Value, err error) {
 	found, head, err := kv.LocateRange(ctx, view, key, kv.Span(0, headBytes), 0)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"context"
@@ -25,8 +25,7 @@ type RemoteOptions struct {
 	Forbidden bool
 }
 
-// RemoteRoots returns the roots of servers by scheme, to be registered in place
-// of the built-in ones in a registry made with [NewAdapters].
+// RemoteRoots returns the roots of servers by scheme, for [Adapters.ReplaceRoot].
 func RemoteRoots(o *RemoteOptions) map[string]Root {
 	var c RemoteOptions
 	if o != nil {

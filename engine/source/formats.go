@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 	"github.com/zarrdb/zarrdb/refs"
 )
 
-// foreignFormats is the table of foreign formats: a line each.
-func foreignFormats() []formats.Format {
+// Formats is the table of foreign formats: a line each.
+func Formats() []formats.Format {
 	return []formats.Format{
 		n5.Format(),
 		precomputed.Format(),
@@ -45,7 +45,7 @@ func foreignFormats() []formats.Format {
 // foreign formats are read with: those of [builtin.Registry], and what formats bring.
 func DefaultCodecs() *codecs.Registry {
 	r := builtin.Registry()
-	for _, f := range foreignFormats() {
+	for _, f := range Formats() {
 		for _, c := range f.Codecs {
 			r.Register(c)
 		}
@@ -53,8 +53,8 @@ func DefaultCodecs() *codecs.Registry {
 	return r
 }
 
-// foreignAdapter makes an adapter of a format.
-func foreignAdapter(f formats.Format) Adapter {
+// ForeignAdapter makes an adapter of a foreign format.
+func ForeignAdapter(f formats.Format) Adapter {
 	a := Adapter{
 		Open: func(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
 			return e.openForeign(ctx, &f, from, part)
@@ -80,7 +80,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 		if from.Kind == File {
 			return from, fmt.Errorf("%w: it is a file, and %s is a directory", ErrFormat, f.Scheme)
 		}
-		base.Files = from.dir()
+		base.Files = from.Dir()
 		url = urlOf(from)
 	} else {
 		file, err := from.begun(ctx, f.Head)
@@ -103,7 +103,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 	if err != nil {
 		return from, err
 	}
-	at := Place{View: s, Path: names.Clean(key), set: s, store: &from}
+	at := Place{View: s, Path: names.Clean(key), set: s, Store: &from}
 	switch {
 	case !f.Store:
 		at.Kind = Dataset
@@ -133,11 +133,11 @@ func fileName(at Place) string {
 
 // newSet returns a set without content whose references are resolved against base,
 // which is folder.
-func (e *Env) newSet(base string, folder kv.Reader) *refSet {
-	s := &refSet{}
+func (e *Env) newSet(base string, folder kv.Reader) *Set {
+	s := &Set{}
 	s.opts.Read.Skipped = e.skipped
-	s.files = e.resolver(base, folder)
-	s.opts.Rules = e.follow.rules(base)
+	s.files = e.Resolver(base, folder)
+	s.opts.Rules = e.Follow.rules(base)
 	s.opts.Open = func(ctx context.Context, root, path string) (kv.Value, error) {
 		return s.files.OpenAt(ctx, refs.Place{Root: root, Path: path})
 	}

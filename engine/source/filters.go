@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bufio"
@@ -56,7 +56,7 @@ func (f oneFile) Get(ctx context.Context, key string, rng kv.Range) ([]byte, err
 // openByteRange opens byte-range:START-END: START is the first byte, END the
 // first after the range.
 func openByteRange(ctx context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
-	v, err := from.file(ctx)
+	v, err := from.File(ctx)
 	if err != nil {
 		return from, err
 	}
@@ -129,7 +129,7 @@ func openZstd(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, e
 
 // decompress opens the contents of a compressed file.
 func (e *Env) decompress(ctx context.Context, from Place, part zurl.Part, open func(io.Reader) (io.Reader, error)) (Place, error) {
-	v, err := from.file(ctx)
+	v, err := from.File(ctx)
 	if err != nil {
 		return from, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bytes"
@@ -6,19 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // The kerchunk: adapter, a project scheme beside those of ZEP 8: a JSON file or
@@ -102,9 +105,9 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 	return at, nil
 }
 
-// refSet is a reference set that was found. As a view it is opened when it is
+// Set is a reference set that was found. As a view it is opened when it is
 // first read, because linking it needs only one pass over it.
-type refSet struct {
+type Set struct {
 	// file is a JSON set, dir a parquet set, foreign what is in a foreign format; the
 	// others are nil.
 	file    kv.Value
@@ -120,14 +123,14 @@ type refSet struct {
 }
 
 var (
-	_ kv.ReadLister = (*refSet)(nil)
-	_ kv.DirLister  = (*refSet)(nil)
-	_ kv.Locator    = (*refSet)(nil)
-	_ kv.Gatherer   = (*refSet)(nil)
+	_ kv.ReadLister = (*Set)(nil)
+	_ kv.DirLister  = (*Set)(nil)
+	_ kv.Locator    = (*Set)(nil)
+	_ kv.Gatherer   = (*Set)(nil)
 )
 
 // Get implements [kv.Reader].
-func (s *refSet) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+func (s *Set) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	v, err := s.open(ctx)
 	if err != nil {
 		return nil, err
@@ -136,7 +139,7 @@ func (s *refSet) Get(ctx context.Context, key string, rng kv.Range) ([]byte, err
 }
 
 // Locate implements [kv.Locator].
-func (s *refSet) Locate(ctx context.Context, key string) (kv.Value, error) {
+func (s *Set) Locate(ctx context.Context, key string) (kv.Value, error) {
 	v, err := s.open(ctx)
 	if err != nil {
 		return nil, err
@@ -145,10 +148,10 @@ func (s *refSet) Locate(ctx context.Context, key string) (kv.Value, error) {
 }
 
 // Gathers implements [kv.Gatherer].
-func (s *refSet) Gathers(context.Context, string) bool { return true }
+func (s *Set) Gathers(context.Context, string) bool { return true }
 
 // Gather implements [kv.Gatherer].
-func (s *refSet) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+func (s *Set) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
 	v, err := s.open(ctx)
 	if err != nil {
 		return err
@@ -170,7 +173,7 @@ func (s *refSet) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) er
 }
 
 // List implements [kv.Lister].
-func (s *refSet) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+func (s *Set) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		v, err := s.open(ctx)
 		if err != nil {
@@ -182,7 +185,7 @@ func (s *refSet) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, e
 }
 
 // ListDir implements [kv.DirLister].
-func (s *refSet) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+func (s *Set) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
 	return func(yield func(kv.DirEntry, error) bool) {
 		v, err := s.open(ctx)
 		if err != nil {
@@ -194,13 +197,13 @@ func (s *refSet) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEnt
 }
 
 // set finds the reference set at a place.
-func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
+func (e *Env) set(ctx context.Context, at Place) (*Set, error) {
 	if at.set != nil {
 		return at.set, nil
 	}
 	s := e.newSet(baseOf(at))
 	if at.Kind != Directory {
-		v, err := at.file(ctx)
+		v, err := at.File(ctx)
 		if err == nil {
 			s.file = v
 			return s, nil
@@ -209,7 +212,7 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 			return nil, err
 		}
 	}
-	s.dir = at.dir()
+	s.dir = at.Dir()
 	s.base = func(ctx context.Context) error { return e.chooseBase(ctx, s, at) }
 	return s, nil
 }
@@ -218,11 +221,11 @@ func (e *Env) set(ctx context.Context, at Place) (*refSet, error) {
 func (e *Env) skipped(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.warn == nil || len(e.told) == maxUnknown || slices.Contains(e.told, key) {
+	if e.Warn == nil || len(e.told) == maxTold || slices.Contains(e.told, key) {
 		return
 	}
 	e.told = append(e.told, key)
-	e.warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
+	e.Warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
 }
 
 // baseOf returns the URL of the folder that holds a set, and the folder.
@@ -245,7 +248,7 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 	return url + "/", folder // a bucket is its own folder
 }
 
-func (s *refSet) open(ctx context.Context) (_ *refs.View, err error) {
+func (s *Set) open(ctx context.Context) (_ *refs.View, err error) {
 	if err := s.opening.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -267,19 +270,74 @@ func (s *refSet) open(ctx context.Context) (_ *refs.View, err error) {
 	return s.view, err
 }
 
-// ExpandReferences writes the JSON reference set that src names as version 0:
-// templates rendered, generators written out. What was written before an error
-// is no complete document.
-func ExpandReferences(ctx context.Context, src *Source, w io.Writer) error {
-	v, err := src.File(ctx)
-	if errors.Is(err, ErrFormat) {
-		return fmt.Errorf("%w (a set of parquet files has nothing to expand)", err)
+// Entries yields the set as it is stored.
+func (s *Set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	if s.foreign != nil {
+		return s.foreign.Entries(ctx)
+	}
+	if s.dir != nil {
+		return refs.ReadParquet(ctx, s.dir, &s.opts.Read)
+	}
+	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
+}
+
+// Parquet reads the index of a set of parquet files; it is nil for another set.
+func (s *Set) Parquet(ctx context.Context) (*refs.ParquetSet, error) {
+	if s.dir == nil {
+		return nil, nil
+	}
+	return refs.OpenParquetSet(ctx, s.dir, &s.opts.Read)
+}
+
+// Versions returns what the set is if it is a version of a store in a format with
+// versions, else nil.
+func (s *Set) Versions() formats.Versioned {
+	v, _ := s.foreign.(formats.Versioned)
+	return v
+}
+
+// At returns another version of the same store as a set.
+func (s *Set) At(v formats.Versioned) *Set { return &Set{foreign: v, opts: s.opts, files: s.files} }
+
+// Rules returns what the URLs of the set may lead to; their Base is the folder of the
+// set.
+func (s *Set) Rules() refs.Rules { return s.opts.Rules }
+
+// Files returns what reads the files that the set refers to.
+func (s *Set) Files() *virtual.Resolver { return s.files }
+
+// Document reads a metadata document, which may lie in a file.
+func (s *Set) Document(ctx context.Context, ref *refs.Reference) ([]byte, error) {
+	return s.Bytes(ctx, ref, policy.MaxDocument)
+}
+
+// Bytes reads the value of a reference. One of more than most bytes is
+// zarr.ErrTooLarge, one that is not there ErrUnreachable.
+func (s *Set) Bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte, error) {
+	if e.Inline() {
+		return e.Data, nil
+	}
+	at, err := s.opts.Rules.Resolve(e.URL)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.opts.Open(ctx, at.Root, at.Path)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, redact.URL(at.URL()))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := refs.Expand(ctx, w, v, nil); err != nil {
-		return fmt.Errorf("%s: %w", src.name(), err)
+	rng, n := kv.All(), v.Size()
+	if !e.Whole() {
+		rng, n = kv.Span(e.Offset, e.Length), e.Length
 	}
-	return nil
+	if n > most {
+		return nil, fmt.Errorf("%w: a value of %d bytes", zarr.ErrTooLarge, n)
+	}
+	b, err := kv.ReadValue(ctx, v, rng)
+	if errors.Is(err, kv.ErrRange) {
+		err = fmt.Errorf("%w: %d bytes from %d on, of %s, a file of %d", ErrUnreachable, n, e.Offset, redact.URL(at.URL()), v.Size())
+	}
+	return b, err
 }

@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ const maxJSON = 64 << 20
 // in a document. It is a file with the text of that value, and an array without
 // dimensions whose one element it is (ZEP 8, "json").
 func openJSON(ctx context.Context, _ *Env, from Place, part zurl.Part) (Place, error) {
-	v, err := from.file(ctx)
+	v, err := from.File(ctx)
 	if err != nil {
 		return from, err
 	}

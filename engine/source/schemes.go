@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bytes"
@@ -20,6 +20,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
+
+// maxTold bounds the keys that warnings name.
+const maxTold = 8
 
 // The built-in schemes are these two lists and that of RemoteRoots.
 
@@ -43,8 +46,8 @@ func builtinAdapters() map[string]Adapter {
 		"kerchunk":   {Open: openKerchunk, Detect: isReferenceSet, Files: []string{docParquet}},
 		"zarrdb":     {Open: openZarrdb, Detect: isZarrdb, Files: []string{txn.FormatFile}},
 	}
-	for _, f := range foreignFormats() {
-		steps[f.Scheme] = foreignAdapter(f)
+	for _, f := range Formats() {
+		steps[f.Scheme] = ForeignAdapter(f)
 	}
 	return steps
 }
@@ -74,11 +77,11 @@ func openFile(_ context.Context, e *Env, part zurl.Part) (Place, error) {
 
 // openDir opens a directory for reading until the source is closed.
 func (e *Env) openDir(path string) (kv.Reader, error) {
-	store, err := dirkv.Open(path, &dirkv.Options{ReadOnly: true, Follow: e.follow.folders()})
+	store, err := dirkv.Open(path, &dirkv.Options{ReadOnly: true, Follow: e.Follow.folders()})
 	if err != nil {
 		return nil, err
 	}
-	e.onClose(store.Close)
+	e.OnClose(store.Close)
 	return store, nil
 }
 
@@ -116,12 +119,10 @@ func openMemory(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
 	return p, nil
 }
 
-func isZip(e Evidence) bool {
-	return bytes.HasPrefix(e.Head, []byte("PK\x03\x04")) || bytes.HasPrefix(e.Head, []byte("PK\x05\x06"))
-}
+func isZip(e Evidence) bool { return zipkv.IsZip(e.Head) }
 
 func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
-	v, err := from.file(ctx)
+	v, err := from.File(ctx)
 	if err != nil {
 		return from, err
 	}
@@ -129,12 +130,12 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 	if err != nil {
 		return from, err
 	}
-	if names := z.Refused(); len(names) > 0 && e.warn != nil {
+	if names := z.Refused(); len(names) > 0 && e.Warn != nil {
 		more := ""
-		if n := len(names) - maxUnknown; n > 0 {
-			names, more = names[:maxUnknown], fmt.Sprintf(" and %d more", n)
+		if n := len(names) - maxTold; n > 0 {
+			names, more = names[:maxTold], fmt.Sprintf(" and %d more", n)
 		}
-		e.warn(fmt.Sprintf("members of %s are left out, because no store can have keys like theirs: %q%s", from.URL.Redacted(), names, more))
+		e.Warn(fmt.Sprintf("members of %s are left out, because no store can have keys like theirs: %q%s", from.URL.Redacted(), names, more))
 	}
 	key, err := part.Key()
 	if err != nil {
@@ -213,13 +214,13 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 				return from, fmt.Errorf("%w: the path %q leaves the hierarchy", ErrFormat, part.Path)
 			}
 		}
-		view := from.dir()
+		view := from.Dir()
 		if version == zarr.V2 && (from.copyAlone || !from.looked) {
 			if view, err = policy.WithDocuments(ctx, view, from.copyAlone); err != nil {
 				return from, err
 			}
 		}
-		return Place{View: view, Path: path, Kind: Dataset, Version: version, store: &from}, nil
+		return Place{View: view, Path: path, Kind: Dataset, Version: version, Store: &from}, nil
 	}
 }
 
@@ -239,37 +240,16 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if err != nil {
 		return from, err
 	}
-	at, err := e.database(ctx, from.OSPath, false, func(db *DB) (kv.ReadLister, error) {
-		id, err := db.version(ctx, part.At())
-		if err != nil {
-			return nil, err
-		}
-		return db.Snapshot(ctx, id)
-	})
+	if e.Database == nil {
+		return from, fmt.Errorf("%w: a database is not opened from here", ErrFormat)
+	}
+	view, err := e.Database(ctx, from.OSPath, part.At())
 	if err != nil {
 		return from, err
 	}
-	at.Path = names.Clean(key)
+	at := Place{View: view, Path: names.Clean(key), Database: true}
 	if part.Directory() {
 		at.Kind = Directory
 	}
 	return at, nil
-}
-
-// version finds the commit that the version of a zarrdb: adapter means.
-func (db *DB) version(ctx context.Context, v zurl.Version) (txn.CommitID, error) {
-	switch v.Kind {
-	case zurl.Branch:
-		return db.Head(v.Name)
-	case zurl.Tag:
-		for _, t := range db.Tags() {
-			if t.Name == v.Name {
-				return t.Commit, nil
-			}
-		}
-		return txn.CommitID{}, fmt.Errorf("tag %q: %w", v.Name, txn.ErrNoRef)
-	case zurl.Time:
-		return db.Resolve(ctx, "@{"+v.Name+"}")
-	}
-	return db.Resolve(ctx, v.Name)
 }

@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func (e *Env) tempFile() (*os.File, error) {
 	}
 	// Where an open file can be removed, a crash leaves nothing behind.
 	removed := os.Remove(f.Name()) == nil
-	e.onClose(func() error {
+	e.OnClose(func() error {
 		err := f.Close()
 		if !removed {
 			err = errors.Join(err, os.Remove(f.Name()))

@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 
 // chooseBase makes the relative URLs of a parquet set those of the folder in which
 // the first of them is found. It is called while opening is taken.
-func (e *Env) chooseBase(ctx context.Context, s *refSet, at Place) error {
+func (e *Env) chooseBase(ctx context.Context, s *Set, at Place) error {
 	first, err := firstReference(ctx, s)
 	if err != nil || first.URL == "" {
 		return err
@@ -54,8 +54,8 @@ func (e *Env) chooseBase(ctx context.Context, s *refSet, at Place) error {
 			return nil // an error comes again when the value is read
 		}
 		s.foreign, s.dir = m, nil
-		if s.view, err = refs.NewView(m, &s.opts); err == nil && e.warn != nil {
-			e.warn(fmt.Sprintf("relative URLs of %s are not those of the folder that holds it: %s is read as %s", at.URL.Redacted(), first.URL, to.URL()))
+		if s.view, err = refs.NewView(m, &s.opts); err == nil && e.Warn != nil {
+			e.Warn(fmt.Sprintf("relative URLs of %s are not those of the folder that holds it: %s is read as %s", at.URL.Redacted(), first.URL, to.URL()))
 		}
 		return err
 	}
@@ -63,7 +63,7 @@ func (e *Env) chooseBase(ctx context.Context, s *refSet, at Place) error {
 }
 
 // firstReference is the first reference of a set if its URL is relative, else empty.
-func firstReference(ctx context.Context, s *refSet) (refs.Entry, error) {
+func firstReference(ctx context.Context, s *Set) (refs.Entry, error) {
 	for e, err := range s.view.Entries(ctx) {
 		if err != nil {
 			return refs.Entry{}, err

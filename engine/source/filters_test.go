@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"bytes"
@@ -112,7 +112,7 @@ func TestDecompressionFails(t *testing.T) {
 			"bomb":      {bomb, errSpool},
 		} {
 			url := memoryURL(t, map[string]string{"f": string(c.b)}) + "f|" + scheme + ":"
-			if _, err := OpenSource(bg, url, nil); !errors.Is(err, c.want) || !strings.Contains(err.Error(), scheme) {
+			if _, err := openPlace(bg, url); !errors.Is(err, c.want) || !strings.Contains(err.Error(), scheme) {
 				t.Errorf("%s %s: error %v, want %v", scheme, what, err, c.want)
 			}
 		}
@@ -120,7 +120,7 @@ func TestDecompressionFails(t *testing.T) {
 		if scheme == "zstd" {
 			huge := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0x01, 0x00, 0x00}
 			url := memoryURL(t, map[string]string{"f": string(huge)}) + "f|zstd:"
-			if _, err := OpenSource(bg, url, nil); !errors.Is(err, kv.ErrCorrupt) {
+			if _, err := openPlace(bg, url); !errors.Is(err, kv.ErrCorrupt) {
 				t.Errorf("a huge window: %v", err)
 			}
 		}
@@ -135,16 +135,16 @@ func TestDecompressionFails(t *testing.T) {
 		if err := Memory("boom-"+scheme).Set(bg, "f", packed); err != nil {
 			t.Fatal(err)
 		}
-		e := &Env{adapters: DefaultAdapters()}
+		e := &Env{Adapters: DefaultAdapters()}
 		_, err := e.step(bg, Place{View: m, Path: "f", Kind: File}, mustPart(t, scheme))
-		if !errors.Is(err, boom) || errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, boom) || errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s of a file that cannot be read: %v", scheme, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	url := memoryURL(t, map[string]string{"f": string(gzipped(t, zeros[:5000]))})
-	if _, err := OpenSource(ctx, url+"f|gzip:", nil); !errors.Is(err, context.Canceled) {
+	if _, err := openPlace(ctx, url+"f|gzip:"); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestByteRanges(t *testing.T) {
 		t.Errorf("the last byte: %q, %v", got, err)
 	}
 	for _, spec := range []string{"", "5", "5-", "-5", "5-3", "+1-2", "a-b", "1-2-3", "0-11", "11-12", "0-99999999999999999999"} {
-		if src, err := OpenSource(bg, url+"f|byte-range:"+spec, nil); err == nil {
+		if src, err := openPlace(bg, url+"f|byte-range:"+spec); err == nil {
 			t.Errorf("%s: opened", spec)
 			src.Close()
 		}
@@ -208,15 +208,15 @@ func TestJSONPointers(t *testing.T) {
 		if got := string(fileOf(t, src)); got != want {
 			t.Errorf("%s: %s, want %s", pointer, got, want)
 		}
-		if got, err := src.Detect(bg); err == nil && !strings.HasSuffix(got, "/") && !strings.Contains(got, "|json:") {
-			t.Errorf("%s: detected %s", pointer, got)
+		if at, err := src.env.Dataset(bg, src.Place); err == nil && !strings.Contains(at.URL.String(), "|json:") {
+			t.Errorf("%s: detected %s", pointer, at.URL)
 		}
 	}
 	for _, pointer := range []string{
 		"f|json:/x", "f|json:/a/b/3", "f|json:/a/b/-", "f|json:/a/b/01", "f|json:/a/b/+1", "f|json:/a/b/-1", "f|json:/s/0", "f|json:/big/x",
 		"f|json:/a/b/99999999999999999999", "scalar|json:/", "list|json:/x",
 	} {
-		if _, err := OpenSource(bg, url+pointer, nil); !errors.Is(err, kv.ErrNotFound) {
+		if _, err := openPlace(bg, url+pointer); !errors.Is(err, kv.ErrNotFound) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
@@ -224,11 +224,11 @@ func TestJSONPointers(t *testing.T) {
 		"cut": `{"a":`, "two": `{} {}`, "empty": "", "NaN": `{"a":NaN}`, "binary": "\x00\x01",
 		"deep": strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20),
 	} {
-		if _, err := OpenSource(bg, memoryURL(t, map[string]string{"f": text})+"f|json:", nil); !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := openPlace(bg, memoryURL(t, map[string]string{"f": text})+"f|json:"); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: %.200v", what, err)
 		}
 	}
-	huge := &Env{adapters: DefaultAdapters()}
+	huge := &Env{Adapters: DefaultAdapters()}
 	_, err := huge.step(bg, aFile(section{n: maxJSON + 1}, Place{}), mustPart(t, "json"))
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxJSON)) {
 		t.Errorf("a huge document: %v", err)
@@ -259,7 +259,7 @@ func TestInflation(t *testing.T) {
 	smallSpools(t, 10_000, 1<<40)
 	zeros := make([]byte, 16<<20)
 	for scheme, packed := range map[string][]byte{"gzip": gzipped(t, zeros), "zstd": zstdOf(t, zeros)} {
-		src, err := OpenSource(bg, memoryURL(t, map[string]string{"z": string(packed)})+"z|"+scheme+":", nil)
+		src, err := openPlace(bg, memoryURL(t, map[string]string{"z": string(packed)})+"z|"+scheme+":")
 		if err == nil {
 			_, err = src.File(bg)
 			src.Close()

@@ -1,4 +1,4 @@
-package engine
+package source
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
@@ -52,7 +53,7 @@ func (f Follow) folders() []string {
 		if err != nil || !strings.HasPrefix(at.Root, "file://") {
 			continue // a server
 		}
-		if u, err := referredURL(strings.TrimSuffix(at.URL(), "x")); err == nil {
+		if u, err := ReferredURL(strings.TrimSuffix(at.URL(), "x")); err == nil {
 			if dir, err := u.Root().OSPath(); err == nil {
 				out = append(out, dir)
 			}
@@ -66,13 +67,30 @@ func (f Follow) rules(base string) refs.Rules {
 	return refs.Rules{Base: base, Map: f.Map, Allow: f.Allow}
 }
 
-// check reports what is wrong with the prefixes.
-func (f Follow) check() error {
+// Check reports what is wrong with the prefixes.
+func (f Follow) Check() error {
 	_, err := f.rules("").Resolve("file:///")
 	if err == nil || errors.Is(err, refs.ErrForbidden) {
 		return nil
 	}
 	return err
+}
+
+// With returns f with the rules of another added. Of two mappings of one prefix,
+// that of f is used.
+func (f Follow) With(more Follow) Follow {
+	out := Follow{Map: slices.Clone(f.Map), Allow: slices.Clone(f.Allow)}
+	for _, a := range more.Allow {
+		if !slices.Contains(out.Allow, a) {
+			out.Allow = append(out.Allow, a)
+		}
+	}
+	for _, m := range more.Map {
+		if !slices.ContainsFunc(out.Map, func(o Mapping) bool { return o.From == m.From }) {
+			out.Map = append(out.Map, m)
+		}
+	}
+	return out
 }
 
 // reference opens the file that a reference leads to: a path below a root, as
@@ -121,7 +139,7 @@ func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 	if at.Kind == File {
 		return nil, fmt.Errorf("%w: it is a file, not a folder", ErrFormat)
 	}
-	view = at.dir()
+	view = at.Dir()
 	if e.roots == nil {
 		e.roots = map[string]kv.Reader{}
 	}
@@ -145,21 +163,22 @@ func (e *Env) wholeURL(ctx context.Context, url string, rng kv.Range, limit int6
 	if at.Value == nil && at.Kind != Directory && at.Kind != Dataset {
 		return kv.LocateRange(ctx, at.View, at.Path, rng, limit)
 	}
-	v, err := at.file(ctx)
+	v, err := at.File(ctx)
 	return v, nil, err
 }
 
 // openReferred opens a URL that is written as in reference sets.
 func (e *Env) openReferred(ctx context.Context, url string) (Place, error) {
-	u, err := referredURL(url)
+	u, err := ReferredURL(url)
 	if err != nil {
 		return Place{}, err
 	}
-	return e.open(context.WithValue(ctx, ofReference{}, true), u)
+	return e.Open(context.WithValue(ctx, ofReference{}, true), u)
 }
 
-// referredURL makes a pipeline of a URL in which nothing is escaped.
-func referredURL(url string) (zurl.URL, error) {
+// ReferredURL makes a pipeline of a URL as references have it, in which nothing is
+// escaped.
+func ReferredURL(url string) (zurl.URL, error) {
 	if path, ok := strings.CutPrefix(url, "file://"); ok {
 		if filepath.Separator == '\\' {
 			path = strings.TrimPrefix(path, "/") // of /c:/x
@@ -213,19 +232,19 @@ func PlainURL(url string) (string, error) {
 // follows returns the rules of a set in the folder base: what the opener allows,
 // and what this machine remembers.
 func (e *Env) follows(base string) (refs.Rules, error) {
-	follow := e.follow
-	if e.recall != nil {
-		more, err := e.recall()
+	follow := e.Follow
+	if e.Recall != nil {
+		more, err := e.Recall()
 		if err != nil {
 			return refs.Rules{}, err
 		}
-		follow = follow.with(more)
+		follow = follow.With(more)
 	}
 	return follow.rules(base), nil
 }
 
-// resolver returns what reads the virtual values of a database, or of a set whose
+// Resolver returns what reads the virtual values of a database, or of a set whose
 // relative URLs are those of the folder base.
-func (e *Env) resolver(base string, folder kv.Reader) *virtual.Resolver {
+func (e *Env) Resolver(base string, folder kv.Reader) *virtual.Resolver {
 	return virtual.New(virtual.Storage{Open: e.reference, Below: e.below}, folder, func() (refs.Rules, error) { return e.follows(base) })
 }
