@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zarr
 from conftest import holder
 
 import zarrdb
@@ -163,6 +166,56 @@ def test_interrupts(repo: zarrdb.Repository) -> None:
     for k, b in values.items():
         assert v.get(k) == b and s.get(k) == b
     assert len(list(s.keys())) == 2
+
+
+def test_connection_that_was_not_made() -> None:
+    _wire.Link.__new__(_wire.Link).__del__()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a finalizer may get it
+def test_interrupts_of_all_requests(repo: zarrdb.Repository, path: Path) -> None:
+    """The same for arrays, commits and commands."""
+    x = np.arange(1 << 18, dtype="i4").reshape(512, 512)
+    with repo.transaction() as store:
+        zarr.create_array(store, name="a", data=x, chunks=(64, 512))
+    a, s = repo.at("main").array("a"), repo.writable_session()
+    mine, armed, commits = s.array("a"), False, 0
+
+    def publish() -> None:
+        nonlocal commits
+        t = repo.writable_session()
+        t.set(f"k{commits}", b"x")
+        commits += 1
+        t.commit("one more")
+
+    def again(*_: object) -> None:
+        if armed:
+            raise KeyboardInterrupt
+
+    requests: list[Callable[[], object]] = [
+        lambda: a[:], lambda: a[3:400, 5], lambda: a.read_many([(i, slice(0, 100)) for i in range(50)]), lambda: mine.write(slice(0, 100), x[:100]),
+        publish, lambda: list(repo.ancestry(limit=3)), lambda: repo.run("log", repo.path), lambda: repo.blame("a"), lambda: s.fork().discard(),
+        lambda: zarrdb.open(path).at("main").get("a/zarr.json"),
+    ]  # fmt: skip
+    old = signal.signal(signal.SIGALRM, again)
+    try:
+        for request in requests:
+            for i in range(10):
+                with pytest.raises(KeyboardInterrupt):
+                    armed = True
+                    signal.setitimer(signal.ITIMER_REAL, 0.0005 + i * 0.0007, 0.05)
+                    while True:
+                        request()
+                armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            request()
+    finally:
+        armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert (a[:] == x).all() and (mine[:] == x).all() and repo.fsck(full=True)["problems"] == []
+    s.commit("the same", allow_empty=True)
+    assert len([c for c in repo.ancestry() if c.message == "one more"]) <= commits
 
 
 def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Path) -> None:

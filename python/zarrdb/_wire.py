@@ -318,7 +318,9 @@ class Link:
             self._end(OSError("closed"))
 
     def __del__(self) -> None:
-        self._sock.close()
+        sock = getattr(self, "_sock", None)  # Ctrl-C may have come before there was one
+        if sock is not None:
+            sock.close()
 
     def abandon(self) -> None:
         """In a child after fork: the connection is the parent's."""
