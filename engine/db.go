@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -21,7 +22,7 @@ import (
 type DB struct {
 	store *txn.DB
 	opts  Options
-	cache *chunkCache
+	cache *cache.Cache
 	pool  *pool
 	env   *source.Env // opens what values refer to
 	files *virtual.Resolver
@@ -79,11 +80,11 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, err
 	}
-	cache, err := newChunkCache(opts.CacheBytes)
+	chunks, err := cache.New(opts.CacheBytes)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{store: store, opts: opts, cache: cache, pool: newPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: chunks, pool: newPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
 	env.Recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
@@ -145,13 +146,13 @@ func (db *DB) stopServing() error {
 // cache. It does nothing the second time.
 func (db *DB) release() error {
 	err := db.env.Close()
-	db.cache.close()
+	db.cache.Close()
 	return err
 }
 
 // arrays is how arrays of this database are opened.
 func (db *DB) arrays() *zarr.OpenOptions {
-	return &zarr.OpenOptions{Registry: db.opts.Codecs, Runner: db.pool, Cache: db.cache.forArrays()}
+	return &zarr.OpenOptions{Registry: db.opts.Codecs, Runner: db.pool, Cache: db.cache.ForArrays()}
 }
 
 // At opens the version that a revision names: a branch, a tag, a commit id

@@ -238,7 +238,7 @@ func TestGatherCached(t *testing.T) {
 		t.Error("other values")
 	}
 	o.want(t, "first", fmt.Sprintf("GET /a 0-%d", len(deflated)-1))
-	db.cache.c.Wait()
+	db.cache.Wait()
 	if !bytes.Equal(readAll(t, s), data) {
 		t.Error("other values from the cache")
 	}

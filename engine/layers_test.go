@@ -96,6 +96,8 @@ var layers = map[string][]string{
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},
 	"engine/internal/names": {"zarr/meta"},
+	// Decoded chunks.
+	"engine/internal/cache": {"kv", "zarr"},
 	// Where bytes lie: what is written must lie apart from what is read.
 	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
@@ -134,7 +136,7 @@ var layers = map[string][]string{
 var single = map[string][]string{
 	"github.com/cockroachdb/pebble/v2":     {"kv/index"},
 	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/pack"}, // the file system interface that faults are injected into
-	"github.com/dgraph-io/ristretto/v2":    {"engine"},
+	"github.com/dgraph-io/ristretto/v2":    {"engine/internal/cache"},
 	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
 	"github.com/rclone/gofakes3":           {"serve/s3"},

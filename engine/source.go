@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -48,7 +49,7 @@ type Source struct {
 	at    source.Place
 	open  *zarr.OpenOptions
 	pool  *pool
-	cache *chunkCache
+	cache *cache.Cache
 	env   *source.Env
 	// openDB opens databases; see SourceOptions.
 	openDB func(ctx context.Context, dir string, o *Options) (*DB, error)
@@ -139,17 +140,17 @@ func newSource(o *SourceOptions) (*Source, error) {
 	}
 	s.env = &source.Env{Adapters: base.Adapters, Follow: c.Follow, Database: s.version, Warn: c.Warn}
 	var err error
-	if s.cache, err = newChunkCache(c.CacheBytes); err != nil {
+	if s.cache, err = cache.New(c.CacheBytes); err != nil {
 		return nil, err
 	}
-	s.open = &zarr.OpenOptions{Registry: base.Codecs, Runner: s.pool, Cache: s.cache.forArrays()}
+	s.open = &zarr.OpenOptions{Registry: base.Codecs, Runner: s.pool, Cache: s.cache.ForArrays()}
 	return s, nil
 }
 
 // Close closes everything that was opened on the way.
 func (s *Source) Close() error {
 	err := s.env.Close()
-	s.cache.close()
+	s.cache.Close()
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -94,3 +95,10 @@ func (s *Stats) count(v txn.KeyValue) {
 		s.Virtual++
 	}
 }
+
+// CacheStats describes the cache of decoded chunks of a database.
+type CacheStats = cache.Stats
+
+// CacheStats returns the counts and the size of the cache of decoded chunks;
+// zero if it is off.
+func (db *DB) CacheStats() CacheStats { return db.cache.Stats() }

@@ -1,4 +1,4 @@
-package engine
+package cache
 
 import (
 	"context"
@@ -35,9 +35,9 @@ func hashKey(k []byte) (uint64, uint64) {
 	return le.Uint64(id) ^ le.Uint64(codec), le.Uint64(id[8:]) ^ le.Uint64(codec[8:])
 }
 
-// chunkCache keeps decoded chunks. Correctness never depends on a hit: ristretto
+// Cache keeps decoded chunks. Correctness never depends on a hit: ristretto
 // may drop or delay any entry. A nil cache is empty.
-type chunkCache struct {
+type Cache struct {
 	c      *ristretto.Cache[[]byte, []byte]
 	budget int64
 	queued atomic.Int64 // bytes handed over since the last wait
@@ -55,13 +55,13 @@ type chunkCache struct {
 }
 
 var (
-	_ zarr.ChunkLoader  = (*chunkCache)(nil)
-	_ zarr.ChunkToucher = (*chunkCache)(nil)
+	_ zarr.ChunkLoader  = (*Cache)(nil)
+	_ zarr.ChunkToucher = (*Cache)(nil)
 )
 
-// newChunkCache makes a cache of decoded chunks of at most budget bytes; nil if
+// New makes a cache of decoded chunks of at most budget bytes; nil if
 // budget is not positive.
-func newChunkCache(budget int64) (*chunkCache, error) {
+func New(budget int64) (*Cache, error) {
 	if budget <= 0 {
 		return nil, nil
 	}
@@ -76,12 +76,12 @@ func newChunkCache(budget int64) (*chunkCache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: chunk cache: %w", err)
 	}
-	return &chunkCache{c: c, budget: budget, wanted: newTouches(budget)}, nil
+	return &Cache{c: c, budget: budget, wanted: newTouches(budget)}, nil
 }
 
 // enter begins the use of c.c, which leave ends; false if there is no cache, or not
 // any more. Arrays are read beside a Close of their database.
-func (c *chunkCache) enter() bool {
+func (c *Cache) enter() bool {
 	if c == nil {
 		return false
 	}
@@ -93,10 +93,10 @@ func (c *chunkCache) enter() bool {
 	return true
 }
 
-func (c *chunkCache) leave() { c.use.RUnlock() }
+func (c *Cache) leave() { c.use.RUnlock() }
 
 // Get returns a decoded chunk, which must not be changed.
-func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
+func (c *Cache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 	if !c.enter() {
 		return nil, false
 	}
@@ -112,28 +112,29 @@ func (c *chunkCache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 	return b, ok
 }
 
-// CacheStats describes the cache of decoded chunks of a database.
-type CacheStats struct {
+// Stats describes the cache of decoded chunks of a database.
+type Stats struct {
 	// Hits and Misses count look-ups since the database was opened.
 	Hits, Misses int64
 	// Bytes is the size of the chunks in the cache, Limit its bound.
 	Bytes, Limit int64
 }
 
-// CacheStats returns the counts and the size of the cache of decoded chunks;
-// zero if it is off.
-func (db *DB) CacheStats() CacheStats {
-	c := db.cache
+// Stats returns the counts and the size; zero of a nil cache.
+func (c *Cache) Stats() Stats {
 	if !c.enter() {
-		return CacheStats{}
+		return Stats{}
 	}
 	defer c.leave()
-	return CacheStats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.budget-c.c.RemainingCost(), 0), Limit: c.budget}
+	return Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.budget-c.c.RemainingCost(), 0), Limit: c.budget}
 }
+
+// Wait returns when what was added before is kept or dropped. It is for tests.
+func (c *Cache) Wait() { c.c.Wait() }
 
 // Add offers a decoded chunk, which must not be changed afterwards. The cache
 // keeps it or not.
-func (c *chunkCache) Add(id kv.ID, codec [16]byte, chunk []byte) {
+func (c *Cache) Add(id kv.ID, codec [16]byte, chunk []byte) {
 	if c == nil || !c.Keeps(cap(chunk)) || !c.enter() {
 		return
 	}
@@ -151,18 +152,18 @@ func (c *chunkCache) Add(id kv.ID, codec [16]byte, chunk []byte) {
 }
 
 // Keeps implements [zarr.ChunkToucher].
-func (c *chunkCache) Keeps(bytes int) bool { return int64(bytes) <= c.budget/4 }
+func (c *Cache) Keeps(bytes int) bool { return int64(bytes) <= c.budget/4 }
 
 // Touch implements [zarr.ChunkToucher].
-func (c *chunkCache) Touch(id kv.ID, codec [16]byte, bytes int) bool {
+func (c *Cache) Touch(id kv.ID, codec [16]byte, bytes int) bool {
 	k := keyOf(id, codec)
 	defer keys.Put(k)
 	hash, _ := hashKey(k[:])
 	return c.wanted.again(hash, bytes)
 }
 
-// forArrays is the cache as arrays take it: nil, not a nil pointer, if it is off.
-func (c *chunkCache) forArrays() zarr.ChunkCache {
+// ForArrays is the cache as arrays take it: nil, not a nil pointer, if it is off.
+func (c *Cache) ForArrays() zarr.ChunkCache {
 	if c == nil {
 		return nil
 	}
@@ -171,7 +172,7 @@ func (c *chunkCache) forArrays() zarr.ChunkCache {
 
 // Load implements [zarr.ChunkLoader]: of several readers that miss the same
 // chunk at the same time, one decodes it.
-func (c *chunkCache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
+func (c *Cache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
 	k := *keyOf(id, codec)
 	if c.enter() {
 		b, ok := c.c.Get(k[:]) // the reader has counted a miss; another one may have added it since
@@ -221,9 +222,9 @@ type flight struct {
 
 var errAbandoned = errors.New("engine: decoding was abandoned")
 
-// close empties the cache for good, when calls under way have ended. A second one
+// Close empties the cache for good, when calls under way have ended. A second one
 // does nothing.
-func (c *chunkCache) close() {
+func (c *Cache) Close() {
 	if c == nil {
 		return
 	}

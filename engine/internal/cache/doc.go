@@ -1,0 +1,8 @@
+// Package cache keeps decoded chunks in memory.
+//
+//	zarr.Array ── Get, Load ──▶ Cache ──▶ ristretto, by content id and codec
+//	           ── Touch ──────▶ touches: was a part of the chunk wanted lately?
+//
+// What is kept never changes, so nothing is invalidated, and every snapshot, branch and
+// session of a database shares one Cache. It may drop any chunk.
+package cache
