@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -295,7 +296,7 @@ func (p *AppendPlan) align() {
 // bounded, except for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
 	o.To, o.Link = names.Clean(o.To), p.link
-	j := &joiner{db: db, plan: p, o: o, meter: &meter{}}
+	j := &joiner{db: db, plan: p, o: o, meter: &transfer.Meter{}}
 	first, err := p.pieces[0].Open(ctx)
 	if err != nil {
 		return nil, err
@@ -431,7 +432,7 @@ func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) err
 }
 
 func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {
-	res := &ImportResult{Nodes: nodes, Keys: j.meter.keys.Load(), Bytes: j.meter.bytes.Load()}
+	res := &ImportResult{Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load()}
 	if j.o.Session != nil {
 		return res, s.Detach(ctx)
 	}

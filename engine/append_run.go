@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
@@ -25,7 +26,7 @@ type joiner struct {
 	db     *DB
 	plan   *AppendPlan
 	o      ImportOptions
-	meter  *meter
+	meter  *transfer.Meter
 	first  *Source // the first piece, open until the end
 	model  *piecePass
 	fresh  bool
@@ -384,7 +385,7 @@ func (p *piecePass) copy(ctx context.Context) error {
 		return err
 	}
 	to := map[string]string{} // by key
-	return batches(p.src.keys(ctx, sv.view, sv.prefix), func(keys []string) error {
+	return transfer.Batches(p.src.keys(ctx, sv.view, sv.prefix), func(keys []string) error {
 		clear(to)
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			at, _, put := p.place(strings.TrimPrefix(key, sv.prefix))
@@ -393,11 +394,11 @@ func (p *piecePass) copy(ctx context.Context) error {
 			}
 			return !put
 		})
-		return eachValue(ctx, p.j.db.pool, sv.view, keys, func(ctx context.Context, key string, b []byte) error {
+		return transfer.EachValue(ctx, p.j.db.pool, sv.view, keys, func(ctx context.Context, key string, b []byte) error {
 			if err := p.j.s.Set(ctx, names.Dir(p.j.o.To)+to[key], b); err != nil {
 				return err
 			}
-			p.j.meter.add(int64(len(b)), p.j.o.Progress)
+			p.j.meter.Add(int64(len(b)), p.j.o.Progress)
 			return nil
 		})
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -252,7 +253,7 @@ func typeIn(t dtype.Type, v zarr.Version) ([]byte, error) {
 }
 
 // copyChunks brings the chunks of all arrays to a store.
-func (c *conversion) copyChunks(ctx context.Context, out kv.Writer, workers *pool, report func(bytes int64)) error {
+func (c *conversion) copyChunks(ctx context.Context, out kv.Writer, workers *transfer.Pool, report func(bytes int64)) error {
 	for i := range c.arrays {
 		a := &c.arrays[i]
 		move := a.copyChunks
@@ -328,7 +329,7 @@ func (s *conversionStep) chunkKey(coords []int64) string {
 }
 
 // copyChunks copies the stored bytes under new keys.
-func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.Writer, workers *pool, report func(int64)) error {
+func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
 	type pair struct{ from, to string }
 	var batch []pair
 	flush := func() error {
@@ -337,7 +338,7 @@ func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.W
 			if v == nil {
 				return err
 			}
-			if err := setValue(ctx, out, batch[i].to, v); err != nil {
+			if err := transfer.SetValue(ctx, out, batch[i].to, v); err != nil {
 				return fmt.Errorf("%s: %w", batch[i].from, err)
 			}
 			report(v.Size())
@@ -348,7 +349,7 @@ func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.W
 	}
 	err := c.storedChunks(ctx, s.from, func(coords []int64, key string) error {
 		batch = append(batch, pair{key, s.chunkKey(coords)})
-		if len(batch) < batchKeys {
+		if len(batch) < transfer.BatchKeys {
 			return nil
 		}
 		return flush()

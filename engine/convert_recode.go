@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -171,7 +172,7 @@ func (f fresh) Set(ctx context.Context, key string, value []byte) error {
 func (f fresh) Delete(context.Context, string) error { return nil }
 
 // encodeChunks reads the array chunk by chunk of the destination and writes it.
-func (s *conversionStep) encodeChunks(ctx context.Context, c *conversion, out kv.Writer, workers *pool, report func(int64)) error {
+func (s *conversionStep) encodeChunks(ctx context.Context, c *conversion, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
 	to, err := zarr.OpenArray(ctx, fresh{c.docs, out, report}, s.path, &zarr.OpenOptions{Registry: c.src.open.Registry})
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (s *conversionStep) encodeChunks(ctx context.Context, c *conversion, out kv
 // encoding copies elements from one array to another.
 type encoding struct {
 	from, to *zarr.Array
-	workers  *pool
+	workers  *transfer.Pool
 }
 
 // boxes copies the elements of a selection, chunk by chunk of the destination.

@@ -6,14 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // TestCopyNodeFromAnotherDatabase copies every kind of value, which do not
 // depend on the other database afterwards.
 func TestCopyNodeFromAnotherDatabase(t *testing.T) {
-	defer func(n int) { batchKeys = n }(batchKeys)
-	batchKeys = 2
+	defer func(n int) { transfer.BatchKeys = n }(transfer.BatchKeys)
+	transfer.BatchKeys = 2
 	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
 		from, to := openDB(t, nil), openDB(t, nil)
 		consolidatedStore(t, from, v)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -23,7 +24,7 @@ type DB struct {
 	store *txn.DB
 	opts  Options
 	cache *cache.Cache
-	pool  *pool
+	pool  *transfer.Pool
 	env   *source.Env // opens what values refer to
 	files *virtual.Resolver
 
@@ -84,7 +85,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{store: store, opts: opts, cache: chunks, pool: newPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
 	env.Recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {

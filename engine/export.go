@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -84,7 +85,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	}
 	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: at.Version, o: o, pool: src.pool}
 	if o.Workers > 0 {
-		ex.pool = newPool(o.Workers)
+		ex.pool = transfer.NewPool(o.Workers)
 	}
 	if o.Format != 0 {
 		if o.Resume {
@@ -118,7 +119,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	}
 	copied := ex.plan == nil && ex.foreign == nil
 	if copied && o.Progress != nil {
-		if ex.meter.total, err = count(ex.list(ctx)); err != nil {
+		if ex.meter.Total, err = transfer.Count(ex.list(ctx)); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +146,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		return nil, err
 	}
-	return &ExportResult{Keys: ex.meter.keys.Load(), Bytes: ex.meter.bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
+	return &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
 }
 
 // holdsNode makes sure that there is a node at or below a place.
@@ -178,8 +179,8 @@ type exporter struct {
 	from  string
 	only  zarr.Version // the only format that counts, 0 for all
 	o     ExportOptions
-	pool  *pool
-	meter meter
+	pool  *transfer.Pool
+	meter transfer.Meter
 	plan  *conversion // of an export to another format
 	// foreign is that of one to a foreign format.
 	foreign           formats.Plan
@@ -246,7 +247,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 		return err
 	}
 	var documents []string
-	err := batches(ex.list(ctx), func(keys []string) error {
+	err := transfer.Batches(ex.list(ctx), func(keys []string) error {
 		chunks := keys[:0:0]
 		for _, k := range keys {
 			if names.IsDocument(k) {
@@ -288,7 +289,7 @@ func (ex *exporter) overStore(ctx context.Context, store kv.Store) error {
 			if to.has(key) {
 				continue
 			}
-			if stale = append(stale, key); len(stale) == batchKeys {
+			if stale = append(stale, key); len(stale) == transfer.BatchKeys {
 				break
 			}
 		}
@@ -361,12 +362,12 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) err
 			return err
 		}
 		key := strings.TrimPrefix(keys[i], ex.from)
-		if !ex.o.Resume || !holds(ctx, to, key, v) {
-			if err := setValue(ctx, to, key, v); err != nil {
+		if !ex.o.Resume || !transfer.Holds(ctx, to, key, v) {
+			if err := transfer.SetValue(ctx, to, key, v); err != nil {
 				return fmt.Errorf("%s: %w", keys[i], err)
 			}
 		}
-		ex.meter.add(v.Size(), ex.o.Progress)
+		ex.meter.Add(v.Size(), ex.o.Progress)
 		return nil
 	})
 }
@@ -389,7 +390,7 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 	}
 	if ex.plan != nil {
 		// One worker, so that equal input gives equal bytes.
-		if err := ex.plan.copyChunks(ctx, z, newPool(1), ex.count); err != nil {
+		if err := ex.plan.copyChunks(ctx, z, transfer.NewPool(1), ex.count); err != nil {
 			return err
 		}
 		if err := ex.plan.copyDocuments(ctx, z, ex.count); err != nil {
@@ -416,32 +417,10 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		ex.meter.add(v.Size(), ex.o.Progress)
+		ex.meter.Add(v.Size(), ex.o.Progress)
 	}
 	return z.Close()
 }
 
 // count notes one more key.
-func (ex *exporter) count(bytes int64) { ex.meter.add(bytes, ex.o.Progress) }
-
-// batchKeys is how many keys are handed out to workers at a time: enough to
-// keep them busy, few enough to hold in memory. Tests make it small.
-var batchKeys = 4096
-
-// batches cuts a listing into slices, which are reused.
-func batches(keys iter.Seq2[string, error], fn func([]string) error) error {
-	batch := make([]string, 0, batchKeys)
-	for k, err := range keys {
-		if err != nil {
-			return err
-		}
-		if batch = append(batch, k); len(batch) < batchKeys {
-			continue
-		}
-		if err := fn(batch); err != nil {
-			return err
-		}
-		batch = batch[:0]
-	}
-	return fn(batch)
-}
+func (ex *exporter) count(bytes int64) { ex.meter.Add(bytes, ex.o.Progress) }

@@ -7,13 +7,14 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv/zipkv"
 )
 
 // A long value goes to a directory in pieces, and into no more memory than these.
 func TestLongValuesAreExportedInPieces(t *testing.T) {
-	defer func(n int64) { heldAtOnce = n }(heldAtOnce)
-	heldAtOnce = 1 << 20
+	defer func(n int64) { transfer.HeldAtOnce = n }(transfer.HeldAtOnce)
+	transfer.HeldAtOnce = 1 << 20
 	const size = 80 << 20 // more than is pooled
 	long := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	dir := t.TempDir()

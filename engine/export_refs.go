@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -102,7 +103,7 @@ type refExporter struct {
 	plan   *conversion // nil if keys are written as they are stored
 	packs  string
 	linked map[string]string // URLs of links, by pack file
-	meter  meter
+	meter  transfer.Meter
 
 	keys, bytes int64 // of the last run through the version
 }
@@ -178,7 +179,7 @@ func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, 
 		return failed
 	}
 	return func(yield func(refs.Entry, error) bool) {
-		err := relay(ctx, fresh, fill, func(batch []refs.Entry) error {
+		err := transfer.Relay(ctx, fresh, fill, func(batch []refs.Entry) error {
 			for _, e := range batch {
 				if !yield(e, nil) {
 					return errEnough
@@ -335,7 +336,7 @@ func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bo
 	}
 	ex.keys += int64(len(b.entries))
 	ex.bytes += size
-	ex.meter.addMany(int64(len(b.entries)), size, ex.o.Progress)
+	ex.meter.AddMany(int64(len(b.entries)), size, ex.o.Progress)
 	clear(b.entries)
 	b.entries, b.wants, b.of, b.bytes = b.entries[:0], b.wants[:0], b.of[:0], 0
 	return nil

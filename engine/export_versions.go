@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -117,7 +118,7 @@ func (p *versionsPlan) Write(ctx context.Context, out formats.Output) error {
 			return fmt.Errorf("version %s: %w", c.ID.Short(), err)
 		}
 		if p.ex.o.Progress != nil {
-			p.ex.o.Progress(Progress{Keys: int64(i + 1), TotalKeys: int64(len(p.list)), Bytes: p.ex.meter.bytes.Load()})
+			p.ex.o.Progress(Progress{Keys: int64(i + 1), TotalKeys: int64(len(p.list)), Bytes: p.ex.meter.Bytes.Load()})
 		}
 	}
 	var names []formats.Name
@@ -178,7 +179,7 @@ func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[tx
 // stored passes changes on to a writer that gets their values.
 func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Reader, changes iter.Seq2[txn.Change, error]) iter.Seq2[formats.Change, error] {
 	return func(yield func(formats.Change, error) bool) {
-		in := make([]txn.Change, 0, batchKeys)
+		in := make([]txn.Change, 0, transfer.BatchKeys)
 		flush := func() bool {
 			out, err := p.batch(ctx, w, view, in)
 			if err != nil {
@@ -198,7 +199,7 @@ func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Rea
 				yield(formats.Change{}, err)
 				return
 			}
-			if in = append(in, c); len(in) == batchKeys && !flush() {
+			if in = append(in, c); len(in) == transfer.BatchKeys && !flush() {
 				return
 			}
 		}
@@ -216,7 +217,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		if !p.ex.o.Foreign.History {
 			report = p.ex.o.Progress
 		}
-		p.ex.meter.add(bytes, report)
+		p.ex.meter.Add(bytes, report)
 	}
 	var copied []string         // keys
 	var whole []*formats.Change // virtual ones of whole files, whose length is asked for
@@ -246,7 +247,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		return nil, err
 	}
 	var mu sync.Mutex
-	err = eachValue(ctx, p.ex.pool, view, copied, func(ctx context.Context, key string, b []byte) error {
+	err = transfer.EachValue(ctx, p.ex.pool, view, copied, func(ctx context.Context, key string, b []byte) error {
 		r, err := w.Put(ctx, strings.TrimPrefix(key, p.ex.from), b)
 		if err == nil {
 			mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -19,6 +20,9 @@ import (
 // ErrResumable marks the error of a stopped import or export that Resume can
 // continue: the copied part is in a session, or at the destination.
 var ErrResumable = errors.New("engine: it can be resumed")
+
+// Progress is the progress of long work.
+type Progress = transfer.Progress
 
 // ImportOptions say where an import goes. The zero value imports to the root of
 // the branch main.
@@ -96,7 +100,7 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
 	if o.Progress != nil {
-		if im.meter.total, err = count(src.keys(ctx, sv.view, sv.prefix)); err != nil {
+		if im.meter.Total, err = transfer.Count(src.keys(ctx, sv.view, sv.prefix)); err != nil {
 			return nil, err
 		}
 	}
@@ -227,7 +231,7 @@ type importer struct {
 	o     ImportOptions
 	to    string // prefix of the destination's keys
 	saved time.Time
-	meter meter
+	meter transfer.Meter
 }
 
 // check refuses destinations that no session can help.
@@ -337,7 +341,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.keys.Load(), Bytes: im.meter.bytes.Load(), Unknown: im.Unknown, Strange: strange, LeftOut: im.src.leftOut()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Unknown: im.Unknown, Strange: strange, LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a
@@ -370,12 +374,12 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 		}
 		done[key] = struct{}{}
 	}
-	return batches(im.keys(ctx), func(keys []string) error {
+	return transfer.Batches(im.keys(ctx), func(keys []string) error {
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			_, ok := done[key]
 			return ok
 		})
-		err := eachValue(ctx, im.db.pool, im.view, keys, func(ctx context.Context, key string, b []byte) error { return im.put(ctx, s, key, b) })
+		err := transfer.EachValue(ctx, im.db.pool, im.view, keys, func(ctx context.Context, key string, b []byte) error { return im.put(ctx, s, key, b) })
 		if err != nil {
 			return fmt.Errorf("import %w", err)
 		}
@@ -440,14 +444,14 @@ func (im *importer) dropStale(ctx context.Context, s *Session) error {
 			if folder != "" {
 				break
 			}
-			if stale = append(stale, key); len(stale) == batchKeys {
+			if stale = append(stale, key); len(stale) == transfer.BatchKeys {
 				break
 			}
 		}
 		if err := kv.DeleteAll(ctx, s, stale); err != nil {
 			return err
 		}
-		if folder == "" && len(stale) < batchKeys {
+		if folder == "" && len(stale) < transfer.BatchKeys {
 			return nil
 		}
 		if folder != "" {
@@ -483,7 +487,7 @@ func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 	if err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
-	if err = viewWhole(ctx, v, func(b []byte) error { return im.put(ctx, s, key, b) }); err != nil {
+	if err = transfer.ViewWhole(ctx, v, func(b []byte) error { return im.put(ctx, s, key, b) }); err != nil {
 		return fmt.Errorf("import %s: %w", key, err)
 	}
 	return nil
@@ -494,16 +498,6 @@ func (im *importer) put(ctx context.Context, s *Session, key string, b []byte) e
 	if err := s.Set(ctx, im.to+strings.TrimPrefix(key, im.prefix), b); err != nil {
 		return err
 	}
-	im.meter.add(int64(len(b)), im.o.Progress)
+	im.meter.Add(int64(len(b)), im.o.Progress)
 	return nil
-}
-
-func count(keys iter.Seq2[string, error]) (n int64, err error) {
-	for _, err := range keys {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }

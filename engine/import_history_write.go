@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -55,7 +56,7 @@ func (h *historian) chain(ctx context.Context, branch string, ids []string) erro
 		return nil
 	}
 	w := &historyWriter{historian: h, branch: branch}
-	err := relay(ctx, fresh, fill, func(b *historyBatch) error {
+	err := transfer.Relay(ctx, fresh, fill, func(b *historyBatch) error {
 		err := w.write(ctx, b)
 		clear(b.changes)
 		b.changes = b.changes[:0]
@@ -162,18 +163,18 @@ func (w *historyWriter) apply(ctx context.Context, b *historyBatch) error {
 		return nil
 	}
 	view := w.set.At(b.at)
-	var m meter
-	err := eachValue(ctx, w.db.pool, view, far, func(ctx context.Context, key string, value []byte) error {
-		m.add(int64(len(value)), nil)
+	var m transfer.Meter
+	err := transfer.EachValue(ctx, w.db.pool, view, far, func(ctx context.Context, key string, value []byte) error {
+		m.Add(int64(len(value)), nil)
 		key = strings.TrimPrefix(key, w.prefix)
 		if err := w.sound(key, value); err != nil {
 			return err
 		}
 		return w.s.Set(ctx, key, value)
 	})
-	w.res.Bytes += m.bytes.Load()
-	if err == nil && m.keys.Load() < int64(len(far)) {
-		err = fmt.Errorf("%w: %d of %d values are missing", ErrUnreachable, int64(len(far))-m.keys.Load(), len(far))
+	w.res.Bytes += m.Bytes.Load()
+	if err == nil && m.Keys.Load() < int64(len(far)) {
+		err = fmt.Errorf("%w: %d of %d values are missing", ErrUnreachable, int64(len(far))-m.Keys.Load(), len(far))
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -83,8 +84,8 @@ func TestImportOverwriteStoresWhatDiffers(t *testing.T) {
 // TestImportOverwriteGivesTheSource: whatever was at the destination, it is the
 // source afterwards, in whatever format either is.
 func TestImportOverwriteGivesTheSource(t *testing.T) {
-	defer func(n int) { batchKeys = n }(batchKeys)
-	batchKeys = 2
+	defer func(n int) { transfer.BatchKeys = n }(transfer.BatchKeys)
+	transfer.BatchKeys = 2
 	v2 := map[string]string{".zgroup": `{"zarr_format":2}`, "a/.zarray": arrayV2(), "a/0.0": "chunk", "a/1.1": "x", "c/0/.zgroup": `{"zarr_format":2}`}
 	stores := []map[string]string{
 		smallStore(t), v2,

@@ -100,6 +100,8 @@ var layers = map[string][]string{
 	"engine/internal/cache": {"kv", "zarr"},
 	// Where bytes lie: what is written must lie apart from what is read.
 	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
+	// Many values from one store to another.
+	"engine/internal/transfer": {"kv", "kv/dirkv", "kv/gather", "kv/zipkv"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
 	"engine/internal/policy": {"engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/meta", "zarr/dtype"},
 	// Parts of files elsewhere; how files are opened is the engine's.

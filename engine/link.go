@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/refs"
@@ -42,7 +43,7 @@ type linker struct {
 	prefix string
 	base   string // URL of the folder of the set
 	bulk   *txn.Bulk
-	meter  *meter
+	meter  *transfer.Meter
 	// entries are what it imports: those of set, or as they were read before.
 	entries func(context.Context) iter.Seq2[refs.Entry, error]
 	// place, if set, says where the value of a key goes and whether it does.
@@ -59,7 +60,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix str
 	}
 	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
-		meter: &meter{}, entries: set.Entries, files: files, columns: files,
+		meter: &transfer.Meter{}, entries: set.Entries, files: files, columns: files,
 	}
 	if db.opts.FS == nil {
 		l.files.own, l.columns.own = extent.Against(extent.Extent{Path: db.Dir()}), extent.Against(extent.Extent{Path: db.Dir()})
@@ -127,7 +128,7 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &ImportResult{Nodes: found.Nodes, Unknown: found.Unknown, Keys: l.meter.keys.Load(), Bytes: l.meter.bytes.Load()}
+	res := &ImportResult{Nodes: found.Nodes, Unknown: found.Unknown, Keys: l.meter.Keys.Load(), Bytes: l.meter.Bytes.Load()}
 	if found.version != 0 {
 		if res.Strange, err = s.strangeAt(ctx, l.o.To, found.version); err != nil {
 			return nil, err
@@ -186,7 +187,7 @@ func (l *linker) copy(ctx context.Context) error {
 		r := linkReader{linker: l, pass: pass, batch: fresh()}
 		return r.read(ctx)
 	}
-	return relay(ctx, fresh, read, func(batch *linkBatch) error {
+	return transfer.Relay(ctx, fresh, read, func(batch *linkBatch) error {
 		if err := l.put(ctx, batch); err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (l *linker) put(ctx context.Context, batch *linkBatch) error {
 			n++
 		}
 	}
-	l.meter.addMany(n, 0, l.o.Progress)
+	l.meter.AddMany(n, 0, l.o.Progress)
 	return nil
 }
 
@@ -265,7 +266,7 @@ func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
 		}
 		keys++
 	}
-	l.meter.addMany(keys, bytes, l.o.Progress)
+	l.meter.AddMany(keys, bytes, l.o.Progress)
 	return nil
 }
 

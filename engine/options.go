@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -114,7 +115,7 @@ func defaultAuthor() string {
 // else that of the machine, else a guess.
 func memoryBudget() int64 {
 	budget := int64(4 << 30)
-	if n := systemMemory(); n > 0 {
+	if n := transfer.SystemMemory(); n > 0 {
 		budget = n
 	}
 	if limit := debug.SetMemoryLimit(-1); limit > 0 && limit < math.MaxInt64 {

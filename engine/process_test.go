@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -285,7 +286,7 @@ func killCommits(t *testing.T, more func(int) bool) {
 // importForEver imports a directory to one place after the other. It prints a
 // dot at every operation on the directory.
 func importForEver(args []string) error {
-	saveEvery, batchKeys = 0, 16
+	saveEvery, transfer.BatchKeys = 0, 16
 	db, err := Open(bg, args[0], nil)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
@@ -65,7 +66,7 @@ func (s *Source) CheckReferences(ctx context.Context, o RefCheckOptions) (*RefCh
 		return nil, err
 	}
 	c := refChecker{o: o, files: files}
-	c.meter.keys.Store(o.From)
+	c.meter.Keys.Store(o.From)
 	batch := make([]reference, 0, batchEntries)
 	var seen int64
 	for ref, err := range list {
@@ -90,7 +91,7 @@ type refChecker struct {
 	o      RefCheckOptions
 	files  *virtual.Resolver
 	report RefCheckReport
-	meter  meter
+	meter  transfer.Meter
 }
 
 // sighting is a version of a file, and what asking for it gave.
@@ -144,7 +145,7 @@ func (c *refChecker) check(ctx context.Context, batch []reference) error {
 		}
 		c.report.Done++
 	}
-	c.meter.addMany(int64(len(batch)), 0, c.o.Progress)
+	c.meter.AddMany(int64(len(batch)), 0, c.o.Progress)
 	return nil
 }
 
@@ -248,22 +249,22 @@ func (db *DB) Localize(ctx context.Context, s *Session, path string, o LocalizeO
 		}
 		virtual = virtualKeys(s.Values(ctx, names.Dir(path)))
 	}
-	var m meter
+	var m transfer.Meter
 	var done atomic.Int64
-	err = batches(virtual, func(keys []string) error {
-		return eachValue(ctx, db.pool, s, keys, func(ctx context.Context, key string, b []byte) error {
+	err = transfer.Batches(virtual, func(keys []string) error {
+		return transfer.EachValue(ctx, db.pool, s, keys, func(ctx context.Context, key string, b []byte) error {
 			if err := s.Set(ctx, key, b); err != nil {
 				return err
 			}
 			done.Add(1)
-			m.add(int64(len(b)), o.Progress)
+			m.Add(int64(len(b)), o.Progress)
 			return nil
 		})
 	})
 	if err != nil {
 		err = fmt.Errorf("localize %w", err)
 	}
-	return done.Load(), m.bytes.Load(), err
+	return done.Load(), m.Bytes.Load(), err
 }
 
 func virtualKeys(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[string, error] {

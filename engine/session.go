@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -197,9 +198,9 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 		}
 	}
 	for i, keys := range []iter.Seq2[string, error]{documents, src.List(ctx, kv.ListOptions{Prefix: from})} {
-		err := batches(keys, func(keys []string) error {
+		err := transfer.Batches(keys, func(keys []string) error {
 			keys = slices.DeleteFunc(keys, func(key string) bool { return names.IsDocument(key) != (i == 0) })
-			return eachValue(ctx, s.db.pool, src, keys, set)
+			return transfer.EachValue(ctx, s.db.pool, src, keys, set)
 		})
 		if err != nil {
 			return fmt.Errorf("copy from another database: %w", err)

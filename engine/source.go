@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
@@ -48,7 +49,7 @@ type SourceOptions struct {
 type Source struct {
 	at    source.Place
 	open  *zarr.OpenOptions
-	pool  *pool
+	pool  *transfer.Pool
 	cache *cache.Cache
 	env   *source.Env
 	// openDB opens databases; see SourceOptions.
@@ -134,7 +135,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 	if err := c.Follow.Check(); err != nil {
 		return nil, err
 	}
-	s := &Source{pool: newPool(base.Workers), openDB: c.Open}
+	s := &Source{pool: transfer.NewPool(base.Workers), openDB: c.Open}
 	if s.openDB == nil {
 		s.openDB = Open
 	}

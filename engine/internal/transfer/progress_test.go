@@ -1,4 +1,4 @@
-package engine
+package transfer
 
 import (
 	"sync"
@@ -7,18 +7,18 @@ import (
 
 // Progress never goes back, however late those are who made it.
 func TestProgressGoesOn(t *testing.T) {
-	var m meter
-	m.keys.Store(254)
+	var m Meter
+	m.Keys.Store(254)
 	m.reported.Store(1) // two others were faster
-	m.add(0, func(p Progress) { t.Errorf("%+v is reported after 256 keys", p) })
+	m.Add(0, func(p Progress) { t.Errorf("%+v is reported after 256 keys", p) })
 
-	m = meter{total: 8000}
+	m = Meter{Total: 8000}
 	var last Progress // without a lock: calls do not overlap
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 1000 {
-				m.add(3000, func(p Progress) {
+				m.Add(3000, func(p Progress) {
 					if p.Keys < last.Keys || p.Bytes < last.Bytes || p.TotalKeys != 8000 {
 						t.Errorf("%+v after %+v", p, last)
 					}

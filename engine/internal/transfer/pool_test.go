@@ -1,4 +1,4 @@
-package engine
+package transfer
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 func TestPoolRunsEachOnceWithinBound(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
-		p := newPool(workers)
+		p := NewPool(workers)
 		var running, most atomic.Int64
 		counts := make([]atomic.Int64, 1000)
 		err := p.Run(context.Background(), len(counts), func(_ context.Context, i int) error {
@@ -39,7 +39,7 @@ func TestPoolRunsEachOnceWithinBound(t *testing.T) {
 
 func TestPoolStopsAtFirstError(t *testing.T) {
 	const workers = 3
-	p := newPool(workers)
+	p := NewPool(workers)
 	boom := errors.New("boom")
 	var calls atomic.Int64
 	err := p.Run(context.Background(), 1<<30, func(ctx context.Context, _ int) error {
@@ -61,7 +61,7 @@ func TestPoolStopsAtFirstError(t *testing.T) {
 }
 
 func TestPoolNests(t *testing.T) {
-	p := newPool(2)
+	p := NewPool(2)
 	var calls atomic.Int64
 	inner := func(ctx context.Context, _ int) error {
 		return p.Run(ctx, 8, func(context.Context, int) error { calls.Add(1); return nil })
@@ -74,7 +74,7 @@ func TestPoolNests(t *testing.T) {
 func TestPoolHonoursContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	err := newPool(2).Run(ctx, 5, func(context.Context, int) error { t.Error("called"); return nil })
+	err := NewPool(2).Run(ctx, 5, func(context.Context, int) error { t.Error("called"); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package engine
+package transfer
 
 import (
 	"context"
@@ -34,8 +34,8 @@ func (c claimed) View(_ context.Context, _ kv.Range, fn func([]byte) error) erro
 func TestLongValuesTakeTurns(t *testing.T) {
 	var held, most atomic.Int64
 	started := make(chan struct{}, 100)
-	p := newPool(16)
-	err := p.Run(bg, 16, func(ctx context.Context, i int) error {
+	p := NewPool(16)
+	err := p.Run(context.Background(), 16, func(ctx context.Context, i int) error {
 		v := claimed{size: 400 << 20, held: &held, most: &most, others: func() {
 			for range 1000 {
 				runtime.Gosched() // others would come in here
@@ -45,7 +45,7 @@ func TestLongValuesTakeTurns(t *testing.T) {
 		if i%4 == 0 {
 			v.size = 2 << 30
 		}
-		return viewWhole(ctx, v, func([]byte) error { return nil })
+		return ViewWhole(ctx, v, func([]byte) error { return nil })
 	})
 	if err != nil || len(started) != 16 {
 		t.Errorf("%d values, %v", len(started), err)
@@ -54,13 +54,13 @@ func TestLongValuesTakeTurns(t *testing.T) {
 		t.Errorf("%d bytes at once", most.Load())
 	}
 	v := claimed{size: 8 << 40, held: &held, most: &most}
-	if err := viewWhole(bg, v, nil); !errors.Is(err, kv.ErrTooLarge) {
+	if err := ViewWhole(context.Background(), v, nil); !errors.Is(err, kv.ErrTooLarge) {
 		t.Errorf("8 TiB: %v", err)
 	}
-	stopped, stop := context.WithCancel(bg)
+	stopped, stop := context.WithCancel(context.Background())
 	stop()
 	v.size = 1 << 30
-	if err := viewWhole(stopped, v, nil); !errors.Is(err, context.Canceled) {
+	if err := ViewWhole(stopped, v, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -1,9 +1,9 @@
-package engine
+package transfer
 
 import "golang.org/x/sys/unix"
 
-// systemMemory returns the bytes of memory that the machine has, 0 if unknown.
-func systemMemory() int64 {
+// SystemMemory returns the bytes of memory that the machine has, 0 if unknown.
+func SystemMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return 0

@@ -1,8 +1,8 @@
-package engine
+package transfer
 
 import "context"
 
-// relay makes batches in a goroutine of its own while the caller's uses those
+// Relay makes batches in a goroutine of its own while the caller's uses those
 // before, in their order, and hands used ones back so that their memory serves
 // again:
 //
@@ -17,8 +17,8 @@ import "context"
 // An error of use is returned at once and cancels the context of fill, after
 // which pass fails; one of fill is returned when everything that was passed
 // before has been used. In any case, a panic in use too, fill has returned when
-// relay does.
-func relay[B any](ctx context.Context, fresh func() B, fill func(ctx context.Context, pass func(B) (B, error)) error, use func(B) error) error {
+// Relay does.
+func Relay[B any](ctx context.Context, fresh func() B, fill func(ctx context.Context, pass func(B) (B, error)) error, use func(B) error) error {
 	// One batch is being filled, two wait, one is in use.
 	full, used := make(chan B, 2), make(chan B, 4)
 	ctx, stop := context.WithCancel(ctx)

@@ -1,4 +1,4 @@
-package engine
+package transfer
 
 import (
 	"bytes"
@@ -12,23 +12,23 @@ import (
 	"github.com/zarrdb/zarrdb/kv/zipkv"
 )
 
-// heldAtOnce is the longest value that is read together with others; a longer
+// HeldAtOnce is the longest value that is read together with others; a longer
 // one is read when it is its turn.
-var heldAtOnce int64 = 64 << 20 // tests make it small
+var HeldAtOnce int64 = 64 << 20 // tests make it small
 
 // longHeld bounds the bytes of longer values that are in memory at a time: each worker
 // may meet one, and a sparse file that claims gigabytes costs its writer nothing.
 var longHeld = gather.NewMemory(1 << 30)
 
-// viewWhole calls fn with all bytes of a value. Long values are held up to a
+// ViewWhole calls fn with all bytes of a value. Long values are held up to a
 // bound in total, or one that is larger. A value of more than half of the
 // machine's memory is kv.ErrTooLarge.
-func viewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
+func ViewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 	n := v.Size()
-	if n <= heldAtOnce {
+	if n <= HeldAtOnce {
 		return v.View(ctx, kv.All(), fn)
 	}
-	if most := systemMemory() / 2; most > 0 && n > most {
+	if most := SystemMemory() / 2; most > 0 && n > most {
 		return fmt.Errorf("%w: %d bytes do not go into memory, of which one value takes at most %d here", kv.ErrTooLarge, n, most)
 	}
 	if err := kv.CheckHeld(n); err != nil {
@@ -41,9 +41,9 @@ func viewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 	return v.View(ctx, kv.All(), fn)
 }
 
-// setValue writes a value, in pieces where both sides can: an archive does so with
+// SetValue writes a value, in pieces where both sides can: an archive does so with
 // every value, a directory with long ones that are as well checked in pieces as whole.
-func setValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error {
+func SetValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error {
 	switch out := out.(type) {
 	case *zipkv.Writer:
 		return out.SetValue(ctx, key, v)
@@ -57,14 +57,14 @@ func setValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error 
 			return out.SetValue(ctx, key, v)
 		}
 	}
-	return viewWhole(ctx, v, func(b []byte) error { return out.Set(ctx, key, b) })
+	return ViewWhole(ctx, v, func(b []byte) error { return out.Set(ctx, key, b) })
 }
 
 // goesInPieces reports whether a value is long, and as well read in pieces as whole.
-func goesInPieces(v kv.Value) bool { return v.Size() > heldAtOnce && kv.Streams(v) }
+func goesInPieces(v kv.Value) bool { return v.Size() > HeldAtOnce && kv.Streams(v) }
 
-// holds reports whether a store has the bytes of v under a key.
-func holds(ctx context.Context, store kv.Reader, key string, v kv.Value) bool {
+// Holds reports whether a store has the bytes of v under a key.
+func Holds(ctx context.Context, store kv.Reader, key string, v kv.Value) bool {
 	have, err := kv.Locate(ctx, store, key)
 	if err != nil || have.Size() != v.Size() {
 		return false
@@ -83,19 +83,19 @@ func holds(ctx context.Context, store kv.Reader, key string, v kv.Value) bool {
 	if goesInPieces(v) {
 		return kv.Stream(ctx, v, compare) == nil
 	}
-	return viewWhole(ctx, v, compare) == nil
+	return ViewWhole(ctx, v, compare) == nil
 }
 
 var errDiffers = errors.New("engine: values differ")
 
-// eachValue calls fn with the bytes of each of the keys that has a value, several
+// EachValue calls fn with the bytes of each of the keys that has a value, several
 // at a time, and reads them at the least cost.
-func eachValue(ctx context.Context, p *pool, view kv.Reader, keys []string, fn func(ctx context.Context, key string, b []byte) error) error {
+func EachValue(ctx context.Context, p *Pool, view kv.Reader, keys []string, fn func(ctx context.Context, key string, b []byte) error) error {
 	give := func(ctx context.Context, key string, v kv.Value) error {
 		if v == nil {
 			return nil
 		}
-		if err := viewWhole(ctx, v, func(b []byte) error { return fn(ctx, key, b) }); err != nil {
+		if err := ViewWhole(ctx, v, func(b []byte) error { return fn(ctx, key, b) }); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		return nil
@@ -103,7 +103,7 @@ func eachValue(ctx context.Context, p *pool, view kv.Reader, keys []string, fn f
 	if len(keys) > 0 && kv.Gathers(ctx, view, keys[len(keys)-1]) {
 		wants := make([]kv.Want, len(keys))
 		for i, key := range keys {
-			wants[i] = kv.Want{Key: key, Limit: heldAtOnce}
+			wants[i] = kv.Want{Key: key, Limit: HeldAtOnce}
 		}
 		return kv.Gather(ctx, view, wants, kv.Gathering{Run: p.Run, Take: func(ctx context.Context, i int, v kv.Value) error { return give(ctx, keys[i], v) }})
 	}

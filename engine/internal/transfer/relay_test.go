@@ -1,4 +1,4 @@
-package engine
+package transfer
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func TestRelay(t *testing.T) {
 		for _, failed := range []error{nil, boom} {
 			c := &filler{n: n, failed: failed}
 			next := 0
-			err := relay(bg, c.fresh, c.fill, func(batch []int) error {
+			err := Relay(context.Background(), c.fresh, c.fill, func(batch []int) error {
 				for _, i := range batch {
 					if i != next {
 						t.Fatalf("%d numbers: got %d, want %d", n, i, next)
@@ -67,7 +67,7 @@ func TestRelayEnds(t *testing.T) {
 	boom := errors.New("boom")
 	c := &filler{n: 1000}
 	calls := 0
-	err := relay(bg, c.fresh, c.fill, func([]int) error {
+	err := Relay(context.Background(), c.fresh, c.fill, func([]int) error {
 		if calls++; calls == 3 {
 			return boom
 		}
@@ -84,7 +84,7 @@ func TestRelayEnds(t *testing.T) {
 				t.Errorf("panicked: ended %v", c.ended)
 			}
 		}()
-		_ = relay(bg, c.fresh, c.fill, func([]int) error { panic(boom) })
+		_ = Relay(context.Background(), c.fresh, c.fill, func([]int) error { panic(boom) })
 	}()
 
 	// Filling that waits for something else is told.
@@ -96,12 +96,12 @@ func TestRelayEnds(t *testing.T) {
 		return ctx.Err()
 	}
 	zero := func() int { return 0 }
-	if err := relay(bg, zero, waiting, func(int) error { <-filling; return boom }); err != boom {
+	if err := Relay(context.Background(), zero, waiting, func(int) error { <-filling; return boom }); err != boom {
 		t.Errorf("waiting: %v", err)
 	}
 
 	// So it is when the caller's context ends, which then is the error.
-	ctx, cancel := context.WithCancelCause(bg)
+	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(boom)
 	for _, fill := range []func(context.Context, func(int) (int, error)) error{
 		func(ctx context.Context, _ func(int) (int, error)) error {
@@ -116,7 +116,7 @@ func TestRelayEnds(t *testing.T) {
 			}
 		},
 	} {
-		if err := relay(ctx, zero, fill, func(int) error { return nil }); err != boom {
+		if err := Relay(ctx, zero, fill, func(int) error { return nil }); err != boom {
 			t.Errorf("canceled: %v", err)
 		}
 	}

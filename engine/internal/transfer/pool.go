@@ -1,4 +1,4 @@
-package engine
+package transfer
 
 import (
 	"context"
@@ -6,17 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// pool runs the chunks of all operations of a database with a bounded number
+// Pool runs the chunks of all operations of a database with a bounded number
 // of workers. It implements zarr.Runner.
 //
 // The caller of Run always works too, so an operation makes progress even when
 // every worker is busy elsewhere, and nested calls cannot block each other.
-type pool struct {
+type Pool struct {
 	spare chan struct{} // one token per worker beside the callers
 }
 
-func newPool(workers int) *pool {
-	p := &pool{spare: make(chan struct{}, max(workers-1, 0))}
+// NewPool makes a pool of so many workers; callers count.
+func NewPool(workers int) *Pool {
+	p := &Pool{spare: make(chan struct{}, max(workers-1, 0))}
 	for range cap(p.spare) {
 		p.spare <- struct{}{}
 	}
@@ -26,7 +27,7 @@ func newPool(workers int) *pool {
 // Run calls fn for 0 to n-1, each once, and returns the first error. After an
 // error or when ctx ends, no further call begins; Run returns when those under
 // way have.
-func (p *pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

@@ -1,0 +1,11 @@
+// Package transfer has what import, append, link, export and localize share: how many
+// values are carried from one store to another in bounded memory.
+//
+//	listing ── Batches ──▶ some thousand keys ── EachValue ──▶ fn(key, bytes), several at a time
+//	                                                └─ Pool: bounded workers
+//	one goroutine fills ── Relay ──▶ batches ──▶ the caller's uses them
+//	SetValue, Holds, ViewWhole: one value, in pieces where both sides can
+//	Meter: what was done, reported as Progress
+//
+// It knows keys and bytes; what they mean is the engine's.
+package transfer
