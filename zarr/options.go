@@ -44,15 +44,16 @@ type ChunkLoader interface {
 }
 
 // ChunkToucher is an optional interface of a [ChunkCache] that knows which
-// chunks small reads come back to. Without it, reads of a small part of a chunk
-// that can be decoded in parts never put it into the cache. Results of reads do
+// chunks reads come back to. Without it, reads of a small part of a chunk
+// that can be decoded in parts never put it into the cache, and reads of most of it
+// always do. With it, both do when they come back. Results of reads do
 // not depend on it.
 type ChunkToucher interface {
 	// Keeps reports whether the cache keeps decoded chunks of so many bytes.
 	Keeps(bytes int) bool
-	// Touch notes that a part of a chunk of so many decoded bytes, which is not
-	// in the cache, is wanted. It reports whether the chunk is worth decoding
-	// whole, because the same was wanted not long ago.
+	// Touch notes that a chunk of so many decoded bytes, which is not
+	// in the cache, is wanted, or a part of it. It reports whether the chunk is worth
+	// keeping, because the same was wanted not long ago.
 	Touch(id kv.ID, codec [16]byte, bytes int) bool
 }
 

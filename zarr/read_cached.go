@@ -7,8 +7,9 @@ import (
 )
 
 // readCached reads through the cache: a chunk that is in it is copied from
-// there. One that is not goes into it, but where only a small part is wanted and
-// can be decoded by itself, it first has to be worth it.
+// there. One that is not goes into it, but it first has to be worth it where only a
+// small part is wanted and can be decoded by itself, and where most of it is wanted
+// of a local file, which is decoded into the caller's memory faster.
 func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.Value) error {
 	if t.form.inner != nil {
 		t.shard.t, t.shard.cache, t.shard.id, t.shard.value = t, cache, id, v
@@ -16,7 +17,7 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 	}
 	chunk, ok := cache.Get(id, t.form.name())
 	if !ok {
-		if t.partly(v.Size()) && !t.worthWhole(cache, id) {
+		if t.partly(v.Size()) && !t.worthWhole(cache, id) || t.mostly() && t.first(cache, id, v) {
 			return t.readValue(ctx, v)
 		}
 		var err error
@@ -26,6 +27,17 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 	}
 	t.copyOut(chunk, t.origin(), t.form.strides)
 	return nil
+}
+
+// mostly reports whether most of the chunk is wanted.
+func (t *task) mostly() bool { return t.points == nil && t.boxBytes() > t.form.bytes/2 }
+
+// first reports whether a chunk in a local file that is not in the cache was not wanted
+// lately. A cache that does not know takes all.
+func (t *task) first(cache ChunkCache, id kv.ID, v kv.Value) bool {
+	c, knows := cache.(ChunkToucher)
+	_, local := v.(kv.Placed)
+	return knows && local && !c.Touch(id, t.form.name(), t.form.bytes)
 }
 
 // worthWhole reports whether to decode a whole chunk for a small part: if the

@@ -3,6 +3,7 @@ package zarr
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
@@ -58,6 +59,9 @@ func (s *shardRead) read(ctx context.Context) error {
 		s.put()
 		return nil
 	}
+	if s.whole() && s.first() {
+		return t.readValue(ctx, s.value)
+	}
 	if len(s.blocks) == 1 && s.single() {
 		block, err := s.load(ctx)
 		if err != nil {
@@ -104,6 +108,32 @@ func (s *shardRead) single() bool {
 		}
 	}
 	return true
+}
+
+// whole reports whether all of the inner chunks is wanted.
+func (s *shardRead) whole() bool {
+	return s.t.points == nil && slices.Equal(s.t.box.Count, s.wide.Count)
+}
+
+// first notes that the inner chunks are wanted, and reports whether some were not
+// wanted lately; see task.first.
+func (s *shardRead) first() (first bool) {
+	c, knows := s.cache.(ChunkToucher)
+	_, local := s.value.(kv.Placed)
+	if !knows || !local {
+		return false
+	}
+	bytes := s.t.j.st.size
+	for _, n := range s.t.form.inner {
+		bytes *= n
+	}
+	s.each(func(name [16]byte) bool {
+		if !c.Touch(s.id, name, bytes) {
+			first = true
+		}
+		return true
+	})
+	return first
 }
 
 // collect looks the inner chunks up in the cache, until one is not there.
