@@ -369,6 +369,36 @@ def test_a_reply_that_nobody_waits_for(repo: zarrdb.Repository) -> None:
     assert link._busy == 0 and repo._client.link() is link
 
 
+EXITS = {
+    "with a session and arrays": "s = repo.writable_session(); s.set('k', b'1'); a = v.array('a'); x = a[:]",
+    "with a cycle": "class C: pass\nc = C(); c.c, c.s, c.a = c, repo.writable_session(), v.array('a'); c.x = c.a[:]",
+    "in a transaction": "with repo.transaction() as store:\n    sys.exit()",
+    "while threads read": """
+def read():
+    a = v.array("a")
+    while True:
+        assert a[5] == 5 and a[:][7] == 7 and v.get("a/c/0")
+for _ in range(4):
+    threading.Thread(target=read, daemon=True).start()
+time.sleep(0.2)
+""",
+    "before threads have read": "for _ in range(4): threading.Thread(target=lambda: [v.array('a')[:] for _ in range(20)]).start()",
+    "and reads in the end": "atexit.register(lambda: v.array('a')[:][5] == 5 or print('wrong'))",
+    "of a child": "v.array('a')[:]\npid = os.fork()\nif pid: sys.exit(os.waitpid(pid, 0)[1])\nv.array('a')[:]",
+}
+
+
+@pytest.mark.parametrize("how", EXITS)
+def test_exit(repo: zarrdb.Repository, path: Path, how: str) -> None:
+    """A program ends at once and silently."""
+    with repo.transaction() as store:
+        zarr.create_array(store, name="a", data=np.arange(1 << 18), chunks=(1 << 14,))
+    code = f"import atexit, os, sys, threading, time, zarrdb\nrepo = zarrdb.open({str(path)!r})\nv = repo.at('main')\n{EXITS[how]}"
+    p = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (p.returncode, p.stdout, p.stderr) == (0, "", "")
+    assert repo.fsck(full=True)["problems"] == []
+
+
 WITHOUT = """
 import builtins, mmap, os, socket, sys
 sys.platform = "win32"
