@@ -68,7 +68,7 @@ s3:               ## buckets against a real server on the loopback device that c
 bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh
 
-python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10)
+python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10), EACH=1 for 100 spawned processes
 	./scripts/python.sh $(ARGS)
 
 python-lint:      ## types (mypy --strict, pyright) and style (ruff) of the Python package

@@ -1,18 +1,95 @@
-"""Puts the program zarrdb into a wheel: $ZARRDB_WHEEL_BINARY, for the platform
-$ZARRDB_WHEEL_PLATFORM. Without them the wheel is for any platform and has none."""
+"""Puts the program zarrdb into wheels, and its source into source distributions.
+
+    go.mod, cmd, engine, …  ──▶  sdist: go/go.mod, go/cmd, …  ──▶  wheel: zarrdb built with Go
+    $ZARRDB_WHEEL_BINARY    ─────────────────────────────────────▶ wheel with that program
+
+A wheel that is made in the repository or from a source distribution has a program that
+Go compiles for this machine. $ZARRDB_WHEEL_BINARY names another one, and
+$ZARRDB_WHEEL_PLATFORM its platform; if it is empty, the wheel has none and is for any platform.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+MODULE = "module github.com/zarrdb/zarrdb\n"
+# Folders of the repository that the program is not built from.
+OTHER = {"bench", "docs", "examples", "interop", "python", "scripts", "testdata"}
+
 
 class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
+    _made: str | None = None
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        program, platform = os.environ.get("ZARRDB_WHEEL_BINARY"), os.environ.get("ZARRDB_WHEEL_PLATFORM")
-        if version == "standard" and program and platform:
+        if self.target_name == "sdist":
+            self._add_source(build_data)
+        elif version == "standard":
+            self._add_program(build_data)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
+
+    def _source(self) -> Path | None:
+        """The folder with the Go module: that of the repository, or of a source distribution."""
+        for folder in (Path(self.root, "go"), Path(self.root).parent):
+            mod = folder / "go.mod"
+            if mod.is_file() and mod.read_text(encoding="utf-8").startswith(MODULE):
+                return folder
+        return None
+
+    def _add_source(self, build_data: dict[str, Any]) -> None:
+        source = self._source()
+        if source is None:
+            raise RuntimeError("a source distribution is made in the repository: the Go module of zarrdb is not above this folder")
+        if source.name != "go":  # otherwise it is a source distribution already
+            build_data["force_include"].update({str(source / f): f"go/{f}" for f in files(source)})
+            build_data["force_include"][str(source / "LICENSE")] = "LICENSE"
+
+    def _add_program(self, build_data: dict[str, Any]) -> None:
+        program = os.environ.get("ZARRDB_WHEEL_BINARY")
+        platform = os.environ.get("ZARRDB_WHEEL_PLATFORM") or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        if program is None:
+            program = self._compile()
+        if program:
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform}"
             build_data["shared_scripts"] = {program: "zarrdb"}
+
+    def _compile(self) -> str:
+        source, go = self._source(), shutil.which("go")
+        if source is None or go is None:
+            raise RuntimeError(
+                "the program zarrdb is built with Go, which was not found: put go on PATH, or the path of a zarrdb "
+                "program into ZARRDB_WHEEL_BINARY; if that is empty, the package is made without one"
+                if source is not None
+                else "there is no source of the program zarrdb; put the path of one into ZARRDB_WHEEL_BINARY, or nothing for none"
+            )
+        self._made = tempfile.mkdtemp()
+        program = os.path.join(self._made, "zarrdb")
+        subprocess.run(
+            [go, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s", "-o", program, "./cmd/zarrdb"],
+            cwd=source, env={**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}, check=True,
+        )  # fmt: skip
+        return program
+
+
+def files(source: Path) -> Iterator[str]:
+    """What the program is built from, as paths in the repository."""
+    for folder, folders, names in os.walk(source):
+        inside = Path(folder).relative_to(source)
+        folders[:] = sorted(f for f in folders if f not in OTHER and not f.startswith((".", "_")) and not f.endswith(".zdb"))
+        for name in sorted(names):
+            is_module = not inside.parts and name in ("go.mod", "go.sum", "LICENSE")
+            is_code = name.endswith((".go", ".s", ".h", ".zip")) and not name.endswith("_test.go") and (inside.parts or name.endswith(".go"))
+            if is_module or is_code:
+                yield (inside / name).as_posix()

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Wheels of the Python package with the program in them, one for each platform, in
-# OUT (default bench/out/wheels). Needs Go, and Python with venv.
+# Wheels of the Python package with the program in them, one for each platform, and a
+# source distribution, in OUT (default bench/out/wheels). Needs Go, and Python with venv.
 #   scripts/wheels.sh [GOOS/GOARCH]…        default linux and darwin, amd64 and arm64
-#   scripts/wheels.sh --smoke               install that of this machine into a clean environment of
-#                                           each Python that is found, and use it without Go
+#   scripts/wheels.sh --smoke               install that of this machine into a clean environment of each
+#                                           Python that is found, and the source distribution into one
+#                                           more, and use them without Go
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath -m "${OUT:-bench/out/wheels}")
@@ -21,6 +22,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work" ${smoke:+"$out"}' EXIT
 cp -r python "$work/python"
+cp LICENSE "$work/python"
 for target in "$@"; do
 	os=${target%/*} arch=${target#*/}
 	case $target in
@@ -38,6 +40,7 @@ for target in "$@"; do
 	GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -trimpath -ldflags=-s -o "$work/$os-$arch/zarrdb" ./cmd/zarrdb
 	(cd "$work/python" && ZARRDB_WHEEL_BINARY=$work/$os-$arch/zarrdb ZARRDB_WHEEL_PLATFORM=$platform "$env/bin/hatchling" build -t wheel -d "$out")
 done
+(cd python && "$env/bin/hatchling" build -t sdist -d "$out")
 [ -n "$smoke" ] || exit 0
 
 # interpreter VERSION prints the path of that Python, on PATH or one of pyenv.
@@ -50,15 +53,23 @@ interpreter() {
 		fi
 	done
 }
-missing=
+# smoke FOLDER PACKAGE installs a package into a clean environment and uses it without Go.
+smoke() {
+	"$python" -m venv "$work/$1"
+	"$work/$1/bin/pip" install --quiet --disable-pip-version-check "$2"
+	(cd "$work" && env -i PATH=/usr/bin:/bin TMPDIR="$work" "$work/$1/bin/python" "$OLDPWD/python/suites/smoke.py")
+}
+missing= built=
 for version in 3.11 3.12 3.13 3.14; do
 	python=$(interpreter $version)
 	if [ -z "$python" ]; then
 		missing+=" $version"
 		continue
 	fi
-	"$python" -m venv "$work/$version"
-	"$work/$version/bin/pip" install --quiet --disable-pip-version-check "$out"/*.whl
-	(cd "$work" && env -i PATH=/usr/bin:/bin TMPDIR="$work" "$work/$version/bin/python" "$OLDPWD/python/suites/smoke.py")
+	smoke "$version" "$out"/*.whl
+	if [ -z "$built" ]; then
+		smoke sdist "$out"/*.tar.gz
+		built=yes
+	fi
 done
 [ -z "$missing" ] || echo "not tested, there is no interpreter: Python$missing"

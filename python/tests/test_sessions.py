@@ -202,8 +202,9 @@ def test_processes_write_one_commit(repo: zarrdb.Repository, how: str) -> None:
     ctx: Any = multiprocessing.get_context(how)
     if how == "forkserver":
         ctx.set_forkserver_preload(["zarrdb._array"])
-    # A spawned interpreter takes a second to import numpy: there are few, and each does many.
-    with ctx.Pool(2 if how == "spawn" else 4, maxtasksperchild=1 if how != "spawn" else None) as pool:
+    # A spawned interpreter takes a second to import numpy: there are few, and each does many, unless EACH is set.
+    each = how != "spawn" or bool(os.environ.get("EACH"))
+    with ctx.Pool(4 if each else 2, maxtasksperchild=1 if each else None) as pool:
         pool.starmap(use, [(s, v, i) for i in range(N)], chunksize=1)
     assert s.array("n")[:].tolist() == list(range(N))
     s.commit("all of them")
