@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -93,6 +94,11 @@ an import.`,
 			dir, err := importDest(here(cmd), args[0], &o)
 			if err != nil {
 				return err
+			}
+			if from := here(cmd); !engine.IsDatabase(from.path(dir)) && len(args) == 2 && parseTarget(from, args[1]).db != "" {
+				if files, err := os.ReadDir(from.path(dir)); err == nil && len(files) > 0 {
+					return usagef("import: %s is no database; the database comes first: zarrdb import %s %s", dir, args[1], dir)
+				}
 			}
 			if session != "" {
 				if o.Message != "" || o.Author != "" {
