@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -145,5 +146,18 @@ func checkRows(t *testing.T, a *zarr.Array, want []byte) {
 	got := make([]byte, len(want))
 	if err := a.ReadBytes(t.Context(), zarr.Selection{}, got); err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("%v, %v", got, err)
+	}
+}
+
+// TestOtherFiles gives every format of files a file of another format: it says so, and
+// not that the file is damaged.
+func TestOtherFiles(t *testing.T) {
+	for _, f := range foreignFormats() {
+		if f.Directory || f.Scheme == "avif" { // which reads none
+			continue
+		}
+		t.Run(f.Scheme, func(t *testing.T) {
+			formattest.Other(t, f, []byte("GIF89a, which no format here is, and more than any header has: "+strings.Repeat("x", 100)))
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -23,12 +24,18 @@ var (
 
 	// ErrNoVersion means that a format with versions lacks the one that was asked
 	// for.
-	ErrNoVersion = errors.New("formats: no such version")
+	ErrNoVersion = fault.New("formats: no such version", fault.ErrNotFound)
 )
 
 // Invalid returns an error that is ErrFormat and kv.ErrCorrupt.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w: %s", ErrFormat, kv.ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// Other returns an error that is ErrFormat for a file that begins as files of another
+// format may: it is not damaged.
+func Other(format string) error {
+	return fmt.Errorf("%w: the file does not begin as %s files do", ErrFormat, format)
 }
 
 // Unsupported returns an error that is ErrUnsupported.

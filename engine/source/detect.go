@@ -56,7 +56,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 				return named, fmt.Errorf("%s: %w (%w: no file has that name, and %s)", named.URL.Redacted(), err, ErrFormat, e.lacks(Directory))
 			}
 		}
-		why := e.lacks(at.Kind)
+		why := e.lacks(at.Kind) + inIt(ctx, at)
 		if format := foreign(ev.Head); format != "" {
 			why = "it is a " + format + " file; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
 		}
@@ -130,6 +130,35 @@ func (e *Env) lacks(kind Kind) string {
 		return "its beginning is of no known file format"
 	}
 	return "the directory holds none of " + strings.Join(e.wantedFiles(), ", ")
+}
+
+// inIt names the first children of a directory, from which the reader may choose one.
+func inIt(ctx context.Context, at Place) string {
+	if at.Kind == File {
+		return ""
+	}
+	l, ok := at.dir().(kv.Lister)
+	if !ok {
+		return ""
+	}
+	var some []string
+	for c, err := range kv.ListDir(ctx, l, "") {
+		if err != nil {
+			return ""
+		}
+		name := c.Name
+		if c.Prefix {
+			name += "/"
+		}
+		if some = append(some, fmt.Sprintf("%q", name)); len(some) == 6 {
+			some[5] = "…"
+			break
+		}
+	}
+	if len(some) == 0 {
+		return ""
+	}
+	return "; in it are " + strings.Join(some, ", ")
 }
 
 // look gathers evidence, and finds out whether a place is a file or a directory.

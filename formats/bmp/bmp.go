@@ -86,6 +86,9 @@ func open(ctx context.Context, base formats.Base, _ formats.Options) (refs.Set, 
 // begins with head. A file that is too short for its pixels is refused here,
 // before memory is reserved.
 func shapeOf(head []byte, size int64) ([3]int, error) {
+	if len(head) >= 2 && string(head[:2]) != "BM" {
+		return [3]int{}, formats.Other("BMP")
+	}
 	c, err := bmp.DecodeConfig(bytes.NewReader(head))
 	switch {
 	case errors.Is(err, bmp.ErrUnsupported):

@@ -23,6 +23,15 @@ func Refused(t *testing.T, f formats.Format, data []byte, want error) {
 	}
 }
 
+// Other fails unless opening a file says that it is in another format, and not damaged.
+func Other(t *testing.T, f formats.Format, data []byte) {
+	t.Helper()
+	_, err := Open(t.Context(), f, Files(data), Name)
+	if !errors.Is(err, formats.ErrFormat) || errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("open: %v, want ErrFormat alone", err)
+	}
+}
+
 // Damage cuts every file of a directory short and changes bytes in it, a few times each.
 // Opening the array at path and reading it must end in an error that says that data are
 // damaged or a part is not supported, or in values; it must not end in a panic or take

@@ -151,8 +151,21 @@ func TestVersionsThatAreNot(t *testing.T) {
 	for _, name := range repositories {
 		files, _ := golden(t, name)
 		for _, version := range []string{"tag.gone", "tag.none", "branch.none", "branch.", "tag.", "v1", "main", "branch.MAIN", "branch.a/b", "00000000000000000000", "1CECHNKREP0F1RSTCMT", "../../../etc/passwd"} {
-			if _, err := Open(t.Context(), files, version); !errors.Is(err, formats.ErrNoVersion) {
+			_, err := Open(t.Context(), files, version)
+			if !errors.Is(err, formats.ErrNoVersion) {
 				t.Errorf("%s: %q: %v", name, version, err)
+				continue
+			}
+			// The versions that the error lists can be opened.
+			_, list, _ := strings.Cut(err.Error(), "; there are ")
+			some := strings.Split(list, ", ")
+			for _, other := range some {
+				if _, err := Open(t.Context(), files, strings.TrimPrefix(other, "@")); err != nil {
+					t.Errorf("%s: %q: %v", name, other, err)
+				}
+			}
+			if len(some) < 3 {
+				t.Errorf("%s: %q: it lists %q", name, version, some)
 			}
 		}
 	}

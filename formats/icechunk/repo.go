@@ -293,6 +293,38 @@ func (r *repository) listRefs(ctx context.Context) (out []formats.Name, err erro
 	return out, nil
 }
 
+// mostVersions is how many branches and tags an error lists.
+const mostVersions = 8
+
+// someVersions lists the first branches and tags as versions are spelled, "" if they
+// cannot be listed. It reads none of them.
+func (r *repository) someVersions(ctx context.Context) string {
+	var some []string
+	if r.info != nil {
+		for _, b := range r.info.branches {
+			some = append(some, "@"+branchOf+b.name)
+		}
+		for _, t := range r.info.tags {
+			some = append(some, "@"+tagOf+t.name)
+		}
+	} else if list, ok := r.files.(kv.Lister); ok {
+		for key, err := range list.List(ctx, kv.ListOptions{Prefix: refsDir}) {
+			if err != nil || len(some) > mostVersions {
+				break
+			}
+			if name, ok := strings.CutSuffix(key[len(refsDir):], refFile); ok {
+				some = append(some, "@"+name)
+			} else if name, ok = strings.CutSuffix(key[len(refsDir):], refGone); ok && len(some) > 0 && some[len(some)-1] == "@"+name {
+				some = some[:len(some)-1] // a tag that was deleted
+			}
+		}
+	}
+	if len(some) > mostVersions {
+		some = append(some[:mostVersions], "…")
+	}
+	return strings.Join(some, ", ")
+}
+
 // snapshot reads a snapshot. One that is not there is formats.ErrNoVersion.
 func (r *repository) snapshot(ctx context.Context, id objectID) (*snapshot, error) {
 	return r.snapshots.get(ctx, id, func(ctx context.Context, id objectID) (*snapshot, error) {

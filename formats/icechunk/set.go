@@ -78,6 +78,11 @@ func Open(ctx context.Context, files kv.Reader, version string) (*Set, error) {
 			return nil, fmt.Errorf("icechunk: %w: there is neither %q nor %q", formats.ErrFormat, infoKey, mainRef)
 		}
 	}
+	if errors.Is(err, formats.ErrNoVersion) {
+		if some := repo.someVersions(ctx); some != "" {
+			err = fmt.Errorf("%w; there are %s", err, some)
+		}
+	}
 	return nil, err
 }
 

@@ -87,7 +87,7 @@ func (c colours) readHeader(r io.ReaderAt, size int64) (raster.Info, error) {
 		return info, raster.Cut(err, "jpeg")
 	}
 	if b[0] != 0xff || b[1] != soi {
-		return info, formats.Invalid("jpeg: the file does not begin as JPEG files do")
+		return info, formats.Other("JPEG")
 	}
 	found := false
 	err := segments(r, 2, func(s segment) (bool, error) {

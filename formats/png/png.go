@@ -51,8 +51,11 @@ func readHeader(r io.ReaderAt, size int64) (raster.Info, error) {
 		return raster.Info{}, raster.Cut(err, "png")
 	}
 	be := binary.BigEndian
-	if string(head[:8]) != signature || string(head[12:16]) != "IHDR" {
-		return raster.Info{}, formats.Invalid("png: the file does not begin as PNG files do")
+	if string(head[:8]) != signature {
+		return raster.Info{}, formats.Other("PNG")
+	}
+	if string(head[12:16]) != "IHDR" {
+		return raster.Info{}, formats.Invalid("png: the first chunk is not IHDR")
 	}
 	width, height := be.Uint32(head[16:]), be.Uint32(head[20:])
 	bits, colour := int(head[24]), head[25]

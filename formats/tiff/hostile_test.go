@@ -68,7 +68,6 @@ func TestMade(t *testing.T) {
 // What contradicts itself or the file is refused when it is opened.
 func TestInvalid(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"empty":              nil,
 		"no directory":       []byte("II*\x00\x00\x00\x00\x00"),
 		"offset outside":     []byte("II*\x00\xff\xff\xff\x7f"),
 		"big, offset of -1":  []byte("II+\x00\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"),

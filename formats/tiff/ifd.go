@@ -96,7 +96,7 @@ func openFile(ctx context.Context, v kv.Value) (*file, error) {
 	f := &file{window: w, seen: map[int64]bool{}}
 	var ok bool
 	if f.order, f.big, ok = magic(w.front); !ok {
-		return nil, formats.Invalid("tiff: the file does not begin as TIFF files do")
+		return nil, formats.Other("TIFF")
 	}
 	at := int64(4)
 	if f.big {

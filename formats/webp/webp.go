@@ -76,7 +76,7 @@ func readHeader(r io.ReaderAt, size int64) (raster.Info, error) {
 	}
 	head = append(head, make([]byte, 30-len(head))...)
 	if string(head[:4]) != "RIFF" || string(head[8:12]) != "WEBP" {
-		return raster.Info{}, formats.Invalid("webp: the file does not begin as WebP files do")
+		return raster.Info{}, formats.Other("WebP")
 	}
 	le := binary.LittleEndian
 	info := raster.Info{Channels: 3, Bits: 8}

@@ -161,7 +161,7 @@ func otherFormat(t target, to string, err error) error {
 	if t.rev != "" {
 		at += "@" + t.rev
 	}
-	return fmt.Errorf("%w; for a copy in the format of the group: zarrdb export %s:%s copy.zarr --format zarr%v, then zarrdb import %s copy.zarr --to %s", err, at, t.path, other.Above, at, to)
+	return fmt.Errorf("%w; for a copy in the format of the group: zarrdb export %s copy.zarr --format zarr%v, then zarrdb import %s copy.zarr --to %s", err, shellWord(at+":"+t.path), other.Above, shellWord(at), shellWord(to))
 }
 
 func mvCmd() *cobra.Command {

@@ -63,7 +63,7 @@ meanwhile. What the session writes itself needs no guard.`,
 			defer s.Close()
 			a, ok := n.Array()
 			if !ok {
-				return fmt.Errorf("read /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", n.Path(), zurl.Redact(args[0]))
+				return fmt.Errorf("read /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", n.Path(), shellWord(zurl.Redact(args[0])))
 			}
 			r := reading{a: a, whole: sel == "", tidy: tidy, beside: s.Sibling}
 			if guard {

@@ -277,7 +277,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 			}
 			switch len(revs) {
 			case 0:
-				return usagef("%s: which version is compared with the head of main? For the last commit: zarrdb diff %s main~1", cmd.CommandPath(), args[0])
+				return usagef("%s: which version is compared with the head of main? For the last commit: zarrdb diff %s main~1", cmd.CommandPath(), shellWord(args[0]))
 			case 1:
 				revs = append(revs, txn.MainBranch)
 			case 3:
@@ -338,7 +338,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 						return err
 					}
 					if !asJSON {
-						back := fmt.Sprintf("zarrdb undo %s@%s", t.db, del)
+						back := "zarrdb undo " + shellWord(t.db+"@"+del)
 						if kind == "tag" {
 							back += " --tag"
 						}

@@ -134,8 +134,8 @@ func notDatabase(from caller, s string) error {
 			if base == "." {
 				base = "store"
 			}
-			return fmt.Errorf("%s: %w: %s is a store; \"zarrdb import %s.zdb %s\" makes a database of it",
-				s, txn.ErrNotDatabase, store, strings.TrimSuffix(base, filepath.Ext(base)), store)
+			return fmt.Errorf("%s: %w: %s is a store; \"zarrdb import %s %s\" makes a database of it",
+				s, txn.ErrNotDatabase, store, shellWord(strings.TrimSuffix(base, filepath.Ext(base))+".zdb"), shellWord(store))
 		}
 	}
 	return nil
@@ -193,20 +193,17 @@ func (t target) noDatabase(from caller) error {
 	if _, err := os.Lstat(from.path(t.url)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	switch info, err := os.Stat(from.path(t.url[:i])); {
+	switch _, err := os.Stat(from.path(t.url[:i])); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil && t.url[i] == '@':
-		return notDatabase(from, t.url)
-	case err == nil && t.url[i] == ':':
-		named := strings.TrimSuffix(t.url[:i], "/") + "/"
-		switch _, set := os.Stat(from.path(filepath.Join(t.url[:i], ".zgroup"))); {
-		case info.Mode().IsRegular() && !strings.Contains(filepath.Base(t.url[:i]), ".json"): // also .json.zst
-			named = t.url[:i] + "|zip:"
-		case info.Mode().IsRegular(), set != nil && strings.HasSuffix(named, ".parq/"), set != nil && strings.HasSuffix(named, ".parquet/"):
-			named = t.url[:i] + "|kerchunk:"
+		if err := notDatabase(from, t.url); err != nil {
+			return err
 		}
-		return fmt.Errorf("%s: %w; what is in %s is named %s", t.url, fs.ErrNotExist, t.url[:i], named+strings.TrimLeft(t.url[i+1:], "/"))
+		version, path, _ := strings.Cut(t.url[i+1:], ":")
+		return &misspelledError{t.url[:i], version, strings.TrimLeft(path, "/"), fmt.Errorf("%s: %w", t.url, fs.ErrNotExist)}
+	case err == nil && t.url[i] == ':':
+		return &misspelledError{t.url[:i], "", strings.TrimLeft(t.url[i+1:], "/"), fmt.Errorf("%s: %w", t.url, fs.ErrNotExist)}
 	}
 	return nil
 }
@@ -245,9 +242,13 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 			return nil, usagef("--session needs a database")
 		}
 		if err := t.noDatabase(here(cmd)); err != nil {
-			return nil, err
+			return nil, spelled(ctx, here(cmd), s, err)
 		}
-		return engine.OpenSource(ctx, here(cmd).url(t.url), o)
+		src, err := engine.OpenSource(ctx, here(cmd).url(t.url), o)
+		if err != nil {
+			err = spelled(ctx, here(cmd), s, err)
+		}
+		return src, err
 	}
 	if through := here(cmd).through; through != "" && f.session == "" {
 		return openThrough(cmd, through, t, o)
@@ -269,7 +270,7 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	n, err := src.Node(cmd.Context())
 	if err != nil {
 		src.Close()
-		return nil, nil, rootless(parseTarget(here(cmd), s), err)
+		return nil, nil, spelled(cmd.Context(), here(cmd), s, rootless(parseTarget(here(cmd), s), err))
 	}
 	return src, n, nil
 }
@@ -278,7 +279,7 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 // such as a new one.
 func rootless(t target, err error) error {
 	if t.db != "" && t.path == "" && errors.Is(err, zarr.ErrNotFound) {
-		err = fmt.Errorf("%w: nothing is at the root (zarrdb create %s --group makes a group there)", err, t.db)
+		err = fmt.Errorf("%w: nothing is at the root (zarrdb create %s --group makes a group there)", err, shellWord(t.db))
 	}
 	return err
 }
