@@ -18,6 +18,7 @@ from xarray.tests.test_backends import TestZarrRegionAuto as RegionAuto
 from xarray.tests.test_backends import ZarrBase, default_zarr_format
 
 import zarrdb
+from zarrdb import codecs
 
 __all__ = ["default_zarr_format"]
 
@@ -51,10 +52,23 @@ class Sessions:
             s.discard()
 
 
+# Chunks of dask share chunks of the array here. The tests want no error, whatever is lost. With our pipeline
+# nothing is lost; without it, as for arrays of v2 without fill value, it is a ChangedError.
+UNSAFE = ("test_shard_encoding_with_dask", "test_chunk_encoding_with_dask")
+
+
 class TestStore(Sessions, ZarrBase):
     # They write a directory, not the store.
     test_append_write: Any = None
     test_append_overwrite_values: Any = None
+
+    @pytest.fixture(autouse=True)
+    def _pipeline(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        unsafe = request.node.originalname in UNSAFE
+        if unsafe and request.node.callspec.params.get("default_zarr_format") == 2:
+            pytest.skip("writes of dask to the same chunk are refused")
+        with codecs.use() if unsafe else contextlib.nullcontext():
+            yield
 
 
 class TestStoreRegionAuto(Sessions, RegionAuto):
