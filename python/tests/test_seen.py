@@ -59,8 +59,9 @@ def test_writes_of_zarr_that_overlap(repo: zarrdb.Repository) -> None:
         store.get_sync(one)
         store.get_sync(two)
         store.set_sync(one, value(b"one"))
-        with pytest.raises(zarrdb.ChangedError):
+        with pytest.raises(zarrdb.ChangedError) as e:
             store.set_sync(two, value(b"two"))
+        assert "zarrdb.codecs.use()" in e.value.__notes__[0]
         with pytest.raises(zarrdb.ChangedError):
             store.delete_sync(two)
         store.set_sync(key("a", "c", "0"), value(b"whole"))  # needs not know what was there

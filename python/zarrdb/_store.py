@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
@@ -14,6 +15,18 @@ from ._views import Session, Snapshot
 
 # Values that are longer are sent by a thread, so that others are compressed meanwhile.
 INLINE = 256 << 10
+
+
+@contextmanager
+def _hint() -> Iterator[None]:
+    try:
+        yield
+    except ChangedError as e:
+        e.add_note(
+            "Another thread or process has written to the same chunk meanwhile. Let each write whole chunks, "
+            "or use zarrdb.codecs.use(): then the server merges what is written to parts of a chunk."
+        )
+        raise
 
 
 class ZarrdbStore(Store):
@@ -112,13 +125,15 @@ class ZarrdbStore(Store):
     def _set(self, key: str, value: Buffer) -> None:
         if not isinstance(value, Buffer):
             raise TypeError(f"ZarrdbStore.set(): `value` must be a Buffer instance. Got an instance of {type(value)} instead.")
-        self._writer._set(key, value.as_numpy_array(), False, True)
+        with _hint():
+            self._writer._set(key, value.as_numpy_array(), False, True)
 
     def set_sync(self, key: str, value: Buffer) -> None:
         self._set(key, value)
 
     def delete_sync(self, key: str) -> None:
-        self._writer._delete(key, True)
+        with _hint():
+            self._writer._delete(key, True)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
