@@ -115,9 +115,21 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 		if f, err := fs.Create(path, vfs.WriteCategoryUnspecified); err == nil {
 			_, _ = f.Write(append(b, '\n'))
 			_ = f.Close()
+			describeToReaders(fs, dir, path)
 		}
 	}
 	return &dirLock{Lock: l, fs: fs, path: path}, nil
+}
+
+// describeToReaders lets the users who may list the directory read the description in
+// it, whatever the umask of this process is: they find the socket by it.
+func describeToReaders(fs vfs.FS, dir, path string) {
+	if vfs.Root(fs) != vfs.Default {
+		return
+	}
+	if fi, err := os.Stat(dir); err == nil {
+		_ = os.Chmod(path, 0o600|fi.Mode().Perm()&0o044)
+	}
 }
 
 var _ io.Closer = (*dirLock)(nil)

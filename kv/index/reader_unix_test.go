@@ -193,3 +193,27 @@ func TestReaderWithoutPermission(t *testing.T) {
 		t.Errorf("files were\n%sand are\n%s", before, after)
 	}
 }
+
+// The description of the process that has an index open can be read by those who may
+// list the directory, whatever the umask is.
+func TestHolderMode(t *testing.T) {
+	for mode, want := range map[fs.FileMode]fs.FileMode{0o700: 0o600, 0o750: 0o640, 0o755: 0o644} {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		was := syscall.Umask(0o077)
+		x, err := Open(dir, &Options{Create: true})
+		syscall.Umask(was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fi, err := os.Stat(filepath.Join(dir, holderFile))
+		if err != nil || fi.Mode().Perm() != want {
+			t.Errorf("in a directory of mode %o: %v, %v; want %o", mode, fi.Mode(), err, want)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
