@@ -43,6 +43,19 @@ func (db *DB) Clone(ctx context.Context, dir string, o txn.TransferOptions) (*tx
 	return db.store.Clone(ctx, dir, o)
 }
 
+// BackupTo is [DB.Backup] to a backup that is open.
+func (db *DB) BackupTo(ctx context.Context, to *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
+	return db.store.BackupTo(ctx, to.store, o)
+}
+
+// RestoreTo is [Restore] of a backup that is open.
+func (db *DB) RestoreTo(ctx context.Context, dir string, o txn.TransferOptions) (*txn.TransferReport, error) {
+	if err := db.apart(dir); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	return db.store.RestoreTo(ctx, dir, o)
+}
+
 // Restore is [txn.Restore]. A destination that is, holds or lies in the backup,
 // or lies in a database, is ErrOverlap. Options may be nil.
 func Restore(ctx context.Context, backup, dir string, o *Options, t txn.TransferOptions) (*txn.TransferReport, error) {

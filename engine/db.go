@@ -69,7 +69,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	to := opts.txn(ctx, files)
 	var serving *Serving
 	var err error
-	if opts.Serve != nil {
+	if opts.Serve != nil && opts.IndexCopy == "" {
 		if serving, err = opts.Serve(dir); err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (o *Options) env() *source.Env {
 
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly || o.IndexCopy != "", IndexCopy: o.IndexCopy, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval,

@@ -30,16 +30,28 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (*Tran
 }
 
 func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
-	publish := func(ctx context.Context, t *transfer) error { return t.mirror(ctx, &db.incarnation) }
 	opts := db.copyOptions()
 	if err := readFormat(fsOf(opts.FS), dest); errors.Is(err, ErrNotDatabase) {
-		return db.copyTo(ctx, dest, opts, o, everything, publish)
+		return db.copyTo(ctx, dest, opts, o, everything, mirror(&db.incarnation))
 	}
 	to, err := Open(dest, &opts)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+	return db.backupTo(ctx, to, o)
+}
+
+// BackupTo is [DB.Backup] to a backup that is open.
+func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
+	r, err := db.backupTo(ctx, to, o)
+	if err != nil {
+		return r, fmt.Errorf("backup to %s: %w", to.dir, err)
+	}
+	return r, nil
+}
+
+func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
 	ours, err := catalog.IsBackupOf(to.idx, db.incarnation)
 	if err == nil && !ours {
 		err = ErrNotBackup
@@ -47,7 +59,7 @@ func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	if err != nil {
 		return nil, err
 	}
-	return transferred(ctx, db, to, o, everything, publish)
+	return transferred(ctx, db, to, o, everything, mirror(&db.incarnation))
 }
 
 // Restore makes a new database in dir of a backup, a directory or a zip file, with
@@ -68,15 +80,26 @@ func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferO
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close(), closeZip()) }()
-	to := db.copyOptions()
-	to.FS = ro.FS
-	r, err := db.copyTo(ctx, dir, to, o, everything, func(ctx context.Context, t *transfer) error {
-		return t.mirror(ctx, nil)
-	})
+	r, err := db.restoreTo(ctx, dir, ro.FS, o)
 	if err != nil {
 		return r, fmt.Errorf("restore %s to %s: %w", backup, dir, err)
 	}
 	return r, nil
+}
+
+// RestoreTo is [Restore] of a backup that is open.
+func (db *DB) RestoreTo(ctx context.Context, dir string, o TransferOptions) (*TransferReport, error) {
+	r, err := db.restoreTo(ctx, dir, db.opts.FS, o)
+	if err != nil {
+		return r, fmt.Errorf("restore %s to %s: %w", db.dir, dir, err)
+	}
+	return r, nil
+}
+
+func (db *DB) restoreTo(ctx context.Context, dir string, fs index.FS, o TransferOptions) (*TransferReport, error) {
+	to := db.copyOptions()
+	to.FS = fs
+	return db.copyTo(ctx, dir, to, o, everything, mirror(nil))
 }
 
 // everything plans all commits.
@@ -104,7 +127,12 @@ func everything(ctx context.Context, t *transfer) error {
 	return nil
 }
 
-// mirror publishes refs, reflogs and marks of expiry as they are in the source.
+// mirror publishes refs, reflogs and marks of expiry as they are in the source. of is
+// the incarnation of that, if the destination is a backup of it.
+func mirror(of *[8]byte) func(context.Context, *transfer) error {
+	return func(ctx context.Context, t *transfer) error { return t.mirror(ctx, of) }
+}
+
 func (t *transfer) mirror(ctx context.Context, of *[8]byte) error {
 	return t.publish(ctx, func(c *change) error {
 		if err := t.mirrorSpace(ctx, c.extra, index.SpaceReflog); err != nil {

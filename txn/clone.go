@@ -130,6 +130,6 @@ func (db *DB) sound(ctx context.Context) error {
 // copyOptions are those of a copy that is open only to be written.
 func (db *DB) copyOptions() Options {
 	opts := db.opts
-	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilitySync, -1
+	opts.ReadOnly, opts.IndexCopy, opts.Durability, opts.CheckpointCommits = false, "", DurabilitySync, -1
 	return opts
 }

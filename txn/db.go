@@ -57,6 +57,10 @@ type DB struct {
 	// lock of commits.
 	pinMu  sync.RWMutex
 	pinned atomic.Uint64 // counts pins that were made
+	// copies counts those of the index that other processes read; copying is held while
+	// their directory changes.
+	copies  atomic.Int64
+	copying sync.Mutex
 	// care is held shared by whoever relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care sync.RWMutex
@@ -82,6 +86,9 @@ func Open(dir string, o *Options) (*DB, error) {
 			err = &IndexLostError{Dir: dir, Err: err}
 		}
 		return nil, err
+	}
+	if opts.IndexCopy != "" {
+		return openIndexCopy(dir, opts)
 	}
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, false)
 	if err != nil && indexIsLost(err) {
@@ -200,7 +207,11 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err := db.heads.load(idx); err != nil {
 		return nil, errors.Join(err, db.packs.Close())
 	}
-	if err := db.checkpoints.load(db); err != nil {
+	err = db.checkpoints.load(db)
+	if err == nil && !opts.ReadOnly {
+		err = db.removeCopies()
+	}
+	if err != nil {
 		return nil, errors.Join(err, db.packs.Close())
 	}
 	db.commit.db, db.commit.arrived = db, make(chan struct{}, 1)

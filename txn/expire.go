@@ -54,7 +54,11 @@ type ExpireReport struct {
 // of sessions and what their reflogs still name always stay; a snapshot that is
 // open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	if err := db.writable(); err != nil {
+	check := db.writable
+	if o.DryRun {
+		check = db.check
+	}
+	if err := check(); err != nil {
 		return nil, err
 	}
 	if o.Before.IsZero() && o.Keep <= 0 {

@@ -63,7 +63,7 @@ type GCReport struct {
 	// were left alone because of a pin, a second link, or a process that reads
 	// them and was given the file.
 	Removed, Punched, Rewritten, Pinned, Linked, Leased int
-	// Stopped says that a pin was made meanwhile, so that the rest of the packs
+	// Stopped says that a pin or a copy of the index was made meanwhile, so that the rest of the packs
 	// is left to the next collection.
 	Stopped bool
 	// Holders are what keeps payloads, with Explain.

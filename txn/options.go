@@ -98,6 +98,9 @@ type Options struct {
 	// Socket is where this process serves the database to others, which those that
 	// find it locked are told; see [index.Holder].
 	Socket string
+	// IndexCopy, if set, is an [IndexCopy] that another process made of its open
+	// database, which is then read as of that moment.
+	IndexCopy string
 	// Durability says when commits are on disk; default [DurabilitySync].
 	Durability Durability
 	// SyncInterval bounds the time that [DurabilityAsync] leaves between a
