@@ -44,6 +44,9 @@ type Command struct {
 	// Passed says that another process passed the command on, since this one has one
 	// of its databases open.
 	Passed bool
+	// OtherBuild says that the process is another build of the program, whose commands and
+	// flags may not be known here.
+	OtherBuild bool
 	// Held are the databases that this process has open.
 	Held []*engine.DB
 	// View, if set, is what every TARGET of the command names, and Path the node in it.
@@ -55,6 +58,10 @@ type Command struct {
 // process ends, or has the database open in a way that the command cannot use. The
 // client runs it when the database is free.
 const RunElsewhere = -1
+
+// RunUnknown is an exit code: the command line is wrong for this build, and the client is
+// another one. It has changed and printed nothing.
+const RunUnknown = -2
 
 // Table is every request that a client may make. Safe for concurrent use.
 type Table struct {

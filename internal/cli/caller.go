@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 // caller is the process in which a command was typed. A process that has
@@ -21,12 +23,10 @@ type caller struct {
 	dir  string       // working directory; "" is that of this process
 	env  []string     // as os.Environ; nil is that of this process
 	held []*engine.DB // databases that this process has open
-	// through is the socket of a process that has the database open but cannot
-	// run the command: the command reads through it.
-	through string
-	// passed says that another process, which has another database of the command open,
-	// passed the command on to this one. What is read of that database is read through it.
-	passed bool
+	// apart says that databases which other processes have open are read through their
+	// sockets: those processes do not run the command, or have passed it on to this one.
+	apart  bool
+	joined *joined // those processes
 	// view is what targets name, and node a path in it, for reports about what a server
 	// has open; nil for all other commands.
 	view kv.ReadLister
@@ -105,7 +105,21 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 	if db := here(cmd).database(dir); db != nil {
 		return db.Handle(o)
 	}
-	return engine.Open(cmd.Context(), here(cmd).path(dir), shared(cmd, o))
+	db, err := engine.Open(cmd.Context(), here(cmd).path(dir), shared(cmd, o))
+	if held := here(cmd).through(err); held != nil && o != nil && o.ReadOnly {
+		return openCopy(cmd, dir, held, o)
+	}
+	return db, err
+}
+
+// through returns the error of opening a database if it is to be read through the socket
+// of the process that has it open, else nil.
+func (c caller) through(err error) *engine.LockedError {
+	var held *engine.LockedError
+	if c.apart && errors.As(err, &held) && local.Reachable(held) {
+		return held
+	}
+	return nil
 }
 
 // shared returns options for a database that is served while it is open. Opening

@@ -35,7 +35,11 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 					return usagef("--older-than: %w", err)
 				}
 			}
-			return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error {
+			var access *engine.Options
+			if o.DryRun {
+				access = readOnly
+			}
+			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
 				r, err := db.Expire(cmd.Context(), o)
 				if err != nil {
 					return err
@@ -130,7 +134,7 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 		say(cmd, "dead, but kept for now: %s%s", size(r.HeldBytes), why)
 	}
 	if r.Stopped {
-		say(cmd, "a pin was made meanwhile: run it again for the rest")
+		say(cmd, "a pin was made, or another process began to read, meanwhile: run it again for the rest")
 	}
 	for _, h := range r.Holders {
 		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))

@@ -129,6 +129,9 @@ Payloads go straight into it, and the file is there when all of it was compared.
 					if strings.HasSuffix(args[1], ".zip") {
 						return db.BackupZip(ctx, here(cmd).path(args[1]), o)
 					}
+					if held := here(cmd).database(args[1]); held != nil && held.Dir() != db.Dir() {
+						return db.BackupTo(ctx, held, o)
+					}
 					return db.Backup(ctx, here(cmd).path(args[1]), o)
 				})
 			})
@@ -146,6 +149,16 @@ that is in it, and verify it. A restore that was interrupted is taken up by the 
 		Example: `  zarrdb restore /mnt/disk/weather.zdb weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if engine.IsDatabase(here(cmd).path(args[0])) {
+				db, err := openDB(cmd, args[0], readOnly)
+				if err != nil {
+					return err
+				}
+				defer db.Close()
+				return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					return db.RestoreTo(ctx, here(cmd).path(args[1]), o)
+				})
+			}
 			return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 				return engine.Restore(ctx, here(cmd).path(args[0]), here(cmd).path(args[1]), shared(cmd, nil), o)
 			})

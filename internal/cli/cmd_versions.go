@@ -28,22 +28,6 @@ func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, d
 	return t.with(cmd, o, fn)
 }
 
-// readDB is withDB for a command that only reads. It calls through instead of fn if
-// another process has the database open that does not run commands.
-func readDB(cmd *cobra.Command, s string, through func(t target) error, fn func(t target, db *engine.DB) error) error {
-	if here(cmd).through == "" {
-		return withDB(cmd, s, readOnly, fn)
-	}
-	t, err := parseDB(here(cmd), s)
-	if err == nil {
-		err = t.wholeDB(cmd)
-	}
-	if err != nil {
-		return err
-	}
-	return through(t)
-}
-
 // withOnlyDB opens a database for a command that is about all versions.
 func withOnlyDB(cmd *cobra.Command, s string, o *engine.Options, fn func(db *engine.DB) error) error {
 	return withDB(cmd, s, o, func(t target, db *engine.DB) error {
@@ -124,9 +108,6 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			}
 			if f.followed && t.path == "" {
 				return usagef("%s: --follow needs a path", cmd.CommandPath())
-			}
-			if here(cmd).through != "" {
-				return f.through(cmd, t)
 			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
@@ -225,7 +206,7 @@ func showCmd() *cobra.Command {
 		Example: `  zarrdb show weather.zdb@main~1`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return readDB(cmd, args[0], func(t target) error { return showThrough(cmd, t, asJSON) }, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
 				ctx := cmd.Context()
 				id, err := db.Resolve(ctx, t.rev)
 				if err != nil {
@@ -283,9 +264,6 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 			case 3:
 				return usagef("%s: three versions: %s, %s and %s", cmd.CommandPath(), revs[0], revs[1], revs[2])
 			}
-			if here(cmd).through != "" {
-				return show.through(cmd, t, revs)
-			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				from, err := db.Resolve(cmd.Context(), revs[0])
 				if err != nil {
@@ -327,7 +305,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 				return usagef("%s: %s is the default branch of all commands; --force deletes it, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
 			}
 			if len(args) == 1 && del == "" {
-				return readDB(cmd, args[0], func(target) error { return refsThrough(cmd, kind, asJSON) }, func(_ target, db *engine.DB) error {
+				return withDB(cmd, args[0], readOnly, func(_ target, db *engine.DB) error {
 					return printRefs(cmd, list(db), asJSON)
 				})
 			}

@@ -27,10 +27,11 @@ import (
 //	          ▲                        │ no answer (not yet, or no more)
 //	          └────────────────────────┘
 //
-// A process of another user, or of another version of the program, runs no command.
-// Commands that only read a TARGET then read it through the socket. If different processes
-// have the two databases of a command open, that of the one that is written runs it, and reads
-// the other one through its socket.
+// A process of another user runs no command, and another version of the program may not
+// know it. Commands that only read then run here, and read through the socket: a TARGET
+// value by value, all else in a copy of the index. If different processes have the two
+// databases of a command open, that of the one that is written runs it, and reads the
+// other one so.
 
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -54,13 +55,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			case err == nil:
 				return code
 			case errors.Is(err, local.ErrVersion), errors.Is(err, errors.ErrUnsupported), errors.Is(err, serve.ErrDenied):
-				from := callerOf(ctx)
-				from.through = held.Holder.Socket
-				a = attempt(context.WithValue(ctx, callerKey{}, from), args, stdin, stdout, stderr)
-				if errors.As(a.err, &held) {
-					a.err = fmt.Errorf("%w, which does not run this command: %w", held, err)
+				code, again := runApart(ctx, held, err, args, stdin, stdout, stderr)
+				if !again {
+					return code
 				}
-				return a.report(ctx, stderr)
+				a.err = local.ErrGone
 			case errors.Is(err, local.ErrUnknown): // standard input may be read, output written, or a commit made
 				a.err = unknownError{held}
 				return a.report(ctx, stderr)
@@ -78,9 +77,36 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
+// runApart runs a command in this process, which reads the database of another one
+// through its socket; refused is why that one does not run the command. again says that
+// the other process ended before the command wrote anything.
+func runApart(ctx context.Context, held *engine.LockedError, refused error, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, again bool) {
+	from := callerOf(ctx)
+	from.apart = true
+	ctx = context.WithValue(ctx, callerKey{}, from)
+	a := attempt(ctx, args, stdin, stdout, stderr)
+	var locked *engine.LockedError
+	switch {
+	case a.err == nil:
+	case a.out.wrote || a.in != nil && a.in.used:
+	case errors.Is(a.err, local.ErrGone):
+		return 0, true
+	case errors.As(a.err, &locked) && locked.Dir != held.Dir && local.Reachable(locked):
+		// The process that has the other database open may run it.
+		code, err := forward(ctx, locked, true, args, stdin, stdout, stderr, func() {})
+		if err == nil {
+			return code, false
+		}
+		a.err = &apartError{locked, err}
+	case locked != nil:
+		a.err = fmt.Errorf("%w, which does not run this command: %w", locked, refused)
+	}
+	return a.report(ctx, stderr), false
+}
+
 // RunFor runs a command line for another process; see [serve.Options].
 func RunFor(ctx context.Context, c *serve.Command) int {
-	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...), passed: c.Passed, view: c.View, node: c.Path}
+	from := caller{dir: c.Dir, env: c.Env, held: append(open.all(), c.Held...), apart: c.Passed, view: c.View, node: c.Path}
 	if err := from.unlike(c.Args); err != nil {
 		fmt.Fprintln(c.Stderr, "zarrdb:", err)
 		return exitFailed
@@ -90,6 +116,9 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 	var locked *engine.LockedError
 	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {
 		return serve.RunElsewhere // it is open here to be read only
+	}
+	if c.OtherBuild && errors.As(a.err, &usageError{}) && !a.out.wrote {
+		return serve.RunUnknown
 	}
 	if locked != nil && local.Reachable(locked) && !a.out.wrote && (a.in == nil || !a.in.used) && c.View == nil {
 		switch code, err := passOn(ctx, locked, c); {

@@ -12,6 +12,17 @@ import (
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
+// A command that this build does not know is left to the client if that is another one.
+func TestUnknownToThisBuild(t *testing.T) {
+	for _, args := range [][]string{{"newer"}, {"log", "--newer"}, {"session", "newer", "w.zdb"}} {
+		var out, messages bytes.Buffer
+		code := RunFor(t.Context(), &serve.Command{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &messages, OtherBuild: true})
+		if code != serve.RunUnknown || out.Len()+messages.Len() > 0 {
+			t.Errorf("%q: exit code %d: %s%s", args, code, &out, &messages)
+		}
+	}
+}
+
 // canceledReader interrupts the command that reads it.
 type canceledReader struct{ cancel func() }
 

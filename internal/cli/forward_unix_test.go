@@ -31,11 +31,18 @@ func holding(t *testing.T, db string) *exec.Cmd {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
+	awaitServed(t, db)
+	return c
+}
+
+// awaitServed waits until a process serves a database.
+func awaitServed(t *testing.T, db string) {
+	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 		client, err := local.DialDir(t.Context(), db, nil)
 		if err == nil {
 			_ = client.Close()
-			return c
+			return
 		}
 		if time.Since(begun) > time.Minute {
 			t.Fatal(err)

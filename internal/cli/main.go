@@ -65,6 +65,9 @@ type attempted struct {
 
 // attempt runs a command line in this process. It does not print errors.
 func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
+	from := callerOf(ctx)
+	from.joined = &joined{}
+	ctx = context.WithValue(ctx, callerKey{}, from)
 	root := newRoot()
 	root.SetArgs(args)
 	var in *blockingReader
@@ -76,12 +79,12 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetOut(out)
 	root.SetErr(stderr)
 	misnamed := strictHelp(root)
-	err := root.ExecuteContext(ctx)
+	err := from.joined.leave(ctx, root.ExecuteContext(ctx))
 	_ = out.flush() // it remembers the error
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
-	return &attempted{err: err, root: root, in: in, out: out, from: callerOf(ctx)}
+	return &attempted{err: err, root: root, in: in, out: out, from: from}
 }
 
 // report prints the error, on one line, and returns the exit code.
@@ -115,12 +118,12 @@ func message(err error, code int) string {
 		return "interrupted"
 	case errors.As(err, new(*apartError)):
 	case errors.As(err, &locked) && errors.Is(err, local.ErrVersion):
-		return fmt.Sprintf("%s is in use by %s, which is another version of the program and runs no commands of this one; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
+		return fmt.Sprintf("%s is in use by %s, which is another version of the program and does not know this command; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, serve.ErrDenied):
-		return fmt.Sprintf("%s is in use by %s, which runs commands of its own user only; arrays can be read meanwhile", filepath.Dir(locked.Dir), holder(locked))
+		return fmt.Sprintf("%s is in use by %s, which runs commands of its own user only; those that only read work meanwhile", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("%s is in use by %s, which does not answer; if it was stopped, kill -CONT %d lets it go on", filepath.Dir(locked.Dir), holder(locked), locked.Holder.PID)
-	case errors.As(err, &locked):
+	case errors.As(err, &locked) && !errors.Is(err, local.ErrGone):
 		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}
 	text := oneLine(err)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,12 +29,18 @@ func TestMain(m *testing.M) {
 }
 
 // holdAsOlder has the database open that it is given, as another version of the
-// program, until it is interrupted.
+// program, until it is interrupted. It knows all commands, or that in ONLY of the client.
 func holdAsOlder() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	db, err := engine.Open(context.Background(), os.Args[1], &engine.Options{Serve: func(dir string) (*engine.Serving, error) {
-		return local.Serving(dir, serve.Options{Run: RunFor}, &local.Options{Version: "older"}, nil)
+		run := func(ctx context.Context, c *serve.Command) int {
+			if i := slices.IndexFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "ONLY=") }); i >= 0 && c.Env[i] != "ONLY="+c.Args[0] {
+				c.Args = append([]string{"newer"}, c.Args...)
+			}
+			return RunFor(ctx, c)
+		}
+		return local.Serving(dir, serve.Options{Run: run}, &local.Options{Version: "older"}, nil)
 	}})
 	if err != nil {
 		panic(err)

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +64,14 @@ func TestReadingWithoutPermission(t *testing.T) {
 		{[]string{"branch", db}, "main"},
 		{[]string{"diff", db, "main~1", "main"}, "+ /t"},
 		{[]string{"show", db}, "+ /t"},
-		{[]string{"fsck", db}, "2 commits"},
+		{[]string{"fsck", db, "--full"}, "2 commits"},
+		{[]string{"log", db, "--follow", "--", "t"}, "create t"},
+		{[]string{"reflog", db}, "main@{0}"},
+		{[]string{"blame", db + ":t"}, "create t"},
+		{[]string{"stats", db, "--json"}, `"commits": 2`},
+		{[]string{"session", "list", db}, ""},
+		{[]string{"gc", db, "--dry-run"}, "would free"},
+		{[]string{"expire", db, "--keep", "1", "--dry-run"}, "would expire"},
 	}
 	for _, c := range read {
 		if out, err := run(nobody, c.args...); err != nil || !strings.Contains(out, c.want) {
@@ -72,11 +81,43 @@ func TestReadingWithoutPermission(t *testing.T) {
 	if out, err := run(nobody, "tag", db, "v2"); err == nil || !strings.Contains(out, "permission denied") {
 		t.Errorf("writing: %v: %s", err, out)
 	}
-	// The same while a process of another user has the database open.
+	// The same while a process of another user has the database open, whose umask gives
+	// nothing to others.
+	was := syscall.Umask(0o077)
 	holding(t, db)
-	for _, c := range read[:len(read)-1] {
+	syscall.Umask(was)
+	own := filepath.Join(dir, "own")
+	if err := errors.Join(os.Mkdir(own, 0o755), os.Chown(own, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	copied := func(n int) string { return filepath.Join(own, fmt.Sprint(n, ".zdb")) }
+	for _, c := range append(read, []struct {
+		args []string
+		want string
+	}{
+		{[]string{"clone", db, copied(1)}, "copied 2 versions"},
+		{[]string{"backup", db, copied(2)}, "copied 2 versions"},
+		{[]string{"restore", db, copied(3)}, "restored 2 versions"},
+		{[]string{"import", copied(4), db}, ""},
+		{[]string{"push", db, copied(1), "main:new"}, "new: (none) -> "},
+		{[]string{"pull", copied(1), db, "v1:v1-copy"}, "v1-copy: (none) -> "},
+	}...) {
 		if out, err := run(nobody, c.args...); err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("%q beside a holder: %v: %s", c.args, err, out)
 		}
+	}
+	// A database of that user may be open too.
+	cmd := exec.Command(exe, "serve", copied(1), "--local", "--idle", "0s")
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	awaitServed(t, copied(1))
+	if out, err := run(nobody, "push", db, copied(1), "main:newer"); err != nil || !strings.Contains(out, "newer: (none) -> ") {
+		t.Errorf("push to a database that is open: %v: %s", err, out)
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/zurl"
-	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -250,13 +249,9 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		}
 		return src, err
 	}
-	if through := here(cmd).through; through != "" && f.session == "" {
-		return openThrough(cmd, through, t, o)
-	}
 	src, err := engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
-	var locked *engine.LockedError
-	if errors.As(err, &locked) && here(cmd).passed && local.Reachable(locked) && f.session == "" {
-		return openThrough(cmd, locked.Holder.Socket, t, o)
+	if held := here(cmd).through(err); held != nil && f.session == "" {
+		return openThrough(cmd, held, t, o)
 	}
 	return src, err
 }

@@ -1,41 +1,56 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
-	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // Commands that only read work while a process of another user, or of another build,
-// has the database open: that process runs no commands, but answers requests. So does
-// a process that has one database of a command open while this one has the other.
+// has the database open: that process answers requests. So does one that has one
+// database of a command open while this process has the other.
 
-// dialThrough connects to the process that has the database open, until the command ends.
-func dialThrough(cmd *cobra.Command) (*local.Client, error) {
-	return dialUntilEnd(cmd, here(cmd).through)
+// joined are the processes through which a command reads, until it ends.
+type joined struct {
+	mu      sync.Mutex
+	clients []*local.Client
 }
 
-func dialUntilEnd(cmd *cobra.Command, socket string) (*local.Client, error) {
-	c, err := local.Dial(cmd.Context(), socket, nil)
-	if err == nil {
-		context.AfterFunc(cmd.Context(), func() { _ = c.Close() })
+// to connects to the process that has a database open.
+func (j *joined) to(ctx context.Context, held *engine.LockedError) (*local.Client, error) {
+	c, err := local.Dial(ctx, held.Holder.Socket, nil)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.clients = append(j.clients, c)
+	return c, nil
+}
+
+// leave ends the connections. If the command failed since one of those processes has
+// ended, the error is local.ErrGone.
+func (j *joined) leave(ctx context.Context, err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.clients {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, local.ErrGone) && c.Gone(ctx) {
+			err = fmt.Errorf("%w while this command read its database; run it again: %v", local.ErrGone, err)
+		}
+		_ = c.Close()
+	}
+	return err
 }
 
 // openThrough opens a version for reading through a socket.
-func openThrough(cmd *cobra.Command, socket string, t target, o *engine.SourceOptions) (*engine.Source, error) {
-	c, err := dialUntilEnd(cmd, socket)
+func openThrough(cmd *cobra.Command, held *engine.LockedError, t target, o *engine.SourceOptions) (*engine.Source, error) {
+	c, err := here(cmd).joined.to(cmd.Context(), held)
 	if err != nil {
 		return nil, err
 	}
@@ -46,138 +61,15 @@ func openThrough(cmd *cobra.Command, socket string, t target, o *engine.SourceOp
 	return engine.OpenViewSource(v, here(cmd).path(t.db), t.path, o)
 }
 
-// through lists the commits of a version and path.
-func (f *logFlags) through(cmd *cobra.Command, t target) error {
-	if f.followed {
-		return fmt.Errorf("%s --follow: %w beside the process that has %s open, which is of another user or another build",
-			cmd.CommandPath(), errors.ErrUnsupported, t.db)
-	}
-	c, err := dialThrough(cmd)
+// openCopy opens a database for reading by a copy of its index, as of this moment.
+func openCopy(cmd *cobra.Command, dir string, held *engine.LockedError, o *engine.Options) (*engine.DB, error) {
+	c, err := here(cmd).joined.to(cmd.Context(), held)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	branches, tags, err := c.Refs(cmd.Context(), "")
-	if err != nil {
-		return err
+	read := *o
+	if read.IndexCopy, err = c.CopyIndex(cmd.Context(), ""); err != nil {
+		return nil, err
 	}
-	return f.print(cmd, refNames(branches, tags), func(yield func(txn.PathCommit, error) bool) {
-		for c, err := range c.Log(cmd.Context(), "", t.rev, t.path) {
-			if !yield(txn.PathCommit{Commit: c}, err) {
-				return
-			}
-		}
-	})
-}
-
-// showThrough shows a commit and what it changed.
-func showThrough(cmd *cobra.Command, t target, asJSON bool) error {
-	client, err := dialThrough(cmd)
-	if err != nil {
-		return err
-	}
-	c, err := client.Resolve(cmd.Context(), "", t.rev)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return printJSON(cmd, toJSON(c))
-	}
-	branches, tags, err := client.Refs(cmd.Context(), "")
-	if err != nil {
-		return err
-	}
-	printCommit(cmd, c, refNames(branches, tags)[c.ID])
-	if len(c.Parents) == 0 {
-		return nil
-	}
-	return diffFlags{}.printReport(cmd, client, c.Parents[0], c.ID, "")
-}
-
-// through compares two versions.
-func (f diffFlags) through(cmd *cobra.Command, t target, revs []string) error {
-	c, err := dialThrough(cmd)
-	if err != nil {
-		return err
-	}
-	var commits [2]*txn.Commit
-	for i, rev := range revs {
-		if commits[i], err = c.Resolve(cmd.Context(), "", rev); err != nil {
-			return err
-		}
-	}
-	from, to := commits[0].ID, commits[1].ID
-	if !f.json {
-		say(cmd, "from %s (%s) to %s (%s)", from.Short(), revs[0], to.Short(), revs[1])
-	}
-	return f.printReport(cmd, c, from, to, t.path)
-}
-
-// printReport is print for a database of another process.
-func (f diffFlags) printReport(cmd *cobra.Command, c *local.Client, from, to txn.CommitID, path string) error {
-	text, err := c.Report(cmd.Context(), "", serve.Report{Kind: "diff", Rev: from.String(), To: to.String(), Path: path, Values: f.values})
-	if err != nil {
-		return err
-	}
-	if f.json {
-		_, err := cmd.OutOrStdout().Write(text)
-		return err
-	}
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte("\n"))
-		var node engine.NodeChange
-		if err := json.Unmarshal(line, &node); err != nil {
-			return err
-		}
-		sayChange(cmd, node)
-		// Lines of values follow that of their array.
-		values := func(yield func(engine.ValueChange, error) bool) {
-			for len(text) > 0 {
-				line, rest, _ := bytes.Cut(text, []byte("\n"))
-				var v struct {
-					engine.ValueChange
-					Kind string `json:"kind"`
-				}
-				if err := json.Unmarshal(line, &v); err != nil {
-					yield(engine.ValueChange{}, err)
-					return
-				}
-				if v.Kind != "" { // the next node
-					return
-				}
-				text = rest
-				if !yield(v.ValueChange, nil) {
-					return
-				}
-			}
-		}
-		err := f.sayValues(cmd, values, func() (*zarr.Array, error) {
-			v, err := c.View(cmd.Context(), "", to.String())
-			if err != nil {
-				return nil, err
-			}
-			defer v.Close()
-			return zarr.OpenArray(cmd.Context(), v, node.Path, nil)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refsThrough lists the branches or the tags.
-func refsThrough(cmd *cobra.Command, kind string, asJSON bool) error {
-	c, err := dialThrough(cmd)
-	if err != nil {
-		return err
-	}
-	branches, tags, err := c.Refs(cmd.Context(), "")
-	if err != nil {
-		return err
-	}
-	if kind == "tag" {
-		return printRefs(cmd, tags, asJSON)
-	}
-	return printRefs(cmd, branches, asJSON)
+	return engine.Open(cmd.Context(), here(cmd).path(dir), &read)
 }

@@ -40,12 +40,12 @@ func wait(cmd *cobra.Command, o *engine.Options) {
 	if !ok {
 		return
 	}
-	mayForward := len(here(cmd).held) == 0
+	mayForward := len(here(cmd).held) == 0 || here(cmd).apart
 	told := !onTerminal(cmd)
 	o.LockWait = time.Duration(*limit)
 	o.Locked = func(held *engine.LockedError) error {
 		if mayForward && local.Reachable(held) {
-			return held // it can run the command
+			return held // it can run the command, or be read through
 		}
 		if !told {
 			told = true

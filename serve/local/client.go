@@ -214,6 +214,23 @@ func once[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out,
 	return ask[Out](ctx, l, op, in)
 }
 
+// CopyIndex has the server make a copy of the index, and returns its name: the database
+// can then be opened for reading, as of this moment, with [engine.Options.IndexCopy]. The
+// copy stays until the connection ends. Errors: [ErrLimit] while clients have too many.
+func (c *Client) CopyIndex(ctx context.Context, db string) (name string, err error) {
+	out, err := once[wire.Copy](ctx, c, wire.OpCopyIndex, wire.Database{Database: db})
+	return out.Path, err
+}
+
+// Gone reports whether the connection has ended.
+func (c *Client) Gone(ctx context.Context) bool {
+	c.mu.Lock()
+	l := c.l
+	c.mu.Unlock()
+	_, err := ask[wire.Names](ctx, l, wire.OpDatabases, none{})
+	return errors.Is(err, ErrGone)
+}
+
 // Databases returns the served names.
 func (c *Client) Databases(ctx context.Context) ([]string, error) {
 	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // conn is one client, on the side of the server.
@@ -37,6 +38,7 @@ type conn struct {
 	running map[uint32]context.CancelFunc
 	views   map[uint32]*view
 	last    uint32 // handle
+	copies  []*txn.IndexCopy
 
 	bodies budget
 	leases leases
@@ -93,6 +95,7 @@ func (c *conn) serve() {
 	for _, v := range c.views {
 		v.View.Release()
 	}
+	c.removeCopies()
 }
 
 // leave ends the connection from the side of the server: at once, or when the

@@ -48,6 +48,8 @@ func runForTest(ctx context.Context, c *serve.Command) int {
 		<-ctx.Done()
 		fmt.Fprintln(c.Stdout, "cancelled")
 		return 130
+	case "newer":
+		return serve.RunUnknown
 	case "panic":
 		panic("of a command")
 	}

@@ -23,8 +23,8 @@ type Command struct {
 
 // Run runs a command line in the server, and returns its exit code when it has
 // ended. When ctx ends the command is cancelled, as by Ctrl-C; Run waits for its end
-// all the same. Errors: [ErrVersion] if the server is another build, [serve.ErrDenied]
-// if it runs no commands of this user, errors.ErrUnsupported if it runs none or the
+// all the same. Errors: [ErrVersion] if the server is another build that does not know
+// the command, [serve.ErrDenied] if it runs no commands of this user, errors.ErrUnsupported if it runs none or the
 // system passes no descriptors, [ErrGone] if it ended before it began with the
 // command, [ErrUnknown] too if it may have begun.
 func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
@@ -60,5 +60,9 @@ func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
 	}
 	defer f.Close()
 	var out wire.Exit
-	return out.Code, wire.ParseJSON(f.Op, f.Meta, &out)
+	err = wire.ParseJSON(f.Op, f.Meta, &out)
+	if err == nil && out.Code == serve.RunUnknown {
+		err = fmt.Errorf("%w, %s, has the database open, and does not know this command", ErrVersion, l.hello.Version)
+	}
+	return out.Code, err
 }

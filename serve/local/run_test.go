@@ -120,10 +120,13 @@ func TestRunServerEnds(t *testing.T) {
 	}
 }
 
-// Another build runs no commands.
+// Another build runs the commands that it knows.
 func TestRunOtherBuild(t *testing.T) {
-	_, c := served(t, nil, &DialOptions{Version: "other"})
-	if _, err := c.Run(bg, Command{Args: []string{"wait"}}); !errors.Is(err, ErrVersion) || !contains(err, "other") {
+	_, c := served(t, &Options{Version: "older"}, nil)
+	if code, err := c.Run(bg, Command{Args: []string{"other"}}); code != 2 || err != nil {
+		t.Errorf("%d, %v", code, err)
+	}
+	if _, err := c.Run(bg, Command{Args: []string{"newer"}}); !errors.Is(err, ErrVersion) || !contains(err, "older") {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/serve"
@@ -120,10 +121,11 @@ type server struct {
 	o Options
 	l *Listener
 
-	mu    sync.Mutex
-	conns map[*conn]struct{}
-	wg    sync.WaitGroup
-	idle  *time.Timer // nil if the server does not end by itself
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	wg     sync.WaitGroup
+	copies atomic.Int64 // of indexes, for clients
+	idle   *time.Timer  // nil if the server does not end by itself
 }
 
 // Serve answers the clients that connect to l, until ctx is done or l fails. Then

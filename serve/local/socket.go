@@ -19,6 +19,9 @@ type Listener struct {
 	Dir string
 	// Readers means that other users may connect, to read.
 	Readers bool
+
+	mode fs.FileMode // of the socket
+	gid  int
 }
 
 // Listen makes the socket of the database in dir. Only the process that has the
@@ -60,7 +63,7 @@ func (a at) listen() (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", a.dir, err)
 	}
-	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.mode&0o066 != 0}, nil
+	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.mode&0o066 != 0, mode: a.mode, gid: a.gid}, nil
 }
 
 // listen makes a socket under a name of its own, gives it its mode, and puts it in

@@ -96,6 +96,7 @@ const (
 	OpFork                       // Fork, View
 	OpJoin                       // Join, nothing
 	OpReport                     // Report, JSON as the body
+	OpCopyIndex                  // Database, Copy
 	numOps
 )
 
@@ -103,7 +104,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index",
 }
 
 func (o Op) String() string {

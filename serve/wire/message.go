@@ -246,6 +246,11 @@ type Report struct {
 	Values bool   `json:"values,omitempty"` // of diff: compare values too
 }
 
+// Copy is a copy of the index.
+type Copy struct {
+	Path string `json:"path"` // relative to the directory of the database
+}
+
 // Changes is a page of keys that differ.
 type Changes struct {
 	Changes []Change `json:"changes"`
