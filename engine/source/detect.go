@@ -137,7 +137,7 @@ func inIt(ctx context.Context, at Place) string {
 	if at.Kind == File {
 		return ""
 	}
-	l, ok := at.dir().(kv.Lister)
+	l, ok := at.Dir().(kv.Lister)
 	if !ok {
 		return ""
 	}
