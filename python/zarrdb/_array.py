@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from . import _wire as w
-from ._errors import InvalidError
 from ._elements import PART, Elements, write_part
+from ._errors import InvalidError
 from ._selection import Selection
 from ._views import Session, View
 

@@ -17,8 +17,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ._memory import AVAILABLE, Blocks
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
+from ._memory import AVAILABLE, Blocks
 
 PROTOCOL = 1
 ZERO = bytes(20)

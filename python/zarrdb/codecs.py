@@ -190,7 +190,7 @@ class _Chunks:
 
     def elements(self) -> Elements:
         """The array as the server has it."""
-        codecs = getattr(self.metadata, "codecs", ())
+        codecs: list[Any] = list(getattr(self.metadata, "codecs", ()))
         inner = getattr(codecs[0], "chunk_shape", None) if len(codecs) == 1 else None  # of a shard
         return Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or self.batch[0][1].shape), self.little, self.check)
 
