@@ -82,7 +82,7 @@ def test_parts_end_where_chunks_do() -> None:
             assert all(len(p.items[0]) <= max(most, unit) for p, _ in parts)  # type: ignore[arg-type]
 
 
-def test_blocks_are_used_again(snap: zarrdb.Snapshot) -> None:
+def test_blocks_are_used_again(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     a, link = snap.array("big"), snap._at()[0]
     if link.blocks is None:
         pytest.skip("no shared memory here")
@@ -96,6 +96,10 @@ def test_blocks_are_used_again(snap: zarrdb.Snapshot) -> None:
     for free in link.blocks._free.values():
         free.clear()
     assert link.blocks.lost
+    monkeypatch.setattr(link.blocks, "_limit", 1 << 20)
+    assert link.blocks.take(1 << 20) is None  # and results come another way
+    np.testing.assert_array_equal(a[:], np.arange(1 << 18))
+    monkeypatch.undo()
     for _ in range(3):
         assert a[5:200000].tolist() == list(range(5, 200000))
     assert not link.blocks.lost

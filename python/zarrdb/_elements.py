@@ -18,7 +18,7 @@ import numpy as np
 from . import _chunks
 from . import _wire as w
 from ._errors import InvalidError
-from ._memory import Block
+from ._memory import LONGEST, Block
 from ._selection import Selection
 from ._views import Session, Snapshot, View
 
@@ -77,13 +77,14 @@ def _stream(view: View, requests: Iterable[_Request]) -> None:
 
 
 def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Block | None] | None:
-    if link.blocks is None or r.n < MAPPED:
+    block = link.blocks.take(r.n) if link.blocks is not None and r.n >= MAPPED else None
+    if block is None:
         id = link.start(r.op, w.to_json({"view": handle, **r.ask}), wait=wait)
         return None if id is None else (id, None)
-    block = link.blocks.take(r.n)
     meta = w.to_json({"view": handle, **r.ask, "block": block.number})
     id = link.start(r.op, meta, fds=(block.fd,) if block.fd >= 0 else (), wait=wait)
     if id is None:
+        assert link.blocks is not None
         link.blocks.give(block)
         return None
     block.sent()
@@ -195,7 +196,7 @@ class Elements:
     def _most(self) -> int:
         """How many bytes go with one request."""
         link, _ = self.view._at()
-        return 1 << 62 if link.blocks else link.max_body
+        return min(LONGEST, link.max_body)
 
     def _other_shape(self, want: Any, got: Any) -> InvalidError:
         return InvalidError(f"/{self.path} has another shape by now: the selection is {got}, not {want}; refresh or open it again", "selection")

@@ -26,9 +26,12 @@ else:
     AVAILABLE = False
 
 # The sizes of blocks that are kept, and how many bytes of them a connection keeps. What
-# is longer than the longest gets a block of its own.
+# is longer than the longest gets a block of its own, up to that of a result. There are so many
+# at a time, and others while the server is told of those that are gone.
 SIZES = (256 << 10, 2 << 20, 8 << 20, 32 << 20)
 KEPT = 96 << 20
+LONGEST = 256 << 20
+MOST = 32
 
 
 class Block:
@@ -56,19 +59,28 @@ class Block:
 class Blocks:
     """The blocks of a connection that no request uses. Safe for threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        """limit is how many bytes the server takes."""
+        self._limit = limit
+        self.known: dict[int, int] = {}  # sizes, until the server is told to forget
         self._free: dict[int, list[Block]] = {size: [] for size in SIZES}
         self._numbers = itertools.count(1)
         self.lost: deque[int] = deque()  # those that the server is to forget
 
-    def take(self, n: int) -> Block:
-        """A block of at least n bytes. One that is not given back is lost: the server may
-        still write to it."""
+    def take(self, n: int) -> Block | None:
+        """A block of at least n bytes, None if there are too many. One that is not given back
+        is lost: the server may still write to it."""
         size = next((s for s in SIZES if s >= n), -(-n // mmap.PAGESIZE) * mmap.PAGESIZE)
         try:
             return self._free[size].pop()
         except (KeyError, IndexError):
-            return Block(next(self._numbers), size, self.lost)
+            pass
+        known = list(self.known.values())
+        if len(known) >= MOST or sum(known) + size > self._limit // 2:
+            return None
+        number = next(self._numbers)
+        self.known[number] = size
+        return Block(number, size, self.lost)
 
     def give(self, block: Block) -> None:
         """Keep a block for the next request."""

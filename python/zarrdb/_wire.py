@@ -132,7 +132,7 @@ class Link:
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
         if AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
-            self.blocks = Blocks()
+            self.blocks = Blocks(self.hello.get("max_blocks") or 0)
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
@@ -160,7 +160,7 @@ class Link:
         if wait and self.unused:
             self._close_views()
         if self.blocks and self.blocks.lost:
-            self._forget_blocks(self.blocks.lost)
+            self._forget_blocks(self.blocks)
         id = self._begin(wait)
         if id:
             try:
@@ -412,17 +412,18 @@ class Link:
                 self._files.move_to_end(number)
         return None if file is None else file.bytes(off, n), size, id
 
-    def _forget_blocks(self, lost: deque[int]) -> None:
+    def _forget_blocks(self, blocks: Blocks) -> None:
         """Let the server forget blocks. It may not know them."""
         while True:
             try:
-                meta = to_json({"block": lost.popleft()})
+                number = blocks.lost.popleft()
             except IndexError:
                 return
             try:
-                self._send(0, FORGET, 0, meta, b"")
+                self._send(0, FORGET, 0, to_json({"block": number}), b"")
             except OSError as e:
                 raise self._gone(e) from e
+            blocks.known.pop(number, None)
 
     def _forget(self, numbers: Sequence[int]) -> None:
         for number in numbers:

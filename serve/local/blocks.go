@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -15,14 +16,25 @@ import (
 //	read, block 3             ──▶ use ──▶      decode into it
 //	forget, block 3           ──▶ forget: unmapped when no request uses it
 
-// A client has at most so many blocks, and so many bytes in them.
+// A client has at most so many blocks, and so many bytes in them: their pages are memory
+// of this process too. Other users have less.
 const (
-	maxBlocks     = 64
-	maxBlockBytes = 4 << 30
+	maxBlocks       = 64
+	ownBlockBytes   = 4 << 30
+	otherBlockBytes = 256 << 20
 )
+
+func maxBlockBytes(who *serve.Principal) int64 {
+	if who.Admin {
+		return ownBlockBytes
+	}
+	return otherBlockBytes
+}
 
 // blocks are those of a connection, by the numbers that the client gave them.
 type blocks struct {
+	limit int64 // bytes
+
 	mu    sync.Mutex
 	known map[uint32]*block
 	bytes int64
@@ -61,8 +73,8 @@ func (s *blocks) add(number uint32, f *os.File) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.known) >= maxBlocks || fi.Size() > maxBlockBytes-s.bytes {
-		return nil, fmt.Errorf("%w: at most %d blocks with %d bytes are kept; forget others", ErrLimit, maxBlocks, int64(maxBlockBytes))
+	if len(s.known) >= maxBlocks || fi.Size() > s.limit-s.bytes {
+		return nil, fmt.Errorf("%w: at most %d blocks with %d bytes are kept; forget others", ErrLimit, maxBlocks, s.limit)
 	}
 	b, err := mapSealed(f, fi.Size())
 	if err != nil {

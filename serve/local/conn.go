@@ -61,6 +61,7 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 		running: map[uint32]context.CancelFunc{}, views: map[uint32]*view{},
 	}
 	c.bodies.free = int64(s.o.MaxBody)
+	c.blocks.limit = maxBlockBytes(who)
 	c.bodies.cond.L = &c.bodies.mu
 	c.idle = make(chan struct{})
 	c.rest = sync.OnceFunc(func() { close(c.idle) })

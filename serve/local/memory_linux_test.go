@@ -121,19 +121,23 @@ func TestBlocksAreSealed(t *testing.T) {
 	}
 	open, _ := memoryFile(t, 100, false)
 	empty, _ := memoryFile(t, 0, true)
-	var s blocks
+	s := blocks{limit: 1000}
 	defer s.close()
 	for _, f := range []*os.File{plain, open, empty} {
 		if k, err := s.use(1, f); err == nil {
 			t.Errorf("%s was mapped: %d bytes", f.Name(), len(k.b))
 		}
 	}
+	long, _ := memoryFile(t, 1001, true)
+	if _, err := s.use(1, long); !errors.Is(err, ErrLimit) {
+		t.Errorf("more than the limit: %v", err)
+	}
 }
 
 // A block that is forgotten while a request uses it stays mapped until that ends.
 func TestForgottenBlockIsUsed(t *testing.T) {
 	f, memory := memoryFile(t, 100, true)
-	var s blocks
+	s := blocks{limit: 100}
 	k, err := s.use(1, f)
 	if err != nil {
 		t.Fatal(err)

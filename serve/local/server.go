@@ -284,6 +284,7 @@ func (s *server) hello(who *serve.Principal) *wire.Hello {
 		h.Capabilities = []string{wire.CapFiles}
 		if canShare {
 			h.Capabilities = append(h.Capabilities, wire.CapBlocks)
+			h.MaxBlocks = maxBlockBytes(who)
 		}
 	}
 	return h

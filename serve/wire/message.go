@@ -24,7 +24,8 @@ type Hello struct {
 	Write     bool     `json:"write,omitempty"`
 	MaxMeta   uint32   `json:"max_meta,omitempty"`
 	MaxBody   uint32   `json:"max_body,omitempty"`
-	Requests  int      `json:"requests,omitempty"` // in flight
+	MaxBlocks int64    `json:"max_blocks,omitempty"` // bytes in blocks
+	Requests  int      `json:"requests,omitempty"`   // in flight
 	Views     int      `json:"views,omitempty"`
 }
 
