@@ -341,3 +341,22 @@ func TestListDir(t *testing.T) {
 		}
 	}
 }
+
+// TestBranchWithoutSnapshot opens a branch whose snapshot is lost: the repository is
+// damaged.
+func TestBranchWithoutSnapshot(t *testing.T) {
+	files, _ := golden(t, "v1")
+	m := memory(t, files)
+	keys, err := kv.Keys(t.Context(), m, "snapshots/")
+	for _, key := range keys {
+		err = errors.Join(err, m.Delete(t.Context(), key))
+	}
+	if err != nil || len(keys) == 0 {
+		t.Fatal(len(keys), err)
+	}
+	for _, version := range []string{"", "branch.main"} {
+		if _, err := Open(t.Context(), m, version); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, formats.ErrNoVersion) {
+			t.Errorf("%q: %v", version, err)
+		}
+	}
+}

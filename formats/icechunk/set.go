@@ -1,6 +1,7 @@
 package icechunk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,9 @@ func Open(ctx context.Context, files kv.Reader, version string) (*Set, error) {
 		var s *Set
 		if s, err = repo.at(ctx, id); err == nil {
 			return s, nil
+		}
+		if _, named := parseID(version); errors.Is(err, formats.ErrNoVersion) && !named {
+			return nil, fmt.Errorf("icechunk: %w", formats.Invalid("%s is snapshot %v, which is not there", cmp.Or(version, branchOf+defaultBranch), id))
 		}
 	}
 	if repo.info == nil && errors.Is(err, formats.ErrNoVersion) {
