@@ -191,6 +191,8 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Pr
 			return secrets[i], true
 		})
 		switch {
+		case result == signature.ErrNone && p != nil && !ofItsDay(r):
+			return refused("SignatureDoesNotMatch", "the credential and the request have different dates")
 		case result == signature.ErrNone && p != nil:
 			return p
 		case p == nil:
@@ -205,6 +207,23 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Pr
 			return refused(code, signature.GetAPIError(result).Description)
 		}
 	}
+}
+
+// ofItsDay reports whether a signed request is of the day that its credential names. The
+// key that signs is derived from the secret for one day, and worth nothing on others.
+func ofItsDay(r *http.Request) bool {
+	credential, at := r.URL.Query().Get("X-Amz-Credential"), r.URL.Query().Get("X-Amz-Date")
+	if header := r.Header.Get("Authorization"); header != "" {
+		_, credential, _ = strings.Cut(header, "Credential=")
+		credential, _, _ = strings.Cut(credential, ",")
+		at = r.Header.Get("X-Amz-Date")
+		if t, err := http.ParseTime(r.Header.Get("Date")); at == "" && err == nil {
+			at = t.UTC().Format("20060102T150405Z")
+		}
+	}
+	parts := strings.Split(strings.TrimSpace(credential), "/") // NAME/DAY/REGION/SERVICE/aws4_request
+	day, _, ok := strings.Cut(at, "T")
+	return ok && len(parts) >= 5 && parts[len(parts)-4] == day
 }
 
 // localHost reports whether a request was sent to a name of this machine.

@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/xml"
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/minio-go/v7/pkg/signer"
@@ -593,6 +595,47 @@ func TestTampering(t *testing.T) {
 	}
 	if b, err := kv.Get(bg, session.Engine(), "key"); err != nil || string(b) != "good" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// The key that is derived from a secret for one day signs requests of that day alone.
+func TestSigningKeyOfAnotherDay(t *testing.T) {
+	s := newSite(t, nil)
+	now := time.Now().UTC()
+	hash := func(key []byte, text string) []byte {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(text))
+		return h.Sum(nil)
+	}
+	for _, header := range []string{"X-Amz-Date", "Date"} {
+		for ago, want := range map[int]int{0: 200, 1: 403, 400: 403, -1: 403} {
+			r, err := http.NewRequest("GET", s.url+"/w/main/zarr.json", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, day := now.Format("20060102T150405Z"), now.AddDate(0, 0, -ago).Format("20060102")
+			r.Header.Set(header, at)
+			if header == "Date" {
+				r.Header.Set(header, now.Format(http.TimeFormat))
+			}
+			r.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
+			name := strings.ToLower(header)
+			lines := []string{"host:" + r.URL.Host, "x-amz-content-sha256:UNSIGNED-PAYLOAD", name + ":" + r.Header.Get(header)}
+			slices.Sort(lines)
+			signed := []string{"host", "x-amz-content-sha256", name}
+			slices.Sort(signed)
+			request := sha256.Sum256([]byte("GET\n/w/main/zarr.json\n\n" + strings.Join(lines, "\n") + "\n\n" + strings.Join(signed, ";") + "\nUNSIGNED-PAYLOAD"))
+			scope := day + "/us-east-1/s3/aws4_request"
+			key := []byte("AWS4" + readerSecret)
+			for _, part := range strings.Split(scope, "/") {
+				key = hash(key, part)
+			}
+			signature := hex.EncodeToString(hash(key, "AWS4-HMAC-SHA256\n"+at+"\n"+scope+"\n"+hex.EncodeToString(request[:])))
+			r.Header.Set("Authorization", fmt.Sprintf("AWS4-HMAC-SHA256 Credential=reader/%s, SignedHeaders=%s, Signature=%s", scope, strings.Join(signed, ";"), signature))
+			if a := send(t, r); a.status != want {
+				t.Errorf("%s, key of %d days ago: %+v, want %d", header, ago, a, want)
+			}
+		}
 	}
 }
 
