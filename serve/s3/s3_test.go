@@ -598,6 +598,30 @@ func TestTampering(t *testing.T) {
 	}
 }
 
+// A deletion in a session that is not there is an error, not one of a missing key. So is
+// one by a client that may not see the session.
+func TestDeletingInNoSession(t *testing.T) {
+	s := newSite(t, nil)
+	session, in := s.begin()
+	id := session.Engine().ID().String()
+	writer, reader := s.client("writer", writerSecret), s.client("reader", readerSecret)
+	for _, object := range []string{"~/", "~/x", "~0000000000000000/", "~0000000000000000/x", "~zz/x/"} {
+		if a := writer.do("DELETE", object, "", ""); a.status < 400 {
+			t.Errorf("%s: %+v", object, a)
+		}
+	}
+	for _, object := range []string{"~" + id + "/", "~" + id + "/x/", "~" + id + "/x"} {
+		if a := reader.do("DELETE", object, "", ""); a.status != 403 {
+			t.Errorf("%s by a reader: %+v", object, a)
+		}
+	}
+	for _, object := range []string{in + "none", in + "marker/"} {
+		if a := writer.do("DELETE", object, "", ""); a.status != 204 {
+			t.Errorf("%s: %+v", object, a)
+		}
+	}
+}
+
 // The key that is derived from a secret for one day signs requests of that day alone.
 func TestSigningKeyOfAnotherDay(t *testing.T) {
 	s := newSite(t, nil)

@@ -19,7 +19,8 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// session finds the session that an object is written in.
+// session finds the session that an object is written in. It is returned too with the
+// error of a key that cannot be stored.
 func (b backend) session(ctx context.Context, bucket, object string) (*serve.Session, string, error) {
 	rev, key, err := split(object)
 	if err != nil {
@@ -29,11 +30,11 @@ func (b backend) session(ctx context.Context, bucket, object string) (*serve.Ses
 	if !ok {
 		return nil, "", errWhere
 	}
-	if err := validKey(key); err != nil {
+	s, err := b.h.t.Session(ctx, who(ctx), bucket, id)
+	if err != nil {
 		return nil, "", err
 	}
-	s, err := b.h.t.Session(ctx, who(ctx), bucket, id)
-	return s, key, err
+	return s, key, validKey(key)
 }
 
 // validKey refuses keys that the HTTP server refuses.
@@ -135,13 +136,12 @@ func (b backend) DeleteObject(ctx context.Context, bucket, name string) (gofakes
 }
 
 func (b backend) remove(ctx context.Context, bucket, name string) error {
-	// A key that cannot be stored does not exist. Clients delete such markers of
-	// directories.
-	rev, key, err := split(name)
-	if err == nil && strings.HasPrefix(rev, serve.SessionPrefix) && validKey(key) != nil {
+	s, key, err := b.session(ctx, bucket, name)
+	if s != nil && err != nil {
+		// A key that cannot be stored does not exist. Clients delete such markers of
+		// directories.
 		return nil
 	}
-	s, key, err := b.session(ctx, bucket, name)
 	if err == nil {
 		err = s.Delete(ctx, key, engine.Expect{})
 	}
