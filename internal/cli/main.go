@@ -192,7 +192,7 @@ func exitCode(ctx context.Context, err error) int {
 // packages matches the names that errors of this module begin with. They help
 // programmers, not people at a terminal. After the name of a metadata document the same
 // word is that of a member, and stays: ".zarray: dtype: missing".
-var packages = regexp.MustCompile(`((?:\.zarray|zarr\.json|meta): \w+:)|(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|formats|engine|zurl): `)
+var packages = regexp.MustCompile(`((?:\.zarray|zarr\.json|meta): (?:dtype|codecs):)|(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|formats|engine|zurl): `)
 
 // oneLine makes one line of a joined or wrapped error.
 func oneLine(err error) string {

@@ -12,6 +12,7 @@ func TestOneLine(t *testing.T) {
 		"zarr.json: codecs: missing":                                        "zarr.json: codecs: missing",
 		"zarr.json: codecs: codecs: bad":                                    "zarr.json: codecs: bad",
 		".zarray: dtype: dtype: bad data type (kv: not found)":              ".zarray: dtype: bad data type (not found)",
+		"create zarr.json: zarr: bad path":                                  "create zarr.json: bad path",
 		"meta: dtype: missing":                                              "meta: dtype: missing",
 		"codecs: unknown codec; kv: not found":                              "unknown codec; not found",
 		"open x: codecs: zarr.json: codecs[1].configuration: codecs: wrong": "open x: zarr.json: codecs[1].configuration: wrong",
