@@ -101,7 +101,7 @@ func TestHostileClients(t *testing.T) {
 	refused(&wire.Frame{Op: wire.OpBegin, Meta: []byte(`{"branch":"none"}`)}, txn.ErrNoRef)
 	refused(&wire.Frame{Op: wire.OpOpen, Meta: []byte(`{"rev":"~00"}`)}, txn.ErrNoRef)
 	if canMap {
-		refused(&wire.Frame{Op: wire.OpRun, Meta: []byte(`{}`), Pass: []wire.Descriptor{os.Stdin}}, ErrVersion)
+		refused(&wire.Frame{Op: wire.OpRun, Meta: []byte(`{}`), Pass: []wire.Descriptor{os.Stdin}}, ErrRequest)
 		refused(&wire.Frame{Op: wire.OpGet, Meta: get.Append(nil), Pass: []wire.Descriptor{os.Stdin, os.Stdin}}, ErrRequest)
 	}
 	// A version is not written.
