@@ -49,7 +49,7 @@ func (b backend) fail(bucket, key string, err error) error {
 		return gofakes3.ErrorMessage(gofakes3.ErrInvalidURI, err.Error())
 	case errors.Is(err, kv.ErrTooLarge):
 		return gofakes3.ErrorMessage(gofakes3.ErrEntityTooLarge, err.Error())
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &sentError{}):
 		return gofakes3.ErrIncompleteBody
 	case errors.Is(err, errFull), errors.Is(err, os.ErrClosed), errors.Is(err, txn.ErrClosed):
 		return gofakes3.ErrorMessage(gofakes3.ErrSlowDown, "the server is full or about to end; try again")

@@ -160,13 +160,13 @@ func (c *client) do(method, object, query, body string, headers ...string) answe
 	if object != "" {
 		r.URL.Path += "/" + object
 	}
+	sum := sha256.Sum256([]byte(body))
+	r.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
 	for _, line := range headers {
 		if name, value, ok := strings.Cut(line, ": "); ok {
 			r.Header.Set(name, value)
 		}
 	}
-	sum := sha256.Sum256([]byte(body))
-	r.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
 	r = signer.SignV4(*r, c.name, c.secret, "", "us-east-1")
 	if c.change != nil {
 		c.change(r)
@@ -595,6 +595,24 @@ func TestTampering(t *testing.T) {
 	}
 	if b, err := kv.Get(bg, session.Engine(), "key"); err != nil || string(b) != "good" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A body whose chunks cannot be read is the fault of the client.
+func TestBadChunks(t *testing.T) {
+	s := newSite(t, nil)
+	session, in := s.begin()
+	for _, body := range []string{"3;chunk-signature=0\r\nhel\r\nzz\r\nlo", "no length\r\nhello", "-5\r\nhello\r\n", "ffffffffffffffffff\r\nhello", strings.Repeat("5", 9000), ""} {
+		for _, length := range []string{"5", "2000000"} {
+			a := s.client("writer", writerSecret).do("PUT", in+"key", "", body,
+				"X-Amz-Content-Sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "X-Amz-Decoded-Content-Length: "+length)
+			if a.status < 400 || a.status >= 500 {
+				t.Errorf("%.20q of %s bytes: %d %s", body, length, a.status, a.code)
+			}
+		}
+	}
+	if _, err := kv.Get(bg, session.Engine(), "key"); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("something was stored: %v", err)
 	}
 }
 

@@ -21,6 +21,22 @@ var errFull = errors.New("too much is being written")
 // inMemory is the size up to which a body is held in memory.
 const inMemory = 1 << 20
 
+// sent is a body that a client sends. What is wrong with it is the client's fault.
+type sent struct{ io.Reader }
+
+func (s sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = sentError{err}
+	}
+	return n, err
+}
+
+// sentError is the error of reading a body.
+type sentError struct{ error }
+
+func (e sentError) Unwrap() error { return e.error }
+
 type spool struct {
 	dir   string
 	limit int64

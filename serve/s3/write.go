@@ -56,7 +56,7 @@ func (b backend) PutObject(ctx context.Context, bucket, name string, _ map[strin
 	if err != nil {
 		return gofakes3.PutObjectResult{}, b.fail(bucket, name, err)
 	}
-	f, err := b.h.spool.fill(input, size, b.h.o.BodyBytes)
+	f, err := b.h.spool.fill(sent{input}, size, b.h.o.BodyBytes)
 	if err != nil {
 		return gofakes3.PutObjectResult{}, b.fail(bucket, name, err)
 	}
@@ -245,7 +245,7 @@ func (h *Handler) find(bucket, name string, id gofakes3.UploadID) (*upload, erro
 // UploadPart implements [gofakes3.MultipartBackend].
 func (b backend) UploadPart(ctx context.Context, bucket, name string, id gofakes3.UploadID, number int, size int64, body io.Reader) (string, error) {
 	sum := md5.New()
-	f, err := b.h.spool.fill(io.TeeReader(body, sum), size, b.h.o.BodyBytes)
+	f, err := b.h.spool.fill(io.TeeReader(sent{body}, sum), size, b.h.o.BodyBytes)
 	if err != nil {
 		return "", b.fail(bucket, name, err)
 	}
