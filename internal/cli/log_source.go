@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // logFlags are those of "log".
@@ -75,7 +78,18 @@ func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []eng
 		if named, err = src.VersionNames(cmd.Context()); err == nil {
 			return src, named, nil
 		}
+		_, unknown := src.Detect(cmd.Context())
 		_ = src.Close()
+		if !rootURL.MatchString(s) && !strings.Contains(s, "|") {
+			base := filepath.Base(filepath.Clean(s))
+			switch {
+			case unknown != nil:
+				return nil, nil, fmt.Errorf("%s: %w: %w", s, txn.ErrNotDatabase, unknown)
+			case !isStore(here(cmd), s): // of which parseDB says the same
+				return nil, nil, fmt.Errorf("%s: %w: \"zarrdb import %s %s\" makes a database of it", s, txn.ErrNotDatabase,
+					shellWord(strings.TrimSuffix(base, filepath.Ext(base))+".zdb"), shellWord(s))
+			}
+		}
 	}
 	if rootURL.MatchString(s) || strings.Contains(s, "|") {
 		return nil, nil, err
