@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/convert"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -152,7 +153,7 @@ var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
 
 // describing are attributes that say nothing about a coordinate reference
 // system. Names of dimensions are compared as such.
-var describing = []string{"long_name", "comment", "history", arrayDimensions}
+var describing = []string{"long_name", "comment", "history", convert.ArrayDimensions}
 
 // attributeSet is the attributes of an array for many look-ups.
 type attributeSet struct {

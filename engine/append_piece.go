@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -86,7 +87,7 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		if err != nil {
 			return nil, err
 		}
-		_, told := sv.view.(*candidates)
+		_, told := sv.view.(*listing.View)
 		view, path, o.Version, o.Consolidated = at.View, at.Path, at.Version, told
 	}
 	for n, err := range zarr.Walk(ctx, view, path, &o) {

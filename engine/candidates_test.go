@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -12,98 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
-
-// TestCandidatesModel compares the listing with a sorted one of all keys.
-func TestCandidatesModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	array := func(shape []int64, keys zarr.ChunkKeys, v zarr.Version) *zarr.Meta {
-		chunk := make([]int, len(shape))
-		for i := range chunk {
-			chunk[i] = 1
-		}
-		return &zarr.Meta{Array: true, Version: v, Shape: shape, Keys: keys, Grid: meta.RegularGrid(chunk)}
-	}
-	group := func(v zarr.Version) *zarr.Meta { return &zarr.Meta{Version: v} }
-	c := &candidates{Reader: kv.NewMem(), nodes: []candidate{
-		{"", group(zarr.V3)},
-		{"a/", group(zarr.V3)},
-		{"a/b/", array([]int64{11, 3}, meta.DefaultKeys('/', 2), zarr.V3)},
-		{"a/b-c/", array([]int64{120}, meta.V2Keys('.', 1), zarr.V3)},
-		{"e/", array([]int64{0, 5}, meta.V2Keys('.', 2), zarr.V2)},
-		{"s/", array(nil, meta.DefaultKeys('/', 0), zarr.V3)},
-		{"v2/", array([]int64{12, 2, 11}, meta.V2Keys('.', 3), zarr.V2)},
-		{"z/", array([]int64{101, 1}, meta.V2Keys('/', 2), zarr.V2)},
-	}}
-	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
-	var want []string
-	for _, n := range c.nodes {
-		for _, d := range names.Documents(n.meta.Version) {
-			want = append(want, n.dir+d)
-		}
-		if !n.meta.Array {
-			continue
-		}
-		counts := n.meta.ChunkCounts()
-		coords := make([]int64, len(counts))
-		for done := slices.Contains(counts, 0); !done; {
-			want = append(want, n.dir+string(n.meta.Keys.Append(nil, coords)))
-			done = true
-			for d := range slices.Backward(coords) {
-				if coords[d]++; coords[d] < counts[d] {
-					done = false
-					break
-				}
-				coords[d] = 0
-			}
-		}
-	}
-	slices.Sort(want)
-	check := func(opts kv.ListOptions) {
-		t.Helper()
-		var got []string
-		for key, err := range c.List(bg, opts) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, key)
-		}
-		var wanted []string
-		for _, k := range want {
-			if strings.HasPrefix(k, opts.Prefix) && k > opts.After {
-				wanted = append(wanted, k)
-			}
-		}
-		if !slices.Equal(got, wanted) {
-			t.Fatalf("%+v: %d keys, want %d", opts, len(got), len(wanted))
-		}
-	}
-	check(kv.ListOptions{})
-	text := func() string {
-		k := want[rnd.IntN(len(want))]
-		return k[:rnd.IntN(len(k)+1)] + []string{"", "", "\xff", "!", "0"}[rnd.IntN(5)]
-	}
-	for range 3000 {
-		check(kv.ListOptions{Prefix: text()})
-		check(kv.ListOptions{After: text()})
-		check(kv.ListOptions{Prefix: text(), After: text()})
-	}
-	ctx, cancel := context.WithCancel(bg)
-	cancel()
-	var last error
-	for _, err := range c.List(ctx, kv.ListOptions{}) {
-		last = err
-	}
-	if !errors.Is(last, context.Canceled) {
-		t.Error(last)
-	}
-}
 
 // web serves keys below /in with a server that lists nothing.
 func web(t *testing.T, keys map[string]string) string {
@@ -250,11 +162,11 @@ func TestNoListing(t *testing.T) {
 		return err
 	}
 	const group = `{"zarr_format": 3, "node_type": "group"}`
-	if err := import1(web(t, map[string]string{"zarr.json": group, "a/zarr.json": group})); !errors.Is(err, errNoListing) {
+	if err := import1(web(t, map[string]string{"zarr.json": group, "a/zarr.json": group})); !errors.Is(err, listing.ErrNone) {
 		t.Errorf("no consolidated metadata: %v", err)
 	}
 	for m, err := range openURL(t, web(t, map[string]string{"zarr.json": group})).Members(bg, "") {
-		if !errors.Is(err, errNoListing) {
+		if !errors.Is(err, listing.ErrNone) {
 			t.Errorf("members without consolidated metadata: %v, %v", m, err)
 		}
 	}

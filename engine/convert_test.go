@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
-	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
@@ -261,29 +259,4 @@ func TestConvertRecodesShards(t *testing.T) {
 	if got, _, err := zarr.Read[int32](bg, b, zarr.Sel(zarr.Slice(1<<30, 1<<30+6, 1))); err != nil || got[4] != 5 || got[5] != 0 {
 		t.Errorf("read %v, %v", got, err)
 	}
-}
-
-// FuzzFillAttribute reads any JSON as the _FillValue that xarray writes; what is
-// written is read as the same.
-func FuzzFillAttribute(f *testing.F) {
-	for _, s := range []string{`"AAAAAAAA+H8="`, `"NaN"`, `1e300`, `-5`, `"x"`, `null`, `"AAA="`} {
-		f.Add([]byte(s))
-	}
-	types := []dtype.Type{dtype.NewFloat(64), dtype.NewFloat(32), dtype.NewInt(16)}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		if !json.Valid(raw) {
-			return
-		}
-		for _, typ := range types {
-			elem, ok := parseFillAttribute(typ, raw)
-			if !ok {
-				continue
-			}
-			text := fillAttributeV3(typ, elem)
-			again, ok := parseFillAttribute(typ, text)
-			if printed := fillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
-				t.Fatalf("%s as %v is %x, written as %s, read as %x", raw, typ, elem, text, again)
-			}
-		}
-	})
 }

@@ -9,9 +9,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/convert"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -91,7 +94,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume {
 			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
 		}
-		if ex.plan, err = src.planConversion(ctx, view, at, o); err != nil {
+		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, o.Recode); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
@@ -149,6 +152,13 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	return &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
 }
 
+// planConversion makes the metadata of every node below a place in another format.
+func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, recode bool) (*convert.Plan, error) {
+	o := *s.open
+	o.Version = at.Version
+	return convert.New(ctx, view, at.Path, &o, to, recode)
+}
+
 // holdsNode makes sure that there is a node at or below a place.
 func (s *Source) holdsNode(ctx context.Context, at Place) error {
 	o := *s.open
@@ -181,7 +191,7 @@ type exporter struct {
 	o     ExportOptions
 	pool  *transfer.Pool
 	meter transfer.Meter
-	plan  *conversion // of an export to another format
+	plan  *convert.Plan // of an export to another format
 	// foreign is that of one to a foreign format.
 	foreign           formats.Plan
 	versions, expired int64 // of a history
@@ -234,12 +244,12 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 		return err
 	}
 	if ex.plan != nil {
-		err := ex.plan.copyChunks(ctx, store, ex.pool, ex.count)
+		err := ex.plan.CopyChunks(ctx, store, ex.pool, ex.count)
 		if err == nil {
 			err = sync(ctx)
 		}
 		if err == nil {
-			err = ex.plan.copyDocuments(ctx, store, ex.count)
+			err = ex.plan.CopyDocuments(ctx, store, ex.count)
 		}
 		if err == nil {
 			err = sync(ctx)
@@ -357,7 +367,7 @@ func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
 
 func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) error {
 	return ex.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
-		v, err := locateListed(ctx, ex.view, keys[i])
+		v, err := listing.Locate(ctx, ex.view, keys[i])
 		if v == nil {
 			return err
 		}
@@ -390,10 +400,10 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 	}
 	if ex.plan != nil {
 		// One worker, so that equal input gives equal bytes.
-		if err := ex.plan.copyChunks(ctx, z, transfer.NewPool(1), ex.count); err != nil {
+		if err := ex.plan.CopyChunks(ctx, z, transfer.NewPool(1), ex.count); err != nil {
 			return err
 		}
-		if err := ex.plan.copyDocuments(ctx, z, ex.count); err != nil {
+		if err := ex.plan.CopyDocuments(ctx, z, ex.count); err != nil {
 			return err
 		}
 		return z.Close()
@@ -402,7 +412,7 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		if err != nil {
 			return err
 		}
-		v, err := locateListed(ctx, ex.view, key)
+		v, err := listing.Locate(ctx, ex.view, key)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine/internal/convert"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
@@ -100,7 +101,7 @@ type refExporter struct {
 	o      ExportReferencesOptions
 	src    *Source
 	view   *Snapshot
-	plan   *conversion // nil if keys are written as they are stored
+	plan   *convert.Plan // nil if keys are written as they are stored
 	packs  string
 	linked map[string]string // URLs of links, by pack file
 	meter  transfer.Meter
@@ -118,7 +119,7 @@ func (ex *refExporter) planFormat(ctx context.Context) (err error) {
 			return err
 		}
 		if path.Base(v.Key) == names.V3 { // the early draft has one at its root
-			ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, ExportOptions{Format: zarr.V2})
+			ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, false)
 			return err
 		}
 	}
@@ -240,25 +241,25 @@ func (b *entryBatch) fillStored(ctx context.Context, yield func(refs.Entry, erro
 // describe under their keys there.
 func (b *entryBatch) fillConverted(ctx context.Context, yield func(refs.Entry, error) bool) error {
 	plan := b.ex.plan
-	for key, err := range plan.docs.List(ctx, kv.ListOptions{}) {
+	for key, err := range plan.Documents.List(ctx, kv.ListOptions{}) {
 		var doc []byte
 		if err == nil {
-			doc, err = kv.Get(ctx, plan.docs, key)
+			doc, err = kv.Get(ctx, plan.Documents, key)
 		}
 		if err != nil {
 			return err
 		}
 		b.entries = append(b.entries, refs.Entry{Key: key, Reference: refs.Reference{Data: doc}})
 	}
-	for i := range plan.arrays {
-		a := &plan.arrays[i]
-		prefix, parse := chunkKeys(a.from)
+	for i := range plan.Arrays {
+		a := &plan.Arrays[i]
+		prefix, parse := convert.ChunkKeys(a.From)
 		for v, err := range b.ex.view.Values(ctx, prefix) {
 			if err != nil {
 				return err
 			}
 			if coords, ok := parse(v.Key); ok {
-				if err := b.add(ctx, a.chunkKey(coords), v, yield); err != nil {
+				if err := b.add(ctx, a.Key(coords), v, yield); err != nil {
 					return err
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
@@ -144,10 +145,10 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	told := err != nil // only metadata lists the keys
 	o.Consolidated = told
 	sv := &Survey{view: view, prefix: names.Dir(at.Path), only: at.Version}
-	var nodes []candidate
+	var nodes []listing.Node
 	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
-			err = errNoListing
+			err = listing.ErrNone
 		}
 		path, m, err := sv.opened(n, err)
 		if err == nil {
@@ -157,7 +158,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
 		if told {
-			nodes = append(nodes, candidate{names.Dir(path), m})
+			nodes = append(nodes, listing.Node{Dir: names.Dir(path), Meta: m})
 		}
 		if path == at.Path {
 			sv.version = m.Version
@@ -165,7 +166,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 		sv.documents = append(sv.documents, documentsOf(path, m.Version)...)
 	}
 	if told {
-		if sv.view, err = newCandidates(at.View, nodes); err != nil {
+		if sv.view, err = listing.New(at.View, nodes); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
 	}
@@ -400,7 +401,7 @@ func (im *importer) keys(ctx context.Context) iter.Seq2[string, error] {
 
 // guesses reports whether the listing of the source has keys that may not exist.
 func (im *importer) guesses() bool {
-	_, ok := im.view.(*candidates)
+	_, ok := im.view.(*listing.View)
 	return ok
 }
 

@@ -98,6 +98,10 @@ var layers = map[string][]string{
 	"engine/internal/names": {"zarr/meta"},
 	// Decoded chunks.
 	"engine/internal/cache": {"kv", "zarr"},
+	// Nodes in another format of Zarr.
+	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/dtype", "zarr/meta"},
+	// The keys of stores that list none.
+	"engine/internal/listing": {"engine/internal/names", "kv", "zarr"},
 	// Where bytes lie: what is written must lie apart from what is read.
 	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
 	// Many values from one store to another.

@@ -322,21 +322,9 @@ func (n nodes) strangeAt(ctx context.Context, path string, v zarr.Version) (*Oth
 	return nil, nil
 }
 
-// checkPath refuses paths that a format does not allow.
-func checkPath(v zarr.Version, path string) error {
-	clean, err := meta.CleanPathV2(path)
-	if v == zarr.V3 {
-		clean, err = meta.CleanPath(path)
-	}
-	if err == nil && clean != path {
-		err = fmt.Errorf("%w: %q", zarr.ErrPath, path)
-	}
-	return err
-}
-
-// checkNewPath is checkPath for a path that a node is put at.
+// checkNewPath is names.CheckPath for a path that a node is put at.
 func checkNewPath(v zarr.Version, path string) error {
-	if err := checkPath(v, path); err != nil {
+	if err := names.CheckPath(v, path); err != nil {
 		return err
 	}
 	return meta.CheckNewPath(v, path)

@@ -8,6 +8,7 @@
 package names
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -75,3 +76,15 @@ func Relative(path, above string) string {
 
 // Clean removes slashes around a path.
 func Clean(path string) string { return strings.Trim(path, "/") }
+
+// CheckPath refuses paths that a format does not allow.
+func CheckPath(v meta.Version, path string) error {
+	clean, err := meta.CleanPathV2(path)
+	if v == meta.V3 {
+		clean, err = meta.CleanPath(path)
+	}
+	if err == nil && clean != path {
+		err = fmt.Errorf("%w: %q", meta.ErrPath, path)
+	}
+	return err
+}

@@ -1,4 +1,4 @@
-package engine
+package convert
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
@@ -16,15 +17,6 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// An export to another format writes new metadata and, where the bytes of
-// chunks mean the same in both formats, copies those under new keys:
-//
-//	g/zarr.json      { … }                 g/.zarray .zattrs
-//	g/c/0/1          the same bytes        g/0.1
-//
-// All new metadata is made first, in memory. So what has no form in the other
-// format is refused before anything is written.
-
 // ErrConvert means that an array or group cannot be stored in another format as
 // it is. The error names the node and what has no form there.
 var ErrConvert = errors.New("engine: cannot be converted")
@@ -32,43 +24,46 @@ var ErrConvert = errors.New("engine: cannot be converted")
 // ErrRecode is added to an ErrConvert that ExportOptions.Recode would avoid.
 var ErrRecode = errors.New("engine: its chunks would have to be encoded anew")
 
-// conversion is the plan of an export to another format.
-type conversion struct {
-	src    *Source
-	view   kv.ReadLister
-	format zarr.Version
-	recode bool
-	docs   *kv.Mem // all new metadata
-	arrays []conversionStep
+// Plan is the plan of an export to another format.
+type Plan struct {
+	// Documents is all new metadata, by key.
+	Documents *kv.Mem
+	// Arrays are the arrays whose chunks are brought over.
+	Arrays []Array
+
+	view     kv.ReadLister
+	registry *codecs.Registry
+	format   zarr.Version
+	recode   bool
 	// groups that carry a copy of the metadata below them
 	consolidated []string
 }
 
-// conversionStep is one array: what it was and how its chunks get over.
-type conversionStep struct {
-	from *zarr.Array
+// Array is one array: what it was and how its chunks get over.
+type Array struct {
+	From *zarr.Array
 	path string         // in the destination
 	keys zarr.ChunkKeys // in the destination
 	// chunks are decoded and encoded anew, not copied
 	recode bool
 }
 
-// planConversion makes the metadata of every node below a place.
-func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at Place, o ExportOptions) (*conversion, error) {
-	c := &conversion{src: s, view: view, format: o.Format, recode: o.Recode, docs: kv.NewMem()}
-	if o.Format != zarr.V2 && o.Format != zarr.V3 {
-		return nil, fmt.Errorf("to format %v: %w", o.Format, errors.ErrUnsupported)
+// New makes the metadata of every node at and below a path of a view in another format,
+// zarr.V2 or zarr.V3. o says how nodes are opened. With recode, chunks that do not mean
+// the same there are to be encoded anew. A node that has no form is [ErrConvert].
+func New(ctx context.Context, view kv.ReadLister, from string, o *zarr.OpenOptions, to zarr.Version, recode bool) (*Plan, error) {
+	c := &Plan{view: view, registry: o.Registry, format: to, recode: recode, Documents: kv.NewMem()}
+	if to != zarr.V2 && to != zarr.V3 {
+		return nil, fmt.Errorf("to format %v: %w", to, errors.ErrUnsupported)
 	}
-	opts := *s.open
-	opts.Version = at.Version
 	var failed []error
-	for n, err := range zarr.Walk(ctx, view, at.Path, &opts) {
+	for n, err := range zarr.Walk(ctx, view, from, o) {
 		if err != nil {
 			return nil, err
 		}
-		path := names.Clean(strings.TrimPrefix(n.Path(), at.Path))
+		path := names.Clean(strings.TrimPrefix(n.Path(), from))
 		if err := c.node(ctx, n, path); err != nil {
-			failed = append(failed, fmt.Errorf("/%s: %w to Zarr v%v: %w", path, ErrConvert, o.Format, err))
+			failed = append(failed, fmt.Errorf("/%s: %w to Zarr v%v: %w", path, ErrConvert, to, err))
 		}
 	}
 	switch len(failed) {
@@ -81,7 +76,7 @@ func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at Plac
 }
 
 // node plans one array or group.
-func (c *conversion) node(ctx context.Context, n *zarr.Node, path string) error {
+func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	if err := checkNames(c.format, path); err != nil {
 		return err
 	}
@@ -90,32 +85,32 @@ func (c *conversion) node(ctx context.Context, n *zarr.Node, path string) error 
 	} else if has {
 		c.consolidated = append(c.consolidated, path)
 	}
-	m, err := convertMeta(n.Meta(), c.format, c.src.open.Registry)
+	m, err := convertMeta(n.Meta(), c.format, c.registry)
 	if err == nil {
 		if err = c.put(ctx, path, m); err != nil {
 			return err
 		}
 		if a, ok := n.Array(); ok {
-			c.arrays = append(c.arrays, conversionStep{from: a, path: path, keys: m.Keys})
+			c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: m.Keys})
 		}
 		return nil
 	}
 	a, ok := n.Array()
 	if !ok || !c.recode {
-		if ok && canRecode(n.Meta(), c.format, c.src.open.Registry) {
+		if ok && canRecode(n.Meta(), c.format, c.registry) {
 			err = fmt.Errorf("%w; %w", err, ErrRecode)
 		}
 		return err
 	}
-	spec, err := recoded(n.Meta(), c.format, c.src.open.Registry)
+	spec, err := recoded(n.Meta(), c.format, c.registry)
 	if err != nil {
 		return err
 	}
-	made, err := zarr.Create(ctx, c.docs, path, spec, &zarr.OpenOptions{Registry: c.src.open.Registry})
+	made, err := zarr.Create(ctx, c.Documents, path, spec, &zarr.OpenOptions{Registry: c.registry})
 	if err != nil {
 		return bare(err)
 	}
-	c.arrays = append(c.arrays, conversionStep{from: a, path: path, keys: made.Meta().Keys, recode: true})
+	c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: made.Meta().Keys, recode: true})
 	return nil
 }
 
@@ -129,13 +124,13 @@ func bare(err error) error {
 }
 
 // put adds the documents of a node.
-func (c *conversion) put(ctx context.Context, path string, m *zarr.Meta) error {
+func (c *Plan) put(ctx context.Context, path string, m *zarr.Meta) error {
 	docs, err := m.Print()
 	if err != nil {
 		return err
 	}
 	for name, doc := range docs {
-		if err := c.docs.Set(ctx, names.Dir(path)+name, doc); err != nil {
+		if err := c.Documents.Set(ctx, names.Dir(path)+name, doc); err != nil {
 			return err
 		}
 	}
@@ -143,7 +138,7 @@ func (c *conversion) put(ctx context.Context, path string, m *zarr.Meta) error {
 }
 
 // carriesCopy reports whether a group has consolidated metadata.
-func (c *conversion) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error) {
+func (c *Plan) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error) {
 	if n.Meta().Array {
 		return false, nil
 	}
@@ -154,10 +149,10 @@ func (c *conversion) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error
 }
 
 // consolidate makes the copies again, those of inner groups first.
-func (c *conversion) consolidate(ctx context.Context) error {
+func (c *Plan) consolidate(ctx context.Context) error {
 	slices.Sort(c.consolidated)
 	for _, path := range slices.Backward(c.consolidated) {
-		if err := zarr.Consolidate(ctx, c.docs, path, &zarr.OpenOptions{Version: c.format, Registry: c.src.open.Registry}); err != nil {
+		if err := zarr.Consolidate(ctx, c.Documents, path, &zarr.OpenOptions{Version: c.format, Registry: c.registry}); err != nil {
 			return err
 		}
 	}
@@ -170,7 +165,7 @@ func checkNames(v zarr.Version, path string) error {
 	if path == "" {
 		return nil
 	}
-	if err := checkPath(v, path); err != nil {
+	if err := names.CheckPath(v, path); err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(path, "/") {
@@ -183,9 +178,9 @@ func checkNames(v zarr.Version, path string) error {
 	return nil
 }
 
-// arrayDimensions is the attribute in which xarray keeps the names of dimensions
+// ArrayDimensions is the attribute in which xarray keeps the names of dimensions
 // in Zarr v2.
-const arrayDimensions = "_ARRAY_DIMENSIONS"
+const ArrayDimensions = "_ARRAY_DIMENSIONS"
 
 // convertMeta returns metadata of another format under which the same chunks,
 // under keys as that format usually spells them, hold the same elements.
@@ -210,10 +205,10 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 	}
 	if to == zarr.V3 {
 		c.Keys = meta.DefaultKeys('/', len(c.Shape))
-	} else if _, named := c.Attributes.Get(arrayDimensions); !named && len(c.Shape) == 0 {
+	} else if _, named := c.Attributes.Get(ArrayDimensions); !named && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to
 		// read one. Zarr v3 has no names to make it of.
-		if err := c.Attributes.Set(arrayDimensions, []string{}); err != nil {
+		if err := c.Attributes.Set(ArrayDimensions, []string{}); err != nil {
 			return nil, err
 		}
 	}
@@ -252,10 +247,10 @@ func typeIn(t dtype.Type, v zarr.Version) ([]byte, error) {
 	return t.PrintV3()
 }
 
-// copyChunks brings the chunks of all arrays to a store.
-func (c *conversion) copyChunks(ctx context.Context, out kv.Writer, workers *transfer.Pool, report func(bytes int64)) error {
-	for i := range c.arrays {
-		a := &c.arrays[i]
+// CopyChunks brings the chunks of all arrays to a store.
+func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.Pool, report func(bytes int64)) error {
+	for i := range c.Arrays {
+		a := &c.Arrays[i]
 		move := a.copyChunks
 		if a.recode {
 			move = a.encodeChunks
@@ -267,13 +262,13 @@ func (c *conversion) copyChunks(ctx context.Context, out kv.Writer, workers *tra
 	return nil
 }
 
-// copyDocuments brings the metadata to a store.
-func (c *conversion) copyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
-	for key, err := range c.docs.List(ctx, kv.ListOptions{}) {
+// CopyDocuments brings the metadata to a store.
+func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
+	for key, err := range c.Documents.List(ctx, kv.ListOptions{}) {
 		if err != nil {
 			return err
 		}
-		doc, err := kv.Get(ctx, c.docs, key)
+		doc, err := kv.Get(ctx, c.Documents, key)
 		if err == nil {
 			err = out.Set(ctx, key, doc)
 		}
@@ -285,10 +280,10 @@ func (c *conversion) copyDocuments(ctx context.Context, out kv.Writer, report fu
 	return nil
 }
 
-// chunkKeys returns what the keys of an array's chunks begin with, and a function
+// ChunkKeys returns what the keys of an array's chunks begin with, and a function
 // that reads the coordinates from a key. It returns false for a key that Zarr
 // programs would not look for.
-func chunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, bool)) {
+func ChunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, bool)) {
 	keys := a.Meta().Keys
 	origin := make([]int64, keys.Rank())
 	first := a.ChunkKey(origin)
@@ -308,9 +303,9 @@ func chunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, b
 
 // storedChunks yields the coordinates and keys of the chunks of an array that
 // are stored, those of keys that Zarr programs would not look for left out.
-func (c *conversion) storedChunks(ctx context.Context, a *zarr.Array, fn func(coords []int64, key string) error) error {
-	prefix, parse := chunkKeys(a)
-	for key, err := range c.view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+func storedChunks(ctx context.Context, view kv.Lister, a *zarr.Array, fn func(coords []int64, key string) error) error {
+	prefix, parse := ChunkKeys(a)
+	for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
 		if err != nil {
 			return err
 		}
@@ -323,18 +318,18 @@ func (c *conversion) storedChunks(ctx context.Context, a *zarr.Array, fn func(co
 	return nil
 }
 
-// chunkKey is the key of a chunk in the destination.
-func (s *conversionStep) chunkKey(coords []int64) string {
+// Key is the key of a chunk in the destination.
+func (s *Array) Key(coords []int64) string {
 	return string(s.keys.Append([]byte(names.Dir(s.path)), coords))
 }
 
 // copyChunks copies the stored bytes under new keys.
-func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
+func (s *Array) copyChunks(ctx context.Context, c *Plan, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
 	type pair struct{ from, to string }
 	var batch []pair
 	flush := func() error {
 		err := workers.Run(ctx, len(batch), func(ctx context.Context, i int) error {
-			v, err := locateListed(ctx, c.view, batch[i].from)
+			v, err := listing.Locate(ctx, c.view, batch[i].from)
 			if v == nil {
 				return err
 			}
@@ -347,8 +342,8 @@ func (s *conversionStep) copyChunks(ctx context.Context, c *conversion, out kv.W
 		batch = batch[:0]
 		return err
 	}
-	err := c.storedChunks(ctx, s.from, func(coords []int64, key string) error {
-		batch = append(batch, pair{key, s.chunkKey(coords)})
+	err := storedChunks(ctx, c.view, s.From, func(coords []int64, key string) error {
+		batch = append(batch, pair{key, s.Key(coords)})
 		if len(batch) < transfer.BatchKeys {
 			return nil
 		}

@@ -1,4 +1,4 @@
-package engine
+package convert
 
 import (
 	"context"
@@ -14,14 +14,15 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Converted presents a hierarchy in another format, without a copy: documents
+// View presents a hierarchy in another format, without a copy: documents
 // are made when they are read, and chunks are those of the source under other
 // keys. An array or group that has no form in the format is not listed, and
-// [ErrConvert] when one of its keys is read. Converted metadata is not
+// [ErrConvert] when one of its keys is read. View metadata is not
 // consolidated. Keys that belong to no node are left out. Safe for concurrent
 // use.
-type Converted struct {
-	nodes  nodes
+type View struct {
+	view   kv.Reader
+	open   *zarr.OpenOptions
 	format zarr.Version
 	keep   bool // the source never changes
 
@@ -30,9 +31,9 @@ type Converted struct {
 }
 
 var (
-	_ kv.ReadLister = (*Converted)(nil)
-	_ kv.Locator    = (*Converted)(nil)
-	_ kv.DirLister  = (*Converted)(nil)
+	_ kv.ReadLister = (*View)(nil)
+	_ kv.Locator    = (*View)(nil)
+	_ kv.DirLister  = (*View)(nil)
 )
 
 // convertedNode is a node in the other format, or why it has none.
@@ -49,30 +50,14 @@ const (
 	convertedListed = 1_000_000 // keys that one listing holds
 )
 
-// Converted is the version in another format.
-func (s *Snapshot) Converted(format zarr.Version) *Converted {
-	return &Converted{nodes: s.nodes, format: format, keep: true}
-}
-
-// Converted returns a view of the session in another format.
-func (s *Session) Converted(format zarr.Version) *Converted {
-	return &Converted{nodes: s.nodes, format: format}
-}
-
-// Converted returns a view of the URL's hierarchy in another format. Errors are
-// those of [Source.Hierarchy].
-func (s *Source) Converted(ctx context.Context, format zarr.Version) (*Converted, error) {
-	store, at, err := s.hierarchy(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o := *s.open
-	o.Version = at.Version
-	return &Converted{nodes: nodes{view: store, open: &o}, format: format}, nil
+// NewView presents a view in a format. o says how its nodes are opened. With keep, the
+// view never changes, so that converted nodes may be kept.
+func NewView(view kv.Reader, o *zarr.OpenOptions, format zarr.Version, keep bool) *View {
+	return &View{view: view, open: o, format: format, keep: keep}
 }
 
 // node returns the node at a path, nil without one.
-func (c *Converted) node(ctx context.Context, path string) (*convertedNode, error) {
+func (c *View) node(ctx context.Context, path string) (*convertedNode, error) {
 	if c.keep {
 		c.mu.Lock()
 		n, ok := c.steps[path]
@@ -93,8 +78,8 @@ func (c *Converted) node(ctx context.Context, path string) (*convertedNode, erro
 	return n, err
 }
 
-func (c *Converted) convert(ctx context.Context, path string) (*convertedNode, error) {
-	n, err := c.nodes.Node(ctx, path)
+func (c *View) convert(ctx context.Context, path string) (*convertedNode, error) {
+	n, err := zarr.Open(ctx, c.view, path, c.open)
 	switch {
 	case errors.Is(err, zarr.ErrNotFound), errors.Is(err, zarr.ErrPath):
 		return nil, nil
@@ -111,7 +96,7 @@ func (c *Converted) convert(ctx context.Context, path string) (*convertedNode, e
 	if err := checkNames(c.format, path); err != nil {
 		return failed(err)
 	}
-	m, err := convertMeta(n.Meta(), c.format, c.nodes.open.Registry)
+	m, err := convertMeta(n.Meta(), c.format, c.open.Registry)
 	if err != nil {
 		return failed(err)
 	}
@@ -125,7 +110,7 @@ func (c *Converted) convert(ctx context.Context, path string) (*convertedNode, e
 }
 
 // Locate implements [kv.Locator].
-func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
+func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	if slices.Contains(names.Documents(c.format), name) {
 		n, err := c.node(ctx, names.Parent(key))
@@ -155,11 +140,11 @@ func (c *Converted) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
-	return kv.Locate(ctx, c.nodes.view, n.array.ChunkKey(coords))
+	return kv.Locate(ctx, c.view, n.array.ChunkKey(coords))
 }
 
 // arrayAbove returns the array that a key could be a chunk of, nil without one.
-func (c *Converted) arrayAbove(ctx context.Context, key string) (*convertedNode, string, error) {
+func (c *View) arrayAbove(ctx context.Context, key string) (*convertedNode, string, error) {
 	for path := key; path != ""; {
 		path = names.Parent(path)
 		n, err := c.node(ctx, path)
@@ -180,7 +165,7 @@ func (c *Converted) arrayAbove(ctx context.Context, key string) (*convertedNode,
 }
 
 // Get implements [kv.Reader].
-func (c *Converted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+func (c *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	v, err := c.Locate(ctx, key)
 	if err != nil {
 		return nil, err
@@ -189,7 +174,7 @@ func (c *Converted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, 
 }
 
 // ListDir implements [kv.DirLister].
-func (c *Converted) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+func (c *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
 	return func(yield func(kv.DirEntry, error) bool) {
 		path := strings.TrimSuffix(prefix, "/")
 		n, err := c.node(ctx, path)
@@ -212,7 +197,7 @@ func (c *Converted) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.Dir
 				names = append(names, kv.DirEntry{Name: name})
 			}
 		}
-		list, ok := c.nodes.view.(kv.Lister)
+		list, ok := c.view.(kv.Lister)
 		if err == nil && !ok {
 			err = errors.ErrUnsupported
 		}
@@ -249,7 +234,7 @@ func (c *Converted) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.Dir
 
 // List implements [kv.Lister]. It holds all keys below the nodes that the prefix
 // selects; more than a million are kv.ErrTooLarge.
-func (c *Converted) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+func (c *View) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, err := c.keys(ctx, o)
 		if err != nil {
@@ -264,7 +249,7 @@ func (c *Converted) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string
 	}
 }
 
-func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, err error) {
+func (c *View) keys(ctx context.Context, o kv.ListOptions) (keys []string, err error) {
 	add := func(key string) error {
 		if !strings.HasPrefix(key, o.Prefix) || key <= o.After && o.After != "" {
 			return nil
@@ -279,7 +264,7 @@ func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, 
 	if n, path, err := c.arrayAbove(ctx, o.Prefix); err == nil && n != nil {
 		from = path
 	}
-	for found, err := range zarr.Walk(ctx, c.nodes.view, from, c.nodes.open) {
+	for found, err := range zarr.Walk(ctx, c.view, from, c.open) {
 		if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrMetadata) || errors.Is(err, zarr.ErrPath) {
 			continue
 		}
@@ -303,9 +288,11 @@ func (c *Converted) keys(ctx context.Context, o kv.ListOptions) (keys []string, 
 		if at := names.Dir(path); n.array == nil || !strings.HasPrefix(at, o.Prefix) && !strings.HasPrefix(o.Prefix, at) {
 			continue
 		}
-		list, _ := c.nodes.view.(kv.ReadLister)
-		conv := conversion{view: list}
-		err = conv.storedChunks(ctx, n.array, func(coords []int64, _ string) error {
+		list, ok := c.view.(kv.Lister)
+		if !ok {
+			return nil, errors.ErrUnsupported
+		}
+		err = storedChunks(ctx, list, n.array, func(coords []int64, _ string) error {
 			return add(string(n.keys.Append([]byte(names.Dir(path)), coords)))
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package engine
+package listing
 
 import (
 	"context"
@@ -14,47 +14,45 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// candidates adds a listing to a view that cannot be listed, such as that of a
+// View adds a listing to a view that cannot be listed, such as that of a
 // web server. The listing is computed from metadata: the possible documents of
 // nodes, and the possible keys of chunks. Only reading shows which of them
 // exist.
-//
-//	consolidated metadata ─▶ group/zarr.json, group/x/zarr.json, group/x/c/0/0, …
-type candidates struct {
+type View struct {
 	kv.Reader
-	nodes []candidate // ordered by key of the directory
+	nodes []Node // ordered by key of the directory
 }
 
-// candidate is a node and the directory that it is in, "" or with a slash at
+// Node is a node and the directory that it is in, "" or with a slash at
 // its end.
-type candidate struct {
-	dir  string
-	meta *zarr.Meta
+type Node struct {
+	Dir  string
+	Meta *zarr.Meta
 }
 
 var (
-	_ kv.ReadLister   = (*candidates)(nil)
-	_ kv.Locator      = (*candidates)(nil)
-	_ kv.BatchReader  = (*candidates)(nil)
-	_ kv.RangeLocator = (*candidates)(nil)
-	_ kv.Gatherer     = (*candidates)(nil)
+	_ kv.ReadLister   = (*View)(nil)
+	_ kv.Locator      = (*View)(nil)
+	_ kv.BatchReader  = (*View)(nil)
+	_ kv.RangeLocator = (*View)(nil)
+	_ kv.Gatherer     = (*View)(nil)
 )
 
 // maxCandidates bounds the keys that are probed one by one: a small document can
 // have a huge shape.
 const maxCandidates = 1 << 28
 
-// errNoListing means that the keys cannot be found out.
-var errNoListing = fmt.Errorf("the server lists no keys, and there is no consolidated metadata to tell them: %w", errors.ErrUnsupported)
+// ErrNone means that the keys cannot be found out.
+var ErrNone = fmt.Errorf("the server lists no keys, and there is no consolidated metadata to tell them: %w", errors.ErrUnsupported)
 
-// newCandidates returns the view of nodes; the first one contains the others.
-func newCandidates(view kv.Reader, nodes []candidate) (*candidates, error) {
-	c := &candidates{Reader: view, nodes: nodes}
+// New returns the view of nodes; the first one contains the others.
+func New(view kv.Reader, nodes []Node) (*View, error) {
+	c := &View{Reader: view, nodes: nodes}
 	total := uint64(0)
 	for _, n := range nodes {
-		m := n.meta
+		m := n.Meta
 		if m.Version == zarr.Draft3 {
-			return nil, fmt.Errorf("the early v3 draft: %w", errNoListing)
+			return nil, fmt.Errorf("the early v3 draft: %w", ErrNone)
 		}
 		keys := uint64(1)
 		if m.Array {
@@ -66,43 +64,43 @@ func newCandidates(view kv.Reader, nodes []candidate) (*candidates, error) {
 			}
 		}
 		if total += keys; total >= maxCandidates {
-			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", names.Clean(n.dir), maxCandidates, errors.ErrUnsupported)
+			return nil, fmt.Errorf("the server lists no keys, and up to array /%s there would be more than %d to ask for: %w", names.Clean(n.Dir), maxCandidates, errors.ErrUnsupported)
 		}
 	}
-	slices.SortFunc(c.nodes, func(a, b candidate) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(c.nodes, func(a, b Node) int { return strings.Compare(a.Dir, b.Dir) })
 	return c, nil
 }
 
 // Locate implements [kv.Locator].
-func (c *candidates) Locate(ctx context.Context, key string) (kv.Value, error) {
+func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return kv.Locate(ctx, c.Reader, key)
 }
 
 // GetMany implements [kv.BatchReader].
-func (c *candidates) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
+func (c *View) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
 	return kv.GetMany(ctx, c.Reader, reqs)
 }
 
 // LocateRange implements [kv.RangeLocator].
-func (c *candidates) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+func (c *View) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
 	return kv.LocateRange(ctx, c.Reader, key, rng, limit)
 }
 
 // Gathers implements [kv.Gatherer].
-func (c *candidates) Gathers(ctx context.Context, key string) bool {
+func (c *View) Gathers(ctx context.Context, key string) bool {
 	return kv.Gathers(ctx, c.Reader, key)
 }
 
 // Gather implements [kv.Gatherer].
-func (c *candidates) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+func (c *View) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
 	return kv.Gather(ctx, c.Reader, wants, g)
 }
 
-// locateListed finds a key that view listed. It is nil without an error for a
+// Locate finds a key that view listed. It is nil without an error for a
 // candidate that does not exist.
-func locateListed(ctx context.Context, view kv.Reader, key string) (kv.Value, error) {
+func Locate(ctx context.Context, view kv.Reader, key string) (kv.Value, error) {
 	v, err := kv.Locate(ctx, view, key)
-	if _, maybe := view.(*candidates); maybe && errors.Is(err, kv.ErrNotFound) {
+	if _, maybe := view.(*View); maybe && errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -112,7 +110,7 @@ func locateListed(ctx context.Context, view kv.Reader, key string) (kv.Value, er
 }
 
 // List implements [kv.Lister] with keys that may have no value.
-func (c *candidates) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+func (c *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if len(c.nodes) == 0 {
 			return
@@ -149,32 +147,32 @@ func (l *candidateList) key(key string) bool {
 }
 
 // node yields the keys of a node and of those below it.
-func (l *candidateList) node(c candidate, below []candidate) bool {
-	if !l.wants(c.dir) {
+func (l *candidateList) node(c Node, below []Node) bool {
+	if !l.wants(c.Dir) {
 		return true
 	}
-	docs := slices.Sorted(slices.Values(names.Documents(c.meta.Version)))
+	docs := slices.Sorted(slices.Values(names.Documents(c.Meta.Version)))
 	documents := func(before string) bool {
-		for len(docs) > 0 && (before == "" || c.dir+docs[0] < before) {
-			if !l.key(c.dir + docs[0]) {
+		for len(docs) > 0 && (before == "" || c.Dir+docs[0] < before) {
+			if !l.key(c.Dir + docs[0]) {
 				return false
 			}
 			docs = docs[1:]
 		}
 		return true
 	}
-	if c.meta.Array {
-		chunks := chunkList{l: l, keys: c.meta.Keys, counts: c.meta.ChunkCounts(), each: func(key string) bool { return documents(key) && l.key(key) }}
-		return chunks.all(c.dir) && documents("")
+	if c.Meta.Array {
+		chunks := chunkList{l: l, keys: c.Meta.Keys, counts: c.Meta.ChunkCounts(), each: func(key string) bool { return documents(key) && l.key(key) }}
+		return chunks.all(c.Dir) && documents("")
 	}
 	for len(below) > 0 {
 		// The keys below the first child follow it.
 		child := below[0]
 		n := 1
-		for n < len(below) && strings.HasPrefix(below[n].dir, child.dir) {
+		for n < len(below) && strings.HasPrefix(below[n].Dir, child.Dir) {
 			n++
 		}
-		if !documents(child.dir) || !l.node(child, below[1:n]) {
+		if !documents(child.Dir) || !l.node(child, below[1:n]) {
 			return false
 		}
 		below = below[n:]

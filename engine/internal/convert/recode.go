@@ -1,4 +1,4 @@
-package engine
+package convert
 
 import (
 	"context"
@@ -172,18 +172,18 @@ func (f fresh) Set(ctx context.Context, key string, value []byte) error {
 func (f fresh) Delete(context.Context, string) error { return nil }
 
 // encodeChunks reads the array chunk by chunk of the destination and writes it.
-func (s *conversionStep) encodeChunks(ctx context.Context, c *conversion, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
-	to, err := zarr.OpenArray(ctx, fresh{c.docs, out, report}, s.path, &zarr.OpenOptions{Registry: c.src.open.Registry})
+func (s *Array) encodeChunks(ctx context.Context, c *Plan, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
+	to, err := zarr.OpenArray(ctx, fresh{c.Documents, out, report}, s.path, &zarr.OpenOptions{Registry: c.registry})
 	if err != nil {
 		return err
 	}
-	e := encoding{from: s.from, to: to, workers: workers}
-	if s.from.Meta().Grid.Regular() == nil {
+	e := encoding{from: s.From, to: to, workers: workers}
+	if s.From.Meta().Grid.Regular() == nil {
 		return e.boxes(ctx, zarr.Sel())
 	}
 	// Chunks lie inside of the source's, so only those that are stored count.
-	return c.storedChunks(ctx, s.from, func(coords []int64, _ string) error {
-		grid, shape := s.from.Meta().Grid.Regular(), s.from.Shape()
+	return storedChunks(ctx, c.view, s.From, func(coords []int64, _ string) error {
+		grid, shape := s.From.Meta().Grid.Regular(), s.From.Shape()
 		var box []zarr.Index
 		for d, i := range coords {
 			lo := i * int64(grid[d])
