@@ -74,6 +74,36 @@ func (o *origin) requests() []string {
 	return asked
 }
 
+// generate serves files that are made when they are read, with their sizes; nil is
+// none.
+func (o *origin) generate(file func(path string) (io.ReaderAt, int64)) {
+	o.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		f, size := file(r.URL.Path)
+		if f == nil {
+			return false
+		}
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(f, 0, size))
+		return true
+	}
+}
+
+// endOf is io.EOF if something is left of a buffer.
+func endOf(left []byte) error {
+	if len(left) > 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+// atMost bounds the requests since the last time.
+func (o *origin) atMost(t testing.TB, what string, most int) {
+	t.Helper()
+	if got := o.requests(); len(got) > most {
+		t.Errorf("%s: %d requests, want at most %d: %s", what, len(got), most, strings.Join(got, ", "))
+	}
+}
+
 func (o *origin) want(t testing.TB, what string, want ...string) {
 	t.Helper()
 	if got := o.requests(); !slices.Equal(got, want) {
