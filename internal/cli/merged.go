@@ -14,18 +14,7 @@ type mergedJSON struct {
 	Changed   bool           `json:"changed"`
 	DryRun    bool           `json:"dry_run,omitempty"` // Changed has the changes that would be made
 	Commit    *commitJSON    `json:"commit,omitempty"`  // the branch's head now
-	Conflicts []conflictJSON `json:"conflicts"`
-}
-
-// conflictJSON is a reason why a merge was refused.
-type conflictJSON struct {
-	Kind   string  `json:"kind"`
-	Path   string  `json:"path"`
-	Coords []int64 `json:"coords,omitempty"` // of a chunk
-	Field  string  `json:"field,omitempty"`  // of a document
-	Base   string  `json:"base"`
-	Ours   string  `json:"ours"`
-	Theirs string  `json:"theirs"`
+	Conflicts []txn.Conflict `json:"conflicts"`
 }
 
 // listedError is a conflict whose parts were printed by the command.
@@ -36,13 +25,11 @@ func (e listedError) Unwrap() error { return e.error }
 // outcome returns the result of a merge onto a branch whose head was base, with
 // its conflicts.
 func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, err error) *mergedJSON {
-	out := &mergedJSON{Branch: orMain(branch), DryRun: f.dryRun, Conflicts: []conflictJSON{}}
+	out := &mergedJSON{Branch: orMain(branch), DryRun: f.dryRun, Conflicts: []txn.Conflict{}}
 	var conflict *txn.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		for _, c := range conflict.Conflicts {
-			out.Conflicts = append(out.Conflicts, conflictJSON{c.Kind.String(), c.Path, c.Coords, c.Field, c.Base, c.Ours, c.Theirs})
-		}
+		out.Conflicts = append(out.Conflicts, conflict.Conflicts...)
 	case err != nil:
 		return nil
 	default:

@@ -94,10 +94,15 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status != http.StatusNotFound {
 		head.Del("Cache-Control")
 	}
-	body, _ := json.Marshal(struct {
+	var refused struct {
 		Error     string         `json:"error"`
-		Conflicts []conflictJSON `json:"conflicts,omitempty"`
-	}{text, conflictsOf(err)})
+		Conflicts []txn.Conflict `json:"conflicts,omitempty"`
+	}
+	refused.Error = text
+	if conflict := (*txn.ConflictError)(nil); errors.As(err, &conflict) {
+		refused.Conflicts = conflict.Conflicts
+	}
+	body, _ := json.Marshal(refused)
 	head.Set("Content-Type", "application/json")
 	head.Del("Content-Length")
 	w.WriteHeader(status)

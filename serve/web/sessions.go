@@ -44,17 +44,6 @@ type commitJSON struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// conflictJSON is a reason why a commit was refused, as the command line prints it.
-type conflictJSON struct {
-	Kind   string  `json:"kind"`
-	Path   string  `json:"path"`
-	Coords []int64 `json:"coords,omitempty"`
-	Field  string  `json:"field,omitempty"`
-	Base   string  `json:"base"`
-	Ours   string  `json:"ours"`
-	Theirs string  `json:"theirs"`
-}
-
 const sessionPath = "/-/api/sessions"
 
 // sessionRoutes adds the requests about sessions.
@@ -202,17 +191,6 @@ func (h *handler) commit(w http.ResponseWriter, r *http.Request, s *serve.Sessio
 		out.Parents = append(out.Parents, p.String())
 	}
 	return writeStatus(w, http.StatusOK, out)
-}
-
-// conflictsOf lists the conflicts of an error.
-func conflictsOf(err error) (list []conflictJSON) {
-	var conflict *txn.ConflictError
-	if errors.As(err, &conflict) {
-		for _, c := range conflict.Conflicts {
-			list = append(list, conflictJSON{c.Kind.String(), c.Path, c.Coords, c.Field, c.Base, c.Ours, c.Theirs})
-		}
-	}
-	return list
 }
 
 // writeStatus answers a request that changed something.

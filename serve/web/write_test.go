@@ -121,17 +121,22 @@ func TestConflict(t *testing.T) {
 	var made sessionJSON
 	s.ask(201, "POST", "/-/api/sessions", `{"db":"w","branch":"main"}`, &made)
 	s.ask(204, "PUT", "/w/v/~"+made.ID+"/keys/small", "mine", nil)
-	_, err := s.db.Update(bg, "main", "other", func(e *engine.Session) error { return e.Set(bg, "keys/small", []byte("theirs")) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var report struct {
-		Error     string
-		Conflicts []conflictJSON
-	}
-	s.ask(409, "POST", "/-/api/sessions/w/"+made.ID+"/commit", `{"message":"mine"}`, &report)
-	if len(report.Conflicts) != 1 || report.Conflicts[0].Path != "keys/small" || report.Error == "" {
-		t.Errorf("report: %+v", report)
+	for _, other := range []string{"theirs", "mine"} { // an update to the same value would be lost too
+		_, err := s.db.Update(bg, "main", "other", func(e *engine.Session) error { return e.Set(bg, "keys/small", []byte(other)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report struct {
+			Error     string
+			Conflicts []struct {
+				Kind, Path string
+				Same       bool
+			}
+		}
+		s.ask(409, "POST", "/-/api/sessions/w/"+made.ID+"/commit", `{"message":"mine"}`, &report)
+		if c := report.Conflicts; report.Error == "" || len(c) != 1 || c[0].Kind != "document" || c[0].Path != "keys/small" || c[0].Same != (other == "mine") {
+			t.Errorf("other %s: report %+v", other, report)
+		}
 	}
 	s.ask(204, "DELETE", "/-/api/sessions/w/"+made.ID, "", nil)
 }

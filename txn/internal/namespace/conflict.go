@@ -52,21 +52,26 @@ func (k ConflictKind) String() string {
 	return fmt.Sprintf("ConflictKind(%d)", uint8(k))
 }
 
+// MarshalText prints the name.
+func (k ConflictKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Conflict is one reason why a merge is refused. Its strings are for people.
 type Conflict struct {
-	Kind ConflictKind
+	Kind ConflictKind `json:"kind"`
 	// Path is the key of a chunk or document, or the path of a node.
-	Path string
+	Path string `json:"path"`
 	// Coords are a chunk's coordinates in its array, nil for anything else.
-	Coords []int64
+	Coords []int64 `json:"coords,omitempty"`
 	// Field is the part of a document, "" for all of it.
-	Field string
+	Field string `json:"field,omitempty"`
 	// Base, Ours and Theirs are short forms of the three states.
-	Base, Ours, Theirs string
+	Base   string `json:"base"`
+	Ours   string `json:"ours"`
+	Theirs string `json:"theirs"`
 	// Same says that both sides made the same change. That is a conflict only
 	// where a session commits or is refreshed: if both read 0 and wrote 1, one
 	// of two increments would be lost.
-	Same bool
+	Same bool `json:"same,omitempty"`
 }
 
 func (c Conflict) String() string {
