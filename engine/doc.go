@@ -17,7 +17,7 @@
 //	    ┌────────────┼─────────────┐
 //	   txn          zarr          URL pipeline
 //	versions of   arrays over   any other store:
-//	   keys        a view       directory, zip, …
+//	   keys        a view       directory, zip, … (package source)
 //	    └── chunk cache, bounded parallel I/O ──┘
 //
 // A [Snapshot] is one version, a [Session] a transaction. Both are kv views
