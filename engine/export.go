@@ -86,7 +86,11 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err := src.holdsNode(ctx, at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: at.Version, o: o, pool: src.pool}
+	only, err := onlyFormat(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: only, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = transfer.NewPool(o.Workers)
 	}

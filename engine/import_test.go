@@ -66,6 +66,45 @@ func TestImportStoresOfOthers(t *testing.T) {
 
 // Whatever cannot be opened is refused by naming node and document, and the
 // database stays as it was.
+// Nodes of another format below a node come along. If a node is in two formats and the
+// URL names one, documents of the other stay behind.
+func TestImportMixedFormats(t *testing.T) {
+	const v2, v3 = `{"zarr_format":2}`, `{"zarr_format":3,"node_type":"group"}`
+	below := map[string]string{".zgroup": v2, "a/.zgroup": v2, "b/zarr.json": v3, "README": "hello"}
+	both := map[string]string{".zgroup": v2, "zarr.json": v3, "a/.zgroup": v2, "b/zarr.json": v3}
+	for i, c := range []struct {
+		store map[string]string
+		step  string
+		left  []string
+	}{
+		{below, "", nil},
+		{below, "|zarr2:", nil},
+		{map[string]string{"zarr.json": v3, "a/.zgroup": v2, "b/zarr.json": v3}, "", nil},
+		{both, "|zarr2:", []string{"zarr.json", "b/zarr.json"}},
+		{both, "|zarr3:", []string{".zgroup", "a/.zgroup"}},
+	} {
+		db, want := openDB(t, nil), maps.Clone(c.store)
+		for _, key := range c.left {
+			delete(want, key)
+		}
+		if _, err := db.Import(bg, openURL(t, memoryURL(t, c.store)+c.step), ImportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		sameContents(t, contents(t, at(t, db, "")), want)
+		dest := t.TempDir() + "/out"
+		if _, err := Export(bg, openURL(t, memoryURL(t, c.store)+c.step), dest, ExportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := dirkv.Open(dest, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := contents(t, out); !maps.Equal(got, want) {
+			t.Errorf("%d: exported %v, want %v", i, got, want)
+		}
+	}
+}
+
 func TestImportRefusesMalformedMetadata(t *testing.T) {
 	db := openDB(t, nil)
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(4, 2)) })
