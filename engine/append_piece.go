@@ -73,7 +73,7 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	view, path, o := kv.Reader(nil), "", *src.open
+	view, path, o := kv.Reader(nil), "", src.open
 	if link {
 		if view, err = src.setDocuments(ctx, keep); err != nil {
 			return nil, err
@@ -87,10 +87,13 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		if err != nil {
 			return nil, err
 		}
-		_, told := sv.view.(*listing.View)
-		view, path, o.Version, o.Consolidated = at.View, at.Path, at.Version, told
+		if o, err = src.openBelow(ctx, at); err != nil {
+			return nil, err
+		}
+		view, path = at.View, at.Path
+		_, o.Consolidated = sv.view.(*listing.View)
 	}
-	for n, err := range zarr.Walk(ctx, view, path, &o) {
+	for n, err := range zarr.Walk(ctx, view, path, o) {
 		if err != nil {
 			return nil, err
 		}

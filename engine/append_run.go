@@ -407,12 +407,12 @@ func (p *piecePass) copy(ctx context.Context) error {
 // array opens an array of the piece for reading its elements.
 func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, error) {
 	o := *p.src.open
+	o.Version = a.meta.Version
 	if p.held == nil {
 		at, err := p.src.dataset(ctx)
 		if err != nil {
 			return nil, err
 		}
-		o.Version = at.Version
 		return zarr.OpenArray(ctx, at.View, names.Join(at.Path, a.path), &o)
 	}
 	docs, err := a.meta.Print()
@@ -422,7 +422,6 @@ func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, err
 	for name, b := range docs {
 		p.held.refs[names.Dir(a.path)+name] = refs.Reference{Data: b}
 	}
-	o.Version = a.meta.Version
 	return zarr.OpenArray(ctx, p.held, a.path, &o)
 }
 

@@ -40,7 +40,9 @@ func (s *Source) Converted(ctx context.Context, format zarr.Version) (*Converted
 	if err != nil {
 		return nil, err
 	}
-	o := *s.open
-	o.Version = at.Version
-	return convert.NewView(store, &o, format, false), nil
+	o, err := s.openBelow(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return convert.NewView(store, o, format, false), nil
 }

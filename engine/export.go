@@ -86,11 +86,11 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err := src.holdsNode(ctx, at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	only, err := onlyFormat(ctx, at)
+	open, err := src.openBelow(ctx, at)
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: only, o: o, pool: src.pool}
+	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: open.Version, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = transfer.NewPool(o.Workers)
 	}
@@ -158,16 +158,20 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 
 // planConversion makes the metadata of every node below a place in another format.
 func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, recode bool) (*convert.Plan, error) {
-	o := *s.open
-	o.Version = at.Version
-	return convert.New(ctx, view, at.Path, &o, to, recode)
+	o, err := s.openBelow(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return convert.New(ctx, view, at.Path, o, to, recode)
 }
 
 // holdsNode makes sure that there is a node at or below a place.
 func (s *Source) holdsNode(ctx context.Context, at Place) error {
-	o := *s.open
-	o.Version = at.Version
-	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+	o, err := s.openBelow(ctx, at)
+	if err != nil {
+		return err
+	}
+	for n, err := range zarr.Walk(ctx, at.View, at.Path, o) {
 		_, m, err := opened(n, err)
 		if err == nil {
 			err = wholeDraft(m, at)

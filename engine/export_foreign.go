@@ -80,9 +80,11 @@ func (ex *exporter) planForeign(ctx context.Context, at Place) (formats.Plan, er
 		}
 		return ex.planVersions(ctx, f, at)
 	}
-	open := *ex.src.open
-	open.Version = at.Version
-	return f.Plan(ctx, ex.view, at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: &open})
+	open, err := ex.src.openBelow(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return f.Plan(ctx, ex.view, at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: open})
 }
 
 // writeForeign writes what was planned. Something that has no form in the format is

@@ -13,7 +13,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
-	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -140,16 +139,16 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := *s.open
-	if o.Version, err = onlyFormat(ctx, at); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name(), err)
+	o, err := s.openBelow(ctx, at)
+	if err != nil {
+		return nil, err
 	}
 	view, err := s.listable(at)
 	told := err != nil // only metadata lists the keys
 	o.Consolidated = told
 	sv := &Survey{view: view, prefix: names.Dir(at.Path), only: o.Version}
 	var nodes []listing.Node
-	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
+	for n, err := range zarr.Walk(ctx, at.View, at.Path, o) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
 			err = listing.ErrNone
 		}
@@ -175,28 +174,6 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	}
 	s.survey = sv
 	return sv, nil
-}
-
-// onlyFormat returns the format of the place if its directory is in another one, too. If
-// not it is 0: nodes of another format below the place belong to the hierarchy.
-func onlyFormat(ctx context.Context, at source.Place) (zarr.Version, error) {
-	var others []string
-	switch at.Version {
-	case zarr.V2:
-		others = []string{names.V3}
-	case zarr.V3:
-		others = []string{names.V2Array, names.V2Group}
-	default:
-		return at.Version, nil
-	}
-	for _, name := range others {
-		if _, err := kv.Locate(ctx, at.View, names.Dir(at.Path)+name); err == nil {
-			return at.Version, nil
-		} else if !errors.Is(err, kv.ErrNotFound) {
-			return 0, err
-		}
-	}
-	return 0, nil
 }
 
 // maxUnknown bounds the reported arrays with unknown codecs.

@@ -64,8 +64,6 @@ func TestImportStoresOfOthers(t *testing.T) {
 	}
 }
 
-// Whatever cannot be opened is refused by naming node and document, and the
-// database stays as it was.
 // Nodes of another format below a node come along. If a node is in two formats and the
 // URL names one, documents of the other stay behind.
 func TestImportMixedFormats(t *testing.T) {
@@ -105,6 +103,53 @@ func TestImportMixedFormats(t *testing.T) {
 	}
 }
 
+// An array of v3 below a group of v2 is a member of it, and is converted with it. Of a
+// node in both formats, a URL that names one has the members of that one.
+func TestConvertMixedFormats(t *testing.T) {
+	const v2, v3 = `{"zarr_format":2}`, `{"zarr_format":3,"node_type":"group"}`
+	db := openDB(t, nil)
+	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(4, 2)) })
+	array := contents(t, at(t, db, ""))["x/zarr.json"]
+	below := map[string]string{".zgroup": v2, "a/.zgroup": v2, "b/zarr.json": array, "b/c/0": "\x01\x02"}
+	both := maps.Clone(below)
+	both["zarr.json"] = v3
+	for _, c := range []struct {
+		store map[string]string
+		step  string
+		want  []string
+	}{
+		{below, "", []string{"a", "b"}},
+		{below, "|zarr2:", []string{"a", "b"}},
+		{both, "|zarr2:", []string{"a"}},
+		{both, "|zarr3:", []string{"b"}},
+	} {
+		src := openURL(t, memoryURL(t, c.store)+c.step)
+		var got []string
+		for m, err := range src.Members(bg, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Node != nil {
+				got = append(got, m.Name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: members %q, want %q", c.step, got, c.want)
+		}
+		dest := t.TempDir() + "/out"
+		if _, err := Export(bg, src, dest, ExportOptions{Format: zarr.V3}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range c.want {
+			if _, err := os.Stat(dest + "/" + name + "/zarr.json"); err != nil {
+				t.Errorf("%s: %s was not converted: %v", c.step, name, err)
+			}
+		}
+	}
+}
+
+// Whatever cannot be opened is refused by naming node and document, and the
+// database stays as it was.
 func TestImportRefusesMalformedMetadata(t *testing.T) {
 	db := openDB(t, nil)
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(4, 2)) })

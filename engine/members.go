@@ -124,9 +124,12 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 			yield(Member{}, err)
 			return
 		}
-		o := *s.open
-		o.Version = at.Version
-		for m, err := range (nodes{view, &o}).Members(ctx, names.Clean(names.Dir(at.Path)+names.Clean(path))) {
+		o, err := s.openBelow(ctx, at)
+		if err != nil {
+			yield(Member{}, err)
+			return
+		}
+		for m, err := range (nodes{view, o}).Members(ctx, names.Clean(names.Dir(at.Path)+names.Clean(path))) {
 			if !yield(m, err) {
 				return
 			}

@@ -261,6 +261,33 @@ func (s *Source) nodeAt(ctx context.Context, at source.Place) (*zarr.Node, error
 	return zarr.Open(ctx, at.View, at.Path, &o)
 }
 
+// openBelow returns how the nodes at and below a place are opened. Their only format is
+// that of the place if its directory is in another one, too. If not, nodes of another
+// format below the place belong to the hierarchy. The caller owns the options.
+func (s *Source) openBelow(ctx context.Context, at source.Place) (*zarr.OpenOptions, error) {
+	o := *s.open
+	var others []string
+	switch at.Version {
+	case zarr.V2:
+		others = []string{names.V3}
+	case zarr.V3:
+		others = []string{names.V2Array, names.V2Group}
+	default:
+		o.Version = at.Version
+		return &o, nil
+	}
+	for _, name := range others {
+		in, err := kv.Exists(ctx, at.View, names.Dir(at.Path)+name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name(), err)
+		}
+		if in {
+			o.Version = at.Version
+		}
+	}
+	return &o, nil
+}
+
 // Store returns the keys that the URL names, of a directory or below a node.
 func (s *Source) Store() (kv.ReadLister, error) {
 	if s.at.Kind == File {
