@@ -37,7 +37,7 @@ type linkedFiles struct {
 // linkedFile is a file that references name.
 type linkedFile struct {
 	src  tree.Source
-	size int64    // -1 if nobody was asked, or could tell
+	size int64    // -1 if it is not known
 	now  kv.Stamp // if size is not -1
 	gone bool     // there is no such file
 }

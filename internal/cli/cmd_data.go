@@ -91,14 +91,9 @@ an import.`,
 			if len(args) > 2 && dim == "" {
 				return usagef("import: several sources need --append-dim")
 			}
-			dir, err := importDest(here(cmd), args[0], &o)
+			dir, err := importDest(here(cmd), args, &o)
 			if err != nil {
 				return err
-			}
-			if from := here(cmd); !engine.IsDatabase(from.path(dir)) && len(args) == 2 && parseTarget(from, args[1]).db != "" {
-				if files, err := os.ReadDir(from.path(dir)); err == nil && len(files) > 0 {
-					return usagef("import: %s is no database; the database comes first: zarrdb import %s %s", dir, args[1], dir)
-				}
 			}
 			if session != "" {
 				if o.Message != "" || o.Author != "" {
@@ -163,12 +158,18 @@ var validations = map[string]engine.Validate{
 }
 
 // importDest reads the first argument of import, which may name a branch and a
-// path of a database that is there.
-func importDest(from caller, arg string, o *engine.ImportOptions) (dir string, err error) {
+// path of a database that is there. Arguments in the wrong order are refused.
+func importDest(from caller, args []string, o *engine.ImportOptions) (dir string, err error) {
+	arg := args[0]
 	t := parseTarget(from, arg)
 	if t.db == "" {
 		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
 			return "", usagef("import: %s is a URL, a database is a directory of this machine", zurl.Redact(arg))
+		}
+		if len(args) == 2 && parseTarget(from, args[1]).db != "" {
+			if files, err := os.ReadDir(from.path(arg)); err == nil && len(files) > 0 {
+				return "", usagef("import: %s is no database; the database comes first: zarrdb import %s %s", arg, args[1], arg)
+			}
 		}
 		return arg, nil
 	}

@@ -22,8 +22,8 @@
 //
 // After a failed write or sync the content of the disk is unknown. Then the pack is
 // failed for good, and the store with it: Append and Sync return [ErrFailed]
-// until [Store.Resume] is called, after the loss was reported to all owners of
-// payloads behind the durable end of a failed pack.
+// until [Store.Resume] is called. Call it when the owners of payloads behind the
+// durable end of a failed pack know that these are lost.
 //
 // # Opening
 //

@@ -351,8 +351,7 @@ func (s *Store) Recorded(infos []Info) {
 
 // Resume lets the store write again after a failure, into new packs. Failed
 // packs are not changed; their payloads behind the durable end are lost. Call it
-// after the loss was reported to all owners of such payloads: later Syncs do not
-// report it.
+// when the owners of these payloads know: later Syncs do not report the loss.
 func (s *Store) Resume() {
 	s.sync.Lock()
 	defer s.sync.Unlock()

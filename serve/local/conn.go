@@ -215,7 +215,7 @@ func (c *conn) loop() (passed bool, err error) {
 		}
 		c.bodies.take(int64(len(f.Body)))
 		// The client sends its next request behind a close, without waiting.
-		if f.Op != wire.OpClose && (!c.here.answers(f.Op, alone && !c.w.Buffered())) {
+		if f.Op != wire.OpClose && !c.here.answers(f.Op, alone && !c.w.Buffered()) {
 			c.wg.Go(func() { c.respond(ctx, cancel, f) })
 			continue
 		}

@@ -27,8 +27,10 @@ const maxVerified = 1 << 16
 func (l *leases) forget(number uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.numbers, l.files[number])
-	delete(l.files, number)
+	if file, ok := l.files[number]; ok {
+		delete(l.numbers, file)
+		delete(l.files, number)
+	}
 }
 
 // check verifies a part of a value, unless the client was given all of it before.

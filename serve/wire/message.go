@@ -73,7 +73,8 @@ type Handle struct {
 	View uint32 `json:"view"`
 }
 
-// Forget names a file or a block that the client does not need any more; 0 is none.
+// Forget names a file or a block that the client does not need any more. The number 0
+// names nothing.
 type Forget struct {
 	File  uint32 `json:"file,omitempty"`
 	Block uint32 `json:"block,omitempty"`
