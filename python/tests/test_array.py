@@ -139,6 +139,20 @@ def test_chunks_are_kept(repo: zarrdb.Repository, snap: zarrdb.Snapshot, monkeyp
     assert _chunks._bytes <= 100 and len(_chunks._kept) == 0
 
 
+def test_chunks_of_other_units(snap: zarrdb.Snapshot) -> None:
+    """Two readers of one array that differ in their chunks do not use each other's."""
+    a = snap.array("a")
+    readers = [_elements.Elements(snap, "a", x.shape, unit, x.dtype, lambda o: None) for unit in ((2, 3, 4), (1, 7, 2), (5, 7, 11))]
+    for i in np.ndindex(x.shape):
+        sel = Selection(i, x.shape)
+        for _ in range(2 if any(i) else _chunks.TOUCHES):
+            for r in readers:
+                assert r.read(sel) == x[i]
+                assert r.one(i) in (None, x[i])
+        assert a[i] == x[i]
+    assert all(r.one((0, 0, 0)) == 0 for r in readers)
+
+
 def test_what_it_is(snap: zarrdb.Snapshot) -> None:
     a = snap.array("/a")
     assert (a.shape, a.dtype, a.dims, a.chunks, a.attrs) == ((5, 7, 11), "f4", ("time", "lat", "lon"), (2, 3, 4), {"units": "K"})

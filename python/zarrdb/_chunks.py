@@ -43,13 +43,18 @@ _noted: OrderedDict[Key, int] = OrderedDict()
 
 def element(of: Key, unit: Sequence[int], at: Sequence[int]) -> Any:
     """One element, None if its chunk is not here."""
-    chunk = _kept.get((of, *[i // u for i, u in zip(at, unit, strict=True)]))
-    return None if chunk is None else chunk[tuple([i % u for i, u in zip(at, unit, strict=True)])]
+    key = (of, *[i // u for i, u in zip(at, unit, strict=True)])
+    chunk = _kept.get(key)
+    if chunk is None:
+        return None
+    _used(key)
+    return chunk[tuple([i % u for i, u in zip(at, unit, strict=True)])]
 
 
 def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequence[int | range], dtype: np.dtype[Any], fetch: Callable[[list[range]], Numbers]) -> Numbers | None:
     """What items, one for each dimension, select of an array with chunks of the shape unit.
-    None if it is to be read. fetch reads a whole chunk."""
+    None if it is to be read. fetch reads a whole chunk. of tells the version, the array,
+    its unit and its data type."""
     size = math.prod(unit) * dtype.itemsize
     if not 0 < size <= LONGEST or not unit:
         return None
@@ -77,10 +82,7 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
     for (key, piece), chunk in zip(parts, chunks, strict=True):
         assert chunk is not None
         out[tuple([p[2] for p in piece if p[2] is not None])] = chunk[tuple([p[1] for p in piece])]
-        try:
-            _kept.move_to_end(key)
-        except KeyError:
-            pass  # another thread has dropped it
+        _used(key)
     return out
 
 
@@ -111,6 +113,13 @@ def _ripe(keys: list[Key]) -> bool:
         while len(_noted) > NOTED:
             _noted.popitem(last=False)
         return ripe
+
+
+def _used(key: Key) -> None:
+    try:
+        _kept.move_to_end(key)
+    except KeyError:
+        pass  # another thread has dropped it
 
 
 def _keep(key: Key, chunk: Numbers) -> None:

@@ -101,7 +101,7 @@ class Elements:
         self.view, self.path, self.shape, self.unit, self.dtype, self.check = view, path, shape, unit, dtype, check
         self.version: _chunks.Key | None = None  # what never changes is kept
         if isinstance(view, Snapshot) and 0 not in shape:
-            self.version = (view._client.dir, view.commit.id, path)
+            self.version = (view._client.dir, view.commit.id, path, unit, dtype)
 
     def one(self, at: Sequence[int]) -> Any:
         """The element at numbers inside the array, if its chunk is here, else None."""
