@@ -337,7 +337,7 @@ func (a *actor) resident() (int64, error) {
 
 func (a *actor) end() {
 	_ = a.in.Close()
-	_ = a.cmd.Wait() // what it says is on standard error
+	_ = a.cmd.Wait() // its messages are on standard error
 }
 
 // act plays a role, if the environment names one, and reports whether it does.
@@ -375,7 +375,7 @@ func act() (bool, error) {
 	return true, db.View(ctx, "main", func(v *zarrdb.Snapshot) error { return obey(ctx, v) })
 }
 
-// obey does what standard input says.
+// obey runs the commands of standard input.
 func obey(ctx context.Context, v *zarrdb.Snapshot) error {
 	a, err := v.Array(ctx, "raw")
 	if err != nil {

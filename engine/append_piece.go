@@ -252,8 +252,8 @@ const (
 )
 
 // fetch reads short values that are in files, at the least cost, so that reading
-// the arrays asks nobody for them one by one. What cannot be read stays a
-// reference: who reads it says why.
+// the arrays sends no request for each of them. A value that cannot be read stays a
+// reference, and reading it later gives the error.
 func (h *heldRefs) fetch(ctx context.Context) error {
 	var values []kv.Value
 	var wants []kv.Want

@@ -13,7 +13,7 @@ import (
 )
 
 // ForeignOptions are those of an export to a foreign format. The zero value says that
-// it is none.
+// it is not one.
 type ForeignOptions struct {
 	// Format is one of [ForeignExports]. A format that is a store of keys, such as ocdbt
 	// and icechunk, gets keys and bytes as they are stored; virtual chunks of a database

@@ -29,7 +29,7 @@ const (
 	ValidateLocal Validate = iota
 	// ValidateAll asks servers too, once for each file.
 	ValidateAll
-	// ValidateNone asks nobody: what is read then is what is there. References to
+	// ValidateNone checks nothing: later reads take what they find. References to
 	// what is not here are linked too; see [ErrNotHere].
 	ValidateNone
 )

@@ -48,7 +48,7 @@ type linkedFile struct {
 // right elsewhere, and [ValidateNone] links it.
 var ErrNotHere = errors.New("engine: not found from here")
 
-// notHereError is ErrNotHere besides what it says.
+// notHereError is an error that is also ErrNotHere.
 type notHereError struct{ error }
 
 func (e notHereError) Unwrap() error        { return e.error }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Stamp is what a server or a file system says of the version of a value, for others
-// who recorded it in their way. The same version may have several stamps over time;
+// Stamp identifies the version of a value as a server or a file system reports it, for
+// comparison with what other programs recorded. The same version may have several stamps over time;
 // [Validator] is what this module records.
 type Stamp struct {
-	// ETag is the entity tag (RFC 9110, 8.8.3), "" if there is none. That of a file of
+	// ETag is the entity tag (RFC 9110, 8.8.3), or "". That of a file of
 	// this machine is the one that the Rust crate object_store gives it: inode, time
 	// of the last change in microseconds and size, in hexadecimal digits.
 	ETag string

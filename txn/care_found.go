@@ -49,7 +49,7 @@ func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candid
 	return err
 }
 
-// finder puts payloads that nobody knows on a branch.
+// finder puts payloads that no version names on a branch.
 type finder struct {
 	db       *DB
 	r        *SalvageReport
@@ -105,7 +105,7 @@ func (f *finder) report(bytes int64) {
 	}
 }
 
-// record puts one payload on the branch, if nobody knows it. A payload that is
+// record puts one payload on the branch, if no version names it. A payload that is
 // damaged is a *pack.CorruptError.
 func (f *finder) record(ctx context.Context, rec pack.Record) error {
 	if f.known != nil && rec.Length >= reach.AddressSlot && f.known.Has(rec.Address) {

@@ -59,7 +59,7 @@ type SalvageReport struct {
 //	documents/a/b/doc           a document
 //	older/PACK-OFFSET/…         what a later payload of the same name replaced
 //
-// Nothing is deleted. Nobody may have the database open. Errors: ErrSound if
+// Nothing is deleted. No process may have the database open. Errors: ErrSound if
 // the index is fine, ErrNotDatabase, index.ErrLocked.
 func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
 	opts := o.Options.withDefaults()

@@ -127,7 +127,7 @@ type CheckReport struct {
 const maxProblems = 1000
 
 // Check verifies that everything that refs, reflogs and stored sessions reach
-// is there and is what its name says: commits hash to their ids, their parents
+// is there and fits its name: commits hash to their ids, their parents
 // exist and their generations fit, reflogs lead to the refs, pages hash to
 // their names and fit the pages above them, payloads lie in packs. It looks at
 // the database as it is when it begins, beside running readers and writers,
@@ -171,7 +171,7 @@ func stop(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrClosed)
 }
 
-// packs compares the files with what the index says of them.
+// packs compares the files with their records in the index.
 func (c *checker) packs(context.Context) error {
 	for rec, err := range c.snap.Scan(index.SpacePack, nil, nil, false) {
 		if err != nil {

@@ -60,7 +60,7 @@ type checkpointer struct {
 	err error      // of the last attempt
 
 	behind  sync.Mutex    // never held for long
-	running chan struct{} // closed when the copy behind commits is done; nil if there is none
+	running chan struct{} // closed when the copy behind commits is done; or nil
 	rest    time.Time     // until when none is begun
 	stopped bool          // by Close
 }

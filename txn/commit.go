@@ -105,7 +105,7 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 const maxPoints = 256
 
 // freeze keeps writers out of the session. Few edits are left for the leader,
-// who makes them on the head, so that they are made once; more are flushed here,
+// which makes them on the head, so that they are made once; more are flushed here,
 // beside other sessions.
 func (r *commitRequest) freeze(ctx context.Context) error {
 	s := r.s
@@ -149,7 +149,7 @@ func (db *DB) syncAhead() (wait func()) {
 // plan is a group of commits before it is written.
 type plan struct {
 	db     *DB
-	before *plan // of the group that is written before; nil if there is none
+	before *plan // of the group that is written before; or nil
 	group  []*commitRequest
 	pages  *groupPages
 	space  *namespace.Space

@@ -47,8 +47,8 @@ type DB struct {
 
 	packFailures atomic.Uint64 // see lost.go
 
-	// keeping is held, shared, by those who look whether a version has expired
-	// and then make sure that it stays; and by Expire alone.
+	// keeping is held shared while code checks whether a version has expired and
+	// then makes sure that it stays, and exclusively by Expire.
 	keeping    sync.RWMutex
 	current    currentVersions
 	collecting sync.Mutex // one collection at a time
@@ -61,7 +61,7 @@ type DB struct {
 	// their directory changes.
 	copies  atomic.Int64
 	copying sync.Mutex
-	// care is held shared by whoever relies on payloads that only old versions
+	// care is held shared by code that relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care sync.RWMutex
 

@@ -15,9 +15,9 @@ import (
 // Discard closes the database and undoes [Create]: if db was made by it and
 // nothing was put into it since, no commit, branch, tag, pin or stored session,
 // it is removed, with the directories that were made for it. removed is false,
-// and the database stays, if there is anything in it. Nobody else can have
-// written to it, because db has had it open from the beginning; who opens it
-// meanwhile finds it in use, and then none.
+// and the database stays, if there is anything in it. No other process can have
+// written to it, because db has had it open from the beginning; one that opens it
+// meanwhile finds it in use, and then missing.
 //
 // Like Close it ends open sessions, waits for a commit under way, and may be called
 // at any time; whichever of the two comes first counts. After either, Discard

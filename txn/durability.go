@@ -168,7 +168,7 @@ func (db *DB) take(batch *index.Batch) (*change, error) {
 }
 
 // complete ends what take began. What could not be written, for want of space
-// say, waits on; but after a failure nobody knows what is on disk.
+// say, waits on; but after a failure the content of the disk is unknown.
 func (db *DB) complete(g *change, err error) {
 	if g == nil {
 		return

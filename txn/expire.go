@@ -26,7 +26,7 @@ var ErrExpired = catalog.ErrExpired
 // be set.
 type ExpireOptions struct {
 	// Before is the age limit: versions made since then stay, and so does what
-	// a branch or tag pointed at since then, as the reflog tells. Zero is none.
+	// a branch or tag pointed at since then, as the reflog tells. The zero time sets no limit.
 	Before time.Time
 	// Keep is how many of the newest versions of each branch stay, and how many
 	// entries of each reflog.
@@ -158,7 +158,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	for _, k := range e.drop {
 		catalog.Moves.Delete(batch, k)
 	}
-	// Whoever opens a version looks at its mark and registers under this lock.
+	// Code that opens a version reads its mark and registers under this lock.
 	e.db.keeping.Lock()
 	defer e.db.keeping.Unlock()
 	defer e.db.current.clear() // the batch may be stored although Commit fails

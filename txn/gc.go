@@ -140,7 +140,7 @@ type collector struct {
 	more bool        // there are others
 }
 
-// uncached are the options of a tree for who wants to know what the index has: a
+// uncached are the options of a tree whose pages must come from the index: a
 // cache would hide that a page is missing there, or is another one.
 var uncached = &tree.Options{CacheBytes: -1}
 
@@ -337,6 +337,6 @@ func (p *progress) step(n int64) {
 // liveState is what the collector needs of an open session.
 type liveState struct{ start, work tree.Root }
 
-// publish shows the collector the present state. mu is held, or nobody else
-// knows the session yet.
+// publish shows the collector the present state. mu is held, or the
+// session is not shared yet.
 func (s *Session) publish() { s.live.Store(&liveState{s.start, s.work}) }

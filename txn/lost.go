@@ -11,11 +11,11 @@ import (
 )
 
 // When a write or sync of a pack fails, payloads behind its durable end are
-// gone, whoever wrote them. The store of packs goes on only when everybody who
-// may hold such an address has been told. Failures are therefore counted: what
+// gone, in every session. The store of packs goes on only when every session that
+// may hold such an address knows. Failures are therefore counted: what
 // a session stored under another count than the present one is not trusted any
 // more, and its next write, savepoint or commit is ErrLost. Other sessions, and
-// those that begin later, are not concerned, so nobody has to open again.
+// those that begin later, are not concerned, and the database stays open.
 //
 //	count   3           3                4 = one failure
 //	        Set ──▶ put ──▶ … failure … ──▶ Commit: ErrLost

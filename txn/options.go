@@ -70,7 +70,7 @@ type Options struct {
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
 	// ReadOnly opens for reading, which needs no permission to write. While it is
-	// open nobody writes: see [index.Options].
+	// open no process can write: see [index.Options].
 	ReadOnly bool
 	// Locked, if set, is told that another process has the database open, and how
 	// long this one has been trying. It says what to do: nil tries again at once,

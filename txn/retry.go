@@ -19,7 +19,7 @@ type RetryOptions struct {
 	// is the clock.
 	Sleep func(context.Context, time.Duration) error
 	// Rand returns a number in [0, 1), by which each pause is shortened so that
-	// those who met do not meet again; default [rand.Float64]. Both functions
+	// two commits that met do not meet again; default [rand.Float64]. Both functions
 	// must be safe for concurrent use if the options are shared.
 	Rand func() float64
 }

@@ -46,7 +46,7 @@ type SessionInfo struct {
 	Branch  string
 	Base    CommitID
 	Created time.Time
-	// Saved is the time of the last savepoint, zero if there is none.
+	// Saved is the time of the last savepoint, or zero.
 	Saved time.Time
 	// Open says that this process has it open.
 	Open bool

@@ -158,7 +158,7 @@ func inlineValue(key string, value []byte) (tree.Value, bool) {
 	return tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}, true
 }
 
-// store puts bytes into a pack. The owner is for whoever has the packs only.
+// store puts bytes into a pack. The owner is stored beside them, so that a salvage, which has only packs, can name them.
 func (db *DB) store(ctx context.Context, owner pack.Owner, value []byte, sum digest.Sum) (tree.Value, error) {
 	a, err := db.packs.Append(ctx, owner, value)
 	if err != nil {

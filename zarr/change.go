@@ -236,6 +236,6 @@ func (c *shapeCounts) noteShape(loc location) int64 {
 func (c *shapeCounts) replaced(n *Node) {
 	count := c.noteShape(n.loc)
 	if n.array != nil {
-		n.array.st.Load().shapes = count // nobody else has the handle yet
+		n.array.st.Load().shapes = count // the handle is not shared yet
 	}
 }

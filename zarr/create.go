@@ -388,7 +388,7 @@ func gridOf(chunks []int64, rank int) (Grid, error) {
 	return meta.RegularGrid(shape), nil
 }
 
-// defaultChunkBytes is about how large chunks are if nobody says.
+// defaultChunkBytes is about how large chunks are by default.
 const defaultChunkBytes = 1 << 20
 
 // defaultChunks halves the longest dimension until a chunk is small enough. In

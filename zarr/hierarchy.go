@@ -368,8 +368,8 @@ func (w *walk) inside(e entry) bool {
 
 // Consolidate stores copies of the metadata of all nodes below the group at
 // path with the group, as .zmetadata (v2) or inside zarr.json (v3), for readers
-// of stores that are slow to list. What is stored is a copy: whoever changes a
-// node below does it again. A node that cannot be opened is the error, but for an
+// of stores that are slow to list. What is stored is a copy: after a
+// change of a node below, consolidate again. A node that cannot be opened is the error, but for an
 // array with an unknown codec.
 func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOptions) error {
 	opts := o.withDefaults()

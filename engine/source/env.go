@@ -25,7 +25,7 @@ type Env struct {
 	Follow Follow
 	Recall func() (Follow, error)
 	// Database opens a version of the database in a directory, until the Env is closed;
-	// nil if there are none.
+	// nil without any.
 	Database func(ctx context.Context, dir string, version zurl.Version) (kv.ReadLister, error)
 	// Warn, if set, is called with a text for the user that is not an error. It may be
 	// called from several goroutines.
@@ -118,7 +118,7 @@ func (e *Env) Dataset(ctx context.Context, at Place) (Place, error) {
 var ErrNoReferences = fmt.Errorf("%w: it is neither a reference set nor a foreign format, and only those can be linked", ErrFormat)
 
 // ReferenceSet follows a place to the first reference set, and returns the prefix of
-// the keys in the set that the place names. The error is [ErrNoReferences] if there is none.
+// the keys in the set that the place names. The error is [ErrNoReferences] if the set lacks them.
 func (e *Env) ReferenceSet(ctx context.Context, at Place) (set *Set, prefix string, err error) {
 	for from := at; ; {
 		if at.set == nil && at.Store != nil && at.Store.set != nil { // a Zarr hierarchy in the set

@@ -19,7 +19,7 @@ import (
 // Mapping replaces the prefix From of the URLs of references by To.
 type Mapping = refs.Mapping
 
-// ErrForbidden means that a reference leads where nobody allowed it to.
+// ErrForbidden means that a reference leads outside what the reader allows.
 var ErrForbidden = refs.ErrForbidden
 
 // ErrUnreachable means that the bytes which a reference names do not exist.

@@ -18,7 +18,7 @@ import (
 // magic begins each file but chunks and references.
 const magic = "ICE🧊CHUNK"
 
-// kind is what a file is, as its header says.
+// kind is the kind of a file, from its header.
 type kind byte
 
 const (

@@ -14,7 +14,7 @@ import (
 // snapshot is a file that says which nodes there are. Safe for concurrent use.
 type snapshot struct {
 	id     objectID
-	parent *objectID // as the file says, which is so in version 1 only
+	parent *objectID // from the file, which has it in version 1 only
 	time   time.Time
 	msg    string
 	meta   map[string]string
@@ -172,7 +172,7 @@ func keysOf(document []byte) chunkKeys {
 		return k
 	}
 	if json.Unmarshal(doc.Encoding, &encoding) != nil {
-		_ = json.Unmarshal(doc.Encoding, &encoding.Name) // the name alone; another kind is not understood by those who read the document
+		_ = json.Unmarshal(doc.Encoding, &encoding.Name) // the name alone; readers of the document refuse another kind
 	}
 	if encoding.Name == "v2" {
 		k.v2, k.separator = true, '.'

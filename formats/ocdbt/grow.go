@@ -15,7 +15,7 @@ import (
 type entry struct {
 	key     string
 	data    []byte // of a short value
-	long    bool   // the value is what location says
+	long    bool   // the value is at location
 	deleted bool
 	location
 }

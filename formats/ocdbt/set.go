@@ -205,7 +205,7 @@ func (t *Set) History(ctx context.Context) iter.Seq2[formats.Version, error] {
 	}
 }
 
-// Names implements [formats.Versioned]: there are none.
+// Names implements [formats.Versioned]: versions have no names.
 func (t *Set) Names(context.Context) ([]formats.Name, error) { return nil, nil }
 
 // At implements [formats.Versioned]; id may be a time too.

@@ -158,7 +158,7 @@ func (v *volume) name() {
 	}
 }
 
-// isName reports whether a Zarr v3 node may have a name, and it is none of a document's.
+// isName reports whether a Zarr v3 node may have a name, and no document has that name.
 func isName(s string) bool {
 	return s != "" && strings.Trim(s, ".") != "" && !strings.HasPrefix(s, "__") && !strings.Contains(s, "/") && s != document
 }

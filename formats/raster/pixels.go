@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Append appends the pixels of an image, row by row, as info says. Alpha is straight, not
+// Append appends the pixels of an image, row by row, in the layout of info. Alpha is straight, not
 // premultiplied; elements of 16 bits are little-endian. Colours that info has no
 // channel for are left out: the second of two channels is alpha, the fourth of four as
 // well, unless the image is CMYK.

@@ -22,7 +22,7 @@ func fsckCmd() *cobra.Command {
 		Use:   "fsck DB",
 		Short: "Verify a database",
 		Long: `Verify that everything that a ref, the reflog or a session reaches is there and
-is what its name says: commits, their parents, pages of the index. Chunks must
+fits its name: commits, their parents, pages of the index. Chunks must
 lie inside packs that are there and long enough; --full also reads every one and
 compares it with its checksums and its hash.
 

@@ -41,8 +41,8 @@ func (x *Index) Remove() error {
 func removeLocked(fs vfs.FS, dir string, l *dirLock) error {
 	err := removeFiles(fs, dir)
 	if err == nil {
-		// Who opened this file meanwhile, and locks it when it is free, finds no
-		// index beside it.
+		// A process that opened this file meanwhile, and locks it when it is free,
+		// finds no index beside it.
 		err = fs.Remove(fs.PathJoin(dir, lockFile))
 	}
 	if err = errors.Join(err, l.Close()); err == nil {

@@ -28,7 +28,7 @@
 // # Opening
 //
 // A pack goes on growing after a restart only if its file is exactly as long
-// as the index says. Anything else, for example bytes that were written and
+// as the index records. Anything else, for example bytes that were written and
 // never recorded, seals it and a new pack begins. Nothing is ever cut off or
 // written over: an index that was restored from an older copy finds all its
 // payloads.

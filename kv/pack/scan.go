@@ -165,7 +165,7 @@ func (c *scanner) seek(pos uint64) (uint64, error) {
 	return c.size, nil
 }
 
-// checkHeader compares the header of a record with what the address says.
+// checkHeader compares the header of a record with its address.
 func (s *Store) checkHeader(ctx context.Context, r *part, file *handle, owner []Owner) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer r.fault(file, &err)

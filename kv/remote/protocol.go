@@ -37,7 +37,7 @@ func (v Version) Condition(h http.Header) {
 // stampOf reads the usual headers. Google's tag of an object with an MD5 sum is that sum,
 // but for its JSON interface, which sends the sum in another header.
 func stampOf(h http.Header) kv.Stamp {
-	at, _ := http.ParseTime(h.Get("Last-Modified")) // zero if it is none
+	at, _ := http.ParseTime(h.Get("Last-Modified")) // zero if it is missing or not a time
 	tag := h.Get("ETag")
 	for _, list := range h.Values("X-Goog-Hash") {
 		for hash := range strings.SplitSeq(list, ",") {
@@ -50,7 +50,7 @@ func stampOf(h http.Header) kv.Stamp {
 }
 
 // TagOfMD5 returns the entity tag of an object whose tag is its MD5 sum, which is given
-// in base64; "" if that is none.
+// in base64; "" if it is not base64.
 func TagOfMD5(sum string) string {
 	b, err := base64.StdEncoding.DecodeString(sum)
 	if err != nil || len(b) == 0 {

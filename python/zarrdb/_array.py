@@ -238,7 +238,7 @@ class Array:
         return self._read_variable(sel) if self._elements is None else self._elements.read(sel)
 
     def _same(self, o: dict[str, Any]) -> None:
-        """Compare with what the server says of the elements: in a session the array may be another by now."""
+        """Compare with the server's description of the elements: in a session the array may be another by now."""
         if o["item_size"] != self.dtype.itemsize or (o.get("numpy") and element_type(o["numpy"]) != self.dtype):
             raise InvalidError(f"/{self.path} has another type by now, {o.get('numpy')}; open it again")
 

@@ -60,7 +60,7 @@ def _owner(path: str) -> int | None:
 
 
 def sockets(dir: str) -> Iterator[tuple[str, int]]:
-    """Where the database may be served, with the user who then does so."""
+    """Where the database may be served, each with the user of that process."""
     import hashlib  # here and below: the package is imported faster without
 
     uid = os.getuid()
@@ -84,14 +84,14 @@ def sockets(dir: str) -> Iterator[tuple[str, int]]:
     if by is not None and by != uid:
         places.append((os.path.join(tmp, f"zarrdb-{by}", name), by))
     for path, user in places:
-        # Who serves in a folder of somebody else is not to be believed.
+        # A socket counts only in a folder of the user it is expected from.
         if path not in seen and _owner(os.path.dirname(path)) == user:
             seen.add(path)
             yield path, user
 
 
 def dial(path: str, user: int) -> socket.socket | None:
-    """A connection to a socket, None if nobody listens."""
+    """A connection to a socket, None if no process listens."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         s.connect(path)

@@ -37,7 +37,7 @@ class _Request(NamedTuple):
     op: int
     ask: dict[str, Any]
     n: int
-    take: Callable[[dict[str, Any], Any], None]  # gets what the server says of them, and the bytes, which may be used until it returns
+    take: Callable[[dict[str, Any], Any], None]  # gets the description and the bytes, which may be used until it returns
 
 
 def _stream(view: View, requests: Iterable[_Request]) -> None:
@@ -93,7 +93,7 @@ def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Blo
 
 class Elements:
     """The elements of an array in a version or session, which have a fixed size. unit is the
-    shape of what the server decodes at once. check gets what the server says of elements."""
+    shape of what the server decodes at once. check gets the server's description of elements."""
 
     __slots__ = ("check", "dtype", "path", "shape", "unit", "version", "view")
 

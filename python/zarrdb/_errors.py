@@ -26,7 +26,7 @@ class ExistsError(ZarrdbError):
 
 
 class DeniedError(ZarrdbError, PermissionError):
-    """This user, or nobody, may do that."""
+    """This user may not do that, or it is never allowed."""
 
 
 class InvalidError(ZarrdbError, ValueError):

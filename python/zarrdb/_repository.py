@@ -59,7 +59,7 @@ def _rev(rev: Rev) -> str:
 
 def _release(dir: str) -> bool:
     """End the process that has a database open, if it is one that this program has started for it. What
-    was written to sessions is stored, and whoever uses the database goes on with another process."""
+    was written to sessions is stored, and other programs go on with another process."""
     import signal
 
     try:

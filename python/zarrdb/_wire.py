@@ -427,7 +427,7 @@ class Link:
 
     def _forget(self, numbers: Sequence[int]) -> None:
         for number in numbers:
-            # It has no reply. The one that reads must not wait for who sends.
+            # It has no reply. The thread that reads must not wait for one that sends.
             if self._sending.acquire(blocking=False):
                 try:
                     meta = to_json({"file": number})
@@ -441,7 +441,7 @@ class Link:
         self._views += 1
 
     def _close_views(self) -> None:
-        """Close what nobody uses any more, without waiting."""
+        """Close what is not used any more, without waiting."""
         while True:
             try:
                 handle = self.unused.popleft()

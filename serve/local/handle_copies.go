@@ -52,7 +52,7 @@ func (c *conn) removeCopies() {
 	}
 }
 
-// share lets the users read a copy of the index who may connect to the socket, whatever
+// share lets users read a copy of the index if they may connect to the socket, whatever
 // the umask of this process is.
 func (l *Listener) share(path string) error {
 	err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {

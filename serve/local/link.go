@@ -124,7 +124,7 @@ type unknownError struct{ error }
 func (e unknownError) Unwrap() error        { return e.error }
 func (e unknownError) Is(target error) bool { return target == ErrUnknown }
 
-// receive hands replies to those who wait for them, until the connection ends. Callers
+// receive hands replies to the calls that wait for them, until the connection ends. Callers
 // take its place now and then; see turn.go.
 func (l *link) receive() {
 	var err error

@@ -17,7 +17,7 @@ import (
 //
 // A caller that receives its own reply needs no other goroutine, and so no other thread.
 
-// turn says who receives.
+// turn is which goroutine receives.
 type turn uint8
 
 const (

@@ -16,7 +16,7 @@ import (
 
 // Consolidated metadata is a copy of the documents of all nodes below a group,
 // for stores that are slow to list. It may be out of date, and it may lack
-// nodes: what it says is what its writer saw.
+// nodes: it shows what its writer saw.
 
 // DocConsolidatedV2 is the name of the v2 document with the metadata of all
 // nodes of a store.
@@ -57,7 +57,7 @@ func (p *parser) consolidatedV3(m *Meta, obj jsontext.Object) error {
 }
 
 // inlinePath returns the path of a node in consolidated metadata; the name as
-// it is if it is none.
+// it is if it is not one.
 func inlinePath(name string) (string, error) {
 	path, err := CleanPath(name)
 	switch {

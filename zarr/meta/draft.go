@@ -46,7 +46,7 @@ func (m *Meta) printDraft(out map[string][]byte) error {
 }
 
 // The members of array.json that the model knows. Which of the two spellings a
-// document uses depends on who wrote it.
+// document uses depends on its writer.
 var arrayDraft = []string{"shape", "data_type", "chunk_grid", "chunk_memory_layout", "memory_layout", "compressor",
 	"codecs", "fill_value", "attributes"}
 

@@ -40,7 +40,7 @@ func (v Version) String() string {
 
 // Meta is the metadata of an array or a group: one model for every format
 // version. Parsing and printing it does no I/O. A Meta is not changed after
-// parsing; whoever changes one changes a [Meta.Clone]. One that nobody changes
+// parsing: change a [Meta.Clone]. A Meta that is not changed
 // is safe for concurrent use.
 //
 // A parsed Meta keeps the documents that it came from, so that [Meta.Print]

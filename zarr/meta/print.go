@@ -15,8 +15,8 @@ import (
 // their keys: {"zarr.json": …}, {".zarray": …, ".zattrs": …}, {"meta": …,
 // "attrs": …}, {"array.json": …}. Parsing them gives an equal Meta.
 //
-// Documents that m was parsed from come back byte for byte if m says what they
-// say. Otherwise the members that changed are printed anew in their old place,
+// Documents that m was parsed from come back byte for byte if m means what they
+// mean. Otherwise the members that changed are printed anew in their old place,
 // the others keep their text, and only the white space between them changes.
 // Members that are new come last. It fails with an error that is ErrNoForm,
 // [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot say what
@@ -130,7 +130,7 @@ func (m *Meta) printMembers(doc string, order []string, print printMember) (list
 }
 
 // changed reports whether the text of a member that m was parsed from does not
-// stand for what m says any more.
+// fit m any more.
 func (m *Meta) changed(member string) bool {
 	o := m.src.model
 	field := member

@@ -105,7 +105,7 @@ func (m *Meta) keep(obj jsontext.Object, known ...string) {
 }
 
 // arrayV2 parses .zarray. Of an array with an unknown codec it returns the error and
-// what else the document says.
+// the rest of the metadata.
 func (p *parser) arrayV2(obj jsontext.Object) (*Meta, error) {
 	if err := p.version(obj, 2); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) {
 }
 
 // nodeV3 parses everything but consolidated metadata. Of an array with an unknown
-// codec it returns the error and what else the document says.
+// codec it returns the error and the rest of the metadata.
 func (p *parser) nodeV3(obj jsontext.Object) (*Meta, error) {
 	if err := p.version(obj, 3); err != nil {
 		return nil, err

@@ -318,7 +318,7 @@ func isCondition(validator string) bool {
 }
 
 // ConditionOf returns the condition that comes closest to what is recorded of a file,
-// for those who know no texts of [kv.Validator]: that the entity tag is the same, or
+// for programs that do not read texts of [kv.Validator]: that the entity tag is the same, or
 // that it was not changed after the second of its last change. It is "" if nothing is
 // recorded.
 func ConditionOf(validator string) string {

@@ -29,7 +29,7 @@ type Policy interface {
 	// that cannot be merged by fields is one conflict without a field. If
 	// strict, fields that both sides changed to the same value are conflicts
 	// too, and so is a document that both made, but for the fields that make it
-	// a group. That both removed a field is none.
+	// a group. A field that both removed is not one.
 	MergeDocument(name string, base, ours, theirs []byte, strict bool) (merged []byte, conflicts []FieldConflict, err error)
 
 	// Metadata reports whether documents of this name are metadata: those that

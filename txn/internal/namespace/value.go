@@ -57,7 +57,7 @@ func briefOf(ok bool, v *tree.Value) string {
 	return brief(v)
 }
 
-// brief describes a value for people, who may show it to others.
+// brief describes a value for people. It holds no secrets of URLs.
 func brief(v *tree.Value) string {
 	switch {
 	case v == nil:

@@ -57,7 +57,7 @@ func mergeRuns(runs [][]byte, slack uint64) func(yield func(pack.Extent) bool) {
 				readers = append(readers, r)
 			}
 		}
-		var last pack.Extent // the zero Extent is none: no payload begins at 0
+		var last pack.Extent // zero: no extent yet, as no payload begins at 0
 		for len(readers) > 0 {
 			first, bound := lowest(readers)
 			r := &readers[first]

@@ -133,7 +133,7 @@ func unquoteName(quoted []byte) []byte {
 	return name
 }
 
-// String returns the text of a string, or false if raw is none.
+// String returns the text of a string, or false if raw is not a string.
 func String(raw json.RawMessage) (string, bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '"' {
