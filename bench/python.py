@@ -220,8 +220,17 @@ def end():
             pid = json.load(f)["pid"]
         os.kill(pid, signal.SIGTERM)
         while os.path.exists(f"/proc/{pid}"):
+            reap(pid)
             time.sleep(0.01)
     except (OSError, ValueError):
+        pass
+
+
+def reap(pid):
+    """Forget a process if it is our child and has ended."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
         pass
 
 
