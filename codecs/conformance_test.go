@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/codecs/codectest"
+	"github.com/zarrdb/zarrdb/codecs/builtin"
+	n5format "github.com/zarrdb/zarrdb/formats/n5"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -76,7 +77,7 @@ func TestConformance(t *testing.T) {
 	c16 := dtype.NewComplex(128)
 	two, four := []byte{7, 0}, []byte{0, 0, 0xc0, 0x7f}
 	inner := little + `,` + zstd3
-	for name, c := range map[string]codectest.Case{
+	for name, c := range map[string]Case{
 		"bytes":           {V3: `["bytes"]`, Type: i1, Shape: []int{5, 7}},
 		"bytes_little":    {V3: `[` + little + `]`, Type: f4, Shape: []int{5, 7}, Fill: four},
 		"bytes_big":       {V3: `[` + big + `]`, Type: f8, Shape: []int{3, 4, 5}},
@@ -138,6 +139,21 @@ func TestConformance(t *testing.T) {
 		"shard_text_deep":    {V3: `[` + shard(`[4,3]`, shard(`[2,3]`, `"vlen-utf8"`, indexCRC, "end"), indexCRC, "start") + `,"crc32c"]`, Type: dtype.NewString(), Shape: []int{4, 6}},
 		"shard_record":       {V3: `[` + shard(`[2]`, big, indexCRC, "end") + `]`, Type: record(t), Shape: []int{6}},
 	} {
-		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
+		t.Run(name, func(t *testing.T) { Run(t, c) })
+	}
+}
+
+// TestConformanceOfFormats runs the suite on codecs that come with a foreign format.
+func TestConformanceOfFormats(t *testing.T) {
+	registry := builtin.Registry()
+	for _, e := range n5format.Format().Codecs {
+		registry.Register(e)
+	}
+	for name, c := range map[string]Case{
+		"n5_lz4":    {V3: `["bytes",{"name":"zarrdb.lz4block","configuration":{"block_size":100}}]`, Type: dtype.NewUint(8), Shape: []int{20, 30}},
+		"n5_string": {V3: `[{"name":"zarrdb.n5_string","configuration":{"codecs":["bytes",` + gzip5 + `]}}]`, Type: dtype.NewString(), Shape: []int{3, 4, 2}, Fill: []byte{}},
+	} {
+		c.Registry = registry
+		t.Run(name, func(t *testing.T) { Run(t, c) })
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/codecs/codectest"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -25,7 +24,7 @@ func compressor(item string) *codecs.V2 { return &codecs.V2{Compressor: json.Raw
 func TestByteFilters(t *testing.T) {
 	i2, f4 := dtype.NewInt(16), dtype.NewFloat(32)
 	v3 := func(codec string) string { return `[` + little + `,` + codec + `]` }
-	for name, c := range map[string]codectest.Case{
+	for name, c := range map[string]Case{
 		"lz4":               {V3: v3(numcodec("lz4", `"acceleration":3`)), Type: f4, Shape: []int{9, 40}},
 		"lz4_empty":         {V2: compressor(`{"id":"lz4"}`), Type: i2, Shape: []int{0}},
 		"lz4_text":          {V3: `["vlen-utf8",` + numcodec("lz4", `"acceleration":0`) + `]`, Type: dtype.NewString(), Shape: []int{30}},
@@ -51,7 +50,7 @@ func TestByteFilters(t *testing.T) {
 		"jenkins_no_prefix": {V2: filters(`[{"id":"jenkins_lookup3","initval":0,"prefix":null}]`), Type: dtype.NewInt(8), Shape: []int{13}},
 		"checksums":         {V2: filters(`[{"id":"crc32"},{"id":"adler32"},{"id":"fletcher32"},{"id":"jenkins_lookup3"},{"id":"crc32c"}]`), Type: i2, Shape: []int{6, 7}},
 	} {
-		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
+		t.Run(name, func(t *testing.T) { Run(t, c) })
 	}
 }
 
@@ -107,7 +106,7 @@ func TestArrayFilters(t *testing.T) {
 		return dst
 	}
 	before := func(codec string) string { return `[` + codec + `,` + little + `]` }
-	for name, c := range map[string]codectest.Case{
+	for name, c := range map[string]Case{
 		"delta":            {V3: before(numcodec("delta", `"dtype":"<i2"`)), Type: i2, Shape: []int{7, 9}, Fill: []byte{7, 0}},
 		"delta_wide":       {V3: before(numcodec("delta", `"dtype":"<i2","astype":"<i8"`)), Type: i2, Shape: []int{7, 90}},
 		"delta_big":        {V2: filters(`[{"id":"delta","dtype":">i4"}]`), Type: i4.WithOrder(dtype.Big), Shape: []int{7, 9}},
@@ -152,7 +151,7 @@ func TestArrayFilters(t *testing.T) {
 		"categorize":       {V2: filters(`[{"id":"categorize","labels":["a","b","c"],"dtype":"<U2","astype":">u2"}]`), Type: text, Shape: []int{5, 7}, Elems: labels},
 		"categorize_text":  {V2: filters(`[{"id":"categorize","labels":["yes","no","über"],"dtype":"|O"}]`), Type: dtype.NewString(), Shape: []int{5, 7}, Elems: words},
 	} {
-		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
+		t.Run(name, func(t *testing.T) { Run(t, c) })
 	}
 }
 
@@ -199,7 +198,7 @@ func TestObjects(t *testing.T) {
 		}
 		return dst
 	}
-	for name, c := range map[string]codectest.Case{
+	for name, c := range map[string]Case{
 		"json2":          {V2: filters(`[{"id":"json2","encoding":"utf-8"}]`), Type: dtype.NewJSON(), Shape: []int{30}, Elems: objects},
 		"json2_2d":       {V2: &codecs.V2{Filters: json.RawMessage(`[{"id":"json2"}]`), Compressor: json.RawMessage(`{"id":"zlib"}`)}, Type: dtype.NewJSON(), Shape: []int{3, 4}, Elems: objects},
 		"json":           {V2: filters(`[{"id":"json"}]`), Type: dtype.NewJSON(), Shape: []int{3, 4}, Elems: objects},
@@ -208,6 +207,6 @@ func TestObjects(t *testing.T) {
 		"vlen_array":     {V2: filters(`[{"id":"vlen-array","dtype":"<i4"}]`), Type: ragged(dtype.NewInt(32)), Shape: []int{30}, Elems: arrays},
 		"vlen_array_big": {V2: filters(`[{"id":"vlen-array","dtype":">i2"}]`), Type: ragged(dtype.NewInt(16).WithOrder(dtype.Big)), Shape: []int{3, 5}, Elems: arrays},
 	} {
-		t.Run(name, func(t *testing.T) { codectest.Run(t, c) })
+		t.Run(name, func(t *testing.T) { Run(t, c) })
 	}
 }

@@ -37,7 +37,6 @@ var layers = map[string][]string{
 	"codecs/lzma":               {},
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
-	"codecs/codectest":          {"codecs", "codecs/builtin", "zarr/dtype"},
 	"zarr":                      {"zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
 	// Documents: parsed, printed and converted without I/O.
 	"zarr/meta":              {"zarr/internal/jsontext", "zarr/dtype", "codecs"},

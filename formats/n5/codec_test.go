@@ -5,23 +5,10 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/codecs/codectest"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
-
-func TestCodecs(t *testing.T) {
-	for name, c := range map[string]codectest.Case{
-		"lz4":    {V3: `["bytes", {"name": "zarrdb.lz4block", "configuration": {"block_size": 100}}]`, Type: dtype.NewUint(8), Shape: []int{20, 30}},
-		"string": {V3: `[{"name": "zarrdb.n5_string", "configuration": {"codecs": ["bytes", {"name": "gzip", "configuration": {"level": 1}}]}}]`, Type: stringType(t), Shape: []int{3, 4, 2}, Fill: []byte{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.Registry = registry()
-			codectest.Run(t, c)
-		})
-	}
-}
 
 func stringType(t testing.TB) dtype.Type {
 	t.Helper()

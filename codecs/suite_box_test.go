@@ -1,4 +1,4 @@
-package codectest
+package codecs_test
 
 import (
 	"bytes"

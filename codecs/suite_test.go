@@ -1,4 +1,4 @@
-package codectest
+package codecs_test
 
 import (
 	"bytes"
@@ -15,6 +15,15 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
+
+// The suite that every codec passes: Run(t, Case{...}).
+//
+// It checks that a chain prints as it was parsed, and its codecs print
+// equivalent configurations; that random chunks decode to the same elements, in
+// whole and in boxes, into any layout, and updated in part; that results are
+// appended; that sources are read inside their bounds; that concurrent calls
+// work; and that damaged bytes give an error, or wrong elements, but never a
+// panic or more bytes than a chunk has.
 
 // Case is a chain for chunks of one data type and shape.
 type Case struct {
