@@ -36,7 +36,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{`{"a":{"b":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`, ErrInvalid},
 		{`{"a":"` + strings.Repeat("x", 1<<16) + `"}`, ErrLimit}, {`{"version":1,"templates":{"a":"` + strings.Repeat("x", 1<<16) + `"}}`, ErrLimit},
 		{`{"version":1,"templates":{"a":"` + strings.Repeat("x", 40000) + `"},"refs":{"k":["{{a}}{{a}}"]}}`, ErrInvalid},
-		{`{"version":1,"refs":{"k":["{{a}}"]}}`, ErrInvalid}, {`{"version":1,"refs":{"k":["{{a"]}}`, ErrInvalid},
+		{`{"version":1,"refs":{"k":["{{a}}"]}}`, ErrInvalid}, {`{"version":1,"templates":{"true":"y"},"refs":{"k":["{{true}}"]}}`, ErrInvalid}, {`{"version":1,"refs":{"k":["{{a"]}}`, ErrInvalid},
 		{"\ufeff\ufeff{}", ErrInvalid}, {"{\"a\":\"\xff\"}", ErrInvalid}, {"{\"a\":[\"u\xff\"]}", ErrInvalid}, {"{\"version\":1,\"templates\":{\"a\":\"\xff\"}}", ErrInvalid},
 		{`{"./a":"x"}`, ErrInvalid}, {`{"a/./b":"x"}`, ErrInvalid}, {`{"a/..":"x"}`, ErrInvalid}, {`{"..":{}}`, ErrInvalid},
 		{"", ErrInvalid}, {" ", ErrInvalid}, {"{", ErrInvalid}, {`{"a":["u",1`, ErrInvalid}, {`{"version":1,"refs":{"a":"b"}`, ErrInvalid}, {"null", ErrInvalid},
@@ -72,8 +72,8 @@ func TestReadJSONForms(t *testing.T) {
 		// What is more than names in braces is for the template language: it
 		// drops one line end behind the text, and has words of its own.
 		{`{"version":1,"templates":{"t":"x"},"refs":{"a":["{{t}}y\n"],"b":["{{t}}\r\n"]}}`, []Entry{whole("a", "xy"), whole("b", "x")}},
-		{`{"version":1,"templates":{"t":"x"},"refs":{"a":["{{t}}{% if 1 %}y{% endif %}"],"b":["{{t}}{# no #}z"],"c":["{% if 1 %}y"]}}`, []Entry{whole("a", "xy"), whole("b", "xz"), whole("c", "{% if 1 %}y")}},
-		{`{"version":1,"templates":{"t":"x","true":"y","1":"z"},"refs":{"a":["{{t}}{{true}}{{1}}"]}}`, []Entry{whole("a", "xTrue1")}},
+		{`{"version":1,"templates":{"t":"x"},"refs":{"a":["{{t}}{% if 1 %}y{% endif %}"],"c":["{% if 1 %}y"]}}`, []Entry{whole("a", "xy"), whole("c", "{% if 1 %}y")}},
+		{`{"version":1,"templates":{"t":"x","1":"z"},"refs":{"a":["{{t}}{{1}}"]}}`, []Entry{whole("a", "x1")}},
 	} {
 		for _, window := range []int{3, 1 << 12} {
 			got, err := readAllEntries([]byte(c.text), &ReadOptions{window: window})

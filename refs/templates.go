@@ -98,18 +98,14 @@ func (r *renderer) simple(dst, raw []byte) ([]byte, bool) {
 	}
 }
 
-// identifier reports whether the template language reads a name as an
-// identifier.
+// identifier reports whether the template language reads b as a name. Names
+// beyond ASCII are left to it.
 func identifier(b []byte) bool {
-	switch string(b) {
-	case "", "true", "false", "none", "True", "False", "None", "not", "and", "or", "if", "else", "in", "is":
-		return false
-	}
 	for i, x := range b {
 		letter := x == '_' || x|0x20 >= 'a' && x|0x20 <= 'z'
 		if !letter && (i == 0 || x < '0' || x > '9') {
 			return false
 		}
 	}
-	return true
+	return len(b) > 0 && !jinja.Reserved(string(b))
 }

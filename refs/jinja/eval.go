@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"strings"
 )
@@ -21,10 +20,6 @@ func variable(slot int) expr {
 	return expr{eval: func(vars []Value) (Value, error) { return vars[slot], nil }}
 }
 
-func failing(err error) expr {
-	return expr{eval: func([]Value) (Value, error) { return Value{}, err }}
-}
-
 // apply evaluates all arguments and calls fn with them.
 func apply(fn func(args []Value) (Value, error), args ...expr) expr {
 	return expr{eval: func(vars []Value) (Value, error) {
@@ -39,31 +34,64 @@ func apply(fn func(args []Value) (Value, error), args ...expr) expr {
 	}}
 }
 
+// condition is a compiled test.
+type condition func(vars []Value) (bool, error)
+
 // choice is "then if test else other".
-func choice(then, test, other expr) expr {
+func choice(then expr, test condition, other expr) expr {
 	return expr{eval: func(vars []Value) (Value, error) {
-		v, err := test.eval(vars)
+		ok, err := test(vars)
 		switch {
 		case err != nil:
 			return Value{}, err
-		case v.truth():
+		case ok:
 			return then.eval(vars)
 		}
 		return other.eval(vars)
 	}}
 }
 
-func not(v []Value) (Value, error) { return boolean(!v[0].truth()), nil }
-
-func negative(v []Value) (Value, error) {
-	if v[0].kind == kFloat {
-		return Float(-v[0].number()), nil // 0 - 0.0 is no negative zero
+// truth is bool(e).
+func truth(e expr) condition {
+	return func(vars []Value) (bool, error) {
+		v, err := e.eval(vars)
+		return v.s != "" || v.kind != kStr && v.number() != 0, err
 	}
-	return operate("-", Int(0), v[0])
 }
 
-// binary is an operator with two operands. "and" and "or" evaluate the right
-// one if they need it.
+var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
+
+// compared compares two integers or two strings.
+func compared(op string, a, b expr) condition {
+	return func(vars []Value) (bool, error) {
+		v, err := a.eval(vars)
+		if err != nil {
+			return false, err
+		}
+		w, err := b.eval(vars)
+		if err == nil && (v.kind != w.kind || v.kind == kFloat) {
+			err = unsupported("%s of %s and %s", op, v.kind, w.kind)
+		}
+		c := cmp.Or(cmp.Compare(v.n, w.n), strings.Compare(v.s, w.s))
+		switch op {
+		case "==":
+			return c == 0, err
+		case "!=":
+			return c != 0, err
+		case "<":
+			return c < 0, err
+		case "<=":
+			return c <= 0, err
+		case ">":
+			return c > 0, err
+		}
+		return c >= 0, err
+	}
+}
+
+func negative(v []Value) (Value, error) { return operate("-", Int(0), v[0]) }
+
+// binary is an operator with two operands.
 func binary(op string, left, right expr) expr {
 	if op == "%" && right.items != nil {
 		return apply(func(v []Value) (Value, error) {
@@ -73,14 +101,13 @@ func binary(op string, left, right expr) expr {
 			return printf(v[0].s, v[1:])
 		}, append([]expr{left}, right.items...)...)
 	}
-	logic := op == "and" || op == "or"
 	return expr{eval: func(vars []Value) (Value, error) {
 		a, err := left.eval(vars)
-		if err != nil || logic && a.truth() == (op == "or") {
+		if err != nil {
 			return a, err
 		}
 		b, err := right.eval(vars)
-		if err != nil || logic {
+		if err != nil {
 			return b, err
 		}
 		return operate(op, a, b)
@@ -88,17 +115,11 @@ func binary(op string, left, right expr) expr {
 }
 
 func operate(op string, a, b Value) (Value, error) {
-	switch op {
-	case "~":
-		return text(a.str() + b.str())
-	case "==", "!=", "<", "<=", ">", ">=":
-		return compare(op, a, b)
-	}
 	switch {
-	case a.integral() && b.integral() && op != "/":
+	case op == "~":
+		return text(a.str() + b.str())
+	case a.kind == kInt && b.kind == kInt:
 		return integers(op, a.n, b.n)
-	case a.numeric() && b.numeric():
-		return floats(op, a, b)
 	case a.kind == kStr && op == "%":
 		return printf(a.s, []Value{b})
 	case a.kind == kStr && b.kind == kStr && op == "+":
@@ -158,56 +179,4 @@ func power(a, b int64) (Value, error) {
 		}
 	}
 	return c, nil
-}
-
-// floats is arithmetic with floats, and division of integers.
-func floats(op string, a, b Value) (Value, error) {
-	x, y := a.number(), b.number()
-	switch op {
-	case "+":
-		return finite(x + y)
-	case "-":
-		return finite(x - y)
-	case "*":
-		return finite(x * y)
-	case "/":
-		switch {
-		case y == 0:
-			return Value{}, errZero
-		case a.integral() && b.integral() && !(a.exact() && b.exact()):
-			return Value{}, unsupported("/ of integers beyond 2**53")
-		}
-		return finite(x / y)
-	}
-	return Value{}, unsupported("%s of %s and %s", op, a.kind, b.kind)
-}
-
-func compare(op string, a, b Value) (Value, error) {
-	c := 1 // different types are not equal
-	switch {
-	case a.integral() && b.integral():
-		c = cmp.Compare(a.n, b.n)
-	case a.numeric() && b.numeric():
-		if !a.exact() || !b.exact() {
-			return Value{}, unsupported("comparison of floats with integers beyond 2**53")
-		}
-		c = cmp.Compare(a.number(), b.number())
-	case a.kind == kStr && b.kind == kStr:
-		c = strings.Compare(a.s, b.s)
-	case op != "==" && op != "!=":
-		return Value{}, fmt.Errorf("%s and %s have no order", a.kind, b.kind)
-	}
-	switch op {
-	case "==":
-		return boolean(c == 0), nil
-	case "!=":
-		return boolean(c != 0), nil
-	case "<":
-		return boolean(c < 0), nil
-	case "<=":
-		return boolean(c <= 0), nil
-	case ">":
-		return boolean(c > 0), nil
-	}
-	return boolean(c >= 0), nil
 }

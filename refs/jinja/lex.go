@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -31,18 +32,23 @@ func (t token) String() string {
 	return strconv.Quote(clip(t.text))
 }
 
-// isName reports whether t is a name, perhaps a reserved one.
+// isName reports whether t is a name.
 func (t token) isName() bool {
 	r, _ := utf8.DecodeRuneInString(t.text)
-	return t.kind == tWord && (r == '_' || unicode.IsLetter(r))
+	return t.kind == tWord && (r == '_' || unicode.IsLetter(r)) && !Reserved(t.text)
 }
+
+var reserved = []string{"true", "false", "none", "True", "False", "None", "not", "and", "or", "if", "else", "in", "is"}
+
+// Reserved reports whether a word that looks like a name is none.
+func Reserved(word string) bool { return slices.Contains(reserved, word) }
 
 // maxTokens bounds one tag: evaluation may cost the square of it.
 const maxTokens = 2000
 
 var (
-	numbers = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?[0-9A-Za-z_]*`)
-	words   = regexp.MustCompile(`^([\pL_][\pL\p{Nd}_]*|//|\*\*|[=!<>]=|[-+*/%~()\[\]{}<>=.:|,])`)
+	numbers = regexp.MustCompile(`^[0-9][0-9A-Za-z_]*(\.[0-9]+)?`)
+	words   = regexp.MustCompile(`^(?s:[\pL_][\pL\p{Nd}_]*|//|\*\*|[=!<>]=|.)`)
 )
 
 // advance reads the next token of a tag. At its end, it also removes the white
@@ -73,37 +79,23 @@ func (p *parser) advance() {
 		p.quoted()
 		return
 	}
-	text := numbers.FindString(p.src)
-	if text != "" {
-		v, err := number(text)
-		if err != nil {
-			p.fail(err)
-			return
-		}
-		p.tok = token{tConst, text, v}
+	if text := numbers.FindString(p.src); text != "" {
+		p.number(text)
 	} else {
-		if text = words.FindString(p.src); text == "" {
-			r, _ := utf8.DecodeRuneInString(p.src)
-			p.fail(fmt.Errorf("unexpected %q", r))
-			return
-		}
-		p.tok = token{kind: tWord, text: text}
+		p.tok = token{kind: tWord, text: words.FindString(p.src)}
 	}
-	p.src = p.src[len(text):]
+	p.src = p.src[len(p.tok.text):]
 }
 
-// number reads a decimal integer or float.
-func number(s string) (Value, error) {
-	f, err := strconv.ParseFloat(s, 64)
-	plain := strings.Trim(s, "0123456789") == ""
-	if err != nil || strings.Trim(s, "0123456789.eE+-") != "" || plain && len(s) > 1 && s[0] == '0' {
-		return Value{}, unsupported("number %q", clip(s))
+// number makes a token of a decimal integer.
+func (p *parser) number(s string) {
+	i, ok, err := ParseInt(s)
+	if err == nil && (!ok || len(s) > 1 && s[0] == '0') {
+		err = unsupported("number %q", clip(s))
 	}
-	if !plain {
-		return Float(f), nil
+	if p.tok = (token{tConst, s, Int(i)}); err != nil {
+		p.fail(err)
 	}
-	i, _, err := ParseInt(s)
-	return Int(i), err
 }
 
 // quoted reads a string.

@@ -3,7 +3,6 @@ package jinja
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -33,12 +32,6 @@ func (p *parser) fail(err error) {
 	p.tok = token{}
 }
 
-func (p *parser) deeper() {
-	if p.depth++; p.depth > maxDepth {
-		p.fail(errors.New("nested too deep"))
-	}
-}
-
 // skip reads over a name or operator, if it is the next one.
 func (p *parser) skip(text string) bool {
 	if p.tok.kind != tWord || p.tok.text != text {
@@ -54,15 +47,9 @@ func (p *parser) expect(text string) {
 	}
 }
 
-func (p *parser) end() {
-	if p.tok.kind != tEnd {
-		p.fail(fmt.Errorf("unexpected %v", p.tok))
-	}
-}
-
-// template reads up to the end of the source or to elif, else or endif, which
-// it returns; what follows that word is then not read yet. As in Jinja2, a "-"
-// beside a delimiter removes white space beyond it.
+// template reads up to the end of the source or to else or endif, which it
+// returns; what follows that word is then not read yet. As in Jinja2, a "-" beside
+// a delimiter removes white space beyond it.
 func (p *parser) template() (t *Template, word string) {
 	t = &Template{}
 	for p.err == nil {
@@ -80,24 +67,24 @@ func (p *parser) template() (t *Template, word string) {
 		p.text(t, text)
 		p.count, p.open = 0, false
 		switch tag {
-		case '#':
-			p.comment()
 		case '{':
 			p.close = "}}"
 			p.advance()
 			p.output(t)
-		default:
+		case '%':
 			p.close = "%}"
 			p.advance()
 			switch word := p.tok.text; {
 			case p.skip("if"):
 				t.parts = append(t.parts, part{expr: p.conditional()})
-			case word == "elif" || word == "else" || word == "endif":
+			case word == "else" || word == "endif":
 				p.advance()
 				return t, word
 			default:
 				p.fail(unsupported("statement %v", p.tok))
 			}
+		default:
+			p.fail(unsupported("a comment"))
 		}
 	}
 	return t, ""
@@ -114,13 +101,10 @@ func (p *parser) text(t *Template, s string) {
 	}
 }
 
-func (p *parser) comment() {
-	comment, rest, found := strings.Cut(p.src, "#}")
-	if !found {
-		p.fail(errors.New("comment without end"))
-	}
-	if p.src = rest; strings.HasSuffix(comment, "-") {
-		p.src = trimLeft(rest)
+// end expects the end of the tag.
+func (p *parser) end() {
+	if p.tok.kind != tEnd {
+		p.fail(unsupported("%v behind a value", p.tok))
 	}
 }
 
@@ -140,31 +124,38 @@ func (p *parser) output(t *Template) {
 	t.parts = append(t.parts, part{expr: e})
 }
 
-// conditional reads from behind the word if, or elif, to endif.
+// conditional reads from behind the word if to endif.
 func (p *parser) conditional() expr {
 	p.deeper()
 	defer func() { p.depth-- }()
-	test := p.operation(0) // as Jinja2: no "a if b" in here
+	test := p.condition()
 	p.end()
 	then, word := p.template()
-	other := constant(Str(""))
-	switch word {
-	case "elif":
-		other = p.conditional()
-	case "else":
+	other := &Template{}
+	if word == "else" {
 		p.end()
-		var t *Template
-		if t, word = p.template(); word != "endif" {
-			p.fail(errors.New(`"else" without "endif"`))
-		}
-		other = expr{eval: t.render}
-		p.end()
-	case "endif":
-		p.end()
-	default:
+		other, word = p.template()
+	}
+	if p.end(); word != "endif" {
 		p.fail(errors.New(`"if" without "endif"`))
 	}
-	return choice(expr{eval: then.render}, test, other)
+	return choice(expr{eval: then.render}, test, expr{eval: other.render})
+}
+
+// condition reads a test: a value, or two to compare.
+func (p *parser) condition() condition {
+	a, op := p.operation(0), p.tok.text
+	if p.tok.kind != tWord || !slices.Contains(comparisons, op) {
+		return truth(a)
+	}
+	p.advance()
+	return compared(op, a, p.operation(0))
+}
+
+func (p *parser) deeper() {
+	if p.depth++; p.depth > maxDepth {
+		p.fail(errors.New("nested too deep"))
+	}
 }
 
 // expr reads an expression, perhaps "a if b else c".
@@ -172,34 +163,23 @@ func (p *parser) expr() expr {
 	p.deeper()
 	defer func() { p.depth-- }()
 	e := p.operation(0)
-	for p.skip("if") {
-		test, other := p.operation(0), failing(errors.New(`"if" without "else" has no value`))
-		if p.skip("else") {
-			other = p.expr()
-		}
-		e = choice(e, test, other)
+	if p.skip("if") {
+		test := p.condition()
+		p.expect("else")
+		e = choice(e, test, p.expr())
 	}
 	return e
 }
 
-// levels are the binary operators, loosest first. All group from the left, "**"
-// too.
-var levels = [...][]string{{"or"}, {"and"}, {"==", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
-
-const comparisons = 2
+// levels are the binary operators, loosest first. All group from the left.
+var levels = [...][]string{{"+", "-"}, {"~"}, {"*", "//", "%"}, {"**"}}
 
 func (p *parser) operation(level int) expr {
-	switch {
-	case level == len(levels):
+	if level == len(levels) {
 		return p.filtered()
-	case level == comparisons && p.skip("not"):
-		return apply(not, p.operation(level))
 	}
 	e := p.operation(level + 1)
-	for n := 0; p.tok.kind == tWord && slices.Contains(levels[level], p.tok.text); n++ {
-		if level == comparisons && n > 0 {
-			p.fail(unsupported("a chain of comparisons"))
-		}
+	for p.tok.kind == tWord && slices.Contains(levels[level], p.tok.text) {
 		op := p.tok.text
 		p.advance()
 		e = binary(op, e, p.operation(level+1))
@@ -211,48 +191,32 @@ func (p *parser) operation(level int) expr {
 func (p *parser) filtered() expr {
 	e := p.signed()
 	for p.skip("|") {
-		e = p.builtin("filter", filters, e)
-	}
-	for text, what := range map[string]string{"is": "a test", "in": `"in"`, "not": `"not in"`, "[": "a subscript", "(": "a call of a value"} {
-		if p.tok.kind == tWord && p.tok.text == text {
-			p.fail(unsupported("%s", what))
+		name := p.tok
+		f, ok := filters[name.text]
+		if !ok || name.kind != tWord {
+			p.fail(unsupported("filter %v", name))
+			return e
 		}
+		p.advance()
+		args := []expr{e}
+		if p.skip("(") {
+			list, _ := p.list()
+			args = append(args, list...)
+		}
+		if n := len(args) - 1; n > f.most {
+			p.fail(unsupported("filter %v with %d arguments", name, n))
+		}
+		e = apply(f.fn, args...)
 	}
 	return e
 }
 
-// signed reads an operand with its signs and methods.
+// signed reads an operand with its signs.
 func (p *parser) signed() expr {
 	if p.skip("-") {
 		return apply(negative, p.signed())
 	}
-	e := p.primary()
-	for p.skip(".") {
-		e = p.builtin("method", methods, e)
-	}
-	return e
-}
-
-// builtin reads a method from behind "." or a filter from behind "|".
-func (p *parser) builtin(what string, all map[string]builtin, of expr) expr {
-	name := p.tok
-	b, ok := all[name.text]
-	if !ok || name.kind != tWord {
-		p.fail(unsupported("%s %v", what, name))
-		return of
-	}
-	p.advance()
-	args := []expr{of}
-	if p.skip("(") {
-		list, _ := p.list()
-		args = append(args, list...)
-	} else if what == "method" {
-		p.fail(unsupported("method %v without a call", name))
-	}
-	if n := len(args) - 1; n < b.least || n > b.most {
-		p.fail(unsupported("%s %v with %d arguments", what, name, n))
-	}
-	return apply(b.fn, args...)
+	return p.primary()
 }
 
 // list reads from behind "(" to ")". comma tells (a,) from (a).
@@ -282,27 +246,14 @@ func (p *parser) primary() expr {
 		if len(items) == 1 && !comma {
 			return items[0]
 		}
-		return expr{eval: failing(unsupported("a tuple here")).eval, items: items}
-	case t.text == "[" || t.text == "{":
-		p.fail(unsupported("a list or dictionary"))
+		tuple := func([]Value) (Value, error) { return Value{}, unsupported("a tuple here") }
+		return expr{eval: tuple, items: items}
 	}
-	p.fail(fmt.Errorf("%v instead of a value", t))
+	p.fail(unsupported("%v in place of a value", t))
 	return expr{}
 }
 
 func (p *parser) name(name string) expr {
-	if p.skip("=") {
-		p.fail(unsupported("argument %q with a name", clip(name)))
-	}
-	switch name {
-	case "true", "True":
-		return constant(boolean(true))
-	case "false", "False":
-		return constant(boolean(false))
-	case "none", "None":
-		p.fail(unsupported("%q", name))
-		return expr{}
-	}
 	sym, ok := p.scope.names[name]
 	if !ok {
 		if !p.scope.free {
@@ -324,26 +275,24 @@ func (p *parser) name(name string) expr {
 }
 
 // call reads the arguments of a template, which all have names. Those that the
-// template does not use are evaluated all the same.
+// template does not use are left out.
 func (p *parser) call(name string, f *function) expr {
 	if !p.skip("(") {
 		p.fail(fmt.Errorf("%q is a template with names of its own: call it", clip(name)))
 	}
-	slots, args := maps.Clone(f.args), make([]expr, len(f.args))
+	args := make([]expr, len(f.args))
 	for p.err == nil && !p.skip(")") {
 		arg := p.tok
 		if p.advance(); !arg.isName() || !p.skip("=") {
 			p.fail(fmt.Errorf("arguments of template %q need names", clip(name)))
 		}
-		slot, ok := slots[arg.text]
-		if !ok {
-			slot, args = len(args), append(args, expr{})
-			slots[arg.text] = slot
+		value := p.expr()
+		if slot, ok := f.args[arg.text]; ok {
+			if args[slot].eval != nil {
+				p.fail(fmt.Errorf("argument %q is given twice", clip(arg.text)))
+			}
+			args[slot] = value
 		}
-		if args[slot].eval != nil {
-			p.fail(fmt.Errorf("argument %q is given twice", clip(arg.text)))
-		}
-		args[slot] = p.expr()
 		if !p.skip(",") {
 			p.expect(")")
 			break

@@ -42,7 +42,8 @@ func load(t testing.TB) (rendered, *Scope, []Value) {
 		}
 	}
 	for name, v := range r.Constants {
-		if _, list := v.([]any); v == nil || list {
+		switch v.(type) {
+		case nil, bool, []any:
 			continue // there are no such values here
 		}
 		if err := s.Const(name, value(t, v)); err != nil {
@@ -61,8 +62,6 @@ func load(t testing.TB) (rendered, *Scope, []Value) {
 
 func value(t testing.TB, v any) Value {
 	switch v := v.(type) {
-	case bool:
-		return boolean(v)
 	case string:
 		return Str(v)
 	case json.Number:
@@ -90,10 +89,10 @@ func render(s *Scope, source string, vars []Value) (string, error) {
 
 // TestRendered compares templates with what Jinja2 made of them: each is
 // rendered to the same text or refused. All written by hand are rendered, and
-// most random ones: the rest leave 64 bits, or divide floats.
+// most in the language of the package: the rest leave 64 bits.
 func TestRendered(t *testing.T) {
 	r, s, vars := load(t)
-	least := map[string]float64{"used": 0.95, "random": 0.45} // shares that are rendered
+	least := map[string]float64{"used": 0.95, "random": 0.05} // shares that are rendered
 	refusal := regexp.MustCompile("not supported|not defined|beyond 64 bits|instead of|unexpected")
 	for name, list := range map[string][]sample{"hand": r.Hand, "refused": r.Refused, "random": r.Random, "used": r.Used} {
 		same := 0
@@ -120,17 +119,15 @@ func TestRendered(t *testing.T) {
 func TestBounds(t *testing.T) {
 	long := strings.Repeat("x", MaxOutput)
 	for _, source := range []string{
-		"{{ 9 ** 9 ** 9 }}", "{{ 9 ** 99999999 }}", "{{ '%999999999d' % 1 }}", "{{ '%.999999999f' % 1 }}",
-		"{{ '{:999999999}'.format(1) }}", "{{ 'x'.zfill(999999999) }}", "{{ '%9999d' | format(1) | replace(' ', 'yyyyyyyy') }}",
-		"{{ " + strings.Repeat("'%9999d' % 1 ~ ", 7) + "1 }}", strings.Repeat("{{ '%9999d' % 1 }}", 7), strings.Repeat("{{ '%9999d' % i }}", 7),
-		"{{ '" + strings.Repeat("%9999d", 7) + "' % (" + strings.Repeat("1, ", 7) + ") }}", "{{ '" + strings.Repeat("{:9999}", 7) + "'.format(" + strings.Repeat("1, ", 7) + ") }}",
-		strings.Repeat("{{ 'x'.zfill(60000) }}", 3000), "{{ '" + strings.Repeat("{0}", 20000) + "'.format('x'.zfill(60000)) }}",
-		"{{ i * 9223372036854775807 }}", "{{ -9223372036854775807 - i }}", "{{ 9223372036854775807 + i }}", "{{ 9223372036854775808 }}",
-		"{{ (-9223372036854775807 - 1) // -1 }}", "{{ 1e300 | int }}", "{{ 1e300 * 1e300 }}", "{{ '999999999999999999999' | int }}",
-		"{{ 1" + strings.Repeat("+i", 2000) + " }}", "{{ " + strings.Repeat("-", 3000) + "1 }}", "{{ " + strings.Repeat("not ", 3000) + "1 }}",
-		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", "{{ " + strings.Repeat("1 if 1 else ", 300) + "1 }}",
+		"{{ 9 ** 9 ** 9 }}", "{{ 9 ** 99999999 }}", "{{ " + strings.Repeat("1 if 1 else ", 300) + "1 }}",
 		strings.Repeat("{% if 1 %}", 1000) + strings.Repeat("{% endif %}", 1000), strings.Repeat("{% if 1 %}{% else %}", 1000) + strings.Repeat("{% endif %}", 1000),
-		"{% if 0 %}" + strings.Repeat("{% elif 0 %}", 1000) + "{% endif %}", long + "{{ 'x' }}",
+		"{{ '%999999999d' % 1 }}", "{{ '%.999999999f' % 1 }}",
+		"{{ " + strings.Repeat("'%9999d' % 1 ~ ", 7) + "1 }}", strings.Repeat("{{ '%9999d' % 1 }}", 14), strings.Repeat("{{ '%9999d' % i }}", 7),
+		"{{ '" + strings.Repeat("%9999d", 7) + "' % (" + strings.Repeat("1, ", 7) + ") }}", "{{ '" + strings.Repeat("%9999d", 7) + "' | format(" + strings.Repeat("1, ", 7) + ") }}",
+		"{{ i * 9223372036854775807 }}", "{{ -9223372036854775807 - i }}", "{{ 9223372036854775807 + i }}", "{{ 9223372036854775808 }}",
+		"{{ (-9223372036854775807 - 1) // -1 }}", "{{ '999999999999999999999' | int }}",
+		"{{ 1" + strings.Repeat("+i", 2000) + " }}", "{{ " + strings.Repeat("-", 3000) + "1 }}",
+		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", strings.Repeat("y", MaxSource+1), long + "{{ 'x' }}",
 	} {
 		_, s, vars := load(t)
 		if got, err := render(s, source, vars); err == nil {
@@ -171,7 +168,7 @@ func TestScope(t *testing.T) {
 	if err := c.Func("h", "{{x}}{{y}}"); err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range []string{"{{h}}", "{{h(1, 2)}}", "{{h(x=1)}}", "{{h(x=1, y=2, x=3)}}", "{{h(x=1, y=2, z=3, z=4)}}", "{{h(x=1, y=2, z=1/0)}}"} {
+	for _, source := range []string{"{{h}}", "{{h(1, 2)}}", "{{h(x=1)}}", "{{h(x=1, y=2, x=3)}}"} {
 		if got, err := render(c, source, []Value{Int(1), Int(2)}); err == nil {
 			t.Errorf("%q gives %q", source, got)
 		}

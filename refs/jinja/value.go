@@ -27,18 +27,17 @@ type kind uint8
 
 const (
 	kStr kind = iota
-	kBool
 	kInt
 	kFloat
 )
 
-func (k kind) String() string { return [...]string{"str", "bool", "int", "float"}[k] }
+func (k kind) String() string { return [...]string{"str", "int", "float"}[k] }
 
-// Value is a Python value: a string, a boolean, an integer or a finite float.
-// The zero Value is the empty string. A Value is never changed.
+// Value is a Python value: a string, an integer or a finite float. The zero Value
+// is the empty string. A Value is never changed.
 type Value struct {
 	kind kind
-	n    int64 // a boolean, an integer, or the bits of a float
+	n    int64 // an integer, or the bits of a float
 	s    string
 }
 
@@ -51,13 +50,6 @@ func Int(i int64) Value { return Value{kind: kInt, n: i} }
 // Float is a floating point number, which must be finite.
 func Float(f float64) Value { return Value{kind: kFloat, n: int64(math.Float64bits(f))} }
 
-func boolean(b bool) Value {
-	if b {
-		return Value{kind: kBool, n: 1}
-	}
-	return Value{kind: kBool}
-}
-
 // text is a string that was made here.
 func text(s string) (Value, error) {
 	if len(s) > MaxOutput {
@@ -65,19 +57,6 @@ func text(s string) (Value, error) {
 	}
 	return Str(s), nil
 }
-
-// finite is the result of float arithmetic.
-func finite(f float64) (Value, error) {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return Value{}, unsupported("a float that is not finite")
-	}
-	return Float(f), nil
-}
-
-// integral reports whether v is an integer; a boolean is one too.
-func (v Value) integral() bool { return v.kind == kInt || v.kind == kBool }
-
-func (v Value) numeric() bool { return v.kind != kStr }
 
 // number is the float nearest to an integer or float.
 func (v Value) number() float64 {
@@ -87,45 +66,15 @@ func (v Value) number() float64 {
 	return float64(v.n)
 }
 
-// exact reports whether number loses nothing.
-func (v Value) exact() bool {
-	const most = 1 << 53
-	return v.kind == kFloat || -most <= v.n && v.n <= most
-}
-
-// truth is bool(v).
-func (v Value) truth() bool {
-	if v.kind == kStr {
-		return v.s != ""
-	}
-	return v.number() != 0
-}
-
-// truncate is int(v) of a number.
-func (v Value) truncate() (int64, error) {
-	if v.kind != kFloat {
-		return v.n, nil
-	}
-	f := math.Trunc(v.number())
-	if f >= 1<<63 || f < -1<<63 {
-		return 0, errInteger
-	}
-	return int64(f), nil
-}
-
 // appendStr appends str(v).
 func (v Value) appendStr(dst []byte) []byte {
-	switch {
-	case v.kind == kStr:
-		return append(dst, v.s...)
-	case v.kind == kInt:
+	switch v.kind {
+	case kInt:
 		return strconv.AppendInt(dst, v.n, 10)
-	case v.kind == kFloat:
+	case kFloat:
 		return AppendFloat(dst, v.number())
-	case v.n != 0:
-		return append(dst, "True"...)
 	}
-	return append(dst, "False"...)
+	return append(dst, v.s...)
 }
 
 // str returns str(v).

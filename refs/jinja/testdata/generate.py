@@ -29,49 +29,33 @@ plain
 {{f(d=i, c=u ~ 'x')}}
 {{f(c=1,d=2,e=3)}}
 {{i + 1}} {{(i + 1) * 1000}} {{ 16 + i * 48 }} {{ i - -j }} {{-i}} {{ - - i }}
-{{ i / 2 }} {{ i // 2 }} {{ j // 2 }} {{ j % 2 }} {{ i % j }} {{ j % i }} {{ 6 / 3 }} {{ 1e3 }}
-{{ 2 ** 3 }} {{ 2 ** 3 ** 2 }} {{ -2 ** 2 }} {{ 10 ** 18 }} {{ (-2) ** 63 }} {{ (-1) ** 5 }} {{ 0 ** 0 }}
-{{ 9 ** 9 }} {{ 1.5e-3 }} {{ 5e2 }}
+{{ i // 2 }} {{ j // 2 }} {{ j % 2 }} {{ i % j }} {{ j % i }}
 {{ 08 }}
-{{ 1e16 }} {{ 1e15 }} {{ 1e-4 }} {{ 1e-5 }} {{ 0.1 + 0.2 }} {{ 3.0 }} {{ 1e22 }}
 {{ '%05d' % i }} {{ '%03d' % j }} {{ '%+d' % i }} {{ '%-5d|' % i }} {{ '% d' % i }} {{ '%x' % 255 }} {{ '%o' % 8 }}
-{{ '%s_%d' % (u, i) }} {{ '%s' % 1.5 }} {{ '%.2f' % 3.14159 }} {{ '%8.3f|' % 3.14159 }} {{ '%08.3f' % -3.14159 }}
-{{ '%d%%' % i }} {{ '%5s|%-5s|' % ('a', 'b') }} {{ '%.2s' % 'abc' }} {{ '%05.1f' % 2.25 }} {{ '%i' % 3.9 }}
+{{ '%s_%d' % (u, i) }} {{ '%s' % x }} {{ '%.2f' % x }} {{ '%8.3f|' % x }} {{ '%08.3f' % x }} {{ '%.1f' % 7 }} {{ x }}
+{{ '%d%%' % i }} {{ '%5s|%-5s|' % ('a', 'b') }} {{ '%.2s' % 'abc' }} {{ '%05.1f' % x }} {{ '%i' % 3 }}
 {{ '%d' % 'a' }}
 {{ '%d %d' % 1 }}
 {{ '%d' % (1, 2) }}
 {{ 'no' % 1 }}
 {{ '%' % 1 }}
 {{ '%q' % 1 }}
-{{ '%02d' | format(i) }} {{ '%s-%s' | format('a', j) }} {{ i | string + 'x' }} {{ '12' | int + 1 }} {{ ' 7 ' | int }} {{ 3.9 | int }} {{ -3.9 | int }}
-{{ u | upper }} {{ 'AB' | lower }} {{ u | replace('http', 'https') }}
-{{ '{:03d}'.format(i) }} {{ '{}-{}'.format(1, 'a') }} {{ '{1}{0}'.format('a', 'b') }} {{ '{{}}'.format() }} {{ '{:x}'.format(255) }} {{ '{:.2f}'.format(2.345) }} {{ '{:8.2f}|'.format(3.14159) }} {{ '{:08.2f}'.format(-3.14159) }} {{ '{:05}'.format(42) }}
-{{ '{:d}'.format('a') }}
-{{ '{0}{}'.format(1, 2) }}
-{{ '{}'.format() }}
-{{ '{'.format() }}
-{{ 'abc'.zfill(5) }} {{ '-3'.zfill(4) }} {{ '+3'.zfill(4) }} {{ (i | string).zfill(3) }}
+{{ '%02d' | format(i) }} {{ '%s-%s' | format('a', j) }} {{ i | string + 'x' }} {{ '12' | int + 1 }} {{ ' 7 ' | int }} {{ i | int }}
 {{ 'a' + 'b' }}
 {{ 1 ~ 2 * 3 }} {{ 1 + 2 ~ 3 }} {{ 1 ~ 2 + 3 }}
 {{ 'a' + 1 }}
 {{ 1 + 2 * 3 - 4 // 2 }} {{ (1 + 2) * 3 }} {{ 7 - 2 - 1 }} {{ 100 // 7 % 5 }}
 {{ "it's" }} {{ 'say "hi"' }} {{ 'a\'b' }} {{ 'a\nb' }} {{ 'a\\b' }}
-{{ i == 5 }} {{ i != 5 }} {{ i < 6 }} {{ i >= 6 }} {{ 'a' < 'b' }} {{ 1 == 1.0 }} {{ true == 1 }} {{ '1' == 1 }}
+{{ 2 ** 3 }} {{ 2 ** 3 ** 2 }} {{ -2 ** 2 }} {{ 10 ** 18 }} {{ (-2) ** 63 }} {{ (-1) ** 5 }} {{ 0 ** 0 }} {{ 9 ** 9 }}
+{{ u | upper }} {{ 'AB' | lower }} {{ 'a' if i > 3 else 'b' }} {{ 'a' if i > 9 else 'b' if j else 'c' }} {{ 1//0 if 0 else 2 }} {{ (1 if 'x' else 2) + 1 }}
 {{ 'a' < 1 }}
-{{ not i }} {{ not 0 }} {{ i and j }} {{ 0 or 'x' }} {{ 1 and 0 or 3 }} {{ not 1 == 2 }} {{ true + 1 }} {{ -true }} {{ true }}
-{{ 'a' if i > 3 else 'b' }} {{ 'a' if i > 9 else 'b' if j else 'c' }} {{ 1/0 if false else 2 }} {{ (1 if true else 2) + 1 }}
-{{ 1 / 0 }}
 {{ 1 // 0 }}
 {{ 1 % 0 }}
-{{ 1.0 / 0 }}
-{{ 0 ** -1 }}
 {{ (1) }}
 {{ l[9] }}
 {{ 'abc'[7] }}
 {{ 5[0] }}
-{% if i > 3 %}yes{% endif %} {% if i > 9 %}a{% elif j %}b{% else %}c{% endif %} {% if 0 %}a{% else %}{% if 1 %}n{% endif %}{% endif %}
-a {{- i -}} b {{ i }} c {%- if 1 -%} d {%- endif -%} e
-a {#- comment {{ i }} -#} b{# c #}d
+a {{- i -}} b {{ i }} c
 {{ '}}' }} {{ '{{' }} {{ "%}" }}
 {{-1}} {{ -1 }}
 {{ nope }}
@@ -92,12 +76,12 @@ a {#- comment {{ i }} -#} b{# c #}d
 {# x
 {{ i ! }}
 {{ [,] }}
-{{ 'a' if i }}
-{{ "%s" % w | trim }}
 {{ 9223372036854775807 }} {{ -9223372036854775807 - 1 }}
-{{ w | trim }} {{ 'a' ~ 1 ~ 2.5 ~ true }} {{ '%s' % (i,) }} {{ '%03d' % (i / 2) }} {{ -0.0 }} {{ 0 * -1.5 }}
+{% if i > 3 %}yes{% endif %} {% if i > 9 %}a{% else %}c{% endif %} {% if 0 %}a{% else %}{% if 1 %}n{% endif %}{% endif %}{% if s == 'q7' %}{{s}}{% endif %}
+{% if i != 5 %}a{% endif %}{% if i >= 5 %}b{% endif %}{% if i <= 4 %}c{% endif %}{% if 'a' < u %}d{% endif %}{% if x %}e{% endif %}{% if '' %}f{% endif %}
+b {%- if 1 -%} d {%- endif -%} e
+{{ 'a' ~ 1 ~ x }} {{ '%s' % (i,) }}
 {{ '%-05d|%+05d|%05s' % (i, i, 'a') }}
-{% if u == 'a' or i == 5 and not j %}x{% endif %}{% if j %}{{ i }}{% elif i %}b{% endif %}
 """
 
 # What Jinja2 renders and package jinja refuses.
@@ -128,6 +112,12 @@ REFUSED = r"""
 {% set a = 1 %}
 {{ [1, 2,] }} {{ w | trim | upper | length }} {{ i.real }}
 {{ 'abc' | length }} {{ -5 | abs }} {{ (-5) | abs }} {{ -2.5 | abs }} {{ 2.5 | round }} {{ 3.5 | round }} {{ 5 | round }} {{ 2.5 | round | int }} {{ '{:.3}'.format('abcdef') }} {{ '{:5}|'.format('ab') }} {{ -i | abs }} {{ -i|string|length }} {{ -0.4 | round }} {{ -0.0 | abs }} {{ '{:<4}|{:>6}|{:<3}|{:X}'.format('a', 'b', 3, 255) }} {{ '{:.2}|{:6.1f}'.format('abc', 2) }}
+{{ i / 2 }} {{ 6 / 3 }} {{ 1e3 }} {{ 1.5 }} {{ 0.1 + 0.2 }} {{ x * 2 }} {{ -x }} {{ '%d' % x }} {{ x | int }}
+{{ u | replace('http', 'https') }} {{ w | trim }} {{ w | upper }} {{ '{:03d}'.format(i) }} {{ 'abc'.zfill(5) }}
+{{ i == 5 }} {{ i != 5 }} {{ i < 6 }} {{ i >= 6 }} {{ not i }} {{ i and j }} {{ 0 or 'x' }} {{ true }} {{ True }} {{ None }} {{ false }}
+{{ 'a' if i }} {{ 'a' if x > 1 else 'b' }} {{ 'a' if i and j else 'b' }} {{ 'a' if not i else 'b' }} {{ 'a' if 1 < i < 9 else 'b' }}
+{% if i > 9 %}a{% elif j %}b{% else %}c{% endif %}
+a {#- comment {{ i }} -#} b{# c #}d
 """
 
 OPS = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "and", "or", "in", "not in"]
@@ -161,9 +151,8 @@ def expr(r, depth):
 
 
 WORDS = ["s", "u", "'a'", "'07'", "''", "'%d'", "f(c=i, d='x')", "'é'"]
-COUNTS = ["i", "j", "n7", "0", "1", "12", "1000", "true"]
+COUNTS = ["i", "j", "n7", "0", "1", "12", "1000"]
 PRINTF = ["%d", "%05d", "%-6d|", "%+d", "% 4d", "%x", "%04X", "%o", "%i", "%.2f", "%08.3f", "%f", "%s", "%6s|", "%-6s|", "%d%%"]
-SPECS = ["", ":d", ":03d", ":5}|{:", ":x", ":04X", ":08.3f", ":.1f"]
 
 
 def count(r, depth):
@@ -172,12 +161,12 @@ def count(r, depth):
     if depth == 0 or pick < 0.2:
         return r.choice(COUNTS)
     if pick < 0.6:
-        return f"{count(r, depth - 1)} {r.choice(['+', '-', '*', '//', '%', '+', '-', '*', '/', '**'])} {count(r, depth - 1)}"
+        return f"{count(r, depth - 1)} {r.choice(['+', '-', '*', '//', '%', '**'])} {count(r, depth - 1)}"
     if pick < 0.8:
         return f"({count(r, depth - 1)})"
     if pick < 0.9:
         return f"-{count(r, depth - 1)}"
-    return f"({word(r, depth - 1)}) | int" if pick < 0.92 else f"({count(r, depth - 1)}) | int"
+    return f"('{r.choice(['7', '07', ' -3 '])}') | int" if pick < 0.92 else f"({count(r, depth - 1)}) | int"
 
 
 def word(r, depth):
@@ -185,29 +174,25 @@ def word(r, depth):
     pick = r.random()
     if depth == 0 or pick < 0.15:
         return r.choice(WORDS)
-    if pick < 0.35:
+    if pick < 0.4:
         return f"'{r.choice(PRINTF)}' % ({count(r, depth - 1)})"
-    if pick < 0.45:
+    if pick < 0.5:
         return f"'{r.choice(PRINTF)}_{r.choice(PRINTF)}' % ({count(r, depth - 1)}, {count(r, depth - 1)})"
-    if pick < 0.55:
-        return f"'{r.choice(PRINTF)}' | format({count(r, depth - 1)})"
     if pick < 0.65:
-        return f"'{{{r.choice(SPECS)}}}'.format({count(r, depth - 1)}, {count(r, depth - 1)})"
-    if pick < 0.75:
-        return f"{word(r, depth - 1)} ~ {r.choice([word, count])(r, depth - 1)}"
+        return f"'{r.choice(PRINTF)}' | format({count(r, depth - 1)})"
+    if pick < 0.7:
+        return f"{word(r, depth - 1)} if {test(r, depth - 1)} else {word(r, depth - 1)}"
     if pick < 0.85:
-        return f"({r.choice([word, count])(r, depth - 1)}) | {r.choice(['upper', 'lower', 'string', 'trim'])}"
-    return f"{word(r, depth - 1)} if {test(r, depth - 1)} else {word(r, depth - 1)}"
+        return f"{word(r, depth - 1)} ~ {r.choice([word, count])(r, depth - 1)}"
+    return f"({r.choice([word, count])(r, depth - 1)}) | {r.choice(['upper', 'lower', 'string'])}"
 
 
 def test(r, depth):
-    """An expression for a truth."""
-    pick = r.random()
-    if depth == 0 or pick < 0.4:
-        return f"{count(r, depth)} {r.choice(['==', '!=', '<', '<=', '>', '>='])} {count(r, depth)}"
-    if pick < 0.6:
-        return f"not {test(r, depth - 1)}"
-    return f"{test(r, depth - 1)} {r.choice(['and', 'or'])} {r.choice([test, count])(r, depth - 1)}"
+    """A test of a condition."""
+    if r.random() < 0.3:
+        return count(r, depth)
+    op = r.choice(["==", "!=", "<", "<=", ">", ">="])
+    return f"{count(r, depth)} {op} {count(r, depth)}" if r.random() < 0.7 else f"({word(r, depth)}) {op} 'a'"
 
 
 def render(source):
@@ -220,7 +205,7 @@ def render(source):
 
 def main():
     cut = lambda text: [t for line in text.strip("\n").split("\n") for t in re.split(r"(?<=\}\}) (?=\{\{)", line)]
-    extra = ["a\n", "a\n\n", "a\r\nb\rc\n", "{{ u }}\n", "x \n {%- if 1 %} \n y{% endif %} \n", "{{ 'a\nb' }}", ""]
+    extra = ["a\n", "a\n\n", "a\r\nb\rc\n", "{{ u }}\n", "x \n {{- 1 }} \n y \n", "{{ 'a\nb' }}", ""]
     parts = {"hand": cut(HAND) + extra, "refused": cut(REFUSED), "random": [], "used": []}
     parts = {name: [{"template": t, "text": render(t)} for t in list] for name, list in parts.items()}
     r = random.Random(3)
@@ -234,7 +219,7 @@ def main():
         parts["random"].append({"template": t, "text": v})
     while len(parts["used"]) < 1500:
         e = r.choice([count, word])(r, r.choice([1, 2, 3]))
-        t = r.choice(["{{u}}/{{ %s }}.nc", "{{ %s }}", "{% if %s %}a{{i}}{% elif j %}b{% else %}c{% endif %}"]).replace("%s", e)
+        t = r.choice(["{{u}}/{{ %s }}.nc", "{{ %s }}", "{{- %s -}} /{{i}}", "{% if %s %}a{{i}}{% else %}b{{j}}{% endif %}"]).replace("%s", e)
         v = render(t)
         if v is not None and len(t) < 120 and len(v) < 100:
             parts["used"].append({"template": t, "text": v})
