@@ -35,7 +35,7 @@ func TestQuick(t *testing.T) {
 		if w.name == "limits" {
 			continue
 		}
-		if err := w.run(context.Background(), b); err != nil {
+		if err := attempt(func() { w.run(context.Background(), b) }); err != nil {
 			t.Fatalf("%s: %v", w.name, err)
 		}
 	}
@@ -83,13 +83,9 @@ func TestBestPeer(t *testing.T) {
 // BenchmarkWrite writes the field durably, as the workload does, into a
 // directory of TMPDIR.
 func BenchmarkWrite(b *testing.B) {
-	data, err := memory(field.Shape[0] * field.Shape[1] * field.Shape[2] * 4)
-	if err != nil {
-		b.Fatal(err)
-	}
+	data := filled(field.Shape[0])
 	defer release(data)
-	field.Fill(data, 0)
-	for _, l := range layouts() {
+	for _, l := range (&bench{}).layouts() {
 		planes := field.Shape[0]
 		if l.planes > 0 {
 			planes = l.planes
@@ -105,9 +101,7 @@ func BenchmarkWrite(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				if err := l.write(context.Background(), db, part, planes); err != nil {
-					b.Fatal(err)
-				}
+				l.write(context.Background(), db, part, planes)
 				b.StopTimer()
 				if err := errors.Join(db.Close(), os.RemoveAll(dir)); err != nil {
 					b.Fatal(err)
@@ -116,4 +110,29 @@ func BenchmarkWrite(b *testing.B) {
 			}
 		})
 	}
+}
+
+// The first error ends a workload, in whatever goroutine; other panics go on.
+func TestAttempt(t *testing.T) {
+	broken := errors.New("broken")
+	went := false
+	err := attempt(func() {
+		named("part", func() {
+			parallel(2, func(i int) {
+				if i == 1 {
+					check(broken)
+				}
+			})
+		})
+		went = true
+	})
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "part: ") || went {
+		t.Errorf("attempt returned %v; it went on: %v", err, went)
+	}
+	defer func() {
+		if r := recover(); r != "a bug" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	_ = attempt(func() { panic("a bug") })
 }

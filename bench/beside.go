@@ -12,59 +12,35 @@ import (
 	"slices"
 )
 
-// peersScript measures other programs, in Python.
-//
-//go:embed peers.py
-var peersScript string
+// Scripts in Python that measure other programs: those that read references and NetCDF
+// files, those that have versions, and those that read foreign formats.
+var (
+	//go:embed peers.py
+	peersScript string
+	//go:embed versions.py
+	versionsScript string
+	//go:embed formats.py
+	formatsScript string
+)
 
-// versionsScript measures others that have versions.
-//
-//go:embed versions.py
-var versionsScript string
-
-// formatsScript measures others on foreign formats.
-//
-//go:embed formats.py
-var formatsScript string
-
-// beside runs a part of peers.py on what a workload made, if there is a Python
+// beside runs a part of a script on what a workload made, if there is a Python
 // to run it. A program that fails is passed over: its figures are missing.
-func (b *bench) beside(ctx context.Context, part string, args map[string]any) error {
-	return b.others(ctx, peersScript, part, args)
-}
-
-// versionsOfOthers is beside with versions.py.
-func (b *bench) versionsOfOthers(ctx context.Context, part string, args map[string]any) error {
-	return b.others(ctx, versionsScript, part, args)
-}
-
-// formatsOfOthers is beside with formats.py.
-func (b *bench) formatsOfOthers(ctx context.Context, part string, args map[string]any) error {
-	return b.others(ctx, formatsScript, part, args)
-}
-
-func (b *bench) others(ctx context.Context, script, part string, args map[string]any) error {
-	if b.python == "" {
-		return nil
+func (b *bench) beside(ctx context.Context, script, part string, args map[string]any) {
+	if b.python != "" {
+		b.script(ctx, b.python, script, part, args)
 	}
-	return b.script(ctx, b.python, script, part, args)
 }
 
 // script runs a part of a script, which prints figures: ours and those of others.
-func (b *bench) script(ctx context.Context, python, script, part string, args map[string]any) error {
+func (b *bench) script(ctx context.Context, python, script, part string, args map[string]any) {
 	line := []string{"-c", script, part}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		line = append(line, fmt.Sprintf("%s=%v", name, args[name]))
 	}
 	cmd := exec.CommandContext(ctx, python, line...)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	out := must(cmd.StdoutPipe())
+	check(cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		var p peer
@@ -84,5 +60,5 @@ func (b *bench) script(ctx context.Context, python, script, part string, args ma
 	if err := cmd.Wait(); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %s: %v\n", part, err)
 	}
-	return ctx.Err()
+	check(ctx.Err())
 }

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/bench/field"
@@ -33,9 +34,11 @@ func blosc(cname string, level int) string {
 	return codec("blosc", fmt.Sprintf(`{"cname":%q,"clevel":%d,"shuffle":"shuffle","typesize":4,"blocksize":0}`, cname, level))
 }
 
-func layouts() []layout {
+// layouts are all variants; the quick ones have no shard, which is deeper than the small
+// field.
+func (b *bench) layouts() []layout {
 	big := []int64{32, 128, 128}
-	return []layout{
+	list := []layout{
 		{name: "none", chunks: big, codecs: `[{"name":"bytes","configuration":{"endian":"little"}}]`},
 		{name: "blosc-lz4", chunks: big, codecs: blosc("lz4", 5)},
 		{name: "blosc-zstd", chunks: big, codecs: blosc("zstd", 3)},
@@ -44,59 +47,48 @@ func layouts() []layout {
 		{name: "shard-blosc-lz4", chunks: []int64{32, 64, 64}, shard: []int64{128, 512, 512}, codecs: blosc("lz4", 5)},
 		{name: "blosc-lz4-64K", chunks: []int64{4, 64, 64}, codecs: blosc("lz4", 5)},
 	}
+	if b.quick {
+		list = slices.DeleteFunc(list, func(l layout) bool { return l.shard != nil })
+	}
+	return list
+}
+
+// bytesOf is the size of some planes of the field.
+func bytesOf(planes int) int { return planes * field.Shape[1] * field.Shape[2] * 4 }
+
+// filled returns some planes of the field, in memory to be released.
+func filled(planes int) []byte {
+	data := must(memory(bytesOf(planes)))
+	field.Fill(data, 0)
+	return data
 }
 
 // readWrite writes the field, reads it whole, and reads single chunks.
-func readWrite(ctx context.Context, b *bench) error {
+func readWrite(ctx context.Context, b *bench) {
 	planes := field.Shape[0]
 	if b.quick {
 		planes = 32
 	}
-	data, err := memory(planes * field.Shape[1] * field.Shape[2] * 4)
-	if err != nil {
-		return err
-	}
+	data := filled(planes)
 	defer release(data)
-	field.Fill(data, 0)
-	for _, l := range layouts() {
-		if b.quick && l.shard != nil {
-			continue // a shard is deeper than the small field
-		}
+	for _, l := range b.layouts() {
 		n := planes
 		if l.planes > 0 {
 			n = min(n, l.planes)
 		}
-		if err := l.measure(ctx, b, data[:n*field.Shape[1]*field.Shape[2]*4], n); err != nil {
-			return fmt.Errorf("%s: %w", l.name, err)
-		}
+		named(l.name, func() { l.measure(ctx, b, data[:bytesOf(n)], n) })
 	}
-	return nil
 }
 
-func (l layout) measure(ctx context.Context, b *bench, data []byte, planes int) error {
+func (l layout) measure(ctx context.Context, b *bench, data []byte, planes int) {
 	dir := b.path("field.zdb")
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(ctx, dir, &engine.Options{CacheBytes: -1})
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	if err := l.write(ctx, db, data, planes); err != nil {
-		return err
-	}
-	b.add("write", l.name, "durable", gbps(len(data), time.Since(start)), "GB/s")
-	size, err := diskBytes(dir)
-	if err != nil {
-		return err
-	}
-	b.add("write", l.name, "disk", float64(size)/float64(len(data)), "of raw")
-	if err := db.Close(); err != nil {
-		return err
-	}
-	if err := l.readWhole(ctx, b, dir, data); err != nil {
-		return err
-	}
-	return l.readChunks(ctx, b, dir, l.shape(planes))
+	db := must(engine.Create(ctx, dir, &engine.Options{CacheBytes: -1}))
+	b.add("write", l.name, "durable", gbps(len(data), took(func() { l.write(ctx, db, data, planes) })), "GB/s")
+	b.add("write", l.name, "disk", float64(must(diskBytes(dir)))/float64(len(data)), "of raw")
+	check(db.Close())
+	l.readWhole(ctx, b, dir, data)
+	l.readChunks(ctx, b, dir)
 }
 
 // shape is that of an array of some planes of the field.
@@ -105,123 +97,93 @@ func (layout) shape(planes int) []int64 {
 }
 
 // write commits an array of some planes of the field.
-func (l layout) write(ctx context.Context, db *engine.DB, data []byte, planes int) error {
+func (l layout) write(ctx context.Context, db *engine.DB, data []byte, planes int) {
 	spec := zarr.Spec{Shape: l.shape(planes), Chunks: l.chunks, Shards: l.shard, DataType: "float32", Codecs: json.RawMessage(l.codecs)}
-	_, err := db.Update(ctx, "main", "the field", func(s *engine.Session) error {
-		a, err := s.CreateArray(ctx, "field", spec)
-		if err != nil {
-			return err
-		}
-		return a.WriteBytes(ctx, zarr.Sel(), data)
+	writeArray(ctx, db, "field", spec, data)
+}
+
+// writeArray commits a new array.
+func writeArray(ctx context.Context, db *engine.DB, path string, spec zarr.Spec, data []byte) {
+	update(ctx, db, "the field", func(s *engine.Session) {
+		check(must(s.CreateArray(ctx, path, spec)).WriteBytes(ctx, zarr.Sel(), data))
 	})
-	return err
+}
+
+// openArray runs fn on the array of a database without a cache.
+func openArray(ctx context.Context, dir, path string, o engine.Options, fn func(a *zarr.Array)) {
+	o.ReadOnly, o.CacheBytes = true, -1
+	db := must(engine.Open(ctx, dir, &o))
+	defer db.Close()
+	view(ctx, db, func(s *engine.Snapshot) { fn(must(s.Array(ctx, path))) })
 }
 
 // readWhole reads everything, cold where the page cache can be dropped, then
 // hot. The destination is touched before, as a program that reads twice has it.
-func (l layout) readWhole(ctx context.Context, b *bench, dir string, data []byte) error {
+func (l layout) readWhole(ctx context.Context, b *bench, dir string, data []byte) {
 	cold := dropCaches() == nil
-	db, err := engine.Open(ctx, dir, &engine.Options{ReadOnly: true, CacheBytes: -1})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.View(ctx, "main", func(s *engine.Snapshot) error {
-		a, err := s.Array(ctx, "field")
-		if err != nil {
-			return err
-		}
-		dst, err := memory(len(data))
-		if err != nil {
-			return err
-		}
+	openArray(ctx, dir, "field", engine.Options{}, func(a *zarr.Array) {
+		dst := must(memory(len(data)))
 		defer release(dst)
 		for i := range dst {
 			dst[i] = 1
 		}
-		var best time.Duration
-		for i := range 4 {
-			start := time.Now()
-			if err := a.ReadBytes(ctx, zarr.Sel(), dst); err != nil {
-				return err
-			}
-			d := time.Since(start)
-			if i == 0 && cold {
-				b.add("read", l.name, "cold", gbps(len(dst), d), "GB/s")
-			}
-			if i > 0 && (best == 0 || d < best) {
-				best = d
-			}
+		times := timed(4, func(int) { check(a.ReadBytes(ctx, zarr.Sel(), dst)) })
+		if cold {
+			b.add("read", l.name, "cold", gbps(len(dst), times[0]), "GB/s")
 		}
-		if !bytes.Equal(dst, data) {
-			return fmt.Errorf("the field does not read back")
-		}
-		b.add("read", l.name, "hot", gbps(len(dst), best), "GB/s")
-		return nil
+		readsBack(dst, data)
+		b.add("read", l.name, "hot", gbps(len(dst), slices.Min(times[1:])), "GB/s")
 	})
+}
+
+// readsBack makes sure that what was read is what was written.
+func readsBack(have, want []byte) {
+	if !bytes.Equal(have, want) {
+		check(errors.New("the field does not read back"))
+	}
 }
 
 // readChunks reads single chunks (inner chunks of shards) at random, with one
 // and two threads.
-func (l layout) readChunks(ctx context.Context, b *bench, dir string, shape []int64) error {
-	db, err := engine.Open(ctx, dir, &engine.Options{ReadOnly: true, CacheBytes: -1, Workers: 1})
-	if err != nil {
-		return err
+func (l layout) readChunks(ctx context.Context, b *bench, dir string) {
+	n := 2000
+	if b.quick {
+		n = 200
 	}
-	defer db.Close()
-	return db.View(ctx, "main", func(s *engine.Snapshot) error {
-		a, err := s.Array(ctx, "field")
-		if err != nil {
-			return err
-		}
-		n := 2000
-		if b.quick {
-			n = 200
-		}
+	size := 4 * l.chunks[0] * l.chunks[1] * l.chunks[2]
+	openArray(ctx, dir, "field", engine.Options{Workers: 1}, func(a *zarr.Array) {
 		for _, threads := range []int{1, 2} {
 			times := make([][]time.Duration, threads)
-			errs := make([]error, threads)
-			start := time.Now()
-			var wg sync.WaitGroup
-			for t := range threads {
-				wg.Go(func() { times[t], errs[t] = l.chunkTimes(ctx, a, shape, n, uint64(t)) })
-			}
-			wg.Wait()
-			elapsed := time.Since(start)
-			var all []time.Duration
-			for t := range threads {
-				if errs[t] != nil {
-					return errs[t]
-				}
-				all = append(all, times[t]...)
-			}
-			bytes := 4 * int(l.chunks[0]*l.chunks[1]*l.chunks[2])
+			elapsed := took(func() {
+				parallel(threads, func(t int) {
+					dst := make([]byte, size)
+					times[t] = chunkTimes(ctx, a, l.chunks, n, rand.NewPCG(uint64(t), 3), func(int64) []byte { return dst })
+				})
+			})
+			all := slices.Concat(times...)
 			name := fmt.Sprintf("%d thread", threads)
 			b.add("chunk", l.name, name+" p50", micros(quantile(all, 0.5)), "us")
 			b.add("chunk", l.name, name+" p99", micros(quantile(all, 0.99)), "us")
-			b.add("chunk", l.name, name, gbps(bytes*len(all), elapsed), "GB/s")
+			b.add("chunk", l.name, name, gbps(int(size)*len(all), elapsed), "GB/s")
 		}
-		return nil
 	})
 }
 
-func (l layout) chunkTimes(ctx context.Context, a *zarr.Array, shape []int64, n int, seed uint64) ([]time.Duration, error) {
-	rng := rand.New(rand.NewPCG(seed, 3))
-	dst := make([]byte, 4*l.chunks[0]*l.chunks[1]*l.chunks[2])
-	times := make([]time.Duration, n)
-	for i := range times {
-		var idx [3]zarr.Index
-		for d := range idx {
-			lo := rng.Int64N(shape[d]/l.chunks[d]) * l.chunks[d]
-			idx[d] = zarr.Slice(lo, lo+l.chunks[d], 1)
+// chunkTimes reads n chunks of a shape at random, each into the memory that dst returns for
+// its bytes.
+func chunkTimes(ctx context.Context, a *zarr.Array, chunk []int64, n int, seed rand.Source, dst func(size int64) []byte) []time.Duration {
+	rng, shape := rand.New(seed), a.Shape()
+	boxes, size := make([][]zarr.Index, n), int64(4)
+	for i := range boxes {
+		for d, k := range chunk {
+			lo := rng.Int64N(shape[d]/k) * k
+			boxes[i] = append(boxes[i], zarr.Slice(lo, lo+k, 1))
 		}
-		start := time.Now()
-		if err := a.ReadBytes(ctx, zarr.Sel(idx[:]...), dst); err != nil {
-			return nil, err
-		}
-		times[i] = time.Since(start)
 	}
-	return times, nil
+	for _, k := range chunk {
+		size *= k
+	}
+	return timed(n, func(i int) { check(a.ReadBytes(ctx, zarr.Sel(boxes[i]...), dst(size))) })
 }
 
 // dropCaches empties the page cache, which only root may.

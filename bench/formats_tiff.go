@@ -14,7 +14,7 @@ const (
 )
 
 // writeTIFF writes float32 data as one page with deflated tiles.
-func writeTIFF(path string, data []byte) error {
+func writeTIFF(path string, data []byte) {
 	le, height := binary.LittleEndian, len(data)/(4*tiffWidth)
 	file := bytes.NewBuffer([]byte{'I', 'I', 42, 0, 0, 0, 0, 0})
 	var offsets, counts []byte
@@ -28,12 +28,8 @@ func writeTIFF(path string, data []byte) error {
 			}
 			start := file.Len()
 			w.Reset(file)
-			if _, err := w.Write(tile); err != nil {
-				return err
-			}
-			if err := w.Close(); err != nil {
-				return err
-			}
+			must(w.Write(tile))
+			check(w.Close())
 			offsets, counts = le.AppendUint32(offsets, uint32(start)), le.AppendUint32(counts, uint32(file.Len()-start))
 		}
 	}
@@ -58,5 +54,5 @@ func writeTIFF(path string, data []byte) error {
 		ifd = le.AppendUint32(le.AppendUint32(ifd, e.count), e.value)
 	}
 	file.Write(append(ifd, 0, 0, 0, 0))
-	return os.WriteFile(path, file.Bytes(), 0o666)
+	check(os.WriteFile(path, file.Bytes(), 0o666))
 }

@@ -53,7 +53,7 @@ func (b *bench) add(workload, variant, metric string, value float64, unit string
 // -only names them.
 var workloads = []struct {
 	name  string
-	run   func(context.Context, *bench) error
+	run   func(context.Context, *bench)
 	asked bool
 }{
 	{"limits", limits, false},
@@ -103,7 +103,7 @@ func run(ctx context.Context, b *bench, dir, only, out string) error {
 		if (only != "" || w.asked) && !slices.Contains(names, w.name) {
 			continue
 		}
-		if err := w.run(ctx, b); err != nil {
+		if err := attempt(func() { w.run(ctx, b) }); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		runtime.GC()

@@ -15,13 +15,9 @@ import (
 )
 
 // overHTTP fetches chunks with keep-alive, from the holder and from nginx in turn.
-func overHTTP(ctx context.Context, b *bench, address, files string) error {
+func overHTTP(ctx context.Context, b *bench, address, files string) {
 	servers := []string{address}
-	other, end, err := nginx(ctx, b, files)
-	if err != nil {
-		return err
-	}
-	if end != nil {
+	if other, end := nginx(ctx, b, files); end != nil {
 		defer end()
 		servers = append(servers, other)
 	}
@@ -36,11 +32,7 @@ func overHTTP(ctx context.Context, b *bench, address, files string) error {
 		rates := make([]float64, len(servers))
 		for range 5 {
 			for i, at := range servers {
-				rate, err := fetchRate(ctx, at, kind.size, kind.count, length)
-				if err != nil {
-					return fmt.Errorf("%s: %w", at, err)
-				}
-				rates[i] = max(rates[i], rate)
+				named(at, func() { rates[i] = max(rates[i], fetchRate(ctx, at, kind.size, kind.count, length)) })
 			}
 		}
 		b.add("serving", "HTTP, "+kind.name, "rate", rates[0], "/s")
@@ -49,80 +41,48 @@ func overHTTP(ctx context.Context, b *bench, address, files string) error {
 			b.add("serving", "HTTP, "+kind.name, "beside nginx", 100*rates[0]/rates[1], "%")
 		}
 	}
-	return nil
 }
 
 // fetchRate returns how many values a second two connections fetch. They parse no more
 // of an answer than they need, so that most of the time is the server's.
-func fetchRate(ctx context.Context, at string, size, count int, length time.Duration) (float64, error) {
+func fetchRate(ctx context.Context, at string, size, count int, length time.Duration) float64 {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	const connections = 2
-	type outcome struct {
-		n   int
-		err error
-	}
-	done := make(chan outcome)
+	var fetched [2]int
 	start := time.Now()
-	for c := range connections {
-		go func() {
-			n, err := fetch(ctx, at, size, count, c*count/connections, start.Add(length))
-			done <- outcome{n, err}
-		}()
-	}
-	total := 0
-	var errs []error
-	for range connections {
-		o := <-done
-		total += o.n
-		errs = append(errs, o.err)
-	}
-	return float64(total) / time.Since(start).Seconds(), errors.Join(errs...)
+	parallel(len(fetched), func(c int) {
+		fetched[c] = fetch(ctx, at, size, count, c*count/len(fetched), start.Add(length))
+	})
+	return float64(fetched[0]+fetched[1]) / time.Since(start).Seconds()
 }
 
 // fetch gets values one after the other on one connection, and counts them.
-func fetch(ctx context.Context, at string, size, count, from int, until time.Time) (n int, err error) {
-	u, err := url.Parse(at)
-	if err != nil {
-		return 0, err
-	}
+func fetch(ctx context.Context, at string, size, count, from int, until time.Time) (n int) {
+	u := must(url.Parse(at))
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", u.Host)
-	if err != nil {
-		return 0, err
-	}
+	c := must(d.DialContext(ctx, "tcp", u.Host))
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	buf := make([]byte, 256<<10)
 	for ; time.Now().Before(until); n++ {
 		key := servedKey(size, (from+n)%count)
-		if _, err := fmt.Fprintf(c, "GET %s%s HTTP/1.1\r\nHost: %s\r\n\r\n", u.Path, key, u.Host); err != nil {
-			return n, err
-		}
+		must(fmt.Fprintf(c, "GET %s%s HTTP/1.1\r\nHost: %s\r\n\r\n", u.Path, key, u.Host))
 		have, body := 0, -1
 		for body < 0 {
-			more, err := c.Read(buf[have:])
-			if err != nil {
-				return n, err
-			}
-			have += more
+			have += must(c.Read(buf[have:]))
 			if end := bytes.Index(buf[:have], []byte("\r\n\r\n")); end >= 0 {
 				if head := string(buf[:end]); !strings.HasPrefix(head, "HTTP/1.1 200 ") || !strings.Contains(head, fmt.Sprintf("Content-Length: %d", size)) {
-					return n, fmt.Errorf("the answer to GET %s is %q", key, head)
+					check(fmt.Errorf("the answer to GET %s is %q", key, head))
 				}
 				body = have - end - 4
 			}
 		}
 		for body < size {
-			more, err := c.Read(buf)
-			if err != nil {
-				return n, err
-			}
-			body += more
+			body += must(c.Read(buf))
 		}
 	}
-	return n, nil
+	return n
 }
 
 // nginxConfig serves the files of one directory. %[1]s is that of the server's own files.
@@ -146,34 +106,25 @@ http {
 `
 
 // nginx starts nginx on a free port. end is nil if it is not installed.
-func nginx(ctx context.Context, b *bench, files string) (address string, end func(), err error) {
+func nginx(ctx context.Context, b *bench, files string) (address string, end func()) {
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: nginx is not installed, HTTP is measured without it")
-		return "", nil, nil
+		return "", nil
 	}
 	dir := b.path("nginx")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", nil, err
-	}
+	check(os.Mkdir(dir, 0o755))
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;\n" // workers of another user could not reach the files
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
+	free := must(net.Listen("tcp", "127.0.0.1:0"))
 	port := free.Addr().(*net.TCPAddr).Port
 	config := filepath.Join(dir, "nginx.conf")
-	if err := errors.Join(free.Close(), os.WriteFile(config, fmt.Appendf([]byte(user), nginxConfig, dir, port, files), 0o644)); err != nil {
-		return "", nil, err
-	}
+	check(errors.Join(free.Close(), os.WriteFile(config, fmt.Appendf([]byte(user), nginxConfig, dir, port, files), 0o644)))
 	cmd := exec.CommandContext(ctx, program, "-c", config, "-e", filepath.Join(dir, "log"))
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
+	check(cmd.Start())
 	end = func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
@@ -182,10 +133,12 @@ func nginx(ctx context.Context, b *bench, files string) (address string, end fun
 	for range 100 {
 		var c net.Conn
 		if c, err = net.Dial("tcp", host); err == nil {
-			return "http://" + host + "/", end, c.Close()
+			check(c.Close())
+			return "http://" + host + "/", end
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	end()
-	return "", nil, fmt.Errorf("nginx does not answer: %w", err)
+	check(fmt.Errorf("nginx does not answer: %w", err))
+	return "", nil
 }

@@ -28,7 +28,7 @@ type overwriting struct {
 
 // space measures what is left on disk after old versions were let go, and what
 // the collection takes meanwhile.
-func space(ctx context.Context, b *bench) error {
+func space(ctx context.Context, b *bench) {
 	cases := []overwriting{
 		{"1 GiB, 2 MiB chunks, 10 times", 1 << 30, 2 << 20, 10, 100},
 		{"256 MiB, 64 KiB chunks, 10 times half", 256 << 20, 64 << 10, 10, 50},
@@ -38,109 +38,68 @@ func space(ctx context.Context, b *bench) error {
 		if b.quick {
 			c.bytes /= 16
 		}
-		if err := c.measure(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
+		named(c.name, func() { c.measure(ctx, b) })
 	}
-	return nil
 }
 
-func (o overwriting) measure(ctx context.Context, b *bench) (err error) {
+func (o overwriting) measure(ctx context.Context, b *bench) {
 	dir := b.path("space.zdb")
 	defer os.RemoveAll(dir)
-	db, err := engine.Create(ctx, dir, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }() // whichever is open then
+	db := must(engine.Create(ctx, dir, nil))
 	data := make([]byte, o.chunk)
 	rng := rand.New(rand.NewPCG(10, 10))
 	for i := range data {
 		data[i] = byte(rng.Uint32())
 	}
-	var one int64 // version on disk
-	for version := range 1 + o.times {
-		_, err := db.Update(ctx, "main", "overwrite", func(s *engine.Session) error {
+	write := func(version int) {
+		update(ctx, db, "overwrite", func(s *engine.Session) {
 			if version == 0 {
 				spec := zarr.Spec{Shape: []int64{o.bytes / o.chunk, o.chunk}, Chunks: []int64{1, o.chunk}, DataType: "uint8"}
-				if _, err := s.CreateArray(ctx, "a", spec); err != nil {
-					return err
-				}
+				must(s.CreateArray(ctx, "a", spec))
 			}
 			for i := range o.bytes / o.chunk {
 				if version > 0 && rng.IntN(100) >= o.some {
 					continue
 				}
 				data[0], data[1], data[2], data[3] = byte(version), byte(i), byte(i>>8), byte(i>>16)
-				if err := s.Set(ctx, fmt.Sprintf("a/c/%d/0", i), data); err != nil {
-					return err
-				}
+				check(s.Set(ctx, fmt.Sprintf("a/c/%d/0", i), data))
 			}
-			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if version == 0 {
-			// Room that a growing pack has in advance does not count.
-			if err := db.Close(); err != nil {
-				return err
-			}
-			if one, err = allocated(dir); err != nil {
-				return err
-			}
-			if db, err = engine.Open(ctx, dir, nil); err != nil {
-				return err
-			}
-		}
 	}
-	if _, err := db.Expire(ctx, txn.ExpireOptions{Keep: 1}); err != nil {
-		return err
+	write(0)
+	check(db.Close()) // room that a growing pack has in advance does not count
+	one := must(allocated(dir))
+	db = must(engine.Open(ctx, dir, nil))
+	defer db.Close()
+	for version := range o.times {
+		write(version + 1)
 	}
-	return o.collect(ctx, b, db, dir, one)
+	must(db.Expire(ctx, txn.ExpireOptions{Keep: 1}))
+	o.collect(ctx, b, db, dir, one)
 }
 
 // collect lets the collector run while the blocks of the files are counted.
-func (o overwriting) collect(ctx context.Context, b *bench, db *engine.DB, dir string, one int64) error {
-	before, err := allocated(dir)
-	if err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	peaks := make(chan int64)
-	go func() {
-		peak := before
-		for {
-			select {
-			case <-done:
-				peaks <- peak
-				return
-			case <-time.After(time.Millisecond):
-				if n, err := allocated(dir); err == nil {
-					peak = max(peak, n)
-				}
-			}
+func (o overwriting) collect(ctx context.Context, b *bench, db *engine.DB, dir string, one int64) {
+	before := must(allocated(dir))
+	count := func() int64 {
+		n, err := allocated(dir)
+		if err != nil {
+			return 0 // files go meanwhile
 		}
-	}()
-	start := time.Now()
-	r, err := db.GC(ctx, txn.GCOptions{})
-	elapsed := time.Since(start)
-	close(done)
-	peak := <-peaks
-	if err != nil {
-		return err
+		return n
 	}
-	after, err := allocated(dir)
-	if err != nil {
-		return err
-	}
+	var freed int64
+	var d time.Duration
+	peak := peakOf(time.Millisecond, count, func() {
+		d = took(func() { freed = must(db.GC(ctx, txn.GCOptions{})).FreedBytes })
+	})
+	after := must(allocated(dir))
 	copies := func(n int64) float64 { return float64(n) / float64(one) }
 	b.add("space", o.name, "with old versions", copies(before), "copies")
 	b.add("space", o.name, "after expire and gc", copies(after), "copies")
-	b.add("space", o.name, "taken during gc", 100*copies(peak-before), "%")
-	b.add("space", o.name, "gc", elapsed.Seconds(), "s")
-	b.add("space", o.name, "gc frees", float64(r.FreedBytes)/1e9/elapsed.Seconds(), "GB/s")
-	return nil
+	b.add("space", o.name, "taken during gc", 100*copies(max(peak-before, 0)), "%")
+	b.add("space", o.name, "gc", d.Seconds(), "s")
+	b.add("space", o.name, "gc frees", float64(freed)/1e9/d.Seconds(), "GB/s")
 }
 
 // allocated is how much room the files below dir take on disk, each once.
