@@ -97,7 +97,7 @@ func pageNames(ctx context.Context, t *tree.Tree, root tree.Root) (map[tree.Name
 		_, seen := names[name]
 		names[name] = struct{}{}
 		return !seen, nil
-	}, nil)
+	})
 	return names, err
 }
 

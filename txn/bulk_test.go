@@ -194,7 +194,7 @@ func TestBulkIsPut(t *testing.T) {
 			}
 			t.Fatalf("round %d: %d keys, want %d; path %q, add %v", round, len(got), len(want), path, add)
 		}
-		if err := bulk.space.Verify(bg, bulk.work); err != nil {
+		if err := checkHomes(bulk); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		// Which chunk maps there are without a document that names them is a

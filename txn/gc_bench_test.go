@@ -35,15 +35,15 @@ func (p *batchPages) PutPage(_ context.Context, name tree.Name, page []byte) err
 func putChunks(tb testing.TB, db *DB, id tree.PackID, chunks int, step uint64) tree.Root {
 	tb.Helper()
 	pages := &batchPages{db.committed(), db.idx.NewBatch()}
-	root, err := db.space.Tree.With(pages).Build(bg, func(yield func(tree.Entry, error) bool) {
-		for i := range chunks {
-			key := binary.BigEndian.AppendUint32(nil, uint32(i))
-			v := tree.Value{Kind: tree.KindNative, Sum: digest.Of(key), Pack: id, Offset: 200 + uint64(i)*step, Length: 3000}
-			if !yield(tree.Entry{Key: key, Value: v}, nil) {
-				return
-			}
+	b := db.space.Tree.With(pages).NewBuilder(bg)
+	for i := range chunks {
+		key := binary.BigEndian.AppendUint32(nil, uint32(i))
+		v := tree.Value{Kind: tree.KindNative, Sum: digest.Of(key), Pack: id, Offset: 200 + uint64(i)*step, Length: 3000}
+		if err := b.Add(&tree.Entry{Key: key, Value: v}); err != nil {
+			tb.Fatal(err)
 		}
-	})
+	}
+	root, err := b.Finish()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func reachablePages(t *testing.T, db *DB, roots ...tree.Root) map[tree.Name]stru
 			_, seen := names[name]
 			names[name] = struct{}{}
 			return !seen, nil
-		}, nil)
+		})
 		if err != nil {
 			t.Fatalf("a page that must be there: %v", err)
 		}

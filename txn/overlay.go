@@ -220,7 +220,7 @@ func (g overlays) private(ctx context.Context, t *tree.Tree, root tree.Root, see
 		seen[name] = struct{}{}
 		put(name, page)
 		return true, nil
-	}, nil)
+	})
 	if errors.Is(err, tree.ErrMissing) {
 		return fmt.Errorf("txn: bug: a new version names a page that was never written: %w", err)
 	}

@@ -125,7 +125,7 @@ func pageSizes(tb testing.TB, t *Tree, root Root) [][]int {
 	err := t.Walk(context.Background(), root, func(_ Name, height uint8, size int) (bool, error) {
 		sizes[height] = append(sizes[height], size)
 		return height > 0, nil
-	}, nil)
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func BenchmarkDecode(b *testing.B) {
 					pages = append(pages, raw)
 				}
 				return height > 0, err
-			}, nil)
+			})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"fmt"
-	"iter"
 	"sync"
 )
 
@@ -217,19 +216,4 @@ func (b *Builder) Finish() (Root, error) {
 		return top.first.Value.Child, nil
 	}
 	return Root{}, nil
-}
-
-// Build makes a map of entries in strictly ascending order of keys. It holds
-// one page per level in memory.
-func (t *Tree) Build(ctx context.Context, seq iter.Seq2[Entry, error]) (Root, error) {
-	b := t.NewBuilder(ctx)
-	for e, err := range seq {
-		if err != nil {
-			return Root{}, err
-		}
-		if err := b.Add(&e); err != nil {
-			return Root{}, err
-		}
-	}
-	return b.Finish()
 }

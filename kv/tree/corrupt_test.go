@@ -23,7 +23,7 @@ func samplePages(tb testing.TB) map[string][]byte {
 				out[fmt.Sprint(name, " height ", height)] = raw
 			}
 			return err == nil, nil
-		}, func(Entry) error { return nil })
+		})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestLyingPages(t *testing.T) {
 				if err != nil && !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%s: %v", name, err)
 				}
-				if err == nil && slices.Contains([]string{"scan", "scan down", "walk", "diff"}, name) {
+				if err == nil && slices.Contains([]string{"scan", "diff"}, name) {
 					t.Errorf("%s does not see it", name)
 				}
 			}
@@ -275,11 +275,8 @@ func TestLyingPages(t *testing.T) {
 // everything runs each operation on a map and returns their errors.
 func everything(ctx context.Context, tr *Tree, root, other Root) map[string]error {
 	out := map[string]error{}
-	for _, down := range []bool{false, true} {
-		var err error
-		for _, err = range tr.Scan(ctx, root, Span{Reverse: down}) {
-		}
-		out[map[bool]string{false: "scan", true: "scan down"}[down]] = err
+	for _, err := range tr.Scan(ctx, root, Span{}) {
+		out["scan"] = err
 	}
 	for _, key := range []string{"", "a", "b", "bb", "c", "d", "e"} {
 		_, _, err := tr.Get(ctx, root, []byte(key))
@@ -297,7 +294,7 @@ func everything(ctx context.Context, tr *Tree, root, other Root) map[string]erro
 		out["diff"] = err
 		_ = c
 	}
-	out["walk"] = tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil }, func(Entry) error { return nil })
+	out["walk"] = tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil })
 	ours := func(_ []byte, _, ours, _ *Value) (*Value, error) { return ours, nil }
 	_, out["merge onto"] = tr.Merge(ctx, Root{}, root, other, ours)
 	_, out["merge from"] = tr.Merge(ctx, Root{}, other, root, ours)
@@ -316,17 +313,15 @@ func TestMissingPages(t *testing.T) {
 	}
 	var names []Name
 	all := func(n Name, _ uint8, _ int) (bool, error) { names = append(names, n); return true, nil }
-	if err := tr.Walk(ctx, root, all, func(Entry) error { return nil }); err != nil {
+	if err := tr.Walk(ctx, root, all); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
 		raw, _ := m.GetPage(ctx, name)
 		m.Delete(name)
-		for _, op := range []string{"scan", "scan down", "walk"} {
-			err := everything(ctx, tr, root, Root{})[op]
-			if !errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) || !bytes.Contains([]byte(err.Error()), []byte(name.String())) {
-				t.Fatalf("%s without page %v: %v", op, name, err)
-			}
+		err := everything(ctx, tr, root, Root{})["scan"]
+		if !errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) || !bytes.Contains([]byte(err.Error()), []byte(name.String())) {
+			t.Fatalf("scan without page %v: %v", name, err)
 		}
 		for op, err := range everything(ctx, tr, root, Root{}) {
 			if err != nil && !errors.Is(err, ErrMissing) {
@@ -417,7 +412,7 @@ func TestFailingStore(t *testing.T) {
 			return err
 		},
 		"walk": func(ctx context.Context, tr *Tree) error {
-			return tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil }, func(Entry) error { return nil })
+			return tr.Walk(ctx, root, func(Name, uint8, int) (bool, error) { return true, nil })
 		},
 	} {
 		for k := 0; ; k++ {

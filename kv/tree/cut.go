@@ -1,9 +1,6 @@
 package tree
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "github.com/cespare/xxhash/v2"
 
 // Where a page ends.
 //
@@ -81,55 +78,13 @@ func (s *shape) cuts(level uint8, key []byte, w0, w1 uint64) bool {
 	return xxh64(key, uint64(level))>>(64-4*s.scale) < w1*w1*w1*w1-w0*w0*w0*w0
 }
 
-const (
-	prime1 = 0x9e3779b185ebca87
-	prime2 = 0xc2b2ae3d27d4eb4f
-	prime3 = 0x165667b19e3779f9
-	prime4 = 0x85ebca77c2b2ae63
-	prime5 = 0x27d4eb2f165667c5
-)
-
-func round64(acc, lane uint64) uint64 {
-	return bits.RotateLeft64(acc+lane*prime2, 31) * prime1
-}
-
-// xxh64 is the XXH64 hash of b. It is written out here because cuts depend on
-// it: it can never change within a format.
+// xxh64 is the XXH64 hash of b with a seed.
 func xxh64(b []byte, seed uint64) uint64 {
-	n := uint64(len(b))
-	var h uint64
-	if len(b) >= 32 {
-		acc := [4]uint64{seed + prime1 + prime2, seed + prime2, seed, seed - prime1}
-		for ; len(b) >= 32; b = b[32:] {
-			for i := range acc {
-				acc[i] = round64(acc[i], binary.LittleEndian.Uint64(b[8*i:]))
-			}
-		}
-		h = bits.RotateLeft64(acc[0], 1) + bits.RotateLeft64(acc[1], 7) +
-			bits.RotateLeft64(acc[2], 12) + bits.RotateLeft64(acc[3], 18)
-		for _, a := range acc {
-			h = (h^round64(0, a))*prime1 + prime4
-		}
-	} else {
-		h = seed + prime5
+	if seed == 0 {
+		return xxhash.Sum64(b)
 	}
-	h += n
-	for ; len(b) >= 8; b = b[8:] {
-		h ^= round64(0, binary.LittleEndian.Uint64(b))
-		h = bits.RotateLeft64(h, 27)*prime1 + prime4
-	}
-	if len(b) >= 4 {
-		h ^= uint64(binary.LittleEndian.Uint32(b)) * prime1
-		h = bits.RotateLeft64(h, 23)*prime2 + prime3
-		b = b[4:]
-	}
-	for _, c := range b {
-		h ^= uint64(c) * prime5
-		h = bits.RotateLeft64(h, 11) * prime1
-	}
-	h ^= h >> 33
-	h *= prime2
-	h ^= h >> 29
-	h *= prime3
-	return h ^ h>>32
+	var d xxhash.Digest
+	d.ResetWithSeed(seed)
+	_, _ = d.Write(b) // never fails
+	return d.Sum64()
 }

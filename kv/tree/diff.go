@@ -3,21 +3,15 @@ package tree
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 )
 
 // Diff yields the keys whose values differ between two maps, in order. Values
 // are compared by Value.Equal. It skips pages that both maps have, so its cost
-// grows with the changes and not with the maps. An error ends it. Span.Reverse
-// is not supported. For many changes, other goroutines read pages ahead; they
+// grows with the changes and not with the maps. An error ends it. For many changes, other goroutines read pages ahead; they
 // end with the sequence.
 func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		if span.Reverse {
-			yield(Change{}, fmt.Errorf("%w: diff of a reverse span", ErrInvalid))
-			return
-		}
 		d := t.newDiffer(ctx, a, b, &span)
 		d.lookAhead()
 		defer d.close()

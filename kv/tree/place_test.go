@@ -60,7 +60,7 @@ func TestPlaces(t *testing.T) {
 			leaf = name
 		}
 		return height > 0, nil
-	}, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

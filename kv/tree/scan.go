@@ -5,44 +5,38 @@ import (
 	"iter"
 )
 
-// Scan yields the entries of a span in order of keys, or backwards. It reads one
-// leaf at a time, when the loop needs it. An error ends it.
+// Scan yields the entries of a span in order of keys. It reads one leaf at a time,
+// when the loop needs it. An error ends it.
 func (t *Tree) Scan(ctx context.Context, root Root, span Span) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if root.Empty() {
 			return
 		}
 		c := t.cursor(ctx, root, 0)
-		var err error
-		if span.Reverse {
-			err = c.scanDown(span, yield)
-		} else {
-			err = c.scanUp(span, func(p *page, begin, end int) bool { return p.scan(begin, end, yield) })
-		}
+		err := c.scan(span, func(p *page, begin, end int) bool { return p.scan(begin, end, yield) })
 		if err != nil {
 			yield(Entry{}, err)
 		}
 	}
 }
 
-// Keys yields the keys of a span in ascending order, without their values; it
-// ignores Reverse. The keys of a page share an allocation; the caller may keep
-// them but not change them.
+// Keys yields the keys of a span in ascending order, without their values. The keys
+// of a page share an allocation; the caller may keep them but not change them.
 func (t *Tree) Keys(ctx context.Context, root Root, span Span) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if root.Empty() {
 			return
 		}
 		c := t.cursor(ctx, root, 0)
-		if err := c.scanUp(span, func(p *page, begin, end int) bool { return p.scanKeys(begin, end, yield) }); err != nil {
+		if err := c.scan(span, func(p *page, begin, end int) bool { return p.scanKeys(begin, end, yield) }); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
 // bounds returns the indices of the items of a page that lie in a span, and
-// whether the span may go on before and after the page.
-func (p *page) bounds(lo, to []byte) (begin, end int, before, after bool) {
+// whether the span may go on after the page.
+func (p *page) bounds(lo, to []byte) (begin, end int, more bool) {
 	var buf scratchKey
 	begin, end = 0, p.len()
 	if len(lo) > 0 {
@@ -51,12 +45,12 @@ func (p *page) bounds(lo, to []byte) (begin, end int, before, after bool) {
 	if to != nil {
 		end, _ = p.find(to, buf[:])
 	}
-	return begin, max(begin, end), begin == 0, end == p.len()
+	return begin, max(begin, end), end == p.len()
 }
 
-// scanUp calls visit with the part of each page that lies in a span, until visit
+// scan calls visit with the part of each page that lies in a span, until visit
 // returns false.
-func (c *cursor) scanUp(span Span, visit func(p *page, begin, end int) bool) error {
+func (c *cursor) scan(span Span, visit func(p *page, begin, end int) bool) error {
 	lo := span.first()
 	if err := c.seek(lo); err != nil {
 		return err
@@ -69,7 +63,7 @@ func (c *cursor) scanUp(span Span, visit func(p *page, begin, end int) bool) err
 		if err != nil {
 			return err
 		}
-		begin, end, _, more := p.bounds(lo, span.To)
+		begin, end, more := p.bounds(lo, span.To)
 		if !visit(p, begin, end) || !more || c.isLast() {
 			return nil
 		}
@@ -120,44 +114,6 @@ func (p *page) scanKeys(begin, end int, yield func([]byte, error) bool) bool {
 		}
 		if begin++; begin == end {
 			return true
-		}
-	}
-}
-
-func (c *cursor) scanDown(span Span, yield func(Entry, error) bool) error {
-	lo := span.first()
-	seek := c.seekLast
-	if span.To != nil {
-		seek = func() error { return c.seek(span.To) }
-	}
-	if err := seek(); err != nil {
-		return err
-	}
-	var items []Entry
-	for {
-		if err := c.ctx.Err(); err != nil {
-			return err
-		}
-		p, err := c.load()
-		if err != nil {
-			return err
-		}
-		begin, end, more, _ := p.bounds(lo, span.To)
-		items = items[:0]
-		p.scan(begin, end, func(e Entry, _ error) bool {
-			items = append(items, e)
-			return true
-		})
-		for i := len(items) - 1; i >= 0; i-- {
-			if !yield(items[i], nil) {
-				return nil
-			}
-		}
-		if !more || c.isFirst() {
-			return nil
-		}
-		if err := c.prev(); err != nil {
-			return err
 		}
 	}
 }

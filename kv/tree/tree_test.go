@@ -222,11 +222,6 @@ func TestOrder(t *testing.T) {
 	if _, err := tr.Build(ctx, func(yield func(Entry, error) bool) { yield(Entry{}, broken) }); err != broken {
 		t.Errorf("build of a broken sequence: %v", err)
 	}
-	for _, err := range tr.Diff(ctx, Root{}, Root{}, Span{Reverse: true}) {
-		if !errors.Is(err, ErrInvalid) {
-			t.Errorf("diff of a reverse span: %v", err)
-		}
-	}
 }
 
 // TestResolve checks that errors and refused values of a resolver end a merge.
@@ -296,7 +291,7 @@ func TestEntriesOutlive(t *testing.T) {
 		}
 		all = append(all, e)
 	}
-	for range tr.Scan(ctx, root, Span{Reverse: true}) {
+	for range tr.Scan(ctx, root, Span{}) {
 		runtime.Gosched()
 	}
 	for i, e := range all {
@@ -509,7 +504,7 @@ func TestWalkChildren(t *testing.T) {
 		t.Errorf("root %+v over two of %+v", dir, leaf)
 	}
 	seen := map[Name]bool{}
-	pages, entries := 0, 0
+	pages := 0
 	once := func(n Name, _ uint8, _ int) (bool, error) {
 		if seen[n] {
 			return false, nil
@@ -518,23 +513,19 @@ func TestWalkChildren(t *testing.T) {
 		pages++
 		return true, nil
 	}
-	if err := tr.Walk(ctx, dir, once, func(Entry) error { entries++; return nil }); err != nil || entries != 104 {
-		t.Errorf("%d entries, %v", entries, err)
+	if err := tr.Walk(ctx, dir, once); err != nil || pages == 0 {
+		t.Errorf("%d pages, %v", pages, err)
 	}
 	clear(seen)
 	again := 0
-	if err := tr.Walk(ctx, dir, func(n Name, h uint8, s int) (bool, error) { again++; return once(n, h, s) }, nil); err != nil || pages != 2*(again-1) {
+	if err := tr.Walk(ctx, dir, func(n Name, h uint8, s int) (bool, error) { again++; return once(n, h, s) }); err != nil || pages != 2*(again-1) {
 		t.Errorf("%d pages, then %d: %v", pages, again, err)
 	}
 	stop := errors.New("stop")
-	if err := tr.Walk(ctx, dir, once, nil); err != nil {
+	if err := tr.Walk(ctx, dir, once); err != nil {
 		t.Error(err)
 	}
-	clear(seen)
-	if err := tr.Walk(ctx, dir, once, func(Entry) error { return stop }); err != stop {
-		t.Error(err)
-	}
-	if err := tr.Walk(ctx, dir, func(Name, uint8, int) (bool, error) { return true, stop }, nil); err != stop {
+	if err := tr.Walk(ctx, dir, func(Name, uint8, int) (bool, error) { return true, stop }); err != stop {
 		t.Error(err)
 	}
 }

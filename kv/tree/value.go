@@ -177,10 +177,9 @@ type Edit struct {
 
 // Span is a range of keys. The zero Span is all of them.
 type Span struct {
-	From    []byte // first key; nil is the beginning
-	To      []byte // where it ends, exclusive; nil is the end
-	After   bool   // From itself is excluded
-	Reverse bool   // Scan goes from the last key to the first
+	From  []byte // first key; nil is the beginning
+	To    []byte // where it ends, exclusive; nil is the end
+	After bool   // From itself is excluded
 }
 
 // Change is one difference between two maps. Old and New are nil where the key

@@ -71,7 +71,7 @@ func gridEdits(dir string, side int) []Edit {
 const bigDoc = "array f=c/:/:2 k=x g=99999,99999"
 
 func newBigSpace(t testing.TB, side, arrays int) *bigSpace {
-	b := &bigSpace{pages: &countingPages{Pages: tree.NewMemPages()}}
+	b := &bigSpace{pages: &countingPages{Pages: newMemPages()}}
 	s := b.space()
 	edits := gridEdits("g/big/", side)
 	edits = append(edits, Edit{Key: "g/big/zarr.json", Value: inline(bigDoc)}, Edit{Key: "g/zarr.json", Value: inline("group")})
@@ -106,7 +106,7 @@ func TestCosts(t *testing.T) {
 	ctx := context.Background()
 	b := newBigSpace(t, 300, 2000)
 	var total int64
-	err := b.space().Space.Tree.Walk(ctx, b.root, func(tree.Name, uint8, int) (bool, error) { total++; return true, nil }, nil)
+	err := b.space().Space.Tree.Walk(ctx, b.root, func(tree.Name, uint8, int) (bool, error) { total++; return true, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // look at each of its chunks.
 func TestCutMapCost(t *testing.T) {
 	const rows, columns = 20, 5000
-	pages := &bigSpace{pages: &countingPages{Pages: tree.NewMemPages()}}
+	pages := &bigSpace{pages: &countingPages{Pages: newMemPages()}}
 	b := pages.space().Tree.NewBuilder(t.Context())
 	for row := range uint64(rows) {
 		for column := range uint64(columns) {

@@ -30,5 +30,5 @@
 //	compare   diff.go, renames.go
 //	merge     merge.go → follow.go → align.go → mergedir.go, guard.go → copies.go;
 //	          conflict.go; points.go (few edits without a merge)
-//	check     entry.go (pages one by one), verify.go (all rules, for tests)
+//	check     entry.go (pages one by one)
 package namespace

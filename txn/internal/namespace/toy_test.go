@@ -47,16 +47,42 @@ func (p *toyPacks) native(doc string, n uint64) tree.Value {
 
 func inline(s string) tree.Value { return tree.Value{Kind: tree.KindInline, Inline: []byte(s)} }
 
+// memPages is a page store in memory.
+type memPages struct {
+	mu    sync.RWMutex
+	pages map[tree.Name][]byte
+}
+
+func newMemPages() *memPages { return &memPages{pages: map[tree.Name][]byte{}} }
+
+// GetPage implements [tree.Pages].
+func (m *memPages) GetPage(_ context.Context, name tree.Name) ([]byte, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p, ok := m.pages[name]; ok {
+		return p, nil
+	}
+	return nil, tree.ErrMissing
+}
+
+// PutPage implements [tree.Pages].
+func (m *memPages) PutPage(_ context.Context, name tree.Name, page []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pages[name] = page
+	return nil
+}
+
 // toySpace is a space in memory.
 type toySpace struct {
 	*Space
-	pages *tree.MemPages
+	pages *memPages
 	packs *toyPacks
 }
 
 func newToySpace(seed uint64) toySpace {
 	packs := &toyPacks{docs: map[digest.Sum][]byte{}}
-	pages := tree.NewMemPages()
+	pages := newMemPages()
 	s := New(tree.New(pages, nil), toyPolicy{}, packs.load)
 	var n uint64
 	s.NewID = func() (id [16]byte) {

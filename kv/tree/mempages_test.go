@@ -2,11 +2,11 @@ package tree
 
 import (
 	"context"
+	"iter"
 	"sync"
 )
 
-// MemPages is a page store in memory, for tests and for maps that are not kept.
-// Safe for concurrent use.
+// MemPages is a page store in memory. Safe for concurrent use.
 type MemPages struct {
 	mu    sync.RWMutex
 	pages map[Name][]byte
@@ -52,4 +52,19 @@ func (m *MemPages) Size() (pages int, bytes int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return len(m.pages), m.bytes
+}
+
+// Build makes a map of entries in strictly ascending order of keys. It holds
+// one page per level in memory.
+func (t *Tree) Build(ctx context.Context, seq iter.Seq2[Entry, error]) (Root, error) {
+	b := t.NewBuilder(ctx)
+	for e, err := range seq {
+		if err != nil {
+			return Root{}, err
+		}
+		if err := b.Add(&e); err != nil {
+			return Root{}, err
+		}
+	}
+	return b.Finish()
 }
