@@ -391,7 +391,7 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) err
 }
 
 func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
-	z, err := zipkv.Create(dest, nil)
+	z, err := zipkv.Create(dest)
 	if err != nil {
 		return err
 	}

@@ -23,11 +23,14 @@ import (
 func exported(t *testing.T, dest string) map[string]string {
 	t.Helper()
 	if strings.HasSuffix(dest, ".zip") {
-		z, err := zipkv.OpenFile(bg, dest, nil)
+		b, err := os.ReadFile(dest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer z.Close()
+		z, err := zipkv.Open(bg, kv.Bytes(b))
+		if err != nil {
+			t.Fatal(err)
+		}
 		return contents(t, z)
 	}
 	d, err := dirkv.Open(dest, nil)

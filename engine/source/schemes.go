@@ -126,7 +126,7 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 	if err != nil {
 		return from, err
 	}
-	z, err := zipkv.Open(ctx, v, nil)
+	z, err := zipkv.Open(ctx, v)
 	if err != nil {
 		return from, err
 	}

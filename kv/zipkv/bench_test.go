@@ -1,7 +1,9 @@
 package zipkv
 
 import (
+	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
 	var out bytes.Buffer
-	z := NewWriter(&out, nil)
+	z := NewWriter(&out)
 	keys := make([]string, n)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("array/c/%d/%d", 1000+i/1000, 1000+i%1000)
@@ -20,7 +22,7 @@ func BenchmarkOpen(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			out.Reset()
-			z = NewWriter(&out, nil)
+			z = NewWriter(&out)
 			for _, key := range keys {
 				if err := z.Set(ctx, key, []byte("12345678")); err != nil {
 					b.Fatal(err)
@@ -36,7 +38,7 @@ func BenchmarkOpen(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			var err error
-			if r, err = Open(ctx, kv.Bytes(out.Bytes()), nil); err != nil {
+			if r, err = Open(ctx, kv.Bytes(out.Bytes())); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -59,14 +61,15 @@ func BenchmarkInflate(b *testing.B) {
 		value[i] = byte(i*i>>7) & 0x3f
 	}
 	var out bytes.Buffer
-	z := NewWriter(&out, &WriterOptions{Level: 5})
-	if err := z.Set(ctx, "k", value); err != nil {
+	z := zip.NewWriter(&out)
+	w, err := z.Create("k")
+	if err == nil {
+		_, err = w.Write(value)
+	}
+	if err = errors.Join(err, z.Close()); err != nil {
 		b.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		b.Fatal(err)
-	}
-	r, err := Open(ctx, kv.Bytes(out.Bytes()), nil)
+	r, err := Open(ctx, kv.Bytes(out.Bytes()))
 	if err != nil {
 		b.Fatal(err)
 	}

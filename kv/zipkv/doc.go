@@ -30,7 +30,7 @@
 //
 // The index of an open archive grows with the bytes of its directory. A declared
 // size reserves no memory: memory for a member grows with its decompressed
-// bytes, up to its declared size and to Options.MaxMemberBytes. A contradiction
+// bytes, up to its declared size and to 256 MiB. A contradiction
 // is kv.ErrCorrupt. The checksum is verified whenever a member is read from
 // beginning to end, so not for a range of a stored member.
 package zipkv

@@ -3,6 +3,7 @@ package zipkv
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,10 +18,11 @@ import (
 
 // readAll returns the members that can be read.
 func readAll(data []byte) (map[string][]byte, error) {
-	r, err := Open(ctx, kv.Bytes(data), &Options{MaxMemberBytes: 1 << 20})
+	r, err := Open(ctx, kv.Bytes(data))
 	if err != nil {
 		return nil, err
 	}
+	r.maxMember = 1 << 20
 	keys, err := kv.Keys(ctx, r, "")
 	if err != nil {
 		return nil, err
@@ -80,10 +82,11 @@ func FuzzOpen(f *testing.F) {
 		if len(data) > 1<<16 {
 			return
 		}
-		r, err := Open(ctx, kv.Bytes(data), &Options{MaxMemberBytes: 1 << 20})
+		r, err := Open(ctx, kv.Bytes(data))
 		if err != nil {
 			return
 		}
+		r.maxMember = 1 << 20
 		keys, err := kv.Keys(ctx, r, "")
 		if err != nil || !slices.IsSorted(keys) {
 			t.Fatalf("%q, %v", keys, err)
@@ -181,13 +184,16 @@ func TestFlippedBytes(t *testing.T) {
 
 // archiveOf returns an archive of one member with these compressed bytes.
 func archiveOf(method uint16, size, crc uint32, packed []byte) []byte {
-	z := NewWriter(nil, nil)
-	h := record{name: "k", method: method, crc: crc, size: uint64(size), packed: uint64(len(packed))}
-	b := append(h.local(z), packed...)
-	z.dir = h.appendCentral(nil, z)
-	z.count = 1
-	at := uint64(len(b))
-	return z.appendEnd(append(b, z.dir...), at)
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.CreateRaw(&zip.FileHeader{Name: "k", Method: method, CRC32: crc, UncompressedSize64: uint64(size), CompressedSize64: uint64(len(packed))})
+	if err == nil {
+		_, err = w.Write(packed)
+	}
+	if err = errors.Join(err, z.Close()); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return b.Bytes()
 }
 
 // FuzzMember gives anything to the decoders: they must not panic, nor make
@@ -221,10 +227,11 @@ func FuzzMember(f *testing.F) {
 		if len(packed) > 1<<12 {
 			return
 		}
-		r, err := Open(ctx, kv.Bytes(archiveOf(method, size, crc, packed)), &Options{MaxMemberBytes: 1 << 20})
+		r, err := Open(ctx, kv.Bytes(archiveOf(method, size, crc, packed)))
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.maxMember = 1 << 20
 		b, err := r.Get(ctx, "k", kv.All())
 		if err == nil && (len(b) != int(size) || crcOf(string(b)) != crc) {
 			t.Errorf("%d bytes of %d", len(b), size)

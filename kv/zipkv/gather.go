@@ -154,7 +154,7 @@ func (b *gathering) Open(_ context.Context, _ int, _ kv.Range, _ int64, stale kv
 	if stale != nil {
 		return nil, nil, kv.ErrChanged // the archive differs from the one that was opened
 	}
-	return b.r.archive, nil, b.r.begin(context.Background())
+	return b.r.archive, nil, nil
 }
 
 // Take implements [gather.Files].

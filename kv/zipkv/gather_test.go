@@ -59,7 +59,7 @@ func (f *farArchive) reads() []string {
 
 func openFar(t *testing.T, f *farArchive) *Reader {
 	t.Helper()
-	r, err := Open(ctx, f, nil)
+	r, err := Open(ctx, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func TestGatherRequests(t *testing.T) {
 		some, parts, none int
 	}{
 		// 105 KB of members, and 35 KB, of which up to 50 KB are read at once.
-		"stored":   {write(t, content, nil), 1, 3, 4, 200, 0},
-		"deflated": {write(t, content, &WriterOptions{Level: 1}), 1, 1, 4, 1, 0},
+		"stored":   {write(t, content), 1, 3, 4, 200, 0},
+		"deflated": {writeStd(t, content, zip.Deflate), 1, 1, 4, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &farArchive{Bytes: test.archive, gap: 100, most: 50_000}
@@ -170,7 +170,7 @@ func TestGatherRequests(t *testing.T) {
 // TestGatherHas reads nothing that somebody has, nor what is too long.
 func TestGatherHas(t *testing.T) {
 	content := numberedMembers(4, 500)
-	f := &farArchive{Bytes: write(t, content, nil), gap: 100, most: 50_000}
+	f := &farArchive{Bytes: write(t, content), gap: 100, most: 50_000}
 	r := openFar(t, f)
 	f.reads()
 	wants := []kv.Want{{Key: "c/000"}, {Key: "c/001", Limit: 499}, {Key: "c/002", Limit: 500}, {Key: "c/003", Range: kv.Span(5, 0)}}
@@ -215,7 +215,7 @@ func TestGatherLongHeaders(t *testing.T) {
 // TestGatherFails ends with what reading the archive gives.
 func TestGatherFails(t *testing.T) {
 	content := numberedMembers(40, 500)
-	b := write(t, content, nil)
+	b := write(t, content)
 	wants := []kv.Want{{Key: "c/003"}, {Key: "c/030", Range: kv.Last(5)}}
 	none := kv.Gathering{Take: func(context.Context, int, kv.Value) error { return nil }}
 	for _, err := range []error{errors.New("mine"), kv.ErrChanged} {

@@ -26,8 +26,8 @@ const unknown = -1
 
 // begin returns where the bytes begin.
 func (d *data) begin(ctx context.Context) (int64, error) {
-	if err := d.r.begin(ctx); err != nil || d.at != unknown {
-		return d.at, err
+	if d.at != unknown {
+		return d.at, ctx.Err()
 	}
 	return d.r.dataAt(ctx, d.archive, d.m)
 }
@@ -151,7 +151,7 @@ func (v *packedValue) read(ctx context.Context, rng kv.Range) ([]byte, error) {
 		v.mu.Unlock()
 	}
 	if kept != nil {
-		return kept[off : off+n : off+n], v.r.begin(ctx)
+		return kept[off : off+n : off+n], ctx.Err()
 	}
 	return v.get(ctx, rng)
 }
@@ -162,7 +162,7 @@ func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n > v.r.opts.MaxMemberBytes || int64(int(n)) != n {
+	if n > v.r.maxMember || int64(int(n)) != n {
 		return nil, v.r.errTooLarge(v.m, n)
 	}
 	var out []byte

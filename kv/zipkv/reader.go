@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"iter"
-	"os"
 	"sort"
 	"strings"
 	"sync"
@@ -18,31 +16,15 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
-// Options of a Reader. Nil and the zero value are ready to use.
-type Options struct {
-	// MaxMemberBytes bounds the bytes of one compressed member in memory; a
-	// larger read is an error that names the bound. Stored members are not
-	// bounded: they are no larger than the archive. Default: 256 MiB.
-	MaxMemberBytes int64
-}
-
-func (o *Options) withDefaults() Options {
-	var out Options
-	if o != nil {
-		out = *o
-	}
-	if out.MaxMemberBytes <= 0 {
-		out.MaxMemberBytes = 256 << 20
-	}
-	return out
-}
+// maxMemberBytes bounds the bytes of one compressed member in memory; a larger read is an
+// error that names the bound. Stored members are not bounded: they are no larger than the
+// archive.
+const maxMemberBytes = 256 << 20
 
 // Reader is an open archive as a view. Safe for concurrent use.
 type Reader struct {
-	archive kv.Value
-	opts    Options
-	closer  io.Closer
-	closed  atomic.Bool
+	archive   kv.Value
+	maxMember int64 // maxMemberBytes; tests have less
 
 	names   string   // of all members, in the order of the directory
 	members []member // ordered by name
@@ -72,46 +54,12 @@ func IsZip(head []byte) bool {
 // archive is a [kv.Spacer], as on a server, [kv.Gather] reads members together.
 //
 // Errors: [ErrFormat] if it is no archive, kv.ErrCorrupt if it is broken.
-func Open(ctx context.Context, archive kv.Value, opts *Options) (*Reader, error) {
-	r := &Reader{archive: archive, opts: opts.withDefaults()}
+func Open(ctx context.Context, archive kv.Value) (*Reader, error) {
+	r := &Reader{archive: archive, maxMember: maxMemberBytes}
 	if err := r.readIndex(ctx); err != nil {
 		return nil, err
 	}
 	return r, nil
-}
-
-// OpenFile opens the archive at a path. Close the view when done.
-func OpenFile(ctx context.Context, path string, opts *Options) (*Reader, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("zipkv: %w", err)
-	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%w: %s is not a file", ErrFormat, path)
-	}
-	var r *Reader
-	if err == nil {
-		r, err = Open(ctx, kv.FromReaderAt(f, fi.Size(), kv.ID{}), opts)
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	r.closer = f
-	return r, nil
-}
-
-// Close releases the file of OpenFile. Every operation afterwards is
-// kv.ErrClosed.
-func (r *Reader) Close() error {
-	if r.closed.Swap(true) {
-		return kv.ErrClosed
-	}
-	if r.closer != nil {
-		return r.closer.Close()
-	}
-	return nil
 }
 
 // Len is the number of keys.
@@ -127,14 +75,6 @@ func (r *Reader) name(m *member) string { return r.names[m.name:][:m.len] }
 // search returns the index of the first member from key on.
 func (r *Reader) search(key string) int {
 	return sort.Search(len(r.members), func(i int) bool { return r.name(&r.members[i]) >= key })
-}
-
-// begin checks what every operation checks.
-func (r *Reader) begin(ctx context.Context) error {
-	if r.closed.Load() {
-		return kv.ErrClosed
-	}
-	return ctx.Err()
 }
 
 // Get implements kv.Reader.
@@ -164,7 +104,7 @@ func (r *Reader) Locate(ctx context.Context, key string) (kv.Value, error) {
 
 // member finds the readable member of a key.
 func (r *Reader) member(ctx context.Context, key string) (*member, error) {
-	if err := r.begin(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	i := r.search(key)
@@ -256,7 +196,7 @@ func (r *Reader) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string
 		i := r.search(max(opts.Prefix, opts.After))
 		for n := 0; ; n++ {
 			if n%checkEvery == 0 {
-				if err := r.begin(ctx); err != nil {
+				if err := ctx.Err(); err != nil {
 					yield("", err)
 					return
 				}
@@ -295,5 +235,5 @@ func (r *Reader) id(m *member) kv.ID {
 
 // errTooLarge returns the error of a read that exceeds MaxMemberBytes.
 func (r *Reader) errTooLarge(m *member, n int64) error {
-	return fmt.Errorf("zipkv: %d bytes of compressed member %q: over the limit of %d in memory", n, r.name(m), r.opts.MaxMemberBytes)
+	return fmt.Errorf("zipkv: %d bytes of compressed member %q: over the limit of %d in memory", n, r.name(m), r.maxMember)
 }

@@ -2,15 +2,14 @@ package zipkv
 
 // record is a member that is being written.
 type record struct {
-	name                 string
-	method               uint16
-	crc                  uint32
-	size, packed, offset uint64
+	name         string
+	crc          uint32
+	size, offset uint64
 }
 
 const (
 	madeByUnix = 3 << 8
-	// Readers of version 2.0 know deflate, of 4.5 zip64 (APPNOTE.TXT, 4.4.3.2).
+	// Readers of version 4.5 know zip64 (APPNOTE.TXT, 4.4.3.2).
 	version20 = 20
 	version45 = 45
 
@@ -29,14 +28,14 @@ func (h *record) flags() uint16 {
 }
 
 // appendCommon appends the fields that both headers have in this order.
-func (h *record) appendCommon(b []byte, version uint16, packed, size uint32, extra int) []byte {
+func (h *record) appendCommon(b []byte, version uint16, size uint32, extra int) []byte {
 	b = le.AppendUint16(b, version)
 	b = le.AppendUint16(b, h.flags())
-	b = le.AppendUint16(b, h.method)
+	b = le.AppendUint16(b, methodStore)
 	b = le.AppendUint16(b, 0) // time
 	b = le.AppendUint16(b, date1980)
 	b = le.AppendUint32(b, h.crc)
-	b = le.AppendUint32(b, packed)
+	b = le.AppendUint32(b, size) // in the archive
 	b = le.AppendUint32(b, size)
 	b = le.AppendUint16(b, uint16(len(h.name)))
 	return le.AppendUint16(b, uint16(extra))
@@ -44,15 +43,15 @@ func (h *record) appendCommon(b []byte, version uint16, packed, size uint32, ext
 
 // local returns the local header. There the zip64 field must have both sizes.
 func (h *record) local(z *Writer) []byte {
-	version, packed, size := uint16(version20), uint32(h.packed), uint32(h.size)
+	version, size := uint16(version20), uint32(h.size)
 	var extra []byte
-	if h.size >= z.limit32 || h.packed >= z.limit32 {
-		version, packed, size = version45, max32, max32
-		extra = appendZip64(h.size, h.packed)
+	if h.size >= z.limit32 {
+		version, size = version45, max32
+		extra = appendZip64(h.size, h.size)
 	}
 	b := make([]byte, 0, lenLocal+len(h.name)+len(extra))
 	b = le.AppendUint32(b, sigLocal)
-	b = h.appendCommon(b, version, packed, size, len(extra))
+	b = h.appendCommon(b, version, size, len(extra))
 	b = append(b, h.name...)
 	return append(b, extra...)
 }
@@ -60,21 +59,21 @@ func (h *record) local(z *Writer) []byte {
 // appendCentral appends the record of the directory, whose zip64 field has just
 // the numbers that do not fit.
 func (h *record) appendCentral(b []byte, z *Writer) []byte {
-	version := uint16(version20)
+	version, size, offset := uint16(version20), uint32(h.size), uint32(h.offset)
 	var large []uint64
-	fit := func(n uint64) uint32 {
-		if n < z.limit32 {
-			return uint32(n)
-		}
-		version = version45
-		large = append(large, n)
-		return max32
+	if h.size >= z.limit32 {
+		size, large = max32, append(large, h.size, h.size)
 	}
-	size, packed, offset := fit(h.size), fit(h.packed), fit(h.offset)
+	if h.offset >= z.limit32 {
+		offset, large = max32, append(large, h.offset)
+	}
+	if len(large) > 0 {
+		version = version45
+	}
 	extra := appendZip64(large...)
 	b = le.AppendUint32(b, sigCentral)
 	b = le.AppendUint16(b, madeByUnix|version)
-	b = h.appendCommon(b, version, packed, size, len(extra))
+	b = h.appendCommon(b, version, size, len(extra))
 	b = le.AppendUint16(b, 0) // comment
 	b = le.AppendUint16(b, 0) // disk
 	b = le.AppendUint16(b, 0) // internal attributes
@@ -157,9 +156,6 @@ func (s *nameSet) add(dir []byte, name string) bool {
 	s.all[name] = struct{}{}
 	return true
 }
-
-// drop removes a name whose member could not be written.
-func (s *nameSet) drop(name string) { delete(s.all, name) }
 
 func (s *nameSet) has(dir []byte, name string) bool {
 	if s.all != nil {

@@ -1,6 +1,7 @@
 package zipkv
 
 import (
+	"archive/zip"
 	"bytes"
 	"errors"
 	"io"
@@ -13,8 +14,9 @@ import (
 func TestStream(t *testing.T) {
 	content := sample()
 	content["long"] = bytes.Repeat([]byte("0123456789abcdef"), (9<<20)/16)
-	for _, opts := range []*WriterOptions{nil, {Level: 1}} {
-		r := openBytes(t, write(t, content, opts), &Options{MaxMemberBytes: 1 << 20})
+	for _, archive := range [][]byte{write(t, content), writeStd(t, content, zip.Deflate)} {
+		r := openBytes(t, archive)
+		r.maxMember = 1 << 20
 		for key, want := range content {
 			v, err := r.Locate(ctx, key)
 			if err != nil {
@@ -40,16 +42,16 @@ func TestStream(t *testing.T) {
 // the damage.
 func TestDamagedMemberIsNotCopied(t *testing.T) {
 	big := bytes.Repeat([]byte("0123456789abcdef"), (atOnce+1<<20)/16)
-	for _, opts := range []*WriterOptions{nil, {Level: 1}} {
-		archive := write(t, map[string][]byte{"big": big}, opts)
+	content := map[string][]byte{"big": big}
+	for name, archive := range map[string][]byte{"stored": write(t, content), "deflated": writeStd(t, content, zip.Deflate)} {
 		archive[len(archive)/2] ^= 4
-		v, err := openBytes(t, archive, nil).Locate(ctx, "big")
+		v, err := openBytes(t, archive).Locate(ctx, "big")
 		if err != nil {
 			t.Fatal(err)
 		}
-		z := NewWriter(io.Discard, nil)
+		z := NewWriter(io.Discard)
 		if err := z.SetValue(ctx, "big", v); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%v: error %v, want one of damage", opts, err)
+			t.Errorf("%s: error %v, want one of damage", name, err)
 		}
 	}
 }

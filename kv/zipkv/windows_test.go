@@ -30,7 +30,7 @@ func TestBackslashesOfWindows(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(ctx, kv.Bytes(b.Bytes()), nil)
+	r, err := Open(ctx, kv.Bytes(b.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,21 +11,13 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
-
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
 
-// WriterOptions of a Writer. Nil and the zero value are ready to use.
-type WriterOptions struct {
-	// Level 0 stores members as they are, so that ranges of them can be read. 1
-	// (fast) to 9 (small) deflate members that become smaller. Default: 0.
-	Level int
-}
-
-// Writer makes an archive. Equal members in equal order give equal bytes: there
+// Writer makes an archive. Members are stored as they are, so that ranges of them can
+// be read. Equal members in equal order give equal bytes: there
 // are no times in it (all are 1980-01-01) and no names of machines. It keeps the
 // directory in memory: about 50 bytes and the name for each member.
 //
@@ -34,14 +26,10 @@ type WriterOptions struct {
 // call returns it. Safe for concurrent use; members are written one after the
 // other.
 type Writer struct {
-	mu    sync.Mutex
-	out   *bufio.Writer
-	at    int64 // bytes written
-	level int
-	err   error
-
-	deflate *flate.Writer
-	packed  counter // the result of measure
+	mu  sync.Mutex
+	out *bufio.Writer
+	at  int64 // bytes written
+	err error
 
 	dir   []byte // the directory so far
 	count uint64
@@ -57,24 +45,20 @@ type Writer struct {
 var _ kv.Writer = (*Writer)(nil)
 
 // NewWriter writes an archive to w. Close completes it and does not close w.
-func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
-	z := &Writer{out: bufio.NewWriterSize(w, 1<<18), limit32: max32, limit16: max16}
-	if opts != nil {
-		z.level = opts.Level
-	}
-	return z
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{out: bufio.NewWriterSize(w, 1<<18), limit32: max32, limit16: max16}
 }
 
 // Create writes an archive to a file. Until Close it is a temporary file beside
 // path; Close syncs it and replaces path. Abort, or an error, leaves path
 // unchanged.
-func Create(path string, opts *WriterOptions) (*Writer, error) {
+func Create(path string) (*Writer, error) {
 	tmp := temp.Name(path)
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("zipkv: create %s: %w", path, err)
 	}
-	z := NewWriter(f, opts)
+	z := NewWriter(f)
 	z.path, z.tmp, z.file = path, tmp, f
 	return z, nil
 }
@@ -102,8 +86,7 @@ func (z *Writer) Delete(ctx context.Context, key string) error {
 }
 
 // SetValue writes a value of any size as member key. A large one is read in
-// pieces: once for its checksum (and packed size), once to write it. It must
-// not change in between.
+// pieces: once for its checksum, once to write it. It must not change in between.
 func (z *Writer) SetValue(ctx context.Context, key string, v kv.Value) error {
 	if reason := refused(key); reason != "" || len(key) > max16 {
 		return fmt.Errorf("zipkv: set: %w: %.200q: %s", kv.ErrInvalidKey, key, reason)
@@ -124,15 +107,21 @@ func (z *Writer) set(ctx context.Context, key string, v kv.Value) error {
 	if !z.names.add(z.dir, key) {
 		return fmt.Errorf("zipkv: set %q: %w", key, ErrExists)
 	}
-	h := record{name: key, size: uint64(v.Size()), packed: uint64(v.Size()), offset: uint64(z.at)}
-	if err := z.measure(ctx, v, &h); err != nil {
-		z.names.drop(key) // nothing was written yet
+	crc, err := eachPiece(ctx, v, func([]byte) error { return nil })
+	if err != nil {
+		delete(z.names.all, key) // nothing was written yet
 		return fmt.Errorf("zipkv: set %q: %w", key, err)
 	}
+	h := record{name: key, crc: crc, size: uint64(v.Size()), offset: uint64(z.at)}
 	if err := z.write(h.local(z)); err != nil {
 		return err
 	}
-	if err := z.copy(ctx, v, &h); err != nil {
+	start := z.at
+	written, err := eachPiece(ctx, v, z.write)
+	if err == nil && (written != crc || uint64(z.at-start) != h.size) {
+		err = kv.ErrChanged
+	}
+	if err != nil {
 		return z.fail(fmt.Errorf("zipkv: set %q: %w", key, err))
 	}
 	z.dir = h.appendCentral(z.dir, z)
@@ -164,95 +153,21 @@ func (z *Writer) write(b []byte) error {
 	return nil
 }
 
-// atOnce is the size up to which a value is read only once, with its packed
-// bytes kept in memory.
+// atOnce is the size up to which a value is read only once.
 const atOnce = 8 << 20
 
-// eachPiece calls fn with the bytes of v, in order.
-func eachPiece(ctx context.Context, v kv.Value, fn func([]byte) error) error {
-	if kv.Streams(v) {
-		return kv.Stream(ctx, v, fn)
-	}
-	return kv.Pieces(ctx, v, 0, v.Size(), fn)
-}
-
-// pack sends the bytes of v through the checksum and, deflated if method says
-// so, to out.
-func (z *Writer) pack(ctx context.Context, v kv.Value, method uint16, out io.Writer) (crc uint32, err error) {
-	to := out
-	if method == methodDeflate {
-		if z.deflate == nil {
-			if z.deflate, err = flate.NewWriter(nil, z.level); err != nil {
-				return 0, err
-			}
-		}
-		z.deflate.Reset(out)
-		to = z.deflate
-	}
-	err = eachPiece(ctx, v, func(b []byte) error {
+// eachPiece calls fn with the bytes of v, in order, and returns their checksum.
+func eachPiece(ctx context.Context, v kv.Value, fn func([]byte) error) (crc uint32, err error) {
+	piece := func(b []byte) error {
 		crc = crc32.Update(crc, crc32.IEEETable, b)
-		_, err := to.Write(b)
-		return err
-	})
-	if err == nil && method == methodDeflate {
-		err = z.deflate.Close()
+		return fn(b)
+	}
+	if kv.Streams(v) {
+		err = kv.Stream(ctx, v, piece)
+	} else {
+		err = kv.Pieces(ctx, v, 0, v.Size(), piece)
 	}
 	return crc, err
-}
-
-// measure finds the checksum, the method and the packed size of a value.
-func (z *Writer) measure(ctx context.Context, v kv.Value, h *record) (err error) {
-	z.packed = counter{keep: h.size <= atOnce, b: z.packed.b[:0]}
-	method := uint16(methodStore)
-	if z.level > 0 {
-		method = methodDeflate
-	} else {
-		z.packed.keep = false
-	}
-	if h.crc, err = z.pack(ctx, v, method, &z.packed); err != nil {
-		return err
-	}
-	if method == methodDeflate && z.packed.n < h.size {
-		h.method, h.packed = method, z.packed.n
-	}
-	return nil
-}
-
-// copy writes the bytes of a value, which must equal the measured ones.
-func (z *Writer) copy(ctx context.Context, v kv.Value, h *record) error {
-	if h.method == methodDeflate && z.packed.keep {
-		return z.write(z.packed.b)
-	}
-	start := z.at
-	crc, err := z.pack(ctx, v, h.method, writerFunc(z.write))
-	if err == nil && (crc != h.crc || uint64(z.at-start) != h.packed) {
-		err = kv.ErrChanged
-	}
-	return err
-}
-
-// counter counts bytes and may keep them.
-type counter struct {
-	n    uint64
-	keep bool
-	b    []byte
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.n += uint64(len(p))
-	if c.keep {
-		c.b = append(c.b, p...)
-	}
-	return len(p), nil
-}
-
-type writerFunc func([]byte) error
-
-func (f writerFunc) Write(p []byte) (int, error) {
-	if err := f(p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }
 
 // Close writes the directory. With Create the archive is then durable at its

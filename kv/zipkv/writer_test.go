@@ -32,36 +32,31 @@ func sample() map[string][]byte {
 }
 
 func TestWriterAgainstStd(t *testing.T) {
-	for level := range 10 {
-		data := write(t, sample(), &WriterOptions{Level: level})
-		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	data := write(t, sample())
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]byte{}
+	for _, f := range z.File {
+		if f.Method != zip.Store || f.NonUTF8 || f.Mode() != 0o644 || f.Modified.Year() != 1980 {
+			t.Errorf("%q: method %d, %v, %v", f.Name, f.Method, f.Mode(), f.Modified)
+		}
+		in, err := f.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string][]byte{}
-		for _, f := range z.File {
-			if shrinks := f.Name == "a/c/0/0" && level > 0; (f.Method == zip.Deflate) != shrinks {
-				t.Errorf("level %d: %q has method %d", level, f.Name, f.Method)
-			}
-			if f.NonUTF8 || f.Mode() != 0o644 || f.Modified.Year() != 1980 {
-				t.Errorf("level %d: %q: %v, %v", level, f.Name, f.Mode(), f.Modified)
-			}
-			in, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got[f.Name], err = io.ReadAll(in); err != nil {
-				t.Errorf("level %d: %q: %v", level, f.Name, err)
-			}
+		if got[f.Name], err = io.ReadAll(in); err != nil {
+			t.Errorf("%q: %v", f.Name, err)
 		}
-		for key, value := range sample() {
-			if !bytes.Equal(got[key], value) {
-				t.Errorf("level %d: %q has %d bytes, want %d", level, key, len(got[key]), len(value))
-			}
+	}
+	for key, value := range sample() {
+		if !bytes.Equal(got[key], value) {
+			t.Errorf("%q has %d bytes, want %d", key, len(got[key]), len(value))
 		}
-		if len(got) != len(sample()) {
-			t.Errorf("level %d: %d members", level, len(got))
-		}
+	}
+	if len(got) != len(sample()) {
+		t.Errorf("%d members", len(got))
 	}
 }
 
@@ -69,32 +64,30 @@ func TestWriterAgainstStd(t *testing.T) {
 func TestWriterAgainstOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.zip")
 	ran := false
-	for _, level := range []int{0, 6} {
-		z, err := Create(path, &WriterOptions{Level: level})
-		if err != nil {
+	z, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.limit32, z.limit16 = 50, 3 // zip64 throughout
+	for _, key := range []string{"a", "b/c", "é", "z"} {
+		if err := z.Set(ctx, key, bytes.Repeat([]byte(key), 100)); err != nil {
 			t.Fatal(err)
 		}
-		z.limit32, z.limit16 = 50, 3 // zip64 throughout
-		for _, key := range []string{"a", "b/c", "é", "z"} {
-			if err := z.Set(ctx, key, bytes.Repeat([]byte(key), 100)); err != nil {
-				t.Fatal(err)
-			}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range [][]string{{"unzip", "-t", path}, {"python3", "-m", "zipfile", "-t", path}} {
+		if _, err := exec.LookPath(cmd[0]); err != nil {
+			continue
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, cmd := range [][]string{{"unzip", "-t", path}, {"python3", "-m", "zipfile", "-t", path}} {
-			if _, err := exec.LookPath(cmd[0]); err != nil {
-				continue
-			}
-			ran = true
-			out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput()
-			// Where the locale has no é, unzip prints its number. Python says
-			// what is damaged, but does not fail.
-			named := cmd[0] != "unzip" || bytes.Contains(out, []byte("é")) || bytes.Contains(out, []byte("#U00e9"))
-			if err != nil || !named || bytes.Contains(out, []byte("corrupted")) {
-				t.Errorf("level %d: %s: %v\n%s", level, cmd[0], err, out)
-			}
+		ran = true
+		out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput()
+		// Where the locale has no é, unzip prints its number. Python says
+		// what is damaged, but does not fail.
+		named := cmd[0] != "unzip" || bytes.Contains(out, []byte("é")) || bytes.Contains(out, []byte("#U00e9"))
+		if err != nil || !named || bytes.Contains(out, []byte("corrupted")) {
+			t.Errorf("%s: %v\n%s", cmd[0], err, out)
 		}
 	}
 	if !ran {
@@ -104,29 +97,27 @@ func TestWriterAgainstOthers(t *testing.T) {
 
 // TestDeterministic writes, reads and writes again.
 func TestDeterministic(t *testing.T) {
-	for _, opts := range []*WriterOptions{nil, {Level: 5}} {
-		first := write(t, sample(), opts)
-		r := openBytes(t, first, nil)
-		var b bytes.Buffer
-		z := NewWriter(&b, opts)
-		for key, err := range r.List(ctx, kv.ListOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := r.Locate(ctx, key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := z.SetValue(ctx, key, v); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := z.Close(); err != nil {
+	first := write(t, sample())
+	r := openBytes(t, first)
+	var b bytes.Buffer
+	z := NewWriter(&b)
+	for key, err := range r.List(ctx, kv.ListOptions{}) {
+		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(b.Bytes(), first) {
-			t.Errorf("%v: %d bytes became %d other ones", opts, len(first), b.Len())
+		v, err := r.Locate(ctx, key)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if err := z.SetValue(ctx, key, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b.Bytes(), first) {
+		t.Errorf("%d bytes became %d other ones", len(first), b.Len())
 	}
 }
 
@@ -134,28 +125,26 @@ func TestDeterministic(t *testing.T) {
 // as one that is not.
 func TestLargeValue(t *testing.T) {
 	big := bytes.Repeat([]byte("0123456789abcdef"), (atOnce+1<<20)/16)
-	for _, opts := range []*WriterOptions{nil, {Level: 1}} {
-		v := &countedValue{Value: kv.Bytes(big)}
-		var b bytes.Buffer
-		z := NewWriter(&b, opts)
-		err := z.SetValue(ctx, "big", v)
-		if err == nil {
-			err = z.Close()
-		}
-		if err != nil || v.views != 2*2 {
-			t.Errorf("%v, %d views", err, v.views)
-		}
-		if got, err := openBytes(t, b.Bytes(), nil).Get(ctx, "big", kv.All()); err != nil || !bytes.Equal(got, big) {
-			t.Errorf("%d bytes, %v", len(got), err)
-		}
-		// One that changes between its two readings.
-		z = NewWriter(io.Discard, opts)
-		if err := z.SetValue(ctx, "big", &changingValue{Value: kv.Bytes(big)}); !errors.Is(err, kv.ErrChanged) {
-			t.Errorf("a value that changes: %v", err)
-		}
-		if err := z.Set(ctx, "next", nil); !errors.Is(err, kv.ErrChanged) {
-			t.Errorf("after it: %v", err)
-		}
+	v := &countedValue{Value: kv.Bytes(big)}
+	var b bytes.Buffer
+	z := NewWriter(&b)
+	err := z.SetValue(ctx, "big", v)
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil || v.views != 2*2 {
+		t.Errorf("%v, %d views", err, v.views)
+	}
+	if got, err := openBytes(t, b.Bytes()).Get(ctx, "big", kv.All()); err != nil || !bytes.Equal(got, big) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	// One that changes between its two readings.
+	z = NewWriter(io.Discard)
+	if err := z.SetValue(ctx, "big", &changingValue{Value: kv.Bytes(big)}); !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("a value that changes: %v", err)
+	}
+	if err := z.Set(ctx, "next", nil); !errors.Is(err, kv.ErrChanged) {
+		t.Errorf("after it: %v", err)
 	}
 }
 
@@ -180,7 +169,7 @@ func TestZip64(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {
 		var b bytes.Buffer
-		z := NewWriter(&b, &WriterOptions{Level: rnd.IntN(2)})
+		z := NewWriter(&b)
 		z.limit32, z.limit16 = uint64(rnd.IntN(500)), uint64(rnd.IntN(20))
 		want := map[string][]byte{}
 		for i := range rnd.IntN(20) {
@@ -193,7 +182,7 @@ func TestZip64(t *testing.T) {
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r := openBytes(t, b.Bytes(), nil)
+		r := openBytes(t, b.Bytes())
 		std, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
 		if err != nil || len(std.File) != len(want) || r.Len() != len(want) {
 			t.Fatalf("%v, %d members, want %d", err, r.Len(), len(want))
@@ -217,7 +206,7 @@ func TestZip64(t *testing.T) {
 func TestManyMembers(t *testing.T) {
 	const n = 70_000
 	var b bytes.Buffer
-	z := NewWriter(&b, nil)
+	z := NewWriter(&b)
 	for i := range n {
 		if err := z.Set(ctx, fmt.Sprintf("c/%d", i), []byte{byte(i)}); err != nil {
 			t.Fatal(err)
@@ -226,7 +215,7 @@ func TestManyMembers(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := openBytes(t, b.Bytes(), nil)
+	r := openBytes(t, b.Bytes())
 	if got, err := r.Get(ctx, "c/69999", kv.All()); r.Len() != n || err != nil || got[0] != byte(69999%256) {
 		t.Errorf("%d members, %v, %v", r.Len(), got, err)
 	}
@@ -241,13 +230,13 @@ func TestManyMembers(t *testing.T) {
 	old = le.AppendUint32(old, uint32(dirSize))
 	old = le.AppendUint32(old, uint32(dirAt))
 	old = le.AppendUint16(old, 0)
-	if r := openBytes(t, old, nil); r.Len() != n {
+	if r := openBytes(t, old); r.Len() != n {
 		t.Errorf("%d members", r.Len())
 	}
 }
 
 func TestWriterRefuses(t *testing.T) {
-	z := NewWriter(io.Discard, nil)
+	z := NewWriter(io.Discard)
 	if err := z.Set(ctx, "m", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -313,11 +302,11 @@ func TestCreate(t *testing.T) {
 		}
 		return names
 	}
-	if _, err := Create(filepath.Join(dir, "none", "a.zip"), nil); err == nil {
+	if _, err := Create(filepath.Join(dir, "none", "a.zip")); err == nil {
 		t.Error("Create in a missing directory succeeded")
 	}
 	// Until Close there is nothing at path, and after Abort never was.
-	z, err := Create(path, nil)
+	z, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +320,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("after Abort: %v, %v", err, files())
 	}
 	for _, value := range []string{"old", "new"} {
-		z, err := Create(path, nil)
+		z, err := Create(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,17 +330,16 @@ func TestCreate(t *testing.T) {
 		if err := z.Close(); err != nil || !slices.Equal(files(), []string{"a.zip"}) {
 			t.Errorf("after Close: %v, %v", err, files())
 		}
-		r, err := OpenFile(ctx, path, nil)
+		r, err := openFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if b, err := r.Get(ctx, "a", kv.All()); err != nil || string(b) != value {
 			t.Errorf("%q, %v, want %q", b, err, value)
 		}
-		r.Close()
 	}
 	// What cannot be finished leaves the old archive.
-	z, err = Create(path, nil)
+	z, err = Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,9 +358,9 @@ func TestCreate(t *testing.T) {
 // TestOutputFails lets the output fail at each byte.
 func TestOutputFails(t *testing.T) {
 	fault := errors.New("fault")
-	whole := write(t, sample(), nil)
+	whole := write(t, sample())
 	for k := 0; k <= len(whole); k += 37 {
-		z := NewWriter(&failingWriter{left: k, err: fault}, nil)
+		z := NewWriter(&failingWriter{left: k, err: fault})
 		z.out.Reset(&failingWriter{left: k, err: fault})
 		var err error
 		for key, value := range sample() {
@@ -412,7 +400,7 @@ func TestMoreThan4GiB(t *testing.T) {
 	}
 	const big = 4<<30 + 5
 	s := &sparse{}
-	z := NewWriter(s, nil)
+	z := NewWriter(s)
 	for _, key := range []string{"a", "b"} {
 		if err := z.SetValue(ctx, key, kv.FromReaderAt(zeros{}, big, kv.ID{})); err != nil {
 			t.Fatal(err)
@@ -424,7 +412,7 @@ func TestMoreThan4GiB(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(ctx, kv.FromReaderAt(s, s.size, kv.ID{}), nil)
+	r, err := Open(ctx, kv.FromReaderAt(s, s.size, kv.ID{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,25 +21,35 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
 
 var ctx = context.Background()
 
-func openBytes(t *testing.T, b []byte, opts *Options) *Reader {
+func openBytes(t *testing.T, b []byte) *Reader {
 	t.Helper()
-	r, err := Open(ctx, kv.Bytes(b), opts)
+	r, err := Open(ctx, kv.Bytes(b))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
+// openFile opens the archive at a path.
+func openFile(path string) (*Reader, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, kv.Bytes(b))
+}
+
 // write makes an archive of content with this package.
-func write(t *testing.T, content map[string][]byte, opts *WriterOptions) []byte {
+func write(t *testing.T, content map[string][]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	z := NewWriter(&b, opts)
+	z := NewWriter(&b)
 	for _, key := range slices.Sorted(maps.Keys(content)) {
 		if err := z.Set(ctx, key, content[key]); err != nil {
 			t.Fatal(err)
@@ -77,8 +86,7 @@ func writeStd(t *testing.T, content map[string][]byte, method uint16) []byte {
 func TestConformance(t *testing.T) {
 	invalid := []string{`a\b`, "..", "../a", "a/..", "a/./b", "."}
 	for name, make := range map[string]func(*testing.T, map[string][]byte) []byte{
-		"stored":       func(t *testing.T, c map[string][]byte) []byte { return write(t, c, nil) },
-		"deflated":     func(t *testing.T, c map[string][]byte) []byte { return write(t, c, &WriterOptions{Level: 6}) },
+		"stored":       func(t *testing.T, c map[string][]byte) []byte { return write(t, c) },
 		"std stored":   func(t *testing.T, c map[string][]byte) []byte { return writeStd(t, c, zip.Store) },
 		"std deflated": func(t *testing.T, c map[string][]byte) []byte { return writeStd(t, c, zip.Deflate) },
 		"std zstd":     func(t *testing.T, c map[string][]byte) []byte { return writeStd(t, c, methodZstd) },
@@ -90,7 +98,7 @@ func TestConformance(t *testing.T) {
 						if far {
 							return openFar(t, &farArchive{Bytes: make(t, c), gap: 300, most: 4000})
 						}
-						return openBytes(t, make(t, c), nil)
+						return openBytes(t, make(t, c))
 					},
 					Invalid: invalid,
 					Holds:   func(key string) bool { return refused(key) == "" },
@@ -112,11 +120,10 @@ func TestContents(t *testing.T) {
 	}
 	for name, want := range archives {
 		t.Run(name, func(t *testing.T) {
-			r, err := OpenFile(ctx, filepath.Join("testdata/valid", name+".zip"), nil)
+			r, err := openFile(filepath.Join("testdata/valid", name+".zip"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer r.Close()
 			keys, err := kv.Keys(ctx, r, "")
 			if err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) || len(keys) != r.Len() {
 				t.Errorf("keys %q, %v", keys, err)
@@ -133,16 +140,15 @@ func TestContents(t *testing.T) {
 }
 
 func TestNested(t *testing.T) {
-	outer, err := OpenFile(ctx, "testdata/valid/nested.zip", nil)
+	outer, err := openFile("testdata/valid/nested.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer outer.Close()
 	v, err := outer.Locate(ctx, "path/to/inner.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner, err := Open(ctx, v, nil)
+	inner, err := Open(ctx, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +159,7 @@ func TestNested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(ctx, other, nil); !errors.Is(err, ErrFormat) || !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := Open(ctx, other); !errors.Is(err, ErrFormat) || !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a text file as archive: %v", err)
 	}
 }
@@ -174,7 +180,7 @@ func TestCorrupt(t *testing.T) {
 		{"size_lie", "a", false, kv.ErrCorrupt, "declares 4294967280 bytes"},
 		{"truncated", "", true, kv.ErrCorrupt, "no end record"},
 	} {
-		r, err := OpenFile(ctx, filepath.Join("testdata/corrupt", c.file+".zip"), nil)
+		r, err := openFile(filepath.Join("testdata/corrupt", c.file+".zip"))
 		if err == nil {
 			if c.open {
 				t.Errorf("%s was opened", c.file)
@@ -183,7 +189,6 @@ func TestCorrupt(t *testing.T) {
 			if _, e := r.Get(ctx, "missing", kv.All()); e != kv.ErrNotFound {
 				t.Errorf("%s: a missing key: %v", c.file, e)
 			}
-			r.Close()
 		}
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %q", c.file, err, c.want, c.text)
@@ -192,11 +197,10 @@ func TestCorrupt(t *testing.T) {
 }
 
 func TestRefusedNames(t *testing.T) {
-	r, err := OpenFile(ctx, "testdata/corrupt/path_traversal.zip", nil)
+	r, err := openFile("testdata/corrupt/path_traversal.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	keys, err := kv.Keys(ctx, r, "")
 	if err != nil || !slices.Equal(keys, []string{"ok.txt"}) {
 		t.Errorf("keys %q, %v", keys, err)
@@ -226,7 +230,8 @@ func TestBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := openBytes(t, data, &Options{MaxMemberBytes: 100 << 20})
+	r := openBytes(t, data)
+	r.maxMember = 100 << 20
 	v, err := r.Locate(ctx, "big")
 	if err != nil || v.Size() != 200<<20 {
 		t.Fatalf("%v, %v", v, err)
@@ -263,7 +268,7 @@ func TestDeclaredSizeCostsNothing(t *testing.T) {
 		for _, size := range []uint32{uint32(len(small)) - 1, uint32(len(small)) + 1, 40_000, 200 << 20} {
 			le.PutUint32(data[at+24:], size)
 			if n := allocated(func() {
-				r := openBytes(t, data, nil)
+				r := openBytes(t, data)
 				if b, err := r.Get(ctx, "k", kv.All()); !errors.Is(err, kv.ErrCorrupt) {
 					t.Errorf("method %d, declared %d: %d bytes, %v", method, size, len(b), err)
 				}
@@ -281,7 +286,7 @@ func TestUnsupported(t *testing.T) {
 	central := bytes.Index(data, []byte("PK\x01\x02"))
 	le.PutUint16(data[local+8:], 9)
 	le.PutUint16(data[central+10:], 9)
-	r := openBytes(t, data, nil)
+	r := openBytes(t, data)
 	if keys, err := kv.Keys(ctx, r, ""); err != nil || len(keys) != 2 {
 		t.Errorf("keys %q, %v", keys, err)
 	}
@@ -331,7 +336,7 @@ func TestNames(t *testing.T) {
 	// A member with a converted name can be read.
 	data := writeStd(t, map[string][]byte{"x": []byte("value")}, zip.Store)
 	data = bytes.ReplaceAll(data, []byte("x"), []byte("\x82"))
-	if b, err := openBytes(t, data, nil).Get(ctx, "é", kv.All()); err != nil || string(b) != "value" {
+	if b, err := openBytes(t, data).Get(ctx, "é", kv.All()); err != nil || string(b) != "value" {
 		t.Errorf("%q, %v", b, err)
 	}
 }
@@ -339,9 +344,9 @@ func TestNames(t *testing.T) {
 // TestReads counts the reads of the archive, each of which may be a request.
 func TestReads(t *testing.T) {
 	content := map[string][]byte{"a": bytes.Repeat([]byte{1}, 100_000), "b": bytes.Repeat([]byte{2}, 100_000)}
-	for name, data := range map[string][]byte{"stored": write(t, content, nil), "deflated": write(t, content, &WriterOptions{Level: 1})} {
+	for name, data := range map[string][]byte{"stored": write(t, content), "deflated": writeStd(t, content, zip.Deflate)} {
 		v := &countedValue{Value: kv.Bytes(data)}
-		r, err := Open(ctx, v, nil)
+		r, err := Open(ctx, v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,10 +396,10 @@ func (v *countedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) e
 
 // TestID derives identities of members from that of the archive.
 func TestID(t *testing.T) {
-	data := write(t, map[string][]byte{"a": []byte("a"), "b": []byte("b")}, nil)
+	data := write(t, map[string][]byte{"a": []byte("a"), "b": []byte("b")})
 	ids := map[kv.ID]bool{}
 	for _, archive := range []kv.ID{{1}, {2}} {
-		r, err := Open(ctx, kv.FromReaderAt(bytes.NewReader(data), int64(len(data)), archive), nil)
+		r, err := Open(ctx, kv.FromReaderAt(bytes.NewReader(data), int64(len(data)), archive))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -409,46 +414,18 @@ func TestID(t *testing.T) {
 	if len(ids) != 4 || ids[kv.ID{}] {
 		t.Errorf("%d identities: %v", len(ids), ids)
 	}
-	v, err := openBytes(t, data, nil).Locate(ctx, "a")
+	v, err := openBytes(t, data).Locate(ctx, "a")
 	if err != nil || v.ID() != (kv.ID{}) {
 		t.Errorf("of an archive without identity: %v, %v", v.ID(), err)
 	}
 }
 
-func TestClosed(t *testing.T) {
-	r, err := OpenFile(ctx, "testdata/valid/deflated.zip", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := r.Locate(ctx, "x/a/zarr.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-	_, getErr := r.Get(ctx, "x/a/zarr.json", kv.All())
-	_, listErr := kv.Keys(ctx, r, "")
-	viewErr := v.View(ctx, kv.All(), func([]byte) error { return nil })
-	for what, err := range map[string]error{"Get": getErr, "List": listErr, "View": viewErr, "Close": r.Close()} {
-		if err != kv.ErrClosed {
-			t.Errorf("%s after Close: %v", what, err)
-		}
-	}
-}
-
-func TestOpenFileErrors(t *testing.T) {
-	if _, err := OpenFile(ctx, "testdata/none.zip", nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
-	}
-	if _, err := OpenFile(ctx, "testdata", nil); !errors.Is(err, ErrFormat) {
-		t.Errorf("a directory: %v", err)
-	}
+func TestArchiveFails(t *testing.T) {
 	fault := errors.New("fault")
-	data := write(t, map[string][]byte{"a": bytes.Repeat([]byte("x"), 5<<20)}, &WriterOptions{Level: 1})
+	data := writeStd(t, map[string][]byte{"a": bytes.Repeat([]byte("x"), 5<<20)}, zip.Deflate)
 	for k := 0; ; k++ {
 		v := &failingValue{Value: kv.Bytes(data), left: k, err: fault}
-		r, err := Open(ctx, v, nil)
+		r, err := Open(ctx, v)
 		if err == nil {
 			_, err = r.Get(ctx, "a", kv.All())
 		}
@@ -485,13 +462,13 @@ func TestManyPieces(t *testing.T) {
 		x = x*1664525 + 1013904223
 		want[i] = byte(x>>24) & 0x1f
 	}
-	data := write(t, map[string][]byte{"a": want}, &WriterOptions{Level: 6})
+	data := writeStd(t, map[string][]byte{"a": want}, zip.Deflate)
 	if len(data) < packedAtOnce || len(data) > len(want)-1000 {
 		t.Fatalf("only %d bytes", len(data))
 	}
 	fault := errors.New("fault")
 	v := &failingValue{Value: kv.Bytes(data), left: 1 << 30, err: fault}
-	r, err := Open(ctx, v, nil)
+	r, err := Open(ctx, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -504,14 +481,25 @@ func TestManyPieces(t *testing.T) {
 	}
 }
 
-func ExampleOpenFile() {
-	r, err := OpenFile(context.Background(), "testdata/valid/zarr2.zip", nil)
+func ExampleOpen() {
+	ctx := context.Background()
+	dir, err := dirkv.Open("testdata/valid", nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer r.Close()
-	for key, err := range r.List(context.Background(), kv.ListOptions{Prefix: "a/b/0"}) {
+	defer dir.Close()
+	archive, err := dir.Locate(ctx, "zarr2.zip")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := Open(ctx, archive)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for key, err := range r.List(ctx, kv.ListOptions{Prefix: "a/b/0"}) {
 		fmt.Println(key, err)
 	}
 	// Output:
@@ -529,11 +517,11 @@ func TestManyEndRecords(t *testing.T) {
 	le.PutUint16(end[10:], 1)
 	fake = append(fake, end...)
 	for _, n := range []int{1, maxCandidates - 1, maxCandidates, 1500} {
-		data := write(t, map[string][]byte{"a": []byte("a")}, nil)
+		data := write(t, map[string][]byte{"a": []byte("a")})
 		comment := bytes.Repeat(fake, n)
 		le.PutUint16(data[len(data)-2:], uint16(len(comment)))
 		v := &countedValue{Value: kv.Bytes(append(data, comment...))}
-		r, err := Open(ctx, v, nil)
+		r, err := Open(ctx, v)
 		if want := n < maxCandidates; (err == nil && r.Len() == 1) != want || !want && !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%d false end records: %v", n, err)
 		}
