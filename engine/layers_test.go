@@ -20,6 +20,9 @@ var layers = map[string][]string{
 	// The kinds of errors; every package may import it.
 	"internal/fault": {},
 
+	// Bounded memory for what is read again and again.
+	"internal/lru": {},
+
 	"zarr/dtype": {},
 	// The chain and its compressors; filters and objects are codecs like any other, and one package lists them all.
 	"codecs":                    {"zarr/dtype", "codecs/blosc", "codecs/inflate", "codecs/internal/", "codecs/kernels", "codecs/lz4", "codecs/lzma", "codecs/pco", "codecs/zstd"},
@@ -72,25 +75,24 @@ var layers = map[string][]string{
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {}, // of tests
-	"refs":                   {"kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
+	"refs":                   {"internal/lru", "kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
 	"refs/jinja":             {"kv/redact"},
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":              {"codecs", "kv", "refs", "zarr"},
-	"formats/n5":           {"formats", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
-	"formats/precomputed":  {"formats", "formats/internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
-	"formats/avif":         {"formats", "refs"},
-	"formats/bmp":          {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/jpeg":         {"formats", "formats/raster", "codecs"},
-	"formats/png":          {"formats", "formats/raster", "codecs"},
-	"formats/tiff":         {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/webp":         {"formats", "formats/raster", "codecs"},
-	"formats/raster":       {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/formattest":   {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests
-	"formats/internal/lru": {},
-	"formats/ocdbt":        {"formats", "formats/internal/lru", "kv", "refs"},
-	"formats/icechunk":     {"formats", "kv", "refs"},
+	"formats":             {"codecs", "kv", "refs", "zarr"},
+	"formats/n5":          {"formats", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/avif":        {"formats", "refs"},
+	"formats/bmp":         {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/jpeg":        {"formats", "formats/raster", "codecs"},
+	"formats/png":         {"formats", "formats/raster", "codecs"},
+	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/webp":        {"formats", "formats/raster", "codecs"},
+	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests
+	"formats/ocdbt":       {"formats", "internal/lru", "kv", "refs"},
+	"formats/icechunk":    {"formats", "internal/lru", "kv", "refs"},
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},

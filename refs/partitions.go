@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs/parquet"
 )
@@ -21,10 +22,15 @@ type lazySet struct {
 	*partitioned
 	dir   kv.Reader
 	o     ReadOptions
-	cache partitionCache
+	cache *lru.Cache[partitionID, *partition]
 
 	mu      sync.Mutex
 	present map[*array]presence
+}
+
+type partitionID struct {
+	a      *array
+	number int64
 }
 
 // presence is the result of existing.
@@ -59,9 +65,8 @@ func openPartitions(ctx context.Context, dir kv.Reader, o Options) (*lazySet, er
 	if err != nil {
 		return nil, err
 	}
-	s := &lazySet{partitioned: p, dir: dir, o: o.Read}
-	s.cache.most = o.CacheBytes
-	return s, nil
+	cache := lru.New[partitionID](o.CacheBytes, func(p *partition) int64 { return p.bytes })
+	return &lazySet{partitioned: p, dir: dir, o: o.Read, cache: cache}, nil
 }
 
 // lookup implements backend.
@@ -160,7 +165,7 @@ func rowReference(url string, offset, size int64, raw []byte) (Reference, error)
 // partition returns a partition from the cache, or reads it. A missing file is
 // a partition without references.
 func (s *lazySet) partition(ctx context.Context, a *array, number int64) (*partition, error) {
-	return s.cache.get(ctx, partitionID{a, number}, func() (*partition, error) {
+	return s.cache.Get(ctx, partitionID{a, number}, func() (*partition, error) {
 		return s.read(ctx, a, number)
 	})
 }

@@ -55,7 +55,7 @@ func FuzzSnapshot(f *testing.F) {
 		if wellMade(t, err); err != nil {
 			return
 		}
-		set := &Set{repo: &repository{files: kv.NewMem()}, snap: s}
+		set := &Set{repo: newRepository(kv.NewMem()), snap: s}
 		for key, err := range set.List(t.Context(), kv.ListOptions{}) {
 			if err != nil {
 				wellMade(t, err)
@@ -113,7 +113,8 @@ func FuzzInfo(f *testing.F) {
 		if wellMade(t, err); err != nil {
 			return
 		}
-		r := &repository{files: kv.NewMem(), info: in}
+		r := newRepository(kv.NewMem())
+		r.info = in
 		if _, err := r.names(t.Context()); err != nil {
 			t.Error(err)
 		}

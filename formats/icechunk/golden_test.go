@@ -288,28 +288,6 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestCache bounds what is kept.
-func TestCache(t *testing.T) {
-	c := cache[int]{most: 10, size: func(n int) int64 { return int64(n) }}
-	reads := 0
-	read := func(context.Context, objectID) (int, error) { reads++; return 4, nil }
-	for i := range 20 {
-		if n, err := c.get(t.Context(), objectID{byte(i)}, read); n != 4 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if c.held != 8 || len(c.known) != 2 || reads != 20 {
-		t.Errorf("%d bytes, %d values, %d reads", c.held, len(c.known), reads)
-	}
-	if _, _ = c.get(t.Context(), objectID{19}, read); reads != 20 {
-		t.Error("what was used last is read again")
-	}
-	failing := func(context.Context, objectID) (int, error) { return 0, kv.ErrNotFound }
-	if _, err := c.get(t.Context(), objectID{99}, failing); err != kv.ErrNotFound || len(c.known) != 2 {
-		t.Error("an error is kept")
-	}
-}
-
 // TestListDir compares with what a listing of keys tells, and reads no manifest.
 func TestListDir(t *testing.T) {
 	for _, name := range repositories {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,8 +20,8 @@ type repository struct {
 	info       *info // nil in version 1
 	containers *containers
 
-	snapshots cache[*snapshot]
-	manifests cache[*manifest]
+	snapshots *lru.Cache[objectID, *snapshot]
+	manifests *lru.Cache[objectID, *manifest]
 }
 
 // Bounds of what is kept of files that were read, in bytes.
@@ -62,11 +63,17 @@ type ref struct {
 	snapshot int
 }
 
+func newRepository(files kv.Reader) *repository {
+	return &repository{
+		files:     files,
+		snapshots: lru.New[objectID](keepSnapshots, (*snapshot).size),
+		manifests: lru.New[objectID](keepManifests, (*manifest).size),
+	}
+}
+
 // openRepository reads what says which snapshots there are.
 func openRepository(ctx context.Context, files kv.Reader) (*repository, error) {
-	r := &repository{files: files}
-	r.snapshots = cache[*snapshot]{most: keepSnapshots, size: (*snapshot).size}
-	r.manifests = cache[*manifest]{most: keepManifests, size: (*manifest).size}
+	r := newRepository(files)
 	spec, body, err := readFile(ctx, files, infoKey, kindRepo)
 	switch {
 	case err == nil:
@@ -327,7 +334,7 @@ func (r *repository) someVersions(ctx context.Context) string {
 
 // snapshot reads a snapshot. One that is not there is formats.ErrNoVersion.
 func (r *repository) snapshot(ctx context.Context, id objectID) (*snapshot, error) {
-	return r.snapshots.get(ctx, id, func(ctx context.Context, id objectID) (*snapshot, error) {
+	return r.snapshots.Get(ctx, id, func() (*snapshot, error) {
 		spec, body, err := readFile(ctx, r.files, snapshotKey(id), kindSnapshot)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, fmt.Errorf("icechunk: %w: snapshot %v", formats.ErrNoVersion, id)
@@ -345,7 +352,7 @@ func (r *repository) snapshot(ctx context.Context, id objectID) (*snapshot, erro
 
 // manifest reads a manifest. It must be there.
 func (r *repository) manifest(ctx context.Context, id objectID) (*manifest, error) {
-	return r.manifests.get(ctx, id, func(ctx context.Context, id objectID) (*manifest, error) {
+	return r.manifests.Get(ctx, id, func() (*manifest, error) {
 		_, body, err := readFile(ctx, r.files, manifestKey(id), kindManifest)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, badManifest(id, formats.Invalid("it is missing"))

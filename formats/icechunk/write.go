@@ -50,11 +50,9 @@ const (
 // Create begins a repository in a directory.
 func Create(ctx context.Context, dir formats.Files) (*Writer, error) {
 	w := &Writer{
-		dir: dir, repo: &repository{files: dir}, infos: map[objectID]manifestInfo{},
+		dir: dir, repo: newRepository(dir), infos: map[objectID]manifestInfo{},
 		blocks: map[nodeID][]uint32{}, spelled: map[nodeID]chunkKeys{}, chunks: map[objectID]struct{}{},
 	}
-	w.repo.snapshots = cache[*snapshot]{most: keepSnapshots, size: (*snapshot).size}
-	w.repo.manifests = cache[*manifest]{most: keepManifests, size: (*manifest).size}
 	first := &written{id: initialID, Version: formats.Version{Message: "Repository initialized", Time: time.Unix(0, 0)}}
 	return w, w.put(ctx, snapshotKey(initialID), first.file(nil))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/formats"
-	"github.com/zarrdb/zarrdb/formats/internal/lru"
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 )
 

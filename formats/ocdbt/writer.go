@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
-	"github.com/zarrdb/zarrdb/formats/internal/lru"
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )

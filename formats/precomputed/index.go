@@ -11,7 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs/inflate"
 	"github.com/zarrdb/zarrdb/formats"
-	"github.com/zarrdb/zarrdb/formats/internal/lru"
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 )
 

@@ -6,8 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/zarrdb/zarrdb/formats/internal/lru"
+	"github.com/zarrdb/zarrdb/internal/lru"
 )
 
 func TestCache(t *testing.T) {
@@ -77,5 +78,23 @@ func TestCacheTogether(t *testing.T) {
 		if _, err := c.Get(t.Context(), 2, func() (int, error) { calls++; return 0, bad }); err != bad || calls != 1 {
 			t.Errorf("%v, %d calls", err, calls)
 		}
+	}
+}
+
+// A value whose reading panics is read again by the next request.
+func TestCacheAfterPanic(t *testing.T) {
+	c := lru.New[int](10, func(int) int64 { return 1 })
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is lost")
+			}
+		}()
+		_, _ = c.Get(t.Context(), 1, func() (int, error) { panic("boom") })
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if v, err := c.Get(ctx, 1, func() (int, error) { return 7, nil }); v != 7 || err != nil {
+		t.Errorf("%d, %v", v, err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package lru caches parts of the indexes of formats, in bounded memory.
+// Package lru caches parts of indexes and of other files, in bounded memory.
 //
 //	Get(key) ──▶ kept? ──▶ being read by another? wait ──▶ read, keep, drop the oldest
 package lru
