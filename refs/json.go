@@ -74,20 +74,9 @@ func (o *ReadOptions) withDefaults() ReadOptions {
 // nor three elements, an offset that is no integer or negative, invalid base64,
 // undefined templates and variables, text that is not UTF-8.
 func ReadJSON(ctx context.Context, v kv.Value, o *ReadOptions) iter.Seq2[Entry, error] {
-	return readJSON(ctx, o, func() io.Reader { return &valueReader{ctx: ctx, v: v} }, true)
-}
-
-// ReadJSONFrom is [ReadJSON] for text that can be read only once. A set whose
-// templates come after references that need them is [ErrLimit], and one that
-// begins with "templates", "gen" or "refs" is read as version 1.
-func ReadJSONFrom(ctx context.Context, r io.Reader, o *ReadOptions) iter.Seq2[Entry, error] {
-	return readJSON(ctx, o, func() io.Reader { return ctxReader{ctx, r} }, false)
-}
-
-func readJSON(ctx context.Context, o *ReadOptions, open func() io.Reader, again bool) iter.Seq2[Entry, error] {
 	opts := o.withDefaults()
 	return func(yield func(Entry, error) bool) {
-		r := &jsonReader{ctx: ctx, o: opts, open: open, again: again, yield: yield}
+		r := &jsonReader{ctx: ctx, o: opts, v: v, yield: yield}
 		if err := r.read(); err != nil && !r.stopped {
 			yield(Entry{}, err)
 		}
@@ -96,11 +85,10 @@ func readJSON(ctx context.Context, o *ReadOptions, open func() io.Reader, again 
 
 // jsonReader reads one set.
 type jsonReader struct {
-	ctx   context.Context
-	o     ReadOptions
-	open  func() io.Reader
-	again bool // open may be called again
-	s     *scanner
+	ctx context.Context
+	o   ReadOptions
+	v   kv.Value
+	s   *scanner
 
 	yield   func(Entry, error) bool
 	stopped bool
@@ -121,7 +109,7 @@ type jsonReader struct {
 
 // text begins to read the set; done releases its resources.
 func (r *jsonReader) text() (s *scanner, done func(), err error) {
-	in, done, err := decompressed(r.open())
+	in, done, err := decompressed(io.NewSectionReader(kv.ReaderAt(r.ctx, r.v), 0, r.v.Size()))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,12 +185,10 @@ func (r *jsonReader) decide() error {
 		r.v1 = true
 	case "templates", "gen", "refs":
 		r.v1 = true
-		if r.again {
-			if err := r.ahead(); err != nil {
-				return err
-			}
-			r.v1 = r.version
+		if err := r.ahead(); err != nil {
+			return err
 		}
+		r.v1 = r.version
 	}
 	return nil
 }

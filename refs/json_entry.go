@@ -212,9 +212,6 @@ func (r *jsonReader) url(raw []byte) (string, error) {
 	}
 	if r.templates == nil && !r.seen["templates"] {
 		// They may follow further on.
-		if !r.again {
-			return "", limit("templates behind the references that use them need a set that can be read twice")
-		}
 		if err := r.ahead(); err != nil {
 			return "", err
 		}

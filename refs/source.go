@@ -2,7 +2,6 @@ package refs
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -22,57 +21,6 @@ const windowSize = 4 << 20
 // --long".
 const maxZstdWindow = 128 << 20
 
-// valueReader reads a value from front to back.
-type valueReader struct {
-	ctx context.Context
-	v   kv.Value
-	off int64
-}
-
-func (r *valueReader) Read(p []byte) (int, error) {
-	n := min(int64(len(p)), r.v.Size()-r.off)
-	if n <= 0 {
-		return 0, io.EOF
-	}
-	err := r.v.View(r.ctx, kv.Span(r.off, n), func(b []byte) error {
-		copy(p, b)
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	r.off += n
-	return int(n), nil
-}
-
-// ctxReader ends with its context.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r ctxReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}
-
-// prefixReader reads bytes that were read ahead, then the rest.
-type prefixReader struct {
-	first []byte
-	r     io.Reader
-}
-
-func (r *prefixReader) Read(p []byte) (int, error) {
-	if len(r.first) > 0 {
-		n := copy(p, r.first)
-		r.first = r.first[n:]
-		return n, nil
-	}
-	return r.r.Read(p)
-}
-
 // decompressed undoes gzip and zstd, which it knows by their first bytes. done
 // releases the decoder.
 func decompressed(r io.Reader) (out io.Reader, done func(), err error) {
@@ -82,7 +30,7 @@ func decompressed(r io.Reader) (out io.Reader, done func(), err error) {
 		return nil, nil, err
 	}
 	head = head[:n]
-	in := &counted{r: &prefixReader{head, r}}
+	in := &counted{r: io.MultiReader(bytes.NewReader(head), r)}
 	r = in
 	switch {
 	case isGzip(head):
