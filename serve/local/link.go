@@ -165,8 +165,8 @@ func (l *link) failure() error {
 }
 
 // take receives a frame and hands it over. It is for the goroutine whose turn it is.
-// With gives, it gives the turn away if no other reply is awaited and the next is worth
-// looking for: before it hands over the frame, so that the next call finds it free.
+// With gives, it gives the turn away if no other reply is awaited: before it hands over
+// the frame, so that the next call finds it free.
 func (l *link) take(gives bool) (gave bool, err error) {
 	f, err := l.w.Receive()
 	if err != nil {
@@ -190,7 +190,7 @@ func (l *link) take(gives bool) (gave bool, err error) {
 	if reply != nil {
 		l.waiting--
 	}
-	if gives && !l.ending && l.waiting == 0 && !l.w.Buffered() && l.w.Eager() {
+	if gives && !l.ending && l.waiting == 0 && !l.w.Buffered() && l.w.CanReady() {
 		l.turn, gave = turnFree, true
 	}
 	l.mu.Unlock()
@@ -275,7 +275,7 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 			<-l.slots
 		}
 		if mine {
-			l.await(f)
+			l.await(ctx, f)
 		}
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
@@ -288,7 +288,7 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 		return nil, gone(err)
 	}
 	if mine {
-		l.await(f)
+		l.await(ctx, f)
 	}
 	select {
 	case got, ok := <-reply:
@@ -344,12 +344,8 @@ func (l *link) begin(f *wire.Frame, waits bool) (reply chan *wire.Frame, mine bo
 	reply = make(chan *wire.Frame, 1)
 	l.pending[f.ID] = reply
 	l.waiting++
-	if l.turn == turnFree {
-		if mine = f.Op.Quick(); mine {
-			l.turn = turnCaller
-		} else {
-			l.wake()
-		}
+	if mine = l.turn == turnFree; mine {
+		l.turn = turnCaller
 	}
 	return reply, mine, nil
 }

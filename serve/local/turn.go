@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"syscall"
 	"time"
@@ -10,10 +11,10 @@ import (
 
 // Frames of a connection are received by one goroutine at a time, whose turn it is:
 //
-//	link.receive ──no call waits, the next is quick─────────▶ free
+//	link.receive ──no call waits────────────────────────────▶ free
 //	      ▲  ▲                                                 │ │
 //	      │  └──no requests for a while────────────────────────┘ │ call
-//	      └──the reply does not come soon, or others wait── the caller itself
+//	      └──the call is cancelled, or others wait────────── the caller itself
 //
 // A caller that receives its own reply needs no other goroutine, and so no other thread.
 
@@ -59,11 +60,14 @@ func (l *link) shut(closes bool) {
 	}
 }
 
-// await receives frames until the reply to a request has come, as long as they come
-// soon. It is the caller's turn, and is not afterwards.
-func (l *link) await(f *wire.Frame) {
+// await receives frames until the reply to a request has come, or ctx ends. It is the
+// caller's turn, and is not afterwards.
+func (l *link) await(ctx context.Context, f *wire.Frame) {
 	var err error
-	for err == nil && l.waits(f.ID) && l.w.Soon() {
+	for err == nil && l.waits(f.ID) {
+		if (!f.Op.Quick() || !l.w.Eager() || !l.w.Soon()) && !l.w.Ready(ctx) {
+			break
+		}
 		_, err = l.take(false)
 	}
 	l.mu.Lock()

@@ -67,6 +67,38 @@ func TestTurns(t *testing.T) {
 	wantValue(t, s, "n", []byte("last"))
 }
 
+// A call that receives its own reply returns when its context ends, while the server is
+// still at work, and the connection goes on.
+func TestTurnCancelled(t *testing.T) {
+	was := handlers[wire.OpResolve]
+	t.Cleanup(func() { handlers[wire.OpResolve] = was }) // when the server has ended
+	came, release := make(chan struct{}), make(chan struct{})
+	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+		came <- struct{}{}
+		<-release
+		return c.send(f, &wire.Frame{})
+	}
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("value")})
+	v := version(t, c, "")
+	for range 3 {
+		for !c.l.free() {
+			wantValue(t, v, "k", []byte("value"))
+		}
+		ctx, cancel := context.WithCancel(bg)
+		go func() {
+			<-came
+			cancel()
+		}()
+		if _, err := c.Resolve(ctx, "", ""); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		wantValue(t, v, "k", []byte("value"))
+		release <- struct{}{}
+		wantValue(t, v, "k", []byte("value"))
+	}
+}
+
 // A request that takes long does not keep others of the connection from being received,
 // nor its own cancellation, nor the end of the connection.
 func TestSlowHere(t *testing.T) {

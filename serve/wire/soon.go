@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,9 @@ import (
 //	  └────no──┐     └────not in time──┐
 //	           ▼                       ▼
 //	         Receive sleeps          Receive sleeps; Eager says no for a while
+//
+// Receive cannot be interrupted without losing part of a frame. Ready can, and takes
+// nothing from the connection.
 
 // patience is how long Soon looks for a frame: longer than it takes to wake the other
 // side, so that two sides which both slept can catch up with each other.
@@ -77,6 +81,35 @@ func (c *Conn) Soon() bool {
 	}
 	return here
 }
+
+// Ready sleeps until something of the next frame has arrived, or the connection has
+// failed; Receive then returns the error. It returns false if ctx ends first, and always
+// where CanReady does. It is for the goroutine that receives.
+func (c *Conn) Ready(ctx context.Context) bool {
+	if c.to > c.from {
+		return true
+	}
+	if c.raw == nil || ctx.Err() != nil {
+		return false
+	}
+	if ctx.Done() == nil {
+		return c.wait()
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = c.c.SetReadDeadline(time.Unix(1, 0)) // if it fails so does the wait
+	})
+	here := c.wait()
+	if !stop() {
+		<-ended
+		_ = c.c.SetReadDeadline(time.Time{})
+	}
+	return here
+}
+
+// CanReady reports whether Ready can wait on this connection.
+func (c *Conn) CanReady() bool { return c.raw != nil }
 
 // Waiting reports whether something of the next frame has arrived. It is for the
 // goroutine that receives.

@@ -11,3 +11,5 @@ import (
 func rawConn(net.Conn) syscall.RawConn { return nil }
 
 func (c *Conn) look(time.Duration) bool { return false }
+
+func (c *Conn) wait() bool { return false }

@@ -2,9 +2,11 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // looking returns two ends of a connection of which the second may look for frames.
@@ -96,5 +98,41 @@ func TestLookers(t *testing.T) {
 	}
 	if to.eager.pause != 0 {
 		t.Error("that was no failure")
+	}
+}
+
+// Ready waits for a frame or the end of the connection. When its context ends it stops,
+// and the connection still works.
+func TestReady(t *testing.T) {
+	from, to := looking(t)
+	for range 50 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if to.Ready(ctx) {
+			t.Fatal("a frame before one was sent")
+		}
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i, ctx := range []context.Context{ctx, context.Background()} {
+		go func() {
+			time.Sleep(time.Millisecond)
+			if err := from.Send(&Frame{ID: uint32(i), Op: OpGet}); err != nil {
+				t.Error(err)
+			}
+		}()
+		if !to.Ready(ctx) {
+			t.Fatal("no frame")
+		}
+		if f, err := to.Receive(); err != nil || f.ID != uint32(i) {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+	from.Close()
+	if !to.Ready(ctx) {
+		t.Error("the end is not seen")
+	}
+	if _, err := to.Receive(); err != io.EOF {
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -3,7 +3,9 @@
 package wire
 
 import (
+	"errors"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -33,4 +35,14 @@ func (c *Conn) look(wait time.Duration) (here bool) {
 		}
 	})
 	return here || err != nil
+}
+
+// wait sleeps until something arrives, or has gone wrong. It is false after a deadline.
+func (c *Conn) wait() bool {
+	var first [1]byte
+	err := c.raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), first[:], syscall.MSG_PEEK)
+		return err != syscall.EAGAIN
+	})
+	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
