@@ -21,7 +21,7 @@
 // the abstract store interface of the Zarr v3 core specification:
 //
 //	get                  [Reader.Get], [Get]
-//	get_partial_values   [GetMany], [GetPartial]
+//	get_partial_values   [GetMany]
 //	set                  [Writer.Set]
 //	set_partial_values   [SetRange]
 //	erase                [Writer.Delete]

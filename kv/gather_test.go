@@ -63,7 +63,7 @@ func TestGather(t *testing.T) {
 		read string
 	}{
 		"fall-back": {kv.Sub(mem, "a/b"), nil, "value of a/b/x"},
-		"own":       {kv.Sub(kv.ReadOnly(kv.SubLister(&gatherer{Mem: mem}, "a")), "b"), []string{"a/b/x [0, end) 7", "locate a/b/x [0, end) 7", "a/b/none [0, end) 0", "locate a/b/none [0, end) 0", "a/b/y [end-1, end) 0", "locate a/b/y [end-1, end) 0"}, "held"},
+		"own":       {kv.Sub(kv.SubLister(&gatherer{Mem: mem}, "a"), "b"), []string{"a/b/x [0, end) 7", "locate a/b/x [0, end) 7", "a/b/none [0, end) 0", "locate a/b/none [0, end) 0", "a/b/y [end-1, end) 0", "locate a/b/y [end-1, end) 0"}, "held"},
 	} {
 		var order []int
 		err := kv.Gather(bg, test.view, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {

@@ -128,26 +128,6 @@ func getRun(ctx context.Context, r Reader, reqs []Request, out [][]byte) error {
 	return nil
 }
 
-// GetPartial returns several parts of one value, in the order of the ranges.
-// The caller owns the slices. A key without a value is [ErrNotFound], a range
-// that does not lie inside the value [ErrRange].
-func GetPartial(ctx context.Context, r Reader, key string, ranges ...Range) ([][]byte, error) {
-	reqs := make([]Request, len(ranges))
-	for i, rng := range ranges {
-		reqs[i] = Request{key, rng}
-	}
-	out, err := GetMany(ctx, r, reqs)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range out {
-		if b == nil {
-			return nil, ErrNotFound
-		}
-	}
-	return out, nil
-}
-
 // Bytes is a [Value] in memory without an identity.
 type Bytes []byte
 

@@ -38,7 +38,7 @@ type plain struct{ kv.Store }
 
 func TestSub(t *testing.T) {
 	t.Run("Mem", func(t *testing.T) {
-		kvtest.Run(t, func(t *testing.T) kv.Reader { return kv.SubStore(withNeighbours(t, kv.NewMem()), "p/q") }, kvtest.Options{})
+		kvtest.Run(t, func(t *testing.T) kv.Reader { return kv.Sub(withNeighbours(t, kv.NewMem()), "p/q") }, kvtest.Options{})
 	})
 	t.Run("plain", func(t *testing.T) {
 		kvtest.Run(t, func(t *testing.T) kv.Reader { return kv.Sub(withNeighbours(t, plain{kv.NewMem()}), "p/q/") }, kvtest.Options{})
@@ -63,27 +63,4 @@ func withNeighbours(t *testing.T, st kv.Store) kv.Store {
 		}
 	})
 	return st
-}
-
-func TestReadOnly(t *testing.T) {
-	kvtest.Run(t, nil, kvtest.Options{Fill: func(t *testing.T, content map[string][]byte) kv.Reader {
-		m := kv.NewMem()
-		for key, value := range content {
-			if err := m.Set(t.Context(), key, value); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return kv.ReadOnly(m)
-	}})
-	m := kv.NewMem()
-	view := kv.ReadOnly(m)
-	if _, ok := view.(kv.Writer); ok {
-		t.Error("a read-only view is a Writer")
-	}
-	if _, ok := kv.SubLister(view, "a").(kv.Writer); ok {
-		t.Error("a part of a read-only view is a Writer")
-	}
-	if kv.ReadOnly(view) != view {
-		t.Error("a read-only view is wrapped twice")
-	}
 }

@@ -42,9 +42,6 @@ func Sub(base Reader, prefix string) Reader {
 // SubLister is [Sub] for a view that can be listed.
 func SubLister(base ReadLister, prefix string) ReadLister { return Sub(base, prefix).(ReadLister) }
 
-// SubStore is [Sub] for a store.
-func SubStore(base Store, prefix string) Store { return Sub(base, prefix).(Store) }
-
 type subReadLister struct {
 	subReader
 	subLister

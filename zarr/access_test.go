@@ -429,7 +429,7 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("a damaged chunk was changed in part: %v", err)
 		}
 	}
-	a := must(OpenArray(ctx, kv.ReadOnly(store), "a/b", nil))
+	a := must(OpenArray(ctx, struct{ kv.ReadLister }{store}, "a/b", nil))
 	if err := a.WriteBytes(ctx, Sel(), make([]byte, 16)); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}

@@ -219,10 +219,10 @@ func TestCreateErrors(t *testing.T) {
 			t.Errorf("%q %+v: keys were written", c.path, c.spec)
 		}
 	}
-	if _, err := Create(ctx, kv.ReadOnly(kv.NewMem()), "a", ok, nil); !errors.Is(err, kv.ErrReadOnly) {
+	if _, err := Create(ctx, struct{ kv.ReadLister }{kv.NewMem()}, "a", ok, nil); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
-	if _, err := CreateGroup(ctx, kv.ReadOnly(kv.NewMem()), "a", Attributes{}, nil); !errors.Is(err, kv.ErrReadOnly) {
+	if _, err := CreateGroup(ctx, struct{ kv.ReadLister }{kv.NewMem()}, "a", Attributes{}, nil); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
 }
@@ -434,7 +434,7 @@ func TestAttributesStored(t *testing.T) {
 		if got := mustRead(Read[int8](ctx, b, Sel())); !slices.Equal(got, []int8{1, 2, 3}) || b.DimensionNames()[0] != "x" {
 			t.Errorf("v%d: %v %v", v, got, b.DimensionNames())
 		}
-		ro := must(Open(ctx, kv.ReadOnly(store), "g", nil))
+		ro := must(Open(ctx, struct{ kv.ReadLister }{store}, "g", nil))
 		if err := ro.SetAttributes(ctx, Attributes{}); !errors.Is(err, kv.ErrReadOnly) {
 			t.Error(err)
 		}
@@ -456,7 +456,7 @@ func TestDelete(t *testing.T) {
 	if keys := must(kv.Keys(ctx, store, "g/")); !slices.Equal(keys, []string{"g/ab/c/0", "g/ab/zarr.json", "g/zarr.json"}) {
 		t.Errorf("%q", keys)
 	}
-	if err := must(Open(ctx, kv.ReadOnly(store), "g", nil)).Delete(ctx); !errors.Is(err, kv.ErrReadOnly) {
+	if err := must(Open(ctx, struct{ kv.ReadLister }{store}, "g", nil)).Delete(ctx); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
 	must(0, must(Open(ctx, store, "", nil)).Delete(ctx))

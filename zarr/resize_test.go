@@ -130,7 +130,7 @@ func TestResizeErrors(t *testing.T) {
 			t.Errorf("%v: %v", shape, err)
 		}
 	}
-	ro := must(OpenArray(ctx, kv.ReadOnly(store), "a", nil))
+	ro := must(OpenArray(ctx, struct{ kv.ReadLister }{store}, "a", nil))
 	if err := ro.Resize(ctx, []int64{1}, ResizeOptions{}); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}

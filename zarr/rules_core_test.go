@@ -369,7 +369,7 @@ func storeOperations(t *testing.T) {
 	if got := must(kv.Get(ctx, s, "a")); string(got) != "value of a" {
 		t.Errorf("get: %q", got)
 	}
-	if got := must(kv.GetPartial(ctx, s, "d/e", kv.Span(0, 5), kv.From(9), kv.Span(0, 1))); string(slices.Concat(got...)) != "valued/ev" {
+	if got := must(kv.GetMany(ctx, s, []kv.Request{{Key: "d/e", Range: kv.Span(0, 5)}, {Key: "d/e", Range: kv.From(9)}, {Key: "d/e", Range: kv.Span(0, 1)}})); string(slices.Concat(got...)) != "valued/ev" {
 		t.Errorf("get_partial_values: %q", got)
 	}
 	if got := must(kv.Keys(ctx, s, "")); !slices.Equal(got, []string{"A", "a", "d/e", "d/f/g", "d/f/h"}) {

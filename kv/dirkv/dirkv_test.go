@@ -75,7 +75,7 @@ func TestSubConformance(t *testing.T) {
 		s := open(t, &Options{NoSync: true})
 		set(t, s, "p/q-/x", "neighbour")
 		set(t, s, "p/q0", "neighbour")
-		return kv.SubStore(s, "p/q")
+		return kv.Sub(s, "p/q")
 	}, kvtest.Options{Tree: true, Steps: 200})
 }
 

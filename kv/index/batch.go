@@ -28,7 +28,6 @@ type Batch struct {
 	err       error
 	done      bool
 	key       []byte // scratch
-	end       []byte // scratch
 }
 
 // NewBatch returns an empty batch. It must be closed.
@@ -88,15 +87,6 @@ func (b *Batch) Delete(s Space, key []byte) {
 	if b.room(len(key), len(key)) {
 		b.key = append(append(b.key[:0], byte(s.check())), key...)
 		b.note(b.b.Delete(b.key, nil))
-	}
-}
-
-// DeleteRange removes the keys of s in [from, to). nil is the beginning or the
-// end of the space.
-func (b *Batch) DeleteRange(s Space, from, to []byte) {
-	if b.room(max(len(from), len(to)), len(from)+len(to)) {
-		b.key, b.end = appendBounds(b.key[:0], b.end[:0], s, from, to)
-		b.note(b.b.DeleteRange(b.key, b.end, nil))
 	}
 }
 

@@ -192,14 +192,11 @@ func (x *Index) Checkpoint(dir string) error {
 		return err
 	}
 	defer x.use.leave()
-	if inside, err := lies(x.fs, dir, x.dir); err != nil || inside {
-		return errors.Join(fmt.Errorf("index: checkpoint %s: lies in the index", dir), err)
-	}
 	x.quiet.Lock()
 	defer x.quiet.Unlock()
 	_ = x.guard.takeOutside()
 	var err error
-	if x.events.lists.Load() == 0 {
+	if x.lists.Load() == 0 {
 		// Pebble copies as much of the list of tables as it wrote itself: nothing,
 		// if there was no log to be read when it was opened. A flush makes a list.
 		err = x.db.Flush()
@@ -236,24 +233,10 @@ func (x *Index) Checkpoint(dir string) error {
 type Metrics struct {
 	// DiskBytes is the size of all files of the index.
 	DiskBytes uint64
-	// LogBytes are the bytes that batches wrote to the log since Open,
-	// TableBytes those that flushes, compactions and Ingest wrote to tables.
-	LogBytes, TableBytes uint64
+	// LogBytes are the bytes that batches wrote to the log since Open.
+	LogBytes uint64
 	// LogLiveBytes are the bytes of the log that the next Open would read.
 	LogLiveBytes uint64
-	// Flushes and Compactions are numbers since Open.
-	Flushes, Compactions int64
-	// Tables is their number, Levels the largest number read for one key.
-	Tables int64
-	Levels int
-	// MemTableBytes is memory held by writes that are not in tables yet,
-	// CacheBytes by cached blocks.
-	MemTableBytes uint64
-	CacheBytes    int64
-	// BackgroundErrors is the number of flushes and compactions that failed
-	// and were or will be tried again, LastError the last reason.
-	BackgroundErrors int64
-	LastError        error
 }
 
 // Metrics returns the present counters. They are zero after Close.
@@ -263,27 +246,12 @@ func (x *Index) Metrics() Metrics {
 	}
 	defer x.use.leave()
 	m := x.db.Metrics()
-	r := Metrics{
+	return Metrics{
 		// Pebble counts the present log with the size that it began with.
-		DiskBytes:        m.DiskSpaceUsage() - m.WAL.PhysicalSize + max(m.WAL.PhysicalSize, m.WAL.Size),
-		LogBytes:         uint64(x.logged.Load()),
-		LogLiveBytes:     m.WAL.Size,
-		Flushes:          x.events.flushes.Load(),
-		Compactions:      x.events.compactions.Load(),
-		Levels:           m.ReadAmp(),
-		MemTableBytes:    m.MemTable.Size,
-		CacheBytes:       m.BlockCache.Size,
-		BackgroundErrors: x.events.background.Load(),
+		DiskBytes:    m.DiskSpaceUsage() - m.WAL.PhysicalSize + max(m.WAL.PhysicalSize, m.WAL.Size),
+		LogBytes:     uint64(x.logged.Load()),
+		LogLiveBytes: m.WAL.Size,
 	}
-	for i := range m.Levels {
-		l := &m.Levels[i]
-		r.Tables += l.TablesCount
-		r.TableBytes += l.TableBytesFlushed + l.TableBytesCompacted + l.TableBytesIngested
-	}
-	if err := x.events.lastError.Load(); err != nil {
-		r.LastError = *err
-	}
-	return r
 }
 
 var _ io.Closer = (*Index)(nil)

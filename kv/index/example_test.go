@@ -23,7 +23,7 @@ func Example() {
 	before := x.Snapshot()
 	defer before.Close()
 	b = x.NewBatch()
-	b.DeleteRange(index.SpaceRef, []byte("tag/"), []byte("tag0"))
+	b.Delete(index.SpaceRef, []byte("tag/v1"))
 	fmt.Println(b.Commit(false))
 	b.Close()
 

@@ -42,8 +42,7 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 	if !missing {
 		return false, errors.Join(
 			removeIfThere(fs, fs.PathJoin(dir, creatingFile)),
-			fs.RemoveAll(fs.PathJoin(dir, ingestDir)),
-			removeMarks(fs, dir))
+			fs.RemoveAll(fs.PathJoin(dir, ingestDir)))
 	}
 	begun, err := Begun(fs, dir)
 	if err != nil {
@@ -54,18 +53,6 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 	}
 	err = writeSmall(fs, fs.PathJoin(dir, creatingFile), nil)
 	return true, errors.Join(err, syncDir(fs, dir))
-}
-
-// removeMarks removes files of earlier versions beside logs and lists of tables.
-// Those versions would report their outdated contents as damage.
-func removeMarks(fs vfs.FS, dir string) error {
-	names, err := fs.List(dir)
-	for _, name := range names {
-		if strings.HasPrefix(name, "marker.logs.") || isList(name) && strings.HasSuffix(name, ".copy") {
-			err = errors.Join(err, removeIfThere(fs, fs.PathJoin(dir, name)))
-		}
-	}
-	return err
 }
 
 // finishCreate makes the new index in dir one that exists.

@@ -59,25 +59,12 @@ func (g *gate) pass(sublevels func() int, closed func() bool) {
 // listener connects Pebble's events. They are called with its locks held.
 func (x *Index) listener() *pebble.EventListener {
 	return &pebble.EventListener{
-		FlushEnd: func(pebble.FlushInfo) {
-			x.events.flushes.Add(1)
-			x.gate.check.Store(true)
-		},
-		CompactionEnd: func(pebble.CompactionInfo) {
-			x.events.compactions.Add(1)
-			x.gate.wake()
-		},
-		ManifestCreated: func(pebble.ManifestCreateInfo) { x.events.lists.Add(1) },
-		BackgroundError: func(err error) {
-			x.events.background.Add(1)
-			x.events.lastError.Store(&err)
-		},
+		FlushEnd:        func(pebble.FlushInfo) { x.gate.check.Store(true) },
+		CompactionEnd:   func(pebble.CompactionInfo) { x.gate.wake() },
+		ManifestCreated: func(pebble.ManifestCreateInfo) { x.lists.Add(1) },
 		// The default exits the process. The read that met the damage
 		// returns kv.ErrCorrupt, and that is enough.
-		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			x.events.background.Add(1)
-			x.events.lastError.Store(&info.Details)
-		},
+		DataCorruption: func(pebble.DataCorruptionInfo) {},
 	}
 }
 

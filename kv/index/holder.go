@@ -162,27 +162,3 @@ func canonical(fs vfs.FS, dir string) (string, error) {
 	}
 	return filepath.EvalSymlinks(abs)
 }
-
-// lies reports whether path is dir or something below it. dir is canonical,
-// path need not exist.
-func lies(fs vfs.FS, path, dir string) (bool, error) {
-	if vfs.Root(fs) == vfs.Default {
-		var err error
-		if path, err = filepath.Abs(path); err != nil {
-			return false, err
-		}
-		if p, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			path = filepath.Join(p, filepath.Base(path))
-		}
-	}
-	for {
-		if path == dir {
-			return true, nil
-		}
-		up := fs.PathDir(path)
-		if up == path || up == "." || up == "" {
-			return false, nil
-		}
-		path = up
-	}
-}

@@ -58,7 +58,7 @@ type Index struct {
 	life context.Context // ends with Close or a failure
 	end  context.CancelFunc
 
-	events events
+	lists  atomic.Int64 // of tables that Pebble made
 	logged atomic.Int64 // bytes of batches
 	wrote  atomic.Bool  // anything, since Open
 
@@ -66,12 +66,6 @@ type Index struct {
 
 	mu        sync.Mutex
 	snapshots map[*Snapshot]struct{}
-}
-
-// events counts Pebble's events.
-type events struct {
-	flushes, compactions, background, lists atomic.Int64
-	lastError                               atomic.Pointer[error]
 }
 
 // Open opens the index in dir. Errors are [ErrNotExist], [LockedError],
@@ -312,9 +306,6 @@ func (x *Index) shut() (failed, err error) {
 	x.cache.Unref()
 	return failed, err
 }
-
-// Failed returns nil, or the failure (ErrFailed) that stopped all writes.
-func (x *Index) Failed() error { return x.guard.err() }
 
 // enter begins a call, leave ends it.
 func (x *Index) enter() error {

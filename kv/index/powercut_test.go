@@ -65,12 +65,11 @@ func TestSoakPowerCuts(t *testing.T) {
 	t.Logf("%d power cuts in %d histories", cuts, histories)
 }
 
-// An edit is one of a batch. A nil value is a delete, and of the keys up to to if
-// there is one.
+// An edit is one of a batch. A nil value is a delete.
 type edit struct {
-	space   Space
-	key, to string
-	value   []byte
+	space Space
+	key   string
+	value []byte
 }
 
 // cutHistory is an index that suffers one power cut after the other.
@@ -228,11 +227,7 @@ func (h *cutHistory) commit(x *Index) error {
 	edits := []edit{{space: SpaceMeta, key: string(countKey), value: fmt.Append(nil, n)}}
 	for range h.rng.IntN(4) {
 		e := edit{space: SpaceRef, key: fmt.Sprint("k", h.rng.IntN(30))}
-		switch h.rng.IntN(8) {
-		case 0:
-		case 1:
-			e.to = e.key + "~"
-		default:
+		if h.rng.IntN(4) > 0 {
 			size := h.rng.IntN([]int{100, 3000, 12000, 40000}[h.rng.IntN(4)])
 			e.value = append(fmt.Append(nil, n, " "), bytes.Repeat([]byte{byte(n)}, size)...)
 		}
@@ -241,12 +236,9 @@ func (h *cutHistory) commit(x *Index) error {
 	b := x.NewBatch()
 	defer b.Close()
 	for _, e := range edits {
-		switch {
-		case e.value != nil:
+		if e.value != nil {
 			b.Set(e.space, []byte(e.key), e.value)
-		case e.to != "":
-			b.DeleteRange(e.space, []byte(e.key), []byte(e.to))
-		default:
+		} else {
 			b.Delete(e.space, []byte(e.key))
 		}
 	}
@@ -279,13 +271,9 @@ func (h *cutHistory) behind(n int) map[string]string {
 	for _, edits := range h.batches[:n-h.from] {
 		for _, e := range edits {
 			key := string(rune(e.space)) + e.key
-			switch {
-			case e.value != nil:
+			if e.value != nil {
 				state[key] = string(e.value)
-			case e.to != "":
-				to := string(rune(e.space)) + e.to
-				maps.DeleteFunc(state, func(k, _ string) bool { return k >= key && k < to })
-			default:
+			} else {
 				delete(state, key)
 			}
 		}

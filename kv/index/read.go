@@ -111,15 +111,6 @@ func (s *Snapshot) Get(sp Space, key []byte) ([]byte, error) {
 	return get(s.s, sp, key)
 }
 
-// View is [Index.View] at the snapshot.
-func (s *Snapshot) View(sp Space, key []byte, fn func(value []byte) error) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.leave()
-	return view(s.s, sp, key, fn)
-}
-
 // GetPage is [Index.GetPage] at the snapshot.
 func (s *Snapshot) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

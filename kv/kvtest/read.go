@@ -178,13 +178,6 @@ func (s *suite) testBatch(t *testing.T) {
 		if _, err := kv.GetMany(bg, r, []kv.Request{{Key: "v/5"}, {Key: "v/511", Range: kv.AtMost(510)}}); !errors.Is(err, kv.ErrTooLarge) {
 			t.Errorf("GetMany of a value over the limit: %v", err)
 		}
-		parts, err := kv.GetPartial(bg, r, "v/511", kv.Last(1), kv.Span(0, 2))
-		if err != nil || len(parts) != 2 || !bytes.Equal(parts[0], want["v/511"][510:]) || !bytes.Equal(parts[1], want["v/511"][:2]) {
-			t.Errorf("GetPartial: %v, %v", parts, err)
-		}
-		if _, err := kv.GetPartial(bg, r, "missing", kv.All()); err != kv.ErrNotFound {
-			t.Errorf("GetPartial of a missing key: %v", err)
-		}
 	}
 }
 

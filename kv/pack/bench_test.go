@@ -78,9 +78,7 @@ func BenchmarkView(b *testing.B) {
 			o    Options
 		}{
 			{"map", Options{}},
-			{"map-noverify", Options{NoVerify: true}},
 			{"pread", Options{MapBytes: -1}},
-			{"pread-noverify", Options{MapBytes: -1, NoVerify: true}},
 		} {
 			c.o.Table, c.o.ReadOnly = infos, true
 			s := mustOpen(b, dir, &c.o)

@@ -500,47 +500,41 @@ func TestFault(t *testing.T) {
 		t.Skip("no maps")
 	}
 	dir := filepath.Join(t.TempDir(), "packs")
-	for _, verify := range []bool{true, false} {
-		o := options(vfs.Default)
-		o.NoVerify = !verify
-		s := mustOpen(t, dir, o)
-		a := mustAppend(t, s, make([]byte, 1<<20))
-		if _, err := s.Sync(bg); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readAll(s, a); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(s.path(a.Pack), int64(a.Offset)+8192); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readAll(s, a); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("verify %v: view: %v", verify, err)
-		}
-		if err := s.View(bg, a, 100_000, 1000, func(b []byte) error { _ = bytes.Clone(b); return nil }); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("verify %v: read: %v", verify, err)
-		}
-		var where *CorruptError
-		if _, err := readAll(s, a); !errors.As(err, &where) || where.Offset < a.Offset {
-			t.Errorf("verify %v: %+v", verify, where)
-		}
-		if !verify {
-			// A fault elsewhere in fn is a bug of fn.
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Error("a nil pointer of fn was swallowed")
-					}
-				}()
-				_ = s.View(bg, a, 0, 1, func([]byte) error {
-					var p *int
-					*p++
-					return nil
-				})
-			}()
-		}
-		mustClose(t, s)
+	s := mustOpen(t, dir, options(vfs.Default))
+	a := mustAppend(t, s, make([]byte, 1<<20))
+	if _, err := s.Sync(bg); err != nil {
+		t.Fatal(err)
 	}
+	if _, err := readAll(s, a); err != nil {
+		t.Fatal(err)
+	}
+	// A fault elsewhere in fn is a bug of fn.
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a nil pointer of fn was swallowed")
+			}
+		}()
+		_ = s.View(bg, a, 0, 1, func([]byte) error {
+			var p *int
+			*p++
+			return nil
+		})
+	}()
+	if err := os.Truncate(s.path(a.Pack), int64(a.Offset)+8192); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readAll(s, a); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("view: %v", err)
+	}
+	if err := s.View(bg, a, 100_000, 1000, func(b []byte) error { _ = bytes.Clone(b); return nil }); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("read: %v", err)
+	}
+	var where *CorruptError
+	if _, err := readAll(s, a); !errors.As(err, &where) || where.Offset < a.Offset {
+		t.Errorf("%+v", where)
+	}
+	mustClose(t, s)
 }
 
 // A Sync waits for nothing of packs that are sealed, however many there are.

@@ -48,8 +48,6 @@ type Options struct {
 	// 32-bit machines. Beyond it, packs are read with pread. A negative value
 	// disables maps.
 	MapBytes int64
-	// NoVerify leaves out the comparison with checksums on reads.
-	NoVerify bool
 
 	punch    func(f vfs.File, off, n int64) error // tests have file systems of their own
 	smallest uint64                               // and small stores
