@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Each calls fn for 0 to n-1, up to parallel calls at a time, and returns the
@@ -37,62 +39,25 @@ func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i i
 // Memory bounds how many bytes are held at a time. The zero value is not ready;
 // use [NewMemory]. Safe for concurrent use.
 type Memory struct {
-	mu    sync.Mutex
-	freed *sync.Cond
-	max   int64
-	used  int64
+	max  int64
+	free *semaphore.Weighted
 }
 
 // NewMemory returns a bound of that many bytes.
-func NewMemory(max int64) *Memory {
-	m := &Memory{max: max}
-	m.freed = sync.NewCond(&m.mu)
-	return m
-}
+func NewMemory(max int64) *Memory { return &Memory{max, semaphore.NewWeighted(max)} }
 
 // Take reserves n bytes. It waits until they fit, or until no bytes are
-// reserved: more than the bound is granted alone. If ctx ends first, nothing is
-// reserved.
+// reserved: more than the bound is granted alone. Those that came first are served
+// first. If ctx ends first, nothing is reserved.
 func (m *Memory) Take(ctx context.Context, n int64) error {
-	if ctx.Err() != nil {
+	if m.free.Acquire(ctx, min(n, m.max)) != nil {
 		return context.Cause(ctx)
 	}
-	if m.try(n) {
-		return nil
-	}
-	wake := context.AfterFunc(ctx, func() {
-		m.mu.Lock() // not between the check of ctx and the wait
-		defer m.mu.Unlock()
-		m.freed.Broadcast()
-	})
-	defer wake()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for m.used > 0 && n > m.max-m.used {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		m.freed.Wait()
-	}
-	m.used += n
 	return nil
 }
 
 // try reserves n bytes if that needs no wait.
-func (m *Memory) try(n int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.used > 0 && n > m.max-m.used {
-		return false
-	}
-	m.used += n
-	return true
-}
+func (m *Memory) try(n int64) bool { return m.free.TryAcquire(min(n, m.max)) }
 
 // Give releases n bytes that Take reserved.
-func (m *Memory) Give(n int64) {
-	m.mu.Lock()
-	m.used -= n
-	m.mu.Unlock()
-	m.freed.Broadcast()
-}
+func (m *Memory) Give(n int64) { m.free.Release(min(n, m.max)) }

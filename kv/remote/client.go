@@ -40,6 +40,13 @@ func NewClient(o *Options) *Client {
 	return c
 }
 
+// Each calls fn for 0 to n-1, up to Options.Parallel calls at a time, and
+// returns the first error. After an error no further call begins, and running
+// calls are canceled.
+func (c *Client) Each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	return gather.Each(ctx, c.o.Parallel, n, fn)
+}
+
 // Do sends the request that build makes, and calls handle with the answer, of
 // any status. Both are called again for each try. If handle returns
 // [Client.Failed], or the body breaks while it reads, Do may try again. The body
