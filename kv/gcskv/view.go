@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,9 +37,11 @@ type Options struct {
 	Forbidden bool
 }
 
-// View is a bucket. Safe for concurrent use; it needs no Close.
+// View is a bucket. Safe for concurrent use; it needs no Close. A listing sends a request
+// for every thousand keys.
 type View struct {
 	*remote.Objects
+	remote.Listing
 	b *bucket
 }
 
@@ -66,7 +67,7 @@ func Open(name string, o *Options) (*View, error) {
 	}
 	b.o.Remote.Redirects = -1
 	b.c = remote.NewClient(&b.o.Remote)
-	return &View{remote.NewObjects(b.c, b), b}, nil
+	return &View{remote.NewObjects(b.c, b), remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}, b}, nil
 }
 
 // bucket is the remote.Protocol of one bucket.
@@ -166,21 +167,11 @@ func (b *bucket) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
 		// A missing bucket is an error, not a missing key.
-		return !strings.Contains(head(resp), "bucket does not exist")
+		return !bytes.Contains(remote.Head(resp), []byte("bucket does not exist"))
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return b.o.Forbidden
 	}
 	return false
-}
-
-// head returns the beginning of a body, which can be read again.
-func head(resp *http.Response) string {
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return ""
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(text))
-	return string(text)
 }
 
 // Code implements [remote.Protocol].
@@ -188,7 +179,7 @@ func (b *bucket) Code(resp *http.Response) string {
 	var answer struct {
 		Error struct{ Errors []struct{ Reason string } }
 	}
-	if json.Unmarshal([]byte(head(resp)), &answer) != nil || len(answer.Error.Errors) == 0 || len(answer.Error.Errors[0].Reason) > 100 {
+	if json.Unmarshal(remote.Head(resp), &answer) != nil || len(answer.Error.Errors) == 0 || len(answer.Error.Errors[0].Reason) > 100 {
 		return ""
 	}
 	return answer.Error.Errors[0].Reason
@@ -240,20 +231,6 @@ func (b *bucket) Stat(ctx context.Context, key string) (remote.Info, error) {
 		Size: o.Size, Version: remote.Version("generation:" + o.Generation),
 		Stamp: kv.Stamp{ETag: remote.TagOfMD5(o.MD5Hash), Modified: o.Updated},
 	}, nil
-}
-
-// List implements [kv.Lister]: a request for every thousand keys.
-func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
-	return v.b.listing().List(ctx, opts)
-}
-
-// ListDir implements [kv.DirLister]. It holds the names of one directory.
-func (v *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
-	return v.b.listing().ListDir(ctx, prefix)
-}
-
-func (b *bucket) listing() remote.Listing {
-	return remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}
 }
 
 // page asks for one page.

@@ -1,9 +1,11 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"strings"
 
@@ -89,4 +91,15 @@ type Protocol interface {
 type Stater interface {
 	// Stat returns the size and version of key, or kv.ErrNotFound.
 	Stat(ctx context.Context, key string) (Info, error)
+}
+
+// Head returns the beginning of the body of an answer, which can be read again; nil if
+// it cannot be read.
+func Head(resp *http.Response) []byte {
+	head, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(head))
+	return head
 }

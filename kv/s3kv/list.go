@@ -6,27 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
-
-// List implements [kv.Lister]: a request for every thousand keys.
-func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
-	return v.b.listing().List(ctx, opts)
-}
-
-// ListDir implements [kv.DirLister]. It holds the names of one directory.
-func (v *View) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
-	return v.b.listing().ListDir(ctx, prefix)
-}
-
-func (b *bucket) listing() remote.Listing {
-	return remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}
-}
 
 // result is the answer to ListObjectsV2.
 type result struct {

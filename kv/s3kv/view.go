@@ -41,9 +41,11 @@ type Options struct {
 	Forbidden bool
 }
 
-// View is a bucket. Safe for concurrent use; it needs no Close.
+// View is a bucket. Safe for concurrent use; it needs no Close. A listing sends a request
+// for every thousand keys.
 type View struct {
 	*remote.Objects
+	remote.Listing
 	b *bucket
 }
 
@@ -72,7 +74,7 @@ func Open(name string, o *Options) (*View, error) {
 	r.Redirects, r.Sign = -1, nil
 	r.Transport = signing{b, remote.Transport(&r)}
 	b.c = remote.NewClient(&r)
-	return &View{remote.NewObjects(b.c, b), b}, nil
+	return &View{remote.NewObjects(b.c, b), remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}, b}, nil
 }
 
 // bucket is the remote.Protocol of one bucket.
@@ -158,13 +160,8 @@ func (b *bucket) Missing(resp *http.Response) bool {
 
 // Code implements [remote.Protocol].
 func (b *bucket) Code(resp *http.Response) string {
-	head, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return ""
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(head)) // it may be asked for again
 	var answer struct{ Code string }
-	if xml.Unmarshal(head, &answer) != nil || len(answer.Code) > 100 {
+	if xml.Unmarshal(remote.Head(resp), &answer) != nil || len(answer.Code) > 100 {
 		return ""
 	}
 	return answer.Code
