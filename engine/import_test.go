@@ -585,7 +585,13 @@ func TestImportFailsWithItsSource(t *testing.T) {
 		db := openDB(t, nil)
 		before := head(t, db, "")
 		src := openURL(t, url)
-		src.at.View = kvtest.FailAt(src.at.View, k, boom)
+		var done atomic.Int64
+		src.at.View = kvtest.Hook(src.at.View, func(kvtest.Op, string) error {
+			if done.Add(1)-1 == k {
+				return boom
+			}
+			return nil
+		})
 		_, err := db.Import(bg, src, ImportOptions{})
 		if err == nil {
 			break

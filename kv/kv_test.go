@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -103,8 +104,8 @@ func TestSubKeepsCapabilities(t *testing.T) {
 	}
 	counted, n := kvtest.Count(m)
 	b, err := kv.Get(ctx, kv.Sub(kv.Sub(kv.Sub(counted, "a"), "b/"), "c"), "k")
-	if err != nil || string(b) != "v" || n.Of(kvtest.OpGet) != 1 {
-		t.Errorf("%q, %v, %d gets", b, err, n.Of(kvtest.OpGet))
+	if err != nil || string(b) != "v" || n.Reset()[kvtest.OpGet] != 1 {
+		t.Errorf("%q, %v", b, err)
 	}
 }
 
@@ -207,7 +208,8 @@ func TestListDirSeeks(t *testing.T) {
 		}
 		children++
 	}
-	if lists, keys := n.Of(kvtest.OpList), n.Of(kvtest.OpNext); children != 20 || lists > 25 || keys > 20*25 {
+	ops := n.Reset()
+	if lists, keys := ops[kvtest.OpList], ops[kvtest.OpNext]; children != 20 || lists > 25 || keys > 20*25 {
 		t.Errorf("%d children for %d listings and %d keys", children, lists, keys)
 	}
 }
@@ -294,6 +296,44 @@ func TestSplice(t *testing.T) {
 	}
 }
 
+// eachFault runs run on a fresh view again and again, with a failure at
+// operation 0, 1, 2 and so on until a run meets none. Every run that meets the
+// failure must return an error that is this failure; check, which may be nil,
+// then looks at the view without the wrapper.
+func eachFault(t *testing.T, open func() kv.Reader, run func(kv.Reader) error, check func(t *testing.T, base kv.Reader, k int64)) {
+	t.Helper()
+	const endless = 100_000
+	for k := int64(0); k < endless; k++ {
+		fault := errors.New("injected failure")
+		base := open()
+		met := false
+		var n atomic.Int64
+		err := run(kvtest.Hook(base, func(kvtest.Op, string) error {
+			if n.Add(1)-1 == k {
+				met = true
+				return fault
+			}
+			return nil
+		}))
+		if !met {
+			if err != nil {
+				t.Errorf("without a failure: %v", err)
+			}
+			if k == 0 {
+				t.Error("the run did not use the view")
+			}
+			return
+		}
+		if !errors.Is(err, fault) {
+			t.Errorf("failure at operation %d: the run returned %v", k, err)
+		}
+		if check != nil {
+			check(t, base, k)
+		}
+	}
+	t.Errorf("the run is not over after %d operations", endless)
+}
+
 // TestFaults fails every operation that the fall-backs do, one at a time.
 func TestFaults(t *testing.T) {
 	open := func() kv.Reader {
@@ -305,7 +345,7 @@ func TestFaults(t *testing.T) {
 		}
 		return plain{m}
 	}
-	kvtest.EachFault(t, open, func(r kv.Reader) error {
+	eachFault(t, open, func(r kv.Reader) error {
 		st := r.(kv.Store)
 		for _, err := range kv.ListDir(ctx, st, "a/") {
 			if err != nil {

@@ -146,7 +146,7 @@ func (h *history) set(st kv.Store) {
 func (h *history) setRange(st kv.Store) {
 	key := h.key()
 	old, ok := h.want[key]
-	off, p := h.rnd.IntN(len(old)+3), pattern(h.rnd.IntN(30), 7)
+	off, p := h.rnd.IntN(len(old)+4)-1, pattern(h.rnd.IntN(30), 7)
 	h.logf("set range %q at %d of %d, %d bytes", key, off, len(old), len(p))
 	err := kv.SetRange(bg, st, key, int64(off), p)
 	switch {
@@ -154,9 +154,9 @@ func (h *history) setRange(st kv.Store) {
 		if !errors.Is(err, kv.ErrNotFound) {
 			h.t.Errorf("SetRange of a missing key: %v", err)
 		}
-	case off > len(old):
+	case off < 0 || off > len(old):
 		if !errors.Is(err, kv.ErrRange) {
-			h.t.Errorf("SetRange past the end: %v", err)
+			h.t.Errorf("SetRange at %d of %d: %v", off, len(old), err)
 		}
 	default:
 		h.noError(err)

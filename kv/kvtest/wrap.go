@@ -6,8 +6,6 @@ import (
 	"iter"
 	"maps"
 	"sync"
-	"sync/atomic"
-	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -19,7 +17,6 @@ type Op string
 // before each entry.
 const (
 	OpGet          Op = "get"
-	OpGetMany      Op = "get many"
 	OpLocate       Op = "locate"
 	OpView         Op = "view"
 	OpList         Op = "list"
@@ -29,14 +26,12 @@ const (
 	OpSetRange     Op = "set range"
 	OpDelete       Op = "delete"
 	OpDeletePrefix Op = "delete prefix"
-	OpDeleteAll    Op = "delete all"
 )
 
 // Hook returns a view around base that calls before ahead of every operation; an
-// error of before fails the operation. key is empty for batches. The view is a
-// [kv.Lister] and a [kv.Writer] exactly where base is;
-// its optional methods return errors.ErrUnsupported where base lacks them.
-// before must be safe for concurrent use if the view is used so.
+// error of before fails the operation. The view is a [kv.Lister] and a [kv.Writer] exactly
+// where base is. It passes Locate, ListDir, SetRange and DeletePrefix on, and has no other
+// optional methods. before must be safe for concurrent use if the view is used so.
 func Hook(base kv.Reader, before func(op Op, key string) error) kv.Reader {
 	h := hook{base, before}
 	l, isLister := base.(kv.Lister)
@@ -79,13 +74,6 @@ func Count(base kv.Reader) (kv.Reader, *Counter) {
 	}), c
 }
 
-// Of returns how often op was done.
-func (c *Counter) Of(op Op) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n[op]
-}
-
 // Reset returns all counts and begins again.
 func (c *Counter) Reset() map[Op]int64 {
 	c.mu.Lock()
@@ -93,56 +81,6 @@ func (c *Counter) Reset() map[Op]int64 {
 	n := maps.Clone(c.n)
 	clear(c.n)
 	return n
-}
-
-// FailAt returns a view around base whose k-th operation, counted from 0,
-// fails with err and is not done; all others are.
-func FailAt(base kv.Reader, k int64, err error) kv.Reader {
-	var n atomic.Int64
-	return Hook(base, func(Op, string) error {
-		if n.Add(1)-1 == k {
-			return err
-		}
-		return nil
-	})
-}
-
-// EachFault runs run on a fresh view again and again, with a failure at
-// operation 0, 1, 2 and so on until a run meets none. Every run that meets the
-// failure must return an error that is this failure; check, which may be nil,
-// then looks at the view without the wrapper.
-func EachFault(t *testing.T, open func() kv.Reader, run func(kv.Reader) error, check func(t *testing.T, base kv.Reader, k int64)) {
-	t.Helper()
-	const endless = 100_000
-	for k := int64(0); k < endless; k++ {
-		fault := errors.New("injected failure")
-		base := open()
-		met := false
-		var n atomic.Int64
-		err := run(Hook(base, func(Op, string) error {
-			if n.Add(1)-1 == k {
-				met = true
-				return fault
-			}
-			return nil
-		}))
-		if !met {
-			if err != nil {
-				t.Errorf("without a failure: %v", err)
-			}
-			if k == 0 {
-				t.Error("the run did not use the view")
-			}
-			return
-		}
-		if !errors.Is(err, fault) {
-			t.Errorf("failure at operation %d: the run returned %v", k, err)
-		}
-		if check != nil {
-			check(t, base, k)
-		}
-	}
-	t.Errorf("the run is not over after %d operations", endless)
 }
 
 type hook struct {
@@ -155,17 +93,6 @@ func (h hook) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error)
 		return nil, err
 	}
 	return h.base.Get(ctx, key, rng)
-}
-
-func (h hook) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
-	b, ok := h.base.(kv.BatchReader)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	if err := h.before(OpGetMany, ""); err != nil {
-		return nil, err
-	}
-	return b.GetMany(ctx, reqs)
 }
 
 func (h hook) Locate(ctx context.Context, key string) (kv.Value, error) {
@@ -279,15 +206,4 @@ func (h hookWriter) DeletePrefix(ctx context.Context, prefix string) error {
 		return err
 	}
 	return d.DeletePrefix(ctx, prefix)
-}
-
-func (h hookWriter) DeleteAll(ctx context.Context, keys []string) error {
-	d, ok := h.w.(kv.BatchDeleter)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	if err := h.call(OpDeleteAll, ""); err != nil {
-		return err
-	}
-	return d.DeleteAll(ctx, keys)
 }
