@@ -1,7 +1,9 @@
 package codecs
 
+import "hash/crc32"
+
 // Entries returns the codecs of this package for a registry: what makes bytes of
-// numbers, shards, compressors and CRC-32C. Package builtin adds the others. The
+// numbers, shards, compressors and checksums. Package builtin adds the others. The
 // caller owns the slice.
 func Entries() []Entry {
 	return []Entry{
@@ -22,7 +24,11 @@ func Entries() []Entry {
 		{V2: "imagecodecs_packbits", V3: []string{"imagecodecs_packbits"}, Kind: BytesToBytes, Parse: parseImagePackbits},
 		{V2: "imagecodecs_deflate", V3: []string{"imagecodecs_deflate"}, Kind: BytesToBytes, Parse: parseImageDeflate},
 		{V2: "imagecodecs_zstd", Kind: BytesToBytes, Parse: parseZstd},
-		{V2: "crc32c", V3: []string{"crc32c", "numcodecs.crc32c"}, Kind: BytesToBytes, Parse: parseCRC32C},
+		{V2: "crc32c", V3: []string{"crc32c", "numcodecs.crc32c"}, Kind: BytesToBytes, Parse: parseLocated("crc32c", "end", crc32c)},
+		{V2: "crc32", V3: []string{"numcodecs.crc32"}, Kind: BytesToBytes, Parse: parseLocated("crc32", "start", crc32.ChecksumIEEE)},
+		{V2: "adler32", V3: []string{"numcodecs.adler32"}, Kind: BytesToBytes, Parse: parseLocated("adler32", "start", adler32)},
+		{V2: "fletcher32", V3: []string{"numcodecs.fletcher32"}, Kind: BytesToBytes, Parse: parseChecksum("fletcher32", fletcher32)},
+		{V2: "jenkins_lookup3", V3: []string{"numcodecs.jenkins_lookup3"}, Kind: BytesToBytes, Parse: parseJenkins},
 	}
 }
 

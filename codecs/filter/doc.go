@@ -4,7 +4,7 @@
 //
 //	elements ─▶ delta, astype, quantize, cast_value, reshape … ─▶ elements
 //	elements ─▶ packbits, imagecodecs_floatpred                ─▶ bytes
-//	bytes    ─▶ shuffle, base64, adler32, crc32, fletcher32 …  ─▶ bytes
+//	bytes    ─▶ shuffle, base64                                ─▶ bytes
 //
 // Most array filters are an elementOp, a function on elements in memory layout
 // each way, which bindElements makes a stage of. Those of numcodecs compute with

@@ -19,10 +19,6 @@ func Entries() []codecs.Entry {
 		{V2: "categorize", Kind: codecs.ArrayToArray, Parse: parseCategorize},
 		{V2: "shuffle", V3: []string{"numcodecs.shuffle"}, Kind: codecs.BytesToBytes, Parse: parseShuffle},
 		{V2: "base64", Kind: codecs.BytesToBytes, Parse: parseBase64},
-		{V2: "adler32", V3: []string{"numcodecs.adler32"}, Kind: codecs.BytesToBytes, Parse: parseAdler32},
-		{V2: "crc32", V3: []string{"numcodecs.crc32"}, Kind: codecs.BytesToBytes, Parse: parseCRC32},
-		{V2: "fletcher32", V3: []string{"numcodecs.fletcher32"}, Kind: codecs.BytesToBytes, Parse: parseFletcher32},
-		{V2: "jenkins_lookup3", V3: []string{"numcodecs.jenkins_lookup3"}, Kind: codecs.BytesToBytes, Parse: parseJenkins},
 		{V2: "imagecodecs_delta", Kind: codecs.ArrayToArray, Parse: parsePredictor("imagecodecs_delta")},
 		{V3: []string{"imagecodecs_delta"}, Kind: codecs.ArrayToArray, Parse: parsePredictor("imagecodecs_delta")}, // configured otherwise
 		{V2: "imagecodecs_floatpred", Kind: codecs.ArrayToArray, Parse: parsePredictor("imagecodecs_floatpred")},

@@ -1,4 +1,4 @@
-package filter
+package codecs
 
 import (
 	"encoding/binary"
@@ -7,15 +7,14 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
-// checksum is a numcodecs filter that adds 32 bits, little-endian, computed from
-// the bytes: "adler32" and "crc32", with a configured location whose default is
-// the start, and "fletcher32" and "jenkins_lookup3" at the end.
+// checksum is a codec that adds 32 bits, little-endian, computed from the bytes:
+// "crc32c" of v3 at the end, and numcodecs' "crc32c", "crc32" and "adler32", with a
+// configured location, "fletcher32" and "jenkins_lookup3" at the end.
 type checksum struct {
 	name   string
 	config json.RawMessage
@@ -23,34 +22,39 @@ type checksum struct {
 	sum    func(p []byte) uint32
 }
 
-func parseChecksum(name string, sum func([]byte) uint32) func(codecs.Config) (codecs.Codec, error) {
-	return func(c codecs.Config) (codecs.Codec, error) {
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func crc32c(p []byte) uint32  { return crc32.Checksum(p, castagnoli) }
+func adler32(p []byte) uint32 { return kernels.Adler32(1, p) }
+
+// parseChecksum parses a checksum without configuration.
+func parseChecksum(name string, sum func([]byte) uint32) func(Config) (Codec, error) {
+	return func(c Config) (Codec, error) {
+		return &checksum{name: name, sum: sum}, c.Fields().Err()
+	}
+}
+
+// parseLocated parses a checksum that is at the start or the end; location is the
+// default. In v3 only codecs of numcodecs have it.
+func parseLocated(name, location string, sum func([]byte) uint32) func(Config) (Codec, error) {
+	return func(c Config) (Codec, error) {
 		f := c.Fields()
-		x := &checksum{name: name, sum: sum, start: f.Enum("location", "start", "start", "end") == "start"}
-		if raw := f.Raw("location"); raw != nil {
-			x.config = codecs.Object("location", raw)
+		x := &checksum{name: name, sum: sum}
+		if c.V2 || c.Name == "numcodecs."+name {
+			x.start = f.Enum("location", location, "start", "end") == "start"
+			if raw := f.Raw("location"); raw != nil {
+				x.config = Object("location", raw)
+			}
 		}
 		return x, f.Err()
 	}
 }
 
-func parseAdler32(c codecs.Config) (codecs.Codec, error) {
-	return parseChecksum("adler32", func(p []byte) uint32 { return kernels.Adler32(1, p) })(c)
-}
-
-func parseCRC32(c codecs.Config) (codecs.Codec, error) {
-	return parseChecksum("crc32", crc32.ChecksumIEEE)(c)
-}
-
-func parseFletcher32(c codecs.Config) (codecs.Codec, error) {
-	return &checksum{name: "fletcher32", sum: fletcher32}, c.Fields().Err()
-}
-
-func parseJenkins(c codecs.Config) (codecs.Codec, error) {
+func parseJenkins(c Config) (Codec, error) {
 	f := c.Fields()
 	initval := f.Int("initval", 0, 0, math.MaxUint32)
 	x := &checksum{name: "jenkins_lookup3"}
-	x.config = codecs.Object("initval", initval)
+	x.config = Object("initval", initval)
 	var prefix []byte
 	if raw := f.Raw("prefix"); !value.Absent(raw) {
 		for _, b := range f.Ints("prefix") {
@@ -60,7 +64,7 @@ func parseJenkins(c codecs.Config) (codecs.Codec, error) {
 			}
 			prefix = append(prefix, byte(b))
 		}
-		x.config = codecs.Object("initval", initval, "prefix", raw)
+		x.config = Object("initval", initval, "prefix", raw)
 	}
 	x.sum = func(p []byte) uint32 {
 		if prefix != nil {
@@ -73,13 +77,13 @@ func parseJenkins(c codecs.Config) (codecs.Codec, error) {
 
 func (c *checksum) Config() json.RawMessage { return c.config }
 
-func (c *checksum) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (c *checksum) Bind(in Rep) (Stage, Rep, error) {
 	return checksumStage{c}, in.Longer(4), nil
 }
 
 type checksumStage struct{ *checksum }
 
-var _ codecs.ViewStage = checksumStage{}
+var _ ViewStage = checksumStage{}
 
 func (s checksumStage) Encode(dst, src []byte) ([]byte, error) {
 	sum := s.sum(src)
@@ -92,14 +96,14 @@ func (s checksumStage) Encode(dst, src []byte) ([]byte, error) {
 
 func (s checksumStage) DecodeView(src []byte) ([]byte, error) {
 	if len(src) < 4 {
-		return nil, codecs.Corruptf(s.name, "%d bytes have no room for a checksum", len(src))
+		return nil, Corruptf(s.name, "%d bytes have no room for a checksum", len(src))
 	}
 	data, stored := src[:len(src)-4], src[len(src)-4:]
 	if s.start {
 		data, stored = src[4:], src[:4]
 	}
 	if want, got := binary.LittleEndian.Uint32(stored), s.sum(data); got != want {
-		return nil, codecs.Corruptf(s.name, "checksum is %08x, stored is %08x", got, want)
+		return nil, Corruptf(s.name, "checksum is %08x, stored is %08x", got, want)
 	}
 	return data, nil
 }
