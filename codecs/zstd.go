@@ -125,13 +125,29 @@ func zstdDecoder() (*zstd.Decoder, error) {
 }
 
 func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
+	limit := s.in.Limit(len(src))
+	guess := limit
+	if s.in.Size < 0 {
+		guess = guessZstd(src, limit)
+	}
+	return decodeZstd(dst, src, limit, guess)
+}
+
+// DecodeZstd returns the contents of a zstd frame, at most limit bytes. Memory is
+// reserved for what the length of src allows. Errors are ErrCorrupt.
+func DecodeZstd(src []byte, limit int64) ([]byte, error) {
+	return decodeZstd(nil, src, limit, guessZstd(src, limit))
+}
+
+// decodeZstd appends the contents of a frame, of about guess bytes.
+func decodeZstd(dst, src []byte, limit, guess int64) ([]byte, error) {
 	d, err := zstdDecoder()
 	if err != nil {
 		return dst, err
 	}
 	defer zstdDecoders.Put(d)
-	start, limit := len(dst), s.in.Limit(len(src))
-	dst = scratch.Room(dst, s.guess(src, limit), len(src))
+	start := len(dst)
+	dst = scratch.Room(dst, guess, len(src))
 	for {
 		// The decoder never writes past the capacity that it is given, and
 		// fails when that is not enough.
@@ -161,11 +177,8 @@ func sized(src []byte) bool {
 	return h.Decode(src) != nil || h.HasFCS
 }
 
-// guess returns the estimated size of a frame's contents.
-func (s *zstdStage) guess(src []byte, limit int64) int64 {
-	if s.in.Size >= 0 {
-		return limit
-	}
+// guessZstd returns the estimated size of a frame's contents.
+func guessZstd(src []byte, limit int64) int64 {
 	var h zstd.Header
 	if h.Decode(src) == nil && h.HasFCS && h.FrameContentSize < math.MaxInt64 {
 		return min(limit, int64(h.FrameContentSize))

@@ -91,8 +91,8 @@ var layers = map[string][]string{
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests
-	"formats/ocdbt":       {"formats", "internal/lru", "kv", "refs"},
-	"formats/icechunk":    {"formats", "internal/lru", "kv", "refs"},
+	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
+	"formats/icechunk":    {"formats", "codecs", "internal/lru", "kv", "refs"},
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},

@@ -70,21 +70,3 @@ func readUpTo(ctx context.Context, view kv.Reader, r *codecs.Registry, path stri
 	b := make([]byte, n)
 	return a, b, a.ReadBytes(ctx, zarr.Sel(), b)
 }
-
-// single is a view of one file, which lies in memory.
-type single []byte
-
-func (s single) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	v, err := s.Locate(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return kv.ReadValue(ctx, v, rng)
-}
-
-func (s single) Locate(_ context.Context, key string) (kv.Value, error) {
-	if key != Name {
-		return nil, kv.ErrNotFound
-	}
-	return kv.Bytes(s), nil
-}

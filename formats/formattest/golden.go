@@ -1,6 +1,7 @@
 package formattest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,7 +65,13 @@ func Difference(a, b []byte) int {
 const Name = "a file.img"
 
 // Files returns a view of one file.
-func Files(data []byte) kv.Reader { return single(data) }
+func Files(data []byte) kv.Reader {
+	m := kv.NewMem()
+	if err := m.Set(context.Background(), Name, data); err != nil {
+		panic(err) // the name is a valid key
+	}
+	return m
+}
 
 // Fuzz opens data as a file of a format and reads the arrays at paths, if they are small:
 // each may have a chunk for each element. It fails if that does not end in elements or

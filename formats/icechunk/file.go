@@ -1,16 +1,13 @@
 package icechunk
 
 import (
-	"bytes"
 	"context"
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -107,40 +104,11 @@ func parseFile(b []byte, want kind) (spec byte, body []byte, err error) {
 	return spec, body, err
 }
 
-// decoder decompresses whole files. It is stateless, and safe for concurrent use.
-var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(maxBody))
-
 // decompress reserves no more than what the length of b allows.
 func decompress(b []byte) ([]byte, error) {
-	most := max(minBody, min(maxBody, expand*int64(len(b))))
-	var h zstd.Header
-	if err := h.Decode(b); err != nil {
-		return nil, formats.Invalid("zstd: %v", err)
-	}
-	if h.HasFCS && h.FrameContentSize > uint64(most) {
-		return nil, formats.Invalid("%d bytes say that they are %d", len(b), h.FrameContentSize)
-	}
-	if h.HasFCS {
-		out, err := decoder.DecodeAll(b, make([]byte, 0, h.FrameContentSize))
-		if err == nil && uint64(len(out)) != h.FrameContentSize {
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return nil, formats.Invalid("zstd: %v", err)
-		}
-		return out, nil
-	}
-	r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(most)))
+	out, err := codecs.DecodeZstd(b, max(minBody, min(maxBody, expand*int64(len(b)))))
 	if err != nil {
-		return nil, formats.Invalid("zstd: %v", err)
-	}
-	defer r.Close()
-	out, err := io.ReadAll(io.LimitReader(r, most+1))
-	switch {
-	case err != nil:
-		return nil, formats.Invalid("zstd: %v", err)
-	case int64(len(out)) > most:
-		return nil, formats.Invalid("%d bytes are more than %d", len(b), most)
+		return nil, formats.Invalid("%v", err)
 	}
 	return out, nil
 }

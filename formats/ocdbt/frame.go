@@ -2,12 +2,11 @@ package ocdbt
 
 import (
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 )
 
@@ -58,35 +57,12 @@ func decodeFrame(magic uint32, b []byte, limit int) ([]byte, error) {
 	return c.b, nil
 }
 
-var zstdDecoders sync.Pool
-
 func decodeZstd(src []byte, limit int) ([]byte, error) {
-	d, ok := zstdDecoders.Get().(*zstd.Decoder)
-	if !ok {
-		var err error
-		// With a limited capacity, what is decoded is its own window.
-		if d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(1<<32), zstd.WithDecodeAllCapLimit(true)); err != nil {
-			return nil, err
-		}
+	out, err := codecs.DecodeZstd(src, int64(limit))
+	if err != nil {
+		return nil, formats.Invalid("%v", err)
 	}
-	defer zstdDecoders.Put(d)
-	// The size that the frame states is not believed. The decoder does not always say
-	// that it is the space that was too small.
-	var h zstd.Header
-	if err := h.Decode(src); err != nil {
-		return nil, formats.Invalid("zstd: %v", err)
-	}
-	for space := min(limit, 4*len(src)+1<<12); ; space = min(limit, 4*space) {
-		out, err := d.DecodeAll(src, make([]byte, 0, space))
-		switch {
-		case err == nil:
-			return out, nil
-		case h.HasFCS && h.FrameContentSize > uint64(limit), space == limit && errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return nil, formats.Invalid("zstd: more than the %d bytes of a node", limit)
-		case h.HasFCS && h.FrameContentSize <= uint64(space), space == limit:
-			return nil, formats.Invalid("zstd: %v", err)
-		}
-	}
+	return out, nil
 }
 
 // appendFrame appends a frame with this body to dst. enc is nil for no compression.

@@ -15,7 +15,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -157,7 +156,7 @@ func variable(t dtype.Type, text []byte) (dtype.Variable, error) {
 		return dtype.Variable{}, err
 	}
 	for _, line := range lines {
-		elem, err := element(t, line)
+		elem, err := t.ParseJSON(nil, []byte(line))
 		if err != nil {
 			return dtype.Variable{}, fmt.Errorf("%q: %w", line, err)
 		}
@@ -170,36 +169,6 @@ func variable(t dtype.Type, text []byte) (dtype.Variable, error) {
 		return dtype.Variable{}, err
 	}
 	return dtype.OpenVariable(buf, len(lines))
-}
-
-func element(t dtype.Type, line string) ([]byte, error) {
-	switch t.Kind() {
-	case dtype.String, dtype.Bytes:
-		var s string
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			return nil, err
-		}
-		if t.Kind() == dtype.String {
-			return []byte(s), nil
-		}
-		return base64.StdEncoding.DecodeString(strings.TrimPrefix(s, "base64:"))
-	case dtype.Ragged:
-		var list []json.RawMessage
-		if err := json.Unmarshal([]byte(line), &list); err != nil {
-			return nil, err
-		}
-		inner, _ := t.Elem()
-		elem := []byte{}
-		for _, raw := range list {
-			b, err := inner.ParseFillV3(raw)
-			if err != nil {
-				return nil, err
-			}
-			elem = append(elem, b...)
-		}
-		return elem, nil
-	}
-	return []byte(line), nil
 }
 
 func read(ctx context.Context, store string, in io.Reader, out io.Writer) error {
