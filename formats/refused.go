@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -42,14 +43,15 @@ func (r Refusal) Document() []byte {
 		reason = reason[:most] + "…"
 	}
 	m = append(m, "shape", shape, "data_type", "uint8",
-		"chunk_grid", named("regular", codecs.Object("chunk_shape", chunks)),
-		"chunk_key_encoding", named("v2", codecs.Object("separator", string(sep))),
+		"chunk_grid", Named("regular", codecs.Object("chunk_shape", chunks)),
+		"chunk_key_encoding", Named("v2", codecs.Object("separator", string(sep))),
 		"fill_value", 0,
-		"codecs", []any{named(refusedName(r.Scheme), codecs.Object("reason", reason, "damaged", !errors.Is(r.Err, ErrUnsupported)))})
+		"codecs", []any{Named(refusedName(r.Scheme), codecs.Object("reason", reason, "damaged", !errors.Is(r.Err, ErrUnsupported)))})
 	return codecs.Object(m...)
 }
 
-func named(name string, configuration any) any {
+// Named returns an extension in a Zarr v3 document: an object of a name and a configuration.
+func Named(name string, configuration json.RawMessage) json.RawMessage {
 	return codecs.Object("name", name, "configuration", configuration)
 }
 

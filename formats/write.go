@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -92,4 +93,23 @@ type Writer interface {
 	// Finish writes branches and tags (if Format.Branches) and completes the store. One
 	// of the names is the branch main.
 	Finish(ctx context.Context, names []Name) error
+}
+
+// ChunkShape returns the shape of the chunks of an array, of inner ones in shards, and of
+// the first one where they differ. It must not be changed.
+func ChunkShape(m *zarr.Meta) []int {
+	shape := m.Grid.Regular()
+	if shape == nil {
+		shape = make([]int, len(m.Shape))
+		for d := range shape {
+			shape[d] = 1
+			if m.Grid.Count(d, m.Shape[d]) > 0 {
+				shape[d] = int(m.Grid.Start(d, 1))
+			}
+		}
+	}
+	if b, err := m.Codecs.Bind(codecs.Rep{Type: m.Type, Shape: shape, Fill: m.Fill}); err == nil && b.InnerShape() != nil {
+		return b.InnerShape()
+	}
+	return shape
 }

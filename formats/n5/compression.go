@@ -36,19 +36,19 @@ func compressorOf(c attributes, dataType string) (json.RawMessage, error) {
 		if level < 0 || level > 9 { // -1 is the default of zlib
 			level = 6
 		}
-		out = named(name, codecs.Object("level", level))
+		out = formats.Named(name, codecs.Object("level", level))
 	case "bzip2":
-		out = named("numcodecs.bz2", codecs.Object("level", p.within("blockSize", 9, 1, 9)))
+		out = formats.Named("numcodecs.bz2", codecs.Object("level", p.within("blockSize", 9, 1, 9)))
 	case "xz":
-		out = named("numcodecs.lzma", codecs.Object("format", 1, "check", -1, "preset", p.within("preset", 6, 0, 9)))
+		out = formats.Named("numcodecs.lzma", codecs.Object("format", 1, "check", -1, "preset", p.within("preset", 6, 0, 9)))
 	case "lz4":
 		if c.get("acceleration") != nil { // zarr-python's N5Store stores the codec of numcodecs
-			out = named("numcodecs.lz4", codecs.Object("acceleration", p.within("acceleration", 1, math.MinInt32, math.MaxInt32)))
+			out = formats.Named("numcodecs.lz4", codecs.Object("acceleration", p.within("acceleration", 1, math.MinInt32, math.MaxInt32)))
 			break
 		}
-		out = named(lz4Codec, codecs.Object("block_size", p.within("blockSize", 1<<16, lz4MinBlock, lz4MaxBlock)))
+		out = formats.Named(lz4Codec, codecs.Object("block_size", p.within("blockSize", 1<<16, lz4MinBlock, lz4MaxBlock)))
 	case "zstd":
-		out = named("zstd", codecs.Object("level", p.within("level", 3, -131072, 22), "checksum", false))
+		out = formats.Named("zstd", codecs.Object("level", p.within("level", 3, -131072, 22), "checksum", false))
 	case "blosc":
 		out = p.blosc(dataType)
 	default:
@@ -68,7 +68,7 @@ func (p *parameters) blosc(dataType string) json.RawMessage {
 			shuffle = 2
 		}
 	}
-	return named("blosc", codecs.Object("cname", cname, "clevel", p.within("clevel", 6, 0, 9),
+	return formats.Named("blosc", codecs.Object("cname", cname, "clevel", p.within("clevel", 6, 0, 9),
 		"shuffle", shuffles[shuffle], "typesize", size, "blocksize", p.within("blocksize", 0, 0, math.MaxInt32)))
 }
 

@@ -40,8 +40,8 @@ func parseNode(text []byte, root bool) *node {
 	}
 	return &node{counts: d.counts(), doc: codecs.Object(
 		"zarr_format", 3, "node_type", "array", "shape", d.shape, "data_type", dataType,
-		"chunk_grid", named("regular", codecs.Object("chunk_shape", d.blocks)),
-		"chunk_key_encoding", named("v2", codecs.Object("separator", "/")),
+		"chunk_grid", formats.Named("regular", codecs.Object("chunk_shape", d.blocks)),
+		"chunk_key_encoding", formats.Named("v2", codecs.Object("separator", "/")),
 		"fill_value", fill, "codecs", chain, "attributes", a.user(root, true),
 		"dimension_names", d.dimensionNames())}
 }
@@ -88,10 +88,6 @@ func (a attributes) user(root, isDataset bool) json.RawMessage {
 	return codecs.Object(out...)
 }
 
-func named(name string, configuration json.RawMessage) json.RawMessage {
-	return codecs.Object("name", name, "configuration", configuration)
-}
-
 // numbers are the data types whose blocks are arrays of numbers, spelled as in Zarr.
 var numbers = []string{"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64"}
 
@@ -111,7 +107,7 @@ func (d *dataset) encoding() (dataType string, fill any, chain json.RawMessage, 
 		for i := range order {
 			order[i] = len(order) - 1 - i
 		}
-		inner = append(inner, named("transpose", codecs.Object("order", order)), named("bytes", codecs.Object("endian", "big")))
+		inner = append(inner, formats.Named("transpose", codecs.Object("order", order)), formats.Named("bytes", codecs.Object("endian", "big")))
 	default:
 		return "", nil, nil, formats.Unsupported("dataType %q", d.dataType)
 	}
@@ -122,6 +118,6 @@ func (d *dataset) encoding() (dataType string, fill any, chain json.RawMessage, 
 	if d.dataType == "string" {
 		name, fill = stringCodec, ""
 	}
-	chain, err = json.Marshal([]json.RawMessage{named(name, codecs.Object("codecs", inner))})
+	chain, err = json.Marshal([]json.RawMessage{formats.Named(name, codecs.Object("codecs", inner))})
 	return d.dataType, fill, chain, err
 }

@@ -173,7 +173,7 @@ func datasetOf(a *zarr.Array) (d dataset, err error) {
 		return d, formats.Unsupported("an array without dimensions")
 	}
 	size := uint64(elementSize(d.dataType))
-	for _, n := range blockShape(m) {
+	for _, n := range formats.ChunkShape(m) {
 		if size *= uint64(n); size > maxBlock {
 			return d, formats.Unsupported("chunks of 2 GiB or more")
 		}
@@ -198,25 +198,6 @@ func dataTypeOf(t dtype.Type) (string, error) {
 		return "", formats.Unsupported("data type %v", t)
 	}
 	return name, nil
-}
-
-// blockShape returns the shape of a block: that of the inner chunks of shards, else of
-// the chunks, and of the first one where they differ.
-func blockShape(m *zarr.Meta) []int {
-	shape := m.Grid.Regular()
-	if shape == nil {
-		shape = make([]int, len(m.Shape))
-		for d := range shape {
-			shape[d] = 1
-			if m.Grid.Count(d, m.Shape[d]) > 0 {
-				shape[d] = int(m.Grid.Start(d, 1))
-			}
-		}
-	}
-	if b, err := m.Codecs.Bind(codecs.Rep{Type: m.Type, Shape: shape, Fill: m.Fill}); err == nil && b.InnerShape() != nil {
-		return b.InnerShape()
-	}
-	return shape
 }
 
 // axesOf returns the attribute "axes" for dimension names, nil where the names say
@@ -251,8 +232,8 @@ func (d *dataset) cutDocument() ([]byte, error) {
 	}
 	return codecs.Object(
 		"zarr_format", 3, "node_type", "array", "shape", d.shape, "data_type", dataType,
-		"chunk_grid", named("rectilinear", codecs.Object("kind", "inline", "chunk_shapes", edges)),
-		"chunk_key_encoding", named("v2", codecs.Object("separator", "/")),
+		"chunk_grid", formats.Named("rectilinear", codecs.Object("kind", "inline", "chunk_shapes", edges)),
+		"chunk_key_encoding", formats.Named("v2", codecs.Object("separator", "/")),
 		"fill_value", fill, "codecs", chain, "attributes", json.RawMessage("{}")), nil
 }
 

@@ -59,7 +59,7 @@ func (v *volume) array(s *scale, suffix string) []byte {
 	attributes = append(append(attributes, "voxel_offset", s.Offset), s.members...)
 	return codecs.Object(
 		"zarr_format", 3, "node_type", "array", "shape", s.shape(), "data_type", v.DataType, "chunk_grid", s.grid(),
-		"chunk_key_encoding", named("default", codecs.Object("separator", "/")),
+		"chunk_key_encoding", formats.Named("default", codecs.Object("separator", "/")),
 		"fill_value", 0, "codecs", chain, "attributes", codecs.Object(attributes...), "dimension_names", dimensions)
 }
 
@@ -83,8 +83,8 @@ func (s *scale) grid() json.RawMessage {
 		}
 	}
 	if regular || empty {
-		return named("regular", codecs.Object("chunk_shape", append(s.chunk[:], s.channels)))
+		return formats.Named("regular", codecs.Object("chunk_shape", append(s.chunk[:], s.channels)))
 	}
 	edges[3] = s.channels
-	return named("rectilinear", codecs.Object("kind", "inline", "chunk_shapes", edges))
+	return formats.Named("rectilinear", codecs.Object("kind", "inline", "chunk_shapes", edges))
 }

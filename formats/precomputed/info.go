@@ -217,23 +217,23 @@ func (s *scale) check(dataType string) error {
 // with their codecs; nil is not read.
 var suffixes = map[string]json.RawMessage{
 	".gz":   gzipped,
-	".zstd": named("zstd", codecs.Object("level", 3, "checksum", false)),
-	".xz":   named("numcodecs.lzma", codecs.Object("format", 1, "check", -1, "preset", 6)),
-	".bz2":  named("numcodecs.bz2", codecs.Object("level", 9)),
+	".zstd": formats.Named("zstd", codecs.Object("level", 3, "checksum", false)),
+	".xz":   formats.Named("numcodecs.lzma", codecs.Object("format", 1, "check", -1, "preset", 6)),
+	".bz2":  formats.Named("numcodecs.bz2", codecs.Object("level", 9)),
 	".br":   nil,
 }
 
-var gzipped = named("gzip", codecs.Object("level", 6))
+var gzipped = formats.Named("gzip", codecs.Object("level", 6))
 
 // codecs returns the codecs of the chunks. suffix is that of compressed files, or "".
 // Errors are ErrUnsupported or ErrFormat.
 func (s *scale) codecs(dataType, suffix string) ([]json.RawMessage, error) {
 	var out []json.RawMessage
-	transpose := func(order ...int) { out = append(out, named("transpose", codecs.Object("order", order))) }
+	transpose := func(order ...int) { out = append(out, formats.Named("transpose", codecs.Object("order", order))) }
 	switch encoding := strings.ToLower(s.Encoding); encoding {
 	case "raw":
 		transpose(3, 2, 1, 0)
-		out = append(out, named("bytes", codecs.Object("endian", "little")))
+		out = append(out, formats.Named("bytes", codecs.Object("endian", "little")))
 	case "compressed_segmentation":
 		if dataType != "uint32" && dataType != "uint64" {
 			return nil, formats.Unsupported("encoding %q of %s", s.Encoding, dataType)
@@ -242,7 +242,7 @@ func (s *scale) codecs(dataType, suffix string) ([]json.RawMessage, error) {
 			return nil, formats.Invalid("compressed_segmentation_block_size: not three integers")
 		}
 		transpose(3, 2, 1, 0)
-		out = append(out, named(segmentationCodec, codecs.Object("block_size", s.BlockSize)))
+		out = append(out, formats.Named(segmentationCodec, codecs.Object("block_size", s.BlockSize)))
 	case "jpeg", "png":
 		bits16 := encoding == "png" && dataType == "uint16"
 		if dataType != "uint8" && !bits16 || s.channels > 4 || encoding == "jpeg" && s.channels != 1 && s.channels != 3 {
@@ -263,8 +263,4 @@ func (s *scale) codecs(dataType, suffix string) ([]json.RawMessage, error) {
 		out = append(out, suffixes[suffix])
 	}
 	return out, nil
-}
-
-func named(name string, configuration json.RawMessage) json.RawMessage {
-	return codecs.Object("name", name, "configuration", configuration)
 }

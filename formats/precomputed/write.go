@@ -160,7 +160,7 @@ func (s *step) measure(o WriteOptions) error {
 	if s.channels < 1 {
 		return formats.Unsupported("an array without channels")
 	}
-	chunks := chunkShape(m)
+	chunks := formats.ChunkShape(m)
 	s.Offset = make([]integer, 3)
 	bytes := s.channels
 	for d := range 3 {
@@ -223,25 +223,6 @@ func axesOf(names []string, rank int) []int {
 		axes = append(axes, d)
 	}
 	return axes
-}
-
-// chunkShape returns the shape of the chunks, of inner ones in shards, and of the first
-// one where they differ.
-func chunkShape(m *zarr.Meta) []int {
-	shape := m.Grid.Regular()
-	if shape == nil {
-		shape = make([]int, len(m.Shape))
-		for d := range shape {
-			shape[d] = 1
-			if m.Grid.Count(d, m.Shape[d]) > 0 {
-				shape[d] = int(m.Grid.Start(d, 1))
-			}
-		}
-	}
-	if b, err := m.Codecs.Bind(codecs.Rep{Type: m.Type, Shape: shape, Fill: m.Fill}); err == nil && b.InnerShape() != nil {
-		return b.InnerShape()
-	}
-	return shape
 }
 
 // finish makes info.
