@@ -260,6 +260,17 @@ func (a *Array) ChunkKey(coords []int64) string {
 	return string(m.Keys.Append([]byte(a.loc.chunks), coords))
 }
 
+// PlainKeys says how chunks are read without codecs: if ok, every stored chunk is the
+// elements of a whole chunk in memory layout, under the key that is prefix and the coords
+// with separator between them. Only for arrays with dimensions and chunks of one shape.
+func (a *Array) PlainKeys() (prefix, separator string, ok bool) {
+	st := a.st.Load()
+	if st.form == nil || !st.form.bound.Plain() || st.meta.Keys.Rank() == 0 {
+		return "", "", false
+	}
+	return a.loc.chunks + st.meta.Keys.Prefix(), string(st.meta.Keys.Separator()), true
+}
+
 // Chunk is a chunk of the grid.
 type Chunk struct {
 	// Coords is its place in the grid.

@@ -14,8 +14,9 @@ import numpy as np
 from . import _wire as w
 from ._elements import PART, Elements, write_part
 from ._errors import InvalidError
+from ._plain import PlainChunks
 from ._selection import Selection
-from ._views import Session, View
+from ._views import Session, Snapshot, View
 
 # Names of metadata documents.
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
@@ -98,6 +99,8 @@ class Array:
             assert named is not None
             unit = tuple(o.get("unit") or self.chunks or ())
             self._elements = Elements(self.view, self.path, self.shape, unit, named, self._same)
+            if o.get("plain") and isinstance(self.view, Snapshot):
+                self._elements.plain = PlainChunks(self.view, o["plain"], unit, named)
         else:
             self._parts = named
 

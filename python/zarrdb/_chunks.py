@@ -60,7 +60,7 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
         return None
     pieces, n = [], 1
     for k, u in zip(items, unit, strict=True):
-        found = _pieces(k, u)
+        found = pieces_of(k, u)
         if found is None:
             return None
         n *= len(found)
@@ -86,7 +86,7 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
     return out
 
 
-def _pieces(k: int | range, u: int) -> list[tuple[int, Any, slice | None]] | None:
+def pieces_of(k: int | range, u: int) -> list[tuple[int, Any, slice | None]] | None:
     """The chunks that an item touches: number, what is selected in it, and where that goes."""
     if isinstance(k, int):
         return [(k // u, k % u, None)]

@@ -19,6 +19,7 @@ from . import _chunks
 from . import _wire as w
 from ._errors import InvalidError
 from ._memory import LONGEST, Block
+from ._plain import PlainChunks
 from ._selection import Selection
 from ._views import Session, Snapshot, View
 
@@ -95,10 +96,11 @@ class Elements:
     """The elements of an array in a version or session, which have a fixed size. unit is the
     shape of what the server decodes at once. check gets the server's description of elements."""
 
-    __slots__ = ("check", "dtype", "path", "shape", "unit", "version", "view")
+    __slots__ = ("check", "dtype", "path", "plain", "shape", "unit", "version", "view")
 
     def __init__(self, view: View, path: str, shape: tuple[int, ...], unit: tuple[int, ...], dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None]) -> None:
         self.view, self.path, self.shape, self.unit, self.dtype, self.check = view, path, shape, unit, dtype, check
+        self.plain: PlainChunks | None = None  # where they are stored as they are
         self.version: _chunks.Key | None = None  # what never changes is kept
         if isinstance(view, Snapshot) and 0 not in shape:
             self.version = (view._client.dir, view.commit.id, path, unit, dtype)
@@ -127,6 +129,10 @@ class Elements:
             short: list[Any] = []
             _stream(self.view, [self._request(sel, short.append)])
             return np.frombuffer(short[0], dtype).reshape(shape)
+        if self.plain is not None:
+            got = self.plain.read(sel, out)
+            if got is not None:
+                return got
         into = np.empty(shape, dtype) if out is None else out
 
         def place(where: tuple[slice, ...]) -> Callable[[Any], None]:

@@ -89,14 +89,14 @@ class _File:
         self.fd = fd
         self.map: mmap.mmap | None = None
 
-    def bytes(self, off: int, n: int) -> bytes:
+    def mapped(self, off: int, n: int) -> mmap.mmap:
+        """The file in memory, with n bytes at off. What refers to it keeps it open."""
         m = self.map
         if m is None or len(m) < off + n:
             m = self.map = mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)  # it may have grown
-        out = m[off : off + n]
-        if len(out) != n:
-            raise ZarrdbError(f"the server named {n} bytes at {off} in a file of {len(m)}")
-        return out
+            if len(m) < off + n:
+                raise ZarrdbError(f"the server named {n} bytes at {off} in a file of {len(m)}")
+        return m
 
     def __del__(self) -> None:
         os.close(self.fd)
@@ -406,11 +406,21 @@ class Link:
             size, id = _found.unpack(frame.meta)
             return frame.body, size, id
         size, id, number, off, n = _place.unpack(frame.meta)
+        m = self.mapped(number, off, n)
+        return None if m is None else m[off : off + n], size, id
+
+    def mapped(self, number: int, off: int, n: int) -> mmap.mmap | None:
+        """A file that the server has passed, in memory, with n bytes at off. None if it is closed."""
         with self._lock:
             file = self._files.get(number)
             if file is not None:
                 self._files.move_to_end(number)
-        return None if file is None else file.bytes(off, n), size, id
+        return None if file is None else file.mapped(off, n)
+
+    @staticmethod
+    def place(frame: Frame) -> tuple[int, int, int] | None:
+        """Where the value of a reply to get is: the number of a file, offset and length."""
+        return _place.unpack(frame.meta)[2:] if frame.flags & PLACE else None
 
     def _forget_blocks(self, blocks: Blocks) -> None:
         """Let the server forget blocks. It may not know them."""

@@ -75,6 +75,9 @@ func (c *conn) arrayInfo(ctx context.Context, v *view, in *wire.Array) (*wire.Ar
 	for _, n := range a.InnerChunks() {
 		out.Unit = append(out.Unit, int64(n))
 	}
+	if prefix, separator, ok := a.PlainKeys(); ok && out.ItemSize > 0 {
+		out.Plain = &wire.PlainKeys{Prefix: prefix, Separator: separator}
+	}
 	attrs := []byte{'{'}
 	for name, raw := range m.Attributes.All() {
 		key, err := json.Marshal(name)

@@ -298,6 +298,14 @@ type ArrayInfo struct {
 	ItemSize   int             `json:"item_size"`        // 0 for a variable length
 	Dimensions []string        `json:"dimensions,omitempty"`
 	Attributes json.RawMessage `json:"attributes,omitempty"`
+	Plain      *PlainKeys      `json:"plain,omitempty"` // where chunks are stored as elements
+}
+
+// PlainKeys are the keys of chunks that are stored as elements, as Elements describes
+// them: Prefix and the numbers of the chunk with Separator between them.
+type PlainKeys struct {
+	Prefix    string `json:"prefix"`
+	Separator string `json:"separator"`
 }
 
 // Elements describes decoded elements: C order, little-endian. Those of a type of

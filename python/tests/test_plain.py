@@ -1,0 +1,124 @@
+"""Chunks without codecs are copied from files of the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from conftest import end
+
+import zarrdb
+from zarrdb import _plain
+from zarrdb import _wire as w
+
+x = np.arange(100 * 70 * 30, dtype="<i4").reshape(100, 70, 30)
+x[32:64, :32] = 5  # the fill value: that chunk is not stored
+
+SELECTIONS: list[Any] = [
+    np.s_[:32, :32, :], np.s_[32:64, :32], np.s_[96:, 64:], np.s_[20:50, 10:60, 3:29], np.s_[70, 32:64], np.s_[3:30, 40:60, 7],
+    np.s_[..., 0], np.s_[:31, None, :30], np.s_[30::-1, :32], np.s_[:32:2, :32], np.s_[1:2, 2:3, 3:4], np.s_[64:96, 0:32], np.s_[:],
+]  # fmt: skip
+
+
+@pytest.fixture
+def snap(repo: zarrdb.Repository) -> zarrdb.Snapshot:
+    variants: dict[str, Any] = {
+        "a": {},
+        "dots": {"chunk_key_encoding": {"name": "v2", "separator": "."}},
+        "big": {"serializer": zarr.codecs.BytesCodec(endian="big")},
+        "zstd": {"compressors": zarr.codecs.ZstdCodec()},
+    }
+    with repo.transaction() as store:
+        g = zarr.create_group(store)
+        for name, more in variants.items():
+            z = g.create_array(name, shape=x.shape, chunks=(32, 32, 30), dtype="<i4", fill_value=5, **{"compressors": None, **more})
+            z[...] = x
+    return repo.at("main")
+
+
+@pytest.mark.parametrize("name", ["a", "dots", "big", "zstd"])
+def test_elements(snap: zarrdb.Snapshot, name: str) -> None:
+    a = snap.array(name)
+    elements = a._elements
+    assert elements is not None and (elements.plain is not None) == (name in ("a", "dots"))
+    for _ in range(2):
+        for sel in SELECTIONS:
+            np.testing.assert_array_equal(a[sel], x[sel])
+            out = np.zeros(x[sel].shape, "f8")
+            np.testing.assert_array_equal(a.read(sel, out=out), x[sel])
+    got = a[:32, :32]
+    got[:] = 0  # it is the caller's
+    np.testing.assert_array_equal(a[:32, :32], x[:32, :32])
+
+
+def count(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """How many requests of each kind are sent from here on."""
+    asked: dict[int, int] = {}
+    start = w.Link.start
+
+    def counted(self: w.Link, op: int, *args: Any, **more: Any) -> int | None:
+        asked[op] = asked.get(op, 0) + 1
+        return start(self, op, *args, **more)
+
+    monkeypatch.setattr(w.Link, "start", counted)
+    return asked
+
+
+def test_a_chunk_is_asked_for_once(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = snap.array("a")
+    asked = count(monkeypatch)
+    for _ in range(3):
+        np.testing.assert_array_equal(a[64:96, 32:64], x[64:96, 32:64])
+    assert asked == {w.GET: 1}
+    for _ in range(3):  # there is no value of that one
+        np.testing.assert_array_equal(a[32:64, :32], x[32:64, :32])
+    assert asked[w.READ] == 3
+    monkeypatch.setattr(_plain, "MOST", 0)
+    np.testing.assert_array_equal(a[64:96, 32:64], x[64:96, 32:64])
+    assert asked[w.READ] == 4
+
+
+def test_files_that_were_closed(snap: zarrdb.Snapshot) -> None:
+    a = snap.array("a")
+    a[:32, :32]
+    link, _ = snap._at()
+    numbers = list(link._files)
+    link._files.clear()
+    link._forget(numbers)
+    for _ in range(2):
+        np.testing.assert_array_equal(a[:32, :32], x[:32, :32])
+    assert link._files  # it was passed again
+
+
+def test_another_server(snap: zarrdb.Snapshot) -> None:
+    a = snap.array("a")
+    a[:32, :32]
+    end(snap._client.dir)
+    np.testing.assert_array_equal(a[:32, :32], x[:32, :32])
+    np.testing.assert_array_equal(a[64:96, :32], x[64:96, :32])
+
+
+def test_without_files(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that passes no files sends bytes."""
+    call = w.Link.call
+    monkeypatch.setattr(w.Link, "call", lambda self, op, meta, body=b"", flags=0, fds=(): call(self, op, meta, body, flags | w.BYTES * (op == w.GET), fds))
+    a = snap.array("a")
+    for _ in range(2):
+        np.testing.assert_array_equal(a[:32, :32], x[:32, :32])
+
+
+def test_collected_beside_a_reader(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:
+    """What a version has stays readable from its map while its space is to be given back."""
+    a = snap.array("a")
+    a[:32, :32]
+    s = repo.writable_session()
+    for name in ("a", "dots", "big", "zstd"):
+        s.array(name)[...] = 5
+    s.commit("clear")
+    repo.expire(keep=1)
+    repo.gc()
+    for _ in range(2):
+        np.testing.assert_array_equal(a[:32, :32], x[:32, :32])
+        np.testing.assert_array_equal(a[64:96, 32:64], x[64:96, 32:64])
