@@ -21,17 +21,10 @@ import (
 //
 // Errors: ErrNotBackup if dest is another database, ErrExists if it holds other
 // files.
-func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (*TransferReport, error) {
-	r, err := db.backup(ctx, dest, o)
-	if err != nil {
-		return r, fmt.Errorf("backup to %s: %w", dest, err)
-	}
-	return r, nil
-}
-
-func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
+func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
+	defer wrap(&err, "backup to %s", dest)
 	opts := db.copyOptions()
-	if err := readFormat(fsOf(opts.FS), dest); errors.Is(err, ErrNotDatabase) {
+	if err := readFormat(opts.FS, dest); errors.Is(err, ErrNotDatabase) {
 		return db.copyTo(ctx, dest, opts, o, everything, mirror(&db.incarnation))
 	}
 	to, err := Open(dest, &opts)
@@ -43,12 +36,9 @@ func (db *DB) backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 }
 
 // BackupTo is [DB.Backup] to a backup that is open.
-func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
-	r, err := db.backupTo(ctx, to, o)
-	if err != nil {
-		return r, fmt.Errorf("backup to %s: %w", to.dir, err)
-	}
-	return r, nil
+func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (_ *TransferReport, err error) {
+	defer wrap(&err, "backup to %s", to.dir)
+	return db.backupTo(ctx, to, o)
 }
 
 func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
@@ -68,11 +58,10 @@ func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*Transfe
 func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferOptions) (_ *TransferReport, err error) {
 	ro := opts.withDefaults()
 	ro.ReadOnly = true
-	fs := fsOf(ro.FS)
 	var db *DB
 	closeZip := func() error { return nil }
-	if fi, no := fs.Stat(backup); no == nil && !fi.IsDir() {
-		db, closeZip, err = openZip(ctx, fs, backup, ro)
+	if fi, no := ro.FS.Stat(backup); no == nil && !fi.IsDir() {
+		db, closeZip, err = openZip(ctx, ro.FS, backup, ro)
 	} else {
 		db, err = Open(backup, &ro)
 	}
@@ -80,23 +69,16 @@ func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferO
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close(), closeZip()) }()
-	r, err := db.restoreTo(ctx, dir, ro.FS, o)
-	if err != nil {
-		return r, fmt.Errorf("restore %s to %s: %w", backup, dir, err)
-	}
-	return r, nil
+	return db.restoreTo(ctx, dir, ro.FS, o)
 }
 
 // RestoreTo is [Restore] of a backup that is open.
 func (db *DB) RestoreTo(ctx context.Context, dir string, o TransferOptions) (*TransferReport, error) {
-	r, err := db.restoreTo(ctx, dir, db.opts.FS, o)
-	if err != nil {
-		return r, fmt.Errorf("restore %s to %s: %w", db.dir, dir, err)
-	}
-	return r, nil
+	return db.restoreTo(ctx, dir, db.opts.FS, o)
 }
 
-func (db *DB) restoreTo(ctx context.Context, dir string, fs index.FS, o TransferOptions) (*TransferReport, error) {
+func (db *DB) restoreTo(ctx context.Context, dir string, fs index.FS, o TransferOptions) (_ *TransferReport, err error) {
+	defer wrap(&err, "restore %s to %s", db.dir, dir)
 	to := db.copyOptions()
 	to.FS = fs
 	return db.copyTo(ctx, dir, to, o, everything, mirror(nil))

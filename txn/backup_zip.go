@@ -23,7 +23,7 @@ const stagedSuffix = ".staged"
 // in it is verified and durable, or not at all. ErrExists if it is there before: a
 // zip cannot take what is new.
 func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (_ *TransferReport, err error) {
-	fs := fsOf(db.opts.FS)
+	fs := db.opts.FS
 	if _, err := fs.Stat(file); err == nil {
 		return nil, fmt.Errorf("backup to %s: %w", file, ErrExists)
 	}
@@ -33,7 +33,7 @@ func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (_ 
 		err = fs.Rename(z.tmp, file)
 	}
 	if err == nil {
-		err = syncDir(fs, fs.PathDir(file))
+		err = index.SyncDir(fs, fs.PathDir(file))
 	} else if exists(fs, z.tmp) {
 		err = errors.Join(err, fs.Remove(z.tmp))
 	}

@@ -63,7 +63,7 @@ const quarantineDir = "quarantine"
 // quarantined returns a new name in the quarantine of a database.
 func quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
 	parent := fs.PathJoin(dir, quarantineDir)
-	if err := makeDir(fs, parent); err != nil {
+	if err := index.MakeDir(fs, parent); err != nil {
 		return "", err
 	}
 	name := fs.PathJoin(parent, what+"-"+now.UTC().Format("20060102T150405Z"))
@@ -84,5 +84,5 @@ func setAside(fs index.FS, dir, path string, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return kept, errors.Join(syncDir(fs, fs.PathDir(kept)), syncDir(fs, fs.PathDir(path)))
+	return kept, errors.Join(index.SyncDir(fs, fs.PathDir(kept)), index.SyncDir(fs, fs.PathDir(path)))
 }

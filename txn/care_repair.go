@@ -115,7 +115,7 @@ func (p *repairer) done(format string, args ...any) {
 // heal restores pages and commits. What a page hides is seen only when the page
 // is there again, so it goes on while it gets somewhere.
 func (p *repairer) heal(ctx context.Context) error {
-	list, err := listCheckpoints(fsOf(p.db.opts.FS), p.db.dir)
+	list, err := listCheckpoints(p.db.opts.FS, p.db.dir)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (p *repairer) heal(ctx context.Context) error {
 // healFrom takes what it can from one checkpoint. One that cannot be opened
 // heals nothing.
 func (p *repairer) healFrom(ctx context.Context, checkpoint string) (err error) {
-	fs := fsOf(p.db.opts.FS)
+	fs := p.db.opts.FS
 	path := fs.PathJoin(p.db.dir, checkpointDir, checkpoint)
 	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
 	if err != nil {
@@ -259,10 +259,10 @@ func (p *repairer) record() error {
 	for _, problem := range p.r.After.Problems {
 		b = fmt.Appendln(b, problem)
 	}
-	fs := fsOf(p.db.opts.FS)
+	fs := p.db.opts.FS
 	path, err := quarantined(fs, p.db.dir, "repair", now)
 	if err == nil {
-		err = putFile(fs, path, b)
+		err = index.ReplaceSmall(fs, fs.PathDir(path), fs.PathBase(path), b)
 	}
 	if err == nil {
 		p.r.Record = path

@@ -64,7 +64,7 @@ type SalvageReport struct {
 func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
 	opts := o.Options.withDefaults()
 	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilityNone, -1
-	v := salvager{fs: fsOf(opts.FS), from: dir, dir: dir, opts: opts, o: o, r: &SalvageReport{Dir: dir}}
+	v := salvager{fs: opts.FS, from: dir, dir: dir, opts: opts, o: o, r: &SalvageReport{Dir: dir}}
 	err := v.run(ctx)
 	if err != nil && !errors.Is(err, ErrSound) {
 		err = fmt.Errorf("salvage %s: %w", dir, err)
@@ -104,7 +104,7 @@ func (v *salvager) run(ctx context.Context) error {
 	if v.o.To != "" {
 		err = v.copyPacks(ctx)
 	} else {
-		err = makeDir(v.fs, v.fs.PathJoin(v.dir, packDir)) // it may be lost too
+		err = index.MakeDir(v.fs, v.fs.PathJoin(v.dir, packDir)) // it may be lost too
 	}
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (v *salvager) copyPacks(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(syncDir(fs, to), syncDir(fs, v.dir), syncDir(fs, fs.PathDir(v.dir)))
+	return errors.Join(index.SyncDir(fs, to), index.SyncDir(fs, v.dir), index.SyncDir(fs, fs.PathDir(v.dir)))
 }
 
 // choose looks at the present index and at the checkpoints, newest first, and
@@ -317,7 +317,7 @@ func (v *salvager) install(staged string) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(fs.Rename(staged, place), syncDir(fs, v.dir)); err != nil {
+	if err := errors.Join(fs.Rename(staged, place), index.SyncDir(fs, v.dir)); err != nil {
 		return err
 	}
 	if err := v.setAside(func(name string) bool { return name == v.r.Source }); err != nil {

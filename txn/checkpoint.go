@@ -74,7 +74,7 @@ func (c *checkpointer) load(db *DB) error {
 		return err
 	}
 	c.moves.Store(moves)
-	list, err := listCheckpoints(fsOf(db.opts.FS), db.dir)
+	list, err := listCheckpoints(db.opts.FS, db.dir)
 	if err == nil && len(list) > 0 {
 		c.last.Store(list[len(list)-1].Moves)
 	}
@@ -187,7 +187,7 @@ func (db *DB) Checkpoints() ([]Checkpoint, error) {
 	c.wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list, err := listCheckpoints(fsOf(db.opts.FS), db.dir)
+	list, err := listCheckpoints(db.opts.FS, db.dir)
 	return list, errors.Join(err, c.err)
 }
 
@@ -210,43 +210,41 @@ func (db *DB) checkpointForReclaim() error {
 }
 
 // checkpoint makes and verifies a copy and removes old ones. c.mu is held.
-func (db *DB) checkpoint() error {
-	fs, c := fsOf(db.opts.FS), &db.checkpoints
+func (db *DB) checkpoint() (err error) {
+	defer wrap(&err, "checkpoint")
+	fs, c := db.opts.FS, &db.checkpoints
 	if err := db.writePending(context.Background()); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return err
 	}
 	moves := c.moves.Load()
 	// Also if it fails: another attempt is made when there is more to lose.
 	c.last.Store(moves)
 	c.bytes.Store(0)
 	parent := fs.PathJoin(db.dir, checkpointDir)
-	if err := makeDir(fs, parent); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	if err := index.MakeDir(fs, parent); err != nil {
+		return err
 	}
 	name, err := nextCheckpoint(fs, parent, moves)
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return err
 	}
 	path := fs.PathJoin(parent, name)
 	// Tables are linked, logs are copied: what is in tables costs nothing.
-	if err := db.idx.Flush(); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	if err = db.idx.Flush(); err == nil {
+		err = db.idx.Checkpoint(path)
 	}
-	if err := db.idx.Checkpoint(path); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	if err != nil {
+		return err
 	}
 	if err := verifyCheckpoint(fs, path); err != nil {
-		return fmt.Errorf("checkpoint %s: %w", name, errors.Join(err, fs.RemoveAll(path)))
+		return fmt.Errorf("%s: %w", name, errors.Join(err, fs.RemoveAll(path)))
 	}
-	if err := db.dropCheckpoints(keptCheckpoints); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	return nil
+	return db.dropCheckpoints(keptCheckpoints)
 }
 
 // dropCheckpoints removes all but the newest, and what interrupted ones left.
 func (db *DB) dropCheckpoints(keep int) error {
-	fs := fsOf(db.opts.FS)
+	fs := db.opts.FS
 	list, err := listCheckpoints(fs, db.dir)
 	if err != nil {
 		return err
@@ -268,7 +266,7 @@ func (db *DB) dropCheckpoints(keep int) error {
 		}
 	}
 	if removed && err == nil {
-		err = syncDir(fs, parent)
+		err = index.SyncDir(fs, parent)
 	}
 	return err
 }
@@ -352,15 +350,4 @@ func parseCheckpoint(name string) (moves uint64, ok bool) {
 	}
 	_, err = strconv.ParseUint(tail, 16, 32)
 	return moves, err == nil
-}
-
-// makeDir makes a directory durably unless it is there.
-func makeDir(fs index.FS, dir string) error {
-	if _, err := fs.Stat(dir); err == nil {
-		return nil
-	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return syncDir(fs, fs.PathDir(dir))
 }

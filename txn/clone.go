@@ -18,13 +18,14 @@ import (
 //
 // Errors: ErrExists if dir holds a database or other files, ErrNoRef if there is
 // no such branch, kv.ErrCorrupt if the source is damaged.
-func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*TransferReport, error) {
+func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (_ *TransferReport, err error) {
 	if o.Branch != "" {
 		if _, err := db.Head(o.Branch); err != nil {
 			return nil, fmt.Errorf("clone: %w", err)
 		}
 	}
-	r, err := db.copyTo(ctx, dir, db.copyOptions(), o, func(ctx context.Context, t *transfer) error {
+	defer wrap(&err, "clone to %s", dir)
+	return db.copyTo(ctx, dir, db.copyOptions(), o, func(ctx context.Context, t *transfer) error {
 		if o.Branch != "" {
 			refs, err := t.branchOnly(ctx, catalog.HeadRef(o.Branch))
 			if err != nil {
@@ -36,10 +37,6 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (*Transf
 	}, func(ctx context.Context, t *transfer) error {
 		return t.move(ctx, opClone, t.heads, func(string, CommitID) (bool, error) { return true, nil })
 	})
-	if err != nil {
-		return r, fmt.Errorf("clone to %s: %w", dir, err)
-	}
-	return r, nil
 }
 
 // branchOnly returns the ref of a branch and the tags within the depth of its
@@ -81,7 +78,7 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 // copyTo makes a new database by a transfer. The file that says that it is one
 // comes last.
 func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
-	fs := fsOf(opts.FS)
+	fs := opts.FS
 	if _, err := prepareDir(fs, dir); err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ type DB struct {
 // program wrote it.
 func Open(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
-	fs := fsOf(opts.FS)
+	fs := opts.FS
 	if err := readFormat(fs, dir); err != nil {
 		if errors.Is(err, ErrNotDatabase) && exists(fs, fs.PathJoin(dir, FormatFile)) && exists(fs, fs.PathJoin(dir, indexDir)) {
 			err = &IndexLostError{Dir: dir, Err: err}
@@ -109,7 +109,7 @@ func exists(fs index.FS, path string) bool {
 // interrupted, the error is ErrExists.
 func Create(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
-	fs := fsOf(opts.FS)
+	fs := opts.FS
 	made, err := prepareDir(fs, dir)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (db *DB) takenUp() error {
 
 // open opens the database in dir with the index at path.
 func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
-	fs := fsOf(opts.FS)
+	fs := opts.FS
 	idx, err := openIndex(path, &index.Options{
 		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket,
 	}, opts.Locked)

@@ -74,7 +74,7 @@ func (db *DB) blank() (bool, error) {
 // that makes the directory one goes before the rest of it, the index after the
 // packs, so that these are never left alone, and the lock last.
 func (db *DB) remove() error {
-	fs := fsOf(db.opts.FS)
+	fs := db.opts.FS
 	_ = db.stopPending() // there is nothing pending
 	db.stopCheckpoints()
 	_ = db.packs.Close()
@@ -86,7 +86,7 @@ func (db *DB) remove() error {
 		}
 	}
 	if err == nil {
-		err = syncDir(fs, db.dir)
+		err = index.SyncDir(fs, db.dir)
 	}
 	packs := fs.PathJoin(db.dir, packDir)
 	if err == nil {

@@ -3,7 +3,6 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -24,13 +23,6 @@ const FormatWord = "zarrdb "
 
 var formatText = fmt.Sprintf("%s%d\n", FormatWord, Format)
 
-func fsOf(fs index.FS) index.FS {
-	if fs == nil {
-		return index.DefaultFS
-	}
-	return fs
-}
-
 // ParseFormat reads the contents of a FormatFile. A newer format is an
 // *index.FormatError.
 func ParseFormat(b []byte) (int, error) {
@@ -45,31 +37,25 @@ func ParseFormat(b []byte) (int, error) {
 	return n, nil
 }
 
-func readFormat(fs index.FS, dir string) error {
-	f, err := fs.Open(fs.PathJoin(dir, FormatFile))
+func readFormat(fs index.FS, dir string) (err error) {
+	defer wrap(&err, "open %s", dir)
+	b, err := index.ReadSmall(fs, fs.PathJoin(dir, FormatFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("open %s: %w", dir, ErrNotDatabase)
+		return ErrNotDatabase
 	}
-	if err != nil {
-		return fmt.Errorf("open %s: %w", dir, err)
+	if err == nil {
+		_, err = ParseFormat(b)
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 64))
-	if err != nil {
-		return fmt.Errorf("open %s: %w", dir, err)
-	}
-	if _, err := ParseFormat(b); err != nil {
-		return fmt.Errorf("open %s: %w", dir, err)
-	}
-	return nil
+	return err
 }
 
 // prepareDir makes dir and refuses one that holds a database, what is left of one
 // that lost its index, or other files. It returns the directories that were
 // missing, the innermost first.
 func prepareDir(fs index.FS, dir string) (made []string, err error) {
-	if _, err := fs.Stat(fs.PathJoin(dir, FormatFile)); err == nil {
-		return nil, fmt.Errorf("create %s: %w", dir, ErrExists)
+	defer wrap(&err, "create %s", dir)
+	if exists(fs, fs.PathJoin(dir, FormatFile)) {
+		return nil, ErrExists
 	}
 	for d := dir; ; {
 		if _, err := fs.Stat(d); !errors.Is(err, os.ErrNotExist) {
@@ -83,21 +69,18 @@ func prepareDir(fs index.FS, dir string) (made []string, err error) {
 		d = up
 	}
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("create %s: %w", dir, err)
+		return nil, err
 	}
 	names, err := fs.List(dir)
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", dir, err)
+		return nil, err
 	}
 	for _, n := range names {
 		if n != indexDir && n != packDir && n != FormatFile+".tmp" {
-			return nil, fmt.Errorf("create %s: %w: the directory is not empty", dir, ErrExists)
+			return nil, fmt.Errorf("%w: the directory is not empty", ErrExists)
 		}
 	}
-	if err := indexMissing(fs, dir); err != nil {
-		return nil, fmt.Errorf("create %s: %w", dir, err)
-	}
-	return made, nil
+	return made, indexMissing(fs, dir)
 }
 
 // indexMissing refuses packs without an index: they are what is left of a
@@ -128,36 +111,5 @@ func errIsLeft(dir, what string) error {
 }
 
 func writeFormat(fs index.FS, dir string) error {
-	if err := putFile(fs, fs.PathJoin(dir, FormatFile), []byte(formatText)); err != nil {
-		return err
-	}
-	return syncDir(fs, fs.PathDir(dir))
-}
-
-// putFile puts a file in its place, durably and as a whole.
-func putFile(fs index.FS, path string, b []byte) error {
-	tmp := path + ".tmp"
-	f, err := fs.Create(tmp, index.WriteCategory)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := fs.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncDir(fs, fs.PathDir(path))
-}
-
-func syncDir(fs index.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(index.ReplaceSmall(fs, dir, FormatFile, []byte(formatText)), index.SyncDir(fs, fs.PathDir(dir)))
 }

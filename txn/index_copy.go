@@ -34,15 +34,8 @@ type IndexCopy struct {
 // CopyIndex makes a copy of the index for a process that only reads: its
 // [Options.IndexCopy] is the name of the copy. Tables are hard links where the file
 // system has them, so that it takes milliseconds.
-func (db *DB) CopyIndex(ctx context.Context) (*IndexCopy, error) {
-	c, err := db.copyIndex(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("copy the index for a reader: %w", err)
-	}
-	return c, nil
-}
-
-func (db *DB) copyIndex(ctx context.Context) (*IndexCopy, error) {
+func (db *DB) CopyIndex(ctx context.Context) (_ *IndexCopy, err error) {
+	defer wrap(&err, "copy the index for a reader")
 	if err := errors.Join(db.check(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -58,7 +51,7 @@ func (db *DB) copyIndex(ctx context.Context) (*IndexCopy, error) {
 		defer db.copies.Add(-1)
 		db.copying.Lock()
 		defer db.copying.Unlock()
-		fs := fsOf(db.opts.FS)
+		fs := db.opts.FS
 		return errors.Join(fs.RemoveAll(path), index.RemoveEmpty(fs, readersPath(db.opts, db.dir)))
 	})
 	if err := db.copyIndexTo(ctx, path); err != nil {
@@ -69,13 +62,13 @@ func (db *DB) copyIndex(ctx context.Context) (*IndexCopy, error) {
 
 // readersPath joins a path in the directory of copies.
 func readersPath(o Options, dir string, names ...string) string {
-	return fsOf(o.FS).PathJoin(append([]string{dir, readersDir}, names...)...)
+	return o.FS.PathJoin(append([]string{dir, readersDir}, names...)...)
 }
 
 func (db *DB) copyIndexTo(ctx context.Context, path string) error {
 	db.copying.Lock()
 	defer db.copying.Unlock()
-	fs := fsOf(db.opts.FS)
+	fs := db.opts.FS
 	if err := fs.MkdirAll(readersPath(db.opts, db.dir), 0o777); err != nil {
 		return err
 	}
@@ -110,7 +103,7 @@ func openIndexCopy(dir string, opts Options) (*DB, error) {
 // removeCopies removes what processes left that were killed. This process alone has the
 // database open.
 func (db *DB) removeCopies() error {
-	fs, path := fsOf(db.opts.FS), readersPath(db.opts, db.dir)
+	fs, path := db.opts.FS, readersPath(db.opts, db.dir)
 	if _, err := fs.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

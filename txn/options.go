@@ -127,6 +127,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
+	if c.FS == nil {
+		c.FS = index.DefaultFS
+	}
 	if c.Policy == nil {
 		c.Policy = namespace.NoPolicy{}
 	}

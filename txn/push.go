@@ -59,13 +59,10 @@ type pushedRef struct {
 	expect CommitID // what the destination had, when it was looked at
 }
 
-func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (*TransferReport, error) {
+func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (_ *TransferReport, err error) {
+	defer wrap(&err, "%s", op)
 	p := &pushing{op: op, refs: map[string]*pushedRef{}, move: map[string]CommitID{}}
-	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", op, err)
-	}
-	return r, nil
+	return transferred(ctx, from, to, o, p.plan, p.publish)
 }
 
 // plan finds the refs and which of them move.

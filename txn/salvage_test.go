@@ -525,7 +525,7 @@ func TestSalvagePowerCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, mem, "db/checkpoints/"+newer+"/FORMAT", []byte(readFile(t, mem, "db/index/FORMAT")))
-	if err := syncDir(mem, "db/index"); err != nil {
+	if err := index.SyncDir(mem, "db/index"); err != nil {
 		t.Fatal(err)
 	}
 	mem = all(mem)

@@ -36,7 +36,7 @@ func (c *cutFS) image(percent, removals int, rng *rand.Rand) *vfs.MemFS {
 		}
 		// Errors: of what is not there.
 		_ = fs.RemoveAll(path)
-		_ = syncDir(fs, fs.PathDir(path))
+		_ = SyncDir(fs, fs.PathDir(path))
 	}
 	return fs
 }

@@ -52,7 +52,7 @@ func prepare(o *Options, dir string) (missing bool, err error) {
 		return true, wipe(fs, dir)
 	}
 	err = writeSmall(fs, fs.PathJoin(dir, creatingFile), nil)
-	return true, errors.Join(err, syncDir(fs, dir))
+	return true, errors.Join(err, SyncDir(fs, dir))
 }
 
 // finishCreate makes the new index in dir one that exists.
@@ -60,13 +60,13 @@ func finishCreate(fs vfs.FS, dir string) error {
 	if err := writeFormat(fs, dir); err != nil {
 		return err
 	}
-	return errors.Join(fs.Remove(fs.PathJoin(dir, creatingFile)), syncDir(fs, dir))
+	return errors.Join(fs.Remove(fs.PathJoin(dir, creatingFile)), SyncDir(fs, dir))
 }
 
 // checkFormat reads the format number of dir. missing means that the file does
 // not exist.
 func checkFormat(fs vfs.FS, dir string) (missing bool, err error) {
-	b, err := readSmall(fs, fs.PathJoin(dir, formatFile))
+	b, err := ReadSmall(fs, fs.PathJoin(dir, formatFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil
 	}
@@ -86,13 +86,14 @@ func checkFormat(fs vfs.FS, dir string) (missing bool, err error) {
 
 // writeFormat puts the format file into dir, durably.
 func writeFormat(fs vfs.FS, dir string) error {
-	return replaceSmall(fs, dir, formatFile, fmt.Appendf(nil, "%s%d\n", formatPrefix, formatNumber))
+	return ReplaceSmall(fs, dir, formatFile, fmt.Appendf(nil, "%s%d\n", formatPrefix, formatNumber))
 }
 
 // maxSmall bounds the files that are read whole.
 const maxSmall = 4 << 10
 
-func readSmall(fs vfs.FS, path string) ([]byte, error) {
+// ReadSmall reads a file, of which it returns at most 4 KiB.
+func ReadSmall(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
 	if err != nil {
 		return nil, err
@@ -111,16 +112,17 @@ func writeSmall(fs vfs.FS, path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// replaceSmall replaces a file of dir as a whole, durably.
-func replaceSmall(fs vfs.FS, dir, name string, b []byte) error {
+// ReplaceSmall puts a file into dir in the place of another, as a whole and durably.
+func ReplaceSmall(fs vfs.FS, dir, name string, b []byte) error {
 	path := fs.PathJoin(dir, name)
 	if err := writeSmall(fs, path+".tmp", b); err != nil {
 		return err
 	}
-	return errors.Join(fs.Rename(path+".tmp", path), syncDir(fs, dir))
+	return errors.Join(fs.Rename(path+".tmp", path), SyncDir(fs, dir))
 }
 
-func syncDir(fs vfs.FS, dir string) error {
+// SyncDir makes the names in a directory durable.
+func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err

@@ -66,5 +66,5 @@ func clone(fs FS, from, to string) error {
 			return err
 		}
 	}
-	return errors.Join(writeFormat(fs, to), syncDir(fs, fs.PathDir(to)))
+	return errors.Join(writeFormat(fs, to), SyncDir(fs, fs.PathDir(to)))
 }

@@ -105,7 +105,7 @@ func TestFrozen(t *testing.T) {
 	}
 	// Tables old and new can be read.
 	for name, want := range map[string]string{"d/2.sst": "table", "d/4.sst": "new table"} {
-		if b, err := readSmall(g, name); err != nil || string(b) != want {
+		if b, err := ReadSmall(g, name); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v", name, b, err)
 		}
 		if fi, err := g.Stat(name); err != nil || fi.Size() != int64(len(want)) {

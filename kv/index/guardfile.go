@@ -43,7 +43,7 @@ func (f *logFile) Sync() error {
 	f.do("sync", f.File.Sync)
 	if !f.named {
 		f.named = true
-		f.do("sync directory of", func() error { return syncDir(f.g.FS, f.g.dir) })
+		f.do("sync directory of", func() error { return SyncDir(f.g.FS, f.g.dir) })
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (f *logFile) Close() error {
 	err := f.File.Close()
 	f.do("close", func() error { return err })
 	if strings.HasPrefix(f.g.FS.PathBase(f.name), "marker.") { // the one before is removed then
-		f.do("sync directory of", func() error { return syncDir(f.g.FS, f.g.dir) })
+		f.do("sync directory of", func() error { return SyncDir(f.g.FS, f.g.dir) })
 	}
 	return nil
 }

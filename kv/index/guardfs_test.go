@@ -213,7 +213,7 @@ func TestFrozenIsTheDirectoryAlone(t *testing.T) {
 		t.Errorf("%q, %v", names, err)
 	}
 	for name, want := range map[string]string{"b": "x", "1.sst": "x", "2.log": "y"} {
-		if b, err := readSmall(mem, "elsewhere/"+name); err != nil || string(b) != want {
+		if b, err := ReadSmall(mem, "elsewhere/"+name); err != nil || string(b) != want {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}

@@ -103,7 +103,7 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 		}
 		if pid != 0 {
 			locked.Holder = Holder{PID: pid, Host: host, Program: "a reader"}
-		} else if b, err := readSmall(fs, path); err == nil {
+		} else if b, err := ReadSmall(fs, path); err == nil {
 			_ = json.Unmarshal(b, &locked.Holder)
 		}
 		return nil, locked

@@ -81,7 +81,7 @@ func Open(dir string, o *Options) (*Index, error) {
 
 func open(dir string, o *Options) (_ *Index, err error) {
 	if o.Create && !o.ReadOnly {
-		if err := makeDir(o.FS, dir); err != nil {
+		if err := MakeDir(o.FS, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -240,15 +240,15 @@ func callOpen(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	return db, err
 }
 
-// makeDir makes dir and syncs the directory that it is in.
-func makeDir(fs vfs.FS, dir string) error {
+// MakeDir makes a directory durably unless it is there.
+func MakeDir(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil {
 		return nil
 	}
 	if err := fs.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return syncDir(fs, fs.PathDir(dir))
+	return SyncDir(fs, fs.PathDir(dir))
 }
 
 // flushAtClose bounds the bytes left in the log for the next Open, which reads

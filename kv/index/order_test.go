@@ -226,7 +226,7 @@ func TestCloneRefusesWhatIsThere(t *testing.T) {
 	if err := Clone(mem, "d", "to"); !errors.Is(err, os.ErrExist) {
 		t.Error(err)
 	}
-	if b, err := readSmall(mem, "to/notes"); err != nil || string(b) != "x" {
+	if b, err := ReadSmall(mem, "to/notes"); err != nil || string(b) != "x" {
 		t.Errorf("%q, %v", b, err)
 	}
 	if err := Clone(mem, "d", "copy"); err != nil {

@@ -255,7 +255,7 @@ func (h *cutHistory) commit(x *Index) error {
 // copy replaces the copy of the index.
 func (h *cutHistory) copy(x *Index) error {
 	h.copied.Store(-1)
-	err := errors.Join(h.o.FS.RemoveAll("copy"), syncDir(h.o.FS, "."))
+	err := errors.Join(h.o.FS.RemoveAll("copy"), SyncDir(h.o.FS, "."))
 	if err == nil {
 		err = x.Checkpoint("copy")
 	}

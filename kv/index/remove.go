@@ -60,7 +60,7 @@ func removeFiles(fs vfs.FS, dir string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := syncDir(fs, dir); err != nil {
+	if err := SyncDir(fs, dir); err != nil {
 		return err
 	}
 	if err := wipe(fs, dir); err != nil {
@@ -88,7 +88,7 @@ func wipe(fs vfs.FS, dir string) error {
 			return err
 		}
 	}
-	return syncDir(fs, dir)
+	return SyncDir(fs, dir)
 }
 
 var ourNames = regexp.MustCompile(`^(?:` +

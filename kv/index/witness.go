@@ -104,7 +104,7 @@ func writeWitness(fs vfs.FS, dir string, n uint64) error {
 			b = fmt.Appendf(b, "%s %d %08x\n", name, size, sum)
 		}
 	}
-	return replaceSmall(fs, dir, witnessFile, b)
+	return ReplaceSmall(fs, dir, witnessFile, b)
 }
 
 // isList reports whether a file is a list of tables.
@@ -160,7 +160,7 @@ func (x *Index) checkCount() error {
 // readWitness returns the contents of the file, empty if it is missing or
 // malformed.
 func readWitness(fs vfs.FS, dir string) (count uint64, lists []string, err error) {
-	b, err := readSmall(fs, fs.PathJoin(dir, witnessFile))
+	b, err := ReadSmall(fs, fs.PathJoin(dir, witnessFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil, nil
 	}
