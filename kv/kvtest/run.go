@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Reader, opts Options) {
 		{"List", s.testList},
 		{"ListStops", s.testListStops},
 		{"ListDir", s.testListDir},
+		{"DeletePrefix", s.testDeletePrefix},
 		{"Names", s.testNames},
 		{"Replaced", s.testReplaced},
 		{"ReadConcurrently", s.testReadConcurrently},

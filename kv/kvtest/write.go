@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -31,6 +34,24 @@ func wantValue(t *testing.T, r kv.Reader, key string, want []byte) {
 	got, err := r.Get(bg, key, kv.All())
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("Get(%q) = %d bytes, %v, want %d bytes", key, len(got), err, len(want))
+	}
+}
+
+// testDeletePrefix deletes by prefixes that end inside a name, after it, and where
+// nothing is.
+func (s *suite) testDeletePrefix(t *testing.T) {
+	view, want := s.lister(t, trickyKeys(4))
+	st, ok := view.(kv.Store)
+	if !ok {
+		t.Skipf("%T is no kv.Store", view)
+	}
+	for _, prefix := range []string{"nothing/", "a-b", "a/b/", "a/b", "many/1", "c/0", "b/", "zarr.json", "a", ""} {
+		if err := kv.DeletePrefix(bg, st, prefix); err != nil {
+			t.Errorf("DeletePrefix(%q): %v", prefix, err)
+		}
+		maps.DeleteFunc(want, func(key string, _ []byte) bool { return strings.HasPrefix(key, prefix) })
+		keys, err := kv.Keys(bg, st, "")
+		equalKeys(t, fmt.Sprintf("keys after DeletePrefix(%q)", prefix), keys, want.keys(), err)
 	}
 }
 
