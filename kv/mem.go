@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"iter"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 )
 
@@ -24,7 +21,6 @@ type Mem struct {
 var (
 	_ Store         = (*Mem)(nil)
 	_ Locator       = (*Mem)(nil)
-	_ DirLister     = (*Mem)(nil)
 	_ RangeWriter   = (*Mem)(nil)
 	_ PrefixDeleter = (*Mem)(nil)
 )
@@ -101,44 +97,6 @@ func (m *Mem) List(ctx context.Context, opts ListOptions) iter.Seq2[string, erro
 			opts.After = batch[len(batch)-1]
 		}
 	}
-}
-
-// ListDir implements [DirLister]. It reads all keys below prefix: simple, as a
-// reference should be.
-func (m *Mem) ListDir(ctx context.Context, prefix string) iter.Seq2[DirEntry, error] {
-	return func(yield func(DirEntry, error) bool) {
-		if err := validDirPrefix(prefix); err != nil {
-			yield(DirEntry{}, err)
-			return
-		}
-		found := map[DirEntry]bool{}
-		for key, err := range m.List(ctx, ListOptions{Prefix: prefix}) {
-			if err != nil {
-				yield(DirEntry{}, err)
-				return
-			}
-			name, _, isDir := strings.Cut(key[len(prefix):], "/")
-			found[DirEntry{Name: name, Prefix: isDir}] = true
-		}
-		for _, e := range slices.SortedFunc(maps.Keys(found), compareEntries) {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-func compareEntries(a, b DirEntry) int {
-	if c := strings.Compare(a.Name, b.Name); c != 0 {
-		return c
-	}
-	switch {
-	case a.Prefix == b.Prefix:
-		return 0
-	case b.Prefix:
-		return -1
-	}
-	return 1
 }
 
 // Set implements [Writer].

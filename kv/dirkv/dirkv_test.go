@@ -105,9 +105,6 @@ func TestOpen(t *testing.T) {
 	}
 	t.Chdir(dir)
 	s := openAt(t, "a", nil)
-	if s.Dir() != filepath.Join(dir, "a") {
-		t.Errorf("Dir() = %q", s.Dir())
-	}
 	t.Chdir("/")
 	set(t, s, "k", "v")
 	if _, err := os.Stat(filepath.Join(dir, "a", "k")); err != nil {
@@ -191,7 +188,7 @@ func TestReadOnly(t *testing.T) {
 func TestDeleteRemovesEmptyDirectories(t *testing.T) {
 	s := open(t, nil)
 	exists := func(rel string) bool {
-		_, err := os.Lstat(filepath.Join(s.Dir(), rel))
+		_, err := os.Lstat(filepath.Join(s.dir, rel))
 		return err == nil
 	}
 	set(t, s, "a/b/c/k", "")
@@ -209,7 +206,7 @@ func TestDeleteRemovesEmptyDirectories(t *testing.T) {
 		t.Errorf("a is there: %v, the base is there: %v", exists("a"), exists(""))
 	}
 	// Deleting a name that is a directory leaves it alone, empty or not.
-	if err := os.MkdirAll(filepath.Join(s.Dir(), "empty/dir"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.dir, "empty/dir"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"empty/dir", "empty"} {
@@ -228,7 +225,7 @@ func TestConflicts(t *testing.T) {
 	for key, want := range map[string]string{"a": "there are keys below it", "a/b/c": "a name above it is a file", "a/b/c/d": "a name above it is a file"} {
 		err := s.Set(ctx, key, []byte("x"))
 		var pe *fs.PathError
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &pe) || pe.Path != filepath.Join(s.Dir(), key) || pe.Op != "set" {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &pe) || pe.Path != filepath.Join(s.dir, key) || pe.Op != "set" {
 			t.Errorf("Set(%q): %v", key, err)
 		}
 	}
@@ -238,7 +235,7 @@ func TestConflicts(t *testing.T) {
 
 func wantNoTemps(t *testing.T, s *Store) {
 	t.Helper()
-	err := filepath.WalkDir(s.Dir(), func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.dir, func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasPrefix(filepath.Base(path), temp.Prefix) {
 			t.Errorf("left behind: %s", path)
 		}
@@ -271,15 +268,15 @@ func TestLeftovers(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "a/k", "v")
 	for _, rel := range []string{temp.Name("x"), temp.Name("a/x"), temp.Name("a/b/x")} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.Dir(), rel)), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.dir, rel)), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(s.Dir(), rel), []byte("half a val"), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, rel), []byte("half a val"), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tree := temp.Name("x") // a tree that was being deleted
-	if err := os.MkdirAll(filepath.Join(s.Dir(), tree, "b"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.dir, tree, "b"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	wantKeys(t, s, "a/k")
@@ -311,7 +308,7 @@ func TestLeftovers(t *testing.T) {
 func TestChangedInPlace(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "k", strings.Repeat("x", 10_000))
-	path := filepath.Join(s.Dir(), "k")
+	path := filepath.Join(s.dir, "k")
 	v, err := s.Locate(ctx, "k")
 	if err != nil {
 		t.Fatal(err)
@@ -368,7 +365,7 @@ func TestPermission(t *testing.T) {
 	}
 	s := open(t, nil)
 	set(t, s, "a/k", "v")
-	dir := filepath.Join(s.Dir(), "a")
+	dir := filepath.Join(s.dir, "a")
 	if err := os.Chmod(dir, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +439,7 @@ func TestSetValue(t *testing.T) {
 	}
 	wantValue(t, s, "new/dir/k", "short")
 	wantKeys(t, s, "new/dir/k")
-	if left, err := filepath.Glob(filepath.Join(s.Dir(), "new/dir/*")); err != nil || len(left) != 1 {
+	if left, err := filepath.Glob(filepath.Join(s.dir, "new/dir/*")); err != nil || len(left) != 1 {
 		t.Errorf("files %q, %v", left, err)
 	}
 }

@@ -194,7 +194,7 @@ func checkFault(t *testing.T, s *Store, op, key, step string, err error) {
 		return
 	}
 	var pe *fs.PathError
-	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &pe) || pe.Op != op || pe.Path != filepath.Join(s.Dir(), key) {
+	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &pe) || pe.Op != op || pe.Path != filepath.Join(s.dir, key) {
 		t.Errorf("failure at %q: %v", step, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestDirectoryVanishes(t *testing.T) {
 		s.fsys = hookFS{s.fsys, func(step string) error {
 			if strings.HasPrefix(step, at) && left > 0 {
 				left--
-				return os.RemoveAll(filepath.Join(s.Dir(), "a"))
+				return os.RemoveAll(filepath.Join(s.dir, "a"))
 			}
 			return nil
 		}}

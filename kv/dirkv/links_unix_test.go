@@ -16,7 +16,7 @@ import (
 
 func link(t *testing.T, s *Store, target, rel string) {
 	t.Helper()
-	if err := os.Symlink(target, filepath.Join(s.Dir(), rel)); err != nil {
+	if err := os.Symlink(target, filepath.Join(s.dir, rel)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func TestLinksOutside(t *testing.T) {
 		}
 		s := open(nil)
 		set(t, s, "a/x", "x")
-		up, err := filepath.Rel(s.Dir(), outside)
+		up, err := filepath.Rel(s.dir, outside)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestLinksOutside(t *testing.T) {
 		link(t, s, filepath.Join(outside, "secret"), "file")
 		for _, key := range []string{"absolute/secret", "relative/secret", "file"} {
 			b, err := s.Get(ctx, key, kv.All())
-			if err == nil || errors.Is(err, kv.ErrNotFound) || !strings.Contains(err.Error(), filepath.Join(s.Dir(), key)) {
+			if err == nil || errors.Is(err, kv.ErrNotFound) || !strings.Contains(err.Error(), filepath.Join(s.dir, key)) {
 				t.Errorf("Get(%q) = %q, %v, want an error that names the path", key, b, err)
 			}
 			if _, err := s.Locate(ctx, key); err == nil || errors.Is(err, kv.ErrNotFound) {
@@ -160,10 +160,10 @@ func TestNotFiles(t *testing.T) {
 	forEachSource(t, func(t *testing.T, open func(*Options) *Store) {
 		s := open(nil)
 		set(t, s, "a/k", "v")
-		if err := syscall.Mkfifo(filepath.Join(s.Dir(), "a/pipe"), 0o666); err != nil {
+		if err := syscall.Mkfifo(filepath.Join(s.dir, "a/pipe"), 0o666); err != nil {
 			t.Skip(err)
 		}
-		if err := os.WriteFile(filepath.Join(s.Dir(), "a", "not\xffutf8"), nil, 0o666); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, syscall.EILSEQ) {
+		if err := os.WriteFile(filepath.Join(s.dir, "a", "not\xffutf8"), nil, 0o666); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, syscall.EILSEQ) {
 			t.Fatal(err)
 		}
 		if _, err := s.Get(ctx, "a/pipe", kv.All()); err != kv.ErrNotFound {

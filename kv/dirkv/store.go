@@ -91,9 +91,6 @@ func Create(dir string, opts *Options) (*Store, error) {
 	return Open(dir, opts)
 }
 
-// Dir returns the absolute path of the base directory.
-func (s *Store) Dir() string { return s.dir }
-
 // InPlace reports whether the path that was opened still leads to the base
 // directory. A store stays with its directory, even if that is renamed or
 // replaced.

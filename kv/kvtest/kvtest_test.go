@@ -151,7 +151,7 @@ type keyOrder struct{ *kv.Mem }
 func (m keyOrder) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
 	return func(yield func(kv.DirEntry, error) bool) {
 		var entries []kv.DirEntry
-		for e, err := range m.Mem.ListDir(ctx, prefix) {
+		for e, err := range kv.ListDir(ctx, m.Mem, prefix) {
 			if err != nil {
 				yield(e, err)
 				return
