@@ -84,7 +84,7 @@ var layers = map[string][]string{
 	"formats/n5":          {"formats", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":        {"formats", "refs"},
-	"formats/bmp":         {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/bmp":         {"formats", "formats/raster", "codecs"},
 	"formats/jpeg":        {"formats", "formats/raster", "codecs"},
 	"formats/png":         {"formats", "formats/raster", "codecs"},
 	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
