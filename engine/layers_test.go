@@ -22,12 +22,14 @@ var layers = map[string][]string{
 
 	// Bounded memory for what is read again and again.
 	"internal/lru": {},
+	// A format of documents in chunks and in files of Icechunk.
+	"internal/msgpack": {},
 
 	"zarr/dtype": {},
 	// The chain and its compressors; filters and objects are codecs like any other, and one package lists them all.
 	"codecs":                    {"zarr/dtype", "codecs/blosc", "codecs/inflate", "codecs/internal/", "codecs/kernels", "codecs/lz4", "codecs/lzma", "codecs/pco", "codecs/zstd"},
 	"codecs/filter":             {"zarr/dtype", "codecs", "codecs/internal/", "codecs/kernels"},
-	"codecs/object":             {"zarr/dtype", "codecs", "codecs/internal/"},
+	"codecs/object":             {"zarr/dtype", "codecs", "codecs/internal/", "internal/msgpack"},
 	"codecs/builtin":            {"codecs", "codecs/filter", "codecs/object"},
 	"codecs/blosc":              {"codecs/kernels", "codecs/inflate", "codecs/lz4", "codecs/zstd"},
 	"codecs/lz4":                {},
@@ -92,7 +94,7 @@ var layers = map[string][]string{
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
-	"formats/icechunk":    {"formats", "codecs", "internal/lru", "kv", "refs"},
+	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},
 
 	// Only the engine joins them.
 	"engine/zurl":           {"kv/redact"},

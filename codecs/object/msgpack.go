@@ -6,6 +6,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/codecs/internal/value"
+	"github.com/zarrdb/zarrdb/internal/msgpack"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -66,23 +67,22 @@ func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
 	if s.shape {
 		tail = 2
 	}
-	e.head(0x90, 15, 0xdc, s.n+tail)
+	e.out = msgpack.AppendList(e.out, s.n+tail)
 	for i := range s.n {
 		p := jsonScanner{text: v.At(i)}
 		if err := e.value(&p); err != nil {
 			return dst, err
 		}
 	}
-	e.text(s.name)
+	e.out = msgpack.AppendText(e.out, s.name)
 	if s.shape {
-		e.head(0x90, 15, 0xdc, 1)
-		e.int(int64(s.n))
+		e.out = msgpack.AppendInt(msgpack.AppendList(e.out, 1), int64(s.n))
 	}
 	return e.out, nil
 }
 
 func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
-	u := unpacker{src: src, limit: s.max}
+	u := unpacker{Reader: msgpack.Reader{Src: src}, limit: s.max}
 	total, ok := u.arrayHead()
 	tail := 1
 	if s.shape {
@@ -104,7 +104,7 @@ func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
 		if shape, ok = last.ints(); !ok {
 			return dst, last.bad("no shape at the end")
 		}
-		if last.pos != len(src) {
+		if last.Pos != len(src) {
 			return dst, last.bad("bytes behind the array")
 		}
 	}

@@ -8,131 +8,26 @@ import (
 	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/msgpack"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // unpacker reads MessagePack and writes JSON.
 type unpacker struct {
-	src   []byte
-	pos   int
+	msgpack.Reader
 	out   []byte
 	limit int64 // of out
 }
 
 func (u *unpacker) bad(what string) error {
-	return codecs.Corruptf("msgpack2", "%s, at byte %d", what, u.pos)
-}
-
-// next returns the next n bytes, or nil if fewer are left.
-func (u *unpacker) next(n uint64) []byte {
-	if n > uint64(len(u.src)-u.pos) {
-		return nil
-	}
-	b := u.src[u.pos : u.pos+int(n) : u.pos+int(n)]
-	u.pos += int(n)
-	return b
-}
-
-// number returns the next n bytes as a number.
-func (u *unpacker) number(n int) (v uint64, ok bool) {
-	b := u.next(uint64(n))
-	for _, c := range b {
-		v = v<<8 | uint64(c)
-	}
-	return v, b != nil
-}
-
-// item is the head of the next value.
-type item struct {
-	kind itemKind
-	n    uint64 // length of text, bytes and ext; members; an integer as it is
-	f    float64
-}
-
-type itemKind uint8
-
-const (
-	itemBad itemKind = iota
-	itemNil
-	itemFalse
-	itemTrue
-	itemUint
-	itemInt
-	itemFloat
-	itemText
-	itemBytes
-	itemList
-	itemMap
-)
-
-// head reads the head of an item.
-func (u *unpacker) head() item {
-	b := u.next(1)
-	if b == nil {
-		return item{}
-	}
-	sized := func(k itemKind, n int) item {
-		v, ok := u.number(n)
-		if !ok {
-			return item{}
-		}
-		return item{kind: k, n: v}
-	}
-	switch c := b[0]; {
-	case c < 0x80:
-		return item{kind: itemUint, n: uint64(c)}
-	case c < 0x90:
-		return item{kind: itemMap, n: uint64(c & 15)}
-	case c < 0xa0:
-		return item{kind: itemList, n: uint64(c & 15)}
-	case c < 0xc0:
-		return item{kind: itemText, n: uint64(c & 31)}
-	case c >= 0xe0:
-		return item{kind: itemInt, n: uint64(int64(int8(c)))}
-	case c == 0xc0:
-		return item{kind: itemNil}
-	case c == 0xc2:
-		return item{kind: itemFalse}
-	case c == 0xc3:
-		return item{kind: itemTrue}
-	case c >= 0xc4 && c <= 0xc6:
-		return sized(itemBytes, 1<<(c-0xc4))
-	case c >= 0xc7 && c <= 0xc9: // ext: a type, which is read as bytes too
-		it := sized(itemBytes, 1<<(c-0xc7))
-		it.n++
-		return it
-	case c >= 0xd4 && c <= 0xd8:
-		return item{kind: itemBytes, n: 1<<(c-0xd4) + 1}
-	case c == 0xca:
-		it := sized(itemFloat, 4)
-		it.f = float64(math.Float32frombits(uint32(it.n)))
-		return it
-	case c == 0xcb:
-		it := sized(itemFloat, 8)
-		it.f = math.Float64frombits(it.n)
-		return it
-	case c >= 0xcc && c <= 0xcf:
-		return sized(itemUint, 1<<(c-0xcc))
-	case c >= 0xd0 && c <= 0xd3:
-		n := 1 << (c - 0xd0)
-		it := sized(itemInt, n)
-		it.n = uint64(int64(it.n<<(64-8*n)) >> (64 - 8*n))
-		return it
-	case c >= 0xd9 && c <= 0xdb:
-		return sized(itemText, 1<<(c-0xd9))
-	case c == 0xdc || c == 0xdd:
-		return sized(itemList, 2<<(c-0xdc))
-	case c == 0xde || c == 0xdf:
-		return sized(itemMap, 2<<(c-0xde))
-	}
-	return item{}
+	return codecs.Corruptf("msgpack2", "%s, at byte %d", what, u.Pos)
 }
 
 // arrayHead reads the head of an array and returns its length.
 func (u *unpacker) arrayHead() (n int, ok bool) {
-	it := u.head()
+	it := u.Head()
 	// Every member has at least a byte, so that a larger number is wrong.
-	return int(min(it.n, math.MaxInt32)), it.kind == itemList && it.n <= uint64(len(u.src)-u.pos)
+	return int(min(it.N, math.MaxInt32)), it.Kind == msgpack.List && it.N <= uint64(len(u.Src)-u.Pos)
 }
 
 // ints reads an array of small numbers.
@@ -143,11 +38,11 @@ func (u *unpacker) ints() ([]int, bool) {
 	}
 	list := make([]int, n)
 	for i := range list {
-		it := u.head()
-		if it.kind != itemUint || it.n > math.MaxInt32 {
+		it := u.Head()
+		if it.Kind != msgpack.Uint || it.N > math.MaxInt32 {
 			return nil, false
 		}
-		list[i] = int(it.n)
+		list[i] = int(it.N)
 	}
 	return list, true
 }
@@ -157,19 +52,19 @@ func (u *unpacker) skip(depth int) error {
 	if depth > maxJSONDepth {
 		return u.bad("nested too deep")
 	}
-	it := u.head()
-	members := it.n
-	switch it.kind {
-	case itemBad:
+	it := u.Head()
+	members := it.N
+	switch it.Kind {
+	case msgpack.Bad:
 		return u.bad("no item")
-	case itemText, itemBytes:
-		if u.next(it.n) == nil && it.n > 0 {
+	case msgpack.Text, msgpack.Bytes:
+		if u.Next(it.N) == nil && it.N > 0 {
 			return u.bad("cut off")
 		}
 		return nil
-	case itemMap:
+	case msgpack.Map:
 		members *= 2
-	case itemList:
+	case msgpack.List:
 	default:
 		return nil
 	}
@@ -189,35 +84,35 @@ func (u *unpacker) value(depth int) error {
 	if int64(len(u.out)) > u.limit {
 		return u.bad("more bytes than there may be")
 	}
-	switch it := u.head(); it.kind {
-	case itemNil:
+	switch it := u.Head(); it.Kind {
+	case msgpack.Nil:
 		u.out = append(u.out, "null"...)
-	case itemFalse:
+	case msgpack.False:
 		u.out = append(u.out, "false"...)
-	case itemTrue:
+	case msgpack.True:
 		u.out = append(u.out, "true"...)
-	case itemUint:
-		u.out = strconv.AppendUint(u.out, it.n, 10)
-	case itemInt:
-		u.out = strconv.AppendInt(u.out, int64(it.n), 10)
-	case itemFloat:
-		u.float(it.f)
-	case itemText:
-		b := u.next(it.n)
-		if b == nil && it.n > 0 || !utf8.Valid(b) {
+	case msgpack.Uint:
+		u.out = strconv.AppendUint(u.out, it.N, 10)
+	case msgpack.Int:
+		u.out = strconv.AppendInt(u.out, int64(it.N), 10)
+	case msgpack.Float:
+		u.float(it.Float)
+	case msgpack.Text:
+		b := u.Next(it.N)
+		if b == nil && it.N > 0 || !utf8.Valid(b) {
 			return u.bad("text that is cut off or not UTF-8")
 		}
 		u.out = dtype.AppendString(u.out, string(b))
-	case itemBytes:
-		b := u.next(it.n)
-		if b == nil && it.n > 0 {
+	case msgpack.Bytes:
+		b := u.Next(it.N)
+		if b == nil && it.N > 0 {
 			return u.bad("bytes that are cut off")
 		}
 		u.out = append(base64.StdEncoding.AppendEncode(append(u.out, `"base64:`...), b), '"')
-	case itemList:
-		return u.members('[', it.n, depth)
-	case itemMap:
-		return u.members('{', it.n, depth)
+	case msgpack.List:
+		return u.members('[', it.N, depth)
+	case msgpack.Map:
+		return u.members('{', it.N, depth)
 	default:
 		return u.bad("no item")
 	}
@@ -245,7 +140,7 @@ func (u *unpacker) float(v float64) {
 
 // members appends the members of an array or a map.
 func (u *unpacker) members(open byte, n uint64, depth int) error {
-	if n > uint64(len(u.src)-u.pos) {
+	if n > uint64(len(u.Src)-u.Pos) {
 		return u.bad("more members than bytes")
 	}
 	u.out = append(u.out, open)

@@ -6,69 +6,14 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/zarrdb/zarrdb/internal/msgpack"
 )
 
 // packer writes MessagePack.
 type packer struct {
 	out    []byte
 	single bool
-}
-
-// head writes the head of something of n parts: one byte up to small, else code
-// and two bytes, or code+1 and four.
-func (e *packer) head(fix byte, small int, code byte, n int) {
-	switch {
-	case n <= small:
-		e.out = append(e.out, fix|byte(n))
-	case n <= math.MaxUint16:
-		e.out = binary.BigEndian.AppendUint16(append(e.out, code), uint16(n))
-	default:
-		e.out = binary.BigEndian.AppendUint32(append(e.out, code+1), uint32(n))
-	}
-}
-
-func (e *packer) text(s string) {
-	if len(s) > 31 && len(s) < 256 {
-		e.out = append(e.out, 0xd9, byte(len(s)))
-	} else {
-		e.head(0xa0, 31, 0xda, len(s))
-	}
-	e.out = append(e.out, s...)
-}
-
-// int writes a whole number in the shortest form.
-func (e *packer) int(v int64) {
-	be := binary.BigEndian
-	switch {
-	case v >= 0:
-		e.uint(uint64(v))
-	case v >= -32:
-		e.out = append(e.out, byte(v))
-	case v >= math.MinInt8:
-		e.out = append(e.out, 0xd0, byte(v))
-	case v >= math.MinInt16:
-		e.out = be.AppendUint16(append(e.out, 0xd1), uint16(v))
-	case v >= math.MinInt32:
-		e.out = be.AppendUint32(append(e.out, 0xd2), uint32(v))
-	default:
-		e.out = be.AppendUint64(append(e.out, 0xd3), uint64(v))
-	}
-}
-
-func (e *packer) uint(v uint64) {
-	be := binary.BigEndian
-	switch {
-	case v < 128:
-		e.out = append(e.out, byte(v))
-	case v <= math.MaxUint8:
-		e.out = append(e.out, 0xcc, byte(v))
-	case v <= math.MaxUint16:
-		e.out = be.AppendUint16(append(e.out, 0xcd), uint16(v))
-	case v <= math.MaxUint32:
-		e.out = be.AppendUint32(append(e.out, 0xce), uint32(v))
-	default:
-		e.out = be.AppendUint64(append(e.out, 0xcf), v)
-	}
 }
 
 func (e *packer) float(v float64) {
@@ -107,9 +52,9 @@ func (e *packer) value(p *jsonScanner) error {
 		e.out = append(e.out, 0xc3)
 	default:
 		if v, err := strconv.ParseInt(word, 10, 64); err == nil {
-			e.int(v)
+			e.out = msgpack.AppendInt(e.out, v)
 		} else if v, err := strconv.ParseUint(word, 10, 64); err == nil {
-			e.uint(v)
+			e.out = msgpack.AppendUint(e.out, v)
 		} else {
 			// NaN and Infinity too; what is out of range becomes infinite.
 			v, _ := strconv.ParseFloat(word, 64)
@@ -128,7 +73,7 @@ func (e *packer) string(p *jsonScanner) error {
 	if err := json.Unmarshal(p.text[start:p.pos], &s); err != nil {
 		return err
 	}
-	e.text(s)
+	e.out = msgpack.AppendText(e.out, s)
 	return nil
 }
 
@@ -145,12 +90,10 @@ func (e *packer) members(p *jsonScanner, open byte) error {
 		return e.value(p)
 	})
 	// The head says how many, so it comes last.
-	h := packer{}
+	head := msgpack.AppendList
 	if open == '{' {
-		h.head(0x80, 15, 0xde, n)
-	} else {
-		h.head(0x90, 15, 0xdc, n)
+		head = msgpack.AppendMap
 	}
-	e.out = slices.Insert(e.out, start, h.out...)
+	e.out = slices.Insert(e.out, start, head(nil, n)...)
 	return err
 }

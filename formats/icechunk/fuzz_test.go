@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/msgpack"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -151,8 +152,8 @@ func FuzzFile(f *testing.F) {
 }
 
 func FuzzMetadata(f *testing.F) {
-	f.Add(appendMessage(nil, "text"))
-	f.Add(appendMessage(nil, strings.Repeat("long", 20)))
+	f.Add(msgpack.AppendText(nil, "text"))
+	f.Add(msgpack.AppendText(nil, strings.Repeat("long", 20)))
 	f.Add([]byte{0xcb, 0x40, 4, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0xd1, 0xff, 0})
 	f.Add([]byte{4, 'A', 'd', 'a', '!', 0, 5, 0x14, 1})

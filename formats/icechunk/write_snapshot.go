@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/msgpack"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -389,7 +390,7 @@ func (s *written) file(infos map[objectID]manifestInfo) []byte {
 	for i, name := range names {
 		q := f.table(at+4*i, o, o)
 		f.text(q[0], name)
-		value := appendMessage(nil, s.meta[name])
+		value := msgpack.AppendText(nil, s.meta[name])
 		f.vector(q[1], len(value), 1, value)
 	}
 	used := map[objectID]bool{}
