@@ -5,23 +5,64 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// objectStage is a stage that encodes n elements of the type JSON with the name of
-// their numpy type.
-type objectStage interface {
-	codecs.Stage
-	named(typ string) codecs.Stage
+// objects are the elements that "json" and "msgpack" encode as one list, which ends
+// with the data type and, unless the codec is of the older form, the shape.
+type objects struct {
+	typ   dtype.Type
+	name  string // of the numpy type, at the end of the list
+	n     int
+	dims  []int
+	max   int64
+	shape bool // the list ends with it
 }
 
-// bindObjects binds a filter that encodes objects: to objects, or to numbers,
-// truth values and texts, which numcodecs handles as Python objects.
-func bindObjects(in codecs.Rep, bind func(codecs.Rep) (objectStage, codecs.Rep)) (codecs.Stage, codecs.Rep, error) {
+// tail is the number of items behind the elements.
+func (o *objects) tail() int {
+	if o.shape {
+		return 2
+	}
+	return 1
+}
+
+// open returns the elements to encode.
+func (o *objects) open(src []byte) (dtype.Variable, error) {
+	v, err := dtype.OpenVariable(src, o.n)
+	if err == nil {
+		err = v.Validate(o.typ)
+	}
+	return v, err
+}
+
+// nesting returns the shape in which a list of items holds the elements: stored is the
+// one at its end, if there is one.
+func (o *objects) nesting(stored []int, items int) (shape []int, ok bool) {
+	switch {
+	case o.shape:
+		shape = stored
+	case items == o.n:
+		return []int{o.n}, true
+	default:
+		shape = o.dims
+	}
+	return shape, value.Elements(shape) == int64(o.n)
+}
+
+// bindObjects binds a codec of objects, of which an element takes up to factor times
+// its bytes: to objects, or to numbers, truth values and texts, which numcodecs handles
+// as Python objects.
+func bindObjects(in codecs.Rep, shape bool, factor int64, stage func(objects) codecs.Stage) (codecs.Stage, codecs.Rep, error) {
+	bind := func(in codecs.Rep, name string) (codecs.Stage, codecs.Rep) {
+		n := in.Count()
+		return stage(objects{in.Type, name, n, in.Shape, in.Max, shape}), codecs.ItemsRep(n, factor*in.Max)
+	}
 	switch in.Type.Kind() {
 	case dtype.JSON:
-		s, out := bind(in)
-		return s.named("|O"), out, nil
+		s, out := bind(in, "|O")
+		return s, out, nil
 	case dtype.Bool, dtype.Int, dtype.Uint, dtype.Float, dtype.Datetime, dtype.Timedelta, dtype.FixedUTF32:
 	default:
 		return nil, codecs.Rep{}, codecs.BadField("", "does not encode the data type %v", in.Type)
@@ -33,16 +74,16 @@ func bindObjects(in codecs.Rep, bind func(codecs.Rep) (objectStage, codecs.Rep))
 	if err != nil {
 		return nil, codecs.Rep{}, codecs.BadField("", "does not encode the data type %v", in.Type)
 	}
-	objects, err := codecs.ArrayRep(dtype.NewJSON(), in.Shape, nil)
+	values, err := codecs.ArrayRep(dtype.NewJSON(), in.Shape, nil)
 	if err != nil {
 		return nil, codecs.Rep{}, err
 	}
 	n, each := int64(in.Count()), int64(32+6*in.Type.Size())
-	if n < objects.Max/each {
-		objects.Max = n * each
+	if n < values.Max/each {
+		values.Max = n * each
 	}
-	s, out := bind(objects)
-	return &elementObjects{s.named(string(name[1 : len(name)-1])), in.Type, int(n)}, out, nil
+	s, out := bind(values, string(name[1:len(name)-1]))
+	return &elementObjects{s, in.Type, int(n)}, out, nil
 }
 
 // elementObjects encodes elements as objects.

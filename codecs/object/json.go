@@ -8,7 +8,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
-	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -30,32 +29,14 @@ func parseJSON2(c codecs.Config) (codecs.Codec, error) {
 func (c *jsonCodec) Config() json.RawMessage { return c.config }
 
 func (c *jsonCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
-	return bindObjects(in, func(in codecs.Rep) (objectStage, codecs.Rep) {
-		n := in.Count()
-		return &jsonStage{jsonCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, codecs.ItemsRep(n, 2*in.Max)
-	})
+	return bindObjects(in, c.shape, 2, func(o objects) codecs.Stage { return &jsonStage{o} })
 }
 
-type jsonStage struct {
-	*jsonCodec
-	typ  dtype.Type
-	name string // of the type, at the end of the list
-	n    int
-	dims []int
-	max  int64
-}
-
-func (s *jsonStage) named(typ string) codecs.Stage {
-	s.name = typ
-	return s
-}
+type jsonStage struct{ objects }
 
 func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {
-	v, err := dtype.OpenVariable(src, s.n)
+	v, err := s.open(src)
 	if err != nil {
-		return dst, err
-	}
-	if err := v.Validate(s.typ); err != nil {
 		return dst, err
 	}
 	dst = scratch.Grow(dst, int64(len(src))+64)
@@ -77,11 +58,7 @@ func (s *jsonStage) Decode(dst, src []byte) ([]byte, error) {
 	if !utf8.Valid(src) {
 		return dst, codecs.Corruptf("json2", "the text is not UTF-8")
 	}
-	p := jsonScanner{text: src}
-	tail := 1
-	if s.shape {
-		tail = 2
-	}
+	p, tail := jsonScanner{text: src}, s.tail()
 	// No more items than there can be: each costs more memory than text.
 	items, err := p.list(nil, max(s.n, 1024)+tail)
 	if err == nil && p.skipBlanks() != len(src) {
@@ -93,19 +70,14 @@ func (s *jsonStage) Decode(dst, src []byte) ([]byte, error) {
 	if len(items) < tail {
 		return dst, codecs.Corruptf("json2", "a list of %d items has no data type", len(items))
 	}
-	shape := s.dims
-	if s.shape {
-		shape = nil
-		if json.Unmarshal(items[len(items)-1], &shape) != nil {
-			return dst, codecs.Corruptf("json2", "no shape at the end")
-		}
-	}
-	if value.Elements(shape) != int64(s.n) {
-		return dst, codecs.Corruptf("json2", "the shape is %v for %d elements", shape, s.n)
+	var stored []int
+	if s.shape && json.Unmarshal(items[len(items)-1], &stored) != nil {
+		return dst, codecs.Corruptf("json2", "no shape at the end")
 	}
 	items = items[:len(items)-tail]
-	if !s.shape && len(items) == s.n {
-		shape = []int{s.n}
+	shape, ok := s.nesting(stored, len(items))
+	if !ok {
+		return dst, codecs.Corruptf("json2", "the shape is %v for %d elements", shape, s.n)
 	}
 	// Further dimensions are lists in the list.
 	for d := 1; d < len(shape); d++ {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
-	"github.com/zarrdb/zarrdb/codecs/internal/value"
 	"github.com/zarrdb/zarrdb/internal/msgpack"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -34,40 +33,21 @@ func parseMsgpack2(c codecs.Config) (codecs.Codec, error) {
 func (c *msgpackCodec) Config() json.RawMessage { return c.config }
 
 func (c *msgpackCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
-	return bindObjects(in, func(in codecs.Rep) (objectStage, codecs.Rep) {
-		n := in.Count()
-		return &msgpackStage{msgpackCodec: c, typ: in.Type, n: n, dims: in.Shape, max: in.Max}, codecs.ItemsRep(n, 9*in.Max)
-	})
+	return bindObjects(in, c.shape, 9, func(o objects) codecs.Stage { return &msgpackStage{o, c.single} })
 }
 
 type msgpackStage struct {
-	*msgpackCodec
-	typ  dtype.Type
-	name string // of the type, at the end of the array
-	n    int
-	dims []int
-	max  int64
-}
-
-func (s *msgpackStage) named(typ string) codecs.Stage {
-	s.name = typ
-	return s
+	objects
+	single bool
 }
 
 func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
-	v, err := dtype.OpenVariable(src, s.n)
+	v, err := s.open(src)
 	if err != nil {
 		return dst, err
 	}
-	if err := v.Validate(s.typ); err != nil {
-		return dst, err
-	}
 	e := packer{out: scratch.Grow(dst, int64(len(src))), single: s.single}
-	tail := 1
-	if s.shape {
-		tail = 2
-	}
-	e.out = msgpack.AppendList(e.out, s.n+tail)
+	e.out = msgpack.AppendList(e.out, s.n+s.tail())
 	for i := range s.n {
 		p := jsonScanner{text: v.At(i)}
 		if err := e.value(&p); err != nil {
@@ -84,14 +64,11 @@ func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {
 func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
 	u := unpacker{Reader: msgpack.Reader{Src: src}, limit: s.max}
 	total, ok := u.arrayHead()
-	tail := 1
-	if s.shape {
-		tail = 2
-	}
-	if !ok || total < tail {
+	items := total - s.tail()
+	if !ok || items < 0 {
 		return dst, u.bad("no array of elements, data type and shape")
 	}
-	shape := s.dims
+	var stored []int
 	if s.shape {
 		// The shape is the last of the items; the elements before it are passed
 		// over first, which checks them too.
@@ -101,27 +78,25 @@ func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
 				return dst, err
 			}
 		}
-		if shape, ok = last.ints(); !ok {
+		if stored, ok = last.ints(); !ok {
 			return dst, last.bad("no shape at the end")
 		}
 		if last.Pos != len(src) {
 			return dst, last.bad("bytes behind the array")
 		}
 	}
-	if value.Elements(shape) != int64(s.n) {
+	shape, ok := s.nesting(stored, items)
+	if !ok {
 		return dst, u.bad("the shape is not that of the chunk")
 	}
-	if !s.shape && total-tail == s.n {
-		shape = []int{s.n}
-	}
-	if len(shape) > 0 && total-tail != shape[0] {
+	if len(shape) > 0 && items != shape[0] {
 		return dst, u.bad("the number of elements differs from the shape")
 	}
 	w, err := dtype.NewBuilder(dst, s.n)
 	if err != nil {
 		return dst, err
 	}
-	if err := u.elements(&w, shape, total-tail); err != nil {
+	if err := u.elements(&w, shape, items); err != nil {
 		return dst, err
 	}
 	return w.Finish()
