@@ -89,7 +89,7 @@ var layers = map[string][]string{
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},
 	"formats/jpeg":        {"formats", "formats/raster", "codecs"},
 	"formats/png":         {"formats", "formats/raster", "codecs"},
-	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
+	"formats/tiff":        {"formats", "codecs", "internal/lru", "kv", "refs", "zarr/dtype"},
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests

@@ -2,10 +2,9 @@ package tiff
 
 import (
 	"context"
-	"errors"
-	"sync"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -23,24 +22,15 @@ const (
 //
 //	| front        |  block  |  block  | …     each block is read when it is needed
 type window struct {
-	file  kv.Value
-	front []byte
-
-	mu     sync.Mutex
-	blocks map[int64]*block // by number
-	clock  int64
-}
-
-type block struct {
-	ready chan struct{} // closed when data and err are set
-	data  []byte
-	err   error
-	used  int64 // clock of the last use
+	file   kv.Value
+	front  []byte
+	blocks *lru.Cache[int64, []byte] // by number
 }
 
 func openWindow(ctx context.Context, file kv.Value) (*window, error) {
 	front, err := kv.ReadValue(ctx, file, kv.Span(0, min(frontBytes, file.Size())))
-	return &window{file: file, front: front, blocks: map[int64]*block{}}, err
+	blocks := lru.New[int64](maxBlocks*blockBytes, func(b []byte) int64 { return int64(len(b)) })
+	return &window{file: file, front: front, blocks: blocks}, err
 }
 
 // read fills dst with the bytes from off on. Outside the file that is formats.ErrFormat.
@@ -71,56 +61,8 @@ func (w *window) read(ctx context.Context, dst []byte, off int64) error {
 
 // block returns a block by number. Several callers at a time cause one read.
 func (w *window) block(ctx context.Context, i int64) ([]byte, error) {
-	for {
-		w.mu.Lock()
-		b := w.blocks[i]
-		reads := b == nil
-		if reads {
-			b = &block{ready: make(chan struct{})}
-			w.evict()
-			w.blocks[i] = b
-		}
-		w.clock++
-		b.used = w.clock
-		w.mu.Unlock()
-		if !reads {
-			select {
-			case <-b.ready:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-			// The read of another caller may have been cancelled.
-			if errors.Is(b.err, context.Canceled) || errors.Is(b.err, context.DeadlineExceeded) {
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			return b.data, b.err
-		}
+	return w.blocks.Get(ctx, i, func() ([]byte, error) {
 		off := i * blockBytes
-		b.data, b.err = kv.ReadValue(ctx, w.file, kv.Span(off, min(blockBytes, w.file.Size()-off)))
-		if b.err != nil {
-			w.mu.Lock()
-			if w.blocks[i] == b {
-				delete(w.blocks, i)
-			}
-			w.mu.Unlock()
-		}
-		close(b.ready)
-		return b.data, b.err
-	}
-}
-
-// evict makes room for a block. w.mu is held.
-func (w *window) evict() {
-	for len(w.blocks) >= maxBlocks {
-		oldest := int64(-1)
-		for i, b := range w.blocks {
-			if oldest < 0 || b.used < w.blocks[oldest].used {
-				oldest = i
-			}
-		}
-		delete(w.blocks, oldest)
-	}
+		return kv.ReadValue(ctx, w.file, kv.Span(off, min(blockBytes, w.file.Size()-off)))
+	})
 }
