@@ -126,18 +126,19 @@ var layers = map[string][]string{
 	"serve/auth":    {"serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},
-	"serve/web":     {"serve", "serve/pace", "serve/metrics", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
+	"serve/web":     {"serve", "serve/pace", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
-	"internal/cli":   {"formats", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
-	"cmd/zarrdb":     {"internal/cli"},
-	"":               {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
-	"bench":          {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
-	"bench/field":    {},
-	"examples/embed": {"", "zarr"},
-	"interop/arrays": {"engine", "zarr", "zarr/dtype"},
-	"interop/ocdbt":  {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
-	"interop/refset": {"kv/dirkv", "refs"},
+	"internal/picture": {"zarr/dtype"}, // what the command line and the web server show
+	"internal/cli":     {"formats", "internal/picture", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
+	"cmd/zarrdb":       {"internal/cli"},
+	"":                 {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
+	"bench":            {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
+	"bench/field":      {},
+	"examples/embed":   {"", "zarr"},
+	"interop/arrays":   {"engine", "zarr", "zarr/dtype"},
+	"interop/ocdbt":    {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
+	"interop/refset":   {"kv/dirkv", "refs"},
 }
 
 // single names dependencies with one importing package each, so that each can

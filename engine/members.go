@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
@@ -134,5 +136,19 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 				return
 			}
 		}
+	}
+}
+
+// Beside returns a function that opens nodes by their names beside the node at a path of
+// a version or session: the coordinates of an array are there. A name that no node can
+// have is [zarr.ErrNotFound].
+func Beside(in interface {
+	Node(ctx context.Context, path string) (*zarr.Node, error)
+}, path string) func(ctx context.Context, name string) (*zarr.Node, error) {
+	return func(ctx context.Context, name string) (*zarr.Node, error) {
+		if path == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("%s: beside /%s: %w", name, path, zarr.ErrNotFound)
+		}
+		return in.Node(ctx, names.Join(names.Parent(path), name))
 	}
 }

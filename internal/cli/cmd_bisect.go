@@ -13,15 +13,11 @@ import (
 )
 
 func bisectCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return grouping(&cobra.Command{
 		Use:     "bisect",
 		Short:   "Find the commit that introduced a change",
 		Example: "  zarrdb bisect run weather.zdb v1.0 main -- ./is-it-fine.sh",
-		Args:    subcommandOnly,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(bisectRunCmd())
-	return cmd
+	}, bisectRunCmd())
 }
 
 func bisectRunCmd() *cobra.Command {

@@ -68,7 +68,7 @@ func selectionOf(cmd *cobra.Command, db *engine.DB, t target, sel string) (zarr.
 	if err != nil {
 		return zarr.Selection{}, err
 	}
-	return parseSelection(cmd, sel, a, besideNode(s, t.path))
+	return parseSelection(cmd, sel, a, engine.Beside(s, t.path))
 }
 
 func printBlame(cmd *cobra.Command, c engine.BlamedChunk, asJSON bool) error {

@@ -14,7 +14,6 @@ import (
 )
 
 func createCmd() *cobra.Command {
-	var wf writeFlags
 	var shape, chunks, shards lengths
 	var spec struct {
 		dtype, codecs, fill, attrs string
@@ -22,7 +21,7 @@ func createCmd() *cobra.Command {
 		dims                       []string
 		group, overwrite           bool
 	}
-	cmd := &cobra.Command{
+	cmd := new(writeFlags).writes(&cobra.Command{
 		Use:   "create TARGET --shape N,… --dtype TYPE",
 		Short: "Make an array or a group",
 		Long: `Make an array (or, with --group, a group) as one commit. Groups above it are
@@ -33,41 +32,35 @@ Arrays of format 1 lie in plain directories, without groups.`,
   zarrdb create weather.zdb:surface --group
   zarrdb create old.zdb:t2 --shape 10,10 --dtype '<i4' --format 2`,
 		Args: argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
-			if err != nil {
+	}, func(cmd *cobra.Command, t target, _ []string) (string, change, error) {
+		if !spec.group && (!cmd.Flags().Changed("shape") || spec.dtype == "") {
+			return "", nil, usagef("create: --shape and --dtype are needed, or --group")
+		}
+		attrs, err := parseAttrs(spec.attrs)
+		if err != nil {
+			return "", nil, err
+		}
+		version, ok := createFormats[spec.format]
+		if !ok {
+			return "", nil, usagef("create: --format %s: 1, 2 or 3 is possible", spec.format)
+		}
+		return "create " + cmp.Or(t.path, "/"), func(_ *engine.DB, s *engine.Session) (err error) {
+			makeGroup, makeArray := s.CreateGroup, s.CreateArray
+			if spec.overwrite {
+				makeGroup, makeArray = s.ReplaceGroup, s.ReplaceArray
+			}
+			if spec.group {
+				_, err = makeGroup(cmd.Context(), t.path, version, attrs)
 				return err
 			}
-			if !spec.group && (!cmd.Flags().Changed("shape") || spec.dtype == "") {
-				return usagef("create: --shape and --dtype are needed, or --group")
-			}
-			attrs, err := parseAttrs(spec.attrs)
-			if err != nil {
-				return err
-			}
-			zs := zarr.Spec{
-				Shape: shape, Chunks: chunks, Shards: shards,
+			_, err = makeArray(cmd.Context(), t.path, zarr.Spec{
+				Version: version, Shape: shape, Chunks: chunks, Shards: shards,
 				DimensionNames: spec.dims, Attributes: attrs, DataType: spec.dtype,
 				Codecs: raw(spec.codecs), FillValue: raw(spec.fill),
-			}
-			var ok bool
-			if zs.Version, ok = createFormats[spec.format]; !ok {
-				return usagef("create: --format %s: 1, 2 or 3 is possible", spec.format)
-			}
-			return wf.update(cmd, t, "create "+cmp.Or(t.path, "/"), func(_ *engine.DB, s *engine.Session) error {
-				makeGroup, makeArray := s.CreateGroup, s.CreateArray
-				if spec.overwrite {
-					makeGroup, makeArray = s.ReplaceGroup, s.ReplaceArray
-				}
-				if spec.group {
-					_, err := makeGroup(cmd.Context(), t.path, zs.Version, attrs)
-					return err
-				}
-				_, err := makeArray(cmd.Context(), t.path, zs)
-				return err
 			})
-		},
-	}
+			return err
+		}, nil
+	})
 	f := cmd.Flags()
 	f.Var(&shape, "shape", "length of each dimension, `N,...`; '' for an array without dimensions")
 	f.Var(&chunks, "chunks", "chunk length of each dimension, `N,...`")
@@ -80,7 +73,6 @@ Arrays of format 1 lie in plain directories, without groups.`,
 	f.StringVar(&spec.format, "format", "", "Zarr `VERSION`: 1, 2 or 3 (default that of the group above, else 3)")
 	f.BoolVar(&spec.group, "group", false, "make a group")
 	f.BoolVar(&spec.overwrite, "overwrite", false, "replace an existing node")
-	wf.register(cmd)
 	return cmd
 }
 

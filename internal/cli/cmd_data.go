@@ -139,8 +139,7 @@ an import.`,
 	src.followFlags.register(cmd)
 	f.StringVar(&o.To, "to", "", "put it at this `PATH` (default the root)")
 	f.StringVar(&o.Branch, "branch", "", "import onto this branch (default main)")
-	f.StringVarP(&o.Message, "message", "m", "", "what the commit does")
-	f.StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	commitFlags(cmd, &o.Message, &o.Author)
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace what is at PATH")
 	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one set with --link begins anew")
 	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
@@ -211,7 +210,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 		o.Message = "import " + zurl.Redact(source)
 	}
 	return intoDB(cmd, dir, &engine.Options{Author: o.Author}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
-		bar := newProgress(cmd, "importing")
+		bar := newProgress(cmd, "importing", "keys")
 		o.Progress = bar.update
 		res, err := db.Import(ctx, from, o)
 		bar.finish(err)
@@ -265,7 +264,7 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 	if err != nil {
 		return err
 	}
-	bar := newVersionProgress(cmd, "importing")
+	bar := newProgress(cmd, "importing", "versions")
 	o.Progress = bar.update
 	res, err := db.ImportHistory(ctx, from, o)
 	bar.finish(err)
@@ -331,7 +330,7 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 		}
 	}
 	return intoDB(cmd, dir, &engine.Options{Author: o.Author, Follow: follow}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
-		bar := newProgress(cmd, "appending")
+		bar := newProgress(cmd, "appending", "keys")
 		o.Progress = bar.update
 		res, err := db.Append(ctx, plan, o)
 		bar.finish(err)

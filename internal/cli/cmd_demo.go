@@ -123,14 +123,11 @@ func (s step) run(cmd *cobra.Command, dir string) error {
 	if s.call != "" {
 		say(cmd, "# in Go: %s", s.call)
 	}
-	var shown []string
+	var words []string
 	for _, a := range s.args {
-		if a == "" || strings.ContainsAny(a, " '\"*{};") {
-			a = "'" + a + "'"
-		}
-		shown = append(shown, a)
+		words = append(words, shellWord(a))
 	}
-	say(cmd, "$ zarrdb %s", strings.Join(shown, " "))
+	say(cmd, "$ zarrdb %s", strings.Join(words, " "))
 
 	root := newRoot()
 	root.SetArgs(s.inDir(dir))

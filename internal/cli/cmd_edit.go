@@ -101,10 +101,9 @@ does not begin like JSON is a string.`,
 }
 
 func resizeCmd() *cobra.Command {
-	var wf writeFlags
 	var shape lengths
 	var keep bool
-	cmd := &cobra.Command{
+	cmd := new(writeFlags).writes(&cobra.Command{
 		Use:   "resize TARGET --shape N,…",
 		Short: "Change the shape of an array",
 		Long: `Change the shape of an array. Growing adds elements that hold the fill value.
@@ -112,26 +111,20 @@ Shrinking deletes what lies outside, unless --keep-chunks leaves the chunks
 where they are, to appear again when the array grows.`,
 		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440`,
 		Args:    argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
+	}, func(cmd *cobra.Command, t target, _ []string) (string, change, error) {
+		if !cmd.Flags().Changed("shape") {
+			return "", nil, usagef("resize: --shape is needed")
+		}
+		return fmt.Sprintf("resize /%s to %v", t.path, []int64(shape)), func(_ *engine.DB, s *engine.Session) error {
+			a, err := s.Array(cmd.Context(), t.path)
 			if err != nil {
 				return err
 			}
-			if !cmd.Flags().Changed("shape") {
-				return usagef("resize: --shape is needed")
-			}
-			return wf.update(cmd, t, fmt.Sprintf("resize /%s to %v", t.path, []int64(shape)), func(_ *engine.DB, s *engine.Session) error {
-				a, err := s.Array(cmd.Context(), t.path)
-				if err != nil {
-					return err
-				}
-				return a.Resize(cmd.Context(), shape, zarr.ResizeOptions{KeepChunks: keep})
-			})
-		},
-	}
+			return a.Resize(cmd.Context(), shape, zarr.ResizeOptions{KeepChunks: keep})
+		}, nil
+	})
 	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,...`")
 	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "do not delete chunks outside the new shape")
-	wf.register(cmd)
 	return cmd
 }
 
@@ -165,35 +158,23 @@ func otherFormat(t target, to string, err error) error {
 }
 
 func mvCmd() *cobra.Command {
-	var wf writeFlags
-	cmd := &cobra.Command{
+	return new(writeFlags).writes(&cobra.Command{
 		Use:     "mv TARGET PATH",
 		Short:   "Rename an array or a group",
 		Long:    "Rename a node to PATH in the same database. Chunks are not touched, so it costs the same for any size.",
 		Example: `  zarrdb mv weather.zdb:temp surface/t2m`,
 		Args:    argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
-			if err != nil {
-				return err
-			}
-			to, err := pathIn(cmd, t, args[1])
-			if err != nil {
-				return err
-			}
-			return wf.update(cmd, t, fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
-				return otherFormat(t, to, s.Rename(cmd.Context(), t.path, to))
-			})
-		},
-	}
-	wf.register(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, t target, args []string) (string, change, error) {
+		to, err := pathIn(cmd, t, args[1])
+		return fmt.Sprintf("rename /%s to /%s", t.path, to), func(_ *engine.DB, s *engine.Session) error {
+			return otherFormat(t, to, s.Rename(cmd.Context(), t.path, to))
+		}, err
+	})
 }
 
 func cpCmd() *cobra.Command {
-	var wf writeFlags
 	var from string
-	cmd := &cobra.Command{
+	cmd := new(writeFlags).writes(&cobra.Command{
 		Use:   "cp TARGET PATH",
 		Short: "Copy an array or a group",
 		Long: `Copy a node to PATH in the same database, from the same version or, with --from,
@@ -201,36 +182,23 @@ from any other. Chunks are shared, so it costs the same for any size.`,
 		Example: `  zarrdb cp weather.zdb:temp backup/temp
   zarrdb cp weather.zdb:temp temp_old --from main~5`,
 		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
-			if err != nil {
-				return err
+	}, func(cmd *cobra.Command, t target, args []string) (string, change, error) {
+		to, err := pathIn(cmd, t, args[1])
+		return fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
+			if from == "" {
+				return otherFormat(t, to, s.CopyNode(cmd.Context(), nil, t.path, to))
 			}
-			to, err := pathIn(cmd, t, args[1])
-			if err != nil {
-				return err
-			}
-			return wf.update(cmd, t, fmt.Sprintf("copy /%s to /%s", t.path, to), func(db *engine.DB, s *engine.Session) error {
-				if from == "" {
-					return otherFormat(t, to, s.CopyNode(cmd.Context(), nil, t.path, to))
-				}
-				snap, err := db.At(cmd.Context(), from)
-				if err != nil {
-					return err
-				}
-				defer snap.Close()
+			return db.View(cmd.Context(), from, func(snap *engine.Snapshot) error {
 				return otherFormat(t, to, s.CopyNode(cmd.Context(), snap, t.path, to))
 			})
-		},
-	}
+		}, err
+	})
 	cmd.Flags().StringVar(&from, "from", "", "copy from this `REV`")
-	wf.register(cmd)
 	return cmd
 }
 
 func rmCmd() *cobra.Command {
-	var wf writeFlags
-	cmd := &cobra.Command{
+	return new(writeFlags).writes(&cobra.Command{
 		Use:   "rm TARGET",
 		Short: "Delete an array, a group or a key",
 		Long: `Delete a node or directory and everything below it, or a single key. Earlier
@@ -238,30 +206,23 @@ versions keep it; revert brings it back. "DB:" is the root, with all there is.`,
 		Example: `  zarrdb rm weather.zdb:temp -m "drop temp"
   zarrdb rm weather.zdb:notes/readme.md`,
 		Args: argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
-			if err != nil {
+	}, func(cmd *cobra.Command, t target, args []string) (string, change, error) {
+		if t.path == "" && !strings.HasSuffix(strings.TrimRight(args[0], "/"), ":") {
+			return "", nil, usagef("rm: which node? %s:PATH names one; \"zarrdb rm %s:\" deletes all that is in this version", args[0], args[0])
+		}
+		return "delete /" + t.path, func(_ *engine.DB, s *engine.Session) error {
+			err := s.Remove(cmd.Context(), t.path)
+			if !errors.Is(err, zarr.ErrNotFound) {
 				return err
 			}
-			if t.path == "" && !strings.HasSuffix(strings.TrimRight(args[0], "/"), ":") {
-				return usagef("rm: which node? %s:PATH names one; \"zarrdb rm %s:\" deletes all that is in this version", args[0], args[0])
+			found, kerr := kv.Exists(cmd.Context(), s, t.path)
+			switch {
+			case kerr != nil:
+				return kerr
+			case found:
+				return s.Delete(cmd.Context(), t.path)
 			}
-			return wf.update(cmd, t, "delete /"+t.path, func(_ *engine.DB, s *engine.Session) error {
-				err := s.Remove(cmd.Context(), t.path)
-				if !errors.Is(err, zarr.ErrNotFound) {
-					return err
-				}
-				found, kerr := kv.Exists(cmd.Context(), s, t.path)
-				switch {
-				case kerr != nil:
-					return kerr
-				case found:
-					return s.Delete(cmd.Context(), t.path)
-				}
-				return err
-			})
-		},
-	}
-	wf.register(cmd)
-	return cmd
+			return err
+		}, nil
+	})
 }

@@ -160,7 +160,7 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 	if o.Inline = e.refs.Inline; cmd.Flags().Changed("inline-threshold") {
 		o.InlineThreshold = cmp.Or(e.refs.InlineThreshold, -1)
 	}
-	err := e.run(cmd, args[0], newProgress, func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+	err := e.run(cmd, args[0], "keys", func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 		o.Progress = report
 		return engine.ExportReferences(cmd.Context(), s, here(cmd).url(args[1]), o)
 	})
@@ -172,11 +172,11 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 
 // store exports a store in any other format.
 func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
-	bar := newProgress
+	unit := "keys"
 	if e.o.Foreign.History {
-		bar = newVersionProgress
+		unit = "versions"
 	}
-	err := e.run(cmd, args[0], bar, func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
+	err := e.run(cmd, args[0], unit, func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 		e.o.Progress = report
 		return engine.Export(cmd.Context(), s, here(cmd).url(args[1]), e.o)
 	})
@@ -193,13 +193,13 @@ func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 
 // run opens what is to be exported, shows how far the export is and says what came of
 // it.
-func (e *exportFlags) run(cmd *cobra.Command, target string, show func(*cobra.Command, string) *progress, export func(*engine.Source, func(engine.Progress)) (*engine.ExportResult, error)) error {
+func (e *exportFlags) run(cmd *cobra.Command, target, unit string, export func(*engine.Source, func(engine.Progress)) (*engine.ExportResult, error)) error {
 	s, err := e.src.open(cmd, target)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	bar := show(cmd, "exporting")
+	bar := newProgress(cmd, "exporting", unit)
 	res, err := export(s, bar.update)
 	bar.finish(err)
 	if err != nil {

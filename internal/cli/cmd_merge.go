@@ -47,57 +47,60 @@ func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice,
 	return txn.ChooseByPath(rules...), nil
 }
 
-// pickCmd is revert and cherry-pick, which differ in direction.
-func pickCmd(use, short, long, example string, run func(*engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error)) *cobra.Command {
-	var o txn.CommitOptions
-	var flags choiceFlags
-	var parent int
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: example,
-		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.Choose, err = flags.choose(cmd); err != nil {
+// merges completes a command that brings the version of its second argument to the branch
+// of its first one. run does it.
+func (f *choiceFlags) merges(cmd *cobra.Command, run func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error)) *cobra.Command {
+	f.register(cmd)
+	cmd.Args = argCount(2, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		choose, err := f.choose(cmd)
+		if err != nil {
+			return err
+		}
+		return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+			id, err := db.Resolve(cmd.Context(), args[1])
+			if err != nil {
 				return err
 			}
-			o.DryRun = flags.dryRun
-			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
-				id, err := db.Resolve(cmd.Context(), args[1])
-				if err != nil {
-					return err
-				}
-				base, err := db.Head(t.rev)
-				if err != nil {
-					return onlyBranches(db, t.rev, err)
-				}
-				c, err := run(db)(cmd.Context(), t.rev, id, parent, o)
-				return flags.told(cmd, t.rev, c, base, err)
-			})
-		},
+			base, err := db.Head(t.rev)
+			if err != nil {
+				return onlyBranches(db, t.rev, err)
+			}
+			c, err := run(db, t.rev, id, choose)
+			return f.told(cmd, t.rev, c, base, err)
+		})
 	}
-	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
-	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
-	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
-	flags.register(cmd)
 	return cmd
 }
 
+// pickCmd is revert and cherry-pick, which differ in direction.
+func pickCmd(pick func(*engine.DB, context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error), cmd *cobra.Command) *cobra.Command {
+	var o txn.CommitOptions
+	var flags choiceFlags
+	var parent int
+	commitFlags(cmd, &o.Message, &o.Author)
+	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
+	return flags.merges(cmd, func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error) {
+		o.Choose, o.DryRun = choose, flags.dryRun
+		return pick(db, cmd.Context(), branch, id, parent, o)
+	})
+}
+
 func revertCmd() *cobra.Command {
-	return pickCmd("revert DB[@BRANCH] REV", "Undo one commit by a new one",
-		"Undo the changes of commit REV, on top of all later commits.",
-		`  zarrdb revert weather.zdb main~2
+	return pickCmd((*engine.DB).Revert, &cobra.Command{
+		Use: "revert DB[@BRANCH] REV", Short: "Undo one commit by a new one",
+		Long: "Undo the changes of commit REV, on top of all later commits.",
+		Example: `  zarrdb revert weather.zdb main~2
   zarrdb revert weather.zdb main~2 --ours temp`,
-		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
-			return db.Revert
-		})
+	})
 }
 
 func cherryPickCmd() *cobra.Command {
-	return pickCmd("cherry-pick DB[@BRANCH] REV", "Repeat one commit on another branch",
-		"Make the change of commit REV again, on top of a branch (default main).",
-		`  zarrdb cherry-pick weather.zdb experiment~1`,
-		func(db *engine.DB) func(context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error) {
-			return db.CherryPick
-		})
+	return pickCmd((*engine.DB).CherryPick, &cobra.Command{
+		Use: "cherry-pick DB[@BRANCH] REV", Short: "Repeat one commit on another branch",
+		Long:    "Make the change of commit REV again, on top of a branch (default main).",
+		Example: `  zarrdb cherry-pick weather.zdb experiment~1`,
+	})
 }
 
 func mergeCmd() *cobra.Command {
@@ -114,39 +117,21 @@ nothing is done and every conflict is listed (exit code 3), unless --ours or
 		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"
   zarrdb merge weather.zdb experiment --dry-run
   zarrdb merge weather.zdb experiment --theirs temp --ours temp/qc`,
-		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.Choose, err = flags.choose(cmd); err != nil {
-				return err
-			}
-			o.DryRun = flags.dryRun
-			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
-				id, err := db.Resolve(cmd.Context(), args[1])
-				if err != nil {
-					return err
-				}
-				if base != "" {
-					if o.Base, err = db.Resolve(cmd.Context(), base); err != nil {
-						return err
-					}
-				}
-				if o.Message == "" {
-					o.Message = fmt.Sprintf("merge %s into %s", args[1], orMain(t.rev))
-				}
-				head, err := db.Head(t.rev)
-				if err != nil {
-					return onlyBranches(db, t.rev, err)
-				}
-				c, err := db.Merge(cmd.Context(), t.rev, id, o)
-				return flags.told(cmd, t.rev, c, head, err)
-			})
-		},
 	}
-	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
-	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	commitFlags(cmd, &o.Message, &o.Author)
 	cmd.Flags().StringVar(&base, "base", "", "compare both sides with this `REV` (default their best common ancestor)")
-	flags.register(cmd)
-	return cmd
+	return flags.merges(cmd, func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
+		o.Choose, o.DryRun = choose, flags.dryRun
+		if base != "" {
+			if o.Base, err = db.Resolve(cmd.Context(), base); err != nil {
+				return nil, err
+			}
+		}
+		if o.Message == "" {
+			o.Message = fmt.Sprintf("merge %s into %s", cmd.Flags().Arg(1), orMain(branch))
+		}
+		return db.Merge(cmd.Context(), branch, id, o)
+	})
 }
 
 func rebaseCmd() *cobra.Command {
@@ -161,32 +146,15 @@ branch there. All are repeated or none: a conflict names its commit and changes
 nothing (exit code 3). "zarrdb undo" goes back.`,
 		Example: `  zarrdb rebase weather.zdb@experiment main
   zarrdb rebase weather.zdb@experiment main~2 --onto main`,
-		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			choose, err := flags.choose(cmd)
-			if err != nil {
-				return err
-			}
-			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
-				ctx := cmd.Context()
-				base, err := db.Head(t.rev)
-				if err != nil {
-					return onlyBranches(db, t.rev, err)
-				}
-				o := txn.RebaseOptions{Choose: choose, DryRun: flags.dryRun}
-				upstream, err := db.Resolve(ctx, args[1])
-				if err == nil && onto != "" {
-					o.Onto, err = db.Resolve(ctx, onto)
-				}
-				if err != nil {
-					return err
-				}
-				c, err := db.Rebase(ctx, t.rev, upstream, o)
-				return flags.told(cmd, t.rev, c, base, err)
-			})
-		},
 	}
 	cmd.Flags().StringVar(&onto, "onto", "", "where the commits go: a `REV` (default UPSTREAM)")
-	flags.register(cmd)
-	return cmd
+	return flags.merges(cmd, func(db *engine.DB, branch string, upstream txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
+		o := txn.RebaseOptions{Choose: choose, DryRun: flags.dryRun}
+		if onto != "" {
+			if o.Onto, err = db.Resolve(cmd.Context(), onto); err != nil {
+				return nil, err
+			}
+		}
+		return db.Rebase(cmd.Context(), branch, upstream, o)
+	})
 }

@@ -14,9 +14,8 @@ import (
 )
 
 func lsCmd() *cobra.Command {
-	var src sourceFlags
 	var long, asJSON bool
-	cmd := &cobra.Command{
+	cmd := new(sourceFlags).reads(&cobra.Command{
 		Use:   "ls TARGET",
 		Short: "List the members of a group",
 		Long: `List what lies right below a group: arrays by their names, groups (and plain
@@ -25,32 +24,24 @@ an unknown codec is listed with the reason why it cannot be read.`,
 		Example: `  zarrdb ls weather.zdb
   zarrdb ls -l weather.zdb@v1.0:surface`,
 		Args: argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd, args[0])
-			if err != nil {
-				return err
+	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
+		show := func(m engine.Member, unknown error) error {
+			if unknown != nil {
+				return printUnknown(cmd, m.Name, unknown, asJSON)
 			}
-			defer s.Close()
-			show := func(m engine.Member, unknown error) error {
-				if unknown != nil {
-					return printUnknown(cmd, m.Name, unknown, asJSON)
-				}
-				return printMember(cmd, m.Name, m.Node, long, asJSON)
-			}
-			n, err := s.Node(cmd.Context())
-			if err == nil {
-				if _, ok := n.Array(); ok {
-					return show(engine.Member{Name: n.Name(), Node: n}, nil)
-				}
-			} else if !errors.Is(err, zarr.ErrNotFound) {
-				return err
-			}
-			return eachMember(cmd.Context(), s, "", show)
-		},
-	}
+			return printMember(cmd, m.Name, m.Node, long, asJSON)
+		}
+		n, err := s.Node(cmd.Context())
+		switch {
+		case err == nil && isArray(n):
+			return show(engine.Member{Name: n.Name(), Node: n}, nil)
+		case err != nil && !errors.Is(err, zarr.ErrNotFound):
+			return err
+		}
+		return eachMember(cmd.Context(), s, "", show)
+	})
 	cmd.Flags().BoolVarP(&long, "long", "l", false, "show data types, shapes and chunks")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as info --json prints")
-	src.register(cmd)
 	return cmd
 }
 
@@ -105,30 +96,27 @@ func printUnknown(cmd *cobra.Command, name string, err error, asJSON bool) error
 
 // printMember prints a node, or a directory without a node.
 func printMember(cmd *cobra.Command, name string, n *zarr.Node, long, asJSON bool) error {
-	if asJSON {
-		if n == nil {
-			return nil
-		}
+	switch {
+	case asJSON && n == nil:
+	case asJSON:
 		info, err := nodeInfo(n)
 		if err != nil {
 			return err
 		}
 		return printJSONLine(cmd, info)
-	}
-	a, isArray := (*zarr.Array)(nil), false
-	if n != nil {
-		a, isArray = n.Array()
-	}
-	switch {
-	case !isArray:
+	case !isArray(n):
 		say(cmd, "%s/", name)
 	case long:
+		a, _ := n.Array()
 		say(cmd, "%s %s", name, summary(a))
 	default:
 		say(cmd, "%s", name)
 	}
 	return nil
 }
+
+// isArray is false for a directory without a node, too.
+func isArray(n *zarr.Node) bool { return n != nil && n.Meta().Array }
 
 // summary describes an array in a few words.
 func summary(a *zarr.Array) string {
@@ -140,57 +128,29 @@ func summary(a *zarr.Array) string {
 }
 
 func treeCmd() *cobra.Command {
-	var src sourceFlags
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := new(sourceFlags).reads(&cobra.Command{
 		Use:     "tree TARGET",
 		Short:   "Show everything below a group",
 		Long:    "Show a group and everything below it, arrays with data type, shape and chunks. With --json, each line is a node as info --json prints it.",
 		Example: `  zarrdb tree weather.zdb@v1.0`,
 		Args:    argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			n, err := s.Node(cmd.Context())
-			switch {
-			case err == nil && asJSON:
-				if err := printNode(cmd, n); err != nil {
-					return err
-				}
-				if _, ok := n.Array(); ok {
-					return nil
-				}
-			case err == nil:
-				if a, ok := n.Array(); ok {
-					say(cmd, "%s %s", n.Name(), summary(a))
-					return nil
-				}
-				say(cmd, "%s/", n.Name())
-			case errors.Is(err, zarr.ErrNotFound): // a directory, or missing
-				if !asJSON {
-					say(cmd, "/")
-				}
-			default:
-				return err
-			}
-			return printTree(cmd, s, "", "  ", asJSON)
-		},
-	}
+	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
+		name := ""
+		n, err := s.Node(cmd.Context())
+		switch {
+		case err == nil:
+			name = n.Name()
+		case !errors.Is(err, zarr.ErrNotFound): // which is a directory, or missing
+			return err
+		}
+		if err := printMember(cmd, name, n, true, asJSON); err != nil || isArray(n) {
+			return err
+		}
+		return printTree(cmd, s, "", "  ", asJSON)
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
-	src.register(cmd)
 	return cmd
-}
-
-// printNode prints a node as a line of JSON.
-func printNode(cmd *cobra.Command, n *zarr.Node) error {
-	info, err := nodeInfo(n)
-	if err != nil {
-		return err
-	}
-	return printJSONLine(cmd, info)
 }
 
 func printTree(cmd *cobra.Command, s *engine.Source, path, indent string, asJSON bool) error {
@@ -198,21 +158,8 @@ func printTree(cmd *cobra.Command, s *engine.Source, path, indent string, asJSON
 		if unknown != nil {
 			return printUnknown(cmd, indent+m.Name, unknown, asJSON)
 		}
-		if m.Node != nil && asJSON {
-			if err := printNode(cmd, m.Node); err != nil {
-				return err
-			}
-		}
-		if m.Node != nil {
-			if a, ok := m.Node.Array(); ok {
-				if !asJSON {
-					say(cmd, "%s%s %s", indent, m.Name, summary(a))
-				}
-				return nil
-			}
-		}
-		if !asJSON {
-			say(cmd, "%s%s/", indent, m.Name)
+		if err := printMember(cmd, indent+m.Name, m.Node, true, asJSON); err != nil || isArray(m.Node) {
+			return err
 		}
 		err := printTree(cmd, s, path+"/"+m.Name, indent+"  ", asJSON)
 		if m.Node == nil && errors.Is(err, zarr.ErrNotFound) {

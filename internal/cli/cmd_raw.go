@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -13,33 +14,24 @@ import (
 )
 
 func getCmd() *cobra.Command {
-	var src sourceFlags
-	cmd := &cobra.Command{
+	return new(sourceFlags).reads(&cobra.Command{
 		Use:   "get TARGET KEY",
 		Short: "Print the stored bytes of a key",
 		Long:  "Print the stored bytes of a key below the target's path.",
 		Example: `  zarrdb get weather.zdb temp/zarr.json
   zarrdb get weather.zdb:temp c/0/0 > chunk`,
 		Args: argCount(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			view, err := s.Store()
-			if err != nil {
-				return err
-			}
-			v, err := kv.Locate(cmd.Context(), view, args[1])
-			if err != nil {
-				return fmt.Errorf("get %q: %w", args[1], err)
-			}
-			return copyValue(cmd, v)
-		},
-	}
-	src.register(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, s *engine.Source, args []string) error {
+		view, err := s.Store()
+		if err != nil {
+			return err
+		}
+		v, err := kv.Locate(cmd.Context(), view, args[1])
+		if err != nil {
+			return fmt.Errorf("get %q: %w", args[1], err)
+		}
+		return copyValue(cmd, v)
+	})
 }
 
 // copyValue writes a value to standard output in pieces.
@@ -58,9 +50,8 @@ func copyValue(cmd *cobra.Command, v kv.Value) error {
 }
 
 func keysCmd() *cobra.Command {
-	var src sourceFlags
 	var null bool
-	cmd := &cobra.Command{
+	cmd := new(sourceFlags).reads(&cobra.Command{
 		Use:   "keys TARGET [PREFIX]",
 		Short: "List stored keys, one a line",
 		Long: `List the keys below the target's path, those that begin with PREFIX, in byte
@@ -69,30 +60,28 @@ as they are, each with a zero byte behind it.`,
 		Example: `  zarrdb keys weather.zdb temp/c/0/
   zarrdb keys weather.zdb --null | xargs -0 -n 1 zarrdb get weather.zdb`,
 		Args: argCount(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd, args[0])
+	}, func(cmd *cobra.Command, s *engine.Source, args []string) error {
+		view, err := s.Store()
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10) // listings can be millions of lines
+		for k, err := range view.List(cmd.Context(), kv.ListOptions{Prefix: optional(args, 1)}) {
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			view, err := s.Store()
-			if err != nil {
+			end := byte(0)
+			if !null {
+				k, end = escape(k, ""), '\n'
+			}
+			_, _ = out.WriteString(k)
+			if err := out.WriteByte(end); err != nil { // of either
 				return err
 			}
-			out := newLineWriter(cmd.OutOrStdout(), null)
-			for k, err := range view.List(cmd.Context(), kv.ListOptions{Prefix: optional(args, 1)}) {
-				if err != nil {
-					return err
-				}
-				if err := out.line(k); err != nil {
-					return err
-				}
-			}
-			return out.flush()
-		},
-	}
+		}
+		return out.Flush()
+	})
 	cmd.Flags().BoolVarP(&null, "null", "0", false, "end keys with a zero byte and print them without escapes")
-	src.register(cmd)
 	return cmd
 }
 
@@ -104,8 +93,7 @@ func optional(args []string, i int) string {
 }
 
 func putCmd() *cobra.Command {
-	var wf writeFlags
-	cmd := &cobra.Command{
+	return new(writeFlags).writes(&cobra.Command{
 		Use:   "put TARGET KEY [FILE]",
 		Short: "Store bytes under a key",
 		Long: `Store the bytes of FILE, or of standard input, under KEY below the target's path,
@@ -113,34 +101,26 @@ as one commit. Any key may be set; what Zarr programs make of it is up to them.`
 		Example: `  zarrdb put weather.zdb notes/readme.md README.md -m "say what this is"
   echo '{"zarr_format":3,"node_type":"group"}' | zarrdb put weather.zdb:g zarr.json`,
 		Args: argCount(2, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
+	}, func(cmd *cobra.Command, t target, args []string) (string, change, error) {
+		key := strings.TrimPrefix(t.path+"/"+args[1], "/")
+		return "put " + key, func(_ *engine.DB, s *engine.Session) error {
+			var value []byte
+			var err error
+			if name := optional(args, 2); name == "" || name == "-" {
+				value, err = io.ReadAll(cmd.InOrStdin())
+			} else {
+				value, err = os.ReadFile(here(cmd).path(name))
+			}
 			if err != nil {
 				return err
 			}
-			key := strings.TrimPrefix(t.path+"/"+args[1], "/")
-			return wf.update(cmd, t, "put "+key, func(_ *engine.DB, s *engine.Session) error {
-				var value []byte
-				var err error
-				if name := optional(args, 2); name == "" || name == "-" {
-					value, err = io.ReadAll(cmd.InOrStdin())
-				} else {
-					value, err = os.ReadFile(here(cmd).path(name))
-				}
-				if err != nil {
-					return err
-				}
-				return s.Set(cmd.Context(), key, value)
-			})
-		},
-	}
-	wf.register(cmd)
-	return cmd
+			return s.Set(cmd.Context(), key, value)
+		}, nil
+	})
 }
 
 func catCmd() *cobra.Command {
-	var src sourceFlags
-	cmd := &cobra.Command{
+	return new(sourceFlags).reads(&cobra.Command{
 		Use:   "cat URL",
 		Short: "Print the file or JSON value that a URL names",
 		Long: `Print the bytes of the file that a URL names, or the text of a JSON value. Files
@@ -149,34 +129,23 @@ may lie in archives, be compressed, or be a range of another file.`,
   zarrdb cat 'file:///d/x.zip|zip:a/zarr.json|json:/attributes/units'
   zarrdb cat 'data.bin.gz|gzip:|byte-range:100-200'`,
 		Args: argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			v, err := s.File(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return copyValue(cmd, v)
-		},
-	}
-	src.register(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
+		v, err := s.File(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return copyValue(cmd, v)
+	})
 }
 
 func urlCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return grouping(&cobra.Command{
 		Use:   "url",
 		Short: "Work with URL pipelines",
 		Long: `URL pipelines (ZEP 8) say where data lies in a chain of steps: a root URL or path,
 then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
 		Example: `  zarrdb url detect ./data.zip`,
-		Args:    subcommandOnly,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		&cobra.Command{
 			Use: "normalize URL", Short: "Print the canonical form of a URL",
 			Example: `  zarrdb url normalize 's3://bucket/a/../b.zip|zip|zarr3'`,
@@ -203,28 +172,18 @@ then adapters behind bars, as in file:///d/x.zip|zip:a/|zarr3:temp.`,
 		},
 		urlDetectCmd(),
 	)
-	return cmd
 }
 
 func urlDetectCmd() *cobra.Command {
-	var src sourceFlags
-	cmd := &cobra.Command{
+	return new(sourceFlags).reads(&cobra.Command{
 		Use: "detect URL", Short: "Open a URL and print it with the formats that were detected",
 		Example: `  zarrdb url detect file:///d/x.zip`,
 		Args:    argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := src.open(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			u, err := s.Detect(cmd.Context())
-			if err == nil {
-				say(cmd, "%v", u)
-			}
-			return err
-		},
-	}
-	src.register(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
+		u, err := s.Detect(cmd.Context())
+		if err == nil {
+			say(cmd, "%v", u)
+		}
+		return err
+	})
 }

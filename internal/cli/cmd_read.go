@@ -169,7 +169,7 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
 		return errors.Join(form(ctx, w), w.Flush())
 	}
-	bar := newElementProgress(cmd, "reading")
+	bar := newProgress(cmd, "reading", "elements")
 	err := writeFile(here(cmd).path(out), func(w io.Writer) error {
 		written := countWriter{w: w}
 		r.done = func(elements int64) {

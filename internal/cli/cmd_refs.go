@@ -12,7 +12,7 @@ import (
 )
 
 func refsCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return grouping(&cobra.Command{
 		Use:   "refs",
 		Short: "Work with reference sets and virtual chunks",
 		Long: `Reference sets (kerchunk) say for each key of a store which bytes of which file
@@ -21,11 +21,7 @@ are its value. import --link keeps them in a database as virtual chunks.
 References are followed only below the folder of their set, below the targets of
 --url-map, and below prefixes that --allow names.`,
 		Example: `  zarrdb refs expand refs.json`,
-		Args:    subcommandOnly,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
-	return cmd
+	}, refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
 }
 
 func refsExpandCmd() *cobra.Command {
@@ -57,7 +53,7 @@ func refsCheckCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.RefCheckOptions
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := src.reads(&cobra.Command{
 		Use:   "check TARGET",
 		Short: "Check that the referenced files and ranges exist",
 		Long: `Ask for every file that the references at and below TARGET name, a version of a
@@ -69,28 +65,24 @@ goes on; with --json that is "next".`,
 		Example: `  zarrdb refs check weather.zdb:temp
   zarrdb refs check refs.json --allow s3://noaa/`,
 		Args: argCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if o.From < 0 {
 				return usagef("refs check: --from %d is negative", o.From)
 			}
-			s, err := src.open(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			bar := newProgress(cmd, "checking")
-			o.Progress = bar.update
-			out := refCheckOutput{cmd: cmd, json: asJSON}
-			o.Problem = out.problem
-			r, err := s.CheckReferences(cmd.Context(), o)
-			bar.finish(err)
-			if r == nil {
-				return err
-			}
-			return out.end(r, o.From, err)
+			return nil
 		},
-	}
-	src.register(cmd)
+	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
+		bar := newProgress(cmd, "checking", "keys")
+		o.Progress = bar.update
+		out := refCheckOutput{cmd: cmd, json: asJSON}
+		o.Problem = out.problem
+		r, err := s.CheckReferences(cmd.Context(), o)
+		bar.finish(err)
+		if r == nil {
+			return err
+		}
+		return out.end(r, o.From, err)
+	})
 	cmd.Flags().Int64Var(&o.From, "from", 0, "leave out the first `N` references")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
 	return cmd
@@ -161,12 +153,8 @@ func localizedParts(from caller, targets, selections []string) ([]localizedPart,
 			return nil, usagef("localize: %s and %s are not of one branch of one database, and it is one commit", targets[0], arg)
 		}
 		parts[i].target = t
-		switch len(selections) {
-		case 0:
-		case 1:
-			parts[i].sel = selections[0]
-		default:
-			parts[i].sel = selections[i]
+		if n := len(selections); n > 0 {
+			parts[i].sel = selections[min(i, n-1)]
 		}
 	}
 	return parts, nil
@@ -194,7 +182,7 @@ func localize(cmd *cobra.Command, db *engine.DB, s *engine.Session, parts []loca
 			return 0, 0, err
 		}
 	}
-	bar := newProgress(cmd, "copying")
+	bar := newProgress(cmd, "copying", "keys")
 	defer func() { bar.finish(err) }()
 	for i, p := range parts {
 		before := engine.Progress{Keys: keys, Bytes: bytes}
@@ -222,6 +210,6 @@ func (p localizedPart) selection(cmd *cobra.Command, s *engine.Session) (*zarr.S
 	if !ok {
 		return nil, usagef("localize /%s: --select needs an array, and it is a group", p.path)
 	}
-	sel, err := parseSelection(cmd, p.sel, a, besideNode(s, p.path))
+	sel, err := parseSelection(cmd, p.sel, a, engine.Beside(s, p.path))
 	return &sel, err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -227,11 +228,8 @@ func (f *serveFlags) tls(from caller) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// closer is a database or a source.
-type closer interface{ Close() error }
-
 // openAll opens the arguments and adds them to the table.
-func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table) (opened []closer, err error) {
+func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table) (opened []io.Closer, err error) {
 	for _, arg := range args {
 		name, target := splitName(here(cmd), arg)
 		t := parseTarget(here(cmd), target)

@@ -12,7 +12,7 @@ import (
 )
 
 func sessionCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return grouping(&cobra.Command{
 		Use:   "session",
 		Short: "Transactions that span several commands",
 		Long: `A session collects changes that become one commit. Writing commands take part
@@ -20,11 +20,7 @@ with --session ID; their changes are visible only in the session until the commi
 		Example: `  id=$(zarrdb session begin weather.zdb)
   zarrdb write weather.zdb:temp --session $id --select 0 -i t0.npy
   zarrdb session commit weather.zdb $id -m "first day"`,
-		Args: subcommandOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(sessionBegin(), sessionCommit(), sessionAbort(), sessionList())
-	return cmd
+	}, sessionBegin(), sessionCommit(), sessionAbort(), sessionList())
 }
 
 func sessionBegin() *cobra.Command {
@@ -87,8 +83,7 @@ the conflicts are listed (exit code 3) and the session stays open.`,
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&o.Message, "message", "m", "", "what the commit does")
-	cmd.Flags().StringVar(&o.Author, "author", "", "who did it (default user@host)")
+	commitFlags(cmd, &o.Message, &o.Author)
 	return cmd
 }
 

@@ -128,27 +128,33 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 
 // print prints commits, with the names of those that refs point at.
 func (f *logFlags) print(cmd *cobra.Command, names map[txn.CommitID]string, commits iter.Seq2[txn.PathCommit, error]) error {
-	n := f.n
-	for c, err := range commits {
-		if err != nil {
-			return err
-		}
-		if n--; n < 0 {
-			break
-		}
+	return first(f.n, commits, func(c txn.PathCommit) error {
 		switch {
 		case f.json:
 			out := toJSON(c.Commit)
 			if f.followed {
 				out.Path = c.Path
 			}
-			err = printJSONLine(cmd, out)
+			return printJSONLine(cmd, out)
 		case f.oneline:
 			say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
 		default:
 			printCommit(cmd, c.Commit, names[c.ID])
 		}
+		return nil
+	})
+}
+
+// first calls fn with the first n elements of a sequence.
+func first[T any](n int, seq iter.Seq2[T, error], fn func(T) error) error {
+	for v, err := range seq {
 		if err != nil {
+			return err
+		}
+		if n--; n < 0 {
+			break
+		}
+		if err := fn(v); err != nil {
 			return err
 		}
 	}
@@ -286,7 +292,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 }
 
 // refCmd is branch and tag, which differ in little.
-func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB) func(context.Context, string, txn.CommitID) error, remove func(*engine.DB) func(string) error) *cobra.Command {
+func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB, context.Context, string, txn.CommitID) error, remove func(*engine.DB, string) error) *cobra.Command {
 	var del string
 	var asJSON, force bool
 	cmd := &cobra.Command{
@@ -312,7 +318,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				if del != "" {
 					was := find(list(db), del)
-					if err := remove(db)(del); err != nil {
+					if err := remove(db, del); err != nil {
 						return err
 					}
 					if !asJSON {
@@ -328,7 +334,7 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 				if err != nil {
 					return err
 				}
-				if err := create(db)(cmd.Context(), args[1], at); err != nil {
+				if err := create(db, cmd.Context(), args[1], at); err != nil {
 					return err
 				}
 				if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
@@ -369,17 +375,11 @@ func find(refs []txn.Ref, name string) txn.Ref {
 }
 
 func branchCmd() *cobra.Command {
-	return refCmd("branch",
-		func(db *engine.DB) []txn.Ref { return db.Branches() },
-		func(db *engine.DB) func(context.Context, string, txn.CommitID) error { return db.CreateBranch },
-		func(db *engine.DB) func(string) error { return db.DeleteBranch })
+	return refCmd("branch", (*engine.DB).Branches, (*engine.DB).CreateBranch, (*engine.DB).DeleteBranch)
 }
 
 func tagCmd() *cobra.Command {
-	return refCmd("tag",
-		func(db *engine.DB) []txn.Ref { return db.Tags() },
-		func(db *engine.DB) func(context.Context, string, txn.CommitID) error { return db.CreateTag },
-		func(db *engine.DB) func(string) error { return db.DeleteTag })
+	return refCmd("tag", (*engine.DB).Tags, (*engine.DB).CreateTag, (*engine.DB).DeleteTag)
 }
 
 func resetCmd() *cobra.Command {

@@ -48,7 +48,7 @@ of Zarr v3:
 				if err != nil {
 					return err
 				}
-				which, err := parseSelection(cmd, sel, a, besideNode(s, t.path))
+				which, err := parseSelection(cmd, sel, a, engine.Beside(s, t.path))
 				if err != nil {
 					return err
 				}
@@ -58,7 +58,7 @@ of Zarr v3:
 						return err
 					}
 				}
-				bar := newElementProgress(cmd, "writing")
+				bar := newProgress(cmd, "writing", "elements")
 				if hasValue {
 					err = storeValue(cmd.Context(), a, which, json.RawMessage(value), bar.update)
 				} else {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 )
 
@@ -63,5 +64,5 @@ func (c caller) prefixURL(s string) (string, error) {
 		}
 		return "file://" + s, nil
 	}
-	return engine.PlainURL(c.url(s))
+	return source.PlainURL(c.url(s))
 }

@@ -28,17 +28,10 @@ func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine
 			names[r.ID] += "(" + r.Name + ") "
 		}
 	}
-	n := f.n
-	for v, err := range src.History(cmd.Context()) {
-		if err != nil {
-			return err
-		}
-		if n--; n < 0 {
-			break
-		}
+	return first(f.n, src.History(cmd.Context()), func(v engine.SourceVersion) error {
 		switch {
 		case f.json:
-			err = printJSONLine(cmd, commitJSON{ID: v.ID, Parents: append([]string{}, v.Parents...), Author: v.Author, Time: v.Time, Message: v.Message})
+			return printJSONLine(cmd, commitJSON{ID: v.ID, Parents: append([]string{}, v.Parents...), Author: v.Author, Time: v.Time, Message: v.Message})
 		case f.oneline:
 			line := firstLine(v.Message)
 			if line == "" { // as in OCDBT
@@ -48,11 +41,8 @@ func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine
 		default:
 			printSourceVersion(cmd, v, names[v.ID])
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func printSourceVersion(cmd *cobra.Command, v engine.SourceVersion, names string) {

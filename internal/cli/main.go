@@ -27,6 +27,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
@@ -144,7 +145,7 @@ func message(err error, code int) string {
 	if errors.Is(err, engine.ErrResumable) {
 		text += " with --resume"
 	}
-	if engine.IsForbidden(err) {
+	if source.IsForbidden(err) {
 		text += " (see --allow and --url-map)"
 	}
 	if errors.Is(err, engine.ErrNotHere) {

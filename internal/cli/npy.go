@@ -14,15 +14,7 @@ import (
 
 // npyText writes texts as numpy's fixed-width ones, as wide as the longest is.
 func (r *reading) npyText(ctx context.Context, w io.Writer) error {
-	v, err := r.a.ReadVar(ctx, r.sel)
-	if err != nil {
-		return err
-	}
-	width := 1
-	for i := range v.Len() {
-		width = max(width, utf8.RuneCount(v.At(i)))
-	}
-	return r.npyFixed(w, v, 4*width, dtype.NewFixedUTF32, width, func(dst, elem []byte) ([]byte, error) {
+	return r.npyFixed(ctx, w, 4, utf8.RuneCount, dtype.NewFixedUTF32, func(dst, elem []byte) ([]byte, error) {
 		for _, c := range string(elem) {
 			dst = binary.LittleEndian.AppendUint32(dst, uint32(c))
 		}
@@ -32,15 +24,8 @@ func (r *reading) npyText(ctx context.Context, w io.Writer) error {
 
 // npyBytes is npyText for byte strings; numpy strips their trailing zeros.
 func (r *reading) npyBytes(ctx context.Context, w io.Writer) error {
-	v, err := r.a.ReadVar(ctx, r.sel)
-	if err != nil {
-		return err
-	}
-	width := 1
-	for i := range v.Len() {
-		width = max(width, len(v.At(i)))
-	}
-	return r.npyFixed(w, v, width, dtype.NewFixedBytes, width, func(dst, elem []byte) ([]byte, error) {
+	length := func(elem []byte) int { return len(elem) }
+	return r.npyFixed(ctx, w, 1, length, dtype.NewFixedBytes, func(dst, elem []byte) ([]byte, error) {
 		if bytes.HasSuffix(elem, []byte{0}) {
 			return dst, fmt.Errorf("read /%s: bytes that end in zeros have no .npy form: use .jsonl", r.a.Path())
 		}
@@ -48,9 +33,18 @@ func (r *reading) npyBytes(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// npyFixed writes elements of varying length, each converted and padded to size
-// bytes.
-func (r *reading) npyFixed(w io.Writer, v dtype.Variable, size int, typ func(int) (dtype.Type, error), width int, convert func(dst, elem []byte) ([]byte, error)) error {
+// npyFixed writes elements of varying length, each converted and padded to the length of
+// the longest one, in units of that many bytes.
+func (r *reading) npyFixed(ctx context.Context, w io.Writer, unit int, length func(elem []byte) int, typ func(int) (dtype.Type, error), convert func(dst, elem []byte) ([]byte, error)) error {
+	v, err := r.a.ReadVar(ctx, r.sel)
+	if err != nil {
+		return err
+	}
+	width := 1
+	for i := range v.Len() {
+		width = max(width, length(v.At(i)))
+	}
+	size := unit * width
 	if int64(size) > maxBytes/int64(max(v.Len(), 1)) {
 		return fmt.Errorf("read /%s: %d elements of length %d are too large for .npy: use .csv", r.a.Path(), v.Len(), width)
 	}

@@ -29,23 +29,14 @@ func onTerminal(cmd *cobra.Command) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func newProgress(cmd *cobra.Command, what string) *progress {
-	return barWith(cmd, what, decor.CountersNoUnit("%d / %d keys"))
+// newProgress counts keys, elements of an array or versions.
+func newProgress(cmd *cobra.Command, what, unit string) *progress {
+	return barWith(cmd, what, decor.CountersNoUnit("%d / %d "+unit))
 }
 
-// newByteProgress shows bytes in place of keys.
+// newByteProgress counts bytes.
 func newByteProgress(cmd *cobra.Command, what string) *progress {
 	return barWith(cmd, what, decor.Counters(decor.SizeB1024(0), "% .1f / % .1f"))
-}
-
-// newElementProgress shows elements of an array in place of keys.
-func newElementProgress(cmd *cobra.Command, what string) *progress {
-	return barWith(cmd, what, decor.CountersNoUnit("%d / %d elements"))
-}
-
-// newVersionProgress shows versions in place of keys.
-func newVersionProgress(cmd *cobra.Command, what string) *progress {
-	return barWith(cmd, what, decor.CountersNoUnit("%d / %d versions"))
 }
 
 func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
@@ -82,14 +73,9 @@ func (p *progress) update(r engine.Progress) {
 	p.bar.SetCurrent(r.Keys)
 }
 
-// bytesDone shows a report of work that counts bytes. Calls do not overlap.
+// bytesDone is update for work that counts bytes.
 func (p *progress) bytesDone(n, total int64) {
-	if p.bar == nil {
-		return
-	}
-	p.bytes.Store(n)
-	p.bar.SetTotal(max(total, n+1), false)
-	p.bar.SetCurrent(n)
+	p.update(engine.Progress{Keys: n, TotalKeys: total, Bytes: n})
 }
 
 // finish leaves the terminal in order.

@@ -45,10 +45,9 @@ func newRoot() *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          subcommandOnly,
 		Version:       versionText(),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	grouping(root)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
@@ -125,8 +124,15 @@ func addCompletion(root *cobra.Command) {
 	}
 	c.Short = "Make a script that completes commands in your shell"
 	c.Example = "  source <(zarrdb completion bash)"
-	c.Args = subcommandOnly
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	grouping(c)
+}
+
+// grouping completes a command that only groups others.
+func grouping(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = subcommandOnly
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // subcommandOnly is for commands that only group others.

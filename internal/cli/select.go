@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,7 @@ import (
 
 // parseSelection reads a selection of the array by numbers and labels. It prints
 // ranges of labels that select nothing to standard error. beside opens the
-// coordinates: [engine.Source.Sibling], or the result of besideNode.
+// coordinates: [engine.Source.Sibling], or the result of [engine.Beside].
 func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Opener) (zarr.Selection, error) {
 	sel, empty, err := cf.ParseSelection(cmd.Context(), text, a, beside)
 	switch {
@@ -32,22 +30,6 @@ func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Op
 		note(cmd, "%s", line)
 	}
 	return sel, nil
-}
-
-// nodes is a version of a database or a session.
-type nodes interface {
-	Node(ctx context.Context, path string) (*zarr.Node, error)
-}
-
-// besideNode opens the neighbours of a node.
-func besideNode(in nodes, path string) cf.Opener {
-	return func(ctx context.Context, name string) (*zarr.Node, error) {
-		group := strings.LastIndexByte(path, '/') + 1
-		if path == "" || name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("%s: beside /%s: %w", name, path, zarr.ErrNotFound)
-		}
-		return in.Node(ctx, path[:group]+name)
-	}
 }
 
 // dimensionName returns the name of a dimension, or one made of its number.

@@ -256,6 +256,20 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	return src, err
 }
 
+// reads completes a command that reads what its first argument names.
+func (f *sourceFlags) reads(cmd *cobra.Command, run func(cmd *cobra.Command, s *engine.Source, args []string) error) *cobra.Command {
+	f.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := f.open(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return run(cmd, s, args)
+	}
+	return cmd
+}
+
 // node opens the array or group that a target names.
 func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.Node, error) {
 	src, err := f.open(cmd, s)
@@ -289,14 +303,40 @@ type writeFlags struct {
 
 func (f *writeFlags) register(cmd *cobra.Command) {
 	f.followFlags.register(cmd)
-	cmd.Flags().StringVarP(&f.message, "message", "m", "", "what the commit does")
-	cmd.Flags().StringVar(&f.author, "author", "", "who did it (default user@host)")
+	commitFlags(cmd, &f.message, &f.author)
 	cmd.Flags().StringVar(&f.session, "session", "", "write into the open session with this `ID` instead of committing")
+}
+
+// commitFlags adds the flags that describe a commit.
+func commitFlags(cmd *cobra.Command, message, author *string) {
+	cmd.Flags().StringVarP(message, "message", "m", "", "what the commit does")
+	cmd.Flags().StringVar(author, "author", "", "who did it (default user@host)")
+}
+
+// change writes to a session of a database.
+type change = func(*engine.DB, *engine.Session) error
+
+// writes completes a command that makes a commit on the branch of its first argument.
+// plan returns the default message of the commit, and what it changes.
+func (f *writeFlags) writes(cmd *cobra.Command, plan func(cmd *cobra.Command, t target, args []string) (message string, fn change, err error)) *cobra.Command {
+	f.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		t, err := parseDB(here(cmd), args[0])
+		if err != nil {
+			return err
+		}
+		message, fn, err := plan(cmd, t, args)
+		if err != nil {
+			return err
+		}
+		return f.update(cmd, t, message, fn)
+	}
+	return cmd
 }
 
 // update runs fn on a session of the target's branch and commits, or leaves a
 // savepoint if a session was named. It prints the result.
-func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn func(*engine.DB, *engine.Session) error) error {
+func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn change) error {
 	if f.session != "" && (f.message != "" || f.author != "") {
 		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
 	}
@@ -345,7 +385,7 @@ func onlyBranches(db *engine.DB, rev string, err error) error {
 	return err
 }
 
-func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn func(*engine.DB, *engine.Session) error) error {
+func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn change) error {
 	id, err := txn.ParseSessionID(f.session)
 	if err != nil {
 		return err

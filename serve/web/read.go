@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	"image/color"
 	"image/png"
 	"io"
 	"net/http"
@@ -14,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/picture"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -48,17 +48,9 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	head := w.Header()
-	head.Set("Cache-Control", "no-cache")
-	if v.Commit != nil {
-		id := v.Commit.ID.String()
-		head.Set("Zarrdb-Commit", id)
-		if q.Get("rev") == id {
-			head.Set("Cache-Control", "private, max-age=31536000, immutable")
-		}
-	}
+	describe(w, v, q.Get("rev"))
 	shape, _ := json.Marshal(p.shape)
-	head.Set("Zarrdb-Shape", string(shape))
+	w.Header().Set("Zarrdb-Shape", string(shape))
 	switch format := q.Get("format"); format {
 	case "json", "":
 		return p.json(w, r)
@@ -90,13 +82,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 		return nil, httpError{http.StatusBadRequest, fmt.Errorf("/%s: it is a group, not an array", path)}
 	}
 	p := &part{a: a}
-	beside := func(ctx context.Context, name string) (*zarr.Node, error) {
-		if path == "" || name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("%s: beside /%s: %w", clip(name), path, zarr.ErrNotFound)
-		}
-		return v.Node(ctx, path[:strings.LastIndexByte(path, '/')+1]+name)
-	}
-	if p.sel, _, err = cf.ParseSelection(r.Context(), q.Get("select"), a, beside); err != nil {
+	if p.sel, _, err = cf.ParseSelection(r.Context(), q.Get("select"), a, engine.Beside(v, path)); err != nil {
 		if errors.Is(err, cf.ErrLabel) {
 			err = httpError{http.StatusBadRequest, err}
 		}
@@ -217,56 +203,19 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 	return writeReport(w, r, "application/json", append(b, "]}\n"...))
 }
 
-// png answers with two dimensions as a grey picture of bool, uint8 or uint16,
-// and with a third of length 3 or 4 as colour.
+// png answers with a picture; see [picture.Check].
 func (p *part) png(w http.ResponseWriter, r *http.Request) error {
-	t := p.typ()
-	grey8 := t.Kind() == dtype.Uint && t.Bits() == 8 || t.Kind() == dtype.Bool
-	grey16 := t.Kind() == dtype.Uint && t.Bits() == 16
-	colour := len(p.shape) == 3 && (p.shape[2] == 3 || p.shape[2] == 4) && t.Kind() == dtype.Uint && grey8
-	if !colour && (len(p.shape) != 2 || !grey8 && !grey16) {
-		return httpError{http.StatusNotAcceptable, fmt.Errorf("a picture needs (height, width) of bool, uint8 or uint16, or (height, width, 3 or 4) of uint8, not %v of %v", p.shape, t)}
+	if err := picture.Check(p.typ(), p.shape); err != nil {
+		return httpError{http.StatusNotAcceptable, err}
 	}
 	b, err := p.bytes(r.Context())
 	if err != nil {
 		return err
 	}
-	img := picture(p.shape, t, b)
+	img := picture.Of(p.typ(), p.shape, b)
 	w.Header().Set("Content-Type", "image/png")
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	return png.Encode(io.Writer(w), img)
-}
-
-// picture makes an image of elements.
-func picture(shape []int64, t dtype.Type, b []byte) image.Image {
-	width := int(shape[1])
-	box := image.Rect(0, 0, width, int(shape[0]))
-	switch {
-	case len(shape) == 3:
-		img, n := image.NewNRGBA(box), int(shape[2])
-		for i := range len(b) / n {
-			c := color.NRGBA{b[n*i], b[n*i+1], b[n*i+2], 255}
-			if n == 4 {
-				c.A = b[n*i+3]
-			}
-			img.SetNRGBA(i%width, i/width, c)
-		}
-		return img
-	case t.Bits() == 16:
-		img := image.NewGray16(box)
-		for i := range len(b) / 2 {
-			img.SetGray16(i%width, i/width, color.Gray16{Y: uint16(b[2*i]) | uint16(b[2*i+1])<<8})
-		}
-		return img
-	}
-	img := image.NewGray(box)
-	copy(img.Pix, b)
-	if t.Kind() == dtype.Bool {
-		for i, v := range img.Pix {
-			img.Pix[i] = -min(v, 1) // 0 or 255
-		}
-	}
-	return img
 }

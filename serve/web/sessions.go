@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -22,6 +23,11 @@ type sessionJSON struct {
 	Saved   time.Time `json:"saved,omitzero"`
 	// Changes are its changes, if requested.
 	Changes *changesJSON `json:"changes,omitempty"`
+}
+
+// describeSession describes a session that is open.
+func describeSession(e *engine.Session) sessionJSON {
+	return sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label()}
 }
 
 // changesJSON counts what a session changed since its base.
@@ -113,7 +119,7 @@ func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
 	e := s.Engine()
 	h.o.Log.InfoContext(r.Context(), "begin", "database", in.DB, "who", principal(r).Name, "branch", e.Branch(), "session", e.ID().String())
 	w.Header().Set("Location", sessionPath+"/"+segment(in.DB)+"/"+e.ID().String())
-	return writeStatus(w, http.StatusCreated, sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label()})
+	return writeStatus(w, http.StatusCreated, describeSession(e))
 }
 
 func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
@@ -153,7 +159,9 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, s *serve.Sessio
 			changes.More = true
 		}
 	}
-	return writeJSON(w, r, sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label(), Changes: changes})
+	out := describeSession(e)
+	out.Changes = changes
+	return writeJSON(w, r, out)
 }
 
 func (h *handler) savepoint(w http.ResponseWriter, r *http.Request, s *serve.Session) error {

@@ -218,26 +218,37 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	describe(w, v, p.rev)
+	switch {
+	case r.Method == "PROPFIND":
+		return h.propfind(w, r, v, p)
+	case p.key == "" && !p.dir:
+		return toDirectory(w, r)
+	case p.dir:
+		return h.directory(w, r, v, p)
+	}
+	return h.value(w, r, v, p)
+}
+
+// describe names the version in the header of the response. Only a full commit id is that
+// version for ever.
+func describe(w http.ResponseWriter, v *serve.View, rev string) {
 	head := w.Header()
 	head.Set("Cache-Control", "no-cache")
 	if v.Commit != nil {
 		id := v.Commit.ID.String()
 		head.Set("Zarrdb-Commit", id)
-		if p.rev == id {
+		if rev == id {
 			head.Set("Cache-Control", "private, max-age=31536000, immutable")
 		}
 	}
-	switch {
-	case r.Method == "PROPFIND":
-		return h.propfind(w, r, v, p)
-	case p.key == "" && !p.dir:
-		head.Set("Location", r.URL.EscapedPath()+"/")
-		w.WriteHeader(http.StatusMovedPermanently)
-		return nil
-	case p.dir:
-		return h.directory(w, r, v, p)
-	}
-	return h.value(w, r, v, p)
+}
+
+// toDirectory redirects to the same path with a slash behind it.
+func toDirectory(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Location", r.URL.EscapedPath()+"/")
+	w.WriteHeader(http.StatusMovedPermanently)
+	return nil
 }
 
 // formats are those of the mounts beside v, which serves stored keys.
@@ -245,38 +256,29 @@ var formats = map[string]zarr.Version{"v2": zarr.V2, "v3": zarr.V3}
 
 // above lists the levels above versions: databases, branches and tags.
 func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
-	var entries []entry
-	title := "/"
-	switch {
-	case p.db == "":
-		for _, name := range h.t.Names() {
-			entries = append(entries, entry{Name: name + "/"})
-		}
-	default:
-		names, err := h.versions(p.db)
-		if err != nil {
+	names, title := h.t.Names(), "/"
+	if p.db != "" {
+		var err error
+		if names, err = h.versions(p.db); err != nil {
 			return err
 		}
-		if p.form == "" {
+		if title += p.db + "/"; p.form == "" {
 			names = []string{"v", "v2", "v3"}
-		}
-		for _, name := range names {
-			entries = append(entries, entry{Name: name + "/"})
-		}
-		title += p.db + "/"
-		if p.form != "" {
+		} else {
 			title += p.form + "/"
 		}
 	}
+	entries := []entry{}
+	for _, name := range names {
+		entries = append(entries, entry{Name: name + "/"})
+	}
 	if !p.dir {
-		w.Header().Set("Location", r.URL.EscapedPath()+"/")
-		w.WriteHeader(http.StatusMovedPermanently)
-		return nil
+		return toDirectory(w, r)
 	}
 	if wantsHTML(r) {
 		return writeIndex(w, r, title, entries)
 	}
-	return writeJSON(w, r, listing{Path: strings.Trim(title, "/"), Entries: slices.Concat([]entry{}, entries)})
+	return writeJSON(w, r, listing{Path: strings.Trim(title, "/"), Entries: entries})
 }
 
 // versions are the branches and tags of a database.
