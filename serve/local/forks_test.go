@@ -23,7 +23,7 @@ func TestForks(t *testing.T) {
 	mustSet(t, s, "mine", "1")
 	var forks []*Session
 	for _, label := range []string{"a", "b"} {
-		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{View: s.handle, Label: label})
+		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{Handle: wire.Handle{View: s.handle}, Label: label})
 		if err != nil || out.Session == nil || out.Session.Label != label {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -39,7 +39,7 @@ func TestForks(t *testing.T) {
 	mustSet(t, forks[1], "mine", "2")
 	mustSet(t, s, "mine", "3")
 	take := func(f *Session, choices ...wire.Choice) error {
-		_, _, err := callJSON[none](t, s, wire.OpJoin, wire.Join{View: s.handle, Session: f.ID().String(), Choices: choices})
+		_, _, err := callJSON[none](t, s, wire.OpJoin, wire.Join{Handle: wire.Handle{View: s.handle}, Session: f.ID().String(), Choices: choices})
 		return err
 	}
 	if err := take(forks[0]); err != nil {
@@ -74,7 +74,7 @@ func TestRebaseAndGuard(t *testing.T) {
 	mustSet(t, s, "k", "session")
 	put(t, h.db, map[string][]byte{"k": []byte("branch")})
 	rebase := func(choices ...wire.Choice) error {
-		_, _, err := callJSON[wire.Session](t, s, wire.OpRebase, wire.Rebase{View: s.handle, Choices: choices})
+		_, _, err := callJSON[wire.Session](t, s, wire.OpRebase, wire.Rebase{Handle: wire.Handle{View: s.handle}, Choices: choices})
 		return err
 	}
 	if err := rebase(); !errors.Is(err, txn.ErrConflict) {
@@ -84,7 +84,7 @@ func TestRebaseAndGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantValue(t, s, "k", []byte("branch"))
-	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{View: s.handle, Paths: []string{"read"}}); err != nil {
+	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{Handle: wire.Handle{View: s.handle}, Paths: []string{"read"}}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, h.db, map[string][]byte{"read": []byte("1")})
@@ -101,7 +101,7 @@ func TestMove(t *testing.T) {
 	makeArray(t, h, 10, 5)
 	s := begin(t, c)
 	move := func(from, to string) error {
-		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{View: s.handle, From: from, To: to})
+		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{Handle: wire.Handle{View: s.handle}, From: from, To: to})
 		return err
 	}
 	if err := move("x", "g/y"); err != nil {

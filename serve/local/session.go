@@ -304,7 +304,7 @@ func (s *Session) Savepoint(ctx context.Context) error {
 
 // Guard names paths that the session read and relies on; see [txn.Session.Guard].
 func (s *Session) Guard(ctx context.Context, paths ...string) error {
-	err := s.do(ctx, wire.OpGuard, func(handle uint32) any { return wire.Guard{View: handle, Paths: paths} }, nil)
+	err := s.do(ctx, wire.OpGuard, func(handle uint32) any { return wire.Guard{Handle: wire.Handle{View: handle}, Paths: paths} }, nil)
 	if err != nil {
 		return err
 	}

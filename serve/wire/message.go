@@ -176,7 +176,7 @@ type Sessions struct {
 
 // Publish commits a session.
 type Publish struct {
-	View       uint32            `json:"view"`
+	Handle
 	Message    string            `json:"message"`
 	Author     string            `json:"author,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`

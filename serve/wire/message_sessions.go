@@ -2,32 +2,32 @@ package wire
 
 // Guard names paths that a session relies on: nodes, or keys of chunks and documents.
 type Guard struct {
-	View  uint32   `json:"view"`
+	Handle
 	Paths []string `json:"paths"`
 }
 
 // Move renames a node of a session with everything below it.
 type Move struct {
-	View uint32 `json:"view"`
+	Handle
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
 // Rebase merges the new commits of its branch into a session.
 type Rebase struct {
-	View    uint32   `json:"view"`
+	Handle
 	Choices []Choice `json:"choices,omitempty"`
 }
 
 // Fork opens a session that begins with all changes of another one.
 type Fork struct {
-	View  uint32 `json:"view"`
+	Handle
 	Label string `json:"label,omitempty"`
 }
 
 // Join merges the changes of a fork into its original session.
 type Join struct {
-	View    uint32   `json:"view"`
+	Handle
 	Session string   `json:"session"` // id of the fork
 	Choices []Choice `json:"choices,omitempty"`
 }

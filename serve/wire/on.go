@@ -23,9 +23,6 @@ func (l List) On() uint32 { return l.View }
 func (g GetMany) On() uint32 { return g.View }
 
 // On implements [OnView].
-func (p Publish) On() uint32 { return p.View }
-
-// On implements [OnView].
 func (d Diff) On() uint32 { return d.View }
 
 // On implements [OnView].
@@ -33,18 +30,3 @@ func (a Array) On() uint32 { return a.View }
 
 // On implements [OnView].
 func (a ArrayMany) On() uint32 { return a.View }
-
-// On implements [OnView].
-func (g Guard) On() uint32 { return g.View }
-
-// On implements [OnView].
-func (m Move) On() uint32 { return m.View }
-
-// On implements [OnView].
-func (r Rebase) On() uint32 { return r.View }
-
-// On implements [OnView].
-func (f Fork) On() uint32 { return f.View }
-
-// On implements [OnView].
-func (j Join) On() uint32 { return j.View }
