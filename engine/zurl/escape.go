@@ -3,6 +3,7 @@ package zurl
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 )
 
@@ -36,12 +37,7 @@ func escape(s, set string) string {
 	return b.String()
 }
 
-func escapeByte(b *strings.Builder, c byte) {
-	const hex = "0123456789ABCDEF"
-	b.WriteByte('%')
-	b.WriteByte(hex[c>>4])
-	b.WriteByte(hex[c&15])
-}
+func escapeByte(b *strings.Builder, c byte) { fmt.Fprintf(b, "%%%02X", c) }
 
 // unescape decodes all percent-encoded bytes. NUL, raw control characters and
 // the characters in forbidden are refused.
@@ -49,22 +45,11 @@ func unescape(s, forbidden string) (string, error) {
 	if err := checkRaw(s, forbidden); err != nil {
 		return "", err
 	}
-	if strings.IndexByte(s, '%') < 0 {
-		return s, nil
+	text, err := url.PathUnescape(s)
+	if strings.IndexByte(text, 0) >= 0 {
+		err = errNUL
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c == '%' {
-			c = unhex(s[i+1])<<4 | unhex(s[i+2])
-			if c == 0 {
-				return "", errNUL
-			}
-			i += 2
-		}
-		b.WriteByte(c)
-	}
-	return b.String(), nil
+	return text, err
 }
 
 // checkRaw checks the text of a URL before it is decoded.
@@ -101,24 +86,14 @@ func reescape(s, set, forbidden string) (string, error) {
 			b.WriteString(escape(s[i:i+1], set))
 			continue
 		}
-		c = unhex(s[i+1])<<4 | unhex(s[i+2])
-		if i += 2; c == 0 {
-			return "", errNUL
+		text, err := unescape(s[i:i+3], "")
+		if err != nil {
+			return "", err
 		}
-		if mayStand(c, unreserved) {
-			b.WriteByte(c)
-		} else {
-			escapeByte(&b, c)
-		}
+		b.WriteString(escape(text, unreserved))
+		i += 2
 	}
 	return b.String(), nil
 }
 
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
-
-func unhex(c byte) byte {
-	if isDigit(c) {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
-}

@@ -92,7 +92,7 @@ func (u URL) with(sub string) (URL, error) {
 		if !isScheme(sub) {
 			return URL{}, errors.New("it does not begin with the name of an adapter")
 		}
-		name = lower(sub) // the colon may be left out
+		name = strings.ToLower(sub) // the colon may be left out
 		rest = ""
 	}
 	p, err := parseAdapter(name, rest)
@@ -162,7 +162,7 @@ func parseFile(dir, rest string) (Part, error) {
 		if i < 0 {
 			return Part{}, errors.New("no path; a relative one is written without //")
 		}
-		if host := after[:i]; host != "" && lower(host) != "localhost" {
+		if host := after[:i]; host != "" && strings.ToLower(host) != "localhost" {
 			return Part{}, fmt.Errorf("files of another host (%s) cannot be read", host)
 		}
 		rest = after[i:]
@@ -240,7 +240,7 @@ func parseHost(scheme, text string) (string, error) {
 		return text, err
 	}
 	user := text[:strings.LastIndexByte(text, '@')+1]
-	name, port := lower(text[len(user):]), ""
+	name, port := strings.ToLower(text[len(user):]), ""
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && strings.IndexByte(name[i:], ']') < 0 {
 		name, port = name[:i], name[i+1:]
 	}

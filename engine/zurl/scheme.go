@@ -98,7 +98,7 @@ func cutScheme(s string) (name, rest string, ok bool) {
 	if !ok || !isScheme(name) {
 		return "", s, false
 	}
-	return lower(name), rest, true
+	return strings.ToLower(name), rest, true
 }
 
 func isScheme(s string) bool {
@@ -113,14 +113,3 @@ func isScheme(s string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
-
-// lower is strings.ToLower for ASCII.
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
-}
