@@ -49,14 +49,14 @@ func (v *valueDiff) compare(ctx context.Context, start, shape []int64, yield fun
 	for d := range shape {
 		idx[d] = zarr.Slice(start[d], start[d]+shape[d], 1)
 	}
-	sum := tally{path: v.path, start: start, shape: shape}
+	sum := tally{ValueChange: ValueChange{Path: v.path}, start: start, shape: shape}
 	var err error
 	if v.new.Type().Variable() {
 		err = v.texts(ctx, zarr.Sel(idx...), int(n), &sum)
 	} else {
 		err = v.elements(ctx, zarr.Sel(idx...), int(n), &sum)
 	}
-	if err != nil || sum.count == 0 {
+	if err != nil || sum.Count == 0 {
 		return err
 	}
 	if !yield(sum.result(), nil) {
@@ -110,19 +110,15 @@ func (v *valueDiff) texts(ctx context.Context, sel zarr.Selection, n int, sum *t
 
 // tally collects the elements of a box that differ.
 type tally struct {
-	path         string
-	start, shape []int64
+	ValueChange
+	start, shape []int64 // of the box
 	lo, hi       []int64 // within the box; hi is the last
-	count        int64
-	numbers      int64
-	min, max     float64
-	mean         float64
 }
 
 // add notes that the i-th element of the box, in C order, differs; by is the
 // difference if it is a number.
 func (t *tally) add(i int, by float64, number bool) {
-	if t.count++; t.count == 1 {
+	if t.Count++; t.Count == 1 {
 		t.lo, t.hi = slices.Clone(t.shape), make([]int64, len(t.shape))
 	}
 	rest := int64(i)
@@ -134,18 +130,16 @@ func (t *tally) add(i int, by float64, number bool) {
 	if !number {
 		return
 	}
-	if t.numbers++; t.numbers == 1 {
-		t.min, t.max = by, by
+	if t.Numbers++; t.Numbers == 1 {
+		t.Min, t.Max = by, by
 	}
-	t.min, t.max = min(t.min, by), max(t.max, by)
-	t.mean += (by - t.mean) / float64(t.numbers)
+	t.Min, t.Max = min(t.Min, by), max(t.Max, by)
+	t.Mean += (by - t.Mean) / float64(t.Numbers)
 }
 
 func (t *tally) result() ValueChange {
-	c := ValueChange{
-		Path: t.path, Start: make([]int64, len(t.shape)), Shape: make([]int64, len(t.shape)),
-		Count: t.count, Numbers: t.numbers, Min: t.min, Max: t.max, Mean: t.mean,
-	}
+	c := t.ValueChange
+	c.Start, c.Shape = make([]int64, len(t.shape)), make([]int64, len(t.shape))
 	for d := range t.shape {
 		c.Start[d], c.Shape[d] = t.start[d]+t.lo[d], t.hi[d]-t.lo[d]+1
 	}
