@@ -15,12 +15,16 @@ type leases struct {
 	numbers map[kv.FileID]uint32
 	files   map[uint32]kv.FileID
 	last    uint32
-
-	checks   sync.Mutex
-	verified map[kv.Place]struct{}
 }
 
-// maxVerified bounds the values that a connection remembers as verified.
+// verified are the values that were compared with their checksums, for all connections:
+// it takes longer than to send a place. A place never gets another value.
+type verified struct {
+	mu     sync.Mutex
+	values map[kv.Place]struct{}
+}
+
+// maxVerified bounds the values that are remembered.
 const maxVerified = 1 << 16
 
 // forget takes note that a client has closed a file.
@@ -33,23 +37,23 @@ func (l *leases) forget(number uint32) {
 	}
 }
 
-// check verifies a part of a value, unless the client was given all of it before.
-func (l *leases) check(ctx context.Context, v kv.Value, at kv.Place, off, n int64) error {
-	l.checks.Lock()
-	_, known := l.verified[at]
-	l.checks.Unlock()
+// check verifies a part of a value, unless all of it was verified before.
+func (c *verified) check(ctx context.Context, v kv.Value, at kv.Place, off, n int64) error {
+	c.mu.Lock()
+	_, known := c.values[at]
+	c.mu.Unlock()
 	if known {
 		return nil
 	}
 	if err := v.View(ctx, kv.Span(off, n), func([]byte) error { return nil }); err != nil || n < v.Size() {
 		return err
 	}
-	l.checks.Lock()
-	defer l.checks.Unlock()
-	if l.verified == nil || len(l.verified) >= maxVerified {
-		l.verified = map[kv.Place]struct{}{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values == nil || len(c.values) >= maxVerified {
+		c.values = map[kv.Place]struct{}{}
 	}
-	l.verified[at] = struct{}{}
+	c.values[at] = struct{}{}
 	return nil
 }
 
@@ -65,7 +69,7 @@ func (c *conn) sendPlace(ctx context.Context, f *wire.Frame, v kv.Value, found *
 		return false, nil // sending its bytes returns the error
 	}
 	l := &c.leases
-	if err := l.check(ctx, v, at, off, n); err != nil {
+	if err := c.s.verified.check(ctx, v, at, off, n); err != nil {
 		return false, err
 	}
 	l.mu.Lock()

@@ -126,6 +126,8 @@ type server struct {
 	wg     sync.WaitGroup
 	copies atomic.Int64 // of indexes, for clients
 	idle   *time.Timer  // nil if the server does not end by itself
+
+	verified verified
 }
 
 // Serve answers the clients that connect to l, until ctx is done or l fails. Then
