@@ -166,7 +166,7 @@ func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at sour
 }
 
 // holdsNode makes sure that there is a node at or below a place.
-func (s *Source) holdsNode(ctx context.Context, at Place) error {
+func (s *Source) holdsNode(ctx context.Context, at source.Place) error {
 	o, err := s.openBelow(ctx, at)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *Source) holdsNode(ctx context.Context, at Place) error {
 
 // wholeDraft refuses a part of a store in the early v3 draft where keys are
 // copied: they do not begin with the path.
-func wholeDraft(m *zarr.Meta, at Place) error {
+func wholeDraft(m *zarr.Meta, at source.Place) error {
 	if m.Version == zarr.Draft3 && at.Path != "" {
 		return fmt.Errorf("/%s: %w: keys of the early v3 draft begin at the root", at.Path, zarr.ErrNoForm)
 	}

@@ -64,7 +64,7 @@ func exportNames(wanted func(*formats.Format) bool) (list []string) {
 func exportName(f *formats.Format) string { return strings.TrimPrefix(f.Scheme, "neuroglancer-") }
 
 // planForeign prepares an export to a foreign format.
-func (ex *exporter) planForeign(ctx context.Context, at Place) (formats.Plan, error) {
+func (ex *exporter) planForeign(ctx context.Context, at source.Place) (formats.Plan, error) {
 	o := ex.o.Foreign
 	if !slices.Contains(ForeignExports(), o.Format) {
 		return nil, fmt.Errorf("to format %q, of which %s are possible: %w", o.Format, strings.Join(ForeignExports(), ", "), errors.ErrUnsupported)

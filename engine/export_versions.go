@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -33,7 +34,7 @@ type versionsPlan struct {
 }
 
 // planVersions prepares an export to a format with versions.
-func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at Place) (formats.Plan, error) {
+func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at source.Place) (formats.Plan, error) {
 	p := &versionsPlan{ex: ex, format: f}
 	if snap, ok := at.View.(*Snapshot); ok {
 		p.db, p.head = snap.db, snap.Commit()

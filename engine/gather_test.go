@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -115,7 +116,7 @@ func (o *origin) want(t testing.TB, what string, want ...string) {
 func hasty(r remote.Options) *Adapters {
 	r.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	a := DefaultAdapters()
-	for scheme, root := range RemoteRoots(&RemoteOptions{Requests: r}) {
+	for scheme, root := range source.RemoteRoots(&source.RemoteOptions{Requests: r}) {
 		a.ReplaceRoot(scheme, root)
 	}
 	return a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -34,7 +35,7 @@ type Options struct {
 	// Workers is the number of chunks that all operations together read or write
 	// at a time; default GOMAXPROCS.
 	Workers int
-	// Codecs are the codecs of arrays; nil is [DefaultCodecs].
+	// Codecs are the codecs of arrays; nil is [source.DefaultCodecs].
 	Codecs *codecs.Registry
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
@@ -95,7 +96,7 @@ func (o *Options) withDefaults() Options {
 		c.Workers = runtime.GOMAXPROCS(0)
 	}
 	if c.Codecs == nil {
-		c.Codecs = DefaultCodecs()
+		c.Codecs = source.DefaultCodecs()
 	}
 	if c.Adapters == nil {
 		c.Adapters = DefaultAdapters()

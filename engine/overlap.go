@@ -39,7 +39,7 @@ func (s *Source) Apart(ctx context.Context, file string) error {
 // unreferred returns ErrOverlap if dest, where there is something, is or holds a
 // file that virtual values or references of a place of the source lead to. It
 // costs a pass over all of them.
-func (s *Source) unreferred(ctx context.Context, at Place, dest extent.Extent) error {
+func (s *Source) unreferred(ctx context.Context, at source.Place, dest extent.Extent) error {
 	var files *virtual.Resolver
 	var urls func(yield func(string, error) bool)
 	if v, of := versionOf(at); v != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
@@ -190,7 +191,7 @@ func TestSecretsOfLinks(t *testing.T) {
 	}
 
 	bad := "https://joe:" + hidden + "@h/a" + sig
-	_, err := PlainURL(bad + "|zip:b")
+	_, err := source.PlainURL(bad + "|zip:b")
 	tells(t, "a prefix that is a pipeline", err, "https://h/a?…|zip:b", ErrFormat)
 	err = (Follow{Map: []Mapping{{From: "https://joe:" + hidden + "@h?x=" + hidden, To: "s3://b"}}}).Check()
 	tells(t, "a mapping of no folder", err, "https://h?…")

@@ -27,7 +27,7 @@ import (
 type SourceOptions struct {
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
-	// Codecs is what arrays may be encoded with; nil is [DefaultCodecs].
+	// Codecs is what arrays may be encoded with; nil is [source.DefaultCodecs].
 	Codecs *codecs.Registry
 	// Workers is how many chunks are read at a time; default GOMAXPROCS.
 	Workers int
@@ -290,7 +290,7 @@ func (s *Source) openBelow(ctx context.Context, at source.Place) (*zarr.OpenOpti
 
 // Store returns the keys that the URL names, of a directory or below a node.
 func (s *Source) Store() (kv.ReadLister, error) {
-	if s.at.Kind == File {
+	if s.at.Kind == source.File {
 		return nil, fmt.Errorf("%s: %w: it is a file, not a store", s.name(), ErrFormat)
 	}
 	view, err := s.listable(s.at)
@@ -312,7 +312,7 @@ func (s *Source) Hierarchy(ctx context.Context) (kv.ReadLister, error) {
 
 // hierarchy is Hierarchy, with the place whose format nodes have.
 func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, source.Place, error) {
-	if s.at.Kind != File {
+	if s.at.Kind != source.File {
 		store, err := s.Store()
 		return store, s.at, err
 	}

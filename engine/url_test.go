@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -314,13 +315,13 @@ func TestDetection(t *testing.T) {
 
 // A registry of one's own: what is not in it is not known.
 func TestRegisteredAdapters(t *testing.T) {
-	a := NewAdapters()
-	a.RegisterRoot("memory", func(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
+	a := source.NewAdapters()
+	a.RegisterRoot("memory", func(_ context.Context, _ *source.Env, part zurl.Part) (source.Place, error) {
 		key, err := part.Key()
 		name, path, _ := strings.Cut(key, "/")
-		return Place{View: Memory(name), Path: path}, err
+		return source.Place{View: Memory(name), Path: path}, err
 	})
-	upper := Adapter{Open: func(ctx context.Context, _ *Env, from Place, _ zurl.Part) (Place, error) {
+	upper := source.Adapter{Open: func(ctx context.Context, _ *source.Env, from source.Place, _ zurl.Part) (source.Place, error) {
 		v, err := from.File(ctx)
 		if err != nil {
 			return from, err
@@ -330,7 +331,7 @@ func TestRegisteredAdapters(t *testing.T) {
 			return from, err
 		}
 		m := kv.NewMem()
-		return Place{View: m, Path: "file", Kind: File}, m.Set(ctx, "file", bytes.ToUpper(b))
+		return source.Place{View: m, Path: "file", Kind: source.File}, m.Set(ctx, "file", bytes.ToUpper(b))
 	}}
 	a.RegisterAdapter("upper", upper)
 	url := memoryURL(t, map[string]string{"a": "text"})
