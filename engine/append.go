@@ -432,11 +432,6 @@ func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) err
 }
 
 func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {
-	res := &ImportResult{Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load()}
-	if j.o.Session != nil {
-		return res, s.Detach(ctx)
-	}
-	c, err := s.Commit(ctx, txn.CommitOptions{Message: j.o.Message, Author: j.o.Author})
-	res.Commit = c
-	return res, err
+	c, err := j.o.finish(ctx, s)
+	return &ImportResult{Commit: c, Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load()}, err
 }

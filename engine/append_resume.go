@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -68,30 +69,19 @@ func (j *joiner) session(ctx context.Context) (*Session, error) {
 
 // resumed opens the session that an append of this plan left, nil without one.
 func (j *joiner) resumed(ctx context.Context) (*Session, error) {
-	branch := j.o.Branch
-	if branch == "" {
-		branch = txn.MainBranch
+	left, err := j.db.left(ctx, cmp.Or(j.o.Branch, txn.MainBranch), func(label string) bool { return j.doneIn(label) > 0 })
+	if left == nil || err != nil {
+		return nil, err
 	}
-	list, err := j.db.Sessions(ctx)
+	s, err := j.db.Resume(ctx, left.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range list {
-		done := j.doneIn(i.Label)
-		if done == 0 || i.Open || i.Branch != branch {
-			continue
-		}
-		s, err := j.db.Resume(ctx, i.ID)
-		if err != nil {
-			return nil, err
-		}
-		j.done, j.kept = done, true
-		if err := j.takeUp(ctx, s); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		return s, nil
+	j.done, j.kept = j.doneIn(left.Label), true
+	if err := j.takeUp(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return nil, nil
+	return s, nil
 }
 
 // doneIn returns the number of complete pieces in a session with that label, 0
@@ -156,11 +146,8 @@ func (j *joiner) save(ctx context.Context) error {
 // stop ends a failed append. It keeps the saved part, unless the same append
 // would fail again.
 func (j *joiner) stop(s *Session, err error) error {
-	switch {
-	case j.o.Session != nil:
-		return errors.Join(err, s.Close())
-	case j.kept && !errors.Is(err, ErrMisfit) && !errors.Is(err, txn.ErrConflict):
+	if j.o.Session == nil && j.kept && !errors.Is(err, ErrMisfit) && !errors.Is(err, txn.ErrConflict) {
 		return errors.Join(fmt.Errorf("%w: %w", err, ErrResumable), s.Close())
 	}
-	return errors.Join(err, s.Abort())
+	return j.o.abandon(s, err)
 }

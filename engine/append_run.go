@@ -385,11 +385,11 @@ func (p *piecePass) copy(ctx context.Context) error {
 		return err
 	}
 	to := map[string]string{} // by key
-	return transfer.Batches(p.src.keys(ctx, sv.view, sv.prefix), func(keys []string) error {
+	return transfer.Batches(p.src.keys(ctx, sv.view, sv.prefix, sv.only), func(keys []string) error {
 		clear(to)
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			at, _, put := p.place(strings.TrimPrefix(key, sv.prefix))
-			if put = put && wanted(sv.only, key); put {
+			if put {
 				to[key] = at
 			}
 			return !put

@@ -206,16 +206,7 @@ type exporter struct {
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for key, err := range ex.src.keys(ctx, ex.view, ex.from) {
-			if err == nil && !wanted(ex.only, key) {
-				continue
-			}
-			if !yield(key, err) {
-				return
-			}
-		}
-	}
+	return ex.src.keys(ctx, ex.view, ex.from, ex.only)
 }
 
 func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
@@ -244,48 +235,41 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 			return err
 		}
 	}
-	if ex.foreign != nil {
-		err := ex.writeForeign(ctx, store, ex.pool.Run)
-		if err == nil {
-			err = sync(ctx)
-		}
-		return err
-	}
-	if ex.plan != nil {
-		err := ex.plan.CopyChunks(ctx, store, ex.pool, ex.count)
-		if err == nil {
-			err = sync(ctx)
-		}
-		if err == nil {
-			err = ex.plan.CopyDocuments(ctx, store, ex.count)
-		}
-		if err == nil {
-			err = sync(ctx)
-		}
-		return err
-	}
 	var documents []string
-	err := transfer.Batches(ex.list(ctx), func(keys []string) error {
-		chunks := keys[:0:0]
-		for _, k := range keys {
-			if names.IsDocument(k) {
-				documents = append(documents, k)
-			} else {
-				chunks = append(chunks, k)
-			}
+	steps := []func() error{
+		func() error {
+			return transfer.Batches(ex.list(ctx), func(keys []string) error {
+				chunks := keys[:0:0]
+				for _, k := range keys {
+					if names.IsDocument(k) {
+						documents = append(documents, k)
+					} else {
+						chunks = append(chunks, k)
+					}
+				}
+				return ex.copyAll(ctx, store, chunks)
+			})
+		},
+		func() error { return ex.copyAll(ctx, store, documents) },
+	}
+	switch {
+	case ex.foreign != nil:
+		steps = []func() error{func() error { return ex.writeForeign(ctx, store, ex.pool.Run) }}
+	case ex.plan != nil:
+		steps = []func() error{
+			func() error { return ex.plan.CopyChunks(ctx, store, ex.pool, ex.count) },
+			func() error { return ex.plan.CopyDocuments(ctx, store, ex.count) },
 		}
-		return ex.copyAll(ctx, store, chunks)
-	})
-	if err != nil {
-		return err
 	}
-	if err := sync(ctx); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+		if err := sync(ctx); err != nil {
+			return err
+		}
 	}
-	if err := ex.copyAll(ctx, store, documents); err != nil {
-		return err
-	}
-	return sync(ctx)
+	return nil
 }
 
 // overStore copies everything over what a store holds, and then deletes the keys

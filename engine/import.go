@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
 	if o.Progress != nil {
-		if im.meter.Total, err = transfer.Count(src.keys(ctx, sv.view, sv.prefix)); err != nil {
+		if im.meter.Total, err = transfer.Count(im.keys(ctx)); err != nil {
 			return nil, err
 		}
 	}
@@ -264,24 +265,19 @@ func (im *importer) begin(ctx context.Context, prepare func(*Session) error) (*S
 			return nil, errors.Join(fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), im.o.Branch), s.Close())
 		}
 		if err := prepare(s); err != nil {
-			return nil, errors.Join(err, s.Close())
+			return nil, im.o.abandon(s, err)
 		}
 		return s, nil
 	}
-	branch := im.o.Branch
-	if branch == "" {
-		branch = txn.MainBranch
-	}
+	branch := cmp.Or(im.o.Branch, txn.MainBranch)
 	label := fmt.Sprintf("import %s to /%s", im.src.name(), im.o.To)
 	if im.o.Resume && !im.o.Link {
-		list, err := im.db.Sessions(ctx)
+		left, err := im.db.left(ctx, branch, func(l string) bool { return l == label })
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range list {
-			if i.Label == label && !i.Open && i.Branch == branch {
-				return im.db.Resume(ctx, i.ID)
-			}
+		if left != nil {
+			return im.db.Resume(ctx, left.ID)
 		}
 	}
 	s, err := im.db.Begin(ctx, branch)
@@ -293,6 +289,35 @@ func (im *importer) begin(ctx context.Context, prepare func(*Session) error) (*S
 		return nil, errors.Join(err, s.Abort())
 	}
 	return s, nil
+}
+
+// left returns the stored session that an earlier run left on a branch, by its label; nil
+// without one.
+func (db *DB) left(ctx context.Context, branch string, ours func(label string) bool) (*SessionInfo, error) {
+	list, err := db.Sessions(ctx)
+	for i := range list {
+		if s := &list[i]; ours(s.Label) && !s.Open && s.Branch == branch {
+			return s, err
+		}
+	}
+	return nil, err
+}
+
+// finish commits a session, or saves that of the caller.
+func (o *ImportOptions) finish(ctx context.Context, s *Session) (*txn.Commit, error) {
+	if o.Session != nil {
+		return nil, s.Detach(ctx)
+	}
+	return s.Commit(ctx, txn.CommitOptions{Message: o.Message, Author: o.Author})
+}
+
+// abandon ends a session after an error, which it returns; that of the caller stays as it
+// was last saved.
+func (o *ImportOptions) abandon(s *Session, err error) error {
+	if o.Session != nil {
+		return errors.Join(err, s.Close())
+	}
+	return errors.Join(err, s.Abort())
 }
 
 // prepare makes sure that nothing is at the destination, and groups are above.
@@ -335,11 +360,8 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err == nil && im.version != 0 {
 		strange, err = s.strangeAt(ctx, im.o.To, im.version)
 	}
-	switch {
-	case err == nil && im.o.Session != nil:
-		err = s.Detach(ctx)
-	case err == nil:
-		c, err = s.Commit(ctx, txn.CommitOptions{Message: im.o.Message, Author: im.o.Author})
+	if err == nil {
+		c, err = im.o.finish(ctx, s)
 	}
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
@@ -350,15 +372,12 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 // stop ends a failed import. One that was interrupted is kept for Resume; a
 // session of the caller's stays as it was last saved.
 func (im *importer) stop(ctx context.Context, s *Session, err error) error {
-	if im.o.Session != nil {
-		return errors.Join(err, s.Close())
-	}
-	if ctx.Err() != nil {
+	if im.o.Session == nil && ctx.Err() != nil {
 		if derr := s.Detach(context.WithoutCancel(ctx)); derr == nil {
 			return fmt.Errorf("%w: %w", err, ErrResumable)
 		}
 	}
-	return errors.Join(err, s.Abort())
+	return im.o.abandon(s, err)
 }
 
 // copy writes documents first: they say which keys are chunks, so that those
@@ -392,13 +411,7 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 
 // keys lists the keys to copy.
 func (im *importer) keys(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for key, err := range im.src.keys(ctx, im.view, im.prefix) {
-			if (err != nil || wanted(im.only, key)) && !yield(key, err) {
-				return
-			}
-		}
-	}
+	return im.src.keys(ctx, im.view, im.prefix, im.only)
 }
 
 // guesses reports whether the listing of the source has keys that may not exist.

@@ -82,11 +82,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	}
 	res, err := l.run(ctx, s)
 	if err != nil {
-		err = fmt.Errorf("import %s: %w", src.name(), err)
-		if o.Session != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		return nil, errors.Join(err, s.Abort())
+		return nil, o.abandon(s, fmt.Errorf("import %s: %w", src.name(), err))
 	}
 	if err := db.Grant(l.grants()); err != nil {
 		res.NotGranted = err
@@ -134,10 +130,7 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 			return nil, err
 		}
 	}
-	if l.o.Session != nil {
-		return res, s.Detach(ctx)
-	}
-	res.Commit, err = s.Commit(ctx, txn.CommitOptions{Message: l.o.Message, Author: l.o.Author})
+	res.Commit, err = l.o.finish(ctx, s)
 	return res, err
 }
 

@@ -358,10 +358,10 @@ func (s *Source) keysOf(ctx context.Context, at source.Place) (kv.ReadLister, er
 	return sv.view, nil
 }
 
-// keys lists the keys of a view below a prefix that are copied: all but those of
-// databases below it, which it notes. The format file of a database comes before
-// its other files.
-func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string) iter.Seq2[string, error] {
+// keys lists the keys of a view below a prefix that are copied, if only one format counts:
+// see wanted. Those of databases below the prefix are left out and noted. The format file
+// of a database comes before its other files.
+func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string, only zarr.Version) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		database := ""
 		for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
@@ -376,7 +376,7 @@ func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string) it
 					continue
 				}
 			}
-			if !yield(key, err) {
+			if (err != nil || wanted(only, key)) && !yield(key, err) {
 				return
 			}
 		}
