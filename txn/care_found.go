@@ -99,7 +99,7 @@ func (f *finder) run(ctx context.Context) error {
 }
 
 func (f *finder) report(bytes int64) {
-	f.done.Bytes, f.done.Payloads = bytes, f.r.Found
+	f.done.Bytes = bytes
 	if f.progress != nil {
 		f.progress(f.done)
 	}

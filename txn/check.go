@@ -17,8 +17,6 @@ type CheckOptions struct {
 	// and its header. Otherwise only the index is read, and payloads must lie
 	// inside packs that are there and long enough.
 	Payloads bool
-	// Workers is how many pages are read at a time; default GOMAXPROCS.
-	Workers int
 	// Found is told of each problem once the versions that it affects are
 	// known; nil collects them in the report only. Calls do not overlap.
 	Found func(Problem)
@@ -36,8 +34,6 @@ type CheckProgress struct {
 	// Bytes of TotalBytes were read. The total is that of the files, so it is
 	// reached only if everything in them is in use.
 	Bytes, TotalBytes int64
-	Pages, Payloads   int64
-	Problems          int64
 }
 
 // Kinds of problems.

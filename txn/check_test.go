@@ -157,7 +157,7 @@ func TestCheckSharedDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	damageOf(t, db, fs, "main", "a/b/c/3/3")
-	r := checkReport(t, db, CheckOptions{Payloads: true, Workers: 3})
+	r := checkReport(t, db, CheckOptions{Payloads: true})
 	got := map[string]int64{}
 	for _, p := range r.Problems {
 		got[p.Key] = p.Versions
@@ -461,7 +461,7 @@ func TestCheckProgress(t *testing.T) {
 	db, _ := damagedHistory(t)
 	var last CheckProgress
 	r := checkReport(t, db, CheckOptions{Payloads: true, Progress: func(p CheckProgress) { last = p }})
-	if last.Pages != r.Pages || last.Payloads != r.Payloads || last.Bytes > last.TotalBytes || last.Bytes < r.PayloadBytes {
+	if last.Bytes > last.TotalBytes || last.Bytes < r.PayloadBytes {
 		t.Errorf("%+v at the end of %+v", last, r)
 	}
 	ctx, cancel := context.WithCancel(bg)

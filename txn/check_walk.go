@@ -62,9 +62,6 @@ type checkRoot struct {
 }
 
 func newChecker(db *DB, o CheckOptions) *checker {
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
 	c := &checker{
 		db: db, o: o, snap: db.idx.Snapshot(),
 		heads: map[CommitID][]string{}, targets: map[string]CommitID{},
@@ -175,7 +172,7 @@ func (c *checker) walk(ctx context.Context) error {
 	}
 	q := reach.NewWorkList(roots...)
 	var wg sync.WaitGroup
-	for range c.o.Workers {
+	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for {
 				p, ok := q.Take()
@@ -354,9 +351,7 @@ func (c *checker) progress(always bool) {
 		return
 	}
 	c.reported = n
-	c.o.Progress(CheckProgress{
-		Bytes: n, TotalBytes: max(c.total, n), Pages: c.nPages.Load(), Payloads: c.nPayloads.Load(), Problems: c.r.Found,
-	})
+	c.o.Progress(CheckProgress{Bytes: n, TotalBytes: max(c.total, n)})
 }
 
 // report puts the counts together.

@@ -7,35 +7,20 @@ import (
 	"strings"
 )
 
-// ConflictKind names why two sides of a merge do not go together.
+// ConflictKind names why two sides of a merge do not go together. Package txn
+// documents the kinds.
 type ConflictKind uint8
 
 const (
-	// ConflictChunk: both sides changed a chunk.
 	ConflictChunk ConflictKind = iota + 1
-	// ConflictStructure: one side changed a chunk, the other the structure of
-	// its array (codecs, data type, chunk shape, fill value).
 	ConflictStructure
-	// ConflictShrink: one side wrote a chunk that lies outside the shape that
-	// the other gave the array.
 	ConflictShrink
-	// ConflictDocument: both sides changed a document, or a field of it.
 	ConflictDocument
-	// ConflictCreate: both sides created something at a path. Of two arrays with
-	// the same metadata it names the chunks that only one of them has.
 	ConflictCreate
-	// ConflictGone: one side removed or moved something that the other changed.
 	ConflictGone
-	// ConflictRename: both sides renamed an array, or the place that it was
-	// renamed to is in use.
 	ConflictRename
-	// ConflictAncestor: one side put something below a group or array that the
-	// other removed, moved or turned into an array.
 	ConflictAncestor
-	// ConflictGuard: something changed that a session had read and guarded.
 	ConflictGuard
-	// ConflictBranchRewound: the base of the session is no longer part of its
-	// branch; or of a rebase, no longer its head.
 	ConflictBranchRewound
 
 	numConflictKinds
@@ -106,11 +91,8 @@ func sortConflicts(cs []Conflict) {
 type Choice uint8
 
 const (
-	// Refuse is neither side: the merge fails.
-	Refuse Choice = iota
-	// Ours is the first side.
+	Refuse Choice = iota // neither: the merge fails
 	Ours
-	// Theirs is the second side.
 	Theirs
 )
 

@@ -13,18 +13,17 @@ import (
 // directory's documents and chunk maps as they are stored. Keys made one after
 // the other share memory, so one that is kept keeps about 8 KiB.
 func (s *Space) Scan(ctx context.Context, root tree.Root, prefix string) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		sc := scanner{s: s, ctx: ctx, yield: yield}
-		if _, err := sc.dir("", root, prefix); err != nil {
-			yield(Item{}, err)
-		}
-	}
+	return s.scan(ctx, root, prefix, false)
 }
 
 // ScanDocuments is scan without chunks: it reads no page of a chunk map.
 func (s *Space) ScanDocuments(ctx context.Context, root tree.Root, prefix string) iter.Seq2[Item, error] {
+	return s.scan(ctx, root, prefix, true)
+}
+
+func (s *Space) scan(ctx context.Context, root tree.Root, prefix string, documents bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		sc := scanner{s: s, ctx: ctx, yield: yield, documents: true}
+		sc := scanner{s: s, ctx: ctx, yield: yield, documents: documents}
 		if _, err := sc.dir("", root, prefix); err != nil {
 			yield(Item{}, err)
 		}
