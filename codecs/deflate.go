@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/zarrdb/zarrdb/codecs/inflate"
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
@@ -49,15 +50,10 @@ type deflateStage struct {
 	level int
 }
 
-// deflater is a compressor and the slice that it appends to.
+// deflater is a compressor and the buffer that it appends to.
 type deflater struct {
 	w *flate.Writer
-	b []byte
-}
-
-func (d *deflater) Write(p []byte) (int, error) {
-	d.b = append(d.b, p...)
-	return len(p), nil
+	scratch.Buffer
 }
 
 // Compressors by level + 1, some 100 KiB to 1 MiB each.
@@ -76,18 +72,18 @@ func (s *deflateStage) compress(dst, src []byte) ([]byte, error) {
 	if !ok {
 		d = new(deflater)
 		var err error
-		if d.w, err = flate.NewWriter(d, deflateLevels[s.level+1]); err != nil {
+		if d.w, err = flate.NewWriter(&d.Buffer, deflateLevels[s.level+1]); err != nil {
 			return dst, err
 		}
 	} else {
-		d.w.Reset(d)
+		d.w.Reset(&d.Buffer)
 	}
-	d.b = dst
+	d.B = dst
 	_, err := d.w.Write(src)
 	if err == nil {
 		err = d.w.Close()
 	}
-	dst, d.b = d.b, nil
+	dst, d.B = d.B, nil
 	pool.Put(d)
 	return dst, err
 }

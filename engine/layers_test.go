@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"codecs/internal/value":     {},
 	"codecs/zstd":               {},
 	"codecs/inflate":            {"codecs/kernels"},
-	"codecs/lzma":               {},
+	"codecs/lzma":               {"codecs/internal/"},
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
 	"zarr":                      {"zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},

@@ -9,6 +9,8 @@ import (
 	"math"
 
 	"github.com/ulikunitz/xz/lzma"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 var (
@@ -107,30 +109,14 @@ func dictFor(dict, limit int64) int {
 
 // readAll appends the bytes of r, at most max, to dst.
 func readAll(dst []byte, r io.Reader, max int64) ([]byte, error) {
-	out := dst
-	for {
-		if len(out) == cap(out) {
-			out = append(out, 0)[:len(out)]
-		}
-		room := out[len(out):cap(out)]
-		if left := max - int64(len(out)-len(dst)); int64(len(room)) > left {
-			room = room[:left]
-			if left == 0 {
-				room = make([]byte, 1) // whether there is more
-			}
-		}
-		n, err := r.Read(room)
-		if int64(len(out)-len(dst)+n) > max {
-			return dst, fmt.Errorf("%w: over %d", ErrTooLarge, max)
-		}
-		out = out[:len(out)+n]
-		if err == io.EOF {
-			return out, nil
-		}
-		if err != nil {
-			return dst, wrap(err)
-		}
+	out, err := scratch.ReadAll(dst, r, max, 0)
+	switch {
+	case err == scratch.ErrLimit:
+		return dst, fmt.Errorf("%w: over %d", ErrTooLarge, max)
+	case err != nil:
+		return dst, wrap(err)
 	}
+	return out, nil
 }
 
 // wrap marks an error of the library. It only reads from memory, so every error

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/ulikunitz/xz/lzma"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
 // Options say how data are encoded.
@@ -62,15 +64,12 @@ func EncodeLZMA2(dst, src []byte, o Options) ([]byte, error) {
 		return dst, err
 	}
 	src = Delta(src, o.Deltas)
-	b := bytes.NewBuffer(dst)
+	b := &scratch.Buffer{B: dst}
 	w, err := lzma.Writer2Config{Properties: o.properties(), DictCap: o.dict(len(src)), BufSize: encodeBuffer}.NewWriter2(b)
 	if err == nil {
 		err = writeAll(w, src)
 	}
-	if err != nil {
-		return dst, err
-	}
-	return b.Bytes(), nil
+	return b.B, err
 }
 
 func writeAll(w io.WriteCloser, src []byte) error {
@@ -85,15 +84,12 @@ func EncodeAlone(dst, src []byte, o Options) ([]byte, error) {
 	if err := o.check(false); err != nil {
 		return dst, err
 	}
-	b := bytes.NewBuffer(dst)
+	b := &scratch.Buffer{B: dst}
 	w, err := lzma.WriterConfig{Properties: o.properties(), DictCap: o.dict(len(src)), EOSMarker: true}.NewWriter(b)
 	if err == nil {
 		err = writeAll(w, src)
 	}
-	if err != nil {
-		return dst, err
-	}
-	return b.Bytes(), nil
+	return b.B, err
 }
 
 // EncodeRaw appends src as an LZMA stream without header, with an end marker.

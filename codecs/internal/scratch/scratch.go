@@ -1,6 +1,8 @@
 package scratch
 
 import (
+	"errors"
+	"io"
 	"math/bits"
 	"slices"
 	"sync"
@@ -18,6 +20,12 @@ const (
 )
 
 var pools [maxClass - minClass + 1]sync.Pool
+
+// Write appends p, for compressors that write to an [io.Writer].
+func (s *Buffer) Write(p []byte) (int, error) {
+	s.B = append(s.B, p...)
+	return len(p), nil
+}
 
 // Get returns an empty buffer with room for n bytes. It belongs to the caller
 // until Put.
@@ -63,4 +71,36 @@ func Grow(b []byte, n int64) []byte {
 // decoder that produces more grows b itself.
 func Room(b []byte, n int64, src int) []byte {
 	return Grow(b, min(n, 64<<20+1100*int64(src)))
+}
+
+// ErrLimit means that a reader has more bytes than allowed.
+var ErrLimit = errors.New("too many bytes")
+
+// ReadAll appends the bytes of r, at most limit; about hint are expected.
+func ReadAll(dst []byte, r io.Reader, limit, hint int64) ([]byte, error) {
+	start := len(dst)
+	dst = Grow(dst, min(limit, max(hint, 512)))
+	for {
+		have := int64(len(dst) - start)
+		if len(dst) == cap(dst) && have < limit {
+			dst = Grow(dst, min(limit-have, max(have, 512)))
+		}
+		room := dst[len(dst):min(int64(cap(dst)), int64(start)+limit)]
+		full := len(room) == 0
+		if full {
+			// One byte more is one too many.
+			room = make([]byte, 1)
+		}
+		n, err := r.Read(room)
+		if full && n > 0 {
+			return dst, ErrLimit
+		}
+		dst = dst[:len(dst)+n]
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
 }
