@@ -185,6 +185,10 @@ func checkKey(key string) error {
 	return nil
 }
 
+// Storable reports whether a store can hold a key, and the key leads nowhere else: see
+// [Entry].
+func Storable(key string) bool { return checkKey(key) == nil }
+
 // hasNUL reports whether a key has a NUL. Reading skips such keys.
 func hasNUL(key string) bool { return strings.IndexByte(key, 0) >= 0 }
 

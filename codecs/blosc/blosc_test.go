@@ -97,19 +97,15 @@ func checkRanges(t *testing.T, name string, frame, data []byte) {
 	for range 20 {
 		off := r.Int64N(int64(len(data)) + 1)
 		n := r.Int64N(int64(len(data)) - off + 1)
-		out, err := DecodeRange([]byte("x"), frame, off, n)
-		if err != nil || !bytes.Equal(out[1:], data[off:off+n]) {
-			t.Fatalf("%s, %d bytes from %d: error %v, or wrong", name, n, off, err)
-		}
 		lo, hi := x.Encoded(off, n)
 		part := bytes.Clone(frame[lo:hi])
-		out, err = x.DecodeRange([]byte("x"), part, lo, off, n)
+		out, err := x.DecodeRange([]byte("x"), part, lo, off, n)
 		if err != nil || !bytes.Equal(out[1:], data[off:off+n]) {
 			t.Fatalf("%s, %d bytes from %d, out of %d to %d: error %v, or wrong", name, n, off, lo, hi, err)
 		}
 	}
 	for _, bad := range [][2]int64{{-1, 1}, {0, -1}, {0, x.Size + 1}, {x.Size, 1}, {1, math.MaxInt64}, {math.MaxInt64, 1}} {
-		if _, err := DecodeRange(nil, frame, bad[0], bad[1]); !errors.Is(err, ErrCorrupt) {
+		if _, err := x.DecodeRange(nil, frame, 0, bad[0], bad[1]); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s, %d bytes from %d: %v", name, bad[1], bad[0], err)
 		}
 	}

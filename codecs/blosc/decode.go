@@ -23,17 +23,6 @@ func Decode(dst, src []byte, max int64) ([]byte, error) {
 	return i.decode(dst, table, src, 0, 0, i.Size)
 }
 
-// DecodeRange appends n bytes of the data of the frame src, from off on, to dst.
-// It decodes only the blocks that contain them. A range beyond the data is an
-// error; errors are as those of [Decode].
-func DecodeRange(dst, src []byte, off, n int64) ([]byte, error) {
-	i, table, err := whole(src)
-	if err != nil {
-		return dst, err
-	}
-	return i.decode(dst, table, src, 0, off, n)
-}
-
 // whole reads the header of a frame that is all there, and returns the block
 // starts too.
 func whole(src []byte) (Info, []byte, error) {

@@ -130,7 +130,7 @@ func equalMaps(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.
 func without(m map[string][]byte) (rest map[string][]byte, skipped []string) {
 	rest = map[string][]byte{}
 	for k, v := range m {
-		if storable(k) {
+		if refs.Storable(k) {
 			rest[k] = v
 		} else {
 			skipped = append(skipped, k)

@@ -87,7 +87,7 @@ func (s *store) reference(it item) (refs.Reference, error) {
 // Lookup implements [refs.Set]. It reads the nodes on the way to the key, as far as
 // they are not kept.
 func (t *Set) Lookup(ctx context.Context, key string) (refs.Reference, error) {
-	if !storable(key) {
+	if !refs.Storable(key) {
 		return refs.Reference{}, kv.ErrNotFound
 	}
 	it, err := t.s.lookup(ctx, &t.generation, key)
@@ -128,7 +128,7 @@ func (t *Set) scan(ctx context.Context, prefix, after string, fn func(item) bool
 		if it.start < from {
 			continue
 		}
-		if !storable(it.start) {
+		if !refs.Storable(it.start) {
 			t.s.skipped(it.start)
 			continue
 		}
@@ -230,7 +230,7 @@ func (t *Set) Changes(ctx context.Context, since string) iter.Seq2[formats.Chang
 		if err == nil {
 			err = t.s.changes(ctx, &old.generation, &t.generation, func(it item) (bool, error) {
 				c := formats.Change{Entry: refs.Entry{Key: it.start}, Deleted: it.value == nil}
-				if !storable(it.start) {
+				if !refs.Storable(it.start) {
 					if !c.Deleted {
 						t.s.skipped(it.start)
 					}

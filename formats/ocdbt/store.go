@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
 )
 
 const (
@@ -156,7 +157,7 @@ func (s *store) read(ctx context.Context, l *location, limit int) ([]byte, error
 
 // key is the key of a data file among the files of the store.
 func (f dataFile) key() (string, error) {
-	if !storable(f.path) || strings.Contains(f.path, "://") || strings.HasPrefix(f.path, "file:/") ||
+	if !refs.Storable(f.path) || strings.Contains(f.path, "://") || strings.HasPrefix(f.path, "file:/") ||
 		len(f.path) > 1 && f.path[1] == ':' {
 		return "", formats.Unsupported("OCDBT: the data file %s, which is not below the store", quote(f.path))
 	}
@@ -198,19 +199,6 @@ func (s *store) versionNode(ctx context.Context, ref versionRef) (*versionNode, 
 
 func (l *location) wrap(what string, err error) error {
 	return fmt.Errorf("ocdbt: %s at byte %d of %s: %w", what, l.off, quote(l.file.path), err)
-}
-
-// storable reports whether a store can have a key: see [refs.Entry].
-func storable(key string) bool {
-	if len(key) > maxKey || kv.ValidKey(key) != nil {
-		return false
-	}
-	for name := range strings.SplitSeq(key, "/") {
-		if name == "." || name == ".." {
-			return false
-		}
-	}
-	return true
 }
 
 // quote prints a key for a message, cut where it is long.

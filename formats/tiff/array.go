@@ -3,7 +3,6 @@ package tiff
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -170,10 +169,4 @@ func (a *array) chunk(ctx context.Context, f *file, name string, coords []int64)
 		n = min(n, whole)
 	}
 	return refs.Reference{URL: name, Offset: int64(off), Length: int64(n)}, nil
-}
-
-// String names the form for messages.
-func (p *form) String() string {
-	typ, _ := p.dataType()
-	return fmt.Sprintf("%d×%d×%d %s", p.height, p.width, p.samples, typ)
 }
