@@ -44,23 +44,11 @@ func typeOf(g reflect.Type, fixed bool) (dtype.Type, error) {
 	if k := g.Kind(); fixed && (k == reflect.String || k == reflect.Slice) {
 		return dtype.Type{}, fmt.Errorf("%v has no fixed size", g)
 	}
+	if t, ok := dtype.OfType(g); ok {
+		return t, nil
+	}
 	switch g.Kind() {
-	case reflect.Bool:
-		return dtype.NewBool(), nil
-	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return dtype.NewInt(g.Bits()), nil
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return dtype.NewUint(g.Bits()), nil
-	case reflect.Float32, reflect.Float64:
-		return dtype.NewFloat(g.Bits()), nil
-	case reflect.Complex64, reflect.Complex128:
-		return dtype.NewComplex(g.Bits()), nil
-	case reflect.String:
-		return dtype.NewString(), nil
 	case reflect.Slice:
-		if g.Elem().Kind() == reflect.Uint8 {
-			return dtype.NewBytes(), nil
-		}
 		elem, err := typeOf(g.Elem(), true)
 		if err != nil {
 			return elem, err
