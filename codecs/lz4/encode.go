@@ -77,22 +77,22 @@ func (e *Encoder) sequences(w *writer, acceleration int, arch bool) bool {
 		}
 	}
 	if w.size < smallFrom {
-		return e.encodeSmall(w, acceleration)
+		return encode(w, e.small[:], acceleration)
 	}
-	return e.encodeLarge(w, acceleration)
+	return encode(w, e.large[:], acceleration)
 }
 
-// encodeSmall is sequences for input whose positions fit in 16 bits.
-func (e *Encoder) encodeSmall(w *writer, acceleration int) bool {
+// encode is sequences in plain Go. The compiler makes one for each table, without
+// the conditions on its type.
+func encode[P uint16 | uint32](w *writer, table []P, acceleration int) bool {
 	src := w.src
 	last := w.size - lastMatch + 1
-	table := &e.small
 	ip := 1 // position 0 is in the table, which is all zeros
 	for {
 		var m int
 		next, step, tries := ip, 1, acceleration<<patience
 		v := load64(src, next)
-		h := hash4(v)
+		h := hash[P](v)
 		for {
 			ip = next
 			next += step
@@ -103,10 +103,10 @@ func (e *Encoder) encodeSmall(w *writer, acceleration int) bool {
 			}
 			cur := v
 			m = int(table[h])
-			table[h] = uint16(ip)
+			table[h] = P(ip)
 			v = load64(src, next)
-			h = hash4(v)
-			if load32(src, m) == uint32(cur) {
+			h = hash[P](v)
+			if unlike(src, ip, m, cur) == 0 {
 				break
 			}
 		}
@@ -119,63 +119,11 @@ func (e *Encoder) encodeSmall(w *writer, acceleration int) bool {
 			if ip >= last {
 				return true
 			}
-			table[hash4(load64(src, ip-2))] = uint16(ip - 2)
+			table[hash[P](load64(src, ip-2))] = P(ip - 2)
 			v := load64(src, ip)
-			h := hash4(v)
+			h := hash[P](v)
 			m := int(table[h])
-			table[h] = uint16(ip)
-			if load32(src, m) != uint32(v) {
-				break
-			}
-			if ip = w.sequence(ip, m); ip < 0 {
-				return false
-			}
-		}
-		ip++
-	}
-}
-
-// encodeLarge is encodeSmall for input whose positions may be too far apart.
-func (e *Encoder) encodeLarge(w *writer, acceleration int) bool {
-	src := w.src
-	last := w.size - lastMatch + 1
-	table := &e.large
-	ip := 1
-	for {
-		var m int
-		next, step, tries := ip, 1, acceleration<<patience
-		v := load64(src, next)
-		h := hash5(v)
-		for {
-			ip = next
-			next += step
-			step = tries >> patience
-			tries++
-			if next > last {
-				return true
-			}
-			cur := v
-			m = int(table[h])
-			table[h] = uint32(ip)
-			v = load64(src, next)
-			h = hash5(v)
-			if unlike(src, ip, m, cur) == 0 {
-				break
-			}
-		}
-		back := w.backwards(ip, m)
-		if ip = w.sequence(ip-back, m-back); ip < 0 {
-			return false
-		}
-		for {
-			if ip >= last {
-				return true
-			}
-			table[hash5(load64(src, ip-2))] = uint32(ip - 2)
-			v := load64(src, ip)
-			h := hash5(v)
-			m := int(table[h])
-			table[h] = uint32(ip)
+			table[h] = P(ip)
 			if unlike(src, ip, m, v) != 0 {
 				break
 			}
@@ -188,7 +136,7 @@ func (e *Encoder) encodeLarge(w *writer, acceleration int) bool {
 }
 
 // unlike is 0 if the bytes at m are the first four of v, those at ip, and m is
-// within the window. One branch tests both: in 128 KiB of noise each alone is
+// within the window, as it always is in a small table. One branch tests both: in 128 KiB of noise each alone is
 // hard to predict.
 func unlike(src unsafe.Pointer, ip, m int, v uint64) uint {
 	return uint(load32(src, m)^uint32(v)) | uint(ip-m)>>16
@@ -202,9 +150,14 @@ func load64(p unsafe.Pointer, i int) uint64 {
 	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(p, i))[:])
 }
 
-func hash4(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - 13) }
-
-func hash5(v uint64) uint32 { return uint32(v << 24 * 889523592379 >> (64 - 12)) }
+// hash is the place of the first four of eight bytes in a small table, of the first
+// five in a large one.
+func hash[P uint16 | uint32](v uint64) uint32 {
+	if unsafe.Sizeof(P(0)) == 2 {
+		return uint32(v) * 2654435761 >> (32 - 13)
+	}
+	return uint32(v << 24 * 889523592379 >> (64 - 12))
+}
 
 // writer appends sequences to a block. The slices are pointers, because bounds
 // checks that the compiler cannot remove cost a third of the time.
