@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/bits"
 	"reflect"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ func numberConv(g reflect.Type, t dtype.Type) (conv, error) {
 		}, nil
 	case g.Kind() >= reflect.Int8 && g.Kind() <= reflect.Int64 && int(g.Size()) == size && (k == dtype.Int || k == dtype.Datetime || k == dtype.Timedelta),
 		g.Kind() >= reflect.Uint8 && g.Kind() <= reflect.Uint64 && int(g.Size()) == size && k == dtype.Uint:
-		return integerConv(t), nil
+		return integerConv(g, t), nil
 	case (g.Kind() == reflect.Float32 || g.Kind() == reflect.Float64) && k == dtype.Float && t.Bits() <= g.Bits():
 		return floatConv(g.Bits(), t), nil
 	case (g.Kind() == reflect.Complex64 || g.Kind() == reflect.Complex128) && k == dtype.Complex && t.Bits() <= g.Bits():
@@ -84,8 +83,8 @@ func widens(g reflect.Type, t dtype.Type) bool {
 	return false
 }
 
-// wideConv reads integers as a wider number. It has no put: most values of the Go
-// type would not fit.
+// wideConv reads integers as a number that holds them. It has no put: most values of
+// a wider Go type would not fit.
 func wideConv(g reflect.Type, t dtype.Type) conv {
 	kind, unused := g.Kind(), 64-8*t.Size()
 	signed := t.Kind() == dtype.Int
@@ -114,7 +113,7 @@ func wideConv(g reflect.Type, t dtype.Type) conv {
 
 // integerConv is for integers of the width of the Go type, or of fewer bits in
 // the same number of bytes.
-func integerConv(t dtype.Type) conv {
+func integerConv(g reflect.Type, t dtype.Type) conv {
 	size, narrow := t.Size(), t.Kind() != dtype.Datetime && t.Kind() != dtype.Timedelta && t.Bits() < 8
 	load := func(p unsafe.Pointer) uint64 {
 		switch size {
@@ -128,19 +127,7 @@ func integerConv(t dtype.Type) conv {
 		return *(*uint64)(p)
 	}
 	return conv{
-		get: func(p unsafe.Pointer, elem []byte) error {
-			switch v := loadLE(elem); size {
-			case 1:
-				*(*uint8)(p) = uint8(v)
-			case 2:
-				*(*uint16)(p) = uint16(v)
-			case 4:
-				*(*uint32)(p) = uint32(v)
-			default:
-				*(*uint64)(p) = v
-			}
-			return nil
-		},
+		get: wideConv(g, t).get,
 		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 			v := load(p)
 			if narrow {
@@ -438,18 +425,8 @@ func durationConv(t dtype.Type) (conv, error) {
 
 // times multiplies; ok is false if the product is out of range. b is positive.
 func times(a, b int64) (product int64, ok bool) {
-	u := uint64(a)
-	if a < 0 {
-		u = -u
-	}
-	hi, lo := bits.Mul64(u, uint64(b))
-	if hi != 0 || lo > math.MaxInt64 {
-		return 0, false
-	}
-	if a < 0 {
-		return -int64(lo), true
-	}
-	return int64(lo), true
+	product = a * b // modulo 2^64
+	return product, product/b == a && product != math.MinInt64
 }
 
 // floorDiv divides by a positive number, rounding down; the rest is not negative.

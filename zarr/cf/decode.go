@@ -170,40 +170,13 @@ func (d *Decoder) bits(text json.RawMessage) (uint64, error) {
 
 // raw is an element as its bits: those of a float64 for floats.
 func (d *Decoder) raw(elem []byte) uint64 {
-	if d.in.Kind() == dtype.Float {
-		return math.Float64bits(floatOf(elem))
-	}
 	var b [8]byte
 	copy(b[:], elem)
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-func floatOf(elem []byte) float64 {
-	switch len(elem) {
-	case 2:
-		return halfOf(binary.LittleEndian.Uint16(elem))
-	case 4:
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(elem)))
+	bits := binary.LittleEndian.Uint64(b[:])
+	if d.in.Kind() == dtype.Float {
+		return math.Float64bits(d.in.FloatValue(bits))
 	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(elem))
-}
-
-// halfOf is the value of an IEEE 754 binary16.
-func halfOf(h uint16) float64 {
-	exp, frac := int(h>>10&0x1f), float64(h&0x3ff)
-	v := math.Ldexp(1+frac/1024, exp-15)
-	switch {
-	case exp == 0:
-		v = math.Ldexp(frac/1024, -14)
-	case exp == 31 && frac == 0:
-		v = math.Inf(1)
-	case exp == 31:
-		v = math.NaN()
-	}
-	if h>>15 != 0 {
-		v = -v
-	}
-	return v
+	return bits
 }
 
 // Type is the data type of decoded elements: that of the array if there is
