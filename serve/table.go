@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -142,12 +143,29 @@ func (t *Table) add(s *served) error {
 func (t *Table) Names() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	return slices.Sorted(maps.Keys(t.served))
+}
+
+// Versions returns the names of the branches of what is served, sorted, with those of tags
+// if they are wanted too. A target that is no database has main only.
+func (t *Table) Versions(name string, tags bool) ([]string, error) {
+	db, err := t.Database(name)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return []string{"main"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	refs := db.Branches()
+	if tags {
+		refs = slices.Concat(refs, db.Tags())
+	}
 	var names []string
-	for name := range t.served {
-		names = append(names, name)
+	for _, ref := range refs {
+		names = append(names, ref.Name)
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names), nil
 }
 
 // Database returns the database of that name, for requests about its versions:

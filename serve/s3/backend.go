@@ -132,11 +132,7 @@ func (b backend) object(ctx context.Context, bucket, name string) (*gofakes3.Obj
 		v.Release()
 		return nil, nil, nil, err
 	}
-	kind := "application/octet-stream"
-	if last := key[strings.LastIndexByte(key, '/')+1:]; strings.HasSuffix(last, ".json") || strings.HasPrefix(last, ".z") {
-		kind = "application/json"
-	}
-	meta := map[string]string{"Last-Modified": b.modified(v).Format(http.TimeFormat), "Content-Type": kind}
+	meta := map[string]string{"Last-Modified": b.modified(v).Format(http.TimeFormat), "Content-Type": serve.ContentType(key)}
 	return &gofakes3.Object{Name: name, Metadata: meta, Size: val.Size(), Hash: id[:]}, val, v, nil
 }
 
@@ -165,7 +161,7 @@ func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofak
 	if err != nil {
 		return nil, b.fail(bucket, name, err)
 	}
-	body := &contents{ctx: ctx, v: val, left: o.Size, release: v.Release}
+	at, size := int64(0), o.Size
 	if part != nil {
 		clamped := *part
 		if clamped.FromEnd && clamped.End > o.Size {
@@ -178,54 +174,16 @@ func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofak
 			v.Release()
 			return nil, err
 		}
-		body.at, body.left = o.Range.Start, o.Range.Length
+		at, size = o.Range.Start, o.Range.Length
 	}
-	o.Contents = body
+	o.Contents = &contents{serve.NewContent(ctx, val, at, size), v.Release}
 	return o, nil
 }
 
-// contents is a part of a value.
+// contents is a part of a value, whose version it releases.
 type contents struct {
-	ctx      context.Context
-	v        kv.Value
-	at, left int64
-	release  func()
-}
-
-// piece is how much is read at a time.
-const piece = 8 << 20
-
-// WriteTo implements [io.WriterTo]. It writes the value's memory without a copy.
-func (c *contents) WriteTo(w io.Writer) (done int64, err error) {
-	for c.left > 0 {
-		n := min(c.left, piece)
-		err := c.v.View(c.ctx, kv.Span(c.at, n), func(b []byte) error {
-			_, err := w.Write(b)
-			return err
-		})
-		if err != nil {
-			return done, err
-		}
-		c.at, c.left, done = c.at+n, c.left-n, done+n
-	}
-	return done, nil
-}
-
-// Read implements io.Reader.
-func (c *contents) Read(p []byte) (int, error) {
-	n := min(int64(len(p)), c.left)
-	if n == 0 {
-		return 0, io.EOF
-	}
-	err := c.v.View(c.ctx, kv.Span(c.at, n), func(b []byte) error {
-		copy(p, b)
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	c.at, c.left = c.at+n, c.left-n
-	return int(n), nil
+	*serve.Content
+	release func()
 }
 
 // Close implements io.Closer.

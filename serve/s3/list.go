@@ -2,7 +2,6 @@ package s3
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -80,20 +79,13 @@ type lister struct {
 // names are the versions that begin with a prefix, escaped, in order. A listing
 // of all keys leaves out tags, which mostly have the keys of branches.
 func (l *lister) names(prefix string, tags bool) ([]string, error) {
-	db, err := l.b.h.t.Database(l.bucket)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return []string{"main"}, nil
-	}
+	all, err := l.b.h.t.Versions(l.bucket, tags)
 	if err != nil {
 		return nil, err
 	}
-	refs := db.Branches()
-	if tags {
-		refs = slices.Concat(refs, db.Tags())
-	}
 	var names []string
-	for _, ref := range refs {
-		if name := url.PathEscape(ref.Name); strings.HasPrefix(name, prefix) {
+	for _, name := range all {
+		if name = url.PathEscape(name); strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}
 	}
@@ -103,8 +95,8 @@ func (l *lister) names(prefix string, tags bool) ([]string, error) {
 			names = append(names, prefix)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	slices.Sort(names) // escapes have another order
+	return names, nil
 }
 
 // room reports whether an entry belongs to this page; if it belongs to the next,
@@ -215,7 +207,7 @@ func (l *lister) content(v *serve.View, name, key string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	l.out.Add(&gofakes3.Content{Key: name, Size: val.Size(), ETag: `"` + hex.EncodeToString(id[:]) + `"`,
+	l.out.Add(&gofakes3.Content{Key: name, Size: val.Size(), ETag: quoted(id),
 		LastModified: gofakes3.NewContentTime(l.b.modified(v)), StorageClass: gofakes3.StorageStandard})
 	return nil
 }

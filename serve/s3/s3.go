@@ -20,7 +20,6 @@ import (
 	"hash"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -163,7 +162,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Pr
 		anonymous := h.o.Anonymous
 		if h.o.Keys != nil {
 			anonymous = h.o.Keys.Anonymous()
-		} else if anonymous != nil && (r.Header.Get("Origin") != "" || !localHost(r.Host)) {
+		} else if anonymous != nil && (r.Header.Get("Origin") != "" || r.Host != "" && !serve.Loopback(r.Host)) {
 			anonymous = nil // the request may come from any web page
 		}
 		if anonymous == nil {
@@ -226,15 +225,6 @@ func ofItsDay(r *http.Request) bool {
 	return ok && len(parts) >= 5 && parts[len(parts)-4] == day
 }
 
-// localHost reports whether a request was sent to a name of this machine.
-func localHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "" || host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // permitted answers requests that may not be made, with the reason.
 func (h *Handler) permitted(w http.ResponseWriter, r *http.Request, p *serve.Principal) bool {
 	bucket, object, _ := strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/")
@@ -265,7 +255,7 @@ func (h *Handler) permitted(w http.ResponseWriter, r *http.Request, p *serve.Pri
 	case object == "":
 		return denied("buckets are databases: zarrdb init makes one")
 	case !inSession:
-		return denied("%s is for reading; objects are written below ~SESSION/, and committed with the session", clip(object))
+		return denied("%s is for reading; objects are written below ~SESSION/, and committed with the session", serve.Clip(object))
 	case q.Has("tagging"), q.Has("acl"):
 		return denied("objects have no tags and no access control lists")
 	}
@@ -353,10 +343,3 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, code, message st
 }
 
 const maxKey = 4096
-
-func clip(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
-}

@@ -178,7 +178,7 @@ func send(t *testing.T, r *http.Request) answer {
 	t.Helper()
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return answer{code: clip(err.Error())}
+		return answer{code: serve.Clip(err.Error())}
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
@@ -299,7 +299,7 @@ func TestReading(t *testing.T) {
 			got = a.code
 		}
 		if a.status != test.status || got != test.want {
-			t.Errorf("%s %s with %s: status %d, %q; want %d, %q", test.method, clip(test.key), test.header, a.status, got, test.status, test.want)
+			t.Errorf("%s %s with %s: status %d, %q; want %d, %q", test.method, serve.Clip(test.key), test.header, a.status, got, test.status, test.want)
 		}
 	}
 	a := c.do("HEAD", "main/a/c/0/0", "", "")

@@ -42,7 +42,7 @@ func (h *handler) routes() {
 	h.handle("GET /-/metrics", h.metrics)
 	h.sessionRoutes()
 	h.server.HandleFunc("/-/", func(w http.ResponseWriter, r *http.Request) {
-		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: no such page", clip(r.URL.Path))})
+		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: no such page", serve.Clip(r.URL.Path))})
 	})
 }
 
@@ -54,7 +54,7 @@ func (h *handler) report(w http.ResponseWriter, r *http.Request, kind string) er
 	if text := q.Get("n"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxEntries {
-			return httpError{http.StatusBadRequest, fmt.Errorf("n=%s: want a number from 1 to %d", clip(text), maxEntries)}
+			return httpError{http.StatusBadRequest, fmt.Errorf("n=%s: want a number from 1 to %d", serve.Clip(text), maxEntries)}
 		}
 		in.Number = n
 	}

@@ -122,14 +122,14 @@ func TestSlots(t *testing.T) {
 type failing struct{ kv.Value }
 
 func (f failing) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
-	if off, _, _ := rng.Resolve(f.Size()); off >= maxPiece {
+	if off, _, _ := rng.Resolve(f.Size()); off >= 8<<20 {
 		return kv.ErrCorrupt
 	}
 	return f.Value.View(ctx, rng, fn)
 }
 
 func TestFailureInTheMiddle(t *testing.T) {
-	long := kv.Bytes(make([]byte, maxPiece+10))
+	long := kv.Bytes(make([]byte, 8<<20+10))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = serveValue(w, r, failing{long})
 	}))
@@ -139,7 +139,7 @@ func TestFailureInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	if n, err := io.Copy(io.Discard, r.Body); !errors.Is(err, io.ErrUnexpectedEOF) || n > maxPiece {
+	if n, err := io.Copy(io.Discard, r.Body); !errors.Is(err, io.ErrUnexpectedEOF) || n > 8<<20 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }

@@ -60,7 +60,7 @@ func (h *handler) directory(w http.ResponseWriter, r *http.Request, v *serve.Vie
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxEntries {
-			return httpError{http.StatusBadRequest, fmt.Errorf("limit=%s: want a number from 1 to %d", clip(text), maxEntries)}
+			return httpError{http.StatusBadRequest, fmt.Errorf("limit=%s: want a number from 1 to %d", serve.Clip(text), maxEntries)}
 		}
 		l.limit = n
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/zarrdb/zarrdb/serve"
 )
 
 // place is the parsed path of a request:
@@ -44,12 +46,12 @@ func parsePath(escaped string) (p place, err error) {
 		}
 		if segment == "" {
 			if more {
-				return p, fmt.Errorf("%w: empty name before %q", errPath, clip(after))
+				return p, fmt.Errorf("%w: empty name before %q", errPath, serve.Clip(after))
 			}
 			return p, nil
 		}
 		if part == &p.form && p.form != "v" && p.form != "v2" && p.form != "v3" {
-			return p, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, clip(p.form))
+			return p, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, serve.Clip(p.form))
 		}
 		if rest = after; !more {
 			p.dir = false
@@ -96,11 +98,3 @@ func escape(key string) string {
 
 // segment is a name as one segment of a path.
 func segment(name string) string { return url.PathEscape(name) }
-
-// clip shortens a quotation in a message.
-func clip(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
-}

@@ -58,7 +58,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 		depth = "infinity"
 	}
 	if depth != "0" && depth != "1" && depth != "infinity" {
-		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: want 0, 1 or infinity", clip(depth))}
+		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: want 0, 1 or infinity", serve.Clip(depth))}
 	}
 	all := multistatus{Namespace: "DAV:"}
 	if !p.dir {

@@ -65,7 +65,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	case "png":
 		return p.png(w, r)
 	default:
-		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: want json, npy, png or raw", clip(format))}
+		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: want json, npy, png or raw", serve.Clip(format))}
 	}
 }
 
@@ -98,7 +98,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 			return nil, httpError{http.StatusUnprocessableEntity, err}
 		}
 	default:
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: want cf", clip(decode))}
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: want cf", serve.Clip(decode))}
 	}
 	size := int64(textBytes)
 	if !a.Type().Variable() {

@@ -3,10 +3,8 @@ package web
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"io"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
@@ -14,11 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// Bounds of a value that is read to be served.
-const (
-	maxPiece  = 8 << 20 // bytes of a long value read at a time
-	maxRanges = 64      // a request for more ranges gets the whole value
-)
+const maxRanges = 64 // a request for more gets the whole value
 
 // value answers GET and HEAD of a key.
 func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
@@ -34,7 +28,7 @@ func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p
 	if tag != "" {
 		head.Set("ETag", tag)
 	}
-	head.Set("Content-Type", contentType(p.key))
+	head.Set("Content-Type", serve.ContentType(p.key))
 	return serveValue(w, r, val)
 }
 
@@ -45,7 +39,7 @@ func serveValue(w http.ResponseWriter, r *http.Request, val kv.Value) error {
 		r.Header.Del("Range") // a server may ignore it
 	}
 	out := &late{ResponseWriter: w}
-	inOneWrite(r, func() { http.ServeContent(out, r, "", time.Time{}, &content{ctx: r.Context(), v: val}) })
+	inOneWrite(r, func() { http.ServeContent(out, r, "", time.Time{}, serve.NewContent(r.Context(), val, 0, val.Size())) })
 	switch {
 	case out.err == nil:
 		out.header()
@@ -58,15 +52,6 @@ func serveValue(w http.ResponseWriter, r *http.Request, val kv.Value) error {
 	return nil
 }
 
-// contentType returns the media type of documents and chunks.
-func contentType(key string) string {
-	switch name := path.Base(key); {
-	case strings.HasSuffix(name, ".json"), name == ".zarray", name == ".zgroup", name == ".zattrs", name == ".zmetadata":
-		return "application/json"
-	}
-	return "application/octet-stream"
-}
-
 // etag returns a strong validator of a value, or "" without one.
 func etag(ctx context.Context, v kv.Value) (string, error) {
 	id, err := serve.ContentID(ctx, v)
@@ -74,61 +59,6 @@ func etag(ctx context.Context, v kv.Value) (string, error) {
 		return "", err
 	}
 	return `"` + hex.EncodeToString(id[:]) + `"`, nil
-}
-
-// content presents a value to [http.ServeContent].
-type content struct {
-	ctx context.Context
-	v   kv.Value
-	at  int64
-}
-
-// Seek implements io.Seeker.
-func (c *content) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += c.at
-	case io.SeekEnd:
-		offset += c.v.Size()
-	}
-	if offset < 0 {
-		return 0, errors.New("seek before the beginning")
-	}
-	c.at = offset
-	return offset, nil
-}
-
-// Read implements io.Reader. It is used for requests of several ranges.
-func (c *content) Read(p []byte) (int, error) {
-	n := min(int64(len(p)), c.v.Size()-c.at)
-	if n <= 0 {
-		return 0, io.EOF
-	}
-	err := c.v.View(c.ctx, kv.Span(c.at, n), func(b []byte) error {
-		copy(p, b)
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	c.at += n
-	return int(n), nil
-}
-
-// writeTo writes n bytes of the value's memory without a copy.
-func (c *content) writeTo(w io.Writer, n int64) (done int64, err error) {
-	for n > 0 {
-		piece := min(n, maxPiece)
-		err := c.v.View(c.ctx, kv.Span(c.at, piece), func(b []byte) error {
-			_, err := w.Write(b)
-			return err
-		})
-		if err != nil {
-			return done, err
-		}
-		c.at, n, done = c.at+piece, n-piece, done+piece
-	}
-	return done, nil
 }
 
 // late delays the status until the first bytes have been read.
@@ -162,8 +92,8 @@ func (l *late) Write(b []byte) (int, error) {
 // ReadFrom implements [io.ReaderFrom]: [http.ServeContent] copies with it.
 func (l *late) ReadFrom(src io.Reader) (n int64, err error) {
 	if part, ok := src.(*io.LimitedReader); ok {
-		if c, ok := part.R.(*content); ok {
-			n, err = c.writeTo(l, part.N)
+		if c, ok := part.R.(*serve.Content); ok {
+			n, err = c.CopyN(l, part.N)
 			part.N -= n
 			l.err = err
 			return n, err

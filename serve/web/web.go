@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -140,26 +139,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // checkHost refuses names of other machines on a local server.
 func (h *handler) checkHost(r *http.Request) error {
-	if !h.o.Local {
-		return nil
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if host == "" || isLoopback(host) {
+	if !h.o.Local || r.Host == "" || serve.Loopback(r.Host) {
 		return nil
 	}
 	return httpError{http.StatusMisdirectedRequest, errors.New("this server answers on this machine only, by the names localhost and 127.0.0.1")}
-}
-
-// isLoopback reports whether a host name always means this machine.
-func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return ip != nil && ip.IsLoopback()
 }
 
 // who returns the sender of a request.
@@ -206,7 +189,7 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
 		return h.write(w, r, who, p)
 	case !read && r.Method != "PROPFIND" || p.rev == "":
 		w.Header().Set("Allow", readMethods)
-		return httpError{http.StatusMethodNotAllowed, fmt.Errorf("%s: not here", clip(r.Method))}
+		return httpError{http.StatusMethodNotAllowed, fmt.Errorf("%s: not here", serve.Clip(r.Method))}
 	}
 	v, err := h.t.View(r.Context(), who, p.db, p.rev)
 	if err != nil {
@@ -259,7 +242,7 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 	names, title := h.t.Names(), "/"
 	if p.db != "" {
 		var err error
-		if names, err = h.versions(p.db); err != nil {
+		if names, err = h.t.Versions(p.db, true); err != nil {
 			return err
 		}
 		if title += p.db + "/"; p.form == "" {
@@ -279,23 +262,6 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 		return writeIndex(w, r, title, entries)
 	}
 	return writeJSON(w, r, listing{Path: strings.Trim(title, "/"), Entries: entries})
-}
-
-// versions are the branches and tags of a database.
-func (h *handler) versions(name string) ([]string, error) {
-	db, err := h.t.Database(name)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return []string{"main"}, nil // a target has only this version
-	}
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, ref := range slices.Concat(db.Branches(), db.Tags()) {
-		names = append(names, ref.Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
 }
 
 // readMethods are the methods of every path.
@@ -332,10 +298,7 @@ func localOrigin(origin string) bool {
 	if !ok {
 		host, ok = strings.CutPrefix(origin, "https://")
 	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return ok && isLoopback(host)
+	return ok && serve.Loopback(host)
 }
 
 // options answers OPTIONS, for any path.

@@ -202,7 +202,7 @@ func TestValues(t *testing.T) {
 		{"POST", "/w/v/main/keys/small", "", 405, "*", ""},
 		{"TRACE", "/w/v/main/keys/small", "", 405, "*", ""},
 	} {
-		t.Run(clip(c.method+" "+c.path+" "+c.headers), func(t *testing.T) {
+		t.Run(serve.Clip(c.method+" "+c.path+" "+c.headers), func(t *testing.T) {
 			var headers []string
 			if c.headers != "" {
 				headers = strings.Split(c.headers, "|")
@@ -210,10 +210,10 @@ func TestValues(t *testing.T) {
 			r := s.do(c.method, c.path, headers...)
 			got := body(t, r)
 			if r.StatusCode != c.status {
-				t.Fatalf("status %d, want %d: %s", r.StatusCode, c.status, clip(got))
+				t.Fatalf("status %d, want %d: %s", r.StatusCode, c.status, serve.Clip(got))
 			}
 			if c.body != "*" && got != c.body {
-				t.Errorf("body of %d bytes %q, want %q", len(got), clip(got), clip(c.body))
+				t.Errorf("body of %d bytes %q, want %q", len(got), serve.Clip(got), serve.Clip(c.body))
 			}
 			if name, value, _ := strings.Cut(c.header, ": "); r.Header.Get(name) != value {
 				t.Errorf("%s: %q, want %q", name, r.Header.Get(name), value)

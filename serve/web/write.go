@@ -189,7 +189,7 @@ const bodyPiece = 1 << 20
 // body reads the value of a request. release releases its memory.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) (b []byte, release func(), err error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return nil, nil, httpError{http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %s: values are stored as they are sent", clip(e))}
+		return nil, nil, httpError{http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %s: values are stored as they are sent", serve.Clip(e))}
 	}
 	if r.ContentLength > h.o.BodyBytes {
 		return nil, nil, &http.MaxBytesError{Limit: h.o.BodyBytes}

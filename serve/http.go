@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// What transports over HTTP share.
+
+// Content reads a part of a value.
+type Content struct {
+	ctx     context.Context
+	v       kv.Value
+	at, end int64
+}
+
+// NewContent returns a reader of size bytes of v that begin at an offset. ctx ends its
+// reads.
+func NewContent(ctx context.Context, v kv.Value, at, size int64) *Content {
+	return &Content{ctx: ctx, v: v, at: at, end: at + size}
+}
+
+// Seek implements io.Seeker, by offsets in the value.
+func (c *Content) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += c.at
+	case io.SeekEnd:
+		offset += c.end
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the beginning")
+	}
+	c.at = offset
+	return offset, nil
+}
+
+// Read implements io.Reader.
+func (c *Content) Read(p []byte) (int, error) {
+	n := min(int64(len(p)), c.end-c.at)
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	err := c.v.View(c.ctx, kv.Span(c.at, n), func(b []byte) error {
+		copy(p, b)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	c.at += n
+	return int(n), nil
+}
+
+// maxPiece is how many bytes of a long value are read at a time.
+const maxPiece = 8 << 20
+
+// CopyN writes the next n bytes, from the value's memory without a copy.
+func (c *Content) CopyN(w io.Writer, n int64) (done int64, err error) {
+	for n = min(n, c.end-c.at); n > 0; {
+		piece := min(n, maxPiece)
+		err := c.v.View(c.ctx, kv.Span(c.at, piece), func(b []byte) error {
+			_, err := w.Write(b)
+			return err
+		})
+		if err != nil {
+			return done, err
+		}
+		c.at, n, done = c.at+piece, n-piece, done+piece
+	}
+	return done, nil
+}
+
+// WriteTo implements [io.WriterTo], as CopyN.
+func (c *Content) WriteTo(w io.Writer) (int64, error) { return c.CopyN(w, c.end-c.at) }
+
+// ContentType returns the media type of documents and chunks.
+func ContentType(key string) string {
+	switch name := path.Base(key); {
+	case strings.HasSuffix(name, ".json"), name == ".zarray", name == ".zgroup", name == ".zattrs", name == ".zmetadata":
+		return "application/json"
+	}
+	return "application/octet-stream"
+}
+
+// Loopback reports whether browsers take a host, with or without a port, for this machine.
+func Loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}
+
+// Clip shortens a text of a client for a message.
+func Clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "…"
+	}
+	return s
+}
