@@ -56,12 +56,15 @@ func serving(ctx context.Context, b *bench) {
 	}
 	check(os.Mkdir(files, 0o755))
 	fillServed(ctx, dir, files, planes)
+	same := b.path("same.zdb")
+	defer os.RemoveAll(same)
+	check(os.CopyFS(same, os.DirFS(dir)))
 	holder := play(ctx, "hold", dir)
 	defer holder.end()
 	address := holder.line()
 	socketGets(ctx, b, dir)
 	manyReaders(ctx, b, dir, holder, planes*large)
-	socketCommits(ctx, b, dir)
+	socketCommits(ctx, b, same, dir)
 	overHTTP(ctx, b, address, files)
 	idle(ctx, b, dir, holder)
 }
@@ -166,11 +169,9 @@ func manyReaders(ctx context.Context, b *bench, dir string, holder *actor, size 
 }
 
 // socketCommits compares commits of one chunk through the socket with commits of the
-// process itself, in turn, in two databases.
-func socketCommits(ctx context.Context, b *bench, dir string) {
-	own := b.path("commits.zdb")
-	defer os.RemoveAll(own)
-	inProcess := must(zarrdb.Open(ctx, own, &zarrdb.Options{Create: true, Private: true}))
+// process itself, in turn, in two databases that held the same before.
+func socketCommits(ctx context.Context, b *bench, own, dir string) {
+	inProcess := must(zarrdb.Open(ctx, own, &zarrdb.Options{Private: true}))
 	defer inProcess.Close()
 	through := must(zarrdb.Open(ctx, dir, nil))
 	defer through.Close()
