@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_a_chunk_is_asked_for_once(snap: zarrdb.Snapshot, monkeypatch: pytest.Mo
     for _ in range(3):  # there is no value of that one
         np.testing.assert_array_equal(a[32:64, :32], x[32:64, :32])
     assert asked[w.READ] == 3
-    monkeypatch.setattr(_plain, "MOST", 0)
+    monkeypatch.setattr(_plain, "SHORTEST", 1 << 20)
     np.testing.assert_array_equal(a[64:96, 32:64], x[64:96, 32:64])
     assert asked[w.READ] == 4
 
@@ -122,3 +123,49 @@ def test_collected_beside_a_reader(repo: zarrdb.Repository, snap: zarrdb.Snapsho
     for _ in range(2):
         np.testing.assert_array_equal(a[:32, :32], x[:32, :32])
         np.testing.assert_array_equal(a[64:96, 32:64], x[64:96, 32:64])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_many_chunks(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    """Threads copy what is stored, the server decodes the rest."""
+    monkeypatch.setattr(_plain, "LONG", 1)
+    monkeypatch.setattr(_plain, "FEW", 1)
+    monkeypatch.setattr(_plain, "THREADS", threads)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(4)), raising=False)
+    for name in ("a", "dots"):
+        a = snap.array(name)
+        asked = count(monkeypatch)
+        for sel in SELECTIONS:
+            np.testing.assert_array_equal(a[sel], x[sel])
+            out = np.zeros(x[sel].shape, "i4")
+            assert a.read(sel, out=out) is out
+            np.testing.assert_array_equal(out, x[sel])
+        assert asked[w.GET] >= 12 and asked[w.READ] > 0
+
+
+def test_through_zarr_python(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plain, "LONG", 1)
+    with zarrdb.codecs.use():
+        for name in ("a", "dots", "big", "zstd"):
+            z = zarr.open_array(snap.store, path=name, mode="r")
+            asked = count(monkeypatch)
+            for _ in range(2):
+                np.testing.assert_array_equal(z[...], x)
+                np.testing.assert_array_equal(z[:32, :32], x[:32, :32])
+            assert (asked.get(w.GET, 0) > 0) == (name in ("a", "dots")) and asked.get(w.ARRAY, 0) <= 1
+
+
+def test_an_error_ends_all_threads(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plain, "LONG", 1)
+    a = snap.array("a")
+
+    def fail(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with monkeypatch.context() as m:
+        m.setattr(_plain.PlainChunks, "_chunk", fail)
+        with pytest.raises(KeyboardInterrupt):
+            a[...]
+    assert threading.active_count() <= before
+    np.testing.assert_array_equal(a[...], x)

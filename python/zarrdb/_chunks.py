@@ -60,7 +60,7 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
         return None
     pieces, n = [], 1
     for k, u in zip(items, unit, strict=True):
-        found = pieces_of(k, u)
+        found = pieces_of(k, u, MOST)
         if found is None:
             return None
         n *= len(found)
@@ -86,14 +86,15 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
     return out
 
 
-def pieces_of(k: int | range, u: int) -> list[tuple[int, Any, slice | None]] | None:
-    """The chunks that an item touches: number, what is selected in it, and where that goes."""
+def pieces_of(k: int | range, u: int, most: int) -> list[tuple[int, Any, slice | None]] | None:
+    """The chunks that an item touches: number, what is selected in it, and where that goes.
+    None if there are more than most, or the item has a step."""
     if isinstance(k, int):
         return [(k // u, k % u, None)]
     if k.step != 1 or len(k) == 0:
         return None
     first, last = k.start // u, (k.stop - 1) // u
-    if last - first >= MOST:
+    if last - first >= most:
         return None
     out: list[tuple[int, Any, slice | None]] = []
     for c in range(first, last + 1):

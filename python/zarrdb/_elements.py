@@ -132,8 +132,17 @@ class Elements:
         if self.plain is not None:
             got = self.plain.read(sel, out)
             if got is not None:
-                return got
+                into, left = got
+                for part, where in left:
+                    self._decoded(part, into[where] if where else into)
+                return into
         into = np.empty(shape, dtype) if out is None else out
+        self._decoded(sel, into)
+        return into
+
+    def _decoded(self, sel: Selection, into: Numbers) -> None:
+        """Let the server decode elements into an array of their shape."""
+        dtype = self.dtype
 
         def place(where: tuple[slice, ...]) -> Callable[[Any], None]:
             to = into[where] if where else into
@@ -146,7 +155,6 @@ class Elements:
         most = self._most()
         unit = self.unit if most >= math.prod(self.unit) * dtype.itemsize else ()
         _stream(self.view, (self._request(part, place(where)) for part, where in sel.parts(max(1, min(most, PART) // dtype.itemsize), unit)))
-        return into
 
     def _request(self, sel: Selection, take: Callable[[Any], None]) -> _Request:
         want = sel.shape

@@ -30,12 +30,14 @@ from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.config import config
 from zarr.registry import register_ndbuffer, register_pipeline
 
+from . import _wire as w
 from ._array import element_type
 from ._elements import Elements
 from ._errors import ConnectionLostError, SessionClosedError, SessionLostError, ZarrdbError
+from ._plain import PlainChunks
 from ._selection import Selection
 from ._store import ZarrdbStore
-from ._views import Session, View
+from ._views import Session, Snapshot, View
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -50,6 +52,8 @@ AT_ONCE = 64 << 20
 
 # Arrays that the server cannot decode, by view.
 _refused: weakref.WeakKeyDictionary[View, set[str]] = weakref.WeakKeyDictionary()
+# Chunks that are stored as they are, by view and path.
+_files: weakref.WeakKeyDictionary[View, dict[str, PlainChunks | None]] = weakref.WeakKeyDictionary()
 
 
 class _Refused(Exception):
@@ -192,7 +196,16 @@ class _Chunks:
         """The array as the server has it."""
         codecs: list[Any] = list(getattr(self.metadata, "codecs", ()))
         inner = getattr(codecs[0], "chunk_shape", None) if len(codecs) == 1 else None  # of a shard
-        return Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or self.batch[0][1].shape), self.little, self.check)
+        made = Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or self.batch[0][1].shape), self.little, self.check)
+        if isinstance(self.view, Snapshot) and _plain(self.metadata):
+            chunks = _files.setdefault(self.view, {})
+            if self.path not in chunks:
+                o = self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path}))
+                self.check(o)
+                same = tuple(o.get("unit") or o.get("chunks") or ()) == made.unit and o.get("plain")
+                chunks[self.path] = PlainChunks(self.view, o["plain"], made.unit, self.little) if same else None
+            made.plain = chunks[self.path]
+        return made
 
     def check(self, o: dict[str, Any]) -> None:
         """Compare the type that the server has with that of zarr-python."""
@@ -289,6 +302,13 @@ class _Form:
 
 def _regular(metadata: Any) -> bool:
     return metadata.zarr_format == 2 or type(metadata.chunk_grid).__name__.startswith("RegularChunkGrid")
+
+
+def _plain(metadata: Any) -> bool:
+    """Whether chunks may be stored as their elements. The server decides."""
+    if metadata.zarr_format == 2:
+        return not metadata.compressor and not metadata.filters
+    return [type(c).__name__ for c in metadata.codecs] == ["BytesCodec"]
 
 
 def _tuple(sel: Any, ndim: int) -> tuple[Any, ...] | None:
