@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"os"
@@ -35,9 +36,9 @@ func main() {
 	var err error
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "write":
-		err = write(ctx, os.Args[2])
+		err = write(ctx, os.Args[2], os.Stdin)
 	case len(os.Args) == 3 && os.Args[1] == "read":
-		err = read(ctx, os.Args[2])
+		err = read(ctx, os.Args[2], os.Stdout)
 	default:
 		fmt.Fprintln(os.Stderr, "usage: ocdbt write|read DIR")
 		os.Exit(2)
@@ -53,12 +54,12 @@ type commit struct {
 	Changes map[string][]byte
 }
 
-func write(ctx context.Context, dir string) (err error) {
+func write(ctx context.Context, dir string, in io.Reader) (err error) {
 	var history struct {
 		Options ocdbt.WriterOptions
 		Commits []commit
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&history); err != nil {
+	if err := json.NewDecoder(in).Decode(&history); err != nil {
 		return err
 	}
 	files, err := dirkv.Create(dir, &dirkv.Options{NoSync: true})
@@ -94,7 +95,7 @@ func changes(c commit) iter.Seq2[formats.Change, error] {
 	}
 }
 
-func read(ctx context.Context, dir string) error {
+func read(ctx context.Context, dir string, to io.Writer) error {
 	files, err := dirkv.Open(dir, &dirkv.Options{ReadOnly: true})
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func read(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	out := json.NewEncoder(os.Stdout)
+	out := json.NewEncoder(to)
 	var after map[string][]byte
 	afterID := ""
 	for v, err := range newest.History(ctx) {
