@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -512,6 +513,11 @@ func (m cancelMem) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, er
 		return nil, err
 	}
 	return kv.GetMany(ctx, m.Mem, reqs)
+}
+
+// List goes to the end of a listing that has begun.
+func (m cancelMem) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	return m.Mem.List(context.WithoutCancel(ctx), opts)
 }
 
 // The context ends right after a full batch of children, and nothing is left to
