@@ -1,25 +1,11 @@
 package local
 
-import (
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// peer returns the user of the process at the other end.
-func peer(c *net.UnixConn) (uid int, ok bool, err error) {
-	raw, err := c.SyscallConn()
+func peerUID(fd int) (uint32, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
-	var cred *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	return int(cred.Uid), true, nil
+	return cred.Uid, nil
 }

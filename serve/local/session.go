@@ -56,21 +56,18 @@ const maxSeen = 1 << 20
 
 // Begin opens a new session on a branch; "" is main. It is stored by the first
 // Savepoint, and when the server ends in order.
-func (c *Client) Begin(ctx context.Context, db, branch, label string) (s *Session, err error) {
-	err = c.again(ctx, func(l *link) error {
-		out, err := ask[wire.View](ctx, l, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label, Unsaved: true})
-		if err == nil {
-			s, err = c.session(db, l, &out)
-		}
-		return err
-	})
-	return s, err
+func (c *Client) Begin(ctx context.Context, db, branch, label string) (*Session, error) {
+	return c.askSession(ctx, db, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label, Unsaved: true})
 }
 
 // Session joins the session with that id, or takes it up from its last savepoint.
-func (c *Client) Session(ctx context.Context, db string, id txn.SessionID) (s *Session, err error) {
+func (c *Client) Session(ctx context.Context, db string, id txn.SessionID) (*Session, error) {
+	return c.askSession(ctx, db, wire.OpOpen, wire.Open{Database: db, Rev: sessionRev(id)})
+}
+
+func (c *Client) askSession(ctx context.Context, db string, op wire.Op, in any) (s *Session, err error) {
 	err = c.again(ctx, func(l *link) error {
-		out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: db, Rev: sessionRev(id)})
+		out, err := ask[wire.View](ctx, l, op, in)
 		if err == nil {
 			s, err = c.session(db, l, &out)
 		}

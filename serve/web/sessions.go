@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,9 +58,9 @@ func (h *handler) sessionRoutes() {
 	h.handle("GET "+sessionPath, h.listSessions)
 	h.handle("POST "+sessionPath, h.changing(h.begin))
 	h.handle("GET "+sessionPath+"/{db}/{id}", h.onSession(h.status))
-	h.handle("DELETE "+sessionPath+"/{db}/{id}", h.changing(h.onSession(h.discard)))
+	h.handle("DELETE "+sessionPath+"/{db}/{id}", h.changing(h.onSession(silent((*serve.Session).Discard))))
 	h.handle("POST "+sessionPath+"/{db}/{id}/commit", h.changing(h.onSession(h.commit)))
-	h.handle("POST "+sessionPath+"/{db}/{id}/savepoint", h.changing(h.onSession(h.savepoint)))
+	h.handle("POST "+sessionPath+"/{db}/{id}/savepoint", h.changing(h.onSession(silent((*serve.Session).Savepoint))))
 }
 
 // changing is a request that writes.
@@ -164,20 +165,15 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, s *serve.Sessio
 	return writeJSON(w, r, out)
 }
 
-func (h *handler) savepoint(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
-	if err := s.Savepoint(r.Context()); err != nil {
+// silent is a request that is answered without content.
+func silent(do func(*serve.Session, context.Context) error) func(http.ResponseWriter, *http.Request, *serve.Session) error {
+	return func(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
+		err := do(s, r.Context())
+		if err == nil {
+			w.WriteHeader(http.StatusNoContent)
+		}
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-func (h *handler) discard(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
-	if err := s.Discard(r.Context()); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 func (h *handler) commit(w http.ResponseWriter, r *http.Request, s *serve.Session) error {
