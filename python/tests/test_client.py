@@ -227,6 +227,26 @@ def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Pa
         assert v.get("k") == b"abc" and v.get("big") == bytes(1 << 20)
 
 
+def test_reads_go_on_when_the_server_refuses_because_it_ends(repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(repo, k=b"abc")
+    v = repo.at("main")
+    link = v._at()[0]
+    wait = _wire.Link._await
+    ended: list[int] = []
+
+    def refused(self: _wire.Link, id: int, patience: float) -> _wire.Frame:
+        frame = wait(self, id, patience)
+        if self is not link:
+            return frame
+        ended.append(id)
+        kill(path, signal.SIGTERM)
+        return _wire.Frame(frame.op, _wire.ERROR, b'{"code":"gone","message":"it ends"}', b"")
+
+    monkeypatch.setattr(_wire.Link, "_await", refused)
+    assert v.get("k") == b"abc" and len(ended) == 1
+    assert link.over is not None and v._at()[0] is not link
+
+
 def test_threads_read_on_while_servers_are_killed(repo: zarrdb.Repository, path: Path) -> None:
     values = {"k": b"abc", "big": os.urandom(1 << 20)}
     commit(repo, **values)

@@ -127,6 +127,7 @@ _kinds: dict[str, type[ZarrdbError]] = {
     ),
     "unsupported": UnsupportedError,
     "version": VersionError,
+    "gone": ConnectionLostError,
     "session_closed": SessionClosedError,
 }
 

@@ -176,7 +176,10 @@ class Link:
         except BaseException as e:
             self._failed(id, e)
         if frame.flags & ERROR:
-            raise failure(json.loads(frame.meta))
+            failed = failure(json.loads(frame.meta))
+            if isinstance(failed, ConnectionLostError):
+                self._drain(ConnectionError(str(failed)))
+            raise failed
         return frame
 
     def _failed(self, id: int, e: BaseException) -> NoReturn:
