@@ -14,6 +14,7 @@ import zarr
 from conftest import end
 
 import zarrdb
+from zarrdb import codecs
 
 MODULES = [importlib.import_module(f"zarrdb.{m.name}") for m in pkgutil.iter_modules(zarrdb.__path__)]
 EXAMPLES = [t for m in (zarrdb, *MODULES) for t in doctest.DocTestFinder(recurse=True).find(m) if t.examples]
@@ -33,7 +34,7 @@ def test_docstring(example: doctest.DocTest, repo: zarrdb.Repository, tmp_path: 
     monkeypatch.chdir(tmp_path)
     with repo.transaction(message="first") as store:
         zarr.create_array(store, name="t2m", data=np.full((4, 6), 280, "f4"), chunks=(1, 6), dimension_names=("time", "x"))
-    example.globs = {"zarrdb": zarrdb, "repo": repo}
+    example.globs = {"zarrdb": zarrdb, "repo": repo, "np": np, "zarr": zarr, "use": codecs.use}
     got: list[str] = []
     failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=got.append).failed
     for db in tmp_path.glob("*.zdb"):
@@ -42,4 +43,4 @@ def test_docstring(example: doctest.DocTest, repo: zarrdb.Repository, tmp_path: 
 
 
 def test_what_has_examples() -> None:
-    assert len(EXAMPLES) > 20
+    assert len(EXAMPLES) > 25

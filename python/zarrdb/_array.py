@@ -77,6 +77,12 @@ class Array:
     It pickles with its version or session. The shape is that of the moment when it was
     opened, or when `refresh` was called. numpy, and what takes DLPack, read all of it:
     `np.asarray(a)`, `torch.from_dlpack(a)`.
+
+    >>> a = repo.at("main").array("t2m")
+    >>> a
+    <Array /t2m (time: 4, x: 6) float32, chunks (1, 6)>
+    >>> float(a[1, 2]), a[:, :2].shape
+    (280.0, (4, 2))
     """
 
     def __init__(self, view: View, path: str) -> None:
@@ -183,7 +189,12 @@ class Array:
         return memoryview(values)
 
     def read(self, sel: Any = Ellipsis, out: Numbers | None = None) -> Numbers:
-        """Read a selection, into `out` if it is given."""
+        """Read a selection, into `out` if it is given.
+
+        >>> out = np.empty((2, 6), "f4")
+        >>> repo.at("main").array("t2m").read(np.s_[:2], out=out) is out
+        True
+        """
         s = Selection(sel, self.shape)
         if out is None:
             return self._read(s).reshape(s.final)
@@ -197,7 +208,11 @@ class Array:
 
     def read_many(self, sels: Sequence[Any], out: Numbers | None = None) -> Numbers:
         """Read selections of the same shape, many with one request: an array with one more
-        dimension, the first one, for the selections."""
+        dimension, the first one, for the selections.
+
+        >>> repo.at("main").array("t2m").read_many([np.s_[0, :3], np.s_[3, 3:]]).shape
+        (2, 3)
+        """
         found = [Selection(sel, self.shape) for sel in sels]
         final = tuple(found[0].final) if found else ()
         for s in found:
@@ -221,7 +236,13 @@ class Array:
     def indices(self, **labels: Any) -> tuple[int | slice, ...]:
         """What labels of coordinates select, as the key for `a[...]`: one value, or a slice
         of them, for dimensions by name. Both ends of a slice are selected. A part of a time
-        is all that begins so: time="2020-02"."""
+        is all that begins so: time="2020-02".
+
+        >>> with repo.transaction(message="coordinate") as store:
+        ...     x = zarr.create_array(store, name="x", data=np.arange(0, 60, 10), dimension_names=("x",))
+        >>> repo.at("main").array("t2m").indices(x=slice(10, 30))
+        (slice(None, None, None), slice(1, 4, None))
+        """
         items = []
         for name, value in labels.items():
             if isinstance(value, slice):
@@ -264,7 +285,15 @@ class Array:
 
     def write(self, sel: Any, value: Any) -> None:
         """Write a selection in a session. Elements of the same chunks that others write at the
-        same time stay."""
+        same time stay.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[2, :3] = 300
+        >>> s.commit("warmer").message
+        'warmer'
+        >>> repo.at("main").array("t2m")[2].tolist()
+        [300.0, 300.0, 300.0, 280.0, 280.0, 280.0]
+        """
         session = self.view
         if not isinstance(session, Session):
             raise InvalidError(f"{session!r} is a version and cannot be written; begin a session with repo.writable_session()")

@@ -349,7 +349,13 @@ async def _run(n: int, fn: Any) -> Any:
 
 
 def use() -> Any:
-    """Let zarr-python use this pipeline, for good or as a context manager."""
+    """Let zarr-python use this pipeline, for good or as a context manager.
+
+    >>> with use():
+    ...     z = zarr.open_array(repo.at("main").store, path="t2m", mode="r")
+    ...     z[1:3, :2].tolist()
+    [[280.0, 280.0], [280.0, 280.0]]
+    """
     return config.set({"codec_pipeline.path": _name(ZarrdbCodecPipeline), "ndbuffer": _name(LazyNDBuffer)})
 
 
