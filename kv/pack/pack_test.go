@@ -494,13 +494,18 @@ func TestViewDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestFault truncates a mapped file: reading it is an error, not a crash.
+// TestFault truncates a file, mapped or not: reading it is an error, not a crash.
 func TestFault(t *testing.T) {
-	if !canMap {
-		t.Skip("no maps")
+	for _, maps := range []int64{0, -1} {
+		t.Run(fmt.Sprint(maps), func(t *testing.T) { testFault(t, maps) })
 	}
+}
+
+func testFault(t *testing.T, maps int64) {
 	dir := filepath.Join(t.TempDir(), "packs")
-	s := mustOpen(t, dir, options(vfs.Default))
+	o := options(vfs.Default)
+	o.MapBytes = maps
+	s := mustOpen(t, dir, o)
 	a := mustAppend(t, s, make([]byte, 1<<20))
 	if _, err := s.Sync(bg); err != nil {
 		t.Fatal(err)

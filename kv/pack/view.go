@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -43,7 +45,7 @@ func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]by
 		return r.viewMap(h, fn)
 	}
 	defer h.unref()
-	return r.viewFile(ctx, h, fn)
+	return r.viewFile(h, fn)
 }
 
 // Locate returns the file and the offset in it where the payload at a begins,
@@ -201,40 +203,44 @@ func (r *part) fault(h *handle, err *error) {
 }
 
 // viewFile is View with pread.
-func (r part) viewFile(ctx context.Context, h *handle, fn func([]byte) error) error {
+func (r *part) viewFile(h *handle, fn func([]byte) error) error {
 	from, to := r.window()
-	checked := func(b, sums []byte) error {
-		if err := r.checkAll(b, from, sums); err != nil {
-			return err
-		}
-		return fn(b[r.off-from : r.off-from+r.n : r.off-from+r.n])
-	}
-	read := func(off, n uint64, fn func([]byte) error) error {
-		return kv.FromReaderAt(preader{&r, h}, math.MaxInt64, kv.ID{}).View(ctx, kv.Span(int64(off), int64(n)), fn)
-	}
+	n, table := int(to-from), sumSize*int(blocks(to)-from/blockSize)
 	// A small record is read with its sums at once. A large one is not: the
 	// kernel copies pages to addresses that are not aligned at a third of the
 	// speed.
 	if r.a.Length < largeFrom {
-		lead := r.sums(0)
-		return read(r.a.Offset-lead, lead+to, func(b []byte) error { return checked(b[lead:], b) })
+		lead := int(r.sums(0))
+		buf := getBuffer(lead + n)
+		defer putBuffer(buf)
+		b := (*buf)[:lead+n]
+		if err := r.pread(h, b, r.a.Offset-uint64(lead)); err != nil {
+			return err
+		}
+		if err := r.checkAll(b[lead:], 0, b); err != nil {
+			return err
+		}
+		return fn(b[lead+int(r.off) : lead+int(r.off+r.n) : lead+int(r.off+r.n)])
 	}
-	sums := make([]byte, sumSize*(blocks(to)-from/blockSize))
+	buf := getBuffer(n + table)
+	defer putBuffer(buf)
+	b, sums := (*buf)[:n], (*buf)[n:n+table]
+	if err := r.readBlocks(h, b, sums, from); err != nil {
+		return err
+	}
+	return fn(b[r.off-from : r.off-from+r.n : r.off-from+r.n])
+}
+
+// readBlocks fills b with blocks from byte from of the payload on, and sums
+// with theirs, and compares them.
+func (r *part) readBlocks(h *handle, b, sums []byte, from uint64) error {
 	if err := r.pread(h, sums, r.a.Offset-r.sums(from)); err != nil {
 		return err
 	}
-	return read(r.a.Offset+from, to-from, func(b []byte) error { return checked(b, sums) })
-}
-
-// preader reads a file at logical offsets.
-type preader struct {
-	r *part
-	h *handle
-}
-
-// ReadAt implements io.ReaderAt.
-func (p preader) ReadAt(b []byte, off int64) (int, error) {
-	return len(b), p.r.pread(p.h, b, uint64(off))
+	if err := r.pread(h, b, r.a.Offset+from); err != nil {
+		return err
+	}
+	return r.checkAll(b, from, sums)
 }
 
 // pread fills b from a logical offset.
@@ -251,4 +257,32 @@ func (r *part) pread(h *handle, b []byte, off uint64) error {
 		return r.p.corrupt(off, uint64(len(b)), err.Error())
 	}
 	return nil
+}
+
+// Buffers are pooled by powers of two up to maxPooled.
+const (
+	minPooled = 12 // bits: 4 KiB
+	maxPooled = 24 // 16 MiB
+)
+
+var buffers [maxPooled + 1]sync.Pool
+
+// getBuffer returns a buffer of at least n bytes.
+func getBuffer(n int) *[]byte {
+	class := max(bits.Len(uint(n-1)), minPooled)
+	if class > maxPooled {
+		b := make([]byte, n)
+		return &b
+	}
+	if b, ok := buffers[class].Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 1<<class)
+	return &b
+}
+
+func putBuffer(b *[]byte) {
+	if class := bits.Len(uint(len(*b) - 1)); class <= maxPooled && len(*b) == 1<<class {
+		buffers[class].Put(b)
+	}
 }
