@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import threading
+import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,3 +173,30 @@ def test_an_error_ends_all_threads(snap: zarrdb.Snapshot, monkeypatch: pytest.Mo
             a[...]
     assert threading.active_count() <= before
     np.testing.assert_array_equal(a[...], x)
+
+
+def test_linked_chunks(repo: zarrdb.Repository, path: Path) -> None:
+    """Chunks in other files come as bytes once, and are decoded by the server then."""
+    (path.parent / "raw.bin").write_bytes(x[:96].tobytes())
+    array = {"zarr_format": 2, "shape": [96, 70, 30], "chunks": [32, 70, 30], "dtype": "<i4", "compressor": None, "fill_value": 0, "order": "C", "filters": None}
+    refs = {"a/.zarray": json.dumps(array), **{f"a/{i}.0.0": [str(path.parent / "raw.bin"), i * 32 * 8400, 32 * 8400] for i in range(3)}}
+    (path.parent / "refs.json").write_text(json.dumps({"version": 1, "refs": {".zgroup": '{"zarr_format":2}', **refs}}))
+    repo.link(path.parent / "refs.json", allow=[str(path.parent)])
+    a = repo.at("main").array("a")
+    for _ in range(2):
+        np.testing.assert_array_equal(a[:40], x[:40])
+        np.testing.assert_array_equal(a[...], x[:96])
+    assert a._elements is not None and a._elements.plain is not None and a._elements.plain._elsewhere
+
+
+def test_versions_are_closed(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:
+    gone = []
+    with zarrdb.codecs.use():
+        for _ in range(3):
+            v = repo.at("main")
+            np.testing.assert_array_equal(zarr.open_array(v.store, path="a", mode="r")[...], x)
+            v.array("a")[...]
+            gone.append(weakref.ref(v))
+    del v
+    gc.collect()
+    assert [g() for g in gone] == [None] * 3

@@ -106,7 +106,7 @@ class Array:
             unit = tuple(o.get("unit") or self.chunks or ())
             self._elements = Elements(self.view, self.path, self.shape, unit, named, self._same)
             if o.get("plain") and isinstance(self.view, Snapshot):
-                self._elements.plain = PlainChunks(self.view, o["plain"], unit, named)
+                self._elements.plain = PlainChunks(o["plain"], unit, named)
         else:
             self._parts = named
 

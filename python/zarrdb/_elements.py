@@ -130,7 +130,8 @@ class Elements:
             _stream(self.view, [self._request(sel, short.append)])
             return np.frombuffer(short[0], dtype).reshape(shape)
         if self.plain is not None:
-            got = self.plain.read(sel, out)
+            assert isinstance(self.view, Snapshot)
+            got = self.plain.read(self.view, sel, out)
             if got is not None:
                 into, left = got
                 for part, where in left:

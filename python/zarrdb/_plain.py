@@ -10,6 +10,7 @@ never changes, so a place is asked for once. The open file keeps the chunk where
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -30,6 +31,8 @@ Place = tuple[int, int, int]
 
 # Shorter chunks come as bytes, and are decoded by the server in larger parts.
 SHORTEST = 32 << 10
+# Longer chunks too: parts of them are read.
+LONGEST = 64 << 20
 # A selection of more chunks than FEW is decoded by the server, which needs fewer requests,
 # unless they are LONG. Then several threads copy, at most THREADS.
 FEW, LONG = 4, 512 << 10
@@ -48,18 +51,19 @@ class PlainChunks:
     """The chunks of an array in a version. keys says under which keys they are; unit is
     the shape of all of them."""
 
-    __slots__ = ("_dtype", "_known", "_nbytes", "_prefix", "_separator", "_unit", "_view")
+    __slots__ = ("_dtype", "_elsewhere", "_known", "_nbytes", "_prefix", "_separator", "_unit")
 
-    def __init__(self, view: Snapshot, keys: dict[str, str], unit: Sequence[int], dtype: np.dtype[Any]) -> None:
-        self._view, self._unit, self._dtype = view, tuple(unit), dtype
+    def __init__(self, keys: dict[str, str], unit: Sequence[int], dtype: np.dtype[Any]) -> None:
+        self._unit, self._dtype = tuple(unit), dtype
         self._prefix, self._separator = keys["prefix"], keys["separator"]
         self._nbytes = math.prod(unit) * dtype.itemsize
         self._known: tuple[w.Link, dict[tuple[int, ...], Place]] | None = None  # places of a connection
+        self._elsewhere = False  # a chunk came as bytes: it is not in a file of the database, or that is not passed
 
-    def read(self, sel: Selection, out: Numbers | None) -> tuple[Numbers, list[Left]] | None:
+    def read(self, view: Snapshot, sel: Selection, out: Numbers | None) -> tuple[Numbers, list[Left]] | None:
         """The elements of a selection, in out if that is given, without those of chunks
         that have no value here. None if the server is to decode all."""
-        if self._nbytes < SHORTEST:
+        if self._elsewhere or not SHORTEST <= self._nbytes <= LONGEST:
             return None
         pieces, n = [], 1
         for k, u in zip(sel.items, self._unit, strict=True):
@@ -70,7 +74,7 @@ class PlainChunks:
             pieces.append(found)
         if n > (FEW if self._nbytes < LONG else REMEMBERED):
             return None
-        link, handle = self._view._at()
+        link, handle = view._at()
         known = self._known
         if known is None or known[0] is not link:
             known = self._known = (link, {})
@@ -113,6 +117,7 @@ class PlainChunks:
                 return None
             place = link.place(frame)
             if place is None:
+                self._elsewhere = True
                 body, place = frame.body, (0, 0, len(frame.body))
             elif len(places) < REMEMBERED:
                 places[at] = place
@@ -150,8 +155,9 @@ def _all(fn: Callable[[Piece], None], todo: Iterator[Piece], threads: int) -> No
 
     others = [threading.Thread(target=run, daemon=True) for _ in range(threads - 1)]
     try:
-        for t in others:
-            t.start()
+        with contextlib.suppress(RuntimeError):  # there are too many threads
+            for t in others:
+                t.start()
         run()
     except BaseException as e:  # a signal may raise anywhere
         failed.append(e)
@@ -160,4 +166,4 @@ def _all(fn: Callable[[Piece], None], todo: Iterator[Piece], threads: int) -> No
             if t.ident is not None:
                 t.join()
     if failed:
-        raise failed[0]
+        raise next((e for e in failed if not isinstance(e, Exception)), failed[0])

@@ -51,6 +51,8 @@ MAX_FILES = 128
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
 PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
+# A server that ends answers requests under way. So long it may be silent.
+ENDING = 30.0
 
 
 class Frame(NamedTuple):
@@ -178,7 +180,7 @@ class Link:
         if frame.flags & ERROR:
             failed = failure(json.loads(frame.meta))
             if isinstance(failed, ConnectionLostError):
-                self._drain(ConnectionError(str(failed)))
+                self._drain(ConnectionError(str(failed)), ENDING)  # it still answers other requests
             raise failed
         return frame
 
@@ -281,7 +283,7 @@ class Link:
             except OSError:
                 pass
 
-    def _drain(self, e: OSError) -> None:
+    def _drain(self, e: OSError, patience: float = 2) -> None:
         """The other side has ended: read what it said last."""
         with self._lock:
             while self._reading and self.over is None:
@@ -290,7 +292,7 @@ class Link:
                 return
             self._reading = True
         try:
-            self._sock.settimeout(2)
+            self._sock.settimeout(patience)
             while True:
                 got, frame = self._receive()
                 with self._lock:

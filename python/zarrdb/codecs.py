@@ -52,8 +52,8 @@ AT_ONCE = 64 << 20
 
 # Arrays that the server cannot decode, by view.
 _refused: weakref.WeakKeyDictionary[View, set[str]] = weakref.WeakKeyDictionary()
-# Chunks that are stored as they are, by view and path.
-_files: weakref.WeakKeyDictionary[View, dict[str, PlainChunks | None]] = weakref.WeakKeyDictionary()
+# Chunks that are stored as they are, by view, then by path, shape of the chunks and type.
+_files: weakref.WeakKeyDictionary[View, dict[tuple[Any, ...], PlainChunks | None]] = weakref.WeakKeyDictionary()
 
 
 class _Refused(Exception):
@@ -199,12 +199,13 @@ class _Chunks:
         made = Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or self.batch[0][1].shape), self.little, self.check)
         if isinstance(self.view, Snapshot) and _plain(self.metadata):
             chunks = _files.setdefault(self.view, {})
-            if self.path not in chunks:
+            form = (self.path, made.unit, self.little)
+            if form not in chunks:
                 o = self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path}))
                 self.check(o)
                 same = tuple(o.get("unit") or o.get("chunks") or ()) == made.unit and o.get("plain")
-                chunks[self.path] = PlainChunks(self.view, o["plain"], made.unit, self.little) if same else None
-            made.plain = chunks[self.path]
+                chunks[form] = PlainChunks(o["plain"], made.unit, self.little) if same else None
+            made.plain = chunks[form]
         return made
 
     def check(self, o: dict[str, Any]) -> None:

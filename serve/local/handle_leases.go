@@ -18,10 +18,17 @@ type leases struct {
 }
 
 // verified are the values that were compared with their checksums, for all connections:
-// it takes longer than to send a place. A place never gets another value.
+// it takes longer than to send a place.
 type verified struct {
 	mu     sync.Mutex
-	values map[kv.Place]struct{}
+	values map[verifiedValue]struct{}
+}
+
+// verifiedValue is a value where it was. A place may get another one when its file is
+// written anew.
+type verifiedValue struct {
+	at kv.Place
+	id kv.ID
 }
 
 // maxVerified bounds the values that are remembered.
@@ -39,8 +46,9 @@ func (l *leases) forget(number uint32) {
 
 // check verifies a part of a value, unless all of it was verified before.
 func (c *verified) check(ctx context.Context, v kv.Value, at kv.Place, off, n int64) error {
+	key := verifiedValue{at, v.ID()}
 	c.mu.Lock()
-	_, known := c.values[at]
+	_, known := c.values[key]
 	c.mu.Unlock()
 	if known {
 		return nil
@@ -51,9 +59,9 @@ func (c *verified) check(ctx context.Context, v kv.Value, at kv.Place, off, n in
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.values == nil || len(c.values) >= maxVerified {
-		c.values = map[kv.Place]struct{}{}
+		c.values = map[verifiedValue]struct{}{}
 	}
-	c.values[at] = struct{}{}
+	c.values[key] = struct{}{}
 	return nil
 }
 
