@@ -152,18 +152,7 @@ func (c bomb) elements(t *testing.T, n int) []byte {
 	if !c.typ.Variable() {
 		return make([]byte, n*c.typ.Size())
 	}
-	w, err := dtype.NewBuilder(nil, n)
-	for i := 0; err == nil && i < n; i++ {
-		err = w.Append(c.typ.Zero())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return variable(t, n, c.typ.Zero)
 }
 
 // TestEveryBomb: a chunk that holds, or claims to hold, far more than the

@@ -270,18 +270,9 @@ func (r *byteRow) memory(t *testing.T) []byte {
 	if err := json.Unmarshal([]byte(r.elems), &items); err != nil {
 		t.Fatal(err)
 	}
-	w, err := dtype.NewBuilder(nil, len(items))
-	for _, s := range items {
-		if err == nil {
-			err = w.AppendString(s)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return variable(t, len(items), func() []byte {
+		next := []byte(items[0])
+		items = items[1:]
+		return next
+	})
 }

@@ -13,7 +13,9 @@ import (
 
 // What transports over HTTP share.
 
-// Content reads a part of a value.
+// Content reads a part of a value: an [io.ReadSeeker] for [net/http.ServeContent], which
+// copies nothing on the way of CopyN and WriteTo. Not safe for concurrent use. Errors are
+// those of the value.
 type Content struct {
 	ctx     context.Context
 	v       kv.Value

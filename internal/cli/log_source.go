@@ -75,7 +75,7 @@ func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []eng
 			switch {
 			case unknown != nil:
 				return nil, nil, fmt.Errorf("%s: %w: %w", s, txn.ErrNotDatabase, unknown)
-			case !isStore(here(cmd), s): // of which parseDB says the same
+			case !isStore(here(cmd), s): // parseDB returns the same error
 				return nil, nil, fmt.Errorf("%s: %w: \"zarrdb import %s %s\" makes a database of it", s, txn.ErrNotDatabase,
 					shellWord(strings.TrimSuffix(base, filepath.Ext(base))+".zdb"), shellWord(s))
 			}

@@ -23,7 +23,7 @@ func Check(t dtype.Type, shape []int64) error {
 }
 
 // Of makes an image of elements in C order, little-endian, whose type and shape [Check]
-// accepts.
+// accepts: as many as the shape has. The image has memory of its own.
 func Of(t dtype.Type, shape []int64, b []byte) image.Image {
 	width := int(shape[1])
 	box := image.Rect(0, 0, width, int(shape[0]))

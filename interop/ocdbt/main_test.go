@@ -17,7 +17,7 @@ var history = `{"options": {"InlineBytes": 8}, "commits": [
 {"time": 2000, "changes": {"YQ==": "Ag=="}},
 {"time": 3000, "changes": {"Yg==": null, "Yw==": ""}}]}`
 
-// What a history says is read again, newest first.
+// TestWriteRead reads the values of a history that was written, newest version first.
 func TestWriteRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	if err := write(context.Background(), dir, strings.NewReader(history)); err != nil {

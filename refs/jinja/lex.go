@@ -40,7 +40,7 @@ func (t token) isName() bool {
 
 var reserved = []string{"true", "false", "none", "True", "False", "None", "not", "and", "or", "if", "else", "in", "is"}
 
-// Reserved reports whether a word that looks like a name is none.
+// Reserved reports whether a word belongs to the language and cannot be a name.
 func Reserved(word string) bool { return slices.Contains(reserved, word) }
 
 // maxTokens bounds one tag: evaluation may cost the square of it.

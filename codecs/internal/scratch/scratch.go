@@ -76,7 +76,8 @@ func Room(b []byte, n int64, src int) []byte {
 // ErrLimit means that a reader has more bytes than allowed.
 var ErrLimit = errors.New("too many bytes")
 
-// ReadAll appends the bytes of r, at most limit; about hint are expected.
+// ReadAll appends the bytes of r to dst, which may move; about hint are expected. More than
+// limit are [ErrLimit]; other errors are those of r.
 func ReadAll(dst []byte, r io.Reader, limit, hint int64) ([]byte, error) {
 	start := len(dst)
 	dst = Grow(dst, min(limit, max(hint, 512)))

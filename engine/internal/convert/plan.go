@@ -49,7 +49,7 @@ type Array struct {
 }
 
 // New makes the metadata of every node at and below a path of a view in another format,
-// zarr.V2 or zarr.V3. o says how nodes are opened. With recode, chunks that do not mean
+// zarr.V2 or zarr.V3. o are the options that open nodes. With recode, chunks that do not mean
 // the same there are to be encoded anew. A node that has no form is [ErrConvert].
 func New(ctx context.Context, view kv.ReadLister, from string, o *zarr.OpenOptions, to zarr.Version, recode bool) (*Plan, error) {
 	c := &Plan{view: view, registry: o.Registry, format: to, recode: recode, Documents: kv.NewMem()}

@@ -50,7 +50,7 @@ const (
 	convertedListed = 1_000_000 // keys that one listing holds
 )
 
-// NewView presents a view in a format. o says how its nodes are opened. With keep, the
+// NewView presents a view in a format. o are the options that open its nodes. With keep, the
 // view never changes, so that converted nodes may be kept.
 func NewView(view kv.Reader, o *zarr.OpenOptions, format zarr.Version, keep bool) *View {
 	return &View{view: view, open: o, format: format, keep: keep}
