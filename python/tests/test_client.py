@@ -16,7 +16,7 @@ import zarr
 from conftest import holder
 
 import zarrdb
-from zarrdb import _client, _wire
+from zarrdb import _client, _errors, _wire
 
 
 def commit(repo: zarrdb.Repository, **values: bytes) -> zarrdb.Commit:
@@ -225,6 +225,34 @@ def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Pa
     for sig in (signal.SIGKILL, signal.SIGTERM):
         kill(path, sig)
         assert v.get("k") == b"abc" and v.get("big") == bytes(1 << 20)
+
+
+def test_commands_wait_until_a_process_can_run_them(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that a process did not begin, since it or another one begins or ends, is asked for again."""
+    ask, asked = _wire.Link.ask, 0
+
+    def elsewhere(link: _wire.Link, op: int, o: object, **more: object) -> object:
+        nonlocal asked
+        if op != _wire.RUN:
+            return ask(link, op, o, **more)
+        asked += 1
+        if asked == 1:
+            return {"code": code}
+        if asked == 2 and refused is not None:
+            raise refused
+        return ask(link, op, o, **more)
+
+    monkeypatch.setattr(_wire.Link, "ask", elsewhere)
+    code, refused = -1, _errors.failure({"code": "gone", "message": "it ends"})
+    refused._begun = False
+    assert repo.run("branch", repo.path).split() and asked == 3
+    asked, refused = 0, None
+    monkeypatch.setattr(repo._client, "wait", 0)
+    with pytest.raises(zarrdb.LockedError, match="does not run branch"):
+        repo.run("branch", repo.path)
+    asked, code = 0, -2
+    with pytest.raises(zarrdb.VersionError, match="another build"):
+        repo.run("branch", repo.path)
 
 
 def test_reads_go_on_when_the_server_refuses_because_it_ends(repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

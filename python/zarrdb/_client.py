@@ -23,6 +23,7 @@ from ._errors import (
     LockedError,
     NotFoundError,
     UnsupportedError,
+    VersionError,
     ZarrdbError,
 )
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RECONNECTS = 5
+RUN_ELSEWHERE, RUN_UNKNOWN = -1, -2  # exit codes of a command that has not begun
 IDLE = "60s"
 
 
@@ -194,7 +196,7 @@ class Client:
             return self._reach(version, files)
 
     def _reach(self, version: str, files: ExitStack) -> w.Link:
-        deadline = time.monotonic() + (30 if self.wait is None else self.wait)
+        deadline = self._deadline()
         started = log = None
         pause = 0.001
         while True:
@@ -251,21 +253,41 @@ class Client:
     def run(self, *args: str, dir: str | None = None) -> tuple[int, bytes, str]:
         """Run a command line in the process that has the database open. Returns the exit
         code, and what it wrote. Ctrl-C cancels it."""
+        deadline, pause = self._deadline(), 0.001
+        while True:
+            version = self.link().hello["version"]
+            code, out, err = self._run(version, args, dir or os.getcwd())
+            if code == RUN_UNKNOWN:
+                raise VersionError(f"the process that has {self.dir} open is another build of zarrdb, and does not know this command: {err}")
+            if code != RUN_ELSEWHERE:
+                return code, out, err
+            # It has done nothing: this process, or that of another database of the command,
+            # begins or ends. Or it has the database open to be read only, and stays.
+            if time.monotonic() > deadline:
+                raise LockedError(f"{self.dir}: the process that has it open does not run {args[0]}; it may have it open to be read only")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+
+    def _run(self, version: str, args: tuple[str, ...], dir: str) -> tuple[int, bytes, str]:
         import tempfile
 
-        version = self.link().hello["version"]
         link = self._connect(version)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as null:
             try:
-                asked = {"args": list(args), "dir": dir or os.getcwd(), "env": [f"{k}={v}" for k, v in os.environ.items()]}
+                asked = {"args": list(args), "dir": dir, "env": [f"{k}={v}" for k, v in os.environ.items()]}
                 code = link.ask(w.RUN, asked, fds=(null.fileno(), out.fileno(), err.fileno())).get("code", 0)
+            except ConnectionLostError as e:
+                if e._begun:
+                    raise
+                code = RUN_ELSEWHERE
             finally:
                 link.close()
             out.seek(0)
             err.seek(0)
-            if code < 0:
-                raise UnsupportedError(f"{self.dir} is open to be read only: {args[0]} is not run")
             return code, out.read(), err.read().decode(errors="replace")
+
+    def _deadline(self) -> float:
+        return time.monotonic() + (30 if self.wait is None else self.wait)
 
     def close(self) -> None:
         with self._lock:

@@ -52,6 +52,8 @@ class VersionError(ZarrdbError):
 class ConnectionLostError(ZarrdbError, ConnectionError):
     """The connection has ended, and what came of the request is not known."""
 
+    _begun = True  # False: the process was about to end, and refused the request
+
 
 class SessionClosedError(ZarrdbError):
     """The session was committed or discarded."""

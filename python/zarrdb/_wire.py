@@ -180,6 +180,7 @@ class Link:
         if frame.flags & ERROR:
             failed = failure(json.loads(frame.meta))
             if isinstance(failed, ConnectionLostError):
+                failed._begun = False
                 self._drain(ConnectionError(str(failed)), ENDING)  # it still answers other requests
             raise failed
         return frame
