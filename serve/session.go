@@ -22,8 +22,7 @@ type Session struct {
 }
 
 // sessions are the sessions that clients have opened. They stay open without a
-// client, so that writes after the last savepoint are not lost, until they are
-// idle for a long time.
+// client if something was written, so that writes after the last savepoint are not lost.
 type sessions struct {
 	mu   sync.Mutex
 	open map[txn.SessionID]*engine.Session
@@ -44,10 +43,40 @@ func (c *sessions) keep(s *engine.Session) {
 	c.open[s.ID()] = s
 }
 
-func (c *sessions) find(id txn.SessionID) *engine.Session {
+// share returns the session with that id for one more client.
+func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id txn.SessionID) (s *engine.Session, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open[id]
+	if s = c.open[id]; s == nil || s.Ended() {
+		if s, err = db.Join(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if err := who.MayWrite(s.Branch()); err != nil {
+		return nil, err
+	}
+	if s.Info().Saved.IsZero() {
+		// More than one client may know it now, and only the first could begin it again.
+		if err := s.Savepoint(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// left closes a session that its client has left, if nothing is lost by that: it has no
+// savepoint, so that one client alone knew it, and nothing was written.
+func (c *sessions) left(s *engine.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.Ended() || !s.Info().Saved.IsZero() {
+		return
+	}
+	for range s.Changes(context.Background(), "") {
+		return
+	}
+	delete(c.open, s.ID())
+	_ = s.Close() // nothing is written by it
 }
 
 // close leaves every session at a savepoint.
@@ -62,6 +91,12 @@ func (c *sessions) close(ctx context.Context) error {
 	}
 	c.open = nil
 	return errors.Join(errs...)
+}
+
+func (c *Session) left() {
+	if s, err := c.t.find(c.db); err == nil { // else the server ends, and stores them
+		s.sessions.left(c.s)
+	}
 }
 
 // BeginOptions describe a new session.
@@ -132,20 +167,9 @@ func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*
 	if err != nil {
 		return nil, err
 	}
-	es := s.sessions.find(sid)
-	if es == nil || es.Ended() {
-		if es, err = db.Join(ctx, sid); err != nil {
-			return nil, err
-		}
-	}
-	if err := who.MayWrite(es.Branch()); err != nil {
+	es, err := s.sessions.share(ctx, db, who, sid)
+	if err != nil {
 		return nil, err
-	}
-	if es.Info().Saved.IsZero() {
-		// More than one client may know it now, and only the first could begin it again.
-		if err := es.Savepoint(ctx); err != nil {
-			return nil, err
-		}
 	}
 	s.sessions.keep(es)
 	return &Session{s: es, t: t, db: name, who: who}, nil

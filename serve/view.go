@@ -97,10 +97,11 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 	return v, err
 }
 
-// View is the session for reading.
+// View is the session for reading. A session without savepoint ends with the release of
+// its view if nothing was written to it.
 func (c *Session) View() *View {
 	converted := func(format zarr.Version) (*engine.Converted, error) { return c.s.Converted(format), nil }
-	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: func() {}, documents: &documents{}, converted: converted}
+	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: c.left, documents: &documents{}, converted: converted}
 }
 
 // target is the view of a served target, which has one version only.

@@ -21,7 +21,7 @@ import (
 // Some tests need a second process: this one, run again with a role.
 const roleVariable = "ZARRDB_TEST_ROLE"
 
-var roles = map[string]func(args []string) error{"reader": readForEver, "holder": serveForEver, "load": loadClients}
+var roles = map[string]func(args []string) error{"reader": readForEver, "holder": serveForEver, "load": loadClients, "killed": killedClient}
 
 func playRole(role string) {
 	if err := roles[role](os.Args[1:]); err != nil {
