@@ -110,13 +110,14 @@ func random(rnd *rand.Rand, n int) []row {
 
 // layout is how Arrow writes a file.
 type layout struct {
-	v2, dictionary, delta, small bool // small offsets: 32 bit integers
-	groups                       int
-	pageSize                     int64
-	codec                        compress.Compression
-	extra                        bool // a column that is none of ours, and a group
-	required                     bool // path and raw cannot be null; rows must have both
-	noRaw                        bool
+	v2, dictionary, small bool   // small offsets: 32 bit integers
+	delta                 string // the column that is written as differences
+	groups                int
+	pageSize              int64
+	codec                 compress.Compression
+	extra                 bool // a column that is none of ours, and a group
+	required              bool // path and raw cannot be null; rows must have both
+	noRaw                 bool
 }
 
 // arrowWrite writes rows with Arrow.
@@ -148,9 +149,11 @@ func arrowWrite(t testing.TB, rows []row, l layout) []byte {
 	if l.v2 {
 		props = append(props, arrow.WithDataPageVersion(arrow.DataPageV2), arrow.WithVersion(arrow.V2_LATEST))
 	}
-	if l.delta {
-		props = append(props, arrow.WithEncodingFor("path", arrow.Encodings.DeltaByteArray), arrow.WithEncodingFor("raw", arrow.Encodings.DeltaLengthByteArray),
-			arrow.WithEncodingFor("offset", arrow.Encodings.DeltaBinaryPacked), arrow.WithEncodingFor("size", arrow.Encodings.DeltaBinaryPacked))
+	switch l.delta {
+	case "path":
+		props = append(props, arrow.WithEncodingFor("path", arrow.Encodings.DeltaByteArray))
+	case "offset":
+		props = append(props, arrow.WithEncodingFor("offset", arrow.Encodings.DeltaBinaryPacked))
 	}
 	var buf bytes.Buffer
 	w := file.NewParquetWriter(&buf, root, file.WithWriterProps(arrow.NewWriterProperties(props...)))

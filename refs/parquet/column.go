@@ -20,13 +20,9 @@ type column struct {
 	page   []byte // the page without compression
 	levels hybrid // of an optional column: 1 for a value, 0 for null
 
-	encoding int32
-	plain    []byte // encPlain, and the bytes of encDeltaLength and encDeltaBytes
-	index    hybrid // encDictionary
-	numbers  delta  // encDelta
-	prefixes delta  // encDeltaBytes
-	lengths  delta  // encDeltaLength, encDeltaBytes
-	whole    []byte // encDeltaBytes: the value before
+	numbered bool   // values are numbers of the dictionary
+	plain    []byte // else the values
+	index    hybrid
 
 	dictPage  []byte
 	dictInts  []int64
@@ -54,7 +50,7 @@ func (a *arena) string(p []byte) string {
 // reset prepares for a chunk of a row group; buffers are kept.
 func (c *column) reset(f field, ch chunk) {
 	c.field, c.chunk = f, ch
-	c.unread, c.left, c.whole = ch.values, 0, c.whole[:0]
+	c.unread, c.left = ch.values, 0
 	c.src.at, c.src.likely = ch.start, min(ch.start+max(ch.size, 0), c.src.end)
 	c.dictInts, c.dictBytes, c.dictTexts = c.dictInts[:0], c.dictBytes[:0], c.dictTexts[:0]
 }
@@ -212,40 +208,18 @@ func (c *column) data(h header, body []byte) error {
 
 // begin prepares the values of a page.
 func (c *column) begin(encoding int32, b []byte) (err error) {
-	if c.optional && len(b) == 0 {
+	c.numbered, c.plain = false, b
+	switch {
+	case c.optional && len(b) == 0:
 		// Only nulls, of any type: pandas writes an empty column as one of
 		// integers.
-		c.encoding, c.plain = encPlain, nil
-		return nil
-	}
-	switch c.encoding = encoding; encoding {
-	case encPlain:
-		c.plain = b
-	case encDictionary, encPlainDictionary:
-		c.encoding = encDictionary
+	case encoding == encDictionary || encoding == encPlainDictionary:
+		c.numbered = true
 		if len(b) == 0 {
 			return corrupt("page of column %q without values", c.name)
 		}
 		c.index, err = newHybrid(b[1:], uint(b[0]))
-	case encDelta:
-		c.numbers, err = newDelta(b)
-	case encDeltaLength:
-		if c.lengths, err = newDelta(b); err == nil {
-			c.plain, err = c.lengths.rest()
-		}
-	case encDeltaBytes:
-		if c.prefixes, err = newDelta(b); err != nil {
-			return err
-		}
-		if b, err = c.prefixes.rest(); err != nil {
-			return err
-		}
-		if c.lengths, err = newDelta(b); err == nil {
-			c.plain, err = c.lengths.rest()
-		}
-		// Old writers let the first value of a page share bytes with the last
-		// one of the page before, so c.whole is kept.
-	default:
+	case encoding != encPlain:
 		return unsupported("encoding %d of column %q", encoding, c.name)
 	}
 	return err
@@ -277,19 +251,7 @@ func (c *column) runs(n int, some func(from, to int) error, none func(from, to i
 func (c *column) ints(dst []int64) error {
 	return c.runs(len(dst), func(from, to int) error {
 		dst := dst[from:to]
-		switch c.encoding {
-		case encPlain:
-			size := 8
-			if c.typ == typeInt32 {
-				size = 4
-			}
-			if len(c.plain)/size < len(dst) {
-				return corrupt("values of column %q end early", c.name)
-			}
-			plainInts(dst, c.plain, c.typ)
-			c.plain = c.plain[size*len(dst):]
-			return nil
-		case encDictionary:
+		if c.numbered {
 			index, err := c.indexes(len(dst), len(c.dictInts))
 			if err != nil {
 				return err
@@ -298,20 +260,17 @@ func (c *column) ints(dst []int64) error {
 				dst[i] = c.dictInts[k]
 			}
 			return nil
-		case encDelta:
-			for i := range dst {
-				v, err := c.numbers.next()
-				if err != nil {
-					return err
-				}
-				if c.typ == typeInt32 {
-					v = int64(int32(v))
-				}
-				dst[i] = v
-			}
-			return nil
 		}
-		return unsupported("encoding %d of column %q", c.encoding, c.name)
+		size := 8
+		if c.typ == typeInt32 {
+			size = 4
+		}
+		if len(c.plain)/size < len(dst) {
+			return corrupt("values of column %q end early", c.name)
+		}
+		plainInts(dst, c.plain, c.typ)
+		c.plain = c.plain[size*len(dst):]
+		return nil
 	}, func(from, to int) { clear(dst[from:to]) })
 }
 
@@ -365,7 +324,7 @@ func (c *column) bytes(dst [][]byte) error {
 			return corrupt("column %q has no byte strings (type %d)", c.name, c.typ)
 		}
 		dst := dst[from:to]
-		if c.encoding == encDictionary {
+		if c.numbered {
 			index, err := c.indexes(len(dst), len(c.dictBytes))
 			if err != nil {
 				return err
@@ -376,56 +335,14 @@ func (c *column) bytes(dst [][]byte) error {
 			return nil
 		}
 		for i := range dst {
-			v, err := c.nextBytes()
-			if err != nil {
+			var err error
+			if dst[i], c.plain, err = plainBytes(c.plain); err != nil {
 				return err
-			}
-			if dst[i] = v; c.encoding == encDeltaBytes {
-				dst[i] = append(make([]byte, 0, len(v)), v...)
 			}
 		}
 		return nil
 	}, func(from, to int) { clear(dst[from:to]) })
 }
-
-// nextBytes decodes one byte string that is not in a dictionary, valid until
-// the next one.
-func (c *column) nextBytes() (v []byte, err error) {
-	if c.encoding == encPlain {
-		v, c.plain, err = plainBytes(c.plain)
-		return v, err
-	}
-	if c.encoding != encDeltaLength && c.encoding != encDeltaBytes {
-		return nil, unsupported("encoding %d of column %q", c.encoding, c.name)
-	}
-	n, err := c.lengths.next()
-	if err != nil {
-		return nil, err
-	}
-	if n < 0 || n > int64(len(c.plain)) {
-		return nil, corrupt("values of column %q end early", c.name)
-	}
-	v, c.plain = c.plain[:n:n], c.plain[n:]
-	if c.encoding == encDeltaBytes {
-		p, err := c.prefixes.next()
-		if err != nil {
-			return nil, err
-		}
-		if p < 0 || p > int64(len(c.whole)) {
-			return nil, corrupt("column %q shares %d bytes of %d", c.name, p, len(c.whole))
-		}
-		if int64(len(v)) > maxShared-p {
-			return nil, unsupported("value of %d bytes", p+n)
-		}
-		c.whole = append(c.whole[:p], v...)
-		v = c.whole
-	}
-	return v, nil
-}
-
-// maxShared bounds a value that is coded as the beginning of the one before
-// and a rest: such values can be far longer than the page.
-const maxShared = 1 << 16
 
 // strings decodes len(dst) strings; a null is "". Equal strings that follow
 // each other are the same string.
@@ -435,15 +352,15 @@ func (c *column) strings(dst []string) error {
 			return corrupt("column %q has no strings (type %d)", c.name, c.typ)
 		}
 		dst := dst[from:to]
-		if c.encoding == encDictionary {
+		if c.numbered {
 			return c.dictStrings(dst)
 		}
 		for i := range dst {
-			v, err := c.nextBytes()
+			v, rest, err := plainBytes(c.plain)
 			if err != nil {
 				return err
 			}
-			if string(v) != c.last {
+			if c.plain = rest; string(v) != c.last {
 				c.last = c.texts.string(v)
 			}
 			dst[i] = c.last

@@ -9,10 +9,9 @@
 //
 // # What is read
 //
-// Files as fastparquet, Arrow, DuckDB and Polars write them: data pages of
-// version 1 and 2; the encodings PLAIN, dictionary, DELTA_BINARY_PACKED,
-// DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY; no compression, snappy, gzip,
-// zstd and LZ4_RAW; required and optional columns; any number of row groups
+// Files as the writers of sets make them with fastparquet and Arrow: data pages
+// of version 1 and 2; the encodings PLAIN and dictionary; no compression, snappy,
+// gzip, zstd and LZ4_RAW; required and optional columns; any number of row groups
 // and pages; further columns, which are skipped. Other features are an error
 // that matches errors.ErrUnsupported.
 //

@@ -21,9 +21,6 @@ const (
 	encPlain           = 0
 	encPlainDictionary = 2
 	encRLE             = 3
-	encDelta           = 5
-	encDeltaLength     = 6
-	encDeltaBytes      = 7
 	encDictionary      = 8
 )
 
@@ -126,9 +123,7 @@ func (m *meta) decode(d *decoder) {
 		case 2:
 			m.schema(d, typ)
 		case 3:
-			if d.is(typ, tI64) {
-				m.rows = d.int()
-			}
+			m.rows = d.i64(typ)
 		case 4:
 			d.structs(typ, func() { m.groups = append(m.groups, m.group(d)) })
 		default:
@@ -151,15 +146,15 @@ func (m *meta) schema(d *decoder, typ byte) {
 		d.structure(func(id int16, typ byte) bool {
 			switch id {
 			case 1:
-				f.typ = m.int32(d, typ)
+				f.typ = d.i32(typ)
 			case 3:
-				repetition = m.int32(d, typ)
+				repetition = d.i32(typ)
 			case 4:
 				if d.is(typ, tBinary) {
 					name = string(d.bytes())
 				}
 			case 5:
-				children = m.int32(d, typ)
+				children = d.i32(typ)
 			default:
 				return false
 			}
@@ -193,22 +188,13 @@ func (m *meta) schema(d *decoder, typ byte) {
 	})
 }
 
-func (m *meta) int32(d *decoder, typ byte) int32 {
-	if !d.is(typ, tI32) {
-		return 0
-	}
-	return d.int32()
-}
-
 func (m *meta) group(d *decoder) (g rowGroup) {
 	d.structure(func(id int16, typ byte) bool {
 		switch id {
 		case 1:
 			d.structs(typ, func() { g.column(d) })
 		case 3:
-			if d.is(typ, tI64) {
-				g.rows = d.int()
-			}
+			g.rows = d.i64(typ)
 		default:
 			return false
 		}
@@ -244,13 +230,9 @@ func (g *rowGroup) column(d *decoder) {
 					dst := map[int16]*int64{5: &c.values, 7: &c.size, 9: &data, 11: &dict}[id]
 					switch {
 					case id == 4:
-						if d.is(typ, tI32) {
-							c.codec = d.int32()
-						}
+						c.codec = d.i32(typ)
 					case dst != nil:
-						if d.is(typ, tI64) {
-							*dst = d.int()
-						}
+						*dst = d.i64(typ)
 					default:
 						return false
 					}

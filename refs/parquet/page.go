@@ -46,9 +46,7 @@ func decodeHeader(b []byte) (h header, n int, err error) {
 		dst := map[int16]*int32{1: &h.kind, 2: &h.raw, 3: &h.size, 4: &h.crc}[id]
 		switch {
 		case dst != nil:
-			if d.is(typ, tI32) {
-				*dst = d.int32()
-			}
+			*dst = d.i32(typ)
 			h.hasCRC = h.hasCRC || id == 4
 		case id == 5 && h.kind == pageData:
 			found = true
@@ -83,9 +81,7 @@ func (d *decoder) ints(typ byte, ints map[int16]*int32, bools map[int16]*bool) {
 	}
 	d.structure(func(id int16, typ byte) bool {
 		if dst := ints[id]; dst != nil {
-			if d.is(typ, tI32) {
-				*dst = d.int32()
-			}
+			*dst = d.i32(typ)
 			return true
 		}
 		if dst := bools[id]; dst != nil {

@@ -78,7 +78,19 @@ func (d *decoder) int() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-func (d *decoder) int32() int32 {
+// i64 reads a field of type tI64.
+func (d *decoder) i64(typ byte) int64 {
+	if !d.is(typ, tI64) {
+		return 0
+	}
+	return d.int()
+}
+
+// i32 reads a field of type tI32.
+func (d *decoder) i32(typ byte) int32 {
+	if !d.is(typ, tI32) {
+		return 0
+	}
 	v := d.int()
 	if v != int64(int32(v)) {
 		d.fail(corrupt("number beyond 32 bits"))
