@@ -3,11 +3,13 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -258,5 +260,33 @@ func TestConvertRecodesShards(t *testing.T) {
 	b, _ := out.Array()
 	if got, _, err := zarr.Read[int32](bg, b, zarr.Sel(zarr.Slice(1<<30, 1<<30+6, 1))); err != nil || got[4] != 5 || got[5] != 0 {
 		t.Errorf("read %v, %v", got, err)
+	}
+}
+
+// A store that is in the format already is copied as it is, with arrays of a codec that is
+// not known here, and with keys that belong to no node.
+func TestExportToTheSameFormat(t *testing.T) {
+	dir := t.TempDir()
+	want := map[string]string{
+		".zgroup":   `{"zarr_format": 2}`,
+		"a/.zarray": `{"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "compressor": {"id": "nope"}, "filters": null, "fill_value": 0, "order": "C"}`,
+		"a/0":       "abcd",
+		"notes.txt": "kept",
+	}
+	for key, value := range want {
+		path := filepath.Join(dir, "in", filepath.FromSlash(key))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(value), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src, dest := openURL(t, filepath.Join(dir, "in")), filepath.Join(dir, "out.zip")
+	if _, err := Export(bg, src, dest, ExportOptions{Format: zarr.V2}); err != nil {
+		t.Fatal(err)
+	}
+	if got := exported(t, dest); !maps.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if _, err := Export(bg, src, filepath.Join(dir, "out3.zip"), ExportOptions{Format: zarr.V3}); !errors.Is(err, codecs.ErrUnknown) {
+		t.Errorf("to another format: %v", err)
 	}
 }

@@ -42,7 +42,8 @@ type ExportOptions struct {
 	// or [zarr.V3]. Chunks are copied as they are, under the keys that the
 	// format usually has; consolidated metadata is made again. A node that has
 	// no form in the format is [ErrConvert], and nothing is written. Keys that
-	// belong to no node stay behind. Such an export cannot be resumed.
+	// belong to no node stay behind. Such an export cannot be resumed. If all nodes
+	// are in the format, keys are copied as without it.
 	Format zarr.Version
 	// Recode encodes the chunks of an array anew where they do not mean the
 	// same in Format: the inner chunks of shards become chunks, filters go.
@@ -101,6 +102,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, o.Recode); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
+		ex.only = o.Format
 	}
 	if o.Foreign.Format != "" {
 		if o.Resume || o.Format != 0 {
@@ -156,13 +158,19 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	return &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
 }
 
-// planConversion makes the metadata of every node below a place in another format.
+// planConversion makes the metadata of every node below a place in another format. The plan
+// is nil if all are in that format, so that keys can be copied as they are.
 func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, recode bool) (*convert.Plan, error) {
 	o, err := s.openBelow(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return convert.New(ctx, view, at.Path, o, to, recode)
+	for n, err := range zarr.Walk(ctx, view, at.Path, o) {
+		if _, m, err := opened(n, err); err != nil || m.Version != to {
+			return convert.New(ctx, view, at.Path, o, to, recode)
+		}
+	}
+	return nil, nil
 }
 
 // holdsNode makes sure that there is a node at or below a place.

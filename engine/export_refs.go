@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -114,16 +113,8 @@ func (ex *refExporter) planFormat(ctx context.Context) (err error) {
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	for v, err := range ex.view.Documents(ctx, names.Dir(ex.src.at.Path)) {
-		if err != nil {
-			return err
-		}
-		if path.Base(v.Key) == names.V3 { // the early draft has one at its root
-			ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, false)
-			return err
-		}
-	}
-	return nil
+	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, false)
+	return err
 }
 
 func (ex *refExporter) json(ctx context.Context, dest string) (err error) {
