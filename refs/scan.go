@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"strconv"
 )
 
@@ -247,33 +246,10 @@ func (c *cursor) integer() (int64, error) {
 	if !integral {
 		return 0, errNoInteger
 	}
-	v, ok := parseInt(text)
-	if !ok {
+	if v, err = strconv.ParseInt(string(text), 10, 64); err != nil {
 		return 0, errNoInteger
 	}
 	return v, nil
-}
-
-func parseInt(text []byte) (v int64, ok bool) {
-	negative := text[0] == '-'
-	if negative {
-		text = text[1:]
-	}
-	var u uint64
-	for _, x := range text {
-		d := uint64(x - '0')
-		if u > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		u = u*10 + d
-	}
-	switch {
-	case negative && u <= 1<<63:
-		return -int64(u), true
-	case !negative && u <= math.MaxInt64:
-		return int64(u), true
-	}
-	return 0, false
 }
 
 // maxNesting bounds the depth of values.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -133,15 +134,6 @@ func hex4(b []byte, i int) (r rune, ok bool) {
 	if i+4 > len(b) {
 		return 0, false
 	}
-	for _, x := range b[i : i+4] {
-		switch {
-		case x >= '0' && x <= '9':
-			r = r<<4 | rune(x-'0')
-		case x|0x20 >= 'a' && x|0x20 <= 'f':
-			r = r<<4 | rune(x|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	v, err := strconv.ParseUint(string(b[i:i+4]), 16, 16)
+	return rune(v), err == nil
 }
