@@ -389,29 +389,6 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-func TestBlocks(t *testing.T) {
-	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{5, 7}, Chunks: []int64{2, 3}, DataType: "uint8"}, nil))
-	data := make([]uint8, 35)
-	for i := range data {
-		data[i] = uint8(i)
-	}
-	must(0, Write(ctx, a, Sel(), data))
-	for _, c := range []struct{ sel, same Selection }{
-		{Blocks(), Sel()},
-		{Blocks(At(1)), Sel(Slice(2, 4, 1))},
-		{Blocks(At(-1), At(-1)), Sel(Slice(4, 5, 1), Slice(6, 7, 1))},
-		{Blocks(Slice(1, None, 1), Slice(0, 2, 1)), Sel(Slice(2, 5, 1), Slice(0, 6, 1))},
-		{Blocks(Ellipsis(), At(2)), Sel(Ellipsis(), Slice(6, 7, 1))},
-		{Blocks(Slice(9, 9, 1)), Sel(Slice(0, 0, 1))},
-	} {
-		got, want := mustRead(Read[uint8](ctx, a, c.sel)), mustRead(Read[uint8](ctx, a, c.same))
-		if !slices.Equal(got, want) || !slices.Equal(must(a.Resolve(c.sel)), must(a.Resolve(c.same))) {
-			t.Errorf("%v: %v, want %v", c.sel, got, want)
-		}
-	}
-}
-
 func TestReadErrors(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()

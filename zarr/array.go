@@ -241,14 +241,7 @@ func (a *Array) Resolve(sel Selection) ([]int64, error) {
 	return shape, a.fail("select", err)
 }
 
-func (a *Array) resolve(sel Selection) ([]int64, error) {
-	m := a.Meta()
-	var r region
-	if err := r.resolve(sel, m.Shape, m.Grid); err != nil {
-		return nil, err
-	}
-	return r.shape, nil
-}
+func (a *Array) resolve(sel Selection) ([]int64, error) { return sel.Resolve(a.Meta().Shape) }
 
 // fail names the array in an error.
 func (a *Array) fail(op string, err error) error { return failAt(op, a.loc.path, err) }

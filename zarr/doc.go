@@ -13,5 +13,5 @@
 //
 //	nodes       Open, OpenArray, OpenGroup, OpenEach, Walk, Create, CreateGroup, Consolidate
 //	elements    Read, ReadInto, Write, Fill, Append; Array.ReadBytes, Array.ReadTo, …
-//	selections  Sel, Orthogonal, Points, Blocks of Slice, At, List, …; ParseSelection
+//	selections  Sel, Orthogonal, Points of Slice, At, List, …; ParseSelection
 package zarr

@@ -227,7 +227,8 @@ func runOld(t *testing.T, seed uint64) {
 			for d := range shape {
 				shape[d] = r.Int64N(10)
 			}
-			if err := a.Resize(ctx, shape, ResizeOptions{ResetEdges: true}); err != nil {
+			reset(t, a, shape)
+			if err := a.Resize(ctx, shape, ResizeOptions{}); err != nil {
 				t.Fatalf("%s: resize to %v: %v", name, shape, err)
 			}
 			m.resize(shape, fill)

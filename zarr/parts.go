@@ -74,7 +74,7 @@ func (a *Array) Axes(sel Selection) (axes []Axis, at []Index, err error) {
 func (a *Array) axes(sel Selection) (axes []Axis, at []Index, err error) {
 	m := a.Meta()
 	var r region
-	if err := r.resolve(sel, m.Shape, m.Grid); err != nil {
+	if err := r.resolve(sel, m.Shape); err != nil {
 		return nil, nil, err
 	}
 	if r.points != nil {
@@ -199,7 +199,7 @@ func (c *cutter) box(axes []Axis) bool {
 // points cuts a list of points.
 func (c *cutter) points(sel Selection) {
 	var r region
-	if err := r.resolve(sel, c.a.Meta().Shape, nil); err != nil {
+	if err := r.resolve(sel, c.a.Meta().Shape); err != nil {
 		c.yield(Part{}, c.a.fail("select", err))
 		return
 	}

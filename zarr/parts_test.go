@@ -35,7 +35,7 @@ func TestParts(t *testing.T) {
 	for _, sel := range []Selection{
 		{}, Sel(At(-1)), Sel(Ellipsis(), At(2)), Sel(Slice(1, 4, 1), Slice(None, None, -1), Slice(6, None, -3)),
 		Sel(NewAxis(), Slice(0, 5, 2), NewAxis()), Sel(Slice(3, 3, 1)), Sel(At(1), At(2), At(3)),
-		Sel(List(4, 0, 0, 2)), Orthogonal(List(1, 3), All(), List(6, 0, 1)), Blocks(Slice(1, 3, 1), At(0)),
+		Sel(List(4, 0, 0, 2)), Orthogonal(List(1, 3), All(), List(6, 0, 1)),
 		Points([]int64{0, 4, 2, 2}, []int64{1}, []int64{6, 0, 3, 3}),
 	} {
 		shape := must(a.Resolve(sel))

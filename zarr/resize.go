@@ -12,15 +12,12 @@ import (
 //
 // By default chunks outside the new shape are deleted, and chunks at its edge
 // are not changed: their elements outside are hidden, and come back if the array
-// grows again. zarr-python and tensorstore do the same.
+// grows again, unless [Array.WriteFill] reset them before. zarr-python and
+// tensorstore do the same.
 type ResizeOptions struct {
 	// KeepChunks changes nothing but the metadata: whole chunks come back too
 	// when the array grows again.
 	KeepChunks bool
-	// ResetEdges sets the elements outside in the chunks at the edge to the
-	// fill value, so that nothing ever comes back. It reads and writes these
-	// chunks.
-	ResetEdges bool
 }
 
 // Resize changes the shape of the array; the number of dimensions stays. New
@@ -45,55 +42,14 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 	if len(shape) != len(base) {
 		return fmt.Errorf("%w: shape %v for an array of %d dimensions", ErrSelection, shape, len(base))
 	}
-	to := func(m *Meta) error {
+	was, err := a.reshape(ctx, func(m *Meta) error {
 		m.Shape = mergeShape(base, shape, m.Shape)
 		return m.Validate()
-	}
-	if o.ResetEdges && !o.KeepChunks {
-		// While the elements are still part of the array.
-		if err := a.refresh(ctx); err != nil {
-			return err
-		}
-		st := a.st.Load()
-		m := st.meta.Clone()
-		if err := to(m); err != nil {
-			return err
-		}
-		if err := a.resetEdges(ctx, st, m.Shape); err != nil {
-			return err
-		}
-	}
-	was, err := a.reshape(ctx, to)
+	})
 	if err != nil || o.KeepChunks {
 		return err
 	}
 	return a.deleteOutside(ctx, was, a.st.Load().meta.Shape)
-}
-
-// resetEdges sets elements outside shape, in chunks that stay, to the fill
-// value.
-func (a *Array) resetEdges(ctx context.Context, st *arrayState, shape []int64) error {
-	grid, old := st.meta.Grid, st.meta.Shape
-	for d := range shape {
-		// Along d the part cut off the last remaining chunk; along the others
-		// the new extent of the array.
-		if shape[d] >= old[d] || shape[d] == 0 {
-			continue
-		}
-		end := grid.Start(d, grid.Count(d, shape[d]))
-		if end = min(end, old[d]); end == shape[d] {
-			continue
-		}
-		index := make([]Index, len(shape))
-		for e := range shape {
-			index[e] = Slice(0, min(old[e], grid.Start(e, grid.Count(e, shape[e]))), 1)
-		}
-		index[d] = Slice(shape[d], end, 1)
-		if err := a.writeFill(ctx, Sel(index...)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // deleteOutside deletes the chunks of the old shape that hold no element of

@@ -84,7 +84,6 @@ type selectionMode uint8
 const (
 	selBasic selectionMode = iota
 	selOrthogonal
-	selBlocks
 	selPoints
 )
 
@@ -97,11 +96,6 @@ func Sel(idx ...Index) Selection { return Selection{mode: selBasic, index: idx} 
 // dimension per slice and list, and none per [At].
 func Orthogonal(idx ...Index) Selection { return Selection{mode: selOrthogonal, index: idx} }
 
-// Blocks selects whole chunks: the indices count chunks of the grid, not
-// elements. [At] keeps its dimension (one chunk long); slices have step 1;
-// lists and [NewAxis] are refused.
-func Blocks(idx ...Index) Selection { return Selection{mode: selBlocks, index: idx} }
-
 // Points selects single elements: coords holds the coordinates dimension by
 // dimension, all slices equally long, or of length 1 to repeat that coordinate.
 // The result has one dimension, an entry per point in the given order. The
@@ -109,25 +103,22 @@ func Blocks(idx ...Index) Selection { return Selection{mode: selBlocks, index: i
 func Points(coords ...[]int64) Selection { return Selection{mode: selPoints, points: coords} }
 
 // Resolve returns the shape of the result for an array of the given shape, or an
-// error that is [ErrSelection]. [Blocks] needs the grid of an array: see
-// [Array.Resolve].
+// error that is [ErrSelection].
 func (s Selection) Resolve(shape []int64) ([]int64, error) {
 	var r region
-	if err := r.resolve(s, shape, nil); err != nil {
+	if err := r.resolve(s, shape); err != nil {
 		return nil, err
 	}
 	return r.shape, nil
 }
 
-// String prints the selection as [ParseSelection] reads it; orthogonal, block
-// and point selections are marked by a word before.
+// String prints the selection as [ParseSelection] reads it; orthogonal and point
+// selections are marked by a word before.
 func (s Selection) String() string {
 	var b strings.Builder
 	switch s.mode {
 	case selOrthogonal:
 		b.WriteString("orthogonal ")
-	case selBlocks:
-		b.WriteString("blocks ")
 	case selPoints:
 		n := 0
 		for _, c := range s.points {
@@ -209,9 +200,8 @@ func elements(shape []int64) (n int64, ok bool) {
 	return n, ok
 }
 
-// resolve applies s to an array of the given shape. grid may be nil but for
-// block selections.
-func (r *region) resolve(s Selection, shape []int64, grid Grid) error {
+// resolve applies s to an array of the given shape.
+func (r *region) resolve(s Selection, shape []int64) error {
 	r.dims, r.shape, r.points, r.total = r.dims[:0], r.shape[:0], nil, 0
 	if s.mode == selPoints {
 		return r.resolvePoints(s, shape)
@@ -225,9 +215,6 @@ func (r *region) resolve(s Selection, shape []int64, grid Grid) error {
 			}
 			ellipsis = true
 		case indexNewAxis:
-			if s.mode == selBlocks {
-				return fmt.Errorf("%w: %v: newaxis", ErrSelection, s)
-			}
 		case indexList:
 			lists++
 			used++
@@ -250,7 +237,7 @@ func (r *region) resolve(s Selection, shape []int64, grid Grid) error {
 		case indexNewAxis:
 			r.shape = append(r.shape, 1)
 		default:
-			if err := r.index(s, x, shape, grid); err != nil {
+			if err := r.index(s, x, shape); err != nil {
 				return err
 			}
 		}
@@ -273,12 +260,9 @@ func (r *region) all(shape []int64, n int) {
 }
 
 // index appends the selection of x along the next dimension.
-func (r *region) index(s Selection, x Index, shape []int64, grid Grid) error {
+func (r *region) index(s Selection, x Index, shape []int64) error {
 	d := len(r.dims)
 	n := shape[d]
-	if s.mode == selBlocks {
-		return r.blocks(s, x, n, grid)
-	}
 	sp := span{step: 1, axis: len(r.shape)}
 	switch x.kind {
 	case indexAll:
@@ -305,47 +289,6 @@ func (r *region) index(s Selection, x Index, shape []int64, grid Grid) error {
 	if sp.axis >= 0 {
 		r.shape = append(r.shape, sp.n)
 	}
-	return nil
-}
-
-// blocks appends the elements of a range of chunks along the next dimension,
-// which has n elements.
-func (r *region) blocks(s Selection, x Index, n int64, grid Grid) error {
-	d := len(r.dims)
-	if grid == nil {
-		return fmt.Errorf("%w: %v: the chunk grid is not known here", ErrSelection, s)
-	}
-	count := grid.Count(d, n)
-	first, end := int64(0), count
-	switch x.kind {
-	case indexAll:
-	case indexAt:
-		i, ok := wrap(x.lo, count)
-		if !ok {
-			return outside(d, x.lo, count)
-		}
-		first, end = i, i+1
-	case indexSlice:
-		if x.step != 1 {
-			return fmt.Errorf("%w: %v: step %d, blocks have only 1", ErrSelection, s, x.step)
-		}
-		var k int64
-		first, _, k, _ = slice(x.lo, x.hi, 1, count)
-		end = first + k
-	default:
-		return fmt.Errorf("%w: %v: blocks are selected by number or slice", ErrSelection, s)
-	}
-	sp := span{step: 1, axis: len(r.shape)}
-	if first < end {
-		sp.start = grid.Start(d, first)
-		hi := n
-		if end < count {
-			hi = grid.Start(d, end)
-		}
-		sp.n = hi - sp.start
-	}
-	r.dims = append(r.dims, sp)
-	r.shape = append(r.shape, sp.n)
 	return nil
 }
 

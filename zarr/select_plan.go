@@ -258,7 +258,7 @@ func (g *pointGroups) group(i int64) []int { return g.order[g.starts[i]:g.starts
 // prepare resolves sel for an array and cuts it along its grid. fine groups
 // points by inner chunk in shards, so that a chunk may come up several times.
 func (p *plan) prepare(st *arrayState, sel Selection, fine bool) error {
-	if err := p.resolve(sel, st.meta.Shape, st.meta.Grid); err != nil {
+	if err := p.resolve(sel, st.meta.Shape); err != nil {
 		return err
 	}
 	if p.points != nil {

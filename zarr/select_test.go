@@ -57,7 +57,7 @@ func TestSliceGolden(t *testing.T) {
 func spanElements(t *testing.T, s Selection, n int64) (list []int64, shape int64) {
 	t.Helper()
 	var r region
-	if err := r.resolve(s, []int64{n}, nil); err != nil {
+	if err := r.resolve(s, []int64{n}); err != nil {
 		t.Fatal(err)
 	}
 	sp := r.dims[0]
@@ -147,7 +147,6 @@ func TestResolveErrors(t *testing.T) {
 		{Points([]int64{0}), "1 coordinates, the array 3 dimensions"},
 		{Points([]int64{0, 1}, []int64{0, 1, 2}, []int64{0}), "along another"},
 		{Points([]int64{0}, []int64{5}, []int64{0}), "index 5 of dimension 1"},
-		{Blocks(At(0)), "chunk grid is not known"},
 	} {
 		_, err := c.sel.Resolve(shape)
 		if !errors.Is(err, ErrSelection) || !strings.Contains(err.Error(), c.text) {
@@ -163,15 +162,6 @@ func TestResolveErrors(t *testing.T) {
 	}
 	if got, err := Sel().Resolve([]int64{math.MaxInt64, math.MaxInt64, 0}); err != nil || len(got) != 3 {
 		t.Errorf("no elements: %v %v", got, err)
-	}
-	grid := meta.RegularGrid([]int{2, 2})
-	for _, sel := range []Selection{
-		Blocks(Slice(0, 2, 2)), Blocks(At(2)), Blocks(At(-3)), Blocks(List(0)), Blocks(NewAxis()), Blocks(All(), All(), All()),
-	} {
-		var r region
-		if err := r.resolve(sel, []int64{4, 4}, grid); !errors.Is(err, ErrSelection) {
-			t.Errorf("%v: %v", sel, err)
-		}
 	}
 }
 
@@ -234,7 +224,6 @@ func TestSelectionString(t *testing.T) {
 		"0:24,::2,5":                Sel(Slice(0, 24, 1), Slice(None, None, 2), At(5)),
 		"...,newaxis,:,-1":          Sel(Ellipsis(), NewAxis(), All(), At(-1)),
 		"orthogonal 2 indices,::-1": Orthogonal(List(1, 2), Slice(None, None, -1)),
-		"blocks 1:":                 Blocks(Slice(1, None, 1)),
 		"3 points":                  Points([]int64{1}, []int64{1, 2, 3}),
 	} {
 		if got := s.String(); got != want {
@@ -262,7 +251,7 @@ func FuzzParseSelection(f *testing.F) {
 			t.Fatalf("%q printed as %q is %q, %v", text, s, again, err)
 		}
 		var r region
-		if err := r.resolve(s, shape, nil); err != nil {
+		if err := r.resolve(s, shape); err != nil {
 			if !errors.Is(err, ErrSelection) && !errors.Is(err, ErrTooLarge) {
 				t.Fatalf("%q: %v", text, err)
 			}

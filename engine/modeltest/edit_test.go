@@ -261,7 +261,15 @@ func (r *run) resize(s *session, p string, d int) {
 	}
 	reset := r.chance(2) || n.array.kind.shards && !aligned
 	r.note("resize /%s from %v to %v, reset %v", p, n.array.shape, shape, reset)
-	r.must(r.open(s, p).Resize(bg, shape, zarr.ResizeOptions{ResetEdges: reset}), "resize /"+p)
+	a := r.open(s, p)
+	for e, old := range n.array.shape {
+		if reset && shape[e] < old {
+			index := make([]zarr.Index, len(shape))
+			index[e] = zarr.Slice(shape[e], old, 1)
+			r.must(a.WriteFill(bg, zarr.Sel(index...)), "reset /"+p)
+		}
+	}
+	r.must(a.Resize(bg, shape, zarr.ResizeOptions{}), "resize /"+p)
 	s.work[p] = n.withArray(n.array.resize(shape, reset))
 }
 
