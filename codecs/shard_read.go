@@ -162,10 +162,8 @@ func (s *section) ReadRange(ctx context.Context, off, n int64, fn func([]byte) e
 
 var _ RangesSource = (*section)(nil)
 
-// ReadsRanges implements [RangesSource].
 func (s *section) ReadsRanges() bool { return rangesSource(s.src) != nil }
 
-// ReadRanges implements [RangesSource].
 func (s *section) ReadRanges(ctx context.Context, ranges []Extent, fn func(i int, b []byte) error) error {
 	at := make([]Extent, len(ranges))
 	for i, r := range ranges {

@@ -74,7 +74,6 @@ func (t *Tree) Add(a Array) {
 	t.order = slices.Insert(t.order, i, a.Prefix)
 }
 
-// Lookup implements [refs.Set].
 func (t *Tree) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 	if b, ok := t.docs[key]; ok {
 		return refs.Reference{Data: b}, nil
@@ -276,7 +275,6 @@ func (a *Array) walk(ctx context.Context, key []byte, coords []int64, d int, opt
 	return true
 }
 
-// Entries implements [refs.Set].
 func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for _, key := range t.names {

@@ -11,7 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// list implements backend: the keys of a parquet set in byte order.
+// List yields the keys of a parquet set in byte order.
 //
 // The keys of chunks are made and not stored. They come in the order of their
 // bytes, not of their numbers:

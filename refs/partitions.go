@@ -69,7 +69,6 @@ func openPartitions(ctx context.Context, dir kv.Reader, o Options) (*lazySet, er
 	return &lazySet{partitioned: p, dir: dir, o: o.Read, cache: cache}, nil
 }
 
-// lookup implements backend.
 func (s *lazySet) Lookup(ctx context.Context, key string) (Reference, error) {
 	if data, ok := s.doc(key); ok {
 		return Reference{Data: data, Form: FormText}, nil
@@ -89,7 +88,6 @@ func (s *lazySet) Lookup(ctx context.Context, key string) (Reference, error) {
 	return ref, err
 }
 
-// entries implements backend.
 func (s *lazySet) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return streamPartitions(ctx, s.dir, s.partitioned, s.o)
 }

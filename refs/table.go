@@ -53,7 +53,6 @@ func (t *table) reference(r *tableRef) Reference {
 	return Reference{URL: t.urls[r.url], Offset: r.offset, Length: r.length}
 }
 
-// lookup implements backend.
 func (t *table) Lookup(_ context.Context, key string) (Reference, error) {
 	i := t.find(key)
 	if i == len(t.refs) || string(t.key(&t.refs[i])) != key {
@@ -62,7 +61,6 @@ func (t *table) Lookup(_ context.Context, key string) (Reference, error) {
 	return t.reference(&t.refs[i]), nil
 }
 
-// list implements backend.
 func (t *table) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var keys arena
@@ -82,7 +80,6 @@ func (t *table) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 	}
 }
 
-// entries implements backend.
 func (t *table) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var keys arena

@@ -172,7 +172,6 @@ func (v *View) Entries(ctx context.Context) iter.Seq2[Entry, error] { return v.s
 // Resolve applies the rules of the view to a URL of the set.
 func (v *View) Resolve(url string) (Place, error) { return v.urls.resolve(url) }
 
-// Get implements [kv.Reader].
 func (v *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	val, err := v.Locate(ctx, key)
 	if err != nil {
@@ -272,7 +271,6 @@ func (v *View) forget(url string, file *located) {
 	}
 }
 
-// List implements [kv.Lister].
 func (v *View) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return v.set.List(ctx, opts)
 }
@@ -331,10 +329,8 @@ func (s *section) View(ctx context.Context, rng kv.Range, fn func([]byte) error)
 
 var _ kv.RangesViewer = (*section)(nil)
 
-// ViewsRanges implements [kv.RangesViewer].
 func (s *section) ViewsRanges() bool { return kv.ViewsRanges(s.file.Value) }
 
-// ViewRanges implements [kv.RangesViewer].
 func (s *section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
 	parts, err := kv.Within(parts, s.off, s.n)
 	if err != nil {

@@ -175,7 +175,6 @@ type bounded struct {
 	full  func()
 }
 
-// Write implements io.Writer.
 func (w *bounded) Write(p []byte) (int, error) {
 	if w.b.Len()+len(p) > w.limit {
 		w.over = true

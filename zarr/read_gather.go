@@ -147,16 +147,13 @@ func (t *task) locate(ctx context.Context) (kv.Value, error) {
 	return v, err
 }
 
-// Gap implements [codecs.Gapper].
 func (s *valueSource) Gap() int64 {
 	gap, _ := kv.Spacing(s.value)
 	return gap
 }
 
-// ReadsRanges implements [codecs.RangesSource].
 func (s *valueSource) ReadsRanges() bool { return kv.ViewsRanges(s.value) }
 
-// ReadRanges implements [codecs.RangesSource].
 func (s *valueSource) ReadRanges(ctx context.Context, ranges []codecs.Extent, fn func(i int, b []byte) error) error {
 	parts := make([]kv.Range, len(ranges))
 	for i, r := range ranges {

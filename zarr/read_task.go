@@ -338,10 +338,8 @@ func resize[T any](s []T, n int) []T {
 // valueSource is a value as codecs read it. The value is located by then.
 type valueSource struct{ value kv.Value }
 
-// Size implements [codecs.Source].
 func (s *valueSource) Size() int64 { return s.value.Size() }
 
-// ReadRange implements [codecs.Source].
 func (s *valueSource) ReadRange(ctx context.Context, off, n int64, fn func([]byte) error) error {
 	return s.value.View(ctx, kv.Span(off, n), fn)
 }

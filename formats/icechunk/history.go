@@ -10,13 +10,11 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Version implements [formats.Versioned].
 func (s *Set) Version() formats.Version { return s.version }
 
 // Names implements [formats.Versioned]. Of version 1 the directory must be listable.
 func (s *Set) Names(ctx context.Context) ([]formats.Name, error) { return s.repo.names(ctx) }
 
-// At implements [formats.Versioned].
 func (s *Set) At(ctx context.Context, id string) (formats.Versioned, error) {
 	known, ok := parseID(id)
 	if !ok {

@@ -104,7 +104,6 @@ func (r *repository) at(ctx context.Context, id objectID) (*Set, error) {
 
 const document = "zarr.json"
 
-// Lookup implements [refs.Set].
 func (s *Set) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 	if path, ok := strings.CutSuffix(key, document); ok && (path == "" || path[len(path)-1] == '/') {
 		if n := s.snap.node(strings.TrimSuffix(path, "/")); n != nil && path == n.dir() {

@@ -53,7 +53,6 @@ type lz4Stage struct {
 	in   codecs.Rep
 }
 
-// Encode implements [codecs.Stage].
 func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
 	level := byte(max(0, bits.Len(uint(s.size-1))-10))
 	var e own.Encoder
@@ -84,7 +83,6 @@ func putLZ4Header(b []byte, token byte, packed, size int, sum uint32) {
 	le.PutUint32(b[17:], sum)
 }
 
-// Decode implements [codecs.Stage].
 func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	start, limit := len(dst), s.in.Limit(len(src))

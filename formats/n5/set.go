@@ -131,7 +131,6 @@ func (s *set) insideDataset(ctx context.Context, path string) (bool, error) {
 	return err == nil && n.counts != nil, err
 }
 
-// Lookup implements [refs.Set].
 func (s *set) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 	path, name := "", key
 	if i := strings.LastIndexByte(key, '/'); i >= 0 {
@@ -231,7 +230,6 @@ func (n *node) block(key string) bool {
 	return n.has(coords)
 }
 
-// List implements [refs.Set].
 func (s *set) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if _, err := s.walk(ctx, "", opts, yield); err != nil && !errors.Is(err, kv.ErrNotFound) {
@@ -423,7 +421,6 @@ func (s *set) groupDir(ctx context.Context, path string, yield func(kv.DirEntry,
 	}
 }
 
-// Entries implements [refs.Set].
 func (s *set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for key, err := range s.List(ctx, kv.ListOptions{}) {

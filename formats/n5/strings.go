@@ -62,7 +62,6 @@ type stringStage struct {
 	in    codecs.Rep
 }
 
-// Encode implements [codecs.Stage].
 func (s *stringStage) Encode(dst, src []byte) ([]byte, error) {
 	v, err := dtype.OpenVariable(src, s.in.Count())
 	if err != nil {
@@ -100,7 +99,6 @@ func (s *stringStage) inner(n int) (*codecs.Bound, error) {
 	return s.codec.codecs.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{n}})
 }
 
-// Decode implements [codecs.Stage].
 func (s *stringStage) Decode(dst, src []byte) ([]byte, error) {
 	be := binary.BigEndian
 	header := 8 + 4*len(s.in.Shape)

@@ -53,7 +53,6 @@ type plan struct {
 	steps       []step
 }
 
-// Write implements [formats.Plan].
 func (p *plan) Write(ctx context.Context, out formats.Output) error {
 	for _, s := range p.steps {
 		if s.from == nil {
@@ -298,7 +297,6 @@ type sink struct {
 
 var _ kv.Writer = sink{}
 
-// Get implements [kv.Reader].
 func (s sink) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	if key != below(s.step.path)+document {
 		return nil, kv.ErrNotFound
@@ -306,7 +304,6 @@ func (s sink) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error)
 	return kv.ReadValue(ctx, kv.Bytes(s.step.doc), rng)
 }
 
-// Set implements [kv.Writer].
 func (s sink) Set(ctx context.Context, key string, value []byte) error {
 	return s.out.Set(ctx, key, value)
 }

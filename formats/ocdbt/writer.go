@@ -155,7 +155,6 @@ const dataDir = "d/"
 // most is how many changes are held in memory before they go into the tree.
 const most = 1 << 18
 
-// Put implements [formats.Writer].
 func (w *Writer) Put(ctx context.Context, key string, b []byte) (refs.Reference, error) {
 	if len(b) <= w.o.InlineBytes {
 		return refs.Reference{Data: append([]byte{}, b...)}, nil

@@ -69,7 +69,6 @@ func (s *imageStage) Encode(dst, _ []byte) ([]byte, error) {
 	return dst, fmt.Errorf("%s: images are only read: %w", s.codec.name, errors.ErrUnsupported)
 }
 
-// Decode implements [codecs.Stage].
 func (s *imageStage) Decode(dst, src []byte) ([]byte, error) {
 	h, err := s.codec.header(bytes.NewReader(src))
 	if err != nil {

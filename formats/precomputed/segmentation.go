@@ -77,7 +77,6 @@ func (s *segmentationStage) Encode(dst, _ []byte) ([]byte, error) {
 	return dst, fmt.Errorf("%s: it is only read: %w", segmentationCodec, errors.ErrUnsupported)
 }
 
-// Decode implements [codecs.Stage].
 func (s *segmentationStage) Decode(dst, src []byte) ([]byte, error) {
 	start, channels := len(dst), s.in.Shape[0]
 	if len(src) < 4*channels {

@@ -147,7 +147,6 @@ func (s *set) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 	return s.Tree.Lookup(ctx, key)
 }
 
-// Entries implements [refs.Set].
 func (s *set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for e, err := range s.Tree.Entries(ctx) {

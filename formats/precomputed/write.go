@@ -277,7 +277,6 @@ func sorted(s *step) []float64 {
 	return key
 }
 
-// Write implements [formats.Plan].
 func (p *plan) Write(ctx context.Context, out formats.Output) error {
 	for _, s := range p.steps {
 		var err error

@@ -73,7 +73,6 @@ func (s *stage) Encode(dst, _ []byte) ([]byte, error) {
 	return dst, formats.Unsupported("codec %s decodes images and does not encode them", s.kind.Codec)
 }
 
-// Decode implements [codecs.Stage].
 func (s *stage) Decode(dst, src []byte) (out []byte, err error) {
 	start := len(dst)
 	info, err := s.kind.header(bytes.NewReader(src), int64(len(src)))

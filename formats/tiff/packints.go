@@ -33,12 +33,10 @@ func parsePackints(c codecs.Config) (codecs.Codec, error) {
 	return p, f.Err()
 }
 
-// Config implements [codecs.Codec].
 func (p packints) Config() json.RawMessage {
 	return codecs.Object("bitspersample", p.bits, "runlen", p.run)
 }
 
-// Bind implements [codecs.Codec].
 func (p packints) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	size := in.Type.Size()
 	switch kind := in.Type.Kind(); {
@@ -61,7 +59,6 @@ type packintsStage struct{ bits, run, size, count int }
 // runBytes are those of a run of n elements.
 func (s packintsStage) runBytes(n int) int64 { return (int64(n)*int64(s.bits) + 7) / 8 }
 
-// Decode implements [codecs.Stage].
 func (s packintsStage) Decode(dst, src []byte) ([]byte, error) {
 	dst = slices.Grow(dst, s.count*s.size)
 	mask := uint32(1)<<s.bits - 1

@@ -70,7 +70,6 @@ type reader struct {
 	c *http.ResponseController
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	_ = r.c.SetReadDeadline(time.Now().Add(stall)) // not every connection has one
 	n, err := r.ReadCloser.Read(p)

@@ -85,7 +85,6 @@ func (b backend) view(ctx context.Context, bucket, object string) (*serve.View, 
 	return v, key, err
 }
 
-// ListBuckets implements [gofakes3.Backend].
 func (b backend) ListBuckets(context.Context) ([]gofakes3.BucketInfo, error) {
 	var out []gofakes3.BucketInfo
 	for _, name := range b.h.t.Names() {
@@ -94,7 +93,6 @@ func (b backend) ListBuckets(context.Context) ([]gofakes3.BucketInfo, error) {
 	return out, nil
 }
 
-// BucketExists implements [gofakes3.Backend].
 func (b backend) BucketExists(_ context.Context, name string) (bool, error) {
 	_, err := b.h.t.Database(name)
 	switch {
@@ -112,7 +110,6 @@ func (backend) CreateBucket(_ context.Context, name string) error {
 	return gofakes3.ResourceError(gofakes3.ErrBucketAlreadyExists, name)
 }
 
-// DeleteBucket implements [gofakes3.Backend].
 func (backend) DeleteBucket(_ context.Context, name string) error {
 	return gofakes3.ResourceError(gofakes3.ErrBucketNotEmpty, name)
 }
@@ -144,7 +141,6 @@ func (b backend) modified(v *serve.View) time.Time {
 	return time.Now().UTC() // it can change at any time
 }
 
-// HeadObject implements [gofakes3.Backend].
 func (b backend) HeadObject(ctx context.Context, bucket, name string) (*gofakes3.Object, error) {
 	o, _, v, err := b.object(ctx, bucket, name)
 	if err != nil {
@@ -155,7 +151,6 @@ func (b backend) HeadObject(ctx context.Context, bucket, name string) (*gofakes3
 	return o, nil
 }
 
-// GetObject implements [gofakes3.Backend].
 func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofakes3.ObjectRangeRequest) (*gofakes3.Object, error) {
 	o, val, v, err := b.object(ctx, bucket, name)
 	if err != nil {
@@ -186,7 +181,6 @@ type contents struct {
 	release func()
 }
 
-// Close implements io.Closer.
 func (c *contents) Close() error {
 	c.release()
 	return nil

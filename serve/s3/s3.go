@@ -288,7 +288,6 @@ type hashedBody struct {
 	left int64 // bytes to come; -1 if unknown
 }
 
-// Read implements io.Reader.
 func (b *hashedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.sum.Write(p[:n])
@@ -304,13 +303,11 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 // noOrigin removes the header that allows web pages of every origin to read.
 type noOrigin struct{ http.ResponseWriter }
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *noOrigin) WriteHeader(status int) {
 	w.clean()
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements io.Writer.
 func (w *noOrigin) Write(b []byte) (int, error) {
 	w.clean()
 	return w.ResponseWriter.Write(b)

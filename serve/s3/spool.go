@@ -174,7 +174,6 @@ type chain struct {
 	now   io.ReadCloser
 }
 
-// Read implements io.Reader.
 func (c *chain) Read(p []byte) (int, error) {
 	for {
 		if c.now == nil {
@@ -201,7 +200,6 @@ func (c *chain) Read(p []byte) (int, error) {
 	}
 }
 
-// Close implements io.Closer.
 func (c *chain) Close() error {
 	if c.now == nil {
 		return nil

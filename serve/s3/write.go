@@ -50,7 +50,6 @@ func validKey(key string) error {
 	return nil
 }
 
-// PutObject implements [gofakes3.Backend].
 func (b backend) PutObject(ctx context.Context, bucket, name string, _ map[string]string, input io.Reader, size int64) (gofakes3.PutObjectResult, error) {
 	s, key, err := b.session(ctx, bucket, name)
 	if err != nil {
@@ -130,7 +129,6 @@ func (b backend) audit(ctx context.Context, method, bucket, name string, n int64
 
 func quoted(id kv.ID) string { return `"` + hex.EncodeToString(id[:]) + `"` }
 
-// DeleteObject implements [gofakes3.Backend].
 func (b backend) DeleteObject(ctx context.Context, bucket, name string) (gofakes3.ObjectDeleteResult, error) {
 	return gofakes3.ObjectDeleteResult{}, b.fail(bucket, name, b.remove(ctx, bucket, name))
 }
@@ -151,7 +149,6 @@ func (b backend) remove(ctx context.Context, bucket, name string) error {
 	return err
 }
 
-// DeleteMulti implements [gofakes3.Backend].
 func (b backend) DeleteMulti(ctx context.Context, bucket string, names ...string) (out gofakes3.MultiDeleteResult, err error) {
 	for _, name := range names {
 		if err := b.remove(ctx, bucket, name); err != nil {
@@ -168,7 +165,6 @@ func (b backend) DeleteMulti(ctx context.Context, bucket string, names ...string
 	return out, nil
 }
 
-// CopyObject implements [gofakes3.Backend].
 func (b backend) CopyObject(ctx context.Context, fromBucket, from, bucket, name string, _ map[string]string) (out gofakes3.CopyObjectResult, err error) {
 	s, key, err := b.session(ctx, bucket, name)
 	if err != nil {
@@ -209,7 +205,6 @@ const (
 
 var errUploads = gofakes3.ErrorMessage(gofakes3.ErrSlowDown, "too many uploads are under way")
 
-// CreateMultipartUpload implements [gofakes3.MultipartBackend].
 func (b backend) CreateMultipartUpload(ctx context.Context, bucket, name string, _ map[string]string) (gofakes3.UploadID, error) {
 	if _, _, err := b.session(ctx, bucket, name); err != nil {
 		return "", b.fail(bucket, name, err)
@@ -242,7 +237,6 @@ func (h *Handler) find(bucket, name string, id gofakes3.UploadID) (*upload, erro
 	return u, nil
 }
 
-// UploadPart implements [gofakes3.MultipartBackend].
 func (b backend) UploadPart(ctx context.Context, bucket, name string, id gofakes3.UploadID, number int, size int64, body io.Reader) (string, error) {
 	sum := md5.New()
 	f, err := b.h.spool.fill(io.TeeReader(sent{body}, sum), size, b.h.o.BodyBytes)
@@ -264,7 +258,6 @@ func (b backend) UploadPart(ctx context.Context, bucket, name string, id gofakes
 	return part.tag, nil
 }
 
-// CompleteMultipartUpload implements [gofakes3.MultipartBackend].
 func (b backend) CompleteMultipartUpload(ctx context.Context, bucket, name string, id gofakes3.UploadID, in *gofakes3.CompleteMultipartUploadRequest) (gofakes3.VersionID, string, error) {
 	s, key, err := b.session(ctx, bucket, name)
 	if err != nil {
@@ -310,7 +303,6 @@ func (b backend) CompleteMultipartUpload(ctx context.Context, bucket, name strin
 	return "", quoted(content), b.AbortMultipartUpload(ctx, bucket, name, id)
 }
 
-// AbortMultipartUpload implements [gofakes3.MultipartBackend].
 func (b backend) AbortMultipartUpload(_ context.Context, bucket, name string, id gofakes3.UploadID) error {
 	b.h.mu.Lock()
 	defer b.h.mu.Unlock()

@@ -14,7 +14,6 @@ func Listener(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
 
-// Accept implements [net.Listener].
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok && err == nil {
@@ -35,7 +34,6 @@ type conn struct {
 // maxHeld bounds the buffered bytes.
 const maxHeld = 16 << 10
 
-// Write implements [net.Conn].
 func (c *conn) Write(b []byte) (int, error) {
 	switch {
 	case c.holds && len(c.held)+len(b) <= maxHeld:

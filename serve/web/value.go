@@ -69,7 +69,6 @@ type late struct {
 	err    error
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (l *late) WriteHeader(status int) {
 	if l.status == 0 {
 		l.status = status
@@ -83,7 +82,6 @@ func (l *late) header() {
 	}
 }
 
-// Write implements io.Writer.
 func (l *late) Write(b []byte) (int, error) {
 	l.header()
 	return l.ResponseWriter.Write(b)

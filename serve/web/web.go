@@ -102,7 +102,6 @@ func New(t *serve.Table, o Options) http.Handler {
 	return h
 }
 
-// ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &pace.Writer{ResponseWriter: w}
 	begun := time.Now()
