@@ -10,6 +10,7 @@ import zarr
 import zarrdb
 from zarrdb import _chunks, _elements
 from zarrdb._selection import Selection
+from zarrdb._wire import READ_MANY
 
 x = np.arange(5 * 7 * 11, dtype="f4").reshape(5, 7, 11)
 
@@ -68,6 +69,22 @@ def test_long_reads(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(snap._at()[0], "max_body", 100_000)
     np.testing.assert_array_equal(a[:], want)
     np.testing.assert_array_equal(np.asarray(a, "f8"), want)
+
+
+@pytest.mark.parametrize("sel", SELECTIONS, ids=str)
+def test_large_chunks_come_one_by_one(snap: zarrdb.Snapshot, sel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several with each request, also where a selection begins, ends or steps inside a chunk."""
+    ops: list[int] = []
+    start = _elements._start
+    monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (ops.append(r.op), start(link, handle, r, wait))[1])
+    monkeypatch.setattr(_elements, "LARGE", 4)
+    monkeypatch.setattr(_elements, "MAPPED", 1)
+    a = snap.array("a")
+    for part in (2 * 96, 3 * 96, 8 << 20):
+        monkeypatch.setattr(_elements, "PART", part)
+        out = np.full(x[sel].shape, np.nan, "f4")
+        np.testing.assert_array_equal(a.read(sel, out=out), x[sel])
+    assert (READ_MANY in ops) == (out.nbytes > 96)
 
 
 def test_parts_end_where_chunks_do() -> None:

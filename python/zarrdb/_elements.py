@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections import deque
@@ -30,6 +31,9 @@ Numbers = np.ndarray[Any, Any]
 MAPPED = 16 << 10
 PART = 8 << 20
 AHEAD = 3
+# Elements of several chunks of at least so many bytes come chunk by chunk: the server decodes straight into the
+# shared memory, and the elements are put in their places only once, here.
+LARGE = 1 << 20
 
 
 class _Request(NamedTuple):
@@ -144,6 +148,9 @@ class Elements:
     def _decoded(self, sel: Selection, into: Numbers) -> None:
         """Let the server decode elements into an array of their shape."""
         dtype = self.dtype
+        most, size = self._most(), math.prod(self.unit) * dtype.itemsize
+        if LARGE <= size < into.nbytes and size <= min(most, PART) // 2:
+            return self._by_chunks(sel, into, min(most, PART) // size)
 
         def place(where: tuple[slice, ...]) -> Callable[[Any], None]:
             to = into[where] if where else into
@@ -153,9 +160,24 @@ class Elements:
 
             return take
 
-        most = self._most()
-        unit = self.unit if most >= math.prod(self.unit) * dtype.itemsize else ()
+        unit = self.unit if most >= size else ()
         _stream(self.view, (self._request(part, place(where)) for part, where in sel.parts(max(1, min(most, PART) // dtype.itemsize), unit)))
+
+    def _by_chunks(self, sel: Selection, into: Numbers, n: int) -> None:
+        """Let the server decode elements, with each request those of n chunks, one chunk after the other."""
+
+        def request(parts: list[tuple[Selection, tuple[slice, ...]]]) -> _Request:
+            def take(body: Any) -> None:
+                at = 0
+                for _, where in parts:
+                    to = into[where] if where else into
+                    to[...] = np.frombuffer(body, self.dtype, to.size, at).reshape(to.shape)
+                    at += to.nbytes
+
+            return self._request_many([s for s, _ in parts], take)
+
+        left = sel.parts(1, self.unit)
+        _stream(self.view, map(request, iter(lambda: list(itertools.islice(left, n)), [])))
 
     def _request(self, sel: Selection, take: Callable[[Any], None]) -> _Request:
         want = sel.shape
@@ -168,6 +190,19 @@ class Elements:
 
         return _Request(w.READ, {"path": self.path, "select": sel.text()}, math.prod(want) * self.dtype.itemsize, took)
 
+    def _request_many(self, sels: Sequence[Selection], take: Callable[[Any], None]) -> _Request:
+        """A request for the elements of several selections, one selection after the other."""
+        want = [s.shape for s in sels]
+
+        def took(o: dict[str, Any], body: Any) -> None:
+            self.check(o)
+            if [tuple(s or ()) for s in o["shapes"]] != want:
+                raise self._other_shape(want, o["shapes"])
+            take(body)
+
+        n = sum(map(math.prod, want)) * self.dtype.itemsize
+        return _Request(w.READ_MANY, {"path": self.path, "selects": [s.text() for s in sels]}, n, took)
+
     def read_many(self, sels: Sequence[Selection]) -> list[Numbers]:
         """The elements of several selections, many with one request. All share their memory."""
         shapes = [s.shape for s in sels]
@@ -179,13 +214,10 @@ class Elements:
             at += n
 
         def request(lo: int, hi: int, start: int, n: int) -> _Request:
-            def took(o: dict[str, Any], body: Any) -> None:
-                self.check(o)
-                if [tuple(s or ()) for s in o["shapes"]] != shapes[lo:hi]:
-                    raise self._other_shape(shapes[lo:hi], o["shapes"])
+            def take(body: Any) -> None:
                 values[start : start + n] = np.frombuffer(body, self.dtype, n)
 
-            return _Request(w.READ_MANY, {"path": self.path, "selects": [s.text() for s in sels[lo:hi]]}, n * self.dtype.itemsize, took)
+            return self._request_many(sels[lo:hi], take)
 
         def requests() -> Iterator[_Request]:
             most = max(1, min(self._most(), PART) // max(1, self.dtype.itemsize))
