@@ -177,13 +177,17 @@ func (s *Source) dataset(ctx context.Context) (source.Place, error) {
 	return at, err
 }
 
-// Detect returns the URL with the formats that lead to a node.
+// Detect returns the URL with the formats that lead to a node, or to nodes without a group
+// above them.
 func (s *Source) Detect(ctx context.Context) (string, error) {
 	at, err := s.dataset(ctx)
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.nodeAt(ctx, at); err != nil {
+	if _, err = s.nodeAt(ctx, at); errors.Is(err, zarr.ErrNotFound) && at.Path == "" {
+		err = s.holdsNode(ctx, at)
+	}
+	if err != nil {
 		return "", err
 	}
 	return at.URL.String(), nil

@@ -42,10 +42,18 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 	}
 	match := e.matches(ev)
+	nodes := false
 	if len(match) == 0 && at.Kind != File && e.Adapters.steps[schemeZarr].Detect != nil {
-		if draft, err := isDraftWithoutRoot(ctx, at.Dir()); err != nil {
+		draft, err := isDraftWithoutRoot(ctx, at.Dir())
+		if err == nil && !draft {
+			nodes, err = hasNodes(ctx, at.Dir())
+		}
+		if err != nil {
 			return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
-		} else if draft {
+		}
+		// What lies in an archive or a store of keys was put together for a reason;
+		// in a directory or bucket anything may lie beside nodes.
+		if draft || nodes && len(at.URL.Adapters()) > 0 {
 			match = []string{schemeZarr}
 		}
 	}
@@ -57,6 +65,9 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 			}
 		}
 		why := e.lacks(at.Kind) + inIt(ctx, at)
+		if nodes {
+			why += fmt.Sprintf("; '%s' is all of it as one hierarchy", at.URL.Append(zurl.Part{Scheme: schemeZarr}).Redacted())
+		}
 		if format := foreign(ev.Head); format != "" {
 			why = "it is a " + format + " file; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
 		}

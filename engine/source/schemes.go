@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -194,6 +195,35 @@ func isDraftWithoutRoot(ctx context.Context, view kv.Reader) (bool, error) {
 		}
 		if d.Prefix && (strings.HasSuffix(d.Name, ".g") || strings.HasSuffix(d.Name, ".a")) {
 			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// listedForNodes is how many keys are listed to find a node.
+const listedForNodes = 1000
+
+// hasNodes reports whether there are documents of Zarr v2 or v3 among the first keys of
+// a view: TensorStore and others write arrays without groups above them.
+func hasNodes(ctx context.Context, view kv.Reader) (bool, error) {
+	list, ok := view.(kv.Lister)
+	if !ok {
+		return false, nil
+	}
+	n := 0
+	for key, err := range list.List(ctx, kv.ListOptions{}) {
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, kv.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		switch path.Base(key) {
+		case names.V3, names.V2Array, names.V2Group:
+			return true, nil
+		}
+		if n++; n == listedForNodes {
+			break
 		}
 	}
 	return false, nil
