@@ -31,11 +31,6 @@ type ParquetOptions struct {
 	// values. Default 256 MiB. A partition of less than an eighth of it, which
 	// is being written, is not counted.
 	MaxMemory int64
-
-	// Documents reads documents (".zarray" and the like) to which entries only
-	// refer: the set that they come from, opened as a [View]. Default: they are
-	// ErrInvalid, since a parquet set holds documents and no references to them.
-	Documents kv.Reader
 }
 
 const maxRecordSize = 1 << 24
@@ -160,7 +155,7 @@ func (w *parquetWriter) entry(ctx context.Context, e *Entry) error {
 		return keyError(e.Key, invalid("a parquet set holds Zarr v2 only, and this is Zarr v3; a JSON set holds both"))
 	}
 	if isDocument(e.Key) {
-		return keyError(e.Key, w.document(ctx, e))
+		return keyError(e.Key, w.document(e))
 	}
 	a, number := w.chunk(e.Key)
 	if a == nil {
@@ -196,22 +191,16 @@ func (r *Reference) check() error {
 }
 
 // document keeps a metadata document.
-func (w *parquetWriter) document(ctx context.Context, e *Entry) (err error) {
-	data := e.Data
+func (w *parquetWriter) document(e *Entry) (err error) {
 	if !e.Inline() {
-		switch {
-		case !strings.HasPrefix(e.Key, ".z") && !strings.Contains(e.Key, "/.z"):
+		if !strings.HasPrefix(e.Key, ".z") && !strings.Contains(e.Key, "/.z") {
 			return invalid("a parquet set has no chunks at its root")
-		case w.o.Documents == nil:
-			return invalid("a parquet set holds its documents, and this one is a reference")
 		}
-		if data, err = kv.Get(ctx, w.o.Documents, e.Key); err != nil {
-			return err
-		}
+		return invalid("a parquet set holds its documents, and this one is a reference")
 	}
 	prefix, isArray := strings.CutSuffix(e.Key, ".zarray")
 	isArray = isArray && (prefix == "" || strings.HasSuffix(prefix, "/"))
-	c := cursor{b: data, eof: true}
+	c := cursor{b: e.Data, eof: true}
 	if x, err := c.peek(); err != nil || x != '{' {
 		return invalid("a parquet set cannot hold it: it is no JSON object")
 	}
@@ -223,7 +212,7 @@ func (w *parquetWriter) document(ctx context.Context, e *Entry) (err error) {
 		return invalid("unexpected %s behind the object", printByte(x))
 	}
 	if isArray {
-		a, err := newArray(prefix, data, w.o.RecordSize)
+		a, err := newArray(prefix, e.Data, w.o.RecordSize)
 		if err != nil {
 			return err
 		}
