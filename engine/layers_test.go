@@ -120,7 +120,7 @@ var layers = map[string][]string{
 	"engine":        {"formats", "zarr", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
-	"serve":         {"engine", "kv", "txn", "zarr"},
+	"serve":         {"engine", "internal/lru", "kv", "txn", "zarr"},
 	"serve/wire":    {},
 	"serve/local":   {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"serve"},

@@ -6,38 +6,37 @@ import (
 	"crypto/sha256"
 	"errors"
 	"path"
-	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
 // documents caches, by version, whether consolidated metadata equals the
 // metadata below it, and keeps copies that had to be rebuilt.
-type documents struct {
-	mu    sync.Mutex
-	made  map[docKey]docValue
-	bytes int // of made
-}
+type documents = lru.Cache[docKey, document]
 
 type docKey struct {
 	commit txn.CommitID
 	key    string
 }
 
-// docValue is the served value of a key: b, or the stored value if as is set.
-type docValue struct {
-	as bool
-	b  []byte
+// document is the served value of a key: b, or the stored value if as is set, or
+// nothing.
+type document struct {
+	as, gone bool
+	b        []byte
 }
 
-// Bounds of documents.
 const (
-	maxDocument   = 64 << 20 // longer ones are served without a check
-	maxRemembered = 4096
-	maxKept       = 64 << 20 // bytes of all copies that were made again
-	maxHashed     = 64 << 10
+	maxDocument = 64 << 20 // longer ones are served without a check
+	maxKept     = 64 << 20 // bytes of all cached documents
+	maxHashed   = 64 << 10
 )
+
+func newDocuments() *documents {
+	return lru.New[docKey](maxKept, func(d document) int64 { return int64(len(d.b)) + 256 })
+}
 
 // Value finds the value that clients get for a key: the one that is stored, or true
 // consolidated metadata; see [View.TrueDocument]. Errors are those of Locate.
@@ -46,7 +45,7 @@ func (v *View) Value(ctx context.Context, key string) (kv.Value, error) {
 	if err != nil || v.document == nil || !CarriesCopies(key) || val.Size() > maxDocument {
 		return val, err
 	}
-	return v.documents.get(ctx, v, key, val)
+	return v.known(ctx, key, val)
 }
 
 // CarriesCopies reports whether a key may hold consolidated metadata.
@@ -81,68 +80,41 @@ func hash(b []byte) kv.ID {
 	return kv.ID(sum[:len(kv.ID{})])
 }
 
-// get returns the document of a key whose stored value is val.
-func (d *documents) get(ctx context.Context, v *View, key string, val kv.Value) (kv.Value, error) {
-	var at docKey
-	if v.Commit != nil {
-		at = docKey{v.Commit.ID, key}
-		d.mu.Lock()
-		have, ok := d.made[at]
-		d.mu.Unlock()
+// known returns the document of a key whose stored value is val.
+func (v *View) known(ctx context.Context, key string, val kv.Value) (kv.Value, error) {
+	compare := func() (d document, err error) {
+		stored, err := kv.ReadValue(ctx, val, kv.AtMost(maxDocument))
+		if err != nil {
+			return d, err
+		}
+		doc, err := v.TrueDocument(ctx, key, stored)
 		switch {
-		case ok && have.as:
-			return val, nil
-		case ok && have.b == nil:
-			return nil, kv.ErrNotFound
-		case ok:
-			return hashed(have.b), nil
+		case errors.Is(err, kv.ErrNotFound):
+			return document{gone: true}, nil
+		case err == nil && string(doc) == string(stored):
+			return document{as: true}, nil
 		}
+		return document{b: doc}, err
 	}
-	stored, err := kv.ReadValue(ctx, val, kv.AtMost(maxDocument))
-	if err != nil {
-		return nil, err
-	}
-	doc, err := v.TrueDocument(ctx, key, stored)
-	gone := errors.Is(err, kv.ErrNotFound)
-	if err != nil && !gone {
-		return nil, err
-	}
-	as := !gone && string(doc) == string(stored)
-	if v.Commit != nil && (as || len(doc) <= maxKept/4) {
-		if as {
-			d.put(at, docValue{as: true})
-		} else {
-			d.put(at, docValue{b: doc})
-		}
+	var d document
+	var err error
+	if v.Commit != nil {
+		d, err = v.documents.Get(ctx, docKey{v.Commit.ID, key}, compare)
+	} else {
+		d, err = compare()
 	}
 	switch {
-	case gone:
+	case err != nil:
+		return nil, err
+	case d.gone:
 		return nil, kv.ErrNotFound
-	case as:
+	case d.as:
 		return val, nil
 	}
-	return hashed(doc), nil
+	return hashed(d.b), nil
 }
 
 // hashed is a value that is no stored one, with an identity of its own.
 func hashed(b []byte) kv.Value {
 	return kv.FromReaderAt(bytes.NewReader(b), int64(len(b)), hash(b))
-}
-
-// put remembers one more, and forgets some others if there are too many.
-func (d *documents) put(at docKey, v docValue) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.made == nil {
-		d.made = map[docKey]docValue{}
-	}
-	for old, had := range d.made {
-		if len(d.made) < maxRemembered && d.bytes+len(v.b) <= maxKept {
-			break
-		}
-		d.bytes -= len(had.b)
-		delete(d.made, old)
-	}
-	d.bytes += len(v.b) - len(d.made[at].b)
-	d.made[at] = v
 }

@@ -134,7 +134,7 @@ func (t *Table) add(s *served) error {
 	if t.served[s.name] != nil {
 		return fmt.Errorf("serve: %s is served already; give one of them another name", s.name)
 	}
-	s.views.limit = t.o.Views
+	s.views.limit, s.views.documents = t.o.Views, newDocuments()
 	t.served[s.name] = s
 	return nil
 }

@@ -101,7 +101,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 // its view if nothing was written to it.
 func (c *Session) View() *View {
 	converted := func(format zarr.Version) (*engine.Converted, error) { return c.s.Converted(format), nil }
-	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: c.left, documents: &documents{}, converted: converted}
+	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: c.left, converted: converted}
 }
 
 // target is the view of a served target, which has one version only.
@@ -130,7 +130,7 @@ func (s *served) noVersion(rev string) error {
 // views are open versions: those in use, and the last ones that were.
 type views struct {
 	limit     int
-	documents documents
+	documents *documents
 
 	mu   sync.Mutex
 	open map[txn.CommitID]*list.Element // of *kept
@@ -185,7 +185,7 @@ func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View,
 		k.uses--
 		v.shrink()
 	})
-	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: &v.documents, converted: k.in}, nil
+	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: v.documents, converted: k.in}, nil
 }
 
 // shrink closes versions that are not in use, those first that were not used for
