@@ -110,7 +110,7 @@ func parseInfo(spec byte, body []byte) (*info, error) {
 		t := list.table(i)
 		s := snapshotInfo{id: t.id12(0, "the id of a snapshot"), parent: int(int32(t.u32(1)))}
 		s.ID, s.Time, s.Message = s.id.String(), micros(t.u64(2)), string(t.needBytes(3, "the message"))
-		s.describe(parseMetadata(t.vector(4, 4), spec))
+		s.Author = parseMetadata(t.vector(4, 4), spec)[authorName]
 		pruned := t.vector(5, len(objectID{}))
 		for j := range pruned.n {
 			s.pruned = append(s.pruned, objectID(pruned.bytes(j)))
@@ -304,30 +304,19 @@ func (r *repository) listRefs(ctx context.Context) (out []formats.Name, err erro
 const mostVersions = 8
 
 // someVersions lists the first branches and tags as versions are spelled, "" if they
-// cannot be listed. It reads none of them.
+// cannot be listed.
 func (r *repository) someVersions(ctx context.Context) string {
+	names, _ := r.names(ctx)
 	var some []string
-	if r.info != nil {
-		for _, b := range r.info.branches {
-			some = append(some, "@"+branchOf+b.name)
+	for _, n := range names[:min(len(names), mostVersions)] {
+		kind := branchOf
+		if n.Tag {
+			kind = tagOf
 		}
-		for _, t := range r.info.tags {
-			some = append(some, "@"+tagOf+t.name)
-		}
-	} else if list, ok := r.files.(kv.Lister); ok {
-		for key, err := range list.List(ctx, kv.ListOptions{Prefix: refsDir}) {
-			if err != nil || len(some) > mostVersions {
-				break
-			}
-			if name, ok := strings.CutSuffix(key[len(refsDir):], refFile); ok {
-				some = append(some, "@"+name)
-			} else if name, ok = strings.CutSuffix(key[len(refsDir):], refGone); ok && len(some) > 0 && some[len(some)-1] == "@"+name {
-				some = some[:len(some)-1] // a tag that was deleted
-			}
-		}
+		some = append(some, "@"+kind+n.Name)
 	}
-	if len(some) > mostVersions {
-		some = append(some[:mostVersions], "…")
+	if len(names) > mostVersions {
+		some = append(some, "…")
 	}
 	return strings.Join(some, ", ")
 }
@@ -367,9 +356,6 @@ func (r *repository) manifest(ctx context.Context, id objectID) (*manifest, erro
 		return m, nil
 	})
 }
-
-// describe takes the author out of metadata.
-func (s *snapshotInfo) describe(meta map[string]string) { s.Author = meta[authorName] }
 
 // version says of a snapshot what it is.
 func (r *repository) version(ctx context.Context, id objectID) (formats.Version, error) {
