@@ -29,6 +29,21 @@ func (c *cursor) uvarint() uint64 {
 	return v
 }
 
+// column reads the same field of n things.
+func (c *cursor) column(n int, field func(i int) *uint64) {
+	for i := range n {
+		*field(i) = c.uvarint()
+	}
+}
+
+// appendColumn writes the same field of n things.
+func appendColumn(b []byte, n int, field func(i int) uint64) []byte {
+	for i := range n {
+		b = binary.AppendUvarint(b, field(i))
+	}
+	return b
+}
+
 // atMost reads a number that must not be greater.
 func (c *cursor) atMost(most uint64, what string) uint64 {
 	v := c.uvarint()
@@ -64,13 +79,6 @@ func (c *cursor) byte() byte {
 func (c *cursor) uint64() uint64 {
 	if b := c.bytes(8); b != nil {
 		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (c *cursor) uint32() uint32 {
-	if b := c.bytes(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
 	}
 	return 0
 }

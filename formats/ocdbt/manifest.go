@@ -15,8 +15,6 @@ type config struct {
 	maxInline uint64
 	maxNode   uint64 // bytes of a node as tensorstore counts them; 0 for no limit
 	arityLog2 uint8
-	zstd      bool
-	level     int32
 }
 
 const maxArityLog2 = 16
@@ -47,7 +45,7 @@ func decodeManifest(b []byte) (*manifest, error) {
 	m.arityLog2 = c.byte()
 	method := c.uvarint()
 	if method == 1 {
-		m.zstd, m.level = true, int32(c.uint32())
+		c.bytes(4) // the level
 	}
 	switch {
 	case c.err != nil:
@@ -74,37 +72,27 @@ func decodeManifest(b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// encode returns the stored form. alone leaves out the generations, as it is right for
-// the configuration of numbered manifests.
-func (m *manifest) encode(alone bool, enc *zstd.Encoder) []byte {
+// encode returns the stored form.
+func (m *manifest) encode(enc *zstd.Encoder) []byte {
 	b := append([]byte(nil), m.uuid[:]...)
 	b = append(b, 0)
-	if alone {
-		b[16] = 1
-	}
 	b = binary.AppendUvarint(b, m.maxInline)
 	b = binary.AppendUvarint(b, m.maxNode)
 	b = append(b, m.arityLog2)
-	if m.zstd {
-		b = binary.LittleEndian.AppendUint32(append(b, 1), uint32(m.level))
-	} else {
-		b = append(b, 0)
+	b = append(b, 1, 0, 0, 0, 0) // zstd, and its default level
+	var paths []string
+	for i := range m.versions {
+		paths = append(paths, m.versions[i].root.file.path)
 	}
-	if !alone {
-		var paths []string
-		for i := range m.versions {
-			paths = append(paths, m.versions[i].root.file.path)
-		}
-		for i := range m.nodes {
-			paths = append(paths, m.nodes[i].file.path)
-		}
-		files := newFileTable(paths)
-		b = files.append(b)
-		b = appendGenerations(b, files, m.versions)
-		b = appendVersionRefs(b, files, m.nodes)
-		for i := range m.nodes {
-			b = append(b, m.nodes[i].height)
-		}
+	for i := range m.nodes {
+		paths = append(paths, m.nodes[i].file.path)
+	}
+	files := newFileTable(paths)
+	b = files.append(b)
+	b = appendGenerations(b, files, m.versions)
+	b = appendVersionRefs(b, files, m.nodes)
+	for i := range m.nodes {
+		b = append(b, m.nodes[i].height)
 	}
 	return appendFrame(nil, magicManifest, b, enc)
 }

@@ -155,9 +155,7 @@ func (n *node) decodeKeys(c *cursor, count, limit int) {
 
 func (n *node) decodeValues(c *cursor, files []dataFile, count int) {
 	n.values = make([]value, count)
-	for i := range n.values {
-		n.values[i].n = c.uvarint()
-	}
+	c.column(count, func(i int) *uint64 { return &n.values[i].n })
 	total := uint64(0)
 	for i := range n.values {
 		v := &n.values[i]

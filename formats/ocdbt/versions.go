@@ -70,9 +70,7 @@ func decodeLocations(c *cursor, files []dataFile, n int, mayMiss bool, at func(i
 			c.fail("data file %d of %d", k, len(files))
 		}
 	}
-	for i := range n {
-		at(i).off = c.uvarint()
-	}
+	c.column(n, func(i int) *uint64 { return &at(i).off })
 	for i := range n {
 		l := at(i)
 		if l.n = c.uvarint(); c.err == nil && !(mayMiss && l.missing()) && (l.off > math.MaxInt64 || l.n > math.MaxInt64-l.off) {
@@ -82,41 +80,21 @@ func decodeLocations(c *cursor, files []dataFile, n int, mayMiss bool, at func(i
 }
 
 func appendLocations(b []byte, files *fileTable, n int, at func(i int) *location) []byte {
-	for i := range n {
-		b = binary.AppendUvarint(b, uint64(files.number[at(i).file.path]))
-	}
-	for i := range n {
-		b = binary.AppendUvarint(b, at(i).off)
-	}
-	for i := range n {
-		b = binary.AppendUvarint(b, at(i).n)
-	}
-	return b
+	b = appendColumn(b, n, func(i int) uint64 { return uint64(files.number[at(i).file.path]) })
+	b = appendColumn(b, n, func(i int) uint64 { return at(i).off })
+	return appendColumn(b, n, func(i int) uint64 { return at(i).n })
 }
 
 func decodeStatistics(c *cursor, n int, at func(i int) *statistics) {
-	for i := range n {
-		at(i).keys = c.uvarint()
-	}
-	for i := range n {
-		at(i).treeBytes = c.uvarint()
-	}
-	for i := range n {
-		at(i).indirectBytes = c.uvarint()
-	}
+	c.column(n, func(i int) *uint64 { return &at(i).keys })
+	c.column(n, func(i int) *uint64 { return &at(i).treeBytes })
+	c.column(n, func(i int) *uint64 { return &at(i).indirectBytes })
 }
 
 func appendStatistics(b []byte, n int, at func(i int) *statistics) []byte {
-	for i := range n {
-		b = binary.AppendUvarint(b, at(i).keys)
-	}
-	for i := range n {
-		b = binary.AppendUvarint(b, at(i).treeBytes)
-	}
-	for i := range n {
-		b = binary.AppendUvarint(b, at(i).indirectBytes)
-	}
-	return b
+	b = appendColumn(b, n, func(i int) uint64 { return at(i).keys })
+	b = appendColumn(b, n, func(i int) uint64 { return at(i).treeBytes })
+	return appendColumn(b, n, func(i int) uint64 { return at(i).indirectBytes })
 }
 
 // decodeGenerations reads the entries of a leaf of the version tree, or those in a
@@ -127,9 +105,7 @@ func decodeGenerations(c *cursor, files []dataFile, arityLog2 uint8) []generatio
 		c.fail("it has no generation")
 	}
 	v := make([]generation, n)
-	for i := range v {
-		v[i].number = c.uvarint()
-	}
+	c.column(n, func(i int) *uint64 { return &v[i].number })
 	for i := range v {
 		v[i].height = c.byte()
 	}
@@ -156,9 +132,7 @@ func decodeGenerations(c *cursor, files []dataFile, arityLog2 uint8) []generatio
 
 func appendGenerations(b []byte, files *fileTable, v []generation) []byte {
 	b = binary.AppendUvarint(b, uint64(len(v)))
-	for i := range v {
-		b = binary.AppendUvarint(b, v[i].number)
-	}
+	b = appendColumn(b, len(v), func(i int) uint64 { return v[i].number })
 	for i := range v {
 		b = append(b, v[i].height)
 	}
@@ -176,13 +150,9 @@ func appendGenerations(b []byte, files *fileTable, v []generation) []byte {
 func decodeVersionRefs(c *cursor, files []dataFile, most uint64, arityLog2 uint8, height int) []versionRef {
 	n := c.count(most, 13, "the number of nodes of the version tree")
 	v := make([]versionRef, n)
-	for i := range v {
-		v[i].last = c.uvarint()
-	}
+	c.column(n, func(i int) *uint64 { return &v[i].last })
 	decodeLocations(c, files, n, false, func(i int) *location { return &v[i].location })
-	for i := range v {
-		v[i].count = c.uvarint()
-	}
+	c.column(n, func(i int) *uint64 { return &v[i].count })
 	for i := range v {
 		v[i].time = c.uint64()
 	}
@@ -209,13 +179,9 @@ func decodeVersionRefs(c *cursor, files []dataFile, most uint64, arityLog2 uint8
 // appendVersionRefs leaves out the heights.
 func appendVersionRefs(b []byte, files *fileTable, v []versionRef) []byte {
 	b = binary.AppendUvarint(b, uint64(len(v)))
-	for i := range v {
-		b = binary.AppendUvarint(b, v[i].last)
-	}
+	b = appendColumn(b, len(v), func(i int) uint64 { return v[i].last })
 	b = appendLocations(b, files, len(v), func(i int) *location { return &v[i].location })
-	for i := range v {
-		b = binary.AppendUvarint(b, v[i].count)
-	}
+	b = appendColumn(b, len(v), func(i int) uint64 { return v[i].count })
 	for i := range v {
 		b = binary.LittleEndian.AppendUint64(b, v[i].time)
 	}

@@ -34,18 +34,9 @@ type WriterOptions struct {
 	// ArityLog2 is the binary logarithm of the arity of the version tree: 1 to 16,
 	// default 4.
 	ArityLog2 int
-	// Uncompressed leaves out zstd.
-	Uncompressed bool
-	// Level is that of zstd, as for its command line; default 0 is 3.
-	Level int
-	// Numbered writes numbered manifests.
-	Numbered bool
 	// FileBytes is about the size of a data file, which is held in memory until it is
 	// written; default 32 MiB.
 	FileBytes int
-	// UUID names the store. The zero UUID is replaced by a random one. The names of data
-	// files follow from it.
-	UUID [16]byte
 }
 
 func (o *WriterOptions) withDefaults() (WriterOptions, error) {
@@ -72,11 +63,6 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	case out.FileBytes < 0:
 		return out, fmt.Errorf("ocdbt: FileBytes is %d", out.FileBytes)
 	}
-	if out.UUID == ([16]byte{}) {
-		if _, err := rand.Read(out.UUID[:]); err != nil {
-			return out, err
-		}
-	}
 	return out, nil
 }
 
@@ -91,8 +77,8 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 type Writer struct {
 	o     WriterOptions
 	files formats.Files
-	enc   *zstd.Encoder // nil for no compression
-	s     *store        // reads what was written
+	enc   *zstd.Encoder
+	s     *store // reads what was written
 	root  tree
 	m     *manifest
 	// levels are nodes of the version tree that are not full: levels[h] has the children
@@ -122,18 +108,10 @@ func NewWriter(files formats.Files, o *WriterOptions) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{o: opts, files: files, root: tree{root: missingRoot}}
-	w.m = &manifest{config: config{
-		uuid: opts.UUID, numbered: opts.Numbered, maxInline: uint64(opts.InlineBytes), maxNode: uint64(opts.NodeBytes),
-		arityLog2: uint8(opts.ArityLog2), zstd: !opts.Uncompressed, level: int32(opts.Level),
-	}}
-	if !opts.Uncompressed {
-		level := opts.Level
-		if level == 0 {
-			level = 3
-		}
-		if w.enc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)), zstd.WithWindowSize(1<<20)); err != nil {
-			return nil, err
-		}
+	w.m = &manifest{config: config{maxInline: uint64(opts.InlineBytes), maxNode: uint64(opts.NodeBytes), arityLog2: uint8(opts.ArityLog2)}}
+	_, _ = rand.Read(w.m.uuid[:]) // never an error
+	if w.enc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20)); err != nil {
+		return nil, err
 	}
 	w.s = &store{files: written{w}, manifest: w.m, nodes: lru.New[place](cacheBytes, (*node).size)}
 	return w, nil
@@ -258,7 +236,7 @@ func (w *Writer) append(ctx context.Context, b []byte) (location, error) {
 	}
 	if w.path == "" {
 		w.count++
-		sum := sha256.Sum256(binary.BigEndian.AppendUint64(w.o.UUID[:], w.count))
+		sum := sha256.Sum256(binary.BigEndian.AppendUint64(w.m.uuid[:], w.count))
 		w.path = dataDir + hex.EncodeToString(sum[:16])
 	}
 	l := location{file: dataFile{path: w.path}, off: uint64(len(w.data)), n: uint64(len(b))}
@@ -353,13 +331,7 @@ func (w *Writer) Finish(ctx context.Context, _ []formats.Name) (err error) {
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
-	if w.o.Numbered {
-		name := fmt.Sprintf("%s%016x", numberedName, w.m.versions[len(w.m.versions)-1].number)
-		if err := w.files.Set(ctx, name, w.m.encode(false, w.enc)); err != nil {
-			return err
-		}
-	}
-	return w.files.Set(ctx, manifestName, w.m.encode(w.o.Numbered, w.enc))
+	return w.files.Set(ctx, manifestName, w.m.encode(w.enc))
 }
 
 // sorted sorts changes and keeps the last of each key.

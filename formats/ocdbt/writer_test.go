@@ -54,10 +54,10 @@ func TestWriter(t *testing.T) {
 	for i, o := range []*WriterOptions{
 		nil,
 		{NodeBytes: 1, ArityLog2: 1},
-		{NodeBytes: 300, ArityLog2: 2, Uncompressed: true, InlineBytes: -1},
-		{NodeBytes: 500, ArityLog2: 1, FileBytes: 1000, Numbered: true, Level: 19},
+		{NodeBytes: 300, ArityLog2: 2, InlineBytes: -1},
+		{NodeBytes: 500, ArityLog2: 1, FileBytes: 1000},
 		{NodeBytes: 2000, InlineBytes: maxInlineValue, FileBytes: 1},
-		{NodeBytes: 100, ArityLog2: 16, Level: -5},
+		{NodeBytes: 100, ArityLog2: 16},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, uint64(i)))
