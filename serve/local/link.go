@@ -30,6 +30,7 @@ type link struct {
 	turn    turn
 	failed  error // what a caller met that received
 	ending  bool  // the receiver is to go on until the connection has ended
+	asleep  bool  // the receiver waits for the end of a long call, without a timer
 	calls   uint64
 	waiting int // requests whose callers wait
 	next    uint32

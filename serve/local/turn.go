@@ -14,7 +14,8 @@ import (
 //	link.receive ──no call waits────────────────────────────▶ free
 //	      ▲  ▲                                                 │ │
 //	      │  └──no requests for a while────────────────────────┘ │ call
-//	      └──the call is cancelled, or others wait────────── the caller itself
+//	      └──the call is cancelled, or others wait,────────── the caller itself
+//	         or it took long
 //
 // A caller that receives its own reply needs no other goroutine, and so no other thread.
 
@@ -33,7 +34,7 @@ var restTime = 10 * time.Millisecond // tests change it
 
 // wake gives the turn to the receiver. l.mu is held.
 func (l *link) wake() {
-	l.turn = turnReceiver
+	l.turn, l.asleep = turnReceiver, false
 	select {
 	case l.woken <- struct{}{}:
 	default: // it is woken already
@@ -75,7 +76,7 @@ func (l *link) await(ctx context.Context, f *wire.Frame) {
 	if err != nil {
 		l.failed = err
 	}
-	if err != nil || l.ending || l.waiting > 0 || l.w.Buffered() {
+	if err != nil || l.ending || l.asleep || l.waiting > 0 || l.w.Buffered() {
 		l.wake()
 	} else {
 		l.turn = turnFree
@@ -103,12 +104,19 @@ func (l *link) rest() {
 		case <-tick.C:
 		}
 		l.mu.Lock()
-		if l.turn == turnFree && l.calls == calls {
+		switch {
+		case l.calls != calls:
+			calls = l.calls
+		case l.turn == turnFree:
 			l.turn = turnReceiver
 			l.mu.Unlock()
 			return
+		default: // the call that is under way wakes the receiver
+			l.asleep = l.turn == turnCaller
+			l.mu.Unlock()
+			<-l.woken
+			return
 		}
-		calls = l.calls
 		l.mu.Unlock()
 	}
 }

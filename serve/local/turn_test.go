@@ -67,6 +67,53 @@ func TestTurns(t *testing.T) {
 	wantValue(t, s, "n", []byte("last"))
 }
 
+// While a call takes long, nothing wakes its client up. Then the receiver notices the end
+// of the server.
+func TestLongCall(t *testing.T) {
+	was := handlers[wire.OpResolve]
+	t.Cleanup(func() { handlers[wire.OpResolve] = was }) // when the server has ended
+	release := make(chan struct{})
+	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+		<-release
+		return c.send(f, &wire.Frame{})
+	}
+	h, c := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": []byte("value")})
+	v := version(t, c, "")
+	for !c.l.free() {
+		wantValue(t, v, "k", []byte("value"))
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Resolve(bg, "", "")
+		done <- err
+	}()
+	asleep := func() bool {
+		c.l.mu.Lock()
+		defer c.l.mu.Unlock()
+		return c.l.asleep
+	}
+	for deadline := time.Now().Add(time.Minute); !asleep(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the receiver looks at the call again and again")
+		}
+	}
+	release <- struct{}{}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, v, "k", []byte("value"))
+	l := c.l
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-l.ended:
+	case <-time.After(time.Minute):
+		t.Error("the client does not see the end of the server")
+	}
+}
+
 // A call that receives its own reply returns when its context ends, while the server is
 // still at work, and the connection goes on.
 func TestTurnCancelled(t *testing.T) {
