@@ -293,7 +293,7 @@ func TestHolderIsKilled(t *testing.T) {
 		t.Errorf("the version holds %d", got)
 	}
 	if db.Engine() == nil {
-		t.Error("nobody took its place")
+		t.Error("no process took its place")
 	}
 	if _, err := s.Commit(bg, zarrdb.CommitOptions{Message: "after all"}); err != nil {
 		t.Errorf("the session that was saved: %v", err)

@@ -130,7 +130,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A session sees its own writes, and nobody else's until it commits and they do.
+// A session sees its own writes, and those of others only after both have committed.
 func TestIsolation(t *testing.T) {
 	db := openDB(t, nil)
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })

@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// What is not there is told from what is of no known format.
+// A missing file and one of no known format are different errors.
 func TestNothingThere(t *testing.T) {
 	o := newOrigin(t, map[string][]byte{"/d/zarr.txt": []byte("x")})
 	in := memoryURL(t, map[string]string{"d/readme": "x"})

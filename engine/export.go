@@ -52,7 +52,7 @@ type ExportOptions struct {
 	Foreign ForeignOptions
 	// Workers is how many keys are copied at a time; default as the source.
 	Workers int
-	// Progress, if set, is told from time to time how far the export is. Calls
+	// Progress, if set, is called from time to time with how far the export is. Calls
 	// do not overlap.
 	Progress func(Progress)
 }

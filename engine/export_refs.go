@@ -46,7 +46,7 @@ type ExportReferencesOptions struct {
 	// that belong to no node stay behind if there is a node of Zarr v3. 0 writes all
 	// keys as they are stored. Other formats are errors.ErrUnsupported.
 	Format zarr.Version
-	// Progress, if set, is told from time to time how far the export is. It may
+	// Progress, if set, is called from time to time with how far the export is. It may
 	// count everything twice.
 	Progress func(Progress)
 }

@@ -47,7 +47,7 @@ func exportedSet(t *testing.T, db *DB, path string, o ExportReferencesOptions) (
 }
 
 // What stands in a set and what stays where it is, by its length and by what is
-// asked for. A virtual value of no bytes, or of which nobody knows the length, is
+// asked for. A virtual value of no bytes, or of unknown length, is
 // not asked for.
 func TestExportReferencesInline(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -105,7 +105,7 @@ func TestExportReferencesInline(t *testing.T) {
 			t.Errorf("%s: %v is missing, %+v of %d keys and %d bytes", name, want, res, len(got), size)
 		}
 	}
-	// Of a whole file nobody knows that it is small, and it is not asked for.
+	// The size of a whole file is not known, and it is not asked for.
 	got, _, err := exportedSet(t, db, "u", ExportReferencesOptions{InlineThreshold: 3})
 	if want := map[string]string{"0": "s3://b/a 0 -1", "1": "data bc"}; err != nil || got["0"] != want["0"] || got["1"] != want["1"] {
 		t.Errorf("%v, %v, want %v", got, err, want)

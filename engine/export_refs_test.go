@@ -153,7 +153,7 @@ func TestExportReferencesInlined(t *testing.T) {
 }
 
 // What is read ahead comes in its order, up to the error that ends it, and nothing
-// runs on when nobody wants more.
+// runs on when no more is wanted.
 func TestAhead(t *testing.T) {
 	boom := errors.New("boom")
 	for _, n := range []int{0, 1, batchEntries, 10*batchEntries + 7} {

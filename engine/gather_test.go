@@ -435,7 +435,7 @@ func TestGatherStopped(t *testing.T) {
 	}
 }
 
-// TestGatherForbidden asks nobody for what may not be followed.
+// TestGatherForbidden sends no request for what may not be followed.
 func TestGatherForbidden(t *testing.T) {
 	inner := newOrigin(t, map[string][]byte{"/a": numbered(10)})
 	o := newOrigin(t, map[string][]byte{"/a": numbered(10)})

@@ -33,7 +33,7 @@ type HistoryOptions struct {
 	Link bool
 	// Validate says of which files Link records the version.
 	Validate Validate
-	// Progress, if set, is told how many versions are imported. Calls do not overlap.
+	// Progress, if set, is called with how many versions are imported. Calls do not overlap.
 	Progress func(Progress)
 }
 

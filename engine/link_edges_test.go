@@ -116,7 +116,7 @@ func TestLinkIntoSession(t *testing.T) {
 }
 
 // The folder of a set may be followed if a reference leads there, and not else;
-// what cannot be remembered is told.
+// what cannot be remembered is an error.
 func TestLinkGrantsWhatIsFollowed(t *testing.T) {
 	base := folder(t, map[string]string{
 		"x": "0", "in.json": setOf(2, `,"t/0":["x",0,1],"t/1":["s3://b/x",0,1]`), "out.json": setOf(2, `,"t/0":["s3://b/x",0,1],"t/1":"i"`),

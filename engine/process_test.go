@@ -106,7 +106,7 @@ func holdDatabase(args []string) error {
 	return errors.Join(err, db.Close())
 }
 
-// A second process is told who has the database open.
+// The error of a second process names the one that has the database open.
 func TestLockedByAnotherProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t.zdb")
 	openAt(t, dir, &Options{Create: true}).Close()
@@ -235,7 +235,7 @@ func valueOf(db *DB) (int32, error) {
 	return int32(k), err
 }
 
-// killCommits kills a process that commits, at moments that nobody chose. What
+// killCommits kills a process that commits, at random moments. What
 // it acknowledged is there, whole, and at most one commit more.
 func killCommits(t *testing.T, more func(int) bool) {
 	dir := filepath.Join(t.TempDir(), "t.zdb")

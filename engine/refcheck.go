@@ -35,7 +35,7 @@ type RefCheckOptions struct {
 	// Problem is called for each problem, one at a time. Its error ends the
 	// check.
 	Problem func(RefProblem) error
-	// Progress, if set, is told from time to time how far the check is.
+	// Progress, if set, is called from time to time with how far the check is.
 	Progress func(Progress)
 }
 
@@ -220,7 +220,7 @@ type LocalizeOptions struct {
 	// copied, as [zarr.Array.Chunks] gives them: a chunk, or a whole shard, as
 	// soon as one of its elements is selected, and nothing besides.
 	Select *zarr.Selection
-	// Progress, if set, is told from time to time what was copied.
+	// Progress, if set, is called from time to time with what was copied.
 	Progress func(Progress)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Relative URLs of parquet sets are found beside the set, in it, or from the folder
-// of each array as GDAL looks for them; the choice is told.
+// of each array as GDAL looks for them; the choice is a warning.
 func TestParquetRelativeTo(t *testing.T) {
 	for _, c := range []struct{ url, file, told string }{
 		{"data.bin", "data.bin", ""},

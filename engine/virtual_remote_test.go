@@ -23,7 +23,7 @@ type elsewhere struct {
 	name string
 	url  func(o *origin) string // of what lies below the server's path
 	path string
-	// signed is what requests carry, "" if nobody is signed.
+	// signed is what requests carry, "" if they are not signed.
 	signed string
 }
 
@@ -134,8 +134,8 @@ func TestLinkChangedElsewhere(t *testing.T) {
 	}
 }
 
-// TestVirtualElsewhere reads virtual chunks from each kind of server, and asks
-// nobody else whatever the server and the set say.
+// TestVirtualElsewhere reads virtual chunks from each kind of server, and sends requests to
+// no other, whatever the server and the set say.
 func TestVirtualElsewhere(t *testing.T) {
 	data := numbered(61)
 	for _, kind := range elsewheres {

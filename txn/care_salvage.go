@@ -23,7 +23,7 @@ type SalvageOptions struct {
 	// To is a directory for the restored database; it must not exist. "" is in
 	// place: the damaged index is kept in "quarantine".
 	To string
-	// Progress is told from time to time how many bytes of packs were walked
+	// Progress is called from time to time with how many bytes of packs were walked
 	// through. Calls do not overlap.
 	Progress func(CheckProgress)
 }

@@ -17,10 +17,10 @@ type CheckOptions struct {
 	// and its header. Otherwise only the index is read, and payloads must lie
 	// inside packs that are there and long enough.
 	Payloads bool
-	// Found is told of each problem once the versions that it affects are
+	// Found is called with each problem once the versions that it affects are
 	// known; nil collects them in the report only. Calls do not overlap.
 	Found func(Problem)
-	// Progress is told from time to time how far the check is. Calls do not
+	// Progress is called from time to time with how far the check is. Calls do not
 	// overlap.
 	Progress func(CheckProgress)
 

@@ -146,7 +146,7 @@ func TestDiscardOfOthers(t *testing.T) {
 	}
 }
 
-// While a database is discarded nobody else gets hold of it, and a power cut
+// While a database is discarded no other process can open it, and a power cut
 // leaves a database, or nothing, or what Create takes up.
 func TestPowerCutWhileDiscarding(t *testing.T) {
 	mem := vfs.NewCrashableMem()

@@ -241,8 +241,8 @@ func TestDelayedWriteFails(t *testing.T) {
 	}
 }
 
-// A pack that fails in a write of somebody else takes payloads of commits that
-// wait. They are not written without, and everybody is told.
+// A pack that fails in the write of another session takes payloads of commits that
+// wait. Each of these commits fails.
 func TestDelayedPayloadsAreLost(t *testing.T) {
 	var broken atomic.Bool
 	fs := failingPacks(&broken)

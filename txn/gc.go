@@ -32,7 +32,7 @@ type GCOptions struct {
 	DryRun bool
 	// Explain also finds out what holds the rest; see [GCReport.Holders].
 	Explain bool
-	// Progress, if not nil, is told now and then how far a phase is. Calls do
+	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(GCProgress)
 

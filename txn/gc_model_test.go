@@ -28,7 +28,7 @@ type gcWorld struct {
 	ids      []CommitID
 	states   map[CommitID]map[string]string
 	sessions []openIn[*Session]
-	stored   []openIn[SessionID] // sessions that nobody has open
+	stored   []openIn[SessionID] // sessions that are not open
 	views    []openIn[*Snapshot]
 	pins     map[string]CommitID
 	tags     map[string]CommitID

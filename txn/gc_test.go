@@ -599,7 +599,7 @@ func TestGCSparesSpilledPages(t *testing.T) {
 }
 
 // What an open session copied from a version stays, though that has expired and
-// nobody else reaches it.
+// nothing else reaches it.
 func TestGCSparesWhatASessionCopied(t *testing.T) {
 	for _, savepoint := range []bool{false, true} {
 		db := openTest(t, nil)

@@ -53,7 +53,7 @@ func TestRebaseBesideExpireAndGC(t *testing.T) {
 		return Ours
 	}})
 	if !collected {
-		t.Fatal("nobody was asked")
+		t.Fatal("the holder was not asked")
 	}
 	if err != nil && !errors.Is(err, ErrExpired) {
 		t.Fatal(err)

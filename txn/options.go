@@ -72,8 +72,8 @@ type Options struct {
 	// ReadOnly opens for reading, which needs no permission to write. While it is
 	// open no process can write: see [index.Options].
 	ReadOnly bool
-	// Locked, if set, is told that another process has the database open, and how
-	// long this one has been trying. It says what to do: nil tries again at once,
+	// Locked, if set, is called if another process has the database open, with the time
+	// for which this one has been trying. Its result says what to do: nil tries again at once,
 	// an error is that of opening. nil is no second try.
 	Locked func(held *index.LockedError, waited time.Duration) error
 	// Policy answers questions about metadata documents; nil knows none, so

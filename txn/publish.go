@@ -40,7 +40,7 @@ func newChange(failures uint64) *change {
 	return &change{pages: map[tree.Name][]byte{}, commits: map[CommitID][]byte{}, failures: failures}
 }
 
-// putPage takes a page, which nobody changes any more.
+// putPage takes a page, which does not change any more.
 func (c *change) putPage(name tree.Name, page []byte) {
 	c.pages[name] = page
 	c.bytes += int64(len(page))

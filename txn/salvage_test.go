@@ -594,7 +594,7 @@ func TestSalvagePowerCut(t *testing.T) {
 	}
 }
 
-// What nobody should salvage.
+// What must not be salvaged.
 func TestSalvageRefuses(t *testing.T) {
 	fs := vfs.NewMem()
 	o := testOptions(fs)

@@ -13,6 +13,6 @@ func TestSecretsOfVirtualValues(t *testing.T) {
 	v := tree.Value{Kind: tree.KindVirtual, Length: 7, Source: tree.Source{URL: "https://joe:hidden@h/a?sig=hidden"}}
 	_, err := (&DB{}).locateWith(t.Context(), v, readBy{}, nil)
 	if !errors.Is(err, ErrNoVirtual) || !strings.HasSuffix(err.Error(), " https://h/a?…") {
-		t.Errorf("nobody reads it: %v", err)
+		t.Errorf("the secret is not read: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ type TransferOptions struct {
 	Depth int
 	// Force is that of every RefSpec.
 	Force bool
-	// Progress, if not nil, is told now and then how far a phase is. Calls do
+	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(TransferProgress)
 }

@@ -287,7 +287,7 @@ func testTransferFails(t *testing.T, choose func(n int64, try func(k int64))) {
 				if err == nil {
 					// It is there even if the power is cut now.
 					if !c.look(t, mem.CrashClone(vfs.CrashCloneCfg{})) {
-						t.Fatal("it is not complete, and nobody was told")
+						t.Fatal("it is not complete, and there was no error")
 					}
 				}
 				c.again(t, mem)

@@ -9,7 +9,7 @@ import (
 )
 
 // Shards of different shapes may have the same bytes, here of an index that says that
-// every inner chunk is missing, with what nobody reads before it. Each is read as what
+// every inner chunk is missing, with bytes before it that are not read. Each is read as what
 // it is.
 func TestSameBytesInShardsOfTwoShapes(t *testing.T) {
 	ctx := t.Context()

@@ -21,7 +21,7 @@ import (
 //	                                  GDAL               data/set.parq/t/
 //
 // The first of these that has the file of the first reference counts for the whole
-// set, and another one than the first is told.
+// set, and a warning names another one than the first.
 
 // chooseBase makes the relative URLs of a parquet set those of the folder in which
 // the first of them is found. It is called while opening is taken.

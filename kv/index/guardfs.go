@@ -21,7 +21,7 @@ import (
 //
 //   - nothing is written, renamed or removed below dir: the disk stays what a
 //     power loss at that moment would have left, which Pebble can recover;
-//   - Pebble is told that its log, manifest, marker and directory writes
+//   - Pebble gets the answer that its log, manifest, marker and directory writes
 //     succeeded, so that its commit pipeline drains and Close ends;
 //   - tables that it still flushes go to memory, where it can read them;
 //     compactions wait for Close, so that memory stays bounded by the

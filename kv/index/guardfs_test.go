@@ -174,7 +174,7 @@ func TestGuardPassesOn(t *testing.T) {
 	}
 }
 
-// A full disk is told to whoever holds a reserve.
+// The holder of a reserve learns that the disk is full.
 func TestGuardTellsOfAFullDisk(t *testing.T) {
 	for _, op := range guardOps {
 		if op.kind != errorfs.OpFileWrite || strings.HasPrefix(op.path, "elsewhere") {

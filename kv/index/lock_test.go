@@ -73,7 +73,7 @@ func TestLockedByProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// What a killed holder left blocks nobody.
+		// What a killed holder left does not block others.
 		mustClose(t, mustOpen(t, dir, nil))
 	}
 	if _, err := os.Stat(filepath.Join(dir, holderFile)); !errors.Is(err, os.ErrNotExist) {

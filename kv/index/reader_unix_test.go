@@ -121,9 +121,8 @@ func filesOf(t *testing.T, dir string) string {
 	return out.String()
 }
 
-// A user who may not write an index opens it to read, changes nothing in it, and
-// is one of several who do. Nobody writes meanwhile, and nobody of them reads while
-// somebody writes.
+// Several users without write permission open an index to read, and change nothing in it.
+// Readers and a writer exclude each other.
 func TestReaderWithoutPermission(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	x := mustOpen(t, dir, &Options{Create: true})

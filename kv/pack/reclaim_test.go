@@ -300,7 +300,7 @@ func TestReclaimFaults(t *testing.T) {
 				t.Fatalf("operation %d: %v", k, err)
 			}
 			if err == nil && (hit == "a write" || hit == "a hole") {
-				t.Fatalf("operation %d, %s, failed, and nobody was told", k, hit)
+				t.Fatalf("operation %d, %s, failed, and there was no error", k, hit)
 			}
 			for _, r := range out {
 				rewritten, punched = rewritten || r.Rewritten, punched || r.Punched
@@ -393,7 +393,7 @@ func TestReclaimWaitsForReaders(t *testing.T) {
 	var dead Address
 	holes := 0
 	o.punch = func(f vfs.File, off, n int64) error {
-		holes++ // by now nobody may begin to read what goes
+		holes++ // from now on no reader may begin to read what goes
 		if _, err := readAll(w.s, dead); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("read beside a hole: %v", err)
 		}

@@ -83,7 +83,7 @@ func TestPackLimit(t *testing.T) {
 	for _, c := range []struct{ bytes, want uint64 }{
 		{0, 64 << 10}, {64 * 64 << 10, 64 << 10}, {64 * 100 << 10, 100 << 10}, {1 << 40, 4 << 30},
 	} {
-		p := newPack(s, NewID(incarnation, 1), math.MaxUint64) // a size that nobody asks for
+		p := newPack(s, NewID(incarnation, 1), math.MaxUint64) // a size that is never asked for
 		p.onDisk.Store(c.bytes)
 		if c.bytes == 0 {
 			p = newPack(s, NewID(incarnation, 1), 1000)

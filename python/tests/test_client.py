@@ -404,7 +404,7 @@ def test_many_views(repo: zarrdb.Repository) -> None:
     assert repo._client.link()._views < 100
 
 
-def test_a_reply_that_nobody_waits_for(repo: zarrdb.Repository) -> None:
+def test_a_reply_without_a_waiting_thread(repo: zarrdb.Repository) -> None:
     commit(repo, k=b"abc")
     v, link = repo.at("main"), repo._client.link()
     id = link.start(_wire.GET, _wire.get_meta(v._handle, b"k"))

@@ -256,7 +256,7 @@ def test_other_stores_and_codecs_that_the_server_lacks(repo: zarrdb.Repository, 
         z = zarr.create_array(s.store, name="pc", shape=x.shape, chunks=(3, 4), dtype="<f4", compressors=None, filters=of_numcodecs("BitRound", keepbits=8))
         z[...] = x
         first = len(requests)
-        # A document that names a codec which nobody knows but this process.
+        # A document that names a codec that only this process knows.
         doc = s.get("pc/zarr.json")
         assert doc is not None and first
         s.set("pc/zarr.json", doc.replace(b"numcodecs.bitround", b"numcodecs.bitround_of_mine"))

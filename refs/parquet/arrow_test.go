@@ -115,7 +115,7 @@ type layout struct {
 	groups                int
 	pageSize              int64
 	codec                 compress.Compression
-	extra                 bool // a column that is none of ours, and a group
+	extra                 bool // a column of another name, and a group
 	required              bool // path and raw cannot be null; rows must have both
 	noRaw                 bool
 }

@@ -34,7 +34,7 @@ func TestHandoverLimits(t *testing.T) {
 		{"on another host", held(index.Holder{PID: other, Host: host + "x", Socket: "s"}), 0, 0},
 		{"this process", held(index.Holder{PID: os.Getpid(), Host: host, Socket: "s"}), 0, 0},
 		{"ends", gone(errors.New("bye")), 0, waitServing},
-		{"nobody listens", fmt.Errorf("dial: %w", errRefused), 0, waitAbsent},
+		{"no process listens", fmt.Errorf("dial: %w", errRefused), 0, waitAbsent},
 		{"another user's socket", errors.Join(serve.ErrDenied, held(index.Holder{PID: other, Host: host, Socket: "s"})), 0, 0},
 		{"anything else", kv.ErrNotFound, time.Hour, 0},
 	} {

@@ -40,7 +40,7 @@ func TestHandover(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody serves: that is told after a while, not at once.
+	// No process serves: the error comes after a while, not at once.
 	ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 	defer cancel()
 	if _, err := v.Get(ctx, "k", kv.All()); err == nil || errors.Is(err, kv.ErrNotFound) {
@@ -161,7 +161,7 @@ func TestSoakKilledCommits(t *testing.T) {
 	killHolders(t, func(int) bool { return time.Now().Before(end) })
 }
 
-// A holder is killed in a stream of commits, at moments that nobody chose. What was
+// A holder is killed in a stream of commits, at random moments. What was
 // acknowledged is there, whole, and at most one commit more; a version that was open
 // is read on.
 func killHolders(t *testing.T, more func(round int) bool) {
@@ -258,7 +258,7 @@ func commitNumber(c *Client, k int) error {
 	return err
 }
 
-// A server that nobody uses ends.
+// A server without clients ends.
 func TestIdle(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")

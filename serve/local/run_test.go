@@ -44,10 +44,10 @@ func TestRun(t *testing.T) {
 	if b, err = io.ReadAll(fromErr); string(b) != "/somewhere [A=b] 1" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
-	// Nobody else has the descriptors: the end of the file was seen.
+	// No other process has the descriptors: the end of the file was seen.
 }
 
-// The end of the context is told to the command, which says how it ended.
+// The command is cancelled when the context ends, and its exit code says so.
 func TestRunCancelled(t *testing.T) {
 	_, c := served(t, nil, nil)
 	fromOut, out := pipe(t)

@@ -166,7 +166,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// Who is not the user of the server reads, and only the database of the socket.
+// Another user than that of the server reads, and only the database of the socket.
 func TestReaders(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("v")})

@@ -136,7 +136,7 @@ func TestSessionConformance(t *testing.T) {
 	}, kvtest.Options{Steps: 300})
 }
 
-// A client finds the server by the directory, and one that nobody serves is told.
+// A client finds the server by the directory, and a directory that is not served is an error.
 func TestDialDir(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	c, err := DialDir(bg, h.db.Dir(), nil)

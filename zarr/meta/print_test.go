@@ -250,7 +250,7 @@ func TestPrintV2Attributes(t *testing.T) {
 	if _, err := c.Print(); !errors.Is(err, meta.ErrNoForm) {
 		t.Errorf("half-named dimensions: %v", err)
 	}
-	// Whoever changes the attribute alone means it.
+	// A program that changes the attribute alone means it.
 	c = m.Clone()
 	check(t, c.Attributes.Set(meta.DimensionsKey, []string{"b", "a"}))
 	if got := parseV2(t, metatest.ArrayDocV2, printed(t, c)[meta.DocAttrsV2]).DimensionNames; *got[0] != "b" {

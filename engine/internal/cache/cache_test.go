@@ -164,7 +164,7 @@ func TestChunkDecodingFails(t *testing.T) {
 		t.Errorf("second: %q", b)
 	}
 
-	// A decoder that panics leaves nobody waiting.
+	// After a panic of the decoder no reader waits.
 	func() {
 		defer func() {
 			if recover() == nil {

@@ -158,7 +158,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestHostileDirectories: directories that nobody here makes are errors, not
+// TestHostileDirectories: directories that this package never makes are errors, not
 // panics.
 func TestHostileDirectories(t *testing.T) {
 	ctx := context.Background()
