@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,7 +80,7 @@ func TestCreateLeavesAloneWhatIsLeft(t *testing.T) {
 			"create": func() error {
 				db, err := Create("db", testOptions(fs))
 				if err == nil {
-					_, err = db.Discard()
+					err = db.Close()
 				}
 				return err
 			},
@@ -162,7 +161,7 @@ func TestCreateLeavesAloneACopy(t *testing.T) {
 		before := filesIn(t, image, "copy/packs")
 		db, err := Create("copy", testOptions(image))
 		if err == nil {
-			_, err = db.Discard()
+			err = db.Close()
 		}
 		if !errors.Is(err, ErrExists) {
 			t.Errorf("moment %d: %v", i, err)
@@ -213,83 +212,19 @@ func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 	}
 }
 
-// discardHistory makes a database, writes what does not stay to a pack, and
-// discards it.
-func discardHistory(fs vfs.FS, meanwhile func(db *DB) error) error {
-	db, err := Create("db", testOptions(fs))
+// reopened makes sure that there is a sound database.
+func reopened(t *testing.T, fs vfs.FS, dir string) {
+	t.Helper()
+	db, err := Open(dir, testOptions(fs))
 	if err != nil {
-		return err
-	}
-	s, err := db.Begin(bg, "")
-	if err == nil {
-		err = errors.Join(s.Set(bg, "a", []byte(big("gone", 70_000))), s.Savepoint(bg), s.Abort())
-	}
-	if err == nil {
-		err = meanwhile(db)
-	}
-	_, derr := db.Discard()
-	return errors.Join(err, derr)
-}
-
-func nothingMore(*DB) error { return nil }
-
-// madeAgain makes a database, if there is none, from what is left of one that was
-// being made or discarded, works with it and discards it for good.
-func madeAgain(fs vfs.FS) error {
-	db, err := Open("db", testOptions(fs))
-	if err == nil {
-		_, err = db.Check(bg, CheckOptions{Payloads: true})
-		return errors.Join(err, db.Close())
-	}
-	if !errors.Is(err, ErrNotDatabase) {
-		return err
-	}
-	if err := discardHistory(fs, nothingMore); err != nil {
-		return err
-	}
-	if names, _ := fs.List("db"); len(names) > 0 {
-		return fmt.Errorf("%q is left", names)
-	}
-	db, err = Create("db", testOptions(fs))
-	if err != nil {
-		return err
-	}
-	return db.Close()
-}
-
-// At every moment of making and discarding a database a power cut leaves a
-// database, or what the next creation takes up and discards as a whole.
-func TestPowerCutWhileMakingAndDiscarding(t *testing.T) {
-	mem := vfs.NewCrashableMem()
-	var images []crashed
-	fs := crashFS(mem, func(op errorfs.Op) error {
-		for _, percent := range []int{0, 50, 100} {
-			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(len(images)), 1))}
-			images = append(images, crashed{fs: mem.CrashClone(cfg), op: fmt.Sprint(op.Kind, " ", op.Path, " ", percent, " %")})
-		}
-		return nil
-	})
-	if err := discardHistory(fs, nothingMore); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mem.Stat("db"); err == nil {
-		t.Error("it is still there")
-	}
-	if len(images) < 100 {
-		t.Errorf("only %d moments", len(images))
-	}
-	for i, image := range images {
-		if testing.Short() && i%7 != 0 {
-			continue
-		}
-		if err := madeAgain(image.fs); err != nil {
-			t.Errorf("before %s: %v", image.op, err)
-		}
-	}
+	closeChecked(t, db)
 }
 
-// The same for an operation that fails, and for all from one on.
-func TestFaultWhileMakingAndDiscarding(t *testing.T) {
+// Whatever fails while a database is made, for once or for good, the next creation
+// makes one.
+func TestFaultWhileCreating(t *testing.T) {
 	step := int64(1)
 	if testing.Short() {
 		step = 9
@@ -298,15 +233,23 @@ func TestFaultWhileMakingAndDiscarding(t *testing.T) {
 		for k := int64(1); ; k += step {
 			mem := vfs.NewMem()
 			var n atomic.Int64
-			_ = discardHistory(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			db, err := Create("db", testOptions(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if at := n.Add(1); at == k || forGood && at > k {
 					return fmt.Errorf("%v %s: boom", op.Kind, op.Path)
 				}
 				return nil
-			})), nothingMore)
-			if err := madeAgain(mem); err != nil {
-				t.Errorf("after operation %d (and later: %v) failed: %v", k, forGood, err)
+			}))))
+			if err == nil {
+				_ = db.Close()
 			}
+			if db, err = Create("db", testOptions(mem)); err == nil {
+				err = db.Close()
+			}
+			if err != nil && !errors.Is(err, ErrExists) {
+				t.Errorf("after operation %d (and later: %v) failed: %v", k, forGood, err)
+				continue
+			}
+			reopened(t, mem, "db")
 			if n.Load() < k {
 				break
 			}
@@ -314,49 +257,37 @@ func TestFaultWhileMakingAndDiscarding(t *testing.T) {
 	}
 }
 
-// At no moment of discarding a database, and of the creations after it, files of
-// others are touched, wherever they lie.
-func TestDiscardLeavesFilesOfOthers(t *testing.T) {
+// A creation that takes up an interrupted one removes no files of others, wherever
+// they lie.
+func TestCreateLeavesFilesOfOthers(t *testing.T) {
 	otherPack := "db/packs/" + strings.Repeat("0", 31) + "1.pack"
-	for _, places := range [][]string{
-		{"db/notes"}, {"db/index/notes", "db/index/sub/notes"}, {"db/packs/notes"}, {"db/packs/notes.pack"}, {otherPack},
-		{"db/checkpoints/notes"}, {"db/checkpoints/2024-01/notes"},
+	for _, path := range []string{
+		"db/notes", "db/index/notes", "db/index/sub/notes", "db/packs/notes", "db/packs/notes.pack", otherPack, "db/checkpoints/notes",
 	} {
 		mem := vfs.NewCrashableMem()
 		var images []crashed
-		var discarding atomic.Bool
-		fs := crashFS(mem, func(op errorfs.Op) error {
-			if discarding.Load() {
-				images = append(images, crashed{fs: all(mem), op: fmt.Sprint(op.Kind, " ", op.Path)})
-			}
+		db, err := Create("db", testOptions(crashFS(mem, func(op errorfs.Op) error {
+			images = append(images, crashed{fs: all(mem), op: fmt.Sprint(op.Kind, " ", op.Path)})
 			return nil
-		})
-		err := discardHistory(fs, func(*DB) error {
-			for _, path := range places {
-				if err := mem.MkdirAll(mem.PathDir(path), 0o755); err != nil {
-					return err
-				}
-				writeFile(t, mem, path, []byte("precious"))
-			}
-			discarding.Store(true)
-			return nil
-		})
+		})))
 		if err != nil {
-			t.Fatalf("%q: %v", places, err)
+			t.Fatal(err)
 		}
-		images = append(images, crashed{fs: mem, op: "the end"})
+		closeChecked(t, db)
 		for _, image := range images {
+			if err := image.fs.MkdirAll(image.fs.PathDir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, image.fs, path, []byte("precious"))
 			db, err := Create("db", testOptions(image.fs))
 			if err == nil {
-				_, err = db.Discard()
+				err = db.Close()
 			}
 			if err != nil && !errors.Is(err, ErrExists) {
-				t.Errorf("%q: at %s: %v", places, image.op, err)
+				t.Errorf("%s: at %s: %v", path, image.op, err)
 			}
-			for _, path := range places {
-				if got := filesIn(t, image.fs, mem.PathDir(path))[mem.PathBase(path)]; got != "precious" {
-					t.Errorf("%s: at %s: it is %q", path, image.op, got)
-				}
+			if got := filesIn(t, image.fs, mem.PathDir(path))[mem.PathBase(path)]; got != "precious" {
+				t.Errorf("%s: at %s: it is %q", path, image.op, got)
 			}
 		}
 	}
@@ -379,10 +310,5 @@ func TestCreateTakesUpWhatIsBlank(t *testing.T) {
 	if mustHead(t, db) != head {
 		t.Error("it is another one")
 	}
-	if removed, err := db.Discard(); !removed || err != nil {
-		t.Errorf("removed %v, %v", removed, err)
-	}
-	if _, err := mem.Stat("db/index"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
-	}
+	closeChecked(t, db)
 }

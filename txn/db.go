@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,8 +70,7 @@ type DB struct {
 
 	created bool     // by this DB
 	made    []string // directories that Create made, the innermost first
-
-	closed atomic.Bool
+	closed  atomic.Bool
 }
 
 // Open opens the database in dir. Errors: ErrNotDatabase if there is none,
@@ -104,9 +102,8 @@ func exists(fs index.FS, path string) bool {
 
 // Create makes a new database in dir, with one empty commit on the branch
 // "main", and opens it. dir may exist if it is empty; a creation that was
-// interrupted is taken up again, and one that fails leaves nothing. If a
-// database is there already, or what is left of one or of a copy that was
-// interrupted, the error is ErrExists.
+// interrupted, or failed, is taken up again. If a database is there already, or
+// what is left of one or of a copy that was interrupted, the error is ErrExists.
 func Create(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	fs := opts.FS
@@ -116,13 +113,14 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)
 	if err != nil {
-		removeEmpty(fs, made)
 		return nil, err
 	}
 	// Another process may have been faster, before the lock.
-	_, err = fs.Stat(fs.PathJoin(dir, FormatFile))
-	db.created, db.made = errors.Is(err, os.ErrNotExist), made
-	if err = db.takenUp(); err == nil {
+	db.made = made
+	if db.created = !exists(fs, fs.PathJoin(dir, FormatFile)); db.created {
+		err = db.takenUp()
+	}
+	if err == nil {
 		err = db.writeFirstCommit()
 	}
 	if err == nil {
@@ -133,19 +131,12 @@ func Create(dir string, o *Options) (*DB, error) {
 		return db, nil
 	}
 	db.closed.Store(true)
-	if !db.idx.Made() {
-		return nil, errors.Join(err, db.shut())
-	}
-	_ = db.remove() // what stays if this fails too is taken up by the next creation
-	return nil, err
+	return nil, errors.Join(err, db.shut())
 }
 
 // takenUp refuses an index that Create found, without the format file of a
 // database, unless there is nothing in it: it is no interrupted creation.
 func (db *DB) takenUp() error {
-	if !db.created || db.idx.Made() {
-		return nil
-	}
 	blank, err := db.blank()
 	if err == nil && !blank {
 		err = fmt.Errorf("create %s: %w", db.dir, errIsLeft(db.dir, "there is a copy that was interrupted, or a database without "+FormatFile))
@@ -163,13 +154,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, err
 	}
 	defer func() {
-		switch {
-		case err == nil:
-		case idx.Made():
-			// Payloads that are there are others': none was written yet.
-			_ = index.RemoveEmpty(fs, fs.PathJoin(dir, packDir))
-			_ = idx.Remove()
-		default:
+		if err != nil {
 			err = errors.Join(err, idx.Close())
 		}
 	}()

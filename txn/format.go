@@ -84,7 +84,7 @@ func prepareDir(fs index.FS, dir string) (made []string, err error) {
 }
 
 // indexMissing refuses packs without an index: they are what is left of a
-// database. An interrupted creation or removal has none, or an index that says so.
+// database. An interrupted creation has none, or an index that says so.
 func indexMissing(fs index.FS, dir string) error {
 	begun, err := index.Begun(fs, fs.PathJoin(dir, indexDir))
 	switch {

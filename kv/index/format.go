@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -130,8 +131,7 @@ func SyncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Begun reports whether dir holds an index, or one that was being made or
-// removed when that was interrupted. Otherwise it is empty, or the error is
+// Begun reports whether dir holds an index, or one whose creation was interrupted. Otherwise it is empty, or the error is
 // kv.ErrCorrupt for an index without its format file, or os.ErrExist for other
 // files.
 func Begun(fs FS, dir string) (bool, error) {
@@ -161,4 +161,55 @@ func Begun(fs FS, dir string) (bool, error) {
 func Complete(fs FS, dir string) bool {
 	missing, err := checkFormat(fs, dir)
 	return err == nil && !missing
+}
+
+// wipe removes what an interrupted creation left.
+func wipe(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == creatingFile || name == holderFile || name == lockFile || !isOurs(name):
+			continue
+		case name == ingestDir:
+			err = fs.RemoveAll(fs.PathJoin(dir, name))
+		default:
+			err = fs.Remove(fs.PathJoin(dir, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return SyncDir(fs, dir)
+}
+
+var ourNames = regexp.MustCompile(`^(?:` +
+	`(?:FORMAT|CLOSED)(?:\.tmp)?|CREATING|HOLDER|RESERVE|ingest|LOCK|` +
+	// Those of Pebble.
+	`CURRENT|(?:CURRENT|temporary)\.\d+\.dbtmp|(?:MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|` +
+	`marker\.[a-z-]+\.\d+\..+|\d+\.(?:sst|blob)|\d+(?:-\d+)?\.log)$`)
+
+// isOurs reports whether a file in the directory of an index is one of an index.
+func isOurs(name string) bool { return ourNames.MatchString(name) }
+
+// RemoveEmpty removes a directory unless it is gone or holds something, which is no
+// error; errors are those of fs.
+func RemoveEmpty(fs FS, dir string) error {
+	err := fs.Remove(dir)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if names, lerr := fs.List(dir); lerr == nil && len(names) > 0 {
+		return nil
+	}
+	return err
+}
+
+func removeIfThere(fs vfs.FS, path string) error {
+	if err := fs.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

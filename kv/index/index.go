@@ -39,7 +39,6 @@ const MaxKeyBytes = 64 << 10
 type Index struct {
 	dir   string
 	fs    vfs.FS // as it was given
-	made  bool   // by Open
 	opts  *pebble.Options
 	ro    bool
 	guard *guardFS
@@ -105,14 +104,8 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err != nil {
 		return nil, err
 	}
-	making := false
 	defer func() {
-		switch {
-		case err == nil:
-		case making:
-			// If this fails too, the next creation reuses the remains.
-			_ = removeLocked(o.FS, dir, l)
-		default:
+		if err != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}()
@@ -123,7 +116,6 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err != nil {
 		return nil, err
 	}
-	making = missing
 	x, err := openPebble(o, dir, l, missing)
 	if err != nil || !missing {
 		return x, err
@@ -134,7 +126,6 @@ func open(dir string, o *Options) (_ *Index, err error) {
 		x.cache.Unref()
 		return nil, err
 	}
-	x.made = true
 	return x, nil
 }
 
@@ -146,10 +137,6 @@ func notThere(fs vfs.FS, dir string) error {
 	}
 	return ErrNotExist
 }
-
-// Made reports whether the call of Open that returned x made the index, because
-// there was none. It stays so, whatever is written and after Close.
-func (x *Index) Made() bool { return x.made }
 
 func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err error) {
 	x := &Index{
