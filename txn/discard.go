@@ -30,18 +30,19 @@ func (db *DB) Discard() (removed bool, err error) {
 	defer db.commit.unlock()
 	db.stopCheckpoints()
 	fs, gone := db.opts.FS, db.dir+".removed"
+	dir, err := fs.Stat(db.dir)
 	// Renamed while the lock is held: no other process can open it meanwhile.
-	if !db.untouched() || exists(fs, gone) || fs.Rename(db.dir, gone) != nil {
+	if err != nil || !db.untouched() || exists(fs, gone) || fs.Rename(db.dir, gone) != nil {
 		return false, db.shut()
 	}
 	_ = db.stopPending()                              // there is nothing pending
 	_ = errors.Join(db.packs.Close(), db.idx.Close()) // their files are elsewhere now
 	if len(db.made) == 0 {
-		return true, errors.Join(fs.MkdirAll(db.dir, 0o755), fs.RemoveAll(gone))
+		return true, errors.Join(fs.MkdirAll(db.dir, dir.Mode().Perm()), fs.RemoveAll(gone))
 	}
 	err = fs.RemoveAll(gone)
-	for _, dir := range db.made[1:] {
-		if err != nil || fs.Remove(dir) != nil {
+	for _, above := range db.made[1:] {
+		if err != nil || fs.Remove(above) != nil {
 			break // it holds something
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -213,5 +214,23 @@ func TestDiscardAfterFailure(t *testing.T) {
 	}
 	if _, err := mem.Stat("db"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// A directory that was there before keeps its permissions.
+func TestDiscardInADirectoryOfOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Create(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := db.Discard(); err != nil || !removed {
+		t.Fatal(removed, err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
 	}
 }
