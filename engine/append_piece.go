@@ -231,7 +231,6 @@ func (h *heldRefs) hold(key string, r refs.Reference) error {
 	return nil
 }
 
-// Get implements [kv.Reader].
 func (h *heldRefs) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	r, ok := h.refs[key]
 	if !ok {

@@ -325,7 +325,6 @@ func keyHash(key string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// Set implements [kv.Writer].
 func (n *noting) Set(ctx context.Context, key string, value []byte) error {
 	if err := n.Store.Set(ctx, key, value); err != nil {
 		return err

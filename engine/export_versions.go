@@ -92,7 +92,6 @@ func (p *versionsPlan) find(ctx context.Context) error {
 	return nil
 }
 
-// Write implements [formats.Plan].
 func (p *versionsPlan) Write(ctx context.Context, out formats.Output) error {
 	files, ok := out.Dst.(formats.Files)
 	if !ok {

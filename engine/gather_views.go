@@ -32,13 +32,11 @@ func (s *Session) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) e
 	return kv.Gather(ctx, s.view, wants, g)
 }
 
-// Gathers implements [kv.Gatherer].
 func (t tracked) Gathers(ctx context.Context, key string) bool {
 	ok, err := t.VirtualBeside(ctx, key)
 	return ok && err == nil
 }
 
-// Gather implements [kv.Gatherer].
 func (t tracked) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
 	return t.files.Gather(ctx, t.Session, wants, g)
 }

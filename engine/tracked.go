@@ -22,7 +22,6 @@ var (
 	_ kv.PrefixDeleter = tracked{}
 )
 
-// Set implements [kv.Writer].
 func (t tracked) Set(ctx context.Context, key string, value []byte) error {
 	if err := t.copies.Key(ctx, key); err != nil {
 		return err
@@ -30,7 +29,6 @@ func (t tracked) Set(ctx context.Context, key string, value []byte) error {
 	return t.Session.Set(ctx, key, value)
 }
 
-// Delete implements [kv.Writer].
 func (t tracked) Delete(ctx context.Context, key string) error {
 	if err := t.copies.Key(ctx, key); err != nil {
 		return err
@@ -38,7 +36,6 @@ func (t tracked) Delete(ctx context.Context, key string) error {
 	return t.Session.Delete(ctx, key)
 }
 
-// DeletePrefix implements [kv.PrefixDeleter].
 func (t tracked) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := t.copies.Above(ctx, names.Clean(prefix)); err != nil {
 		return err

@@ -126,7 +126,6 @@ var (
 	_ RangesViewer = held{}
 )
 
-// Validator implements [Validator].
 func (h held) Validator() string {
 	if v, ok := h.Value.(Validator); ok {
 		return v.Validator()
@@ -134,13 +133,10 @@ func (h held) Validator() string {
 	return ""
 }
 
-// Stamp implements [Stamped].
 func (h held) Stamp() Stamp { return StampOf(h.Value) }
 
-// Spacing implements [Spacer].
 func (h held) Spacing() (gap, most int64) { return Spacing(h.Value) }
 
-// View implements [Value].
 func (h held) View(ctx context.Context, rng Range, fn func([]byte) error) error {
 	b, ok, err := h.part(rng)
 	if err == nil {
@@ -167,10 +163,8 @@ func (h held) part(rng Range) (b []byte, ok bool, err error) {
 	return nil, false, nil
 }
 
-// ViewsRanges implements [RangesViewer].
 func (h held) ViewsRanges() bool { return ViewsRanges(h.Value) }
 
-// ViewRanges implements [RangesViewer].
 func (h held) ViewRanges(ctx context.Context, parts []Range, fn func(i int, b []byte) error) error {
 	var rest []Range
 	var numbers []int

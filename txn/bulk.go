@@ -80,7 +80,6 @@ type knownPages struct {
 	names map[tree.Name]struct{}
 }
 
-// PutPage implements [tree.Pages].
 func (p knownPages) PutPage(ctx context.Context, name tree.Name, page []byte) error {
 	if _, ok := p.names[name]; ok {
 		return nil

@@ -347,7 +347,6 @@ func (p indexPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error)
 	return b, err
 }
 
-// ViewPage implements [tree.PageViewer].
 func (p indexPages) ViewPage(_ context.Context, name tree.Name, fn func([]byte) error) error {
 	if b := p.wait.page(name); b != nil {
 		return fn(b)

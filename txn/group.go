@@ -202,7 +202,6 @@ type groupPages struct {
 
 var _ tree.Pages = (*groupPages)(nil)
 
-// GetPage implements [tree.Pages].
 func (g *groupPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	if b := g.own(name); b != nil {
 		return b, nil

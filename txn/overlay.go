@@ -44,7 +44,6 @@ func (o *overlay) own(name tree.Name) []byte {
 	return o.pages[name]
 }
 
-// GetPage implements [tree.Pages].
 func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	if b := o.own(name); b != nil {
 		return b, nil
@@ -52,7 +51,6 @@ func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	return o.below.GetPage(ctx, name)
 }
 
-// PutPage implements [tree.Pages].
 func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,7 +175,6 @@ func (g overlays) own(name tree.Name) []byte {
 	return nil
 }
 
-// GetPage implements [tree.Pages].
 func (g overlays) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	if b := g.own(name); b != nil {
 		return b, nil

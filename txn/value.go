@@ -46,7 +46,6 @@ func (e *ReadError) Unwrap() error { return e.Err }
 
 var _ kv.Value = located{}
 
-// Size implements [kv.Value].
 func (l located) Size() int64 {
 	if l.v.Kind == tree.KindInline {
 		return int64(len(l.v.Inline))
@@ -54,10 +53,8 @@ func (l located) Size() int64 {
 	return int64(l.v.Length)
 }
 
-// ID implements [kv.Value].
 func (l located) ID() kv.ID { return kv.ID(l.v.ContentSum()) }
 
-// View implements [kv.Value].
 func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	if l.v.Kind == tree.KindInline {
 		return kv.Bytes(l.v.Inline).View(ctx, rng, fn)
@@ -87,7 +84,6 @@ func (l located) Stream(ctx context.Context, fn func([]byte) error) error {
 
 var _ kv.Placed = located{}
 
-// Place implements [kv.Placed].
 func (l located) Place() (kv.Place, error) {
 	if l.v.Kind != tree.KindNative {
 		return kv.Place{}, errors.ErrUnsupported
@@ -95,7 +91,6 @@ func (l located) Place() (kv.Place, error) {
 	return l.db.packs.Place(addressOf(l.v))
 }
 
-// Lease implements [kv.Placed].
 func (l located) Lease() (kv.Lease, error) {
 	if l.v.Kind != tree.KindNative {
 		return nil, errors.ErrUnsupported

@@ -91,10 +91,8 @@ func (s section) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 
 var _ kv.RangesViewer = section{}
 
-// ViewsRanges implements [kv.RangesViewer].
 func (s section) ViewsRanges() bool { return kv.ViewsRanges(s.v) }
 
-// ViewRanges implements [kv.RangesViewer].
 func (s section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
 	parts, err := kv.Within(parts, s.off, s.n)
 	if err != nil {

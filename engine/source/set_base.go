@@ -92,14 +92,12 @@ func (m movedSet) url(key, url string) string {
 	return path.Join(m.folder(key), url)
 }
 
-// Lookup implements [refs.Set].
 func (m movedSet) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 	ref, err := m.View.Lookup(ctx, key)
 	ref.URL = m.url(key, ref.URL)
 	return ref, err
 }
 
-// Entries implements [refs.Set].
 func (m movedSet) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for e, err := range m.View.Entries(ctx) {

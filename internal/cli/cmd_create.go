@@ -82,7 +82,6 @@ var createFormats = map[string]zarr.Version{"": 0, "1": zarr.V1, "2": zarr.V2, "
 // lengths is a flag that holds a number per dimension.
 type lengths []int64
 
-// Set implements pflag.Value.
 func (l *lengths) Set(s string) error {
 	*l = lengths{}
 	for _, n := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -95,12 +94,10 @@ func (l *lengths) Set(s string) error {
 	return nil
 }
 
-// String implements pflag.Value.
 func (l *lengths) String() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int64(*l)), " ", ","), "[]")
 }
 
-// Type implements pflag.Value.
 func (l *lengths) Type() string { return "N,…" }
 
 // raw returns a flag's value as JSON, nil if it is empty.

@@ -48,7 +48,6 @@ type shown struct {
 	keep string
 }
 
-// Format implements fmt.Formatter.
 func (s shown) Format(f fmt.State, verb rune) {
 	directive := fmt.FormatString(f, verb)
 	if text, ok := s.v.(string); ok && verb != 'q' { // the width is that of the escaped text

@@ -159,7 +159,6 @@ type rawFile int
 
 func (f rawFile) Close() error { return unix.Close(int(f)) }
 
-// ReadAt implements io.ReaderAt.
 func (f rawFile) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		// The kernel moves at most 2 GiB at a time.

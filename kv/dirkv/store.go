@@ -230,7 +230,6 @@ func (v *value) Validator() string {
 	return fmt.Sprintf("mtime:%d size:%d", v.info.modified, v.info.size)
 }
 
-// Stamp implements [kv.Stamped].
 func (v *value) Stamp() kv.Stamp {
 	at := time.Unix(0, v.info.modified)
 	return kv.Stamp{ETag: fmt.Sprintf("%x-%x-%x", v.info.ino, max(at.UnixMicro(), 0), v.info.size), Modified: at}

@@ -127,7 +127,6 @@ func (b *bucket) object(key string) string {
 	return "/storage/v1/b/" + b.name + "/o/" + url.PathEscape(key)
 }
 
-// Request implements [remote.Protocol].
 func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
 	if err := validKey(key); err != nil {
 		return nil, err
@@ -154,7 +153,6 @@ func validKey(key string) error {
 	return nil
 }
 
-// Version implements [remote.Protocol].
 func (b *bucket) Version(h http.Header) remote.Version {
 	if g := h.Get("X-Goog-Generation"); g != "" {
 		return remote.Version("generation:" + g)
@@ -162,7 +160,6 @@ func (b *bucket) Version(h http.Header) remote.Version {
 	return ""
 }
 
-// Missing implements [remote.Protocol].
 func (b *bucket) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
@@ -174,7 +171,6 @@ func (b *bucket) Missing(resp *http.Response) bool {
 	return false
 }
 
-// Code implements [remote.Protocol].
 func (b *bucket) Code(resp *http.Response) string {
 	var answer struct {
 		Error struct{ Errors []struct{ Reason string } }
@@ -210,7 +206,6 @@ func (b *bucket) ask(ctx context.Context, path string, query url.Values, answer 
 	})
 }
 
-// Stat implements [remote.Stater].
 func (b *bucket) Stat(ctx context.Context, key string) (remote.Info, error) {
 	if err := validKey(key); err != nil {
 		return remote.Info{}, err

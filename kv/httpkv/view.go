@@ -69,7 +69,6 @@ type server struct {
 
 var _ remote.Protocol = (*server)(nil)
 
-// Request implements [remote.Protocol].
 func (s *server) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
 	if err := validKey(key); err != nil {
 		return nil, err
@@ -98,10 +97,8 @@ func (s *server) Request(ctx context.Context, method, key string, pin remote.Ver
 	return req, nil
 }
 
-// Version implements [remote.Protocol].
 func (s *server) Version(h http.Header) remote.Version { return remote.VersionOf(h) }
 
-// Missing implements [remote.Protocol].
 func (s *server) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound, http.StatusGone:
@@ -118,7 +115,6 @@ func (s *server) Missing(resp *http.Response) bool {
 	return first != resp.Request && strings.HasSuffix(resp.Request.URL.Path, "/")
 }
 
-// Code implements [remote.Protocol].
 func (s *server) Code(*http.Response) string { return "" }
 
 func validKey(key string) error {

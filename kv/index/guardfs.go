@@ -163,7 +163,6 @@ func isTable(name string) bool {
 
 func (g *guardFS) inside(name string) bool { return g.FS.PathDir(name) == g.dir }
 
-// Create implements vfs.FS.
 func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if !g.inside(name) {
 		return g.FS.Create(name, category)
@@ -234,7 +233,6 @@ func (g *guardFS) createTable(name string, category vfs.DiskWriteCategory) (vfs.
 	return &tableFile{File: f, g: g, name: name}, nil
 }
 
-// Open implements vfs.FS.
 func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if g.inside(name) && isTable(name) && g.isFailed() {
 		if f, err := g.mem.Open(g.FS.PathBase(name)); err == nil {
@@ -244,7 +242,6 @@ func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return g.FS.Open(name, opts...)
 }
 
-// Stat implements vfs.FS.
 func (g *guardFS) Stat(name string) (vfs.FileInfo, error) {
 	if g.inside(name) && isTable(name) && g.isFailed() {
 		if fi, err := g.mem.Stat(g.FS.PathBase(name)); err == nil {
@@ -266,7 +263,6 @@ func (g *guardFS) List(dir string) ([]string, error) {
 	return names, err
 }
 
-// OpenDir implements vfs.FS.
 func (g *guardFS) OpenDir(name string) (vfs.File, error) {
 	f, err := g.FS.OpenDir(name)
 	if err != nil {
@@ -283,7 +279,6 @@ func (g *guardFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opt
 	return g.FS.OpenReadWrite(name, category, opts...)
 }
 
-// Link implements vfs.FS.
 func (g *guardFS) Link(oldname, newname string) error {
 	if err := g.err(); err != nil && g.inside(newname) {
 		return err
@@ -303,7 +298,6 @@ func (g *guardFS) Remove(name string) error {
 	return g.FS.Remove(name)
 }
 
-// RemoveAll implements vfs.FS.
 func (g *guardFS) RemoveAll(name string) error {
 	if (g.inside(name) || name == g.dir) && g.isFailed() {
 		return nil
@@ -326,7 +320,6 @@ func (g *guardFS) Rename(oldname, newname string) error {
 	return nil
 }
 
-// MkdirAll implements vfs.FS.
 func (g *guardFS) MkdirAll(dir string, perm os.FileMode) error {
 	if dir == g.dir && g.isFailed() {
 		return nil
@@ -334,5 +327,4 @@ func (g *guardFS) MkdirAll(dir string, perm os.FileMode) error {
 	return g.FS.MkdirAll(dir, perm)
 }
 
-// Unwrap implements vfs.FS.
 func (g *guardFS) Unwrap() vfs.FS { return g.FS }

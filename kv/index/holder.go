@@ -139,7 +139,6 @@ type unlockedFS struct{ vfs.FS }
 
 func (unlockedFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Unwrap implements vfs.FS.
 func (f unlockedFS) Unwrap() vfs.FS { return f.FS }
 
 // Close removes the description and gives up the lock.

@@ -54,10 +54,8 @@ func (f sharedFS) Lock(name string) (io.Closer, error) {
 	return l, nil
 }
 
-// Unwrap implements vfs.FS.
 func (f sharedFS) Unwrap() vfs.FS { return f.FS }
 
-// Close implements io.Closer.
 func (l *sharedLock) Close() error {
 	shared.Lock()
 	defer shared.Unlock()

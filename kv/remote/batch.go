@@ -68,7 +68,6 @@ type batch struct {
 // missing stands for the version of a key without a value.
 const missing Version = "missing"
 
-// Open implements [gather.Files].
 func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, stale kv.Value) (kv.Value, []byte, error) {
 	if stale != nil {
 		return nil, nil, kv.ErrChanged
@@ -76,7 +75,6 @@ func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, s
 	return b.o.LocateRange(ctx, b.keys[file], rng, limit)
 }
 
-// Take implements [gather.Files].
 func (b *batch) Take(_ context.Context, p gather.Part, file kv.Value, bits []byte, err error) error {
 	key := b.keys[p.File]
 	switch {

@@ -11,7 +11,6 @@ import (
 // Spacing implements [kv.Spacer].
 func (o *Objects) Spacing() (gap, most int64) { return o.c.o.Gap, o.c.o.MaxMerged }
 
-// Spacing implements [kv.Spacer].
 func (v *value) Spacing() (gap, most int64) { return v.o.Spacing() }
 
 // LocateRange implements [kv.RangeLocator] with one request, whose answer has

@@ -158,13 +158,11 @@ var (
 	_ kv.RangesViewer = (*value)(nil)
 )
 
-// Size implements [kv.Value].
 func (v *value) Size() int64 { return v.info.Size }
 
 // ID implements [kv.Value]; it is zero, because servers change what they have.
 func (v *value) ID() kv.ID { return kv.ID{} }
 
-// Validator implements [kv.Validator].
 func (v *value) Validator() string {
 	if v.info.Version == "" {
 		return ""
@@ -172,14 +170,12 @@ func (v *value) Validator() string {
 	return fmt.Sprintf("%s size:%d", v.info.Version, v.info.Size)
 }
 
-// Stamp implements [kv.Stamped].
 func (v *value) Stamp() kv.Stamp { return v.info.Stamp }
 
 // maxPooled is the length up to which View trusts the size of a value and reads
 // into a pooled buffer.
 const maxPooled = 16 << 20
 
-// View implements [kv.Value].
 func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	off, n, err := rng.Resolve(v.info.Size)
 	if err != nil {
@@ -201,7 +197,6 @@ func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) e
 	return fn(b)
 }
 
-// ViewsRanges implements [kv.RangesViewer].
 func (v *value) ViewsRanges() bool { return true }
 
 // ViewRanges implements [kv.RangesViewer]: a request for each part, several at a

@@ -69,7 +69,6 @@ func identityOf(profile string, section map[string]string) *identity {
 // variables are the keys in the environment.
 type variables struct{ credentials.EnvAWS }
 
-// RetrieveWithCredContext implements credentials.Provider.
 func (e *variables) RetrieveWithCredContext(c *credentials.CredContext) (credentials.Value, error) {
 	v, err := e.EnvAWS.RetrieveWithCredContext(c)
 	if err == nil && (v.AccessKeyID == "") != (v.SecretAccessKey == "") {
@@ -86,12 +85,10 @@ type keysOfProfile struct {
 	read string // the state of the files when they were read
 }
 
-// IsExpired implements credentials.Provider.
 func (f *keysOfProfile) IsExpired() bool {
 	return f.FileAWSCredentials.IsExpired() || f.read != stateOfProfiles()
 }
 
-// RetrieveWithCredContext implements credentials.Provider.
 func (f *keysOfProfile) RetrieveWithCredContext(c *credentials.CredContext) (credentials.Value, error) {
 	f.read = stateOfProfiles() // before they are read: a change meanwhile counts
 	section, err := loadProfile(f.Profile)
@@ -193,7 +190,6 @@ type metadata struct {
 	none      error // of the last request: errNoService, errNoRole or nil
 }
 
-// RoundTrip implements http.RoundTripper.
 func (m *metadata) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := m.transport.RoundTrip(req)
 	var failed *net.OpError

@@ -16,7 +16,6 @@ type signing struct {
 	next http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (s signing) RoundTrip(req *http.Request) (*http.Response, error) {
 	region := s.b.at.region()
 	resp, err := s.send(req, region)

@@ -91,7 +91,6 @@ type bucket struct {
 
 var _ remote.Protocol = (*bucket)(nil)
 
-// Request implements [remote.Protocol].
 func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
 	if err := validKey(key); err != nil {
 		return nil, err
@@ -138,10 +137,8 @@ func (b *bucket) request(ctx context.Context, method, key string, query url.Valu
 	return req, nil
 }
 
-// Version implements [remote.Protocol].
 func (b *bucket) Version(h http.Header) remote.Version { return remote.VersionOf(h) }
 
-// Missing implements [remote.Protocol].
 func (b *bucket) Missing(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
@@ -158,7 +155,6 @@ func (b *bucket) Missing(resp *http.Response) bool {
 	return false
 }
 
-// Code implements [remote.Protocol].
 func (b *bucket) Code(resp *http.Response) string {
 	var answer struct{ Code string }
 	if xml.Unmarshal(remote.Head(resp), &answer) != nil || len(answer.Code) > 100 {

@@ -149,7 +149,6 @@ func (m *member) headLen() int64 { return int64(atomic.LoadUint32(&m.head) &^ ra
 // headMost is the expected upper bound of the length of the local header.
 func (m *member) headMost() int64 { return lenLocal + int64(m.rawLen) + headSlack }
 
-// Open implements [gather.Files].
 func (b *gathering) Open(_ context.Context, _ int, _ kv.Range, _ int64, stale kv.Value) (kv.Value, []byte, error) {
 	if stale != nil {
 		return nil, nil, kv.ErrChanged // the archive differs from the one that was opened
@@ -157,7 +156,6 @@ func (b *gathering) Open(_ context.Context, _ int, _ kv.Range, _ int64, stale kv
 	return b.r.archive, nil, nil
 }
 
-// Take implements [gather.Files].
 func (b *gathering) Take(ctx context.Context, p gather.Part, _ kv.Value, bytes []byte, err error) error {
 	v, err := b.at(ctx, p, bytes, err)
 	if err != nil {
@@ -183,7 +181,6 @@ func (b *gathering) at(ctx context.Context, p gather.Part, bytes []byte, err err
 // headGathering reads local headers.
 type headGathering struct{ *gathering }
 
-// Take implements [gather.Files].
 func (h headGathering) Take(ctx context.Context, p gather.Part, _ kv.Value, bytes []byte, err error) error {
 	_, err = h.at(ctx, p, bytes, err)
 	return err

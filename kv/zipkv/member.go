@@ -35,7 +35,6 @@ func (d *data) begin(ctx context.Context) (int64, error) {
 func (d *data) Size() int64 { return d.m.size }
 func (d *data) ID() kv.ID   { return d.r.id(d.m) }
 
-// Spacing implements [kv.Spacer].
 func (d *data) Spacing() (gap, most int64) { return kv.Spacing(d.archive) }
 
 // storedValue is a member without compression: a range of the archive.
@@ -62,7 +61,6 @@ func (v *storedValue) View(ctx context.Context, rng kv.Range, fn func([]byte) er
 
 var _ kv.Streamer = (*storedValue)(nil)
 
-// Stream implements [kv.Streamer].
 func (v *storedValue) Stream(ctx context.Context, fn func([]byte) error) error {
 	at, err := v.begin(ctx)
 	if err != nil {
@@ -84,7 +82,6 @@ var _ kv.RangesViewer = (*storedValue)(nil)
 // ViewsRanges implements [kv.RangesViewer]: archives on a server do.
 func (v *storedValue) ViewsRanges() bool { return kv.ViewsRanges(v.archive) }
 
-// ViewRanges implements [kv.RangesViewer].
 func (v *storedValue) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
 	at, err := v.begin(ctx)
 	if err != nil {

@@ -22,7 +22,6 @@ func (q queue) Less(i, j int) bool {
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *queue) Push(x any)   { *q = append(*q, x.(*catalog.Commit)) }
 
-// Pop implements [heap.Interface].
 func (q *queue) Pop() any {
 	old := *q
 	c := old[len(old)-1]

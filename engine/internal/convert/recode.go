@@ -156,12 +156,10 @@ type fresh struct {
 	note func(int64)
 }
 
-// Get implements [kv.Reader].
 func (f fresh) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	return f.docs.Get(ctx, key, rng)
 }
 
-// Set implements [kv.Writer].
 func (f fresh) Set(ctx context.Context, key string, value []byte) error {
 	f.note(int64(len(value)))
 	return f.out.Set(ctx, key, value)

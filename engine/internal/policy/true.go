@@ -132,10 +132,8 @@ type overlay struct {
 	made *kv.Mem
 }
 
-// Set implements [kv.Writer].
 func (o *overlay) Set(ctx context.Context, key string, value []byte) error {
 	return o.made.Set(ctx, key, value)
 }
 
-// Delete implements [kv.Writer].
 func (o *overlay) Delete(context.Context, string) error { return errors.ErrUnsupported }

@@ -80,22 +80,18 @@ func (d documents) of(ctx context.Context, key string) kv.Reader {
 	return d.Reader
 }
 
-// Get implements [kv.Reader].
 func (d documents) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	return d.of(ctx, key).Get(ctx, key, rng)
 }
 
-// Locate implements [kv.Locator].
 func (d documents) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return kv.Locate(ctx, d.of(ctx, key), key)
 }
 
-// LocateRange implements [kv.RangeLocator].
 func (d documents) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
 	return kv.LocateRange(ctx, d.of(ctx, key), key, rng, limit)
 }
 
-// GetMany implements [kv.BatchReader].
 func (d documents) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
 	out := make([][]byte, len(reqs))
 	var rest []kv.Request
@@ -120,7 +116,6 @@ func (d documents) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, er
 	return out, nil
 }
 
-// Gathers implements [kv.Gatherer].
 func (d documents) Gathers(ctx context.Context, key string) bool {
 	return kv.Gathers(ctx, d.of(ctx, key), key)
 }
@@ -131,7 +126,6 @@ func (d documents) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) 
 	return kv.Gather(ctx, d.Reader, wants, g)
 }
 
-// List implements [kv.Lister].
 func (d listedDocuments) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		next, stop := iter.Pull2(d.docs.List(ctx, opts))

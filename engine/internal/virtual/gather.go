@@ -234,7 +234,6 @@ func (b *batch) readRemote(ctx context.Context) error {
 	return gather.Read(ctx, b.remote, b, gather.Options{Gap: gap, Most: most, Parallel: Requests, Memory: b.r.memory})
 }
 
-// Open implements [gather.Files].
 func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, stale kv.Value) (kv.Value, []byte, error) {
 	p := b.files[file]
 	if known := p.found(stale); known != nil {
@@ -252,7 +251,6 @@ func (b *batch) Open(ctx context.Context, file int, rng kv.Range, limit int64, s
 	return v, bytes, nil
 }
 
-// Take implements [gather.Files].
 func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes []byte, err error) error {
 	i := part.Want
 	m := b.values[i].(*Mention)

@@ -50,7 +50,6 @@ func (v *value) pin() bool {
 	return v.state.CompareAndSwap(stateFree, statePinned) || v.state.Load() == statePinned
 }
 
-// Size implements [kv.Value].
 func (v *value) Size() int64 { return v.n }
 
 // ID implements [kv.Value]: that of the bytes in the version of the file that
@@ -73,7 +72,6 @@ func (v *value) Validator() string {
 	return ValidatorOf(at.file)
 }
 
-// Spacing implements [kv.Spacer].
 func (v *value) Spacing() (gap, most int64) {
 	if at := v.current(); at.file != nil {
 		return kv.Spacing(at.file)
@@ -126,7 +124,6 @@ func (v *value) moved(ctx context.Context, changed error) (*value, error) {
 // errMoved is for bytes of a version that others do not see any more.
 var errMoved = fmt.Errorf("%w while it was read", kv.ErrChanged)
 
-// View implements [kv.Value].
 func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
 	off, n, err := rng.Resolve(v.n)
 	if err != nil {
@@ -174,7 +171,6 @@ func (v *value) ViewsRanges() bool {
 	return !v.p.local()
 }
 
-// ViewRanges implements [kv.RangesViewer].
 func (v *value) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
 	at, err := v.found(ctx)
 	if err != nil {

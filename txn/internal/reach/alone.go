@@ -76,7 +76,6 @@ func (h ends) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 func (h *ends) Push(x any) { *h = append(*h, x.(*ownerRanges)) }
 
-// Pop implements [heap.Interface].
 func (h *ends) Pop() any {
 	n := len(*h) - 1
 	r := (*h)[n]
