@@ -34,7 +34,7 @@ func (c Config) Fields() *Fields {
 		return f
 	}
 	if err := json.Unmarshal(c.Raw, &f.members); err != nil || f.members == nil {
-		f.fail("", "configuration is not an object")
+		f.Fail("", "configuration is not an object")
 	}
 	return f
 }
@@ -66,7 +66,7 @@ func (f *Fields) Err() error {
 		return nil
 	}
 	slices.Sort(unknown)
-	f.fail(unknown[0], "unknown member")
+	f.Fail(unknown[0], "unknown member")
 	return f.err
 }
 
@@ -78,14 +78,12 @@ func optional(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &o) == nil && o.MustUnderstand != nil && !*o.MustUnderstand
 }
 
-func (f *Fields) fail(field, format string, args ...any) {
+// Fail records an error about a member that was read.
+func (f *Fields) Fail(field, format string, args ...any) {
 	if f.err == nil {
 		f.err = BadField(field, format, args...)
 	}
 }
-
-// Fail records an error about a member that was read.
-func (f *Fields) Fail(field, format string, args ...any) { f.fail(field, format, args...) }
 
 // Raw returns the text of a member, or nil if it is missing. In v2 null means
 // missing.
@@ -104,7 +102,7 @@ func (f *Fields) Raw(name string) json.RawMessage {
 func (f *Fields) Require(names ...string) {
 	for _, name := range names {
 		if f.Raw(name) == nil {
-			f.fail(name, "missing")
+			f.Fail(name, "missing")
 		}
 	}
 }
@@ -116,7 +114,7 @@ func (f *Fields) decode(name, want string, v any) bool {
 		return false
 	}
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, v) != nil {
-		f.fail(name, "%s is not %s", value.Clip(raw), want)
+		f.Fail(name, "%s is not %s", value.Clip(raw), want)
 		return false
 	}
 	return true
@@ -129,7 +127,7 @@ func (f *Fields) Int(name string, def, lo, hi int64) int64 {
 		return def
 	}
 	if n < lo || n > hi {
-		f.fail(name, "%d is not in %d to %d", n, lo, hi)
+		f.Fail(name, "%d is not in %d to %d", n, lo, hi)
 		return def
 	}
 	return n
@@ -166,7 +164,7 @@ func (f *Fields) String(name, def string) string {
 func (f *Fields) Enum(name, def string, values ...string) string {
 	s := f.String(name, def)
 	if f.err == nil && s != def && !slices.Contains(values, s) {
-		f.fail(name, "%q is not one of %s", s, strings.Join(values, ", "))
+		f.Fail(name, "%q is not one of %s", s, strings.Join(values, ", "))
 		return def
 	}
 	return s

@@ -165,12 +165,7 @@ func (s *n5Stage) place(dst, block []byte, from layout) []byte {
 	start := len(dst)
 	dst = scratch.Grow(dst, s.in.Size)[:start+int(s.in.Size)]
 	chunk := dst[start:]
-	clear(chunk)
-	if fill := s.in.Fill; len(fill) > 0 {
-		for at := copy(chunk, fill); at > 0 && at < len(chunk); at *= 2 {
-			copy(chunk[at:], chunk[:at])
-		}
-	}
+	fillRun(chunk, s.in.Fill)
 	count := make([]int, len(s.in.Shape))
 	for i := range count {
 		count[i] = min(s.in.Shape[i], from.shape[i])
