@@ -61,7 +61,9 @@ const (
 
 var (
 	ownZstdEncoders = sync.Pool{New: func() any { return new(own.Encoder) }}
+	ownZstdDecoders = sync.Pool{New: func() any { return new(own.Decoder) }}
 
+	// For what the others do not do.
 	zstdEncoders [5][2][maxZstdWindow - minZstdWindow + 2]sync.Pool
 	zstdDecoders sync.Pool
 )
@@ -141,13 +143,19 @@ func DecodeZstd(src []byte, limit int64) ([]byte, error) {
 
 // decodeZstd appends the contents of a frame, of about guess bytes.
 func decodeZstd(dst, src []byte, limit, guess int64) ([]byte, error) {
+	start := len(dst)
+	dst = scratch.Room(dst, guess, len(src))
+	fast := ownZstdDecoders.Get().(*own.Decoder)
+	out, ok := fast.Decode(dst[start:start:start+int(min(int64(cap(dst)-start), limit))], src)
+	ownZstdDecoders.Put(fast)
+	if ok {
+		return dst[:start+len(out)], nil
+	}
 	d, err := zstdDecoder()
 	if err != nil {
 		return dst, err
 	}
 	defer zstdDecoders.Put(d)
-	start := len(dst)
-	dst = scratch.Room(dst, guess, len(src))
 	for {
 		// The decoder never writes past the capacity that it is given, and
 		// fails when that is not enough.

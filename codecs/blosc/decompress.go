@@ -6,10 +6,11 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
+	library "github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/zarrdb/zarrdb/codecs/inflate"
+	"github.com/zarrdb/zarrdb/codecs/zstd"
 )
 
 var (
@@ -49,11 +50,18 @@ func decompress(code int, dst, src []byte) error {
 		}
 		n = len(out)
 	case codeZstd:
+		fast := ownZstdDecoders.Get().(*zstd.Decoder)
+		out, ok := fast.Decode(dst[:0], src)
+		ownZstdDecoders.Put(fast)
+		if ok {
+			n = len(out)
+			break
+		}
 		d, err := zstdDecoder()
 		if err != nil {
 			return err
 		}
-		out, err := d.DecodeAll(src, dst[:0])
+		out, err = d.DecodeAll(src, dst[:0])
 		zstdDecoders.Put(d)
 		if err != nil {
 			return err
@@ -66,17 +74,21 @@ func decompress(code int, dst, src []byte) error {
 	return nil
 }
 
-var zstdDecoders sync.Pool
+var (
+	ownZstdDecoders = sync.Pool{New: func() any { return new(zstd.Decoder) }}
+
+	zstdDecoders sync.Pool // of frames that the other ones do not decode
+)
 
 // zstdDecoder returns a decoder that never writes beyond the capacity it is
 // given.
-func zstdDecoder() (*zstd.Decoder, error) {
-	if d, ok := zstdDecoders.Get().(*zstd.Decoder); ok {
+func zstdDecoder() (*library.Decoder, error) {
+	if d, ok := zstdDecoders.Get().(*library.Decoder); ok {
 		return d, nil
 	}
-	return zstd.NewReader(nil,
-		zstd.WithDecoderConcurrency(1),
+	return library.NewReader(nil,
+		library.WithDecoderConcurrency(1),
 		// The output is its own window, so that a large one costs nothing.
-		zstd.WithDecoderMaxWindow(1<<32),
-		zstd.WithDecodeAllCapLimit(true))
+		library.WithDecoderMaxWindow(1<<32),
+		library.WithDecodeAllCapLimit(true))
 }

@@ -2,7 +2,14 @@
 
 package zstd
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+// hasReplay reports whether there is a replayArch.
+var hasReplay = cpuid.CPU.Supports(cpuid.BMI2, cpuid.SSSE3)
 
 // state is what searchAMD64 begins with and ends with. seqs and literals point to
 // where the next ones go; there is room for a sequence every four bytes, and for
@@ -36,4 +43,43 @@ func (e *Encoder) searchArch(src []byte, from int) (anchor int) {
 	e.seqs = e.seqs[:(uintptr(s.seqs)-uintptr(seqs))/unsafe.Sizeof(sequence{})]
 	e.literals = e.literals[:uintptr(s.literals)-uintptr(literals)]
 	return s.anchor
+}
+
+// cursor is where replayBMI2 begins and ends, and what it may use: the literals up to litsEnd, and the contents
+// from base on, room bytes. left is the number of sequences.
+type cursor struct {
+	bits          unsafe.Pointer
+	unread, left  int
+	out, base     unsafe.Pointer
+	room          int
+	lits, litsEnd unsafe.Pointer
+}
+
+// overrun is how many bytes behind the literals replayBMI2 may read, and how many behind the contents
+// it may write.
+const overrun = 16
+
+// replayBMI2 does what step does, for sequences that are not the last of a block. It
+// leaves one for which that takes more checks than usual.
+//
+//go:noescape
+func replayBMI2(r *replay, c *cursor)
+
+// replayArch does at most n sequences and returns how many.
+func (r *replay) replayArch(n int) int {
+	end := min(r.end, cap(r.out)-overrun)
+	if n <= 0 || end <= len(r.out) || cap(r.lits)-len(r.lits) < overrun {
+		return 0
+	}
+	out, lits := unsafe.Pointer(unsafe.SliceData(r.out)), unsafe.Pointer(unsafe.SliceData(r.lits))
+	c := cursor{
+		bits: unsafe.Pointer(unsafe.SliceData(r.bits)), unread: r.unread, left: n,
+		out: unsafe.Add(out, len(r.out)), base: unsafe.Add(out, r.base), room: end - r.base,
+		lits: lits, litsEnd: unsafe.Add(lits, len(r.lits)),
+	}
+	replayBMI2(r, &c)
+	r.unread = c.unread
+	r.out = r.out[:uintptr(c.out)-uintptr(out)]
+	r.lits = r.lits[uintptr(c.lits)-uintptr(lits):]
+	return n - c.left
 }
