@@ -155,14 +155,6 @@ type DirLister interface {
 	ListDir(ctx context.Context, prefix string) iter.Seq2[DirEntry, error]
 }
 
-// RangeWriter is an optional interface of a Writer; use [SetRange].
-type RangeWriter interface {
-	// SetRange overwrites len(p) bytes of an existing value from offset on.
-	// The range may end past the value, which then grows; it may not begin
-	// past its end (ErrRange).
-	SetRange(ctx context.Context, key string, offset int64, p []byte) error
-}
-
 // PrefixDeleter is an optional interface of a Writer; use [DeletePrefix].
 type PrefixDeleter interface {
 	// DeletePrefix removes every key that begins with prefix.

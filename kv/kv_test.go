@@ -290,7 +290,8 @@ func TestListDirNotUTF8(t *testing.T) {
 	}
 }
 
-func TestSplice(t *testing.T) {
+func TestSetRange(t *testing.T) {
+	m := kv.NewMem()
 	for _, c := range []struct {
 		old  string
 		off  int64
@@ -299,14 +300,17 @@ func TestSplice(t *testing.T) {
 	}{
 		{"", 0, "", ""}, {"", 0, "ab", "ab"}, {"abc", 0, "X", "Xbc"}, {"abc", 1, "XY", "aXY"}, {"abc", 2, "XYZ", "abXYZ"}, {"abc", 3, "X", "abcX"}, {"abc", 3, "", "abc"},
 	} {
-		got, err := kv.Splice([]byte(c.old), c.off, []byte(c.p))
-		if err != nil || string(got) != c.want {
-			t.Errorf("Splice(%q, %d, %q) = %q, %v, want %q", c.old, c.off, c.p, got, err, c.want)
+		err := m.Set(ctx, "k", []byte(c.old))
+		if err == nil {
+			err = kv.SetRange(ctx, m, "k", c.off, []byte(c.p))
+		}
+		if got, gerr := kv.Get(ctx, m, "k"); errors.Join(err, gerr) != nil || string(got) != c.want {
+			t.Errorf("SetRange(%q, %d, %q) = %q, %v, want %q", c.old, c.off, c.p, got, err, c.want)
 		}
 	}
 	for _, off := range []int64{-1, 4, math.MaxInt64} {
-		if _, err := kv.Splice([]byte("abc"), off, nil); !errors.Is(err, kv.ErrRange) {
-			t.Errorf("Splice at %d of 3: %v", off, err)
+		if err := kv.SetRange(ctx, m, "k", off, nil); !errors.Is(err, kv.ErrRange) {
+			t.Errorf("SetRange at %d of 3: %v", off, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"sync"
@@ -21,7 +20,6 @@ type Mem struct {
 var (
 	_ Store         = (*Mem)(nil)
 	_ Locator       = (*Mem)(nil)
-	_ RangeWriter   = (*Mem)(nil)
 	_ PrefixDeleter = (*Mem)(nil)
 )
 
@@ -115,25 +113,6 @@ func (m *Mem) Set(ctx context.Context, key string, value []byte) error {
 			m.values = map[string][]byte{}
 		}
 		m.keys.add(key)
-	}
-	m.values[key] = value
-	return nil
-}
-
-// SetRange implements [RangeWriter]; it is atomic.
-func (m *Mem) SetRange(ctx context.Context, key string, offset int64, p []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	old, ok := m.values[key]
-	if !ok {
-		return ErrNotFound
-	}
-	value, err := Splice(bytes.Clone(old), offset, p)
-	if err != nil {
-		return err
 	}
 	m.values[key] = value
 	return nil

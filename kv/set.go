@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // SetRange is set_partial_values of the abstract store interface for one part:
@@ -12,14 +11,9 @@ import (
 // range may end past the value, which then grows; it may not begin past its
 // end ([ErrRange]). A key without a value is [ErrNotFound].
 //
-// The fall-back reads the value and sets it anew, so w must be a [Reader] too;
-// it is not atomic against other writers of the same key.
+// It reads the value and sets it anew, so w must be a [Reader] too, and is not
+// atomic against other writers of the same key.
 func SetRange(ctx context.Context, w Writer, key string, offset int64, p []byte) error {
-	if rw, ok := w.(RangeWriter); ok {
-		if err := rw.SetRange(ctx, key, offset, p); !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-	}
 	r, ok := w.(Reader)
 	if !ok {
 		return fmt.Errorf("kv: set range of %s: view cannot be read: %w", quoteKey(key), errors.ErrUnsupported)
@@ -28,24 +22,11 @@ func SetRange(ctx context.Context, w Writer, key string, offset int64, p []byte)
 	if err != nil {
 		return err
 	}
-	value, err := Splice(old, offset, p)
-	if err != nil {
-		return err
-	}
-	return w.Set(ctx, key, value)
-}
-
-// Splice returns old with p written over it from offset on, as [SetRange]
-// defines it. It may change old and return a slice of it.
-func Splice(old []byte, offset int64, p []byte) ([]byte, error) {
 	if offset < 0 || offset > int64(len(old)) {
-		return nil, fmt.Errorf("%w: write at %d of %d bytes", ErrRange, offset, len(old))
-	}
-	if int64(len(p)) > math.MaxInt-offset {
-		return nil, ErrTooLarge
+		return fmt.Errorf("%w: write at %d of %d bytes", ErrRange, offset, len(old))
 	}
 	tail := copy(old[offset:], p)
-	return append(old, p[tail:]...), nil
+	return w.Set(ctx, key, append(old, p[tail:]...))
 }
 
 // deleteBatch is how many keys the fall-backs hold at a time.

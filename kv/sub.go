@@ -65,7 +65,6 @@ var (
 	_ RangeLocator  = subStore{}
 	_ Gatherer      = subStore{}
 	_ DirLister     = subStore{}
-	_ RangeWriter   = subStore{}
 	_ PrefixDeleter = subStore{}
 	_ BatchDeleter  = subStore{}
 )
@@ -148,10 +147,6 @@ func (s subWriter) Set(ctx context.Context, key string, value []byte) error {
 
 func (s subWriter) Delete(ctx context.Context, key string) error {
 	return s.w.Delete(ctx, s.pre+key)
-}
-
-func (s subWriter) SetRange(ctx context.Context, key string, offset int64, p []byte) error {
-	return SetRange(ctx, s.w, s.pre+key, offset, p)
 }
 
 func (s subWriter) DeletePrefix(ctx context.Context, prefix string) error {

@@ -241,7 +241,7 @@ func (m *tornValues) Set(ctx context.Context, key string, value []byte) error {
 	for m.torn = key; m.torn != ""; {
 		m.cond.Wait()
 	}
-	return m.Mem.SetRange(ctx, key, int64(half), value[half:])
+	return m.Mem.Set(ctx, key, value)
 }
 
 // sharedKey matches the keys that WriteConcurrently both reads and writes.

@@ -23,14 +23,13 @@ const (
 	OpListDir      Op = "list dir"
 	OpNext         Op = "next"
 	OpSet          Op = "set"
-	OpSetRange     Op = "set range"
 	OpDelete       Op = "delete"
 	OpDeletePrefix Op = "delete prefix"
 )
 
 // Hook returns a view around base that calls before ahead of every operation; an
 // error of before fails the operation. The view is a [kv.Lister] and a [kv.Writer] exactly
-// where base is. It passes Locate, ListDir, SetRange and DeletePrefix on, and has no other
+// where base is. It passes Locate, ListDir and DeletePrefix on, and has no other
 // optional methods. before must be safe for concurrent use if the view is used so.
 func Hook(base kv.Reader, before func(op Op, key string) error) kv.Reader {
 	h := hook{base, before}
@@ -184,17 +183,6 @@ func (h hookWriter) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	return h.w.Delete(ctx, key)
-}
-
-func (h hookWriter) SetRange(ctx context.Context, key string, offset int64, p []byte) error {
-	r, ok := h.w.(kv.RangeWriter)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	if err := h.call(OpSetRange, key); err != nil {
-		return err
-	}
-	return r.SetRange(ctx, key, offset, p)
 }
 
 func (h hookWriter) DeletePrefix(ctx context.Context, prefix string) error {

@@ -1,5 +1,5 @@
 // Package remote has the common parts of views of servers: requests with
-// retries, checks of answers, and batches of ranges in few requests.
+// retries, checks of answers, and many requests at a time.
 //
 //	kv/httpkv   kv/s3kv   kv/gcskv      a Protocol each: key → request
 //	      └────────┼─────────┘

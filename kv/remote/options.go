@@ -31,12 +31,10 @@ type Options struct {
 	// Parallel is the number of simultaneous requests of one batch, or of one
 	// call of [kv.Gather]; default 16.
 	Parallel int
-	// Gap is the largest gap, in bytes, between two ranges of a batch that one
-	// request reads; default 256 KiB, negative joins none.
-	Gap int64
-	// MaxMerged bounds the bytes of merged ranges; default 8 MiB. A batch holds
-	// at most Parallel times as much beside its result.
-	MaxMerged int64
+	// Gap and MaxMerged are what [kv.Spacing] returns: the largest gap, in bytes,
+	// between two parts that one request reads, and the bound of the bytes of such
+	// a request. Defaults 256 KiB, negative for none, and 8 MiB.
+	Gap, MaxMerged int64
 	// Memory bounds the bytes that all calls of [kv.Gather] of one client hold;
 	// a single value may be longer. Default 256 MiB.
 	Memory int64

@@ -448,64 +448,6 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestBatchPlan shows which requests become one.
-func TestBatchPlan(t *testing.T) {
-	value := bytes.Repeat([]byte("0123456789"), 100)
-	var mu sync.Mutex
-	var asked []string
-	o, _ := serve(t, Options{Gap: 10, MaxMerged: 100}, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked = append(asked, r.Method+r.URL.Path+" "+r.Header.Get("Range"))
-		mu.Unlock()
-		if r.URL.Path == "/none" {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		w.Header().Set("ETag", `"a"`)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(value))
-	})
-	span := func(key string, off, n int64) kv.Request { return kv.Request{Key: key, Range: kv.Span(off, n)} }
-	for _, test := range []struct {
-		name  string
-		reqs  []kv.Request
-		asked []string
-	}{
-		{"near", []kv.Request{span("a", 20, 5), span("a", 0, 10), span("a", 5, 10)}, []string{"GET/a bytes=0-24"}},
-		{"far", []kv.Request{span("a", 0, 10), span("a", 21, 5)}, []string{"GET/a bytes=0-9", "GET/a bytes=21-25"}},
-		{"too long together", []kv.Request{span("a", 0, 60), span("a", 60, 60)}, []string{"GET/a bytes=0-59", "GET/a bytes=60-119"}},
-		{"inside a long one", []kv.Request{span("a", 0, 500), span("a", 7, 60)}, []string{"GET/a bytes=0-499"}},
-		{"keys", []kv.Request{span("b", 0, 1), span("a", 0, 1), span("b", 1, 1)}, []string{"GET/a bytes=0-0", "GET/b bytes=0-1"}},
-		{"twice", []kv.Request{span("a", 3, 4), span("a", 3, 4)}, []string{"GET/a bytes=3-6"}},
-		{"missing", []kv.Request{span("none", 3, 4), span("none", 5, 4), {Key: "none"}}, []string{"GET/none ", "GET/none bytes=3-8"}},
-		{"whole", []kv.Request{{Key: "a"}, {Key: "a", Range: kv.Last(3)}}, []string{"GET/a ", "GET/a bytes=-3"}},
-	} {
-		asked = nil
-		got, err := o.GetMany(bg, test.reqs)
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-			continue
-		}
-		slices.Sort(asked)
-		if !slices.Equal(asked, test.asked) {
-			t.Errorf("%s: asked for %q, want %q", test.name, asked, test.asked)
-		}
-		for i, q := range test.reqs {
-			off, n, _ := q.Range.Resolve(int64(len(value)))
-			if want := value[off : off+n]; q.Key != "none" && !bytes.Equal(got[i], want) || q.Key == "none" && got[i] != nil {
-				t.Errorf("%s: request %d is %q", test.name, i, got[i])
-			}
-		}
-	}
-	for name, reqs := range map[string][]kv.Request{
-		"the last beyond the end": {span("a", 990, 5), span("a", 996, 5)}, "all beyond the end": {span("a", 2000, 5), span("a", 2006, 5)},
-		"at the very end": {span("a", 1<<62, 1<<62), span("a", 1<<62+1, 5)},
-	} {
-		if _, err := o.GetMany(bg, reqs); !errors.Is(err, kv.ErrRange) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestBatchModel compares random batches with slices of the value.
 func TestBatchModel(t *testing.T) {
 	seed := rand.Uint64()
@@ -536,31 +478,6 @@ func TestBatchModel(t *testing.T) {
 				t.Fatalf("%v: %d bytes", q.Range, len(got[i]))
 			}
 			clear(got[i]) // each is the caller's own
-		}
-	}
-}
-
-// TestBatchChanges sets a key anew between two requests of a batch.
-func TestBatchChanges(t *testing.T) {
-	var mu sync.Mutex
-	for what, second := range map[string]string{"other": `"b"`, "gone": ""} {
-		n := 0
-		o, _ := serve(t, Options{Gap: -1}, func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			n++
-			w.Header().Set("ETag", `"a"`)
-			if n == 2 {
-				w.Header().Set("ETag", second)
-			}
-			if n == 2 && second == "" {
-				w.WriteHeader(http.StatusNotFound)
-				return
-			}
-			http.ServeContent(w, r, "", time.Time{}, strings.NewReader("0123456789"))
-		})
-		if _, err := o.GetMany(bg, []kv.Request{{Key: "a", Range: kv.Span(0, 1)}, {Key: "a", Range: kv.Span(5, 1)}}); !errors.Is(err, kv.ErrChanged) {
-			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
