@@ -2,7 +2,6 @@ package zarrdb
 
 import (
 	"context"
-	"math"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -102,7 +101,7 @@ func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Sessi
 // Retry is Update that calls fn again, in a new session, after a conflict, with growing
 // pauses, until it is committed, fails otherwise, or ctx ends.
 func (db *DB) Retry(ctx context.Context, branch, message string, fn func(*Session) error) (c *txn.Commit, err error) {
-	err = txn.Retry(ctx, &txn.RetryOptions{Attempts: math.MaxInt}, func() error {
+	err = txn.Retry(ctx, func() error {
 		c, err = db.Update(ctx, branch, message, fn)
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"sync"
 
@@ -275,7 +274,7 @@ func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Sessi
 // Retry is [DB.Update] that calls fn again, in a new session, after a conflict, with
 // growing pauses, until it is committed, fails otherwise, or ctx ends.
 func (db *DB) Retry(ctx context.Context, branch, message string, fn func(*Session) error) (c *Commit, err error) {
-	err = txn.Retry(ctx, &txn.RetryOptions{Attempts: math.MaxInt}, func() error {
+	err = txn.Retry(ctx, func() error {
 		c, err = db.Update(ctx, branch, message, fn)
 		return err
 	})

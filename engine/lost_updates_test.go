@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -16,8 +15,7 @@ import (
 
 // retried updates the main branch until that is no conflict.
 func retried(db *DB, fn func(*Session) error) error {
-	o := &txn.RetryOptions{Attempts: 1 << 20, Most: time.Millisecond}
-	return txn.Retry(bg, o, func() error { _, err := db.Update(bg, "", "update", fn); return err })
+	return txn.Retry(bg, func() error { _, err := db.Update(bg, "", "update", fn); return err })
 }
 
 // change adds to one element of an array what the session reads there.

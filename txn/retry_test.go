@@ -4,73 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 func TestRetry(t *testing.T) {
-	ms := time.Millisecond
 	other := errors.New("other")
 	for _, c := range []struct {
-		name     string
-		o        RetryOptions
-		errs     []error // of one call after the other; the last stands for all that follow
-		stop     int     // the context ends in this pause, from 1
-		calls    int
-		pauses   []time.Duration
-		want     []error
-		conflict bool
+		name  string
+		errs  []error // of one call after the other; the last stands for all that follow
+		calls int
+		want  error
+		most  time.Duration // of all pauses
 	}{
-		{name: "at once", errs: []error{nil}, calls: 1},
-		{name: "another error", errs: []error{other}, calls: 1, want: []error{other}},
-		{name: "two conflicts", errs: []error{&ConflictError{}, fmt.Errorf("x: %w", &ConflictError{}), nil}, calls: 3, pauses: []time.Duration{ms / 2, ms}},
-		{name: "never", o: RetryOptions{Attempts: 5, First: 10 * ms, Most: 30 * ms}, errs: []error{&ConflictError{}}, calls: 5,
-			pauses: []time.Duration{5 * ms, 10 * ms, 15 * ms, 15 * ms}, want: []error{ErrConflict}},
-		{name: "then another error", errs: []error{&ConflictError{}, other}, calls: 2, pauses: []time.Duration{ms / 2}, want: []error{other}},
-		{name: "cancelled", errs: []error{&ConflictError{}}, stop: 2, calls: 2, pauses: []time.Duration{ms / 2, ms}, want: []error{context.Canceled, ErrConflict}},
-		{name: "first above most", o: RetryOptions{Attempts: 2, First: time.Hour, Most: 4 * ms}, errs: []error{&ConflictError{}}, calls: 2, pauses: []time.Duration{2 * ms}, want: []error{ErrConflict}},
+		{"at once", []error{nil}, 1, nil, 0},
+		{"another error", []error{other}, 1, other, 0},
+		{"two conflicts", []error{&ConflictError{}, fmt.Errorf("x: %w", &ConflictError{}), nil}, 3, nil, 3 * time.Millisecond},
+		{"then another error", []error{&ConflictError{}, other}, 2, other, time.Millisecond},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			var pauses []time.Duration
-			c.o.Rand = func() float64 { return 0.5 }
-			c.o.Sleep = func(_ context.Context, d time.Duration) error {
-				if pauses = append(pauses, d); len(pauses) == c.stop {
-					return context.Canceled
-				}
-				return nil
-			}
-			calls := 0
-			err := Retry(bg, &c.o, func() error {
+		synctest.Test(t, func(t *testing.T) {
+			begun, calls := time.Now(), 0
+			err := Retry(t.Context(), func() error {
 				calls++
 				return c.errs[min(calls, len(c.errs))-1]
 			})
-			for _, want := range c.want {
-				if !errors.Is(err, want) {
-					t.Errorf("error %v, want %v", err, want)
-				}
-			}
-			if len(c.want) == 0 && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if calls != c.calls || !slices.Equal(pauses, c.pauses) {
-				t.Errorf("%d calls with pauses %v, want %d with %v", calls, pauses, c.calls, c.pauses)
+			if took := time.Since(begun); err != c.want || calls != c.calls || took > c.most {
+				t.Errorf("%s: %d calls in %v, %v", c.name, calls, took, err)
 			}
 		})
 	}
 }
 
+// The pauses grow up to a second, and the last one ends with the context.
 func TestRetryEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(bg)
-	calls := 0
-	err := Retry(ctx, &RetryOptions{First: time.Hour, Most: time.Hour, Rand: func() float64 { return 1 }}, func() error {
-		calls++
-		cancel()
-		return &ConflictError{}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		calls := 0
+		err := Retry(ctx, func() error { calls++; return &ConflictError{} })
+		if calls < 3600 || calls > 4*3600 || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrConflict) {
+			t.Errorf("%d calls, %v", calls, err)
+		}
 	})
-	if calls != 1 || !errors.Is(err, context.Canceled) || !errors.Is(err, ErrConflict) {
-		t.Errorf("%d calls, %v", calls, err)
-	}
 }
 
 // Sessions that read, change and write one key are one after the other when each
@@ -84,7 +60,7 @@ func TestRetriedIncrementsAllCount(t *testing.T) {
 		go func() {
 			var err error
 			for range each {
-				err = errors.Join(err, Retry(bg, &RetryOptions{Attempts: 10_000, Most: time.Millisecond}, func() error {
+				err = errors.Join(err, Retry(bg, func() error {
 					return increment(db, "n")
 				}))
 			}
