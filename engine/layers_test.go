@@ -83,7 +83,7 @@ var layers = map[string][]string{
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
 	"formats":             {"codecs", "kv", "refs", "zarr"},
-	"formats/n5":          {"formats", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/n5":          {"formats", "internal/lru", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":        {"formats", "refs"},
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},

@@ -87,15 +87,15 @@ func (t *Tree) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 		if a == nil {
 			continue
 		}
-		if coords, ok := a.parse(key[i:]); ok {
+		if coords, ok := a.Parse(key[i:]); ok {
 			return a.Chunk(ctx, coords)
 		}
 	}
 	return refs.Reference{}, kv.ErrNotFound
 }
 
-// parse reads the coordinates of a key, in its only spelling.
-func (a *Array) parse(s string) ([]int64, bool) {
+// Parse reads the coordinates of a key behind the prefix, in its only spelling.
+func (a *Array) Parse(s string) ([]int64, bool) {
 	coords := make([]int64, len(a.Counts))
 	for d := range coords {
 		name, rest, more := strings.Cut(s, string(a.Separator))
@@ -111,8 +111,8 @@ func (a *Array) parse(s string) ([]int64, bool) {
 	return coords, true
 }
 
-// key is the key of a chunk.
-func (a *Array) key(coords []int64) string {
+// Key is the key of a chunk.
+func (a *Array) Key(coords []int64) string {
 	b := []byte(a.Prefix)
 	for d, n := range coords {
 		if d > 0 {
@@ -127,78 +127,43 @@ func (a *Array) key(coords []int64) string {
 // they are listed.
 func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		// The keys of all arrays are merged with those of the documents. Each is in byte
-		// order; at most one array is under way but where one lies inside another.
-		var pulls []*pulled
-		defer func() {
-			for _, p := range pulls {
-				p.stop()
+		docs, arrays := t.names, t.order
+		// before yields what comes before a key; "" is behind all keys. The keys of an
+		// array follow each other, but for documents and arrays between them.
+		var before func(key string) bool
+		before = func(key string) bool {
+			for {
+				hasDoc := len(docs) > 0 && (key == "" || docs[0] < key)
+				hasArray := len(arrays) > 0 && (key == "" || arrays[0] < key)
+				switch {
+				case hasArray && !(hasDoc && docs[0] < arrays[0]):
+					a := t.arrays[arrays[0]]
+					arrays = arrays[1:]
+					if !opts.HasBelow(a.Prefix) {
+						continue
+					}
+					for key, err := range a.List(ctx, opts) {
+						if err == nil && !before(key) || !yield(key, err) || err != nil {
+							return false
+						}
+					}
+				case hasDoc:
+					doc := docs[0]
+					docs = docs[1:]
+					if opts.Has(doc) && !yield(doc, nil) {
+						return false
+					}
+				default:
+					return true
+				}
 			}
-		}()
-		add := func(seq iter.Seq2[string, error]) {
-			p := &pulled{}
-			p.next, p.stop = iter.Pull2(seq)
-			p.step()
-			pulls = append(pulls, p)
 		}
-		add(t.documents(opts))
-		waiting := t.order
-		for {
-			var least *pulled
-			for _, p := range pulls {
-				if p.ok && (least == nil || p.err != nil || least.err == nil && p.key < least.key) {
-					least = p
-				}
-			}
-			// An array is begun when its first key may be the next one.
-			if len(waiting) > 0 && (least == nil || least.err == nil && waiting[0] <= least.key) {
-				if a := t.arrays[waiting[0]]; opts.HasBelow(a.Prefix) {
-					add(a.list(ctx, opts))
-				}
-				waiting = waiting[1:]
-				continue
-			}
-			if least == nil {
-				return
-			}
-			if !yield(least.key, least.err) || least.err != nil {
-				return
-			}
-			least.step()
-			pulls = slices.DeleteFunc(pulls, func(p *pulled) bool {
-				if !p.ok {
-					p.stop()
-				}
-				return !p.ok
-			})
-		}
+		before("")
 	}
 }
 
-// pulled is a listing with its next key.
-type pulled struct {
-	next func() (string, error, bool)
-	stop func()
-	key  string
-	err  error
-	ok   bool
-}
-
-func (p *pulled) step() { p.key, p.err, p.ok = p.next() }
-
-func (t *Tree) documents(opts kv.ListOptions) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		from, _ := slices.BinarySearch(t.names, max(opts.Prefix, opts.After))
-		for _, key := range t.names[from:] {
-			if opts.Has(key) && !yield(key, nil) {
-				return
-			}
-		}
-	}
-}
-
-// list yields the keys of the chunks that there are, in byte order.
-func (a *Array) list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+// List yields the keys of the chunks that there are, in byte order.
+func (a *Array) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if a.Coords != nil {
 			var keys []string
@@ -207,7 +172,7 @@ func (a *Array) list(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 					yield("", err)
 					return
 				}
-				if key := a.key(coords); opts.Has(key) {
+				if key := a.Key(coords); opts.Has(key) {
 					keys = append(keys, key)
 				}
 			}
@@ -284,7 +249,7 @@ func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 		}
 		for _, prefix := range t.order {
 			a := t.arrays[prefix]
-			for key, err := range a.list(ctx, kv.ListOptions{}) {
+			for key, err := range a.List(ctx, kv.ListOptions{}) {
 				e := refs.Entry{Key: key}
 				if err == nil {
 					e.Reference, err = t.Lookup(ctx, key)

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -17,15 +18,11 @@ import (
 // document is the name of the Zarr document of a node.
 const document = "zarr.json"
 
-// set is a container as a reference set. Nodes are read when they are asked for, and
-// kept in bounded memory.
+// set is a container as a reference set. Nodes are read when they are asked for.
 type set struct {
 	files kv.Reader
-	list  kv.Lister // nil if files cannot be listed
-
-	mu    sync.Mutex
-	nodes map[string]*node // by path
-	held  int              // bytes of their documents
+	list  kv.Lister                 // nil if files cannot be listed
+	nodes *lru.Cache[string, *node] // by path
 }
 
 // maxNodes bounds the documents that are kept, in bytes.
@@ -37,7 +34,7 @@ var (
 )
 
 func newSet(files kv.Reader) *set {
-	s := &set{files: files, nodes: map[string]*node{}}
+	s := &set{files: files, nodes: lru.New[string](maxNodes, func(n *node) int64 { return int64(len(n.doc)) + 300 })}
 	s.list, _ = files.(kv.Lister)
 	return s
 }
@@ -52,49 +49,18 @@ func below(path string) string {
 
 // node returns the group or dataset at a path, or kv.ErrNotFound.
 func (s *set) node(ctx context.Context, path string) (*node, error) {
-	if n := s.known(path); n != nil {
-		return n, nil
-	}
-	text, err := s.files.Get(ctx, below(path)+attributesFile, kv.AtMost(maxAttributes))
-	var n *node
-	switch {
-	case err == nil:
-		n = parseNode(text, path == "")
-	case errors.Is(err, kv.ErrTooLarge):
-		n = refused(dataset{}, fmt.Errorf("%s: %w", attributesFile, err))
-	case errors.Is(err, kv.ErrNotFound):
-		if err := s.implicit(ctx, path); err != nil {
-			return nil, err
+	return s.nodes.Get(ctx, path, func() (*node, error) {
+		text, err := s.files.Get(ctx, below(path)+attributesFile, kv.AtMost(maxAttributes))
+		switch {
+		case err == nil:
+			return parseNode(text, path == ""), nil
+		case errors.Is(err, kv.ErrTooLarge):
+			return refused(dataset{}, fmt.Errorf("%s: %w", attributesFile, err)), nil
+		case errors.Is(err, kv.ErrNotFound):
+			return implicitGroup, s.implicit(ctx, path)
 		}
-		n = implicitGroup
-	default:
 		return nil, err
-	}
-	s.keep(path, n)
-	return n, nil
-}
-
-func (s *set) known(path string) *node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nodes[path]
-}
-
-func (s *set) keep(path string, n *node) {
-	const entry = 200 // about what a map entry and its strings take
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for other, old := range s.nodes { // any ones
-		if s.held+len(n.doc)+len(path)+entry <= maxNodes {
-			break
-		}
-		delete(s.nodes, other)
-		s.held -= len(old.doc) + len(other) + entry
-	}
-	if s.nodes[path] == nil {
-		s.held += len(n.doc) + len(path) + entry
-		s.nodes[path] = n
-	}
+	})
 }
 
 // implicit returns nil if a directory without attributes is a group: there is
@@ -161,47 +127,35 @@ func (s *set) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 // request.
 func (s *set) chunk(ctx context.Context, key string) (path string, ok bool, err error) {
 	var paths []string
-	var tails [][]int64
-	tail := []int64{}
-	for rest, more := key, true; more && len(tail) < maxRank; {
+	for rest, more := key, true; more && len(paths) < maxRank; {
 		i := strings.LastIndexByte(rest, '/')
-		n := number(rest[i+1:])
-		if n < 0 {
+		if number(rest[i+1:]) < 0 {
 			break
 		}
-		tail = append([]int64{n}, tail...)
 		rest, more = rest[:max(i, 0)], i >= 0
-		paths, tails = append(paths, rest), append(tails, tail)
+		paths = append(paths, rest)
 	}
-	for i, path := range paths {
-		if n := s.known(path); n != nil && n.has(tails[i]) {
+	for _, path := range paths {
+		if n, ok := s.nodes.Peek(path); ok && n.block(key[len(below(path)):]) {
 			return path, true, nil
 		}
 	}
-	for i := range paths { // the outermost one first: a block is no node
-		i = len(paths) - 1 - i
-		n, err := s.node(ctx, paths[i])
+	for _, path := range slices.Backward(paths) { // the outermost one first: a block is no node
+		n, err := s.node(ctx, path)
 		if errors.Is(err, kv.ErrNotFound) {
 			continue
 		}
 		if err != nil || n.counts != nil {
-			return paths[i], err == nil && n.has(tails[i]), err
+			return path, err == nil && n.block(key[len(below(path)):]), err
 		}
 	}
 	return "", false, nil
 }
 
-// has reports whether a dataset has a block.
-func (n *node) has(coords []int64) bool {
-	if len(coords) == 0 || len(coords) != len(n.counts) {
-		return false
-	}
-	for d, c := range coords {
-		if c >= n.counts[d] {
-			return false
-		}
-	}
-	return true
+// block reports whether a dataset has the block with a key below it.
+func (n *node) block(key string) bool {
+	_, ok := (&formats.Array{Separator: '/', Counts: n.counts}).Parse(key)
+	return ok && len(n.counts) > 0
 }
 
 // number parses one number of a block's key, -1 if name is not a number in
@@ -215,19 +169,6 @@ func number(name string) int64 {
 		return -1
 	}
 	return n
-}
-
-// block parses the key of a block relative to its dataset.
-func (n *node) block(key string) bool {
-	var coords []int64
-	for name := range strings.SplitSeq(key, "/") {
-		c := number(name)
-		if c < 0 || len(coords) == len(n.counts) {
-			return false
-		}
-		coords = append(coords, c)
-	}
-	return n.has(coords)
 }
 
 func (s *set) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
@@ -324,53 +265,29 @@ func (s *set) blocks(ctx context.Context, path string, n *node, opts kv.ListOpti
 	if s.list != nil {
 		return s.list.List(ctx, opts)
 	}
-	return func(yield func(string, error) bool) {
-		var each func(prefix string, d int) bool
-		each = func(prefix string, d int) bool {
-			for _, c := range decimalOrder(n.counts[d]) {
-				key := prefix + strconv.FormatInt(c, 10)
-				if d < len(n.counts)-1 {
-					if opts.HasBelow(key+"/") && !each(key+"/", d+1) {
-						return false
-					}
-					continue
-				}
-				if !opts.Has(key) {
-					continue
-				}
-				found, err := kv.Exists(ctx, s.files, key)
-				if (found || err != nil) && (!yield(key, err) || err != nil) {
-					return false
-				}
-			}
-			return true
-		}
-		for _, count := range n.counts {
-			if count > maxProbed {
+	for _, count := range n.counts {
+		if count > maxProbed {
+			return func(yield func(string, error) bool) {
 				yield("", fmt.Errorf("n5: /%s: %d blocks along a dimension are too many to ask for each: %w", path, count, errors.ErrUnsupported))
-				return
 			}
-		}
-		if len(n.counts) > 0 {
-			each(below(path), 0)
 		}
 	}
+	a := &formats.Array{Prefix: below(path), Separator: '/', Counts: n.counts}
+	a.Chunk = func(ctx context.Context, coords []int64) (r refs.Reference, err error) {
+		found, err := kv.Exists(ctx, s.files, a.Key(coords))
+		if err == nil && !found {
+			err = kv.ErrNotFound
+		}
+		return r, err
+	}
+	if len(n.counts) == 0 {
+		a.Counts = []int64{0}
+	}
+	return a.List(ctx, opts)
 }
 
 // maxProbed bounds the blocks along one dimension of a dataset that is not listed.
 const maxProbed = 1 << 20
-
-// decimalOrder returns the numbers below n in the order of their digits.
-func decimalOrder(n int64) []int64 {
-	list := make([]int64, n)
-	for i := range list {
-		list[i] = int64(i)
-	}
-	slices.SortFunc(list, func(a, b int64) int {
-		return strings.Compare(strconv.FormatInt(a, 10)+"/", strconv.FormatInt(b, 10)+"/")
-	})
-	return list
-}
 
 // ListDir implements [kv.DirLister]: the children of a group cost one listing of its
 // directory.

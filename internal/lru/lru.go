@@ -66,6 +66,18 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K, read func() (V, error)) (V
 	}
 }
 
+// Peek returns the value of key if it is in the cache.
+func (c *Cache[K, V]) Peek(key K) (v V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	el, ok := c.entries[key]
+	if !ok || !el.Value.(*entry[K, V]).kept {
+		return v, false
+	}
+	c.used.MoveToFront(el)
+	return el.Value.(*entry[K, V]).v, true
+}
+
 // Put keeps a value that was made, not read. A value that is kept under the key, or
 // being read, stays.
 func (c *Cache[K, V]) Put(key K, v V) {

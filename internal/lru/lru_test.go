@@ -38,6 +38,12 @@ func TestCache(t *testing.T) {
 	if get("p", 3); reads != 6 {
 		t.Error("what was put is read")
 	}
+	if v, ok := c.Peek("p"); v != 3 || !ok {
+		t.Errorf("peek: %d, %v", v, ok)
+	}
+	if v, ok := c.Peek("nothing"); ok {
+		t.Errorf("peek at nothing: %d", v)
+	}
 }
 
 // Many ask for one value: it is read once. An error is not kept, and that of a
