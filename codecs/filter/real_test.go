@@ -108,7 +108,7 @@ func TestRound(t *testing.T) {
 		k := mustReal(t, typ)
 		for range 20_000 {
 			v := randomFloat(r)
-			if math.IsNaN(v) || math.Abs(v) > 1e300 || k.info.Unsigned && v < k.info.Min {
+			if math.IsNaN(v) || math.Abs(v) > 1e300 || k.info.Min > 0 && v < k.info.Min {
 				continue
 			}
 			down, up := k.round(v, math.Floor), k.round(v, math.Ceil)

@@ -175,7 +175,7 @@ func (t Type) roundFloat(s string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return t.narrowFormat().encode(v)
+	return t.floatFormat().encode(v)
 }
 
 func (t Type) floatString(elem []byte, s string) error {
@@ -183,11 +183,11 @@ func (t Type) floatString(elem []byte, s string) error {
 	ok := true
 	switch s {
 	case "NaN":
-		v, ok = t.nan()
+		v, ok = t.floatFormat().nan()
 	case "Infinity":
-		v, ok = t.inf(1)
+		v, ok = t.floatFormat().inf(1)
 	case "-Infinity":
-		v, ok = t.inf(-1)
+		v, ok = t.floatFormat().inf(-1)
 	default:
 		digits, hex := strings.CutPrefix(s, "0x")
 		n, err := strconv.ParseUint(digits, 16, 64)
@@ -201,26 +201,6 @@ func (t Type) floatString(elem []byte, s string) error {
 	}
 	storeUint(elem, v)
 	return nil
-}
-
-func (t Type) nan() (uint64, bool) {
-	switch t.bits {
-	case 64:
-		return 0x7ff8000000000000, true
-	case 32:
-		return 0x7fc00000, true
-	}
-	return t.narrowFormat().nan()
-}
-
-func (t Type) inf(sign int) (uint64, bool) {
-	switch t.bits {
-	case 64:
-		return math.Float64bits(math.Inf(sign)), true
-	case 32:
-		return uint64(math.Float32bits(float32(math.Inf(sign)))), true
-	}
-	return t.narrowFormat().inf(sign)
 }
 
 func (t Type) parseComplex(elem, raw []byte) error {

@@ -401,13 +401,40 @@ func roundTrip(t *testing.T, seed uint64, typ Type, elem []byte, name string, pr
 	}
 }
 
+// TestWideFloats compares the formats of float32 and float64 with Go's.
+func TestWideFloats(t *testing.T) {
+	for _, c := range []struct {
+		bits        int
+		largest     float64
+		nan, inf    uint64
+		man, lowest int
+	}{{32, math.MaxFloat32, 0x7fc00000, 0x7f800000, 23, -126}, {64, math.MaxFloat64, 0x7ff8000000000000, 0x7ff0000000000000, 52, -1022}} {
+		typ := NewFloat(c.bits)
+		f := typ.floatFormat()
+		nan, _ := f.nan()
+		inf, _ := f.inf(1)
+		if i := typ.FloatInfo(); nan != c.nan || inf != c.inf || i != (FloatInfo{c.man, c.lowest, c.largest, -c.largest, true, true}) {
+			t.Errorf("%v: %+v, %x, %x", typ, i, nan, inf)
+		}
+		for range 1000 {
+			b := rand.Uint64() >> (64 - c.bits)
+			if v := typ.FloatValue(b); !math.IsNaN(v) && f.decode(b) != v {
+				t.Fatalf("%v: %x is %v, want %v", typ, b, f.decode(b), v)
+			}
+		}
+	}
+}
+
 // TestNarrowFloats compares every number of every narrow format with exact
 // arithmetic: printing and parsing gives it back, and a decimal number goes to
 // the nearest.
 func TestNarrowFloats(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
-	for _, f := range narrow {
+	for _, f := range floats {
+		if f.bits > 16 {
+			continue
+		}
 		typ := Type{kind: Float, bits: uint16(f.bits), size: (f.bits + 7) / 8, format: f.name}
 		var finite []float64
 		for b := range uint64(1) << f.bits {
@@ -450,7 +477,7 @@ func checkBetween(t *testing.T, seed uint64, r *rand.Rand, typ Type, lo, hi floa
 	mid := new(big.Float).SetPrec(400).Add(big.NewFloat(lo), big.NewFloat(hi))
 	mid.Quo(mid, big.NewFloat(2))
 	hair := new(big.Float).SetPrec(400).Mul(mid, big.NewFloat(math.Ldexp(1+r.Float64(), -90)))
-	f := typ.narrowFormat()
+	f := typ.floatFormat()
 	for sign, want := range map[int]float64{-1: lo, 1: hi, 0: 0} {
 		x := new(big.Float).SetPrec(400).Set(mid)
 		switch sign {

@@ -28,9 +28,9 @@ const (
 	scaling                // no sign, no zero, no subnormals; all ones is NaN
 )
 
-// narrow lists the formats other than float32 and float64, which are native. The
-// names are those of the registry of Zarr v3 extensions and of ml_dtypes.
-var narrow = []floatFormat{
+// floats lists the formats. The names are those of the registry of Zarr v3
+// extensions and of ml_dtypes.
+var floats = []floatFormat{
 	{"", 16, 5, 10, 15, ieee},
 	{"bfloat16", 16, 8, 7, 127, ieee},
 	{"float8_e3m4", 8, 3, 4, 3, ieee},
@@ -44,12 +44,14 @@ var narrow = []floatFormat{
 	{"float6_e2m3fn", 6, 2, 3, 1, finite},
 	{"float6_e3m2fn", 6, 3, 2, 3, finite},
 	{"float4_e2m1fn", 4, 2, 1, 1, finite},
+	{"", 32, 8, 23, 127, ieee},
+	{"", 64, 11, 52, 1023, ieee},
 }
 
 // NewNarrowFloat returns a float by its registered name, such as "bfloat16" or
 // "float8_e5m2".
 func NewNarrowFloat(format string) (Type, error) {
-	for _, f := range narrow {
+	for _, f := range floats {
 		if f.name == format && format != "" {
 			t := scalar(Float, f.bits, (f.bits+7)/8)
 			t.format = format
@@ -78,11 +80,10 @@ func (t Type) part() Type {
 	return p
 }
 
-// narrowFormat returns the format of a float that is neither float32 nor
-// float64.
-func (t Type) narrowFormat() *floatFormat {
-	for i := range narrow {
-		if f := &narrow[i]; f.name == t.format && f.bits == t.Bits() {
+// floatFormat returns the format of a Float.
+func (t Type) floatFormat() *floatFormat {
+	for i := range floats {
+		if f := &floats[i]; f.name == t.format && f.bits == t.Bits() {
 			return f
 		}
 	}
@@ -91,35 +92,26 @@ func (t Type) narrowFormat() *floatFormat {
 
 // FloatInfo describes the numbers of a Float.
 type FloatInfo struct {
-	// Mantissa are the stored bits of the mantissa. MinExponent and
-	// MaxExponent are the e of the least normal and the largest number, written
-	// as m × 2^e with 1 ≤ m < 2.
-	Mantissa, MinExponent, MaxExponent int
+	// Mantissa are the stored bits of the mantissa. MinExponent is the e of the
+	// least normal number, written as m × 2^e with 1 ≤ m < 2.
+	Mantissa, MinExponent int
 	// Max is the largest finite number.
 	Max float64
-	// Min is the least number: -Max, or the least positive number if Unsigned,
-	// which has no zero.
+	// Min is the least number: -Max, or the least positive number of a format
+	// without sign and zero.
 	Min           float64
-	Unsigned      bool
 	NaN, Infinity bool
 }
 
 // FloatInfo describes the numbers of t, which must be a Float.
 func (t Type) FloatInfo() FloatInfo {
-	switch t.bits {
-	case 64:
-		return FloatInfo{52, -1022, 1023, math.MaxFloat64, -math.MaxFloat64, false, true, true}
-	case 32:
-		return FloatInfo{23, -126, 127, math.MaxFloat32, -math.MaxFloat32, false, true, true}
-	}
-	f := t.narrowFormat()
+	f := t.floatFormat()
 	i := FloatInfo{Mantissa: f.man, MinExponent: 1 - f.bias, Max: f.decode(f.largest())}
-	_, e := math.Frexp(i.Max)
-	i.MaxExponent, i.Min = e-1, -i.Max
+	i.Min = -i.Max
 	_, i.NaN = f.nan()
 	_, i.Infinity = f.inf(1)
 	if f.special == scaling {
-		i.Unsigned, i.MinExponent, i.Min = true, -f.bias, f.decode(0)
+		i.MinExponent, i.Min = -f.bias, f.decode(0)
 	}
 	return i
 }
@@ -134,7 +126,7 @@ func (t Type) FloatValue(b uint64) float64 {
 	case 32:
 		return float64(math.Float32frombits(uint32(b)))
 	}
-	f := t.narrowFormat()
+	f := t.floatFormat()
 	v := f.decode(b)
 	if math.IsNaN(v) && f.special == ieee {
 		return math.Float64frombits(b>>(f.bits-1)<<63 | 0x7ff<<52 | b&(1<<f.man-1)<<(52-f.man))
@@ -152,7 +144,7 @@ func (t Type) FloatBits(v float64) uint64 {
 	case 32:
 		return uint64(math.Float32bits(float32(v)))
 	}
-	f := t.narrowFormat()
+	f := t.floatFormat()
 	b, ok := uint64(0), true
 	switch {
 	case math.IsNaN(v):
@@ -185,7 +177,7 @@ func (t Type) RoundFloat(v float64) (b uint64, ok bool) {
 		f := float32(v)
 		return uint64(math.Float32bits(f)), !math.IsInf(float64(f), 0) || math.IsInf(v, 0)
 	}
-	f := t.narrowFormat()
+	f := t.floatFormat()
 	switch {
 	case math.IsNaN(v):
 		if _, ok := f.nan(); !ok {

@@ -121,25 +121,10 @@ func (f *floatFormat) appendNarrow(dst []byte, b uint64) []byte {
 // appendFloatValue appends one float in memory layout as a JSON value. A NaN
 // other than the canonical one is its bits in hexadecimal if exact is set.
 func (t Type) appendFloatValue(dst, elem []byte, exact bool) []byte {
-	b := loadUint(elem)
-	var v float64
-	var canonical uint64
+	b := loadUint(elem) & (1<<t.bits - 1)
+	v := t.FloatValue(b)
 	switch {
-	case t.bits == 64:
-		v, canonical = math.Float64frombits(b), 0x7ff8000000000000
-	case t.bits == 32:
-		v, canonical = float64(math.Float32frombits(uint32(b))), 0x7fc00000
-	default:
-		b &= 1<<t.bits - 1
-		f := t.narrowFormat()
-		v = f.decode(b)
-		canonical, _ = f.nan()
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			return f.appendNarrow(dst, b)
-		}
-	}
-	switch {
-	case math.IsNaN(v) && exact && b != canonical:
+	case math.IsNaN(v) && exact && b != t.canonicalNaN():
 		dst = append(dst, `"0x`...)
 		for s := 8*t.size - 4; s >= 0; s -= 4 {
 			dst = append(dst, hexDigits[b>>s&15])
@@ -152,7 +137,15 @@ func (t Type) appendFloatValue(dst, elem []byte, exact bool) []byte {
 	case math.IsInf(v, -1):
 		return append(dst, `"-Infinity"`...)
 	}
+	if t.bits < 32 {
+		return t.floatFormat().appendNarrow(dst, b)
+	}
 	return appendFloat(dst, v, int(t.bits))
+}
+
+func (t Type) canonicalNaN() uint64 {
+	b, _ := t.floatFormat().nan()
+	return b
 }
 
 // loadUint reads a little-endian number of 1, 2, 4 or 8 bytes.

@@ -34,17 +34,13 @@ func Names() []string {
 		add(NewUint(bits))
 	}
 	var complexes []string
-	for _, f := range narrow {
+	for _, f := range floats {
 		t := Type{kind: Float, bits: uint16(f.bits), format: f.name}
 		add(t)
 		t.kind, t.bits = Complex, 2*t.bits
 		complexes = append(complexes, t.v3Name())
 	}
-	add(NewFloat(32))
-	add(NewFloat(64))
 	list = append(list, complexes...)
-	add(NewComplex(64))
-	add(NewComplex(128))
 	for k := FixedBytes; k <= Bytes; k++ {
 		if name := (Type{kind: k}).v3Name(); name != "" {
 			list = append(list, name)
