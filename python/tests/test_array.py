@@ -126,8 +126,8 @@ def test_chunks_are_kept(repo: zarrdb.Repository, snap: zarrdb.Snapshot, monkeyp
     """Small selections come from chunks that were touched before. Sessions always ask."""
     _chunks.clear()
     asked: list[int] = []
-    stream = _elements._stream
-    monkeypatch.setattr(_elements, "_stream", lambda view, requests: (asked.append(1), stream(view, requests))[1])
+    one = _elements._one
+    monkeypatch.setattr(_elements, "_one", lambda view, r: (asked.append(1), one(view, r))[1])
     monkeypatch.setattr(_chunks, "PART", 1)
     a = snap.array("a")
     for sel in SELECTIONS:

@@ -58,16 +58,21 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
     size = math.prod(unit) * dtype.itemsize
     if not 0 < size <= LONGEST or not unit:
         return None
-    pieces, n = [], 1
+    n, wanted = 1, []
+    for k, u in zip(items, unit, strict=True):
+        if isinstance(k, range):
+            if k.step != 1 or not k:
+                return None
+            n *= (k.stop - 1) // u - k.start // u + 1
+            wanted.append(len(k))
+    if n > MOST or math.prod(wanted) * dtype.itemsize * PART > n * size:
+        return None
+    pieces = []
     for k, u in zip(items, unit, strict=True):
         found = pieces_of(k, u, MOST)
         if found is None:
             return None
-        n *= len(found)
         pieces.append(found)
-    wanted = tuple(len(k) for k in items if isinstance(k, range))
-    if n > MOST or math.prod(wanted) * dtype.itemsize * PART > n * size:
-        return None
     parts = [((of, *[p[0] for p in piece]), piece) for piece in itertools.product(*pieces)]
     chunks = [_kept.get(key) for key, _ in parts]
     if any(c is None for c in chunks):

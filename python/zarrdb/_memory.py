@@ -84,8 +84,11 @@ class Blocks:
 
     def give(self, block: Block) -> None:
         """Keep a block for the next request."""
-        if block.size in self._free and sum(size * len(free) for size, free in self._free.items()) + block.size <= KEPT:
-            self._free[block.size].append(block)
+        if block.size not in self._free:
+            return
+        if sum(list(self.known.values())) > KEPT and sum(size * len(free) for size, free in self._free.items()) + block.size > KEPT:
+            return
+        self._free[block.size].append(block)
 
 
 def _sealed(size: int) -> int:

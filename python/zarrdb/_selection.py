@@ -16,7 +16,22 @@ from ._errors import InvalidError
 class Selection:
     """What numpy's basic indexing selects of a shape."""
 
+    items: list[int | range]  # one for each dimension
+    final: list[int]  # the shape with new dimensions
+
     def __init__(self, key: Any, shape: tuple[int, ...]) -> None:
+        if type(key) is tuple and len(key) == len(shape):  # most often; the same as below in less time
+            simple: list[int | range] = []
+            for k, n in zip(key, shape, strict=True):
+                if type(k) is slice:
+                    simple.append(range(*k.indices(n)))
+                elif type(k) is int and 0 <= k < n:
+                    simple.append(k)
+                else:
+                    break
+            else:
+                self.items, self.final = simple, [len(r) for r in simple if isinstance(r, range)]
+                return
         items = list(key) if isinstance(key, tuple) else [key]
         dots = [i for i, k in enumerate(items) if k is Ellipsis]
         whole = len(shape) - sum(k is not None and k is not Ellipsis for k in items)
@@ -24,8 +39,7 @@ class Selection:
             raise IndexError(f"{key!r} has too many items for an array of {len(shape)} dimensions")
         at = dots[0] if dots else len(items)
         items[at : at + len(dots)] = [slice(None)] * whole
-        self.items: list[int | range] = []  # one for each dimension
-        self.final: list[int] = []  # the shape with new dimensions
+        self.items, self.final = [], []
         for k in items:
             if k is None:
                 self.final.append(1)
@@ -55,11 +69,11 @@ class Selection:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(len(r) for r in self.items if isinstance(r, range))
+        return tuple([len(r) for r in self.items if isinstance(r, range)])
 
     def text(self) -> str:
         """The selection as on the command line."""
-        return ",".join(_text(k) for k in self.items)
+        return ",".join([_text(k) for k in self.items])
 
     def parts(self, most: int, unit: Sequence[int] = ()) -> Iterator[tuple[Selection, tuple[slice, ...]]]:
         """The selection in parts of at most so many elements, with where they go, in C order.
@@ -108,5 +122,7 @@ def _text(k: int | range) -> str:
         return str(k)
     if len(k) == 0:
         return "0:0"
+    if k.step == 1:
+        return f"{k.start}:{k.stop}:1"
     stop = k[-1] + (1 if k.step > 0 else -1)
     return f"{k[0]}:{stop if stop >= 0 else ''}:{k.step}"

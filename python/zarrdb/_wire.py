@@ -78,8 +78,11 @@ def list_meta(view: int, prefix: bytes, after: bytes, after_prefix: bool, limit:
     return _list.pack(view, limit, len(prefix), after_prefix) + prefix + after
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def to_json(o: Any) -> bytes:
-    return json.dumps(o, separators=(",", ":")).encode()
+    return _encode(o).encode()
 
 
 class _File:
