@@ -786,7 +786,8 @@ class Session(View):
                 self.id, self.saved, True,
             )  # fmt: skip
             raise self._lost from e
-        self._ended = not dry_run
+        if not dry_run:
+            self._ended, self._handle = True, 0  # the server has closed it
         return Commit._of(out)
 
     def discard_changes(self) -> None:
@@ -806,8 +807,6 @@ class Session(View):
             out = link.ask(w.BEGIN, again)
         except ConnectionLostError as e:
             raise self._unknown("a discard", e) from e
-        link.hold()
-        link.unused.append(handle)
         self._handle, self._info, self._dirty = out["view"], out["session"], 0
         self._forget()
 
@@ -819,7 +818,7 @@ class Session(View):
             self._again(lambda l, h: l.ask(w.DISCARD, {"view": h}))
         except (SessionClosedError, SessionLostError):
             pass
-        self._ended = True
+        self._ended, self._handle = True, 0  # the server has closed it
 
 
 @dataclass(frozen=True, init=False)

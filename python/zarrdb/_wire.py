@@ -120,7 +120,7 @@ class Link:
         self._reading = False
         self._files: OrderedDict[int, _File] = OrderedDict()
         self._views = 0
-        self.unused: deque[int] = deque()  # handles of views that are to be closed
+        self.unused: deque[int] = deque()  # handles of views that are to be closed, 0 if the server has
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
@@ -467,6 +467,8 @@ class Link:
             except IndexError:
                 break
             self._views -= 1
+            if not handle:
+                continue
             id = self._begin()
             assert id is not None
             with self._lock:

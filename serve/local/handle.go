@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -153,7 +154,7 @@ func (c *conn) add(db string, v *serve.View) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.views) >= c.s.o.Views {
-		for handle, old := range c.views { // clients may leave sessions open that they have committed
+		for handle, old := range c.views { // another client may have ended sessions
 			if old.uses == 0 && old.Session != nil && old.Session.Engine().Ended() {
 				delete(c.views, handle)
 				old.Release()
@@ -175,7 +176,10 @@ func (c *conn) use(handle uint32) (*view, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := c.views[handle]
-	if v == nil {
+	switch {
+	case v == nil && handle != 0 && handle <= c.last:
+		return nil, fmt.Errorf("%w: view %d is closed", txn.ErrSessionClosed, handle)
+	case v == nil:
 		return nil, fmt.Errorf("%w: no view %d is open", ErrRequest, handle)
 	}
 	v.uses++
@@ -232,7 +236,10 @@ func (c *conn) closeView(_ context.Context, in *wire.Handle) (none, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := c.views[in.View]
-	if v == nil {
+	switch {
+	case v == nil && in.View != 0 && in.View <= c.last: // with its session
+		return none{}, nil
+	case v == nil:
 		return none{}, fmt.Errorf("%w: no view %d is open", ErrRequest, in.View)
 	}
 	delete(c.views, in.View)

@@ -54,6 +54,7 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 	}
 	o.Choose = decide
 	commit, err := v.Session.Commit(ctx, o)
+	c.closeEnded(v)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,24 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 }
 
 func (c *conn) discard(ctx context.Context, v *view, _ *wire.Handle) (none, error) {
-	return none{}, v.Session.Discard(ctx)
+	err := v.Session.Discard(ctx)
+	c.closeEnded(v)
+	return none{}, err
+}
+
+// closeEnded closes all views of a session if it has ended, so that the client need not.
+func (c *conn) closeEnded(ended *view) {
+	s := ended.Session.Engine()
+	if !s.Ended() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for handle, v := range c.views {
+		if v.Session != nil && v.Session.Engine() == s {
+			delete(c.views, handle) // nothing is released with it
+		}
+	}
 }
 
 // sessions lists those that can be resumed or are open.

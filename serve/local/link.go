@@ -266,7 +266,7 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	reply, mine, err := l.begin(f, true)
+	reply, mine, err := l.begin(f)
 	if err != nil {
 		<-l.slots
 		return nil, err
@@ -309,25 +309,9 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	return nil, ctx.Err()
 }
 
-// tell sends a request whose reply does not matter.
-func (l *link) tell(f *wire.Frame) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.ended:
-		return
-	}
-	if _, _, err := l.begin(f, false); err != nil {
-		<-l.slots
-		return
-	}
-	if err := l.w.Send(f); err != nil {
-		l.broke(err) // the number is given back when the connection has ended
-	}
-}
-
-// begin gives a request a number. reply is nil if the caller does not wait for the reply.
-// If mine, it is the caller's turn to receive, and it calls await.
-func (l *link) begin(f *wire.Frame, waits bool) (reply chan *wire.Frame, mine bool, err error) {
+// begin gives a request a number. If mine, it is the caller's turn to receive, and it calls
+// await.
+func (l *link) begin(f *wire.Frame) (reply chan *wire.Frame, mine bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -338,10 +322,6 @@ func (l *link) begin(f *wire.Frame, waits bool) (reply chan *wire.Frame, mine bo
 	}
 	f.ID = l.next
 	l.calls++
-	if !waits {
-		l.pending[f.ID] = nil
-		return nil, false, nil
-	}
 	reply = make(chan *wire.Frame, 1)
 	l.pending[f.ID] = reply
 	l.waiting++

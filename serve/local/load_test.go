@@ -277,5 +277,12 @@ func TestEndedSessions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("session %d, which is not closed: %v", i, err)
 		}
+		ended := wire.Handle{View: out.View}
+		if _, err := ask[wire.Session](bg, c.l, wire.OpSession, ended); !errors.Is(err, txn.ErrSessionClosed) {
+			t.Errorf("the view of a session that has ended: %v", err)
+		}
+		if _, err := ask[none](bg, c.l, wire.OpClose, ended); err != nil {
+			t.Errorf("a client that closes it all the same: %v", err)
+		}
 	}
 }

@@ -146,8 +146,8 @@ func (s *shelf) close() error {
 	return err
 }
 
-// end is close for a view that has ended at the server: it does not wait for the answer,
-// and later calls return err.
+// end is close for a session that has ended: the server has closed it. Later calls
+// return err.
 func (s *shelf) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,6 @@ func (s *shelf) end(err error) {
 	}
 	s.closed = err
 	s.l.files.release()
-	meta, _ := json.Marshal(wire.Handle{View: s.handle}) // it always can
-	s.l.tell(&wire.Frame{Op: wire.OpClose, Meta: meta})
 }
 
 func (s *shelf) noted(key string, id kv.ID, err error) {
