@@ -121,9 +121,9 @@ type held struct {
 }
 
 var (
-	_ Validator    = held{}
-	_ Stamped      = held{}
-	_ RangesViewer = held{}
+	_ Validator = held{}
+	_ Stamped   = held{}
+	_ Spreader  = held{}
 )
 
 func (h held) Validator() string {
@@ -138,56 +138,21 @@ func (h held) Stamp() Stamp { return StampOf(h.Value) }
 func (h held) Spacing() (gap, most int64) { return Spacing(h.Value) }
 
 func (h held) View(ctx context.Context, rng Range, fn func([]byte) error) error {
-	b, ok, err := h.part(rng)
+	off, n, err := rng.Resolve(h.Size())
 	if err == nil {
 		err = ctx.Err()
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case ok:
-		return fn(b)
+	}
+	if at := off - h.off; at >= 0 && at <= int64(len(h.b)) && n <= int64(len(h.b))-at {
+		return fn(h.b[at : at+n : at+n])
 	}
 	return h.Value.View(ctx, rng, fn)
 }
 
-// part returns a part of the held bytes; ok is false if they do not contain it.
-func (h held) part(rng Range) (b []byte, ok bool, err error) {
-	off, n, err := rng.Resolve(h.Size())
-	if err != nil {
-		return nil, false, err
-	}
-	if at := off - h.off; at >= 0 && at <= int64(len(h.b)) && n <= int64(len(h.b))-at {
-		return h.b[at : at+n : at+n], true, nil
-	}
-	return nil, false, nil
-}
-
-func (h held) ViewsRanges() bool { return ViewsRanges(h.Value) }
-
-func (h held) ViewRanges(ctx context.Context, parts []Range, fn func(i int, b []byte) error) error {
-	var rest []Range
-	var numbers []int
-	for i, rng := range parts {
-		b, ok, err := h.part(rng)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil && ok {
-			err = fn(i, b)
-		}
-		if err != nil {
-			return err
-		}
-		if !ok {
-			rest, numbers = append(rest, rng), append(numbers, i)
-		}
-	}
-	if len(rest) == 0 {
-		return nil
-	}
-	return ViewRanges(ctx, h.Value, rest, func(k int, b []byte) error { return fn(numbers[k], b) })
-}
+// Spread implements [Spreader]. Parts that are held are read like others.
+func (h held) Spread() Spread { return SpreadOf(h.Value) }
 
 // Spacer is an optional interface of a Value or a Reader for which each read has
 // a cost beside its bytes; use [Spacing].

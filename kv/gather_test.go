@@ -134,24 +134,31 @@ func TestHeld(t *testing.T) {
 type many struct {
 	kv.Bytes
 	asked int
+	size  int64 // that was announced
 }
 
-func (m *many) ViewsRanges() bool { return true }
-
-func (m *many) ViewRanges(ctx context.Context, parts []kv.Range, fn func(int, []byte) error) error {
-	m.asked += len(parts)
-	for i := len(parts) - 1; i >= 0; i-- {
-		if err := m.View(ctx, parts[i], func(b []byte) error { return fn(i, b) }); err != nil {
-			return err
+func (m *many) Spread() kv.Spread {
+	return func(ctx context.Context, n int, size int64, fn func(context.Context, int) error) error {
+		m.size = size
+		for i := n - 1; i >= 0; i-- {
+			if err := fn(ctx, i); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
+}
+
+func (m *many) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	m.asked++
+	return m.Bytes.View(ctx, rng, fn)
 }
 
 func TestViewRanges(t *testing.T) {
 	bg := context.Background()
 	value := kv.Bytes("0123456789")
 	parts := []kv.Range{kv.Span(5, 2), kv.Span(0, 1), kv.Span(3, 4), kv.Last(1)}
+	m := &many{Bytes: value}
 	for _, test := range []struct {
 		name  string
 		v     kv.Value
@@ -159,14 +166,15 @@ func TestViewRanges(t *testing.T) {
 		asked int
 	}{
 		{"plain", value, false, 0},
-		{"several at a time", &many{Bytes: value}, true, 4},
+		{"several at a time", m, true, 4},
 		{"held", kv.Held(value, 2, []byte("23456")), false, 0},
-		{"several, some of them held", kv.Held(&many{Bytes: value}, 2, []byte("23456")), true, 2},
-		{"all held", kv.Held(&many{Bytes: value}, 0, value), true, 0},
+		{"several, some of them held", kv.Held(m, 2, []byte("23456")), true, 2},
+		{"all held", kv.Held(m, 0, value), true, 0},
 	} {
 		if kv.ViewsRanges(test.v) != test.far {
 			t.Errorf("%s: far is %v", test.name, !test.far)
 		}
+		m.asked = 0
 		got := make([]string, len(parts))
 		if err := kv.ViewRanges(bg, test.v, parts, func(i int, b []byte) error {
 			got[i] += string(b)
@@ -174,9 +182,8 @@ func TestViewRanges(t *testing.T) {
 		}); err != nil || strings.Join(got, " ") != "56 0 3456 9" {
 			t.Errorf("%s: %q, %v", test.name, got, err)
 		}
-		m, _ := test.v.(*many)
-		if m != nil && m.asked != test.asked {
-			t.Errorf("%s: %d asked for", test.name, m.asked)
+		if test.far && (m.asked != test.asked || m.size != 4) {
+			t.Errorf("%s: %d asked for, of %d bytes", test.name, m.asked, m.size)
 		}
 		boom := errors.New("boom")
 		if err := kv.ViewRanges(bg, test.v, parts, func(int, []byte) error { return boom }); err != boom {
@@ -185,11 +192,5 @@ func TestViewRanges(t *testing.T) {
 		if err := kv.ViewRanges(bg, test.v, []kv.Range{kv.Span(0, 1), kv.Span(8, 3)}, func(int, []byte) error { return nil }); !errors.Is(err, kv.ErrRange) {
 			t.Errorf("%s: beyond the end: %v", test.name, err)
 		}
-	}
-	if got, err := kv.Within(parts[:3], 100, 10); err != nil || !slices.Equal(got, []kv.Range{kv.Span(105, 2), kv.Span(100, 1), kv.Span(103, 4)}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if _, err := kv.Within(parts, 100, 6); !errors.Is(err, kv.ErrRange) {
-		t.Error(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -327,25 +326,10 @@ func (s *section) View(ctx context.Context, rng kv.Range, fn func([]byte) error)
 	return s.failed(err, called)
 }
 
-var _ kv.RangesViewer = (*section)(nil)
+var _ kv.Spreader = (*section)(nil)
 
-func (s *section) ViewsRanges() bool { return kv.ViewsRanges(s.file.Value) }
-
-func (s *section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
-	parts, err := kv.Within(parts, s.off, s.n)
-	if err != nil {
-		return err
-	}
-	var called atomic.Bool // with valid bytes: then the error is the callback's
-	err = kv.ViewRanges(ctx, s.file.Value, parts, func(i int, b []byte) error {
-		err := fn(i, b)
-		if err != nil {
-			called.Store(true)
-		}
-		return err
-	})
-	return s.failed(err, called.Load())
-}
+// Spread implements [kv.Spreader].
+func (s *section) Spread() kv.Spread { return kv.SpreadOf(s.file.Value) }
 
 // failed converts an error of reading the file, but not one of the callback.
 func (s *section) failed(err error, callers bool) error {

@@ -89,17 +89,9 @@ func (s section) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	return s.v.View(ctx, kv.Span(s.off+off, n), fn)
 }
 
-var _ kv.RangesViewer = section{}
+var _ kv.Spreader = section{}
 
-func (s section) ViewsRanges() bool { return kv.ViewsRanges(s.v) }
-
-func (s section) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
-	parts, err := kv.Within(parts, s.off, s.n)
-	if err != nil {
-		return err
-	}
-	return kv.ViewRanges(ctx, s.v, parts, fn)
-}
+func (s section) Spread() kv.Spread { return kv.SpreadOf(s.v) }
 
 func isGzip(e Evidence) bool { return bytes.HasPrefix(e.Head, []byte{0x1f, 0x8b, 8}) }
 func isZstd(e Evidence) bool { return bytes.HasPrefix(e.Head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }

@@ -152,10 +152,10 @@ type value struct {
 }
 
 var (
-	_ kv.Validator    = (*value)(nil)
-	_ kv.Stamped      = (*value)(nil)
-	_ kv.Spacer       = (*value)(nil)
-	_ kv.RangesViewer = (*value)(nil)
+	_ kv.Validator = (*value)(nil)
+	_ kv.Stamped   = (*value)(nil)
+	_ kv.Spacer    = (*value)(nil)
+	_ kv.Spreader  = (*value)(nil)
 )
 
 func (v *value) Size() int64 { return v.info.Size }
@@ -197,23 +197,9 @@ func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) e
 	return fn(b)
 }
 
-func (v *value) ViewsRanges() bool { return true }
-
-// ViewRanges implements [kv.RangesViewer]: a request for each part, several at a
-// time within Options.Parallel and Options.Memory, which all reads share.
-func (v *value) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
-	longest := int64(0)
-	for _, rng := range parts {
-		_, n, err := rng.Resolve(v.info.Size)
-		if err != nil {
-			return err
-		}
-		longest = max(longest, n)
-	}
-	return v.o.c.spare.Each(ctx, len(parts), longest, func(ctx context.Context, i int) error {
-		return v.View(ctx, parts[i], func(b []byte) error { return fn(i, b) })
-	})
-}
+// Spread implements [kv.Spreader]: a request for each part, several at a time
+// within Options.Parallel and Options.Memory, which all reads share.
+func (v *value) Spread() kv.Spread { return v.o.c.spare.Each }
 
 // read reads a part that lies inside the value, into dst if that is not nil.
 func (v *value) read(ctx context.Context, off, n int64, dst []byte) ([]byte, error) {

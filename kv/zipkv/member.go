@@ -77,27 +77,21 @@ func (v *storedValue) Stream(ctx context.Context, fn func([]byte) error) error {
 	return v.r.checkCRC(v.m, crc)
 }
 
-var _ kv.RangesViewer = (*storedValue)(nil)
+var _ kv.Spreader = (*storedValue)(nil)
 
-// ViewsRanges implements [kv.RangesViewer]: archives on a server do.
-func (v *storedValue) ViewsRanges() bool { return kv.ViewsRanges(v.archive) }
-
-func (v *storedValue) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
-	at, err := v.begin(ctx)
-	if err != nil {
-		return err
+// Spread implements [kv.Spreader]: archives on a server do. It finds the beginning
+// of the member first, once for all parts.
+func (v *storedValue) Spread() kv.Spread {
+	spread := kv.SpreadOf(v.archive)
+	if spread == nil {
+		return nil
 	}
-	if parts, err = kv.Within(parts, at, v.m.size); err != nil {
-		return err
-	}
-	return kv.ViewRanges(ctx, v.archive, parts, func(i int, b []byte) error {
-		if int64(len(b)) == v.m.size {
-			if err := v.r.checkCRC(v.m, crc32.ChecksumIEEE(b)); err != nil {
-				return err
-			}
+	return func(ctx context.Context, n int, size int64, fn func(ctx context.Context, i int) error) error {
+		if _, err := v.begin(ctx); err != nil {
+			return err
 		}
-		return fn(i, b)
-	})
+		return spread(ctx, n, size, fn)
+	}
 }
 
 func (r *Reader) checkCRC(m *member, got uint32) error {

@@ -161,43 +161,31 @@ func (v *value) failed(err error, callers bool) error {
 	return virtualError(v.src, err)
 }
 
-var _ kv.RangesViewer = (*value)(nil)
+var _ kv.Spreader = (*value)(nil)
 
-// ViewsRanges implements [kv.RangesViewer]: parts of files of servers do.
-func (v *value) ViewsRanges() bool {
-	if at := v.current(); at.file != nil {
-		return kv.ViewsRanges(at.file)
+// Spread implements [kv.Spreader]: parts of files of servers do. It finds the file
+// first, once for all parts.
+func (v *value) Spread() kv.Spread {
+	at := v.current()
+	if at.file != nil {
+		return kv.SpreadOf(at.file)
 	}
-	return !v.p.local()
-}
-
-func (v *value) ViewRanges(ctx context.Context, parts []kv.Range, fn func(i int, b []byte) error) error {
-	at, err := v.found(ctx)
-	if err != nil {
-		return err
+	if v.p.local() {
+		return nil
 	}
-	within, err := kv.Within(parts, at.off, at.n)
-	if err != nil {
-		return err
-	}
-	var called, callers atomic.Bool
-	err = kv.ViewRanges(ctx, at.file, within, func(i int, b []byte) error {
-		if !at.pin() {
-			return errMoved
-		}
-		called.Store(true)
-		err := fn(i, b)
+	return func(ctx context.Context, n int, size int64, fn func(ctx context.Context, i int) error) error {
+		at, err := v.found(ctx)
 		if err != nil {
-			callers.Store(true)
+			return err
 		}
-		return err
-	})
-	if !called.Load() && errors.Is(err, kv.ErrChanged) {
-		// All parts are read again: they are of one version.
-		var again *value
-		if again, err = at.moved(ctx, err); err == nil {
-			return again.ViewRanges(ctx, parts, fn)
+		if spread := kv.SpreadOf(at.file); spread != nil {
+			return spread(ctx, n, size, fn)
 		}
+		for i := range n {
+			if err := fn(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return v.failed(err, callers.Load())
 }
