@@ -1,84 +1,56 @@
 package reach
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
+// rangeEnd is where a range of an owner begins or ends.
+type rangeEnd struct {
+	at    uint64
+	owner int32
+	begin bool
+}
+
 // Alone returns how many bytes each owner has in ranges that no other owner has.
-// Nothing may be added at the same time.
+// Nothing may be added at the same time. It holds the ends of the ranges of one pack.
 func (r *Ranges) Alone() map[int32]uint64 {
-	packs := map[tree.PackID]ends{}
-	for key, l := range r.packs {
-		r.join(l)
-		o := ownerRanges{owner: key.owner, runReader: runReader{b: l.runs[0]}}
-		if o.next() {
-			packs[key.pack] = append(packs[key.pack], &o)
-		}
+	packs := map[tree.PackID][]rangeKey{}
+	for key := range r.packs {
+		packs[key.pack] = append(packs[key.pack], key)
 	}
 	alone := map[int32]uint64{}
-	for _, h := range packs {
-		h.sum(alone)
+	var ends []rangeEnd
+	for _, keys := range packs {
+		ends = ends[:0]
+		for _, key := range keys {
+			for e := range mergeRuns(r.packs[key].runs, r.slack) {
+				ends = append(ends, rangeEnd{e.From, key.owner, true}, rangeEnd{e.To, key.owner, false})
+			}
+		}
+		slices.SortFunc(ends, func(a, b rangeEnd) int { return cmp.Compare(a.at, b.at) })
+		sumAlone(alone, ends)
 	}
 	return alone
 }
 
-// sum goes over the ends of the ranges of one pack, in order.
-func (h ends) sum(alone map[int32]uint64) {
-	heap.Init(&h)
+// sumAlone adds the bytes between sorted ends that are of one owner. The ranges of an
+// owner are disjoint and do not touch.
+func sumAlone(alone map[int32]uint64, ends []rangeEnd) {
 	active := map[int32]struct{}{} // owners of the bytes that follow
-	for last := uint64(0); len(h) > 0; {
-		r := h[0]
-		at := r.end()
+	last := uint64(0)
+	for _, e := range ends {
 		if len(active) == 1 {
 			for owner := range active {
-				alone[owner] += at - last
+				alone[owner] += e.at - last
 			}
 		}
-		last = at
-		if r.inside = !r.inside; r.inside {
-			active[r.owner] = struct{}{}
+		if last = e.at; e.begin {
+			active[e.owner] = struct{}{}
 		} else {
-			delete(active, r.owner)
-			if !r.next() {
-				heap.Pop(&h)
-				continue
-			}
+			delete(active, e.owner)
 		}
-		heap.Fix(&h, 0)
 	}
-}
-
-// ownerRanges are the ranges of one pack that an owner has, disjoint and in order.
-type ownerRanges struct {
-	runReader
-	owner  int32
-	inside bool // the beginning of head was met
-}
-
-// end is the next place where a range begins or ends.
-func (r *ownerRanges) end() uint64 {
-	if r.inside {
-		return r.head.To
-	}
-	return r.head.From
-}
-
-// ends is a heap by the next end.
-type ends []*ownerRanges
-
-func (h ends) Len() int { return len(h) }
-
-func (h ends) Less(i, j int) bool { return h[i].end() < h[j].end() }
-
-func (h ends) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-func (h *ends) Push(x any) { *h = append(*h, x.(*ownerRanges)) }
-
-func (h *ends) Pop() any {
-	n := len(*h) - 1
-	r := (*h)[n]
-	*h = (*h)[:n]
-	return r
 }
