@@ -39,11 +39,7 @@ type Options struct {
 
 // View is a bucket. Safe for concurrent use; it needs no Close. A listing sends a request
 // for every thousand keys.
-type View struct {
-	*remote.Objects
-	remote.Listing
-	b *bucket
-}
+type View struct{ *remote.Bucket }
 
 var (
 	_ kv.Store        = (*View)(nil)
@@ -67,7 +63,9 @@ func Open(name string, o *Options) (*View, error) {
 	}
 	b.o.Remote.Redirects = -1
 	b.c = remote.NewClient(&b.o.Remote)
-	return &View{remote.NewObjects(b.c, b), remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}, b}, nil
+	return &View{&remote.Bucket{
+		Objects: remote.NewObjects(b.c, b), Listing: remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}, Put: b.put,
+	}}, nil
 }
 
 // bucket is the remote.Protocol of one bucket.
@@ -130,6 +128,9 @@ func (b *bucket) object(key string) string {
 func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Version) (*http.Request, error) {
 	if err := validKey(key); err != nil {
 		return nil, err
+	}
+	if method == http.MethodDelete {
+		return b.request(ctx, method, b.object(key), nil, nil)
 	}
 	query := url.Values{"alt": {"media"}}
 	if g, ok := strings.CutPrefix(string(pin), "generation:"); ok {
@@ -254,46 +255,8 @@ func (b *bucket) page(ctx context.Context, q remote.Query) (*remote.Page, error)
 	return p, nil
 }
 
-// Set implements [kv.Writer].
-func (v *View) Set(ctx context.Context, key string, value []byte) error {
-	if err := validKey(key); err != nil {
-		return err
-	}
-	if value == nil {
-		value = []byte{}
-	}
+// put makes the request that sets a key.
+func (b *bucket) put(ctx context.Context, key string, value []byte) (*http.Request, error) {
 	query := url.Values{"uploadType": {"media"}, "name": {key}, "fields": {"generation"}}
-	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		req, err := v.b.request(ctx, http.MethodPost, "/upload/storage/v1/b/"+v.b.name+"/o", query, value)
-		if err == nil {
-			req.Header.Set("Content-Type", "application/octet-stream")
-		}
-		return req, err
-	}, func(resp *http.Response) error {
-		if resp.StatusCode != http.StatusOK {
-			return v.b.c.Failed(resp, v.b.Code(resp))
-		}
-		return nil
-	})
-}
-
-// Delete implements [kv.Writer].
-func (v *View) Delete(ctx context.Context, key string) error {
-	if err := validKey(key); err != nil {
-		return err
-	}
-	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		return v.b.request(ctx, http.MethodDelete, v.b.object(key), nil, nil)
-	}, func(resp *http.Response) error {
-		switch {
-		case resp.StatusCode == http.StatusNoContent, resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusNotFound && v.b.Missing(resp):
-			return nil
-		}
-		return v.b.c.Failed(resp, v.b.Code(resp))
-	})
-}
-
-// DeleteAll implements [kv.BatchDeleter] with parallel requests.
-func (v *View) DeleteAll(ctx context.Context, keys []string) error {
-	return v.b.c.Each(ctx, len(keys), func(ctx context.Context, i int) error { return v.Delete(ctx, keys[i]) })
+	return b.request(ctx, http.MethodPost, "/upload/storage/v1/b/"+b.name+"/o", query, value)
 }

@@ -34,7 +34,7 @@ func (o *Objects) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 	off, n, valid := rng.Bounds()
 	limit, limited := rng.Limit()
 	if !valid || n == 0 || limited && limit <= 0 {
-		info, err := o.stat(ctx, key)
+		info, err := o.Stat(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (o *Objects) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 // getAtEnd resolves a range that the server refuses without sending the size of
 // the value.
 func (o *Objects) getAtEnd(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	info, err := o.stat(ctx, key)
+	info, err := o.Stat(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (o *Objects) getAtEnd(ctx context.Context, key string, rng kv.Range) ([]byt
 
 // Locate implements [kv.Locator]. The value is a [kv.Validator].
 func (o *Objects) Locate(ctx context.Context, key string) (kv.Value, error) {
-	info, err := o.stat(ctx, key)
+	info, err := o.Stat(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,7 @@ func (o *Objects) Locate(ctx context.Context, key string) (kv.Value, error) {
 }
 
 // Stat returns the size and version of a key, or kv.ErrNotFound.
-func (o *Objects) Stat(ctx context.Context, key string) (Info, error) { return o.stat(ctx, key) }
-
-func (o *Objects) stat(ctx context.Context, key string) (Info, error) {
+func (o *Objects) Stat(ctx context.Context, key string) (Info, error) {
 	if s, ok := o.p.(Stater); ok {
 		return s.Stat(ctx, key)
 	}

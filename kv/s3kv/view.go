@@ -44,8 +44,7 @@ type Options struct {
 // View is a bucket. Safe for concurrent use; it needs no Close. A listing sends a request
 // for every thousand keys.
 type View struct {
-	*remote.Objects
-	remote.Listing
+	*remote.Bucket
 	b *bucket
 }
 
@@ -74,7 +73,12 @@ func Open(name string, o *Options) (*View, error) {
 	r.Redirects, r.Sign = -1, nil
 	r.Transport = signing{b, remote.Transport(&r)}
 	b.c = remote.NewClient(&r)
-	return &View{remote.NewObjects(b.c, b), remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}, b}, nil
+	return &View{&remote.Bucket{
+		Objects: remote.NewObjects(b.c, b), Listing: remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey},
+		Put: func(ctx context.Context, key string, value []byte) (*http.Request, error) {
+			return b.request(ctx, http.MethodPut, key, nil, value)
+		},
+	}, b}, nil
 }
 
 // bucket is the remote.Protocol of one bucket.
@@ -167,52 +171,11 @@ func (b *bucket) Code(resp *http.Response) string {
 // parts, several at a time. Either way the key has the whole value or its old
 // one.
 func (v *View) Set(ctx context.Context, key string, value []byte) error {
+	if int64(len(value)) <= v.b.long {
+		return v.Bucket.Set(ctx, key, value)
+	}
 	if err := validKey(key); err != nil {
 		return err
 	}
-	if value == nil {
-		value = []byte{}
-	}
-	if int64(len(value)) > v.b.long {
-		return v.b.setInParts(ctx, key, value)
-	}
-	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		req, err := v.b.request(ctx, http.MethodPut, key, nil, value)
-		if err == nil {
-			req.Header.Set("Content-Type", "application/octet-stream")
-		}
-		return req, err
-	}, v.b.expect(http.StatusOK))
-}
-
-// Delete implements [kv.Writer].
-func (v *View) Delete(ctx context.Context, key string) error {
-	if err := validKey(key); err != nil {
-		return err
-	}
-	return v.b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		return v.b.request(ctx, http.MethodDelete, key, nil, nil)
-	}, func(resp *http.Response) error {
-		if resp.StatusCode == http.StatusNotFound && v.b.Missing(resp) {
-			return nil
-		}
-		return v.b.expect(http.StatusOK, http.StatusNoContent)(resp)
-	})
-}
-
-// DeleteAll implements [kv.BatchDeleter] with parallel requests.
-func (v *View) DeleteAll(ctx context.Context, keys []string) error {
-	return v.b.c.Each(ctx, len(keys), func(ctx context.Context, i int) error { return v.Delete(ctx, keys[i]) })
-}
-
-// expect checks the status of an answer and ignores its body.
-func (b *bucket) expect(good ...int) func(*http.Response) error {
-	return func(resp *http.Response) error {
-		for _, status := range good {
-			if resp.StatusCode == status {
-				return nil
-			}
-		}
-		return b.c.Failed(resp, b.Code(resp))
-	}
+	return v.b.setInParts(ctx, key, value)
 }
