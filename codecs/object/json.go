@@ -146,28 +146,21 @@ func (p *jsonScanner) bad(what string) error {
 // list appends the texts of the items of a list, so that there are at most
 // limit.
 func (p *jsonScanner) list(items []json.RawMessage, limit int) ([]json.RawMessage, error) {
-	if !p.next('[') {
+	if p.skipBlanks() == len(p.text) || p.text[p.pos] != '[' {
 		return items, p.bad("no list")
 	}
-	if p.next(']') {
-		return items, nil
-	}
-	for {
+	err := p.each('[', func() error {
 		start := p.skipBlanks()
 		if err := p.value(0); err != nil {
-			return items, err
+			return err
 		}
 		if len(items) == limit {
-			return items, p.bad("more items than elements")
+			return p.bad("more items than elements")
 		}
 		items = append(items, json.RawMessage(p.text[start:p.pos:p.pos]))
-		if p.next(']') {
-			return items, nil
-		}
-		if !p.next(',') {
-			return items, p.bad("neither , nor ]")
-		}
-	}
+		return nil
+	})
+	return items, err
 }
 
 // value passes over a value.

@@ -180,12 +180,9 @@ func ParseConsolidatedV2(doc []byte, reg *codecs.Registry) (nodes map[string]*Me
 	if n, err := jsontext.Int(raw); err != nil || n != 1 {
 		return nil, nil, p.fail("zarr_consolidated_format", fmt.Errorf("%s where 1 is due", jsontext.Show(raw)))
 	}
-	if raw, err = p.need(obj, "metadata"); err != nil {
+	list, err := p.object(obj, "metadata")
+	if err != nil {
 		return nil, nil, err
-	}
-	list, ok := jsontext.Members(raw)
-	if !ok {
-		return nil, nil, p.fail("metadata", errors.New("not an object"))
 	}
 	attrs := make(map[string]json.RawMessage)
 	for _, x := range list {
@@ -221,13 +218,9 @@ func ConsolidatedDocuments(doc []byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := p.need(obj, "metadata")
+	list, err := p.object(obj, "metadata")
 	if err != nil {
 		return nil, err
-	}
-	list, ok := jsontext.Members(raw)
-	if !ok {
-		return nil, p.fail("metadata", errors.New("not an object"))
 	}
 	docs := make(map[string][]byte, len(list))
 	for _, x := range list {

@@ -127,13 +127,9 @@ func (p *parser) extensions(obj jsontext.Object) error {
 }
 
 func (p *parser) gridDraft(m *Meta, obj jsontext.Object) error {
-	raw, err := p.need(obj, "chunk_grid")
+	grid, err := p.object(obj, "chunk_grid")
 	if err != nil {
 		return err
-	}
-	grid, ok := jsontext.Members(raw)
-	if !ok {
-		return p.fail("chunk_grid", errors.New("not an object"))
 	}
 	if kind, _ := jsontext.String(grid.Get("type")); kind != "regular" {
 		return p.fail("chunk_grid.type", errors.New(`not "regular"`))

@@ -100,6 +100,19 @@ func (p *parser) need(obj jsontext.Object, name string) (json.RawMessage, error)
 	return raw, nil
 }
 
+// object reads a member that must be an object.
+func (p *parser) object(obj jsontext.Object, name string) (jsontext.Object, error) {
+	raw, err := p.need(obj, name)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := jsontext.Members(raw)
+	if !ok {
+		return nil, p.fail(name, errors.New("not an object"))
+	}
+	return list, nil
+}
+
 // shape reads a list of lengths.
 func (p *parser) shape(obj jsontext.Object) ([]int64, error) {
 	raw, err := p.need(obj, "shape")
@@ -199,16 +212,18 @@ func (p *parser) attributes(obj jsontext.Object) (Attributes, error) {
 	return Attributes{list}, nil
 }
 
-// attributeDoc reads the attributes that are a document of their own; nil is
-// no document.
-func attributeDoc(name string, doc []byte) (Attributes, []sourceDoc, error) {
-	if doc == nil {
-		return Attributes{}, nil, nil
+// attributed gives m, of v1 or v2, the attributes that are a document of their own,
+// unless that is nil, and makes it remember what it came from.
+func (p *parser) attributed(m *Meta, d sourceDoc, name string, attrs []byte) error {
+	docs := []sourceDoc{d}
+	if attrs != nil {
+		a, _, err := (&parser{doc: name}).read(attrs)
+		if err != nil {
+			return err
+		}
+		m.setAttributesV2(Attributes{a.members})
+		docs = append(docs, a)
 	}
-	p := &parser{doc: name}
-	d, _, err := p.read(doc)
-	if err != nil {
-		return Attributes{}, nil, err
-	}
-	return Attributes{d.members}, []sourceDoc{d}, nil
+	p.parsed(m, docs...)
+	return nil
 }

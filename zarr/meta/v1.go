@@ -59,13 +59,9 @@ func ParseV1(meta, attrs []byte, reg *codecs.Registry) (*Meta, error) {
 			return nil, p.renameV1(err)
 		}
 	}
-	docs := []sourceDoc{d}
-	a, more, err := attributeDoc(DocAttrsV1, attrs)
-	if err != nil {
+	if err := p.attributed(m, d, DocAttrsV1, attrs); err != nil {
 		return nil, err
 	}
-	m.setAttributesV2(a)
-	p.parsed(m, append(docs, more...)...)
 	if failed != nil {
 		_, err := unknown(m, failed)
 		return nil, err

@@ -48,13 +48,9 @@ func ParseV2Array(zarray, zattrs []byte, reg *codecs.Registry) (*Meta, error) {
 	if m == nil {
 		return nil, failed
 	}
-	docs := []sourceDoc{d}
-	attrs, more, err := attributeDoc(DocAttrsV2, zattrs)
-	if err != nil {
+	if err := p.attributed(m, d, DocAttrsV2, zattrs); err != nil {
 		return nil, err
 	}
-	m.setAttributesV2(attrs)
-	p.parsed(m, append(docs, more...)...)
 	if failed != nil {
 		return nil, failed
 	}
@@ -74,13 +70,10 @@ func ParseV2Group(zgroup, zattrs []byte) (*Meta, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs := []sourceDoc{d}
-	attrs, more, err := attributeDoc(DocAttrsV2, zattrs)
-	if err != nil {
+	if err := p.attributed(m, d, DocAttrsV2, zattrs); err != nil {
 		return nil, err
 	}
-	m.Attributes = attrs
-	return p.parsed(m, append(docs, more...)...), nil
+	return m, nil
 }
 
 func (p *parser) groupV2(obj jsontext.Object) (*Meta, error) {
@@ -253,7 +246,7 @@ func (p *parser) fillV2(m *Meta, obj jsontext.Object, parse func(json.RawMessage
 	return nil
 }
 
-// setAttributesV2 sets the attributes of a v1 or v2 array and what they say of
+// setAttributesV2 sets the attributes of a v1 or v2 node and what they say of
 // its dimensions.
 func (m *Meta) setAttributesV2(a Attributes) {
 	m.Attributes = a
