@@ -16,7 +16,7 @@ type Decoder struct {
 }
 
 // Decode appends the contents of the frame src (RFC 8878) to dst. It never writes beyond
-// the capacity of dst, and is faster if that has slack bytes more than the contents need.
+// the capacity of dst, and is faster if that has 32 bytes more than the contents need.
 //
 // It reports false if src is not one undamaged frame of the common kind, or if dst has too
 // little room: then dst is as it was, but bytes up to its capacity may be overwritten.
@@ -68,7 +68,10 @@ func (d *Decoder) Decode(dst, src []byte) ([]byte, bool) {
 			return dst, false
 		}
 	}
-	return out, len(out) == end && len(src) == 0
+	if len(out) != end || len(src) > 0 {
+		return dst, false
+	}
+	return out, true
 }
 
 // slack is the room behind the contents in which Decode copies whole words.

@@ -87,6 +87,9 @@ func agree(t testing.TB, d *library.Decoder, own, plain *Decoder, frame []byte, 
 		t.Fatalf("with assembly %v, %d bytes; without %v, %d; or they differ", ok, len(out), also, len(same))
 	}
 	if !ok {
+		if len(out) > 0 {
+			t.Fatalf("%d bytes of a frame that is refused", len(out))
+		}
 		return
 	}
 	want, err := d.DecodeAll(frame, nil)
