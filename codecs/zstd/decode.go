@@ -77,6 +77,9 @@ func (d *Decoder) Decode(dst, src []byte) ([]byte, bool) {
 // slack is the room behind the contents in which Decode copies whole words.
 const slack = 32
 
+// maxWindow is the largest window of the common kind: others are refused by other decoders.
+const maxWindow = 1 << 31
+
 // readHeader reads the header of a frame of the common kind: the size of the contents, and
 // what follows.
 func readHeader(src []byte) (n uint64, rest []byte, ok bool) {
@@ -105,7 +108,7 @@ func readHeader(src []byte) (n uint64, rest []byte, ok bool) {
 	if size == 2 {
 		n += 256
 	}
-	return n, src[size:], single || n <= window
+	return n, src[size:], single || n <= window && window <= maxWindow
 }
 
 // block appends the contents of a compressed block, at most room bytes, to out, whose

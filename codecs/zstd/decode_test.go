@@ -131,6 +131,17 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
+// A window that other decoders refuse is refused here too, although it is not needed.
+func TestWindows(t *testing.T) {
+	for log := range 32 {
+		const n = 300
+		frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 1 << 6, byte(log << 3), n - 256, 0, n<<3&0xff | kindRepeated<<1 | 1, n >> 5, 0, 'x'}
+		if _, ok := (&Decoder{replay: replay{plain: true}}).Decode(make([]byte, 0, n), frame); ok != (10+log <= 31) {
+			t.Errorf("window of 1<<%d: %v", 10+log, ok)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	n := 0
 	frames(f, func(src, frame []byte) {
