@@ -79,12 +79,24 @@ def test_large_chunks_come_one_by_one(snap: zarrdb.Snapshot, sel: Any, monkeypat
     monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (ops.append(r.op), start(link, handle, r, wait))[1])
     monkeypatch.setattr(_elements, "LARGE", 4)
     monkeypatch.setattr(_elements, "MAPPED", 1)
+    monkeypatch.setattr(_elements, "SPARSE", 1 << 20)
     a = snap.array("a")
     for part in (2 * 96, 3 * 96, 8 << 20):
         monkeypatch.setattr(_elements, "PART", part)
         out = np.full(x[sel].shape, np.nan, "f4")
         np.testing.assert_array_equal(a.read(sel, out=out), x[sel])
     assert (READ_MANY in ops) == (out.nbytes > 96)
+
+
+def test_few_elements_of_many_large_chunks(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come with one request, not with one for some chunks each."""
+    ops: list[int] = []
+    start = _elements._start
+    monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (ops.append(r.op), start(link, handle, r, wait))[1])
+    monkeypatch.setattr(_elements, "LARGE", 4)
+    out = np.empty((5, 7, 1), "f4")
+    np.testing.assert_array_equal(snap.array("a").read(np.s_[:, :, :1], out=out), x[:, :, :1])
+    assert READ_MANY not in ops and len(ops) == 1
 
 
 def test_parts_end_where_chunks_do() -> None:

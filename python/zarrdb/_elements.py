@@ -32,8 +32,10 @@ MAPPED = 16 << 10
 PART = 8 << 20
 AHEAD = 3
 # Elements of several chunks of at least so many bytes come chunk by chunk: the server decodes straight into the
-# shared memory, and the elements are put in their places only once, here.
+# shared memory, and the elements are put in their places only once, here. If less than one of SPARSE elements of
+# the chunks is wanted, that would be many requests for little.
 LARGE = 1 << 20
+SPARSE = 4
 
 
 class _Request(NamedTuple):
@@ -172,7 +174,7 @@ class Elements:
                 into[...] = np.frombuffer(body, dtype, into.size).reshape(into.shape)
 
             return _one(self.view, self._request(sel, only))
-        if LARGE <= size < into.nbytes and size <= min(most, PART) // 2:
+        if LARGE <= size < into.nbytes and size <= min(most, PART) // 2 and self._touched(sel) * size <= SPARSE * into.nbytes:
             return self._by_chunks(sel, into, min(most, PART) // size)
 
         def place(where: tuple[slice, ...]) -> Callable[[Any], None]:
@@ -185,6 +187,10 @@ class Elements:
 
         unit = self.unit if most >= size else ()
         _stream(self.view, (self._request(part, place(where)) for part, where in sel.parts(max(1, min(most, PART) // dtype.itemsize), unit)))
+
+    def _touched(self, sel: Selection) -> int:
+        """About how many chunks a selection of some elements touches."""
+        return math.prod([min(len(k), abs(k[-1] // u - k[0] // u) + 1) for k, u in zip(sel.items, self.unit, strict=True) if isinstance(k, range)])
 
     def _by_chunks(self, sel: Selection, into: Numbers, n: int) -> None:
         """Let the server decode elements, with each request those of n chunks, one chunk after the other."""
