@@ -30,15 +30,19 @@ func (db *DB) Discard() (removed bool, err error) {
 	defer db.commit.unlock()
 	db.stopCheckpoints()
 	fs, gone := db.opts.FS, db.dir+".removed"
-	dir, err := fs.Stat(db.dir)
 	// Renamed while the lock is held: no other process can open it meanwhile.
-	if err != nil || !db.untouched() || exists(fs, gone) || fs.Rename(db.dir, gone) != nil {
+	if !db.untouched() || exists(fs, gone) || fs.Rename(db.dir, gone) != nil {
 		return false, db.shut()
 	}
 	_ = db.stopPending()                              // there is nothing pending
 	_ = errors.Join(db.packs.Close(), db.idx.Close()) // their files are elsewhere now
 	if len(db.made) == 0 {
-		return true, errors.Join(fs.MkdirAll(db.dir, dir.Mode().Perm()), fs.RemoveAll(gone))
+		// The directory was there: it stays, with its owner and permissions, or as a link.
+		names, err := fs.List(gone)
+		for _, name := range names {
+			err = errors.Join(err, fs.RemoveAll(fs.PathJoin(gone, name)))
+		}
+		return true, errors.Join(err, fs.Rename(gone, db.dir))
 	}
 	err = fs.RemoveAll(gone)
 	for _, above := range db.made[1:] {

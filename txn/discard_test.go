@@ -217,20 +217,31 @@ func TestDiscardAfterFailure(t *testing.T) {
 	}
 }
 
-// A directory that was there before keeps its permissions.
+// A directory that was there before is the same afterwards, also behind a link.
 func TestDiscardInADirectoryOfOthers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "d")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	above := t.TempDir()
+	dir, link := filepath.Join(above, "d"), filepath.Join(above, "link")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777), os.Symlink(dir, link)); err != nil {
 		t.Fatal(err)
 	}
-	db, err := Create(dir, nil)
+	before, err := os.Stat(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := db.Discard(); err != nil || !removed {
-		t.Fatal(removed, err)
-	}
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", info, err)
+	for _, name := range []string{dir, link} {
+		db, err := Create(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := db.Discard(); err != nil || !removed {
+			t.Fatal(removed, err)
+		}
+		after, err := os.Stat(name)
+		if err != nil || !os.SameFile(before, after) || after.Mode() != before.Mode() {
+			t.Errorf("%s: %v, %v", name, after, err)
+		}
+		if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+			t.Errorf("%s: %v are left, %v", name, names, err)
+		}
 	}
 }
