@@ -34,8 +34,8 @@ func (db *DB) Discard() (removed bool, err error) {
 	if !db.untouched() || exists(fs, gone) || fs.Rename(db.dir, gone) != nil {
 		return false, db.shut()
 	}
-	_ = db.stopPending()                              // there is nothing pending
-	_ = errors.Join(db.packs.Close(), db.idx.Close()) // their files are elsewhere now
+	_ = db.stopPending() // there is nothing pending
+	_ = errors.Join(db.packs.Close(), db.idx.Abandon())
 	if len(db.made) == 0 {
 		// The directory was there: it stays, with its owner and permissions, or as a link.
 		names, err := fs.List(gone)

@@ -274,6 +274,17 @@ func (x *Index) Close() error {
 	return nil
 }
 
+// Abandon is Close for an index whose directory was renamed: nothing is written or removed
+// under the old name, where another process may make an index meanwhile.
+func (x *Index) Abandon() error {
+	x.guard.fail("abandon", x.dir, kv.ErrClosed)
+	x.lock.path = ""
+	if err := x.Close(); !errors.Is(err, ErrFailed) {
+		return err
+	}
+	return nil
+}
+
 // shut waits for calls that are running and releases everything but the lock.
 // failed is the failure that stopped all writes before.
 func (x *Index) shut() (failed, err error) {
