@@ -74,7 +74,8 @@ type BatchReader interface {
 // selected bytes in the order of the requests. A key may occur several times. A
 // key without a value gives nil, an empty range of an existing value an empty
 // slice that is not nil. The caller owns the slices. Any other error fails the
-// whole batch.
+// whole batch. Parts of a key that is overwritten meanwhile may be of two values:
+// [Locate] and [ViewRanges] read parts of one.
 //
 // The fall-back reads one after the other, locating a key once for requests
 // that follow each other.
