@@ -32,6 +32,10 @@ type sessions struct {
 func (c *sessions) keep(s *engine.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.add(s)
+}
+
+func (c *sessions) add(s *engine.Session) {
 	for id, old := range c.open {
 		if old.Ended() {
 			delete(c.open, id)
@@ -43,7 +47,7 @@ func (c *sessions) keep(s *engine.Session) {
 	c.open[s.ID()] = s
 }
 
-// share returns the session with that id for one more client.
+// share returns the session with that id for one more client, and keeps it open.
 func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id txn.SessionID) (s *engine.Session, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,18 +65,16 @@ func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id 
 			return nil, err
 		}
 	}
+	c.add(s)
 	return s, nil
 }
 
-// left closes a session that its client has left, if nothing is lost by that: it has no
-// savepoint, so that one client alone knew it, and nothing was written.
+// left closes a session that its client has left, if nothing is lost by that. Without a
+// savepoint no other client knows it.
 func (c *sessions) left(s *engine.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.Ended() || !s.Info().Saved.IsZero() {
-		return
-	}
-	for range s.Changes(context.Background(), "") {
+	if s.Ended() || !s.Blank(context.Background()) {
 		return
 	}
 	delete(c.open, s.ID())
@@ -171,7 +173,6 @@ func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*
 	if err != nil {
 		return nil, err
 	}
-	s.sessions.keep(es)
 	return &Session{s: es, t: t, db: name, who: who}, nil
 }
 

@@ -97,8 +97,8 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 	return v, err
 }
 
-// View is the session for reading. A session without savepoint ends with the release of
-// its view if nothing was written to it.
+// View is the session for reading. With the release of its view a session ends that is
+// blank; see [txn.Session.Blank].
 func (c *Session) View() *View {
 	converted := func(format zarr.Version) (*engine.Converted, error) { return c.s.Converted(format), nil }
 	return &View{ReadLister: c.s, Session: c, node: c.s.Node, document: c.s.TrueDocument, release: c.left, converted: converted}

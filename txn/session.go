@@ -235,6 +235,21 @@ func (s *Session) Guard(paths ...string) error {
 	return nil
 }
 
+// Blank reports whether nothing is lost when the session ends: it has no savepoint, and
+// nothing was changed or guarded in it. It is false if the changes cannot be read.
+func (s *Session) Blank(ctx context.Context) bool {
+	s.mu.RLock()
+	known := !s.saved.IsZero() || len(s.guards) > 0
+	s.mu.RUnlock()
+	if known {
+		return false
+	}
+	for range s.Changes(ctx, "") {
+		return false
+	}
+	return true
+}
+
 // guarded returns what Guard named, in order.
 func (s *Session) guarded() []string { return slices.Sorted(maps.Keys(s.guards)) }
 

@@ -337,6 +337,29 @@ def test_session_without_a_savepoint(repo: zarrdb.Repository, path: Path) -> Non
     assert e.value.session == s.id
 
 
+def test_pickled_session_outlives_its_client(repo: zarrdb.Repository) -> None:
+    s = repo.writable_session()
+    pickled, link = pickle.dumps(s), s._link
+    del s
+    repo.lookup_branch("main")  # the next request closes what is not used any more
+    assert not link.unused
+    other = pickle.loads(pickled)
+    other.set("a", b"1")
+    other.commit("a")
+    assert repo.at("main").get("a") == b"1"
+
+
+def test_guard_survives_a_lost_connection(repo: zarrdb.Repository) -> None:
+    commit(repo, a=b"1")
+    s = repo.writable_session()
+    s.guard("a")
+    s._link.close()
+    commit(repo, a=b"2")
+    s.set("b", b"1")
+    with pytest.raises(zarrdb.ConflictError):
+        s.commit("b")
+
+
 def test_shared_session_is_stored(repo: zarrdb.Repository, path: Path) -> None:
     s = repo.writable_session()
     s.set("a", b"1")

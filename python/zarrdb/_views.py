@@ -515,6 +515,11 @@ class Session(View):
 
     def __reduce__(self) -> Any:
         self._shared = True  # from now on others write as well
+        if not (self.saved or self._dirty or self._ended):
+            try:
+                self.savepoint()  # else it ends with this client, which may be before another one opens it
+            except ZarrdbError:
+                pass  # the one that opens it gets the error
         return _session, (self._client.dir, self.id, {"server": self._server, "saved": self.saved})
 
     # --- connections

@@ -208,3 +208,35 @@ func TestOtherProtocol(t *testing.T) {
 		t.Error("the connection goes on")
 	}
 }
+
+// A session ends with its client if it is blank: no savepoint, no write and no guard. What
+// a client was promised stays.
+func TestBlankSessionsEnd(t *testing.T) {
+	h, _ := served(t, nil, nil)
+	for name, c := range map[string]struct {
+		use   func(*Session) error
+		stays bool
+	}{
+		"blank":     {func(s *Session) error { _, err := s.Get(bg, "k", kv.All()); return notFound(err) }, false},
+		"written":   {func(s *Session) error { return s.Set(bg, "k", []byte("1")) }, true},
+		"guarded":   {func(s *Session) error { return s.Guard(bg, "k") }, true},
+		"savepoint": {func(s *Session) error { return s.Savepoint(bg) }, true},
+	} {
+		client := join(t, h, nil)
+		s := begin(t, client)
+		if err := errors.Join(c.use(s), s.Close()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err := client.Session(bg, "", s.ID())
+		if stays := err == nil; stays != c.stays || !stays && !errors.Is(err, txn.ErrNoRef) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func notFound(err error) error {
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	return fmt.Errorf("found, or %w", err)
+}
