@@ -41,19 +41,21 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 	}
-	match := e.matches(ev)
-	nodes := false
+	match, nodes := e.matches(ev), false
 	if len(match) == 0 && at.Kind != File && e.Adapters.steps[schemeZarr].Detect != nil {
+		// What lies in an archive or a store of keys was put together for a reason;
+		// in a directory or bucket anything may lie beside nodes.
+		whole := len(at.URL.Adapters()) > 0
 		draft, err := isDraftWithoutRoot(ctx, at.Dir())
 		if err == nil && !draft {
-			nodes, err = hasNodes(ctx, at.Dir())
+			if nodes, err = hasNodes(ctx, at.Dir()); !whole && ctx.Err() == nil {
+				err = nil // there it is for a hint only
+			}
 		}
 		if err != nil {
 			return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)
 		}
-		// What lies in an archive or a store of keys was put together for a reason;
-		// in a directory or bucket anything may lie beside nodes.
-		if draft || nodes && len(at.URL.Adapters()) > 0 {
+		if draft || nodes && whole {
 			match = []string{schemeZarr}
 		}
 	}

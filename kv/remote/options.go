@@ -32,8 +32,8 @@ type Options struct {
 	// call of [kv.Gather]; default 16.
 	Parallel int
 	// Gap and MaxMerged are what [kv.Spacing] returns: the largest gap, in bytes,
-	// between two parts that one request reads, and the bound of the bytes of such
-	// a request. Defaults 256 KiB, negative for none, and 8 MiB.
+	// between two parts that one request reads, and the most bytes that such a
+	// request reads. Defaults 256 KiB, negative for none, and 8 MiB.
 	Gap, MaxMerged int64
 	// Memory bounds the bytes that all calls of [kv.Gather] of one client hold;
 	// a single value may be longer. Default 256 MiB.
