@@ -14,6 +14,9 @@ import (
 
 // A long value goes to a directory in pieces, and into no more memory than these.
 func TestLongValuesAreExportedInPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 80 MiB many times")
+	}
 	defer func(n int64) { transfer.HeldAtOnce = n }(transfer.HeldAtOnce)
 	transfer.HeldAtOnce = 1 << 20
 	const size = 80 << 20 // more than is pooled
