@@ -275,9 +275,14 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The client waits for the server, which would not wait for it.
+	conn, err := Connect(bg, l.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error, 1)
 	go func() { done <- Serve(bg, l, table, &Options{Idle: 300 * time.Millisecond}) }()
-	c, err := Dial(bg, l.Path(), nil)
+	c, err := NewClient(bg, conn, &DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
