@@ -97,7 +97,7 @@ func killClients(t *testing.T, more func(round int) bool) {
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
 	defer cancel()
 	for err := left(); err != nil; err = left() { // the holder notices the last ones in a moment
 		select {

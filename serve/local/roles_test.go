@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -136,12 +135,6 @@ func descriptors(t testing.TB) int {
 		t.Skip("the system does not say which files are open")
 	}
 	return len(list)
-}
-
-// settled is descriptors after a moment.
-func settled(t testing.TB) int {
-	time.Sleep(10 * time.Millisecond)
-	return descriptors(t)
 }
 
 // readForEver reads one value, and keeps the bytes as they are mapped.
