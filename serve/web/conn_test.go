@@ -37,7 +37,7 @@ func TestHeldWrites(t *testing.T) {
 	}
 	read := func(want []byte) {
 		t.Helper()
-		_ = client.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = client.SetReadDeadline(time.Now().Add(time.Minute))
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(client, got); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("%d bytes, %v", len(got), err)

@@ -45,7 +45,8 @@ func raw(t *testing.T, server *httptest.Server, request string) string {
 
 func TestHostileRequests(t *testing.T) {
 	s := newSite(t, Options{})
-	server := s.listen(func(c *http.Server) { c.ReadHeaderTimeout = 200 * time.Millisecond })
+	server := s.listen(nil)
+	hasty := s.listen(func(c *http.Server) { c.ReadHeaderTimeout = 50 * time.Millisecond })
 	get := func(target string, more ...string) string {
 		return "GET " + target + " HTTP/1.1\r\nHost: x\r\n" + strings.Join(more, "") + "\r\n"
 	}
@@ -69,13 +70,15 @@ func TestHostileRequests(t *testing.T) {
 		{"a long path", get("/w/v/main/" + strings.Repeat("k", 8000)), "HTTP/1.1 400"},
 		{"two lengths", "PUT /w/v/main/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400"},
 		{"a line break in a header", get("/w/v/main/keys/small", "Range: bytes=0-1\r\n X: y\r\n"), "HTTP/1.1 416"},
-		{"a header that does not end", "GET /w/v/main/keys/small HTTP/1.1\r\nHost: x\r\nX: ", ""},
 		{"no host", "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400"},
 		{"nonsense", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "HTTP/1.1 400"},
 	} {
-		if got := raw(t, server, c.request); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+		if got := raw(t, server, c.request); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
+	}
+	if got := raw(t, hasty, "GET /w/v/main/keys/small HTTP/1.1\r\nHost: x\r\nX: "); got != "" {
+		t.Errorf("a header that does not end: %q", got)
 	}
 }
 
@@ -110,7 +113,7 @@ func TestSlots(t *testing.T) {
 		t.Errorf("health: %v", err)
 	}
 	c.Close()
-	for deadline := time.Now().Add(10 * time.Second); get() != 200; {
+	for deadline := time.Now().Add(time.Minute); get() != 200; {
 		if time.Now().After(deadline) {
 			t.Fatal("the slot does not come back")
 		}
@@ -159,7 +162,7 @@ func TestClientsThatLeave(t *testing.T) {
 		}
 		c.Close()
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		r, err := http.Get(server.URL + "/w/v/main/keys/small")
 		if err != nil {
 			t.Fatal(err)
