@@ -9,13 +9,17 @@ cd "$(dirname "$0")/.."
 time=${1:-5s}
 ./scripts/fuzzed.sh
 n=0
-for pkg in $(go list ./...); do
-	dir=$(go list -f '{{.Dir}}' "$pkg")
-	for target in $(grep -ho '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go 2>/dev/null | cut -c6- | sort -u); do
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cache=$(go env GOCACHE)/fuzz
+while read -r pkg dir; do
+	targets=$(grep -ho '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go 2>/dev/null | cut -c6- | sort -u) || continue
+	go test -c -fuzz . -o "$work/test" "$pkg" # once for all targets of a package
+	for target in $targets; do
 		echo "fuzz $pkg $target"
-		go test "$pkg" -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 2s -parallel 2 >/tmp/fuzz.$$ 2>&1 || { cat /tmp/fuzz.$$; rm -f /tmp/fuzz.$$; exit 1; }
+		(cd "$dir" && "$work/test" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$time" -test.fuzzminimizetime 2s \
+			-test.fuzzcachedir "$cache/$pkg" -test.parallel 2 >"$work/out" 2>&1) || { cat "$work/out"; exit 1; }
 		n=$((n + 1))
 	done
-done
-rm -f /tmp/fuzz.$$
+done < <(go list -f '{{.ImportPath}} {{.Dir}}' ./...)
 echo "$n fuzz targets, $time each"

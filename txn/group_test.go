@@ -120,7 +120,11 @@ func (s *syncStop) MaybeError(op errorfs.Op) error {
 // group outgrow memory and go to the index, a search of what is still to be written
 // stops there: so what they name must have gone before.
 func TestGroupOutgrowsMemory(t *testing.T) {
-	for bound := int64(32 << 10); bound < 40<<10; bound += 1 << 10 {
+	step := int64(1 << 10)
+	if testing.Short() {
+		step = 4 << 10
+	}
+	for bound := int64(32 << 10); bound < 40<<10; bound += step {
 		groupOutgrows(t, bound)
 	}
 }

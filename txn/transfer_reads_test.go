@@ -210,6 +210,9 @@ func soundDir(t *testing.T, fs vfs.FS, dir string) {
 // TestTransfersAfterReads copies a database after each kind of read in the same
 // process: what readers left in the caches changes nothing in the copy.
 func TestTransfersAfterReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many kinds of reads, with one goroutine")
+	}
 	open := twoVersions(t)
 	db := open(t, testOptions(vfs.NewMem()))
 	want := at(t, db, MainBranch)
@@ -252,6 +255,9 @@ func TestTransfersAfterReads(t *testing.T) {
 // version that has expired is open: it goes on reading all of its values, and then
 // all of the current one are there.
 func TestCollectionAfterReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many kinds of reads, with one goroutine")
+	}
 	open := twoVersions(t)
 	for reads, read := range kindsOfReads {
 		t.Run(reads, func(t *testing.T) {
