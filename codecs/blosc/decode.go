@@ -54,27 +54,60 @@ func (i Info) decode(dst, table, enc []byte, lo, off, n int64) ([]byte, error) {
 	}
 	start := len(dst)
 	out := slices.Grow(dst, int(n))[:start+int(n)]
-	rest := out[start:]
-	s := scratchPool.Get().(*scratch)
-	defer scratchPool.Put(s)
-	for k := off / i.BlockSize; len(rest) > 0; k++ {
-		from := k * i.BlockSize
-		size := min(i.BlockSize, i.Size-from)
-		skip := max(off-from, 0)
-		keep := min(size-skip, int64(len(rest)))
-		block := rest[:keep]
-		if keep < size {
-			block = sized(&s.part, int(size))
-		}
-		if err := i.block(block, enc, int64(binary.LittleEndian.Uint32(table[4*k:]))-lo, s); err != nil {
-			return dst, fmt.Errorf("%w (block %d)", err, k)
-		}
-		if keep < size {
-			copy(rest[:keep], block[skip:])
-		}
-		rest = rest[keep:]
+	p := part{Info: i, table: table, enc: enc, lo: lo, off: off, out: out[start:]}
+	if err := p.decode(); err != nil {
+		return dst, err
 	}
 	return out, nil
+}
+
+// part is a range of the data that is being decoded.
+type part struct {
+	Info
+	table, enc []byte
+	lo         int64  // where enc begins in the frame
+	off        int64  // where out begins in the data
+	out        []byte // not empty
+}
+
+// decode decodes the part, in parallel if that is worth it and there are idle
+// processors.
+func (p *part) decode() error {
+	first, end := p.off/p.BlockSize, (p.off+int64(len(p.out))-1)/p.BlockSize+1
+	if most := min(end-first, int64(len(p.out))/p.share()); most > 1 {
+		workers := busy.take(int32(min(most, maxWorkers)))
+		defer busy.Add(-workers)
+		if workers > 1 {
+			return p.decodeBy(int(workers), first, end)
+		}
+	}
+	s := scratchPool.Get().(*scratch)
+	defer scratchPool.Put(s)
+	for k := first; k < end; k++ {
+		if err := p.block(k, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block decodes what the part has of a block.
+func (p *part) block(k int64, s *scratch) error {
+	from := k * p.BlockSize
+	size := min(p.BlockSize, p.Size-from)
+	begin, end := max(from, p.off), min(from+size, p.off+int64(len(p.out)))
+	out := p.out[begin-p.off : end-p.off : end-p.off]
+	whole := out
+	if end-begin < size {
+		whole = sized(&s.part, int(size))
+	}
+	if err := p.Info.block(whole, p.enc, int64(binary.LittleEndian.Uint32(p.table[4*k:]))-p.lo, s); err != nil {
+		return fmt.Errorf("%w (block %d)", err, k)
+	}
+	if end-begin < size {
+		copy(out, whole[begin-from:])
+	}
+	return nil
 }
 
 // scratch has the buffers of one decoding call.

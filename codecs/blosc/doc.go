@@ -10,7 +10,8 @@
 // shuffled by itself (see package kernels) and compressed by itself, as one
 // stream or, so that each byte of the elements gets a stream of its own, as
 // many as an element has bytes. So a part can be read without decoding the
-// rest: see [Index].
+// rest: see [Index]. And a long chunk is decoded by several goroutines, as many as
+// there are processors that decode no other.
 //
 // The header (little-endian):
 //

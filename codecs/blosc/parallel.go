@@ -1,0 +1,72 @@
+package blosc
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Blocks of a long chunk are decoded by several goroutines, if nothing else decodes
+// long chunks: a reader of many chunks has them decoded in parallel itself.
+
+// share is the least that is worth a goroutine of its own: one that sleeps needs some
+// 50 µs to begin.
+func (i Info) share() int64 {
+	if i.code == codeZlib || i.code == codeZstd {
+		return 256 << 10
+	}
+	return 1 << 20
+}
+
+// maxWorkers bounds the goroutines for one chunk: more would wait for memory.
+const maxWorkers = 16
+
+// processors counts goroutines that decode long chunks.
+type processors struct{ atomic.Int32 }
+
+var busy processors
+
+// take reserves up to n processors for a call, and one always. The caller gives
+// them back.
+func (p *processors) take(n int32) int32 {
+	for {
+		used := p.Load()
+		got := max(1, min(n, int32(runtime.GOMAXPROCS(0))-used))
+		if p.CompareAndSwap(used, used+got) {
+			return got
+		}
+	}
+}
+
+// decodeBy decodes the blocks from first up to end by several goroutines, of which the
+// caller's is one. The error is that of the first block that has one.
+func (p part) decodeBy(workers int, first, end int64) error {
+	var (
+		next   atomic.Int64
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		failed = end
+		err    error
+	)
+	next.Store(first)
+	work := func() {
+		s := scratchPool.Get().(*scratch)
+		defer scratchPool.Put(s)
+		for k := next.Add(1) - 1; k < end; k = next.Add(1) - 1 {
+			if e := p.block(k, s); e != nil {
+				next.Store(end) // blocks before this one are being decoded or are done
+				mu.Lock()
+				if k < failed {
+					failed, err = k, e
+				}
+				mu.Unlock()
+			}
+		}
+	}
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	return err
+}
