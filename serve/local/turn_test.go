@@ -73,6 +73,7 @@ func TestLongCall(t *testing.T) {
 	was := handlers[wire.OpResolve]
 	t.Cleanup(func() { handlers[wire.OpResolve] = was }) // when the server has ended
 	release := make(chan struct{})
+	defer close(release) // or the server would not end after a failure
 	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
 		<-release
 		return c.send(f, &wire.Frame{})
@@ -124,6 +125,7 @@ func TestTurnCancelled(t *testing.T) {
 	was := handlers[wire.OpResolve]
 	t.Cleanup(func() { handlers[wire.OpResolve] = was }) // when the server has ended
 	came, release := make(chan struct{}), make(chan struct{})
+	defer close(release) // or the server would not end after a failure
 	handlers[wire.OpResolve] = func(c *conn, ctx context.Context, f *wire.Frame) error {
 		came <- struct{}{}
 		<-release
