@@ -129,6 +129,8 @@ var layers = map[string][]string{
 	"serve/web":     {"serve", "serve/pace", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
+	"internal/leaktest": {}, // of tests
+
 	"internal/picture": {"zarr/dtype"}, // what the command line and the web server show
 	"internal/cli":     {"formats", "internal/picture", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":       {"internal/cli"},
@@ -151,6 +153,7 @@ var single = map[string][]string{
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
 	"github.com/rclone/gofakes3":           {"serve/s3"},
 	"golang.org/x/oauth2":                  {"kv/gcskv"},
+	"go.uber.org/goleak":                   {"internal/leaktest"},
 	"golang.org/x/image/bmp":               {"formats/bmp"},
 	"golang.org/x/image/webp":              {"formats/webp"},
 	"gopkg.in/ini.v1":                      {"kv/s3kv"},

@@ -14,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -35,7 +34,7 @@ var roles = map[string]func(args []string) error{
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVariable)
 	if role == "" {
-		goleak.VerifyTestMain(m)
+		leaktest.Main(m)
 		return
 	}
 	if err := roles[role](os.Args[1:]); err != nil {

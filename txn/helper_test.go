@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/goleak"
 
+	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var bg = context.Background()
 

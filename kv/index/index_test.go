@@ -18,8 +18,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-	"go.uber.org/goleak"
 
+	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		readForParent(dir)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // small makes flushes and compactions happen in a test.

@@ -12,12 +12,12 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/goleak"
 
+	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var (
 	bg          = context.Background()

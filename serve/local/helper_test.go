@@ -14,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 		playRole(role)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // shortDir is a temporary directory with a path that a socket may have.
