@@ -150,9 +150,6 @@ func (db *DB) commitBatch(batch *index.Batch, earlier, c *change) error {
 		}
 		seq, ok := next[m.Ref]
 		if !ok {
-			seq, ok = db.heads.nextSeq(m.Ref)
-		}
-		if !ok {
 			var err error
 			if seq, err = catalog.NextSeq(db.idx, m.Ref); err != nil {
 				return err
@@ -168,7 +165,6 @@ func (db *DB) commitBatch(batch *index.Batch, earlier, c *change) error {
 	}
 	db.checkpoints.counted(len(moves), bytes)
 	db.heads.publish(c.moves)
-	db.heads.logged(next)
 	return nil
 }
 

@@ -17,13 +17,12 @@ import (
 // refTable holds what refs point at as far as it is durable: a batch can be
 // read from the index before it is synced, so readers ask here instead.
 type refTable struct {
-	mu   sync.RWMutex
-	m    map[string]CommitID
-	next map[string]uint64 // numbers of the next reflog entries, of refs that were moved since the database was opened
+	mu sync.RWMutex
+	m  map[string]CommitID
 }
 
 func (t *refTable) load(idx *index.Index) error {
-	t.m, t.next = map[string]CommitID{}, map[string]uint64{}
+	t.m = map[string]CommitID{}
 	for r, err := range catalog.Refs.All(idx) {
 		if err != nil {
 			return err
@@ -48,28 +47,6 @@ func (t *refTable) publish(moves []RefMove) {
 			delete(t.m, m.Ref)
 		} else {
 			t.m[m.Ref] = m.New
-		}
-	}
-}
-
-// nextSeq returns the number that a ref's next reflog entry has, if it is known.
-func (t *refTable) nextSeq(ref string) (uint64, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	seq, ok := t.next[ref]
-	return seq, ok
-}
-
-// logged notes which reflog entries are durable. A ref that is gone is not kept,
-// so that the table does not grow by refs that come and go.
-func (t *refTable) logged(next map[string]uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for ref, seq := range next {
-		if _, ok := t.m[ref]; ok {
-			t.next[ref] = seq
-		} else {
-			delete(t.next, ref)
 		}
 	}
 }
