@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -176,28 +175,8 @@ func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*
 	return &Session{s: es, t: t, db: name, who: who}, nil
 }
 
-// Engine is the session itself, for reading, and for writes of arrays, which merge
-// parts of chunks.
+// Engine is the session itself, for reads and writes. Commit and Discard end it.
 func (c *Session) Engine() *engine.Session { return c.s }
-
-// Set stores a value if the current value is the expected one; see
-// [engine.Session.SetIf].
-func (c *Session) Set(ctx context.Context, key string, value []byte, want engine.Expect) (kv.ID, error) {
-	return c.s.SetIf(ctx, key, value, want)
-}
-
-// Delete removes a key, which may be missing, under the same condition.
-func (c *Session) Delete(ctx context.Context, key string, want engine.Expect) error {
-	return c.s.DeleteIf(ctx, key, want)
-}
-
-// DeletePrefix removes every key that begins with prefix.
-func (c *Session) DeletePrefix(ctx context.Context, prefix string) error {
-	return c.s.DeletePrefix(ctx, prefix)
-}
-
-// Savepoint stores the session's writes, so that they survive this process.
-func (c *Session) Savepoint(ctx context.Context) error { return c.s.Savepoint(ctx) }
 
 // Commit publishes the session. An author that is missing is the principal.
 func (c *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {

@@ -107,7 +107,7 @@ func expected(in wire.Set) engine.Expect {
 }
 
 func (c *conn) set(ctx context.Context, f *wire.Frame, v *view, in wire.Set) error {
-	id, err := v.Session.Set(ctx, in.Key, f.Body, expected(in))
+	id, err := v.Session.Engine().SetIf(ctx, in.Key, f.Body, expected(in))
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *conn) set(ctx context.Context, f *wire.Frame, v *view, in wire.Set) err
 }
 
 func (c *conn) delete(ctx context.Context, f *wire.Frame, v *view, in wire.Set) error {
-	if err := v.Session.Delete(ctx, in.Key, expected(in)); err != nil {
+	if err := v.Session.Engine().DeleteIf(ctx, in.Key, expected(in)); err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{})

@@ -75,7 +75,7 @@ func (b backend) set(ctx context.Context, s *serve.Session, bucket, name, key st
 	}
 	var id kv.ID
 	err = f.bytes(func(p []byte) error {
-		id, err = s.Set(ctx, key, p, want)
+		id, err = s.Engine().SetIf(ctx, key, p, want)
 		return err
 	})
 	if err != nil {
@@ -141,7 +141,7 @@ func (b backend) remove(ctx context.Context, bucket, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = s.Delete(ctx, key, engine.Expect{})
+		err = s.Engine().DeleteIf(ctx, key, engine.Expect{})
 	}
 	if err == nil {
 		b.audit(ctx, "DELETE", bucket, name, 0)

@@ -60,7 +60,7 @@ func (h *handler) sessionRoutes() {
 	h.handle("GET "+sessionPath+"/{db}/{id}", h.onSession(h.status))
 	h.handle("DELETE "+sessionPath+"/{db}/{id}", h.changing(h.onSession(silent((*serve.Session).Discard))))
 	h.handle("POST "+sessionPath+"/{db}/{id}/commit", h.changing(h.onSession(h.commit)))
-	h.handle("POST "+sessionPath+"/{db}/{id}/savepoint", h.changing(h.onSession(silent((*serve.Session).Savepoint))))
+	h.handle("POST "+sessionPath+"/{db}/{id}/savepoint", h.changing(h.onSession(silent(func(s *serve.Session, ctx context.Context) error { return s.Engine().Savepoint(ctx) }))))
 }
 
 // changing is a request that writes.

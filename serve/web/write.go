@@ -96,7 +96,7 @@ func (h *handler) commitOne(w http.ResponseWriter, r *http.Request, who *serve.P
 func (h *handler) change(w http.ResponseWriter, r *http.Request, s *serve.Session, p place, body []byte) (int, error) {
 	ctx := r.Context()
 	if p.dir {
-		return http.StatusNoContent, s.DeletePrefix(ctx, dirPrefix(p.key))
+		return http.StatusNoContent, s.Engine().DeletePrefix(ctx, dirPrefix(p.key))
 	}
 	v := s.View()
 	want, known, err := h.expect(ctx, v, r.Header, p.key)
@@ -104,9 +104,9 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, s *serve.Sessio
 		return 0, err
 	}
 	if r.Method == http.MethodDelete {
-		return http.StatusNoContent, s.Delete(ctx, p.key, want)
+		return http.StatusNoContent, s.Engine().DeleteIf(ctx, p.key, want)
 	}
-	if _, err := s.Set(ctx, p.key, body, want); err != nil {
+	if _, err := s.Engine().SetIf(ctx, p.key, body, want); err != nil {
 		return 0, err
 	}
 	if val, err := v.Value(ctx, p.key); err == nil {
