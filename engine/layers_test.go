@@ -122,7 +122,7 @@ var layers = map[string][]string{
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "internal/lru", "kv", "txn", "zarr"},
 	"serve/wire":    {},
-	"serve/local":   {"serve", "serve/wire", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"serve/local":   {"serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},

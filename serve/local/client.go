@@ -32,8 +32,7 @@ type DialOptions struct {
 // readable, and a session without lost writes continues. Safe for concurrent
 // use.
 type Client struct {
-	socket string
-	o      DialOptions
+	o DialOptions
 
 	mu     sync.Mutex // held while it connects again
 	l      *link
@@ -42,24 +41,18 @@ type Client struct {
 
 // Dial connects to a socket. Errors: [ErrVersion], and those of the network.
 func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
-	c := &Client{socket: socket}
+	var c DialOptions
 	if o != nil {
-		c.o = *o
+		c = *o
 	}
-	if c.o.Version == "" {
-		c.o.Version = Version()
-	}
-	if c.o.Redial == nil {
-		c.o.Redial = func(ctx context.Context) (net.Conn, error) { return Connect(ctx, socket) }
+	if c.Redial == nil {
+		c.Redial = func(ctx context.Context) (net.Conn, error) { return Connect(ctx, socket) }
 	}
 	conn, err := Connect(ctx, socket)
 	if err != nil {
 		return nil, err
 	}
-	if c.l, err = newLink(ctx, conn, &c.o); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return NewClient(ctx, conn, &c)
 }
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
@@ -124,25 +117,6 @@ func (c *Client) Close() error {
 		c.l.close(txn.ErrClosed)
 	}
 	return nil
-}
-
-// Server describes the process at the other end.
-type Server struct {
-	PID                   int
-	Program, Version, Dir string
-	Databases             []string
-	// Database is the default database of requests.
-	Database string
-	// Write means that this client may write.
-	Write bool
-}
-
-// Server returns the hello of the server.
-func (c *Client) Server() Server {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := &c.l.hello
-	return Server{PID: h.PID, Program: h.Program, Version: h.Version, Dir: h.Dir, Databases: h.Databases, Database: h.Database, Write: h.Write}
 }
 
 // link returns the connection, and makes a new one where it has ended.
@@ -229,10 +203,4 @@ func (c *Client) Gone(ctx context.Context) bool {
 	c.mu.Unlock()
 	_, err := ask[wire.Names](ctx, l, wire.OpDatabases, none{})
 	return errors.Is(err, ErrGone)
-}
-
-// Databases returns the served names.
-func (c *Client) Databases(ctx context.Context) ([]string, error) {
-	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
-	return out.Names, err
 }

@@ -122,16 +122,19 @@ func fromJSON[In any](op wire.Op) func(meta []byte) (In, error) {
 // handle answers one request. A panic is an error of that request alone: the process
 // has work of its own, and other clients.
 func (c *conn) handle(ctx context.Context, f *wire.Frame) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v: panic: %v\n%s", f.Op, r, debug.Stack())
-		}
-	}()
+	defer recovered(f.Op, &err)
 	h := handlers[f.Op]
 	if h == nil {
 		return fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported)
 	}
 	return h(c, ctx, f)
+}
+
+// recovered turns a panic of a request into its error. It is deferred.
+func recovered(op wire.Op, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%v: panic: %v\n%s", op, r, debug.Stack())
+	}
 }
 
 // none is the reply that says that it is done.

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -66,12 +64,13 @@ func (c *conn) readMany(ctx context.Context, f *wire.Frame, v *view, in wire.Arr
 		out.Shapes[i], offs[i] = parts[i].shape, n
 		n += parts[i].bytes
 	}
-	b, deliver, free, err := c.buffer(to, in.Destination, n)
+	b, deliver, free, err := c.buffer(ctx, to, in.Destination, n)
 	if err != nil {
 		return err
 	}
 	defer free()
-	err = eachOf(ctx, len(parts), func(ctx context.Context, i int) error {
+	err = gather.Each(ctx, runtime.GOMAXPROCS(0), len(parts), func(ctx context.Context, i int) (err error) {
+		defer recovered(f.Op, &err)
 		return a.ReadBytes(ctx, parts[i].sel, b[offs[i]:][:parts[i].bytes])
 	})
 	if err != nil {
@@ -86,42 +85,4 @@ func (c *conn) readMany(ctx context.Context, f *wire.Frame, v *view, in wire.Arr
 		return err
 	}
 	return c.send(f, &wire.Frame{Meta: meta, Body: body})
-}
-
-// eachOf calls fn for the numbers below n, several at a time, and returns the first
-// error.
-func eachOf(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
-	workers := min(n, runtime.GOMAXPROCS(0))
-	if workers <= 1 {
-		for i := range n {
-			if err := fn(ctx, i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			defer func() { // handle does not see those of other goroutines
-				if r := recover(); r != nil {
-					cancel(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
-				}
-			}()
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := fn(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

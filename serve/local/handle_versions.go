@@ -72,25 +72,14 @@ func (c *conn) log(ctx context.Context, in *wire.Log) (*wire.Commits, error) {
 			}
 		}
 	}
-	out, n, size := &wire.Commits{Commits: []wire.Commit{}}, 0, 0
-	for commit, err := range all {
-		if err != nil {
-			return nil, err
-		}
-		if n++; n <= in.Skip {
-			continue
-		}
-		if len(out.Commits) >= pageLimit(in.Limit) || size > maxPageSize {
-			out.More = true
-			break
-		}
-		out.Commits = append(out.Commits, *commitOut(commit))
-		size += 300 + len(commit.Message)
+	list, more, err := page(in.Skip, in.Limit, all, func(commit *txn.Commit) (wire.Commit, int) {
+		size := 300 + len(commit.Message)
 		for k, v := range commit.Properties {
 			size += len(k) + len(v)
 		}
-	}
-	return out, nil
+		return *commitOut(commit), size
+	})
+	return &wire.Commits{Commits: list, More: more}, err
 }
 
 func (c *conn) diff(ctx context.Context, in *wire.Diff) (*wire.Changes, error) {
@@ -129,27 +118,37 @@ func (c *conn) report(ctx context.Context, f *wire.Frame) error {
 	return c.send(f, &wire.Frame{Body: answer})
 }
 
-// changePage is the part of a sequence that was asked for.
+// changePage is the page of a sequence of changes that was asked for.
 func changePage(in *wire.Diff, all iter.Seq2[txn.Change, error]) (*wire.Changes, error) {
-	out, n, size := &wire.Changes{Changes: []wire.Change{}}, 0, 0
-	for change, err := range all {
-		if err != nil {
-			return nil, err
-		}
-		if n++; n <= in.Skip {
-			continue
-		}
-		if len(out.Changes) >= pageLimit(in.Limit) || size > maxPageSize {
-			out.More = true
-			break
-		}
-		out.Changes = append(out.Changes, changeOut(&change))
-		size += 300 + len(change.Key)
+	list, more, err := page(in.Skip, in.Limit, all, func(change txn.Change) (wire.Change, int) {
+		size := 300 + len(change.Key)
 		for _, v := range []*txn.KeyValue{change.Old, change.New} {
 			if v != nil {
 				size += len(v.URL) + len(v.Validator)
 			}
 		}
+		return changeOut(&change), size
+	})
+	return &wire.Changes{Changes: list, More: more}, err
+}
+
+// page is a page of a sequence: up to limit elements behind those to skip, or fewer if they
+// are long. convert returns an element of the reply and about its size.
+func page[T, Out any](skip, limit int, all iter.Seq2[T, error], convert func(T) (Out, int)) (out []Out, more bool, err error) {
+	out = []Out{}
+	n, size := 0, 0
+	for v, err := range all {
+		if err != nil {
+			return nil, false, err
+		}
+		if n++; n <= skip {
+			continue
+		}
+		if len(out) >= pageLimit(limit) || size > maxPageSize {
+			return out, true, nil
+		}
+		item, length := convert(v)
+		out, size = append(out, item), size+length
 	}
-	return out, nil
+	return out, false, nil
 }

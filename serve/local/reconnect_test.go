@@ -94,7 +94,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 	var lost *SessionLostError
 	for range 2 {
-		if _, err := kv.Get(bg, unsaved, "k"); !errors.As(err, &lost) || lost.ID != unsaved.ID() || !lost.Saved.Equal(unsaved.Saved()) || lost.Committing ||
+		if _, err := kv.Get(bg, unsaved, "k"); !errors.As(err, &lost) || lost.ID != unsaved.ID() || !lost.Saved.Equal(unsaved.Info().Saved) || lost.Committing ||
 			!errors.Is(err, txn.ErrLost) || !errors.Is(err, ErrGone) {
 			t.Fatalf("%#v", err)
 		}
@@ -112,7 +112,7 @@ func TestKilledUnsaved(t *testing.T) {
 	child := startHolder(t, dir)
 	c := joinDir(t, dir)
 	written, shared := begin(t, c), begin(t, c)
-	if !written.Saved().IsZero() {
+	if !written.Info().Saved.IsZero() {
 		t.Error("the session was saved when it began")
 	}
 	joinSession(t, joinDir(t, dir), shared.ID())
@@ -128,7 +128,7 @@ func TestKilledUnsaved(t *testing.T) {
 	if _, err := c.Session(bg, "", written.ID()); !errors.Is(err, txn.ErrNoRef) {
 		t.Errorf("the lost session: %v", err)
 	}
-	if s := joinSession(t, c, shared.ID()); s.Saved().IsZero() {
+	if s := joinSession(t, c, shared.ID()); s.Info().Saved.IsZero() {
 		t.Error("the shared session was not saved")
 	}
 }
@@ -175,8 +175,9 @@ func killHolders(t *testing.T, more func(round int) bool) {
 	}
 	holder := startHolder(t, dir)
 	c := joinDir(t, dir)
+	redial := c.o.Redial
 	c.o.Redial = func(ctx context.Context) (net.Conn, error) {
-		conn, err := Connect(ctx, c.socket)
+		conn, err := redial(ctx)
 		if err != nil {
 			err = fmt.Errorf("no second try: %v", err)
 		}

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -313,13 +312,13 @@ func (s *Session) Guard(ctx context.Context, paths ...string) error {
 
 // Changes yields the changes of the session below prefix since its base.
 func (s *Session) Changes(ctx context.Context, prefix string) iter.Seq2[txn.Change, error] {
-	return pages(func(skip int) (wire.Changes, error) {
+	return pages(func(skip int) ([]wire.Change, bool, error) {
 		var out wire.Changes
 		err := s.do(ctx, wire.OpChanges, func(handle uint32) any {
 			return wire.Diff{View: handle, Prefix: prefix, Skip: skip, Limit: pageKeys}
 		}, &out)
-		return out, err
-	})
+		return out.Changes, out.More, err
+	}, changeIn)
 }
 
 // CommitOptions are those of [txn.CommitOptions] that a client may say.
@@ -376,6 +375,3 @@ func (s *Session) Discard(ctx context.Context) error {
 
 // Close gives the session up on this side. It stays open in the server.
 func (s *Session) Close() error { return s.shelf.close() }
-
-// Saved is the time of the last savepoint that this client knows of.
-func (s *Session) Saved() time.Time { return s.Info().Saved }

@@ -282,28 +282,16 @@ func (s *shelf) stat(ctx context.Context, key string, flags wire.Flags) (part, e
 // Get implements [kv.Reader].
 func (s *shelf) Get(ctx context.Context, key string, rng kv.Range) (out []byte, err error) {
 	var id kv.ID
-	p, err := s.fetch(ctx, key, rng, 0)
-	if err == nil {
-		id = p.id
-		if !p.place {
-			s.noted(key, id, nil)
-			return p.b, nil
-		}
-		err = p.use(func(b []byte) error {
+	var placed bool
+	err = s.view(ctx, key, rng, func(p *part) error {
+		id, placed = p.id, p.place
+		return nil
+	}, func(b []byte) error {
+		if out = b; placed { // else this call made it
 			out = append(make([]byte, 0, len(b)), b...)
-			return nil
-		})
-	}
-	_, limited := rng.Limit()
-	if err == errFile || errors.Is(err, kv.ErrTooLarge) && !limited {
-		err = s.viewPieces(ctx, key, rng, func(p *part) error {
-			id = p.id
-			return nil
-		}, func(b []byte) error {
-			out = b // this call made it
-			return nil
-		})
-	}
+		}
+		return nil
+	})
 	s.noted(key, id, err)
 	if err != nil {
 		return nil, err
