@@ -18,43 +18,34 @@ func rangesSource(src Source) RangesSource {
 	return nil
 }
 
-// decodeRanges decodes the inner chunks in list into their places.
-func (s *shardStage) decodeRanges(ctx context.Context, c *shardCall, src RangesSource, box Box, dst Dst) error {
+// readRuns reads inner chunks and calls decode with the bytes of each run, which begin at
+// off: from several goroutines at a time where the source reads several ranges at a time.
+// inside is asked first for a large inner chunk that would be read alone.
+func readRuns(ctx context.Context, src Source, list []wanted, inside func(wanted) (done bool, err error), decode func(off int64, run []wanted, b []byte) error) error {
+	ranges := rangesSource(src)
+	if len(list) == 1 {
+		ranges = nil
+	}
 	maxGap := gapOf(src)
-	var runs rangeRuns
-	err := join(c.list, maxGap, func(off, n int64, run []wanted) error {
+	var runs [][]wanted
+	var extents []Extent
+	err := join(list, maxGap, func(off, n int64, run []wanted) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if len(run) == 1 && n > maxGap {
-			if done, err := s.decodeInside(ctx, &c.parts, src, run[0], dst); done || err != nil {
+			if done, err := inside(run[0]); done || err != nil {
 				return err
 			}
 		}
-		runs.add(off, n, run)
-		return nil
+		if ranges != nil {
+			runs, extents = append(runs, run), append(extents, Extent{off, n})
+			return nil
+		}
+		return src.ReadRange(ctx, off, n, func(b []byte) error { return decode(off, run, b) })
 	})
-	if err != nil || len(runs.list) == 0 {
+	if err != nil || len(runs) == 0 {
 		return err
 	}
-	return runs.read(ctx, src, func(off int64, run []wanted, b []byte) error {
-		own := shardCalls.Get().(*shardCall)
-		defer own.put()
-		own.parts.reset(s, box)
-		return s.decodeRun(&own.parts, off, run, b, dst)
-	})
-}
-
-// rangeRuns are runs of inner chunks that are read at a time.
-type rangeRuns struct {
-	list    [][]wanted
-	extents []Extent
-}
-
-func (r *rangeRuns) add(off, n int64, run []wanted) {
-	r.list, r.extents = append(r.list, run), append(r.extents, Extent{off, n})
-}
-
-// read calls fn with the bytes of each run, from several goroutines at a time.
-func (r *rangeRuns) read(ctx context.Context, src RangesSource, fn func(off int64, run []wanted, b []byte) error) error {
-	return src.ReadRanges(ctx, r.extents, func(i int, b []byte) error {
-		return fn(r.extents[i].Off, r.list[i], b)
-	})
+	return ranges.ReadRanges(ctx, extents, func(i int, b []byte) error { return decode(extents[i].Off, runs[i], b) })
 }

@@ -97,24 +97,12 @@ func (s *shardStage) decode(ctx context.Context, c *shardCall, src Source, x *In
 	if len(c.list) == 0 {
 		return nil
 	}
-	if len(c.list) > 1 {
-		if ranges := rangesSource(src); ranges != nil {
-			return s.decodeRanges(ctx, c, ranges, box, dst)
-		}
-	}
-	maxGap := gapOf(src)
-	return join(c.list, maxGap, func(off, n int64, run []wanted) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if len(run) == 1 && n > maxGap {
-			if done, err := s.decodeInside(ctx, p, src, run[0], dst); done || err != nil {
-				return err
-			}
-		}
-		return src.ReadRange(ctx, off, n, func(b []byte) error {
-			return s.decodeRun(p, off, run, b, dst)
-		})
+	inside := func(w wanted) (done bool, err error) { return s.decodeInside(ctx, p, src, w, dst) }
+	return readRuns(ctx, src, c.list, inside, func(off int64, run []wanted, b []byte) error {
+		own := shardCalls.Get().(*shardCall)
+		defer own.put()
+		own.parts.reset(s, box)
+		return s.decodeRun(&own.parts, off, run, b, dst)
 	})
 }
 
@@ -214,21 +202,8 @@ func (s *shardStage) appendVariable(ctx context.Context, dst []byte, src Source,
 		}
 		return nil
 	}
-	ranges := rangesSource(src)
-	var runs rangeRuns
-	err := join(c.list, gapOf(src), func(off, n int64, run []wanted) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if ranges != nil {
-			runs.add(off, n, run)
-			return nil
-		}
-		return src.ReadRange(ctx, off, n, func(b []byte) error { return decode(off, run, b) })
-	})
-	if err == nil && len(runs.list) > 0 {
-		err = runs.read(ctx, ranges, decode)
-	}
+	whole := func(wanted) (bool, error) { return false, nil }
+	err := readRuns(ctx, src, c.list, whole, decode)
 	if err != nil {
 		return dst, err
 	}

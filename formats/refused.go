@@ -50,6 +50,19 @@ func (r Refusal) Document() []byte {
 	return codecs.Object(m...)
 }
 
+// Edges returns what "chunk_shapes" of a rectilinear grid says of a dimension whose last chunk
+// is cut at the border.
+func Edges(size, chunk int64) any {
+	switch whole, rest := size/chunk, size%chunk; {
+	case rest == 0:
+		return chunk
+	case whole == 0:
+		return []any{rest}
+	default:
+		return []any{[]int64{chunk, whole}, rest}
+	}
+}
+
 // Named returns an extension in a Zarr v3 document: an object of a name and a configuration.
 func Named(name string, configuration json.RawMessage) json.RawMessage {
 	return codecs.Object("name", name, "configuration", configuration)

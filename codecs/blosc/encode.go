@@ -109,8 +109,7 @@ func (i Info) encode(dst, src []byte, p Params) ([]byte, bool) {
 		return dst, false
 	}
 	dst = dst[:start+int(i.IndexSize())]
-	c := getCompressor(p)
-	defer c.release()
+	compress := encoders[p.Compressor]
 	s := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(s)
 	for len(src) > 0 {
@@ -140,7 +139,7 @@ func (i Info) encode(dst, src []byte, p Params) ([]byte, bool) {
 			// Room for one byte less than the data of the stream, or the
 			// remaining room.
 			room := dst[at+4 : min(at+4+n-1, limit)]
-			m := c.compress(room, block[:n])
+			m := compress(room, block[:n], p)
 			if m == 0 {
 				if limit-at-4 < n {
 					return dst[:start], false

@@ -55,16 +55,8 @@ func convert(dst, src []byte, to, from number) {
 			binary.LittleEndian.PutUint32(dst, math.Float32bits(v))
 		}
 	case from.isFloat() || from == uint64s && to.isFloat():
-		var block floatBlock
-		eachBlock(dst, src, to, from, func(dst, src []byte, n int) {
-			from.loadFloats(block[:n], src)
-			to.storeFloats(dst, block[:n])
-		})
+		eachFloats(dst, src, to, from, func([]float64) {})
 	default:
-		var block intBlock
-		eachBlock(dst, src, to, from, func(dst, src []byte, n int) {
-			from.loadInts(block[:n], src)
-			to.storeInts(dst, block[:n])
-		})
+		eachInts(dst, src, to, from, func([]int64) {})
 	}
 }

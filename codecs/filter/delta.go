@@ -36,54 +36,42 @@ func (d *deltaCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 
 func (d *deltaCodec) encode(dst, src []byte) error {
 	if d.from.isFloat() {
-		var block floatBlock
 		last := 0.0
-		eachBlock(dst, src, d.to, d.from, func(dst, src []byte, n int) {
-			d.from.loadFloats(block[:n], src)
-			for i, v := range block[:n] {
+		eachFloats(dst, src, d.to, d.from, func(block []float64) {
+			for i, v := range block {
 				block[i] = d.from.round(v - last)
 				last = v
 			}
-			d.to.storeFloats(dst, block[:n])
 		})
 		return nil
 	}
-	var block intBlock
 	last := int64(0)
-	eachBlock(dst, src, d.to, d.from, func(dst, src []byte, n int) {
-		d.from.loadInts(block[:n], src)
-		for i, v := range block[:n] {
+	eachInts(dst, src, d.to, d.from, func(block []int64) {
+		for i, v := range block {
 			block[i] = d.from.wrap(v - last)
 			last = v
 		}
-		d.to.storeInts(dst, block[:n])
 	})
 	return nil
 }
 
 func (d *deltaCodec) decode(dst, src []byte) error {
 	if d.from.isFloat() {
-		var block floatBlock
 		sum, wide := 0.0, d.wider()
-		eachBlock(dst, src, d.from, d.to, func(dst, src []byte, n int) {
-			d.to.loadFloats(block[:n], src)
-			for i, v := range block[:n] {
+		eachFloats(dst, src, d.from, d.to, func(block []float64) {
+			for i, v := range block {
 				sum = wide.round(sum + v)
 				block[i] = sum
 			}
-			d.from.storeFloats(dst, block[:n])
 		})
 		return nil
 	}
-	var block intBlock
 	sum := int64(0)
-	eachBlock(dst, src, d.from, d.to, func(dst, src []byte, n int) {
-		d.to.loadWhole(block[:n], src)
-		for i, v := range block[:n] {
+	eachInts(dst, src, d.from, d.to, func(block []int64) {
+		for i, v := range block {
 			sum += v
 			block[i] = sum
 		}
-		d.from.storeInts(dst, block[:n])
 	})
 	return nil
 }
@@ -95,27 +83,4 @@ func (d *deltaCodec) wider() number {
 		return max(d.from, d.to)
 	}
 	return max(d.from, map[int]number{1: float16s, 2: float32s, 4: float64s, 8: float64s}[d.to.size()])
-}
-
-// eachBlock calls fn for blocks of elements of dst, of type to, and src, of type
-// from.
-func eachBlock(dst, src []byte, to, from number, fn func(dst, src []byte, n int)) {
-	for len(src) > 0 {
-		n := min(len(src)/from.size(), numberBlock)
-		fn(dst, src, n)
-		dst, src = dst[n*to.size():], src[n*from.size():]
-	}
-}
-
-// loadWhole loads numbers of any type as whole ones.
-func (k number) loadWhole(dst []int64, src []byte) {
-	if !k.isFloat() {
-		k.loadInts(dst, src)
-		return
-	}
-	var floats floatBlock
-	k.loadFloats(floats[:len(dst)], src)
-	for i, v := range floats[:len(dst)] {
-		dst[i] = truncated(v)
-	}
 }

@@ -233,6 +233,44 @@ func (k number) storeFloats(dst []byte, src []float64) {
 	}
 }
 
+// eachInts converts elements of type from to the type to as whole numbers. fn changes each
+// block of them.
+func eachInts(dst, src []byte, to, from number, fn func([]int64)) {
+	var block intBlock
+	for len(src) > 0 {
+		n := min(len(src)/from.size(), numberBlock)
+		from.loadWhole(block[:n], src)
+		fn(block[:n])
+		to.storeInts(dst, block[:n])
+		dst, src = dst[n*to.size():], src[n*from.size():]
+	}
+}
+
+// eachFloats is eachInts for floats.
+func eachFloats(dst, src []byte, to, from number, fn func([]float64)) {
+	var block floatBlock
+	for len(src) > 0 {
+		n := min(len(src)/from.size(), numberBlock)
+		from.loadFloats(block[:n], src)
+		fn(block[:n])
+		to.storeFloats(dst, block[:n])
+		dst, src = dst[n*to.size():], src[n*from.size():]
+	}
+}
+
+// loadWhole loads numbers of any type as whole ones.
+func (k number) loadWhole(dst []int64, src []byte) {
+	if !k.isFloat() {
+		k.loadInts(dst, src)
+		return
+	}
+	var floats floatBlock
+	k.loadFloats(floats[:len(dst)], src)
+	for i, v := range floats[:len(dst)] {
+		dst[i] = truncated(v)
+	}
+}
+
 // truncated returns v without its fraction modulo 2^64. A value outside the
 // ranges of int64 and uint64, which is undefined in C, becomes the least int64,
 // as on amd64.

@@ -54,10 +54,8 @@ func (q *quantizeCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 func (q *quantizeCodec) encode(dst, src []byte) error {
 	bits := math.Ceil(math.Log2(math.Pow(10, float64(q.digits))))
 	scale := q.from.round(math.Pow(2, bits))
-	var block floatBlock
-	eachBlock(dst, src, q.to, q.from, func(dst, src []byte, n int) {
-		q.from.loadFloats(block[:n], src)
-		for i, v := range block[:n] {
+	eachFloats(dst, src, q.to, q.from, func(block []float64) {
+		for i, v := range block {
 			w := q.from.round(math.RoundToEven(q.from.round(scale*v)) / scale)
 			if w != w && v == v {
 				// Where the scale is infinite. Processors differ in the sign of
@@ -66,7 +64,6 @@ func (q *quantizeCodec) encode(dst, src []byte) error {
 			}
 			block[i] = w
 		}
-		q.to.storeFloats(dst, block[:n])
 	})
 	return nil
 }

@@ -57,50 +57,43 @@ func (s *fixedScaleOffset) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error)
 
 func (s *fixedScaleOffset) encode(dst, src []byte) error {
 	k := s.from
-	if !k.isFloat() && s.offset.whole && s.scale.whole {
-		var block intBlock
-		eachBlock(dst, src, s.to, s.from, func(dst, src []byte, n int) {
-			k.loadInts(block[:n], src)
-			for i, v := range block[:n] {
+	offset, scale := k.round(s.offset.f), k.round(s.scale.f)
+	switch {
+	case !k.isFloat() && s.offset.whole && s.scale.whole:
+		eachInts(dst, src, s.to, k, func(block []int64) {
+			for i, v := range block {
 				block[i] = k.wrap((v - s.offset.i) * s.scale.i)
 			}
-			s.to.storeInts(dst, block[:n])
 		})
-		return nil
-	}
-	var ints intBlock
-	var block floatBlock
-	offset, scale := k.round(s.offset.f), k.round(s.scale.f)
-	eachBlock(dst, src, s.to, s.from, func(dst, src []byte, n int) {
-		if !k.isFloat() && s.offset.whole {
+	case !k.isFloat() && s.offset.whole:
+		var ints intBlock
+		var floats floatBlock
+		for len(src) > 0 {
+			n := min(len(src)/k.size(), numberBlock)
 			k.loadInts(ints[:n], src)
 			for i, v := range ints[:n] {
-				block[i] = float64(k.wrap(v-s.offset.i)) * scale
+				floats[i] = math.RoundToEven(float64(k.wrap(v-s.offset.i)) * scale)
 			}
-		} else {
-			k.loadFloats(block[:n], src)
-			for i, v := range block[:n] {
-				block[i] = k.round(k.round(v-offset) * scale)
+			s.to.storeFloats(dst, floats[:n])
+			dst, src = dst[n*s.to.size():], src[n*k.size():]
+		}
+	default:
+		eachFloats(dst, src, s.to, k, func(block []float64) {
+			for i, v := range block {
+				block[i] = math.RoundToEven(k.round(k.round(v-offset) * scale))
 			}
-		}
-		for i, v := range block[:n] {
-			block[i] = math.RoundToEven(v)
-		}
-		s.to.storeFloats(dst, block[:n])
-	})
+		})
+	}
 	return nil
 }
 
 func (s *fixedScaleOffset) decode(dst, src []byte) error {
 	k := s.to
-	var block floatBlock
 	offset, scale := k.round(s.offset.f), k.round(s.scale.f)
-	eachBlock(dst, src, s.from, s.to, func(dst, src []byte, n int) {
-		k.loadFloats(block[:n], src)
-		for i, v := range block[:n] {
+	eachFloats(dst, src, s.from, k, func(block []float64) {
+		for i, v := range block {
 			block[i] = k.round(k.round(v/scale) + offset)
 		}
-		s.from.storeFloats(dst, block[:n])
 	})
 	return nil
 }

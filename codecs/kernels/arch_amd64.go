@@ -56,51 +56,54 @@ func adlerAVX2(a, b uint32, p *byte, n int) (newA, newB uint32)
 
 // shuffleArch does the first elements of shufflePlanes and returns how many.
 func shuffleArch(dst, src []byte, size, stride, n int) int {
-	if !hasAVX2 || n < 32 {
+	if n = steps(size, n); n == 0 {
 		return 0
 	}
 	d, s := &dst[0], &src[0]
 	switch size {
 	case 2:
-		n &^= 31
 		shuffle2AVX2(d, s, stride, n)
 	case 4:
-		n &^= 31
 		shuffle4AVX2(d, s, stride, n)
 	case 8:
-		n &^= 31
 		shuffle8AVX2(d, s, stride, n)
 	case 16:
-		n &^= 15
 		shuffle16AVX2(d, s, stride, n)
-	default:
-		return 0
 	}
 	return n
 }
 
 func unshuffleArch(dst, src []byte, size, stride, n int) int {
-	if !hasAVX2 || n < 32 {
+	if n = steps(size, n); n == 0 {
 		return 0
 	}
 	d, s := &dst[0], &src[0]
 	switch size {
 	case 2:
-		n &^= 31
 		unshuffle2AVX2(d, s, stride, n)
 	case 4:
-		n &^= 31
 		unshuffle4AVX2(d, s, stride, n)
 	case 8:
-		n &^= 31
 		unshuffle8AVX2(d, s, stride, n)
 	case 16:
-		n &^= 15
 		unshuffle16AVX2(d, s, stride, n)
-	default:
-		return 0
 	}
 	return n
+}
+
+// steps returns how many of n elements the routines above do in whole steps; 0 for sizes
+// that they do not know.
+func steps(size, n int) int {
+	if !hasAVX2 || n < 32 {
+		return 0
+	}
+	switch size {
+	case 2, 4, 8:
+		return n &^ 31
+	case 16:
+		return n &^ 15
+	}
+	return 0
 }
 
 // bitsToBytesArch does the first columns of every row and returns how many.

@@ -101,15 +101,7 @@ func (t *states) build(values []entry, norm []int16, log uint8) {
 			high--
 		}
 	}
-	step, pos := size>>1+size>>3+3, 0
-	for s, n := range norm {
-		for range n {
-			symbols[pos] = byte(s)
-			for pos = (pos + step) & (size - 1); pos > high; {
-				pos = (pos + step) & (size - 1)
-			}
-		}
-	}
+	spread(symbols[:size], norm, high)
 	for i, s := range symbols[:size] {
 		n := next[s]
 		next[s]++

@@ -53,6 +53,16 @@ func (t *table) build(norm []int16, log uint) {
 			total += int(n)
 		}
 	}
+	spread(symbols[:size], norm, high)
+	for i, s := range symbols[:size] {
+		t.states[next[s]] = uint16(size + i)
+		next[s]++
+	}
+}
+
+// spread puts each symbol of a distribution into as many places of a table, up to high.
+func spread(symbols []byte, norm []int16, high int) {
+	size := len(symbols)
 	step, pos := size>>1+size>>3+3, 0
 	for s, n := range norm {
 		for range n {
@@ -61,10 +71,6 @@ func (t *table) build(norm []int16, log uint) {
 				pos = (pos + step) & (size - 1)
 			}
 		}
-	}
-	for i, s := range symbols[:size] {
-		t.states[next[s]] = uint16(size + i)
-		next[s]++
 	}
 }
 

@@ -221,13 +221,7 @@ func (d *dataset) cutDocument() ([]byte, error) {
 	}
 	edges := make([]any, len(d.shape))
 	for i, n := range d.shape {
-		if whole, rest := n/d.blocks[i], n%d.blocks[i]; rest == 0 {
-			edges[i] = d.blocks[i]
-		} else if whole == 0 {
-			edges[i] = []any{rest}
-		} else {
-			edges[i] = []any{[]int64{d.blocks[i], whole}, rest}
-		}
+		edges[i] = formats.Edges(n, d.blocks[i])
 	}
 	return codecs.Object(
 		"zarr_format", 3, "node_type", "array", "shape", d.shape, "data_type", dataType,

@@ -73,14 +73,9 @@ func (s *scale) grid() json.RawMessage {
 	edges := make([]any, 4)
 	for d := range 3 {
 		size, chunk := int64(s.Size[d]), s.chunk[d]
-		edges[d] = chunk
+		edges[d] = formats.Edges(size, chunk)
+		regular = regular && size%chunk == 0
 		empty = empty || size == 0
-		if whole, rest := size/chunk, size%chunk; rest != 0 {
-			regular = false
-			if edges[d] = []any{rest}; whole > 0 {
-				edges[d] = []any{[]int64{chunk, whole}, rest}
-			}
-		}
 	}
 	if regular || empty {
 		return formats.Named("regular", codecs.Object("chunk_shape", append(s.chunk[:], s.channels)))

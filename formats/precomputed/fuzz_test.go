@@ -102,12 +102,12 @@ func FuzzMinishard(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(p.ids) != len(b)/24 || !slices.IsSorted(p.ids) {
+		if len(p.chunks) != len(b)/24 || !slices.IsSortedFunc(p.chunks, func(a, b placed) int { return a.compare(b.id) }) {
 			t.Fatalf("%+v", p)
 		}
-		for i := range p.ids {
-			if p.offsets[i]+p.sizes[i] > 1<<63-1 {
-				t.Fatalf("chunk %d: %d bytes at %d", i, p.sizes[i], p.offsets[i])
+		for i, c := range p.chunks {
+			if c.off+c.size > 1<<63-1 {
+				t.Fatalf("chunk %d: %d bytes at %d", i, c.size, c.off)
 			}
 		}
 	})

@@ -1,13 +1,13 @@
 package precomputed
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"iter"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/zarrdb/zarrdb/codecs/inflate"
 	"github.com/zarrdb/zarrdb/formats"
@@ -37,16 +37,21 @@ type indexes = lru.Cache[partKey, *part]
 
 func newIndexes() *indexes {
 	return lru.New[partKey](cacheBytes, func(p *part) int64 {
-		return 200 + int64(len(p.index)) + 8*int64(cap(p.ids)+cap(p.offsets)+cap(p.sizes))
+		return 200 + int64(len(p.index)) + 24*int64(cap(p.chunks))
 	})
 }
 
 // part is what was read: of a shard index the bytes, of a minishard index its chunks by
 // ascending ID. A part of a file that does not exist is empty.
 type part struct {
-	index               []byte
-	ids, offsets, sizes []uint64
+	index  []byte
+	chunks []placed
 }
+
+// placed is where a chunk lies in the file.
+type placed struct{ id, off, size uint64 }
+
+func (c placed) compare(id uint64) int { return cmp.Compare(c.id, id) }
 
 // shards finds the chunks of a sharded scale.
 type shards struct {
@@ -66,11 +71,11 @@ func (s *shards) find(ctx context.Context, cell [3]int64) (file string, off, n i
 	if err != nil {
 		return "", 0, 0, err
 	}
-	i, ok := slices.BinarySearch(m.ids, id)
+	i, ok := slices.BinarySearchFunc(m.chunks, id, placed.compare)
 	if !ok {
 		return "", 0, 0, kv.ErrNotFound
 	}
-	return file, int64(m.offsets[i]), int64(m.sizes[i]), nil
+	return file, int64(m.chunks[i].off), int64(m.chunks[i].size), nil
 }
 
 // minishard returns a minishard index. Errors are ErrFormat or of reading.
@@ -168,7 +173,7 @@ func parseMinishard(b []byte, base uint64) (*part, error) {
 		return nil, errIndexLength
 	}
 	n := len(b) / 24
-	p := &part{ids: make([]uint64, n), offsets: make([]uint64, n), sizes: make([]uint64, n)}
+	p := &part{chunks: make([]placed, n)}
 	le := binary.LittleEndian
 	id, at := uint64(0), base
 	for i := range n {
@@ -179,22 +184,14 @@ func parseMinishard(b []byte, base uint64) (*part, error) {
 		if at > math.MaxInt64 || size > math.MaxInt64-at {
 			return nil, errIndexPlace
 		}
-		p.ids[i], p.offsets[i], p.sizes[i] = id, at, size
+		p.chunks[i] = placed{id, at, size}
 		at += size
 	}
-	if !slices.IsSorted(p.ids) {
-		sort.Stable(p)
+	byID := func(a, b placed) int { return a.compare(b.id) }
+	if !slices.IsSortedFunc(p.chunks, byID) {
+		slices.SortStableFunc(p.chunks, byID)
 	}
 	return p, nil
-}
-
-// Len, Less and Swap implement [sort.Interface], by ID.
-func (p *part) Len() int           { return len(p.ids) }
-func (p *part) Less(i, j int) bool { return p.ids[i] < p.ids[j] }
-func (p *part) Swap(i, j int) {
-	p.ids[i], p.ids[j] = p.ids[j], p.ids[i]
-	p.offsets[i], p.offsets[j] = p.offsets[j], p.offsets[i]
-	p.sizes[i], p.sizes[j] = p.sizes[j], p.sizes[i]
 }
 
 // cells yields the cells of the grid that a shard has.
@@ -207,7 +204,8 @@ func (s *shards) cells(ctx context.Context, file string) iter.Seq2[[3]int64, err
 				return
 			}
 			last := uint64(math.MaxUint64)
-			for i, id := range m.ids {
+			for i, c := range m.chunks {
+				id := c.id
 				cell := unmorton(s.counts, id)
 				inside := cell[0] < s.counts[0] && cell[1] < s.counts[1] && cell[2] < s.counts[2]
 				// A chunk in the wrong place, or twice, is never found there.

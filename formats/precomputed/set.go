@@ -32,7 +32,7 @@ func Format() formats.Format {
 			formats.RefusedCodec(scheme),
 		},
 		Plan: func(ctx context.Context, src kv.Reader, path string, o formats.WriteOptions) (formats.Plan, error) {
-			return NewPlan(ctx, src, path, WriteOptions{WriteOptions: o})
+			return newPlan(ctx, src, path, o, shardBytes)
 		},
 	}
 }

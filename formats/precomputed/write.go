@@ -16,20 +16,11 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// WriteOptions say how a volume is written. The zero value works.
-type WriteOptions struct {
-	// WriteOptions are those of all formats: Compression of the chunks in shards is "gzip"
-	// (default) or "raw". Files of chunks are never compressed.
-	formats.WriteOptions
-	// Chunk is the size of a chunk in voxels along x, y and z. Default: that of the chunks
-	// of each array, in shards of the inner chunks.
-	Chunk [3]int64
-	// ShardBytes is about how many bytes of voxels a shard has, before compression, which
-	// is how much memory it takes to write one. Default 128 MiB.
-	ShardBytes int64
-}
+// shardBytes is about how many bytes of voxels a shard has, before compression, which is
+// how much memory it takes to write one.
+const shardBytes = 128 << 20
 
-// NewPlan prepares to write the array at path in src, or the arrays below the group there
+// newPlan prepares to write the array at path in src, or the arrays below the group there
 // as the scales of one volume, in the encoding raw. Then src must be a kv.Lister. It is read
 // when the plan is written, too.
 //
@@ -44,7 +35,10 @@ type WriteOptions struct {
 // What a volume cannot say is formats.ErrUnsupported with the path and the reason: data
 // types other than unsigned integers and float32, arrays of other than 3 or 4
 // dimensions, or arrays of one volume that differ in data type or channels.
-func NewPlan(ctx context.Context, src kv.Reader, path string, o WriteOptions) (formats.Plan, error) {
+//
+// The compression of chunks in shards is "gzip" (default) or "raw". Files of chunks are never
+// compressed.
+func newPlan(ctx context.Context, src kv.Reader, path string, o formats.WriteOptions, shardBytes int64) (formats.Plan, error) {
 	switch {
 	case o.Compression != "" && !o.Sharded:
 		return nil, formats.Unsupported("precomputed: compression %q without shards", o.Compression)
@@ -53,10 +47,7 @@ func NewPlan(ctx context.Context, src kv.Reader, path string, o WriteOptions) (f
 	case o.Compression != "gzip" && o.Compression != "raw":
 		return nil, formats.Unsupported("precomputed: compression %q: gzip and raw are possible", o.Compression)
 	}
-	if o.ShardBytes <= 0 {
-		o.ShardBytes = 128 << 20
-	}
-	p := &plan{o: o}
+	p := &plan{o: o, shardBytes: shardBytes}
 	for n, err := range zarr.Walk(ctx, src, path, o.Open) {
 		if err != nil {
 			return nil, fmt.Errorf("precomputed: %w", err)
@@ -71,12 +62,13 @@ func NewPlan(ctx context.Context, src kv.Reader, path string, o WriteOptions) (f
 
 // plan is a volume that will be written.
 type plan struct {
-	o       WriteOptions
-	members []any // of info, besides its own
-	kind    string
-	group   *zarr.Meta // of the root, nil if it is an array
-	steps   []*step
-	info    []byte
+	o          formats.WriteOptions
+	shardBytes int64
+	members    []any // of info, besides its own
+	kind       string
+	group      *zarr.Meta // of the root, nil if it is an array
+	steps      []*step
+	info       []byte
 }
 
 // step is a scale: an array and what stands in info.
@@ -119,7 +111,7 @@ func (p *plan) add(n *zarr.Node, rel string) error {
 	if s.Key = rel; rel != "" && (rel == infoFile || strings.HasPrefix(rel, infoFile+"/")) {
 		return formats.Unsupported("an array called as the file info")
 	}
-	if err := s.measure(p.o); err != nil {
+	if err := s.measure(p); err != nil {
 		return err
 	}
 	for name, value := range a.Meta().Attributes.All() {
@@ -144,7 +136,7 @@ func (p *plan) add(n *zarr.Node, rel string) error {
 }
 
 // measure sets the sizes of a scale.
-func (s *step) measure(o WriteOptions) error {
+func (s *step) measure(p *plan) error {
 	m := s.from.Meta()
 	if t := m.Type; !(t.Kind() == dtype.Uint && t.Bits() >= 8 || t.Kind() == dtype.Float && t.Bits() == 32 && t.Format() == "") {
 		return formats.Unsupported("data type %v", t)
@@ -166,9 +158,7 @@ func (s *step) measure(o WriteOptions) error {
 	for d := range 3 {
 		n := m.Shape[s.axes[d]]
 		s.Size = append(s.Size, integer(n))
-		if s.chunk[d] = o.Chunk[d]; s.chunk[d] <= 0 {
-			s.chunk[d] = int64(chunks[s.axes[d]])
-		}
+		s.chunk[d] = int64(chunks[s.axes[d]])
 		if s.counts[d] = 0; n > 0 {
 			s.counts[d] = (n-1)/s.chunk[d] + 1
 		}
@@ -181,28 +171,28 @@ func (s *step) measure(o WriteOptions) error {
 		return formats.Unsupported("chunks of 2 GiB or more")
 	}
 	s.counts[3] = 1
-	if o.Sharded {
+	if p.o.Sharded {
 		n := mortonBits(s.counts)
 		if n > 62 {
 			return formats.Unsupported("%v chunks, whose numbers have more than 62 bits", s.counts[:3])
 		}
-		s.Sharding = newSharding(n, bytes, o)
-		s.gzip = o.Compression == "gzip"
+		s.Sharding = newSharding(n, bytes, p)
+		s.gzip = p.o.Compression == "gzip"
 	}
 	return nil
 }
 
 // newSharding chooses the sharding of a scale whose chunk numbers have so many bits:
-// shards of about ShardBytes, minishards of 512 chunks.
-func newSharding(bits int, chunkBytes int64, o WriteOptions) *sharding {
+// shards of about shardBytes, minishards of 512 chunks.
+func newSharding(bits int, chunkBytes int64, p *plan) *sharding {
 	inShard := 0
-	for inShard < bits && chunkBytes<<(inShard+1) <= o.ShardBytes {
+	for inShard < bits && chunkBytes<<(inShard+1) <= p.shardBytes {
 		inShard++
 	}
 	preshift := min(inShard, 9)
 	return &sharding{
 		Type: shardedType, Hash: "identity", Preshift: integer(preshift), MiniBits: integer(inShard - preshift),
-		ShardBits: integer(bits - inShard), Index: "gzip", Data: o.Compression,
+		ShardBits: integer(bits - inShard), Index: "gzip", Data: p.o.Compression,
 	}
 }
 

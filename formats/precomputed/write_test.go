@@ -2,6 +2,7 @@ package precomputed
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -53,8 +54,15 @@ func attributes(t testing.TB, text string) zarr.Attributes {
 	return a
 }
 
-func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o WriteOptions) error {
-	p, err := NewPlan(t.Context(), src, path, o)
+// layout is how a volume is written.
+type layout struct {
+	formats.WriteOptions
+	shard  int64   // bytes, default shardBytes
+	chunks []int64 // of the array
+}
+
+func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o layout) error {
+	p, err := newPlan(t.Context(), src, path, o.WriteOptions, cmp.Or(o.shard, shardBytes))
 	if err != nil {
 		return err
 	}
@@ -63,10 +71,10 @@ func write(t *testing.T, dst kv.Writer, src kv.Reader, path string, o WriteOptio
 
 var (
 	sharded = formats.WriteOptions{Sharded: true}
-	layouts = map[string]WriteOptions{
+	layouts = map[string]layout{
 		"files": {}, "shards": {WriteOptions: sharded}, "raw shards": {WriteOptions: formats.WriteOptions{Sharded: true, Compression: "raw"}},
-		"many shards": {WriteOptions: sharded, ShardBytes: 3000}, "a chunk each": {WriteOptions: sharded, ShardBytes: 1},
-		"minishards": {WriteOptions: sharded, Chunk: [3]int64{1, 1, 1}}, "other chunks": {Chunk: [3]int64{7, 3, 16}},
+		"many shards": {WriteOptions: sharded, shard: 3000}, "a chunk each": {WriteOptions: sharded, shard: 1},
+		"minishards": {WriteOptions: sharded, chunks: []int64{1, 1, 1, 1}}, "other chunks": {chunks: []int64{7, 3, 16, 1}},
 	}
 )
 
@@ -74,10 +82,14 @@ var (
 func TestWrite(t *testing.T) {
 	types := []string{"uint8", "uint16", "uint32", "uint64", "float32"}
 	for layout, o := range layouts {
+		chunks := o.chunks
+		if chunks == nil {
+			chunks = []int64{4, 4, 4, 1}
+		}
 		for _, dataType := range []string{types[len(layout)%5], types[len(layout)%3]} {
 			m := kv.NewMem()
 			a := source(t, m, "", zarr.Spec{
-				Shape: []int64{13, 9, 11, 2}, Chunks: []int64{4, 4, 4, 1}, DataType: dataType, DimensionNames: dimensions,
+				Shape: []int64{13, 9, 11, 2}, Chunks: chunks, DataType: dataType, DimensionNames: dimensions,
 				Attributes: attributes(t, `{"type":"segmentation","mesh":"m","resolution":[4,4,40.5],"voxel_offset":[-5,0,7],"more":{"a":1}}`),
 			}, func(i int) uint64 {
 				if i < 13*9*11 { // half of the chunks are missing
@@ -133,7 +145,7 @@ func TestWriteOrder(t *testing.T) {
 		}
 		source(t, m, "", spec, func(i int) uint64 { return uint64(i) })
 		dst := kv.NewMem()
-		if err := write(t, dst, m, "", WriteOptions{}); err != nil {
+		if err := write(t, dst, m, "", layout{}); err != nil {
 			t.Fatal(err)
 		}
 		a, got, err := read(t, view(t, dst), "")
@@ -169,7 +181,7 @@ func TestWriteScales(t *testing.T) {
 	source(t, m, "v/s1", zarr.Spec{Shape: []int64{2, 4, 4}, DataType: "uint8", DimensionNames: names, Attributes: attributes(t, `{"note":"half"}`)}, func(i int) uint64 { return 1 })
 	source(t, m, "v/s0", zarr.Spec{Shape: []int64{2, 8, 8}, DataType: "uint8", DimensionNames: names}, func(i int) uint64 { return 2 })
 	dst := kv.NewMem()
-	if err := write(t, dst, m, "v", WriteOptions{WriteOptions: sharded}); err != nil {
+	if err := write(t, dst, m, "v", layout{WriteOptions: sharded}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := kv.Get(t.Context(), dst, "info")
@@ -215,7 +227,7 @@ func TestWriteRefuses(t *testing.T) {
 		if _, err := zarr.Create(t.Context(), m, "odd", s, nil); err != nil {
 			t.Fatal(err)
 		}
-		err := write(t, dst, m, "", WriteOptions{})
+		err := write(t, dst, m, "", layout{})
 		if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "/odd") {
 			t.Errorf("%v, want ErrUnsupported of /odd with %q", err, says)
 		}
@@ -225,13 +237,13 @@ func TestWriteRefuses(t *testing.T) {
 	}
 	m := kv.NewMem()
 	source(t, m, "", zarr.Spec{Shape: []int64{2, 2, 2}, DataType: "uint8", Attributes: attributes(t, `{"type":"mesh"}`)}, func(int) uint64 { return 1 })
-	for _, o := range []WriteOptions{{}, {WriteOptions: formats.WriteOptions{Compression: "gzip"}}, {WriteOptions: formats.WriteOptions{Sharded: true, Compression: "zstd"}}} {
+	for _, o := range []layout{{}, {WriteOptions: formats.WriteOptions{Compression: "gzip"}}, {WriteOptions: formats.WriteOptions{Sharded: true, Compression: "zstd"}}} {
 		if err := write(t, kv.NewMem(), m, "", o); !errors.Is(err, formats.ErrUnsupported) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	if _, err := zarr.CreateGroup(t.Context(), m, "g", zarr.Attributes{}, &zarr.OpenOptions{Overwrite: true}); err == nil {
-		if err := write(t, kv.NewMem(), m, "g", WriteOptions{}); !errors.Is(err, formats.ErrUnsupported) {
+		if err := write(t, kv.NewMem(), m, "g", layout{}); !errors.Is(err, formats.ErrUnsupported) {
 			t.Errorf("a group without arrays: %v", err)
 		}
 	}
