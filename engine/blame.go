@@ -49,7 +49,7 @@ func (db *DB) Blame(ctx context.Context, at txn.CommitID, path string, sel zarr.
 	for i, c := range list {
 		keys[i] = strings.TrimPrefix(c.Key, names.Dir(root))
 	}
-	commits, err := db.DB.Blame(ctx, at, root, keys)
+	commits, err := db.store.Blame(ctx, at, root, keys)
 	if err != nil {
 		return nil, err
 	}

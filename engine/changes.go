@@ -31,7 +31,7 @@ func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string)
 		return nil, err
 	}
 	defer newer.Close()
-	renames, keys, err := db.DiffFollowed(ctx, from, to, names.Dir(names.Clean(at)))
+	renames, keys, err := db.store.DiffFollowed(ctx, from, to, names.Dir(names.Clean(at)))
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +77,6 @@ func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeCha
 			return nil
 		}
 	}
-	compare.Values(ctx, c.Path, arrays[0], arrays[1], db.DiffNode(ctx, from, paths[0], to, paths[1]))(yield)
+	compare.Values(ctx, c.Path, arrays[0], arrays[1], db.store.DiffNode(ctx, from, paths[0], to, paths[1]))(yield)
 	return nil
 }

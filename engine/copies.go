@@ -24,7 +24,7 @@ func (db *DB) Backup(ctx context.Context, dest string, o txn.TransferOptions) (*
 	if err := db.apart(dest); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	return db.DB.Backup(ctx, dest, o)
+	return db.store.Backup(ctx, dest, o)
 }
 
 // BackupZip is [txn.DB.BackupZip]; destinations are refused as by [DB.Backup].
@@ -32,7 +32,7 @@ func (db *DB) BackupZip(ctx context.Context, file string, o txn.TransferOptions)
 	if err := db.apart(file); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	return db.DB.BackupZip(ctx, file, o)
+	return db.store.BackupZip(ctx, file, o)
 }
 
 // Clone is [txn.DB.Clone]; destinations are refused as by [DB.Backup].
@@ -40,12 +40,12 @@ func (db *DB) Clone(ctx context.Context, dir string, o txn.TransferOptions) (*tx
 	if err := db.apart(dir); err != nil {
 		return nil, fmt.Errorf("clone: %w", err)
 	}
-	return db.DB.Clone(ctx, dir, o)
+	return db.store.Clone(ctx, dir, o)
 }
 
 // BackupTo is [DB.Backup] to a backup that is open.
 func (db *DB) BackupTo(ctx context.Context, to *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
-	return db.DB.BackupTo(ctx, to.DB, o)
+	return db.store.BackupTo(ctx, to.store, o)
 }
 
 // RestoreTo is [Restore] of a backup that is open.
@@ -53,7 +53,7 @@ func (db *DB) RestoreTo(ctx context.Context, dir string, o txn.TransferOptions) 
 	if err := db.apart(dir); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	return db.DB.RestoreTo(ctx, dir, o)
+	return db.store.RestoreTo(ctx, dir, o)
 }
 
 // Restore is [txn.Restore]. A destination that is, holds or lies in the backup,
@@ -77,18 +77,18 @@ func Restore(ctx context.Context, backup, dir string, o *Options, t txn.Transfer
 // that this one does not have and o.Force is not set; ErrNotFound if there is no such
 // branch or tag.
 func (db *DB) Push(ctx context.Context, to *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
-	return db.DB.Push(ctx, to.DB, o)
+	return db.store.Push(ctx, to.store, o)
 }
 
 // Pull is [DB.Push] from the other side. A branch that is ahead of the source is left
 // alone.
 func (db *DB) Pull(ctx context.Context, from *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
-	return db.DB.Pull(ctx, from.DB, o)
+	return db.store.Pull(ctx, from.store, o)
 }
 
 // Fetch is [DB.Pull] that moves no refs: the versions are there afterwards, for a
 // merge or rebase, and the report names the refs of the source that they are. Expiry
 // lets them go if no ref comes to reach them.
 func (db *DB) Fetch(ctx context.Context, from *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
-	return db.DB.Fetch(ctx, from.DB, o)
+	return db.store.Fetch(ctx, from.store, o)
 }

@@ -19,12 +19,8 @@ import (
 )
 
 // DB is an open database. Safe for concurrent use.
-//
-// What it does with versions, branches, tags, sessions and pins, and its care, are the
-// methods of [txn.DB] that it does not replace, such as [txn.DB.Log], [txn.DB.Merge],
-// [txn.DB.CreateTag], [txn.DB.Diff], [txn.DB.GC] and [txn.DB.Check].
 type DB struct {
-	*txn.DB
+	store *txn.DB
 	opts  Options
 	cache *cache.Cache
 	pool  *transfer.Pool
@@ -88,7 +84,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	db := &DB{DB: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
 	env.Recall = db.granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
@@ -125,7 +121,7 @@ func (db *DB) Close() error {
 	if db.holder != nil {
 		return db.leave()
 	}
-	return errors.Join(db.stopServing(), db.DB.Close(), db.release())
+	return errors.Join(db.stopServing(), db.store.Close(), db.release())
 }
 
 // Discard closes the database, and removes one that this DB made and that
@@ -135,7 +131,7 @@ func (db *DB) Discard() (removed bool, err error) {
 		return false, db.leave()
 	}
 	err = db.stopServing()
-	removed, derr := db.DB.Discard()
+	removed, derr := db.store.Discard()
 	return removed, errors.Join(err, derr, db.release())
 }
 
@@ -189,7 +185,7 @@ func (db *DB) OpenAt(ctx context.Context, rev string, open func(txn.CommitID) er
 
 // Snapshot opens the version of a commit.
 func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) {
-	s, err := db.DB.Snapshot(ctx, id)
+	s, err := db.store.Snapshot(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +206,7 @@ func (db *DB) View(ctx context.Context, rev string, fn func(*Snapshot) error) er
 
 // Begin opens a session on a branch.
 func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
-	s, err := db.DB.Begin(ctx, branch)
+	s, err := db.store.Begin(ctx, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +215,7 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 
 // BeginAgain is [txn.DB.BeginAgain].
 func (db *DB) BeginAgain(ctx context.Context, id txn.SessionID, branch string, base txn.CommitID) (*Session, error) {
-	s, err := db.DB.BeginAgain(ctx, id, branch, base)
+	s, err := db.store.BeginAgain(ctx, id, branch, base)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +235,7 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 
 // resume is Resume; shared.opening is held.
 func (db *DB) resume(ctx context.Context, id txn.SessionID) (*Session, error) {
-	s, err := db.DB.Resume(ctx, id)
+	s, err := db.store.Resume(ctx, id)
 	if err != nil {
 		return nil, err
 	}

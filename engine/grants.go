@@ -44,7 +44,7 @@ func (db *DB) grantsPath() (string, error) {
 		}
 		dir = filepath.Join(base, "zarrdb")
 	}
-	name := db.Incarnation()
+	name := db.store.Incarnation()
 	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
 }
 

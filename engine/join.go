@@ -135,14 +135,14 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 	if err := opts.Follow.Check(); err != nil {
 		return nil, err
 	}
-	if db.Closed() {
+	if db.store.Closed() {
 		return nil, fmt.Errorf("open %s: %w", db.Dir(), txn.ErrClosed)
 	}
 	if db.opts.ReadOnly && !(o != nil && o.ReadOnly) {
 		return nil, &LockedError{Dir: filepath.Join(db.Dir(), "index"), Holder: index.Holder{PID: os.Getpid(), Program: "a reader"}}
 	}
 	env := opts.env()
-	h := &DB{DB: db.DB, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.Resolver("", nil), shared: db.shared, holder: db}
+	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.Resolver("", nil), shared: db.shared, holder: db}
 	env.Recall = h.granted
 	return h, nil
 }

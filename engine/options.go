@@ -59,7 +59,7 @@ type Options struct {
 	// Without it, or if it returns nil, the database is not served.
 	Serve func(dir string) (*Serving, error)
 	// IndexCopy, if set, is the name of a copy of the index that the process which has
-	// the database open made; see [txn.DB.CopyIndex]. The database is read as of that moment,
+	// the database open made; see [DB.CopyIndex]. The database is read as of that moment,
 	// without its lock, and not served.
 	IndexCopy string
 	// FS is where the database lives; nil is the operating system's.

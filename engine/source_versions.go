@@ -16,7 +16,7 @@ type SourceName = formats.Name
 // History yields the version of a store in a foreign format, such as ocdbt or icechunk,
 // that the source lies in, and its ancestors, newest first. The sequence ends after the
 // first error, which is errors.ErrUnsupported if no format on the way has versions.
-// Versions of a database are [txn.DB.Log]'s.
+// Versions of a database are [DB.Log]'s.
 func (s *Source) History(ctx context.Context) iter.Seq2[SourceVersion, error] {
 	return func(yield func(SourceVersion, error) bool) {
 		v, err := s.env.Versioned(ctx, s.at)
