@@ -195,6 +195,7 @@ func TestClose(t *testing.T) {
 		if len(got) == 1 {
 			go func() { done <- x.Close() }()
 			for !x.use.closed() {
+				runtime.Gosched()
 			}
 			if _, err := x.Get(SpaceRef, []byte("0")); err != kv.ErrClosed {
 				t.Errorf("get while closing: %v", err)
