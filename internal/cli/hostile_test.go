@@ -29,7 +29,7 @@ const (
 
 // TestHostileStores runs commands that read on stores that are small on disk and
 // claim much. A command may fail, with one line; it may not take more than a GiB or
-// five seconds of work, panic, or run for ever.
+// twenty seconds of work, panic, or run for ever.
 func TestHostileStores(t *testing.T) {
 	sparse := func(key string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
@@ -120,7 +120,7 @@ func hostileCommands(t *testing.T, path, want string) {
 func hostileRun(t *testing.T, args ...string) string {
 	t.Helper()
 	// The bound is for what never ends, not for what is slow.
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v 8388608; exec zarrdb "$@"`, "sh"}, args...)...)
 	out := tail{most: 64 << 10}
@@ -130,11 +130,17 @@ func hostileRun(t *testing.T, args ...string) string {
 	if ctx.Err() != nil || code < 0 || code == exitUsage || bytes.Contains(out.b, []byte("goroutine ")) {
 		t.Errorf("%.200q: %v: %.2000s", args, err, out.b)
 	}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && usage.Maxrss > 1<<20 {
+	// A process begins with the most that the one which started it has ever had.
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		t.Fatal(err)
+	}
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && usage.Maxrss > max(1<<20, own.Maxrss) {
 		t.Errorf("%.200q took %d MiB", args, usage.Maxrss>>10)
 	}
-	// Time of the processor, which other programs do not make longer.
-	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > 5*time.Second {
+	// Time of the processor, which other programs make a little longer. The longest of these
+	// commands takes two seconds; what follows a claim of terabytes would take hours.
+	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > 20*time.Second {
 		t.Errorf("%.200q took %v", args, took)
 	}
 	return string(out.b)
