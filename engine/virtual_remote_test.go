@@ -266,7 +266,7 @@ func TestVirtualWaitsAlone(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("the second: %v", err)
 		}
-	case <-time.After(20 * time.Second): // waits for the first
+	case <-time.After(time.Minute): // waits for the first
 		t.Error("the second reader waits for the first")
 		defer func() { <-second }()
 	}

@@ -260,7 +260,7 @@ func flip(b []byte, at int) []byte {
 // readAll reads every version of a repository that may be damaged.
 func readAll(t *testing.T, files kv.Reader) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s, err := Open(ctx, files, "")
 	if err != nil {

@@ -98,7 +98,7 @@ func TestCacheAfterPanic(t *testing.T) {
 		}()
 		_, _ = c.Get(t.Context(), 1, func() (int, error) { panic("boom") })
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if v, err := c.Get(ctx, 1, func() (int, error) { return 7, nil }); v != 7 || err != nil {
 		t.Errorf("%d, %v", v, err)
