@@ -29,6 +29,16 @@ func TestReadingWithoutPermission(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Both users make sockets here. The path of a socket must be short.
+	sockets, err := os.MkdirTemp("", "z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(sockets) })
+	if err := os.Chmod(sockets, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", sockets)
 	b, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
