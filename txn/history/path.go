@@ -84,8 +84,8 @@ func (w *pathWalk) step(ctx context.Context, c *catalog.Commit, follow bool) (ch
 	}
 	s, path := w.v.Space, w.paths[c.ID]
 	if len(c.Parents) == 0 {
-		same, err := s.SameAt(ctx, tree.Root{}, c.Root, path)
-		return !same, err
+		change, err := s.FirstChange(ctx, tree.Root{}, c.Root, path)
+		return change != nil, err
 	}
 	was := make([]string, len(c.Parents))
 	for i, id := range c.Parents {
@@ -97,11 +97,11 @@ func (w *pathWalk) step(ctx context.Context, c *catalog.Commit, follow bool) (ch
 		if err != nil {
 			return false, err
 		}
-		same, err := s.SameAt(ctx, p.Root, c.Root, path)
+		change, err := s.FirstChange(ctx, p.Root, c.Root, path)
 		if err != nil {
 			return false, err
 		}
-		if same {
+		if change == nil {
 			return false, w.push(ctx, id, path)
 		}
 		was[i] = path

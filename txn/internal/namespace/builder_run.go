@@ -138,11 +138,9 @@ func (r *run) apply(ctx context.Context) (err error) {
 		}
 		items = append(items, it)
 	}
-	if r.root.Entries == 0 {
-		err = r.build(ctx, items)
-	} else {
-		err = r.edit(ctx, items)
-	}
+	r.root, err = r.b.s.writeMap(ctx, r.root, len(items), func(i int) tree.Edit {
+		return tree.Edit{Key: r.key(&items[i]), Value: r.value(&items[i])}
+	})
 	held := r.bytes()
 	for i := range r.values {
 		held += int64(len(r.values[i].Inline))
@@ -150,32 +148,6 @@ func (r *run) apply(ctx context.Context) (err error) {
 	r.b.held -= held
 	r.items, r.coords, r.sources, r.values = nil, nil, nil, nil
 	return err
-}
-
-func (r *run) build(ctx context.Context, items []runItem) (err error) {
-	b := r.b.s.Tree.NewBuilder(ctx)
-	for i := range items {
-		if err := b.Add(&tree.Entry{Key: r.key(&items[i]), Value: r.value(&items[i])}); err != nil {
-			return err
-		}
-	}
-	r.root, err = b.Finish()
-	return err
-}
-
-func (r *run) edit(ctx context.Context, items []runItem) (err error) {
-	size := min(len(items), r.b.s.Limits.Edits)
-	batch := make([]tree.Edit, 0, size)
-	for part := range slices.Chunk(items, max(size, 1)) {
-		batch = batch[:0]
-		for i := range part {
-			batch = append(batch, tree.Edit{Key: r.key(&part[i]), Value: r.value(&part[i])})
-		}
-		if r.root, err = r.b.s.Tree.Apply(ctx, r.root, batch); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // finish returns the whole map.

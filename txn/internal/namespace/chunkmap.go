@@ -76,43 +76,41 @@ func (w *mapWriter) flush(ctx context.Context) (err error) {
 	if !slices.IsSortedFunc(w.refs, order) {
 		slices.SortFunc(w.refs, order)
 	}
-	if w.root.Entries == 0 {
-		w.root, err = w.build(ctx)
-	} else {
-		w.root, err = w.apply(ctx)
-	}
+	w.root, err = w.s.writeMap(ctx, w.root, len(w.refs), func(i int) tree.Edit {
+		r := &w.refs[i]
+		e := &w.edits[r.edit]
+		return tree.Edit{Key: w.key(r), Value: e.Value, Delete: e.Delete}
+	})
 	w.refs, w.coords = w.refs[:0], w.coords[:0]
 	return err
 }
 
-// build makes a map of what was collected alone.
-func (w *mapWriter) build(ctx context.Context) (tree.Root, error) {
-	b := w.s.Tree.NewBuilder(ctx)
-	for i := range w.refs {
-		e := &w.edits[w.refs[i].edit]
-		if e.Delete {
+// writeMap makes n edits of a chunk map, ascending by coordinates. An empty map is
+// built.
+func (s *Space) writeMap(ctx context.Context, root tree.Root, n int, edit func(i int) tree.Edit) (_ tree.Root, err error) {
+	if root.Entries == 0 {
+		b := s.Tree.NewBuilder(ctx)
+		for i := range n {
+			e := edit(i)
+			if e.Delete {
+				continue
+			}
+			if err := b.Add(&tree.Entry{Key: e.Key, Value: e.Value}); err != nil {
+				return tree.Root{}, err
+			}
+		}
+		return b.Finish()
+	}
+	size := min(n, s.Limits.Edits)
+	batch := make([]tree.Edit, 0, size)
+	for i := range n {
+		if batch = append(batch, edit(i)); len(batch) < size && i < n-1 {
 			continue
 		}
-		if err := b.Add(&tree.Entry{Key: w.key(&w.refs[i]), Value: e.Value}); err != nil {
+		if root, err = s.Tree.Apply(ctx, root, batch); err != nil {
 			return tree.Root{}, err
 		}
-	}
-	return b.Finish()
-}
-
-func (w *mapWriter) apply(ctx context.Context) (root tree.Root, err error) {
-	root = w.root
-	size := min(len(w.refs), w.s.Limits.Edits)
-	batch := make([]tree.Edit, 0, size)
-	for refs := range slices.Chunk(w.refs, size) {
 		batch = batch[:0]
-		for i := range refs {
-			e := &w.edits[refs[i].edit]
-			batch = append(batch, tree.Edit{Key: w.key(&refs[i]), Value: e.Value, Delete: e.Delete})
-		}
-		if root, err = w.s.Tree.Apply(ctx, root, batch); err != nil {
-			return tree.Root{}, err
-		}
 	}
 	return root, nil
 }

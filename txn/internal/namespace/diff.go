@@ -227,23 +227,29 @@ func (s *Space) changedDirs(ctx context.Context, path string, a, b tree.Root, fn
 	return nil
 }
 
-// SameAt reports whether two roots have the same bytes at and below a path.
-func (s *Space) SameAt(ctx context.Context, a, b tree.Root, path string) (bool, error) {
+// FirstChange returns a key at or below a path that has other bytes in one root than in
+// another, nil if there is none: the path itself, else the first one that Diff yields.
+func (s *Space) FirstChange(ctx context.Context, a, b tree.Root, path string) (*Change, error) {
 	if a == b {
-		return true, nil
+		return nil, nil
 	}
 	if path != "" {
-		was, inA, err := s.Get(ctx, a, path)
-		if err != nil {
-			return false, err
+		var v [2]*tree.Value
+		for i, root := range []tree.Root{a, b} {
+			is, ok, err := s.Get(ctx, root, path)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				v[i] = &is
+			}
 		}
-		is, inB, err := s.Get(ctx, b, path)
-		if err != nil || inA != inB || inA && !SameBytes(&was, &is) {
-			return false, err
+		if !SameBytes(v[0], v[1]) {
+			return &Change{Key: path, Old: v[0], New: v[1]}, nil
 		}
 	}
-	for _, err := range s.Diff(ctx, a, b, DirPath(path)) {
-		return false, err
+	for c, err := range s.Diff(ctx, a, b, DirPath(path)) {
+		return &c, err
 	}
-	return true, nil
+	return nil, nil
 }

@@ -124,7 +124,11 @@ func (m *merger) mergeValue(base, ours, theirs *tree.Value) (*tree.Value, bool) 
 
 func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 	for _, path := range m.o.Guards {
-		if err := m.guard(path, base, ours); err != nil {
+		c, err := m.s.FirstChange(m.ctx, base, ours, path)
+		if err == nil && c != nil {
+			err = m.add(Conflict{Kind: ConflictGuard, Path: c.Key, Coords: c.Coords, Base: brief(c.Old), Ours: brief(c.New)})
+		}
+		if err != nil {
 			return tree.Root{}, err
 		}
 	}
@@ -150,33 +154,6 @@ func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 		return root, err
 	}
 	return m.dropStale(was, root)
-}
-
-// guard checks that ours left a path alone that theirs has read.
-func (m *merger) guard(path string, base, ours tree.Root) error {
-	if path != "" {
-		b, inBase, err := m.s.Get(m.ctx, base, path)
-		if err != nil {
-			return err
-		}
-		o, inOurs, err := m.s.Get(m.ctx, ours, path)
-		if err != nil {
-			return err
-		}
-		if inBase != inOurs || inBase && !SameBytes(&b, &o) {
-			return m.add(Conflict{Kind: ConflictGuard, Path: path, Base: briefOf(inBase, &b), Ours: briefOf(inOurs, &o)})
-		}
-	}
-	for it, err := range m.s.Diff(m.ctx, base, ours, DirPath(path)) {
-		if err != nil {
-			return err
-		}
-		return m.add(Conflict{
-			Kind: ConflictGuard, Path: it.Key, Coords: it.Coords,
-			Base: brief(it.Old), Ours: brief(it.New),
-		})
-	}
-	return nil
 }
 
 // add records a conflict that was not decided. One that is found from both sides is

@@ -115,7 +115,8 @@ func (s *Space) Copy(ctx context.Context, dst, src tree.Root, from, to string, n
 	if err := s.checkFree(ctx, dst, to); err != nil {
 		return tree.Root{}, err
 	}
-	if g.dir, err = s.renewIDs(ctx, g.dir, DirPath(from), newID); err != nil {
+	g.dir, err = s.changeIDs(ctx, g.dir, DirPath(from), func(string, [16]byte) ([16]byte, error) { return newID(), nil })
+	if err != nil {
 		return tree.Root{}, err
 	}
 	return s.graft(ctx, dst, g, to)
@@ -236,8 +237,9 @@ func (s *Space) chunksAbove(ctx context.Context, g graft, to string, fn visit) e
 	})
 }
 
-// renewIDs gives every array at and below a directory a new identity.
-func (s *Space) renewIDs(ctx context.Context, root tree.Root, path string, newID func() [16]byte) (tree.Root, error) {
+// changeIDs gives every array at and below a directory the identity that id returns for
+// its path and the one that it has.
+func (s *Space) changeIDs(ctx context.Context, root tree.Root, path string, id func(path string, had [16]byte) ([16]byte, error)) (tree.Root, error) {
 	if err := CheckPath(ctx, path); err != nil {
 		return tree.Root{}, err
 	}
@@ -250,19 +252,19 @@ func (s *Space) renewIDs(ctx context.Context, root tree.Root, path string, newID
 		if err != nil {
 			return tree.Root{}, err
 		}
-		renewed, err := s.renewIDs(ctx, sub.root, path+sub.name, newID)
+		changed, err := s.changeIDs(ctx, sub.root, path+sub.name, id)
+		if err == nil && changed != sub.root {
+			err = out.add(ctx, subEdit(keyBytes(sub.name), changed))
+		}
 		if err != nil {
 			return tree.Root{}, err
-		}
-		if renewed != sub.root {
-			if err := out.add(ctx, subEdit(keyBytes(sub.name), renewed)); err != nil {
-				return tree.Root{}, err
-			}
 		}
 	}
 	state := info.dirState
 	if state.hasID {
-		state.id = newID()
+		if state.id, err = id(path, state.id); err != nil {
+			return tree.Root{}, err
+		}
 	}
 	return out.finish(ctx, stateEdits(&info.dirState, &state))
 }

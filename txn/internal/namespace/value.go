@@ -50,13 +50,6 @@ func (s *Space) makeDoc(ctx context.Context, key string, doc []byte) (v tree.Val
 	return v, err == nil, err
 }
 
-func briefOf(ok bool, v *tree.Value) string {
-	if !ok {
-		return ""
-	}
-	return brief(v)
-}
-
 // brief describes a value for people. It holds no secrets of URLs.
 func brief(v *tree.Value) string {
 	switch {
