@@ -128,7 +128,7 @@ type lister struct {
 // dirCursor is a directory with the entries not yet passed.
 type dirCursor struct {
 	path string
-	cur  cursor
+	cur  cursor[tree.Entry]
 	key  string // of the first of them, full; valid if ok
 	ok   bool
 }
@@ -155,7 +155,11 @@ func (l *lister) enter(path string, root tree.Root) error {
 			l.chunks = append(l.chunks, c)
 		}
 	}
-	l.dirs = append(l.dirs, &dirCursor{path: path, cur: cursor{root: root, span: b.entries()}})
+	l.dirs = append(l.dirs, &dirCursor{path: path, cur: cursor[tree.Entry]{
+		read: func(span tree.Span) iter.Seq2[tree.Entry, error] { return l.s.Tree.Scan(l.ctx, root, span) },
+		key:  func(e tree.Entry) []byte { return e.Key },
+		span: b.entries(),
+	}})
 	return nil
 }
 
@@ -164,7 +168,7 @@ func (l *lister) head() (*dirCursor, error) {
 	for len(l.dirs) > 0 {
 		d := l.dirs[len(l.dirs)-1]
 		for !d.ok {
-			e, err := d.cur.peek(l.ctx, l.s)
+			e, err := d.cur.peek(l.s.Limits.Read)
 			if err != nil {
 				return nil, err
 			}
@@ -241,35 +245,36 @@ func (l *lister) nextChunk(i int) (key string, err error) {
 	return key, err
 }
 
-// cursor reads the entries of a span in growing batches, so that a short look
-// is cheap and a long one pays one search per batch.
-type cursor struct {
-	root tree.Root
+// cursor reads the entries of a span, or their keys, in growing batches, so that a
+// short look is cheap and a long one pays one search per batch.
+type cursor[T any] struct {
+	read func(tree.Span) iter.Seq2[T, error]
+	key  func(T) []byte
 	span tree.Span // of what is not in buf
-	buf  []tree.Entry
-	pos  int // first entry not passed
+	buf  []T
+	pos  int // first one not passed
 	size int // of the last batch
 	end  bool
 }
 
-// peek returns the first entry that is left, nil at the end. It is valid until
-// the next call.
-func (c *cursor) peek(ctx context.Context, s *Space) (*tree.Entry, error) {
+// peek returns the first one that is left, nil at the end. It is valid until the next
+// call. most bounds a batch.
+func (c *cursor[T]) peek(most int) (*T, error) {
 	if c.pos < len(c.buf) {
 		return &c.buf[c.pos], nil
 	}
 	if c.end {
 		return nil, nil
 	}
-	c.size = min(max(8, 4*c.size), s.Limits.Read)
+	c.size = min(max(8, 4*c.size), most)
 	c.buf, c.pos, c.end = c.buf[:0], 0, true
-	for e, err := range s.Tree.Scan(ctx, c.root, c.span) {
+	for v, err := range c.read(c.span) {
 		if err != nil {
 			return nil, err
 		}
-		c.buf = append(c.buf, e)
+		c.buf = append(c.buf, v)
 		if len(c.buf) == c.size {
-			c.span.From, c.span.After, c.end = e.Key, true, false
+			c.span.From, c.span.After, c.end = c.key(v), true, false
 			break
 		}
 	}

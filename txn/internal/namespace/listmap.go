@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -114,7 +115,7 @@ func (c *chunkLister) push(dim int, lead []byte, text, digits string) error {
 			continue
 		}
 		n := numberCursor{digits: k}
-		n.cur = keyCursor{root: c.form.root, span: tree.Span{From: appendCoord(clip(lead), lo), To: end}}
+		n.cur = c.keys(tree.Span{From: appendCoord(clip(lead), lo), To: end})
 		if last := len(c.spare) - 1; last >= 0 {
 			n.cur.buf, c.spare = c.spare[last][:0], c.spare[:last]
 		}
@@ -148,7 +149,7 @@ func (c *chunkLister) pop() {
 
 // load reads the number at a cursor.
 func (c *chunkLister) load(lv *listLevel, n *numberCursor) error {
-	key, err := n.cur.peek(c.ctx, c.s)
+	key, err := n.cur.head(c.s.Limits.Read)
 	if n.ok = key != nil; err != nil || key == nil {
 		return err
 	}
@@ -259,7 +260,7 @@ func (c *chunkLister) readGroup(lv *listLevel, n *numberCursor, lead []byte) (ma
 		}
 		c.group = append(c.group, n.cur.buf[n.cur.pos])
 		n.cur.pos++
-		if key, err = n.cur.peek(c.ctx, c.s); err != nil {
+		if key, err = n.cur.head(c.s.Limits.Read); err != nil {
 			return false, err
 		}
 	}
@@ -336,46 +337,29 @@ func (c *chunkLister) merge(dst, a, b []printedChunk) {
 	}
 }
 
-// keyCursor reads the keys of a span of a chunk map in growing batches, so that
-// a short look is cheap and a long one pays one search per batch.
-type keyCursor struct {
-	root tree.Root
-	span tree.Span // of what is not in buf
-	buf  [][]byte
-	pos  int // first key not passed
-	size int // of the last batch
-	end  bool
+// keyCursor reads the keys of a span of a chunk map.
+type keyCursor struct{ cursor[[]byte] }
+
+func (c *chunkLister) keys(span tree.Span) keyCursor {
+	read := func(span tree.Span) iter.Seq2[[]byte, error] { return c.s.Tree.Keys(c.ctx, c.form.root, span) }
+	return keyCursor{cursor[[]byte]{read: read, key: func(key []byte) []byte { return key }, span: span}}
 }
 
-// peek returns the first key that is left, nil at the end.
-func (c *keyCursor) peek(ctx context.Context, s *Space) ([]byte, error) {
+// head returns the first key that is left, nil at the end.
+func (c *keyCursor) head(most int) ([]byte, error) {
 	if c.pos < len(c.buf) {
 		return c.buf[c.pos], nil
 	}
-	if c.end {
-		return nil, nil
+	key, err := c.peek(most)
+	if key == nil {
+		return nil, err
 	}
-	c.size = min(max(8, 4*c.size), s.Limits.Read)
-	c.buf, c.pos, c.end = c.buf[:0], 0, true
-	for key, err := range s.Tree.Keys(ctx, c.root, c.span) {
-		if err != nil {
-			return nil, err
-		}
-		c.buf = append(c.buf, key)
-		if len(c.buf) == c.size {
-			c.span.From, c.span.After, c.end = key, true, false
-			break
-		}
-	}
-	if len(c.buf) == 0 {
-		return nil, nil
-	}
-	return c.buf[0], nil
+	return *key, nil
 }
 
 // seek goes to the first key not less than from.
 func (c *keyCursor) seek(from []byte) {
-	*c = keyCursor{root: c.root, span: tree.Span{From: from, To: c.span.To}, buf: c.buf[:0]}
+	c.span, c.buf, c.pos, c.size, c.end = tree.Span{From: from, To: c.span.To}, c.buf[:0], 0, 0, false
 }
 
 // limit makes the cursor end before to.
