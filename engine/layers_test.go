@@ -22,6 +22,8 @@ var layers = map[string][]string{
 
 	// Bounded memory for what is read again and again.
 	"internal/lru": {},
+	// Keys of chunks in byte order.
+	"internal/chunklist": {"kv"},
 	// A format of documents in chunks and in files of Icechunk.
 	"internal/msgpack": {},
 
@@ -77,13 +79,13 @@ var layers = map[string][]string{
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {}, // of tests
-	"refs":                   {"internal/lru", "kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
+	"refs":                   {"internal/chunklist", "internal/lru", "kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
 	"refs/jinja":             {"kv/redact"},
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":             {"codecs", "kv", "refs", "zarr"},
-	"formats/n5":          {"formats", "internal/lru", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats":             {"internal/chunklist", "codecs", "kv", "refs", "zarr"},
+	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":        {"formats", "refs"},
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},
@@ -104,7 +106,7 @@ var layers = map[string][]string{
 	// Nodes in another format of Zarr.
 	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/dtype", "zarr/meta"},
 	// The keys of stores that list none.
-	"engine/internal/listing": {"engine/internal/names", "kv", "zarr"},
+	"engine/internal/listing": {"engine/internal/names", "internal/chunklist", "kv", "zarr"},
 	// Where bytes lie: what is written must lie apart from what is read.
 	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
 	// Many values from one store to another.

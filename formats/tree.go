@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/chunklist"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -97,13 +98,10 @@ func (t *Tree) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 // Parse reads the coordinates of a key behind the prefix, in its only spelling.
 func (a *Array) Parse(s string) ([]int64, bool) {
 	coords := make([]int64, len(a.Counts))
-	for d := range coords {
-		name, rest, more := strings.Cut(s, string(a.Separator))
-		if more != (d < len(coords)-1) || len(name) > 1 && name[0] == '0' || name == "" || name[0] == '+' || name[0] == '-' {
-			return nil, false
-		}
-		n, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || n >= a.Counts[d] {
+	for d, count := range a.Counts {
+		word, rest, more := strings.Cut(s, string(a.Separator))
+		n, ok := chunklist.ParseNumber(word)
+		if !ok || n >= count || more != (d < len(coords)-1) {
 			return nil, false
 		}
 		coords[d], s = n, rest
@@ -126,40 +124,10 @@ func (a *Array) Key(coords []int64) string {
 // List implements [refs.Set]. Chunks that are found one by one are asked for before
 // they are listed.
 func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		docs, arrays := t.names, t.order
-		// before yields what comes before a key; "" is behind all keys. The keys of an
-		// array follow each other, but for documents and arrays between them.
-		var before func(key string) bool
-		before = func(key string) bool {
-			for {
-				hasDoc := len(docs) > 0 && (key == "" || docs[0] < key)
-				hasArray := len(arrays) > 0 && (key == "" || arrays[0] < key)
-				switch {
-				case hasArray && !(hasDoc && docs[0] < arrays[0]):
-					a := t.arrays[arrays[0]]
-					arrays = arrays[1:]
-					if !opts.HasBelow(a.Prefix) {
-						continue
-					}
-					for key, err := range a.List(ctx, opts) {
-						if err == nil && !before(key) || !yield(key, err) || err != nil {
-							return false
-						}
-					}
-				case hasDoc:
-					doc := docs[0]
-					docs = docs[1:]
-					if opts.Has(doc) && !yield(doc, nil) {
-						return false
-					}
-				default:
-					return true
-				}
-			}
-		}
-		before("")
-	}
+	same := func(s *string) string { return *s }
+	return chunklist.Merge(opts, t.names, same, t.order, same, func(prefix *string) iter.Seq2[string, error] {
+		return t.arrays[*prefix].List(ctx, opts)
+	})
 }
 
 // List yields the keys of the chunks that there are, in byte order.
@@ -184,61 +152,24 @@ func (a *Array) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 			}
 			return
 		}
-		coords := make([]int64, len(a.Counts))
-		a.walk(ctx, []byte(a.Prefix), coords, 0, opts, func(key string, err error) bool {
-			if err == nil {
-				_, err = a.Chunk(ctx, coords)
+		grid := chunklist.Array{Prefix: a.Prefix, Separator: a.Separator, Counts: a.Counts}
+		err := grid.Walk(ctx, opts, func(key []byte, coords []int64) error {
+			_, err := a.Chunk(ctx, coords)
+			switch {
+			case errors.Is(err, kv.ErrNotFound):
+				return nil
+			case err == nil && !yield(string(key), nil):
+				return errStopped
 			}
-			if errors.Is(err, kv.ErrNotFound) {
-				return true
-			}
-			return yield(key, err) && err == nil
+			return err
 		})
+		if err != nil && err != errStopped {
+			yield("", err)
+		}
 	}
 }
 
-// walk calls fn for each chunk in the byte order of keys, with its coordinates in
-// coords, and reports whether it went to the end. Subtrees without wanted keys are
-// not entered.
-func (a *Array) walk(ctx context.Context, key []byte, coords []int64, d int, opts kv.ListOptions, fn func(string, error) bool) bool {
-	if d == len(coords) {
-		if err := ctx.Err(); err != nil {
-			return fn("", err)
-		}
-		return !opts.Has(string(key)) || fn(string(key), nil)
-	}
-	// Numbers in the order of their decimal digits: 1, 10, 11, 2.
-	var number func(n int64) bool
-	number = func(n int64) bool {
-		if n >= a.Counts[d] {
-			return true
-		}
-		coords[d] = n
-		next := strconv.AppendInt(slices.Clip(key), n, 10)
-		if d < len(coords)-1 {
-			next = append(next, a.Separator)
-		}
-		// "1." and "1/" come before "10", because the separators do before digits.
-		if opts.HasBelow(string(next)) && !a.walk(ctx, next, coords, d+1, opts, fn) {
-			return false
-		}
-		if n == 0 || n > (1<<62)/10 {
-			return true
-		}
-		for digit := range int64(10) {
-			if !number(n*10 + digit) {
-				return false
-			}
-		}
-		return true
-	}
-	for n := range min(int64(10), a.Counts[d]) {
-		if !number(n) {
-			return false
-		}
-	}
-	return true
-}
+var errStopped = errors.New("formats: the caller stopped")
 
 func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/chunklist"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -338,25 +339,11 @@ func (a *array) number(coords string) (n int64, ok bool) {
 			}
 			word, coords = coords[:i], coords[i+1:]
 		}
-		v, ok := parseCoordinate(word)
+		v, ok := chunklist.ParseNumber(word)
 		if !ok || v >= count {
 			return 0, false
 		}
 		n = n*count + v
 	}
 	return n, true
-}
-
-// parseCoordinate reads a number as keys spell it: without leading zeros.
-func parseCoordinate(s string) (v int64, ok bool) {
-	if s == "" || len(s) > 19 || s[0] == '0' && len(s) > 1 {
-		return 0, false
-	}
-	for i := range len(s) {
-		if !digit(s[i]) || v > (math.MaxInt64-9)/10 {
-			return 0, false
-		}
-		v = v*10 + int64(s[i]-'0')
-	}
-	return v, true
 }

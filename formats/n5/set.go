@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/chunklist"
 	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -109,7 +109,7 @@ func (s *set) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 		}
 		return refs.Reference{Data: n.doc}, nil
 	}
-	if number(name) < 0 {
+	if _, ok := chunklist.ParseNumber(name); !ok {
 		return refs.Reference{}, kv.ErrNotFound
 	}
 	_, ok, err := s.chunk(ctx, key)
@@ -129,7 +129,7 @@ func (s *set) chunk(ctx context.Context, key string) (path string, ok bool, err 
 	var paths []string
 	for rest, more := key, true; more && len(paths) < maxRank; {
 		i := strings.LastIndexByte(rest, '/')
-		if number(rest[i+1:]) < 0 {
+		if _, ok := chunklist.ParseNumber(rest[i+1:]); !ok {
 			break
 		}
 		rest, more = rest[:max(i, 0)], i >= 0
@@ -156,19 +156,6 @@ func (s *set) chunk(ctx context.Context, key string) (path string, ok bool, err 
 func (n *node) block(key string) bool {
 	_, ok := (&formats.Array{Separator: '/', Counts: n.counts}).Parse(key)
 	return ok && len(n.counts) > 0
-}
-
-// number parses one number of a block's key, -1 if name is not a number in
-// canonical form.
-func number(name string) int64 {
-	if name == "" || name[0] == '0' && len(name) > 1 || name[0] < '0' || name[0] > '9' {
-		return -1
-	}
-	n, err := strconv.ParseInt(name, 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
 }
 
 func (s *set) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/chunklist"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -128,15 +129,9 @@ type candidateList struct {
 	n     int
 }
 
-// wants reports whether some key that begins with text is to be listed.
-func (l *candidateList) wants(text string) bool {
-	beyond := text > l.opts.After || strings.HasPrefix(l.opts.After, text)
-	return beyond && (strings.HasPrefix(text, l.opts.Prefix) || strings.HasPrefix(l.opts.Prefix, text))
-}
-
 // key yields one key.
 func (l *candidateList) key(key string) bool {
-	if key <= l.opts.After || !strings.HasPrefix(key, l.opts.Prefix) {
+	if !l.opts.Has(key) {
 		return true
 	}
 	if l.n++; l.n%256 == 0 && l.ctx.Err() != nil {
@@ -148,7 +143,7 @@ func (l *candidateList) key(key string) bool {
 
 // node yields the keys of a node and of those below it.
 func (l *candidateList) node(c Node, below []Node) bool {
-	if !l.wants(c.Dir) {
+	if !l.opts.HasBelow(c.Dir) {
 		return true
 	}
 	docs := slices.Sorted(slices.Values(names.Documents(c.Meta.Version)))
@@ -162,8 +157,8 @@ func (l *candidateList) node(c Node, below []Node) bool {
 		return true
 	}
 	if c.Meta.Array {
-		chunks := chunkList{l: l, keys: c.Meta.Keys, counts: c.Meta.ChunkCounts(), each: func(key string) bool { return documents(key) && l.key(key) }}
-		return chunks.all(c.Dir) && documents("")
+		chunk := func(key string) bool { return documents(key) && l.key(key) }
+		return l.chunks(c, chunk) && documents("")
 	}
 	for len(below) > 0 {
 		// The keys below the first child follow it.
@@ -180,61 +175,23 @@ func (l *candidateList) node(c Node, below []Node) bool {
 	return documents("")
 }
 
-// chunkList yields the keys of an array's chunks in byte order.
-type chunkList struct {
-	l      *candidateList
-	keys   zarr.ChunkKeys
-	counts []int64
-	each   func(key string) bool
-}
-
-func (c *chunkList) all(dir string) bool {
-	if len(c.counts) == 0 {
-		return c.each(dir + string(c.keys.Append(nil, nil)))
+// chunks calls each with the keys of the chunks of an array.
+func (l *candidateList) chunks(c Node, each func(key string) bool) bool {
+	keys, counts := c.Meta.Keys, c.Meta.ChunkCounts()
+	if len(counts) == 0 {
+		return each(c.Dir + string(keys.Append(nil, nil)))
 	}
-	return c.dim(dir+c.keys.Prefix(), 0)
-}
-
-// dim yields the keys that begin with text, which the number of dimension d
-// follows.
-func (c *chunkList) dim(text string, d int) bool {
-	if c.counts[d] > 0 && !c.number(text+"0", d) {
-		return false
-	}
-	for first := int64(1); first <= 9; first++ {
-		if !c.numbers(text, first, d) {
-			return false
+	grid := chunklist.Array{Prefix: c.Dir + keys.Prefix(), Separator: keys.Separator(), Counts: counts}
+	err := grid.Walk(l.ctx, l.opts, func(key []byte, _ []int64) error {
+		if !each(string(key)) {
+			return errStopped
 		}
+		return nil
+	})
+	if err != nil && err != errStopped {
+		l.yield("", err)
 	}
-	return true
+	return err == nil
 }
 
-// numbers yields the keys that begin with text and a number that begins with
-// the digits of n: 1, 10, 100, 101, 11, …
-func (c *chunkList) numbers(text string, n int64, d int) bool {
-	if n >= c.counts[d] {
-		return true
-	}
-	number := fmt.Sprint(text, n)
-	if !c.l.wants(number) {
-		return true
-	}
-	if !c.number(number, d) {
-		return false
-	}
-	for digit := range int64(10) {
-		if !c.numbers(text, 10*n+digit, d) {
-			return false
-		}
-	}
-	return true
-}
-
-// number continues after a complete number.
-func (c *chunkList) number(text string, d int) bool {
-	if d == len(c.counts)-1 {
-		return c.each(text)
-	}
-	text += string(c.keys.Separator())
-	return !c.l.wants(text) || c.dim(text, d+1)
-}
+var errStopped = errors.New("the caller stopped")
