@@ -80,14 +80,7 @@ func (m *manifest) encode(enc *zstd.Encoder) []byte {
 	b = binary.AppendUvarint(b, m.maxNode)
 	b = append(b, m.arityLog2)
 	b = append(b, 1, 0, 0, 0, 0) // zstd, and its default level
-	var paths []string
-	for i := range m.versions {
-		paths = append(paths, m.versions[i].root.file.path)
-	}
-	for i := range m.nodes {
-		paths = append(paths, m.nodes[i].file.path)
-	}
-	files := newFileTable(paths)
+	files := filesOf(m.versions, m.nodes)
 	b = files.append(b)
 	b = appendGenerations(b, files, m.versions)
 	b = appendVersionRefs(b, files, m.nodes)

@@ -224,15 +224,20 @@ func decodeVersionNode(b []byte, arityLog2 uint8, ref versionRef) (*versionNode,
 	return v, nil
 }
 
-func (v *versionNode) encode(arityLog2 uint8, enc *zstd.Encoder) []byte {
+// filesOf returns the files that generations, and nodes of the version tree, lie in.
+func filesOf(versions []generation, nodes []versionRef) *fileTable {
 	var paths []string
-	for i := range v.versions {
-		paths = append(paths, v.versions[i].root.file.path)
+	for i := range versions {
+		paths = append(paths, versions[i].root.file.path)
 	}
-	for i := range v.nodes {
-		paths = append(paths, v.nodes[i].file.path)
+	for i := range nodes {
+		paths = append(paths, nodes[i].file.path)
 	}
-	files := newFileTable(paths)
+	return newFileTable(paths)
+}
+
+func (v *versionNode) encode(arityLog2 uint8, enc *zstd.Encoder) []byte {
+	files := filesOf(v.versions, v.nodes)
 	b := files.append([]byte{arityLog2, v.height})
 	if v.height == 0 {
 		b = appendGenerations(b, files, v.versions)
