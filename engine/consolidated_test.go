@@ -245,7 +245,7 @@ func TestConsolidatedMetadataIsMerged(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, ok := n.Group(); ok {
+				if _, ok := n.Array(); !ok {
 					sameNodes(t, now, n.Path())
 				}
 			}

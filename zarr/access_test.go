@@ -50,12 +50,12 @@ func TestStrides(t *testing.T) {
 				}
 				return mem.Data[off : off+size]
 			}
-			for i, f := range p.flat {
-				elem := randomElem(r, c.typ)
-				copy(place(i), elem)
-				m.elems[f] = elem
+			var packed []byte
+			for _, f := range p.flat {
+				m.elems[f] = randomElem(r, c.typ)
+				packed = append(packed, m.elems[f]...)
 			}
-			if err := a.WriteFrom(ctx, p.sel, mem); err != nil {
+			if err := a.WriteBytes(ctx, p.sel, packed); err != nil {
 				t.Fatalf("%v: write %v: %v", c, p.sel, err)
 			}
 			m.check(t, a, m.whole(), c.String())

@@ -372,38 +372,24 @@ func countOf(when time.Time, unit string, scale int64) (int64, bool) {
 	return n, ok && n != nat
 }
 
-// durationConv is for timedeltas whose unit has a fixed length.
+// durationConv is for timedeltas whose unit has a fixed length, down to the nanosecond.
 func durationConv(t dtype.Type) (conv, error) {
 	unit, scale := t.Unit()
-	sec, whole := unitSeconds[unit]
-	fraction, part := unitFraction[unit]
-	if t.Kind() != dtype.Timedelta || !whole && !part {
+	if t.Kind() != dtype.Timedelta || unitSeconds[unit]+unitFraction[unit] == 0 {
 		return conv{}, noConv(durationType, t)
-	}
-	// A unit is up nanoseconds, or a nanosecond down units.
-	up, down := int64(1), int64(1)
-	switch {
-	case whole:
-		up = sec * 1e9
-	case fraction <= 1e9:
-		up = 1e9 / fraction
-	default:
-		down = fraction / 1e9
 	}
 	return conv{
 		get: func(p unsafe.Pointer, elem []byte) error {
 			count := int64(loadLE(elem))
-			n, ok := times(count, scale)
-			if ok {
-				n, ok = times(n, up)
-			}
-			switch {
-			case count == nat:
-				n = nat
-			case !ok:
-				return fmt.Errorf("%w: %d × %d %s is beyond what a time.Duration can say", ErrValue, count, scale, unit)
-			default:
-				n, _ = floorDiv(n, down)
+			n := count
+			if count != nat {
+				after, ok := timeAt(count, unit, scale) // 1970
+				if ok {
+					n, ok = countOf(after, "ns", 1)
+				}
+				if !ok {
+					return fmt.Errorf("%w: %d × %d %s is beyond what a time.Duration can say", ErrValue, count, scale, unit)
+				}
 			}
 			*(*int64)(p) = n
 			return nil
@@ -411,12 +397,11 @@ func durationConv(t dtype.Type) (conv, error) {
 		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 			n := *(*int64)(p)
 			if n != nat {
-				d, ok := times(n, down)
+				count, ok := countOf(time.Unix(0, n), unit, scale)
 				if !ok {
 					return dst, fmt.Errorf("%w: %v is beyond the range of %v", ErrValue, time.Duration(n), t)
 				}
-				n, _ = floorDiv(d, up)
-				n, _ = floorDiv(n, scale)
+				n = count
 			}
 			return appendLE(dst, uint64(n), 8), nil
 		},

@@ -96,14 +96,6 @@ func (n *Node) Array() (a *Array, ok bool) { return n.array, n.array != nil }
 // Group is a [Node] that is a group.
 type Group struct{ *Node }
 
-// Group returns the group if the node is one.
-func (n *Node) Group() (g *Group, ok bool) {
-	if n.array != nil {
-		return nil, false
-	}
-	return &Group{n}, true
-}
-
 // Open opens the array or group at path. Formats are tried in this order:
 // zarr.json (v3), .zarray and .zgroup (v2), meta (v1), and the two layouts of
 // the early v3 draft, whose root is that of the view. The error is an [Error]:

@@ -261,12 +261,6 @@ func TestOpenErrors(t *testing.T) {
 	if _, ok := g.Array(); ok || g.Path() != "g" {
 		t.Errorf("%q is an array: %v", g.Path(), ok)
 	}
-	if _, ok := must(Open(ctx, store, "g/a", nil)).Group(); ok {
-		t.Error("an array is a group")
-	}
-	if _, ok := must(Open(ctx, store, "g", nil)).Group(); !ok {
-		t.Error("a group is none")
-	}
 }
 
 // TestWalk: errors do not end a walk, plain directories are looked into, and

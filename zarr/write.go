@@ -62,29 +62,6 @@ func (a *Array) fillBytes(ctx context.Context, sel Selection, elem []byte) error
 	return a.writeVar(ctx, sel, v, true)
 }
 
-// WriteFrom writes elements that lie in memory of any layout; see
-// [Array.ReadInto] for src and [Array.WriteBytes] for the rest. A stride of 0
-// repeats elements.
-func (a *Array) WriteFrom(ctx context.Context, sel Selection, src codecs.Src) error {
-	return a.fail("write", a.writeFrom(ctx, sel, src))
-}
-
-func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) error {
-	j, err := a.begin(ctx, sel, false)
-	if err != nil {
-		return err
-	}
-	defer j.end()
-	if err := j.checkUser(src); err != nil {
-		return err
-	}
-	own := j.user.Strides
-	j.user = src
-	err = j.write(ctx)
-	j.user.Strides = own
-	return err
-}
-
 // WriteFill resets the elements of sel to the fill value. Chunks that are
 // covered as a whole are deleted without being read. Where sel is a box of very
 // many chunks, only those that are stored cost anything, if the view is a
