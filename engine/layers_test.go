@@ -69,7 +69,7 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
 	"kv/pack":          {"kv", "kv/digest"},
-	"txn":              {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
+	"txn":              {"internal/lru", "kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
 	// The graph of commits, which it reads through functions of txn.
 	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
 	// Records of the index, and nothing that decides about them.

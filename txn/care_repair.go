@@ -49,8 +49,8 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 		return nil, err
 	}
 	// What is in the index counts, before and after.
-	db.commits.Forget()
-	defer db.commits.Forget()
+	db.forgetCommits()
+	defer db.forgetCommits()
 	found := o.Found
 	r := &RepairReport{}
 	p := repairer{db: db, r: r, lost: map[indexKey]struct{}{}}

@@ -391,7 +391,9 @@ func (p *plan) write() error {
 		p.db.idx.FlushSoon()
 	}
 	for id, record := range change.commits {
-		p.db.commits.Learn(id, record)
+		if c, err := catalog.DecodeCommit(id, record); err == nil {
+			p.db.commits.Load().Put(id, c)
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -38,7 +39,7 @@ type DB struct {
 	incarnation [8]byte
 
 	heads       refTable
-	commits     catalog.CommitCache
+	commits     atomic.Pointer[lru.Cache[CommitID, *Commit]]
 	commit      committer
 	pending     pending
 	checkpoints checkpointer
@@ -168,6 +169,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, err
 	}
 	db.incarnation = incarnation
+	db.forgetCommits()
 	var table []pack.Info
 	for info, err := range catalog.Packs.All(idx) {
 		if err != nil {

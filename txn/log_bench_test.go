@@ -34,7 +34,7 @@ func BenchmarkLog(b *testing.B) {
 		b.Run(fmt.Sprintf("cached=%v", cached), func(b *testing.B) {
 			for b.Loop() {
 				if !cached {
-					db.commits.Forget()
+					db.forgetCommits()
 				}
 				n := 0
 				for _, err := range db.Log(bg, head) {

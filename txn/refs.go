@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -192,21 +193,36 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 
 // Lookup reads one commit by its full id, or ErrNoRef. Its slices and maps must
 // not be changed.
-func (db *DB) Lookup(_ context.Context, id CommitID) (*Commit, error) {
+func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
-	if c, ok := db.commits.Get(id); ok {
-		return &c, nil
-	}
-	b := db.pending.commit(id)
-	if b == nil {
-		var err error
-		if b, err = catalog.Commits.Record(db.idx, id); errors.Is(err, index.ErrNotFound) {
-			return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
-		} else if err != nil {
-			return nil, err
+	c, err := db.commits.Load().Get(ctx, id, func() (*Commit, error) {
+		b := db.pending.commit(id)
+		if b == nil {
+			var err error
+			if b, err = catalog.Commits.Record(db.idx, id); errors.Is(err, index.ErrNotFound) {
+				return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
+			} else if err != nil {
+				return nil, err
+			}
 		}
+		return catalog.DecodeCommit(id, b)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return db.commits.Learn(id, b)
+	return new(*c), nil
+}
+
+// forgetCommits empties the cache of commits. Most questions are about the newest part
+// of a history.
+func (db *DB) forgetCommits() {
+	db.commits.Store(lru.New[CommitID](4<<20, func(c *Commit) int64 {
+		n := 400 + len(c.Parents)*len(CommitID{}) + len(c.Message)
+		for name, value := range c.Properties {
+			n += 100 + len(name) + len(value)
+		}
+		return int64(n)
+	}))
 }

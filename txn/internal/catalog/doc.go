@@ -18,6 +18,6 @@
 // one by one instead. Bytes that cannot be decoded are kv.ErrCorrupt.
 // docs/format.md has the layouts.
 //
-// The package holds no state but the [CommitCache] and takes no locks for others:
-// txn decides who may write what, and when.
+// The package holds no state and takes no locks: txn decides who may write what, and
+// when.
 package catalog
