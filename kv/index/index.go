@@ -37,6 +37,7 @@ const MaxKeyBytes = 64 << 10
 
 // Index is an open index. All methods are safe for concurrent use.
 type Index struct {
+	reads
 	dir   string
 	fs    vfs.FS // as it was given
 	opts  *pebble.Options
@@ -182,6 +183,7 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	if err != nil {
 		return nil, err
 	}
+	x.from, x.of = x.db, x
 	x.guard.opened()
 	err = x.guard.err()
 	if out := x.guard.takeOutside(); err == nil && out != nil {
@@ -312,6 +314,10 @@ func (x *Index) enter() error {
 	}
 	return nil
 }
+
+func (x *Index) leave() { x.use.leave() }
+
+func (x *Index) isClosed() bool { return x.use.closed() }
 
 // enterWrite begins a writing call.
 func (x *Index) enterWrite() error {

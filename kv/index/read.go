@@ -16,53 +16,71 @@ type Record struct {
 	Key, Value []byte
 }
 
+// reads are the methods of an index and of its snapshots that read.
+type reads struct {
+	from pebble.Reader
+	of   interface { // what they are the methods of
+		enter() error
+		leave()
+		isClosed() bool
+	}
+}
+
 // Get returns the value of key, which the caller owns. A key without a value
 // is ErrNotFound.
-func (x *Index) Get(s Space, key []byte) ([]byte, error) {
-	if err := x.enter(); err != nil {
-		return nil, err
-	}
-	defer x.use.leave()
-	return get(x.db, s, key)
+func (r *reads) Get(s Space, key []byte) (value []byte, err error) {
+	err = r.View(s, key, func(v []byte) error {
+		value = append([]byte{}, v...)
+		return nil
+	})
+	return value, err
 }
 
 // View calls fn once with the value of key, which is valid until fn returns. The
 // error of fn is returned unchanged.
-func (x *Index) View(s Space, key []byte, fn func(value []byte) error) error {
-	if err := x.enter(); err != nil {
+func (r *reads) View(s Space, key []byte, fn func(value []byte) error) error {
+	if err := r.of.enter(); err != nil {
 		return err
 	}
-	defer x.use.leave()
-	return view(x.db, s, key, fn)
+	defer r.of.leave()
+	k := make([]byte, 0, 64)
+	k = append(append(k, byte(s.check())), key...)
+	v, c, err := r.from.Get(k)
+	if err != nil {
+		return readError("get", err)
+	}
+	defer c.Close()
+	return fn(v)
 }
 
 // GetPage returns the stored page, which the caller owns. A missing page is
 // ErrNotFound. The page is not compared with its name.
-func (x *Index) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
+func (r *reads) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return x.Get(SpacePage, name[:])
+	return r.Get(SpacePage, name[:])
 }
 
 // Scan yields the records of s in [from, to) in order of keys, or against it.
 // nil is the beginning or the end of the space. It shows one state, that of
 // the moment when the loop begins. Key and Value are valid until the next
 // step. The sequence ends after the first error.
-func (x *Index) Scan(s Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
+func (r *reads) Scan(s Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		if err := x.enter(); err != nil {
+		if err := r.of.enter(); err != nil {
 			yield(Record{}, err)
 			return
 		}
-		defer x.use.leave()
-		scan(x.db, s, from, to, reverse, x.use.closed, yield)
+		defer r.of.leave()
+		scan(r.from, s, from, to, reverse, r.of.isClosed, yield)
 	}
 }
 
 // Snapshot is the state of an index at one moment. All methods are safe for
 // concurrent use. It keeps deleted data on disk until it is closed.
 type Snapshot struct {
+	reads
 	x *Index
 	s *pebble.Snapshot
 	// use outlives the snapshot: Close waits for reads.
@@ -73,6 +91,7 @@ type Snapshot struct {
 // closed it returns kv.ErrClosed.
 func (x *Index) Snapshot() *Snapshot {
 	s := &Snapshot{x: x}
+	s.of = s
 	s.use.init()
 	if x.enter() != nil {
 		s.use.close()
@@ -80,6 +99,7 @@ func (x *Index) Snapshot() *Snapshot {
 	}
 	defer x.use.leave()
 	s.s = x.db.NewSnapshot()
+	s.from = s.s
 	x.mu.Lock()
 	x.snapshots[s] = struct{}{}
 	x.mu.Unlock()
@@ -102,35 +122,7 @@ func (s *Snapshot) leave() {
 	s.x.use.leave()
 }
 
-// Get is [Index.Get] at the snapshot.
-func (s *Snapshot) Get(sp Space, key []byte) ([]byte, error) {
-	if err := s.enter(); err != nil {
-		return nil, err
-	}
-	defer s.leave()
-	return get(s.s, sp, key)
-}
-
-// GetPage is [Index.GetPage] at the snapshot.
-func (s *Snapshot) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return s.Get(SpacePage, name[:])
-}
-
-// Scan is [Index.Scan] at the snapshot.
-func (s *Snapshot) Scan(sp Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		if err := s.enter(); err != nil {
-			yield(Record{}, err)
-			return
-		}
-		defer s.leave()
-		closed := func() bool { return s.use.closed() || s.x.use.closed() }
-		scan(s.s, sp, from, to, reverse, closed, yield)
-	}
-}
+func (s *Snapshot) isClosed() bool { return s.use.closed() || s.x.use.closed() }
 
 // Close waits for running reads and releases the snapshot. A second Close does
 // nothing.
@@ -145,28 +137,6 @@ func (s *Snapshot) Close() {
 		delete(s.x.snapshots, s)
 		_ = s.s.Close()
 	}
-}
-
-func view(r pebble.Reader, s Space, key []byte, fn func([]byte) error) error {
-	k := make([]byte, 0, 64)
-	k = append(append(k, byte(s.check())), key...)
-	v, c, err := r.Get(k)
-	if err != nil {
-		return readError("get", err)
-	}
-	defer c.Close()
-	return fn(v)
-}
-
-func get(r pebble.Reader, s Space, key []byte) (value []byte, err error) {
-	err = view(r, s, key, func(v []byte) error {
-		value = bytes.Clone(v)
-		if value == nil {
-			value = []byte{}
-		}
-		return nil
-	})
-	return value, err
 }
 
 func scan(r pebble.Reader, s Space, from, to []byte, reverse bool, closed func() bool, yield func(Record, error) bool) {
