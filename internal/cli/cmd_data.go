@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -165,8 +166,9 @@ func importDest(from caller, args []string, o *engine.ImportOptions) (dir string
 		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
 			return "", usagef("import: %s is a URL, a database is a directory of this machine", zurl.Redact(arg))
 		}
-		if len(args) == 2 && parseTarget(from, args[1]).db != "" {
-			if files, err := os.ReadDir(from.path(arg)); err == nil && len(files) > 0 {
+		if len(args) == 2 && (parseTarget(from, args[1]).db != "" || isAbsent(from, args[1])) {
+			info, _ := os.Stat(from.path(arg))
+			if files, _ := os.ReadDir(from.path(arg)); len(files) > 0 || info != nil && !info.IsDir() {
 				return "", usagef("import: %s is no database; the database comes first: zarrdb import %s %s", arg, args[1], arg)
 			}
 		}
@@ -185,6 +187,15 @@ func importDest(from caller, args []string, o *engine.ImportOptions) (dir string
 		o.To = t.path
 	}
 	return t.db, nil
+}
+
+// isAbsent reports whether an argument is a plain path at which there is nothing.
+func isAbsent(from caller, arg string) bool {
+	if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
+		return false
+	}
+	_, err := os.Lstat(from.path(arg))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.ImportOptions) error {
