@@ -67,7 +67,15 @@ func writeStd(t *testing.T, content map[string][]byte, method uint16) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	z.RegisterCompressor(methodZstd, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })
+	// One encoder with a small window: else each member takes megabytes on both sides.
+	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(64<<10), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.RegisterCompressor(methodZstd, func(w io.Writer) (io.WriteCloser, error) {
+		encoder.Reset(w)
+		return encoder, nil
+	})
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(content))) {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: key, Method: method})
 		if err == nil {
