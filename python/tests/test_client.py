@@ -139,13 +139,14 @@ def test_fork_while_threads_read(repo: zarrdb.Repository) -> None:
 def interrupts() -> Iterator[Callable[[float], None]]:
     """A function that has KeyboardInterrupt raised after a time: once, however long this process
     then takes to handle it. It is raised again if a finalizer got it, which nothing can handle."""
-    armed = False
+    armed, late = False, 0.0
 
     def hit(*_: object) -> None:
         nonlocal armed
         if armed:
             armed = False
             raise KeyboardInterrupt
+        assert time.monotonic() < late, "an interrupt was lost"
 
     def lost(u: sys.UnraisableHookArgs) -> None:
         nonlocal armed
@@ -155,8 +156,8 @@ def interrupts() -> Iterator[Callable[[float], None]]:
             hook(u)
 
     def arm(after: float) -> None:
-        nonlocal armed
-        armed = True
+        nonlocal armed, late
+        armed, late = True, time.monotonic() + 600
         signal.setitimer(signal.ITIMER_REAL, after, 0.05)
 
     hook, sys.unraisablehook = sys.unraisablehook, lost
