@@ -181,18 +181,11 @@ func (w *historyWriter) apply(ctx context.Context, b *historyBatch) error {
 
 // link writes a virtual value.
 func (w *historyWriter) link(ctx context.Context, key string, c *formats.Change) error {
-	file, err := w.linker.files.of(c.URL)
+	src, offset, length, err := w.linker.files.virtual(&c.Reference)
 	if err != nil {
 		return err
 	}
-	if err := file.check(c.Offset, c.Length, c.Condition); err != nil {
-		return err
-	}
-	from, offset, length := file.source(c.Condition), uint64(c.Offset), uint64(c.Length)
-	if c.Whole() {
-		from.Whole, offset, length = true, 0, 0
-	}
-	return w.s.SetVirtual(ctx, key, from, offset, length)
+	return w.s.SetVirtual(ctx, key, src, offset, length)
 }
 
 // sound refuses metadata that no reader can open, but for codecs that are unknown.

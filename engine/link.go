@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -240,19 +241,11 @@ func (l *linker) putEntries(ctx context.Context, batch []refs.Entry) error {
 				err = l.bulk.Set(ctx, key, b)
 			}
 		default:
-			var file *linkedFile
-			if file, err = l.files.of(e.URL); err != nil {
-				break
+			var src tree.Source
+			var offset, length uint64
+			if src, offset, length, err = l.files.virtual(&e.Reference); err == nil {
+				err = l.bulk.SetVirtual(ctx, key, src, offset, length)
 			}
-			if err = file.check(e.Offset, e.Length, e.Condition); err != nil {
-				break
-			}
-			src := file.source(e.Condition)
-			offset, length := uint64(e.Offset), uint64(e.Length)
-			if e.Whole() {
-				src.Whole, offset, length = true, 0, 0
-			}
-			err = l.bulk.SetVirtual(ctx, key, src, offset, length)
 		}
 		if err != nil {
 			return keyFailed(e.Key, err)

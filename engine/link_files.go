@@ -73,14 +73,25 @@ func (f *linkedFile) check(offset, length int64, condition string) error {
 	return nil
 }
 
-// source is the source of references to the file: with the condition that the set
-// has, else with the version that was seen.
-func (f *linkedFile) source(condition string) tree.Source {
-	src := f.src
-	if condition != "" {
-		src.Validator = condition
+// virtual returns the virtual value that a reference stands for, if its file can be
+// there.
+func (f *linkedFiles) virtual(r *refs.Reference) (src tree.Source, offset, length uint64, err error) {
+	file, err := f.of(r.URL)
+	if err == nil {
+		err = file.check(r.Offset, r.Length, r.Condition)
 	}
-	return src
+	if err != nil {
+		return src, 0, 0, err
+	}
+	src = file.src
+	if r.Condition != "" { // of the set, else the version that was seen
+		src.Validator = r.Condition
+	}
+	if r.Whole() {
+		src.Whole = true
+		return src, 0, 0, nil
+	}
+	return src, uint64(r.Offset), uint64(r.Length), nil
 }
 
 // maxKnownURLs bounds what is remembered of files.

@@ -12,7 +12,7 @@ func (s *Snapshot) LocateWith(ctx context.Context, key string, r Resolver) (kv.V
 	if err != nil {
 		return nil, err
 	}
-	return s.db.locateWith(ctx, v, readBy{key, s.commit.ID}, r)
+	return s.db.locate(ctx, v, readBy{key, s.commit.ID}, r)
 }
 
 // LocateWith is Locate with virtual values located by r.
@@ -21,7 +21,7 @@ func (s *Session) LocateWith(ctx context.Context, key string, r Resolver) (kv.Va
 	if err != nil {
 		return nil, err
 	}
-	return s.db.locateWith(ctx, v, readBy{key, s.Base()}, r)
+	return s.db.locate(ctx, v, readBy{key, s.Base()}, r)
 }
 
 // VirtualBeside reports whether there may be virtual values beside key: among

@@ -264,11 +264,7 @@ func (s *Session) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 
 // Locate implements [kv.Locator].
 func (s *Session) Locate(ctx context.Context, key string) (kv.Value, error) {
-	v, err := s.lookup(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return s.db.locate(ctx, v, readBy{key, s.Base()})
+	return s.LocateWith(ctx, key, s.db.opts.Resolver)
 }
 
 func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {

@@ -98,11 +98,7 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 
 // Locate implements [kv.Locator].
 func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
-	v, err := s.lookup(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return s.db.locate(ctx, v, readBy{key, s.commit.ID})
+	return s.LocateWith(ctx, key, s.db.opts.Resolver)
 }
 
 func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {

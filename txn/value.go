@@ -106,12 +106,8 @@ func addressOf(v tree.Value) pack.Address {
 	return pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}
 }
 
-// locate makes a readable value of what a tree holds.
-func (db *DB) locate(ctx context.Context, v tree.Value, by readBy) (kv.Value, error) {
-	return db.locateWith(ctx, v, by, db.opts.Resolver)
-}
-
-func (db *DB) locateWith(ctx context.Context, v tree.Value, by readBy, r Resolver) (kv.Value, error) {
+// locate makes a readable value of what a tree holds; r reads virtual ones.
+func (db *DB) locate(ctx context.Context, v tree.Value, by readBy, r Resolver) (kv.Value, error) {
 	switch v.Kind {
 	case tree.KindInline, tree.KindNative:
 		return located{db, v, by}, nil
@@ -130,7 +126,7 @@ func (db *DB) load(ctx context.Context, v tree.Value) ([]byte, error) {
 }
 
 func (db *DB) read(ctx context.Context, v tree.Value, rng kv.Range, by readBy) ([]byte, error) {
-	l, err := db.locate(ctx, v, by)
+	l, err := db.locate(ctx, v, by, db.opts.Resolver)
 	if err != nil {
 		return nil, err
 	}
