@@ -22,6 +22,8 @@ var layers = map[string][]string{
 
 	// Bounded memory for what is read again and again.
 	"internal/lru": {},
+	// Files in memory.
+	"internal/mmap": {},
 	// Keys of chunks in byte order.
 	"internal/chunklist": {"kv"},
 	// A format of documents in chunks and in files of Icechunk.
@@ -68,7 +70,7 @@ var layers = map[string][]string{
 	"kv/internal/temp": {},
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"kv", "kv/digest"},
-	"kv/pack":          {"kv", "kv/digest"},
+	"kv/pack":          {"internal/mmap", "kv", "kv/digest"},
 	"txn":              {"internal/lru", "kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
 	// The graph of commits, which it reads through functions of txn.
 	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
@@ -124,12 +126,12 @@ var layers = map[string][]string{
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "internal/lru", "kv", "txn", "zarr"},
 	"serve/wire":    {},
-	"serve/local":   {"serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"serve/local":   {"internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},
 	"serve/web":     {"serve", "serve/pace", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
-	"serve/s3":      {"serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
+	"serve/s3":      {"internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/leaktest": {}, // of tests
 

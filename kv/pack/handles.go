@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -47,7 +48,7 @@ func (h *handle) unref() {
 	h.all.count.Add(-1)
 	if h.data != nil {
 		h.all.mapped.Add(-int64(len(h.data)))
-		_ = unmap(h.data)
+		_ = mmap.Unmap(h.data)
 	}
 	if h.f != nil {
 		_ = h.f.Close()
@@ -154,7 +155,7 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 	a.count.Add(1)
 	p.handles = append(slices.DeleteFunc(p.handles, func(h *handle) bool { return h.refs.Load() == 0 }), h)
 	if fd := f.Fd(); fd != vfs.InvalidFd && length <= a.s.o.MapBytes-a.mapped.Load() {
-		if data, err := mapFile(fd, length); err == nil {
+		if data, err := mmap.File(fd, length); err == nil {
 			h.data, h.f = data, nil
 			a.mapped.Add(length)
 			_ = f.Close()

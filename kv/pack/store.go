@@ -16,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -73,7 +74,7 @@ func (o *Options) withDefaults() Options {
 	if c.MapBytes == 0 {
 		c.MapBytes = 256 << 30
 	}
-	if math.MaxInt == math.MaxInt32 || !canMap {
+	if math.MaxInt == math.MaxInt32 || !mmap.Supported {
 		c.MapBytes = -1
 	}
 	return c

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"unsafe"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -194,8 +195,8 @@ func (r *part) fault(h *handle, err *error) {
 		runtime.Error
 		Addr() uintptr
 	}); ok {
-		if at, ok := offsetIn(h.data, e.Addr()); ok {
-			*err = r.p.corrupt(at, 1, "cannot be read")
+		if at := e.Addr() - uintptr(unsafe.Pointer(unsafe.SliceData(h.data))); at < uintptr(len(h.data)) {
+			*err = r.p.corrupt(uint64(at), 1, "cannot be read")
 			return
 		}
 	}

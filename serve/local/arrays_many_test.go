@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -144,7 +145,7 @@ func TestVariableElements(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if canMap {
+	if mmap.Supported {
 		if _, _, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.handle, Path: "text"}, f); !errors.Is(err, ErrRequest) {
 			t.Error(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -86,7 +87,7 @@ func TestArrays(t *testing.T) {
 // Elements go through memory of the client where it passes a descriptor.
 func TestArraysThroughMemory(t *testing.T) {
 	h, c := served(t, nil, nil)
-	if !canMap {
+	if !mmap.Supported {
 		t.Skip("no descriptors here")
 	}
 	makeArray(t, h, 1000, 100)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
@@ -122,7 +123,7 @@ func (s *blocks) close() {
 func (s *blocks) end(k *block) {
 	if k.forgotten && k.users == 0 {
 		s.bytes -= int64(len(k.b))
-		_ = unmap(k.b)
+		_ = mmap.Unmap(k.b)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -44,7 +45,7 @@ type mapping struct {
 
 func (m *mapping) unref() {
 	if m.refs.Add(-1) == 0 {
-		_ = unmap(m.data)
+		_ = mmap.Unmap(m.data)
 	}
 }
 
@@ -150,7 +151,7 @@ func (f *file) acquire(end int64) *mapping {
 		if err != nil || fi.Size() < end || int64(int(fi.Size())) != fi.Size() {
 			return nil
 		}
-		data, err := mapFile(f.f, int(fi.Size()))
+		data, err := mmap.File(f.f.Fd(), fi.Size())
 		if err != nil {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
@@ -78,7 +79,7 @@ func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
 
 func (l *link) greet(o *DialOptions) error {
 	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid()}
-	if canMap && !o.NoFiles {
+	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
 	}
 	meta, err := json.Marshal(&ours)

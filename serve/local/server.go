@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
@@ -282,7 +283,7 @@ func (s *server) hello(who *serve.Principal) *wire.Hello {
 		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
 	}
 	h.Database, _ = s.database("")
-	if !s.o.NoFiles && canMap {
+	if !s.o.NoFiles && mmap.Supported {
 		h.Capabilities = []string{wire.CapFiles}
 		if canShare {
 			h.Capabilities = append(h.Capabilities, wire.CapBlocks)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -100,7 +101,7 @@ func TestHostileClients(t *testing.T) {
 	refused(&wire.Frame{Op: wire.OpGet, Flags: wire.FlagReply}, ErrRequest)
 	refused(&wire.Frame{Op: wire.OpBegin, Meta: []byte(`{"branch":"none"}`)}, txn.ErrNoRef)
 	refused(&wire.Frame{Op: wire.OpOpen, Meta: []byte(`{"rev":"~00"}`)}, txn.ErrNoRef)
-	if canMap {
+	if mmap.Supported {
 		refused(&wire.Frame{Op: wire.OpRun, Meta: []byte(`{}`), Pass: []wire.Descriptor{os.Stdin}}, ErrRequest)
 		refused(&wire.Frame{Op: wire.OpGet, Meta: get.Append(nil), Pass: []wire.Descriptor{os.Stdin, os.Stdin}}, ErrRequest)
 	}
@@ -222,7 +223,7 @@ func TestReaders(t *testing.T) {
 	if err := c.MoveRef(bg, "", serve.RefMove{Action: "create", Kind: "tag", Name: "x", To: "main"}); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
-	if _, err := c.Run(context.Background(), Command{Args: []string{"upper"}}); canMap && !errors.Is(err, serve.ErrDenied) {
+	if _, err := c.Run(context.Background(), Command{Args: []string{"upper"}}); mmap.Supported && !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
 	if _, err := kv.Get(bg, v, "none"); err != kv.ErrNotFound {
@@ -232,7 +233,7 @@ func TestReaders(t *testing.T) {
 
 // The socket's mode follows the directory's.
 func TestSocketMode(t *testing.T) {
-	if !canMap {
+	if !mmap.Supported {
 		t.Skip("modes mean nothing here")
 	}
 	runtimeDir(t)

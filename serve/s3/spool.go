@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -150,12 +151,24 @@ func (f *file) bytes(fn func([]byte) error) error {
 	if f.name == "" {
 		return fn(f.b)
 	}
+	if !mmap.Supported || f.size == 0 {
+		b, err := os.ReadFile(f.name)
+		if err != nil {
+			return err
+		}
+		return fn(b)
+	}
 	temp, err := os.Open(f.name)
 	if err != nil {
 		return err
 	}
 	defer temp.Close()
-	return mapped(temp, f.size, fn)
+	b, err := mmap.File(temp.Fd(), f.size)
+	if err != nil {
+		return fmt.Errorf("map a temporary file: %w", err)
+	}
+	defer func() { _ = mmap.Unmap(b) }()
+	return fn(b)
 }
 
 // close removes the body. Calling it twice is fine.
