@@ -1,6 +1,5 @@
 //go:build unix
 
-// Package mmap maps files into memory, where the system can.
 package mmap
 
 import (

@@ -24,7 +24,6 @@ type pageEncoder struct {
 	virtual    refEncoder
 	sources    sourceEncoder
 	child      rootEncoder
-	offsets    []uint64 // scratch
 
 	scratch []byte
 }
