@@ -128,10 +128,13 @@ func (p *pass) rewrite(c *cursor, page *page) error {
 func (e *pageEncoder) overwrite(p *page, over []overwrite) ([]byte, Root) {
 	e.reset(p.self.Height)
 	e.keys.buf = append(e.keys.buf, p.codedKeys()...)
-	if p.isLeaf() {
-		e.overwriteAny(p, over)
-	} else {
+	switch {
+	case p.kind == KindNative:
+		e.overwriteNative(p, over)
+	case !p.isLeaf():
 		e.overwriteEdges(p, over)
+	default:
+		e.overwriteAny(p, over)
 	}
 	return e.finish()
 }
@@ -150,6 +153,36 @@ func (e *pageEncoder) overwriteAny(p *page, over []overwrite) {
 			continue
 		}
 		e.addValue(&item.Value)
+	}
+}
+
+// overwriteNative is overwriteAny for a leaf of native values. It copies whole
+// columns.
+func (e *pageEncoder) overwriteNative(p *page, over []overwrite) {
+	c, n := &p.native, p.len()
+	e.n = n
+	e.sums = append(e.sums, p.raw[c.sums:][:n*digest.Size]...)
+	e.sum.Entries, e.sum.Flags = uint64(n), HasNative
+	e.kinds.addRun(int64(KindNative), uint64(n))
+	e.offsets = column(e.offsets, &c.offsets, p.index, n)
+	e.native.lengths = column(e.native.lengths, &c.lengths, p.raw, n)
+	offsets, lengths := e.offsets, e.native.lengths
+	for k := range over {
+		i, v := over[k].i, &over[k].v
+		copy(e.sums[i*digest.Size:], v.Sum[:])
+		offsets[i], lengths[i] = v.Offset, v.Length
+	}
+	from, to := -1, 0 // numbers of the pack before in the old page and the new one
+	next := 0         // of over
+	for i, length := range lengths {
+		if next < len(over) && over[next].i == i {
+			from, to = -1, e.packID(&over[next].v.Pack)
+			next++
+		} else if entry := c.entry(p.index, i); entry != from {
+			from, to = entry, e.packID((*PackID)(p.raw[int(c.dict)+entry*len(PackID{}):]))
+		}
+		e.native.place(to, offsets[i], length)
+		e.sum.Bytes += length
 	}
 }
 
