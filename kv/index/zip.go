@@ -18,13 +18,13 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ZipFS is a zip file as a directory, for an index that is opened read-only. Files in
-// it are stored, not compressed, so that any part can be read in place. It is safe for
-// concurrent use.
+// ZipFS is a zip file as a read-only directory. Files in it are stored, not
+// compressed, so that any part can be read in place. It is safe for concurrent
+// use.
 //
 //	ZipFS{"/x/b.zip"}.Open("/x/b.zip/index/CURRENT") ──▶ a range of /x/b.zip
 type ZipFS struct {
-	vfs.FS // of the zip file: writes fail, because that is no directory
+	vfs.FS // of the zip file; nothing of it is written
 	file   vfs.File
 	info   vfs.FileInfo
 	root   string
@@ -204,8 +204,43 @@ func readOnly(op, path string) error {
 	return &os.PathError{Op: op, Path: path, Err: syscall.EROFS}
 }
 
+// Create implements vfs.FS.
+func (z *ZipFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, readOnly("create", name)
+}
+
+// Link implements vfs.FS.
+func (z *ZipFS) Link(oldname, _ string) error { return readOnly("link", oldname) }
+
+// OpenReadWrite implements vfs.FS.
+func (z *ZipFS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File, error) {
+	return nil, readOnly("open", name)
+}
+
+// Remove implements vfs.FS.
+func (z *ZipFS) Remove(name string) error { return readOnly("remove", name) }
+
+// RemoveAll implements vfs.FS.
+func (z *ZipFS) RemoveAll(name string) error { return readOnly("remove", name) }
+
+// Rename implements vfs.FS.
+func (z *ZipFS) Rename(oldname, _ string) error { return readOnly("rename", oldname) }
+
+// ReuseForWrite implements vfs.FS.
+func (z *ZipFS) ReuseForWrite(oldname, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, readOnly("rename", oldname)
+}
+
+// MkdirAll implements vfs.FS.
+func (z *ZipFS) MkdirAll(dir string, _ os.FileMode) error { return readOnly("mkdir", dir) }
+
 // Lock implements vfs.FS.
 func (z *ZipFS) Lock(name string) (io.Closer, error) { return nil, readOnly("lock", name) }
+
+// GetDiskUsage implements vfs.FS.
+func (z *ZipFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{}, vfs.ErrUnsupported
+}
 
 // Unwrap implements vfs.FS. It returns nil: the zip file is no FS.
 func (z *ZipFS) Unwrap() vfs.FS { return nil }

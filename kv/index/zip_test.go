@@ -90,10 +90,16 @@ func TestZip(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	_, created := z.Create("b.zip/n", WriteCategory)
 	_, write := f.Write([]byte("x"))
 	_, at := f.WriteAt([]byte("x"), 0)
+	_, opened := z.OpenReadWrite("b.zip/d/one", WriteCategory)
+	_, reused := z.ReuseForWrite("b.zip/d/one", "b.zip/n", WriteCategory)
 	_, locked := z.Lock("b.zip/LOCK")
-	for i, err := range []error{write, at, locked, f.Preallocate(0, 1)} {
+	for i, err := range []error{
+		created, write, at, opened, reused, locked, f.Preallocate(0, 1), z.Link("b.zip/d/one", "b.zip/n"), z.Remove("b.zip/d/one"),
+		z.RemoveAll("b.zip"), z.Rename("b.zip/d/one", "b.zip/n"), z.MkdirAll("b.zip/n", 0o755),
+	} {
 		if !errors.Is(err, syscall.EROFS) {
 			t.Errorf("write %d: %v", i, err)
 		}
