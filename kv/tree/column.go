@@ -297,6 +297,12 @@ func (e *runEncoder) add(v int64) {
 	e.buf = binary.AppendUvarint(e.buf, zigzag(v)<<1)
 }
 
+// addRun adds a value n > 0 times.
+func (e *runEncoder) addRun(v int64, n uint64) {
+	e.add(v)
+	e.runs += n - 1
+}
+
 // flush ends the column.
 func (e *runEncoder) flush() {
 	if e.runs > 0 {

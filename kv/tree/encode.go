@@ -24,6 +24,7 @@ type pageEncoder struct {
 	virtual    refEncoder
 	sources    sourceEncoder
 	child      rootEncoder
+	offsets    []uint64 // scratch
 
 	scratch []byte
 }
