@@ -33,14 +33,39 @@ func (s *Space) setMap(ctx context.Context, root tree.Root, dir string, f Form, 
 // adoptIDs gives the arrays at and below a directory the identities of those at
 // the same places of another.
 func (s *Space) adoptIDs(ctx context.Context, root, from tree.Root) (tree.Root, error) {
-	if root == from || from.Entries == 0 {
+	if root == from || from.Entries == 0 || root.Entries == 0 {
 		return root, ctx.Err()
 	}
-	return s.changeIDs(ctx, root, "", func(path string, id [16]byte) ([16]byte, error) {
-		was, _, err := s.dirAt(ctx, from, path)
-		if was != nil && was.hasID {
-			id = was.id
+	info, err := s.readDir(ctx, root)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	was, err := s.readDir(ctx, from)
+	if err != nil {
+		return tree.Root{}, err
+	}
+	out := dirWriter{s: s, root: root}
+	for sub, err := range s.subDirs(ctx, root, info) {
+		if err != nil {
+			return tree.Root{}, err
 		}
-		return id, err
-	})
+		old, _, err := s.subDir(ctx, from, was, sub.name)
+		if err != nil {
+			return tree.Root{}, err
+		}
+		adopted, err := s.adoptIDs(ctx, sub.root, old)
+		if err != nil {
+			return tree.Root{}, err
+		}
+		if adopted != sub.root {
+			if err := out.add(ctx, subEdit(keyBytes(sub.name), adopted)); err != nil {
+				return tree.Root{}, err
+			}
+		}
+	}
+	state := info.dirState
+	if state.hasID && was.hasID {
+		state.id = was.id
+	}
+	return out.finish(ctx, stateEdits(&info.dirState, &state))
 }
