@@ -50,8 +50,8 @@ func (r Refusal) Document() []byte {
 	return codecs.Object(m...)
 }
 
-// Edges returns what "chunk_shapes" of a rectilinear grid says of a dimension whose last chunk
-// is cut at the border.
+// Edges returns the entry of a dimension in "chunk_shapes" of a rectilinear grid, where the
+// last chunk is cut at the border.
 func Edges(size, chunk int64) any {
 	switch whole, rest := size/chunk, size%chunk; {
 	case rest == 0:

@@ -125,7 +125,7 @@ func (a *Array) Key(coords []int64) string {
 // they are listed.
 func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	same := func(s *string) string { return *s }
-	return chunklist.Merge(opts, t.names, same, t.order, same, func(prefix *string) iter.Seq2[string, error] {
+	return chunklist.Merge(ctx, opts, t.names, same, t.order, same, func(prefix *string) iter.Seq2[string, error] {
 		return t.arrays[*prefix].List(ctx, opts)
 	})
 }

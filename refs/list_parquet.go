@@ -13,17 +13,24 @@ import (
 // List yields the keys of a parquet set in byte order. It reads from about one partition for
 // each number of digits at a time, and not where no partition is.
 func (s *lazySet) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
-	return chunklist.Merge(opts, s.docs, func(d *doc) string { return d.key }, s.arrays, func(a *array) string { return a.prefix }, func(a *array) iter.Seq2[string, error] {
-		return func(yield func(string, error) bool) {
-			if err := s.chunks(ctx, a, opts, yield); err != nil && err != errStopped {
-				yield("", err)
+	document, prefix := func(d *doc) string { return d.key }, func(a *array) string { return a.prefix }
+	return func(yield func(string, error) bool) {
+		var keys arena
+		chunklist.Merge(ctx, opts, s.docs, document, s.arrays, prefix, func(a *array) iter.Seq2[string, error] {
+			return func(yield func(string, error) bool) {
+				if err := s.chunks(ctx, a, opts, &keys, yield); err != nil && err != errStopped {
+					yield("", err)
+				}
 			}
-		}
-	})
+		})(yield)
+	}
 }
 
 // chunks yields the keys of the chunks of an array that have a value.
-func (s *lazySet) chunks(ctx context.Context, a *array, opts kv.ListOptions, yield func(string, error) bool) error {
+func (s *lazySet) chunks(ctx context.Context, a *array, opts kv.ListOptions, keys *arena, yield func(string, error) bool) error {
+	if a.total == 0 {
+		return nil
+	}
 	present, all, err := s.existing(ctx, a)
 	if err != nil {
 		return err
@@ -32,7 +39,6 @@ func (s *lazySet) chunks(ctx context.Context, a *array, opts kv.ListOptions, yie
 	if !all {
 		grid.Enter = func(coords []int64) bool { return a.anyPresent(present, coords) }
 	}
-	var keys arena
 	var part *partition // the one used last, and its number
 	at := int64(-1)
 	return grid.Walk(ctx, opts, func(key []byte, coords []int64) error {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -30,7 +31,7 @@ type Array struct {
 // error of fn, or that of ctx.
 func (a *Array) Walk(ctx context.Context, o kv.ListOptions, fn func(key []byte, coords []int64) error) error {
 	w := walk{Array: a, ctx: ctx, prefix: []byte(o.Prefix), after: []byte(o.After), fn: fn, key: []byte(a.Prefix), coords: make([]int64, len(a.Counts))}
-	if !w.wanted() {
+	if !w.wanted() || slices.Contains(a.Counts, 0) {
 		return nil
 	}
 	return w.dimension(0)
@@ -69,7 +70,7 @@ func (w *walk) dimension(d int) error {
 // digits walks through the coordinates of dimension d that begin with the digits of v, of
 // which the last follows n bytes of the key.
 func (w *walk) digits(d int, v int64, n int) error {
-	if w.steps++; w.steps%256 == 0 {
+	if w.steps++; w.steps%256 == 1 {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
@@ -116,15 +117,20 @@ func ParseNumber(s string) (n int64, ok bool) {
 // Merge yields documents and the keys of arrays in the order of their bytes. Both are sorted:
 // docs by key, arrays by the prefix of all their keys, which follow each other but for
 // documents and arrays between them. keys yields those of an array. The sequence ends after
-// the first error.
-func Merge[D, A any](o kv.ListOptions, docs []D, key func(*D) string, arrays []A, prefix func(*A) string, keys func(*A) iter.Seq2[string, error]) iter.Seq2[string, error] {
+// the first error, which may be that of ctx.
+func Merge[D, A any](ctx context.Context, o kv.ListOptions, docs []D, key func(*D) string, arrays []A, prefix func(*A) string, keys func(*A) iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		from := max(o.Prefix, o.After)
 		docs, arrays := docs[sort.Search(len(docs), func(i int) bool { return key(&docs[i]) >= from }):], arrays
+		steps := 0
 		// before yields what comes before a key; "" is behind all keys.
 		var before func(end string) bool
 		before = func(end string) bool {
 			for len(docs)+len(arrays) > 0 {
+				if steps++; steps%256 == 1 && ctx.Err() != nil {
+					yield("", ctx.Err())
+					return false
+				}
 				hasDoc := len(docs) > 0 && (end == "" || key(&docs[0]) < end)
 				hasArray := len(arrays) > 0 && (end == "" || prefix(&arrays[0]) < end)
 				switch {

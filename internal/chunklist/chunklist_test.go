@@ -64,6 +64,10 @@ func TestWalk(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	empty := Array{Separator: '.', Counts: []int64{1 << 40, 0}}
+	if err := empty.Walk(t.Context(), kv.ListOptions{}, func([]byte, []int64) error { return errors.New("a key") }); err != nil {
+		t.Fatal(err)
+	}
 	large := Array{Separator: '.', Counts: []int64{1 << 40}}
 	if err := large.Walk(ctx, kv.ListOptions{}, func([]byte, []int64) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -88,7 +92,7 @@ func TestMerge(t *testing.T) {
 		{Prefix: "a/5", After: "a"}: "a/5/.zarray a/5/0 a/5/1",
 	} {
 		var got []string
-		for key, err := range Merge(o, docs, same, []string{"a/", "a/5/", "b"}, same, keys) {
+		for key, err := range Merge(t.Context(), o, docs, same, []string{"a/", "a/5/", "b"}, same, keys) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,5 +103,24 @@ func TestMerge(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%+v: %q, want %s", o, got, want)
 		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprintf("%04d", i)
+	}
+	n := 0
+	for _, err := range Merge(ctx, kv.ListOptions{}, many, same, nil, same, keys) {
+		if cancel(); err != nil {
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			break
+		}
+		n++
+	}
+	if n == len(many) {
+		t.Error("the context is not looked at")
 	}
 }
