@@ -55,9 +55,13 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K, read func() (V, error)) (V
 		x := el.Value.(*entry[K, V])
 		select {
 		case <-x.done:
-		case <-ctx.Done():
-			var zero V
-			return zero, ctx.Err()
+		default: // what is here needs no wait, even if ctx has ended
+			select {
+			case <-x.done:
+			case <-ctx.Done():
+				var zero V
+				return zero, ctx.Err()
+			}
 		}
 		if x.err != nil && ctx.Err() == nil && (errors.Is(x.err, context.Canceled) || errors.Is(x.err, context.DeadlineExceeded)) {
 			continue // the context of the goroutine that read it ended

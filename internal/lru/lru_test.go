@@ -104,3 +104,18 @@ func TestCacheAfterPanic(t *testing.T) {
 		t.Errorf("%d, %v", v, err)
 	}
 }
+
+// What is there needs no wait, so a context that has ended does not matter.
+func TestEndedContext(t *testing.T) {
+	c := lru.New[int](100, func(int) int64 { return 1 })
+	if _, err := c.Get(t.Context(), 1, func() (int, error) { return 7, nil }); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if v, err := c.Get(ctx, 1, nil); v != 7 || err != nil {
+			t.Fatal(v, err)
+		}
+	}
+}
