@@ -47,11 +47,19 @@ func (p part) decodeBy(workers int, first, end int64) error {
 		mu     sync.Mutex
 		failed = end
 		err    error
+		panics any
 	)
 	next.Store(first)
 	work := func() {
 		s := scratchPool.Get().(*scratch)
 		defer scratchPool.Put(s)
+		defer func() {
+			if r := recover(); r != nil {
+				mu.Lock()
+				panics = r
+				mu.Unlock()
+			}
+		}()
 		for k := next.Add(1) - 1; k < end; k = next.Add(1) - 1 {
 			if e := p.block(k, s); e != nil {
 				next.Store(end) // blocks before this one are being decoded or are done
@@ -68,5 +76,8 @@ func (p part) decodeBy(workers int, first, end int64) error {
 	}
 	work()
 	wg.Wait()
+	if panics != nil {
+		panic(panics) // of a decoder; here the caller can recover
+	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"sync"
 )
 
 // number is a type of real numbers in memory layout for the filters: either
@@ -233,10 +234,17 @@ func (k number) storeFloats(dst []byte, src []float64) {
 	}
 }
 
+// Blocks that functions change are not on the stack.
+var (
+	intBlocks   = sync.Pool{New: func() any { return new(intBlock) }}
+	floatBlocks = sync.Pool{New: func() any { return new(floatBlock) }}
+)
+
 // eachInts converts elements of type from to the type to as whole numbers. fn changes each
 // block of them.
 func eachInts(dst, src []byte, to, from number, fn func([]int64)) {
-	var block intBlock
+	block := intBlocks.Get().(*intBlock)
+	defer intBlocks.Put(block)
 	for len(src) > 0 {
 		n := min(len(src)/from.size(), numberBlock)
 		from.loadWhole(block[:n], src)
@@ -248,7 +256,8 @@ func eachInts(dst, src []byte, to, from number, fn func([]int64)) {
 
 // eachFloats is eachInts for floats.
 func eachFloats(dst, src []byte, to, from number, fn func([]float64)) {
-	var block floatBlock
+	block := floatBlocks.Get().(*floatBlock)
+	defer floatBlocks.Put(block)
 	for len(src) > 0 {
 		n := min(len(src)/from.size(), numberBlock)
 		from.loadFloats(block[:n], src)
