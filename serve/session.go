@@ -175,7 +175,8 @@ func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*
 	return &Session{s: es, t: t, db: name, who: who}, nil
 }
 
-// Engine is the session itself, for reads and writes. Commit and Discard end it.
+// Engine is the session itself, for reads and writes. It is ended by [Session.Commit] and
+// [Session.Discard] of c, not by its own.
 func (c *Session) Engine() *engine.Session { return c.s }
 
 // Commit publishes the session. An author that is missing is the principal.

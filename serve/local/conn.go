@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -41,7 +40,7 @@ type conn struct {
 	last    uint32 // handle
 	copies  []*txn.IndexCopy
 
-	bodies *gather.Memory // of requests and replies under way, which take it once
+	bodies budget
 	leases leases
 	blocks blocks
 	here   here
@@ -61,8 +60,9 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 		w:       wire.NewConn(u, wire.Limits{Body: s.o.MaxBody}, s.o.WriteTimeout),
 		running: map[uint32]context.CancelFunc{}, views: map[uint32]*view{},
 	}
-	c.bodies = gather.NewMemory(int64(s.o.MaxBody))
+	c.bodies.free = int64(s.o.MaxBody)
 	c.blocks.limit = maxBlockBytes(who)
+	c.bodies.cond.L = &c.bodies.mu
 	c.idle = make(chan struct{})
 	c.rest = sync.OnceFunc(func() { close(c.idle) })
 	c.over = make(chan error, 1)
@@ -213,9 +213,7 @@ func (c *conn) loop() (passed bool, err error) {
 			}
 			continue
 		}
-		if len(f.Body) > 0 {
-			_ = c.bodies.Take(context.Background(), int64(len(f.Body))) // waits for as long as it takes
-		}
+		c.bodies.take(int64(len(f.Body)))
 		// The client sends its next request behind a close, without waiting.
 		if f.Op != wire.OpClose && !c.here.answers(f.Op, alone && !c.w.Buffered()) {
 			c.wg.Go(func() { c.respond(ctx, cancel, f) })
@@ -238,7 +236,7 @@ func (c *conn) loop() (passed bool, err error) {
 
 // respond answers a request that start has noted.
 func (c *conn) respond(ctx context.Context, cancel context.CancelFunc, f *wire.Frame) {
-	defer c.bodies.Give(int64(len(f.Body)))
+	defer c.bodies.give(int64(len(f.Body)))
 	defer f.Close()
 	defer cancel()
 	if err := c.handle(ctx, f); err != nil {
@@ -341,4 +339,34 @@ func (c *conn) sayBye() {
 		}
 	}
 	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // a client that does not get it asks the next server
+}
+
+// budget bounds the memory of bodies that are under way. A request takes once, so that
+// requests that wait do not wait for each other.
+type budget struct {
+	mu   sync.Mutex
+	cond sync.Cond
+	free int64
+}
+
+func (b *budget) take(n int64) {
+	if n == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.free < n {
+		b.cond.Wait()
+	}
+	b.free -= n
+}
+
+func (b *budget) give(n int64) {
+	if n == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += n
+	b.cond.Broadcast()
 }

@@ -168,7 +168,7 @@ func (c *conn) tooLong(n int64) error {
 // buffer is memory for n bytes of elements: that of a block. Otherwise it is memory of
 // this process, which deliver writes to the file of the client: a file that is cut off
 // while it is mapped would end the process.
-func (c *conn) buffer(ctx context.Context, to *os.File, d wire.Destination, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
+func (c *conn) buffer(to *os.File, d wire.Destination, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
 	if d.Block != 0 {
 		k, err := c.blocks.use(d.Block, to)
 		if err != nil {
@@ -183,9 +183,7 @@ func (c *conn) buffer(ctx context.Context, to *os.File, d wire.Destination, n in
 	if n > int64(c.s.o.MaxBody) {
 		return nil, nil, nil, c.tooLong(n)
 	}
-	if err := c.bodies.Take(ctx, n); err != nil {
-		return nil, nil, nil, err
-	}
+	c.bodies.take(n)
 	b = make([]byte, n)
 	return b, func() ([]byte, error) {
 		if to == nil {
@@ -195,7 +193,7 @@ func (c *conn) buffer(ctx context.Context, to *os.File, d wire.Destination, n in
 			return nil, fmt.Errorf("write the elements to the client: %w", err)
 		}
 		return nil, nil
-	}, func() { c.bodies.Give(n) }, nil
+	}, func() { c.bodies.give(n) }, nil
 }
 
 // readElements sends decoded elements, or writes them to memory of the client.
@@ -218,7 +216,7 @@ func (c *conn) readElements(ctx context.Context, f *wire.Frame, v *view, in wire
 		}
 		return c.readVariable(ctx, f, e)
 	}
-	b, deliver, free, err := c.buffer(ctx, to, in.Destination, e.bytes)
+	b, deliver, free, err := c.buffer(to, in.Destination, e.bytes)
 	if err != nil {
 		return err
 	}
@@ -268,10 +266,8 @@ func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements) err
 	if size > int64(c.s.o.MaxBody) {
 		return c.tooLong(size)
 	}
-	if err := c.bodies.Take(ctx, size); err != nil {
-		return err
-	}
-	defer c.bodies.Give(size)
+	c.bodies.take(size)
+	defer c.bodies.give(size)
 	b, err := dtype.NewBuilder(make([]byte, 0, size), got.Len())
 	if err != nil {
 		return err
@@ -327,10 +323,8 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 		if e.bytes > int64(c.s.o.MaxBody) {
 			return c.tooLong(e.bytes)
 		}
-		if err := c.bodies.Take(ctx, e.bytes); err != nil {
-			return err
-		}
-		defer c.bodies.Give(e.bytes)
+		c.bodies.take(e.bytes)
+		defer c.bodies.give(e.bytes)
 		b = make([]byte, e.bytes)
 		if err := c.fetch(b, from, in.Destination); err != nil {
 			return err

@@ -230,8 +230,13 @@ func TestOneConnection(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for range cap(c.l.slots) { // replies to what was given up may come late, but all come
-		c.l.slots <- struct{}{}
+	late := time.After(time.Minute)
+	for n := range cap(c.l.slots) { // replies to what was given up may come late, but all come
+		select {
+		case c.l.slots <- struct{}{}:
+		case <-late:
+			t.Fatalf("no reply to %d requests", cap(c.l.slots)-n)
+		}
 	}
 	for range cap(c.l.slots) {
 		<-c.l.slots

@@ -34,18 +34,17 @@ func (c *Client) MoveRef(ctx context.Context, db string, m serve.RefMove) error 
 // Log yields the version that a revision names and its ancestors, as [txn.DB.Log];
 // with a path, those alone that changed something at or below it.
 func (c *Client) Log(ctx context.Context, db, rev, path string) iter.Seq2[*txn.Commit, error] {
-	at := rev
-	return pages(func(skip int) ([]wire.Commit, bool, error) {
-		if skip == 0 {
-			at = rev
-		}
-		in := wire.Log{Database: db, Rev: at, Path: path, Skip: skip, Limit: pageKeys}
-		out, err := query[wire.Commits](ctx, c, wire.OpLog, &in)
-		if skip == 0 && path == "" && len(out.Commits) > 0 {
-			at = out.Commits[0].ID // a branch may move before the next page
-		}
-		return out.Commits, out.More, err
-	}, commitIn)
+	return func(yield func(*txn.Commit, error) bool) {
+		at := rev
+		pages(func(skip int) ([]wire.Commit, bool, error) {
+			in := wire.Log{Database: db, Rev: at, Path: path, Skip: skip, Limit: pageKeys}
+			out, err := query[wire.Commits](ctx, c, wire.OpLog, &in)
+			if skip == 0 && path == "" && len(out.Commits) > 0 {
+				at = out.Commits[0].ID // a branch may move before the next page
+			}
+			return out.Commits, out.More, err
+		}, commitIn)(yield)
+	}
 }
 
 // Diff yields the keys below prefix that differ between two versions, as
