@@ -78,7 +78,7 @@ func (p *part) decode() error {
 		workers := busy.take(int32(min(most, maxWorkers)))
 		defer busy.Add(-workers)
 		if workers > 1 {
-			return p.decodeBy(int(workers), first, end)
+			return p.inParallel(int(workers), first, end)
 		}
 	}
 	s := scratchPool.Get().(*scratch)

@@ -38,9 +38,9 @@ func (p *processors) take(n int32) int32 {
 	}
 }
 
-// decodeBy decodes the blocks from first up to end by several goroutines, of which the
+// inParallel decodes the blocks from first up to end by several goroutines, of which the
 // caller's is one. The error is that of the first block that has one.
-func (p part) decodeBy(workers int, first, end int64) error {
+func (p part) inParallel(workers int, first, end int64) error {
 	var (
 		next   atomic.Int64
 		wg     sync.WaitGroup
