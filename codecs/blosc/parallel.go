@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Blocks of a long chunk are decoded by several goroutines, if nothing else decodes
-// long chunks: a reader of many chunks has them decoded in parallel itself.
+// Blocks of a long chunk are decoded by several goroutines, as long as other calls do not
+// decode long chunks: a reader of many chunks runs a call for each.
 
 // share is the least that is worth a goroutine of its own: one that sleeps needs some
 // 50 µs to begin.
@@ -77,7 +77,7 @@ func (p part) inParallel(workers int, first, end int64) error {
 	work()
 	wg.Wait()
 	if panics != nil {
-		panic(panics) // of a decoder; here the caller can recover
+		panic(panics) // from a decoder; the caller of Decode can recover from it
 	}
 	return err
 }

@@ -3,10 +3,10 @@ package filter
 import (
 	"encoding/binary"
 	"math"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
-	"sync"
 )
 
 // number is a type of real numbers in memory layout for the filters: either
@@ -234,7 +234,7 @@ func (k number) storeFloats(dst []byte, src []float64) {
 	}
 }
 
-// Blocks that functions change are not on the stack.
+// Blocks that a function argument changes cannot be on the stack, so they come from pools.
 var (
 	intBlocks   = sync.Pool{New: func() any { return new(intBlock) }}
 	floatBlocks = sync.Pool{New: func() any { return new(floatBlock) }}

@@ -227,8 +227,9 @@ func (s *Space) changedDirs(ctx context.Context, path string, a, b tree.Root, fn
 	return nil
 }
 
-// FirstChange returns a key at or below a path that has other bytes in one root than in
-// another, nil if there is none: the path itself, else the first one that Diff yields.
+// FirstChange returns one change between two roots at or below a path, and nil if they hold
+// the same bytes there. It looks at the path itself first, and then takes the first change
+// that Diff yields.
 func (s *Space) FirstChange(ctx context.Context, a, b tree.Root, path string) (*Change, error) {
 	if a == b {
 		return nil, nil
