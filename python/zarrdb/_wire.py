@@ -124,7 +124,7 @@ class Link:
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
-        self._most, self._rest, self._pause = 1, 1, 0
+        self._most, self._rest, self._pause, self._missed = 1, 1, 0, False
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
@@ -369,9 +369,12 @@ class Link:
             except BlockingIOError:
                 if time.perf_counter() < until:
                     continue
-                self._rest = self._pause = min(4 * self._pause + 3, MAX_REST)
+                if self._missed:
+                    self._rest = self._pause = min(2 * self._pause + 1, MAX_REST)
+                self._missed = True
             else:
-                self._pause //= 2
+                self._pause //= 4
+                self._missed = False
             return
 
     def _some(self, flags: int = 0) -> None:

@@ -219,14 +219,10 @@ func (c *conn) loop() (passed bool, err error) {
 			c.wg.Go(func() { c.respond(ctx, cancel, f) })
 			continue
 		}
-		read := f.Op == wire.OpRead
 		n := c.here.enter()
 		c.respond(ctx, cancel, f)
 		if !c.here.leave(n) {
 			return true, nil
-		}
-		if read && c.w.Waiting() {
-			c.here.crowd = crowdSize // it was sent before the client had the reply
 		}
 		if c.w.Eager() {
 			c.w.Soon()
@@ -287,6 +283,9 @@ func (e sendError) Unwrap() error { return e.error }
 // send sends a reply to f.
 func (c *conn) send(f, reply *wire.Frame) error {
 	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
+	if f.Op == wire.OpRead {
+		c.here.sends(c.w)
+	}
 	// A client may use the id anew as soon as it has the reply.
 	c.ended(f.ID)
 	err := c.w.Send(reply)

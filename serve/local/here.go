@@ -31,7 +31,7 @@ type here struct {
 	watched uint64 // the last one when the timer was set
 
 	// crowd is how many reads of elements are to be answered in parallel, because the
-	// client had several under way. It is for the goroutine that receives.
+	// client had several under way.
 	crowd int
 }
 
@@ -100,6 +100,8 @@ const crowdSize = 64
 // send several of at a time: those are to be answered in parallel.
 func (h *here) answers(op wire.Op, alone bool) bool {
 	if op == wire.OpRead {
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		if !alone {
 			h.crowd = crowdSize
 		}
@@ -110,4 +112,15 @@ func (h *here) answers(op wire.Op, alone bool) bool {
 		return true
 	}
 	return alone && (op.Quick() || op == wire.OpCommit || op == wire.OpSavepoint)
+}
+
+// sends is called before the reply to a read of elements is sent on w. A request that has
+// arrived by then was sent beside the read, so that the next ones are answered in parallel.
+// Later it might be one that the client sent when it had the reply.
+func (h *here) sends(w *wire.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != 0 && w.Waiting() { // the goroutine that receives is answering, and cannot leave
+		h.crowd = crowdSize
+	}
 }

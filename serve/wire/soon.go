@@ -28,10 +28,12 @@ const patience = 250 * time.Microsecond
 // divided by maxPause, for each frame.
 const maxPause = 255
 
-// eager is what a connection has learnt about the frames that it expects.
+// eager is what a connection has learnt about the frames that it expects. A failure between
+// successes costs little, and is no reason to sleep.
 type eager struct {
-	pause int // how many frames to sleep for after a failure
-	left  int // how many of them are still to come
+	failed bool // the last time
+	pause  int  // how many frames to sleep for after the next failure
+	left   int  // how many of them are still to come
 }
 
 // lookers is how many goroutines of this process are in Soon.
@@ -73,12 +75,14 @@ func (c *Conn) Soon() bool {
 	if here {
 		here = c.need(HeaderSize) != nil || c.Buffered() // an error comes again from Receive
 	}
-	if here {
-		c.eager.pause /= 2
-	} else {
-		c.eager.pause = min(4*c.eager.pause+3, maxPause)
+	switch {
+	case here:
+		c.eager.pause /= 4
+	case c.eager.failed:
+		c.eager.pause = min(2*c.eager.pause+1, maxPause)
 		c.eager.left = c.eager.pause
 	}
+	c.eager.failed = !here
 	return here
 }
 

@@ -69,7 +69,7 @@ func TestEager(t *testing.T) {
 			looks++
 		}
 	}
-	if looks > 12 {
+	if looks > 16 {
 		t.Errorf("%d times in vain", looks)
 	}
 	for i := range 20 {
@@ -84,6 +84,25 @@ func TestEager(t *testing.T) {
 		}
 		if i > 10 && to.eager.pause > 0 {
 			t.Errorf("still a pause of %d", to.eager.pause)
+		}
+	}
+}
+
+// One failure between successes is no reason to sleep.
+func TestEagerAfterOneFailure(t *testing.T) {
+	from, to := looking(t)
+	for range 10 {
+		if !to.Eager() || to.Soon() || !to.Eager() {
+			t.Fatal("it does not look again after one failure")
+		}
+		if err := from.Send(&Frame{ID: 1, Op: OpGet}); err != nil {
+			t.Fatal(err)
+		}
+		if !to.Soon() {
+			t.Fatal("no frame")
+		}
+		if _, err := to.Receive(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
