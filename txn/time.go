@@ -7,15 +7,21 @@ import (
 	"time"
 )
 
-// layouts of times: those of RFC 3339, of git, of the log and the reflog.
-var layouts = []string{
-	time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02",
-	"2006-01-02 15:04:05 -0700", time.RFC1123Z,
-}
+// layouts of times: those of RFC 3339, of git, of Python, of the log and the reflog.
+var layouts = func() []string {
+	all := []string{"2006-01-02", time.RFC1123Z}
+	for _, t := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		for _, zone := range []string{"", "Z07:00", "-0700", " Z07:00", " -0700"} {
+			all = append(all, t+zone)
+		}
+	}
+	return all
+}()
 
-// ParseTime reads a point in time as revisions and options spell it: as RFC 3339,
-// "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02 15:04",
-// "2006-01-02" or "Mon, 02 Jan 2006 15:04:05 -0700"; local where no zone is given.
+// ParseTime reads a point in time as revisions and options spell it: a day as in
+// "2006-01-02", or a day with a time as in "2006-01-02T15:04:05" or "2006-01-02 15:04".
+// A zone may follow, such as Z, +02:00 or " -0700". The form of the log,
+// "Mon, 02 Jan 2006 15:04:05 -0700", is read too. Times without a zone are local.
 func ParseTime(s string) (time.Time, error) {
 	for _, layout := range layouts {
 		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {

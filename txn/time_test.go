@@ -21,3 +21,32 @@ func TestParseAge(t *testing.T) {
 		}
 	}
 }
+
+// TestParseTime reads each form with each zone, and what is not a time.
+func TestParseTime(t *testing.T) {
+	local := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
+	east := time.Date(2026, 1, 31, 12, 0, 0, 0, time.FixedZone("", 2*3600))
+	for s, want := range map[string]time.Time{
+		"2026-01-31":                       local.Add(-12 * time.Hour),
+		"2026-01-31 12:00":                 local,
+		"2026-01-31T12:00":                 local,
+		"2026-01-31 12:00:00":              local,
+		"2026-01-31 12:00Z":                time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC),
+		"2026-01-31 12:00+02:00":           east,
+		"2026-01-31 12:00 +02:00":          east,
+		"2026-01-31T12:00:00+02:00":        east,
+		"2026-01-31 12:00:00+02:00":        east,
+		"2026-01-31 12:00:00 +0200":        east,
+		"2026-01-31 12:00:00.000250+02:00": east.Add(250 * time.Microsecond),
+		"Sat, 31 Jan 2026 12:00:00 +0200":  east,
+	} {
+		if got, err := ParseTime(s); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %v (%v), want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "2026", "2026-01-32", "12:00", "2026-01-31 12:00 CET"} {
+		if got, err := ParseTime(s); err == nil {
+			t.Errorf("%q is %v", s, got)
+		}
+	}
+}
