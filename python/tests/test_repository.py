@@ -113,6 +113,7 @@ def test_merge(repo: zarrdb.Repository) -> None:
     with pytest.raises(zarrdb.ConflictError) as e:
         repo.merge("trial")
     assert [c.path for c in e.value.conflicts] == ["a"]
+    assert str(e.value) == "merge trial into main: nothing was changed; create: a"
     repo.merge("trial", theirs="a")
     assert repo.at("main").get("a") == b"9"
 

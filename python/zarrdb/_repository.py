@@ -386,7 +386,9 @@ class Repository:
         out: dict[str, Any] = self._json(*args, fine=(0, 3)) or {}
         conflicts = [Conflict._of(c) for c in out.get("conflicts") or []]
         if conflicts and not dry_run:
-            raise ConflictError(f"merge {rev} into {into}: {len(conflicts)} conflicts; nothing was changed", conflicts, into)
+            first = "; ".join(f"{c.kind}: {c.path}{f' {c.field}' if c.field else ''}" for c in conflicts[:3])
+            more = f"; and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+            raise ConflictError(f"merge {rev} into {into}: nothing was changed; {first}{more}", conflicts, into)
         out["conflicts"] = conflicts
         if out.get("commit"):
             out["commit"] = Commit._of(out["commit"])
