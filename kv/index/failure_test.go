@@ -314,7 +314,11 @@ func TestConcurrentFailure(t *testing.T) {
 
 // TestCrash clones the file system at random moments of a history.
 func TestCrash(t *testing.T) {
-	for seed := range uint64(10) {
+	seeds := uint64(10)
+	if raceEnabled {
+		seeds = 4
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		mem := vfs.NewCrashableMem()
 		h := newHistory(t)

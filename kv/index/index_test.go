@@ -433,6 +433,8 @@ func TestModel(t *testing.T) {
 		seeds := uint64(4)
 		if disk {
 			seeds = 1 // thousands of syncs
+		} else if raceEnabled {
+			seeds = 2
 		}
 		for seed := range seeds {
 			t.Run(fmt.Sprintf("disk=%v/seed=%d", disk, seed), func(t *testing.T) {
