@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._changes import ArrayChange, Change, Changes, Commit, Values
 from ._errors import (
     ChangedError,
     Conflict,
@@ -37,7 +38,8 @@ from ._errors import (
     ZarrdbError,
 )
 from ._repository import Repository, open
-from ._views import ArrayChange, Change, Changes, Choice, Commit, Ours, Session, Snapshot, Theirs, Values
+from ._session import Choice, Ours, Session, Theirs
+from ._views import Snapshot
 
 if TYPE_CHECKING:
     from ._array import Array

@@ -16,7 +16,8 @@ from ._elements import PART, Elements, write_part
 from ._errors import InvalidError
 from ._plain import PlainChunks
 from ._selection import Selection
-from ._views import Session, Snapshot, View
+from ._session import Session
+from ._views import Snapshot, View
 
 # Names of metadata documents.
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")

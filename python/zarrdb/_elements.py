@@ -22,7 +22,8 @@ from ._errors import InvalidError
 from ._memory import LONGEST, Block
 from ._plain import PlainChunks
 from ._selection import Selection
-from ._views import Session, Snapshot, View
+from ._session import Session
+from ._views import Snapshot, View
 
 Numbers = np.ndarray[Any, Any]
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ._errors import ZarrdbError
 
 if TYPE_CHECKING:
-    from ._views import Commit, View
+    from ._changes import Commit
+    from ._views import View
 
 # Rows of a table; what is beyond is counted.
 MOST = 100

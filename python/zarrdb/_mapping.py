@@ -6,7 +6,8 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from ._errors import InvalidError
-from ._views import Session, View
+from ._session import Session
+from ._views import View
 
 
 class Mapping(MutableMapping[str, bytes]):

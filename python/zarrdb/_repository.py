@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from . import _wire as w
+from ._changes import Changes, Commit, Values, all_pages
 from ._client import Client, _started, create, exit_error, is_database
 from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, LockedError, NotFoundError, ZarrdbError
-from ._views import PAGE, Changes, Commit, Session, Snapshot, Values, all_pages
+from ._session import Session
+from ._views import PAGE, Snapshot
 
 # What names a version, and what names a store or another database.
 Rev: TypeAlias = str | Commit | Snapshot

@@ -11,7 +11,8 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Sto
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from ._errors import ChangedError, InvalidError, NotFoundError
-from ._views import Session, Snapshot
+from ._session import Session
+from ._views import Snapshot
 
 # Values that are longer are sent by a thread, so that others are compressed meanwhile.
 INLINE = 256 << 10

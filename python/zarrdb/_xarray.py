@@ -13,9 +13,10 @@ from ._client import Client, is_database
 from ._errors import InvalidError
 from ._repository import Repository
 from ._repository import open as open_repository
+from ._session import Session
 from ._store import ZarrdbStore
 from ._target import SCHEME, parse
-from ._views import Session, Snapshot
+from ._views import Snapshot
 
 
 def store_of(target: Any) -> tuple[ZarrdbStore, str]:

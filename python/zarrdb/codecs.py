@@ -36,8 +36,9 @@ from ._elements import Elements
 from ._errors import ConnectionLostError, SessionClosedError, SessionLostError, ZarrdbError
 from ._plain import PlainChunks
 from ._selection import Selection
+from ._session import Session
 from ._store import ZarrdbStore
-from ._views import Session, Snapshot, View
+from ._views import Snapshot, View
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec

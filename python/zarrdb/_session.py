@@ -1,0 +1,485 @@
+"""Transactions, which are written through the server."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from . import _wire as w
+from ._changes import Changes, Commit, all_pages, parse_time
+from ._client import Client
+from ._errors import (
+    ChangedError,
+    ConnectionLostError,
+    InvalidError,
+    NotFoundError,
+    SessionClosedError,
+    SessionLostError,
+    ZarrdbError,
+)
+from ._seen import Seen
+from ._views import PAGE, View
+
+if TYPE_CHECKING:
+    from ._store import ZarrdbStore
+
+
+class Session(View):
+    """A transaction. It lives in the server; processes share it by its id, by pickling it.
+
+    A key that was read is written only if it still holds what was read; otherwise the
+    error is `ChangedError`, and nothing is lost in silence. This holds between threads, too.
+
+    >>> import pickle
+    >>> s = repo.writable_session()
+    >>> other = pickle.loads(pickle.dumps(s))  # perhaps in another process
+    >>> s.set("n", b"1")
+    >>> s.get("n"), other.get("n")
+    (b'1', b'1')
+    >>> other.set("n", b"2")
+    >>> s.set("n", b"3")
+    Traceback (most recent call last):
+    zarrdb._errors.ChangedError: set n: another value was written since this one was read; read again
+    """
+
+    def __init__(self, client: Client, op: int, request: dict[str, Any], was: dict[str, Any] | None = None) -> None:
+        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
+            return link, link.ask(op, request)
+
+        try:
+            link, out = client.again(open)
+        except NotFoundError as e:
+            if was is None or was["saved"] is not None or e.code != "no_ref":
+                raise
+            id = request["rev"][1:]
+            raise SessionLostError(f"session {id}: the process that had it open has ended, and it was never stored", id) from e
+        if "session" not in out:
+            raise InvalidError(f"{request.get('rev')} is no session")
+        super().__init__(client, link, out["view"])
+        self._info: dict[str, Any] = out["session"]
+        self._seen = Seen()
+        self._dirty, self._shared, self._ended = 0, False, False
+        self._lost: SessionLostError | None = None
+        self._server = _server_of(link)
+        self._keys = [threading.Lock() for _ in range(64)]
+        if was is not None:
+            self._shared = True
+            saved = self.saved
+            if was["server"] != self._server and (was["saved"] is None or saved is None or saved <= was["saved"]):
+                self._lost = self._is_lost("it has ended")
+
+    def _forked(self) -> None:
+        super()._forked()
+        self._keys = [threading.Lock() for _ in range(64)]
+        self._shared = True  # parent and child both write
+
+    # --- what it is
+
+    @property
+    def id(self) -> str:
+        return str(self._info["id"])
+
+    @property
+    def branch(self) -> str:
+        return str(self._info["branch"])
+
+    @property
+    def base(self) -> str:
+        """The commit that the session began from."""
+        return str(self._info["base"])
+
+    @property
+    def label(self) -> str:
+        return str(self._info.get("label", ""))
+
+    @property
+    def saved(self) -> datetime | None:
+        """When the last savepoint was that this client knows of; None before the first."""
+        at = parse_time(self._info["saved"])
+        return None if at.year == 1 else at
+
+    @property
+    def read_only(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "lost" if self._lost else "open"
+        return f"<Session {self.id} on {self.branch} of {os.path.basename(self._client.dir)}, {state}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import tree
+
+        return tree(self, self._client.dir, "--session", self.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Session) and (self._client.dir, self.id) == (other._client.dir, other.id)
+
+    def __hash__(self) -> int:
+        return hash((self._client.dir, self.id))
+
+    @property
+    def store(self) -> ZarrdbStore:
+        """A store for zarr-python and xarray."""
+        from ._store import ZarrdbStore
+
+        return ZarrdbStore(self)
+
+    def __dask_tokenize__(self) -> Any:
+        return self._client.dir, self.id, self._dirty  # what is read after a write is another thing
+
+    def __reduce__(self) -> Any:
+        self._shared = True  # from now on others write as well
+        if not (self.saved or self._dirty or self._ended):
+            try:
+                self.savepoint()  # else it ends with this client, which may be before another one opens it
+            except ZarrdbError:
+                pass  # the one that opens it gets the error
+        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self.saved})
+
+    # --- connections
+
+    def _reopen(self) -> tuple[w.Link, int]:
+        """Open the session on another connection, unless something is lost."""
+        if self._lost is not None:
+            raise self._lost
+        saved = self.id in self._link.saved
+        link = self._client.link()
+        server = _server_of(link)
+        if server != self._server and not saved and (self._dirty or self._shared):
+            self._lost = self._is_lost(str(self._link.over))
+            raise self._lost
+        try:
+            out = link.ask(w.OPEN, {"rev": "~" + self.id})
+        except NotFoundError as e:
+            if e.code != "no_ref" or self.saved is not None:
+                raise
+            # The server was killed before it stored the session, in which nothing was written.
+            again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
+            out = link.ask(w.BEGIN, again)
+        if server != self._server:
+            self._dirty, self._server = 0, server
+        self._info = out["session"]
+        return link, out["view"]
+
+    def _is_lost(self, why: str) -> SessionLostError:
+        return SessionLostError(
+            f"session {self.id}: the process that had it open has ended, and what was written to it may be lost; {self._from_there()}: {why}",
+            self.id, self.saved,
+        )  # fmt: skip
+
+    def _from_there(self) -> str:
+        if self.saved is None:
+            return "it had no savepoint"
+        return f"repo.session(id) goes on from the savepoint of {self.saved:%Y-%m-%d %H:%M:%S}"
+
+    def _at(self) -> tuple[w.Link, int]:
+        if self._ended:
+            raise SessionClosedError(f"session {self.id} was committed or discarded", "session_closed")
+        if self._lost is not None:
+            raise self._lost
+        return super()._at()
+
+    # --- keys
+
+    def _key(self, key: str) -> threading.Lock:
+        return self._keys[hash(key) % 64]
+
+    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
+        with self._key(key):
+            try:
+                out = super()._read(key, kind, off, n)
+            except NotFoundError:
+                self._seen.read(key, w.ZERO, by_key)
+                raise
+            self._seen.read(key, out[2], by_key)
+            return out
+
+    def set(self, key: str, value: Any, absent: bool = False) -> None:
+        """Store bytes. With `absent`, only if there is no value yet."""
+        self._set(key, value, absent, False)
+
+    def delete(self, key: str) -> None:
+        """Remove a key, which may be missing."""
+        self._delete(key, False)
+
+    def _set(self, key: str, value: Any, absent: bool, by_key: bool) -> None:
+        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
+        with self._key(key):
+            id = self._write(w.SET, key, value, w.ZERO if absent else self._seen.expected(key, by_key))
+            self._dirty += 1
+            self._seen.wrote(key, id, by_key)
+
+    def _delete(self, key: str, by_key: bool) -> None:
+        with self._key(key):
+            self._write(w.DELETE, key, b"", self._seen.expected(key, by_key))
+            self._dirty += 1
+            self._seen.wrote(key, w.ZERO, by_key)
+
+    def _write(self, op: int, key: str, value: Any, want: bytes | None) -> bytes:
+        k, tries = key.encode(), 0
+        expect = 0 if want is None else 1 if want == w.ZERO else 2
+
+        def send(link: w.Link, handle: int) -> bytes:
+            nonlocal tries
+            tries += 1
+            return link.call(op, w.set_meta(handle, k, expect, want or w.ZERO), value).meta
+
+        try:
+            return self._again(send)
+        except ChangedError:
+            if tries == 1 or op != w.SET:
+                raise
+            there, _, id = super()._read(key)  # perhaps the first try was carried out
+            if there != bytes(value):
+                raise
+            return id
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove all keys that begin with prefix."""
+        p = prefix.encode()
+        self._again(lambda l, h: l.call(w.DELETE_PREFIX, w.stat_meta(h, p)))
+        self._dirty += 1
+        self._seen.deleted(prefix, w.ZERO)
+
+    def move(self, source: str, dest: str) -> None:
+        """Rename an array or group with all below it. No chunk is copied.
+
+        >>> s = repo.writable_session()
+        >>> s.move("t2m", "surface/t2m")
+        >>> s.array("surface/t2m").shape
+        (4, 6)
+        """
+        link, handle = self._at()
+        try:
+            link.ask(w.MOVE, {"view": handle, "from": source.strip("/"), "to": dest.strip("/")})
+        except ConnectionLostError as e:
+            raise self._unknown("a rename", e) from e
+        self._dirty += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Many keys have changed in the server: what was read of them is no condition of a write any more."""
+        self._seen.clear()
+
+    # --- the transaction
+
+    def guard(self, *paths: str) -> None:
+        """Rely on what was read at and below paths: the commit is a `ConflictError` if somebody
+        else has changed it meanwhile, even if this session does not write it.
+
+        >>> s, other = repo.writable_session(), repo.writable_session()
+        >>> s.guard("t2m")
+        >>> s.set("mean", str(s.array("t2m")[...].mean()).encode())
+        >>> other.array("t2m")[0] = 0
+        >>> c = other.commit("zero")
+        >>> try:
+        ...     s.commit("mean")
+        ... except zarrdb.ConflictError as e:
+        ...     print([(c.path, c.kind) for c in e.conflicts])
+        [('t2m/c/0/0', 'guard')]
+        """
+        clean = [p.strip("/") for p in paths]
+        self._again(lambda l, h: l.ask(w.GUARD, {"view": h, "paths": clean}))
+        self._dirty += 1
+
+    def rebase(self, *choices: Choice) -> None:
+        """Take in what others committed to the branch meanwhile. A conflict is a `ConflictError`, and
+        nothing has changed then; choices decide: `rebase(Ours("t2m"), Theirs())`.
+
+        >>> s = repo.writable_session()
+        >>> with repo.transaction(message="by another one") as store:
+        ...     store.session.set("k", b"1")
+        >>> s.get("k") is None
+        True
+        >>> s.rebase()
+        >>> s.get("k")
+        b'1'
+        """
+        link, handle = self._at()
+        try:
+            self._info = link.ask(w.REBASE, {"view": handle, "choices": _choices(choices)})
+        except ConnectionLostError as e:
+            raise self._unknown("a rebase", e) from e
+        self._dirty += 1
+        self._forget()
+
+    def fork(self, label: str = "") -> Session:
+        """A session that begins with everything that this one has written. Neither sees what
+        the other writes from then on, until `merge`. It pickles like any session.
+
+        >>> s = repo.writable_session()
+        >>> forks = [s.fork() for _ in range(2)]
+        >>> for i, f in enumerate(forks):
+        ...     f.array("t2m")[i] = i
+        >>> s.merge(*forks)
+        >>> s.array("t2m")[:, 0].tolist()
+        [0.0, 1.0, 280.0, 280.0]
+        """
+        dir, id = self._client.dir, self._again(lambda l, h: l.ask(w.FORK, {"view": h, "label": label}))["session"]["id"]
+        return _session(dir, id, None)
+
+    def merge(self, *forks: Session, choices: Sequence[Choice] = ()) -> None:
+        """Take in what forks of this session have written, and end them. Where this session, or
+        another fork, has changed the same, the error is a `ConflictError`; the forks before that one
+        are merged. With choices, `Ours` is this session and `Theirs` the fork."""
+        for f in forks:
+            link, handle = self._at()
+            if f._lost is not None:
+                raise f._lost
+            try:
+                link.ask(w.JOIN, {"view": handle, "session": f.id, "choices": _choices(choices)})
+            except ConnectionLostError as e:
+                raise self._unknown("a merge", e) from e
+            f._ended = True
+            self._dirty += 1
+            self._forget()
+
+    def _unknown(self, what: str, e: ConnectionLostError) -> SessionLostError:
+        self._lost = SessionLostError(
+            f"session {self.id}: the connection ended during {what}, which took place or did not; {self._from_there()}: {e}",
+            self.id, self.saved,
+        )  # fmt: skip
+        return self._lost
+
+    def changes(self, prefix: str = "") -> Changes:
+        """What the session changed since its base.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[0] = 0
+        >>> s.changes().arrays["t2m"].chunks
+        1
+        """
+
+        def page(skip: int) -> dict[str, Any]:
+            ask = {"prefix": prefix, "skip": skip, "limit": PAGE}
+            return dict(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, **ask})))
+
+        return Changes(all_pages(page))
+
+    status = changes
+
+    @property
+    def has_uncommitted_changes(self) -> bool:
+        return bool(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, "limit": 1})).get("changes"))
+
+    def savepoint(self) -> datetime:
+        """Make everything written so far survive the end of the server."""
+        dirty = self._dirty
+        self._info = self._again(lambda l, h: l.ask(w.SAVEPOINT, {"view": h}))
+        self._dirty -= min(dirty, self._dirty)
+        return parse_time(self._info["saved"])
+
+    def commit(
+        self,
+        message: str = "",
+        metadata: dict[str, str] | None = None,
+        *,
+        author: str = "",
+        ours: str | Sequence[str] = (),
+        theirs: str | Sequence[str] = (),
+        rebase_with: Choice | Sequence[Choice] = (),
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> Commit:
+        """Publish the session as one commit on its branch.
+
+        What others committed meanwhile is merged. Where both changed the same, the error is
+        `ConflictError`, and the session goes on; `ours` says for which paths
+        ("/" for all) what the branch has is kept, `theirs` for which what the session wrote is taken.
+        `rebase_with=Theirs()` says the same.
+        """
+        decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
+        for kind, paths in ((Ours, ours), (Theirs, theirs)):
+            decide += [kind(p) for p in ([paths] if isinstance(paths, str) else paths)]
+        choices = _choices(decide)
+        link, handle = self._at()
+        ask = {
+            "view": handle, "message": message, "author": author, "properties": metadata or {},
+            "allow_empty": allow_empty, "dry_run": dry_run, "choices": choices,
+        }  # fmt: skip
+        try:
+            out = link.ask(w.COMMIT, ask)
+        except ConnectionLostError as e:
+            self._lost = SessionLostError(
+                f"session {self.id}: the connection ended during a commit; see the log of {self.branch} whether it took place: {e}",
+                self.id, self.saved, True,
+            )  # fmt: skip
+            raise self._lost from e
+        if not dry_run:
+            self._ended, self._handle = True, 0  # the server has closed it
+        return Commit._of(out)
+
+    def discard_changes(self) -> None:
+        """Take everything back that was written; the session goes on from its base, without savepoint.
+        Processes that have it as well must open it again: `repo.session(id)`.
+
+        >>> s = repo.writable_session()
+        >>> s.set("k", b"1")
+        >>> s.discard_changes()
+        >>> s.has_uncommitted_changes
+        False
+        """
+        link, handle = self._at()
+        again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
+        try:
+            link.ask(w.DISCARD, {"view": handle})
+            out = link.ask(w.BEGIN, again)
+        except ConnectionLostError as e:
+            raise self._unknown("a discard", e) from e
+        self._handle, self._info, self._dirty = out["view"], out["session"], 0
+        self._forget()
+
+    def discard(self) -> None:
+        """End the session without a trace."""
+        if self._ended:
+            return
+        try:
+            self._again(lambda l, h: l.ask(w.DISCARD, {"view": h}))
+        except (SessionClosedError, SessionLostError):
+            pass
+        self._ended, self._handle = True, 0  # the server has closed it
+
+
+@dataclass(frozen=True, init=False)
+class Choice:
+    """Which side of conflicts at and below paths is taken; no path is all. See `Ours`, `Theirs`."""
+
+    paths: tuple[str, ...]
+    _take: ClassVar[str] = ""
+
+    def __init__(self, *paths: str) -> None:
+        object.__setattr__(self, "paths", paths or ("/",))
+
+
+class Ours(Choice):
+    """Keep what the branch has, or in a merge of forks what the session has."""
+
+    _take = "ours"
+
+
+class Theirs(Choice):
+    """Take what the session wrote, or in a merge of forks what the fork wrote."""
+
+    _take = "theirs"
+
+
+def _choices(choices: Sequence[Choice]) -> list[dict[str, str]]:
+    return [{"path": p.strip("/"), "take": c._take} for c in choices for p in c.paths]
+
+
+def _session(dir: str, id: str, was: dict[str, Any] | None) -> Session:
+    return Session(Client.of(dir), w.OPEN, {"rev": "~" + id}, was)
+
+
+def _server_of(link: w.Link) -> str:
+    """Names the process at the other end."""
+    pid = link.hello.get("pid")
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f"{pid} {f.read().rpartition(b')')[2].split()[19].decode()}"  # when it began
+    except (OSError, IndexError):
+        return str(pid)
