@@ -17,6 +17,7 @@
 package zarrdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,20 +201,11 @@ func (db *DB) Run(ctx context.Context, args []string, stdin, stdout, stderr *os.
 	if err != nil {
 		return 0, err
 	}
+	stdin, stdout, stderr = cmp.Or(stdin, os.Stdin), cmp.Or(stdout, os.Stdout), cmp.Or(stderr, os.Stderr)
 	if held == nil {
 		return client.Run(ctx, local.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr})
 	}
-	c := &serve.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Held: []*engine.DB{held}}
-	if stdin != nil {
-		c.Stdin = stdin
-	}
-	if stdout != nil {
-		c.Stdout = stdout
-	}
-	if stderr != nil {
-		c.Stderr = stderr
-	}
-	return cli.RunFor(ctx, c), nil
+	return cli.RunFor(ctx, &serve.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Held: []*engine.DB{held}}), nil
 }
 
 // Resolve returns the commit that a revision names: a branch, a tag, the beginning of

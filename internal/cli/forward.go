@@ -205,12 +205,6 @@ const slowAnswer = 3 * time.Second
 // that it did not begin to, unless it is local.ErrUnknown. slow is called if the process
 // takes long to answer; passed is that of the caller.
 func forward(ctx context.Context, held *engine.LockedError, passed bool, args []string, stdin io.Reader, stdout, stderr io.Writer, slow func()) (int, error) {
-	in, ok1 := stdin.(*os.File)
-	out, ok2 := stdout.(*os.File)
-	messages, ok3 := stderr.(*os.File)
-	if !ok1 || !ok2 || !ok3 {
-		return 0, errors.ErrUnsupported
-	}
 	waiting := time.AfterFunc(slowAnswer, slow)
 	c, err := local.Dial(ctx, held.Holder.Socket, nil)
 	waiting.Stop()
@@ -218,7 +212,7 @@ func forward(ctx context.Context, held *engine.LockedError, passed bool, args []
 		return 0, errors.Join(local.ErrGone, err)
 	}
 	defer c.Close()
-	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Passed: passed, Stdin: in, Stdout: out, Stderr: messages})
+	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Passed: passed, Stdin: stdin, Stdout: stdout, Stderr: stderr})
 	if err == nil && code == serve.RunElsewhere {
 		err = held
 	}

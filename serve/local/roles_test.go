@@ -42,6 +42,10 @@ func runForTest(ctx context.Context, c *serve.Command) int {
 		fmt.Fprint(c.Stdout, strings.ToUpper(string(b)))
 		fmt.Fprintf(c.Stderr, "%s %s %d", c.Dir, c.Env, len(c.Held))
 		return 7
+	case "where":
+		fmt.Fprint(c.Stdout, c.Dir)
+		fmt.Fprint(c.Stderr, c.Env)
+		return 7
 	case "wait":
 		fmt.Fprintln(c.Stdout, "waiting")
 		<-ctx.Done()

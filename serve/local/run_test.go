@@ -1,10 +1,12 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,5 +152,20 @@ func TestRunPanics(t *testing.T) {
 	}
 	if code, err := c.Run(bg, Command{Args: []string{"other"}}); code != 2 || err != nil {
 		t.Errorf("%d, %v", code, err)
+	}
+}
+
+// Where no descriptors are passed the output comes with the reply, and there is no input.
+func TestRunWithoutDescriptors(t *testing.T) {
+	_, c := served(t, nil, nil)
+	var out, messages bytes.Buffer
+	code, err := c.Run(bg, Command{Args: []string{"upper"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &messages})
+	if code != 1 || err != nil || out.Len() != 0 || !strings.Contains(messages.String(), "cannot read its standard input") {
+		t.Errorf("%d, %v, %q, %q", code, err, &out, &messages)
+	}
+	messages.Reset()
+	code, err = c.Run(bg, Command{Args: []string{"where"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdout: &out, Stderr: &messages})
+	if code != 7 || err != nil || out.String() != "/somewhere" || messages.String() != "[A=b]" {
+		t.Errorf("%d, %v, %q, %q", code, err, &out, &messages)
 	}
 }

@@ -328,6 +328,9 @@ type Run struct {
 // Exit is how a command ended.
 type Exit struct {
 	Code int `json:"code"`
+	// Stdout is how much of the body is standard output, if no descriptors were passed. The
+	// rest is standard error.
+	Stdout int `json:"stdout,omitempty"`
 }
 
 // ParseJSON reads a JSON meta. No meta is an empty object.
