@@ -477,31 +477,3 @@ def test_exit(repo: zarrdb.Repository, path: Path, how: str) -> None:
     p = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=False, timeout=600)
     assert (p.returncode, p.stdout, p.stderr) == (0, "", "")
     assert repo.fsck(full=True)["problems"] == []
-
-
-WITHOUT = """
-import builtins, mmap, os, socket, sys
-sys.platform = "win32"
-for module, names in ((os, "register_at_fork getuid memfd_create"), (socket, "AF_UNIX CMSG_SPACE CMSG_LEN SCM_RIGHTS SO_PEERCRED MSG_CTRUNC send_fds"), (mmap, "PROT_READ PROT_WRITE MAP_PRIVATE")):
-    for name in names.split():
-        if hasattr(module, name):
-            delattr(module, name)
-sys.modules["fcntl"] = None
-import zarrdb
-from zarrdb import _array, _chunks
-from zarrdb._selection import Selection
-s = Selection((slice(None, None, -2), 3), (5, 7))
-assert s.text() == "4::-2,3" and s.shape == (3,), s.text()
-assert zarrdb.ConflictError("x", [zarrdb.Conflict("chunk", "a")]).conflicts[0].path == "a"
-os.makedirs(sys.argv[1] + "/index")
-try:
-    zarrdb.open(sys.argv[1])
-except zarrdb.UnsupportedError as e:
-    print(e)
-"""
-
-
-def test_systems_without_unix_sockets(tmp_path: Path) -> None:
-    """What Windows lacks is no obstacle to import the package, and is named where a database is opened."""
-    p = subprocess.run([sys.executable, "-c", WITHOUT, str(tmp_path / "w.zdb")], capture_output=True, text=True, check=False)
-    assert "no Unix sockets" in p.stdout, p.stderr

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _wire as w
@@ -46,7 +46,7 @@ def binary() -> str:
     import sysconfig
 
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
-        installed = os.path.join(sysconfig.get_path("scripts", scheme), "zarrdb")
+        installed = os.path.join(sysconfig.get_path("scripts", scheme), "zarrdb.exe" if os.name == "nt" else "zarrdb")
         if os.path.isfile(installed):
             return installed
     if found := shutil.which("zarrdb"):
@@ -110,6 +110,56 @@ def dial(path: str, user: int) -> socket.socket | None:
     return s
 
 
+# Python has no Unix sockets on Windows: there a process of the program connects to them.
+_bridged = not hasattr(socket, "AF_UNIX")
+
+
+def _dial(dir: str) -> Iterator[socket.socket | None]:
+    """Connections to the processes that may have the database open."""
+    if _bridged:
+        yield _bridge(dir)
+    else:
+        yield from (dial(path, user) for path, user in sockets(dir))
+
+
+def _bridge(dir: str) -> socket.socket | None:
+    """A connection to the process that has the database open, through one of the program that
+    ends with it. None if no process serves the database."""
+    import hmac
+    import secrets
+
+    theirs, ours = secrets.token_bytes(32), secrets.token_bytes(32)
+    with ExitStack() as files:
+        listener = files.enter_context(socket.socket())
+        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        listener.settimeout(0.02)
+        p, log = _start("bridge", dir, f"127.0.0.1:{listener.getsockname()[1]}", input=theirs + ours)
+        files.enter_context(log)
+        while p.poll() is None:
+            try:
+                s, _ = listener.accept()
+            except TimeoutError:
+                continue
+            with ExitStack() as refused:
+                refused.callback(s.close)
+                s.settimeout(1)
+                try:
+                    if hmac.compare_digest(s.recv(32), theirs):
+                        s.sendall(ours)
+                        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                        refused.pop_all()
+                        return s
+                except OSError:
+                    pass  # another program of this machine
+        if p.returncode == 4:
+            return None
+        log.seek(0)
+        raise exit_error(p.returncode, log.read().decode(errors="replace"))
+
+
 _started: list[subprocess.Popen[bytes]] = []  # to be waited for when they have ended
 
 
@@ -123,8 +173,8 @@ def _let_go() -> None:
 atexit.register(_let_go)
 
 
-def _start(dir: str) -> tuple[subprocess.Popen[bytes], Any]:
-    """Start a process that opens the database and serves it."""
+def _start(*args: str, input: bytes = b"") -> tuple[subprocess.Popen[bytes], Any]:
+    """Start the program so that Ctrl-C does not end it. Returns the file of its messages, too."""
     import subprocess
     import tempfile
 
@@ -132,10 +182,14 @@ def _start(dir: str) -> tuple[subprocess.Popen[bytes], Any]:
     log = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe would end the process when this one ends
     env = {k: v for k, v in os.environ.items() if not k.startswith("NOTIFY_")}
     p = subprocess.Popen(
-        [binary(), "serve", dir, "--local", "--idle", IDLE],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
+        [binary(), *args],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )  # fmt: skip
     _started.append(p)
+    assert p.stdin is not None
+    with suppress(OSError), p.stdin:
+        p.stdin.write(input)
     return p, log
 
 
@@ -190,8 +244,6 @@ class Client:
 
     def _connect(self, version: str = "") -> w.Link:
         """Connect to the process that has the database open, or start one."""
-        if not hasattr(socket, "AF_UNIX"):
-            raise UnsupportedError("Python has no Unix sockets on this system, through which databases are used")
         with ExitStack() as files:
             return self._reach(version, files)
 
@@ -200,11 +252,10 @@ class Client:
         started = log = None
         pause = 0.001
         while True:
-            for path, user in sockets(self.dir):
-                sock = dial(path, user)
+            for sock in _dial(self.dir):
                 if sock is not None:
                     try:
-                        return w.Link(sock, version)
+                        return w.Link(sock, version, not _bridged)
                     except ConnectionLostError:
                         sock.close()  # it was about to end
                     except BaseException:
@@ -216,7 +267,7 @@ class Client:
                     raise NotFoundError(f"{self.dir}: there is no database; zarrdb.open(…, create=True) makes one", "no_database")
                 if late:
                     raise LockedError(f"{self.dir}: the process that has it open does not answer")
-                started, log = _start(self.dir)
+                started, log = _start("serve", self.dir, "--local", "--idle", IDLE)
                 files.enter_context(log)
             elif (code := started.poll()) is not None:
                 assert log is not None
@@ -271,11 +322,16 @@ class Client:
     def _run(self, version: str, args: tuple[str, ...], dir: str) -> tuple[int, bytes, str]:
         import tempfile
 
+        asked = {"args": list(args), "dir": dir, "env": [f"{k}={v}" for k, v in os.environ.items()]}
         link = self._connect(version)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as null:
             try:
-                asked = {"args": list(args), "dir": dir, "env": [f"{k}={v}" for k, v in os.environ.items()]}
-                code = link.ask(w.RUN, asked, fds=(null.fileno(), out.fileno(), err.fileno())).get("code", 0)
+                fds = (null.fileno(), out.fileno(), err.fileno()) if link.files else ()
+                frame = link.call(w.RUN, w.to_json(asked), fds=fds)
+                got = json.loads(frame.meta)
+                code = got.get("code", 0)
+                out.write(frame.body[: got.get("stdout", 0)])
+                err.write(frame.body[got.get("stdout", 0) :])
             except ConnectionLostError as e:
                 if e._begun:
                     raise

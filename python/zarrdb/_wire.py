@@ -129,6 +129,7 @@ class Link:
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
         hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid}
+        self.files = files  # descriptors pass
         if files:
             hello["capabilities"] = ["files"]
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
@@ -136,7 +137,7 @@ class Link:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
-        if AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
+        if files and AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
             self.blocks = Blocks(self.hello.get("max_blocks") or 0)
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
@@ -379,7 +380,10 @@ class Link:
 
     def _some(self, flags: int = 0) -> None:
         """Receive what is there, at least a byte, and descriptors with it."""
-        data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
+        if self.files:
+            data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
+        else:
+            data, oob, flags = self._sock.recv(1 << 16, flags), [], 0
         for level, kind, raw in oob:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
