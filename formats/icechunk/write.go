@@ -137,7 +137,7 @@ func (w *Writer) Commit(ctx context.Context, v formats.Version, changes iter.Seq
 
 // Finish implements [formats.Writer]. It writes branches and tags, which make the
 // directory a repository, and the virtual chunk containers that programs may be allowed
-// to follow. There must be a branch main. A slash in a name becomes "%2F".
+// to follow. There must be a branch main. Names are those of [writtenNames].
 func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	if !slices.ContainsFunc(names, isMain) {
 		return fmt.Errorf("icechunk: a repository needs a branch %s", defaultBranch)
@@ -149,17 +149,52 @@ func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	}
 	// The branch main comes last: it makes the repository.
 	names = append(slices.DeleteFunc(slices.Clone(names), isMain), names[slices.IndexFunc(names, isMain)])
+	written := writtenNames(names)
 	for _, n := range names {
 		key := refsDir + branchOf
 		if n.Tag {
 			key = refsDir + tagOf
 		}
-		key += strings.ReplaceAll(n.Name, "/", "%2F") + refFile
+		key += written[n] + refFile
 		if err := w.put(ctx, key, fmt.Appendf(nil, `{"snapshot":%q}`, n.ID)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writtenNames returns what branches and tags are called in a repository. A slash, and
+// each character that the object stores of icechunk escape in a file of a directory but
+// not in an object of a bucket, becomes "_". More of them follow where that name is taken.
+func writtenNames(names []formats.Name) map[formats.Name]string {
+	written := make(map[formats.Name]string, len(names))
+	type key struct {
+		tag  bool
+		name string
+	}
+	taken := make(map[key]bool, len(names))
+	plain := func(r rune) rune {
+		if r <= ' ' || r > '~' || strings.ContainsRune("/\\%{}[]^`\"<>~#|*?", r) {
+			return '_'
+		}
+		return r
+	}
+	for _, n := range names { // names that need no change keep it
+		if strings.Map(plain, n.Name) == n.Name {
+			written[n], taken[key{n.Tag, n.Name}] = n.Name, true
+		}
+	}
+	for _, n := range names {
+		if written[n] != "" {
+			continue
+		}
+		name := strings.Map(plain, n.Name)
+		for taken[key{n.Tag, name}] {
+			name += "_"
+		}
+		written[n], taken[key{n.Tag, name}] = name, true
+	}
+	return written
 }
 
 func isMain(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }

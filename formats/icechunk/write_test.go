@@ -198,7 +198,18 @@ func TestWriteManyManifests(t *testing.T) {
 	if changes != 2 {
 		t.Errorf("%d changes", changes)
 	}
-	open(t, to, "branch.a%2Fb")
+	open(t, to, "branch.a_b")
+}
+
+func TestWrittenNames(t *testing.T) {
+	names := []formats.Name{{Name: "a/b"}, {Name: "main"}, {Name: "a_b"}, {Name: "a%b"}, {Name: "größe"}, {Name: "a/b", Tag: true}, {Name: "v1.0-rc+2", Tag: true}}
+	want := []string{"a_b_", "main", "a_b", "a_b__", "gr__e", "a_b", "v1.0-rc+2"}
+	got := writtenNames(names)
+	for i, n := range names {
+		if got[n] != want[i] {
+			t.Errorf("%+v is written %q, want %q", n, got[n], want[i])
+		}
+	}
 }
 
 func TestWriteRefuses(t *testing.T) {
