@@ -131,8 +131,9 @@ def _bridge(dir: str) -> socket.socket | None:
     theirs, ours = secrets.token_bytes(32), secrets.token_bytes(32)
     with ExitStack() as files:
         listener = files.enter_context(socket.socket())
-        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        exclusive = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)  # on Windows
+        if exclusive is not None:
+            listener.setsockopt(socket.SOL_SOCKET, exclusive, 1)
         listener.bind(("127.0.0.1", 0))
         listener.listen(1)
         listener.settimeout(0.02)
