@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -92,8 +93,15 @@ def test_commands(repo: zarrdb.Repository, path: Path, tmp_path: Path) -> None:
 
 def bridges(path: Path) -> list[int]:
     """The processes that are bridges to a database."""
-    out = subprocess.run(["ps", "-eww", "-o", "pid,args"], capture_output=True, text=True, check=True).stdout
-    return [int(line.split()[0]) for line in out.splitlines() if f" bridge {path} " in line and "<defunct>" not in line]
+    if sys.platform != "linux":
+        out = subprocess.run(["ps", "-eww", "-o", "pid,args"], capture_output=True, text=True, check=True).stdout
+        return [int(line.split()[0]) for line in out.splitlines() if f" bridge {path} " in line and "<defunct>" not in line]
+    found = []
+    for p in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            if f"\0bridge\0{path}\0".encode() in p.read_bytes():
+                found.append(int(p.parent.name))
+    return found
 
 
 def until(what: object) -> None:
