@@ -175,7 +175,9 @@ type listed struct {
 
 func packages(t *testing.T) []listed {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Standard,Imports", module+"...").Output()
+	list := exec.Command("go", "list", "-json=ImportPath,Standard,Imports", module+"...")
+	list.Env = append(list.Environ(), "CGO_ENABLED=1") // otherwise files that import "C" are left out
+	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -32,6 +32,9 @@ import (
 // value by value, all else in a copy of the index. If different processes have the two
 // databases of a command open, that of the one that is written runs it, and reads the
 // other one so.
+//
+// Where files do not pass between processes, as on Windows, the same holds, and what
+// does more than to read goes to the other process without standard input; its output comes with the reply.
 
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -50,7 +53,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		a.err = held
 		if held.Holder.PID != 0 {
-			code, err := forward(ctx, held, false, args, stdin, stdout, stderr, slow)
+			code, err := forward(ctx, held, local.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr}, slow)
 			switch {
 			case err == nil:
 				return code
@@ -91,9 +94,22 @@ func runApart(ctx context.Context, held *engine.LockedError, refused error, args
 	case a.out.wrote || a.in != nil && a.in.used:
 	case errors.Is(a.err, local.ErrGone):
 		return 0, true
+	case errors.As(a.err, &locked) && locked.Dir == held.Dir && errors.Is(refused, errors.ErrUnsupported):
+		// It does more than to read a version. That process may run it without our files.
+		code, err := forward(ctx, held, local.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Buffered: true}, func() {})
+		switch {
+		case err == nil:
+			return code, false
+		case errors.Is(err, local.ErrUnknown):
+			a.err = unknownError{held}
+		case errors.Is(err, local.ErrGone):
+			return 0, true
+		default:
+			a.err = fmt.Errorf("%w, which does not run this command: %w", locked, err)
+		}
 	case errors.As(a.err, &locked) && locked.Dir != held.Dir && local.Reachable(locked):
 		// The process that has the other database open may run it.
-		code, err := forward(ctx, locked, true, args, stdin, stdout, stderr, func() {})
+		code, err := forward(ctx, locked, local.Command{Args: args, Passed: true, Stdin: stdin, Stdout: stdout, Stderr: stderr}, func() {})
 		if err == nil {
 			return code, false
 		}
@@ -154,7 +170,8 @@ func passOn(ctx context.Context, held *engine.LockedError, c *serve.Command) (in
 	if c.Passed {
 		return 0, errors.ErrUnsupported
 	}
-	return forward(ctx, held, true, c.Args, c.Stdin, c.Stdout, c.Stderr, func() {})
+	buffered := c.Dir != "" // a client's, and no report of this process
+	return forward(ctx, held, local.Command{Args: c.Args, Passed: true, Buffered: buffered, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr}, func() {})
 }
 
 // apartError is the error of a command about databases that different processes have open,
@@ -203,8 +220,8 @@ const slowAnswer = 3 * time.Second
 
 // forward has the process that has a database open run the command. An error says
 // that it did not begin to, unless it is local.ErrUnknown. slow is called if the process
-// takes long to answer; passed is that of the caller.
-func forward(ctx context.Context, held *engine.LockedError, passed bool, args []string, stdin io.Reader, stdout, stderr io.Writer, slow func()) (int, error) {
+// takes long to answer. The directory and the environment are those of the caller.
+func forward(ctx context.Context, held *engine.LockedError, cmd local.Command, slow func()) (int, error) {
 	waiting := time.AfterFunc(slowAnswer, slow)
 	c, err := local.Dial(ctx, held.Holder.Socket, nil)
 	waiting.Stop()
@@ -212,7 +229,8 @@ func forward(ctx context.Context, held *engine.LockedError, passed bool, args []
 		return 0, errors.Join(local.ErrGone, err)
 	}
 	defer c.Close()
-	code, err := c.Run(ctx, local.Command{Args: args, Dir: callerOf(ctx).dir, Env: callerOf(ctx).env, Passed: passed, Stdin: stdin, Stdout: stdout, Stderr: stderr})
+	cmd.Dir, cmd.Env = callerOf(ctx).dir, callerOf(ctx).env
+	code, err := c.Run(ctx, cmd)
 	if err == nil && code == serve.RunElsewhere {
 		err = held
 	}

@@ -60,19 +60,17 @@ def test_values_that_are_too_long(repo: zarrdb.Repository, monkeypatch: pytest.M
     assert s.get("k") == bytes(100) and s._at()[0] is link
 
 
-def test_listing_has_pages(repo: zarrdb.Repository) -> None:
+def test_listing_has_pages(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     s = repo.writable_session()
     names = sorted(f"d{i % 3}/{i:05}" for i in range(300))
     for name in names:
         s.set(name, b"x")
-    old, zarrdb._views.PAGE = zarrdb._views.PAGE, 7
-    try:
-        assert list(s.keys()) == names
-        assert list(s.children()) == ["d0/", "d1/", "d2/"]
-        assert list(s.children("d1/")) == [n[3:] for n in names if n.startswith("d1/")]
-        assert len(s.changes()) == 300
-    finally:
-        zarrdb._views.PAGE = old
+    monkeypatch.setattr(zarrdb._views, "PAGE", 7)
+    monkeypatch.setattr(zarrdb._session, "PAGE", 7)
+    assert list(s.keys()) == names
+    assert list(s.children()) == ["d0/", "d1/", "d2/"]
+    assert list(s.children("d1/")) == [n[3:] for n in names if n.startswith("d1/")]
+    assert len(s.changes()) == 300
 
 
 def test_threads_share_a_connection(repo: zarrdb.Repository) -> None:

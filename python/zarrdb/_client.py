@@ -139,7 +139,12 @@ def _bridge(dir: str) -> socket.socket | None:
         listener.settimeout(0.02)
         p, log = _start("bridge", dir, f"127.0.0.1:{listener.getsockname()[1]}", input=theirs + ours)
         files.enter_context(log)
+        deadline = time.monotonic() + 30
         while p.poll() is None:
+            if time.monotonic() > deadline:
+                p.kill()
+                p.wait()
+                raise LockedError(f"{dir}: the connection to the process that has it open was not made within 30 seconds")
             try:
                 s, _ = listener.accept()
             except TimeoutError:
@@ -179,7 +184,9 @@ def _start(*args: str, input: bytes = b"") -> tuple[subprocess.Popen[bytes], Any
     import subprocess
     import tempfile
 
-    _started[:] = [p for p in _started if p.poll() is None]
+    for ended in [p for p in _started if p.poll() is not None]:
+        with suppress(ValueError):  # another thread has removed it
+            _started.remove(ended)
     log = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe would end the process when this one ends
     env = {k: v for k, v in os.environ.items() if not k.startswith("NOTIFY_")}
     p = subprocess.Popen(

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 )
 
 // TokenSize is the length of what each side of a [Bridge] proves itself with, in bytes.
@@ -37,6 +38,7 @@ func Bridge(ctx context.Context, dir, addr string, tokens [2 * TokenSize]byte) e
 	defer client.Close()
 	defer context.AfterFunc(ctx, func() { _, _ = server.Close(), client.Close() })()
 	var got [TokenSize]byte
+	_ = client.SetDeadline(time.Now().Add(helloTime)) // if it fails so does what follows
 	if _, err = client.Write(tokens[:TokenSize]); err == nil {
 		_, err = io.ReadFull(client, got[:])
 	}
@@ -46,6 +48,7 @@ func Bridge(ctx context.Context, dir, addr string, tokens [2 * TokenSize]byte) e
 	if err != nil {
 		return fmt.Errorf("bridge to %s: %w", addr, err)
 	}
+	_ = client.SetDeadline(time.Time{})
 	done := make(chan struct{})
 	go func() {
 		relay(server, client)

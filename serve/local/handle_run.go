@@ -43,7 +43,7 @@ func (c *conn) run(ctx context.Context, f *wire.Frame) error {
 type noInput struct{}
 
 func (noInput) Read([]byte) (int, error) {
-	return 0, errors.New("another process has the database open and runs this command, and cannot read its standard input on this system; name a file, or end that process")
+	return 0, errors.New("another process has the database open and runs this command without its standard input; name a file, or end that process")
 }
 
 // limitedBuffer keeps what is written to it, up to a limit. Writes beyond that fail.

@@ -12,15 +12,16 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// Command is a command line that the server is to run, with files of this process. Where
-// descriptors cannot be passed, as on Windows, or not all three are files, the command
-// has no standard input, and its output is written when it has ended.
+// Command is a command line that the server is to run, with files of this process.
 type Command struct {
 	Args []string // without the name of the program
 	Dir  string   // default the working directory
 	Env  []string // default [os.Environ]
 	// Passed says that this process was to run the command for another one.
 	Passed bool
+	// Buffered allows to run the command where descriptors cannot be passed, as on Windows,
+	// or not all three are files: without standard input, and its output is written when it has ended.
+	Buffered bool
 
 	Stdin          io.Reader // default [os.Stdin]
 	Stdout, Stderr io.Writer // default [os.Stdout] and [os.Stderr]
@@ -43,7 +44,7 @@ func (c *Command) descriptors() []wire.Descriptor {
 // ended. When ctx ends the command is cancelled, as by Ctrl-C; Run waits for its end
 // all the same. Errors: [ErrVersion] if the server is another build that does not know
 // the command, [serve.ErrDenied] if it runs no commands of this user, errors.ErrUnsupported if it runs
-// none, [ErrGone] if it ended before it began with the
+// none or would have to be Buffered, [ErrGone] if it ended before it began with the
 // command, [ErrUnknown] too if it may have begun.
 func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
 	in := wire.Run{Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Passed: cmd.Passed}
@@ -78,6 +79,9 @@ func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
 	request := &wire.Frame{Op: wire.OpRun, Meta: meta}
 	if l.w.PassesFiles() {
 		request.Pass = cmd.descriptors()
+	}
+	if request.Pass == nil && !cmd.Buffered {
+		return 0, fmt.Errorf("%w: this system does not pass standard input and output to another process", errors.ErrUnsupported)
 	}
 	f, err := l.call(ctx, request, true)
 	if err != nil {

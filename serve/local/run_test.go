@@ -159,12 +159,15 @@ func TestRunPanics(t *testing.T) {
 func TestRunWithoutDescriptors(t *testing.T) {
 	_, c := served(t, nil, nil)
 	var out, messages bytes.Buffer
-	code, err := c.Run(bg, Command{Args: []string{"upper"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &messages})
-	if code != 1 || err != nil || out.Len() != 0 || !strings.Contains(messages.String(), "cannot read its standard input") {
+	if _, err := c.Run(bg, Command{Args: []string{"where"}, Stdout: &out}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("it was not asked for a buffer: %v", err)
+	}
+	code, err := c.Run(bg, Command{Args: []string{"upper"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &messages, Buffered: true})
+	if code != 1 || err != nil || out.Len() != 0 || !strings.Contains(messages.String(), "without its standard input") {
 		t.Errorf("%d, %v, %q, %q", code, err, &out, &messages)
 	}
 	messages.Reset()
-	code, err = c.Run(bg, Command{Args: []string{"where"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdout: &out, Stderr: &messages})
+	code, err = c.Run(bg, Command{Args: []string{"where"}, Dir: "/somewhere", Env: []string{"A=b"}, Stdout: &out, Stderr: &messages, Buffered: true})
 	if code != 7 || err != nil || out.String() != "/somewhere" || messages.String() != "[A=b]" {
 		t.Errorf("%d, %v, %q, %q", code, err, &out, &messages)
 	}
