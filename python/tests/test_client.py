@@ -237,20 +237,20 @@ def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Pa
 
 def test_commands_wait_until_a_process_can_run_them(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that a process did not begin, since it or another one begins or ends, is asked for again."""
-    ask, asked = _wire.Link.ask, 0
+    call, asked = _wire.Link.call, 0
 
-    def elsewhere(link: _wire.Link, op: int, o: object, **more: object) -> object:
+    def elsewhere(link: _wire.Link, op: int, meta: bytes, **more: object) -> _wire.Frame:
         nonlocal asked
         if op != _wire.RUN:
-            return ask(link, op, o, **more)
+            return call(link, op, meta, **more)
         asked += 1
         if asked == 1:
-            return {"code": code}
+            return _wire.Frame(op, _wire.REPLY, _wire.to_json({"code": code}), b"")
         if asked == 2 and refused is not None:
             raise refused
-        return ask(link, op, o, **more)
+        return call(link, op, meta, **more)
 
-    monkeypatch.setattr(_wire.Link, "ask", elsewhere)
+    monkeypatch.setattr(_wire.Link, "call", elsewhere)
     code, refused = -1, _errors.failure({"code": "gone", "message": "it ends"})
     refused._begun = False
     assert repo.run("branch", repo.path).split() and asked == 3
