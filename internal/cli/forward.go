@@ -33,8 +33,9 @@ import (
 // databases of a command open, that of the one that is written runs it, and reads the
 // other one so.
 //
-// Where files do not pass between processes, as on Windows, the same holds, and what
-// does more than to read goes to the other process without standard input; its output comes with the reply.
+// Where files do not pass between processes, as on Windows, commands that only read run
+// here too. The others go to the other process without standard input, and their output
+// comes with the reply.
 
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

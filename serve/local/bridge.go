@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 )
 
@@ -20,14 +19,15 @@ const TokenSize = 32
 //	client ◀──TCP──▶ Bridge ◀──Unix socket──▶ server
 //
 // It sends the first TokenSize bytes of tokens to the client, and expects the other
-// TokenSize from it, so that no other program is connected in the client's place. Then it copies bytes
-// both ways until both sides have ended. Descriptors do not pass. os.ErrNotExist if no process
-// serves the database.
+// TokenSize from it, so that no other program is connected in the client's place. Then
+// it copies bytes both ways until both sides have ended. Descriptors do not pass.
+// os.ErrNotExist if no process serves the database.
 func Bridge(ctx context.Context, dir, addr string, tokens [2 * TokenSize]byte) error {
-	server, err := connectDir(ctx, dir)
+	s, err := serverOf(dir, func(socket string) (net.Conn, error) { return Connect(ctx, socket) })
 	if err != nil {
 		return err
 	}
+	server := s.(*net.UnixConn)
 	defer server.Close()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)
@@ -59,7 +59,7 @@ func Bridge(ctx context.Context, dir, addr string, tokens [2 * TokenSize]byte) e
 	return ctx.Err()
 }
 
-// half is a connection that one direction of can end.
+// half is a connection whose two directions end one by one.
 type half interface {
 	net.Conn
 	CloseWrite() error
@@ -72,22 +72,4 @@ func relay(to, from half) {
 	_, _ = io.Copy(to, from)
 	_ = to.CloseWrite()
 	_, _ = io.Copy(io.Discard, from)
-}
-
-// connectDir connects to the process that serves the database in dir.
-func connectDir(ctx context.Context, dir string) (*net.UnixConn, error) {
-	sockets, err := Sockets(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, socket := range sockets {
-		c, err := Connect(ctx, socket)
-		if err == nil {
-			return c.(*net.UnixConn), nil
-		}
-		if !absent(err) {
-			return nil, err
-		}
-	}
-	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }

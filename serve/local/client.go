@@ -71,17 +71,22 @@ func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, err
 // DialDir connects to the process that serves the database in dir. os.ErrNotExist
 // if none does.
 func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
+	return serverOf(dir, func(socket string) (*Client, error) { return Dial(ctx, socket, o) })
+}
+
+// serverOf returns what dial gives for the first socket of dir at which a process listens.
+func serverOf[C any](dir string, dial func(socket string) (C, error)) (none C, err error) {
 	sockets, err := Sockets(dir)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	for _, socket := range sockets {
-		c, err := Dial(ctx, socket, o)
+		c, err := dial(socket)
 		if err == nil || !absent(err) {
 			return c, err
 		}
 	}
-	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
+	return none, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
 // Connect connects to a socket. It is an error if the process there is not that of the

@@ -19,8 +19,9 @@ type Command struct {
 	Env  []string // default [os.Environ]
 	// Passed says that this process was to run the command for another one.
 	Passed bool
-	// Buffered allows to run the command where descriptors cannot be passed, as on Windows,
-	// or not all three are files: without standard input, and its output is written when it has ended.
+	// Buffered allows to run the command where descriptors cannot be passed, as on
+	// Windows, or not all three are files: without standard input, and its output is
+	// written when it has ended.
 	Buffered bool
 
 	Stdin          io.Reader // default [os.Stdin]
@@ -43,9 +44,9 @@ func (c *Command) descriptors() []wire.Descriptor {
 // Run runs a command line in the server, and returns its exit code when it has
 // ended. When ctx ends the command is cancelled, as by Ctrl-C; Run waits for its end
 // all the same. Errors: [ErrVersion] if the server is another build that does not know
-// the command, [serve.ErrDenied] if it runs no commands of this user, errors.ErrUnsupported if it runs
-// none or would have to be Buffered, [ErrGone] if it ended before it began with the
-// command, [ErrUnknown] too if it may have begun.
+// the command, [serve.ErrDenied] if it runs no commands of this user,
+// errors.ErrUnsupported if it runs none or would have to be Buffered, [ErrGone] if it
+// ended before it began with the command, [ErrUnknown] too if it may have begun.
 func (c *Client) Run(ctx context.Context, cmd Command) (code int, err error) {
 	in := wire.Run{Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Passed: cmd.Passed}
 	if in.Dir == "" {
