@@ -151,10 +151,16 @@ func soak(t *testing.T) time.Duration {
 	return d
 }
 
-const killRounds = 16
+func TestKilledCommits(t *testing.T) { killCommits(t, someKills) }
+func TestKilledImports(t *testing.T) { killImports(t, someKills) }
 
-func TestKilledCommits(t *testing.T) { killCommits(t, func(n int) bool { return n < killRounds }) }
-func TestKilledImports(t *testing.T) { killImports(t, func(n int) bool { return n < killRounds }) }
+// someKills reports whether there is another round after n.
+func someKills(n int) bool {
+	if testing.Short() {
+		return n < 4
+	}
+	return n < 16
+}
 
 func TestSoakKilledCommits(t *testing.T) {
 	end := time.Now().Add(soak(t) / 2)

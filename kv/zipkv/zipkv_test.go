@@ -100,6 +100,9 @@ func TestConformance(t *testing.T) {
 		"std zstd":     func(t *testing.T, c map[string][]byte) []byte { return writeStd(t, c, methodZstd) },
 	} {
 		for _, far := range []bool{false, true} {
+			if testing.Short() && far != (name == "std deflated") {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s far %v", name, far), func(t *testing.T) {
 				kvtest.Run(t, nil, kvtest.Options{
 					Fill: func(t *testing.T, c map[string][]byte) kv.Reader {
