@@ -7,7 +7,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
-	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
@@ -99,18 +98,12 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 		return from, err
 	}
 	s.foreign, s.files.Gap = set, f.Gap
-	key, err := part.Key()
-	if err != nil {
-		return from, err
-	}
-	at := Place{View: s, Path: names.Clean(key), set: s, Store: &from}
-	switch {
-	case !f.Store:
+	at, err := placeIn(s, part)
+	at.set, at.Store = s, &from
+	if !f.Store {
 		at.Kind = Dataset
-	case part.Directory():
-		at.Kind = Directory
 	}
-	return at, nil
+	return at, err
 }
 
 // urlOf returns the URL of a directory as references are resolved against it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -68,6 +69,19 @@ type Place struct {
 	// looked says that detection knows the documents of a directory, and copyAlone
 	// that .zmetadata is its only one.
 	looked, copyAlone bool
+}
+
+// placeIn is the place that a part of a URL names in a store.
+func placeIn(view kv.Reader, part zurl.Part) (Place, error) {
+	key, err := part.Key()
+	if err != nil {
+		return Place{}, err
+	}
+	at := Place{View: view, Path: names.Clean(key)}
+	if part.Directory() {
+		at.Kind = Directory
+	}
+	return at, nil
 }
 
 // References returns the reference set on the way to the place, to whose values files

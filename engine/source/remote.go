@@ -6,9 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gcskv"
 	"github.com/zarrdb/zarrdb/kv/httpkv"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -77,7 +75,7 @@ func (o RemoteOptions) openS3(_ context.Context, _ *Env, part zurl.Part) (Place,
 	if err != nil {
 		return Place{}, err
 	}
-	return inBucket(view, part)
+	return placeIn(view, part)
 }
 
 // openGS opens gs://bucket/path.
@@ -86,18 +84,5 @@ func (o RemoteOptions) openGS(_ context.Context, _ *Env, part zurl.Part) (Place,
 	if err != nil {
 		return Place{}, err
 	}
-	return inBucket(view, part)
-}
-
-// inBucket is the place that a URL names in a bucket.
-func inBucket(view kv.Reader, part zurl.Part) (Place, error) {
-	key, err := part.Key()
-	if err != nil {
-		return Place{}, err
-	}
-	at := Place{View: view, Path: names.Clean(key)}
-	if part.Directory() {
-		at.Kind = Directory
-	}
-	return at, nil
+	return placeIn(view, part)
 }

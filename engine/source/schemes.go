@@ -86,25 +86,15 @@ func (e *Env) openDir(path string) (kv.Reader, error) {
 	return store, nil
 }
 
-// memories are the stores that memory: URLs name, by the first component of
-// their path. They live as long as the process.
-var memories struct {
-	mu sync.Mutex
-	m  map[string]*kv.Mem
-}
+// memories are the stores, each a *kv.Mem, that memory: URLs name, by the first
+// component of their path. They live as long as the process.
+var memories sync.Map
 
 // Memory returns the store that memory:NAME/ names. It is made when it is
 // first asked for.
 func Memory(name string) *kv.Mem {
-	memories.mu.Lock()
-	defer memories.mu.Unlock()
-	if memories.m == nil {
-		memories.m = map[string]*kv.Mem{}
-	}
-	if memories.m[name] == nil {
-		memories.m[name] = kv.NewMem()
-	}
-	return memories.m[name]
+	m, _ := memories.LoadOrStore(name, kv.NewMem())
+	return m.(*kv.Mem)
 }
 
 func openMemory(_ context.Context, _ *Env, part zurl.Part) (Place, error) {
@@ -138,15 +128,7 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 		}
 		e.Warn(fmt.Sprintf("members of %s are left out, because no store can have keys like theirs: %q%s", from.URL.Redacted(), names, more))
 	}
-	key, err := part.Key()
-	if err != nil {
-		return from, err
-	}
-	at := Place{View: z, Path: names.Clean(key)}
-	if part.Directory() {
-		at.Kind = Directory
-	}
-	return at, nil
+	return placeIn(z, part)
 }
 
 func isZarr2(e Evidence) bool { return e.Has(names.V2Array) || e.Has(names.V2Group) || isCopyAlone(e) }
@@ -266,20 +248,14 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 	if from.OSPath == "" {
 		return from, fmt.Errorf("%w: a database must lie in a directory of this machine", ErrFormat)
 	}
-	key, err := part.Key()
+	at, err := placeIn(nil, part)
 	if err != nil {
 		return from, err
 	}
 	if e.Database == nil {
 		return from, fmt.Errorf("%w: a database is not opened from here", ErrFormat)
 	}
-	view, err := e.Database(ctx, from.OSPath, part.At())
-	if err != nil {
-		return from, err
-	}
-	at := Place{View: view, Path: names.Clean(key), Database: true}
-	if part.Directory() {
-		at.Kind = Directory
-	}
-	return at, nil
+	at.Database = true
+	at.View, err = e.Database(ctx, from.OSPath, part.At())
+	return at, err
 }

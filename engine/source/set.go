@@ -94,15 +94,9 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 	if err != nil {
 		return from, err
 	}
-	key, err := part.Key()
-	if err != nil {
-		return from, err
-	}
-	at := Place{View: set, Path: names.Clean(key), set: set}
-	if part.Directory() {
-		at.Kind = Directory
-	}
-	return at, nil
+	at, err := placeIn(set, part)
+	at.set = set
+	return at, err
 }
 
 // Set is a reference set that was found. As a view it is opened when it is
