@@ -179,31 +179,21 @@ func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[tx
 // stored passes changes on to a writer that gets their values.
 func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Reader, changes iter.Seq2[txn.Change, error]) iter.Seq2[formats.Change, error] {
 	return func(yield func(formats.Change, error) bool) {
-		in := make([]txn.Change, 0, transfer.BatchKeys)
-		flush := func() bool {
+		err := transfer.Batches(changes, func(in []txn.Change) error {
 			out, err := p.batch(ctx, w, view, in)
 			if err != nil {
-				yield(formats.Change{}, err)
-				return false
+				return err
 			}
 			for i := range out {
 				if !yield(out[i], nil) {
-					return false
+					return errEnough
 				}
 			}
-			in = in[:0]
-			return true
+			return nil
+		})
+		if err != nil && err != errEnough {
+			yield(formats.Change{}, err)
 		}
-		for c, err := range changes {
-			if err != nil {
-				yield(formats.Change{}, err)
-				return
-			}
-			if in = append(in, c); len(in) == transfer.BatchKeys && !flush() {
-				return
-			}
-		}
-		flush()
 	}
 }
 

@@ -248,3 +248,51 @@ func (a *Array) readTo(ctx context.Context, sel Selection, w io.Writer, bytes in
 	}
 	return nil
 }
+
+// CopyChunks copies the elements of a selection to the same places of another array,
+// whose shape and elements are alike: chunk by chunk of that array, and each, such as
+// the Run of a [Runner], calls fn for some at a time.
+func CopyChunks(ctx context.Context, from, to *Array, sel Selection, each func(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error) error {
+	batch := make([]Chunk, 0, 256)
+	flush := func() error {
+		err := each(ctx, len(batch), func(ctx context.Context, i int) error { return copyChunk(ctx, from, to, batch[i]) })
+		batch = batch[:0]
+		return err
+	}
+	for chunk, err := range to.Chunks(ctx, sel) {
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, chunk); len(batch) < cap(batch) {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
+func copyChunk(ctx context.Context, from, to *Array, chunk Chunk) error {
+	idx, size := make([]Index, len(chunk.Start)), int64(from.Type().Size())
+	for d, lo := range chunk.Start {
+		idx[d] = Slice(lo, lo+chunk.Shape[d], 1)
+		size *= chunk.Shape[d]
+	}
+	sel := Sel(idx...)
+	if from.Type().Variable() {
+		v, err := from.ReadVar(ctx, sel)
+		if err != nil {
+			return err
+		}
+		return to.WriteVar(ctx, sel, v)
+	}
+	if int64(int(size)) != size {
+		return fmt.Errorf("%w: a chunk of %d bytes", ErrTooLarge, size)
+	}
+	b := make([]byte, size)
+	if err := from.ReadBytes(ctx, sel, b); err != nil {
+		return err
+	}
+	return to.WriteBytes(ctx, sel, b)
+}

@@ -115,3 +115,52 @@ func TestAxes(t *testing.T) {
 		t.Errorf("points: %v", err)
 	}
 }
+
+// A copy of a selection has its elements, in other chunks, and nothing else.
+func TestCopyChunks(t *testing.T) {
+	ctx := context.Background()
+	each := func(ctx context.Context, n int, fn func(context.Context, int) error) error {
+		for i := range n {
+			if err := fn(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, kind := range []string{"int32", "string"} {
+		store := kv.NewMem()
+		spec := Spec{Shape: []int64{300, 3}, Chunks: []int64{7, 2}, DataType: kind}
+		from := must(Create(ctx, store, "from", spec, nil))
+		spec.Chunks = []int64{1, 1} // more than are copied at once
+		to := must(Create(ctx, store, "to", spec, nil))
+		read := func(a *Array, sel Selection) (got any) {
+			var err error
+			if kind == "string" {
+				got, _, err = Read[string](ctx, a, sel)
+			} else {
+				got, _, err = Read[int32](ctx, a, sel)
+			}
+			return must(got, err)
+		}
+		if kind == "string" {
+			must(0, Fill(ctx, from, Sel(), "x"))
+		} else {
+			must(0, Fill(ctx, from, Sel(), int32(5)))
+		}
+		must(0, CopyChunks(ctx, from, to, Sel(Slice(2, 298, 1)), each))
+		for _, s := range []struct{ lo, hi int64 }{{0, 2}, {2, 298}, {298, 300}} {
+			sel, like := Sel(Slice(s.lo, s.hi, 1)), from
+			if s.lo != 2 {
+				like = must(Create(ctx, kv.NewMem(), "", spec, nil))
+			}
+			if got, want := read(to, sel), read(like, sel); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s, %v: %v, not %v", kind, sel, got, want)
+			}
+		}
+		failed := errors.New("no")
+		err := CopyChunks(ctx, from, to, Sel(), func(context.Context, int, func(context.Context, int) error) error { return failed })
+		if err != failed {
+			t.Error(err)
+		}
+	}
+}

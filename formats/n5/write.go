@@ -240,46 +240,7 @@ func (s *step) blocks(ctx context.Context, out *formats.Output) error {
 	if err != nil {
 		return err
 	}
-	batch := make([]zarr.Chunk, 0, 256)
-	flush := func() error {
-		err := out.Each(ctx, len(batch), func(ctx context.Context, i int) error { return copyBlock(ctx, s.from, to, batch[i]) })
-		batch = batch[:0]
-		return err
-	}
-	for chunk, err := range to.Chunks(ctx, zarr.Sel()) {
-		if err != nil {
-			return err
-		}
-		if batch = append(batch, chunk); len(batch) == cap(batch) {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return flush()
-}
-
-// copyBlock copies the elements of a block.
-func copyBlock(ctx context.Context, from, to *zarr.Array, chunk zarr.Chunk) error {
-	idx := make([]zarr.Index, len(chunk.Start))
-	size := int64(from.Type().Size())
-	for d, lo := range chunk.Start {
-		idx[d] = zarr.Slice(lo, lo+chunk.Shape[d], 1)
-		size *= chunk.Shape[d]
-	}
-	sel := zarr.Sel(idx...)
-	if from.Type().Variable() {
-		v, err := from.ReadVar(ctx, sel)
-		if err != nil {
-			return err
-		}
-		return to.WriteVar(ctx, sel, v)
-	}
-	b := make([]byte, size)
-	if err := from.ReadBytes(ctx, sel, b); err != nil {
-		return err
-	}
-	return to.WriteBytes(ctx, sel, b)
+	return zarr.CopyChunks(ctx, s.from, to, zarr.Sel(), out.Each)
 }
 
 // sink is what an array is written to from beginning to end: its document is in memory,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -169,10 +170,8 @@ func checkNames(v zarr.Version, path string) error {
 		return err
 	}
 	for name := range strings.SplitSeq(path, "/") {
-		for _, doc := range names.Documents(v) {
-			if name == doc {
-				return fmt.Errorf("%w: name %q: it is that of a metadata document", zarr.ErrPath, name)
-			}
+		if slices.Contains(names.Documents(v), name) {
+			return fmt.Errorf("%w: name %q: it is that of a metadata document", zarr.ErrPath, name)
 		}
 	}
 	return nil
@@ -301,21 +300,27 @@ func ChunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, b
 	}
 }
 
-// storedChunks yields the coordinates and keys of the chunks of an array that
-// are stored, those of keys that Zarr programs would not look for left out.
-func storedChunks(ctx context.Context, view kv.Lister, a *zarr.Array, fn func(coords []int64, key string) error) error {
-	prefix, parse := ChunkKeys(a)
-	for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
-		if err != nil {
-			return err
-		}
-		if coords, ok := parse(key); ok {
-			if err := fn(coords, key); err != nil {
-				return err
+// storedChunk is a chunk of an array.
+type storedChunk struct {
+	coords []int64
+	key    string
+}
+
+// storedChunks yields the chunks of an array that are stored, those of keys that
+// Zarr programs would not look for left out.
+func storedChunks(ctx context.Context, view kv.Lister, a *zarr.Array) iter.Seq2[storedChunk, error] {
+	return func(yield func(storedChunk, error) bool) {
+		prefix, parse := ChunkKeys(a)
+		for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			if err != nil {
+				yield(storedChunk{}, err)
+				return
+			}
+			if coords, ok := parse(key); ok && !yield(storedChunk{coords, key}, nil) {
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // Key is the key of a chunk in the destination.
@@ -325,32 +330,18 @@ func (s *Array) Key(coords []int64) string {
 
 // copyChunks copies the stored bytes under new keys.
 func (s *Array) copyChunks(ctx context.Context, c *Plan, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
-	type pair struct{ from, to string }
-	var batch []pair
-	flush := func() error {
-		err := workers.Run(ctx, len(batch), func(ctx context.Context, i int) error {
-			v, err := listing.Locate(ctx, c.view, batch[i].from)
+	return transfer.Batches(storedChunks(ctx, c.view, s.From), func(batch []storedChunk) error {
+		return workers.Run(ctx, len(batch), func(ctx context.Context, i int) error {
+			from := batch[i].key
+			v, err := listing.Locate(ctx, c.view, from)
 			if v == nil {
 				return err
 			}
-			if err := transfer.SetValue(ctx, out, batch[i].to, v); err != nil {
-				return fmt.Errorf("%s: %w", batch[i].from, err)
+			if err := transfer.SetValue(ctx, out, s.Key(batch[i].coords), v); err != nil {
+				return fmt.Errorf("%s: %w", from, err)
 			}
 			report(v.Size())
 			return nil
 		})
-		batch = batch[:0]
-		return err
-	}
-	err := storedChunks(ctx, c.view, s.From, func(coords []int64, key string) error {
-		batch = append(batch, pair{key, s.Key(coords)})
-		if len(batch) < transfer.BatchKeys {
-			return nil
-		}
-		return flush()
 	})
-	if err != nil {
-		return err
-	}
-	return flush()
 }

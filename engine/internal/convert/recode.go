@@ -3,7 +3,6 @@ package convert
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -175,71 +174,23 @@ func (s *Array) encodeChunks(ctx context.Context, c *Plan, out kv.Writer, worker
 	if err != nil {
 		return err
 	}
-	e := encoding{from: s.From, to: to, workers: workers}
-	if s.From.Meta().Grid.Regular() == nil {
-		return e.boxes(ctx, zarr.Sel())
+	grid, shape := s.From.Meta().Grid.Regular(), s.From.Shape()
+	if grid == nil {
+		return zarr.CopyChunks(ctx, s.From, to, zarr.Sel(), workers.Run)
 	}
 	// Chunks lie inside of the source's, so only those that are stored count.
-	return storedChunks(ctx, c.view, s.From, func(coords []int64, _ string) error {
-		grid, shape := s.From.Meta().Grid.Regular(), s.From.Shape()
+	for chunk, err := range storedChunks(ctx, c.view, s.From) {
+		if err != nil {
+			return err
+		}
 		var box []zarr.Index
-		for d, i := range coords {
+		for d, i := range chunk.coords {
 			lo := i * int64(grid[d])
 			box = append(box, zarr.Slice(lo, min(lo+int64(grid[d]), shape[d]), 1))
 		}
-		return e.boxes(ctx, zarr.Sel(box...))
-	})
-}
-
-// encoding copies elements from one array to another.
-type encoding struct {
-	from, to *zarr.Array
-	workers  *transfer.Pool
-}
-
-// boxes copies the elements of a selection, chunk by chunk of the destination.
-func (e *encoding) boxes(ctx context.Context, sel zarr.Selection) error {
-	batch := make([]zarr.Chunk, 0, 256)
-	flush := func() error {
-		err := e.workers.Run(ctx, len(batch), func(ctx context.Context, i int) error { return e.chunk(ctx, batch[i]) })
-		batch = batch[:0]
-		return err
-	}
-	for chunk, err := range e.to.Chunks(ctx, sel) {
-		if err != nil {
-			return err
-		}
-		if batch = append(batch, chunk); len(batch) < cap(batch) {
-			continue
-		}
-		if err := flush(); err != nil {
+		if err := zarr.CopyChunks(ctx, s.From, to, zarr.Sel(box...), workers.Run); err != nil {
 			return err
 		}
 	}
-	return flush()
-}
-
-func (e *encoding) chunk(ctx context.Context, chunk zarr.Chunk) error {
-	var idx []zarr.Index
-	size := int64(e.from.Type().Size())
-	for d, lo := range chunk.Start {
-		idx = append(idx, zarr.Slice(lo, lo+chunk.Shape[d], 1))
-		size *= chunk.Shape[d]
-	}
-	sel := zarr.Sel(idx...)
-	if e.from.Type().Variable() {
-		v, err := e.from.ReadVar(ctx, sel)
-		if err != nil {
-			return err
-		}
-		return e.to.WriteVar(ctx, sel, v)
-	}
-	if int64(int(size)) != size {
-		return errors.Join(zarr.ErrTooLarge, fmt.Errorf("a chunk of %d bytes", size))
-	}
-	b := make([]byte, size)
-	if err := e.from.ReadBytes(ctx, sel, b); err != nil {
-		return err
-	}
-	return e.to.WriteBytes(ctx, sel, b)
+	return nil
 }

@@ -251,7 +251,7 @@ func (c *View) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, err
 
 func (c *View) keys(ctx context.Context, o kv.ListOptions) (keys []string, err error) {
 	add := func(key string) error {
-		if !strings.HasPrefix(key, o.Prefix) || key <= o.After && o.After != "" {
+		if !o.Has(key) {
 			return nil
 		}
 		if keys = append(keys, key); len(keys) > convertedListed {
@@ -292,11 +292,13 @@ func (c *View) keys(ctx context.Context, o kv.ListOptions) (keys []string, err e
 		if !ok {
 			return nil, errors.ErrUnsupported
 		}
-		err = storedChunks(ctx, list, n.array, func(coords []int64, _ string) error {
-			return add(string(n.keys.Append([]byte(names.Dir(path)), coords)))
-		})
-		if err != nil {
-			return nil, err
+		for chunk, err := range storedChunks(ctx, list, n.array) {
+			if err == nil {
+				err = add(string(n.keys.Append([]byte(names.Dir(path)), chunk.coords)))
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	slices.Sort(keys)

@@ -7,14 +7,14 @@ import "iter"
 var BatchKeys = 4096
 
 // Batches cuts a listing into slices of at most BatchKeys, calls fn with each, and stops
-// at the first error. The slices are reused.
-func Batches(keys iter.Seq2[string, error], fn func([]string) error) error {
-	batch := make([]string, 0, BatchKeys)
-	for k, err := range keys {
+// at the first error. The last one may be empty. The slices are reused.
+func Batches[T any](listed iter.Seq2[T, error], fn func([]T) error) error {
+	var batch []T
+	for x, err := range listed {
 		if err != nil {
 			return err
 		}
-		if batch = append(batch, k); len(batch) < BatchKeys {
+		if batch = append(batch, x); len(batch) < BatchKeys {
 			continue
 		}
 		if err := fn(batch); err != nil {
