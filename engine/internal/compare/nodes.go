@@ -90,9 +90,7 @@ type Changes struct {
 // that of the changes.
 func Nodes(ctx context.Context, older, newer View, c Changes) ([]NodeChange, error) {
 	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]owner{}}
-	if err := g.rename(ctx, c.Renames); err != nil {
-		return nil, err
-	}
+	g.rename(ctx, c.Renames)
 	for c, err := range c.Keys {
 		if err != nil {
 			return nil, err

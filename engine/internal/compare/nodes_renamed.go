@@ -12,7 +12,7 @@ import (
 )
 
 // rename notes arrays that were renamed, and those that lay where they are now.
-func (g *gathering) rename(ctx context.Context, renames []txn.Rename) error {
+func (g *gathering) rename(ctx context.Context, renames []txn.Rename) {
 	g.renames = renames
 	left := map[string]bool{}
 	for _, r := range renames {
@@ -24,13 +24,10 @@ func (g *gathering) rename(ctx context.Context, renames []txn.Rename) error {
 		if left[r.To] {
 			continue
 		}
-		switch _, err := g.older.Node(ctx, r.To); {
-		case errors.Is(err, zarr.ErrNotFound):
-		default: // also one that cannot be read
+		if _, err := g.older.Node(ctx, r.To); !errors.Is(err, zarr.ErrNotFound) { // also one that cannot be read
 			g.replaced = append(g.replaced, NodeChange{Path: r.To, Kind: "removed"})
 		}
 	}
-	return nil
 }
 
 // oldKey returns the name of a newer version's key in the older one.

@@ -164,10 +164,7 @@ func trail(path string) (list []passed) {
 	add = func(path string) {
 		for p := path; !seen[p]; p = filepath.Dir(p) {
 			seen[p] = true
-			info, err := os.Stat(p)
-			if err != nil {
-				info = nil
-			}
+			info, _ := os.Stat(p) // nil if there is nothing
 			list = append(list, passed{p, info})
 			link, err := os.Readlink(p)
 			if err != nil {

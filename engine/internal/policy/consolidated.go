@@ -132,9 +132,7 @@ func (c *Copies) Refresh(ctx context.Context) error {
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(c.stale))) {
 		o := *c.open
 		o.Version = c.stale[path]
-		switch err := zarr.Consolidate(ctx, c.s, path, &o); {
-		case err == nil, errors.Is(err, zarr.ErrNotFound), errors.Is(err, zarr.ErrKind), errors.Is(err, zarr.ErrMetadata):
-		default:
+		if err := zarr.Consolidate(ctx, c.s, path, &o); err != nil && !noCopy(err) {
 			return err
 		}
 		delete(c.stale, path)

@@ -72,9 +72,8 @@ type referent struct {
 	// place is mapped if the bytes are not where the URL says: the versions of
 	// the two places have nothing to do with each other, only their sizes.
 	place refs.Place
-	// asking is full while somebody asks for the file. Others wait for the answer,
-	// each as long as its context lasts.
-	asking chan struct{}
+	// asking is taken while somebody asks for the file; others wait for the answer.
+	asking gather.Turn
 
 	mu   sync.Mutex
 	file kv.Value // located; nil for files of this machine, which are asked each time
@@ -111,7 +110,7 @@ func (r *Resolver) referent(url string) (*referent, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &referent{place: place, asking: make(chan struct{}, 1)}
+	p = &referent{place: place}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old := r.known[url]; old != nil {
@@ -155,12 +154,10 @@ func (r *Resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.
 	if file := p.found(stale); file != nil {
 		return file, nil
 	}
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := p.asking.Take(ctx); err != nil {
+		return nil, err
 	}
+	defer p.asking.Release()
 	if file := p.found(stale); file != nil {
 		return file, nil
 	}
