@@ -1,6 +1,7 @@
 package dirkv
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
@@ -49,19 +50,11 @@ type rootSource struct {
 }
 
 func (s rootSource) open(rel string) (openFile, info, error) {
-	f, err := s.root.OpenFile(rel, os.O_RDONLY|nonBlock, 0)
+	f, in, err := s.openAs(rel, fs.FileMode.IsRegular)
 	if err != nil {
 		return nil, info{}, err
 	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = errNotAFile
-	}
-	if err != nil {
-		f.Close()
-		return nil, info{}, err
-	}
-	return f, fromFileInfo(fi), nil
+	return f, in, nil
 }
 
 func (s rootSource) stat(rel string) (info, error) {
@@ -77,15 +70,17 @@ func (s rootSource) stat(rel string) (info, error) {
 
 // openDir opens a directory for listing; "" is the base.
 func (s rootSource) openDir(rel string) (*os.File, info, error) {
-	if rel == "" {
-		rel = "."
-	}
+	return s.openAs(cmp.Or(rel, "."), fs.FileMode.IsDir)
+}
+
+// openAs opens what is of a kind; the error of anything else is errNotAFile.
+func (s rootSource) openAs(rel string, is func(fs.FileMode) bool) (*os.File, info, error) {
 	f, err := s.root.OpenFile(rel, os.O_RDONLY|nonBlock, 0)
 	if err != nil {
 		return nil, info{}, err
 	}
 	fi, err := f.Stat()
-	if err == nil && !fi.IsDir() {
+	if err == nil && !is(fi.Mode()) {
 		err = errNotAFile
 	}
 	if err != nil {

@@ -206,19 +206,15 @@ func (w *walk) wants(dir string, entry []byte) bool {
 		prefix = "" // dir begins with the prefix
 	}
 	if entry[len(entry)-1] != '/' {
-		return hasPrefix(entry, prefix) && dir+string(entry) > w.opts.After
+		return bytes.HasPrefix(entry, []byte(prefix)) && dir+string(entry) > w.opts.After
 	}
-	if !hasPrefix(entry, prefix) {
+	if !bytes.HasPrefix(entry, []byte(prefix)) {
 		return false
 	}
 	// Keys below the entry begin with it, so After is behind all of them or
 	// begins with it too.
 	full := dir + string(entry)
 	return full > w.opts.After || strings.HasPrefix(w.opts.After, full)
-}
-
-func hasPrefix(b []byte, prefix string) bool {
-	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
 // ListDir implements kv.DirLister.

@@ -1,6 +1,7 @@
 package dirkv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -221,7 +222,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 		return s.deleteDir(name)
 	}
 	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
-	found, _, err := s.readDir(ctx, dir, func(entry []byte) bool { return hasPrefix(entry, prefix[len(dir):]) })
+	found, _, err := s.readDir(ctx, dir, func(entry []byte) bool { return bytes.HasPrefix(entry, []byte(prefix[len(dir):])) })
 	if err != nil || found.len() == 0 {
 		return s.gone("delete prefix", dir, err)
 	}

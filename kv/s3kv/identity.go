@@ -34,10 +34,7 @@ type identity struct {
 
 // identities caches the identities of the process by profile, so that the
 // machine's role is requested once.
-var identities struct {
-	mu sync.Mutex
-	m  map[string]*identity
-}
+var identities sync.Map // of *identity
 
 // identityOf returns the identity of a profile with these settings.
 func identityOf(profile string, section map[string]string) *identity {
@@ -51,19 +48,12 @@ func identityOf(profile string, section map[string]string) *identity {
 	} {
 		name += "\x00" + os.Getenv(variable)
 	}
-	identities.mu.Lock()
-	defer identities.mu.Unlock()
-	if identities.m == nil {
-		identities.m = map[string]*identity{}
+	i := &identity{sources: []credentials.Provider{&variables{}, &keysOfProfile{FileAWSCredentials: credentials.FileAWSCredentials{Profile: profile}}}}
+	if r := roleOf(section); r != nil {
+		i.sources = append(i.sources, r)
 	}
-	if identities.m[name] == nil {
-		i := &identity{sources: []credentials.Provider{&variables{}, &keysOfProfile{FileAWSCredentials: credentials.FileAWSCredentials{Profile: profile}}}}
-		if r := roleOf(section); r != nil {
-			i.sources = append(i.sources, r)
-		}
-		identities.m[name] = i
-	}
-	return identities.m[name]
+	known, _ := identities.LoadOrStore(name, i)
+	return known.(*identity)
 }
 
 // variables are the keys in the environment.

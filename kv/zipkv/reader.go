@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"sort"
@@ -227,7 +226,7 @@ func (r *Reader) id(m *member) kv.ID {
 	}
 	b := append([]byte("zip member\x00"), archive[:]...)
 	for _, n := range []int64{m.offset, m.packed, m.size, int64(m.crc), int64(m.method)} {
-		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		b = le.AppendUint64(b, uint64(n))
 	}
 	sum := sha256.Sum256(b)
 	return kv.ID(sum[:len(kv.ID{})])
