@@ -31,13 +31,8 @@ func Replace(path string, write func(name string) error) (err error) {
 	if err := exchange(tmp, path); err != nil {
 		return errors.Join(fmt.Errorf("dirkv: replace %s: %w", path, err), os.RemoveAll(tmp))
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err == nil {
-		err = temp.SyncDir(dir)
-		dir.Close()
-	}
 	// Now tmp is the old one.
-	if err := errors.Join(err, os.RemoveAll(tmp)); err != nil {
+	if err := errors.Join(temp.SyncFolder(path), os.RemoveAll(tmp)); err != nil {
 		return fmt.Errorf("dirkv: replace %s: the new one is in place, but: %w", path, err)
 	}
 	return nil

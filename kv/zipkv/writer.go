@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
@@ -224,13 +223,8 @@ func (z *Writer) place() error {
 	if err == nil {
 		err = os.Rename(z.tmp, z.path)
 	}
-	if err != nil {
-		return fmt.Errorf("zipkv: create %s: %w", z.path, err)
-	}
-	dir, err := os.Open(filepath.Dir(z.path))
 	if err == nil {
-		err = temp.SyncDir(dir)
-		dir.Close()
+		err = temp.SyncFolder(z.path)
 	}
 	if err != nil {
 		return fmt.Errorf("zipkv: create %s: %w", z.path, err)

@@ -38,3 +38,13 @@ func SyncDir(f *os.File) error {
 	}
 	return err
 }
+
+// SyncFolder is [SyncDir] of the folder that path lies in.
+func SyncFolder(path string) error {
+	f, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return SyncDir(f)
+}
