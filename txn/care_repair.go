@@ -200,7 +200,7 @@ func (p *repairer) branches(ctx context.Context) error {
 			continue
 		}
 		name := RepairBranches + ref.Name
-		_, err = db.moveRef(catalog.HeadRef(name), "", "repair", func(CommitID) (CommitID, error) { return id, nil })
+		_, err = db.moveRef(catalog.HeadRef(name), "repair", func(CommitID) (CommitID, error) { return id, nil })
 		if err != nil {
 			return err
 		}

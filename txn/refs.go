@@ -66,7 +66,7 @@ func (t *refTable) list(prefix string) []Ref {
 
 // moveRef makes one ref move under the commit lock. decide gets the current
 // target (zero if none) and returns the new one.
-func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitID, error)) (RefMove, error) {
+func (db *DB) moveRef(ref, op string, decide func(old CommitID) (CommitID, error)) (RefMove, error) {
 	if err := db.writable(); err != nil {
 		return RefMove{}, err
 	}
@@ -78,11 +78,8 @@ func (db *DB) moveRef(ref, author, op string, decide func(old CommitID) (CommitI
 	if err != nil {
 		return RefMove{}, err
 	}
-	if author == "" {
-		author = db.opts.Author
-	}
 	c := newChange(db.packFailures.Load())
-	c.moves = []RefMove{{Ref: ref, Old: old, New: id, Time: db.opts.Now().UTC(), Author: author, Op: op}}
+	c.moves = []RefMove{{Ref: ref, Old: old, New: id, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: op}}
 	// What is deleted or moved back may let versions go.
 	c.noPayloads, c.makesRoom = true, !old.IsZero()
 	if err := db.publish(context.Background(), c); err != nil {
@@ -121,7 +118,7 @@ func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID
 	if err := CheckRefName(name); err != nil {
 		return err
 	}
-	_, err := db.moveRef(ref, "", kind, func(old CommitID) (CommitID, error) {
+	_, err := db.moveRef(ref, kind, func(old CommitID) (CommitID, error) {
 		if !old.IsZero() {
 			return old, fmt.Errorf("%s %q: %w", kind, name, ErrRefExists)
 		}
@@ -141,7 +138,7 @@ func (db *DB) DeleteBranch(name string) error {
 func (db *DB) DeleteTag(name string) error { return db.deleteRef(catalog.TagRef(name), "tag", name) }
 
 func (db *DB) deleteRef(ref, kind, name string) error {
-	_, err := db.moveRef(ref, "", "delete", func(old CommitID) (CommitID, error) {
+	_, err := db.moveRef(ref, "delete", func(old CommitID) (CommitID, error) {
 		if old.IsZero() {
 			return old, fmt.Errorf("%s %q: %w", kind, name, ErrNoRef)
 		}
@@ -154,7 +151,7 @@ func (db *DB) deleteRef(ref, kind, name string) error {
 // when they commit, unless the new head has their base as an ancestor.
 func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
 	branch = orMain(branch)
-	return db.moveRef(catalog.HeadRef(branch), "", "reset", func(old CommitID) (CommitID, error) {
+	return db.moveRef(catalog.HeadRef(branch), "reset", func(old CommitID) (CommitID, error) {
 		if old.IsZero() {
 			return old, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
 		}

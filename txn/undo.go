@@ -31,7 +31,7 @@ func (db *DB) UndoTag(ctx context.Context, tag string) (RefMove, error) {
 }
 
 func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error) {
-	return db.moveRef(ref, "", "undo", func(now CommitID) (CommitID, error) {
+	return db.moveRef(ref, "undo", func(now CommitID) (CommitID, error) {
 		for m, err := range db.reflog(ctx, ref) {
 			if err != nil {
 				return now, err

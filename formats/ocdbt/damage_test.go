@@ -186,11 +186,11 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, frame := range map[string][]byte{
-		"keys":    appendFrame(nil, magicNode, keys, nil),
-		"paths":   appendFrame(nil, magicNode, paths, nil),
-		"zeros":   appendFrame(nil, magicNode, make([]byte, 64<<20), zeros),
-		"entries": appendFrame(nil, magicNode, []byte{0, 0, 0xff, 0xff, 0x3f, 0, 0}, nil),
-		"values":  appendFrame(nil, magicNode, append([]byte{0, 0, 1, 1, 'k'}, 0xff, 0xff, 0x3f, 0), nil),
+		"keys":    encodeFrame(magicNode, keys, nil),
+		"paths":   encodeFrame(magicNode, paths, nil),
+		"zeros":   encodeFrame(magicNode, make([]byte, 64<<20), zeros),
+		"entries": encodeFrame(magicNode, []byte{0, 0, 0xff, 0xff, 0x3f, 0, 0}, nil),
+		"values":  encodeFrame(magicNode, append([]byte{0, 0, 1, 1, 'k'}, 0xff, 0xff, 0x3f, 0), nil),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -126,13 +126,13 @@ func (s *store) search(ctx context.Context, w wanted, versions []generation, nod
 // history yields the generations up to a number, newest first.
 func (s *store) history(ctx context.Context, newest uint64) iter.Seq2[generation, error] {
 	return func(yield func(generation, error) bool) {
-		if s.walk(ctx, s.versions, newest, yield) {
+		if walk(s.versions, newest, yield) {
 			s.walkNodes(ctx, s.manifest.nodes, newest, yield)
 		}
 	}
 }
 
-func (s *store) walk(ctx context.Context, versions []generation, newest uint64, yield func(generation, error) bool) bool {
+func walk(versions []generation, newest uint64, yield func(generation, error) bool) bool {
 	for i := len(versions) - 1; i >= 0; i-- {
 		if versions[i].number <= newest && !yield(versions[i], nil) {
 			return false
@@ -152,7 +152,7 @@ func (s *store) walkNodes(ctx context.Context, nodes []versionRef, newest uint64
 			yield(generation{}, err)
 			return false
 		}
-		if !s.walk(ctx, node.versions, newest, yield) || !s.walkNodes(ctx, node.nodes, newest, yield) {
+		if !walk(node.versions, newest, yield) || !s.walkNodes(ctx, node.nodes, newest, yield) {
 			return false
 		}
 	}

@@ -65,16 +65,15 @@ func decodeZstd(src []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// appendFrame appends a frame with this body to dst. enc is nil for no compression.
-func appendFrame(dst []byte, magic uint32, body []byte, enc *zstd.Encoder) []byte {
-	start := len(dst)
-	dst = binary.BigEndian.AppendUint32(dst, magic)
+// encodeFrame makes a frame of a body. enc is nil for no compression.
+func encodeFrame(magic uint32, body []byte, enc *zstd.Encoder) []byte {
+	dst := binary.BigEndian.AppendUint32(nil, magic)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	if enc != nil {
 		dst = enc.EncodeAll(body, append(dst, 1))
 	} else {
 		dst = append(append(dst, 0), body...)
 	}
-	binary.LittleEndian.PutUint64(dst[start+4:], uint64(len(dst)-start+4))
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	binary.LittleEndian.PutUint64(dst[4:], uint64(len(dst)+4))
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 }

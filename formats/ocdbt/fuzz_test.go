@@ -54,7 +54,7 @@ func FuzzDecodeNode(f *testing.F) {
 	bodies(f, magicNode, func(body []byte) { f.Add(body, "d/") })
 	const limit = 1 << 16
 	f.Fuzz(func(t *testing.T, body []byte, base string) {
-		n, err := decodeNode(appendFrame(nil, magicNode, body, nil), base[:min(len(base), 100)], limit)
+		n, err := decodeNode(encodeFrame(magicNode, body, nil), base[:min(len(base), 100)], limit)
 		if err != nil {
 			if !badFormat(err) {
 				t.Error(err)
@@ -82,7 +82,7 @@ func FuzzDecodeNode(f *testing.F) {
 func FuzzDecodeManifest(f *testing.F) {
 	bodies(f, magicManifest, func(body []byte) { f.Add(body) })
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := decodeManifest(appendFrame(nil, magicManifest, body, nil))
+		m, err := decodeManifest(encodeFrame(magicManifest, body, nil))
 		if err != nil {
 			if !badFormat(err) {
 				t.Error(err)
@@ -119,7 +119,7 @@ func FuzzDecodeVersionNode(f *testing.F) {
 		if len(body) > 1 {
 			ref.height = body[1]
 		}
-		v, err := decodeVersionNode(appendFrame(nil, magicVersions, body, nil), arity, ref)
+		v, err := decodeVersionNode(encodeFrame(magicVersions, body, nil), arity, ref)
 		if err != nil {
 			if !badFormat(err) {
 				t.Error(err)
@@ -136,7 +136,7 @@ func FuzzDecodeFrame(f *testing.F) {
 	f.Add([]byte("\x28\xb5\x2f\xfd\x04\x00\x09\x00\x00abc"), byte(1))
 	f.Add([]byte("abc"), byte(0))
 	f.Fuzz(func(t *testing.T, body []byte, compression byte) {
-		b := appendFrame(nil, magicNode, body, nil)
+		b := encodeFrame(magicNode, body, nil)
 		b[frameHeader+1] = compression
 		seal(b)
 		if got, err := decodeFrame(magicNode, b, 1<<16); err != nil && !badFormat(err) || len(got) > 1<<16 {

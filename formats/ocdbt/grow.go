@@ -243,7 +243,7 @@ func (w *Writer) write(ctx context.Context, c *content, root bool) (kid, error) 
 	if len(body) > w.s.nodeLimit() {
 		return k, formats.Unsupported("OCDBT: a node of %d bytes", len(body))
 	}
-	b := appendFrame(nil, magicNode, body, w.enc)
+	b := encodeFrame(magicNode, body, w.enc)
 	for i := range c.kids {
 		k.stats.add(c.kids[i].stats)
 	}

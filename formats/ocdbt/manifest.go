@@ -87,5 +87,5 @@ func (m *manifest) encode(enc *zstd.Encoder) []byte {
 	for i := range m.nodes {
 		b = append(b, m.nodes[i].height)
 	}
-	return appendFrame(nil, magicManifest, b, enc)
+	return encodeFrame(magicManifest, b, enc)
 }

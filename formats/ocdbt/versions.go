@@ -244,7 +244,7 @@ func (v *versionNode) encode(arityLog2 uint8, enc *zstd.Encoder) []byte {
 	} else {
 		b = appendVersionRefs(b, files, v.nodes)
 	}
-	return appendFrame(nil, magicVersions, b, enc)
+	return encodeFrame(magicVersions, b, enc)
 }
 
 // when is a commit time.
