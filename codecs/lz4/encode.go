@@ -11,10 +11,9 @@ const (
 	MaxBytes = 0x7e000000
 
 	minMatch  = 4
-	lastBytes = 5     // literals at the end
-	lastMatch = 12    // no match begins closer to the end
-	minBytes  = 13    // shorter input has no match
-	maxOffset = 65535 // fits in the sequence
+	lastBytes = 5  // literals at the end
+	lastMatch = 12 // no match begins closer to the end
+	minBytes  = 13 // shorter input has no match
 	smallFrom = 64<<10 + 11
 	maxAccel  = 65537
 	// After so many misses (a power of two) the steps get longer by one.

@@ -124,8 +124,8 @@ func EncodeXZ(dst, src []byte, o Options) ([]byte, error) {
 		dst = pad(dst, size)
 		dst, _ = appendCheck(dst, o.Check, src)
 		index[1] = 1
-		index = appendVLI(index, uint64(size+checkSize(o.Check)))
-		index = appendVLI(index, uint64(len(src)))
+		index = binary.AppendUvarint(index, uint64(size+checkSize(o.Check)))
+		index = binary.AppendUvarint(index, uint64(len(src)))
 	}
 	index = pad(index, len(index))
 	index = binary.LittleEndian.AppendUint32(index, crc32.ChecksumIEEE(index))

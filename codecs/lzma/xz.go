@@ -142,7 +142,7 @@ func (x *xzReader) stream() error {
 // index reads the index, behind its first byte, and the footer.
 func (x *xzReader) index(flags []byte) error {
 	start := x.pos - 1
-	want := append(appendVLI(nil, x.blocks), x.records...)
+	want := append(binary.AppendUvarint(nil, x.blocks), x.records...)
 	got, err := x.next(len(want))
 	if err != nil {
 		return err
@@ -228,8 +228,8 @@ func (x *xzReader) block(size int) error {
 		return corrupt("the checksum of a block is wrong")
 	}
 	x.blocks++
-	x.records = appendVLI(x.records, uint64(size+n+checkSize(x.check)))
-	x.records = appendVLI(x.records, uint64(len(data)))
+	x.records = binary.AppendUvarint(x.records, uint64(size+n+checkSize(x.check)))
+	x.records = binary.AppendUvarint(x.records, uint64(len(data)))
 	return nil
 }
 
@@ -296,8 +296,6 @@ func readVLI(p []byte) (v uint64, rest []byte, ok bool) {
 	}
 	return 0, p, false
 }
-
-func appendVLI(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
 
 // undelta adds to every byte the one dist before it.
 func undelta(p []byte, dist int) {

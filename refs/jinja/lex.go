@@ -62,13 +62,13 @@ func (p *parser) advance() {
 		p.fail(errors.New("expression too long"))
 		return
 	}
-	p.src = trimLeft(p.src)
+	p.src = strings.TrimLeftFunc(p.src, isSpace)
 	if rest, ok := strings.CutPrefix(p.src, p.close); ok {
 		p.src = rest
 		return
 	}
 	if rest, ok := strings.CutPrefix(p.src, "-"+p.close); ok {
-		p.src = trimLeft(rest)
+		p.src = strings.TrimLeftFunc(rest, isSpace)
 		return
 	}
 	if p.src == "" {
@@ -124,8 +124,6 @@ func (p *parser) quoted() {
 	}
 	p.fail(errors.New("string without end"))
 }
-
-func trimLeft(s string) string { return strings.TrimLeftFunc(s, isSpace) }
 
 // clip shortens what an error message quotes.
 func clip(s string) string {
