@@ -321,3 +321,11 @@ func TestZstdShrinksMuch(t *testing.T) {
 		}
 	}
 }
+
+// A codec whose own errors begin with its name is named once.
+func TestCorruptNamesCodecOnce(t *testing.T) {
+	text := codecs.Corruptf("blosc", "%w", errors.New("blosc: corrupt frame")).Error()
+	if text != "codecs: corrupt data: blosc: corrupt frame" {
+		t.Error(text)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
 )
@@ -122,7 +123,7 @@ type corruptError struct {
 }
 
 func (e *corruptError) Error() string {
-	return "codecs: corrupt data: " + e.codec + ": " + e.err.Error()
+	return "codecs: corrupt data: " + e.codec + ": " + strings.TrimPrefix(e.err.Error(), e.codec+": ")
 }
 func (e *corruptError) Unwrap() error        { return e.err }
 func (e *corruptError) Is(target error) bool { return fault.Matches(ErrCorrupt, target) }
