@@ -58,6 +58,7 @@ var codes = []struct {
 	{"no_virtual", txn.ErrNoVirtual},
 	{"closed", txn.ErrClosed},
 	{"closed", os.ErrClosed},
+	{"view_closed", kv.ErrClosed},
 	{"denied", serve.ErrDenied},
 	{"range", kv.ErrRange},
 	{"too_large", kv.ErrTooLarge},

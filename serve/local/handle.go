@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -152,7 +153,8 @@ type view struct {
 	arrays map[string]*zarr.Array
 }
 
-// add gives a view a handle.
+// add gives a view a handle: an even one to a session, so that a closed handle still
+// tells what it was.
 func (c *conn) add(db string, v *serve.View) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +170,8 @@ func (c *conn) add(db string, v *serve.View) (uint32, error) {
 		v.Release()
 		return 0, fmt.Errorf("%w: %d views are open; close some", ErrLimit, len(c.views))
 	}
-	for c.last++; c.last == 0 || c.views[c.last] != nil; c.last++ {
+	session := v.Session != nil
+	for c.last++; c.last == 0 || c.views[c.last] != nil || c.last%2 == 0 != session; c.last++ {
 	}
 	c.views[c.last] = &view{View: v, db: db}
 	return c.last, nil
@@ -181,7 +184,11 @@ func (c *conn) use(handle uint32) (*view, error) {
 	v := c.views[handle]
 	switch {
 	case v == nil && handle != 0 && handle <= c.last:
-		return nil, fmt.Errorf("%w: view %d is closed", txn.ErrSessionClosed, handle)
+		closed := kv.ErrClosed
+		if handle%2 == 0 {
+			closed = txn.ErrSessionClosed
+		}
+		return nil, fmt.Errorf("%w: view %d", closed, handle)
 	case v == nil:
 		return nil, fmt.Errorf("%w: no view %d is open", ErrRequest, handle)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
+	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -78,6 +79,24 @@ func TestView(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A view that its client has closed is not taken for a session.
+func TestClosedVersion(t *testing.T) {
+	_, c := served(t, nil, nil)
+	for range 3 {
+		out, err := ask[wire.View](bg, c.l, wire.OpOpen, wire.Open{Rev: "main"})
+		if err == nil {
+			_, err = ask[none](bg, c.l, wire.OpClose, wire.Handle{View: out.View})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = ask[wire.Session](bg, c.l, wire.OpSession, wire.Handle{View: out.View})
+		if !errors.Is(err, kv.ErrClosed) || errors.Is(err, txn.ErrSessionClosed) {
+			t.Errorf("the view of a version that was closed: %v", err)
+		}
 	}
 }
 
