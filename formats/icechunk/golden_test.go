@@ -174,6 +174,28 @@ func TestVersionsThatAreNot(t *testing.T) {
 	}
 }
 
+// The versions that an error lists can be typed in a URL.
+func TestListedVersionsAreEscaped(t *testing.T) {
+	files, _ := golden(t, "v1")
+	odd := kv.NewMem()
+	for key, err := range files.List(t.Context(), kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := kv.Get(t.Context(), files, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := odd.Set(t.Context(), strings.Replace(key, "refs/branch.side/", "refs/branch.to side|x/", 1), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Open(t.Context(), odd, "branch.side")
+	if !errors.Is(err, formats.ErrNoVersion) || !strings.Contains(err.Error(), "@branch.to%20side%7Cx") {
+		t.Error(err)
+	}
+}
+
 // TestOneManifest reads one chunk of an array with many manifests, and only the
 // manifest that has it.
 func TestOneManifest(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -303,7 +304,7 @@ func (r *repository) listRefs(ctx context.Context) (out []formats.Name, err erro
 // mostVersions is how many branches and tags an error lists.
 const mostVersions = 8
 
-// someVersions lists the first branches and tags as versions are spelled, "" if they
+// someVersions lists the first branches and tags as URLs spell versions, "" if they
 // cannot be listed.
 func (r *repository) someVersions(ctx context.Context) string {
 	names, _ := r.names(ctx)
@@ -313,7 +314,7 @@ func (r *repository) someVersions(ctx context.Context) string {
 		if n.Tag {
 			kind = tagOf
 		}
-		some = append(some, "@"+kind+n.Name)
+		some = append(some, "@"+kind+url.PathEscape(n.Name))
 	}
 	if len(names) > mostVersions {
 		some = append(some, "…")
