@@ -43,6 +43,11 @@ type HistoryResult struct {
 	Versions, Known int64
 	// Branches and Tags are the names that they have here, sorted.
 	Branches, Tags []string
+	// Renamed are the names of branches and tags of the source, with the ID of their
+	// newest version, that names here cannot be like, and what they are called here:
+	// "_" stands for a character such as a space, and more of them follow where another
+	// branch or tag has that name.
+	Renamed map[SourceName]string
 	// Keys were set or deleted, Bytes copied.
 	Keys, Bytes int64
 	// NotGranted is as in [ImportResult].
@@ -123,6 +128,7 @@ type historian struct {
 	linker   *linker
 
 	names   []formats.Name
+	local   map[formats.Name]string    // what they are called here
 	known   map[string]formats.Version // by ID
 	first   txn.CommitID               // of the database
 	commits map[string]txn.CommitID    // of versions that are here
@@ -149,7 +155,14 @@ func (h *historian) run(ctx context.Context) error {
 		return 1
 	}
 	slices.SortStableFunc(h.names, func(a, b formats.Name) int { return rank(a) - rank(b) })
+	h.local = formats.NamesLike(h.names, h.o.Prefix, txn.ToRefName)
 	for _, n := range h.names {
+		if name := h.local[n]; name != h.o.Prefix+n.Name {
+			if h.res.Renamed == nil {
+				h.res.Renamed = map[SourceName]string{}
+			}
+			h.res.Renamed[n] = name
+		}
 		if err := h.read(ctx, n); err != nil {
 			return err
 		}
@@ -238,12 +251,9 @@ func (h *historian) here(ctx context.Context) error {
 // messages.
 func messageOf(v formats.Version) string { return cmp.Or(v.Message, v.ID) }
 
-// local is the name of a branch or tag here.
-func (h *historian) local(n formats.Name) string { return h.o.Prefix + n.Name }
-
 // check makes sure that a branch or tag can be made, or go on.
 func (h *historian) check(n formats.Name) error {
-	name := h.local(n)
+	name := h.local[n]
 	if n.Tag {
 		for _, t := range h.db.Tags() {
 			if t.Name == name && t.Commit != h.commits[n.ID] {
@@ -279,7 +289,7 @@ func (h *historian) take(ctx context.Context, n formats.Name) error {
 		missing = append(missing, id)
 	}
 	slices.Reverse(missing)
-	name, branch := h.local(n), h.local(n)
+	name, branch := h.local[n], h.local[n]
 	if n.Tag {
 		branch += ".importing" // of versions that only tags have
 	}

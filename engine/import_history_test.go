@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,47 @@ func TestImportHistory(t *testing.T) {
 				}
 				g.check(t, db, "other/")
 			})
+		}
+	}
+}
+
+// Names that cannot be here become others, however often the import runs.
+func TestImportHistoryNames(t *testing.T) {
+	g := historyOf(t, "v1")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string][]string{"branch.side": {"branch.to side", "branch.to_side", "branch.-x"}, "tag.v1": {"tag.at 10:30"}} {
+		b, err := os.ReadFile(filepath.Join(dir, "refs", from, "ref.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range to {
+			if err := os.Mkdir(filepath.Join(dir, "refs", name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "refs", name, "ref.json"), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g.url = "file://" + dir + "/|icechunk:"
+	db := historyDB(t)
+	for range 2 {
+		res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		renamed := map[string]string{}
+		for n, name := range res.Renamed {
+			renamed[n.Name] = name
+			if n.Tag != slices.Contains(res.Tags, name) || n.Tag == slices.Contains(res.Branches, name) {
+				t.Errorf("%+v is called %q, and there are branches %q and tags %q", n, name, res.Branches, res.Tags)
+			}
+		}
+		if want := map[string]string{"to side": "to_side_", "-x": "_x", "at 10:30": "at_10_30"}; !maps.Equal(renamed, want) {
+			t.Errorf("%q", renamed)
 		}
 	}
 }

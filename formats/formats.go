@@ -182,6 +182,34 @@ type Name struct {
 	ID string
 }
 
+// NamesLike returns what branches and tags are called where not every name can be: prefix
+// and name as like makes them, which returns what can stay as it is. Where a name is
+// taken, "_" follows it.
+func NamesLike(names []Name, prefix string, like func(string) string) map[Name]string {
+	out := make(map[Name]string, len(names))
+	type key struct {
+		tag  bool
+		name string
+	}
+	taken := make(map[key]bool, len(names))
+	for _, n := range names { // names that need no change keep it
+		if name := prefix + n.Name; like(name) == name {
+			out[n], taken[key{n.Tag, name}] = name, true
+		}
+	}
+	for _, n := range names {
+		if out[n] != "" {
+			continue
+		}
+		name := like(prefix + n.Name)
+		for taken[key{n.Tag, name}] {
+			name += "_"
+		}
+		out[n], taken[key{n.Tag, name}] = name, true
+	}
+	return out
+}
+
 // Change is a key whose value another version does not have.
 type Change struct {
 	refs.Entry

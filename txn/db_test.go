@@ -275,6 +275,14 @@ func TestRefNames(t *testing.T) {
 		if err := db.CreateBranch(bg, name, head); !errors.Is(err, ErrRefName) {
 			t.Errorf("%q: %v", name, err)
 		}
+		if like := ToRefName(name); len(name) < 256 && CheckRefName(like) != nil {
+			t.Errorf("%q becomes %q", name, like)
+		}
+	}
+	for name, want := range map[string]string{"a b": "a_b", "-x/../é/": "_x/__/é/_", "a/.../b": "a/.../b", "v1@{2}": "v1_{2}"} {
+		if got := ToRefName(name); got != want {
+			t.Errorf("%q becomes %q, want %q", name, got, want)
+		}
 	}
 	if err := db.CreateTag(bg, "ok/é-1.0", head); err != nil {
 		t.Error(err)

@@ -166,36 +166,15 @@ func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 
 // writtenNames returns what branches and tags are called in a repository. A slash, and
 // each character that the object stores of icechunk escape in a file of a directory but
-// not in an object of a bucket, becomes "_". More of them follow where that name is taken.
+// not in an object of a bucket, becomes "_".
 func writtenNames(names []formats.Name) map[formats.Name]string {
-	written := make(map[formats.Name]string, len(names))
-	type key struct {
-		tag  bool
-		name string
-	}
-	taken := make(map[key]bool, len(names))
 	plain := func(r rune) rune {
 		if r <= ' ' || r > '~' || strings.ContainsRune("/\\%{}[]^`\"<>~#|*?", r) {
 			return '_'
 		}
 		return r
 	}
-	for _, n := range names { // names that need no change keep it
-		if strings.Map(plain, n.Name) == n.Name {
-			written[n], taken[key{n.Tag, n.Name}] = n.Name, true
-		}
-	}
-	for _, n := range names {
-		if written[n] != "" {
-			continue
-		}
-		name := strings.Map(plain, n.Name)
-		for taken[key{n.Tag, name}] {
-			name += "_"
-		}
-		written[n], taken[key{n.Tag, name}] = name, true
-	}
-	return written
+	return formats.NamesLike(names, "", func(name string) string { return strings.Map(plain, name) })
 }
 
 func isMain(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }

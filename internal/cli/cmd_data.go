@@ -78,8 +78,8 @@ imported, with its branches and tags: as one commit each, with message, time and
 author, at the root. Only changes are read. Each commit is complete when it is
 seen; an import that is interrupted keeps those that it made, and the same command
 goes on after them, also when the source has grown. Branches and tags get the names
-that they have there, after --prefix. The branch main must be new, or made by such
-an import.`,
+that they have there, after --prefix; "_" stands for a space and what else a name
+cannot have. The branch main must be new, or made by such an import.`,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
@@ -296,6 +296,13 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 		fmt.Fprintf(out, "; tags %s", strings.Join(res.Tags, ", "))
 	}
 	fmt.Fprintln(out)
+	for n, name := range res.Renamed {
+		kind := "branch"
+		if n.Tag {
+			kind = "tag"
+		}
+		say(cmd, "the %s %q is called %s here", kind, n.Name, name)
+	}
 	if res.NotGranted != nil {
 		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
 	}

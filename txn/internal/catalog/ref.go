@@ -29,6 +29,11 @@ type Ref struct {
 	Commit CommitID
 }
 
+// inRefName reports whether a character may stand in a name.
+func inRefName(r rune) bool {
+	return r > ' ' && r != 0x7f && r != 0xfffd && !strings.ContainsRune(`~^:@\?*[`, r)
+}
+
 // CheckRefName reports whether s can name a branch or tag. Names are UTF-8
 // without spaces, control characters and the characters that revisions use
 // (~ ^ : @ and \); their parts between slashes are not empty, "." or "..".
@@ -41,7 +46,7 @@ func CheckRefName(s string) error {
 		return bad("it begins with a dash")
 	}
 	for _, r := range s {
-		if r <= ' ' || r == 0x7f || r == 0xfffd || strings.ContainsRune(`~^:@\?*[`, r) {
+		if !inRefName(r) {
 			return bad(fmt.Sprintf("it holds %q", r))
 		}
 	}
@@ -51,6 +56,31 @@ func CheckRefName(s string) error {
 		}
 	}
 	return nil
+}
+
+// ToRefName returns a name like s that can name a branch or tag: "_" stands for what
+// cannot be in one. A name that can be stays; one that is too long does, too.
+func ToRefName(s string) string {
+	if CheckRefName(s) == nil {
+		return s
+	}
+	parts := strings.Split(s, "/")
+	for i, part := range parts {
+		if strings.Trim(part, ".") == "" && len(part) < 3 {
+			parts[i] = strings.Repeat("_", max(len(part), 1))
+			continue
+		}
+		parts[i] = strings.Map(func(r rune) rune {
+			if !inRefName(r) {
+				return '_'
+			}
+			return r
+		}, part)
+	}
+	if strings.HasPrefix(parts[0], "-") {
+		parts[0] = "_" + parts[0][1:]
+	}
+	return strings.Join(parts, "/")
 }
 
 // Refs is the table of refs, by names with prefixes.
