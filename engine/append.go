@@ -312,7 +312,7 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 		return nil, j.stop(s, err)
 	}
 	if p.link {
-		res.NotGranted = errors.Join(j.notGranted, db.Grant(j.follow))
+		res.NotGranted, res.Forbidden = errors.Join(j.notGranted, db.Grant(j.follow)), j.forbidden
 	}
 	return res, nil
 }

@@ -46,6 +46,7 @@ type joiner struct {
 	saved      time.Time
 	kept       bool // something was saved
 	notGranted error
+	forbidden  []string // as in ImportResult
 }
 
 // pendingValues are elements that wait to be written at from to to along the
@@ -375,6 +376,11 @@ func (p *piecePass) link(ctx context.Context) error {
 		}
 	}
 	p.j.follow = l.grants().With(p.j.follow)
+	for _, prefix := range l.forbidden() {
+		if !slices.Contains(p.j.forbidden, prefix) && len(p.j.forbidden) < maxForbidden {
+			p.j.forbidden = append(p.j.forbidden, prefix)
+		}
+	}
 	return nil
 }
 

@@ -76,8 +76,7 @@ func (db *DB) granted() (f Follow, err error) {
 }
 
 // Grant remembers on this machine, for this user, that the references of the
-// database may be followed there, in addition to earlier grants. It applies from
-// the next opening of the database on.
+// database may be followed there, in addition to earlier grants.
 func (db *DB) Grant(f Follow) error {
 	if err := f.Check(); err != nil {
 		return err

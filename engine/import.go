@@ -78,6 +78,9 @@ type ImportResult struct {
 	// NotGranted is the error of storing which references of a linked set may be
 	// followed: reading them then needs [Options].Follow. Else nil.
 	NotGranted error
+	// Forbidden are the prefixes of URLs, at most 32, to which references of a linked
+	// set lead and that reading does not follow; see [DB.Grant].
+	Forbidden []string
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string
 }

@@ -50,8 +50,9 @@ type HistoryResult struct {
 	Renamed map[SourceName]string
 	// Keys were set or deleted, Bytes copied.
 	Keys, Bytes int64
-	// NotGranted is as in [ImportResult].
+	// NotGranted and Forbidden are as in [ImportResult].
 	NotGranted error
+	Forbidden  []string
 }
 
 // ImportHistory imports every version of a source in a format with versions
@@ -80,7 +81,7 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 	h.linker = newLinker(db, src, ImportOptions{Link: true, Validate: o.Validate}, set, prefix)
 	err = h.run(ctx)
 	if err == nil && o.Link {
-		h.res.NotGranted = db.Grant(h.linker.grants())
+		h.res.NotGranted, h.res.Forbidden = db.Grant(h.linker.grants()), h.linker.forbidden()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", src.name(), err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
@@ -59,6 +60,8 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix str
 		set: set, base: set.Rules().Base, validate: o.Validate,
 		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters}, follow: []Follow{src.env.Follow, db.opts.Follow},
 	}
+	had, _ := db.granted() // an error is that of Grant, too
+	files.granted = src.env.Follow.With(db.opts.Follow).With(had).Rules()
 	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
 		meter: &transfer.Meter{}, entries: set.Entries, files: files, columns: files,
@@ -85,9 +88,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	if err != nil {
 		return nil, o.abandon(s, fmt.Errorf("import %s: %w", src.name(), err))
 	}
-	if err := db.Grant(l.grants()); err != nil {
-		res.NotGranted = err
-	}
+	res.NotGranted, res.Forbidden = db.Grant(l.grants()), l.forbidden()
 	return res, nil
 }
 
@@ -98,6 +99,13 @@ func (l *linker) grants() Follow {
 		f = f.With(Follow{Allow: []string{l.base}})
 	}
 	return f
+}
+
+// forbidden are prefixes that reading may not follow, sorted.
+func (l *linker) forbidden() []string {
+	out := append(slices.Clone(l.files.forbidden), l.columns.forbidden...)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (l *linker) session(ctx context.Context) (*Session, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -153,6 +154,45 @@ func TestLinkGrantsWhatIsFollowed(t *testing.T) {
 	res, err := appendAll(db, "time", true, ImportOptions{To: "n"}, pieceOf(dailySet(0).write(t, "f0.json"), Follow{Allow: []string{"s3://b/"}}))
 	if err != nil || res.NotGranted == nil {
 		t.Errorf("appended: %+v, %v", res, err)
+	}
+}
+
+// An import names what reading does not follow, and an open database follows it as soon
+// as that is granted, also by another process.
+func TestLinkedElsewhere(t *testing.T) {
+	config, dir, far := t.TempDir(), t.TempDir(), filepath.ToSlash(t.TempDir())+"/"
+	array := `{"zarr_format":2,"shape":[2],"chunks":[1],"dtype":"|u1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`
+	set := fmt.Sprintf(`{"a/.zarray":%s,"a/0":["file://%sx"],"a/1":["s3://bucket/y/z",0,1]}`, array, far)
+	for name, text := range map[string]string{far + "x": "\x07", dir + "/set.json": set} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openDB(t, linkOptions(t, config))
+	url := "file://" + filepath.ToSlash(dir) + "/set.json"
+	if res := linkSet(t, db, url, Follow{}, ImportOptions{}); !slices.Equal(res.Forbidden, []string{"file://" + far, "s3://bucket/"}) {
+		t.Errorf("%q is not followed", res.Forbidden)
+	}
+	read := func() error {
+		snap, err := db.At(bg, "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer snap.Close()
+		_, err = kv.Get(bg, snap, "a/0")
+		return err
+	}
+	if err := read(); !errors.Is(err, ErrForbidden) || !strings.HasSuffix(err.Error(), ": to follow it, allow file://"+far) {
+		t.Error(err)
+	}
+	if err := db.Grant(Follow{Allow: []string{"file://" + far}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err != nil {
+		t.Error(err)
+	}
+	if res := linkSet(t, db, url, Follow{Allow: []string{"s3://bucket/y"}}, ImportOptions{Overwrite: true}); len(res.Forbidden) > 0 {
+		t.Errorf("%q is not followed", res.Forbidden)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
@@ -32,6 +33,28 @@ type linkedFiles struct {
 	scheme   string                // with "://", of the URLs that came last, unless they are local
 	last     string                // URL
 	lastFile linkedFile
+
+	granted   refs.Rules // what reading may follow
+	folder    string     // of the absolute URL that was compared with them last
+	forbidden []string   // prefixes that reading may not follow, at most maxForbidden
+}
+
+// maxForbidden bounds how many prefixes an import names.
+const maxForbidden = 16
+
+// compare notes where an absolute URL leads if reading may not follow it. URLs of one
+// folder are compared once.
+func (f *linkedFiles) compare(abs string) {
+	folder := abs[:strings.LastIndexByte(abs, '/')+1]
+	if folder == f.folder || len(f.forbidden) == maxForbidden || f.base != "" && strings.HasPrefix(abs, f.base) {
+		return
+	}
+	f.folder = strings.Clone(folder)
+	if _, err := f.granted.Resolve(abs); errors.Is(err, refs.ErrForbidden) {
+		if origin := refs.Origin(abs); !slices.Contains(f.forbidden, origin) {
+			f.forbidden = append(f.forbidden, origin)
+		}
+	}
 }
 
 // linkedFile is a file that references name.
@@ -206,6 +229,7 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 	if err := f.notOwn(abs); err != nil {
 		return tree.Source{}, err
 	}
+	f.compare(abs)
 	f.inFolder = f.inFolder || strings.HasPrefix(abs, f.base)
 	return tree.Source{URL: abs}, nil
 }

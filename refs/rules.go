@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // Rules say which URLs of a set may be followed. The zero Rules allow none.
@@ -142,7 +144,25 @@ func (r *resolver) resolve(u string) (Place, error) {
 		}
 		return place(u, a, rest)
 	}
-	return Place{}, forbidden(u, "it is neither below the folder of the set nor mapped nor allowed")
+	return Place{}, forbidden(u, "to follow it, allow %s", redact.URL(originOf(abs)))
+}
+
+// Origin returns the widest prefix that is usually allowed for a URL which is not relative:
+// everything of its host or bucket, and of a local file its folder.
+func Origin(u string) string {
+	if abs, ok, err := absolute(u); err == nil && ok {
+		u = abs
+	}
+	return originOf(u)
+}
+
+func originOf(abs string) string {
+	scheme, rest, _ := strings.Cut(abs, "://")
+	if scheme == "file" {
+		return abs[:strings.LastIndexByte(abs, '/')+1]
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host + "/"
 }
 
 // below returns what follows prefix in u, without the slash between them.

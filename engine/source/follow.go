@@ -62,6 +62,9 @@ func (f Follow) folders() []string {
 	return out
 }
 
+// Rules are those of references that are not of a set.
+func (f Follow) Rules() refs.Rules { return f.rules("") }
+
 // rules are those of a set that lies in the folder base, "" if there is none.
 func (f Follow) rules(base string) refs.Rules {
 	return refs.Rules{Base: base, Map: f.Map, Allow: f.Allow}

@@ -250,7 +250,7 @@ func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, ru
 		_, cerr := db.Discard()
 		return errors.Join(err, cerr)
 	}
-	imported(cmd, res, base)
+	imported(cmd, dir, res, base)
 	return db.Close()
 }
 
@@ -303,9 +303,7 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 		}
 		say(cmd, "the %s %q is called %s here", kind, n.Name, name)
 	}
-	if res.NotGranted != nil {
-		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
-	}
+	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
 	return db.Close()
 }
 
@@ -359,14 +357,26 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 	})
 }
 
+// notFollowed warns of references that were linked and are not followed.
+func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []string) {
+	if notGranted != nil {
+		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(notGranted))
+	}
+	if len(forbidden) > 0 {
+		args := []string{"zarrdb", "refs", "allow", shellWord(dir)}
+		for _, prefix := range forbidden {
+			args = append(args, shellWord(zurl.Redact(prefix)))
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "zarrdb: chunks were linked that are not read before you allow it: %s\n", strings.Join(args, " "))
+	}
+}
+
 // imported prints what an import did.
-func imported(cmd *cobra.Command, res *engine.ImportResult, base txn.CommitID) {
+func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn.CommitID) {
 	if res.Commit != nil {
 		report(cmd, res.Commit, base)
 	}
-	if res.NotGranted != nil {
-		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(res.NotGranted))
-	}
+	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
 	for _, err := range res.Unknown {
 		say(cmd, "imported as it is, and not to be read: %s", oneLine(err))
 	}

@@ -19,9 +19,28 @@ func refsCmd() *cobra.Command {
 are its value. import --link keeps them in a database as virtual chunks.
 
 References are followed only below the folder of their set, below the targets of
---url-map, and below prefixes that --allow names.`,
+--url-map, and below prefixes that --allow or "refs allow" names.`,
 		Example: `  zarrdb refs expand refs.json`,
-	}, refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
+	}, refsAllowCmd(), refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
+}
+
+func refsAllowCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "allow DB PREFIX...",
+		Short: "Let the virtual chunks of a database be read from elsewhere",
+		Long: `Let every program of yours on this machine follow the references of a database
+below these URLs or folders, each a PREFIX as of --allow. This is remembered for you
+and not in the database, which can make nobody else read anything.`,
+		Example: `  zarrdb refs allow era5.zdb s3://era5-pds/`,
+		Args:    argCount(2, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			follow, err := (&followFlags{allow: args[1:]}).follow(here(cmd))
+			if err != nil {
+				return err
+			}
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error { return db.Grant(follow) })
+		},
+	}
 }
 
 func refsExpandCmd() *cobra.Command {

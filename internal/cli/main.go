@@ -146,7 +146,7 @@ func message(err error, code int) string {
 		text += " with --resume"
 	}
 	if source.IsForbidden(err) {
-		text += " (see --allow and --url-map)"
+		text += " (--allow; for a database once for all: zarrdb refs allow)"
 	}
 	if errors.Is(err, engine.ErrNotHere) {
 		text += " (--validate none links it all the same)"

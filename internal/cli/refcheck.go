@@ -137,7 +137,7 @@ func (o *refCheckOutput) end(r *engine.RefCheckReport, from int64, err error) er
 	case o.found > 0:
 		err = fmt.Errorf("%d of %s cannot be read", o.found, count(checked, "reference"))
 		if o.forbidden > 0 {
-			err = fmt.Errorf("%w; %d are not permitted (see --allow and --url-map)", err, o.forbidden)
+			err = fmt.Errorf("%w; %d are not permitted (--allow; for a database once for all: zarrdb refs allow)", err, o.forbidden)
 		}
 		return err
 	case !o.json:

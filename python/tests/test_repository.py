@@ -214,6 +214,22 @@ def test_link(repo: zarrdb.Repository, tmp_path: Path) -> None:
         repo.link(sources[0], to="g", url_map=where)  # there is something already
 
 
+def test_allow(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    far = tmp_path / "far"
+    far.mkdir()
+    (far / "x").write_bytes(b"\7")
+    array = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|u1", "compressor": None, "filters": None, "fill_value": 0, "order": "C"}
+    source = tmp_path / "set" / "refs.json"
+    source.parent.mkdir()
+    source.write_text(json.dumps({"a/.zarray": array, "a/0": [f"file://{far}/x"]}))
+    with pytest.warns(UserWarning, match=f"refs allow .* file://{far}/"):
+        repo.link(source)
+    with pytest.raises(zarrdb.DeniedError, match=r"allow file://.*/far/ \(see Repository.allow\)"):
+        repo.at("main").array("a")[:]
+    repo.allow(str(far))
+    assert repo.at("main").array("a")[:].tolist() == [7]
+
+
 def test_representation(repo: zarrdb.Repository, path: Path) -> None:
     commit(repo, a=b"1")
     repo.create_tag("v1")

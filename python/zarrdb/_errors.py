@@ -144,4 +144,6 @@ def failure(meta: dict[str, Any]) -> ZarrdbError:
         return ChangedError(message or f"{key}: somebody else has written it meanwhile", key)
     if code == "lost":
         return SessionLostError(message)
+    if code == "forbidden":
+        message += " (see Repository.allow)"
     return _kinds.get(code, ZarrdbError)(message, code)

@@ -6,6 +6,7 @@ import builtins
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -351,6 +352,8 @@ class Repository:
             code, out, err = self._client.run(*args)
         except ConnectionLostError as e:
             raise ConnectionLostError(f"zarrdb {args[0]}: {e}", "gone") from e
+        if code == 0 and err and args[0] == "import":  # of references that are not followed
+            warnings.warn(err.strip().removeprefix("zarrdb: "), stacklevel=3)
         if code not in fine:
             raise exit_error(code, err) if code != 3 else ConflictError(err.strip().removeprefix("zarrdb: "))
         return code, out
@@ -482,6 +485,13 @@ class Repository:
             args += ["--url-map", f"{url}={other}"]
         self._run(*args)
         return self.resolve(self.lookup_branch(branch))
+
+    def allow(self, *prefixes: str) -> None:
+        """Let references of the database be followed below these URLs or folders. This machine remembers it for you.
+
+        >>> repo.allow("s3://era5-pds/")
+        """
+        self._run("refs", "allow", self.path, *prefixes)
 
     def export(
         self, dest: Place, rev: Rev = "main", path: str = "", *, format: str | None = None, overwrite: bool = False, resume: bool = False

@@ -107,6 +107,15 @@ func (r *Resolver) referent(url string) (*referent, error) {
 		return p, err
 	}
 	place, err := rules.Resolve(url)
+	if errors.Is(err, refs.ErrForbidden) { // it may have been allowed meanwhile
+		var now refs.Rules
+		if now, err = r.allowed(); err == nil {
+			place, err = now.Resolve(url)
+			r.mu.Lock()
+			r.rules = &now
+			r.mu.Unlock()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
