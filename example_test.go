@@ -2,12 +2,15 @@ package zarrdb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 )
 
 func Example() {
@@ -46,4 +49,98 @@ func Example() {
 		panic(err)
 	}
 	// Output: first day [12.5 13 11]
+}
+
+// A branch is merged by a command, wherever the database is open. Exit code 3 is a
+// conflict.
+func ExampleDB_Run() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example-")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
+	check(err)
+	defer db.Close()
+	quiet, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	check(err)
+	defer quiet.Close()
+
+	set := func(branch string, i int64, v int32) {
+		_, err := db.Update(ctx, branch, "set", func(s *zarrdb.Session) error {
+			a, err := s.Array(ctx, "n")
+			if errors.Is(err, zarrdb.ErrNotFound) {
+				a, err = s.CreateArray(ctx, "n", zarr.Spec{Shape: []int64{2}, Chunks: []int64{1}, DataType: "int32"})
+			}
+			if err != nil {
+				return err
+			}
+			return zarr.Write(ctx, a, zarr.Sel(zarr.At(i)), []int32{v})
+		})
+		check(err)
+	}
+	set("main", 0, 1)
+	check(db.CreateBranch(ctx, "trial", "main"))
+	set("trial", 1, 2) // another chunk than main changes
+	set("main", 0, 3)
+	merge := func() int {
+		code, err := db.Run(ctx, []string{"merge", dir + "/weather.zdb", "trial"}, quiet, quiet, quiet)
+		check(err)
+		return code
+	}
+	fmt.Println("merged:", merge())
+	set("trial", 0, 4) // the same chunk
+	set("main", 0, 5)
+	fmt.Println("conflict:", merge())
+	// Output:
+	// merged: 0
+	// conflict: 3
+}
+
+// A selection by labels finds their elements in the coordinates beside the array.
+func Example_labels() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example-")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
+	check(err)
+	defer db.Close()
+	_, err = db.Update(ctx, "main", "three days", func(s *zarrdb.Session) error {
+		units, err := zarr.ParseAttributes([]byte(`{"units": "days since 2020-01-31"}`))
+		if err != nil {
+			return err
+		}
+		spec := zarr.Spec{Shape: []int64{3}, DataType: "int32", DimensionNames: []string{"time"}}
+		temp, err := s.CreateArray(ctx, "temp", spec)
+		if err != nil {
+			return err
+		}
+		spec.Attributes = units
+		time, err := s.CreateArray(ctx, "time", spec)
+		if err != nil {
+			return err
+		}
+		return errors.Join(zarr.Write(ctx, time, zarr.Sel(), []int32{0, 1, 2}), zarr.Write(ctx, temp, zarr.Sel(), []int32{280, 281, 282}))
+	})
+	check(err)
+	check(db.View(ctx, "main", func(s *zarrdb.Snapshot) error {
+		a, err := s.Array(ctx, "temp")
+		if err != nil {
+			return err
+		}
+		february, _, err := cf.ParseSelection(ctx, "time='2020-02'", a, engine.Beside(s, "temp"))
+		if err != nil {
+			return err
+		}
+		temps, shape, err := zarr.Read[int32](ctx, a, february)
+		fmt.Println(temps, shape)
+		return err
+	}))
+	// Output: [281 282] [2]
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

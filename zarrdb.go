@@ -195,7 +195,8 @@ func (db *DB) at() (*engine.DB, *local.Client, error) {
 
 // Run runs a command line of the program zarrdb, without the name of the program, in
 // the process that has the database open, and returns its exit code. The command
-// names the database by its path. Files that are nil are those of this process.
+// names the database by its path. Files that are nil are those of this process. "zarrdb help"
+// lists the commands.
 func (db *DB) Run(ctx context.Context, args []string, stdin, stdout, stderr *os.File) (code int, err error) {
 	held, client, err := db.at()
 	if err != nil {

@@ -13,5 +13,6 @@
 //
 //	nodes       Open, OpenArray, OpenGroup, OpenEach, Walk, Create, CreateGroup, Consolidate
 //	elements    Read, ReadInto, Write, Fill, Append; Array.ReadBytes, Array.ReadTo, …
-//	selections  Sel, Orthogonal, Points of Slice, At, List, …; ParseSelection
+//	selections  Sel, Orthogonal, Points of Slice, At, List, …; ParseSelection,
+//	            by labels such as time='2020-02': ParseSelection of package cf
 package zarr

@@ -17,7 +17,8 @@ import (
 // Names and positions cannot be mixed. Spaces around items and one pair of
 // brackets around everything are allowed; the empty string selects everything.
 // dimNames are those of the array, nil or "" where it has none. The error is
-// [ErrSelection]. A name may contain "=" but no comma.
+// [ErrSelection]. A name may contain "=" but no comma. Labels of coordinates, as in
+// time='2020-02', are read by ParseSelection of package cf.
 func ParseSelection(s string, dimNames []string) (Selection, error) {
 	text := strings.TrimSpace(s)
 	if len(text) >= 2 && text[0] == '[' && text[len(text)-1] == ']' {

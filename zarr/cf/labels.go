@@ -258,7 +258,7 @@ func (l *Labels) run(q query, label string) (lo, hi int, err error) {
 	}
 	switch {
 	case n == 0:
-		return 0, 0, fmt.Errorf("%s has no label %q: %w", l.name, label, zarr.ErrNotFound)
+		return 0, 0, fmt.Errorf("%s has no label %q; %s: %w", l.name, label, l.describe(), zarr.ErrNotFound)
 	case hi-lo != n:
 		return 0, 0, fmt.Errorf("%s has the label %q %d times, with others between them: %w", l.name, label, n, errors.ErrUnsupported)
 	}

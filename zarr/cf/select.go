@@ -103,6 +103,9 @@ func QuoteLabels(text string) (quoted string, ok bool) {
 
 // readBeside reads the labels of a dimension.
 func readBeside(ctx context.Context, a *zarr.Array, names []string, name string, beside Opener) (*Labels, error) {
+	if !slices.Contains(names, name) {
+		return nil, fmt.Errorf("%w: no dimension is named %q", zarr.ErrSelection, name)
+	}
 	n, err := beside(ctx, name)
 	if err != nil {
 		return nil, err
@@ -111,7 +114,7 @@ func readBeside(ctx context.Context, a *zarr.Array, names []string, name string,
 	if err != nil {
 		return nil, err
 	}
-	if d := slices.Index(names, name); d >= 0 && a.Shape()[d] != l.Len() {
+	if d := slices.Index(names, name); a.Shape()[d] != l.Len() {
 		return nil, fmt.Errorf("%w: the dimension %s has %d elements and %d labels", zarr.ErrSelection, name, a.Shape()[d], l.Len())
 	}
 	return l, nil
