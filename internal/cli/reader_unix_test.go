@@ -88,8 +88,18 @@ func TestReadingWithoutPermission(t *testing.T) {
 			t.Errorf("%q: %v: %s", c.args, err, out)
 		}
 	}
-	if out, err := run(nobody, "tag", db, "v2"); err == nil || !strings.Contains(out, "permission denied") {
+	if out, err := run(nobody, "tag", db, "v2"); err == nil || !strings.Contains(out, "permission denied; without permission to write, it can be opened for reading only") {
 		t.Errorf("writing: %v: %s", err, out)
+	}
+	// One that a user may not even look into is not taken for a file that is missing.
+	if err := os.Chmod(db, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(nobody, "read", db+":t"); err == nil || !strings.Contains(out, "w.zdb/FORMAT: permission denied") {
+		t.Errorf("reading a private one: %v: %s", err, out)
+	}
+	if err := os.Chmod(db, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	// The same while a process of another user has the database open, whose umask gives
 	// nothing to others.

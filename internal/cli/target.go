@@ -39,7 +39,7 @@ func parseTarget(from caller, s string) target {
 		if i < len(s) && s[i] != '@' && s[i] != ':' {
 			continue
 		}
-		if i == 0 || !engine.IsDatabase(from.path(s[:i])) {
+		if i == 0 || !mayBeDatabase(from.path(s[:i])) {
 			continue
 		}
 		t := target{db: s[:i]}
@@ -52,6 +52,16 @@ func parseTarget(from caller, s string) target {
 		return t
 	}
 	return target{url: s}
+}
+
+// mayBeDatabase reports whether a directory holds a database, or this user may not look
+// into it, so that opening it says so.
+func mayBeDatabase(dir string) bool {
+	if engine.IsDatabase(dir) {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(dir, txn.FormatFile))
+	return errors.Is(err, fs.ErrPermission)
 }
 
 // revEnd finds the ":" that ends a revision; one inside @{…} does not.

@@ -93,7 +93,11 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 	}
 	host, _ := os.Hostname()
 	if outside {
-		return nil, fmt.Errorf("index: lock %s: %w", dir, err)
+		err = fmt.Errorf("index: lock %s: %w", dir, err)
+		if !readOnly && (errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission)) {
+			err = fmt.Errorf("%w; without permission to write, it can be opened for reading only", err)
+		}
+		return nil, err
 	}
 	if err != nil {
 		locked := &LockedError{Dir: dir}
