@@ -86,7 +86,11 @@ func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
 		}
 	}
 	g.leave(size)
-	return fmt.Errorf("index: %s: %w: %.1f MiB free for %s, %.1f wanted", op, ErrFull, mebi(free), g.dir, mebi(need))
+	hint := ""
+	if !makesRoom {
+		hint = "; gc frees what failed writes left"
+	}
+	return fmt.Errorf("index: %s: %w: %.1f MiB free for %s, %.1f MiB wanted%s", op, ErrFull, mebi(free), g.dir, mebi(need), hint)
 }
 
 func mebi(n uint64) float64 { return float64(n) / (1 << 20) }
