@@ -67,10 +67,11 @@ var layers = map[string][]string{
 	"kv/s3kv":   {"kv", "kv/gather", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},
 
+	"kv/internal/osfs": {},
 	"kv/internal/temp": {},
 	"kv/tree":          {"kv/digest"},
-	"kv/index":         {"kv", "kv/digest"},
-	"kv/pack":          {"internal/mmap", "kv", "kv/digest"},
+	"kv/index":         {"kv", "kv/digest", "kv/internal/osfs"},
+	"kv/pack":          {"internal/mmap", "kv", "kv/digest", "kv/internal/osfs"},
 	"txn":              {"internal/lru", "kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
 	// The graph of commits, which it reads through functions of txn.
 	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
@@ -151,7 +152,7 @@ var layers = map[string][]string{
 // be replaced in one place.
 var single = map[string][]string{
 	"github.com/cockroachdb/pebble/v2":     {"kv/index"},
-	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/pack"}, // the file system interface that faults are injected into
+	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/internal/osfs", "kv/pack"}, // the file system interface that faults are injected into
 	"github.com/dgraph-io/ristretto/v2":    {"engine/internal/cache"},
 	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // FS is the file system interface that a whole database lives on, so that
@@ -13,7 +15,7 @@ import (
 type FS = vfs.FS
 
 // DefaultFS is the operating system's.
-var DefaultFS = vfs.Default
+var DefaultFS = osfs.FS
 
 // WriteCategory is the category of files outside the index.
 const WriteCategory = vfs.WriteCategoryUnspecified

@@ -22,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 func TestMain(m *testing.M) {
@@ -440,7 +441,7 @@ func TestModel(t *testing.T) {
 			t.Run(fmt.Sprintf("disk=%v/seed=%d", disk, seed), func(t *testing.T) {
 				fs, dir := vfs.FS(vfs.NewMem()), "d"
 				if disk {
-					fs, dir = vfs.Default, filepath.Join(t.TempDir(), "d")
+					fs, dir = osfs.FS, filepath.Join(t.TempDir(), "d")
 				}
 				runModel(t, fs, dir, rand.New(rand.NewPCG(seed, 1)))
 			})
@@ -562,7 +563,7 @@ func TestIngest(t *testing.T) {
 	for _, disk := range []bool{false, true} {
 		fs, dir := vfs.FS(vfs.NewCrashableMem()), "d"
 		if disk {
-			fs, dir = vfs.Default, filepath.Join(t.TempDir(), "d")
+			fs, dir = osfs.FS, filepath.Join(t.TempDir(), "d")
 		}
 		x := mustOpen(t, dir, small(fs))
 		ctx := context.Background()
@@ -651,7 +652,7 @@ func TestCheckpointWithoutLogs(t *testing.T) {
 
 func TestCheckpointErrors(t *testing.T) {
 	dir := t.TempDir()
-	x := mustOpen(t, filepath.Join(dir, "d"), small(vfs.Default))
+	x := mustOpen(t, filepath.Join(dir, "d"), small(osfs.FS))
 	defer mustClose(t, x)
 	for _, to := range []string{"d", "."} {
 		if err := x.Checkpoint(filepath.Join(dir, to)); err == nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // Options of [Open]. nil and the zero value open an existing index on the
@@ -74,7 +76,7 @@ func (o *Options) withDefaults() Options {
 		c = *o
 	}
 	if c.FS == nil {
-		c.FS = vfs.Default
+		c.FS = osfs.FS
 	}
 	if c.Program == "" && len(os.Args) > 0 {
 		c.Program = filepath.Base(os.Args[0])

@@ -1,0 +1,27 @@
+//go:build !windows
+
+// Package osfs is the file system of the operating system, for stores that remove and
+// replace files which they or others have open.
+package osfs
+
+import (
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// FS is the file system of the operating system. A file that is open can be removed
+// and replaced: its name is free at once, and what has it open reads the old bytes.
+var FS = vfs.Default
+
+// InUse reports whether a file was not removed or replaced because it is open. Here it
+// never is.
+func InUse(error) bool { return false }
+
+// Links returns the number of names of a file, 1 if unknown.
+func Links(f vfs.File) uint64 {
+	var st unix.Stat_t
+	if fd := f.Fd(); fd == vfs.InvalidFd || unix.Fstat(int(fd), &st) != nil {
+		return 1
+	}
+	return uint64(st.Nlink)
+}
