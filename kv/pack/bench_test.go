@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // BenchmarkAppend appends and syncs every 64 MiB, the sync included.
@@ -14,7 +14,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{300, 4 << 10, 64 << 10, 2 << 20} {
 		for _, par := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%dB/%d", n, par), func(b *testing.B) {
-				s := mustOpen(b, filepath.Join(b.TempDir(), "packs"), options(vfs.Default))
+				s := mustOpen(b, filepath.Join(b.TempDir(), "packs"), options(osfs.FS))
 				defer mustClose(b, s)
 				every := (64 << 20) / n
 				b.SetBytes(int64(n))
@@ -58,7 +58,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkView(b *testing.B) {
 	for _, n := range []int{4 << 10, 64 << 10, 2 << 20} {
 		dir := filepath.Join(b.TempDir(), "packs")
-		s := mustOpen(b, dir, options(vfs.Default))
+		s := mustOpen(b, dir, options(osfs.FS))
 		var list []Address
 		for i := range (256 << 20) / n {
 			off := i * 4096 % (len(noise) - n)
@@ -105,7 +105,7 @@ func BenchmarkView(b *testing.B) {
 
 // BenchmarkSync is the pack half of a commit of one small chunk.
 func BenchmarkSync(b *testing.B) {
-	s := mustOpen(b, filepath.Join(b.TempDir(), "packs"), options(vfs.Default))
+	s := mustOpen(b, filepath.Join(b.TempDir(), "packs"), options(osfs.FS))
 	defer mustClose(b, s)
 	for b.Loop() {
 		if _, err := s.Append(bg, Owner{}, noise[:4096]); err != nil {

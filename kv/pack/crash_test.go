@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // world is a store with a model of it and of the index above.
@@ -158,7 +159,7 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			var w *world
 			if seed%3 == 0 {
-				w = newWorld(t, seed, vfs.Default, filepath.Join(t.TempDir(), "packs"))
+				w = newWorld(t, seed, osfs.FS, filepath.Join(t.TempDir(), "packs"))
 				if seed%2 == 0 {
 					w.o.MapBytes = 4 << 20
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // smallPack returns the bytes of a pack and what is in it.
@@ -127,7 +128,7 @@ func TestFlippedByte(t *testing.T) {
 // TestWrongPlace swaps packs, and records in a pack: checksums alone would fit.
 func TestWrongPlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "packs")
-	o := options(vfs.Default)
+	o := options(osfs.FS)
 	o.MaxPackBytes = 1000
 	s := mustOpen(t, dir, o)
 	one, two := mustAppend(t, s, bytes.Repeat([]byte("a"), 900)), mustAppend(t, s, bytes.Repeat([]byte("b"), 900))

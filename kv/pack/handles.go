@@ -204,6 +204,21 @@ func (a *handles) drain(ctx context.Context, p *pack) error {
 	return nil
 }
 
+// alone calls do while nothing reads p, after all reads that began before.
+func (a *handles) alone(ctx context.Context, p *pack, do func() error) error {
+	for {
+		if err := a.drain(ctx, p); err != nil {
+			return err
+		}
+		a.mu.Lock()
+		if p.handle.Load() == nil {
+			defer a.mu.Unlock()
+			return do()
+		}
+		a.mu.Unlock()
+	}
+}
+
 // makeRoom closes handles until another one fits, or all others are in use.
 // a.mu is held.
 func (a *handles) makeRoom(length int64) {

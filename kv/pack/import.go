@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // Imported has the counts of [Store.Import].
@@ -140,9 +141,9 @@ func (m *importer) open() error {
 		err = &CorruptError{Pack: m.id, Length: fileHeaderSize, Reason: err.Error()}
 	case lay != nil && m.fixed:
 		err = ErrFixed
-	case lay != nil || links(f) > 1:
+	case lay != nil || osfs.Links(f) > 1:
 		err = m.unfold(f, lay, path)
-		if err = errors.Join(err, f.Close()); err != nil {
+		if err = errors.Join(err, closeFile(f)); err != nil {
 			return err
 		}
 		f, err = fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
@@ -210,13 +211,14 @@ func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
 	if err == nil {
 		err = to.Sync()
 	}
+	p := m.s.lookup(m.id)
 	if err = errors.Join(err, to.Close()); err == nil {
-		err = fs.Rename(tmp, path)
+		err = m.s.replace(m.ctx, p, m.id, f, tmp)
 	}
 	if err != nil {
 		return errors.Join(err, removeIfThere(fs, tmp))
 	}
-	if p := m.s.lookup(m.id); p != nil {
+	if p != nil {
 		p.drop()
 	}
 	m.fresh = true

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // verified reads payloads back.
@@ -94,7 +95,7 @@ func TestImportPowerCut(t *testing.T) {
 // since.
 func TestImportIsSeenByReaders(t *testing.T) {
 	dir := t.TempDir()
-	from, all := sealedWith(t, filepath.Join(dir, "from"), vfs.Default, 70_000, 70_000, 700_000, 70_000)
+	from, all := sealedWith(t, filepath.Join(dir, "from"), osfs.FS, 70_000, 70_000, 700_000, 70_000)
 	to, err := Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}})
 	if err != nil {
 		t.Fatal(err)

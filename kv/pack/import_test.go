@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // sealedWith makes a store with payloads and seals its packs.
@@ -165,7 +166,7 @@ func TestImportIntoWhatIsThere(t *testing.T) {
 // A file with a second name keeps its bytes: the store gets one of its own.
 func TestImportLeavesLinksAlone(t *testing.T) {
 	dir := t.TempDir()
-	from, all := sealedWith(t, filepath.Join(dir, "from"), vfs.Default, 70_000, 70_000, 70_000)
+	from, all := sealedWith(t, filepath.Join(dir, "from"), osfs.FS, 70_000, 70_000, 70_000)
 	to, err := Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}})
 	if err != nil {
 		t.Fatal(err)

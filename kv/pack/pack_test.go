@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -84,7 +85,7 @@ func eachFS(t *testing.T, run func(t *testing.T, dir string, o *Options)) {
 		t.Run(name, func(t *testing.T) {
 			o, dir := options(vfs.NewMem()), "packs"
 			if name != "mem" {
-				o.FS, dir = vfs.Default, filepath.Join(t.TempDir(), "packs")
+				o.FS, dir = osfs.FS, filepath.Join(t.TempDir(), "packs")
 			}
 			if name == "pread" {
 				o.MapBytes = -1
@@ -476,7 +477,7 @@ func TestLocate(t *testing.T) {
 }
 
 func TestViewDoesNotAllocate(t *testing.T) {
-	s := mustOpen(t, filepath.Join(t.TempDir(), "packs"), options(vfs.Default))
+	s := mustOpen(t, filepath.Join(t.TempDir(), "packs"), options(osfs.FS))
 	defer mustClose(t, s)
 	a := mustAppend(t, s, make([]byte, 100_000))
 	if _, err := s.Sync(bg); err != nil {
@@ -503,7 +504,7 @@ func TestFault(t *testing.T) {
 
 func testFault(t *testing.T, maps int64) {
 	dir := filepath.Join(t.TempDir(), "packs")
-	o := options(vfs.Default)
+	o := options(osfs.FS)
 	o.MapBytes = maps
 	s := mustOpen(t, dir, o)
 	a := mustAppend(t, s, make([]byte, 1<<20))

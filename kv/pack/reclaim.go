@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // Extent is a range of logical offsets of a pack, without To.
@@ -106,7 +108,11 @@ func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint6
 		if dry {
 			return out, nil
 		}
-		return out, s.Remove(id)
+		err := s.Remove(id)
+		if osfs.InUse(err) { // by another program: the next call removes it
+			return Reclaimed{Held: out.Bytes, Leased: true}, nil
+		}
+		return out, err
 	}
 	r := reclaimer{ctx: ctx, s: s, p: p, live: live, tail: tail, dry: dry}
 	err := r.run()
@@ -156,7 +162,7 @@ func (r *reclaimer) run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.f.Close()) }()
+	defer func() { err = errors.Join(err, closeFile(r.f)) }()
 	if r.lay, err = r.p.checkFile(r.f); err != nil {
 		return err
 	}
@@ -169,7 +175,7 @@ func (r *reclaimer) run() (err error) {
 		whole += inner
 		rest += g.To - g.From - inner
 	}
-	if links(r.f) > 1 {
+	if osfs.Links(r.f) > 1 {
 		r.out.Linked, r.out.Held = true, whole+rest
 		return nil
 	}
@@ -207,7 +213,7 @@ func (r *reclaimer) run() (err error) {
 		}
 	}
 	switch err := r.rewrite(); {
-	case isFull(err) && leased:
+	case isFull(err) && leased, osfs.InUse(err):
 		r.out.Leased = true
 		return nil
 	case isFull(err): // nothing has changed, and holes may help
@@ -442,7 +448,7 @@ func (r *reclaimer) rewrite() (err error) {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = fs.Rename(tmp, path)
+		err = r.s.replace(r.ctx, r.p, r.p.id, r.f, tmp)
 	}
 	if err != nil {
 		return errors.Join(err, removeIfThere(fs, tmp))
@@ -504,6 +510,32 @@ func (r *reclaimer) read(buf []byte, off, n uint64) ([]byte, error) {
 	}
 	clear(b)
 	return b, nil
+}
+
+// replace puts the file at tmp in the place of that of a pack. Where an open file cannot
+// be replaced, it closes f, which is the pack's, and waits for reads that began before.
+// p is nil if nothing reads the pack.
+func (s *Store) replace(ctx context.Context, p *pack, id ID, f vfs.File, tmp string) error {
+	rename := func() error { return s.fs.Rename(tmp, s.path(id)) }
+	err := rename()
+	if !osfs.InUse(err) {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if p == nil {
+		return rename()
+	}
+	return s.files.alone(ctx, p, rename)
+}
+
+// closeFile closes a file that replace may have closed.
+func closeFile(f vfs.File) error {
+	if err := f.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 func removeIfThere(fs vfs.FS, path string) error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // Options of [Open].
@@ -60,7 +61,7 @@ func (o *Options) withDefaults() Options {
 		c = *o
 	}
 	if c.FS == nil {
-		c.FS = vfs.Default
+		c.FS = osfs.FS
 	}
 	if c.smallest == 0 {
 		c.smallest = smallestPack
@@ -245,7 +246,7 @@ func (p *pack) linked() bool {
 		return false
 	}
 	defer f.Close()
-	return links(f) > 1
+	return osfs.Links(f) > 1
 }
 
 // packLimit is the size at which a pack that begins now is sealed.

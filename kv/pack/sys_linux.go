@@ -56,15 +56,6 @@ func readAhead(data []byte, from, to uint64) {
 	}
 }
 
-// links returns the number of links of a file, 1 if unknown.
-func links(f vfs.File) uint64 {
-	var st unix.Stat_t
-	if fd := f.Fd(); fd == vfs.InvalidFd || unix.Fstat(int(fd), &st) != nil {
-		return 1
-	}
-	return uint64(st.Nlink)
-}
-
 // allocated returns the bytes of a file's blocks.
 func allocated(fi vfs.FileInfo) uint64 {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {

@@ -16,8 +16,6 @@ func trim(vfs.File) {}
 
 func punchHole(vfs.File, int64, int64) error { return errors.ErrUnsupported }
 
-func links(vfs.File) uint64 { return 1 }
-
 func allocated(fi vfs.FileInfo) uint64 { return uint64(fi.Size()) }
 
 func readAhead([]byte, uint64, uint64) {}
