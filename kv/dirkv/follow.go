@@ -70,7 +70,7 @@ func (s *following) folder(folder string) (*source, error) {
 	if in := s.opened[folder]; in != nil {
 		return in, nil
 	}
-	root, err := os.OpenRoot(folder)
+	root, err := openRoot(folder)
 	if err != nil {
 		return nil, err
 	}

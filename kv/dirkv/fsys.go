@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
@@ -39,6 +40,17 @@ type fsys interface {
 type rootFS struct {
 	root *os.Root
 	dir  string
+}
+
+// openRoot opens a directory, which others may rename or remove meanwhile. On Windows
+// they may if its handle was opened by another one.
+func openRoot(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil || runtime.GOOS != "windows" {
+		return root, err
+	}
+	defer root.Close()
+	return root.OpenRoot(".")
 }
 
 func (r rootFS) writeFile(rel string, sync bool, fill func(io.Writer) error) error {

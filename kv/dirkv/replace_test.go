@@ -99,3 +99,22 @@ func wantEntries(t *testing.T, dir string, want ...string) {
 		t.Errorf("%s holds %v, want %q", dir, entries, want)
 	}
 }
+
+// TestReplaceOpenStore replaces a directory that a store has open: the store keeps the
+// old one.
+func TestReplaceOpenStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	makeDir(t, path, "old")
+	s, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := Replace(path, func(name string) error {
+		makeDir(t, name, "new")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	wantEntries(t, path, "new")
+}

@@ -68,7 +68,7 @@ func Open(dir string, opts *Options) (*Store, error) {
 	if !fi.IsDir() {
 		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, syscall.ENOTDIR))
 	}
-	root, err := os.OpenRoot(abs)
+	root, err := openRoot(abs)
 	if err != nil {
 		return nil, fmt.Errorf("dirkv: %w", pathError("open", abs, err))
 	}
