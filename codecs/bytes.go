@@ -52,7 +52,7 @@ func (b *bytesCodec) Bind(in Rep) (Stage, Rep, error) {
 			order = w.Order
 		case order != dtype.None:
 		case in.Type.Kind() != dtype.Struct:
-			return nil, Rep{}, BadField("endian", "missing, and the data type has scalars of %d bytes", w.Size)
+			return nil, Rep{}, BadField("endian", `missing: want "little" or "big" for scalars of %d bytes`, w.Size)
 		default:
 			// Arrays of the data type "structured" were written without it and
 			// are little-endian.

@@ -43,7 +43,7 @@ func TestConfigV3(t *testing.T) {
 		{"array codec behind bytes", `[` + little + `,` + transpose(`[1,0]`) + `]`, `codecs[1]: transpose: an array -> array codec after`},
 
 		// bytes
-		{"endian missing", `["bytes"]`, "codecs[0].configuration.endian: bytes: missing"},
+		{"endian missing", `["bytes"]`, `codecs[0].configuration.endian: bytes: missing: want "little" or "big"`},
 		{"endian wrong", `[{"name":"bytes","configuration":{"endian":"middle"}}]`, `codecs[0].configuration.endian: bytes: "middle" is not one of little, big`},
 		{"endian null", `[{"name":"bytes","configuration":{"endian":null}}]`, "codecs[0].configuration.endian: bytes: null is not a string"},
 		{"bytes unknown", `[{"name":"bytes","configuration":{"endian":"little","order":"C"}}]`, "codecs[0].configuration.order: bytes: unknown member"},
