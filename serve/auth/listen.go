@@ -36,9 +36,12 @@ func (l Listen) Local() bool {
 }
 
 // Check returns nil for a server that is safe to start, and otherwise an ErrOpen
-// that names the missing option.
+// that names the missing option or the port.
 func (l Listen) Check() error {
+	_, _, err := net.SplitHostPort(l.Address)
 	switch {
+	case err != nil && !strings.HasPrefix(l.Address, "unix:"):
+		return fmt.Errorf("listen on %s: %w: want HOST:PORT, such as localhost:8080, or :PORT for every address of this machine", l.Address, ErrOpen)
 	case !l.Keys && !l.Local():
 		return fmt.Errorf("listen on %s: %w: other machines can connect, which needs a key file; without one listen on localhost", l.Address, ErrOpen)
 	case !l.Keys && !l.ReadOnly:
