@@ -219,7 +219,7 @@ func TestParseSelection(t *testing.T) {
 	}
 	for text, want := range map[string]error{
 		"lat='46'":         zarr.ErrNotFound,
-		"depth='1'":        zarr.ErrSelection,
+		"depth='1'":        zarr.ErrNotFound,
 		"lat='north'":      ErrLabel,
 		"lat='":            zarr.ErrSelection,
 		"lat='45':'0':-1":  zarr.ErrSelection,

@@ -104,7 +104,7 @@ func QuoteLabels(text string) (quoted string, ok bool) {
 // readBeside reads the labels of a dimension.
 func readBeside(ctx context.Context, a *zarr.Array, names []string, name string, beside Opener) (*Labels, error) {
 	if !slices.Contains(names, name) {
-		return nil, fmt.Errorf("%w: no dimension is named %q", zarr.ErrSelection, name)
+		return nil, fmt.Errorf("no dimension is named %q: %w", name, zarr.ErrNotFound)
 	}
 	n, err := beside(ctx, name)
 	if err != nil {
