@@ -6,10 +6,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/pierrec/lz4/v4"
-
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
-	own "github.com/zarrdb/zarrdb/codecs/lz4"
+	"github.com/zarrdb/zarrdb/codecs/lz4"
 )
 
 // lz4Codec is numcodecs' "lz4": the length as four bytes, little-endian, and
@@ -24,8 +22,8 @@ func parseLZ4(c Config) (Codec, error) {
 func (c *lz4Codec) Config() json.RawMessage { return Object("acceleration", c.acceleration) }
 
 func (c *lz4Codec) Bind(in Rep) (Stage, Rep, error) {
-	if in.Size > own.MaxBytes {
-		return nil, Rep{}, BadField("", "%d bytes are more than the %d of a block", in.Size, own.MaxBytes)
+	if in.Size > lz4.MaxBytes {
+		return nil, Rep{}, BadField("", "%d bytes are more than the %d of a block", in.Size, lz4.MaxBytes)
 	}
 	return &lz4Stage{in: in, acceleration: max(1, c.acceleration)}, in.Grown(), nil
 }
@@ -36,17 +34,17 @@ type lz4Stage struct {
 }
 
 // Encoders have tables of 32 KiB.
-var lz4Pool = sync.Pool{New: func() any { return new(own.Encoder) }}
+var lz4Pool = sync.Pool{New: func() any { return new(lz4.Encoder) }}
 
 func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
-	if len(src) > own.MaxBytes {
-		return dst, BadField("", "%d bytes are more than the %d of a block", len(src), own.MaxBytes)
+	if len(src) > lz4.MaxBytes {
+		return dst, BadField("", "%d bytes are more than the %d of a block", len(src), lz4.MaxBytes)
 	}
 	start := len(dst)
-	bound := own.Bound(len(src))
+	bound := lz4.Bound(len(src))
 	dst = scratch.Grow(dst, int64(4+bound))[:start+4+bound]
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(src)))
-	e := lz4Pool.Get().(*own.Encoder)
+	e := lz4Pool.Get().(*lz4.Encoder)
 	n := e.Encode(dst[start+4:], src, s.acceleration)
 	lz4Pool.Put(e)
 	return dst[:start+4+n], nil
@@ -67,7 +65,7 @@ func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
 	}
 	start := len(dst)
 	dst = scratch.Grow(dst, n)[:start+int(n)]
-	m, err := lz4.UncompressBlock(src, dst[start:])
+	m, err := lz4.Decode(dst[start:], src)
 	switch {
 	case err != nil:
 		return dst[:start], Corruptf("lz4", "%w", err)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/klauspost/compress/s2"
 	library "github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 
 	"github.com/zarrdb/zarrdb/codecs/inflate"
+	"github.com/zarrdb/zarrdb/codecs/lz4"
 	"github.com/zarrdb/zarrdb/codecs/zstd"
 )
 
@@ -30,7 +30,7 @@ func decompress(code int, dst, src []byte) error {
 		}
 	case codeLZ4:
 		var err error
-		if n, err = lz4.UncompressBlock(src, dst); err != nil {
+		if n, err = lz4.Decode(dst, src); err != nil {
 			return err
 		}
 	case codeSnappy:

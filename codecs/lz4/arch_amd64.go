@@ -2,9 +2,14 @@
 
 package lz4
 
+import "github.com/klauspost/cpuid/v2"
+
 // maxArch is the most that is given to the assembly, which cannot be
 // interrupted, in bytes: a few milliseconds.
 const maxArch = 4 << 20
+
+// hasDecode reports whether there is a decodeArch.
+var hasDecode = cpuid.CPU.Supports(cpuid.AVX2)
 
 // The routines do what encodeSmall and encodeLarge do; tries is the number that
 // a search begins with.
@@ -25,3 +30,11 @@ func (e *Encoder) encodeArch(w *writer, acceleration int) (done, ok bool) {
 	}
 	return false, false
 }
+
+// decodeArch decodes sequences to dst[di:] and from src[si:], up to one that is damaged, that
+// is longer than one byte behind each part of the token can say, or that is near an end: it
+// may read 80 bytes and write 64 bytes behind a sequence. It returns where that one begins.
+// It does what the loop of sequences does.
+//
+//go:noescape
+func decodeArch(dst, src []byte, di, si int) (newDi, newSi int)

@@ -1,4 +1,4 @@
-// Package lz4 writes LZ4 blocks.
+// Package lz4 reads and writes LZ4 blocks.
 //
 //	      ┌───────┬─ … ─┬──────────┬────────┬─ … ─┐
 //	block │ token │ len │ literals │ offset │ len │ …
@@ -14,8 +14,10 @@
 // The output is, byte for byte, that of the C library with the same
 // acceleration, so that equal elements give equal chunks with either writer.
 // That fixes which positions are looked at and which match is taken, not how.
+//
 // Branches that the processor mispredicts cost most of the time on shuffled
-// numbers, so there are few: whether a candidate matches within the window is
-// one test, a match is extended backwards without a loop, and literals are
-// copied 32 bytes at a time.
+// numbers, so there are few. Writing, whether a candidate matches within the
+// window is one test, a match is extended backwards without a loop, and literals
+// are copied 32 bytes at a time. Reading, 64 bytes of literals and 32 bytes of a
+// match are copied whatever their lengths are.
 package lz4

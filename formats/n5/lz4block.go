@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"math/bits"
 
-	"github.com/pierrec/lz4/v4"
-
 	"github.com/zarrdb/zarrdb/codecs"
-	own "github.com/zarrdb/zarrdb/codecs/lz4"
+	"github.com/zarrdb/zarrdb/codecs/lz4"
 )
 
 // lz4Codec is the codec of N5's compression "lz4", the stream of lz4-java's
@@ -55,12 +53,12 @@ type lz4Stage struct {
 
 func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
 	level := byte(max(0, bits.Len(uint(s.size-1))-10))
-	var e own.Encoder
+	var e lz4.Encoder
 	for len(src) > 0 {
 		block := src[:min(len(src), s.size)]
 		src = src[len(block):]
 		start := len(dst)
-		dst = append(dst, make([]byte, lz4Header+own.Bound(len(block)))...)
+		dst = append(dst, make([]byte, lz4Header+lz4.Bound(len(block)))...)
 		data := dst[start+lz4Header:]
 		n, method := e.Encode(data, block, 1), byte(lz4Packed)
 		if n >= len(block) {
@@ -114,7 +112,7 @@ func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
 			dst = append(dst, block...)
 		} else {
 			dst = append(dst, make([]byte, size)...)
-			if n, err := lz4.UncompressBlock(block, dst[at:]); err != nil || int64(n) != size {
+			if n, err := lz4.Decode(dst[at:], block); err != nil || int64(n) != size {
 				return dst[:start], codecs.Corruptf(lz4Codec, "a damaged block")
 			}
 		}
