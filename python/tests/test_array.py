@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import zarr
 
 import zarrdb
-from zarrdb import _chunks, _elements
+from zarrdb import InvalidError, _chunks, _elements
 from zarrdb._selection import Selection
 from zarrdb._wire import READ_MANY
 
@@ -69,6 +70,41 @@ def test_long_reads(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(snap._at()[0], "max_body", 100_000)
     np.testing.assert_array_equal(a[:], want)
     np.testing.assert_array_equal(np.asarray(a, "f8"), want)
+
+
+def test_long_reads_without_threads(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where threads cannot be started, also only some of them, and what one was to do is done once."""
+    want, a = np.arange(1 << 18), snap.array("big")
+    monkeypatch.setattr(_elements, "PART", 1 << 17)
+    submit, asked = ThreadPoolExecutor.submit, []
+
+    def fails(pool: ThreadPoolExecutor, *args: Any) -> Any:
+        asked.append(args)
+        queued = submit(pool, *args) if len(asked) % 2 else None
+        if len(asked) % 4 == 3:
+            return queued
+        raise RuntimeError("can't start new thread")
+
+    given: list[int] = []
+    blocks = snap._at()[0].blocks
+    assert blocks is not None
+    give = blocks.give
+    monkeypatch.setattr(blocks, "give", lambda block: (given.append(block.number), give(block)))
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", fails)
+    np.testing.assert_array_equal(a[:], want)
+    assert len(asked) + 1 == len(given) == want.nbytes >> 17
+
+
+def test_failure_while_elements_are_copied(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_elements, "PART", 1 << 16)
+
+    def check(_: dict[str, Any]) -> None:
+        raise InvalidError("another type", "data_type")
+
+    of_all = Selection.of([range(1 << 18)])
+    with pytest.raises(InvalidError, match="another type"):
+        _elements.Elements(snap, "big", (1 << 18,), (1 << 14,), np.dtype("<i8"), check).read(of_all)
+    np.testing.assert_array_equal(snap.array("big")[:], np.arange(1 << 18))
 
 
 @pytest.mark.parametrize("sel", SELECTIONS, ids=str)

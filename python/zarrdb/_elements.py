@@ -2,7 +2,7 @@
 
     selection ──parts, of whole chunks──▶ requests, several under way ──▶ server
         ▲                                                                   │
-        └────────────── copied from blocks, one after the other ◀───────────┘
+        └─────────── threads copy, each the elements of a block ◀───────────┘
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from ._views import Snapshot, View
 Numbers = np.ndarray[Any, Any]
 
 # Results that are longer come through memory that both processes map, this many bytes
-# at a time, and so many requests are under way then.
+# at a time, and so many requests are under way then. The elements of so many others are taken meanwhile, by a thread
+# each: most of its time the system clears fresh pages.
 MAPPED = 16 << 10
 PART = 8 << 20
 AHEAD = 3
+TAKERS = 3
 # Elements of several chunks of at least so many bytes come chunk by chunk: the server decodes straight into the
 # shared memory, and the elements are put in their places only once, here. If less than one of SPARSE elements of
 # the chunks is wanted, that would be many requests for little.
@@ -49,9 +51,20 @@ class _Request(NamedTuple):
 
 
 def _stream(view: View, requests: Iterable[_Request]) -> None:
-    """Send requests, and let the server work on the next ones while one's elements are taken."""
+    """Send requests, and let the server work on the next ones while the elements of others are taken."""
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     left = iter(requests)
-    todo: deque[_Request] = deque()  # those that are not done
+    todo: deque[_Request] = deque()  # those without a reply
+    taken: deque[Future[None]] = deque()  # those of which threads take the elements
+
+    def take(of: list[tuple[w.Link, _Request, w.Frame, Block | None]]) -> None:
+        if not of:
+            return  # it was done without a thread
+        link, r, frame, block = of.pop()
+        r.take(frame.meta, block.map if block else frame.body)
+        if block and link.blocks:
+            link.blocks.give(block)
 
     def run(link: w.Link, handle: int) -> None:
         sent: deque[tuple[int, Block | None]] = deque()
@@ -70,18 +83,27 @@ def _stream(view: View, requests: Iterable[_Request]) -> None:
                     sent.append(started)
                 if not sent:
                     return
-                (id, block), r = sent[0], todo[0]
-                frame = link.finish(id, r.n)
-                r.take(frame.meta, block.map if block else frame.body)
+                id, block = sent[0]
+                frame = link.finish(id, todo[0].n)
                 sent.popleft()
-                todo.popleft()
-                if block and link.blocks:
-                    link.blocks.give(block)
+                reply = [(link, todo.popleft(), frame, block)]
+                if not sent:  # there is nothing to wait for meanwhile
+                    take(reply)
+                    continue
+                try:
+                    taken.append(threads.submit(take, reply))
+                except RuntimeError:  # there are too many threads, or the interpreter ends
+                    take(reply)
+                if len(taken) > TAKERS:
+                    taken.popleft().result()
         finally:
             for id, _ in sent:
                 link.cancel(id)
 
-    view._again(run)
+    with ThreadPoolExecutor(TAKERS) as threads:
+        view._again(run)
+        for t in taken:
+            t.result()
 
 
 def _one(view: View, r: _Request) -> None:
