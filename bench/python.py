@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -110,6 +111,43 @@ def read():
     for box in boxes[:10]:
         get(box)
     emit("random chunk p50", p50(get, boxes), "us")
+
+
+def write():
+    """Everything to a new array, and then to the disk."""
+    data = open_array()[1](slice(None))
+    with open(os.path.join(folder, "field.zarr", "field", "zarr.json"), "rb") as f:
+        document = f.read()
+    best = float("inf")
+    for i in range(3):
+        path = os.path.join(folder, "written")
+        if system in (OURS, ADAPTED):
+            import zarrdb
+            s = zarrdb.open(os.path.join(folder, "field.zdb")).writable_session()
+            s.set(f"written{i}/zarr.json", document)
+            target, done = s.array(f"written{i}"), lambda s=s: s.commit("written")
+            if system == ADAPTED:
+                import zarr
+                target = zarr.open_array(s.store, path=f"written{i}", mode="r+")
+        else:
+            os.makedirs(path)
+            with open(os.path.join(path, "zarr.json"), "wb") as f:
+                f.write(document)
+            done = os.sync
+            if system == "tensorstore":
+                import tensorstore as ts
+                target = ts.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path + "/"}}).result()
+            else:
+                import zarr
+                target = zarr.open_array(zarr.storage.LocalStore(path), mode="r+")
+        data += 1  # a database keeps equal chunks once
+        os.sync()
+        start = time.perf_counter()
+        target[:] = data
+        done()
+        best = min(best, time.perf_counter() - start)
+        shutil.rmtree(path, ignore_errors=True)
+    emit("z[:] = x, on the disk", data.nbytes / best / 1e9, "GB/s", "more")
 
 
 def cached():
@@ -247,6 +285,6 @@ def lmdb():
     read()
 
 
-{f.__name__: f for f in (read, cached, loader, dask, start, lmdb)}[part]()
+{f.__name__: f for f in (read, write, cached, loader, dask, start, lmdb)}[part]()
 if part in ("cached", "loader", "start") and system in (OURS, ADAPTED):
     end()

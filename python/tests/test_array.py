@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,7 +13,7 @@ import zarr
 import zarrdb
 from zarrdb import InvalidError, _chunks, _elements
 from zarrdb._selection import Selection
-from zarrdb._wire import READ_MANY
+from zarrdb._wire import ARRAY, READ_MANY, Link
 
 x = np.arange(5 * 7 * 11, dtype="f4").reshape(5, 7, 11)
 
@@ -362,6 +364,61 @@ def test_an_array_that_has_changed(repo: zarrdb.Repository, snap: zarrdb.Snapsho
     zarr.create_array(s.store, name="a", data=x.astype("i4"), overwrite=True)
     with pytest.raises(zarrdb.InvalidError, match="type"):
         a[0]
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("sel", SELECTIONS, ids=str)
+def test_long_writes(repo: zarrdb.Repository, snap: zarrdb.Snapshot, sel: Any, mapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In parts, through memory or as bytes."""
+    monkeypatch.setattr(_elements, "PART", 2 * 96)
+    monkeypatch.setattr(_elements, "MAPPED", 1 if mapped else 1 << 40)
+    want = x.copy()
+    want[sel] += 1000
+    s = repo.writable_session()
+    s.array("a")[sel] = want[sel]
+    np.testing.assert_array_equal(zarr.open_array(s.store, path="a", mode="r")[:], want)
+    want[sel] = -1
+    s.array("a")[sel] = -1
+    np.testing.assert_array_equal(s.array("a")[:], want)
+
+
+@pytest.mark.parametrize("shards", [None, (4, 14)])
+def test_no_two_requests_write_to_one_chunk(repo: zarrdb.Repository, shards: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would encode all of it."""
+    values = np.arange(10 * 30, dtype="i4").reshape(10, 30)
+    s = repo.writable_session()
+    zarr.create_array(s.store, name="b", shape=values.shape, dtype="i4", chunks=(2, 7), shards=shards)
+    asked: list[str] = []
+    start = _elements._start
+    monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (asked.append(r.ask), start(link, handle, r, wait))[1])
+    monkeypatch.setattr(_elements, "PART", 3 * 2 * 7 * 4)
+    a = s.array("b")
+    a[1:, 2:] = values[1:, 2:]
+    touched: list[tuple[int, int]] = []
+    for ask in asked:
+        rows, columns = (range(*map(int, k.split(":"))) for k in json.loads("{" + ask + "}")["select"].split(","))
+        touched += itertools.product({i // a.chunks[0] for i in rows}, {i // a.chunks[1] for i in columns})
+    assert len(asked) > 1 and len(touched) == len(set(touched))
+    want = np.zeros_like(values)
+    want[1:, 2:] = values[1:, 2:]
+    np.testing.assert_array_equal(a[:], want)
+
+
+def test_pickled_array_is_as_it_was_opened(repo: zarrdb.Repository, snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of dask unpickle it, each for itself."""
+    s = repo.writable_session()
+    zarr.create_array(s.store, name="b", shape=(4,), dtype="i4")
+    a = pickle.dumps(s.array("b"))
+    zarr.open_array(s.store, path="b").resize((8,))
+    asked: list[int] = []
+    ask = Link.ask
+    monkeypatch.setattr(Link, "ask", lambda link, op, request: (asked.append(op), ask(link, op, request))[1])
+    b = pickle.loads(a)
+    assert b.shape == (4,) and ARRAY not in asked
+    b.refresh()
+    assert b.shape == (8,)
+    b[5] = 3
+    assert pickle.loads(pickle.dumps(b))[5] == 3
 
 
 def test_a_write_is_no_change_by_somebody_else(repo: zarrdb.Repository, snap: zarrdb.Snapshot) -> None:

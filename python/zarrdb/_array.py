@@ -76,7 +76,7 @@ class Array:
     """An array of a version or session. Indexing reads, and in a session writes.
 
     It pickles with its version or session. The shape is that of the moment when it was
-    opened, or when `refresh` was called. numpy, and what takes DLPack, read all of it:
+    opened, or when `refresh` was called, also after pickling. numpy, and what takes DLPack, read all of it:
     `np.asarray(a)`, `torch.from_dlpack(a)`.
 
     >>> a = repo.at("main").array("t2m")
@@ -92,7 +92,11 @@ class Array:
 
     def refresh(self) -> None:
         """Read shape and attributes again."""
-        o = self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path}))
+        self._describe(self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path})))
+
+    def _describe(self, o: dict[str, Any]) -> None:
+        """Set what the server says of the array."""
+        self._info = o
         self.shape: tuple[int, ...] = tuple(o.get("shape") or ())
         self.chunks: tuple[int, ...] | None = tuple(o["chunks"]) if o.get("chunks") else None if self.shape else ()
         self.dims: tuple[str | None, ...] = tuple(n or None for n in o.get("dimensions") or [""] * len(self.shape))
@@ -105,7 +109,7 @@ class Array:
         if o.get("item_size"):
             assert named is not None
             unit = tuple(o.get("unit") or self.chunks or ())
-            self._elements = Elements(self.view, self.path, self.shape, unit, named, self._same)
+            self._elements = Elements(self.view, self.path, self.shape, unit, named, self._same, self.chunks or ())
             if o.get("plain") and isinstance(self.view, Snapshot):
                 self._elements.plain = PlainChunks(o["plain"], unit, named)
         else:
@@ -137,7 +141,7 @@ class Array:
         return self.shape[0]
 
     def __reduce__(self) -> Any:
-        return Array, (self.view, self.path)
+        return _unpickled, (self.view, self.path, self._info)
 
     def __dask_tokenize__(self) -> Any:
         return "zarrdb.Array", self.view.__dask_tokenize__(), self.path
@@ -317,6 +321,13 @@ class Array:
             return write_part(session, self.path, sel, body)
         for part, where in sel.parts(-(-values.size // 2)):
             self._write_variable(session, part, values[where].reshape(part.shape))
+
+
+def _unpickled(view: View, path: str, info: dict[str, Any]) -> Array:
+    a = object.__new__(Array)
+    a.view, a.path = view, path
+    a._describe(info)
+    return a
 
 
 def _label(v: Any) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from . import _chunks
 from . import _wire as w
 from ._errors import InvalidError
-from ._memory import LONGEST, Block
+from ._memory import LONGEST, SIZES, Block
 from ._plain import PlainChunks
 from ._selection import Selection
 from ._session import Session
@@ -42,12 +42,13 @@ SPARSE = 4
 
 
 class _Request(NamedTuple):
-    """A request for n bytes of elements of a fixed size."""
+    """A request for n bytes of elements of a fixed size, or with so many."""
 
     op: int
     ask: str  # the fields of its JSON that are no numbers of the connection
     n: int
     take: Callable[[bytes, Any], None]  # gets the description and the bytes, which may be used until it returns
+    fill: Callable[[Any], None] | None = None  # writes those that go with it
 
 
 def _stream(view: View, requests: Iterable[_Request]) -> None:
@@ -84,7 +85,7 @@ def _stream(view: View, requests: Iterable[_Request]) -> None:
                 if not sent:
                     return
                 id, block = sent[0]
-                frame = link.finish(id, todo[0].n)
+                frame = link.finish(id, 0 if todo[0].fill else todo[0].n)
                 sent.popleft()
                 reply = [(link, todo.popleft(), frame, block)]
                 if not sent:  # there is nothing to wait for meanwhile
@@ -113,7 +114,7 @@ def _one(view: View, r: _Request) -> None:
         started = _start(link, handle, r, wait=True)
         assert started is not None
         id, block = started
-        frame = link.finish(id, r.n)
+        frame = link.finish(id, 0 if r.fill else r.n)
         r.take(frame.meta, block.map if block else frame.body)
         if block and link.blocks:
             link.blocks.give(block)
@@ -122,10 +123,16 @@ def _one(view: View, r: _Request) -> None:
 
 
 def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Block | None] | None:
-    block = link.blocks.take(r.n) if link.blocks is not None and r.n >= MAPPED else None
+    # What is written and longer than kept blocks goes as bytes: fresh shared pages take longer.
+    block = link.blocks.take(r.n) if link.blocks is not None and r.n >= MAPPED and (r.fill is None or r.n <= SIZES[-1]) else None
     if block is None:
-        id = link.start(r.op, f'{{"view":{handle},{r.ask}}}'.encode(), wait=wait)
+        body = bytearray(r.n) if r.fill else b""
+        if r.fill:
+            r.fill(body)
+        id = link.start(r.op, f'{{"view":{handle},{r.ask}}}'.encode(), body, wait=wait)
         return None if id is None else (id, None)
+    if r.fill:
+        r.fill(block.map)
     meta = f'{{"view":{handle},"block":{block.number},{r.ask}}}'.encode()
     id = link.start(r.op, meta, fds=(block.fd,) if block.fd >= 0 else (), wait=wait)
     if id is None:
@@ -138,11 +145,13 @@ def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Blo
 
 class Elements:
     """The elements of an array in a version or session, which have a fixed size. unit is the
-    shape of what the server decodes at once. check gets the server's description of elements."""
+    shape of what the server decodes at once, chunk that of what it encodes, if all are alike. check
+    gets the server's description of elements."""
 
-    __slots__ = ("_path", "_right", "check", "dtype", "path", "plain", "shape", "unit", "version", "view")
+    __slots__ = ("_path", "_right", "check", "chunk", "dtype", "path", "plain", "shape", "unit", "version", "view")
 
-    def __init__(self, view: View, path: str, shape: tuple[int, ...], unit: tuple[int, ...], dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, view: View, path: str, shape: tuple[int, ...], unit: tuple[int, ...], dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None], chunk: tuple[int, ...] = ()) -> None:
+        self.chunk = chunk
         self.view, self.path, self.shape, self.unit, self.dtype, self.check = view, path, shape, unit, dtype, check
         self._path = f'"path":{json.dumps(path)}'
         self._right: tuple[bytes, tuple[int, ...]] | None = None  # a description and the shape that it is right for
@@ -292,9 +301,23 @@ class Elements:
     def write(self, sel: Selection, values: Numbers) -> None:
         """Write elements, little-endian, in as many requests as are needed."""
         assert isinstance(self.view, Session)
-        link, _ = self.view._at()
-        for part, where in sel.parts(max(1, link.max_body // max(1, values.dtype.itemsize))):
-            write_part(self.view, self.path, part, np.ascontiguousarray(values[where]).reshape(-1).view("u1").data)
+        self.view._dirty += 1
+        dtype, most = values.dtype, self._most()
+
+        def request(part: Selection, of: Numbers) -> _Request:
+            def fill(body: Any) -> None:
+                np.frombuffer(body, dtype, of.size).reshape(of.shape)[...] = of
+
+            return _Request(w.WRITE, f'{self._path},"select":"{part.text()}"', of.nbytes, lambda *_: None, fill)
+
+        if values.nbytes <= min(most, PART):
+            return _one(self.view, request(sel, values))
+        # No two requests write to one chunk, unless it is very long: each would encode all of it.
+        if self.chunk and math.prod(self.chunk) * dtype.itemsize <= most:
+            parts = sel.parts(max(1, min(most, PART) // dtype.itemsize), self.chunk)
+        else:
+            parts = sel.parts(max(1, most // dtype.itemsize))
+        _stream(self.view, (request(part, values[where]) for part, where in parts))
 
     def _most(self) -> int:
         """How many bytes go with one request."""

@@ -197,7 +197,8 @@ class _Chunks:
         """The array as the server has it."""
         codecs: list[Any] = list(getattr(self.metadata, "codecs", ()))
         inner = getattr(codecs[0], "chunk_shape", None) if len(codecs) == 1 else None  # of a shard
-        made = Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or self.batch[0][1].shape), self.little, self.check)
+        chunk = tuple(self.batch[0][1].shape)
+        made = Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or chunk), self.little, self.check, chunk)
         if isinstance(self.view, Snapshot) and _plain(self.metadata):
             chunks = _files.setdefault(self.view, {})
             form = (self.path, made.unit, self.little)

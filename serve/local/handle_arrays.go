@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -288,6 +290,11 @@ func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements) err
 	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
+// copies has memory for elements of clients, up to maxCopy bytes each.
+var copies = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxCopy = 32 << 20
+
 // writeElements writes elements. Unselected elements of a chunk keep their
 // values, even under concurrent writes.
 func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wire.Array) error {
@@ -325,7 +332,12 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 		}
 		c.bodies.take(e.bytes)
 		defer c.bodies.give(e.bytes)
-		b = make([]byte, e.bytes)
+		own := copies.Get().(*[]byte)
+		*own = slices.Grow((*own)[:0], int(e.bytes))
+		b = (*own)[:e.bytes]
+		if cap(b) <= maxCopy {
+			defer copies.Put(own)
+		}
 		if err := c.fetch(b, from, in.Destination); err != nil {
 			return err
 		}
