@@ -19,7 +19,7 @@ import numpy as np
 from . import _chunks
 from . import _wire as w
 from ._errors import InvalidError
-from ._memory import LONGEST, SIZES, Block
+from ._memory import LONGEST, Block
 from ._plain import PlainChunks
 from ._selection import Selection
 from ._session import Session
@@ -123,8 +123,7 @@ def _one(view: View, r: _Request) -> None:
 
 
 def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Block | None] | None:
-    # What is written and longer than kept blocks goes as bytes: fresh shared pages take longer.
-    block = link.blocks.take(r.n) if link.blocks is not None and r.n >= MAPPED and (r.fill is None or r.n <= SIZES[-1]) else None
+    block = link.blocks.take(r.n) if link.blocks is not None and r.n >= MAPPED else None
     if block is None:
         body = bytearray(r.n) if r.fill else b""
         if r.fill:
