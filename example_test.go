@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
@@ -53,7 +54,7 @@ func Example() {
 
 // A branch is merged by a command, wherever the database is open. Exit code 3 is a
 // conflict.
-func ExampleDB_Run() {
+func ExampleDB_Merge() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example-")
 	check(err)
@@ -61,10 +62,6 @@ func ExampleDB_Run() {
 	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
 	check(err)
 	defer db.Close()
-	quiet, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	check(err)
-	defer quiet.Close()
-
 	set := func(branch string, i int64, v int32) {
 		_, err := db.Update(ctx, branch, "set", func(s *zarrdb.Session) error {
 			a, err := s.Array(ctx, "n")
@@ -82,18 +79,40 @@ func ExampleDB_Run() {
 	check(db.CreateBranch(ctx, "trial", "main"))
 	set("trial", 1, 2) // another chunk than main changes
 	set("main", 0, 3)
-	merge := func() int {
-		code, err := db.Run(ctx, []string{"merge", dir + "/weather.zdb", "trial"}, quiet, quiet, quiet)
-		check(err)
-		return code
-	}
-	fmt.Println("merged:", merge())
+	c, err := db.Merge(ctx, "main", "trial", zarrdb.CommitOptions{Message: "merge trial"})
+	check(err)
+	fmt.Println(c.Message, len(c.Parents))
 	set("trial", 0, 4) // the same chunk
 	set("main", 0, 5)
-	fmt.Println("conflict:", merge())
+	_, err = db.Merge(ctx, "main", "trial", zarrdb.CommitOptions{}) // is refused
+	var conflict *txn.ConflictError
+	if errors.As(err, &conflict) {
+		fmt.Println("conflict:", conflict.Conflicts[0].Path)
+	}
+	c, err = db.Merge(ctx, "main", "trial", zarrdb.CommitOptions{Message: "take trial", Choices: []txn.PathChoice{{Path: "n", Choice: txn.Theirs}}})
+	check(err)
+	fmt.Println(c.Message)
 	// Output:
-	// merged: 0
-	// conflict: 3
+	// merge trial 2
+	// conflict: n/c/0
+	// take trial
+}
+
+func ExampleDB_Run() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example-")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
+	check(err)
+	defer db.Close()
+	quiet, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	check(err)
+	defer quiet.Close()
+	code, err := db.Run(ctx, []string{"gc", dir + "/weather.zdb"}, quiet, quiet, quiet)
+	check(err)
+	fmt.Println("exit code", code)
+	// Output: exit code 0
 }
 
 // A selection by labels finds their elements in the coordinates beside the array.

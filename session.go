@@ -175,18 +175,26 @@ type CommitOptions struct {
 	Choices []txn.PathChoice
 }
 
+func (o *CommitOptions) remote() local.CommitOptions {
+	return local.CommitOptions{Message: o.Message, Author: o.Author, Properties: o.Properties, Choices: o.Choices}
+}
+
+func (o *CommitOptions) held() txn.CommitOptions {
+	to := txn.CommitOptions{Message: o.Message, Author: o.Author, Properties: o.Properties}
+	if len(o.Choices) > 0 {
+		to.Choose = txn.ChooseByPath(o.Choices...)
+	}
+	return to
+}
+
 // Commit publishes all that the session wrote, durably, or nothing. If the branch has
 // moved, changes that do not touch each other merge; others are a
 // *[txn.ConflictError], and the session stays open.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
 	if s.held == nil {
-		return s.remote.Commit(ctx, local.CommitOptions{Message: o.Message, Author: o.Author, Properties: o.Properties, Choices: o.Choices})
+		return s.remote.Commit(ctx, o.remote())
 	}
-	to := txn.CommitOptions{Message: o.Message, Author: o.Author, Properties: o.Properties}
-	if len(o.Choices) > 0 {
-		to.Choose = txn.ChooseByPath(o.Choices...)
-	}
-	return s.held.Commit(ctx, to)
+	return s.held.Commit(ctx, o.held())
 }
 
 // Savepoint makes everything written so far survive a crash, to be resumed. It

@@ -11,7 +11,7 @@
 //
 // A [Snapshot] is one version, a [Session] a transaction. Both are views of keys
 // (package kv) and hierarchies of arrays and groups (package zarr), wherever the
-// database is open. What is needed less often, such as gc, merge or import, is a
+// database is open. What is needed less often, such as gc, push or import, is a
 // command line ([DB.Run]); programs that have the database open themselves have all
 // of package engine ([DB.Engine]).
 package zarrdb
@@ -314,6 +314,32 @@ func (db *DB) moveRef(ctx context.Context, m serve.RefMove) error {
 		return err
 	}
 	return t.MoveRef(ctx, serve.Owner(""), "db", m)
+}
+
+// Merge brings the changes of a revision onto a branch, "" is main, as a commit with both as
+// parents. If the revision is in the history of the branch already nothing is done and the
+// head returned. Changes of both sides that o.Choices do not decide, "ours" being the
+// branch, are a *[txn.ConflictError], and the branch does not move. An empty message is
+// "merge" and the revision.
+func (db *DB) Merge(ctx context.Context, branch, rev string, o CommitOptions) (*txn.Commit, error) {
+	held, client, err := db.writable()
+	if err != nil {
+		return nil, err
+	}
+	if branch == "" {
+		branch = txn.MainBranch
+	}
+	if o.Message == "" {
+		o.Message = "merge " + rev
+	}
+	if held == nil {
+		return client.Merge(ctx, "", branch, rev, o.remote())
+	}
+	other, err := held.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return held.Merge(ctx, branch, other, o.held())
 }
 
 // writable is at for requests that change something.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -203,6 +204,45 @@ func TestHereAndThere(t *testing.T) {
 			}
 			if got := fmt.Sprint(keys); got != "[counter/c/0]" {
 				t.Errorf("diff %s", got)
+			}
+			if err := db.CreateBranch(bg, "trial", "v1"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Update(bg, "trial", "another counter", func(s *zarrdb.Session) error {
+				_, err := s.CreateArray(bg, "other", zarr.Spec{Shape: []int64{1}, DataType: "int64"})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			merged, err := db.Merge(bg, "", "trial", zarrdb.CommitOptions{Message: "both", Author: "me", Properties: map[string]string{"k": "v"}})
+			if err != nil || merged.Message != "both" || merged.Author != "me" || merged.Properties["k"] != "v" || len(merged.Parents) != 2 {
+				t.Fatalf("merge: %+v, %v", merged, err)
+			}
+			if again, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{}); err != nil || again.ID != merged.ID {
+				t.Errorf("merge again: %+v, %v", again, err)
+			}
+			if got := value(t, at(t, db, "")); got != 2 {
+				t.Errorf("after the merge %d", got)
+			}
+			if err := db.Reset(bg, "trial", "v1"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Update(bg, "trial", "more", func(s *zarrdb.Session) error {
+				a, err := s.Array(bg, "counter")
+				return errors.Join(err, zarr.Write(bg, a, zarr.Sel(), []int64{101}))
+			}); err != nil {
+				t.Fatal(err)
+			}
+			var conflict *txn.ConflictError
+			if _, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{}); !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Path != "counter/c/0" {
+				t.Errorf("a merge with a conflict: %v", err)
+			}
+			theirs := []txn.PathChoice{{Path: "counter", Choice: txn.Theirs}}
+			if _, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{Choices: theirs}); err != nil || value(t, at(t, db, "")) != 101 {
+				t.Errorf("a merge that takes theirs: %v", err)
+			}
+			if _, err := db.Merge(bg, "main", "none", zarrdb.CommitOptions{}); !errors.Is(err, zarrdb.ErrNotFound) {
+				t.Errorf("a merge of a branch that is not there: %v", err)
 			}
 			if err := db.Reset(bg, "main", "v1"); err != nil {
 				t.Fatal(err)

@@ -53,6 +53,24 @@ func (c *conn) moveRef(ctx context.Context, in *wire.MoveRef) (none, error) {
 	return none{}, c.s.t.MoveRef(ctx, c.who, name, serve.RefMove{Action: in.Action, Kind: in.Kind, Name: in.Name, To: in.To})
 }
 
+func (c *conn) merge(ctx context.Context, in *wire.Merge) (*wire.Commit, error) {
+	name, err := c.database(in.Database)
+	if err != nil {
+		return nil, err
+	}
+	decide, err := choose(in.Choices)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := c.s.t.Merge(ctx, c.who, name, in.Branch, in.Rev, txn.CommitOptions{
+		Message: in.Message, Author: in.Author, Properties: in.Properties, DryRun: in.DryRun, Choose: decide,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return commitOut(commit), nil
+}
+
 func (c *conn) log(ctx context.Context, in *wire.Log) (*wire.Commits, error) {
 	db, err := c.db(in.Database)
 	if err != nil {

@@ -335,10 +335,8 @@ type CommitOptions struct {
 // meanwhile, the error is a *[SessionLostError] with Committing; one that ends in order
 // leaves the session to the next one.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
-	in := wire.Publish{Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun}
-	for _, c := range o.Choices {
-		take := map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}[c.Choice]
-		in.Choices = append(in.Choices, wire.Choice{Path: c.Path, Take: take})
+	in := wire.Publish{
+		Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun, Choices: choicesOut(o.Choices),
 	}
 	var out wire.Commit
 	err := s.read(ctx, func(l *link, handle uint32) (err error) {
@@ -359,6 +357,14 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 		s.end(txn.ErrSessionClosed)
 	}
 	return commitIn(&out), nil
+}
+
+func choicesOut(list []txn.PathChoice) (out []wire.Choice) {
+	for _, c := range list {
+		take := map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}[c.Choice]
+		out = append(out, wire.Choice{Path: c.Path, Take: take})
+	}
+	return out
 }
 
 // Discard ends the session without a trace.

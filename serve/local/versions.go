@@ -31,6 +31,18 @@ func (c *Client) MoveRef(ctx context.Context, db string, m serve.RefMove) error 
 	return err
 }
 
+// Merge brings the changes of a revision onto a branch; see [txn.DB.Merge]. If the server
+// ends before it has answered the error is [ErrUnknown].
+func (c *Client) Merge(ctx context.Context, db, branch, rev string, o CommitOptions) (*txn.Commit, error) {
+	out, err := once[wire.Commit](ctx, c, wire.OpMerge, wire.Merge{
+		Database: db, Branch: branch, Rev: rev, Message: o.Message, Author: o.Author, Properties: o.Properties, DryRun: o.DryRun, Choices: choicesOut(o.Choices),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return commitIn(&out), nil
+}
+
 // Log yields the version that a revision names and its ancestors, as [txn.DB.Log];
 // with a path, those alone that changed something at or below it.
 func (c *Client) Log(ctx context.Context, db, rev, path string) iter.Seq2[*txn.Commit, error] {

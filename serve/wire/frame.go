@@ -97,6 +97,7 @@ const (
 	OpJoin                       // Join, nothing
 	OpReport                     // Report, JSON as the body
 	OpCopyIndex                  // Database, Copy
+	OpMerge                      // Merge, Commit
 	numOps
 )
 
@@ -104,7 +105,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge",
 }
 
 func (o Op) String() string {

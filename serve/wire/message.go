@@ -187,6 +187,18 @@ type Publish struct {
 	Choices []Choice `json:"choices,omitempty"`
 }
 
+// Merge brings the changes of a revision onto a branch.
+type Merge struct {
+	Database   string            `json:"database,omitempty"`
+	Branch     string            `json:"branch"`
+	Rev        string            `json:"rev"`
+	Message    string            `json:"message"`
+	Author     string            `json:"author,omitempty"`
+	Properties map[string]string `json:"properties,omitempty"`
+	DryRun     bool              `json:"dry_run,omitempty"`
+	Choices    []Choice          `json:"choices,omitempty"` // as of Publish
+}
+
 // Choice decides conflicts at and below a path: "ours" or "theirs".
 type Choice struct {
 	Path string `json:"path"`
