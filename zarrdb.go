@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net"
 	"os"
@@ -99,6 +100,9 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 			err = fmt.Errorf("open %s: %w (%v)", dir, err, locked)
 		}
 		if err := h.Again(ctx, err); err != nil {
+			if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) && errors.Is(err, ErrNotFound) {
+				err = fmt.Errorf("%w; Options.Create makes one", err)
+			}
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -155,6 +156,17 @@ func at(t *testing.T, db *zarrdb.DB, rev string) *zarrdb.Snapshot {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// A program that forgot Create is told so.
+func TestMissing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none.zdb")
+	if _, err := zarrdb.Open(bg, dir, nil); !errors.Is(err, zarrdb.ErrNotFound) || !strings.Contains(err.Error(), "Options.Create") {
+		t.Error(err)
+	}
+	if _, err := zarrdb.Open(bg, t.TempDir(), nil); !errors.Is(err, zarrdb.ErrNotFound) || strings.Contains(err.Error(), "Create") {
+		t.Error(err)
+	}
 }
 
 // A database works the same in this process and through another one.
