@@ -182,7 +182,7 @@ func TestLinkedElsewhere(t *testing.T) {
 		_, err = kv.Get(bg, snap, "a/0")
 		return err
 	}
-	if err := read(); !errors.Is(err, ErrForbidden) || !strings.HasSuffix(err.Error(), ": to follow it, allow file://"+far) {
+	if err := read(); !errors.Is(err, ErrForbidden) || !strings.HasSuffix(err.Error(), fmt.Sprintf(": to follow it, allow %q", "file://"+far)) {
 		t.Error(err)
 	}
 	if err := db.Grant(Follow{Allow: []string{"file://" + far}}); err != nil {

@@ -5,8 +5,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-
-	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // Rules say which URLs of a set may be followed. The zero Rules allow none.
@@ -144,7 +142,7 @@ func (r *resolver) resolve(u string) (Place, error) {
 		}
 		return place(u, a, rest)
 	}
-	return Place{}, forbidden(u, "to follow it, allow %s", redact.URL(originOf(abs)))
+	return Place{}, forbidden(u, "to follow it, allow %s", quoteURL(originOf(abs)))
 }
 
 // Origin returns the widest prefix that is usually allowed for a URL which is not relative:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -296,12 +297,17 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 		fmt.Fprintf(out, "; tags %s", strings.Join(res.Tags, ", "))
 	}
 	fmt.Fprintln(out)
+	var renamed []string
 	for n, name := range res.Renamed {
 		kind := "branch"
 		if n.Tag {
 			kind = "tag"
 		}
-		say(cmd, "the %s %q is called %s here", kind, n.Name, name)
+		renamed = append(renamed, fmt.Sprintf("the %s %q is called %s here", kind, n.Name, name))
+	}
+	slices.Sort(renamed)
+	for _, line := range renamed {
+		say(cmd, "%s", line)
 	}
 	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
 	return db.Close()
@@ -367,7 +373,7 @@ func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []s
 		for _, prefix := range forbidden {
 			args = append(args, shellWord(zurl.Redact(prefix)))
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "zarrdb: chunks were linked that are not read before you allow it: %s\n", strings.Join(args, " "))
+		note(cmd, "zarrdb: chunks were linked that are not read before you allow it: %s", strings.Join(args, " "))
 	}
 }
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -97,16 +99,45 @@ def test_long_reads_without_threads(snap: zarrdb.Snapshot, monkeypatch: pytest.M
     assert len(asked) + 1 == len(given) == want.nbytes >> 17
 
 
-def test_failure_while_elements_are_copied(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_elements, "PART", 1 << 16)
+@pytest.mark.parametrize("threads", [True, False])
+def test_failure_while_elements_are_copied(snap: zarrdb.Snapshot, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a thread that was to be started for something else."""
+    monkeypatch.setattr(_elements, "PART", 1 << 17)
+    asked: list[None] = []
 
     def check(_: dict[str, Any]) -> None:
-        raise InvalidError("another type", "data_type")
+        asked.append(None)
+        if len(asked) == 3:
+            raise InvalidError("another type", "data_type")
 
-    of_all = Selection.of([range(1 << 18)])
+    def fails(pool: ThreadPoolExecutor, *args: Any) -> Any:
+        done = submit(pool, *args)
+        if len(asked) > 1:
+            done.result()
+            raise RuntimeError("can't start new thread")
+        return done
+
+    submit = ThreadPoolExecutor.submit
+    if not threads:
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", fails)
+    a = _elements.Elements(snap, "big", (1 << 18,), (1 << 14,), np.dtype("<i8"), check)
+    request = a._request
+
+    def each(*args: Any) -> Any:  # checks each reply
+        r = request(*args)
+        return r._replace(take=lambda meta, body: (setattr(a, "_right", None), r.take(meta, body)))
+
+    monkeypatch.setattr(_elements.Elements, "_request", lambda _, *args: each(*args))
     with pytest.raises(InvalidError, match="another type"):
-        _elements.Elements(snap, "big", (1 << 18,), (1 << 14,), np.dtype("<i8"), check).read(of_all)
+        a.read(Selection.of([range(1 << 18)]))
+    monkeypatch.undo()
     np.testing.assert_array_equal(snap.array("big")[:], np.arange(1 << 18))
+
+
+def test_long_reads_at_the_end_of_the_interpreter(snap: zarrdb.Snapshot) -> None:
+    code = f"import atexit, zarrdb; a = zarrdb.open({snap._client.dir!r}).at('main').array('big'); zarrdb._elements.PART = 1 << 17; atexit.register(lambda: print(a[:].sum()))"
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert out.stdout.split() == [str((1 << 18) * ((1 << 18) - 1) // 2)] and not out.stderr
 
 
 @pytest.mark.parametrize("sel", SELECTIONS, ids=str)
@@ -402,6 +433,42 @@ def test_no_two_requests_write_to_one_chunk(repo: zarrdb.Repository, shards: tup
     want = np.zeros_like(values)
     want[1:, 2:] = values[1:, 2:]
     np.testing.assert_array_equal(a[:], want)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_write_to_an_array_that_has_changed(repo: zarrdb.Repository, mapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused, not written to other places or as another type."""
+    monkeypatch.setattr(_elements, "MAPPED", 1 if mapped else 1 << 40)
+    s = repo.writable_session()
+    z = zarr.create_array(s.store, name="b", shape=(10, 10), dtype="i4", chunks=(5, 5))
+    a = s.array("b")
+    z.resize((10, 5))
+    with pytest.raises(InvalidError):
+        a[:] = np.ones((10, 10), "i4")
+    zarr.create_array(s.store, name="b", shape=(10, 10), dtype="i8", chunks=(5, 5), overwrite=True)
+    with pytest.raises(InvalidError):
+        a[:] = np.ones((10, 10), "i4")
+    assert not s.array("b")[:].any()
+
+
+def test_element_that_is_longer_than_a_part(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_elements, "PART", 10)
+    s = repo.writable_session()
+    zarr.create_array(s.store, name="b", shape=(2,), dtype="S100", chunks=(1,))
+    a = s.array("b")
+    a[1] = b"abc"
+    assert a[:].tolist() == [b"", b"abc"]
+
+
+def test_writes_count_when_they_are_done(repo: zarrdb.Repository, snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A savepoint meanwhile does not have them."""
+    s = repo.writable_session()
+    start, before = _elements._start, []
+    monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (before.append(s._dirty), start(link, handle, r, wait))[1])
+    s.array("big")[:5] = 1
+    monkeypatch.setattr(_elements, "PART", 1 << 17)
+    s.array("big")[:] = 1
+    assert before[:2] == [0, 1] and s._dirty == 1 + 16
 
 
 def test_pickled_array_is_as_it_was_opened(repo: zarrdb.Repository, snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:

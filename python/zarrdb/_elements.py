@@ -10,8 +10,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,25 +54,30 @@ class _Request(NamedTuple):
 
 
 def _stream(view: View, requests: Iterable[_Request]) -> None:
-    """Send requests, and let the server work on the next ones while the elements of others are taken."""
-    from concurrent.futures import Future, ThreadPoolExecutor
-
+    """Send requests, and let the server work on the next ones while threads take the elements of others."""
     left = iter(requests)
     todo: deque[_Request] = deque()  # those without a reply
-    taken: deque[Future[None]] = deque()  # those of which threads take the elements
+    free = threading.Semaphore(TAKERS + 1)
+    failed: list[BaseException] = []
 
     def take(of: list[tuple[w.Link, _Request, w.Frame, Block | None]]) -> None:
-        if not of:
-            return  # it was done without a thread
-        link, r, frame, block = of.pop()
-        r.take(frame.meta, block.map if block else frame.body)
-        if block and link.blocks:
-            link.blocks.give(block)
+        try:
+            link, r, frame, block = of.pop()
+        except IndexError:
+            return  # it was taken here, because a thread could not be started
+        try:
+            r.take(frame.meta, block.map if block else frame.body)
+            if block and link.blocks:
+                link.blocks.give(block)
+        except BaseException as e:
+            failed.append(e)
+        finally:
+            free.release()
 
     def run(link: w.Link, handle: int) -> None:
         sent: deque[tuple[int, Block | None]] = deque()
         try:
-            while True:
+            while not failed:
                 while len(sent) < AHEAD:
                     if len(todo) == len(sent):
                         r = next(left, None)
@@ -85,26 +92,27 @@ def _stream(view: View, requests: Iterable[_Request]) -> None:
                 if not sent:
                     return
                 id, block = sent[0]
-                frame = link.finish(id, 0 if todo[0].fill else todo[0].n)
+                r = todo[0]
+                frame = link.finish(id, 0 if r.fill else r.n)
                 sent.popleft()
-                reply = [(link, todo.popleft(), frame, block)]
-                if not sent:  # there is nothing to wait for meanwhile
+                todo.popleft()
+                reply = [(link, r, frame, block)]
+                free.acquire()
+                if r.fill or not sent:  # there is little to do, or nothing to wait for meanwhile
                     take(reply)
                     continue
                 try:
-                    taken.append(threads.submit(take, reply))
+                    threads.submit(take, reply)
                 except RuntimeError:  # there are too many threads, or the interpreter ends
                     take(reply)
-                if len(taken) > TAKERS:
-                    taken.popleft().result()
         finally:
             for id, _ in sent:
                 link.cancel(id)
 
     with ThreadPoolExecutor(TAKERS) as threads:
         view._again(run)
-        for t in taken:
-            t.result()
+    if failed:
+        raise failed[0]
 
 
 def _one(view: View, r: _Request) -> None:
@@ -299,24 +307,28 @@ class Elements:
 
     def write(self, sel: Selection, values: Numbers) -> None:
         """Write elements, little-endian, in as many requests as are needed."""
-        assert isinstance(self.view, Session)
-        self.view._dirty += 1
+        session = self.view
+        assert isinstance(session, Session)
         dtype, most = values.dtype, self._most()
+
+        def wrote(_: bytes, __: Any) -> None:
+            session._dirty += 1
 
         def request(part: Selection, of: Numbers) -> _Request:
             def fill(body: Any) -> None:
                 np.frombuffer(body, dtype, of.size).reshape(of.shape)[...] = of
 
-            return _Request(w.WRITE, f'{self._path},"select":"{part.text()}"', of.nbytes, lambda *_: None, fill)
+            return _Request(w.WRITE, f'{self._path},"bytes":{of.nbytes},"select":"{part.text()}"', of.nbytes, wrote, fill)
 
         if values.nbytes <= min(most, PART):
-            return _one(self.view, request(sel, values))
-        # No two requests write to one chunk, unless it is very long: each would encode all of it.
-        if self.chunk and math.prod(self.chunk) * dtype.itemsize <= most:
+            _one(session, request(sel, values))
+        elif self.chunk and math.prod(self.chunk) * dtype.itemsize <= most:
+            # No two requests write to one chunk: each would encode all of it.
             parts = sel.parts(max(1, min(most, PART) // dtype.itemsize), self.chunk)
+            _stream(session, (request(part, values[where] if where else values) for part, where in parts))
         else:
-            parts = sel.parts(max(1, most // dtype.itemsize))
-        _stream(self.view, (request(part, values[where]) for part, where in parts))
+            for part, where in sel.parts(max(1, most // dtype.itemsize)):
+                _one(session, request(part, values[where] if where else values))
 
     def _most(self) -> int:
         """How many bytes go with one request."""

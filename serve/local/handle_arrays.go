@@ -326,6 +326,9 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 	}
 	b := f.Body
 	if from != nil || in.Block != 0 {
+		if in.Bytes != 0 && in.Bytes != e.bytes {
+			return fmt.Errorf("%w: %d bytes for shape %v with elements of %d bytes; the array has changed", zarr.ErrSelection, in.Bytes, e.shape, e.item)
+		}
 		// They are copied: the client may change its memory while they are encoded.
 		if e.bytes > int64(c.s.o.MaxBody) {
 			return c.tooLong(e.bytes)

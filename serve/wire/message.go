@@ -296,6 +296,9 @@ type Array struct {
 	Path string `json:"path"`
 	// Select is the selection as on a command line: "0:24, ::2, 5".
 	Select string `json:"select,omitempty"`
+	// Bytes is how many bytes the elements of a write have in the file or block, 0 if the
+	// client does not say.
+	Bytes int64 `json:"bytes,omitempty"`
 	Destination
 }
 
