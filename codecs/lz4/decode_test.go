@@ -132,7 +132,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, block []byte, room uint16) { agree(t, block, int(room)) })
 }
 
-// Many blocks in turn: a processor learns the branches of some hundred.
+// Many blocks in turn: a processor learns the branches of one that is repeated.
 func BenchmarkDecode(b *testing.B) {
 	const size, count = 16 << 10, 2048
 	r := rand.New(rand.NewPCG(29, 30))
