@@ -312,7 +312,8 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 		return nil, j.stop(s, err)
 	}
 	if p.link {
-		res.NotGranted, res.Forbidden = errors.Join(j.notGranted, db.Grant(j.follow)), j.forbidden
+		res.NotGranted, res.Forbidden = db.grantLinked(j.follow, j.forbidden)
+		res.NotGranted = errors.Join(j.notGranted, res.NotGranted)
 	}
 	return res, nil
 }

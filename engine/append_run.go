@@ -377,7 +377,7 @@ func (p *piecePass) link(ctx context.Context) error {
 	}
 	p.j.follow = l.grants().With(p.j.follow)
 	for _, prefix := range l.forbidden() {
-		if !slices.Contains(p.j.forbidden, prefix) && len(p.j.forbidden) < maxForbidden {
+		if !slices.Contains(p.j.forbidden, prefix) {
 			p.j.forbidden = append(p.j.forbidden, prefix)
 		}
 	}

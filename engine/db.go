@@ -85,7 +85,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 		return nil, errors.Join(err, store.Close())
 	}
 	db := &DB{store: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
-	env.Recall = db.granted
+	env.Recall = db.Granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
 			return nil, errors.Join(err, db.Close())

@@ -10,8 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // A database carries no permissions: a received one could otherwise refer to any
@@ -48,8 +52,8 @@ func (db *DB) grantsPath() (string, error) {
 	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
 }
 
-// granted returns the stored grants; a missing file is no error.
-func (db *DB) granted() (f Follow, err error) {
+// Granted returns what [DB.Grant] remembers of the database on this machine, for this user.
+func (db *DB) Granted() (f Follow, err error) {
 	path, err := db.grantsPath()
 	if err != nil {
 		return f, nil // nothing can have been remembered
@@ -76,41 +80,97 @@ func (db *DB) granted() (f Follow, err error) {
 }
 
 // Grant remembers on this machine, for this user, that the references of the
-// database may be followed there, in addition to earlier grants.
+// database may be followed there, in addition to earlier grants. Safe for concurrent
+// use, of several processes too.
 func (db *DB) Grant(f Follow) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
-	had, err := db.granted()
-	if err != nil {
+	if had, err := db.Granted(); err != nil || holds(had, f) {
 		return err
 	}
-	all := f.With(had)
-	if len(all.Allow) == len(had.Allow) && slices.Equal(all.Map, had.Map) {
-		return nil
-	}
+	return db.changeGrants(func(had Follow) (Follow, error) { return f.With(had), nil })
+}
+
+// holds reports whether g adds nothing to f.
+func holds(f, g Follow) bool {
+	all := g.With(f)
+	return len(all.Allow) == len(f.Allow) && slices.Equal(all.Map, f.Map)
+}
+
+// Revoke takes back grants: prefixes of Allow, and those that mappings are from. What
+// has been opened of the database may still be read until it is closed. If one of them
+// was not granted, the error is ErrNotFound, and nothing is taken back.
+func (db *DB) Revoke(prefixes ...string) error {
+	return db.changeGrants(func(f Follow) (Follow, error) {
+		for _, p := range prefixes {
+			p = strings.TrimSuffix(p, "/")
+			n := len(f.Allow) + len(f.Map)
+			f.Allow = slices.DeleteFunc(f.Allow, func(a string) bool { return strings.TrimSuffix(a, "/") == p })
+			f.Map = slices.DeleteFunc(f.Map, func(m Mapping) bool { return strings.TrimSuffix(m.From, "/") == p })
+			if n == len(f.Allow)+len(f.Map) {
+				return f, fmt.Errorf("engine: %w: references are not granted to follow %s", ErrNotFound, redact.URL(p))
+			}
+		}
+		return f, nil
+	})
+}
+
+// changeGrants replaces the grants by what change makes of them, while no other does.
+func (db *DB) changeGrants(change func(Follow) (Follow, error)) error {
 	path, err := db.grantsPath()
-	if err != nil {
-		return err
-	}
-	g := grants{Allow: all.Allow}
-	if g.Database, err = filepath.Abs(db.Dir()); err != nil {
-		return err
-	}
-	for _, m := range all.Map {
-		g.Map = append(g.Map, grantedMap(m))
-	}
-	b, err := json.MarshalIndent(g, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("engine: remember what references may follow: %w", err)
 	}
+	unlock, err := lockedfile.MutexAt(filepath.Join(filepath.Dir(path), "lock")).Lock()
+	if err != nil {
+		return fmt.Errorf("engine: remember what references may follow: %w", err)
+	}
+	defer unlock()
+	f, err := db.Granted()
+	if err != nil {
+		return err
+	}
+	if f, err = change(f); err != nil {
+		return err
+	}
+	g := grants{Allow: f.Allow}
+	if g.Database, err = filepath.Abs(db.Dir()); err != nil {
+		return err
+	}
+	for _, m := range f.Map {
+		g.Map = append(g.Map, grantedMap(m))
+	}
+	b, err := json.MarshalIndent(g, "", "  ")
+	if err != nil {
+		return err
+	}
 	if err := replaceFile(path, append(b, '\n')); err != nil {
 		return fmt.Errorf("engine: remember what references may follow: %w", err)
 	}
 	return nil
+}
+
+// grantLinked grants what an import that linked may follow, and returns those of the
+// prefixes that it found forbidden which still are, at most MaxForbidden.
+func (db *DB) grantLinked(f Follow, forbidden []string) (notGranted error, still []string) {
+	notGranted = db.Grant(f)
+	had, _ := db.Granted() // an error is that of Grant, too
+	now := f.With(db.opts.Follow).With(had).Rules()
+	slices.Sort(forbidden)
+	for _, prefix := range slices.Compact(forbidden) {
+		sample := prefix
+		if strings.HasSuffix(prefix, "/") {
+			sample += "x"
+		}
+		if _, err := now.Resolve(sample); errors.Is(err, ErrForbidden) && len(still) < MaxForbidden {
+			still = append(still, prefix)
+		}
+	}
+	return notGranted, still
 }
 
 // replaceFile writes a private file whole or not at all.

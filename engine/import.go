@@ -78,8 +78,9 @@ type ImportResult struct {
 	// NotGranted is the error of storing which references of a linked set may be
 	// followed: reading them then needs [Options].Follow. Else nil.
 	NotGranted error
-	// Forbidden are the prefixes of URLs, at most 32, to which references of a linked
-	// set lead and that reading does not follow; see [DB.Grant].
+	// Forbidden are prefixes of URLs, at most [MaxForbidden], to which references lead that this
+	// linked and that reading does not follow; see [DB.Grant]. What an import linked
+	// that ended early, and this goes on after, is not among them.
 	Forbidden []string
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string

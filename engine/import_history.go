@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,8 +62,9 @@ type HistoryResult struct {
 //
 // Each commit is complete when it is seen, and a branch grows commit by commit. If the
 // import ends early, what is there stays, and another import of the same source goes on
-// after it; so does one of a source that has grown. A branch or tag here of the same name that this did not make, or that has
-// commits of its own, is txn.ErrRefExists, before anything is written.
+// after it; so does one of a source that has grown. A branch or tag here of the same name
+// that this did not make, or that has commits of its own, is txn.ErrRefExists, before
+// anything is written.
 func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) (*HistoryResult, error) {
 	set, prefix, versioned, err := src.versions(ctx)
 	if err != nil {
@@ -81,7 +83,7 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 	h.linker = newLinker(db, src, ImportOptions{Link: true, Validate: o.Validate}, set, prefix)
 	err = h.run(ctx)
 	if err == nil && o.Link {
-		h.res.NotGranted, h.res.Forbidden = db.Grant(h.linker.grants()), h.linker.forbidden()
+		h.res.NotGranted, h.res.Forbidden = db.grantLinked(h.linker.grants(), h.linker.forbidden())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", src.name(), err)
@@ -254,28 +256,47 @@ func messageOf(v formats.Version) string { return cmp.Or(v.Message, v.ID) }
 
 // check makes sure that a branch or tag can be made, or go on.
 func (h *historian) check(n formats.Name) error {
-	name := h.local[n]
-	if n.Tag {
-		for _, t := range h.db.Tags() {
-			if t.Name == name && t.Commit != h.commits[n.ID] {
-				return fmt.Errorf("tag %s: %w with another version: choose a prefix", name, txn.ErrRefExists)
-			}
+	name, called := h.local[n], ""
+	if n.Name != name {
+		called = fmt.Sprintf(" (%q of the source)", n.Name)
+	}
+	if !n.Tag {
+		if !h.grows(name, n) {
+			return fmt.Errorf("branch %s%s: %w, and its newest commit is not a version of the source's: choose a prefix", name, called, txn.ErrRefExists)
 		}
 		return nil
 	}
-	head, err := h.db.Head(name)
-	if errors.Is(err, txn.ErrNoRef) || err == nil && head == h.first {
-		return nil
+	for _, t := range h.db.Tags() {
+		if t.Name == name && t.Commit != h.commits[n.ID] {
+			return fmt.Errorf("tag %s%s: %w with another version: choose a prefix", name, called, txn.ErrRefExists)
+		}
 	}
-	if err != nil {
-		return err
+	if branch := h.scratch(n); !h.grows(branch, n) {
+		return fmt.Errorf("tag %s%s: %w: the import makes it with a branch %s, which has other commits: delete that branch", name, called, txn.ErrRefExists, branch)
+	}
+	return nil
+}
+
+// grows reports whether a branch here can come to the version of n: it is not there, or
+// it is at the first commit of the database or at a version before.
+func (h *historian) grows(branch string, n formats.Name) bool {
+	head, err := h.db.Head(branch)
+	if err != nil || head == h.first {
+		return true // an error comes again when the branch is made
 	}
 	for id := n.ID; id != ""; id = h.parent(id) {
 		if h.commits[id] == head {
-			return nil
+			return true
 		}
 	}
-	return fmt.Errorf("branch %s: %w, and its newest commit is not a version of the source: choose a prefix", name, txn.ErrRefExists)
+	return false
+}
+
+// scratch is the branch on which the versions of a tag grow that no branch has: the same
+// for an import that goes on, and of no one else.
+func (h *historian) scratch(tag formats.Name) string {
+	sum := sha256.Sum256([]byte(h.source + "\x00" + tag.Name))
+	return fmt.Sprintf("importing-%x", sum[:12])
 }
 
 // take imports the versions of a branch or tag that are not here, and makes it.
@@ -292,7 +313,7 @@ func (h *historian) take(ctx context.Context, n formats.Name) error {
 	slices.Reverse(missing)
 	name, branch := h.local[n], h.local[n]
 	if n.Tag {
-		branch += ".importing" // of versions that only tags have
+		branch = h.scratch(n)
 	}
 	if !n.Tag || len(missing) > 0 {
 		if err := h.branchAt(ctx, branch, base); err != nil {

@@ -157,17 +157,8 @@ func TestImportHistoryNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from, to := range map[string][]string{"branch.side": {"branch.to side", "branch.to_side", "branch.-x"}, "tag.v1": {"tag.at 10:30"}} {
-		b, err := os.ReadFile(filepath.Join(dir, "refs", from, "ref.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, name := range to {
-			if err := os.Mkdir(filepath.Join(dir, "refs", name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "refs", name, "ref.json"), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			copyRef(t, dir, from, name)
 		}
 	}
 	g.url = "file://" + dir + "/|icechunk:"
@@ -187,6 +178,134 @@ func TestImportHistoryNames(t *testing.T) {
 		if want := map[string]string{"to side": "to_side_", "-x": "_x", "at 10:30": "at_10_30"}; !maps.Equal(renamed, want) {
 			t.Errorf("%q", renamed)
 		}
+	}
+}
+
+// copyRef makes a branch or tag of a repository of version 1 like another.
+func copyRef(t *testing.T, dir, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "refs", from, "ref.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "refs", to), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "refs", to, "ref.json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A tag whose versions are on no branch is made with a branch that no other branch, here
+// or in the source, can be like, however long its name is.
+func TestImportHistoryTagWithoutBranch(t *testing.T) {
+	for _, tag := range []string{"rel", strings.Repeat("r", 248)} {
+		g := historyOf(t, "v1")
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
+			t.Fatal(err)
+		}
+		copyRef(t, dir, "branch.side", "tag."+tag)
+		copyRef(t, dir, "tag.v1", "branch.rel.importing")
+		if err := os.RemoveAll(filepath.Join(dir, "refs", "branch.side")); err != nil {
+			t.Fatal(err)
+		}
+		g.url = "file://" + dir + "/|icechunk:"
+		db := historyDB(t)
+		first, err := db.Head("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CreateBranch(t.Context(), tag[:3], first); err != nil { // of a user, who is to keep it
+			t.Fatal(err)
+		}
+		res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(res.Tags, tag) || !slices.Contains(res.Branches, "rel.importing") {
+			t.Errorf("branches %q, tags %q", res.Branches, res.Tags)
+		}
+		var branches []string
+		for _, b := range db.Branches() {
+			branches = append(branches, b.Name)
+		}
+		if want := append([]string{tag[:3]}, res.Branches...); !sameNames(branches, want) {
+			t.Errorf("branches %q, want %q", branches, want)
+		}
+	}
+}
+
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// An import does not touch a branch with commits of a user, whatever it is called.
+func TestImportHistoryKeepsBranches(t *testing.T) {
+	g := historyOf(t, "v1")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	copyRef(t, dir, "branch.side", "tag.rel")
+	if err := os.RemoveAll(filepath.Join(dir, "refs", "branch.side")); err != nil {
+		t.Fatal(err)
+	}
+	g.url = "file://" + dir + "/|icechunk:"
+	db := historyDB(t)
+	other := historyDB(t)
+	if _, err := other.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	head, err := other.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := other.Lookup(t.Context(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &historian{source: c.Properties[propSource]}
+	scratch := h.scratch(SourceName{Name: "rel", Tag: true})
+	heads := map[string]txn.CommitID{}
+	for _, name := range []string{"rel.importing", scratch} {
+		first, err := db.Head("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CreateBranch(t.Context(), name, first); err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Begin(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Commit(t.Context(), CommitOptions{Message: "mine"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		heads[name] = c.ID
+	}
+	_, err = db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
+	if !errors.Is(err, txn.ErrRefExists) || !strings.Contains(err.Error(), scratch) {
+		t.Errorf("%v; want one that names %s", err, scratch)
+	}
+	for name, want := range heads {
+		if got, err := db.Head(name); got != want || err != nil {
+			t.Errorf("%s is at %v (%v), was at %v", name, got, err, want)
+		}
+	}
+	if err := db.DeleteBranch(scratch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); err != nil {
+		t.Error(err)
+	}
+	if got, err := db.Head("rel.importing"); got != heads["rel.importing"] || err != nil {
+		t.Errorf("rel.importing is at %v (%v)", got, err)
 	}
 }
 

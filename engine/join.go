@@ -143,7 +143,7 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 	}
 	env := opts.env()
 	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.Resolver("", nil), shared: db.shared, holder: db}
-	env.Recall = h.granted
+	env.Recall = h.Granted
 	return h, nil
 }
 

@@ -60,7 +60,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix str
 		set: set, base: set.Rules().Base, validate: o.Validate,
 		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters}, follow: []Follow{src.env.Follow, db.opts.Follow},
 	}
-	had, _ := db.granted() // an error is that of Grant, too
+	had, _ := db.Granted() // an error is that of Grant, too
 	files.granted = src.env.Follow.With(db.opts.Follow).With(had).Rules()
 	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
@@ -88,7 +88,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	if err != nil {
 		return nil, o.abandon(s, fmt.Errorf("import %s: %w", src.name(), err))
 	}
-	res.NotGranted, res.Forbidden = db.Grant(l.grants()), l.forbidden()
+	res.NotGranted, res.Forbidden = db.grantLinked(l.grants(), l.forbidden())
 	return res, nil
 }
 
@@ -101,12 +101,8 @@ func (l *linker) grants() Follow {
 	return f
 }
 
-// forbidden are prefixes that reading may not follow, sorted.
-func (l *linker) forbidden() []string {
-	out := append(slices.Clone(l.files.forbidden), l.columns.forbidden...)
-	slices.Sort(out)
-	return slices.Compact(out)
-}
+// forbidden are prefixes that reading may not follow.
+func (l *linker) forbidden() []string { return slices.Concat(l.files.forbidden, l.columns.forbidden) }
 
 func (l *linker) session(ctx context.Context) (*Session, error) {
 	im := &importer{db: l.db, src: l.src, o: l.o, to: names.Dir(l.o.To)}

@@ -158,7 +158,7 @@ func TestLinkGrantsWhatIsFollowed(t *testing.T) {
 }
 
 // An import names what reading does not follow, and an open database follows it as soon
-// as that is granted, also by another process.
+// as that is granted, also by another that has it open.
 func TestLinkedElsewhere(t *testing.T) {
 	config, dir, far := t.TempDir(), t.TempDir(), filepath.ToSlash(t.TempDir())+"/"
 	array := `{"zarr_format":2,"shape":[2],"chunks":[1],"dtype":"|u1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`
@@ -185,7 +185,12 @@ func TestLinkedElsewhere(t *testing.T) {
 	if err := read(); !errors.Is(err, ErrForbidden) || !strings.HasSuffix(err.Error(), fmt.Sprintf(": to follow it, allow %q", "file://"+far)) {
 		t.Error(err)
 	}
-	if err := db.Grant(Follow{Allow: []string{"file://" + far}}); err != nil {
+	other, err := db.Handle(linkOptions(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, other)
+	if err := other.Grant(Follow{Allow: []string{"file://" + far}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read(); err != nil {
@@ -193,6 +198,40 @@ func TestLinkedElsewhere(t *testing.T) {
 	}
 	if res := linkSet(t, db, url, Follow{Allow: []string{"s3://bucket/y"}}, ImportOptions{Overwrite: true}); len(res.Forbidden) > 0 {
 		t.Errorf("%q is not followed", res.Forbidden)
+	}
+	if err := other.Revoke("s3://bucket/y", "https://h/"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("revoked what was not granted: %v", err)
+	}
+	if err := other.Revoke("s3://bucket/y/", "file://"+far); err != nil {
+		t.Fatal(err)
+	}
+	if res := linkSet(t, db, url, Follow{}, ImportOptions{Overwrite: true}); !slices.Equal(res.Forbidden, []string{"file://" + far, "s3://bucket/"}) {
+		t.Errorf("%q is not followed, after it was revoked", res.Forbidden)
+	}
+	mine := openDB(t, linkOptions(t, config)) // a database of its own has its own grants
+	if res := linkSet(t, mine, url, Follow{}, ImportOptions{}); len(res.Forbidden) != 2 {
+		t.Errorf("%q is not followed", res.Forbidden)
+	}
+}
+
+// What is named as forbidden can be allowed, and is not what the import itself grants.
+func TestLinkedForbidden(t *testing.T) {
+	config, dir := t.TempDir(), t.TempDir()
+	array := `{"zarr_format":2,"shape":[4],"chunks":[1],"dtype":"|u1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`
+	set := fmt.Sprintf(`{"a/.zarray":%s,"a/0":["s3://b/in/x",0,1],"a/1":["s3://b/in/y",0,1],"a/2":["https://h/x::s3://c/y",0,1],"a/3":["s3://d/../x",0,1]}`, array)
+	if err := os.WriteFile(dir+"/set.json", []byte(set), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, linkOptions(t, config))
+	url := "file://" + filepath.ToSlash(dir) + "/set.json"
+	// One file of a folder may be allowed, and another one not.
+	for allow, want := range map[string][]string{"s3://b/in/x": {"s3://b/"}, "s3://b/in": nil} {
+		if res := linkSet(t, db, url, Follow{Allow: []string{allow}}, ImportOptions{Overwrite: true, Validate: ValidateNone}); !slices.Equal(res.Forbidden, want) {
+			t.Errorf("%s: %q is not followed", allow, res.Forbidden)
+		}
+		if err := db.Revoke(allow); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -35,25 +35,27 @@ type linkedFiles struct {
 	lastFile linkedFile
 
 	granted   refs.Rules // what reading may follow
-	folder    string     // of the absolute URL that was compared with them last
-	forbidden []string   // prefixes that reading may not follow, at most maxForbidden
+	folder    string     // of the last absolute URL that it may not
+	forbidden []string   // prefixes to allow, at most MaxForbidden
 }
 
-// maxForbidden bounds how many prefixes an import names.
-const maxForbidden = 16
+// MaxForbidden is the most prefixes that [ImportResult].Forbidden has.
+const MaxForbidden = 16
 
-// compare notes where an absolute URL leads if reading may not follow it. URLs of one
-// folder are compared once.
+// compare notes where an absolute URL leads if reading may not follow it, and would if
+// that was allowed.
 func (f *linkedFiles) compare(abs string) {
 	folder := abs[:strings.LastIndexByte(abs, '/')+1]
-	if folder == f.folder || len(f.forbidden) == maxForbidden || f.base != "" && strings.HasPrefix(abs, f.base) {
+	if folder == f.folder || len(f.forbidden) == MaxForbidden || f.base != "" && strings.HasPrefix(abs, f.base) {
 		return
 	}
+	if _, err := f.granted.Resolve(abs); !errors.Is(err, refs.ErrForbidden) {
+		return // another file of the folder may be
+	}
 	f.folder = strings.Clone(folder)
-	if _, err := f.granted.Resolve(abs); errors.Is(err, refs.ErrForbidden) {
-		if origin := refs.Origin(abs); !slices.Contains(f.forbidden, origin) {
-			f.forbidden = append(f.forbidden, origin)
-		}
+	origin := refs.Origin(abs)
+	if _, err := (refs.Rules{Allow: []string{origin}}).Resolve(abs); err == nil && !slices.Contains(f.forbidden, origin) {
+		f.forbidden = append(f.forbidden, origin)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 // URLs, here and in sets, are not percent-encoded: a file with a space has a
 // space in its URL. A path without a scheme is a local one if it begins with "/"
 // (or a drive), else relative to Base. Prefixes end between two segments:
-// "s3://a" is a prefix of "s3://a/x" and not of "s3://ab".
+// "s3://a" is a prefix of "s3://a/x" and not of "s3://ab". One without a user and
+// password, such as "https://h/", is also a prefix of URLs with them.
 type Rules struct {
 	// Base is the URL of the folder that holds the set. Relative URLs are
 	// resolved against it. Empty: they are forbidden.
@@ -131,8 +132,15 @@ func (r *resolver) resolve(u string) (Place, error) {
 	if r.base != "" && strings.HasPrefix(abs, r.base) {
 		return place(u, r.base, abs[len(r.base):])
 	}
+	user, bare := cutUser(abs)
 	for _, a := range r.allow {
 		rest, ok := below(abs, a)
+		if !ok && user != "" {
+			if rest, ok = below(bare, a); ok {
+				scheme, host, _ := strings.Cut(a, "://")
+				a = scheme + "://" + user + host
+			}
+		}
 		if !ok {
 			continue
 		}
@@ -146,7 +154,8 @@ func (r *resolver) resolve(u string) (Place, error) {
 }
 
 // Origin returns the widest prefix that is usually allowed for a URL which is not relative:
-// everything of its host or bucket, and of a local file its folder.
+// everything of its host or bucket, and of a local file its folder, or only the file if
+// that is all of a disk. It has no user and password.
 func Origin(u string) string {
 	if abs, ok, err := absolute(u); err == nil && ok {
 		u = abs
@@ -155,12 +164,28 @@ func Origin(u string) string {
 }
 
 func originOf(abs string) string {
+	_, abs = cutUser(abs)
 	scheme, rest, _ := strings.Cut(abs, "://")
 	if scheme == "file" {
-		return abs[:strings.LastIndexByte(abs, '/')+1]
+		folder := abs[:strings.LastIndexByte(abs, '/')+1]
+		if disk := folder[len("file:///"):]; disk == "" || len(disk) == len("C:/") && disk[1] == ':' {
+			return abs
+		}
+		return folder
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	return scheme + "://" + host + "/"
+}
+
+// cutUser cuts the user and password out of a URL of a web server, which end in "@".
+func cutUser(abs string) (user, bare string) {
+	if !isWeb(abs) {
+		return "", abs
+	}
+	start := strings.Index(abs, "://") + len("://")
+	host, _, _ := strings.Cut(abs[start:], "/")
+	user = host[:strings.LastIndexByte(host, '@')+1]
+	return user, abs[:start] + abs[start+len(user):]
 }
 
 // below returns what follows prefix in u, without the slash between them.

@@ -2,6 +2,8 @@ package refs_test
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,7 +16,7 @@ func TestRules(t *testing.T) {
 		Map: []refs.Mapping{
 			{From: "s3://bucket", To: "/mirror/bucket"}, {From: "s3://bucket/deep/", To: "https://Host.org/deep"}, {From: "s3://one/file.nc", To: "/one.nc"},
 		},
-		Allow: []string{"gs://open/part", "https://allowed.org/", "https://Joe:Pass@Allowed.org/", "memory://"},
+		Allow: []string{"gs://open/part", "https://allowed.org/", "https://Joe:Pass@Private.org/", "memory://"},
 	}
 	for _, c := range []struct{ url, root, path string }{
 		// Below the folder of the set.
@@ -37,7 +39,8 @@ func TestRules(t *testing.T) {
 		// Allowed.
 		{"gs://open/part/x", "gs://open/part/", "x"},
 		{"https://Allowed.org/x?version=../y", "https://allowed.org/", "x?version=../y"},
-		{"HTTPS://Joe:Pass@ALLOWED.org/x", "https://Joe:Pass@allowed.org/", "x"},
+		{"HTTPS://Joe:Pass@PRIVATE.org/x", "https://Joe:Pass@private.org/", "x"},
+		{"https://joe:p%40@x@Allowed.org/x/y", "https://joe:p%40@x@allowed.org/", "x/y"}, // whoever asks
 		{"memory://h/p/q", "memory://h/", "p/q"},
 	} {
 		p, err := rules.Resolve(c.url)
@@ -49,7 +52,7 @@ func TestRules(t *testing.T) {
 		"", ".", "a/..", "../x", "a/../../x", "/etc/passwd", "/data/setsx/y", "file:///data/sets", "file://host/data/sets/y", "file:relative",
 		"%2e%2e/x", "a/%2E%2e/x", "..%2fx", "%252e%252e/x", "%2e%2e%2f%zz", `..\x`, `a\..\..\x`, "%25252525252e", "a\x00b",
 		"s3://bucketx/y", "s3://other/y", "gs://open/partial/x", "gs://open/part/../x", "http://allowed.org/x", "https://allowed.org@evil.org/x",
-		"https://allowed.org.evil.org/x", `https://allowed.org\@evil.org/x`, "https://joe:Pass@allowed.org/x", "https://Joe:Pass@allowed.org@evil.org/x", "https://allowed.org?x/y", "https:///x", "simplecache::https://allowed.org/x", "://x", "1a://x", "https://allowed.org/",
+		"https://allowed.org.evil.org/x", `https://allowed.org\@evil.org/x`, "https://joe:Pass@private.org/x", "https://private.org/x", "https://Joe:Pass@private.org@evil.org/x", "https://x@allowed.org@evil.org/x", "https://allowed.org?x/y", "https:///x", "simplecache::https://allowed.org/x", "://x", "1a://x", "https://allowed.org/",
 	} {
 		p, err := rules.Resolve(u)
 		if u == "file:relative" {
@@ -93,6 +96,25 @@ func TestScheme(t *testing.T) {
 	}
 }
 
+// Who allows what an origin names can read the file, and not a whole disk.
+func TestOrigin(t *testing.T) {
+	for u, want := range map[string]string{
+		"s3://b/x/y": "s3://b/", "HTTPS://u:p@H/x": "https://h/", "/data/a/x": "file:///data/a/", "/x": "file:///x", "C:/x": "file:///C:/x", "C:/a/x": "file:///C:/a/",
+	} {
+		got := refs.Origin(u)
+		_, err := refs.Rules{Allow: []string{got}}.Resolve(u)
+		if got != want || err != nil {
+			t.Errorf("%s: %s, want %s (%v)", u, got, want, err)
+		}
+		if _, err := (refs.Rules{}).Resolve(u); !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%q", want)) {
+			t.Errorf("%s: %v, want one that names %s", u, err, want)
+		}
+	}
+}
+
+// anyUser is a user and a password in a URL.
+var anyUser = regexp.MustCompile("^(https?://)[^/]*@")
+
 // FuzzRules asserts what the rules are for: no URL leads out.
 func FuzzRules(f *testing.F) {
 	for _, s := range []string{"a/b", "../a", "/etc/passwd", "file:///data/sets/../x", "s3://bucket/x", "a/%2e%2e/b", `a\..\b`, "https://h/x?y#z", "c:/x", "::", "memory://a/b", "..#", "..?", "a/..#/x", "https://h/dir/..#", "https://h/dir/..?", "..?x", "s3://bucket/a/..?x", "a/.?b", "b?.."} {
@@ -114,6 +136,7 @@ func FuzzRules(f *testing.F) {
 			return
 		}
 		inside := false
+		p.Root = anyUser.ReplaceAllString(p.Root, "$1")
 		for _, root := range roots {
 			// What is mapped or allowed may be a file.
 			inside = inside || p.Root == root || p.URL()+"/" == root || root == "memory://" && strings.HasPrefix(p.Root, root)

@@ -249,9 +249,10 @@ func (a *Array) readTo(ctx context.Context, sel Selection, w io.Writer, bytes in
 	return nil
 }
 
-// CopyChunks copies the elements of a selection to the same places of another array,
-// whose shape and elements are alike: chunk by chunk of that array, and each, such as
-// the Run of a [Runner], calls fn for some at a time.
+// CopyChunks copies elements to the same places of another array, whose shape and
+// elements are alike: all elements of the chunks of that array that a selection touches,
+// so those around it too. each, such as the Run of a [Runner], calls fn for some chunks
+// at a time.
 func CopyChunks(ctx context.Context, from, to *Array, sel Selection, each func(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error) error {
 	batch := make([]Chunk, 0, 256)
 	flush := func() error {

@@ -116,17 +116,18 @@ func TestAxes(t *testing.T) {
 	}
 }
 
-// A copy of a selection has its elements, in other chunks, and nothing else.
+func eachInOrder(ctx context.Context, n int, fn func(context.Context, int) error) error {
+	for i := range n {
+		if err := fn(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A copy has the chunks that a selection touches, whole, and nothing else.
 func TestCopyChunks(t *testing.T) {
 	ctx := context.Background()
-	each := func(ctx context.Context, n int, fn func(context.Context, int) error) error {
-		for i := range n {
-			if err := fn(ctx, i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	for _, kind := range []string{"int32", "string"} {
 		store := kv.NewMem()
 		spec := Spec{Shape: []int64{300, 3}, Chunks: []int64{7, 2}, DataType: kind}
@@ -147,7 +148,7 @@ func TestCopyChunks(t *testing.T) {
 		} else {
 			must(0, Fill(ctx, from, Sel(), int32(5)))
 		}
-		must(0, CopyChunks(ctx, from, to, Sel(Slice(2, 298, 1)), each))
+		must(0, CopyChunks(ctx, from, to, Sel(Slice(2, 298, 1)), eachInOrder))
 		for _, s := range []struct{ lo, hi int64 }{{0, 2}, {2, 298}, {298, 300}} {
 			sel, like := Sel(Slice(s.lo, s.hi, 1)), from
 			if s.lo != 2 {
@@ -161,6 +162,29 @@ func TestCopyChunks(t *testing.T) {
 		err := CopyChunks(ctx, from, to, Sel(), func(context.Context, int, func(context.Context, int) error) error { return failed })
 		if err != failed {
 			t.Error(err)
+		}
+	}
+}
+
+// Chunks that a selection touches are copied whole.
+func TestCopyChunksAround(t *testing.T) {
+	ctx := context.Background()
+	store := kv.NewMem()
+	spec := Spec{Shape: []int64{12}, Chunks: []int64{12}, DataType: "int32"}
+	from := must(Create(ctx, store, "from", spec, nil))
+	must(0, Fill(ctx, from, Sel(), int32(5)))
+	spec.Chunks = []int64{4}
+	for _, c := range []struct {
+		index Index
+		want  string
+	}{
+		{Slice(3, 5, 1), "[5 5 5 5 5 5 5 5 0 0 0 0]"},
+		{Slice(1, 12, 8), "[5 5 5 5 0 0 0 0 5 5 5 5]"},
+	} {
+		to := must(Create(ctx, kv.NewMem(), "to", spec, nil))
+		must(0, CopyChunks(ctx, from, to, Sel(c.index), eachInOrder))
+		if got, _, err := Read[int32](ctx, to, Sel()); fmt.Sprint(got) != c.want || err != nil {
+			t.Errorf("%v: %v %v, want %s", c.index, got, err, c.want)
 		}
 	}
 }

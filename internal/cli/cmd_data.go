@@ -373,7 +373,11 @@ func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []s
 		for _, prefix := range forbidden {
 			args = append(args, shellWord(zurl.Redact(prefix)))
 		}
-		note(cmd, "zarrdb: chunks were linked that are not read before you allow it: %s", strings.Join(args, " "))
+		and := ""
+		if len(forbidden) == engine.MaxForbidden {
+			and = " (there may be more)"
+		}
+		note(cmd, "zarrdb: chunks were linked that are not read before you allow it%s: %s", and, strings.Join(args, " "))
 	}
 }
 

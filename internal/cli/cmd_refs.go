@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -25,22 +26,49 @@ References are followed only below the folder of their set, below the targets of
 }
 
 func refsAllowCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "allow DB PREFIX...",
+	var remove bool
+	cmd := &cobra.Command{
+		Use:   "allow DB [PREFIX...]",
 		Short: "Let the virtual chunks of a database be read from elsewhere",
 		Long: `Let every program of yours on this machine follow the references of a database
-below these URLs or folders, each a PREFIX as of --allow. This is remembered for you
-and not in the database, which can make nobody else read anything.`,
-		Example: `  zarrdb refs allow era5.zdb s3://era5-pds/`,
-		Args:    argCount(2, -1),
+below these URLs or folders, each a PREFIX as of --allow. This is remembered for you,
+or for whom a server runs that has the database open, and not in the database, which
+can make nobody else read anything.
+
+What is allowed then is printed, FROM=TO for what is read from another place. Without
+a PREFIX nothing is changed.`,
+		Example: `  zarrdb refs allow era5.zdb s3://era5-pds/
+  zarrdb refs allow era5.zdb
+  zarrdb refs allow era5.zdb --remove s3://era5-pds/`,
+		Args: argCount(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			follow, err := (&followFlags{allow: args[1:]}).follow(here(cmd))
 			if err != nil {
 				return err
 			}
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error { return db.Grant(follow) })
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+				var err error
+				if remove {
+					err = db.Revoke(follow.Allow...)
+				} else {
+					err = db.Grant(follow)
+				}
+				if err != nil {
+					return err
+				}
+				all, err := db.Granted()
+				for _, prefix := range all.Allow {
+					say(cmd, "%s", zurl.Redact(prefix))
+				}
+				for _, m := range all.Map {
+					say(cmd, "%s=%s", zurl.Redact(m.From), zurl.Redact(m.To))
+				}
+				return err
+			})
 		},
 	}
+	cmd.Flags().BoolVar(&remove, "remove", false, "allow them no more")
+	return cmd
 }
 
 func refsExpandCmd() *cobra.Command {

@@ -38,6 +38,9 @@ func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
 		o.Map = append(o.Map, m)
 	}
 	for _, s := range f.allow {
+		if s == "" {
+			return o, usagef("--allow: no URL or folder; . is the current one")
+		}
 		p, err := c.prefixURL(s)
 		if err != nil {
 			return o, usagef("--allow %s: %w", zurl.Redact(s), err)

@@ -1,10 +1,13 @@
 package dirkv
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // TestReplace puts new directories and files in the place of old ones, by each
@@ -100,8 +103,8 @@ func wantEntries(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// TestReplaceOpenStore replaces a directory that a store has open: the store keeps the
-// old one.
+// TestReplaceOpenStore replaces a directory that a store has open: the store does not
+// read the new one.
 func TestReplaceOpenStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	makeDir(t, path, "old")
@@ -117,4 +120,7 @@ func TestReplaceOpenStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEntries(t, path, "new")
+	if _, err := s.Locate(context.Background(), "new"); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("the store that was open reads the new directory: %v", err)
+	}
 }

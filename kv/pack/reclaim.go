@@ -213,7 +213,7 @@ func (r *reclaimer) run() (err error) {
 		}
 	}
 	switch err := r.rewrite(); {
-	case isFull(err) && leased, osfs.InUse(err):
+	case isFull(err) && leased, errors.Is(err, errHeldOpen):
 		r.out.Leased = true
 		return nil
 	case isFull(err): // nothing has changed, and holes may help
@@ -431,6 +431,10 @@ func (r *reclaimer) punch(least uint64) error {
 	return nil
 }
 
+// errHeldOpen is the error of a rewritten file that cannot take its place, because another
+// program has the old one open.
+var errHeldOpen = errors.New("the old file is open elsewhere")
+
 // rewrite makes a new file of the live ranges and replaces the old one. Readers
 // of the old file keep reading it.
 func (r *reclaimer) rewrite() (err error) {
@@ -448,7 +452,9 @@ func (r *reclaimer) rewrite() (err error) {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = r.s.replace(r.ctx, r.p, r.p.id, r.f, tmp)
+		if err = r.s.replace(r.ctx, r.p, r.p.id, r.f, tmp); osfs.InUse(err) {
+			err = fmt.Errorf("%w: %w", errHeldOpen, err)
+		}
 	}
 	if err != nil {
 		return errors.Join(err, removeIfThere(fs, tmp))
