@@ -2,6 +2,7 @@ package zarrdb
 
 import (
 	"context"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -24,7 +25,50 @@ type Session struct {
 	Nodes
 	WritableKeys
 	held   *engine.Session // where this process has the database open
-	remote *local.Session  // where another one has
+	remote *joined         // where another one has
+}
+
+// joined is a session in another process as arrays and groups write to it: they keep
+// consolidated metadata up to date, as those of an engine.Session do.
+type joined struct {
+	*local.Session
+	copies *engine.Copies
+}
+
+var (
+	_ kv.Store         = (*joined)(nil)
+	_ kv.PrefixDeleter = (*joined)(nil)
+)
+
+func (j *joined) Set(ctx context.Context, key string, value []byte) error {
+	if err := j.copies.Key(ctx, key); err != nil {
+		return err
+	}
+	return j.Session.Set(ctx, key, value)
+}
+
+func (j *joined) Delete(ctx context.Context, key string) error {
+	if err := j.copies.Key(ctx, key); err != nil {
+		return err
+	}
+	return j.Session.Delete(ctx, key)
+}
+
+func (j *joined) DeletePrefix(ctx context.Context, prefix string) error {
+	if err := j.copies.Above(ctx, strings.Trim(prefix, "/")); err != nil {
+		return err
+	}
+	return j.Session.DeletePrefix(ctx, prefix)
+}
+
+// joinedKeys are the keys of a joined session: single ones are stored as they are given.
+type joinedKeys struct {
+	*local.Session
+	nodes *joined
+}
+
+func (k joinedKeys) DeletePrefix(ctx context.Context, prefix string) error {
+	return k.nodes.DeletePrefix(ctx, prefix)
 }
 
 var _ kv.Store = (*Session)(nil)
@@ -75,7 +119,8 @@ func inProcess(s *engine.Session) *Session {
 }
 
 func elsewhere(s *local.Session) *Session {
-	return &Session{Nodes: through{s}, WritableKeys: s, remote: s}
+	j := &joined{Session: s, copies: engine.NewCopies(s)}
+	return &Session{Nodes: through{j}, WritableKeys: joinedKeys{s, j}, remote: j}
 }
 
 // Update runs fn in a session on a branch and commits what it wrote. If fn fails
@@ -192,6 +237,9 @@ func (o *CommitOptions) held() txn.CommitOptions {
 // *[txn.ConflictError], and the session stays open.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
 	if s.held == nil {
+		if err := s.remote.copies.Refresh(ctx); err != nil {
+			return nil, err
+		}
 		return s.remote.Commit(ctx, o.remote())
 	}
 	return s.held.Commit(ctx, o.held())
@@ -202,6 +250,9 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 func (s *Session) Savepoint(ctx context.Context) error {
 	if s.held != nil {
 		return s.held.Savepoint(ctx)
+	}
+	if err := s.remote.copies.Refresh(ctx); err != nil {
+		return err
 	}
 	return s.remote.Savepoint(ctx)
 }

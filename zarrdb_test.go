@@ -413,3 +413,57 @@ func TestGuards(t *testing.T) {
 		})
 	}
 }
+
+// Consolidated metadata names an array that was made below it, also where another
+// process has the database open.
+func TestConsolidatedHereAndThere(t *testing.T) {
+	for _, version := range []zarr.Version{zarr.V2, zarr.V3} {
+		for _, there := range []bool{false, true} {
+			t.Run(fmt.Sprint(version, there), func(t *testing.T) {
+				dir := counterDB(t)
+				if there {
+					holder(t, dir)
+				}
+				db := open(t, dir, nil)
+				spec := zarr.Spec{Shape: []int64{1}, DataType: "int64"}
+				update := func(fn func(s *zarrdb.Session) error) {
+					t.Helper()
+					if _, err := db.Update(bg, "main", "", fn); err != nil {
+						t.Fatal(err)
+					}
+				}
+				update(func(s *zarrdb.Session) error {
+					err := s.DeletePrefix(bg, "")
+					if err == nil {
+						_, err = s.CreateGroup(bg, "g", version, zarr.Attributes{})
+					}
+					for _, name := range []string{"g/a", "g/gone"} {
+						if err == nil {
+							_, err = s.CreateArray(bg, name, spec)
+						}
+					}
+					return errors.Join(err, zarr.Consolidate(bg, s, "g", nil))
+				})
+				update(func(s *zarrdb.Session) error {
+					_, err := s.CreateArray(bg, "g/b", spec)
+					return errors.Join(err, s.DeletePrefix(bg, "g/gone/"))
+				})
+				var paths []string
+				for n, err := range zarr.Walk(bg, at(t, db, ""), "g", &zarr.OpenOptions{Consolidated: true}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					paths = append(paths, n.Path())
+				}
+				key := "g/.zmetadata"
+				if version == zarr.V3 {
+					key = "g/zarr.json"
+				}
+				doc, err := at(t, db, "").Get(bg, key, kv.All())
+				if err != nil || fmt.Sprint(paths) != "[g g/a g/b]" || !strings.Contains(string(doc), "consolidated") {
+					t.Errorf("nodes %v, consolidated metadata %s (%v)", paths, doc, err)
+				}
+			})
+		}
+	}
+}

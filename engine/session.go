@@ -85,8 +85,9 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 // opened twice may be written at the same time.
 //
 // What is changed through arrays, groups and the methods here keeps
-// consolidated metadata up to date. Single keys that are set and deleted through
-// the view are stored as they are given.
+// consolidated metadata up to date: the entries of the nodes that changed are
+// replaced, the others stay as they were stored. Single keys that are set and
+// deleted through the view are stored as they are given.
 type Session struct {
 	*txn.Session
 	nodes
@@ -118,7 +119,20 @@ func (s *Session) Savepoint(ctx context.Context) error {
 // CreateArray makes an array, and groups above it where they are missing. If
 // there is a node already the error is zarr.ErrExists.
 func (s *Session) CreateArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
+	if err := s.dropCopies(ctx, path); err != nil {
+		return nil, err
+	}
 	return zarr.Create(ctx, s.view, path, spec, s.open)
+}
+
+// dropCopies drops consolidated metadata above a node that is to be made, so that the
+// groups above are read without it.
+func (s *Session) dropCopies(ctx context.Context, path string) error {
+	path = names.Clean(path)
+	if found, err := kv.Any(ctx, s, names.Dir(path)); err != nil || found {
+		return err // making the node will fail
+	}
+	return s.copies.Above(ctx, path)
 }
 
 // ReplaceArray is CreateArray in place of whatever is there.
@@ -130,6 +144,9 @@ func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec)
 // v3), and groups above it where they are missing. If there is a node already
 // the error is zarr.ErrExists.
 func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
+	if err := s.dropCopies(ctx, path); err != nil {
+		return nil, err
+	}
 	o := *s.open
 	o.Version = version
 	return zarr.CreateGroup(ctx, s.view, path, attrs, &o)

@@ -394,6 +394,77 @@ func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOption
 	return failAt("consolidate", path, group.consolidate(ctx, nodes))
 }
 
+// UpdateConsolidated is [Consolidate] where the copies were complete before the nodes at
+// some paths below the group changed: earlier is what they were, a .zmetadata or the
+// member of a zarr.json. A path is relative to the group; the value says whether
+// everything below it may have changed too. Other nodes are not read, and stay as they
+// stand in earlier. An error of the metadata in earlier is [ErrMetadata].
+func UpdateConsolidated(ctx context.Context, view kv.Reader, path string, earlier []byte, changed map[string]bool, o *OpenOptions) error {
+	opts := o.withDefaults()
+	opts.Consolidated = false
+	group, err := OpenGroup(ctx, view, path, &opts)
+	if err != nil {
+		return err
+	}
+	nodes := make(map[string]*Meta)
+	for at, below := range changed {
+		for n, err := range Walk(ctx, view, strings.TrimSuffix(joinPath(group.loc.path, at), "/"), &opts) {
+			found, m, ok := UnknownCodec(err)
+			switch {
+			case errors.Is(err, ErrNotFound):
+			case err == nil:
+				found, m, ok = n.loc.path, n.Meta(), true
+			case !ok:
+				return err
+			}
+			if ok && m.Version == group.loc.version && (found != group.loc.path || m.Version == V2) {
+				nodes[strings.TrimPrefix(strings.TrimPrefix(found, group.loc.path), "/")] = m
+			}
+			if !below {
+				break
+			}
+		}
+	}
+	isChanged := func(at string) bool {
+		if _, ok := changed[at]; ok {
+			return true
+		}
+		for p := at; p != ""; {
+			p = p[:max(strings.LastIndexByte(p, '/'), 0)]
+			if changed[p] {
+				return true
+			}
+		}
+		return false
+	}
+	return failAt("consolidate", path, group.update(ctx, earlier, isChanged, nodes))
+}
+
+// update replaces the copies of the nodes that changed.
+func (n *Node) update(ctx context.Context, earlier []byte, changed func(string) bool, nodes map[string]*Meta) error {
+	if n.loc.version == V3 {
+		old := n.meta.Load()
+		m := old.Clone()
+		if err := m.UpdateConsolidatedV3(earlier, changed, nodes); err != nil {
+			return err
+		}
+		return saveMeta(ctx, n.view, n.loc, old, m)
+	}
+	doc, err := meta.UpdateConsolidatedV2(earlier, changed, nodes)
+	if err != nil {
+		return err
+	}
+	return n.setConsolidatedV2(ctx, doc)
+}
+
+func (n *Node) setConsolidatedV2(ctx context.Context, doc []byte) error {
+	w, err := writerOf(n.view, V2)
+	if err != nil {
+		return err
+	}
+	return w.Set(ctx, n.loc.docs+meta.DocConsolidatedV2, doc)
+}
+
 // consolidate stores the nodes below the group, by path relative to it.
 func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
 	switch n.loc.version {
@@ -408,11 +479,7 @@ func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
 		if err != nil {
 			return err
 		}
-		w, err := writerOf(n.view, V2)
-		if err != nil {
-			return err
-		}
-		return w.Set(ctx, n.loc.docs+meta.DocConsolidatedV2, doc)
+		return n.setConsolidatedV2(ctx, doc)
 	}
 	return ErrNoForm
 }

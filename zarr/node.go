@@ -279,7 +279,11 @@ func (f *finder) findV3(ctx context.Context, path string) (*Node, error) {
 }
 
 func (f *finder) parseV3(path string, doc []byte) (*Node, error) {
-	m, err := meta.ParseV3(doc, f.opts.Registry)
+	parse := meta.ParseV3Node
+	if f.opts.Consolidated {
+		parse = meta.ParseV3
+	}
+	m, err := parse(doc, f.opts.Registry)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func compareCopies(ctx context.Context, want tree, view kv.Reader) error {
 		if err != nil {
 			return err
 		}
-		if n.Meta().Consolidated == nil && !v2 {
+		if !n.Meta().CarriesNodes() && !v2 {
 			continue
 		}
 		var found []string

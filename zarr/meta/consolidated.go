@@ -22,10 +22,10 @@ import (
 // nodes of a store.
 const DocConsolidatedV2 = ".zmetadata"
 
-// consolidatedV3 parses the nodes that a group's document carries. What a
-// nested group carries is not looked at: writers leave it empty or repeat what
-// the outer one says.
-func (p *parser) consolidatedV3(m *Meta, obj jsontext.Object) error {
+// consolidatedV3 checks the consolidated metadata in the document of a group, and
+// parses its nodes if all is set. Consolidated metadata of the groups in it is not
+// parsed: writers leave it empty or repeat the outer one.
+func (p *parser) consolidatedV3(m *Meta, obj jsontext.Object, all bool) error {
 	const field = "consolidated_metadata"
 	raw, ok := obj.Lookup(field)
 	if !ok || m.Array || string(raw) == "null" {
@@ -41,6 +41,9 @@ func (p *parser) consolidatedV3(m *Meta, obj jsontext.Object) error {
 			return nil
 		}
 		return p.fail(field, errors.New("not inline metadata, and must be understood"))
+	}
+	if !all {
+		return nil
 	}
 	m.Consolidated = make(map[string]*Meta, len(nodes))
 	for _, x := range nodes {
@@ -115,21 +118,34 @@ func (m *Meta) printInline() (json.RawMessage, error) {
 			list = append(list, jsontext.Member{Name: path, Value: kept[path]})
 			continue
 		}
-		if child.Version != V3 {
-			return nil, fmt.Errorf("%s: node of format %s: %w", path, child.Version, ErrNoForm)
-		}
-		order := groupV3
-		if child.Array {
-			order = arrayV3
-		}
-		doc, _, err := child.printMembers(DocV3, order, child.memberV3)
+		x, err := child.entryV3(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
-		list = append(list, jsontext.Member{Name: path, Value: jsontext.Join(doc)})
+		list = append(list, x)
 	}
+	return joinInline(list), nil
+}
+
+// entryV3 is a node as a member of consolidated metadata.
+func (m *Meta) entryV3(path string) (x jsontext.Member, err error) {
+	if m.Version != V3 {
+		return x, fmt.Errorf("%s: node of format %s: %w", path, m.Version, ErrNoForm)
+	}
+	order := groupV3
+	if m.Array {
+		order = arrayV3
+	}
+	doc, _, err := m.printMembers(DocV3, order, m.memberV3)
+	if err != nil {
+		return x, fmt.Errorf("%s: %w", path, err)
+	}
+	return jsontext.Member{Name: path, Value: jsontext.Join(doc)}, nil
+}
+
+func joinInline(list []jsontext.Member) json.RawMessage {
 	dst := json.RawMessage(`{"kind":"inline","must_understand":false,"metadata":`)
-	return append(append(dst, jsontext.Join(list)...), '}'), nil
+	return append(append(dst, jsontext.Join(list)...), '}')
 }
 
 // unparsed returns the text of the nodes in ConsolidatedErrors.
@@ -157,10 +173,12 @@ func (m *Meta) unparsed() map[string]json.RawMessage {
 // sortedPaths orders parents before children, and paths of one depth by name.
 func sortedPaths(nodes map[string]*Meta, more map[string]json.RawMessage) []string {
 	paths := slices.AppendSeq(slices.Collect(maps.Keys(nodes)), maps.Keys(more))
-	slices.SortFunc(paths, func(a, b string) int {
-		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
-	})
+	slices.SortFunc(paths, byDepth)
 	return paths
+}
+
+func byDepth(a, b string) int {
+	return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
 }
 
 // ParseConsolidatedV2 parses .zmetadata, the metadata of all nodes of a v2
@@ -274,7 +292,11 @@ func (p *parser) childV2(name string, x jsontext.Member, attrs json.RawMessage) 
 // PrintConsolidatedV2 prints .zmetadata for the nodes of a v2 store by path,
 // the group that will hold it as "" among them.
 func PrintConsolidatedV2(nodes map[string]*Meta) ([]byte, error) {
-	var list []jsontext.Member
+	return printConsolidatedV2(nil, nodes)
+}
+
+// printConsolidatedV2 prints entries and those of nodes.
+func printConsolidatedV2(list []jsontext.Member, nodes map[string]*Meta) ([]byte, error) {
 	for path, m := range nodes {
 		if m.Version != V2 {
 			return nil, fmt.Errorf("%s: node of format %s: %w", path, m.Version, ErrNoForm)
@@ -303,5 +325,67 @@ func (m *Meta) ConsolidateV3(nodes map[string]*Meta) {
 	if m.Consolidated == nil {
 		m.Consolidated = map[string]*Meta{}
 	}
-	m.ConsolidatedErrors = nil
+	m.ConsolidatedErrors, m.inline = nil, nil
+}
+
+// UpdateConsolidatedV3 sets the consolidated metadata of a v3 group to an earlier one,
+// which is the text of that member, with the nodes whose paths are changed replaced by
+// nodes. Its cost beyond the length of the text is that of nodes. The slice and the map
+// are the caller's again afterwards.
+func (m *Meta) UpdateConsolidatedV3(earlier []byte, changed func(path string) bool, nodes map[string]*Meta) error {
+	p := &parser{doc: DocV3}
+	obj, _ := jsontext.Members(earlier)
+	was, ok := jsontext.Members(obj.Get("metadata"))
+	if !ok {
+		return p.fail("consolidated_metadata", errors.New("not inline metadata"))
+	}
+	list := make([]jsontext.Member, 0, len(was)+len(nodes))
+	for _, x := range was {
+		if path, _ := inlinePath(x.Name); !changed(path) {
+			list = append(list, x)
+		}
+	}
+	for path, child := range nodes {
+		x, err := child.entryV3(path)
+		if err != nil {
+			return err
+		}
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b jsontext.Member) int { return byDepth(a.Name, b.Name) })
+	m.inline = joinInline(list)
+	return nil
+}
+
+// UpdateConsolidatedV2 returns an earlier .zmetadata with the nodes whose paths are
+// changed, "" for the group itself, replaced by nodes; see [Meta.UpdateConsolidatedV3].
+func UpdateConsolidatedV2(earlier []byte, changed func(path string) bool, nodes map[string]*Meta) ([]byte, error) {
+	p := &parser{doc: DocConsolidatedV2}
+	_, obj, err := p.read(earlier)
+	if err != nil {
+		return nil, err
+	}
+	was, err := p.object(obj, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]jsontext.Member, 0, len(was)+len(nodes))
+	for _, x := range was {
+		if dir, _ := cutName(x.Name); !changed(strings.Trim(dir, "/")) {
+			list = append(list, x)
+		}
+	}
+	return printConsolidatedV2(list, nodes)
+}
+
+// CarriesNodes reports whether the document that m was parsed from, or m itself, carries
+// consolidated metadata (v3).
+func (m *Meta) CarriesNodes() bool {
+	if m.inline != nil || m.Consolidated != nil {
+		return true
+	}
+	d := m.src.doc(DocV3)
+	return d != nil && slices.ContainsFunc(d.members, func(x jsontext.Member) bool {
+		return x.Name == "consolidated_metadata" && string(x.Value) != "null"
+	})
 }

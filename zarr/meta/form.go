@@ -14,6 +14,9 @@ func FormOf(name string, doc []byte) (prefix string, sep byte, rank int, ok bool
 	default:
 		return "", 0, 0, false
 	}
+	if name == DocV3 && IsGroupV3(doc) {
+		return "", 0, 0, false
+	}
 	p := &parser{doc: name}
 	_, obj, err := p.read(doc)
 	if err != nil {
@@ -39,4 +42,11 @@ func FormOf(name string, doc []byte) (prefix string, sep byte, rank int, ok bool
 		m.Keys = V2Keys('.', len(m.Shape))
 	}
 	return m.Form()
+}
+
+// IsGroupV3 reports whether a zarr.json says that its node is a group. It reads no more
+// of the document than that: a group may carry the metadata of very many nodes.
+func IsGroupV3(doc []byte) bool {
+	kind, _ := jsontext.String(jsontext.First(doc, "node_type"))
+	return kind == "group"
 }

@@ -79,6 +79,9 @@ type Meta struct {
 	Consolidated       map[string]*Meta
 	ConsolidatedErrors map[string]error
 
+	// inline is the text of consolidated metadata that takes the place of Consolidated,
+	// or nil.
+	inline json.RawMessage
 	// extra keeps members that the model has no place for (must_understand:
 	// false, and whatever v1 and v2 documents say besides), so that printing
 	// loses nothing.
@@ -295,7 +298,7 @@ func (m *Meta) differs(o *Meta, field string) bool {
 	case "dimension_names":
 		return !slices.EqualFunc(m.DimensionNames, o.DimensionNames, sameName)
 	case "consolidated_metadata":
-		return !maps.EqualFunc(m.Consolidated, o.Consolidated, func(a, b *Meta) bool { return a == b || a.Equal(b) })
+		return m.inline != nil || (m.Consolidated == nil) != (o.Consolidated == nil) || !maps.EqualFunc(m.Consolidated, o.Consolidated, func(a, b *Meta) bool { return a == b || a.Equal(b) })
 	}
 	panic("zarr: no field " + field)
 }

@@ -71,7 +71,9 @@ func (m *Meta) printDoc(out map[string][]byte, name string, order []string, prin
 		out[name] = slices.Clone(d.text)
 		return nil
 	}
-	out[name] = append(jsontext.AppendIndented(nil, jsontext.Join(list), m.indent(), 0), '\n')
+	flat := jsontext.Join(list)
+	dst := make([]byte, 0, len(flat)+len(flat)/4)
+	out[name] = append(jsontext.AppendIndented(dst, flat, m.indent(), 0), '\n')
 	return nil
 }
 

@@ -26,7 +26,13 @@ var (
 // slice is the caller's again afterwards. The codecs are looked up in reg and
 // bound once, so that whatever is wrong with them shows here. Errors are
 // [FieldError]. (Zarr v3 core, Metadata.)
-func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) {
+func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) { return parseV3(doc, reg, true) }
+
+// ParseV3Node is [ParseV3] without the nodes that the document of a group carries, of
+// which there may be very many: Consolidated is nil, and Print keeps their text.
+func ParseV3Node(doc []byte, reg *codecs.Registry) (*Meta, error) { return parseV3(doc, reg, false) }
+
+func parseV3(doc []byte, reg *codecs.Registry, nodes bool) (*Meta, error) {
 	p := &parser{doc: DocV3, reg: reg}
 	d, obj, err := p.read(doc)
 	if err != nil {
@@ -36,7 +42,7 @@ func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) {
 	if m == nil {
 		return nil, failed
 	}
-	if err := p.consolidatedV3(m, obj); err != nil {
+	if err := p.consolidatedV3(m, obj, nodes); err != nil {
 		return nil, err
 	}
 	p.parsed(m, d)
@@ -417,10 +423,14 @@ func (m *Meta) memberV3(name string) (raw json.RawMessage, ok bool, err error) {
 	case "dimension_names":
 		return appendNames(nil, m.DimensionNames), m.DimensionNames != nil, nil
 	case "consolidated_metadata":
-		if m.Consolidated == nil {
+		switch {
+		case m.inline != nil:
+			raw = m.inline
+		case m.Consolidated == nil:
 			return nil, false, nil
+		default:
+			raw, err = m.printInline()
 		}
-		raw, err = m.printInline()
 	}
 	return raw, true, err
 }

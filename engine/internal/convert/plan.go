@@ -146,7 +146,7 @@ func (c *Plan) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error) {
 	if n.Version() == zarr.V2 {
 		return kv.Exists(ctx, c.view, names.Dir(n.Path())+names.V2Metadata)
 	}
-	return n.Meta().Consolidated != nil, nil
+	return n.Meta().CarriesNodes(), nil
 }
 
 // consolidate makes the copies again, those of inner groups first.

@@ -18,7 +18,8 @@ import (
 // believe it, so a session that changes an array or group through its handle
 // must not leave an old copy behind. The copies above a changed node are dropped
 // at once, which is always right, and made again when the session is saved or
-// committed. Merges combine the copies of both sides (policy.go), and drop those
+// committed, from the text of the dropped copy and the nodes that changed since: a
+// group may have very many others. Merges combine the copies of both sides (policy.go), and drop those
 // that one side made where the other changed something below.
 //
 // Keys that are set directly, or imported, are stored unchanged: the writer is
@@ -31,7 +32,31 @@ type Copies struct {
 	open *zarr.OpenOptions
 
 	mu    sync.Mutex
-	stale map[string]zarr.Version // by path
+	stale map[string]*staleCopy // by path of the group
+}
+
+// staleCopy is consolidated metadata that was dropped.
+type staleCopy struct {
+	version zarr.Version
+	earlier []byte // as it was; nil: make it from all nodes
+	// changed are the paths, relative to the group, of the nodes that may differ from it
+	// now, and whether everything below them may.
+	changed map[string]bool
+}
+
+// maxChanged bounds the changed paths that a copy remembers. Beyond it, opening all
+// nodes is not much slower.
+const maxChanged = 1000
+
+func (c *staleCopy) note(at string, below bool) {
+	if c.earlier == nil {
+		return
+	}
+	if len(c.changed) == maxChanged {
+		c.earlier, c.changed = nil, nil
+		return
+	}
+	c.changed[at] = c.changed[at] || below
 }
 
 // NewCopies returns the copies of a session. Nodes are opened with open when
@@ -46,6 +71,9 @@ func (c *Copies) Key(ctx context.Context, key string) error {
 	node := names.Parent(key)
 	c.mu.Lock()
 	err := c.dropDocument(ctx, node) // it has the group's own documents too
+	if copy := c.stale[node]; copy != nil {
+		copy.note("", false)
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -58,6 +86,7 @@ func (c *Copies) Key(ctx context.Context, key string) error {
 func (c *Copies) Above(ctx context.Context, node string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	groups := []string{} // those with a copy: each is part of the copies above it
 	for p := node; p != ""; {
 		p = names.Parent(p)
 		if err := c.dropDocument(ctx, p); err != nil {
@@ -66,6 +95,15 @@ func (c *Copies) Above(ctx context.Context, node string) error {
 		if err := c.dropInline(ctx, p); err != nil {
 			return err
 		}
+		copy := c.stale[p]
+		if copy == nil {
+			continue
+		}
+		copy.note(names.Relative(node, p), true)
+		for _, group := range groups {
+			copy.note(names.Relative(group, p), false)
+		}
+		groups = append(groups, p)
 	}
 	return nil
 }
@@ -73,19 +111,22 @@ func (c *Copies) Above(ctx context.Context, node string) error {
 // dropDocument removes the copy that lies beside the .zgroup of a group.
 func (c *Copies) dropDocument(ctx context.Context, group string) error {
 	key := names.Dir(group) + names.V2Metadata
-	found, err := kv.Exists(ctx, c.s, key)
-	if err != nil || !found {
+	doc, err := kv.Get(ctx, c.s, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	c.note(group, zarr.V2)
+	c.note(group, zarr.V2, doc)
 	return c.s.Delete(ctx, key)
 }
 
-func (c *Copies) note(path string, v zarr.Version) {
+func (c *Copies) note(path string, v zarr.Version, earlier []byte) {
 	if c.stale == nil {
-		c.stale = map[string]zarr.Version{}
+		c.stale = map[string]*staleCopy{}
 	}
-	c.stale[path] = v
+	c.stale[path] = &staleCopy{version: v, earlier: slices.Clone(earlier), changed: map[string]bool{}}
 }
 
 // Transferred notes that a node was moved or copied with those below it: copies
@@ -97,7 +138,7 @@ func (c *Copies) Transferred(from, to string, moved bool) {
 		if path != from && !strings.HasPrefix(path, names.Dir(from)) {
 			continue
 		}
-		c.stale[names.Join(to, names.Relative(path, from))] = v
+		c.stale[names.Join(to, names.Relative(path, from))] = &staleCopy{v.version, v.earlier, maps.Clone(v.changed)}
 		if moved {
 			delete(c.stale, path)
 		}
@@ -120,22 +161,45 @@ func (c *Copies) dropInline(ctx context.Context, group string) error {
 	if copies == nil {
 		return nil
 	}
-	c.note(group, zarr.V3)
+	c.note(group, zarr.V3, copies)
 	return c.s.Set(ctx, names.Dir(group)+names.V3, rest)
 }
 
 // Refresh makes dropped copies again, those of inner groups first. If a node
-// cannot be opened, the copy is left out.
+// cannot be opened, the copy is left out. A copy that was stored since it was dropped
+// stays.
 func (c *Copies) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(c.stale))) {
-		o := *c.open
-		o.Version = c.stale[path]
-		if err := zarr.Consolidate(ctx, c.s, path, &o); err != nil && !noCopy(err) {
+		if err := c.refresh(ctx, path, c.stale[path]); err != nil && !noCopy(err) {
 			return err
 		}
 		delete(c.stale, path)
 	}
 	return nil
+}
+
+func (c *Copies) refresh(ctx context.Context, path string, copy *staleCopy) error {
+	o := *c.open
+	o.Version = copy.version
+	if copy.earlier == nil {
+		return zarr.Consolidate(ctx, c.s, path, &o)
+	}
+	group, err := zarr.OpenGroup(ctx, c.s, path, &o)
+	if err != nil {
+		return err
+	}
+	stored := group.Meta().CarriesNodes()
+	if copy.version == zarr.V2 {
+		stored, err = kv.Exists(ctx, c.s, names.Dir(path)+names.V2Metadata)
+	}
+	if err != nil || stored {
+		return err
+	}
+	err = zarr.UpdateConsolidated(ctx, c.s, path, copy.earlier, copy.changed, &o)
+	if errors.Is(err, zarr.ErrMetadata) { // of the earlier copy, or of a node
+		err = zarr.Consolidate(ctx, c.s, path, &o)
+	}
+	return err
 }

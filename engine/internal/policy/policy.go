@@ -48,7 +48,7 @@ func (Policy) Array(name string, doc []byte) bool { return arrayOf(name, doc) !=
 
 // arrayOf takes the metadata of an array apart. It is nil for any other document.
 func arrayOf(name string, doc []byte) *Object {
-	if structural[name] == nil {
+	if structural[name] == nil || name == names.V3 && meta.IsGroupV3(doc) {
 		return nil
 	}
 	o, err := ParseObject(doc)

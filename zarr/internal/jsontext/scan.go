@@ -2,6 +2,7 @@ package jsontext
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,38 @@ func Check(doc []byte) error {
 	s.space()
 	if s.at < len(doc) {
 		return s.fail("text after the value")
+	}
+	return nil
+}
+
+// First returns the first member of that name in an object that need not have been
+// checked; nothing behind the member is read. It is nil if there is none, or if the text
+// before is not JSON.
+func First(doc []byte, name string) json.RawMessage {
+	s := scanner{text: doc}
+	s.space()
+	for open := byte('{'); s.peek() == open; open = ',' {
+		s.at++
+		s.space()
+		from := s.at
+		if s.peek() != '"' || s.str() != nil {
+			return nil
+		}
+		found := string(unquoteName(doc[from:s.at])) == name
+		s.space()
+		if s.peek() != ':' {
+			return nil
+		}
+		s.at++
+		s.space()
+		from = s.at
+		if s.value() != nil {
+			return nil
+		}
+		if found {
+			return doc[from:s.at]
+		}
+		s.space()
 	}
 	return nil
 }

@@ -152,3 +152,18 @@ func TestShow(t *testing.T) {
 		}
 	}
 }
+
+// A member is found without a look at what follows, and not in text that is not JSON.
+func TestFirst(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"a": 1, "b": {"c": 2}, "c": [3]}`: `[3]`, ` { "x" : "c" , "c" : "d" }`: `"d"`, `{"c": 1, "c": 2, nonsense`: `1`, `{"\u0063":4}`: `4`,
+		`{"x": {"c": 1}}`: ``, `{}`: ``, `["c", 1]`: ``, `"c"`: ``, ``: ``, `{"x": 1 "c": 2}`: ``, `{"c"`: ``, `{"c":`: ``, `{x: 1, "c": 2}`: ``,
+	} {
+		if got := First([]byte(doc), "c"); string(got) != want {
+			t.Errorf("%s: %s, want %s", doc, got, want)
+		}
+	}
+	for _, text := range badJSON {
+		First([]byte(text), "c")
+	}
+}
