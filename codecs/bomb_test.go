@@ -113,6 +113,7 @@ func bombRows(t *testing.T) map[string][]bomb {
 		"imagecodecs_lzw":           {{v2: `{"id":"imagecodecs_lzw"}`, typ: u8, lies: [][]byte{unhex("80 3fff ffff"), unhex("ffff")}}},
 		"imagecodecs_floatpred":     {{v3: `["imagecodecs_floatpred"]`, typ: dtype.NewFloat(32)}},
 		"imagecodecs_packbits":      {{v2: `{"id":"imagecodecs_packbits"}`, typ: u8, lies: [][]byte{[]byte(strings.Repeat("\x81a", 1<<16))}}},
+		"imagecodecs_bitorder":      {{v2: `{"id":"imagecodecs_bitorder"}`, typ: u8}},
 		"imagecodecs_deflate":       {{v2: `{"id":"imagecodecs_deflate"}`, typ: u8}, {v2: `{"id":"imagecodecs_deflate","raw":true}`, typ: u8}},
 		"imagecodecs_zstd":          {{v2: `{"id":"imagecodecs_zstd"}`, typ: u8}},
 	}

@@ -22,6 +22,7 @@ func Entries() []Entry {
 		{V3: []string{"conditional"}, Kind: BytesToBytes, Parse: parseConditional},
 		{V2: "imagecodecs_lzw", V3: []string{"imagecodecs_lzw"}, Kind: BytesToBytes, Parse: parseLZW},
 		{V2: "imagecodecs_packbits", V3: []string{"imagecodecs_packbits"}, Kind: BytesToBytes, Parse: parseImagePackbits},
+		{V2: "imagecodecs_bitorder", V3: []string{"imagecodecs_bitorder"}, Kind: BytesToBytes, Parse: parseImageBitorder},
 		{V2: "imagecodecs_deflate", V3: []string{"imagecodecs_deflate"}, Kind: BytesToBytes, Parse: parseImageDeflate},
 		{V2: "imagecodecs_zstd", Kind: BytesToBytes, Parse: parseZstd},
 		{V2: "crc32c", V3: []string{"crc32c", "numcodecs.crc32c"}, Kind: BytesToBytes, Parse: parseLocated("crc32c", "end", crc32c)},

@@ -250,7 +250,7 @@ var objectFilters = []string{`{"id":"json2"}`, `{"id":"json"}`, `{"id":"msgpack2
 // imageFilters are v2 filters of numbers of two bytes.
 var imageFilters = []string{
 	`{"id":"imagecodecs_delta","shape":[4,3],"dtype":"<u2","axis":0}`, `{"id":"imagecodecs_floatpred","shape":[4,3],"dtype":"<f2"}`,
-	`{"id":"imagecodecs_lzw"}`, `{"id":"imagecodecs_packbits"}`, `{"id":"imagecodecs_deflate"}`, `{"id":"imagecodecs_zstd"}`,
+	`{"id":"imagecodecs_lzw"}`, `{"id":"imagecodecs_packbits"}`, `{"id":"imagecodecs_deflate"}`, `{"id":"imagecodecs_zstd"}`, `{"id":"imagecodecs_bitorder"}`,
 	`{"id":"imagecodecs_deflate","raw":true}`, `{"id":"json2","encoding":"utf-8"}`,
 }
 

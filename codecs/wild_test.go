@@ -130,6 +130,7 @@ func TestImageCodecs(t *testing.T) {
 	}{
 		"lzw":             {"|u1", []int{15}, "", `{"id":"imagecodecs_lzw"}`, "8001e0407040260704048040403808", "070707070809070707070809010203", true},
 		"packbits":        {"|u1", []int{15}, "", `{"id":"imagecodecs_packbits"}`, "fd07010809fd07040809010203", "070707070809070707070809010203", true},
+		"bitorder":        {"|u1", []int{5}, "", `{"id":"imagecodecs_bitorder"}`, "00800ff2ff", "0001f04fff", true},
 		"deflate":         {"|u1", []int{15}, "", `{"id":"imagecodecs_deflate","level":1,"raw":false}`, "7801010f00f0ff07070707080907070707080901020303630061", "070707070809070707070809010203", false},
 		"deflate raw":     {"|u1", []int{15}, "", `{"id":"imagecodecs_deflate","level":null,"raw":true}`, "010f00f0ff070707070809070707070809010203", "070707070809070707070809010203", false},
 		"delta >u2":       {">u2", []int{3, 4}, `{"id":"imagecodecs_delta","axis":-1,"dist":1,"shape":[3,4],"dtype":">u2"}`, "", "00000007001500230070003fff52005b00c5ff7c0085ff98", "000007001c003f007000af0001005c00c5004100c6005e00", true},

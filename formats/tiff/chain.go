@@ -96,8 +96,6 @@ func (p *form) codecs(order binary.ByteOrder, rank int) []object {
 		return []object{named("imagecodecs_jpeg", p.jpeg())}
 	case 34933:
 		return []object{named("imagecodecs_png", nil)}
-	case 50001:
-		return []object{named("imagecodecs_webp", object{"hasalpha": p.tileSamples() == 4})}
 	}
 	var list []object
 	x := object{"axis": p.axisX(rank), "dist": 1}
@@ -105,6 +103,8 @@ func (p *form) codecs(order binary.ByteOrder, rank int) []object {
 		list = append(list, named("imagecodecs_delta", x))
 	}
 	switch {
+	case p.compression == 50001:
+		list = append(list, named("imagecodecs_webp", object{"hasalpha": p.tileSamples() == 4}))
 	case p.predictor == 3:
 		list = append(list, named("imagecodecs_floatpred", x))
 	case p.packed():
@@ -127,6 +127,9 @@ func (p *form) codecs(order binary.ByteOrder, rank int) []object {
 		list = append(list, named("numcodecs.lzma", object{}))
 	case 50000:
 		list = append(list, named("zstd", object{"level": 9, "checksum": false}))
+	}
+	if p.reversed { // libtiff reverses compressed bytes too, but not those of JPEG
+		list = append(list, named("imagecodecs_bitorder", nil))
 	}
 	return list
 }

@@ -56,6 +56,7 @@ type form struct {
 	tiled                 bool
 	samples               int64
 	planar                bool // each sample in tiles of its own
+	reversed              bool // the lowest bit of each byte first (FillOrder 2)
 	bits                  int  // of a sample
 	format                int  // 1 unsigned, 2 signed, 3 float, 6 complex
 	compression           int
@@ -86,8 +87,9 @@ func (f *file) readPage(ctx context.Context, d *ifd) (*page, error) {
 	p.compression = int(r.number(compressionTag, 1))
 	p.predictor = int(r.number(predictorTag, 1))
 	p.photometric = int(r.number(photometricTag, 1))
-	planar := r.number(planarConfig, 1)
+	planar, order := r.number(planarConfig, 1), r.number(fillOrder, 1)
 	p.planar = planar == 2 && p.samples > 1
+	p.reversed = order == 2
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -98,8 +100,8 @@ func (f *file) readPage(ctx context.Context, d *ifd) (*page, error) {
 		return nil, formats.Invalid("tiff: PlanarConfiguration is %d", planar)
 	case r.number(imageDepth, 1) > 1:
 		return nil, formats.Unsupported("tiff: pages of several slices (ImageDepth)")
-	case r.number(fillOrder, 1) != 1 && p.bits != 8 && p.bits != 16:
-		return nil, formats.Unsupported("tiff: bits in reversed order (FillOrder 2)")
+	case order != 1 && order != 2:
+		return nil, formats.Invalid("tiff: FillOrder is %d", order)
 	}
 	if t, ok := d.find(extraSamples); ok {
 		p.alpha = t.count > 0
