@@ -47,7 +47,7 @@ type HistoryResult struct {
 	// Renamed are the names of branches and tags of the source, with the ID of their
 	// newest version, that names here cannot be like, and what they are called here:
 	// "_" stands for a character such as a space, and more of them follow where another
-	// branch or tag has that name.
+	// branch or tag has that name. A tag is never called like a branch, which would hide it.
 	Renamed map[SourceName]string
 	// Keys were set or deleted, Bytes copied.
 	Keys, Bytes int64
@@ -264,7 +264,15 @@ func (h *historian) check(n formats.Name) error {
 		if !h.grows(name, n) {
 			return fmt.Errorf("branch %s%s: %w, and its newest commit is not a version of the source's: choose a prefix", name, called, txn.ErrRefExists)
 		}
+		for _, t := range h.db.Tags() {
+			if t.Name == name && !h.made(t) {
+				return fmt.Errorf("branch %s%s: %w: the branch would hide the tag of this name: choose a prefix", name, called, txn.ErrRefExists)
+			}
+		}
 		return nil
+	}
+	if _, err := h.db.Head(name); err == nil {
+		return fmt.Errorf("tag %s%s: %w: the branch of this name would hide the tag: choose a prefix, or delete the branch", name, called, txn.ErrRefExists)
 	}
 	for _, t := range h.db.Tags() {
 		if t.Name == name && t.Commit != h.commits[n.ID] {
@@ -275,6 +283,13 @@ func (h *historian) check(n formats.Name) error {
 		return fmt.Errorf("tag %s%s: %w: the import makes it with a branch %s, which has other commits: delete that branch", name, called, txn.ErrRefExists, branch)
 	}
 	return nil
+}
+
+// made reports whether a tag here is of the source, from an import that went before.
+func (h *historian) made(t Ref) bool {
+	return slices.ContainsFunc(h.names, func(n formats.Name) bool {
+		return n.Tag && h.o.Prefix+n.Name == t.Name && h.commits[n.ID] == t.Commit
+	})
 }
 
 // grows reports whether a branch here can come to the version of n: it is not there, or

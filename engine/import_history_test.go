@@ -181,6 +181,66 @@ func TestImportHistoryNames(t *testing.T) {
 	}
 }
 
+// A tag of the name of a branch gets another name, since the branch would hide it.
+func TestImportHistoryTagLikeBranch(t *testing.T) {
+	g := historyOf(t, "v1")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	copyRef(t, dir, "tag.v1", "tag.side")
+	copyRef(t, dir, "tag.v1", "tag.main")
+	g.url = "file://" + dir + "/|icechunk:"
+	db := historyDB(t)
+	check := func(res *HistoryResult, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tag := range []string{"side_", "main_"} {
+			if !slices.Contains(res.Tags, tag) {
+				t.Errorf("tags %q", res.Tags)
+			}
+			got, err := db.Resolve(t.Context(), tag)
+			if want, _ := db.Resolve(t.Context(), "v1"); err != nil || got != want {
+				t.Errorf("%s is %v (%v), want %v", tag, got, err, want)
+			}
+		}
+	}
+	for range 2 {
+		check(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))
+	}
+	// An earlier version has made a tag that a branch hides: it is no obstacle.
+	at, err := db.Resolve(t.Context(), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateTag(t.Context(), "side", at); err != nil {
+		t.Fatal(err)
+	}
+	check(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))
+	// Names of a user are in nobody's way.
+	for name, make := range map[string]func(db *DB, at txn.CommitID) error{
+		"branch": func(db *DB, at txn.CommitID) error { return db.CreateBranch(t.Context(), "v1", at) },
+		"tag":    func(db *DB, at txn.CommitID) error { return db.CreateTag(t.Context(), "side", at) },
+	} {
+		db := historyDB(t)
+		at, err := db.Head("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := make(db, at); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); !errors.Is(err, txn.ErrRefExists) || !strings.Contains(err.Error(), "hide") {
+			t.Errorf("a %s of a user: %v", name, err)
+		}
+		if n := len(db.Branches()) + len(db.Tags()); n != 2 {
+			t.Errorf("a %s of a user: the refused import made others", name)
+		}
+	}
+}
+
 // copyRef makes a branch or tag of a repository of version 1 like another.
 func copyRef(t *testing.T, dir, from, to string) {
 	t.Helper()
@@ -216,7 +276,7 @@ func TestImportHistoryTagWithoutBranch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.CreateBranch(t.Context(), tag[:3], first); err != nil { // of a user, who is to keep it
+		if err := db.CreateBranch(t.Context(), tag[:2], first); err != nil { // of a user, who is to keep it
 			t.Fatal(err)
 		}
 		res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
@@ -230,7 +290,7 @@ func TestImportHistoryTagWithoutBranch(t *testing.T) {
 		for _, b := range db.Branches() {
 			branches = append(branches, b.Name)
 		}
-		if want := append([]string{tag[:3]}, res.Branches...); !sameNames(branches, want) {
+		if want := append([]string{tag[:2]}, res.Branches...); !sameNames(branches, want) {
 			t.Errorf("branches %q, want %q", branches, want)
 		}
 	}

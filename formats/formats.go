@@ -183,18 +183,16 @@ type Name struct {
 }
 
 // NamesLike returns what branches and tags are called where not every name can be: prefix
-// and name as like makes them, which returns what can stay as it is. Where a name is
-// taken, "_" follows it.
+// and name as like makes them, which returns what can stay as it is. Where another branch
+// or tag has a name, "_" follows it: where one name stands for both, a branch hides a tag.
 func NamesLike(names []Name, prefix string, like func(string) string) map[Name]string {
 	out := make(map[Name]string, len(names))
-	type key struct {
-		tag  bool
-		name string
-	}
-	taken := make(map[key]bool, len(names))
-	for _, n := range names { // names that need no change keep it
-		if name := prefix + n.Name; like(name) == name {
-			out[n], taken[key{n.Tag, name}] = name, true
+	taken := make(map[string]bool, len(names))
+	for _, tags := range []bool{false, true} { // names that need no change keep it, branches first
+		for _, n := range names {
+			if name := prefix + n.Name; n.Tag == tags && like(name) == name && !taken[name] {
+				out[n], taken[name] = name, true
+			}
 		}
 	}
 	for _, n := range names {
@@ -202,10 +200,10 @@ func NamesLike(names []Name, prefix string, like func(string) string) map[Name]s
 			continue
 		}
 		name := like(prefix + n.Name)
-		for taken[key{n.Tag, name}] {
+		for taken[name] {
 			name += "_"
 		}
-		out[n], taken[key{n.Tag, name}] = name, true
+		out[n], taken[name] = name, true
 	}
 	return out
 }

@@ -202,8 +202,8 @@ func TestWriteManyManifests(t *testing.T) {
 }
 
 func TestWrittenNames(t *testing.T) {
-	names := []formats.Name{{Name: "a/b"}, {Name: "main"}, {Name: "a_b"}, {Name: "a%b"}, {Name: "größe"}, {Name: "a/b", Tag: true}, {Name: "v1.0-rc+2", Tag: true}}
-	want := []string{"a_b_", "main", "a_b", "a_b__", "gr__e", "a_b", "v1.0-rc+2"}
+	names := []formats.Name{{Name: "a/b"}, {Name: "main"}, {Name: "a_b"}, {Name: "a%b"}, {Name: "größe"}, {Name: "a/b", Tag: true}, {Name: "main", Tag: true}, {Name: "v1.0-rc+2", Tag: true}}
+	want := []string{"a_b_", "main", "a_b", "a_b__", "gr__e", "a_b___", "main_", "v1.0-rc+2"}
 	got := writtenNames(names)
 	for i, n := range names {
 		if got[n] != want[i] {
