@@ -3,11 +3,14 @@ package icechunk
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -48,6 +51,50 @@ func (c *containers) expand(url string) (string, error) {
 		return "", formats.Invalid("the repository has no virtual chunk container %q", name)
 	}
 	return strings.TrimRight(prefix, "/") + "/" + path, nil
+}
+
+// plainLocation spells the location of a virtual chunk as references do. Icechunk's is a
+// URL: the path is percent-encoded, and a query or fragment does not count. References
+// have paths without escapes, except those of http and https, which stay as they are.
+func plainLocation(location string) (string, error) {
+	root, path := cutLocation(location)
+	if path == "" {
+		return location, nil
+	}
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path = path[:i]
+	}
+	b := make([]byte, 0, len(path))
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if c == '%' && i+2 < len(path) { // a "%" that begins no escape stands for itself
+			if n, err := hex.DecodeString(path[i+1 : i+3]); err == nil {
+				c, i = n[0], i+2
+			}
+		}
+		b = append(b, c)
+	}
+	if !utf8.Valid(b) {
+		return "", formats.Invalid("the path of the chunk location %q is not UTF-8", location)
+	}
+	return root + string(b), nil
+}
+
+// escapedLocation is the reverse of plainLocation.
+func escapedLocation(plain string) string {
+	root, path := cutLocation(plain)
+	return root + strings.ReplaceAll(url.PathEscape(path), "%2F", "/")
+}
+
+// cutLocation splits a URL before its path. The path is empty for http and https.
+func cutLocation(location string) (root, path string) {
+	scheme, rest, _ := strings.Cut(location, "://")
+	slash := strings.IndexByte(rest, '/')
+	if slash < 0 || scheme == "http" || scheme == "https" {
+		return location, ""
+	}
+	slash += len(location) - len(rest)
+	return location[:slash], location[slash:]
 }
 
 // configKey is the settings of a repository of version 1, as YAML.

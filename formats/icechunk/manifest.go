@@ -226,7 +226,10 @@ func (m *manifest) reference(t table, urls *containers) (r refs.Reference, err e
 		if r.Condition = condition(t); t.f.err != nil {
 			return r, t.f.err
 		}
-		r.URL, err = urls.expand(string(url))
+		absolute, err := urls.expand(string(url))
+		if err == nil {
+			r.URL, err = plainLocation(absolute)
+		}
 		return r, err
 	default:
 		t.f.fail("a chunk is not one of inline, native and virtual")

@@ -494,7 +494,7 @@ func manifestFile(id objectID, node nodeID, list []edit) []byte {
 		f.vector(q[refIndex], len(e.coords), 4, u32s(e.coords))
 		switch {
 		case virtual != "":
-			f.text(q[refLocation], virtual)
+			f.text(q[refLocation], escapedLocation(virtual))
 			if etag != "" {
 				f.text(q[refETag], etag)
 			}

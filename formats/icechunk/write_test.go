@@ -1,6 +1,7 @@
 package icechunk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -209,6 +212,44 @@ func TestWrittenNames(t *testing.T) {
 		if got[n] != want[i] {
 			t.Errorf("%+v is written %q, want %q", n, got[n], want[i])
 		}
+	}
+}
+
+// The locations of virtual chunks are URLs, and those of references are not escaped. The
+// keys are those that icechunk-python 1.1.21 asks a bucket for.
+func TestLocations(t *testing.T) {
+	for location, want := range map[string]string{
+		"my%20file": "my file", "my file": "my file", "50%25.bin": "50%.bin", "50%.bin": "50%.bin", "a%2525": "a%25", "q?versionId=7": "q",
+		"q%3Fx": "q?x", "h%23x": "h#x", "%C3%BC": "ü", "ü": "ü", "a+b": "a+b", "%61b": "ab", "d%2Fe/f": "d/e/f", "100%": "100%",
+	} {
+		for _, root := range []string{"file:///d/", "s3://bucket/", "gs://bucket/a/"} {
+			got, err := plainLocation(root + location)
+			if err != nil || got != root+want {
+				t.Errorf("%s is %s, %v", root+location, got, err)
+			}
+			if again, err := plainLocation(escapedLocation(got)); err != nil || again != got {
+				t.Errorf("%s is written %s, which is read as %s, %v", got, escapedLocation(got), again, err)
+			}
+		}
+		server := "https://host/" + location
+		if got, err := plainLocation(server); err != nil || got != server || escapedLocation(server) != server {
+			t.Errorf("%s is %s, %v", server, got, err)
+		}
+	}
+	if _, err := plainLocation("s3://bucket/%ff"); !errors.Is(err, formats.ErrFormat) {
+		t.Error(err)
+	}
+	// A written repository has URLs.
+	for plain, want := range map[string]string{"s3://b/50%25 off?.nc": "s3://b/50%2525%20off%3F.nc", "file:///ü/a#b": "file:///%C3%BC/a%23b"} {
+		file := manifestFile(objectID{1}, nodeID{2}, []edit{{coords: []uint32{0}, ref: refs.Reference{URL: plain, Length: 4}}})
+		d, err := zstd.NewReader(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := d.DecodeAll(file[len(magic)+nameLen+3:], nil); err != nil || !bytes.Contains(body, []byte(want)) {
+			t.Errorf("%s is not written as %s (%v)", plain, want, err)
+		}
+		d.Close()
 	}
 }
 
