@@ -12,9 +12,11 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -139,8 +141,11 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	return res, err
 }
 
-// verify opens every node that was imported, and makes groups above.
+// verify opens every node that was imported, adds the separators that documents lack, and
+// makes groups above.
 func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err error) {
+	separators := policy.NewSeparators(s)
+	separators.Listed = true
 	for n, err := range s.Walk(ctx, l.o.To) {
 		if found.Nodes == 0 && errors.Is(err, zarr.ErrNotFound) {
 			break
@@ -151,6 +156,13 @@ func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err erro
 		}
 		if path == l.o.To {
 			found.version = m.Version
+		}
+		if m.Version == zarr.V2 {
+			for _, name := range []string{names.V2Array, names.V2Metadata} {
+				if err := correctStored(ctx, s, separators, names.Dir(path)+name); err != nil {
+					return found, err
+				}
+			}
 		}
 	}
 	if found.Nodes == 0 {
@@ -166,6 +178,22 @@ func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err erro
 		return found, fmt.Errorf("import to /%s: %w", l.o.To, err)
 	}
 	return found, s.copies.Above(ctx, l.o.To)
+}
+
+// correctStored corrects a document of a session, if there is one.
+func correctStored(ctx context.Context, s *Session, separators *policy.Separators, key string) error {
+	b, err := s.Get(ctx, key, kv.AtMost(policy.MaxDocument))
+	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrTooLarge) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fixed, err := separators.Correct(ctx, key, b)
+	if err != nil || len(fixed) == len(b) {
+		return err
+	}
+	return s.Set(ctx, key, fixed)
 }
 
 // batchEntries is how many references go from one goroutine to the other.

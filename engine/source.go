@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -222,7 +223,7 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 		return nil, err
 	}
 	if at.Path == "" && at.Store != nil {
-		at.View, at.Path = at.Store.View, at.Store.Path
+		at.View, at.Path = policy.WithSeparators(at.Store.View), at.Store.Path
 	}
 	switch {
 	case name == "" || strings.Contains(name, "/"):

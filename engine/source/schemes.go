@@ -232,6 +232,9 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 				return from, err
 			}
 		}
+		if version != zarr.V3 {
+			view = policy.WithSeparators(view)
+		}
 		return Place{View: view, Path: path, Kind: Dataset, Version: version, Store: &from}, nil
 	}
 }

@@ -2,16 +2,19 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"path"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// Some v2 stores have no metadata but .zmetadata, the copy of all documents. Here
-// they are views with those documents.
+// Some v2 stores have no metadata but .zmetadata, the copy of all documents, and some
+// documents lack a member. Here they are views with the right documents.
 
 // MaxDocument is the most bytes of a document that is read from a foreign store.
 const MaxDocument = 64 << 20
@@ -41,22 +44,38 @@ func WithDocuments(ctx context.Context, base kv.Reader, alone bool) (kv.Reader, 
 	if docs[names.V2Group] == nil && docs[names.V2Array] == nil {
 		docs[names.V2Group] = []byte(`{"zarr_format":2}`)
 	}
-	d := documents{Reader: base, docs: kv.NewMem()}
+	mem := kv.NewMem()
 	for key, text := range docs {
-		if err := d.docs.Set(ctx, key, text); err != nil {
+		if err := mem.Set(ctx, key, text); err != nil {
 			return nil, err
 		}
 	}
-	if list, ok := base.(kv.Lister); ok {
-		return listedDocuments{d, list}, nil
-	}
-	return d, nil
+	return newDocuments(base, mem), nil
 }
 
-// documents is a view with documents of its own.
+// WithSeparators returns a view of a store of foreign origin whose v2 documents name the
+// separator of the chunk keys that are there; see [Separators].
+func WithSeparators(base kv.Reader) kv.Reader {
+	switch base.(type) {
+	case documents, listedDocuments:
+		return base
+	}
+	return newDocuments(base, nil)
+}
+
+func newDocuments(base kv.Reader, docs *kv.Mem) kv.Reader {
+	d := documents{Reader: base, docs: docs, separators: NewSeparators(base)}
+	if list, ok := base.(kv.Lister); ok {
+		return listedDocuments{d, list}
+	}
+	return d
+}
+
+// documents is a view with documents of its own, if docs is not nil, and corrected ones.
 type documents struct {
 	kv.Reader
-	docs *kv.Mem
+	docs       *kv.Mem
+	separators *Separators
 }
 
 type listedDocuments struct {
@@ -69,26 +88,61 @@ var (
 	_ kv.BatchReader  = documents{}
 	_ kv.RangeLocator = documents{}
 	_ kv.Gatherer     = documents{}
+	_ kv.Spacer       = documents{}
 	_ kv.ReadLister   = listedDocuments{}
+	_ kv.DirLister    = listedDocuments{}
 )
+
+// own reports whether a key has a document that the base has not.
+func (d documents) own(ctx context.Context, key string) bool {
+	if d.docs == nil {
+		return false
+	}
+	_, err := d.docs.Locate(ctx, key)
+	return err == nil
+}
 
 // of returns the view that has a key.
 func (d documents) of(ctx context.Context, key string) kv.Reader {
-	if _, err := d.docs.Locate(ctx, key); err == nil {
+	if d.own(ctx, key) {
 		return d.docs
 	}
 	return d.Reader
 }
 
 func (d documents) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	return d.of(ctx, key).Get(ctx, key, rng)
+	b, err := d.of(ctx, key).Get(ctx, key, rng)
+	if err == nil {
+		b, err = d.separators.Correct(ctx, key, b)
+	}
+	return b, err
 }
 
 func (d documents) Locate(ctx context.Context, key string) (kv.Value, error) {
-	return kv.Locate(ctx, d.of(ctx, key), key)
+	v, err := kv.Locate(ctx, d.of(ctx, key), key)
+	if err != nil || !hasSeparators(key) || d.separators.sound(key) || v.Size() > MaxDocument {
+		return v, err
+	}
+	text, err := kv.ReadValue(ctx, v, kv.All())
+	if err != nil {
+		return nil, err
+	}
+	fixed, err := d.separators.Correct(ctx, key, text)
+	if err != nil || len(fixed) == len(text) {
+		return v, err
+	}
+	one := kv.NewMem()
+	if err := one.Set(ctx, key, fixed); err != nil {
+		return nil, err
+	}
+	return one.Locate(ctx, key)
 }
 
 func (d documents) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+	if hasSeparators(key) {
+		v, err := d.Locate(ctx, key)
+		return v, nil, err
+	}
 	return kv.LocateRange(ctx, d.of(ctx, key), key, rng, limit)
 }
 
@@ -97,6 +151,10 @@ func (d documents) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, er
 	var rest []kv.Request
 	var at []int
 	for i, r := range reqs {
+		if d.docs == nil {
+			rest, at = append(rest, r), append(at, i)
+			continue
+		}
 		switch b, err := d.docs.Get(ctx, r.Key, r.Range); {
 		case err == nil:
 			out[i] = b
@@ -113,20 +171,79 @@ func (d documents) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, er
 	for i, b := range more {
 		out[at[i]] = b
 	}
+	arrays := map[string]json.RawMessage{} // their chunks are looked for together
+	for i, b := range out {
+		switch dir, name := path.Split(reqs[i].Key); {
+		case b == nil:
+		case name == names.V2Array:
+			arrays[dir] = b
+		case name == names.V2Metadata:
+			if out[i], err = d.separators.Correct(ctx, reqs[i].Key, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if arrays, err = d.separators.correct(ctx, arrays); err != nil {
+		return nil, err
+	}
+	for i, r := range reqs {
+		if dir, name := path.Split(r.Key); name == names.V2Array && arrays[dir] != nil {
+			out[i] = arrays[dir]
+		}
+	}
 	return out, nil
 }
 
 func (d documents) Gathers(ctx context.Context, key string) bool {
-	return kv.Gathers(ctx, d.of(ctx, key), key)
+	return !hasSeparators(key) && kv.Gathers(ctx, d.of(ctx, key), key)
 }
 
-// Gather implements [kv.Gatherer]. It is asked for keys that Gathers takes, which
-// are those of the base.
+// Gather implements [kv.Gatherer]. Documents are read one by one.
 func (d documents) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return kv.Gather(ctx, d.Reader, wants, g)
+	ours := func(w kv.Want) bool { return hasSeparators(w.Key) || d.own(ctx, w.Key) }
+	if !slices.ContainsFunc(wants, ours) {
+		return kv.Gather(ctx, d.Reader, wants, g)
+	}
+	var rest []kv.Want
+	var at []int
+	for i, w := range wants {
+		if !ours(w) {
+			rest, at = append(rest, w), append(at, i)
+			continue
+		}
+		v, err := d.Locate(ctx, w.Key)
+		if errors.Is(err, kv.ErrNotFound) {
+			v, err = nil, nil
+		}
+		if err == nil {
+			err = g.Take(ctx, i, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	inner := kv.Gathering{Run: g.Run, Take: func(ctx context.Context, i int, v kv.Value) error { return g.Take(ctx, at[i], v) }}
+	if g.Has != nil {
+		inner.Has = func(i int, v kv.Value) bool { return g.Has(at[i], v) }
+	}
+	return kv.Gather(ctx, d.Reader, rest, inner)
+}
+
+// Spacing implements [kv.Spacer].
+func (d documents) Spacing() (gap, most int64) { return kv.Spacing(d.Reader) }
+
+// ListDir implements [kv.DirLister].
+func (d listedDocuments) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	if d.docs == nil {
+		return kv.ListDir(ctx, d.list, prefix)
+	}
+	return func(yield func(kv.DirEntry, error) bool) { yield(kv.DirEntry{}, errors.ErrUnsupported) }
 }
 
 func (d listedDocuments) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
+	if d.docs == nil {
+		return d.list.List(ctx, opts)
+	}
 	return func(yield func(string, error) bool) {
 		next, stop := iter.Pull2(d.docs.List(ctx, opts))
 		defer stop()
