@@ -93,6 +93,44 @@ def test_versions_are_not_mixed_by_dask(repo: zarrdb.Repository, written: xr.Dat
     np.testing.assert_allclose((new.t2m - old.t2m).compute(), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["target", "path", "url", "repository", "store", "group", "tree", "session"])
+def test_lazy_openings_of_a_branch(repo: zarrdb.Repository, path: Path, kind: str) -> None:
+    """Two openings of a branch, between which it moves, are not one for dask; each reads its own version."""
+    da = pytest.importorskip("dask.array")
+    ds = xr.Dataset({"v": ("x", np.arange(6.0)), "n": ("x", np.arange(6, dtype="i2"), {"scale_factor": 0.5})})
+    session = repo.writable_session()
+
+    def write(more: int) -> None:
+        if kind == "session":
+            (ds + more).to_zarr(session.store, group="g", mode="w", consolidated=False)
+        else:
+            zarrdb.to_zarrdb(ds + more, repo, group="g", mode="w")
+
+    def read() -> xr.Dataset:
+        if kind == "tree":
+            return xr.open_datatree(f"{path}@main", engine="zarrdb", chunks={})["g"].to_dataset()
+        if kind in ("store", "session"):
+            store = session.store if kind == "session" else repo.at("main").store
+            return xr.open_zarr(store, group="g", chunks={}, consolidated=False)
+        target: Any = {"target": f"{path}@main:g", "path": path, "url": f"zarrdb://{path}@main:g", "repository": repo, "group": f"{path}@main"}[kind]
+        group = None if kind in ("target", "url") else "g"
+        return xr.open_dataset(target, engine="zarrdb", group=group, chunks={})
+
+    write(0)
+    old = read()
+    for name in ("v", "n"):
+        assert isinstance(old[name].data, da.Array) and type(old[name].variable) is xr.Variable
+    if kind != "session":
+        assert read().v.data.name == old.v.data.name  # of the same version, they are one
+    write(10)
+    new = read()
+    if kind != "session":
+        assert float((new.v - old.v).min()) == 10
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(old)).n, ds.n * 0.5)
+    assert new.v.data.name != old.v.data.name and new.n.data.name != old.n.data.name
+    np.testing.assert_array_equal(new.v, ds.v + 10)
+
+
 def test_names_for_dask(repo: zarrdb.Repository, written: xr.Dataset) -> None:
     """Contents have names that every process computes alike, and that change with the contents."""
     dask = pytest.importorskip("dask")
@@ -129,6 +167,27 @@ def test_fsspec(repo: zarrdb.Repository, path: Path, written: xr.Dataset) -> Non
             fs.cat_file(missing)
     with pytest.raises(PermissionError):
         fs.open(f"{root}/zarr.json", "wb")
+
+
+def test_fsspec_keeps_versions(repo: zarrdb.Repository, path: Path) -> None:
+    """Instances have names of their own, and a worker reads the version of the one that it is sent."""
+    da = pytest.importorskip("dask.array")
+    from dask.base import tokenize
+
+    zarrdb.to_zarrdb(xr.Dataset({"v": ("x", np.zeros(4))}), repo)
+    url = f"zarrdb://{path}@main"
+    old, mapper = zarr.open_array(f"{url}:v", mode="r"), fsspec.get_mapper(url)
+    assert mapper["zarr.json"]
+    before = fsspec.url_to_fs(url)[0].ukey(f"{path}@main:zarr.json")
+    sent = pickle.dumps((old, mapper))
+    zarrdb.to_zarrdb(xr.Dataset({"v": ("x", np.ones(4))}, attrs={"more": 1}), repo, mode="w")
+    new = zarr.open_array(f"{url}:v", mode="r")
+    assert float((da.from_array(new) - da.from_array(old)).min()) == 1
+    assert tokenize(fsspec.get_mapper(url)) != tokenize(mapper) and fsspec.get_mapper(url).fs != mapper.fs
+    assert fsspec.url_to_fs(url)[0].ukey(f"{path}@main:zarr.json") != before
+    then, mapped = pickle.loads(sent)
+    assert mapped.fs == mapper.fs and tokenize(mapped) == tokenize(mapper)
+    assert then[0] == 0 and mapped["zarr.json"] == mapper["zarr.json"] != fsspec.get_mapper(url)["zarr.json"]
 
 
 def test_targets(repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

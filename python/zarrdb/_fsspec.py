@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
@@ -19,7 +20,12 @@ from ._views import Snapshot
 
 
 class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """Files are the keys of a version. A branch is resolved once for each instance."""
+    """Files are the keys of a version. A branch is resolved once for each instance, also for
+    those that are unpickled elsewhere.
+
+    `xr.open_zarr(url, chunks=…)` names the arrays of dask by the URL alone: if the URL has a branch, give
+    `xr.open_dataset(…, engine="zarrdb")` the target instead.
+    """
 
     protocol = "zarrdb"
     cachable = False  # a branch moves
@@ -27,6 +33,22 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._versions: dict[tuple[str, str], Snapshot] = {}
+        self._id = uuid.uuid4().hex
+
+    # Instances that have resolved a branch at different times are not equal. One that is unpickled
+    # reads the same versions, and is equal.
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (type(self), self.storage_options, self._versions, self._id)
+
+    @property
+    def _fs_token(self) -> str:
+        return self._id
+
+    def __repr__(self) -> str:  # fsspec names wrappers by this
+        return f"<ZarrdbFileSystem {self._id}>"
+
+    __str__ = __repr__
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -60,10 +82,10 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         v, key = self._at(path)
         size = v.size(key) if key else None
-        if size is not None:
-            return {"name": path, "size": size, "type": "file"}
+        if size is not None:  # fsspec names contents by all of this
+            return {"name": path, "size": size, "type": "file", "commit": v.commit.id}
         if not key or next(v.keys(key + "/"), None) is not None:
-            return {"name": path, "size": 0, "type": "directory"}
+            return {"name": path, "size": 0, "type": "directory", "commit": v.commit.id}
         raise FileNotFoundError(path)
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
@@ -76,7 +98,7 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if not detail:
             return full
         return [
-            {"name": f, "size": 0, "type": "directory"} if n.endswith("/") else self.info(f) for n, f in zip(names, full, strict=True)
+            {"name": f, "size": 0, "type": "directory", "commit": v.commit.id} if n.endswith("/") else self.info(f) for n, f in zip(names, full, strict=True)
         ]
 
     def _open(self, path: str, mode: str = "rb", block_size: Any = None, autocommit: Any = True, cache_options: Any = None, **_: Any) -> Any:
@@ -85,3 +107,9 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if mode != "rb":
             raise PermissionError(f"{path}: versions are read only; write in a session")
         return io.BytesIO(self.cat_file(path))
+
+
+def _unpickled(kind: type[ZarrdbFileSystem], options: dict[str, Any], versions: dict[tuple[str, str], Snapshot], id: str) -> ZarrdbFileSystem:
+    fs = kind(**options)
+    fs._versions, fs._id = versions, id
+    return fs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -129,7 +130,8 @@ class Session(View):
         return ZarrdbStore(self)
 
     def __dask_tokenize__(self) -> Any:
-        return self._client.dir, self.id, self._dirty  # what is read after a write is another thing
+        # No two tokens are alike: another process may have written between them.
+        return self._client.dir, self.id, uuid.uuid4().hex
 
     def __reduce__(self) -> Any:
         self._shared = True  # from now on others write as well

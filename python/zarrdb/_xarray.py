@@ -6,6 +6,7 @@ import inspect
 import os
 from typing import Any
 
+from xarray import Dataset, Variable
 from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
@@ -29,6 +30,51 @@ def store_of(target: Any) -> tuple[ZarrdbStore, str]:
         return target, ""
     dir, rev, path = parse(os.fspath(target))
     return ZarrdbStore(Snapshot(Client.of(dir), rev)), path
+
+
+class _Variable(Variable):
+    """A variable whose dask array is named after the version. xarray names it after the target that
+    was opened, which may be a branch: then arrays before and after a commit would be one."""
+
+    __slots__ = ("_store",)
+    _store: ZarrdbStore
+
+    @classmethod
+    def of(cls, v: Variable, store: ZarrdbStore) -> _Variable:
+        out = cls(v._dims, v._data, v._attrs, v._encoding, fastpath=True)
+        out._store = store
+        return out
+
+    def _replace(self, *args: Any, **kwargs: Any) -> Any:
+        out = super()._replace(*args, **kwargs)
+        out._store = self._store
+        return out
+
+    def chunk(self, chunks: Any = {}, name: Any = None, *args: Any, from_array_kwargs: Any = None, **kwargs: Any) -> Any:  # noqa: B006
+        given = dict(from_array_kwargs or {})
+        name = given.pop("name", None) or name
+        if name:
+            from dask.base import tokenize
+
+            given["name"] = f"{name}-{tokenize(self._store)}"
+        v = super().chunk(chunks, None, *args, from_array_kwargs=given, **kwargs)
+        return Variable(v._dims, v._data, v._attrs, v._encoding, fastpath=True)
+
+
+def _named(ds: Dataset, store: ZarrdbStore) -> Dataset:
+    """The dataset with variables that are named after the version; those in memory stay."""
+    for name, v in ds._variables.items():
+        if type(v) is Variable and not v._in_memory:
+            ds._variables[name] = _Variable.of(v, store)
+    return ds
+
+
+class _Zarr(ZarrBackendEntrypoint):
+    def open_dataset(self, filename_or_obj: Any, **options: Any) -> Any:
+        return _named(super().open_dataset(filename_or_obj, **options), filename_or_obj)
+
+    def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> Any:
+        return {path: _named(ds, filename_or_obj) for path, ds in super().open_groups_as_dict(filename_or_obj, **options).items()}
 
 
 class ZarrdbBackendEntrypoint(BackendEntrypoint):
@@ -56,7 +102,7 @@ class ZarrdbBackendEntrypoint(BackendEntrypoint):
         store, path = store_of(target)
         group = "/".join(p for p in (path, (group or "").strip("/")) if p) or None
         options.update(consolidated=False, group=group)
-        return getattr(ZarrBackendEntrypoint(), how)(store, **options)
+        return getattr(_Zarr(), how)(store, **options)
 
     def open_dataset(self, filename_or_obj: Any, *, group: str | None = None, **options: Any) -> Any:
         return self._open("open_dataset", filename_or_obj, group, options)
