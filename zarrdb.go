@@ -79,7 +79,8 @@ type DB struct {
 }
 
 // Open opens the database in a directory, or joins the process that has it open.
-// Errors: [ErrNotFound] if dir holds no database and Create is not set, [ErrLocked].
+// Errors: [ErrNotFound] if dir holds no database and Create is not set, [ErrLocked],
+// [engine.ErrName] if Create is set and dir is a URL or names a place in a database.
 func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	db := &DB{dir: dir}
 	if o != nil {

@@ -9,17 +9,20 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// apart is separate for a destination beside the database. With a file system
+// apart makes sure that a copy can be made at a path beside the database. With a file system
 // of its own, a path says nothing about this machine.
 func (db *DB) apart(dest string) error {
 	if db.opts.FS != nil {
 		return nil
 	}
+	if err := checkNew(dest); err != nil {
+		return err
+	}
 	return extent.Separate(extent.Extent{Path: dest}, extent.Extent{Path: db.Dir()})
 }
 
 // Backup is [txn.DB.Backup]. A destination that is, holds or lies in the
-// database, or lies in another, is ErrOverlap.
+// database, or lies in another, is ErrOverlap; one whose name means something else is [ErrName].
 func (db *DB) Backup(ctx context.Context, dest string, o txn.TransferOptions) (*txn.TransferReport, error) {
 	if err := db.apart(dest); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
@@ -61,6 +64,9 @@ func (db *DB) RestoreTo(ctx context.Context, dir string, o txn.TransferOptions) 
 func Restore(ctx context.Context, backup, dir string, o *Options, t txn.TransferOptions) (*txn.TransferReport, error) {
 	opts := o.withDefaults()
 	if opts.FS == nil {
+		if err := checkNew(dir); err != nil {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
 		if err := extent.Separate(extent.Extent{Path: dir}, extent.Extent{Path: backup}); err != nil {
 			return nil, fmt.Errorf("restore: %w", err)
 		}

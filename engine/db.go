@@ -46,16 +46,24 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	return open(ctx, dir, o, func(to *txn.Options, opts Options) (*txn.DB, error) {
 		store, err := txn.Open(dir, to)
 		if errors.Is(err, txn.ErrNotDatabase) && opts.Create && !opts.ReadOnly {
-			store, err = txn.Create(dir, to)
+			return createStore(dir, to)
 		}
 		return store, err
 	})
 }
 
 // Create makes a new database and opens it. The directory may exist if it is
-// empty; [ErrExists] if it holds a database or other files.
+// empty; [ErrExists] if it holds a database or other files. A URL, or the name of a
+// place in a database, such as w.zdb@main, is [ErrName].
 func Create(ctx context.Context, dir string, o *Options) (*DB, error) {
-	return open(ctx, dir, o, func(to *txn.Options, _ Options) (*txn.DB, error) { return txn.Create(dir, to) })
+	return open(ctx, dir, o, func(to *txn.Options, _ Options) (*txn.DB, error) { return createStore(dir, to) })
+}
+
+func createStore(dir string, o *txn.Options) (*txn.DB, error) {
+	if err := checkNew(dir); err != nil {
+		return nil, fmt.Errorf("create %w", err)
+	}
+	return txn.Create(dir, o)
 }
 
 func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, error)) (*DB, error) {

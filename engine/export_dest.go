@@ -32,7 +32,7 @@ func (s *Source) destination(ctx context.Context, dest string) (d destination, e
 	scheme, _, ok := strings.Cut(dest, ":")
 	if !ok || !s.env.Adapters.HasRoot(scheme) {
 		d.lies.Path = dest
-		return d, nil
+		return d, checkExport(dest)
 	}
 	u, err := zurl.Parse(dest)
 	if err != nil {

@@ -70,6 +70,9 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 	if err := src.holdsNode(ctx, src.at); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
+	if err := checkExport(dest); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
 	for _, name := range []string{dest, ex.packs} {
 		if err := extent.Separate(extent.Extent{Path: name}, src.at.Extent); err != nil {
 			return nil, fmt.Errorf("export: %w", err)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -47,7 +49,8 @@ func exportCmd() *cobra.Command {
 bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
 Keys and bytes are written as they were imported or written, so that any Zarr
 program reads the result. Metadata comes last: what an interrupted export left
-does not pass for a store, and --resume completes it.
+does not pass for a store, and --resume completes it. A DEST that ends as files of
+another format do, such as .nc, .tif or .csv, needs --format.
 
 --overwrite replaces a store of any of these formats, or a zip file, at DEST: the new
 one is written beside it and takes its place when it is complete. In a bucket there is
@@ -95,6 +98,9 @@ fails or is interrupted leaves no repository.`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := e.check(cmd); err != nil {
+				return err
+			}
+			if err := e.ending(args[0], args[1]); err != nil {
 				return err
 			}
 			if _, ok := referenceFormats[e.format]; ok {
@@ -171,6 +177,34 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 }
 
 // store exports a store in any other format.
+// otherFormats are endings of the names of files that are no stores of Zarr, and what writes such a
+// file, if anything does: a format of export, or read.
+var otherFormats = map[string]string{
+	".nc": "", ".nc4": "", ".cdf": "", ".h5": "", ".hdf5": "", ".hdf": "", ".he5": "", ".tif": "", ".tiff": "", ".grib": "", ".grib2": "", ".grb": "", ".npz": "",
+	".mat": "", ".tar": "", ".gz": "", ".tgz": "", ".jpg": "", ".csv": "read", ".npy": "read", ".jsonl": "read", ".png": "read",
+	".json": "kerchunk-json", ".parquet": "kerchunk-parquet", ".parq": "kerchunk-parquet", ".n5": "n5", ".ocdbt": "ocdbt", ".icechunk": "icechunk",
+}
+
+// ending refuses names without --format that would say something else than what is in the directory.
+func (e *exportFlags) ending(target, dest string) error {
+	dest = strings.TrimRight(zurl.Redact(dest), "/")
+	ext := strings.ToLower(filepath.Ext(dest))
+	by, ok := otherFormats[ext]
+	if !ok || e.format != "" {
+		return nil
+	}
+	switch by {
+	case "":
+		by = "no format of export makes " + ext + " files"
+	case "read":
+		by = fmt.Sprintf("\"zarrdb read %s -o %s\" makes such a file of an array", shellWord(zurl.Redact(target)), shellWord(dest))
+	default:
+		by = "--format " + by + " makes what the name says"
+	}
+	return usagef("export: %s would be a directory of Zarr: %s; choose a name such as %s.zarr, or --format zarr2 or zarr3 for a directory of this name",
+		dest, by, dest[:len(dest)-len(ext)])
+}
+
 func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 	unit := "keys"
 	if e.o.Foreign.History {

@@ -151,6 +151,8 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 	ctx := cmd.Context()
 	form := r.csv
 	switch ext := strings.ToLower(filepath.Ext(out)); {
+	case strings.Contains(out, "://"):
+		return usagef("-o %s: a file of this machine is written, not a URL", zurl.Redact(out))
 	case out == "":
 		return r.print(ctx, cmd.OutOrStdout())
 	case out == "-":

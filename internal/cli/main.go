@@ -176,7 +176,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 func exitCode(ctx context.Context, err error) int {
 	switch {
-	case errors.As(err, &usageError{}):
+	case errors.As(err, &usageError{}), errors.Is(err, engine.ErrName):
 		return exitUsage
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted

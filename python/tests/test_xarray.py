@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from conftest import end
 
 import zarrdb
 from zarrdb._target import parse
@@ -188,6 +189,52 @@ def test_fsspec_keeps_versions(repo: zarrdb.Repository, path: Path) -> None:
     then, mapped = pickle.loads(sent)
     assert mapped.fs == mapper.fs and tokenize(mapped) == tokenize(mapper)
     assert then[0] == 0 and mapped["zarr.json"] == mapper["zarr.json"] != fsspec.get_mapper(url)["zarr.json"]
+
+
+def test_names_that_mean_something_else(tmp_path: Path, repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """URLs and places in a database never become folders."""
+    monkeypatch.chdir(tmp_path)
+    before = set(os.listdir())
+    ds = xr.Dataset({"v": ("x", np.arange(3.0))})
+    zarrdb.to_zarrdb(ds, repo)
+    for name, word in [
+        ("s3://bucket/w.zdb", "directory of this machine"), ("zarrdb://z.zdb", "write z.zdb"), ("new.zdb@main", "new.zdb"),
+        ("new.zdb:grp", "new.zdb"), ("w.zdb@main", "place in a database"), ("w.zdb@main:grp", "place in a database"),
+    ]:  # fmt: skip
+        for make in (lambda n: zarrdb.open(n, create=True), lambda n: zarrdb.Repository(n, True)):
+            with pytest.raises(zarrdb.InvalidError, match=word):
+                make(name)
+    for name in ("s3://bucket/w.zdb", "zarrdb://s3://w.zdb", "new.zdb@main:grp", "zarrdb://new.zdb@main"):
+        with pytest.raises(zarrdb.InvalidError):
+            zarrdb.to_zarrdb(ds, name)
+    for dest in ("x.nc", "x.csv", "zarrdb://x", "w.zdb@main:g"):
+        with pytest.raises(zarrdb.InvalidError):
+            repo.export(dest)
+    for call in (repo.backup, lambda n: repo.run("clone", str(path), n)):
+        for name in ("s3://b/c.zdb", "c.zdb@main"):
+            with pytest.raises(zarrdb.InvalidError):
+                call(name)
+    assert set(os.listdir()) == before
+
+
+def test_to_zarrdb_takes_targets(path: Path, repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    ds = xr.Dataset({"v": ("x", np.arange(3.0))})
+    repo.create_branch("side")
+    zarrdb.to_zarrdb(ds, "w.zdb@side:a", group="b")
+    zarrdb.to_zarrdb(ds + 1, "zarrdb://w.zdb:c")
+    assert xr.open_dataset("w.zdb@side:a/b", engine="zarrdb").identical(ds)
+    assert xr.open_dataset(path, engine="zarrdb", group="c").identical(ds + 1)
+    assert set(os.listdir()) == {"w.zdb"}
+    with pytest.raises(zarrdb.InvalidError, match="branch="):
+        zarrdb.to_zarrdb(ds, "w.zdb@side", branch="other")
+    repo.create_tag("v1", "side")
+    with pytest.raises(zarrdb.ZarrdbError):
+        zarrdb.to_zarrdb(ds, "w.zdb@v1")
+    zarrdb.to_zarrdb(ds, "zarrdb://made.zdb")
+    assert xr.open_dataset("zarrdb://made.zdb@main", engine="zarrdb").identical(ds)
+    zarrdb.open("made.zdb")._client.close()
+    end("made.zdb")
 
 
 def test_targets(repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from ._changes import Changes, Commit, Values, all_pages
 from ._client import Client, _started, create, exit_error, is_database
 from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, LockedError, NotFoundError, ZarrdbError
 from ._session import Session
+from ._target import directory
 from ._views import PAGE, Snapshot
 
 # What names a version, and what names a store or another database.
@@ -121,7 +122,7 @@ class Repository:
     """A database. It pickles by its path."""
 
     def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
-        dir = os.path.realpath(path)
+        dir = directory(path)
         if create_ and not is_database(dir):
             create(dir)
         self._client = Client.of(dir, seconds(wait))

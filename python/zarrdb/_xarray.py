@@ -11,7 +11,7 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
 from ._client import Client, is_database
-from ._errors import InvalidError
+from ._errors import InvalidError, NotFoundError
 from ._repository import Repository
 from ._repository import open as open_repository
 from ._session import Session
@@ -41,7 +41,8 @@ class _Variable(Variable):
 
     @classmethod
     def of(cls, v: Variable, store: ZarrdbStore) -> _Variable:
-        out = cls(v._dims, v._data, v._attrs, v._encoding, fastpath=True)
+        data: Any = v._data
+        out = cls(v._dims, data, v._attrs, v._encoding, fastpath=True)
         out._store = store
         return out
 
@@ -50,14 +51,14 @@ class _Variable(Variable):
         out._store = self._store
         return out
 
-    def chunk(self, chunks: Any = {}, name: Any = None, *args: Any, from_array_kwargs: Any = None, **kwargs: Any) -> Any:  # noqa: B006
+    def chunk(self, chunks: Any = {}, name: Any = None, *args: Any, from_array_kwargs: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: B006
         given = dict(from_array_kwargs or {})
         name = given.pop("name", None) or name
         if name:
             from dask.base import tokenize
 
             given["name"] = f"{name}-{tokenize(self._store)}"
-        v = super().chunk(chunks, None, *args, from_array_kwargs=given, **kwargs)
+        v: Any = super().chunk(chunks, None, *args, **kwargs, from_array_kwargs=given)
         return Variable(v._dims, v._data, v._attrs, v._encoding, fastpath=True)
 
 
@@ -114,6 +115,17 @@ class ZarrdbBackendEntrypoint(BackendEntrypoint):
         return self._open("open_groups_as_dict", filename_or_obj, group, options)
 
 
+def _place_of(target: str, branch: str, group: str | None) -> tuple[Repository, str, str | None]:
+    """The database, branch and group that DB@BRANCH:GROUP names, beside what else was given. A database is made where there is none."""
+    try:
+        dir, rev, path = parse(target)
+    except NotFoundError:
+        return open_repository(target.removeprefix(SCHEME), create=True), branch, group
+    if rev != "main" and branch not in ("main", rev):
+        raise InvalidError(f"{target}: it names {rev}, and branch={branch!r} was given too")
+    return open_repository(dir), branch if rev == "main" else rev, "/".join(p for p in (path, (group or "").strip("/")) if p) or None
+
+
 def to_zarrdb(
     ds: Any,
     target: Session | Repository | str | os.PathLike[str],
@@ -125,7 +137,7 @@ def to_zarrdb(
     compute: bool = True,
     **options: Any,
 ) -> Any:
-    """Write a dataset. Into a repository, or the directory of one, it is a commit, which is
+    """Write a dataset. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
     such as append_dim, region and encoding. With compute=False, which needs a session, what
     writes the chunks is returned: dask's `Delayed`.
@@ -138,12 +150,14 @@ def to_zarrdb(
     >>> xr.open_dataset(repo, engine="zarrdb").pr.values.tolist()
     [1.0, 2.0, 3.0]
     """
+    if not isinstance(target, Session | Repository):
+        target, branch, group = _place_of(os.fspath(target), branch, group)
     if isinstance(target, Session):
         later = ds.to_zarr(target.store, group=group, mode=mode, compute=compute, consolidated=False, **options)
         return None if compute else later
     if not compute:
         raise InvalidError("compute=False needs a session, since a commit has all its chunks: to_zarrdb(ds, repo.writable_session(), compute=False)")
-    repo = target if isinstance(target, Repository) else open_repository(target, create=True)
+    repo = target
     s = repo.writable_session(branch)
     try:
         ds.to_zarr(s.store, group=group, mode=mode, consolidated=False, **options)
