@@ -58,7 +58,8 @@ class _Variable(Variable):
             from dask.base import tokenize
 
             given["name"] = f"{name}-{tokenize(self._store)}"
-        v: Any = super().chunk(chunks, None, *args, **kwargs, from_array_kwargs=given)
+        kwargs["from_array_kwargs"] = given
+        v: Any = super().chunk(chunks, None, *args, **kwargs)
         return Variable(v._dims, v._data, v._attrs, v._encoding, fastpath=True)
 
 
