@@ -207,12 +207,26 @@ func (r *reading) raw(ctx context.Context, w io.Writer) error {
 	return r.blocks(ctx, func(block *reading) error {
 		b, err := block.bytes(ctx)
 		if err == nil {
+			err = r.inNumpy(b)
+		}
+		if err == nil {
 			_, err = w.Write(b)
 		}
 		n += product(block.shape)
 		r.report(n)
 		return err
 	})
+}
+
+// inNumpy returns an error for decoded times that numpy does not have.
+func (r *reading) inNumpy(b []byte) error {
+	if r.dec == nil {
+		return nil
+	}
+	if err := r.dec.InNumpy(b); err != nil {
+		return fmt.Errorf("read /%s: %w: use .csv or text", r.a.Path(), err)
+	}
+	return nil
 }
 
 // blocks calls fn with the parts of a reading in C order, each of about slabBytes.
@@ -327,8 +341,8 @@ func (r *reading) npy(ctx context.Context, w io.Writer) error {
 	case dtype.Bytes:
 		return r.npyBytes(ctx, w)
 	}
-	if r.dec != nil && (r.dec.Calendar() == "noleap" || r.dec.Calendar() == "360_day") {
-		return fmt.Errorf("times of the calendar %s have no .npy form: use .csv", r.dec.Calendar())
+	if err := r.inNumpy(nil); err != nil {
+		return err
 	}
 	h, err := npy.AppendHeader(nil, r.typ(), r.shape)
 	if err != nil {

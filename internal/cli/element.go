@@ -15,7 +15,7 @@ import (
 // the element was decoded.
 func elementText(t dtype.Type, dec *cf.Decoder, dst, elem []byte) ([]byte, error) {
 	switch {
-	case dec != nil && dec.Calendar() != "":
+	case dec != nil && dec.HasText():
 		return dec.AppendText(dst, elem)
 	case t.Kind() == dtype.Datetime && len(elem) == 8:
 		return cf.AppendDatetime(dst, t, int64(binary.LittleEndian.Uint64(elem))), nil

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import pickle
@@ -327,6 +328,22 @@ def test_read_many(snap: zarrdb.Snapshot, monkeypatch: pytest.MonkeyPatch) -> No
     assert snap.array("text").read_many([0, slice(1, 2)][:1]).tolist() == [""]
 
 
+def test_labels_of_spans(repo: zarrdb.Repository) -> None:
+    with repo.transaction() as store:
+        g = zarr.create_group(store)
+        g.create_array("v", data=np.arange(4), dimension_names=("lead",))
+        g.create_array("lead", data=np.arange(0, 24, 6), dimension_names=("lead",)).attrs.update(units="hours", dtype="timedelta64[ns]")
+        g.create_array("w", data=np.arange(3), dimension_names=("lat",))
+        g.create_array("lat", data=np.array([45, 45.1, 45.2], "f4"), dimension_names=("lat",)).attrs["missing_value"] = 1e20
+    v = repo.at("main").array("v")
+    for label in ("6h", np.timedelta64(6, "h"), datetime.timedelta(hours=6), np.timedelta64(6 * 3600 * 10**9, "ns")):
+        assert v.sel(lead=label) == 1
+    assert v.sel(lead=slice("6h", "12h")).tolist() == [1, 2]
+    assert v.sel(lead=[np.timedelta64(12, "h"), np.timedelta64(0, "h")]).tolist() == [2, 0]
+    w = repo.at("main").array("w")
+    assert w.sel(lat=slice(45.1, 45.2)).tolist() == [1, 2] and w.sel(lat=np.float32(45.2)) == 2
+
+
 def test_labels(repo: zarrdb.Repository) -> None:
     with repo.transaction() as store:
         g = zarr.create_group(store)
@@ -340,6 +357,13 @@ def test_labels(repo: zarrdb.Repository) -> None:
     assert a.sel(lat=slice(50, 47)).tolist() == [[0, 1], [3, 4], [6, 7], [9, 10]]
     assert a.sel(time=np.datetime64("2020-02-01", "s")).tolist() == [6, 7, 8]
     assert a.sel(time=slice(None, "2020-01")).shape == (2, 3) and a.sel(time=slice("2021", None)).shape == (0, 3)
+    assert a.sel(lat=[45, 50], time="2020-02").tolist() == [[8, 6], [11, 9]]
+    assert a.sel(lat=np.array([47.5], "f4"), time=["2020-02-01", "2020-01-30"]).tolist() == [[7], [1]]
+    assert a.sel(lat=[], time="2020-02-01").shape == (0,)
+    with pytest.raises(zarrdb.InvalidError, match="one element"):
+        a.sel(time=["2020-02"])
+    with pytest.raises(zarrdb.NotFoundError):
+        a.sel(time=[np.datetime64("2020-02-01T06", "h")])
     with pytest.raises(zarrdb.NotFoundError):
         a.sel(time="2021")
     with pytest.raises(zarrdb.NotFoundError):

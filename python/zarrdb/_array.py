@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import functools
 import json
 import math
@@ -13,7 +14,7 @@ import numpy as np
 
 from . import _wire as w
 from ._elements import PART, Elements, write_part
-from ._errors import InvalidError
+from ._errors import InvalidError, NotFoundError
 from ._plain import PlainChunks
 from ._selection import Selection
 from ._session import Session
@@ -260,8 +261,21 @@ class Array:
         return _numbers(out["select"], len(self.shape))
 
     def sel(self, **labels: Any) -> Any:
-        """The elements that labels of coordinates select: `a.sel(time="2020-02", lat=slice(50, 45))`. See `indices`."""
-        return self[self.indices(**labels)]
+        """The elements that labels of coordinates select: `a.sel(time="2020-02", lat=slice(50, 45))`.
+        A list of labels selects one element for each. See `indices`."""
+        name = next((n for n, v in labels.items() if isinstance(v, list | tuple | np.ndarray) and np.ndim(v) == 1), None)
+        if name is None:
+            return self[self.indices(**labels)]
+        if name not in self.dims:
+            raise NotFoundError(f"/{self.path} has no dimension {name!r}, it has {self.dims}")
+        dim, values = self.dims.index(name), labels.pop(name)
+        if any(isinstance(self.indices(**{name: v})[dim], slice) for v in values):
+            raise InvalidError(f"{name}: a label in a list must name one element; select several with a slice")
+        kept = self.indices(**{n: v for n, v in labels.items() if np.ndim(v) == 0})[:dim]
+        axis = sum(isinstance(k, slice) for k in kept)
+        if len(values) == 0:
+            return np.take(self.sel(**labels), np.empty(0, int), axis=axis)
+        return np.stack([self.sel(**labels, **{name: v}) for v in values], axis=axis)
 
     def _read(self, sel: Selection) -> Numbers:
         return self._read_variable(sel) if self._elements is None else self._elements.read(sel)
@@ -334,7 +348,14 @@ def _label(v: Any) -> str:
     """A label as a selection has it."""
     if v is None:
         return ""
-    text = v.isoformat() if hasattr(v, "isoformat") else str(v)
+    if isinstance(v, datetime.timedelta):
+        v = np.timedelta64(v)
+    if isinstance(v, np.datetime64) and np.datetime_data(v.dtype)[0] in ("h", "m", "s", "ms"):
+        v = v.astype("datetime64[us]")  # one moment, and not all that begin so
+    if hasattr(v, "hour") and hasattr(v, "isoformat"):
+        text = v.isoformat(timespec="nanoseconds" if hasattr(v, "nanosecond") else "microseconds")
+    else:
+        text = v.isoformat() if hasattr(v, "isoformat") else str(v)
     if "'" not in text:
         return f"'{text}'"
     if '"' not in text:

@@ -145,6 +145,11 @@ func (p *part) raw(w http.ResponseWriter, r *http.Request, contentType string, h
 		return httpError{http.StatusNotAcceptable, fmt.Errorf("elements of %v have no fixed size: use format=json", p.a.Type())}
 	}
 	b, err := p.bytes(r.Context())
+	if err == nil && p.dec != nil {
+		if err := p.dec.InNumpy(b); err != nil {
+			return httpError{http.StatusNotAcceptable, fmt.Errorf("%w: use format=json", err)}
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,9 @@ var calendars = map[string]*calendar{
 	"noleap":              &noleap,
 	"365_day":             &noleap,
 	"360_day":             &days360,
+	"julian":              &julian,
+	"all_leap":            &allLeap,
+	"366_day":             &allLeap,
 }
 
 var gregorian = calendar{
@@ -90,24 +93,36 @@ var mixed = calendar{
 
 var reform = gregorian.days(1582, 10, 15)
 
-var noleap = calendar{
-	name: "noleap",
-	days: func(y, m, d int64) int64 {
-		n := int64(0)
-		for i := range m - 1 {
-			n += monthLengths[i]
-		}
-		return 365*(y-1970) + n + d - 1
-	},
-	civil: func(day int64) (y, m, d int64) {
-		y = floor(day, 365)
-		rest := day - 365*y
-		for m = 1; rest >= monthLengths[m-1]; m++ {
-			rest -= monthLengths[m-1]
-		}
-		return y + 1970, m, rest + 1
-	},
-	length: func(_, m int64) int64 { return monthLengths[m-1] },
+var (
+	noleap  = fixedYears("noleap", monthLengths)
+	allLeap = fixedYears("all_leap", [12]int64{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31})
+)
+
+// fixedYears is a calendar whose years all have the same months.
+func fixedYears(name string, months [12]int64) calendar {
+	year := int64(0)
+	for _, n := range months {
+		year += n
+	}
+	return calendar{
+		name: name,
+		days: func(y, m, d int64) int64 {
+			n := int64(0)
+			for i := range m - 1 {
+				n += months[i]
+			}
+			return year*(y-1970) + n + d - 1
+		},
+		civil: func(day int64) (y, m, d int64) {
+			y = floor(day, year)
+			rest := day - year*y
+			for m = 1; rest >= months[m-1]; m++ {
+				rest -= months[m-1]
+			}
+			return y + 1970, m, rest + 1
+		},
+		length: func(_, m int64) int64 { return months[m-1] },
+	}
 }
 
 var days360 = calendar{

@@ -22,27 +22,39 @@ var ErrAttribute = errors.New("cf: bad attribute")
 // Safe for concurrent use.
 type Decoder struct {
 	in, out  dtype.Type
+	plain    bool     // elements are what they are stored as
 	unsigned bool     // integers count as unsigned
 	missing  []uint64 // bits of missing values, as integers or float64
 	scaled   bool
 	scale    float64
 	offset   float64
 	time     *timeUnits
-	res      int64 // of decoded times, in nanoseconds
+	res      int64 // of decoded times and spans, in nanoseconds
+	span     int64 // of a count of spans of time, in nanoseconds; 0: they are none
+	spanUnit string
 }
 
 // NewDecoder reads the attributes scale_factor, add_offset, _FillValue,
-// missing_value, _Unsigned, units and calendar of an array. The fill value of a
-// v2 array with dimension names is used as _FillValue, as in xarray, unless it
-// is zero, the default of writers.
+// missing_value, _Unsigned, units, calendar and dtype of an array. Decoded elements
+// are those that xarray shows:
 //
-// Integers and floats become float64, missing ones NaN; counts of time since a
-// moment become datetime64, missing ones NaT. The least int64 is always NaT in
-// counts of time, since numpy and xarray store it so. Other arrays and data
-// types are not converted. Errors are [ErrAttribute], or errors.ErrUnsupported
+//	attributes                           decoded type
+//	units "hours since 2020-01-01"       datetime64[us], or [ns] if counts are shorter
+//	units "hours", dtype "timedelta64…"  timedelta64 of the unit in dtype, from s to ns; ns
+//	                                     where counts may be no whole ones
+//	dtype "bool"                         bool
+//	scale_factor or add_offset           float64
+//	missing values                       the float itself; float32 for integers of 8
+//	                                     and 16 bits, float64 for longer ones
+//	_Unsigned alone                      the integer of the other sign
+//
+// A missing value is NaN, or NaT in times and spans. The fill value of a v2 array with
+// dimension names, other than null, is its _FillValue, in place of that attribute. The
+// least int64 is always NaT in counts of time, since numpy and xarray store it so.
+// Other arrays are not converted. Errors are [ErrAttribute], or errors.ErrUnsupported
 // for a calendar or unit that is not known, and name the attribute.
 func NewDecoder(m *zarr.Meta) (*Decoder, error) {
-	d := &Decoder{in: m.Type, out: m.Type, scale: 1}
+	d := &Decoder{in: m.Type, out: m.Type, plain: true, scale: 1}
 	switch m.Type.Kind() {
 	case dtype.Int, dtype.Uint:
 		d.unsigned = m.Type.Kind() == dtype.Uint
@@ -74,34 +86,79 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 	if err := d.setMissing(m, a); err != nil {
 		return nil, err
 	}
+	return d, d.setType(a)
+}
+
+// setType sets the type of decoded elements.
+func (d *Decoder) setType(a attributes) error {
 	units, _ := a.text("units")
 	cal, _ := a.text("calendar")
-	u, ok, err := parseUnits(units, cal)
+	kind, _ := a.text("dtype")
+	u, isTime, err := parseUnits(units, cal)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAttribute, err)
+	}
+	resolution, isSpan := strings.CutPrefix(kind, "timedelta64")
+	isSpan = isSpan && spanUnits[units] != ""
+	d.plain = false
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrAttribute, err)
-	case ok:
+	case isTime:
 		d.time, d.res = &u, 1e3
 		unit := "us"
 		if u.step < 1e3 {
 			d.res, unit = 1, "ns"
 		}
 		d.out, err = dtype.NewDatetime(unit, 1)
-	case d.scaled || len(d.missing) > 0 || d.unsigned != (m.Type.Kind() == dtype.Uint):
+	case isSpan:
+		d.span, d.spanUnit = spans[units], spanUnits[units]
+		unit := strings.Trim(resolution, "[]")
+		switch unit {
+		case "ms", "us", "ns":
+		case "ps", "fs", "as", "":
+			unit = "ns"
+		default:
+			unit = "s"
+		}
+		if d.scaled || d.in.Kind() == dtype.Float || d.span < spans[unit] { // a count may be no whole one
+			unit = "ns"
+		}
+		d.res = spans[unit]
+		d.out, err = dtype.NewTimedelta(unit, 1)
+	case kind == "bool":
+		d.out = dtype.NewBool()
+	case d.scaled, len(d.missing) > 0 && d.in.Kind() != dtype.Float && d.in.Size() > 2:
 		d.out = dtype.NewFloat(64)
+	case len(d.missing) > 0 && d.in.Kind() != dtype.Float:
+		d.out = dtype.NewFloat(32)
+	case len(d.missing) > 0:
+	case d.in.Kind() == dtype.Int && d.unsigned:
+		d.out = dtype.NewUint(d.in.Bits())
+	case d.in.Kind() == dtype.Uint && !d.unsigned:
+		d.out = dtype.NewInt(d.in.Bits())
+	default:
+		d.plain = true
 	}
-	return d, err
+	return err
+}
+
+// spanUnits are the units of spans of time by the names that xarray takes, in numpy's
+// spelling.
+var spanUnits = map[string]string{
+	"days": "D", "hours": "h", "minutes": "m", "seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns",
 }
 
 // setMissing collects the missing values.
 func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
-	own := false
-	for _, name := range []string{"_FillValue", "missing_value"} {
+	names := []string{"_FillValue", "missing_value"}
+	if m.Version != zarr.V3 && m.Version != zarr.Draft3 && m.DimensionNames != nil && !m.NullFill {
+		names = names[1:]
+		d.addMissing(d.raw(m.Fill))
+	}
+	for _, name := range names {
 		raw, ok := a.Get(name)
 		if !ok || string(raw) == "null" {
 			continue
 		}
-		own = own || name == "_FillValue"
 		var list []json.RawMessage
 		if json.Unmarshal(raw, &list) != nil {
 			list = []json.RawMessage{raw}
@@ -109,16 +166,20 @@ func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
 		for _, raw := range list {
 			switch bits, err := d.bits(raw); {
 			case err == nil:
-				d.missing = append(d.missing, bits)
+				d.addMissing(bits)
 			case err != errBeyond: // no element is equal to one beyond the type
 				return fmt.Errorf("%w: %s: %s is no %v", ErrAttribute, name, raw, d.in)
 			}
 		}
 	}
-	if !own && m.Version != zarr.V3 && m.Version != zarr.Draft3 && m.DimensionNames != nil && !m.NullFill && !bytes.Equal(m.Fill, m.Type.Zero()) {
-		d.missing = append(d.missing, d.raw(m.Fill))
-	}
 	return nil
+}
+
+// addMissing adds a missing value. NaN decodes to itself.
+func (d *Decoder) addMissing(bits uint64) {
+	if f := math.Float64frombits(bits); d.in.Kind() != dtype.Float || f == f {
+		d.missing = append(d.missing, bits)
+	}
 }
 
 // errBeyond means that an integer is out of the range of the data type.
@@ -130,10 +191,17 @@ func (d *Decoder) bits(text json.RawMessage) (uint64, error) {
 	if json.Unmarshal(text, &s) == nil && d.in.Kind() == dtype.Float {
 		// xarray stores floats in v3 as base64 of a float64.
 		if b, err := base64.StdEncoding.DecodeString(s); err == nil && len(b) == 8 {
-			return binary.LittleEndian.Uint64(b), nil
+			bits := binary.LittleEndian.Uint64(b)
+			if rounded, ok := d.in.RoundFloat(math.Float64frombits(bits)); ok {
+				bits = math.Float64bits(d.in.FloatValue(rounded))
+			}
+			return bits, nil
 		}
 	} else if s != "" {
 		text = json.RawMessage(s)
+	}
+	if string(text) == "NaN" && d.in.Kind() != dtype.Float {
+		return 0, errBeyond
 	}
 	if d.in.Kind() == dtype.Float {
 		elem, _, err := d.in.ParseFillV2(text)
@@ -179,12 +247,13 @@ func (d *Decoder) raw(elem []byte) uint64 {
 	return bits
 }
 
-// Type is the data type of decoded elements: that of the array if there is
-// nothing to decode, else float64 or datetime64 in us or ns.
+// Type is the data type of decoded elements, see [NewDecoder].
 func (d *Decoder) Type() dtype.Type { return d.out }
 
+// HasText reports whether [Decoder.AppendText] is more than JSON: for times and spans.
+func (d *Decoder) HasText() bool { return d.time != nil || d.span > 0 }
+
 // Calendar is the name of the calendar of decoded times, "" for other values.
-// Only counts of standard and proleptic_gregorian are those of numpy.
 func (d *Decoder) Calendar() string {
 	if d.time == nil {
 		return ""
@@ -196,36 +265,57 @@ func (d *Decoder) Calendar() string {
 // elements of [Decoder.Type], in memory layout. Times that do not fit are
 // errors.
 func (d *Decoder) Append(dst, src []byte) ([]byte, error) {
-	if d.out.Equal(d.in) {
+	if d.plain {
 		return append(dst, src...), nil
 	}
+	to := d.out.Size()
 	for size := d.in.Size(); len(src) >= size; src = src[size:] {
 		bits, ok := d.one(src[:size])
 		if !ok {
-			return dst, fmt.Errorf("%w: units: the time %s does not fit datetime64", ErrAttribute, d.plain(src[:size]))
+			text, _ := d.in.AppendJSON(nil, src[:size]) // of the right length
+			return dst, fmt.Errorf("%w: units: the time %s does not fit %v", ErrAttribute, text, d.out)
 		}
-		dst = binary.LittleEndian.AppendUint64(dst, bits)
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], bits)
+		dst = append(dst, word[:to]...)
 	}
 	return dst, nil
 }
 
-func (d *Decoder) plain(elem []byte) []byte {
-	text, _ := d.in.AppendJSON(nil, elem) // of the right length
-	return text
+// InNumpy returns an error if a decoded time has no datetime64 of numpy: because its
+// calendar has other days, or because it lies before the days of the standard calendar
+// that numpy counts alike, from 1582-10-15 on. decoded are elements of [Decoder.Type].
+func (d *Decoder) InNumpy(decoded []byte) error {
+	if d.time == nil || d.time.calendar == &gregorian {
+		return nil
+	}
+	if d.time.calendar != &mixed {
+		return fmt.Errorf("times of the calendar %s have no datetime64", d.time.calendar.name)
+	}
+	first := reform * (day / d.res)
+	for ; len(decoded) >= 8; decoded = decoded[8:] {
+		if c := int64(binary.LittleEndian.Uint64(decoded)); c < first && c != NaT {
+			text, _ := d.AppendText(nil, decoded[:8])
+			return fmt.Errorf("the time %s of the calendar standard has no datetime64, it lies before 1582-10-15", text)
+		}
+	}
+	return nil
 }
 
 // one decodes one element.
-func (d *Decoder) one(elem []byte) (uint64, bool) {
+func (d *Decoder) one(elem []byte) (bits uint64, ok bool) {
 	raw := d.raw(elem)
-	gone := d.isMissing(raw) || d.time != nil && d.in.Kind() == dtype.Int && d.signed(raw) == NaT && !d.unsigned
+	counts := d.time != nil || d.span > 0
+	gone := d.isMissing(raw) || counts && d.in.Kind() == dtype.Int && d.signed(raw) == NaT && !d.unsigned
 	switch {
-	case gone && d.time != nil:
+	case gone && counts:
 		return 1 << 63, true
 	case gone:
-		return math.Float64bits(math.NaN()), true
-	case d.time != nil && !d.scaled && d.in.Kind() != dtype.Float && (!d.unsigned || raw < 1<<63):
-		c, ok := d.time.count(d.signed(raw), d.res)
-		return uint64(c), ok
+		return d.float(math.NaN()), true
+	case counts && !d.scaled && d.in.Kind() != dtype.Float && (!d.unsigned || raw < 1<<63):
+		return d.count(d.signed(raw))
+	case d.out.Kind() == dtype.Int || d.out.Kind() == dtype.Uint:
+		return raw, true
 	}
 	f := math.Float64frombits(raw)
 	switch {
@@ -235,15 +325,43 @@ func (d *Decoder) one(elem []byte) (uint64, bool) {
 	default:
 		f = float64(d.signed(raw))
 	}
-	f = f*d.scale + d.offset
-	if d.time == nil {
-		return math.Float64bits(f), true
-	}
-	if math.IsNaN(f) {
+	f = float64(f*d.scale) + d.offset // two roundings, as numpy
+	switch {
+	case !counts:
+		return d.float(f), true
+	case math.IsNaN(f):
 		return 1 << 63, true
+	case d.time != nil:
+		c, ok := d.time.fractional(f, d.res)
+		return uint64(c), ok
 	}
-	c, ok := d.time.fractional(f, d.res)
-	return uint64(c), ok
+	n := math.Trunc(f) // of nanoseconds xarray drops the fraction
+	if d.span > d.res {
+		n = math.Round(f * float64(d.span) / float64(d.res))
+	}
+	return uint64(int64(n)), math.Abs(n) < 1<<63
+}
+
+// count decodes a whole count of times or spans.
+func (d *Decoder) count(n int64) (uint64, bool) {
+	if d.time != nil {
+		c, ok := d.time.count(n, d.res)
+		return uint64(c), ok
+	}
+	k := d.span / d.res
+	return uint64(n * k), n*k/k == n && n*k != NaT
+}
+
+// float is a decoded number in the form of the decoded type.
+func (d *Decoder) float(f float64) uint64 {
+	if d.out.Kind() == dtype.Bool {
+		if f == 0 {
+			return 0
+		}
+		return 1
+	}
+	bits, _ := d.out.RoundFloat(f) // missing values alone are no float of the type
+	return bits
 }
 
 // signed extends the bits of a narrow integer.
@@ -257,19 +375,26 @@ func (d *Decoder) signed(raw uint64) int64 {
 
 func (d *Decoder) isMissing(raw uint64) bool {
 	for _, m := range d.missing {
-		if m == raw || d.in.Kind() == dtype.Float && same(math.Float64frombits(m), math.Float64frombits(raw)) {
+		if m == raw || d.in.Kind() == dtype.Float && math.Float64frombits(m) == math.Float64frombits(raw) {
 			return true
 		}
 	}
 	return false
 }
 
-// same counts every NaN as one value.
-func same(a, b float64) bool { return a == b || a != a && b != b }
-
 // AppendText appends a decoded element for people: times in their calendar,
-// without a fraction that is zero; anything else as JSON.
+// without a fraction that is zero; spans of time in the unit that they are stored in, if
+// they are whole; anything else as JSON.
 func (d *Decoder) AppendText(dst, elem []byte) ([]byte, error) {
+	if d.span > 0 && len(elem) == 8 {
+		count := int64(binary.LittleEndian.Uint64(elem))
+		t := d.out
+		if per := d.span / d.res; per > 0 && count%per == 0 && count != NaT {
+			t, _ = dtype.NewTimedelta(d.spanUnit, 1)
+			count /= per
+		}
+		return AppendTimedelta(dst, t, count), nil
+	}
 	if d.time == nil || len(elem) != 8 {
 		return d.out.AppendJSON(dst, elem)
 	}

@@ -22,12 +22,12 @@ var ErrLabel = errors.New("cf: bad label")
 const maxLabels = 16 << 20
 
 // Labels are the values of a coordinate: the array of one dimension that has the
-// name of that dimension. They are numbers, times or texts. Safe for concurrent
-// use.
+// name of that dimension. They are numbers, times, spans of time or texts. Safe for
+// concurrent use.
 type Labels struct {
 	name string
 	n    int
-	// Of texts, ints and floats one is set. Times are ints.
+	// Of texts, ints and floats one is set. Times and spans are ints.
 	texts  []string
 	ints   []int64
 	floats []float64
@@ -74,7 +74,7 @@ func (l *Labels) readNumbers(ctx context.Context, a *zarr.Array) (err error) {
 	}
 	t := l.dec.Type()
 	switch t.Kind() {
-	case dtype.Int, dtype.Uint, dtype.Float, dtype.Datetime:
+	case dtype.Int, dtype.Uint, dtype.Float, dtype.Datetime, dtype.Timedelta:
 	default:
 		return fmt.Errorf("/%s: labels of type %v: %w", a.Path(), t, errors.ErrUnsupported)
 	}
@@ -165,7 +165,8 @@ func (l *Labels) compareInts(a, b int64) int {
 }
 
 func (l *Labels) isNaT(i int) bool {
-	return l.dec.Type().Kind() == dtype.Datetime && l.ints[i] == NaT
+	k := l.dec.Type().Kind()
+	return (k == dtype.Datetime || k == dtype.Timedelta) && l.ints[i] == NaT
 }
 
 // Len is the number of labels.
@@ -178,11 +179,13 @@ func (l *Labels) Text(i int64) string {
 		return l.texts[i]
 	case l.floats != nil:
 		return strconv.FormatFloat(l.floats[i], 'g', -1, max(l.dec.Type().Bits(), 32))
-	case l.dec.time != nil:
+	case l.dec.HasText():
 		text, _ := l.dec.AppendText(nil, binary.LittleEndian.AppendUint64(nil, uint64(l.ints[i])))
-		return string(text) // a time has a text
+		return string(text) // times and spans have a text
 	case l.dec.Type().Kind() == dtype.Datetime:
 		return string(AppendDatetime(nil, l.dec.Type(), l.ints[i]))
+	case l.dec.Type().Kind() == dtype.Timedelta:
+		return string(AppendTimedelta(nil, l.dec.Type(), l.ints[i]))
 	case l.dec.Type().Kind() == dtype.Uint:
 		return strconv.FormatUint(uint64(l.ints[i]), 10)
 	}
@@ -190,12 +193,13 @@ func (l *Labels) Text(i int64) string {
 }
 
 // Find returns the elements [lo, hi) that have the label. A time such as 2020-02
-// is the label of every element in that month. one means that the label names
+// is the label of every element in that month; a span such as 6h or '1 day 06:00' is
+// that of one length. one means that the label names
 // one element and not a range, as "2020-02" does among days even if it contains
 // one day: xarray's sel drops the dimension by this rule. The error for a
 // missing label is [zarr.ErrNotFound].
 func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
-	q, err := l.parse(label)
+	q, err := l.parse(label, true)
 	if err != nil {
 		return 0, 0, false, err
 	}
@@ -230,7 +234,7 @@ func (l *Labels) FindRange(first, last *string) (lo, hi int64, err error) {
 // bounds returns where a range begins, and where one ends, that has the label at
 // that end.
 func (l *Labels) bounds(label string) (begin, end int, err error) {
-	q, err := l.parse(label)
+	q, err := l.parse(label, false)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -286,7 +290,9 @@ type query struct {
 // missingSide is the side of NaN and NaT.
 const missingSide = 2
 
-func (l *Labels) parse(label string) (query, error) {
+// parse reads a label; exact says that a span is not the whole hour or day that a range
+// up to it includes, as in pandas.
+func (l *Labels) parse(label string, exact bool) (query, error) {
 	switch {
 	case l.dec == nil:
 		return query{side: func(i int) int { return cmp.Compare(l.texts[i], label) }}, nil
@@ -295,17 +301,16 @@ func (l *Labels) parse(label string) (query, error) {
 		if err != nil {
 			return query{}, fmt.Errorf("%w: %w", ErrLabel, err)
 		}
-		return query{span: span, side: func(i int) int {
-			switch v := l.ints[i]; {
-			case v == NaT:
-				return missingSide
-			case v < first:
-				return -1
-			case v >= end:
-				return 1
-			}
-			return 0
-		}}, nil
+		return query{span: span, side: l.sideOfTime(first, end)}, nil
+	case l.dec.Type().Kind() == dtype.Timedelta:
+		first, end, err := l.dec.parseSpan(label)
+		if err != nil {
+			return query{}, fmt.Errorf("%w: %w", ErrLabel, err)
+		}
+		if exact {
+			end = first + 1
+		}
+		return query{side: l.sideOfTime(first, end)}, nil
 	}
 	f, err := strconv.ParseFloat(label, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f) {
@@ -330,6 +335,21 @@ func (l *Labels) parse(label string) (query, error) {
 		}
 		return missingSide
 	}}, nil
+}
+
+// sideOfTime compares times or spans with those from first up to, but not including, end.
+func (l *Labels) sideOfTime(first, end int64) func(i int) int {
+	return func(i int) int {
+		switch v := l.ints[i]; {
+		case v == NaT:
+			return missingSide
+		case v < first:
+			return -1
+		case v >= end:
+			return 1
+		}
+		return 0
+	}
 }
 
 // sideOfInt compares integers without making them floats, if the label is one.

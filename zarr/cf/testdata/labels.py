@@ -1,6 +1,6 @@
 """Writes labels.json: what xarray's sel selects by labels.
 
-    pip install xarray==2026.9.0 pandas==3.1.1 numpy==2.4.6 cftime==1.6.6.1
+    pip install xarray==2026.9.0 pandas==2.3.3 numpy==2.4.6 cftime==1.6.6.1
     python labels.py > labels.json
 
 A case is a coordinate as it is stored (data type, attributes, values), the two
@@ -95,7 +95,15 @@ for calendar in ["noleap", "360_day"]:
             vals.reverse()
         ranges = [p for p in pairs([t for t in texts if t != "2020-02-29"], 14) if isinstance(p, tuple)]
         add(vals, "int32", {"units": "days since 2020-01-01", "calendar": calendar}, ranges)
-
+# Spans of time, and floats that have a missing value.
+spans = ["0h", "6h", "6 hours", "06:00:00", "1 days 00:00:00", "1D", "90min", "1 day", "36h", "1 day 12:00:00", "100d", "-1h", "12h"]
+for kind in ["timedelta64[ns]", "timedelta64[s]"]:
+    add([0, 6, 12, 18, 24, 36], "int32", {"units": "hours", "dtype": kind}, pairs(spans, 16))
+    add([0, 30, 90, 360, 391, 720], "int64", {"units": "minutes", "dtype": kind}, pairs(spans, 16))
+for dtype in ["float32", "float64"]:
+    texts = ["45", "45.1", "45.2", "45.3", "45.5", "45.7", "46", "45.15"]
+    add([45.0, 45.1, 45.2, 45.3, 45.5, 45.7], dtype, {"missing_value": 1e20}, pairs(texts, 12), float)
+    add([45.7, 45.5, 45.3, 45.2, 45.1, 45.0], dtype, {"_FillValue": -999.0}, pairs(texts, 12), float)
 
 print(json.dumps({
     "made_with": {m.__name__: m.__version__ for m in (xr, pd, np, cftime)},
