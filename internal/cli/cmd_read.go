@@ -40,9 +40,10 @@ dimension, and both included: time='2020-01':'2020-03',lat='50':'45'. As with
 xarray's sel the first comes first in the array: where lat goes down from 90,
 lat='45':'50' selects nothing, which is said on standard error.
 
---decode-cf shows what the attributes of the CF conventions say that the values
-mean: scale_factor, add_offset, _FillValue, missing_value and _Unsigned give
-float64; units such as "days since 2000-01-01" give datetime64.
+--decode-cf shows the values that xarray shows: scale_factor, add_offset,
+_FillValue, missing_value and _Unsigned give floats, missing values NaN; units
+such as "days since 2000-01-01" give datetime64, units such as "hours" beside a
+dtype of timedelta64 give spans of time, and a dtype of bool gives bool.
 
 With --session ID and --guard the session relies on what was read: its commit is
 a conflict if somebody changes one of the chunks, or the array's metadata,
