@@ -99,7 +99,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume {
 			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
 		}
-		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, o.Recode); err != nil {
+		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing}); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		ex.only = o.Format
@@ -158,16 +158,20 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	return &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
 }
 
+// writtenMissing bounds the missing chunks of an array that an export writes, since v2
+// does not say what they hold.
+const writtenMissing = 16 << 30
+
 // planConversion makes the metadata of every node below a place in another format. The plan
 // is nil if all are in that format, so that keys can be copied as they are.
-func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, recode bool) (*convert.Plan, error) {
+func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, how convert.Options) (*convert.Plan, error) {
 	o, err := s.openBelow(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	for n, err := range zarr.Walk(ctx, view, at.Path, o) {
 		if _, m, err := opened(n, err); err != nil || m.Version != to {
-			return convert.New(ctx, view, at.Path, o, to, recode)
+			return convert.New(ctx, view, at.Path, o, to, how)
 		}
 	}
 	return nil, nil

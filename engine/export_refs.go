@@ -111,12 +111,16 @@ type refExporter struct {
 	keys, bytes int64 // of the last run through the version
 }
 
+// inlinedMissing bounds the missing chunks of an array that are put into a set, since v2
+// does not say what they hold.
+const inlinedMissing = 64 << 20
+
 // planFormat plans the conversion to Format if there is anything to convert.
 func (ex *refExporter) planFormat(ctx context.Context) (err error) {
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, false)
+	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, convert.Options{Written: inlinedMissing})
 	return err
 }
 
@@ -254,6 +258,13 @@ func (b *entryBatch) fillConverted(ctx context.Context, yield func(refs.Entry, e
 			}
 			if coords, ok := parse(v.Key); ok {
 				if err := b.add(ctx, a.Key(coords), v, yield); err != nil {
+					return err
+				}
+			}
+		}
+		for key, chunk := range a.Missing() {
+			if b.entries = append(b.entries, refs.Entry{Key: key, Reference: refs.Reference{Data: chunk}}); b.full() {
+				if err := b.flush(ctx, yield); err != nil {
 					return err
 				}
 			}

@@ -107,7 +107,7 @@ var layers = map[string][]string{
 	// Decoded chunks.
 	"engine/internal/cache": {"kv", "zarr"},
 	// Nodes in another format of Zarr.
-	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/dtype", "zarr/meta"},
+	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/cf", "zarr/dtype", "zarr/meta"},
 	// The keys of stores that list none.
 	"engine/internal/listing": {"engine/internal/names", "internal/chunklist", "kv", "zarr"},
 	// Where bytes lie: what is written must lie apart from what is read.

@@ -149,30 +149,72 @@ var spanUnits = map[string]string{
 
 // setMissing collects the missing values.
 func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
-	names := []string{"_FillValue", "missing_value"}
-	if m.Version != zarr.V3 && m.Version != zarr.Draft3 && m.DimensionNames != nil && !m.NullFill {
-		names = names[1:]
+	if FillIsMissing(m) {
 		d.addMissing(d.raw(m.Fill))
+	} else if err := d.addAttribute(a, FillAttribute); err != nil {
+		return err
 	}
-	for _, name := range names {
-		raw, ok := a.Get(name)
-		if !ok || string(raw) == "null" {
-			continue
-		}
-		var list []json.RawMessage
-		if json.Unmarshal(raw, &list) != nil {
-			list = []json.RawMessage{raw}
-		}
-		for _, raw := range list {
-			switch bits, err := d.bits(raw); {
-			case err == nil:
-				d.addMissing(bits)
-			case err != errBeyond: // no element is equal to one beyond the type
-				return fmt.Errorf("%w: %s: %s is no %v", ErrAttribute, name, raw, d.in)
-			}
+	return d.addAttribute(a, "missing_value")
+}
+
+// addAttribute adds the missing values that an attribute names.
+func (d *Decoder) addAttribute(a attributes, name string) error {
+	raw, ok := a.Get(name)
+	if !ok || string(raw) == "null" {
+		return nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		list = []json.RawMessage{raw}
+	}
+	for _, raw := range list {
+		switch bits, err := d.bits(raw); {
+		case err == nil:
+			d.addMissing(bits)
+		case err != errBeyond: // no element is equal to one beyond the type
+			return fmt.Errorf("%w: %s: %s is no %v", ErrAttribute, name, raw, d.in)
 		}
 	}
 	return nil
+}
+
+// FillAttribute is the attribute that names a missing value: in v3 for xarray as base64
+// of a little-endian float64 if elements are floats.
+const FillAttribute = "_FillValue"
+
+// FillIsMissing reports whether the fill value of an array is a missing value, and its
+// attribute _FillValue none: in v2 unless it is null, for arrays that xarray opens, which
+// have names of dimensions or no dimensions.
+func FillIsMissing(m *zarr.Meta) bool {
+	return (m.Version == zarr.V1 || m.Version == zarr.V2) && !m.NullFill && HasNames(m)
+}
+
+// HasNames reports whether an array has names of dimensions, or no dimensions.
+func HasNames(m *zarr.Meta) bool { return m.DimensionNames != nil || len(m.Shape) == 0 }
+
+// MissingElement returns the element that the attribute _FillValue of an array names, in
+// memory layout; ok is false where there is none of its type.
+func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
+	raw, has := m.Attributes.Get(FillAttribute)
+	if !has || string(raw) == "null" {
+		return nil, false
+	}
+	switch k := m.Type.Kind(); {
+	case k == dtype.Float && m.Type.Format() != "":
+		return nil, false
+	case k != dtype.Float && k != dtype.Int && k != dtype.Uint:
+		elem, null, err := m.Type.ParseFillV2(raw)
+		return elem, err == nil && !null
+	}
+	d := &Decoder{in: m.Type}
+	bits, err := d.bits(raw)
+	if err != nil {
+		return nil, false
+	}
+	if m.Type.Kind() == dtype.Float {
+		bits, _ = m.Type.RoundFloat(math.Float64frombits(bits)) // bits are of the type
+	}
+	return binary.LittleEndian.AppendUint64(nil, bits)[:m.Type.Size()], true
 }
 
 // addMissing adds a missing value. NaN decodes to itself.

@@ -9,89 +9,117 @@ import (
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// The missing value of xarray: in v2 the fill value of the array, unless it is
-// null; in v3 the attribute _FillValue, where floats are base64 of a
-// little-endian float64. A conversion of an array with dimension names, as all
-// of xarray's have, converts it to the other form.
+// xarray takes one value of an array for a missing one, besides those in the attribute
+// missing_value: in v2 the fill value, or where that is null the attribute _FillValue;
+// in v3 the attribute _FillValue. A conversion keeps which elements xarray shows as
+// missing, of arrays that xarray opens ([cf.HasNames]). F is the missing value:
+//
+//	from v2               to v3
+//	fill F                fill F, attribute F
+//	fill null             fill zero, the attribute as it was, in the form of v3
+//
+//	from v3               to v2
+//	fill F, attribute F   fill F
+//	fill NaN, attribute F fill F: missing chunks are missing elements either way
+//	fill x, attribute F   fill null, attribute F
+//	fill NaN or NaT       the same
+//	fill x                fill null: x would be a missing value
+//
+// A missing chunk of a v2 array whose fill value is null holds no elements that all
+// readers agree on, so an export writes these chunks ([Array.Missing]).
 
-const fillAttribute = "_FillValue"
-
-// convertFillAttribute changes converted metadata c of m accordingly.
-func convertFillAttribute(c, m *zarr.Meta) error {
-	if m.DimensionNames == nil || c.Version == m.Version {
+// convertFill changes converted metadata c of m accordingly.
+func convertFill(c, m *zarr.Meta) error {
+	if !cf.HasNames(m) || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
 		return nil
 	}
-	switch c.Type.Kind() {
-	case dtype.Bool, dtype.Int, dtype.Uint, dtype.Float:
-	default:
-		return nil
+	elem, has := m.Fill, true
+	if !cf.FillIsMissing(m) {
+		elem, has = cf.MissingElement(m)
 	}
-	raw, has := c.Attributes.Get(fillAttribute)
 	if c.Version == zarr.V3 {
-		if has || m.NullFill {
-			return nil
+		if text := fillAttributeV3(c.Type, elem); has && text != nil {
+			return c.Attributes.Set(cf.FillAttribute, text)
 		}
-		return c.Attributes.Set(fillAttribute, fillAttributeV3(c.Type, c.Fill))
+		c.Attributes.Delete(cf.FillAttribute) // xarray does not open an array with another one
+		return nil
 	}
-	if elem, ok := parseFillAttribute(c.Type, raw); has && ok {
-		if bytes.Equal(elem, m.Fill) {
-			c.Attributes.Delete(fillAttribute)
+	c.Attributes.Delete(cf.FillAttribute)
+	switch {
+	case has && (bytes.Equal(elem, m.Fill) || isNaN(m.Type, m.Fill)):
+		c.Fill = elem
+		return nil
+	case isNaN(m.Type, m.Fill):
+		return nil
+	}
+	c.NullFill = true
+	if !has || isNaN(m.Type, elem) {
+		return nil
+	}
+	text, err := fillAttributeV2(c.Type, elem)
+	if err != nil {
+		return err
+	}
+	return c.Attributes.Set(cf.FillAttribute, text)
+}
+
+// isNaN reports whether an element is NaN or NaT, which xarray shows as missing anyway.
+func isNaN(t dtype.Type, elem []byte) bool {
+	var word [8]byte
+	copy(word[:], elem)
+	bits := binary.LittleEndian.Uint64(word[:])
+	switch t.Kind() {
+	case dtype.Float:
+		f := t.FloatValue(bits)
+		return t.Format() == "" && f != f
+	case dtype.Datetime, dtype.Timedelta:
+		return int64(bits) == cf.NaT
+	}
+	return false
+}
+
+// fillAttributeV3 is an element as xarray stores it among the attributes in v3, nil if
+// xarray opens no array of the type with one. The value is that of the type: its shortest
+// text would be another float64.
+func fillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
+	switch t.Kind() {
+	case dtype.Float:
+		if t.Format() != "" {
 			return nil
 		}
-		plain, err := c.Type.PrintFillV2(elem)
+		var word [8]byte
+		copy(word[:], elem)
+		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
+	case dtype.Bool, dtype.Int, dtype.Uint, dtype.FixedUTF32:
+		text, err := t.AppendJSON(nil, elem)
 		if err != nil {
-			return err
+			return nil
 		}
-		if err := c.Attributes.Set(fillAttribute, plain); err != nil {
-			return err
-		}
+		return text
 	}
-	// null is read as zero everywhere, and marks nothing as missing.
-	c.NullFill = bytes.Equal(m.Fill, c.Type.Zero())
 	return nil
 }
 
-// fillAttributeV3 is an element as xarray stores it among the attributes in v3.
-func fillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
-	text, err := t.AppendJSON(nil, elem)
-	if err != nil || t.Kind() != dtype.Float {
-		return text
-	}
-	f, err := strconv.ParseFloat(string(bytes.Trim(text, `"`)), 64)
-	if err != nil {
-		return text
-	}
+func floatAttributeV3(f float64) json.RawMessage {
 	b := binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
 	return json.RawMessage(strconv.Quote(base64.StdEncoding.EncodeToString(b)))
 }
 
-// parseFillAttribute is the reverse; plain numbers are understood too.
-func parseFillAttribute(t dtype.Type, raw json.RawMessage) ([]byte, bool) {
-	var text string
-	if t.Kind() == dtype.Float && json.Unmarshal(raw, &text) == nil {
-		if b, err := base64.StdEncoding.DecodeString(text); err == nil && len(b) == 8 {
-			raw = floatJSON(math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		}
+// fillAttributeV2 is an element as an attribute in v2, floats with all digits.
+func fillAttributeV2(t dtype.Type, elem []byte) (json.RawMessage, error) {
+	if t.Kind() != dtype.Float || t.Format() != "" {
+		return t.PrintFillV2(elem)
 	}
-	if raw == nil {
-		return nil, false
+	var word [8]byte
+	copy(word[:], elem)
+	switch f := t.FloatValue(binary.LittleEndian.Uint64(word[:])); {
+	case math.IsInf(f, 0): // as Python writes it
+		return json.RawMessage(map[bool]string{true: "Infinity", false: "-Infinity"}[f > 0]), nil
+	default:
+		return strconv.AppendFloat(nil, f, 'g', -1, 64), nil
 	}
-	elem, null, err := t.ParseFillV2(raw)
-	return elem, err == nil && !null
-}
-
-// floatJSON is a float as fill values are written.
-func floatJSON(f float64) json.RawMessage {
-	switch {
-	case math.IsNaN(f):
-		return json.RawMessage(`"NaN"`)
-	case math.IsInf(f, 1):
-		return json.RawMessage(`"Infinity"`)
-	case math.IsInf(f, -1):
-		return json.RawMessage(`"-Infinity"`)
-	}
-	return json.RawMessage(strconv.FormatFloat(f, 'g', -1, 64))
 }

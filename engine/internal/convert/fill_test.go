@@ -3,9 +3,14 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // FuzzFillAttribute reads any JSON as the _FillValue that xarray writes; what is
@@ -20,15 +25,110 @@ func FuzzFillAttribute(f *testing.F) {
 			return
 		}
 		for _, typ := range types {
-			elem, ok := parseFillAttribute(typ, raw)
+			m := &zarr.Meta{Version: zarr.V3, Array: true, Type: typ, Fill: typ.Zero()}
+			if err := m.Attributes.Set(cf.FillAttribute, json.RawMessage(raw)); err != nil {
+				return
+			}
+			elem, ok := cf.MissingElement(m)
 			if !ok {
 				continue
 			}
 			text := fillAttributeV3(typ, elem)
-			again, ok := parseFillAttribute(typ, text)
+			if err := m.Attributes.Set(cf.FillAttribute, text); err != nil {
+				t.Fatal(err)
+			}
+			again, ok := cf.MissingElement(m)
 			if printed := fillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
 				t.Fatalf("%s as %v is %x, written as %s, read as %x", raw, typ, elem, text, again)
 			}
 		}
 	})
+}
+
+// The rules of fill values, both ways.
+func TestConvertFill(t *testing.T) {
+	const nan = `"AAAAAAAA+H8="`
+	fill := func(m *zarr.Meta) string {
+		if m.NullFill {
+			return "null"
+		}
+		text, err := m.Type.PrintFillV2(m.Fill)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	attribute := func(m *zarr.Meta) string {
+		raw, _ := m.Attributes.Get(cf.FillAttribute)
+		return string(raw)
+	}
+	for _, c := range []struct{ to, dataType, fill, attr, wantFill, wantAttr string }{
+		{"v3", "<f4", "7", "", "7.0", `"AAAAAAAAHEA="`},
+		{"v3", "<f4", "7", "3", "7.0", `"AAAAAAAAHEA="`}, // the attribute does not count beside a fill value
+		{"v3", "<f4", `"NaN"`, "", `"NaN"`, nan},
+		{"v3", "<i2", "0", "", "0", "0"},
+		{"v3", "<i2", "null", "", "0", ""},
+		{"v3", "<i2", "null", "-9", "0", "-9"},
+		{"v3", "<i2", "null", "-99999", "0", ""}, // no element is missing
+		{"v3", "<f4", "null", "1e20", "0.0", `"AAAAgB2vFUQ="`},
+		{"v3", "<f4", "null", `"NaN"`, "0.0", nan},
+		{"v3", "<f4", "null", "NaN", "0.0", nan},
+		{"v3", "<f4", "null", `"x"`, "0.0", ""},
+		{"v3", "|b1", "false", "", "false", "false"},
+		{"v3", "|S2", `"YWI="`, "", `"YWI="`, ""},
+		{"v3", "<U2", `"ab"`, "", `"ab"`, `"ab"`},
+
+		{"v2", "float32", `"NaN"`, "", `"NaN"`, ""},
+		{"v2", "float32", `"NaN"`, nan, `"NaN"`, ""},
+		{"v2", "float32", `"NaN"`, `"AAAAgB2vFUQ="`, "100000000000000000000.0", ""},
+		{"v2", "float32", "0.0", `"AAAAgB2vFUQ="`, "null", "1.0000000200408773e+20"},
+		{"v2", "float32", "0.0", nan, "null", ""},
+		{"v2", "float32", "0.0", "", "null", ""},
+		{"v2", "float32", "7.0", "", "null", ""},
+		{"v2", "float32", "7.0", `"AAAAAAAAHEA="`, "7.0", ""},
+		{"v2", "float32", "7.0", "7", "7.0", ""},
+		{"v2", "int16", "0", "0", "0", ""},
+		{"v2", "int16", "0", "5", "null", "5"},
+		{"v2", "bool", "false", "", "null", ""},
+	} {
+		doc, convert := `{"zarr_format":2,"shape":[],"chunks":[],"dtype":"`+c.dataType+`","compressor":null,"filters":null,"order":"C","fill_value":`+c.fill+`}`, zarr.V3
+		attrs := "{}"
+		if c.attr != "" {
+			attrs = fmt.Sprintf(`{"_FillValue":%s}`, c.attr)
+		}
+		m, err := meta.ParseV2Array([]byte(doc), []byte(attrs), builtin.Registry())
+		if c.to == "v2" {
+			doc, convert = `{"zarr_format":3,"node_type":"array","shape":[],"data_type":"`+c.dataType+`","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[]}},
+				"chunk_key_encoding":{"name":"default"},"fill_value":`+c.fill+`,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+attrs+`}`, zarr.V2
+			m, err = meta.ParseV3([]byte(doc), builtin.Registry())
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", doc, err)
+		}
+		out, err := convertMeta(m, convert, builtin.Registry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fill(out) != c.wantFill || attribute(out) != c.wantAttr {
+			t.Errorf("%s with fill %s, attribute %s, to %s: fill %s, attribute %s, want %s and %s", c.dataType, c.fill, c.attr, c.to, fill(out), attribute(out), c.wantFill, c.wantAttr)
+		}
+		again, err := convertMeta(out, m.Version, builtin.Registry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, ok := cf.MissingElement(m)
+		if cf.FillIsMissing(m) {
+			before, ok = m.Fill, true
+		}
+		after, ok2 := cf.MissingElement(again)
+		if cf.FillIsMissing(again) {
+			after, ok2 = again.Fill, true
+		}
+		if isNaN(m.Type, m.Fill) && !ok || isNaN(m.Type, before) && !ok2 || m.Type.Kind() == dtype.FixedBytes {
+			continue // no value is missing, or v3 cannot say it
+		}
+		if ok != ok2 || !bytes.Equal(before, after) {
+			t.Errorf("%s with fill %s, attribute %s, there and back: missing %x %v, then %x %v", c.dataType, c.fill, c.attr, before, ok, after, ok2)
+		}
+	}
 }

@@ -35,7 +35,7 @@ type Plan struct {
 	view     kv.ReadLister
 	registry *codecs.Registry
 	format   zarr.Version
-	recode   bool
+	o        Options
 	// groups that carry a copy of the metadata below them
 	consolidated []string
 }
@@ -46,19 +46,30 @@ type Array struct {
 	path string         // in the destination
 	keys zarr.ChunkKeys // in the destination
 	// chunks are decoded and encoded anew, not copied
-	recode bool
+	recode  bool
+	missing *missing // chunks to write that are not stored, or nil
+	all     bool     // of one that is encoded anew: all chunks are written
+}
+
+// Options say how a conversion is made.
+type Options struct {
+	// Recode encodes chunks anew that do not mean the same in the other format.
+	Recode bool
+	// Written bounds the bytes of the chunks of an array that are written because they are
+	// missing, where metadata of v2 cannot say what they hold.
+	Written int64
 }
 
 // New makes the metadata of every node at and below a path of a view in another format,
-// zarr.V2 or zarr.V3. o are the options that open nodes. With recode, chunks that do not mean
-// the same there are to be encoded anew. A node that has no form is [ErrConvert].
-func New(ctx context.Context, view kv.ReadLister, from string, o *zarr.OpenOptions, to zarr.Version, recode bool) (*Plan, error) {
-	c := &Plan{view: view, registry: o.Registry, format: to, recode: recode, Documents: kv.NewMem()}
+// zarr.V2 or zarr.V3. open are the options that open nodes. A node that has no form is
+// [ErrConvert].
+func New(ctx context.Context, view kv.ReadLister, from string, open *zarr.OpenOptions, to zarr.Version, o Options) (*Plan, error) {
+	c := &Plan{view: view, registry: open.Registry, format: to, o: o, Documents: kv.NewMem()}
 	if to != zarr.V2 && to != zarr.V3 {
 		return nil, fmt.Errorf("to format %v: %w", to, errors.ErrUnsupported)
 	}
 	var failed []error
-	for n, err := range zarr.Walk(ctx, view, from, o) {
+	for n, err := range zarr.Walk(ctx, view, from, open) {
 		if err != nil {
 			return nil, err
 		}
@@ -92,12 +103,16 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 			return err
 		}
 		if a, ok := n.Array(); ok {
-			c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: m.Keys})
+			missing, err := c.findMissing(ctx, a, m)
+			if err != nil {
+				return err
+			}
+			c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: m.Keys, missing: missing})
 		}
 		return nil
 	}
 	a, ok := n.Array()
-	if !ok || !c.recode {
+	if !ok || !c.o.Recode {
 		if ok && canRecode(n.Meta(), c.format, c.registry) {
 			err = fmt.Errorf("%w; %w", err, ErrRecode)
 		}
@@ -111,7 +126,11 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	if err != nil {
 		return bare(err)
 	}
-	c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: made.Meta().Keys, recode: true})
+	missing, err := c.findMissing(ctx, a, made.Meta())
+	if err != nil {
+		return err
+	}
+	c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: made.Meta().Keys, recode: true, missing: missing, all: needsChunks(made.Meta(), a.Meta())})
 	return nil
 }
 
@@ -204,6 +223,9 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 	}
 	if to == zarr.V3 {
 		c.Keys = meta.DefaultKeys('/', len(c.Shape))
+		if len(c.Shape) == 0 {
+			c.Attributes.Delete(ArrayDimensions)
+		}
 	} else if _, named := c.Attributes.Get(ArrayDimensions); !named && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to
 		// read one. Zarr v3 has no names to make it of.
@@ -211,7 +233,7 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 			return nil, err
 		}
 	}
-	return c, convertFillAttribute(c, m)
+	return c, convertFill(c, m)
 }
 
 // inWords names the member of the metadata that has no form.
@@ -254,7 +276,11 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 		if a.recode {
 			move = a.encodeChunks
 		}
-		if err := move(ctx, c, out, workers, report); err != nil {
+		err := move(ctx, c, out, workers, report)
+		if err == nil && !a.recode {
+			err = a.writeMissing(ctx, out, report)
+		}
+		if err != nil {
 			return fmt.Errorf("/%s: %w", a.path, err)
 		}
 	}

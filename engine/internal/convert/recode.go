@@ -43,10 +43,10 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (zarr.Spec, er
 	}
 	carrier := &zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Fill: m.Fill, NullFill: m.NullFill,
 		Attributes: m.Attributes, DimensionNames: m.DimensionNames}
-	if err := convertFillAttribute(carrier, m); err != nil {
+	if err := convertFill(carrier, m); err != nil {
 		return zarr.Spec{}, err
 	}
-	spec := zarr.Spec{Version: to, Shape: m.Shape, Chunks: chunks, Type: t, Fill: m.Fill, Attributes: carrier.Attributes,
+	spec := zarr.Spec{Version: to, Shape: m.Shape, Chunks: chunks, Type: t, Fill: carrier.Fill, Attributes: carrier.Attributes,
 		Codecs: compressorFor(inner, t, len(m.Shape), to, reg)}
 	if carrier.NullFill && to == zarr.V2 {
 		spec.FillValue = json.RawMessage("null")
@@ -170,12 +170,12 @@ func (f fresh) Delete(context.Context, string) error { return nil }
 
 // encodeChunks reads the array chunk by chunk of the destination and writes it.
 func (s *Array) encodeChunks(ctx context.Context, c *Plan, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
-	to, err := zarr.OpenArray(ctx, fresh{c.Documents, out, report}, s.path, &zarr.OpenOptions{Registry: c.registry})
+	to, err := zarr.OpenArray(ctx, fresh{c.Documents, out, report}, s.path, &zarr.OpenOptions{Registry: c.registry, WriteEmptyChunks: s.all})
 	if err != nil {
 		return err
 	}
 	grid, shape := s.From.Meta().Grid.Regular(), s.From.Shape()
-	if grid == nil {
+	if grid == nil || s.all {
 		return zarr.CopyChunks(ctx, s.From, to, zarr.Sel(), workers.Run)
 	}
 	// Chunks lie inside of the source's, so only those that are stored count.

@@ -41,6 +41,7 @@ type convertedNode struct {
 	docs  map[string][]byte
 	array *zarr.Array // nil for a group
 	keys  zarr.ChunkKeys
+	fill  []byte // what missing chunks hold, if the documents do not say it
 	err   error
 }
 
@@ -105,6 +106,11 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 	}
 	if a, ok := n.Array(); ok {
 		out.array, out.keys = a, m.Keys
+		if needsChunks(m, a.Meta()) {
+			if out.fill, err = fillChunk(ctx, a.Meta(), c.open.Registry); err != nil {
+				return failed(err)
+			}
+		}
 	}
 	return out, nil
 }
@@ -140,7 +146,11 @@ func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
-	return kv.Locate(ctx, c.view, n.array.ChunkKey(coords))
+	v, err := kv.Locate(ctx, c.view, n.array.ChunkKey(coords))
+	if n.fill != nil && errors.Is(err, kv.ErrNotFound) {
+		return kv.Bytes(n.fill), nil
+	}
+	return v, err
 }
 
 // arrayAbove returns the array that a key could be a chunk of, nil without one.
