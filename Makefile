@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop interop-formats serve-interop s3 bench soak soak-serve python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench soak soak-serve python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -61,6 +61,9 @@ fuzz:             ## every fuzz target for FUZZTIME
 interop:          ## other implementations read what we write, and the reverse
 	./interop/run.sh
 	./interop/refs.sh
+
+meaning:          ## readers of others show the same values before and after conversions; ARGS are those of interop/meaning.sh
+	./interop/meaning.sh $(ARGS)
 
 interop-formats:  ## the same for foreign formats; see docs/formats.md
 	./interop/formats.sh

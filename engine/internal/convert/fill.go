@@ -94,7 +94,7 @@ func fillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
 		var word [8]byte
 		copy(word[:], elem)
 		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
-	case dtype.Bool, dtype.Int, dtype.Uint, dtype.FixedUTF32:
+	case dtype.Bool, dtype.Int, dtype.Uint:
 		text, err := t.AppendJSON(nil, elem)
 		if err != nil {
 			return nil

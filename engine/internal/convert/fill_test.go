@@ -76,7 +76,7 @@ func TestConvertFill(t *testing.T) {
 		{"v3", "<f4", "null", `"x"`, "0.0", ""},
 		{"v3", "|b1", "false", "", "false", "false"},
 		{"v3", "|S2", `"YWI="`, "", `"YWI="`, ""},
-		{"v3", "<U2", `"ab"`, "", `"ab"`, `"ab"`},
+		{"v3", "<U2", `"ab"`, "", `"ab"`, ""},
 
 		{"v2", "float32", `"NaN"`, "", `"NaN"`, ""},
 		{"v2", "float32", `"NaN"`, nan, `"NaN"`, ""},
@@ -124,7 +124,7 @@ func TestConvertFill(t *testing.T) {
 		if cf.FillIsMissing(again) {
 			after, ok2 = again.Fill, true
 		}
-		if isNaN(m.Type, m.Fill) && !ok || isNaN(m.Type, before) && !ok2 || m.Type.Kind() == dtype.FixedBytes {
+		if isNaN(m.Type, m.Fill) && !ok || isNaN(m.Type, before) && !ok2 || m.Type.Kind() == dtype.FixedBytes || m.Type.Kind() == dtype.FixedUTF32 {
 			continue // no value is missing, or v3 cannot say it
 		}
 		if ok != ok2 || !bytes.Equal(before, after) {
