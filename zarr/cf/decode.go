@@ -23,6 +23,7 @@ var ErrAttribute = errors.New("cf: bad attribute")
 type Decoder struct {
 	in, out  dtype.Type
 	plain    bool     // elements are what they are stored as
+	complex  []byte   // of complex numbers, the missing one
 	unsigned bool     // integers count as unsigned
 	missing  []uint64 // bits of missing values, as integers or float64
 	scaled   bool
@@ -62,10 +63,15 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 		if m.Type.Format() != "" {
 			return d, nil
 		}
+	case dtype.Complex:
+		if m.Type.Format() == "" {
+			d.setComplex(m)
+		}
+		return d, nil
 	default:
 		return d, nil
 	}
-	a := attributes{m.Attributes}
+	a := attributes{m.Attributes, m.Version == zarr.V3}
 	if text, ok := a.text("_Unsigned"); ok && m.Type.Kind() != dtype.Float {
 		switch strings.ToLower(text) {
 		case "true":
@@ -157,6 +163,38 @@ func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
 	return d.addAttribute(a, "missing_value")
 }
 
+// setComplex sets the missing value of complex numbers.
+func (d *Decoder) setComplex(m *zarr.Meta) {
+	d.complex = m.Fill
+	if !FillIsMissing(m) {
+		d.complex, _ = MissingElement(m)
+	}
+	d.plain = d.complex == nil
+}
+
+// appendComplex decodes complex numbers: missing ones are NaN in both parts.
+func (d *Decoder) appendComplex(dst, src []byte) []byte {
+	part := dtype.NewFloat(d.in.Bits() / 2)
+	value := func(elem []byte) (re, im float64) {
+		var words [2][8]byte
+		half := d.in.Size() / 2
+		copy(words[0][:], elem[:half])
+		copy(words[1][:], elem[half:])
+		return part.FloatValue(binary.LittleEndian.Uint64(words[0][:])), part.FloatValue(binary.LittleEndian.Uint64(words[1][:]))
+	}
+	missRe, missIm := value(d.complex)
+	bits, _ := part.RoundFloat(math.NaN())
+	nan := binary.LittleEndian.AppendUint64(nil, bits)[:part.Size()]
+	for size := d.in.Size(); len(src) >= size; src = src[size:] {
+		if re, im := value(src); re == missRe && im == missIm {
+			dst = append(append(dst, nan...), nan...)
+		} else {
+			dst = append(dst, src[:size]...)
+		}
+	}
+	return dst
+}
+
 // addAttribute adds the missing values that an attribute names.
 func (d *Decoder) addAttribute(a attributes, name string) error {
 	raw, ok := a.Get(name)
@@ -168,7 +206,7 @@ func (d *Decoder) addAttribute(a attributes, name string) error {
 		list = []json.RawMessage{raw}
 	}
 	for _, raw := range list {
-		switch bits, err := d.bits(raw); {
+		switch bits, err := d.bits(raw, name == FillAttribute && a.v3); {
 		case err == nil:
 			d.addMissing(bits)
 		case err != errBeyond: // no element is equal to one beyond the type
@@ -200,14 +238,16 @@ func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
 		return nil, false
 	}
 	switch k := m.Type.Kind(); {
-	case k == dtype.Float && m.Type.Format() != "":
+	case (k == dtype.Float || k == dtype.Complex) && m.Type.Format() != "":
 		return nil, false
+	case k == dtype.Complex && m.Version == zarr.V3:
+		return complexElement(m.Type, raw)
 	case k != dtype.Float && k != dtype.Int && k != dtype.Uint:
 		elem, null, err := m.Type.ParseFillV2(raw)
 		return elem, err == nil && !null
 	}
 	d := &Decoder{in: m.Type}
-	bits, err := d.bits(raw)
+	bits, err := d.bits(raw, m.Version == zarr.V3)
 	if err != nil {
 		return nil, false
 	}
@@ -215,6 +255,27 @@ func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
 		bits, _ = m.Type.RoundFloat(math.Float64frombits(bits)) // bits are of the type
 	}
 	return binary.LittleEndian.AppendUint64(nil, bits)[:m.Type.Size()], true
+}
+
+// complexElement reads a complex number that xarray stored in v3: both parts in base64.
+func complexElement(t dtype.Type, raw json.RawMessage) (elem []byte, ok bool) {
+	var parts []string
+	if json.Unmarshal(raw, &parts) != nil || len(parts) != 2 {
+		return nil, false
+	}
+	part := dtype.NewFloat(t.Bits() / 2)
+	for _, p := range parts {
+		b, err := base64.StdEncoding.DecodeString(p)
+		if err != nil || len(b) != 8 {
+			return nil, false
+		}
+		bits, ok := part.RoundFloat(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		if !ok {
+			return nil, false
+		}
+		elem = append(elem, binary.LittleEndian.AppendUint64(nil, bits)[:part.Size()]...)
+	}
+	return elem, true
 }
 
 // addMissing adds a missing value. NaN decodes to itself.
@@ -227,30 +288,35 @@ func (d *Decoder) addMissing(bits uint64) {
 // errBeyond means that an integer is out of the range of the data type.
 var errBeyond = errors.New("out of range")
 
-// bits reads a value of an attribute in the form that raw gives.
-func (d *Decoder) bits(text json.RawMessage) (uint64, error) {
+// bits reads a value of an attribute in the form that raw gives. A float in base64, as
+// xarray stores it in v3, and one in text is compared as a float64, so that 1e20 is no
+// float32; rounded rounds one in text, which xarray does not read.
+func (d *Decoder) bits(text json.RawMessage, rounded bool) (uint64, error) {
 	var s string
-	if json.Unmarshal(text, &s) == nil && d.in.Kind() == dtype.Float {
-		// xarray stores floats in v3 as base64 of a float64.
-		if b, err := base64.StdEncoding.DecodeString(s); err == nil && len(b) == 8 {
-			bits := binary.LittleEndian.Uint64(b)
-			if rounded, ok := d.in.RoundFloat(math.Float64frombits(bits)); ok {
-				bits = math.Float64bits(d.in.FloatValue(rounded))
-			}
-			return bits, nil
-		}
-	} else if s != "" {
+	if json.Unmarshal(text, &s) == nil && d.in.Kind() != dtype.Float && s != "" {
 		text = json.RawMessage(s)
 	}
-	if string(text) == "NaN" && d.in.Kind() != dtype.Float {
+	if d.in.Kind() != dtype.Float && string(text) == "NaN" {
 		return 0, errBeyond
 	}
 	if d.in.Kind() == dtype.Float {
-		elem, _, err := d.in.ParseFillV2(text)
-		if err != nil {
-			return 0, err
+		f, err := strconv.ParseFloat(string(text), 64)
+		if b, err64 := base64.StdEncoding.DecodeString(s); err64 == nil && len(b) == 8 {
+			f, err, rounded = math.Float64frombits(binary.LittleEndian.Uint64(b)), nil, false
 		}
-		return d.raw(elem), nil
+		if err != nil { // a word, or a number in quotes
+			elem, _, err := d.in.ParseFillV2(text)
+			if err != nil {
+				return 0, err
+			}
+			return d.raw(elem), nil
+		}
+		bits, ok := d.in.RoundFloat(f)
+		value := d.in.FloatValue(bits)
+		if !ok || !rounded && value != f && f == f {
+			return 0, errBeyond
+		}
+		return math.Float64bits(value), nil
 	}
 	width := 8 * d.in.Size()
 	mask := uint64(math.MaxUint64) >> (64 - width)
@@ -309,6 +375,9 @@ func (d *Decoder) Calendar() string {
 func (d *Decoder) Append(dst, src []byte) ([]byte, error) {
 	if d.plain {
 		return append(dst, src...), nil
+	}
+	if d.complex != nil {
+		return d.appendComplex(dst, src), nil
 	}
 	to := d.out.Size()
 	for size := d.in.Size(); len(src) >= size; src = src[size:] {
@@ -481,7 +550,10 @@ func (d *Decoder) resolution() int64 {
 }
 
 // attributes are the attributes of an array.
-type attributes struct{ zarr.Attributes }
+type attributes struct {
+	zarr.Attributes
+	v3 bool
+}
 
 // text is the value of an attribute that is a string.
 func (a attributes) text(name string) (string, bool) {

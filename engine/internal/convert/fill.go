@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -69,13 +70,19 @@ func convertFill(c, m *zarr.Meta) error {
 
 // isNaN reports whether an element is NaN or NaT, which xarray shows as missing anyway.
 func isNaN(t dtype.Type, elem []byte) bool {
+	if t.Format() != "" {
+		return false
+	}
 	var word [8]byte
 	copy(word[:], elem)
 	bits := binary.LittleEndian.Uint64(word[:])
 	switch t.Kind() {
 	case dtype.Float:
 		f := t.FloatValue(bits)
-		return t.Format() == "" && f != f
+		return f != f
+	case dtype.Complex:
+		half, part := t.Size()/2, dtype.NewFloat(t.Bits()/2)
+		return isNaN(part, elem[:half]) || isNaN(part, elem[half:])
 	case dtype.Datetime, dtype.Timedelta:
 		return int64(bits) == cf.NaT
 	}
@@ -86,14 +93,19 @@ func isNaN(t dtype.Type, elem []byte) bool {
 // xarray opens no array of the type with one. The value is that of the type: its shortest
 // text would be another float64.
 func fillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
+	if t.Format() != "" {
+		return nil
+	}
 	switch t.Kind() {
 	case dtype.Float:
-		if t.Format() != "" {
-			return nil
-		}
 		var word [8]byte
 		copy(word[:], elem)
 		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
+	case dtype.Complex:
+		half := t.Size() / 2
+		part := dtype.NewFloat(t.Bits() / 2)
+		parts := []json.RawMessage{fillAttributeV3(part, elem[:half]), fillAttributeV3(part, elem[half:])}
+		return fmt.Appendf(nil, "[%s,%s]", parts[0], parts[1])
 	case dtype.Bool, dtype.Int, dtype.Uint:
 		text, err := t.AppendJSON(nil, elem)
 		if err != nil {

@@ -70,7 +70,8 @@ func TestConvertFill(t *testing.T) {
 		{"v3", "<i2", "null", "", "0", ""},
 		{"v3", "<i2", "null", "-9", "0", "-9"},
 		{"v3", "<i2", "null", "-99999", "0", ""}, // no element is missing
-		{"v3", "<f4", "null", "1e20", "0.0", `"AAAAgB2vFUQ="`},
+		{"v3", "<f4", "null", "1.0000000200408773e20", "0.0", `"AAAAgB2vFUQ="`},
+		{"v3", "<f4", "null", "1e20", "0.0", ""}, // which no float32 is
 		{"v3", "<f4", "null", `"NaN"`, "0.0", nan},
 		{"v3", "<f4", "null", "NaN", "0.0", nan},
 		{"v3", "<f4", "null", `"x"`, "0.0", ""},
