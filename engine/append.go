@@ -312,7 +312,7 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 		return nil, j.stop(s, err)
 	}
 	if p.link {
-		res.NotGranted, res.Forbidden = db.grantLinked(j.follow, j.forbidden)
+		res.Forbidden, res.NotGranted = db.grantLinked(j.follow, j.forbidden)
 		res.NotGranted = errors.Join(j.notGranted, res.NotGranted)
 	}
 	return res, nil

@@ -156,7 +156,7 @@ func (db *DB) changeGrants(change func(Follow) (Follow, error)) error {
 
 // grantLinked grants what an import that linked may follow, and returns those of the
 // prefixes that it found forbidden which still are, at most MaxForbidden.
-func (db *DB) grantLinked(f Follow, forbidden []string) (notGranted error, still []string) {
+func (db *DB) grantLinked(f Follow, forbidden []string) (still []string, notGranted error) {
 	notGranted = db.Grant(f)
 	had, _ := db.Granted() // an error is that of Grant, too
 	now := f.With(db.opts.Follow).With(had).Rules()
@@ -170,7 +170,7 @@ func (db *DB) grantLinked(f Follow, forbidden []string) (notGranted error, still
 			still = append(still, prefix)
 		}
 	}
-	return notGranted, still
+	return still, notGranted
 }
 
 // replaceFile writes a private file whole or not at all.

@@ -83,7 +83,7 @@ func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) 
 	h.linker = newLinker(db, src, ImportOptions{Link: true, Validate: o.Validate}, set, prefix)
 	err = h.run(ctx)
 	if err == nil && o.Link {
-		h.res.NotGranted, h.res.Forbidden = db.grantLinked(h.linker.grants(), h.linker.forbidden())
+		h.res.Forbidden, h.res.NotGranted = db.grantLinked(h.linker.grants(), h.linker.forbidden())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", src.name(), err)

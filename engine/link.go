@@ -90,7 +90,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	if err != nil {
 		return nil, o.abandon(s, fmt.Errorf("import %s: %w", src.name(), err))
 	}
-	res.NotGranted, res.Forbidden = db.grantLinked(l.grants(), l.forbidden())
+	res.Forbidden, res.NotGranted = db.grantLinked(l.grants(), l.forbidden())
 	return res, nil
 }
 
