@@ -168,7 +168,7 @@ func (b *Bulk) Finish(ctx context.Context) error {
 	if err := b.node.Flush(ctx); err != nil {
 		return err
 	}
-	return b.s.change(ctx, func(root tree.Root) (tree.Root, error) {
+	return b.s.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
 		if b.add {
 			return b.node.AddTo(ctx, root)
 		}

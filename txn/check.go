@@ -259,6 +259,9 @@ func (c *checker) sessions(context.Context) error {
 		}
 		c.reach(s.Base, "base of "+what)
 		c.start(s.Work, what, nil)
+		if s.Start != nil {
+			c.start(*s.Start, "start of "+what, nil)
+		}
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	err = s.change(ctx, func(work tree.Root) (tree.Root, error) {
+	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
 		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Choose: o.Choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
@@ -160,7 +160,7 @@ func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Cho
 	}
 	defer on.Close()
 	head := on.commit
-	return s.change(ctx, func(work tree.Root) (tree.Root, error) {
+	return s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
 		if id == s.base {
 			return work, nil
 		}
@@ -169,7 +169,7 @@ func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Cho
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
 		}
 		if err == nil {
-			s.base, s.start = id, head.Root
+			s.base, s.start, s.forked = id, head.Root, false
 		}
 		return root, err
 	})

@@ -226,7 +226,8 @@ func (p *plan) add(r *commitRequest) error {
 
 // root returns the head's root with the session's changes.
 func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) {
-	s, onBase := r.s, head.ID == r.s.base
+	s := r.s
+	onBase := head.ID == s.base && !s.forked
 	if onBase && r.edits == nil {
 		return r.work, nil
 	}
@@ -366,6 +367,12 @@ func (p *plan) write() error {
 				return err
 			}
 			change.commits[r.commit.ID] = r.record
+			if !r.s.stored {
+				// No record says that the session has ended.
+				if err := r.s.noteCommit(r.commit.ID); err != nil {
+					return err
+				}
+			}
 		}
 		if r.s.stored && !r.o.DryRun {
 			if change.extra == nil {

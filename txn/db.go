@@ -65,6 +65,9 @@ type DB struct {
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care sync.RWMutex
 
+	applying  sync.Mutex
+	unapplied map[SessionID]error // logs of sessions that could not be applied
+
 	mu       sync.Mutex
 	sessions map[SessionID]*Session // open in this process
 	roots    map[tree.Root]int      // of open snapshots, for gc
@@ -92,6 +95,9 @@ func Open(dir string, o *Options) (*DB, error) {
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, false)
 	if err != nil && indexIsLost(err) {
 		return nil, &IndexLostError{Dir: dir, Err: err}
+	}
+	if err == nil && !opts.ReadOnly {
+		db.recoverLogs(context.Background())
 	}
 	return db, err
 }
@@ -259,14 +265,14 @@ func (db *DB) beginBranch(branch, message, op string) error {
 	return db.write(context.Background(), change)
 }
 
-// Close closes the database. Sessions that made a savepoint can be resumed
-// later, others are lost; snapshots must not be used any more.
+// Close closes the database. Sessions that made a savepoint or have a log ([Session.Log])
+// can be resumed later, others are lost; snapshots must not be used any more.
 func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return nil
 	}
 	for _, s := range db.openSessions() {
-		s.close()
+		s.suspend()
 	}
 	db.commit.lock() // a commit under way ends first
 	defer db.commit.unlock()

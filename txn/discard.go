@@ -24,7 +24,7 @@ func (db *DB) Discard() (removed bool, err error) {
 		return false, ErrClosed
 	}
 	for _, s := range db.openSessions() {
-		s.close()
+		s.suspend()
 	}
 	db.commit.lock()
 	defer db.commit.unlock()
@@ -59,6 +59,7 @@ func (db *DB) untouched() bool {
 	if !db.created || db.checkpoints.moves.Load() != 1 || db.pending.waiting.Load() != 0 {
 		return false
 	}
+	_ = db.opts.FS.Remove(db.opts.FS.PathJoin(db.dir, logDir)) // it is empty, or stays
 	names, err := db.opts.FS.List(db.dir)
 	if err != nil || slices.ContainsFunc(names, func(n string) bool {
 		return !slices.Contains([]string{FormatFile, indexDir, packDir, checkpointDir}, n)

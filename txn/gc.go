@@ -83,6 +83,9 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if err := check(); err != nil {
 		return nil, err
 	}
+	if err := db.unappliedLog(); err != nil {
+		return nil, fmt.Errorf("gc: %w", err)
+	}
 	if !db.collecting.TryLock() {
 		return nil, ErrCollecting
 	}
@@ -248,6 +251,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 	}
 	for _, s := range sessions {
 		g.add(s.Work, HolderSession, s.ID.String())
+		if s.Start != nil {
+			g.add(*s.Start, HolderSession, s.ID.String())
+		}
 		g.add(commits[s.Base], HolderSession, s.ID.String())
 	}
 	for _, p := range pins {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -39,7 +40,8 @@ type Session struct {
 	mu       sync.RWMutex
 	state    sessionState
 	base     CommitID
-	start    tree.Root // of base
+	start    tree.Root // of base; of a fork, what its parent had when it began
+	forked   bool      // start is not that of base
 	work     tree.Root // start and everything flushed
 	buf      map[string]namespace.Edit
 	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
@@ -50,8 +52,11 @@ type Session struct {
 	saved    time.Time
 	label    string
 	guards   map[string]struct{}
-	held     []func()                // release roots that nothing names yet
-	forks    map[SessionID]tree.Root // what work was when each began
+	held     []func() // release roots that nothing names yet
+	used     time.Time
+	log      sessionLog // see session_log.go
+	// recovering says that a log is applied: its savepoint stays until all of it is.
+	recovering bool
 }
 
 type sessionState uint8
@@ -100,6 +105,9 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 	if _, err := db.Head(branch); err != nil {
 		return nil, err
 	}
+	if err := db.retryLog(ctx, id); err != nil {
+		return nil, err
+	}
 	s, err := db.begin(ctx, id, branch, base)
 	if err != nil {
 		return nil, err
@@ -136,6 +144,9 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
+	if err := db.retryLog(ctx, id); err != nil {
+		return nil, err
+	}
 	b, err := db.storedSession(id)
 	if err != nil {
 		return nil, err
@@ -144,15 +155,11 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := db.Lookup(ctx, rec.Base)
+	s, err := db.openSession(ctx, rec)
 	if err != nil {
-		return nil, fmt.Errorf("session %v: %w", id, err)
-	}
-	s := db.newSession(rec, c.Root)
-	s.stored, s.saved = true, rec.Saved
-	if err := db.register(s); err != nil {
 		return nil, err
 	}
+	s.stored, s.log.stored = true, digest.Of(b)
 	// The record has kept its pages from being collected until here, unless somebody
 	// had the session open meanwhile, and saved or ended it.
 	now, err := db.storedSession(id)
@@ -164,6 +171,21 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// openSession opens a session in the state that a record has.
+func (db *DB) openSession(ctx context.Context, rec *catalog.Session) (*Session, error) {
+	c, err := db.Lookup(ctx, rec.Base)
+	if err != nil {
+		return nil, fmt.Errorf("session %v: %w", rec.ID, err)
+	}
+	start := c.Root
+	if rec.Start != nil {
+		start = *rec.Start
+	}
+	s := db.newSession(rec, start)
+	s.forked = rec.Start != nil
+	return s, db.register(s)
 }
 
 // storedSession reads the record of a session.
@@ -186,6 +208,8 @@ func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 	for _, path := range rec.Guards {
 		s.guards[path] = struct{}{}
 	}
+	s.saved, s.used = rec.Saved, time.Now().UTC()
+	s.log.saved, s.log.guards = rec.Work, len(s.guards)
 	s.space.Store = s.storeDoc
 	s.publish()
 	return s
@@ -228,6 +252,13 @@ func (s *Session) Guard(paths ...string) error {
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
 		return ErrSessionClosed
+	}
+	paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool { _, ok := s.guards[path]; return ok })
+	if len(paths) == 0 {
+		return nil
+	}
+	if err := s.note(&catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}); err != nil {
+		return err
 	}
 	for _, path := range paths {
 		s.guards[path] = struct{}{}

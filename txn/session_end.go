@@ -2,8 +2,12 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"time"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -45,17 +49,29 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	if err := (overlays{s.pages}).private(ctx, s.space.Tree, s.work, written, change.putPage); err != nil {
 		return err
 	}
-	rec := catalog.Session{
-		ID: s.id, Branch: s.branch, Base: s.base, Work: s.work,
-		Created: s.created, Saved: s.db.opts.Now().UTC(), Label: s.label, Guards: s.guarded(),
-	}
-	catalog.Sessions.Put(change.extra, &rec)
+	rec := s.record(s.work)
+	rec.Saved = s.db.opts.Now().UTC()
+	catalog.Sessions.Put(change.extra, rec)
 	if err := s.db.publish(ctx, change); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
 	s.pages.drop(written)
-	s.stored, s.saved = true, rec.Saved
+	s.stored, s.saved, s.used = true, rec.Saved, time.Now().UTC()
+	s.dropLog()
+	s.log.stored, s.log.saved, s.log.guards = digest.Of(rec.Encode()), rec.Work, len(rec.Guards)
 	return nil
+}
+
+// record is the record of the session with a state of its work.
+func (s *Session) record(work tree.Root) *catalog.Session {
+	rec := &catalog.Session{
+		ID: s.id, Branch: s.branch, Base: s.base, Work: work,
+		Created: s.created, Saved: s.saved, Label: s.label, Guards: s.guarded(),
+	}
+	if s.forked {
+		rec.Start = &s.start
+	}
+	return rec
 }
 
 // Abort ends the session and forgets what it wrote.
@@ -80,8 +96,44 @@ func (s *Session) Abort() error {
 	return nil
 }
 
+// AbortSession is [Session.Abort] for a session that this process has not open, also if it
+// cannot be resumed. ErrSessionBusy if it is open, [ErrNoRef] if there is none.
+func (db *DB) AbortSession(id SessionID) (err error) {
+	defer wrap(&err, "abort session %v", id)
+	if err := db.writable(); err != nil {
+		return err
+	}
+	// While it is registered nobody else resumes it.
+	s := &Session{db: db, id: id}
+	if err := db.register(s); err != nil {
+		return err
+	}
+	defer db.unregister(s)
+	db.applying.Lock()
+	defer db.applying.Unlock()
+	stored, err := catalog.Sessions.Has(db.idx, id)
+	if _, waits := db.unapplied[id]; err == nil && !stored && !waits {
+		err = ErrNoRef
+	}
+	if err != nil {
+		return err
+	}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	catalog.Sessions.Delete(batch, id)
+	if err := batch.Commit(true); err != nil {
+		return err
+	}
+	delete(db.unapplied, id)
+	if err := db.opts.FS.Remove(db.logPath(id)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // end closes the session; the caller holds mu.
 func (s *Session) end() {
+	s.dropLog()
 	s.state = sessionClosed
 	s.live.Store(nil)
 	s.buf, s.bufDirs = nil, nil
@@ -104,6 +156,16 @@ func (s *Session) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionOpen {
+		s.end()
+	}
+}
+
+// suspend is close for a database that is closed: the log stays.
+func (s *Session) suspend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == sessionOpen {
+		s.log.size = 0
 		s.end()
 	}
 }

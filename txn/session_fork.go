@@ -11,9 +11,11 @@ import (
 )
 
 // Fork opens a session that begins with everything that s has written, on the same
-// branch and base. From then on neither sees what the other writes. [Session.Join]
-// takes the changes of the fork into s; the fork can also be committed, or aborted.
-// Fork makes a savepoint of s. The fork has the guards of s.
+// branch and base. From then on neither sees what the other writes, and the changes of
+// the fork are what it wrote itself. [Session.Join] takes them into s. The fork can also
+// be committed, which publishes them without those of s: a change of something that only
+// s has written is a conflict then, until s is committed. Fork makes a savepoint of s.
+// The fork has the guards of s.
 func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,15 +29,11 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	var id SessionID
 	rand.Read(id[:])
 	rec := &catalog.Session{ID: id, Branch: s.branch, Base: s.base, Work: s.work, Created: s.db.opts.Now().UTC(), Guards: s.guarded()}
-	f := s.db.newSession(rec, s.start)
+	f := s.db.newSession(rec, s.work)
+	f.forked = s.forked || s.work != s.start
 	if err := s.db.register(f); err != nil {
 		return nil, fmt.Errorf("fork: %w", err)
 	}
-	if s.forks == nil {
-		s.forks = map[SessionID]tree.Root{}
-	}
-	s.forks[id] = s.work
-	s.held = append(s.held, s.db.hold(s.work))
 	return f, nil
 }
 
@@ -44,27 +42,19 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 // *[ConflictError], to the same value or not; both sessions stay as they are then. choose
 // decides such conflicts if it is not nil: Ours keeps what s has, Theirs takes what the
 // fork has.
-//
-// Forks are forgotten when the process ends. Join of a fork that s does not know compares both
-// with the base of the fork. Then what s had written before the fork may be found
-// in conflict with itself where s has changed it again, and equal changes are none.
 func (s *Session) Join(ctx context.Context, f *Session, choose func(Conflict) Choice) error {
 	if s == f || s.db != f.db {
 		return fmt.Errorf("join session %v: it is no other session of the same database", f.id)
 	}
-	start, theirs, guards, release, err := f.frozen(ctx)
+	base, theirs, guards, release, err := f.frozen(ctx)
 	if err != nil {
 		return fmt.Errorf("join session %v: %w", f.id, err)
 	}
 	s.mu.Lock()
 	s.held = append(s.held, release)
 	s.mu.Unlock()
-	err = s.change(ctx, func(work tree.Root) (tree.Root, error) {
-		base, known := s.forks[f.id]
-		if !known {
-			base = start
-		}
-		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Strict: known, Choose: choose})
+	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
+		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Strict: true, Choose: choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
 		}
@@ -74,7 +64,6 @@ func (s *Session) Join(ctx context.Context, f *Session, choose func(Conflict) Ch
 		for _, path := range guards {
 			s.guards[path] = struct{}{}
 		}
-		delete(s.forks, f.id)
 		return root, nil
 	})
 	if err != nil {
@@ -83,8 +72,8 @@ func (s *Session) Join(ctx context.Context, f *Session, choose func(Conflict) Ch
 	return f.Abort()
 }
 
-// frozen stores what the session has written, and returns the roots of its base and
-// of its work, which is held until release.
+// frozen stores what the session has written, and returns the roots that its changes are
+// between, which are held until release.
 func (s *Session) frozen(ctx context.Context) (start, work tree.Root, guards []string, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,5 +83,12 @@ func (s *Session) frozen(ctx context.Context) (start, work tree.Root, guards []s
 	if err := s.savepoint(ctx); err != nil {
 		return start, work, nil, nil, err
 	}
-	return s.start, s.work, s.guarded(), s.db.hold(s.work), nil
+	start, work = s.start, s.work
+	releases := []func(){s.db.hold(start), s.db.hold(work)}
+	release = func() {
+		for _, release := range releases {
+			release()
+		}
+	}
+	return start, work, s.guarded(), release, nil
 }

@@ -86,8 +86,8 @@ func TestForkConflict(t *testing.T) {
 	}
 }
 
-// A fork is a session of its own: it outlives the one it came from, and its commit
-// has what that one had written.
+// A fork is a session of its own: it outlives the one it came from, also across a
+// savepoint, and its commit has what it wrote itself.
 func TestForkAlone(t *testing.T) {
 	db := openTest(t, nil)
 	s, err := db.Begin(bg, "")
@@ -99,6 +99,7 @@ func TestForkAlone(t *testing.T) {
 	}
 	set(t, s, map[string]string{"k": "1"})
 	f := forkOf(t, s)
+	set(t, f, map[string]string{"f": "1"})
 	if err := s.Join(bg, s, nil); err == nil {
 		t.Error("a session was joined with itself")
 	}
@@ -111,39 +112,76 @@ func TestForkAlone(t *testing.T) {
 	if err := f.Detach(bg); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := db.GC(bg, GCOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustBeSound(t, db)
 	if f, err = db.Resume(bg, f.ID()); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.guarded(); !slices.Equal(got, []string{"read"}) {
 		t.Errorf("guards %q", got)
 	}
+	if got := contents(t, f); !maps.Equal(got, map[string]string{"k": "1", "f": "1"}) {
+		t.Errorf("the fork holds %v", got)
+	}
 	if _, err := f.Commit(bg, CommitOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := at(t, db, ""); !maps.Equal(got, map[string]string{"k": "1"}) {
+	if got := at(t, db, ""); !maps.Equal(got, map[string]string{"f": "1"}) {
 		t.Errorf("main holds %v", got)
 	}
 }
 
-// A fork that the session does not know any more is compared with its base.
-func TestForkForgotten(t *testing.T) {
-	db := openTest(t, nil)
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set(t, s, map[string]string{"k": "1"})
-	f := forkOf(t, s)
-	set(t, f, map[string]string{"new": "1"})
-	s.forks = nil
-	if err := s.Join(bg, f, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := contents(t, s); !maps.Equal(got, map[string]string{"k": "1", "new": "1"}) {
-		t.Errorf("the session holds %v", got)
-	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
+// The commit of a fork has no changes of its parent, and each may be committed first.
+// What both changed, or a change of what only the parent has written, is a conflict.
+func TestForkCommits(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		parent, fork map[string]string // written after the fork began
+		forkFirst    bool
+		conflict     bool // of the second one; of the fork if it is the first
+		want         map[string]string
+	}{
+		{"fork first", map[string]string{"p": "1"}, map[string]string{"f": "1"}, true, false, map[string]string{"base": "0", "k": "1", "p": "1", "f": "1"}},
+		{"parent first", map[string]string{"p": "1"}, map[string]string{"f": "1"}, false, false, map[string]string{"base": "0", "k": "1", "p": "1", "f": "1"}},
+		{"parent first, what it wrote is changed", nil, map[string]string{"k": "2"}, false, false, map[string]string{"base": "0", "k": "2"}},
+		{"fork first, what the parent wrote is changed", nil, map[string]string{"k": "2"}, true, true, map[string]string{"base": "0"}},
+		{"the same is changed", map[string]string{"base": "1"}, map[string]string{"base": "1"}, true, true, map[string]string{"base": "1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := openTest(t, nil)
+			say(t, db, "", "base", setAll("base", "0"))
+			s, err := db.Begin(bg, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			set(t, s, map[string]string{"k": "1"})
+			f := forkOf(t, s)
+			set(t, s, c.parent)
+			set(t, f, c.fork)
+			order := []*Session{s, f}
+			if c.forkFirst {
+				order = []*Session{f, s}
+			}
+			var errs []error
+			for _, one := range order {
+				_, err := one.Commit(bg, CommitOptions{})
+				if err != nil {
+					errs = append(errs, err, one.Abort())
+				}
+				if err != nil && one == f {
+					errs = append(errs, s.Abort())
+					break
+				}
+			}
+			if err := errors.Join(errs...); errors.Is(err, ErrConflict) != c.conflict || err != nil && !c.conflict {
+				t.Error(err)
+			}
+			if got := at(t, db, ""); !maps.Equal(got, c.want) {
+				t.Errorf("main holds %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -48,6 +48,11 @@ type SessionInfo struct {
 	Created time.Time
 	// Saved is the time of the last savepoint, or zero.
 	Saved time.Time
+	// Used is when it was last begun, resumed, written to or saved: as far as the index
+	// knows, for a session that this process has not open.
+	Used time.Time
+	// Logged says that its changes survive when the process is killed; see [Session.Log].
+	Logged bool
 	// Open says that this process has it open.
 	Open bool
 	// Label says what the session is for; see [Session.SetLabel].
@@ -89,7 +94,7 @@ func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, er
 		if err != nil {
 			return nil, err
 		}
-		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Label: r.Label}
+		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Used: r.Saved, Label: r.Label}
 	}
 	return found, nil
 }
@@ -98,5 +103,5 @@ func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, er
 func (s *Session) Info() SessionInfo {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Open: true, Label: s.label}
+	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Logged: s.log.on, Open: true, Label: s.label}
 }

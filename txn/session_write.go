@@ -8,10 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -103,6 +105,10 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	if err := s.room(ctx); err != nil {
 		return err
 	}
+	if err := s.noteEdit(&e); err != nil {
+		return err
+	}
+	s.used = time.Now().UTC()
 	s.buf[e.Key] = e
 	s.bufSize += int64(len(e.Key)) + int64(len(e.Value.Inline)) + 160
 	s.noteDirs(e.Key)
@@ -115,8 +121,11 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 // room makes room in the write buffer, and a savepoint where one is due. The caller
 // holds mu.
 func (s *Session) room(ctx context.Context) error {
-	if n, _ := s.fresh.size(); s.db.opts.SavepointBytes > 0 && n >= s.db.opts.SavepointBytes {
+	if n, _ := s.fresh.size(); s.db.opts.SavepointBytes > 0 && n >= s.db.opts.SavepointBytes && !s.recovering {
 		return s.savepoint(ctx)
+	}
+	if err := s.logRoom(ctx); err != nil {
+		return err
 	}
 	if len(s.buf) >= maxBuffered || s.bufSize > s.db.opts.SessionBytes {
 		return s.flush(ctx)
@@ -209,19 +218,35 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 	return s.start, s.work, err
 }
 
-// change flushes and replaces the working root by what fn makes of it.
-func (s *Session) change(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
+// change flushes and replaces the working root by what fn makes of it. entry is what the
+// log of the session has of it; without one, a session with a log makes a savepoint.
+func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
 		return ErrSessionClosed
 	}
+	if err := s.logRoom(ctx); err != nil {
+		return err
+	}
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
+	base, start, forked, before := s.base, s.start, s.forked, s.work
 	work, err := fn(s.work)
-	if err == nil {
-		s.work = work
+	if err != nil {
+		return err
+	}
+	s.work, s.used = work, time.Now().UTC()
+	s.publish()
+	switch {
+	case entry != nil:
+		err = s.note(entry)
+	case s.log.on:
+		err = s.savepoint(ctx)
+	}
+	if err != nil { // it has not happened
+		s.base, s.start, s.forked, s.work = base, start, forked, before
 		s.publish()
 	}
 	return err
@@ -233,7 +258,7 @@ func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
 	if none, err := s.nothingAt(ctx, prefix); none || err != nil {
 		return err
 	}
-	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
+	return s.change(ctx, &catalog.Entry{Kind: catalog.EntryPrefix, Key: prefix}, func(root tree.Root) (tree.Root, error) {
 		return s.space.DeletePrefix(ctx, root, prefix)
 	})
 }
@@ -256,7 +281,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 // Move renames everything at and below a path. Chunks are not touched. Errors:
 // kv.ErrNotFound if there is nothing, ErrExists if there is something at to.
 func (s *Session) Move(ctx context.Context, from, to string) error {
-	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
+	return s.change(ctx, &catalog.Entry{Kind: catalog.EntryMove, Key: from, To: to}, func(root tree.Root) (tree.Root, error) {
 		return s.space.Move(ctx, root, from, to)
 	})
 }
@@ -265,7 +290,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 // the session itself). Chunks are shared, not copied. A snapshot that is closed is
 // kv.ErrClosed; it may be closed afterwards.
 func (s *Session) Copy(ctx context.Context, src *Snapshot, from, to string) error {
-	return s.change(ctx, func(root tree.Root) (tree.Root, error) {
+	return s.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
 		source := root
 		if src != nil {
 			release, err := src.keep()

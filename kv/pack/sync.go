@@ -179,6 +179,16 @@ func (s *Store) unrecorded(dirty []*pack, errs []error) ([]Info, error) {
 	return list, nil
 }
 
+// Flush writes a payload to its file without a sync, so that it is there after this
+// process was killed, and can be read behind the recorded end of the pack.
+func (s *Store) Flush(a Address) error {
+	p := s.lookup(a.Pack)
+	if p == nil || a.Length >= largeFrom {
+		return nil // Append has written it
+	}
+	return p.flush(a.Offset + a.Length)
+}
+
 // flush writes the bytes in memory up to end to the file, without a sync.
 func (p *pack) flush(end uint64) error {
 	p.mu.Lock()

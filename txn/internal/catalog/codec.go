@@ -24,6 +24,14 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
+func appendStrings(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
+}
+
 var (
 	errShort   = errors.New("record ends early")
 	errLong    = errors.New("record has trailing bytes")
@@ -98,6 +106,13 @@ func (r *reader) id() CommitID { return CommitID(r.bytes(digest.Size)) }
 
 func (r *reader) str() string {
 	return string(r.bytes(r.count(1)))
+}
+
+func (r *reader) strs() (list []string) {
+	for range r.count(1) {
+		list = append(list, r.str())
+	}
+	return list
 }
 
 func (r *reader) root() tree.Root {

@@ -10,10 +10,12 @@ import (
 
 // Session is the savepoint of a session.
 type Session struct {
-	ID      SessionID // the key
-	Branch  string
-	Base    CommitID
-	Work    tree.Root // the session's working root
+	ID     SessionID // the key
+	Branch string
+	Base   CommitID
+	Work   tree.Root // the session's working root
+	// Start is what the changes of a fork are relative to; nil is the root of Base.
+	Start   *tree.Root
 	Created time.Time
 	Saved   time.Time
 	Label   string
@@ -28,17 +30,29 @@ var Sessions = Table[SessionID, *Session]{
 	Decode: decodeSession,
 }
 
+// forkVersion is the first byte of the record of a fork, which has Start too.
+const forkVersion = 2
+
+// Encode returns the record of a session.
+func (s *Session) Encode() []byte {
+	_, b := encodeSession(s)
+	return b
+}
+
 func encodeSession(s *Session) (key, value []byte) {
 	b := []byte{version}
+	if s.Start != nil {
+		b[0] = forkVersion
+	}
 	b = appendString(b, s.Branch)
 	b = append(b, s.Base[:]...)
 	b = s.Work.AppendBinary(b)
 	b = binary.AppendVarint(b, s.Created.UnixNano())
 	b = binary.AppendVarint(b, s.Saved.UnixNano())
 	b = appendString(b, s.Label)
-	b = binary.AppendUvarint(b, uint64(len(s.Guards)))
-	for _, g := range s.Guards {
-		b = appendString(b, g)
+	b = appendStrings(b, s.Guards)
+	if s.Start != nil {
+		b = s.Start.AppendBinary(b)
 	}
 	return s.ID[:], b
 }
@@ -48,13 +62,20 @@ func decodeSession(key, b []byte) (*Session, error) {
 		return nil, corrupt("session key %x", key)
 	}
 	r := reader{b: b}
-	r.version()
+	fork := len(b) > 0 && b[0] == forkVersion
+	if fork {
+		r.bytes(1)
+	} else {
+		r.version()
+	}
 	s := &Session{ID: SessionID(key), Branch: r.str(), Base: r.id(), Work: r.root()}
 	s.Created = r.time()
 	s.Saved = r.time()
 	s.Label = r.str()
-	for range r.count(1) {
-		s.Guards = append(s.Guards, r.str())
+	s.Guards = r.strs()
+	if fork {
+		start := r.root()
+		s.Start = &start
 	}
 	if err := r.end(); err != nil {
 		return nil, corrupt("session %v: %v", s.ID, err)

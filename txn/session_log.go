@@ -1,0 +1,323 @@
+package txn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+)
+
+// A session that other programs find by its id has a log, sessions/ID.log: what was done
+// since the last savepoint, written before each call returns and never synced. So it is
+// there after the process was killed; after a power loss the last savepoint counts.
+//
+//	Set ──▶ payload to its pack ──▶ entry with its address and hash to the log ──▶ buffer
+//	savepoint ──▶ record in the index, synced ──▶ the log is removed
+//	Open after a kill ──▶ each log is applied to its savepoint ──▶ savepoint ──▶ removed
+//
+// The log names the savepoint that it goes on from by the hash of its record. If there is
+// another record, the log is older than that and has nothing more; if there is none, the
+// session was committed or aborted. A session without a savepoint has no record that its
+// commit could remove, so its log names the commit before that is made.
+//
+// An entry names a payload behind the recorded end of its pack. Nothing overwrites such
+// bytes, but they are no part of the pack. So Open compares them with their hash, and
+// stores them again.
+
+const (
+	logDir    = "sessions"
+	logSuffix = ".log"
+	// maxLog is the size at which a log makes a savepoint due.
+	maxLog = 64 << 20
+)
+
+// sessionLog is the state of a log. The zero value is a session without one.
+type sessionLog struct {
+	on   bool
+	size int64 // of the file; 0 if there is none
+	// stored is the hash of the session's record, zero without one; saved is the state
+	// that the record has, and guards the number of its guards.
+	stored digest.Sum
+	saved  tree.Root
+	guards int
+}
+
+// Log makes every later change of the session survive when this process is killed, before
+// the call returns. [Open] applies such changes to the last savepoint. It costs a write to
+// a file for each change, which is not synced: after a power loss the last savepoint
+// counts. Savepoint, Detach and DB.Close do what they do without it.
+func (s *Session) Log(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state != sessionOpen:
+		return ErrSessionClosed
+	case s.log.on:
+		return nil
+	}
+	if len(s.buf) > 0 || s.work != s.log.saved || len(s.guards) != s.log.guards {
+		if err := s.savepoint(ctx); err != nil {
+			return err
+		}
+	}
+	s.log.on = true
+	return nil
+}
+
+func (db *DB) logPath(id SessionID) string {
+	return db.opts.FS.PathJoin(db.dir, logDir, id.String()+logSuffix)
+}
+
+// note adds an entry to the log, if the session has one. After an error the next entry
+// takes its place. The caller holds mu.
+func (s *Session) note(e *catalog.Entry) error {
+	if !s.log.on {
+		return nil
+	}
+	var b []byte
+	if s.log.size == 0 {
+		b = catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
+	}
+	b = catalog.AppendEntry(b, e)
+	if err := s.db.writeLog(s.id, b, s.log.size); err != nil {
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			err = fmt.Errorf("%w: %w", pack.ErrFull, err)
+		}
+		return fmt.Errorf("log of session %v: %w", s.id, err)
+	}
+	s.log.size += int64(len(b))
+	return nil
+}
+
+// noteEdit adds an edit to the log. The caller holds mu.
+func (s *Session) noteEdit(e *namespace.Edit) error {
+	entry := &catalog.Entry{Kind: catalog.EntryPut, Key: e.Key, Value: e.Value}
+	switch {
+	case !s.log.on:
+		return nil
+	case e.Delete:
+		entry.Kind = catalog.EntryDelete
+	case e.Value.Kind == tree.KindNative:
+		if err := s.db.packs.Flush(addressOf(e.Value)); err != nil {
+			return err
+		}
+	}
+	return s.note(entry)
+}
+
+// noteCommit adds the commit that is about to be made to a log that has entries. The
+// session takes no writes meanwhile.
+func (s *Session) noteCommit(id CommitID) error {
+	if s.log.size == 0 {
+		return nil
+	}
+	return s.note(&catalog.Entry{Kind: catalog.EntryCommit, Commit: id})
+}
+
+// writeLog writes to the log of a session at an offset, or a new one at 0. No file is
+// kept open, however many sessions there are.
+func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
+	fs, path := db.opts.FS, db.logPath(id)
+	var f interface {
+		io.WriterAt
+		io.Closer
+	}
+	var err error
+	if at > 0 {
+		f, err = fs.OpenReadWrite(path, index.WriteCategory)
+	} else if err = fs.MkdirAll(fs.PathDir(path), 0o777); err == nil {
+		f, err = fs.Create(path, index.WriteCategory) // an older log may be there
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, at)
+	return errors.Join(err, f.Close())
+}
+
+// logRoom makes a savepoint where the log needs one. The caller holds mu.
+func (s *Session) logRoom(ctx context.Context) error {
+	if s.log.on && s.log.size >= maxLog {
+		return s.savepoint(ctx)
+	}
+	return nil
+}
+
+// dropLog removes the log: a savepoint has what it has, or the session has ended. If the
+// file cannot be removed, the record of the session tells that. The caller holds mu.
+func (s *Session) dropLog() {
+	if s.log.size > 0 {
+		_ = s.db.opts.FS.Remove(s.db.logPath(s.id))
+	}
+	s.log.size = 0
+}
+
+// recoverLogs applies the logs that a killed process left. Those that cannot be applied now, as
+// on a full disk, stay: [DB.Resume] tries again, and until then nothing is collected.
+func (db *DB) recoverLogs(ctx context.Context) {
+	// Without the directory, or the right to read it, there are no names.
+	names, _ := db.opts.FS.List(db.opts.FS.PathJoin(db.dir, logDir))
+	for _, name := range names {
+		hex, ok := strings.CutSuffix(name, logSuffix)
+		id, idErr := ParseSessionID(hex)
+		if !ok || idErr != nil {
+			continue
+		}
+		if err := db.recoverLog(ctx, id); err != nil {
+			if db.unapplied == nil {
+				db.unapplied = map[SessionID]error{}
+			}
+			db.unapplied[id] = err
+		}
+	}
+}
+
+// retryLog is recoverLog for a log that could not be applied when the database was opened.
+func (db *DB) retryLog(ctx context.Context, id SessionID) error {
+	db.applying.Lock()
+	defer db.applying.Unlock()
+	if _, ok := db.unapplied[id]; !ok {
+		return nil
+	}
+	err := db.recoverLog(ctx, id)
+	if err == nil {
+		delete(db.unapplied, id)
+	}
+	return err
+}
+
+// unappliedLog returns the error of a log that waits to be applied.
+func (db *DB) unappliedLog() error {
+	db.applying.Lock()
+	defer db.applying.Unlock()
+	for id, err := range db.unapplied {
+		return fmt.Errorf("%w; free space and open the session again, or abort session %v", err, id)
+	}
+	return nil
+}
+
+// recoverLog applies the log of a session to its last savepoint, makes another one, and
+// removes the log.
+func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
+	defer wrap(&err, "take up session %v from its log", id)
+	entries, err := db.readLog(id)
+	if err == nil && len(entries) > 0 {
+		err = db.applyLog(ctx, id, entries)
+	}
+	if err != nil {
+		return err
+	}
+	return db.opts.FS.Remove(db.logPath(id))
+}
+
+// readLog reads a log. It returns no entries if the session has ended, or has a later
+// savepoint.
+func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
+	f, err := db.opts.FS.Open(db.logPath(id))
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	b, ok := bytes.CutPrefix(b, []byte(catalog.LogHeader))
+	if !ok && bytes.HasPrefix(b, []byte(catalog.LogHeader[:len(catalog.LogHeader)-2])) {
+		return nil, errors.New("a newer version of zarrdb wrote the log")
+	}
+	for e, err := range catalog.Entries(b) {
+		if err != nil {
+			return nil, err
+		}
+		if entries = append(entries, e); e.Kind != catalog.EntryCommit {
+			continue
+		}
+		switch _, err := db.Lookup(context.Background(), e.Commit); {
+		case err == nil:
+			return nil, nil
+		case !errors.Is(err, ErrNoRef):
+			return nil, err
+		}
+	}
+	if len(entries) == 0 || entries[0].Kind != catalog.EntryBegin || entries[0].Session.ID != id {
+		return nil, nil // the power went: nothing of it is sure
+	}
+	record, err := catalog.Sessions.Record(db.idx, id)
+	switch {
+	case errors.Is(err, index.ErrNotFound) && entries[0].Stored.IsZero():
+	case errors.Is(err, index.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case digest.Of(record) != entries[0].Stored:
+		return nil, nil
+	}
+	return entries, nil
+}
+
+// applyLog applies the entries of a log and makes a savepoint.
+func (db *DB) applyLog(ctx context.Context, id SessionID, entries []*catalog.Entry) error {
+	s, err := db.openSession(ctx, entries[0].Session)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.recovering = true
+	s.stored = !entries[0].Stored.IsZero()
+	for _, e := range entries[1:] {
+		err := s.apply(ctx, e)
+		if errors.Is(err, kv.ErrCorrupt) {
+			break // the power went before the payload was on disk
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.Savepoint(ctx)
+}
+
+// apply does what an entry of a log says. It is kv.ErrCorrupt if the payload of a value is
+// not there.
+func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
+	switch e.Kind {
+	case catalog.EntryPut:
+		v := e.Value
+		if v.Kind == tree.KindNative && !s.db.packs.Durable(addressOf(v)) {
+			b, err := s.db.load(ctx, v)
+			if err != nil {
+				return err
+			}
+			if digest.Of(b) != v.Sum {
+				return corrupt("payload of %s", e.Key)
+			}
+			owner, err := s.owner(ctx, e.Key)
+			if err != nil {
+				return err
+			}
+			if v, err = s.store(ctx, owner, b, v.Sum); err != nil {
+				return err
+			}
+		}
+		return s.put(ctx, namespace.Edit{Key: e.Key, Value: v}, nil)
+	case catalog.EntryDelete:
+		return s.Delete(ctx, e.Key)
+	case catalog.EntryPrefix:
+		return s.DeletePrefix(ctx, e.Key)
+	case catalog.EntryMove:
+		return s.Move(ctx, e.Key, e.To)
+	case catalog.EntryGuard:
+		return s.Guard(e.Paths...)
+	}
+	return nil // a commit that was not made
+}
